@@ -1,0 +1,126 @@
+/// `Worker`: one member of a job. It is the composition root: registry, executor, sessions, actors and references of one
+/// member come together here, and one process can hold many. Its typed calls are those of `CallSite`. Start with
+/// `Worker::start`.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caftan/actors/rref_info.hpp"
+#include "caftan/base/result.hpp"
+#include "caftan/rpc/call_site.hpp"
+#include "caftan/rpc/registry.hpp"
+
+namespace caftan {
+
+namespace rpc {
+class CallHook;
+}
+namespace transport {
+class PollingExecutor;
+}
+namespace actors {
+class WorkerCore;
+}
+
+/// Connects the Workers of one process without sockets, through the same session code. Workers that share one find each
+/// other; the application's placement "one_process" and the cluster tests use it. Threads: any.
+class LocalNetwork {
+ public:
+  LocalNetwork();
+  ~LocalNetwork();
+  LocalNetwork(const LocalNetwork&) = delete;
+  LocalNetwork& operator=(const LocalNetwork&) = delete;
+
+ private:
+  friend class actors::WorkerCore;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// One member of the world as every member knows it from the start.
+struct WorkerAddress {
+  std::string name;
+  std::string address;  ///< "unix:/path", "tcp:host:port"; empty: learnt from member 0, or reached by a LocalNetwork
+};
+
+struct WorkerLimits {
+  std::uint64_t message = std::uint64_t{256} << 20;  ///< bytes of one message, tensors included
+  std::uint32_t tensors = 4096;                      ///< tensors of one message
+  std::uint64_t window = std::uint64_t{512} << 20;   ///< bytes of requests, replies included, outstanding to one peer
+  std::uint64_t receive = std::uint64_t{1} << 30;    ///< bytes of incomplete messages from one peer
+};
+
+struct WorkerOptions {
+  std::string name;                        ///< of this member; must be in `world`
+  std::vector<WorkerAddress> world;        ///< all members in order of their ids; the same at every member
+  std::string cluster = "caftan";          ///< members of another cluster are refused
+  std::string secret;                      ///< shared by all members; may be empty only where nothing listens beyond this host's user
+  WorkerLimits limits;
+  Duration rpc_timeout = std::chrono::seconds(60);    ///< of calls that name none; 0 = none
+  Duration start_timeout = std::chrono::seconds(10);  ///< for all members to come
+  Duration stop_timeout = std::chrono::seconds(2);    ///< for calls and references to end
+  Duration heartbeat = std::chrono::seconds(1);       ///< silence after which a sign of life is sent
+  Duration peer_timeout = std::chrono::seconds(10);   ///< silence after which a peer is lost; at least 2 heartbeats
+
+  std::shared_ptr<transport::PollingExecutor> executor;  ///< shared by the Workers of a process; null = an own one
+  std::shared_ptr<LocalNetwork> network;                 ///< for members in this process
+  std::shared_ptr<rpc::CallHook> hook;                   ///< sees every call; null = none
+  /// Gets lines for the log. Threads: any. Default: nothing is logged.
+  std::function<void(std::string_view line)> log;
+  /// Told once for each peer that is lost while this worker serves. Threads: a runner.
+  std::function<void(const std::string& peer, const Error& reason)> on_peer_down;
+};
+
+/// What a worker counts, for metrics and tests.
+struct WorkerCounters {
+  std::uint64_t frames_out = 0, frames_in = 0, bytes_out = 0, bytes_in = 0;
+  std::uint64_t requests_in_flight = 0;
+  std::uint64_t calls_served = 0;
+  std::size_t owner_rrefs = 0, user_rrefs = 0;
+};
+
+class Worker : public CallSite {
+ public:
+  /// Starts a member and waits until every other one has come.
+  /// @param registry  what peers may call; frozen from here on
+  /// Errors: invalid_config (the world, a name, the registry), io_error (the address is in use), timeout (naming who
+  ///   has not come), not_authenticated, protocol_mismatch, wrong_cluster.
+  /// Threads: not a runner's. Blocks.
+  static Result<std::unique_ptr<Worker>> start(WorkerOptions options, Registry registry);
+  /// As start, without waiting: `wait_until_ready` does. For several members in one thread.
+  static Result<std::unique_ptr<Worker>> launch(WorkerOptions options, Registry registry);
+  /// Errors: as start.
+  Result<void> wait_until_ready();
+
+  /// Ends as `stop` does.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// Leaves the job: refuses new calls, lets own and served ones end, ends all references, says bye to every peer.
+  /// What is not over within stop_timeout fails with shut_down. Safe to repeat. Blocks.
+  void stop();
+
+  WorkerId id() const noexcept;
+  const std::string& name() const noexcept;
+  /// Where it listens; empty if it does not.
+  std::string address() const;
+  /// The channel kind to a peer ("unix", "tcp", "loopback"); empty if there is none.
+  std::string channel_kind(const std::string& peer) const;
+  std::vector<RRefInfo> rrefs() const;
+  WorkerCounters counters() const;
+  const std::shared_ptr<rpc::Caller>& caller() const noexcept { return caller_; }
+  actors::WorkerCore& core() noexcept { return *core_; }
+
+ private:
+  Worker(std::shared_ptr<transport::PollingExecutor> executor, std::shared_ptr<actors::WorkerCore> core);
+
+  std::shared_ptr<transport::PollingExecutor> executor_;  // destroyed last
+  std::shared_ptr<actors::WorkerCore> core_;
+  std::shared_ptr<rpc::Caller> caller_;
+};
+
+}  // namespace caftan

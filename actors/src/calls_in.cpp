@@ -1,0 +1,103 @@
+// The calls that peers make here: from a frame to a ServedCall, and its answer back to a frame.
+
+#include "served_call.hpp"
+
+namespace caftan::actors {
+
+using transport::InFrame;
+using transport::OutFrame;
+using transport::Session;
+
+Result<std::shared_ptr<void>> WorkerCore::on_manifest(Session& session, wire::FrameKind, wire::ByteView manifest) {
+  auto received = rrefs_.on_manifest(session, manifest);
+  if (!received) return received.error();
+  return std::shared_ptr<void>(std::move(*received));
+}
+
+Result<void> WorkerCore::on_frame(const std::shared_ptr<Session>& session, InFrame frame) {
+  if (frame.header.kind == wire::FrameKind::cancel) {
+    std::shared_ptr<ServedCall> call;
+    {
+      const std::lock_guard lock(served_mutex_);
+      const auto found = cancellable_.find(ServedCall::key_of(*session, frame.header.call));
+      if (found != cancellable_.end()) call = found->second.lock();
+    }
+    if (call) call->cancel();
+    return {};
+  }
+  const bool brief = dispatcher_.is_brief(frame.header.kind, frame.body);
+  served_calls_.fetch_add(1);
+  calls_served_.fetch_add(1, std::memory_order_relaxed);
+  auto call = std::make_shared<ServedCall>(shared_core(), session, std::move(frame));
+  if (!brief) {
+    const std::lock_guard lock(served_mutex_);
+    cancellable_[call->key()] = call;
+  }
+  call->start(brief);
+  return {};
+}
+
+void WorkerCore::served_call_ended(const ServedCall& call) {
+  {
+    const std::lock_guard lock(served_mutex_);
+    const auto found = cancellable_.find(call.key());
+    if (found != cancellable_.end() && found->second.expired()) cancellable_.erase(found);
+  }
+  served_calls_.fetch_sub(1);
+  notify_if_idle();
+}
+
+Result<void> WorkerCore::send_response(const std::shared_ptr<Session>& session, std::uint64_t call,
+                                       Result<rpc::OutReply> reply) {
+  OutFrame frame;
+  frame.header.kind = wire::FrameKind::response;
+  frame.header.call = call;
+  wire::Bytes body;
+  if (!reply) {
+    frame.header.flags = wire::kFlagError;
+    if (auto encoded = wire::encode_into(body, reply.error().at(name())); !encoded) return encoded;
+    frame.body = body;
+    session->send(frame, false);
+    return {};
+  }
+  auto sharing = rrefs_.share(reply->rrefs, session);
+  if (!sharing) return sharing.error();
+  wire::Bytes sections;
+  tensor::EncodedTensors tensors;
+  const auto give_up = [&](Error error) {
+    sharing->undo();
+    return error;
+  };
+  if (!sharing->empty()) {
+    auto manifest = sharing->encode();
+    if (!manifest) return give_up(manifest.error());
+    wire::append_section(sections, wire::SectionType::rrefs, wire::kSectionCritical, *manifest);
+  }
+  if (!reply->autograd.empty()) {
+    wire::append_section(sections, wire::SectionType::autograd, wire::kSectionCritical, reply->autograd);
+  }
+  if (!reply->tensors.empty()) {
+    auto encoded = tensor::encode_tensors(reply->tensors, reply->recorded);
+    if (!encoded) {
+      std::string text = encoded.error().text();
+      if (text.starts_with("argument ")) text = "result " + text.substr(9);
+      return give_up(Error(encoded.error().code(), name(), std::move(text)));
+    }
+    tensors = std::move(*encoded);
+  }
+  std::uint64_t size = sections.size() + reply->body.size() + tensors.table.size();
+  for (const auto& segment : tensors.segments) size += segment.size;
+  if (size > options_.limits.message) {
+    return give_up(Error(Errc::limit_exceeded, name(),
+                         "a result of " + std::to_string(size) + " bytes is larger than limits.message, " +
+                             std::to_string(options_.limits.message)));
+  }
+  frame.sections = sections;
+  frame.body = reply->body;
+  frame.table = tensors.table;
+  frame.segments = std::move(tensors.segments);
+  if (!session->send(frame, false)) sharing->undo();
+  return {};
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,278 @@
+// The calls that this worker makes: from OutRequest to a frame, and from the answer back to the caller.
+
+#include <caf/send.hpp>
+
+#include "caftan/tensor/codec.hpp"
+#include "rref_handles.hpp"
+#include "worker_core.hpp"
+
+namespace caftan::actors {
+
+using transport::InFrame;
+using transport::OutFrame;
+using transport::Session;
+
+namespace {
+
+/// Turns the one end of a request into the one answer of its caller.
+class PendingCall final : public transport::ResponseSink {
+ public:
+  PendingCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<rpc::ReplySink> sink, std::uint64_t ticket,
+              std::shared_ptr<rpc::RRefHandle> keep, TimePoint deadline, std::function<void()> ended)
+      : core_(std::move(core)),
+        sink_(std::move(sink)),
+        ticket_(ticket),
+        keep_(std::move(keep)),
+        deadline_(deadline),
+        ended_(std::move(ended)) {}
+
+  void on_response(Result<InFrame> response) override {
+    if (!response) return finish(response.error());
+    if (response->header.flags & wire::kFlagError) {
+      Error error;
+      const auto decoded = wire::decode_into(response->body, error);
+      return finish(decoded ? error : decoded.error());
+    }
+    auto payload = core_->decode_payload(*response);
+    if (!payload) return finish(payload.error());
+    if (!response->manifest) return finish(std::move(*payload));
+    // A response may carry references too: nobody sees them before they are confirmed (RR-6).
+    payload->keep_body();
+    auto received = std::static_pointer_cast<ReceivedRRefs>(response->manifest);
+    auto waiting = std::make_shared<rpc::InPayload>(std::move(*payload));
+    auto self = std::make_shared<PendingCall>(std::move(*this));
+    core_->rref_host().when_confirmed(received, deadline_, [self, waiting](Result<void> confirmed) {
+      self->finish(confirmed ? Result<rpc::InPayload>(std::move(*waiting)) : Result<rpc::InPayload>(confirmed.error()));
+    });
+  }
+
+ private:
+  void finish(Result<rpc::InPayload> reply) {
+    if (rpc::CallHook* hook = core_->hook()) {
+      if (reply) {
+        if (auto seen = hook->on_reply_received(rpc::HookTicket{ticket_}, *reply); !seen) reply = seen.error();
+      } else {
+        hook->on_reply_dropped(rpc::HookTicket{ticket_}, reply.error());
+      }
+    }
+    sink_->on_reply(std::move(reply));
+    ended_();
+  }
+
+  std::shared_ptr<WorkerCore> core_;
+  std::shared_ptr<rpc::ReplySink> sink_;
+  std::uint64_t ticket_;
+  std::shared_ptr<rpc::RRefHandle> keep_;
+  TimePoint deadline_;
+  std::function<void()> ended_;
+};
+
+/// Waits for room in the window if the caller wants that; gives the turn of the running object back meanwhile.
+Result<CallId> request_when_admitted(Session& session, OutFrame& frame, TimePoint deadline,
+                                     const std::shared_ptr<transport::ResponseSink>& sink, bool fail_when_full) {
+  for (;;) {
+    auto call = session.request(frame, deadline, sink);
+    if (call || fail_when_full || call.error().code() != Errc::overloaded) return call;
+    const rpc::TurnPause pause;
+    if (auto room = session.wait_for_room(frame, deadline); !room) return room.error();
+  }
+}
+
+void append_target(wire::Bytes& sections, const RRefId& id) {
+  wire::Bytes bytes;
+  wire::OutArchive archive(bytes);
+  archive << id;
+  wire::append_section(sections, wire::SectionType::target, wire::kSectionCritical, bytes);
+}
+
+}  // namespace
+
+Result<OutFrame> WorkerCore::encode_request(rpc::OutRequest& request, Sharing& sharing, wire::Bytes& sections,
+                                            tensor::EncodedTensors& tensors) {
+  OutFrame frame;
+  frame.header.kind = request.kind;
+  frame.header.trace = request.trace;
+  if (!sharing.empty()) {
+    auto manifest = sharing.encode();
+    if (!manifest) return manifest.error();
+    wire::append_section(sections, wire::SectionType::rrefs, wire::kSectionCritical, *manifest);
+  }
+  if (request.target) append_target(sections, request.target);
+  if (request.held) {
+    wire::Bytes held;
+    rpc::encode_held(request.held, held);
+    wire::append_section(sections, wire::SectionType::chain, 0, held);
+  }
+  if (!request.autograd.empty()) {
+    wire::append_section(sections, wire::SectionType::autograd, wire::kSectionCritical, request.autograd);
+  }
+  if (!request.tensors.empty()) {
+    auto encoded = tensor::encode_tensors(request.tensors, request.recorded);
+    if (!encoded) return encoded.error();
+    tensors = std::move(*encoded);
+  }
+  frame.sections = sections;
+  frame.body = request.body;
+  frame.table = tensors.table;
+  frame.segments = std::move(tensors.segments);
+  return frame;
+}
+
+rpc::CallToken WorkerCore::submit(const Peer& peer, rpc::OutRequest&& request, const CallOptions& options,
+                                  std::shared_ptr<rpc::ReplySink> sink) {
+  const std::uint64_t ticket = request.hook_ticket;
+  const auto refuse = [&](Error error) {
+    if (hook()) hook()->on_unsent(rpc::HookTicket{ticket});
+    sink->on_reply(std::move(error));
+    return rpc::CallToken{};
+  };
+  if (life_ != Life::serving && life_ != Life::starting) return refuse(Error(Errc::shut_down, name(), "this worker is leaving"));
+  const auto session = static_cast<const PeerState&>(*peer.record()).session();
+  if (!session) return refuse(Error(Errc::peer_down, peer.name(), "there is no connection with " + peer.name()));
+
+  auto sharing = rrefs_.share(request.rrefs, session);
+  if (!sharing) return refuse(sharing.error());
+  wire::Bytes sections;
+  tensor::EncodedTensors tensors;
+  auto frame = encode_request(request, *sharing, sections, tensors);
+  if (!frame) {
+    sharing->undo();
+    return refuse(frame.error());
+  }
+  own_calls_.fetch_add(1);
+  auto pending = std::make_shared<PendingCall>(shared_core(), sink, ticket, std::move(request.keep),
+                                               request.deadline, [this] {
+                                                 own_calls_.fetch_sub(1);
+                                                 notify_if_idle();
+                                               });
+  const auto call = request_when_admitted(*session, *frame, request.deadline, pending, options.fail_when_full);
+  if (!call) {
+    own_calls_.fetch_sub(1);
+    sharing->undo();
+    return refuse(call.error());
+  }
+  return {*call, peer.id(), session->connection()};
+}
+
+void WorkerCore::cancel(const rpc::CallToken& token) noexcept {
+  if (token.call.value == 0) return;
+  if (const auto session = peers_[token.peer.value]->session(); session && session->connection() == token.session) {
+    session->cancel(token.call, Error(Errc::cancelled, "cancelled by the caller"));
+  }
+}
+
+namespace {
+
+/// The reply to a creation: only its own end matters, the value stays where it is.
+class CreationSink final : public rpc::ReplySink {
+ public:
+  explicit CreationSink(std::function<void(Result<void>)> done) : done_(std::move(done)) {}
+  void on_reply(Result<rpc::InPayload> reply) override {
+    done_(reply ? Result<void>() : Result<void>(reply.error()));
+  }
+
+ private:
+  std::function<void(Result<void>)> done_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<rpc::RRefHandle>> WorkerCore::create_remote(const Peer& peer, rpc::OutRequest&& request,
+                                                                   const CallOptions& options, rpc::TypeKey type) {
+  const std::uint64_t ticket = request.hook_ticket;
+  const auto refuse = [&](Error error) {
+    if (hook()) hook()->on_unsent(rpc::HookTicket{ticket});
+    return error;
+  };
+  if (life_ != Life::serving && life_ != Life::starting) return refuse(Error(Errc::shut_down, name(), "this worker is leaving"));
+  auto& state = const_cast<PeerState&>(static_cast<const PeerState&>(*peer.record()));
+  const auto session = state.session();
+  if (!session) return refuse(Error(Errc::peer_down, peer.name(), "there is no connection with " + peer.name()));
+
+  auto shared = rrefs_.share(request.rrefs, session);
+  if (!shared) return refuse(shared.error());
+  const RRefId id = make_rref_id();
+  std::shared_ptr<rpc::RRefHandle> handle;
+  std::function<void(Result<void>)> answered;
+  const std::lock_guard order(state.create_mutex);
+  if (peer.id() == self_) {
+    handle = rrefs_.own(id, type);
+    shared->set_creation(Creation{id, {}, {}});
+    answered = [this, id](Result<void> answer) {
+      // The value was set by the serving side unless the request failed before it.
+      if (!answer) rrefs_.set_value(id, answer.error());
+    };
+  } else {
+    handle = rrefs_.use_created(id, session, peer, type, *shared);
+    answered = [this, weak = std::weak_ptr(handle)](Result<void> answer) {
+      if (const auto strong = weak.lock()) rrefs_.creation_answered(strong, std::move(answer));
+    };
+  }
+  wire::Bytes sections;
+  tensor::EncodedTensors tensors;
+  auto frame = encode_request(request, *shared, sections, tensors);
+  if (!frame) {
+    shared->undo();
+    answered(frame.error());
+    return refuse(frame.error());
+  }
+  own_calls_.fetch_add(1);
+  // The fork ends by itself when its last handle goes, also while the creation is running: so the answer does not
+  // keep the handle.
+  auto pending = std::make_shared<PendingCall>(shared_core(), std::make_shared<CreationSink>(answered), ticket,
+                                               std::move(request.keep), request.deadline, [this] {
+                                                 own_calls_.fetch_sub(1);
+                                                 notify_if_idle();
+                                               });
+  const auto call = request_when_admitted(*session, *frame, request.deadline, pending, options.fail_when_full);
+  if (!call) {
+    own_calls_.fetch_sub(1);
+    shared->undo();
+    answered(call.error());
+    return refuse(call.error());
+  }
+  return handle;
+}
+
+Result<std::shared_ptr<rpc::RRefHandle>> WorkerCore::create_local(std::shared_ptr<rpc::HostedObject> object) {
+  if (life_ == Life::draining || life_ == Life::ended) return Error(Errc::shut_down, name(), "this worker is leaving");
+  auto handle = rrefs_.own(object->id(), object->type().key);
+  rrefs_.set_value(object->id(), std::move(object));
+  return handle;
+}
+
+void WorkerCore::on_unobserved_error(std::string_view what, const Error& error) noexcept {
+  log(std::string(what) + ": nobody looked at this error: " + error.message());
+}
+
+Result<rpc::InPayload> WorkerCore::decode_payload(InFrame& frame) const {
+  rpc::InPayload payload;
+  payload.body = frame.body;
+  if (!frame.table.empty()) {
+    const auto layout = tensor::TensorLayout::parse(frame.table, {options_.limits.message, options_.limits.tensors});
+    if (!layout) return layout.error();
+    auto tensors = layout->build(std::move(frame.segments));
+    if (!tensors) return tensors.error();
+    payload.tensors.reserve(tensors->size());
+    bool any_recorded = false;
+    for (auto& decoded : *tensors) {
+      any_recorded = any_recorded || decoded.recorded;
+      payload.tensors.push_back(std::move(decoded.tensor));
+    }
+    if (any_recorded) {
+      payload.recorded.reserve(tensors->size());
+      for (const auto& decoded : *tensors) payload.recorded.push_back(decoded.recorded ? 1 : 0);
+    }
+  }
+  if (frame.manifest) payload.rrefs = std::static_pointer_cast<ReceivedRRefs>(frame.manifest)->handles;
+  wire::SectionReader sections(frame.sections);
+  for (;;) {
+    const auto section = sections.next();
+    if (!section) return section.error();
+    if (!*section) break;
+    if ((*section)->type == wire::SectionType::autograd) wire::append(payload.autograd, (*section)->content);
+  }
+  return payload;
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,95 @@
+#include "rref_handles.hpp"
+
+#include <caf/send.hpp>
+
+#include "rref_host.hpp"
+
+namespace caftan::actors {
+
+HandleBase::HandleBase(RRefHost& host, std::weak_ptr<rpc::Caller> caller, SharedRRef shared, Peer owner,
+                       bool confirmed)
+    : host_(host),
+      caller_(std::move(caller)),
+      shared_(std::move(shared)),
+      owner_(std::move(owner)),
+      settled_(confirmed) {}
+
+bool HandleBase::confirmed_by_owner() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return settled_ && !error_;
+}
+
+std::optional<Error> HandleBase::failed() const {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+void HandleBase::settle(Result<void> outcome) {
+  std::vector<std::function<void()>> waiters;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!outcome && !error_) error_ = outcome.error();
+    settled_ = true;
+    waiters.swap(waiters_);
+  }
+  for (const auto& waiter : waiters) waiter();
+}
+
+bool HandleBase::settled_or(std::function<void()> waiter) {
+  const std::lock_guard lock(mutex_);
+  if (settled_) return true;
+  waiters_.push_back(std::move(waiter));
+  return false;
+}
+
+UserHandle::~UserHandle() {
+  if (const auto alive = caller(); alive && actor_) {
+    caf::anon_send(actor_, UserEvent{user_event::HandleDropped{}});
+  }
+}
+
+Future<std::shared_ptr<rpc::HostedObject>> UserHandle::local_value() {
+  Promise<std::shared_ptr<rpc::HostedObject>> promise(caller_);
+  auto future = promise.future();
+  const auto alive = caller();
+  promise.set(Error(Errc::not_owner, alive ? alive->name() : std::string(),
+                    "RRef " + to_string(rref()) + " (fork " + to_string(fork()) + ") is owned by " + owner().name() +
+                        ": only there is local_value() possible, use to_here()"));
+  return future;
+}
+
+OwnerHandle::~OwnerHandle() {
+  if (const auto alive = caller()) host_.tell_owner(rref(), OwnerEvent{owner_event::Released{rpc::Use::hold}});
+}
+
+namespace {
+
+/// Takes the value out to a future, for local_value().
+class TakeValue final : public ValueJob {
+ public:
+  explicit TakeValue(std::weak_ptr<rpc::Caller> caller) : promise_(std::move(caller)) {}
+  Future<std::shared_ptr<rpc::HostedObject>> future() { return promise_.future(); }
+  rpc::Use use() const noexcept override { return rpc::Use::fetch; }
+  void run(Result<std::shared_ptr<rpc::HostedObject>> value, std::function<void()> done) override {
+    promise_.set(std::move(value));
+    done();
+  }
+
+ private:
+  Promise<std::shared_ptr<rpc::HostedObject>> promise_;
+};
+
+}  // namespace
+
+Future<std::shared_ptr<rpc::HostedObject>> OwnerHandle::local_value() {
+  auto job = std::make_shared<TakeValue>(caller_);
+  auto future = job->future();
+  if (const auto alive = caller()) {
+    host_.with_value(rref(), std::move(job));
+  } else {
+    job->run(Error(Errc::shut_down, "the worker of this RRef has ended"), [] {});
+  }
+  return future;
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,441 @@
+#include "rref_host.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include "caftan/transport/actor_exchange.hpp"
+#include "owner_rref_actor.hpp"
+#include "rref_handles.hpp"
+#include "user_rref_actor.hpp"
+
+namespace caftan::actors {
+
+using transport::ActorExchange;
+using transport::Address;
+
+rpc::PeerSession peer_session(const transport::Session& session) {
+  return {session.peer().id, session.peer().incarnation, session.connection()};
+}
+
+Result<wire::Bytes> Sharing::encode() const { return wire::encode(manifest_); }
+
+void Sharing::undo() {
+  for (const auto& step : std::exchange(undo_, {})) step();
+}
+
+RRefId RRefHost::make_rref_id() {
+  return {world_.shared_caller()->id(), world_.incarnation(), next_id_.fetch_add(1, std::memory_order_relaxed)};
+}
+
+ForkId RRefHost::make_fork_id() {
+  return {world_.shared_caller()->id(), world_.incarnation(), next_id_.fetch_add(1, std::memory_order_relaxed)};
+}
+
+// ---- making references
+
+caf::actor RRefHost::make_owner(RRefId id, std::string type) {
+  caf::actor actor = world_.actor_host().system().spawn<OwnerRRefActor, caf::hidden>(*this, id);
+  const std::lock_guard lock(mutex_);
+  Owner& owner = owners_[id];
+  owner.actor = actor;
+  owner.type = std::move(type);
+  owner.born = world_.actor_host().executor().clock().now();
+  return actor;
+}
+
+std::shared_ptr<rpc::RRefHandle> RRefHost::own(RRefId id, rpc::TypeKey type) {
+  make_owner(id, std::string(type.name));
+  tell_owner(id, OwnerEvent{owner_event::CreatedHere{}});
+  const auto caller = world_.shared_caller();
+  SharedRRef shared{id, {}, caller->id(), world_.incarnation(), {}, {}, type.hash, std::string(type.name)};
+  return std::make_shared<OwnerHandle>(*this, caller, std::move(shared), *world_.peer_of(caller->id()), true);
+}
+
+std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const Peer& owner, rpc::UserFork fork,
+                                                caf::strong_actor_ptr parent, caf::actor& actor) {
+  const bool confirmed = fork.state() != rpc::UserFork::State::awaiting;
+  auto handle = std::make_shared<UserHandle>(*this, world_.shared_caller(), shared, owner, confirmed);
+  {
+    const std::lock_guard lock(mutex_);
+    User& user = users_[shared.fork];
+    user.handle = handle;
+    user.rref = shared.rref;
+    user.born = world_.actor_host().executor().clock().now();
+  }
+  actor = world_.actor_host().system().spawn<UserRRefActor, caf::hidden>(
+      *this, std::move(fork), ForkRequested{shared.rref, shared.creation, shared.fork, shared.parent},
+      std::make_pair(shared.owner, shared.owner_incarnation), std::move(parent));
+  handle->set_actor(actor);
+  const std::lock_guard lock(mutex_);
+  if (const auto user = users_.find(shared.fork); user != users_.end()) user->second.actor = actor;
+  return handle;
+}
+
+std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::shared_ptr<transport::Session>& session,
+                                                       const Peer& owner, rpc::TypeKey type, Sharing& sharing) {
+  rpc::CreationNumber number{session->connection(), 0};
+  {
+    const std::lock_guard lock(mutex_);
+    number.number = ++creations_[session->connection()];
+  }
+  const auto& peer = session->peer();
+  SharedRRef shared{id, make_fork_id(), peer.id, peer.incarnation, {}, number, type.hash, std::string(type.name)};
+  caf::actor actor;
+  auto handle = make_user(shared, owner,
+                          rpc::UserFork::created(shared.fork, peer_session(*session), owner.name()), nullptr, actor);
+  session->actors().export_watched(Address::of(shared.fork), caf::actor_cast<caf::strong_actor_ptr>(actor));
+  sharing.manifest_.creation = Creation{id, shared.fork, number};
+  return handle;
+}
+
+void RRefHost::creation_answered(const std::shared_ptr<rpc::RRefHandle>& handle, Result<void> answer) {
+  if (const auto* user = dynamic_cast<UserHandle*>(handle.get())) {
+    caf::anon_send(user->actor(), UserEvent{user_event::CreationAnswered{
+                                      std::make_shared<Result<void>>(std::move(answer))}});
+  }
+}
+
+void RRefHost::set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> value) {
+  tell_owner(id, OwnerEvent{owner_event::ValueSet{
+                     std::make_shared<Result<std::shared_ptr<rpc::HostedObject>>>(std::move(value))}});
+}
+
+/// The lookup and the delivery are one step under the lock: an owner that ends leaves the table first, so everything
+/// that was told before is ahead of its end in the mailbox.
+bool RRefHost::tell_owner(RRefId id, OwnerEvent event) {
+  const std::lock_guard lock(mutex_);
+  const auto owner = owners_.find(id);
+  if (owner == owners_.end()) return false;
+  caf::anon_send(owner->second.actor, std::move(event));
+  return true;
+}
+
+// ---- handing over
+
+Result<Sharing> RRefHost::share(const rpc::RRefHandles& handles, const std::shared_ptr<transport::Session>& to) {
+  Sharing sharing;
+  const rpc::PeerSession session = peer_session(*to);
+  for (const auto& base : handles) {
+    const auto* handle = dynamic_cast<const HandleBase*>(base.get());
+    if (!handle) return Error(Errc::bad_arguments, "an RRef without a value cannot be sent");
+    if (handle->caller() != world_.shared_caller()) {
+      sharing.undo();
+      return Error(Errc::bad_arguments, "RRef " + to_string(base->rref()) + " belongs to another worker of this process");
+    }
+    if (const auto failed = handle->failed()) {
+      sharing.undo();
+      return *failed;
+    }
+    SharedRRef shared = handle->shared();
+    shared.fork = make_fork_id();
+    shared.parent = handle->fork();
+    if (handle->is_owner()) {
+      const bool alive = tell_owner(shared.rref, OwnerEvent{owner_event::HandedOver{shared.fork, session}});
+      if (!alive) {
+        sharing.undo();
+        return Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone");
+      }
+      sharing.undo_.push_back([this, id = shared.rref, fork = shared.fork, session] {
+        tell_owner(id, OwnerEvent{owner_event::NotHandedOver{fork, session}});
+      });
+    } else if (shared.owner != session.peer || shared.owner_incarnation != session.incarnation) {
+      // To another user. To the owner itself nothing is registered: its reader takes a hold in order of arrival (RR-4).
+      const caf::actor actor = static_cast<const UserHandle*>(handle)->actor();
+      caf::anon_send(actor, UserEvent{user_event::ChildHandedOver{shared.fork, session}});
+      sharing.undo_.push_back([actor, fork = shared.fork, session] {
+        caf::anon_send(actor, UserEvent{user_event::ChildNotHandedOver{fork, session}});
+      });
+    }
+    sharing.manifest_.shared.push_back(std::move(shared));
+  }
+  return sharing;
+}
+
+// ---- receiving
+
+Result<std::shared_ptr<ReceivedRRefs>> RRefHost::on_manifest(transport::Session& session, wire::ByteView bytes) {
+  auto manifest = wire::decode<Manifest>(bytes);
+  if (!manifest) return manifest.error();
+  auto received = std::make_shared<ReceivedRRefs>();
+  if (manifest->creation) {
+    const Creation& creation = *manifest->creation;
+    received->creation = creation;
+    if (creation.fork) {
+      bool known = false;
+      {
+        const std::lock_guard lock(mutex_);
+        known = owners_.contains(creation.rref);
+      }
+      if (known || creation.rref.worker != session.peer().id ||
+          creation.rref.incarnation != session.peer().incarnation) {
+        return Error(Errc::malformed_payload, "a creation with an id that is not the creator's new one");
+      }
+      make_owner(creation.rref, "?");
+      tell_owner(creation.rref, OwnerEvent{owner_event::CreatedBy{creation.fork, peer_session(session)}});
+      std::vector<rpc::ForkRequest> parked;
+      {
+        const std::lock_guard lock(mutex_);
+        parked = ledger_.created(creation.rref, creation.number);
+      }
+      for (auto& request : parked) tell_owner(creation.rref, OwnerEvent{owner_event::Requested{request}});
+    }
+  }
+  for (const SharedRRef& shared : manifest->shared) {
+    auto handle = receive(session, shared);
+    if (!handle) return handle.error();
+    received->handles.push_back(std::move(*handle));
+  }
+  return received;
+}
+
+Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& session, const SharedRRef& shared) {
+  const auto caller = world_.shared_caller();
+  auto owner = world_.peer_of(shared.owner);
+  if (!owner) return Error(Errc::malformed_payload, "a reference to a value of an unknown worker");
+  const rpc::PeerSession from = peer_session(session);
+
+  if (shared.owner == caller->id() && shared.owner_incarnation == world_.incarnation()) {
+    // It came home.
+    auto handle = std::make_shared<OwnerHandle>(*this, caller, shared, *owner, false);
+    const auto answer = [weak = std::weak_ptr(handle)](Result<void> held) {
+      if (const auto strong = weak.lock()) strong->settle(std::move(held));
+    };
+    if (!tell_owner(shared.rref, OwnerEvent{owner_event::PassedBack{shared.fork, from, answer}})) {
+      handle->settle(Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone"));
+    }
+    return std::shared_ptr<rpc::RRefHandle>(std::move(handle));
+  }
+
+  if (!shared.fork || shared.fork.worker != from.peer || shared.fork.incarnation != from.incarnation) {
+    return Error(Errc::malformed_payload, "a reference whose fork was not made by its sender");
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (users_.contains(shared.fork)) return Error(Errc::malformed_payload, "a reference that came twice");
+  }
+  caf::actor actor;
+  std::shared_ptr<UserHandle> handle;
+  if (!shared.parent) {
+    if (shared.owner != from.peer || shared.owner_incarnation != from.incarnation) {
+      return Error(Errc::malformed_payload, "a reference without parent that is not from its owner");
+    }
+    handle = make_user(shared, *owner, rpc::UserFork::from_owner(shared.fork, from, owner->name()), nullptr, actor);
+  } else {
+    auto parent = session.actors().proxy(Address::of(shared.parent));
+    handle = make_user(shared, *owner,
+                       rpc::UserFork::from_parent(shared.fork, {shared.parent, from}, owner->name()),
+                       std::move(parent), actor);
+  }
+  session.actors().export_watched(Address::of(shared.fork), caf::actor_cast<caf::strong_actor_ptr>(actor));
+  return std::shared_ptr<rpc::RRefHandle>(std::move(handle));
+}
+
+void RRefHost::when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, TimePoint deadline,
+                              std::function<void(Result<void>)> done) {
+  struct Pending {
+    std::atomic<std::size_t> left;
+    std::shared_ptr<ReceivedRRefs> received;
+    std::function<void(Result<void>)> done;
+    void one() {
+      if (left.fetch_sub(1) != 1) return;
+      for (const auto& handle : received->handles) {
+        if (auto failed = handle->failed()) return done(std::move(*failed));
+      }
+      done({});
+    }
+  };
+  auto pending = std::make_shared<Pending>(received->handles.size() + 1, received, std::move(done));
+  bool waits = false;
+  for (const auto& handle : received->handles) {
+    auto& base = static_cast<HandleBase&>(*handle);
+    if (base.settled_or([pending] { pending->one(); })) {
+      pending->one();
+    } else {
+      waits = true;
+    }
+  }
+  if (waits && deadline != kNever) {
+    world_.actor_host().executor().post_at(deadline, [weak = std::weak_ptr(received)] {
+      const auto late = weak.lock();
+      if (!late) return;
+      for (const auto& handle : late->handles) {
+        if (const auto* user = dynamic_cast<UserHandle*>(handle.get())) {
+          caf::anon_send(user->actor(), UserEvent{user_event::Deadline{}});
+        }
+      }
+    });
+  }
+  pending->one();
+}
+
+// ---- serving
+
+void RRefHost::with_value(RRefId id, std::shared_ptr<ValueJob> job) {
+  if (!tell_owner(id, OwnerEvent{owner_event::Job{job}})) {
+    job->run(Error(Errc::rref_deleted, "the value of RRef " + to_string(id) + " is gone"), [] {});
+  }
+}
+
+void RRefHost::on_session_end(const transport::Session& session, const Error& reason) {
+  const rpc::PeerSession ended = peer_session(session);
+  std::vector<caf::actor> users;
+  std::vector<rpc::ForkRequest> refused;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [fork, user] : users_) users.push_back(user.actor);
+    refused = ledger_.session_ended(ended);
+    creations_.erase(ended.connection);
+  }
+  (void)reason;
+  for (const auto& actor : users) {
+    if (actor) caf::anon_send(actor, UserEvent{user_event::OwnerLost{ended}});
+  }
+  for (const auto& request : refused) answer_fork(request.fork, request.session, Errc::rref_deleted);
+}
+
+std::size_t RRefHost::end_all(const Error& reason) {
+  std::vector<caf::actor> users;
+  std::vector<caf::actor> owners;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [fork, user] : users_) users.push_back(user.actor);
+    for (const auto& [id, owner] : owners_) owners.push_back(owner.actor);
+    owners_.clear();
+  }
+  for (const auto& actor : users) caf::anon_send(actor, UserEvent{user_event::Finish{reason}});
+  for (const auto& actor : owners) caf::anon_send(actor, OwnerEvent{owner_event::Finish{reason}});
+  notify_if_empty();
+  return users.size() + owners.size();
+}
+
+void RRefHost::when_empty(std::function<void()> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    empty_ = std::move(done);
+  }
+  notify_if_empty();
+}
+
+void RRefHost::notify_if_empty() {
+  std::function<void()> done;
+  {
+    const std::lock_guard lock(mutex_);
+    if (owners_.empty() && users_.empty()) done = std::exchange(empty_, nullptr);
+  }
+  if (done) done();
+}
+
+std::size_t RRefHost::owners() const {
+  const std::lock_guard lock(mutex_);
+  return owners_.size();
+}
+
+std::size_t RRefHost::users() const {
+  const std::lock_guard lock(mutex_);
+  return users_.size();
+}
+
+std::vector<RRefInfo> RRefHost::list() const {
+  const TimePoint now = world_.actor_host().executor().clock().now();
+  const std::string self = world_.shared_caller()->name();
+  std::vector<RRefInfo> infos;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, owner] : owners_) {
+    RRefInfo info{id, true, {}, self, owner.type, owner.state, now - owner.born, owner.actor->id(), {}};
+    for (const auto& [fork, fork_info] : owner.forks) info.forks.push_back(fork_info);
+    infos.push_back(std::move(info));
+  }
+  for (const auto& [fork, user] : users_) {
+    const auto handle = user.handle.lock();
+    std::string state = "released";  // no handle, but a child is not accepted yet
+    if (handle) state = handle->failed() ? "failed" : handle->confirmed_by_owner() ? "confirmed" : "awaiting";
+    infos.push_back({user.rref, false, fork, handle ? handle->owner().name() : std::string(),
+                     handle ? std::string(handle->type().name) : std::string(), std::move(state), now - user.born,
+                     user.actor ? user.actor->id() : 0, {}});
+  }
+  return infos;
+}
+
+// ---- for the actors
+
+void RRefHost::on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker) {
+  const rpc::ForkRequest request{message.rref, message.creation, message.fork, message.parent, asker};
+  if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request}})) return;
+  bool parked = false;
+  {
+    const std::lock_guard lock(mutex_);
+    parked = ledger_.park(request);
+  }
+  if (!parked) answer_fork(message.fork, asker, Errc::rref_deleted);
+}
+
+void RRefHost::answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code) {
+  const auto proxy = fork_proxy(fork, session);
+  caf::anon_send(caf::actor_cast<caf::actor>(proxy), ForkAnswered{fork, code});
+}
+
+std::optional<rpc::PeerSession> RRefHost::send_fork_request(caf::event_based_actor& child,
+                                                            const ForkRequested& request,
+                                                            const std::pair<WorkerId, Incarnation>& owner) {
+  const auto session = world_.session_with(owner.first, owner.second);
+  if (!session) return std::nullopt;
+  const auto self = caf::actor_cast<caf::strong_actor_ptr>(&child);
+  session->actors().export_watched(Address::of(request.fork), self);
+  const auto root = session->actors().proxy(Address::root());
+  root->enqueue(self, caf::make_message_id(), caf::make_message(request), nullptr);
+  return peer_session(*session);
+}
+
+void RRefHost::owner_ending(RRefId id) {
+  caf::actor last;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto owner = owners_.find(id);
+    if (owner == owners_.end()) return;
+    last = std::move(owner->second.actor);
+    owners_.erase(owner);
+  }
+  notify_if_empty();
+}
+
+void RRefHost::owner_state(RRefId id, std::string state) {
+  const std::lock_guard lock(mutex_);
+  if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.state = std::move(state);
+}
+
+void RRefHost::fork_counted(RRefId id, ForkInfo fork) {
+  const std::lock_guard lock(mutex_);
+  if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.forks[fork.fork] = fork;
+}
+
+void RRefHost::fork_ended(RRefId id, ForkId fork) {
+  const std::lock_guard lock(mutex_);
+  if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.forks.erase(fork);
+}
+
+void RRefHost::user_ending(ForkId id) {
+  User last;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto user = users_.find(id);
+    if (user == users_.end()) return;
+    last = std::move(user->second);
+    users_.erase(user);
+  }
+  notify_if_empty();
+}
+
+void RRefHost::user_confirmed(ForkId id, Result<void> outcome) {
+  std::shared_ptr<UserHandle> handle;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto user = users_.find(id); user != users_.end()) handle = user->second.handle.lock();
+  }
+  if (handle) handle->settle(std::move(outcome));
+}
+
+caf::strong_actor_ptr RRefHost::fork_proxy(ForkId fork, const rpc::PeerSession& session) {
+  return world_.fork_proxy(fork, session);
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,161 @@
+/// All references of one worker: the actors of the values it owns and of the forks it uses, and the handles that user code
+/// holds. The decisions are in libs/rpc (ForkTable, UserFork, CreationLedger); this is who finds whom.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include <caf/actor.hpp>
+
+#include "caftan/actors/rref_info.hpp"
+#include "caftan/rpc/caller.hpp"
+#include "caftan/rpc/creation_ledger.hpp"
+#include "caftan/rpc/rref_handle.hpp"
+#include "caftan/transport/session.hpp"
+#include "rref_manifest.hpp"
+#include "rref_messages.hpp"
+
+namespace caf {
+class event_based_actor;
+}
+
+namespace caftan::actors {
+
+class UserHandle;
+class OwnerHandle;
+
+/// What the host needs of its worker.
+class RRefWorld {
+ public:
+  virtual ~RRefWorld() = default;
+  virtual std::shared_ptr<rpc::Caller> shared_caller() = 0;
+  virtual transport::ActorHost& actor_host() = 0;
+  virtual Incarnation incarnation() const noexcept = 0;
+  /// The session with that life of that worker, null if there is none now.
+  virtual std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) = 0;
+  virtual Result<Peer> peer_of(WorkerId id) = 0;
+  /// The proxy of a fork's actor in that session; one that is down already if the session has ended.
+  virtual caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) = 0;
+};
+
+/// The handles of one received frame, by manifest index, and what waits for their confirmation.
+struct ReceivedRRefs {
+  std::vector<std::shared_ptr<rpc::RRefHandle>> handles;
+  std::optional<Creation> creation;
+};
+
+/// The forks that one outgoing frame hands over. Registered before the frame is offered to the lane (RR-4).
+class Sharing {
+ public:
+  Sharing() = default;
+  Sharing(Sharing&&) = default;
+  Sharing& operator=(Sharing&&) = default;
+  bool empty() const noexcept { return manifest_.shared.empty() && !manifest_.creation; }
+  /// Returns the section's content.
+  Result<wire::Bytes> encode() const;
+  /// The lane did not accept the frame: nothing was registered.
+  void undo();
+  void set_creation(Creation creation) { manifest_.creation = creation; }
+
+ private:
+  friend class RRefHost;
+  Manifest manifest_;
+  std::vector<std::function<void()>> undo_;
+};
+
+class RRefHost {
+ public:
+  explicit RRefHost(RRefWorld& world) : world_(world) {}
+
+  RRefWorld& world() noexcept { return world_; }
+  RRefId make_rref_id();
+
+  // Making references.
+  std::shared_ptr<rpc::RRefHandle> own(RRefId id, rpc::TypeKey type);
+  /// The creator's own fork of a value at `session`'s worker.
+  std::shared_ptr<rpc::RRefHandle> use_created(RRefId id, const std::shared_ptr<transport::Session>& session,
+                                               const Peer& owner, rpc::TypeKey type, Sharing& sharing);
+  void creation_answered(const std::shared_ptr<rpc::RRefHandle>& handle, Result<void> answer);
+  void set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> value);
+
+  // Handing over.
+  /// Registers a fork for each handle. Errors: what makes a handle unusable.
+  Result<Sharing> share(const rpc::RRefHandles& handles, const std::shared_ptr<transport::Session>& to);
+
+  // Receiving; in the order of the frames of a session.
+  Result<std::shared_ptr<ReceivedRRefs>> on_manifest(transport::Session& session, wire::ByteView bytes);
+  /// Calls `done` when user code may see all handles of a frame (RR-6), or with the reason why never; here if that is
+  /// so already. @param deadline  of the call that carried them (RR-11)
+  void when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, TimePoint deadline,
+                      std::function<void(Result<void>)> done);
+
+  // Serving.
+  /// Gives `job` to the value's actor, or runs it with rref_deleted.
+  void with_value(RRefId id, std::shared_ptr<ValueJob> job);
+
+  void on_session_end(const transport::Session& session, const Error& reason);
+  /// Ends all references with shut_down; returns how many there were.
+  std::size_t end_all(const Error& reason);
+  /// Calls `done` when no actor of a reference is left; here if that is so already.
+  void when_empty(std::function<void()> done);
+
+  std::size_t owners() const;
+  std::size_t users() const;
+  std::vector<RRefInfo> list() const;
+
+  // For the actors.
+  void on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker);
+  void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code);
+  std::optional<rpc::PeerSession> send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
+                                                    const std::pair<WorkerId, Incarnation>& owner);
+  void owner_ending(RRefId id);
+  void owner_state(RRefId id, std::string state);
+  void fork_counted(RRefId id, ForkInfo fork);
+  void fork_ended(RRefId id, ForkId fork);
+  void user_ending(ForkId id);
+  void user_confirmed(ForkId id, Result<void> outcome);
+  caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session);
+
+ private:
+  friend class UserHandle;
+  friend class OwnerHandle;
+  struct Owner {
+    caf::actor actor;
+    std::string type;
+    std::string state = "pending";
+    TimePoint born;
+    std::unordered_map<ForkId, ForkInfo> forks;
+  };
+  struct User {
+    caf::actor actor;
+    std::weak_ptr<UserHandle> handle;
+    RRefId rref;
+    TimePoint born;
+  };
+
+  ForkId make_fork_id();
+  caf::actor make_owner(RRefId id, std::string type);
+  bool tell_owner(RRefId id, OwnerEvent event);
+  std::shared_ptr<UserHandle> make_user(const SharedRRef& shared, const Peer& owner, rpc::UserFork fork,
+                                        caf::strong_actor_ptr parent, caf::actor& actor);
+  Result<std::shared_ptr<rpc::RRefHandle>> receive(transport::Session& session, const SharedRRef& shared);
+  void notify_if_empty();
+
+  RRefWorld& world_;
+  std::atomic<std::uint64_t> next_id_{1};
+  mutable std::mutex mutex_;
+  std::unordered_map<RRefId, Owner> owners_;
+  std::unordered_map<ForkId, User> users_;
+  rpc::CreationLedger ledger_;
+  std::unordered_map<std::uint64_t, std::uint64_t> creations_;  // by connection of the session
+  std::function<void()> empty_;
+};
+
+rpc::PeerSession peer_session(const transport::Session& session);
+
+}  // namespace caftan::actors

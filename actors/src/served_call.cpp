@@ -1,0 +1,155 @@
+#include "served_call.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace caftan::actors {
+
+namespace {
+
+/// A fetch, a method or a creation by a method, that waits for its object.
+class ObjectJob final : public ValueJob {
+ public:
+  using Run = std::function<void(Result<std::shared_ptr<rpc::HostedObject>>, std::function<void()>)>;
+  ObjectJob(rpc::Use use, Run run) : use_(use), run_(std::move(run)) {}
+  rpc::Use use() const noexcept override { return use_; }
+  void run(Result<std::shared_ptr<rpc::HostedObject>> value, std::function<void()> done) override {
+    run_(std::move(value), std::move(done));
+  }
+
+ private:
+  const rpc::Use use_;
+  const Run run_;
+};
+
+}  // namespace
+
+ServedCall::ServedCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<transport::Session> session,
+                       transport::InFrame frame)
+    : core_(std::move(core)), session_(std::move(session)), frame_(std::move(frame)) {
+  if (frame_.header.remaining_us != 0) {
+    // A hostile remaining time must not overflow; nobody means more than ten years.
+    constexpr std::uint64_t kMost = 10ULL * 365 * 24 * 3600 * 1'000'000;
+    deadline_ = core_->executor().clock().now() +
+                std::chrono::microseconds(std::min<std::uint64_t>(frame_.header.remaining_us, kMost));
+  }
+}
+
+ServedCall::~ServedCall() { core_->served_call_ended(*this); }
+
+void ServedCall::start(bool in_place) {
+  const auto self = shared_from_this();
+  const auto go = [self, in_place] {
+    if (in_place && !self->core_->executor().reads_for_wait()) {
+      self->run();
+    } else {
+      self->core_->executor().post([self] { self->run(); });
+    }
+  };
+  if (!frame_.manifest) return go();
+  const auto received = std::static_pointer_cast<ReceivedRRefs>(frame_.manifest);
+  core_->rref_host().when_confirmed(received, deadline_, [self, received](Result<void> confirmed) {
+    if (confirmed) {
+      self->core_->executor().post([self] { self->run(); });
+    } else {
+      self->creation_ = received->creation;
+      self->fail(confirmed.error());
+    }
+  });
+}
+
+CallInfo ServedCall::make_info() {
+  CallInfo info;
+  if (auto peer = core_->find_peer(session_->peer().id)) info.caller = *std::move(peer);
+  info.call = CallId{frame_.header.call};
+  info.deadline = deadline_;
+  info.cancel = std::shared_ptr<const CancelFlag>(shared_from_this(), &cancelled_);
+  info.trace = frame_.header.trace;
+  wire::SectionReader sections(frame_.sections);
+  for (;;) {
+    const auto section = sections.next();
+    if (!section || !*section) break;
+    if ((*section)->type != wire::SectionType::chain) continue;
+    if (auto held = rpc::decode_held((*section)->content)) info.held = std::move(*held);
+  }
+  return info;
+}
+
+Result<RRefId> ServedCall::read_target() const {
+  wire::SectionReader sections(frame_.sections);
+  for (;;) {
+    const auto section = sections.next();
+    if (!section) return section.error();
+    if (!*section) return RRefId{};
+    if ((*section)->type == wire::SectionType::target) return wire::decode<RRefId>((*section)->content);
+  }
+}
+
+void ServedCall::run() {
+  if (frame_.manifest) creation_ = std::static_pointer_cast<ReceivedRRefs>(frame_.manifest)->creation;
+  const auto target = read_target();
+  auto payload = core_->decode_payload(frame_);
+  if (!payload || !target) return fail(payload ? target.error() : payload.error());
+  // The views stay as long as anyone needs them.
+  payload->owner = std::shared_ptr<const void>(shared_from_this(), &frame_);
+  const bool creates = frame_.header.kind == wire::FrameKind::create;
+  const bool needs_object =
+      frame_.header.kind == wire::FrameKind::fetch || frame_.header.kind == wire::FrameKind::method;
+  if (creates != creation_.has_value() || (needs_object && !*target)) {
+    return fail(Error(Errc::malformed_payload, "a request that does not name its object"));
+  }
+  if (creates && !*target) return create(nullptr, std::move(*payload));
+  if (*target) return run_on_object(*target, std::move(*payload));
+  rpc::Responder responder{std::shared_ptr<rpc::ResponderSink>(shared_from_this())};
+  if (frame_.header.kind == wire::FrameKind::op) {
+    core_->dispatcher().op(std::move(*payload), make_info(), std::move(responder));
+  } else {
+    core_->dispatcher().call(std::move(*payload), make_info(), std::move(responder));
+  }
+}
+
+void ServedCall::run_on_object(const RRefId& target, rpc::InPayload payload) {
+  const auto use = frame_.header.kind == wire::FrameKind::fetch ? rpc::Use::fetch : rpc::Use::method;
+  auto held = std::make_shared<rpc::InPayload>(std::move(payload));
+  core_->rref_host().with_value(
+      target, std::make_shared<ObjectJob>(use, [self = shared_from_this(), held](
+                                                   Result<std::shared_ptr<rpc::HostedObject>> value,
+                                                   std::function<void()> done) {
+        self->used_ = std::move(done);
+        if (!value) return self->fail(value.error());
+        if (self->creation_) return self->create(std::move(*value), std::move(*held));
+        rpc::Responder responder{std::shared_ptr<rpc::ResponderSink>(self)};
+        if (self->frame_.header.kind == wire::FrameKind::fetch) {
+          self->core_->dispatcher().fetch(std::move(*value), self->make_info(), std::move(responder));
+        } else {
+          self->core_->dispatcher().method(std::move(*value), std::move(*held), self->make_info(),
+                                           std::move(responder));
+        }
+      }));
+}
+
+void ServedCall::create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload) {
+  core_->dispatcher()
+      .create(std::move(object), std::move(payload), make_info(), creation_->rref)
+      .then([self = shared_from_this()](Result<std::shared_ptr<rpc::HostedObject>> value) {
+        // A failed creation is answered like any other: the error lives in the value (semantics 1.4).
+        self->core_->rref_host().set_value(self->creation_->rref, std::move(value));
+        self->answer(rpc::OutReply{});
+      })
+      .forget();
+}
+
+void ServedCall::fail(const Error& error) {
+  if (creation_) core_->rref_host().set_value(creation_->rref, error);
+  answer(error);
+}
+
+void ServedCall::answer(Result<rpc::OutReply> reply) noexcept {
+  if (answered_.exchange(true)) return;
+  if (const auto sent = core_->send_response(session_, frame_.header.call, std::move(reply)); !sent) {
+    (void)core_->send_response(session_, frame_.header.call, sent.error());
+  }
+  if (used_) std::exchange(used_, nullptr)();
+}
+
+}  // namespace caftan::actors

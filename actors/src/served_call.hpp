@@ -1,0 +1,46 @@
+/// One call that a peer made here, from its frame to its answer.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "worker_core.hpp"
+
+namespace caftan::actors {
+
+class ServedCall final : public rpc::ResponderSink, public std::enable_shared_from_this<ServedCall> {
+ public:
+  ServedCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<transport::Session> session, transport::InFrame frame);
+  ~ServedCall() override;
+
+  /// Runs it once its references are confirmed (RR-6): here if `in_place`, else on a runner.
+  void start(bool in_place);
+  void answer(Result<rpc::OutReply> reply) noexcept override;
+  void cancel() noexcept { cancelled_.set(); }
+
+  std::uint64_t key() const noexcept { return key_of(*session_, frame_.header.call); }
+  static std::uint64_t key_of(const transport::Session& session, std::uint64_t call) noexcept {
+    return mix64(call) ^ mix64(session.connection() + 1) ^ mix64(session.peer().incarnation.value);
+  }
+
+ private:
+  void run();
+  void run_on_object(const RRefId& target, rpc::InPayload payload);
+  void create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload);
+  void fail(const Error& error);
+  CallInfo make_info();
+  Result<RRefId> read_target() const;
+
+  const std::shared_ptr<WorkerCore> core_;
+  const std::shared_ptr<transport::Session> session_;
+  transport::InFrame frame_;
+  CancelFlag cancelled_;
+  TimePoint deadline_ = kNever;
+  std::optional<Creation> creation_;
+  std::function<void()> used_;  // tells the value's actor that this call no longer uses it
+  std::atomic<bool> answered_{false};
+};
+
+}  // namespace caftan::actors

@@ -1,0 +1,119 @@
+#include "user_rref_actor.hpp"
+
+#include "caftan/transport/actor_exchange.hpp"
+#include "rref_host.hpp"
+
+namespace caftan::actors {
+
+namespace {
+template <class... Fs>
+struct Overloaded : Fs... {
+  using Fs::operator()...;
+};
+}  // namespace
+
+UserRRefActor::UserRRefActor(caf::actor_config& config, RRefHost& host, rpc::UserFork fork, ForkRequested request,
+                             std::pair<WorkerId, Incarnation> owner, caf::strong_actor_ptr parent)
+    : caf::event_based_actor(config),
+      host_(host),
+      fork_(std::move(fork)),
+      request_(request),
+      owner_(owner),
+      parent_(std::move(parent)) {
+  set_exit_handler([this](const caf::exit_msg& exit) { on_exit_message(exit); });
+}
+
+caf::behavior UserRRefActor::make_behavior() {
+  if (parent_) transport::ActorExchange::link_silently(*this, parent_);
+  perform(fork_.start());
+  return {
+      [this](UserEvent& event) { on_event(event); },
+      [this](const ForkAnswered& answer) {
+        perform(fork_.answered(answer.code == Errc::ok
+                                   ? Result<void>()
+                                   : Result<void>(Error(answer.code, "the owner refused the reference"))));
+      },
+      [this](const ForkAccepted& accepted) {
+        const auto child = children_.find(accepted.child);
+        if (child != children_.end()) perform(fork_.child_accepted(accepted.child, child->second.first));
+      },
+  };
+}
+
+void UserRRefActor::on_event(UserEvent& event) {
+  using namespace user_event;
+  std::visit(Overloaded{
+                 [this](CreationAnswered& e) { perform(fork_.creation_answered(*e.answer)); },
+                 [this](ChildHandedOver& e) { perform(fork_.child_handed_over(e.child, e.session)); },
+                 [this](ChildNotHandedOver& e) { perform(fork_.child_exited(e.child, e.session)); },
+                 [this](OwnerLost& e) { perform(fork_.owner_lost(e.session)); },
+                 [this](Deadline&) { perform(fork_.deadline()); },
+                 [this](HandleDropped&) { perform(fork_.handle_dropped()); },
+                 [this](Finish& e) {
+                   host_.user_confirmed(fork_.id(), e.reason);
+                   host_.user_ending(fork_.id());
+                   quit();
+                 },
+             },
+             event.event);
+}
+
+void UserRRefActor::on_exit_message(const caf::exit_msg& exit) {
+  if (parent_ && exit.source.id() == parent_->id()) {
+    parent_ = nullptr;
+    fork_.parent_exited();
+    return;
+  }
+  for (const auto& [child, link] : children_) {
+    if (link.second->id() != exit.source.id()) continue;
+    const ForkId id = child;
+    const rpc::PeerSession session = link.first;
+    children_.erase(id);
+    perform(fork_.child_exited(id, session));
+    return;
+  }
+  if (exit.source == address()) return;
+  // Somebody ends this actor by hand: that ends exactly this fork.
+  host_.user_confirmed(fork_.id(), Error(Errc::rref_deleted, "its actor was ended"));
+  host_.user_ending(fork_.id());
+  quit(exit.reason);
+}
+
+void UserRRefActor::request_fork() {
+  // Without a session with the owner now, only the deadline of the call that waits is left (RR-11).
+  if (const auto session = host_.send_fork_request(*this, request_, owner_)) fork_.request_sent(*session);
+}
+
+void UserRRefActor::perform(rpc::UserActions actions) {
+  for (rpc::UserAction& action : actions) {
+    std::visit(Overloaded{
+                   [this](rpc::SendForkRequest&) { request_fork(); },
+                   [this](rpc::SendAccept& a) {
+                     if (!parent_) return;
+                     send(caf::actor_cast<caf::actor>(parent_), ForkAccepted{a.fork});
+                     transport::ActorExchange::unlink_silently(*this, parent_);
+                     parent_ = nullptr;
+                   },
+                   [this](rpc::LinkChild& a) {
+                     auto proxy = host_.fork_proxy(a.child, a.session);
+                     children_[a.child] = {a.session, proxy};
+                     transport::ActorExchange::link_silently(*this, proxy);
+                   },
+                   [this](rpc::UnlinkChild& a) {
+                     const auto child = children_.find(a.child);
+                     if (child == children_.end()) return;
+                     transport::ActorExchange::unlink_silently(*this, child->second.second);
+                     children_.erase(child);
+                   },
+                   [this](rpc::ForkConfirmed&) { host_.user_confirmed(fork_.id(), {}); },
+                   [this](rpc::ForkRefused& a) { host_.user_confirmed(fork_.id(), a.error); },
+                   [this](rpc::EndFork&) {
+                     host_.user_ending(fork_.id());
+                     quit();
+                   },
+               },
+               action);
+  }
+}
+
+}  // namespace caftan::actors

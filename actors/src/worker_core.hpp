@@ -1,0 +1,184 @@
+/// The inside of a Worker: its sessions with peers, the calls it makes and serves, its references. Implements what the
+/// libraries ask of a worker (`rpc::Caller`) and what the transport asks (`FrameHandler`).
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/net/membership.hpp"
+#include "caftan/rpc/call_hook.hpp"
+#include "caftan/rpc/serve.hpp"
+#include "caftan/tensor/codec.hpp"
+#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/transport/endpoint.hpp"
+#include "rref_host.hpp"
+
+namespace caftan::actors {
+
+class ServedCall;
+
+/// A member as callers see it; holds the session with its present life.
+class PeerState final : public rpc::PeerRecord {
+ public:
+  PeerState(WorkerId id, std::string name, std::string address)
+      : id_(id), name_(std::move(name)), address(std::move(address)) {}
+  WorkerId id() const noexcept override { return id_; }
+  const std::string& name() const noexcept override { return name_; }
+  std::shared_ptr<ReadableSource> source() const override { return session(); }
+
+  std::shared_ptr<transport::Session> session() const {
+    const std::lock_guard lock(mutex_);
+    return session_;
+  }
+  void set_session(std::shared_ptr<transport::Session> session) {
+    const std::lock_guard lock(mutex_);
+    session_ = std::move(session);
+  }
+
+ private:
+  const WorkerId id_;
+  const std::string name_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<transport::Session> session_;
+
+ public:
+  std::mutex create_mutex;  // creation numbers are drawn in the order in which the lane accepts the frames (RR-9)
+  std::string address;      // guarded by WorkerCore::mutex_
+};
+
+class WorkerCore final : public rpc::Caller,
+                         public RRefWorld,
+                         private transport::FrameHandler {
+ public:
+  /// Precondition: options.executor is set; it outlives the core, which does not own it.
+  static Result<std::shared_ptr<WorkerCore>> make(WorkerOptions options, Registry registry);
+
+  Result<void> launch();
+  Result<void> wait_until_ready();
+  void stop();
+  void set_worker(Worker* worker) { worker_ = worker; }
+
+  const WorkerOptions& options() const noexcept { return options_; }
+  std::string address() const;
+  std::string channel_kind(const std::string& peer) const;
+  WorkerCounters counters() const;
+  RRefHost& rref_host() noexcept { return rrefs_; }
+  void log(const std::string& line) const;
+
+  // rpc::Caller
+  WorkerId id() const noexcept override { return self_; }
+  const std::string& name() const noexcept override { return options_.name; }
+  const Registry& registry() const noexcept override { return registry_; }
+  Executor& executor() noexcept override { return *options_.executor; }
+  rpc::CallHook* hook() noexcept override { return options_.hook.get(); }
+  Duration default_timeout() const noexcept override { return options_.rpc_timeout; }
+  Worker& worker() noexcept override { return *worker_; }
+  Result<Peer> find_peer(std::string_view name) override;
+  Result<Peer> find_peer(WorkerId id) override;
+  rpc::CallToken submit(const Peer& peer, rpc::OutRequest&& request, const CallOptions& options,
+                        std::shared_ptr<rpc::ReplySink> sink) override;
+  void cancel(const rpc::CallToken& token) noexcept override;
+  Result<std::shared_ptr<rpc::RRefHandle>> create_remote(const Peer& peer, rpc::OutRequest&& request,
+                                                         const CallOptions& options, rpc::TypeKey type) override;
+  RRefId make_rref_id() override { return rrefs_.make_rref_id(); }
+  Result<std::shared_ptr<rpc::RRefHandle>> create_local(std::shared_ptr<rpc::HostedObject> object) override;
+  void on_unobserved_error(std::string_view what, const Error& error) noexcept override;
+
+  // RRefWorld
+  std::shared_ptr<rpc::Caller> shared_caller() override { return shared_from_this(); }
+  std::shared_ptr<WorkerCore> shared_core() { return std::static_pointer_cast<WorkerCore>(shared_from_this()); }
+  transport::ActorHost& actor_host() override { return *actor_host_; }
+  Incarnation incarnation() const noexcept override { return incarnation_; }
+  std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) override;
+  Result<Peer> peer_of(WorkerId id) override { return find_peer(id); }
+  caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) override;
+
+  // For the frames of calls.
+  rpc::Dispatcher& dispatcher() noexcept { return dispatcher_; }
+  Result<rpc::InPayload> decode_payload(transport::InFrame& frame) const;
+  /// Sends an answer. Errors: what cannot be encoded; nothing was sent then.
+  Result<void> send_response(const std::shared_ptr<transport::Session>& session, std::uint64_t call,
+                             Result<rpc::OutReply> reply);
+  void served_call_ended(const ServedCall& call);
+
+  /// In-process neighbours: one end of a loopback pair becomes a session.
+  void add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,
+                         std::shared_ptr<transport::Channel> channel);
+  transport::PeerIdentity identity() const { return {self_, options_.name, incarnation_}; }
+
+ private:
+  class RootActor;
+  WorkerCore(WorkerOptions options, Registry registry, WorkerId self, net::Membership membership);
+
+  // FrameHandler
+  Result<std::shared_ptr<void>> on_manifest(transport::Session& session, wire::FrameKind kind,
+                                            wire::ByteView manifest) override;
+  Result<void> on_frame(const std::shared_ptr<transport::Session>& session, transport::InFrame frame) override;
+  void on_end(transport::Session& session, const Error& reason) override;
+
+  // Joining.
+  Result<void> listen_at(const std::string& address);
+  net::HandshakeOptions handshake_options(std::uint64_t connection);
+  void dial_peer(WorkerId peer);
+  void greeted(Result<transport::Greeted> result, bool dialled, const std::string& whom);
+  std::shared_ptr<transport::Session> add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
+                                                  std::shared_ptr<transport::Channel> channel, wire::ByteView early,
+                                                  bool primary);
+  void on_member_up(WorkerId peer, const std::string& address);
+  void publish_view();
+  void apply_view(const net::View& view);
+  void check_ready();
+  void fail_start(Error error);
+  transport::SessionLimits session_limits() const;
+
+  // Calls.
+  Result<transport::OutFrame> encode_request(rpc::OutRequest& request, Sharing& sharing, wire::Bytes& sections,
+                                             tensor::EncodedTensors& tensors);
+  void wait_until_idle(TimePoint deadline);
+  void notify_if_idle();
+
+  WorkerOptions options_;
+  Registry registry_;
+  const WorkerId self_;
+  const Incarnation incarnation_;
+  Worker* worker_ = nullptr;
+  transport::MessageRegistry messages_;
+  wire::BlockPool pool_;
+  std::unique_ptr<transport::ActorHost> actor_host_;
+  RRefHost rrefs_;
+  rpc::Dispatcher dispatcher_;
+  caf::actor root_;
+  std::shared_ptr<transport::Listener> listener_;
+  std::vector<std::shared_ptr<PeerState>> peers_;  // by id; constant after construction
+  std::unordered_map<std::string, WorkerId> ids_;
+
+  mutable std::mutex mutex_;
+  net::Membership membership_;
+  std::map<std::tuple<WorkerId, Incarnation, std::uint64_t>, std::shared_ptr<transport::Session>> sessions_;
+  std::uint64_t next_connection_ = 1;
+  std::optional<Error> start_error_;
+  bool ready_ = false;
+  bool view_published_ = false;
+  std::vector<bool> dialling_;
+  Error last_dial_error_;
+  WaitPoint* ready_waiter_ = nullptr;
+  WaitPoint* idle_waiter_ = nullptr;
+  WaitPoint* sessions_waiter_ = nullptr;
+  enum class Life { starting, serving, draining, ended };
+  std::atomic<Life> life_{Life::starting};
+  std::atomic<std::size_t> own_calls_{0};
+  std::atomic<std::size_t> served_calls_{0};
+  std::atomic<std::uint64_t> calls_served_{0};
+
+  std::mutex served_mutex_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<ServedCall>> cancellable_;  // by session connection and call
+};
+
+}  // namespace caftan::actors

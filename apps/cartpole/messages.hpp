@@ -1,0 +1,63 @@
+/// What agent and observers send each other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "caftan/tensor/payload.hpp"
+
+namespace caftan::cartpole {
+
+/// What an observer's environment is.
+struct EnvironmentFacts {
+  std::string id;
+  std::optional<double> solved_at{};
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& id& solved_at;
+  }
+};
+
+/// One episode of one observer, as the agent orders it.
+struct EpisodeOrder {
+  std::uint64_t observer = 0;     ///< its index among the agent's observers
+  std::int64_t episode = 0;       ///< from 1
+  std::int64_t budget = 0;        ///< env steps, >= 1
+  std::uint64_t shared_seed = 0;  ///< what all start from if their seeding is "same"
+  bool fused = false;             ///< one call a step instead of two
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& observer& episode& budget& shared_seed& fused;
+  }
+};
+
+/// What an observer says about an episode that it played with calls.
+struct EpisodeReport {
+  std::int64_t steps = 0;
+  double reward = 0;       ///< sum
+  double last_reward = 0;  ///< of the last step; with `fused` no call has carried it
+  std::int64_t calls = 0;
+  double call_p50_us = 0;  ///< median time of a select_action or step call, microseconds
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& steps& reward& last_reward& calls& call_p50_us;
+  }
+};
+
+/// A copy of the policy, to act with.
+struct PolicyCopy {
+  at::Tensor parameters{};  ///< as `Policy::snapshot`, [P], float32
+  std::int64_t hidden = 0;
+  double dropout = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& parameters& hidden& dropout;
+  }
+};
+
+}  // namespace caftan::cartpole

@@ -1,0 +1,39 @@
+/// The lines a training reports. Scripts read them: tests hold their form.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace caftan::cartpole {
+
+/// Where a training stands.
+struct Standing {
+  std::int64_t episode = 0;
+  double running_reward = 0;
+  double solved_at = 0;
+  std::int64_t env_steps = 0;
+  std::int64_t calls = 0;  ///< between agent and observers
+  double seconds = 0;      ///< since the first episode
+  double call_p50_us = 0;  ///< of the newest episode's calls back to the agent; 0 = there are none
+};
+
+/// Returns a number with commas between thousands: "71,204".
+std::string with_commas(std::int64_t number);
+
+/// Returns "episode 190  running reward 300.2 of 475  34,120 steps, 21.4 k steps/s, 42.9 k calls/s, p50 19 us".
+std::string episode_line(const Standing& standing);
+
+/// Returns "solved: running reward 475.3 > 475 after 287 episodes, 71,204 env steps, 3.9 s".
+std::string solved_line(const Standing& standing);
+
+/// Returns why the training failed, without the word of the line above: scripts look for it.
+std::string exhausted_text(const Standing& standing);
+
+/// Returns "greedy evaluation: 100 episodes, mean 500.0, min 500". Precondition: not empty.
+std::string evaluation_line(std::span<const double> rewards);
+
+/// Returns "fingerprint sha256:...", and for a run that is not deterministic what that means.
+std::string fingerprint_line(const std::string& fingerprint, bool deterministic);
+
+}  // namespace caftan::cartpole

@@ -1,0 +1,160 @@
+/// What an application file says, after it was checked: every key of the schema with its value. Each struct declares
+/// its keys once; docs/configuration.md is made from that. Read one with `load_application` (load.hpp).
+#pragma once
+
+#include <any>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caftan/base/clock.hpp"
+#include "caftan/base/settings.hpp"
+#include "caftan/base/settings_diagnostics.hpp"
+
+namespace caftan::app {
+
+/// The version of the schema that this library reads: the key `caftan`.
+inline constexpr int kSchemaVersion = 1;
+
+enum class Placement { one_process, processes, hosts };
+enum class ChannelChoice { automatic, unix_socket, tcp };
+enum class Progress { automatic, live, plain, none };
+
+/// [run]
+struct RunSettings {
+  std::string name;
+  std::int64_t seed = 1;
+  Placement placement = Placement::processes;
+  bool deterministic = false;
+  Duration start_timeout = std::chrono::seconds(10);
+  Duration stop_timeout = std::chrono::seconds(2);
+  std::optional<Duration> wall;
+
+  static void settings(auto& s, RunSettings& c) {
+    using namespace std::chrono_literals;
+    s("name", c.name, "a-z 0-9 -, 1..64 characters").default_text("the file's name");
+    s("seed", c.seed, "each (role, replica, purpose) draws its own stream from it")
+        .range(0, std::numeric_limits<std::int64_t>::max());
+    s("placement", c.placement, "who shares a process")
+        .one_of({{"one_process"}, {"processes", "one per replica"}, {"hosts", "see [hosts]"}});
+    s("deterministic", c.deterministic, "the same fingerprint in any placement, slower");
+    s("start_timeout", c.start_timeout, "whoever is missing by then is named and the run fails").range(1s, 1h);
+    s("stop_timeout", c.stop_timeout, "after Ctrl-C, before the rest is killed").range(100ms, 10min);
+    s("wall", c.wall, "a run that takes longer fails").at_least(1s);
+  }
+};
+
+/// [cluster]
+struct ClusterSettings {
+  ChannelChoice channel = ChannelChoice::automatic;
+  Duration rpc_timeout = std::chrono::seconds(60);  ///< 0 = none
+  Duration heartbeat = std::chrono::seconds(1);
+  std::optional<std::filesystem::path> secret_file;  ///< absolute
+
+  static void settings(auto& s, ClusterSettings& c) {
+    using namespace std::chrono_literals;
+    s("channel", c.channel, "how workers talk; the choice is in the log")
+        .one_of({{"auto", "unix on one host"}, {"unix"}, {"tcp"}});
+    s("rpc_timeout", c.rpc_timeout, "of a call that names none; 0s = none").at_least(0s);
+    s("heartbeat", c.heartbeat, "a peer without progress for 5 of them is down").range(100ms, 1min);
+    s("secret_file", c.secret_file, "relative to the file, mode 0600; required with placement = \"hosts\"")
+        .default_text("a random secret per run");
+  }
+};
+
+/// [limits]
+struct LimitsSettings {
+  ByteSize message = ByteSize::mib(64);
+  ByteSize tensors = ByteSize::gib(16);
+  ByteSize send_queue = ByteSize::mib(256);
+  std::int64_t pending_calls = 10000;
+
+  static void settings(auto& s, LimitsSettings& c) {
+    s("message", c.message, "bytes of one message without its tensors; larger ones end that connection")
+        .at_least(ByteSize::kib(1));
+    s("tensors", c.tensors, "bytes of all tensors of one message").at_least(ByteSize::kib(1));
+    s("send_queue", c.send_queue, "bytes per peer, then `overloaded`").at_least(ByteSize::kib(1));
+    s("pending_calls", c.pending_calls, "per worker, then `overloaded`").at_least(1);
+  }
+};
+
+/// [output]
+struct OutputSettings {
+  std::string dir = "runs";
+  Progress progress = Progress::automatic;
+  Duration every = std::chrono::seconds(1);
+
+  static void settings(auto& s, OutputSettings& c) {
+    using namespace std::chrono_literals;
+    s("dir", c.dir, "relative to where the command is started; run = DIR/NAME-DATE-N");
+    s("progress", c.progress, "what is shown while it runs")
+        .one_of({{"auto", "live line on a terminal, else plain lines"}, {"live"}, {"plain"}, {"none"}});
+    s("every", c.every, "a metrics row and, if plain, a line").at_least(100ms);
+  }
+};
+
+/// The keys of [roles.NAME] beside its tables `config` and `uses`.
+struct RoleKeys {
+  std::string type;
+  int replicas = 1;
+  int torch_threads = 1;
+  std::vector<std::string> hosts;
+
+  static void settings(auto& s, RoleKeys& c) {
+    s("type", c.type, "a registered role type; `caftan help` lists them").required();
+    s("replicas", c.replicas, "workers NAME-0, NAME-1, ...; without this key one worker NAME").range(1, 1024);
+    s("torch_threads", c.torch_threads, "intra-op threads of each worker").at_least(1);
+    s("hosts", c.hosts, "only read with placement = \"hosts\"; replicas go round the list")
+        .default_text("the first host");
+  }
+};
+
+/// [roles.NAME]
+struct RoleSpec {
+  struct Use {
+    std::string name;  ///< the type's name for it
+    std::string role;  ///< an existing role's name
+  };
+  std::string name;
+  RoleKeys keys;
+  bool has_replicas = false;  ///< the file gives `replicas`: workers are numbered, also a single one
+  bool drives = false;
+  std::any config;        ///< the type's Config
+  std::vector<Use> uses;  ///< in the order the type declares them
+  SettingsPlace place;
+
+  /// Returns "observer-2", or "agent" for a role without `replicas`.
+  std::string worker_name(int replica) const { return has_replicas ? name + "-" + std::to_string(replica) : name; }
+};
+
+/// [hosts.NAME]
+struct HostSpec {
+  std::string name;
+  std::string address;     ///< a host name or IP address, without brackets
+  std::uint16_t port = 0;  ///< only of the first host: where the others meet
+  SettingsPlace place;
+};
+
+struct Application {
+  std::filesystem::path file;  ///< absolute
+  RunSettings run;
+  std::vector<RoleSpec> roles;  ///< in the order of the file: worker numbers follow it
+  ClusterSettings cluster;
+  std::vector<HostSpec> hosts;  ///< in the order of the file
+  LimitsSettings limits;
+  OutputSettings output;
+
+  /// Returns null if there is none of that name.
+  const RoleSpec* find_role(std::string_view name) const {
+    for (const RoleSpec& role : roles) {
+      if (role.name == name) return &role;
+    }
+    return nullptr;
+  }
+};
+
+}  // namespace caftan::app

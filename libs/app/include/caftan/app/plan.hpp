@@ -1,0 +1,58 @@
+/// Who runs where: the workers of an application with their numbers, processes and hosts. Pure: the same application
+/// gives the same plan on every machine, so that each host can work out its own part.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caftan/app/application.hpp"
+#include "caftan/base/ids.hpp"
+#include "caftan/base/result.hpp"
+
+namespace caftan::app {
+
+struct PlannedUse {
+  std::string name;               ///< the type's name for it
+  std::vector<WorkerId> workers;  ///< all replicas of the used role; of one's own role all others
+};
+
+struct PlannedWorker {
+  WorkerId id;  ///< roles in the order of the file, replicas in theirs, from 0
+  std::string name;
+  std::string role;
+  std::string type;
+  int replica = 0;
+  int process = 0;   ///< number of its process in the job, from 0
+  std::string host;  ///< its name in [hosts]; empty if all run on this machine
+  /// How it is reached: "loopback", "unix", "tcp", "unix, tcp" or, where the others meet, "tcp host:port".
+  std::string channel;
+  int torch_threads = 1;
+  bool drives = false;
+  std::vector<PlannedUse> uses;
+};
+
+struct Plan {
+  std::vector<PlannedWorker> workers;  ///< workers[i].id.value == i
+  int processes = 0;
+
+  /// Returns the worker of that name or null.
+  const PlannedWorker* find(std::string_view name) const;
+  /// Returns the workers of a process in the order of their ids.
+  std::vector<WorkerId> in_process(int process) const;
+  /// Returns the workers of a host in the order of their ids.
+  /// Errors: invalid_config (no worker is planned there; names the hosts).
+  Result<std::vector<WorkerId>> on_host(std::string_view host) const;
+  /// Returns one replica, or all of the role if none is given: what `--role observer --replica 2` selects.
+  /// Errors: invalid_config (no such role or replica; says what there is).
+  Result<std::vector<WorkerId>> select(std::string_view role, std::optional<int> replica) const;
+};
+
+/// Precondition: the application was loaded without errors.
+Plan make_plan(const Application& application);
+
+/// Returns what `caftan plan FILE` prints: a heading, one line per worker with what it uses, and the policies.
+std::string render_plan(const Application& application, const Plan& plan);
+
+}  // namespace caftan::app

@@ -1,0 +1,81 @@
+/// Role types: what a program's classes look like to an application file. A `RoleTypes` is filled once by the program
+/// (`Program::role`) and then only read; `check`, `plan` and `help` need nothing else.
+#pragma once
+
+#include <any>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caftan/base/result.hpp"
+#include "caftan/base/settings.hpp"
+
+namespace caftan::app {
+
+/// Another role that a role type calls: `[roles.NAME.uses] name = "a role"`.
+struct RoleUse {
+  static constexpr int kAnyNumber = std::numeric_limits<int>::max();
+  std::string name{};
+  std::string role_type{};
+  int min = 1;  ///< replicas; 0 = the use may be left out
+  int max = 1;  ///< replicas
+};
+
+/// Something a role needs on this machine and does not find, for example a data package.
+struct MissingRequirement {
+  std::string key{};   ///< of the config that asks for it; "" = the role as a whole
+  std::string text{};  ///< what is missing and how to get it
+};
+
+struct RoleType {
+  std::string name{};  ///< "cartpole.agent"
+  std::string doc{};
+  SettingsDeclaration config{};  ///< of [roles.NAME.config]
+  std::vector<RoleUse> uses{};
+  bool drives = false;  ///< has run(): the application ends when all of these have returned
+  /// Asked with the role's config after it was read without errors.
+  std::function<std::vector<MissingRequirement>(const std::any& config)> requirements{};
+};
+
+class RoleTypes {
+ public:
+  /// Errors: bad_arguments (a name that is taken or is not made of letters, digits, `_ . -`; two uses of one name; a
+  ///         default outside its own range; an enum without one_of).
+  Result<void> add(RoleType type);
+  /// Returns null if there is none. The pointer holds until the next add.
+  const RoleType* find(std::string_view name) const;
+  RoleType* find(std::string_view name);
+  const std::vector<RoleType>& all() const noexcept { return types_; }
+  std::vector<std::string> names() const;
+
+ private:
+  std::vector<RoleType> types_;
+};
+
+/// Returns what `Role::Config` declares: by `Role::settings(s, config)` or by `Config::settings(s, config)`; no keys if
+/// there is no `Config`.
+template <class Role>
+SettingsDeclaration role_settings() {
+  if constexpr (requires { typename Role::Config; }) {
+    using Config = typename Role::Config;
+    if constexpr (requires(SettingsBuilder & s, Config & c) { Role::settings(s, c); }) {
+      return SettingsDeclaration::of<Config, Role>();
+    } else {
+      static_assert(HasSettings<Config>,
+                    "a role with a Config needs `static void settings(auto& s, Config& c)`, in the "
+                    "role or in the Config");
+      return SettingsDeclaration::of<Config>();
+    }
+  } else {
+    return {};
+  }
+}
+
+/// Returns what `caftan help TYPE` prints: the type, its config with defaults and its uses as a piece of a file.
+std::string help_role_type(const RoleType& type);
+/// Returns what `caftan help` lists: one line per type.
+std::string list_role_types(const RoleTypes& types);
+
+}  // namespace caftan::app

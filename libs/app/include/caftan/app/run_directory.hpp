@@ -1,0 +1,42 @@
+/// The folder of one run: DIR/NAME-YYYYMMDD-N with resolved.toml, log/, metrics and summary. An existing run is never
+/// written to.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "caftan/base/result.hpp"
+
+namespace caftan::app {
+
+/// Returns today's date in the local time zone.
+std::chrono::year_month_day today();
+
+/// Writes a file as a whole: a reader sees the old one or the new one, also after a crash of this process.
+/// Errors: io_error.
+Result<void> write_whole_file(const std::filesystem::path& file, std::string_view text);
+
+class RunDirectory {
+ public:
+  /// Makes `dir` if needed, then the first free DIR/NAME-YYYYMMDD-N (N from 1; two starts at once get different ones),
+  /// its log/ and resolved.toml, and points the link DIR/latest to it.
+  /// Errors: io_error.
+  static Result<RunDirectory> create(const std::filesystem::path& dir, std::string_view name,
+                                     std::chrono::year_month_day date, std::string_view resolved);
+  /// Opens an existing one, for a worker process of the same run. Errors: io_error (it is no folder).
+  static Result<RunDirectory> open(std::filesystem::path path);
+
+  /// Returns the path as `dir` was given: relative or absolute.
+  const std::filesystem::path& path() const noexcept { return path_; }
+  std::filesystem::path resolved_file() const { return path_ / "resolved.toml"; }
+  std::filesystem::path log_file(std::string_view worker) const;
+  std::filesystem::path summary_file() const { return path_ / "summary.json"; }
+
+ private:
+  explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+}  // namespace caftan::app

@@ -1,0 +1,43 @@
+/// summary.json: how a run ended, in one small file for scripts.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caftan/base/result.hpp"
+
+namespace caftan::app {
+
+struct RunSummary {
+  struct Worker {
+    std::string name{};
+    std::string host{};  ///< empty = the machine that wrote this
+    std::int64_t pid = 0;
+    std::string error{};  ///< why it ended early; empty = it did not
+  };
+  std::string name{};
+  std::string outcome{};  ///< "success", "failure", "interrupted"
+  int exit_code = 0;
+  double duration_s = 0;
+  std::int64_t seed = 0;
+  std::string placement{};
+  bool deterministic = false;
+  std::optional<std::string> fingerprint{};          ///< "sha256:..."
+  std::string error{};                               ///< of a run that failed
+  std::map<std::string, double> metrics{};           ///< last values
+  std::map<std::string, std::string> environment{};  ///< versions and machine: "caftan", "libtorch", "cores", ...
+  std::vector<Worker> workers{};
+};
+
+/// Returns JSON text with all keys, also empty ones; numbers that are not finite are null, bytes that are no UTF-8
+/// are replaced.
+std::string summary_text(const RunSummary& summary);
+
+/// Writes the text as a whole. Errors: io_error.
+Result<void> write_summary(const std::filesystem::path& file, const RunSummary& summary);
+
+}  // namespace caftan::app

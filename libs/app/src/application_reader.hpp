@@ -1,0 +1,45 @@
+/// The steps of reading an application file, in their order. Each reports what it finds and goes on, so that one pass
+/// finds all.
+#pragma once
+
+#include <string>
+
+#include "caftan/app/load.hpp"
+#include "caftan/base/settings_io.hpp"
+
+namespace caftan::app {
+
+/// What all steps share.
+struct Reading {
+  const SettingsNode& root;
+  const RoleTypes& types;
+  const LoadOptions& options;
+  Application& application;
+  Diagnostics& diagnostics;
+
+  /// Reports what depends on this machine.
+  void local_finding(const SettingsPlace& place, std::string text) const {
+    if (options.mode == LoadMode::run) return diagnostics.error(place, std::move(text));
+    diagnostics.warning(place, std::move(text));
+  }
+  /// Returns the table `key` of the root, or null if it is missing; reports what is no table.
+  const SettingsNode* table(std::string_view key) const;
+  /// Returns the value of `table.key` in the file, or null.
+  const SettingsNode* value(std::string_view table, std::string_view key) const;
+};
+
+/// Returns false if the schema's version is not ours: nothing else can be judged then.
+bool read_version(const Reading& reading);
+void read_tables(const Reading& reading);
+void read_roles(const Reading& reading);
+void check_uses(const Reading& reading);
+void read_hosts(const Reading& reading);
+void check_placement(const Reading& reading);
+void check_cores(const Reading& reading);
+
+/// Returns " (line 7)" or " (command line)".
+std::string line_text(const SettingsPlace& place);
+/// Returns "a, b, c".
+std::string join(const std::vector<std::string>& items);
+
+}  // namespace caftan::app

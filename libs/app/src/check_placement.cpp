@@ -1,0 +1,219 @@
+// What concerns places: [hosts.NAME], who is where, the secret, the cores.
+#include <arpa/inet.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <thread>
+
+#include "application_reader.hpp"
+#include "host_keys.hpp"
+
+namespace caftan::app {
+namespace {
+
+struct Address {
+  std::string host;
+  std::optional<std::uint16_t> port;
+};
+
+bool is_ipv6(const std::string& text) {
+  in6_addr ignored{};
+  return inet_pton(AF_INET6, text.c_str(), &ignored) == 1;
+}
+
+bool is_host(const std::string& text) {
+  in_addr ignored{};
+  if (inet_pton(AF_INET, text.c_str(), &ignored) == 1) return true;
+  // Digits and dots only is a broken IPv4 address, not a name.
+  if (text.find_first_not_of("0123456789.") == std::string::npos) return false;
+  constexpr std::size_t kMaxName = 253;  // RFC 1035
+  return text.size() <= kMaxName && text.front() != '-' && text.front() != '.' && std::ranges::all_of(text, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+                  c == '_';
+         });
+}
+
+std::optional<std::uint16_t> parse_port(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc() || end != text.data() + text.size() || port == 0) return std::nullopt;
+  return port;
+}
+
+/// Reads "host", "host:port", "[v6]", "[v6]:port" or a bare v6 address.
+std::optional<Address> parse_address(const std::string& text) {
+  if (is_ipv6(text)) return Address{text, {}};
+  std::string host = text;
+  std::optional<std::uint16_t> port;
+  if (const std::size_t colon = text.rfind(':'); colon != std::string::npos && !text.ends_with(']')) {
+    port = parse_port(std::string_view(text).substr(colon + 1));
+    if (!port) return std::nullopt;
+    host.resize(colon);
+  }
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+    if (!is_ipv6(host)) return std::nullopt;
+  } else if (host.empty() || !is_host(host)) {
+    return std::nullopt;
+  }
+  return Address{host, port};
+}
+
+bool is_loopback(const std::string& host) {
+  in_addr v4{};
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  return host == "localhost" || host == "::1";
+}
+
+/// The place of [hosts.NAME] address.
+SettingsPlace address_place(const Reading& reading, const HostSpec& host) {
+  const SettingsEntry* entry = reading.root.find("hosts")->value.find(host.name);
+  const SettingsEntry* address = entry ? entry->value.find("address") : nullptr;
+  return address ? address->value.place : host.place;
+}
+
+void read_host(const Reading& reading, const SettingsEntry& entry) {
+  std::vector<HostSpec>& hosts = reading.application.hosts;
+  if (entry.value.kind != SettingsNode::Kind::table) {
+    return reading.diagnostics.error(entry.value.place,
+                                     "hosts." + entry.key + " must be a table, is " + entry.value.describe());
+  }
+  HostKeys keys;
+  std::vector<SettingField> fields = bind_settings(keys);
+  ReadSettings options;
+  options.table = "hosts." + entry.key;
+  const std::size_t before = reading.diagnostics.errors();
+  read_settings(entry.value, fields, options, reading.diagnostics);
+  HostSpec host{.name = entry.key, .address = {}, .port = 0, .place = entry.value.place};
+  const SettingsEntry* node = entry.value.find("address");
+  if (node && reading.diagnostics.errors() == before) {
+    const bool first = hosts.empty();
+    const std::optional<Address> address = parse_address(keys.address);
+    const std::string is = ", is " + quote_toml(keys.address);
+    if (!address) {
+      reading.diagnostics.error(node->value.place,
+                                "address must be host:port for the first host, host for the others" + is);
+    } else if (first && !address->port) {
+      reading.diagnostics.error(node->value.place, "address of the first host must be host:port" + is);
+    } else if (!first && address->port) {
+      const HostSpec& head = hosts.front();
+      const bool same = address->port == head.port && address->host == head.address;
+      reading.diagnostics.error(
+          node->value.place,
+          same ? "address " + quote_toml(keys.address) + " is taken by host '" + head.name + "'" + line_text(head.place)
+               : "address must be a host without a port: the others meet at '" + head.name + "'" + is);
+    } else {
+      host.address = address->host;
+      host.port = address->port.value_or(0);
+    }
+  }
+  hosts.push_back(std::move(host));
+}
+
+/// Each name in a role's `hosts` must be a host, and each host should have somebody.
+void check_role_hosts(const Reading& reading) {
+  const Application& application = reading.application;
+  std::vector<std::string> names;
+  for (const HostSpec& host : application.hosts) names.push_back(host.name);
+  std::vector<std::string> busy;
+  for (const RoleSpec& role : application.roles) {
+    if (role.keys.hosts.empty()) {
+      if (!names.empty()) busy.push_back(names.front());
+      continue;
+    }
+    for (std::size_t i = 0; i < role.keys.hosts.size(); ++i) {
+      const std::string& name = role.keys.hosts[i];
+      if (i < static_cast<std::size_t>(role.keys.replicas)) busy.push_back(name);
+      if (std::ranges::find(names, name) != names.end()) continue;
+      const SettingsNode& list = reading.root.find("roles")->value.find(role.name)->value.find("hosts")->value;
+      reading.diagnostics.error(list.items[i].place, "no host '" + name + "' in [hosts]" + did_you_mean(name, names));
+    }
+  }
+  for (const HostSpec& host : application.hosts) {
+    if (std::ranges::find(busy, host.name) != busy.end()) continue;
+    if (application.run.placement == Placement::hosts && &host == &application.hosts.front()) {
+      reading.diagnostics.error(host.place, "no role runs on host '" + host.name + "', where the others meet");
+    } else {
+      reading.diagnostics.warning(host.place, "no role runs on host '" + host.name + "'");
+    }
+  }
+}
+
+void check_secret_file(const Reading& reading, const std::filesystem::path& file) {
+  const SettingsNode& node = *reading.value("cluster", "secret_file");
+  const std::string shown = std::get<std::string>(node.scalar);
+  const std::string subject = "secret_file " + quote_toml(shown) + " ";
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) {
+    return reading.local_finding(node.place, subject + "does not exist; make one: (umask 077; openssl rand -hex 32 > " +
+                                                 shown + "), the same on every host");
+  }
+  if (!S_ISREG(status.st_mode)) return reading.local_finding(node.place, subject + "is not a file");
+  if ((status.st_mode & 077) != 0) {
+    return reading.local_finding(node.place, subject + "can be read by others; chmod 600 " + shown);
+  }
+  if (status.st_size == 0) reading.local_finding(node.place, subject + "is empty");
+}
+
+}  // namespace
+
+void read_hosts(const Reading& reading) {
+  const SettingsNode* hosts = reading.table("hosts");
+  if (hosts) {
+    for (const SettingsEntry& entry : hosts->entries) read_host(reading, entry);
+  }
+  check_role_hosts(reading);
+}
+
+void check_placement(const Reading& reading) {
+  const Application& application = reading.application;
+  if (application.run.placement != Placement::hosts) return;
+  const SettingsPlace place = reading.value("run", "placement")->place;
+  const bool secret = application.cluster.secret_file.has_value();
+  const bool secret_given = reading.value("cluster", "secret_file") != nullptr;
+  if (application.hosts.empty()) {
+    reading.diagnostics.error(place, std::string("placement = \"hosts\" needs [hosts.NAME] with an address") +
+                                         (secret_given ? "" : " and cluster.secret_file"));
+  } else if (!secret_given) {
+    const HostSpec& head = application.hosts.front();
+    if (head.address.empty() || is_loopback(head.address)) {
+      reading.diagnostics.error(place, "placement = \"hosts\" needs cluster.secret_file");
+    } else {
+      reading.diagnostics.error(
+          address_place(reading, head),
+          "host '" + head.name + "' listens beyond loopback, that needs " + "cluster.secret_file");
+    }
+  }
+  if (application.cluster.channel == ChannelChoice::unix_socket) {
+    reading.diagnostics.error(reading.value("cluster", "channel")->place,
+                              "channel = \"unix\" does not reach other hosts; use \"auto\" or \"tcp\"");
+  }
+  if (secret) check_secret_file(reading, *application.cluster.secret_file);
+}
+
+void check_cores(const Reading& reading) {
+  const Application& application = reading.application;
+  if (application.run.placement == Placement::hosts || application.roles.empty()) return;
+  const int cores = reading.options.cores > 0 ? reading.options.cores
+                                              : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  std::int64_t threads = 0;
+  std::int64_t workers = 0;
+  const auto wants = [](const RoleSpec& role) { return std::int64_t{role.keys.replicas} * role.keys.torch_threads; };
+  const RoleSpec* largest = nullptr;
+  for (const RoleSpec& role : application.roles) {
+    threads += wants(role);
+    workers += role.keys.replicas;
+    if (!largest || wants(role) > wants(*largest)) largest = &role;
+  }
+  if (threads <= cores) return;
+  const std::string fix = largest->keys.torch_threads > 1
+                              ? "set torch_threads = 1 in [roles." + largest->name + "]"
+                              : "they will share cores; fewer replicas in [roles." + largest->name + "] avoid that";
+  reading.diagnostics.warning(largest->place, std::to_string(workers) + " workers x torch_threads are " +
+                                                  std::to_string(threads) + " threads on " + std::to_string(cores) +
+                                                  (cores == 1 ? " core; " : " cores; ") + fix);
+}
+
+}  // namespace caftan::app

@@ -1,0 +1,37 @@
+/// A file that is only written to: each write reaches the kernel before it returns.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "caftan/base/result.hpp"
+
+namespace caftan::app {
+
+class File {
+ public:
+  /// Makes a new file; an existing one is an error. Errors: io_error.
+  static Result<File> create(const std::filesystem::path& path);
+
+  File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
+  File& operator=(File&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    std::swap(path_, other.path_);
+    return *this;
+  }
+  ~File();
+
+  /// Appends all of `text`. Errors: io_error; a part may be written then.
+  Result<void> write(std::string_view text);
+  /// Returns when the disk has it. Errors: io_error.
+  Result<void> sync();
+
+ private:
+  File(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
+  int descriptor_ = -1;
+  std::string path_;
+};
+
+}  // namespace caftan::app

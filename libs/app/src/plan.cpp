@@ -1,0 +1,200 @@
+#include "caftan/app/plan.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "caftan/base/settings_io.hpp"
+
+namespace caftan::app {
+namespace {
+
+std::string host_port(const HostSpec& host) {
+  const bool v6 = host.address.find(':') != std::string::npos;
+  return (v6 ? "[" + host.address + "]" : host.address) + ":" + std::to_string(host.port);
+}
+
+/// Whether anybody of this worker's host, or of another one, is in the plan decides between unix and tcp.
+std::string channel_of(const Application& application, const Plan& plan, const PlannedWorker& worker, bool meeting) {
+  const bool tcp_only = application.cluster.channel == ChannelChoice::tcp;
+  switch (application.run.placement) {
+    case Placement::one_process:
+      return "loopback";
+    case Placement::processes:
+      return tcp_only ? "tcp" : "unix";
+    case Placement::hosts:
+      break;
+  }
+  if (meeting) return "tcp " + host_port(application.hosts.front());
+  const bool neighbours = std::ranges::any_of(
+      plan.workers, [&](const PlannedWorker& other) { return other.host == worker.host && other.id != worker.id; });
+  return neighbours && !tcp_only ? "unix, tcp" : "tcp";
+}
+
+void plan_uses(const Application& application, Plan& plan) {
+  for (PlannedWorker& worker : plan.workers) {
+    for (const RoleSpec::Use& use : application.find_role(worker.role)->uses) {
+      PlannedUse planned{.name = use.name, .workers = {}};
+      for (const PlannedWorker& other : plan.workers) {
+        if (other.role == use.role && other.id != worker.id) planned.workers.push_back(other.id);
+      }
+      worker.uses.push_back(std::move(planned));
+    }
+  }
+}
+
+std::string list_names(const Plan& plan, const std::vector<WorkerId>& workers) {
+  constexpr std::size_t kShown = 4;
+  std::string text;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    if (i == kShown && workers.size() > kShown + 1) {
+      return text + ", ... " + plan.workers[workers.back().value].name + " (" + std::to_string(workers.size()) + ")";
+    }
+    text += (i == 0 ? "" : ", ") + plan.workers[workers[i].value].name;
+  }
+  return text.empty() ? "nobody" : text;
+}
+
+/// Pads columns to their widest cell; the last one is left as it is.
+std::string render_table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line = "  ";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i] + std::string(i + 1 < row.size() ? widths[i] - row[i].size() + 2 : 0, ' ');
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::string count(std::size_t number, const std::string& what) {
+  return std::to_string(number) + " " + what + (number == 1 ? "" : what.ends_with('s') ? "es" : "s");
+}
+
+std::string policies_text(const Application& application) {
+  const RunSettings& run = application.run;
+  const ClusterSettings& cluster = application.cluster;
+  std::string text = "start_timeout " + format_duration(run.start_timeout.count()) + ", stop_timeout " +
+                     format_duration(run.stop_timeout.count()) + ", wall " +
+                     (run.wall ? format_duration(run.wall->count()) : "none") + ", rpc_timeout " +
+                     (cluster.rpc_timeout.count() > 0 ? format_duration(cluster.rpc_timeout.count()) : "none") +
+                     ", heartbeat " + format_duration(cluster.heartbeat.count()) + "\n";
+  text += "message " + format_bytes(application.limits.message.bytes) + ", tensors " +
+          format_bytes(application.limits.tensors.bytes) + ", send_queue " +
+          format_bytes(application.limits.send_queue.bytes) + ", pending_calls " +
+          std::to_string(application.limits.pending_calls) + "\n";
+  std::string drivers;
+  for (const RoleSpec& role : application.roles) {
+    if (role.drives) drivers += (drivers.empty() ? "" : ", ") + role.name;
+  }
+  return text + "ends when run() has returned in: " + drivers + "\noutput in " + application.output.dir + "/" +
+         run.name + "-<date>-<n>\n";
+}
+
+}  // namespace
+
+const PlannedWorker* Plan::find(std::string_view name) const {
+  const auto found = std::ranges::find(workers, name, &PlannedWorker::name);
+  return found == workers.end() ? nullptr : &*found;
+}
+
+std::vector<WorkerId> Plan::in_process(int process) const {
+  std::vector<WorkerId> found;
+  for (const PlannedWorker& worker : workers) {
+    if (worker.process == process) found.push_back(worker.id);
+  }
+  return found;
+}
+
+Result<std::vector<WorkerId>> Plan::on_host(std::string_view host) const {
+  std::vector<WorkerId> found;
+  std::vector<std::string> hosts;
+  for (const PlannedWorker& worker : workers) {
+    if (worker.host == host) found.push_back(worker.id);
+    if (std::ranges::find(hosts, worker.host) == hosts.end()) hosts.push_back(worker.host);
+  }
+  if (!found.empty()) return found;
+  std::string list;
+  for (const std::string& name : hosts) list += (list.empty() ? "" : ", ") + name;
+  return Error(Errc::invalid_config, "no worker runs on host '" + std::string(host) + "'" + did_you_mean(host, hosts) +
+                                         " (hosts: " + (list.empty() ? "none" : list) + ")");
+}
+
+Result<std::vector<WorkerId>> Plan::select(std::string_view role, std::optional<int> replica) const {
+  std::vector<WorkerId> found;
+  std::vector<std::string> roles;
+  int replicas = 0;
+  for (const PlannedWorker& worker : workers) {
+    if (std::ranges::find(roles, worker.role) == roles.end()) roles.push_back(worker.role);
+    if (worker.role != role) continue;
+    ++replicas;
+    if (!replica || worker.replica == *replica) found.push_back(worker.id);
+  }
+  if (!found.empty()) return found;
+  if (replicas > 0) {
+    return Error(Errc::invalid_config, "role '" + std::string(role) + "' has replicas 0.." +
+                                           std::to_string(replicas - 1) + ", not " + std::to_string(*replica));
+  }
+  std::string list;
+  for (const std::string& name : roles) list += (list.empty() ? "" : ", ") + name;
+  return Error(Errc::invalid_config,
+               "no role '" + std::string(role) + "'" + did_you_mean(role, roles) + " (roles: " + list + ")");
+}
+
+Plan make_plan(const Application& application) {
+  Plan plan;
+  for (const RoleSpec& role : application.roles) {
+    for (int replica = 0; replica < role.keys.replicas; ++replica) {
+      PlannedWorker worker;
+      worker.id = WorkerId{static_cast<std::uint32_t>(plan.workers.size())};
+      worker.name = role.worker_name(replica);
+      worker.role = role.name;
+      worker.type = role.keys.type;
+      worker.replica = replica;
+      worker.torch_threads = role.keys.torch_threads;
+      worker.drives = role.drives;
+      if (application.run.placement != Placement::one_process) worker.process = static_cast<int>(worker.id.value);
+      if (application.run.placement == Placement::hosts) {
+        const std::vector<std::string>& hosts = role.keys.hosts;
+        worker.host =
+            hosts.empty() ? application.hosts.front().name : hosts[static_cast<std::size_t>(replica) % hosts.size()];
+      }
+      plan.workers.push_back(std::move(worker));
+    }
+  }
+  bool met = false;
+  for (PlannedWorker& worker : plan.workers) {
+    const bool meeting = !met && !worker.host.empty() && worker.host == application.hosts.front().name;
+    met = met || meeting;
+    worker.channel = channel_of(application, plan, worker, meeting);
+  }
+  plan_uses(application, plan);
+  plan.processes = application.run.placement == Placement::one_process ? 1 : static_cast<int>(plan.workers.size());
+  return plan;
+}
+
+std::string render_plan(const Application& application, const Plan& plan) {
+  constexpr std::array<std::string_view, 3> kPlacements{"one_process", "processes", "hosts"};
+  std::string text = application.run.name + ": seed " + std::to_string(application.run.seed) + ", placement " +
+                     std::string(kPlacements[static_cast<std::size_t>(application.run.placement)]) +
+                     (application.run.deterministic ? ", deterministic, " : ", ") +
+                     count(plan.workers.size(), "worker") + " in " +
+                     count(static_cast<std::size_t>(plan.processes), "process") + "\n";
+  std::vector<std::vector<std::string>> rows{{"id", "worker", "type", "process", "host", "channel", "threads", "uses"}};
+  for (const PlannedWorker& worker : plan.workers) {
+    std::string uses;
+    for (const PlannedUse& use : worker.uses) {
+      uses += (uses.empty() ? "" : "; ") + use.name + " = " + list_names(plan, use.workers);
+    }
+    rows.push_back({std::to_string(worker.id.value), worker.name, worker.type, std::to_string(worker.process),
+                    worker.host.empty() ? "here" : worker.host, worker.channel, std::to_string(worker.torch_threads),
+                    uses});
+  }
+  return text + render_table(rows) + policies_text(application);
+}
+
+}  // namespace caftan::app

@@ -1,0 +1,214 @@
+// [roles.NAME]: its own keys, the config that belongs to its type, and what it uses.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "application_reader.hpp"
+#include "use_text.hpp"
+
+namespace caftan::app {
+namespace {
+
+constexpr std::size_t kMaxRoleName = 64;
+
+bool is_role_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxRoleName && name.front() >= 'a' && name.front() <= 'z' &&
+         std::ranges::all_of(
+             name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; });
+}
+
+std::string table_of(const RoleSpec& role, std::string_view inner = "") {
+  return "roles." + role.name + (inner.empty() ? "" : "." + std::string(inner));
+}
+
+/// Returns the table `key` of a role, null if it is missing; reports what is no table.
+const SettingsNode* inner_table(const Reading& reading, const SettingsNode& role, std::string_view key) {
+  const SettingsEntry* entry = role.find(key);
+  if (!entry) return nullptr;
+  if (entry->value.kind == SettingsNode::Kind::table) return &entry->value;
+  reading.diagnostics.error(entry->value.place, entry->key + " must be a table, is " + entry->value.describe());
+  return nullptr;
+}
+
+void read_config(const Reading& reading, const RoleType& type, const SettingsNode& node, RoleSpec& role) {
+  role.config = type.config.make();
+  std::vector<SettingField> fields = type.config.bind(role.config);
+  const SettingsNode* table = inner_table(reading, node, "config");
+  if (!table && node.find("config")) return;
+  SettingsNode missing;
+  missing.place = node.place;
+  ReadSettings options;
+  options.table = table_of(role, "config");
+  options.owner = type.name;
+  options.base = reading.application.file.parent_path();
+  options.help = "caftan help " + type.name;
+  const std::size_t before = reading.diagnostics.errors();
+  read_settings(table ? *table : missing, fields, options, reading.diagnostics);
+  if (!type.requirements || reading.diagnostics.errors() != before) return;
+  for (const MissingRequirement& requirement : type.requirements(role.config)) {
+    const SettingsEntry* key = table ? table->find(requirement.key) : nullptr;
+    reading.local_finding(key ? key->value.place : node.place, "role '" + role.name + "': " + requirement.text);
+  }
+}
+
+void read_role(const Reading& reading, const SettingsEntry& entry) {
+  RoleSpec role;
+  role.name = entry.key;
+  role.place = entry.value.place;
+  if (!is_role_name(role.name)) {
+    reading.diagnostics.error(entry.key_place,
+                              "a role's name must be a-z 0-9 - _, start with a letter and have 1..64 "
+                              "characters, is " +
+                                  quote_toml(role.name));
+  }
+  if (entry.value.kind != SettingsNode::Kind::table) {
+    return reading.diagnostics.error(entry.value.place,
+                                     table_of(role) + " must be a table, is " + entry.value.describe());
+  }
+  std::vector<SettingField> fields = bind_settings(role.keys);
+  ReadSettings options;
+  options.table = table_of(role);
+  options.other_keys = {"config", "uses"};
+  read_settings(entry.value, fields, options, reading.diagnostics);
+  role.has_replicas = entry.value.find("replicas") != nullptr;
+  const SettingsEntry* hosts = entry.value.find("hosts");
+  if (hosts && hosts->value.kind == SettingsNode::Kind::list && hosts->value.items.empty()) {
+    reading.diagnostics.error(hosts->value.place, "hosts must name at least one host");
+  }
+
+  const SettingsEntry* type_entry = entry.value.find("type");
+  const RoleType* type = reading.types.find(role.keys.type);
+  if (type) {
+    role.drives = type->drives;
+    read_config(reading, *type, entry.value, role);
+  } else if (type_entry && type_entry->value.kind == SettingsNode::Kind::text) {
+    const std::vector<std::string> names = reading.types.names();
+    const std::string meant = did_you_mean(role.keys.type, names);
+    reading.diagnostics.error(type_entry->value.place, "no role type '" + role.keys.type + "' in this program" + meant +
+                                                           " (it has: " + join(names) + ")");
+  }
+  reading.application.roles.push_back(std::move(role));
+}
+
+/// Two roles may not make workers of the same name: "observer-1" and replica 1 of "observer".
+void check_worker_names(const Reading& reading) {
+  std::map<std::string, const RoleSpec*> owners;
+  for (const RoleSpec& role : reading.application.roles) {
+    for (int replica = 0; replica < role.keys.replicas; ++replica) {
+      const std::string worker = role.worker_name(replica);
+      const auto [owner, added] = owners.emplace(worker, &role);
+      if (added) continue;
+      reading.diagnostics.error(role.place, "worker '" + worker + "' of role '" + role.name +
+                                                "' has the name of a worker of role '" + owner->second->name + "'" +
+                                                line_text(owner->second->place));
+      break;
+    }
+  }
+}
+
+/// Judges one use that names an existing role.
+void check_use(const Reading& reading, const RoleSpec& role, const RoleUse& use, const SettingsNode& value,
+               const RoleSpec& used) {
+  const std::string wants = "uses." + use.name + " wants ";
+  const std::string found = ", role '" + used.name + "'" + line_text(used.place) + " ";
+  if (used.keys.type != use.role_type) {
+    if (!reading.types.find(used.keys.type)) return;  // reported where its type stands
+    return reading.diagnostics.error(value.place, wants + "a " + use.role_type + found + "is a " + used.keys.type);
+  }
+  const bool itself = &used == &role;
+  const int count = used.keys.replicas - (itself ? 1 : 0);
+  if (count >= use.min && count <= use.max) return;
+  reading.diagnostics.error(value.place, wants + count_text(use.min, use.max) + " " + use.role_type + found + "has " +
+                                             std::to_string(count) + (count == 1 ? " replica" : " replicas") +
+                                             (itself ? " beside the asking one" : ""));
+}
+
+void read_uses(const Reading& reading, const RoleType& type, const SettingsNode& node, RoleSpec& role,
+               std::set<std::string>& used_roles) {
+  const SettingsNode* table = inner_table(reading, node, "uses");
+  if (!table && node.find("uses")) return;
+  if (table) {
+    std::vector<SettingField> none;
+    ReadSettings options;
+    options.table = table_of(role, "uses");
+    options.owner = type.name;
+    for (const RoleUse& use : type.uses) options.other_keys.push_back(use.name);
+    read_settings(*table, none, options, reading.diagnostics);
+  }
+  std::vector<std::string> role_names;
+  for (const RoleSpec& other : reading.application.roles) role_names.push_back(other.name);
+  for (const RoleUse& use : type.uses) {
+    const SettingsEntry* entry = table ? table->find(use.name) : nullptr;
+    if (!entry) {
+      if (use.min == 0) continue;
+      std::vector<std::string> candidates;
+      for (const RoleSpec& other : reading.application.roles) {
+        if (other.keys.type == use.role_type) candidates.push_back(other.name);
+      }
+      reading.diagnostics.error(
+          role.place, "role '" + role.name + "' (" + type.name + ") needs '" + use.name + "' in [" +
+                          table_of(role, "uses") + "]; " +
+                          (candidates.empty() ? "no role is a " + use.role_type : "candidates: " + join(candidates)));
+      continue;
+    }
+    const SettingsNode& value = entry->value;
+    if (value.kind != SettingsNode::Kind::text) {
+      reading.diagnostics.error(value.place,
+                                "uses." + use.name + " must be a string, the name of a role, is " + value.describe());
+      continue;
+    }
+    const auto& name = std::get<std::string>(value.scalar);
+    const RoleSpec* used = reading.application.find_role(name);
+    if (!used) {
+      reading.diagnostics.error(value.place,
+                                "uses." + use.name + ": no role '" + name + "'" + did_you_mean(name, role_names));
+      continue;
+    }
+    check_use(reading, role, use, value, *used);
+    if (used != &role) used_roles.insert(name);
+    role.uses.push_back({use.name, name});
+  }
+}
+
+}  // namespace
+
+void read_roles(const Reading& reading) {
+  const SettingsNode* roles = reading.table("roles");
+  if (roles) {
+    for (const SettingsEntry& entry : roles->entries) read_role(reading, entry);
+  }
+  if (!reading.root.find("roles") || (roles && roles->entries.empty())) {
+    reading.diagnostics.error({}, "no roles; each needs a table [roles.NAME] with a type");
+  }
+  check_worker_names(reading);
+}
+
+void check_uses(const Reading& reading) {
+  std::set<std::string> used_roles;
+  bool all_known = true;
+  for (RoleSpec& role : reading.application.roles) {
+    const RoleType* type = reading.types.find(role.keys.type);
+    const SettingsEntry* entry = reading.root.find("roles")->value.find(role.name);
+    if (type) {
+      read_uses(reading, *type, entry->value, role, used_roles);
+    } else {
+      all_known = false;
+    }
+  }
+  // What a role of an unknown type would use or drive cannot be known.
+  if (!all_known || reading.application.roles.empty()) return;
+  for (const RoleSpec& role : reading.application.roles) {
+    // After an error a missing use may be the reason.
+    if (role.drives || used_roles.contains(role.name) || !reading.diagnostics.ok()) continue;
+    reading.diagnostics.warning(role.place, "no role uses '" + role.name + "' and it does not drive the run");
+  }
+  if (std::ranges::any_of(reading.application.roles, &RoleSpec::drives)) return;
+  std::vector<std::string> driving;
+  for (const std::string& name : reading.types.names()) {
+    if (reading.types.find(name)->drives) driving.push_back(name);
+  }
+  reading.diagnostics.error(
+      {}, "no role drives the run; role types that do: " + (driving.empty() ? "none" : join(driving)));
+}
+
+}  // namespace caftan::app

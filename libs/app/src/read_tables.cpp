@@ -1,0 +1,95 @@
+// The version, and the tables that are the same in every application: [run], [cluster], [limits], [output].
+#include <algorithm>
+
+#include "application_reader.hpp"
+
+namespace caftan::app {
+namespace {
+
+template <class Settings>
+void read_table(const Reading& reading, const std::string& name, Settings& settings) {
+  const SettingsNode* table = reading.table(name);
+  if (!table) return;
+  std::vector<SettingField> fields = bind_settings(settings);
+  ReadSettings options;
+  options.table = name;
+  options.base = reading.application.file.parent_path();
+  read_settings(*table, fields, options, reading.diagnostics);
+}
+
+void check_run_name(const Reading& reading) {
+  const std::string& name = reading.application.run.name;
+  const bool good = !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+  const SettingsNode* value = reading.value("run", "name");
+  if (good || !value) return;
+  reading.diagnostics.error(value->place, "name must be a-z 0-9 -, 1..64 characters, is " + quote_toml(name));
+}
+
+}  // namespace
+
+const SettingsNode* Reading::table(std::string_view key) const {
+  const SettingsEntry* entry = root.find(key);
+  if (!entry) return nullptr;
+  if (entry->value.kind == SettingsNode::Kind::table) return &entry->value;
+  diagnostics.error(entry->value.place, entry->key + " must be a table, is " + entry->value.describe());
+  return nullptr;
+}
+
+const SettingsNode* Reading::value(std::string_view table, std::string_view key) const {
+  const SettingsEntry* outer = root.find(table);
+  const SettingsEntry* inner = outer ? outer->value.find(key) : nullptr;
+  return inner ? &inner->value : nullptr;
+}
+
+bool read_version(const Reading& reading) {
+  const SettingsEntry* entry = reading.root.find("caftan");
+  if (!entry) {
+    reading.diagnostics.error({.line = 1, .column = 1},
+                              "missing key 'caftan', the version of the schema; add: caftan = 1");
+    return true;
+  }
+  const SettingsNode& value = entry->value;
+  if (value.kind != SettingsNode::Kind::integer) {
+    reading.diagnostics.error(value.place, "caftan must be the integer 1, is " + value.describe());
+    return true;
+  }
+  const auto version = std::get<std::int64_t>(value.scalar);
+  if (version == kSchemaVersion) return true;
+  std::string text = "caftan must be 1, is " + std::to_string(version);
+  if (version > kSchemaVersion) {
+    text += ": this Caftan reads schema 1; schema " + std::to_string(version) + " is read by a later one";
+  }
+  reading.diagnostics.error(value.place, text);
+  return false;
+}
+
+void read_tables(const Reading& reading) {
+  ReadSettings top;
+  top.other_keys = {"caftan", "run", "roles", "cluster", "hosts", "limits", "output"};
+  std::vector<SettingField> none;
+  read_settings(reading.root, none, top, reading.diagnostics);
+  Application& application = reading.application;
+  read_table(reading, "run", application.run);
+  read_table(reading, "cluster", application.cluster);
+  read_table(reading, "limits", application.limits);
+  read_table(reading, "output", application.output);
+  check_run_name(reading);
+  if (const SettingsNode* dir = reading.value("output", "dir"); dir && application.output.dir.empty()) {
+    reading.diagnostics.error(dir->place, "dir must not be empty");
+  }
+}
+
+std::string line_text(const SettingsPlace& place) {
+  if (place.override_index >= 0) return " (command line)";
+  return " (line " + std::to_string(place.line) + ")";
+}
+
+std::string join(const std::vector<std::string>& items) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
+  return text;
+}
+
+}  // namespace caftan::app

@@ -1,0 +1,67 @@
+#include "caftan/app/reference.hpp"
+
+#include <any>
+
+#include "caftan/app/application.hpp"
+#include "caftan/base/settings_io.hpp"
+#include "host_keys.hpp"
+#include "use_text.hpp"
+
+namespace caftan::app {
+namespace {
+
+template <class Settings>
+std::string section(const std::string& heading, const std::string& text) {
+  Settings settings;
+  return "\n## " + heading + "\n\n" + text + (text.empty() ? "" : "\n\n") +
+         markdown_settings(bind_settings(settings), "");
+}
+
+std::string role_type_section(const RoleType& type) {
+  std::string text = "\n### " + type.name + "\n\n";
+  if (!type.doc.empty()) text += type.doc + ".\n\n";
+  if (type.drives) text += "Drives the run: it ends when all roles that drive have returned.\n\n";
+  std::any config = type.config.make();
+  const std::vector<SettingField> fields = type.config.bind(config);
+  text += fields.empty() ? "No config.\n" : "`[roles.NAME.config]`\n\n" + markdown_settings(fields, "");
+  if (!type.uses.empty()) text += "\n`[roles.NAME.uses]`\n\n| key | replicas of | number |\n|---|---|---|\n";
+  for (const RoleUse& use : type.uses) {
+    text += "| `" + use.name + "` | `" + use.role_type + "` | " + count_text(use.min, use.max) + " |\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string reference_page(const RoleTypes& types) {
+  std::string page =
+      "# The application file\n\n"
+      "<!-- Generated from the declarations in libs/app and in the role types. A test compares this page with them. "
+      "-->\n\n"
+      "One TOML file describes a whole application. `caftan check FILE` finds every error in it without starting\n"
+      "anything, `caftan plan FILE` shows who runs where, `key=value` after the file overrides a key\n"
+      "(`roles.observer.replicas=4`). An unknown key is an error at every level.\n\n"
+      "Durations are strings such as `\"250ms\"`, `\"2s\"`, `\"10min\"`, `\"1h\"` (ns, us, ms, s, min, h); sizes such "
+      "as\n"
+      "`\"64MiB\"` (B, KiB, MiB, GiB, TiB). Paths are relative to the file, except `output.dir`. Ranges include their\n"
+      "ends unless `<` or `>` says otherwise.\n\n"
+      "`caftan = " +
+      std::to_string(kSchemaVersion) + "` is required: the version of this schema.\n";
+  page += section<RunSettings>("[run]", "");
+  page +=
+      section<RoleKeys>("[roles.NAME]",
+                        "One table per role; its name is the worker's name, or with `replicas` its beginning. Beside "
+                        "these keys there are\nthe tables `config` (owned by the role type, below) and `uses` (the "
+                        "type's name for another role = that role's name).");
+  page += section<ClusterSettings>("[cluster]", "");
+  page += section<HostKeys>(
+      "[hosts.NAME]",
+      "Read with `placement = \"hosts\"`, checked always. The first host in the file is where the others meet.");
+  page += section<LimitsSettings>("[limits]", "");
+  page += section<OutputSettings>("[output]", "");
+  if (!types.all().empty()) page += "\n## Role types\n";
+  for (const std::string& name : types.names()) page += role_type_section(*types.find(name));
+  return page;
+}
+
+}  // namespace caftan::app

@@ -1,0 +1,58 @@
+#include "caftan/app/resolved.hpp"
+
+#include <algorithm>
+
+#include "caftan/base/settings_io.hpp"
+
+namespace caftan::app {
+namespace {
+
+/// The fields are only read; binding needs an object that could be written.
+template <class Settings>
+std::string table_text(const std::string& name, Settings settings) {
+  return "\n[" + name + "]\n" + dump_settings(bind_settings(settings), name);
+}
+
+std::string role_text(const RoleSpec& role, const RoleType& type) {
+  const std::string name = "roles." + role.name;
+  RoleKeys keys = role.keys;
+  std::vector<SettingField> fields = bind_settings(keys);
+  // Giving `replicas` or an empty `hosts` would name workers otherwise, or be an error.
+  std::erase_if(fields, [&](const SettingField& field) {
+    return (field.name == "replicas" && !role.has_replicas) || (field.name == "hosts" && keys.hosts.empty());
+  });
+  std::string text = "\n[" + name + "]\n" + dump_settings(fields, name);
+  std::any config = role.config;
+  const std::vector<SettingField> config_fields = type.config.bind(config);
+  if (!config_fields.empty()) text += "\n[" + name + ".config]\n" + dump_settings(config_fields, name + ".config");
+  if (!role.uses.empty()) text += "\n[" + name + ".uses]\n";
+  for (const RoleSpec::Use& use : role.uses) {
+    const bool bare = use.name.find('.') == std::string::npos;
+    text += (bare ? use.name : quote_toml(use.name)) + " = " + quote_toml(use.role) + "\n";
+  }
+  return text;
+}
+
+std::string host_text(const HostSpec& host) {
+  std::string address = host.address;
+  if (host.port != 0) {
+    if (address.find(':') != std::string::npos) address = "[" + address + "]";
+    address += ":" + std::to_string(host.port);
+  }
+  return "\n[hosts." + quote_toml(host.name) + "]\naddress = " + quote_toml(address) + "\n";
+}
+
+}  // namespace
+
+std::string resolved_text(const Application& application, const RoleTypes& types) {
+  std::string text = "# Resolved from " + quote_toml(application.file.filename().string()) +
+                     ": every key with its value.\ncaftan = " + std::to_string(kSchemaVersion) + "\n";
+  text += table_text("run", application.run);
+  for (const RoleSpec& role : application.roles) text += role_text(role, *types.find(role.keys.type));
+  text += table_text("cluster", application.cluster);
+  for (const HostSpec& host : application.hosts) text += host_text(host);
+  text += table_text("limits", application.limits);
+  return text + table_text("output", application.output);
+}
+
+}  // namespace caftan::app

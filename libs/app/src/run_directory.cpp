@@ -1,0 +1,95 @@
+#include "caftan/app/run_directory.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <system_error>
+
+#include "file.hpp"
+
+namespace caftan::app {
+namespace {
+
+std::string date_text(std::chrono::year_month_day date) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "%04d%02u%02u", static_cast<int>(date.year()),
+                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
+  return text.data();
+}
+
+/// Replaces DIR/latest in one step, so that it always points to a run.
+Result<void> point_latest(const std::filesystem::path& dir, const std::string& run) {
+  const std::filesystem::path fresh = dir / ("." + run + ".latest");
+  std::error_code error;
+  std::filesystem::create_symlink(run, fresh, error);
+  if (error) return Error(Errc::io_error, fresh.string() + ": " + error.message());
+  std::filesystem::rename(fresh, dir / "latest", error);
+  if (!error) return {};
+  std::error_code ignored;
+  std::filesystem::remove(fresh, ignored);
+  return Error(Errc::io_error, (dir / "latest").string() + ": " + error.message());
+}
+
+}  // namespace
+
+std::chrono::year_month_day today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  return {std::chrono::year(local.tm_year + 1900), std::chrono::month(static_cast<unsigned>(local.tm_mon + 1)),
+          std::chrono::day(static_cast<unsigned>(local.tm_mday))};
+}
+
+Result<void> write_whole_file(const std::filesystem::path& file, std::string_view text) {
+  const std::filesystem::path fresh = file.string() + "." + std::to_string(::getpid()) + ".new";
+  Result<File> opened = File::create(fresh);
+  if (!opened) return opened.error();
+  Result<void> done = opened->write(text);
+  if (done) done = opened->sync();
+  if (done && ::rename(fresh.c_str(), file.c_str()) != 0) {
+    done = Error(Errc::io_error, file.string() + ": " + std::strerror(errno));
+  }
+  if (!done) ::unlink(fresh.c_str());
+  return done;
+}
+
+Result<RunDirectory> RunDirectory::create(const std::filesystem::path& dir, std::string_view name,
+                                          std::chrono::year_month_day date, std::string_view resolved) {
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  if (error) return Error(Errc::io_error, dir.string() + ": " + error.message());
+  const std::string stem = std::string(name) + "-" + date_text(date) + "-";
+  for (int number = 1;; ++number) {
+    const std::string run = stem + std::to_string(number);
+    const std::filesystem::path path = dir / run;
+    // mkdir is the lock: of two starts at once one gets EEXIST.
+    if (::mkdir(path.c_str(), 0777) != 0) {
+      if (errno == EEXIST) continue;
+      return Error(Errc::io_error, path.string() + ": " + std::strerror(errno));
+    }
+    if (::mkdir((path / "log").c_str(), 0777) != 0) {
+      return Error(Errc::io_error, (path / "log").string() + ": " + std::strerror(errno));
+    }
+    RunDirectory made(path);
+    if (auto written = write_whole_file(made.resolved_file(), resolved); !written) return written.error();
+    if (auto pointed = point_latest(dir, run); !pointed) return pointed.error();
+    return made;
+  }
+}
+
+Result<RunDirectory> RunDirectory::open(std::filesystem::path path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return RunDirectory(std::move(path));
+  return Error(Errc::io_error, path.string() + ": " + (error ? error.message() : "is no folder"));
+}
+
+std::filesystem::path RunDirectory::log_file(std::string_view worker) const {
+  return path_ / "log" / (std::string(worker) + ".log");
+}
+
+}  // namespace caftan::app

@@ -1,0 +1,90 @@
+/// The one error currency: an `Error` {code, worker, text, cause} goes from the deepest function to the user, and over
+/// the wire unchanged. Start with `Errc`; every code is explained in docs/errors.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace caftan {
+
+/// What went wrong, as far as a caller would act differently. Numbers travel on the wire: never reuse one.
+enum class Errc : std::uint8_t {
+  ok = 0,
+  timeout = 1,              ///< the deadline of a call passed; the callee may still be running it
+  cancelled = 2,            ///< the caller gave up
+  overloaded = 3,           ///< a limit was reached and the caller chose not to wait; nothing was sent
+  peer_down = 4,            ///< the worker or its connection ended before the answer came
+  unknown_worker = 5,       ///< no worker of that name in this job
+  unknown_function = 6,     ///< the callee has not registered that name
+  bad_arguments = 7,        ///< wrong types, count or values; nothing was run
+  malformed_payload = 8,    ///< bytes that do not decode
+  remote_exception = 9,     ///< user code at the callee threw
+  rref_deleted = 10,        ///< the referenced value is gone
+  unknown_context = 11,     ///< the autograd context was never made here or is released
+  backward_failed = 12,     ///< a distributed backward pass failed
+  device_unavailable = 13,  ///< the tensor's device is not here
+  invalid_config = 14,      ///< an application file, an override or an option is wrong
+  shut_down = 15,           ///< the worker is ending
+  broken_promise = 16,      ///< whoever had to answer dropped the request
+  peer_unreachable = 17,    ///< a worker could not be reached to confirm a reference
+  would_deadlock = 18,      ///< the call chain comes back to an object that keeps its turn
+  unsupported = 19,         ///< a kind of tensor or value that cannot travel; the text gives its position
+  protocol_mismatch = 20,   ///< peers speak different protocol versions
+  wrong_cluster = 21,       ///< the peer belongs to another cluster
+  not_authenticated = 22,   ///< the peer does not know the shared secret
+  limit_exceeded = 23,      ///< a message is larger than limits allow
+  not_owner = 24,           ///< only the owner of a reference can do this
+  wrong_type = 25,          ///< a value of another type than the caller asked for
+  io_error = 26,            ///< the operating system refused a file or a socket
+  duplicate_worker = 27,    ///< another live worker has this name or id; after its end a new one may take it
+  goal_missed = 28,         ///< an application ran to its end without reaching what its file asks for
+};
+
+/// Returns the enumerator's name, for example "peer_down"; "unknown" for a number this build does not know.
+std::string_view to_string(Errc code) noexcept;
+
+/// An error as a value. Copying is cheap: text and cause are shared.
+class [[nodiscard]] Error {
+ public:
+  Error() = default;
+  Error(Errc code, std::string text) : Error(code, std::string(), std::move(text)) {}
+  /// @param worker  the worker where it happened; empty = this one
+  Error(Errc code, std::string worker, std::string text, std::shared_ptr<const Error> cause = nullptr)
+      : code_(code), body_(std::make_shared<Body>(Body{std::move(worker), std::move(text), std::move(cause)})) {}
+
+  Errc code() const noexcept { return code_; }
+  const std::string& worker() const noexcept { return body().worker; }
+  const std::string& text() const noexcept { return body().text; }
+  const Error* cause() const noexcept { return body().cause.get(); }
+
+  /// Returns this error with `worker` filled in where it was empty.
+  Error at(std::string worker) const;
+  /// Returns one line: "code: worker: text (because: ...)".
+  std::string message() const;
+
+ private:
+  struct Body {
+    std::string worker;
+    std::string text;
+    std::shared_ptr<const Error> cause;
+  };
+  const Body& body() const noexcept;
+
+  Errc code_ = Errc::ok;
+  std::shared_ptr<const Body> body_;
+};
+
+/// What `Future::get`, `rpc_sync` and `to_here` throw. Each has a form that returns `Result` instead.
+class RpcException : public std::runtime_error {
+ public:
+  explicit RpcException(Error error) : std::runtime_error(error.message()), error_(std::move(error)) {}
+  const Error& error() const noexcept { return error_; }
+
+ private:
+  Error error_;
+};
+
+}  // namespace caftan

@@ -1,0 +1,52 @@
+/// The one front for logs: each line carries time, level, worker name and subsystem. Start with `Log::open`; a `Log` is
+/// a cheap handle to be copied and passed on, there is no global one. A default constructed `Log` writes nothing.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "caftan/base/result.hpp"
+
+namespace caftan {
+
+enum class LogLevel : std::uint8_t { debug, info, warning, error };
+
+struct LogOptions {
+  std::string worker{};                    ///< name shown in every line
+  LogLevel level = LogLevel::info;         ///< lines below are dropped
+  LogLevel stderr_level = LogLevel::info;  ///< further limit for stderr
+  bool to_stderr = true;
+  std::filesystem::path file{};  ///< appended to; empty = no file
+};
+
+class Log {
+ public:
+  Log() = default;
+  /// Errors: io_error (the file cannot be opened for appending).
+  static Result<Log> open(const LogOptions& options);
+
+  /// Returns a handle to the same destinations whose lines name `subsystem`, for example "transport".
+  Log in(std::string subsystem) const;
+
+  /// True if a line of that level would be written; asked first where building the text costs something.
+  bool enabled(LogLevel level) const noexcept { return sink_ && level >= level_; }
+
+  /// Writes one line and flushes it, so that it survives a kill. Line breaks in `text` become "\n".
+  /// Threads: any. May block on the disk.
+  void write(LogLevel level, std::string_view text) const;
+  void debug(std::string_view text) const { write(LogLevel::debug, text); }
+  void info(std::string_view text) const { write(LogLevel::info, text); }
+  void warning(std::string_view text) const { write(LogLevel::warning, text); }
+  void error(std::string_view text) const { write(LogLevel::error, text); }
+
+ private:
+  struct Sink;
+  std::shared_ptr<Sink> sink_;
+  LogLevel level_ = LogLevel::info;
+  std::string subsystem_;
+};
+
+}  // namespace caftan

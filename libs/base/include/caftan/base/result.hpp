@@ -1,0 +1,61 @@
+/// `Result<T>`: a value or an `Error`. What can fail returns it; only the user's edge throws (RpcException).
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "caftan/base/error.hpp"
+
+namespace caftan {
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  using value_type = T;
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  bool has_value() const noexcept { return state_.index() == 0; }
+  explicit operator bool() const noexcept { return has_value(); }
+
+  /// Precondition: has_value().
+  T& operator*() & noexcept { return *std::get_if<0>(&state_); }
+  const T& operator*() const& noexcept { return *std::get_if<0>(&state_); }
+  T&& operator*() && noexcept { return std::move(*std::get_if<0>(&state_)); }
+  T* operator->() noexcept { return std::get_if<0>(&state_); }
+  const T* operator->() const noexcept { return std::get_if<0>(&state_); }
+  /// Precondition: !has_value().
+  const Error& error() const noexcept { return *std::get_if<1>(&state_); }
+
+  /// Returns the value or throws RpcException.
+  T& value() & { return check(), **this; }
+  T&& value() && { return check(), *std::move(*this); }
+
+ private:
+  void check() const {
+    if (!has_value()) throw RpcException(error());
+  }
+  std::variant<T, Error> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  using value_type = void;
+  Result() = default;
+  Result(Error error) : error_(std::move(error)) {}
+
+  bool has_value() const noexcept { return !error_; }
+  explicit operator bool() const noexcept { return has_value(); }
+  /// Precondition: !has_value().
+  const Error& error() const noexcept { return *error_; }
+  void value() const {
+    if (error_) throw RpcException(*error_);
+  }
+
+ private:
+  std::optional<Error> error_;
+};
+
+}  // namespace caftan

@@ -1,0 +1,48 @@
+/// A parsed settings file: tables, values and where each stands, in the order of the file. Start with
+/// `parse_settings`; `apply_override` puts a `key=value` of the command line into it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "caftan/base/settings_diagnostics.hpp"
+
+namespace caftan {
+
+struct SettingsEntry;
+
+/// A value of the file. Tables keep their entries in the order of their keys' places, overrides last.
+struct SettingsNode {
+  enum class Kind { boolean, integer, number, text, date, list, table };
+
+  Kind kind = Kind::table;
+  SettingsPlace place;  ///< of the value; of a table its header
+  std::variant<std::monostate, bool, std::int64_t, double, std::string> scalar;  ///< of a date its text
+  std::vector<SettingsNode> items;                                               ///< of a list
+  std::vector<SettingsEntry> entries;                                            ///< of a table
+
+  /// Returns null if this is no table or has no such key.
+  const SettingsEntry* find(std::string_view key) const;
+  /// Returns the value for a message: `the integer 10`, `the string "a"`, `a list`.
+  std::string describe() const;
+};
+
+struct SettingsEntry {
+  std::string key;
+  SettingsPlace key_place;
+  SettingsNode value;
+};
+
+/// Parses TOML 1.0 text. A syntax error becomes one diagnostic with the parser's own text and the result is an empty
+/// table.
+SettingsNode parse_settings(std::string_view text, Diagnostics& diagnostics);
+
+/// Sets `assignment`, for example `roles.observer.replicas=4`, creating tables on the way. What is no TOML value and
+/// made of letters, digits and `_ . / : + - ~` is taken as a string. A later override of a key replaces an earlier one.
+/// @param index  its number among the overrides, for places
+void apply_override(SettingsNode& root, std::string_view assignment, int index, Diagnostics& diagnostics);
+
+}  // namespace caftan

@@ -1,0 +1,76 @@
+/// The window of one peer: how many bytes of requests, with room for their replies, may be outstanding. A caller that
+/// finds it full is refused or waits its turn, as it chooses. Invariants SE-10 to SE-13: docs/protocols/session.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "caftan/base/result.hpp"
+
+namespace caftan::net {
+
+/// Threads: any. Callbacks run without the lock, in the thread that called `release`, `cancel` or `close`; they must
+/// not block and must not throw.
+class AdmissionWindow {
+ public:
+  /// Receives nothing when its bytes were acquired, or the error that ended the waiting.
+  using Waiter = std::function<void(Result<void>)>;
+  /// Names a waiter; 0 is none.
+  using WaiterId = std::uint64_t;
+
+  /// @param limit  bytes outstanding at once, >= 1
+  explicit AdmissionWindow(std::uint64_t limit) : limit_(limit == 0 ? 1 : limit) {}
+  /// Ends waiters that are left with shut_down.
+  ~AdmissionWindow() { close(Error(Errc::shut_down, "the session has ended")); }
+  AdmissionWindow(const AdmissionWindow&) = delete;
+  AdmissionWindow& operator=(const AdmissionWindow&) = delete;
+
+  /// Acquires `bytes` (request and room for the reply) if they fit and nobody waits. More than the whole window is
+  /// admitted when nothing else is outstanding.
+  /// Errors: overloaded, or the reason the window was closed with. Nothing was acquired then.
+  Result<void> try_acquire(std::uint64_t bytes);
+
+  /// Acquires `bytes` now and returns 0, or queues `waiter` and returns its id. Waiters are served in order.
+  /// Errors: the reason the window was closed with; the waiter is not called then.
+  Result<WaiterId> acquire_or_wait(std::uint64_t bytes, Waiter waiter);
+
+  /// Removes a waiter without calling it, for one whose deadline has passed. Returns false if it was served already:
+  /// its bytes are then its own to release.
+  bool cancel(WaiterId id);
+
+  /// Gives back what was acquired and serves waiters that fit now.
+  /// Precondition: `bytes` is what one acquisition took.
+  void release(std::uint64_t bytes);
+
+  /// Ends all waiting, now and later, with `reason`; the first reason stays. `release` remains valid.
+  void close(Error reason);
+
+  std::uint64_t outstanding() const;
+  std::size_t waiting() const;
+
+ private:
+  struct Waiting {
+    WaiterId id;
+    std::uint64_t bytes;
+    Waiter waiter;
+  };
+
+  bool fits(std::uint64_t bytes) const noexcept;
+  std::vector<Waiter> admit_waiters();
+
+  const std::uint64_t limit_;
+  mutable std::mutex mutex_;
+  // All below: protected by mutex_.
+  std::uint64_t outstanding_ = 0;
+  std::uint64_t holders_ = 0;  ///< acquisitions not released; a request of 0 bytes is one too
+  std::deque<Waiting> waiting_;
+  WaiterId last_id_ = 0;
+  std::optional<Error> closed_;
+};
+
+}  // namespace caftan::net

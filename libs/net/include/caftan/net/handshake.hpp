@@ -1,0 +1,158 @@
+/// What two workers say to each other before anything else is read: who they are, which versions they speak, and proof
+/// that both know the cluster's secret. `Handshake` is one side of it: bytes in, bytes out, then a peer or an error.
+/// Messages, states and invariants HS-1 to HS-11: docs/protocols/handshake.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "caftan/base/clock.hpp"
+#include "caftan/base/ids.hpp"
+#include "caftan/base/result.hpp"
+#include "caftan/net/secret.hpp"
+#include "caftan/wire/bytes.hpp"
+
+namespace caftan::net {
+
+inline constexpr std::size_t kMaxHandshakeMessage = 1024;  ///< bytes with the header
+inline constexpr std::size_t kMaxName = 64;                ///< bytes of a cluster's or worker's name
+inline constexpr std::size_t kMaxAddress = 255;            ///< bytes
+inline constexpr std::size_t kMaxRejectText = 200;         ///< bytes
+
+struct VersionRange {
+  std::uint16_t min = 1;
+  std::uint16_t max = 1;
+  bool operator==(const VersionRange&) const = default;
+};
+
+/// What the connection is for.
+enum class Purpose : std::uint8_t {
+  session = 1,  ///< a session of its own
+  bulk = 2,     ///< one more connection for tensor bytes of the session with the same number
+  probe = 3,    ///< only the handshake; both sides close after it
+};
+
+/// What a side takes: the other one never sends more.
+struct PeerLimits {
+  std::uint64_t message = 64ULL << 20;  ///< bytes of one message without its tensors, >= 1
+  std::uint64_t tensors = 16ULL << 30;  ///< bytes of all tensors of one message
+  std::uint64_t window = 256ULL << 20;  ///< bytes of requests outstanding, replies included, >= 1
+  bool operator==(const PeerLimits&) const = default;
+};
+
+/// What a side says about itself.
+struct Introduction {
+  VersionRange versions;
+  std::uint64_t features = 0;  ///< bits it can use
+  std::string cluster;         ///< 1 to kMaxName bytes, no control characters
+  std::string name;            ///< the worker's, 1 to kMaxName bytes, no control characters
+  WorkerId id;
+  Incarnation incarnation;  ///< not zero
+  PeerLimits limits;
+  Purpose purpose = Purpose::session;
+  std::uint64_t connection = 0;  ///< number of the session between these two incarnations; the client counts
+  std::string address;           ///< where it listens, up to kMaxAddress bytes; empty = it does not
+  bool operator==(const Introduction&) const = default;
+};
+
+/// The peer after a handshake. All of it was proven with the secret.
+struct PeerInfo : Introduction {
+  std::uint16_t version = 0;          ///< the highest one both speak
+  std::uint64_t agreed_features = 0;  ///< bits both can use
+};
+
+struct HandshakeOptions {
+  Introduction self;
+  std::uint64_t required_features = 0;  ///< bits of self.features without which we do not talk
+  Secret secret;
+  bool allow_no_secret = false;  ///< for connections that something else protects: TLS, a socket pair, tests
+  NonceSource nonce = random_nonce;
+  /// Asked once, after the peer has proven the secret: is this name known, this id its own, this incarnation not a
+  /// duplicate. Its error is sent to the peer. Default: everybody in the cluster.
+  std::function<Result<void>(const PeerInfo&)> accept;
+};
+
+/// One side of one handshake. Allocates nothing for bytes that are not complete and checked.
+/// Threads: none of its own and no lock; the owner of the connection calls it.
+class Handshake {
+ public:
+  enum class State : std::uint8_t {
+    hello,    ///< waits for the peer's hello
+    proof,    ///< server: waits for the client's proof
+    welcome,  ///< client: waits for the server's verdict
+    done,
+    failed,
+  };
+
+  struct Step {
+    std::size_t consumed = 0;  ///< bytes taken from the input; the rest belongs to the session
+    wire::Bytes send;          ///< to be written in any case: after a failure it tells the peer the reason
+    State state = State::hello;
+  };
+
+  /// Makes the side that connected. @param expected_peer  the name it dialled; empty = whoever answers
+  /// Errors: invalid_config (a field of `self` out of its range, a required feature it lacks, no secret), io_error
+  /// (no nonce).
+  static Result<Handshake> client(HandshakeOptions options, std::string expected_peer = {});
+  /// Makes the side that accepted. Errors: as client.
+  static Result<Handshake> server(HandshakeOptions options);
+
+  /// Returns the first bytes to send: the client's hello; nothing for a server. Call it once.
+  wire::Bytes start();
+
+  /// Takes bytes of the peer, in pieces of any size. After done or failed nothing more is consumed.
+  Step feed(wire::ByteView in);
+
+  /// Ends a handshake that is not finished when its deadline passes, and returns its error: timeout, naming what did
+  /// not come; one that has ended stays as
+  /// it is. @param limit  the time it had, for the text
+  const Error& expired(Duration limit);
+
+  /// Ends a handshake whose connection was closed by the peer, and returns its error: peer_down, naming what did not
+  /// come; one that has ended stays as it is.
+  const Error& closed();
+
+  State state() const noexcept { return state_; }
+  /// Precondition: done.
+  const PeerInfo& peer() const noexcept { return peer_; }
+  /// Errors: malformed_payload (bytes that are no handshake), protocol_mismatch, wrong_cluster, not_authenticated,
+  /// unknown_worker (not the peer that was dialled), timeout, peer_down, io_error, or what `accept` answered here or at
+  /// the peer. Precondition: failed.
+  const Error& error() const noexcept { return error_; }
+
+ private:
+  enum class Role : std::uint8_t { client, server };
+
+  Handshake(Role role, HandshakeOptions options, std::string expected_peer, Nonce nonce);
+  static Result<Handshake> make(Role role, HandshakeOptions options, std::string expected_peer);
+
+  std::size_t fill(wire::ByteView in);
+  Result<std::size_t> message_size() const;
+  Result<void> on_message(wire::ByteView message, wire::Bytes& send);
+  Result<void> on_hello(wire::ByteView message, wire::Bytes& send);
+  Result<void> answer_hello(wire::Bytes& send);
+  Result<void> check_server_proof(wire::ByteView message, wire::Bytes& send);
+  Result<void> check_client_proof(wire::ByteView payload, wire::Bytes& send);
+  Error on_reject(wire::ByteView payload);
+  Result<void> agree();
+  Result<void> accept_peer() const;
+  Error refuse(Error error, wire::Bytes& send) const;
+  const Error& fail(Error error);
+  void forget();
+
+  Role role_;
+  State state_ = State::hello;
+  HandshakeOptions options_;
+  std::string expected_peer_;
+  Nonce nonce_;
+  wire::Bytes transcript_;  ///< both hellos as sent, at most 2 KiB; empty once finished
+  std::array<std::byte, kMaxHandshakeMessage> buffer_;
+  std::size_t filled_ = 0;
+  PeerInfo peer_;
+  Error error_;
+};
+
+}  // namespace caftan::net

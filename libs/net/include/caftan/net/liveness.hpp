@@ -1,0 +1,60 @@
+/// Decides when a peer is dead and when to show it that we live. Counts bytes that progress, not whole messages, so
+/// that one long message keeps its sender alive. Invariants SE-6 to SE-9: docs/protocols/session.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "caftan/base/clock.hpp"
+#include "caftan/base/error.hpp"
+
+namespace caftan::net {
+
+struct LivenessOptions {
+  Duration interval = std::chrono::seconds(1);  ///< silence of ours after which we send a ping; > 0
+  Duration timeout = std::chrono::seconds(5);   ///< silence of the peer after which it is dead; >= 2 intervals
+};
+
+/// Threads: none of its own and no lock; the poller that owns the channel calls it.
+class Liveness {
+ public:
+  enum class Action {
+    nothing,
+    send_ping,  ///< returned once per interval until bytes go out
+    dead,       ///< final: see `error`
+  };
+
+  /// @param peer  its name, for the error
+  Liveness(LivenessOptions options, std::string peer, TimePoint now);
+
+  /// Tells that `count` bytes were read from the channel, whether or not they complete a frame.
+  void on_bytes_in(TimePoint now, std::size_t count) noexcept;
+
+  /// Tells that the channel accepted `count` bytes. They defer our own ping and say nothing about the peer: a stopped
+  /// process still has its socket buffers filled.
+  void on_bytes_out(TimePoint now, std::size_t count) noexcept;
+
+  /// Returns what to do now. Call it after reading what the channel has, and no later than `next_poll`. When the calls
+  /// come later than that it was us who stood still, and that time is not counted as the peer's silence (SE-8).
+  Action poll(TimePoint now);
+
+  /// Returns when `poll` must be called next; kNever once the peer is dead.
+  TimePoint next_poll() const noexcept;
+
+  /// Returns peer_down with the silent time and the bytes seen; meaningful after `dead`.
+  const Error& error() const noexcept { return error_; }
+
+ private:
+  LivenessOptions options_;
+  std::string peer_;
+  TimePoint heard_;   ///< when bytes last came in, moved forward by the time in which nobody looked
+  TimePoint spoken_;  ///< when bytes last went out or a ping was asked for
+  TimePoint last_poll_;
+  std::uint64_t bytes_in_ = 0;
+  std::uint64_t bytes_out_ = 0;
+  bool is_dead_ = false;
+  Error error_;
+};
+
+}  // namespace caftan::net

@@ -1,0 +1,120 @@
+/// Who belongs to the job, who is up, and in which life. The application file fixes names and ids; incarnations and
+/// addresses are learnt: at the head from the workers' `Join`, elsewhere from the head's `View`. Start with
+/// `Membership::make`. Invariants SE-20 to SE-25: docs/protocols/session.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caftan/base/clock.hpp"
+#include "caftan/base/ids.hpp"
+#include "caftan/base/result.hpp"
+
+namespace caftan::net {
+
+/// One worker of the application file.
+struct WorldEntry {
+  std::string name;
+  WorkerId id;          ///< 0, 1, ... without gaps
+  std::string address;  ///< where it listens; empty = learnt when it has started
+};
+
+/// What is known of a worker. As a message: "I have joined", from a worker to the head, once its session is up.
+struct Join {
+  std::string name;
+  WorkerId id;
+  Incarnation incarnation;  ///< zero: not known yet; never in a message
+  std::string address;      ///< empty = it does not listen
+  bool operator==(const Join&) const = default;
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& name& id.value& incarnation.value& address;
+  }
+};
+
+/// From the head to everybody: when all have joined for the first time, and again when one has joined anew.
+struct View {
+  std::uint64_t revision = 0;  ///< counts up; an older view is ignored
+  std::vector<Join> members;   ///< all, in order of their ids
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& revision& members;
+  }
+};
+
+/// Threads: none of its own and no lock; the worker's root actor or a test calls it.
+class Membership {
+ public:
+  /// Errors: invalid_config (an empty world, a gap or repetition among names or ids, `self` not in it or without
+  /// incarnation).
+  static Result<Membership> make(std::vector<WorldEntry> world, const Join& self);
+
+  const Join& self() const noexcept { return members_[self_].known; }
+  std::size_t size() const noexcept { return members_.size(); }
+
+  /// Returns a member as far as it is known. Errors: unknown_worker, with the names there are.
+  Result<Join> find(std::string_view name) const;
+  Result<Join> find(WorkerId id) const;
+
+  /// Says whether a peer that has proven the secret may have a session: for the handshake's `accept`. The same
+  /// incarnation may come again (a second connection, or a new session after its loss).
+  /// Errors: unknown_worker (no such name in this job), invalid_config (another id than the application file gives it),
+  /// duplicate_worker (another incarnation of it is up, or it claims to be us), peer_down (this incarnation was
+  /// replaced by a later one).
+  Result<void> admit(const Join& peer) const;
+
+  /// Head: takes a worker's join and returns whether the view changed, so that it must be sent. Repeating one changes
+  /// nothing. Errors: as admit.
+  Result<bool> join(const Join& member);
+
+  /// Returns whether everybody has joined.
+  bool complete() const { return missing().empty(); }
+  /// Returns the names of those who have not, in order of their ids.
+  std::vector<std::string> missing() const;
+  /// Returns timeout, naming those who have not joined. @param waited  for the text. Precondition: !complete().
+  Error missing_error(Duration waited) const;
+  /// Returns the view to send. Precondition: complete().
+  View view() const;
+
+  /// Takes the head's view and returns whose address or incarnation changed. A view that is not newer changes nothing.
+  /// Where a session to another incarnation is up, or the view's was replaced already, what we saw ourselves stays.
+  /// Errors: malformed_payload (a view that does not fit the application file; nothing was changed), duplicate_worker
+  /// (the head knows another incarnation of this worker).
+  Result<std::vector<WorkerId>> apply(const View& view);
+
+  /// Tells that a session with this incarnation is up. Returns whether it was not before. An incarnation that replaces
+  /// another ends that one for good. Errors: unknown_worker, duplicate_worker, peer_down; as admit.
+  Result<bool> on_up(WorkerId id, Incarnation incarnation);
+
+  /// Tells that the last session with this incarnation has ended. Returns true once for each time it was up; false for
+  /// an incarnation that is not the current one.
+  bool on_down(WorkerId id, Incarnation incarnation);
+
+  bool is_up(WorkerId id) const;
+
+ private:
+  struct Member {
+    Join known;
+    bool is_up = false;
+    bool has_joined = false;            ///< the head has its join, or sent a view with it
+    std::vector<Incarnation> replaced;  ///< earlier lives; as many as there were restarts
+  };
+
+  Membership(std::vector<Member> members, std::size_t self);
+  std::string names() const;
+  Result<void> check_life(const Member& member, Incarnation incarnation) const;
+  Result<void> check_view(const View& view) const;
+  static void begin_life(Member& member, Incarnation incarnation);
+
+  std::vector<Member> members_;  ///< the index is the id
+  std::map<std::string, std::size_t, std::less<>> by_name_;
+  std::size_t self_;
+  std::uint64_t revision_ = 0;
+};
+
+}  // namespace caftan::net

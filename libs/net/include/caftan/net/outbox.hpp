@@ -1,0 +1,76 @@
+/// The write queue of one channel: control frames in order, and the tensor bytes of messages in chunks between them, so
+/// that a message of any size never holds a control frame back by more than one chunk. `gather` says what to write
+/// next, `consume` how much of it was written. Invariants SE-14 to SE-19: docs/protocols/session.md.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "caftan/base/ids.hpp"
+#include "caftan/wire/bytes.hpp"
+#include "caftan/wire/segment.hpp"
+
+namespace caftan::net {
+
+/// Threads: none of its own and no lock; the channel's write lock serializes all calls.
+class Outbox {
+ public:
+  Outbox() = default;
+  Outbox(const Outbox&) = delete;
+  Outbox& operator=(const Outbox&) = delete;
+  Outbox(Outbox&&) noexcept = default;
+  Outbox& operator=(Outbox&&) noexcept = default;
+
+  /// Appends a complete frame to the control lane. Always accepted.
+  void append(wire::Bytes frame);
+
+  /// Appends a frame whose header announced `bulk`: the frame goes to the control lane, its segments follow as chunk
+  /// frames once those of earlier messages are out. Segments are read when they are written, never copied, and their
+  /// owners are released as soon as their last byte is out; empty ones are skipped.
+  /// @param call  the request or answer the bytes belong to, for the chunks' headers
+  void append(wire::Bytes frame, CallId call, std::vector<wire::Segment> bulk);
+
+  /// Fills `out` with what to write next and returns how many entries were used; 0: nothing is queued. What it returned
+  /// once is returned again, in the same order, until it is consumed, whatever is appended meanwhile.
+  std::size_t gather(std::span<iovec> out);
+
+  /// Tells that the first `bytes` bytes of what `gather` returned are written.
+  /// Precondition: not more than it returned.
+  void consume(std::size_t bytes);
+
+  bool empty() const noexcept { return queued_bytes_ == 0; }
+  /// Returns the bytes not yet consumed, both lanes, without headers of chunks that are not cut yet.
+  std::uint64_t queued_bytes() const noexcept { return queued_bytes_; }
+
+ private:
+  /// One contiguous run of bytes with its owner: `bytes`, or the segment's.
+  struct Piece {
+    wire::Bytes bytes;
+    wire::Segment segment;
+    wire::ByteView view() const noexcept { return segment.data ? segment.view() : wire::ByteView(bytes); }
+  };
+  struct Bulk {
+    CallId call;
+    std::vector<wire::Segment> segments;
+    std::size_t next = 0;    ///< the segment to cut from
+    std::size_t offset = 0;  ///< bytes of it already cut
+    std::uint64_t rest = 0;  ///< bytes not cut yet
+  };
+
+  void commit();
+  void cut_chunk();
+
+  std::deque<Piece> committed_;  ///< in the order of the wire; the first is written up to written_
+  std::size_t written_ = 0;
+  bool has_chunk_ = false;  ///< the last of them are a chunk
+  std::deque<wire::Bytes> control_;
+  std::deque<Bulk> bulk_;
+  std::uint64_t queued_bytes_ = 0;
+};
+
+}  // namespace caftan::net

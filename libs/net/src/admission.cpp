@@ -1,0 +1,97 @@
+#include "caftan/net/admission.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace caftan::net {
+
+// Written so that sizes near 2^64 cannot wrap.
+bool AdmissionWindow::fits(std::uint64_t bytes) const noexcept {
+  return holders_ == 0 || (outstanding_ <= limit_ && bytes <= limit_ - outstanding_);
+}
+
+Result<void> AdmissionWindow::try_acquire(std::uint64_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  if (closed_) return *closed_;
+  if (!waiting_.empty() || !fits(bytes)) {
+    return Error(Errc::overloaded, std::to_string(bytes) + " bytes do not fit: " + std::to_string(outstanding_) +
+                                       " of " + std::to_string(limit_) + " are outstanding and " +
+                                       std::to_string(waiting_.size()) + " requests wait");
+  }
+  outstanding_ += bytes;
+  ++holders_;
+  return {};
+}
+
+Result<AdmissionWindow::WaiterId> AdmissionWindow::acquire_or_wait(std::uint64_t bytes, Waiter waiter) {
+  const std::scoped_lock lock(mutex_);
+  if (closed_) return *closed_;
+  if (waiting_.empty() && fits(bytes)) {
+    outstanding_ += bytes;
+    ++holders_;
+    return WaiterId{0};
+  }
+  waiting_.push_back({++last_id_, bytes, std::move(waiter)});
+  return last_id_;
+}
+
+bool AdmissionWindow::cancel(WaiterId id) {
+  std::vector<Waiter> admitted;
+  Waiter cancelled;  // destroyed outside the lock
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = std::find_if(waiting_.begin(), waiting_.end(), [id](const Waiting& w) { return w.id == id; });
+    if (found == waiting_.end()) return false;
+    cancelled = std::move(found->waiter);
+    waiting_.erase(found);
+    admitted = admit_waiters();  // a large one at the front may have held back those behind it
+  }
+  for (Waiter& waiter : admitted) waiter({});
+  return true;
+}
+
+void AdmissionWindow::release(std::uint64_t bytes) {
+  std::vector<Waiter> admitted;
+  {
+    const std::scoped_lock lock(mutex_);
+    outstanding_ -= bytes;
+    --holders_;
+    admitted = admit_waiters();
+  }
+  for (Waiter& waiter : admitted) waiter({});
+}
+
+void AdmissionWindow::close(Error reason) {
+  std::deque<Waiting> ended;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!closed_) closed_ = std::move(reason);
+    ended.swap(waiting_);
+  }
+  // closed_ never changes again, so it is read without the lock.
+  for (Waiting& waiting : ended) waiting.waiter(*closed_);
+}
+
+std::vector<AdmissionWindow::Waiter> AdmissionWindow::admit_waiters() {
+  std::vector<Waiter> admitted;
+  while (!waiting_.empty() && fits(waiting_.front().bytes)) {
+    outstanding_ += waiting_.front().bytes;
+    ++holders_;
+    admitted.push_back(std::move(waiting_.front().waiter));
+    waiting_.pop_front();
+  }
+  return admitted;
+}
+
+std::uint64_t AdmissionWindow::outstanding() const {
+  const std::scoped_lock lock(mutex_);
+  return outstanding_;
+}
+
+std::size_t AdmissionWindow::waiting() const {
+  const std::scoped_lock lock(mutex_);
+  return waiting_.size();
+}
+
+}  // namespace caftan::net

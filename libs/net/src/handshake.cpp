@@ -1,0 +1,286 @@
+#include "caftan/net/handshake.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "handshake_codec.hpp"
+
+namespace caftan::net {
+
+namespace {
+
+using handshake::Kind;
+
+// Of one length, so that label and transcript cannot be cut in two ways.
+constexpr std::string_view kServerLabel = "caftan server";
+constexpr std::string_view kClientLabel = "caftan client";
+
+std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+std::string range_text(VersionRange range) {
+  return std::to_string(range.min) + (range.min == range.max ? std::string() : " to " + std::to_string(range.max));
+}
+
+bool overlap(VersionRange a, VersionRange b) noexcept { return a.min <= b.max && b.min <= a.max; }
+
+Error invalid(std::string text) { return Error(Errc::invalid_config, std::move(text)); }
+
+Result<void> check_name(std::string_view what, std::string_view name) {
+  if (!name.empty() && name.size() <= kMaxName && handshake::is_printable(name)) return {};
+  return invalid("the " + std::string(what) + "'s name must have 1 to " + std::to_string(kMaxName) +
+                 " bytes and no control characters");
+}
+
+Result<void> check_options(const HandshakeOptions& options) {
+  const Introduction& self = options.self;
+  if (self.versions.min == 0 || self.versions.min > self.versions.max) return invalid("no valid range of versions");
+  if (auto name = check_name("cluster", self.cluster); !name) return name;
+  if (auto name = check_name("worker", self.name); !name) return name;
+  if (self.address.size() > kMaxAddress || !handshake::is_printable(self.address)) {
+    return invalid("a listen address has at most " + std::to_string(kMaxAddress) + " bytes");
+  }
+  if (self.incarnation.value == 0) return invalid("the incarnation of worker " + quoted(self.name) + " is zero");
+  if (self.limits.message == 0 || self.limits.window == 0) return invalid("a limit of zero bytes");
+  if ((options.required_features & ~self.features) != 0) return invalid("a feature is required but not offered");
+  if (options.secret.empty() && !options.allow_no_secret) {
+    return invalid("no secret, and connections without one are not allowed");
+  }
+  if (!options.nonce) return invalid("no source of nonces");
+  return {};
+}
+
+}  // namespace
+
+Result<Handshake> Handshake::make(Role role, HandshakeOptions options, std::string expected_peer) {
+  if (auto valid = check_options(options); !valid) return valid.error();
+  auto nonce = options.nonce();
+  if (!nonce) return nonce.error();
+  return Handshake(role, std::move(options), std::move(expected_peer), *nonce);
+}
+
+Result<Handshake> Handshake::client(HandshakeOptions options, std::string expected_peer) {
+  return make(Role::client, std::move(options), std::move(expected_peer));
+}
+
+Result<Handshake> Handshake::server(HandshakeOptions options) { return make(Role::server, std::move(options), {}); }
+
+Handshake::Handshake(Role role, HandshakeOptions options, std::string expected_peer, Nonce nonce)
+    : role_(role), options_(std::move(options)), expected_peer_(std::move(expected_peer)), nonce_(nonce) {}
+
+wire::Bytes Handshake::start() {
+  if (role_ == Role::server) return {};
+  transcript_ = handshake::encode_hello(Kind::client_hello, {options_.self, nonce_}, 0);
+  return transcript_;
+}
+
+Handshake::Step Handshake::feed(wire::ByteView in) {
+  Step step;
+  while (state_ != State::done && state_ != State::failed && step.consumed < in.size()) {
+    step.consumed += fill(in.subspan(step.consumed));
+    const auto size = message_size();
+    if (!size) {
+      fail(size.error());
+      break;
+    }
+    if (*size == 0 || filled_ < *size) continue;
+    filled_ = 0;
+    auto taken = on_message(wire::ByteView(buffer_).first(*size), step.send);
+    if (!taken) fail(taken.error());
+  }
+  if (state_ == State::done) forget();
+  step.state = state_;
+  return step;
+}
+
+// Takes no byte beyond the message that is being read (HS-1): first its header, then what the header announces.
+std::size_t Handshake::fill(wire::ByteView in) {
+  const auto size = message_size();  // checked before: an error has ended the handshake already
+  const std::size_t wanted = size && *size != 0 ? *size : handshake::kHeaderSize;
+  const std::size_t taken = std::min(in.size(), wanted - filled_);
+  std::memcpy(buffer_.data() + filled_, in.data(), taken);
+  filled_ += taken;
+  return taken;
+}
+
+Result<std::size_t> Handshake::message_size() const {
+  return handshake::message_size(wire::ByteView(buffer_).first(filled_));
+}
+
+Result<void> Handshake::on_message(wire::ByteView message, wire::Bytes& send) {
+  const Kind kind = handshake::kind_of(message);
+  const wire::ByteView payload = handshake::payload_of(message);
+  if (kind == Kind::reject) return on_reject(payload);
+  const Kind hello = role_ == Role::server ? Kind::client_hello : Kind::server_hello;
+  if (state_ == State::hello && kind == hello) return on_hello(message, send);
+  if (state_ == State::proof && kind == Kind::client_proof) return check_client_proof(payload, send);
+  if (state_ == State::welcome && kind == Kind::welcome) {
+    state_ = State::done;
+    return {};
+  }
+  return Error(Errc::malformed_payload,
+               "handshake: a message of kind " + std::to_string(static_cast<unsigned>(kind)) + " out of turn");
+}
+
+Result<void> Handshake::on_hello(wire::ByteView message, wire::Bytes& send) {
+  wire::ByteView payload = handshake::payload_of(message);
+  // HS-6: another version's hello is read no further than its range.
+  const auto versions = handshake::decode_versions(payload);
+  if (!versions) return versions.error();
+  if (!overlap(*versions, options_.self.versions)) {
+    const bool is_server = role_ == Role::server;
+    return refuse(
+        Error(Errc::protocol_mismatch,
+              "the server speaks protocol version " + range_text(is_server ? options_.self.versions : *versions) +
+                  ", the client " + range_text(is_server ? *versions : options_.self.versions)),
+        send);
+  }
+  if (role_ == Role::client) payload = payload.first(payload.size() - handshake::kProofSize);
+  auto hello = handshake::decode_hello(payload);
+  if (!hello) return hello.error();
+  static_cast<Introduction&>(peer_) = std::move(hello->introduction);
+  if (auto agreed = agree(); !agreed) return refuse(agreed.error(), send);
+  if (equal_in_constant_time(hello->nonce, nonce_)) {
+    return refuse(
+        Error(Errc::not_authenticated,
+              "the nonce of the " + std::string(role_ == Role::server ? "client" : "server") + " is an echo of ours"),
+        send);
+  }
+  if (role_ == Role::client) return check_server_proof(message, send);
+  wire::append(transcript_, message);
+  return answer_hello(send);
+}
+
+Result<void> Handshake::agree() {
+  const Introduction& self = options_.self;
+  const Introduction& client = role_ == Role::client ? self : peer_;
+  const Introduction& server = role_ == Role::client ? peer_ : self;
+  if (peer_.cluster != self.cluster) {
+    return Error(Errc::wrong_cluster, "the server belongs to cluster " + quoted(server.cluster) + ", the client to " +
+                                          quoted(client.cluster));
+  }
+  peer_.version = std::min(peer_.versions.max, self.versions.max);
+  peer_.agreed_features = peer_.features & self.features;
+  if (const std::uint64_t lacking = options_.required_features & ~peer_.agreed_features; lacking != 0) {
+    return Error(Errc::protocol_mismatch, quoted(self.name) + " needs feature bits " + std::to_string(lacking) +
+                                              ", which " + quoted(peer_.name) + " does not have");
+  }
+  // The client decides what the connection is for; a server repeats it.
+  if (role_ == Role::client && (peer_.purpose != self.purpose || peer_.connection != self.connection)) {
+    return Error(Errc::protocol_mismatch, "the server answers for another connection than the client asked for");
+  }
+  return {};
+}
+
+Result<void> Handshake::answer_hello(wire::Bytes& send) {
+  handshake::Hello hello{options_.self, nonce_};
+  hello.introduction.purpose = peer_.purpose;
+  hello.introduction.connection = peer_.connection;
+  const wire::Bytes message = handshake::encode_hello(Kind::server_hello, hello, handshake::kProofSize);
+  wire::append(transcript_, message);
+  const auto proof = make_proof(options_.secret, kServerLabel, transcript_);
+  if (!proof) return proof.error();
+  wire::append(transcript_, *proof);
+  wire::append(send, message);
+  wire::append(send, *proof);
+  state_ = State::proof;
+  return {};
+}
+
+Result<void> Handshake::check_server_proof(wire::ByteView message, wire::Bytes& send) {
+  wire::append(transcript_, message.first(message.size() - handshake::kProofSize));
+  const auto expected = make_proof(options_.secret, kServerLabel, transcript_);
+  if (!expected) return expected.error();
+  if (!equal_in_constant_time(*expected, message.last(handshake::kProofSize))) {
+    return refuse(
+        Error(Errc::not_authenticated, "server " + quoted(peer_.name) + " and client " + quoted(options_.self.name) +
+                                           " have different secrets for cluster " + quoted(peer_.cluster)),
+        send);
+  }
+  if (auto accepted = accept_peer(); !accepted) return refuse(accepted.error(), send);
+  wire::append(transcript_, message.last(handshake::kProofSize));
+  const auto proof = make_proof(options_.secret, kClientLabel, transcript_);
+  if (!proof) return proof.error();
+  wire::append(send, handshake::encode_proof(*proof));
+  state_ = State::welcome;
+  return {};
+}
+
+Result<void> Handshake::check_client_proof(wire::ByteView payload, wire::Bytes& send) {
+  const auto expected = make_proof(options_.secret, kClientLabel, transcript_);
+  if (!expected) return expected.error();
+  if (!equal_in_constant_time(*expected, payload)) {
+    return refuse(Error(Errc::not_authenticated, "client " + quoted(peer_.name) +
+                                                     " does not prove the secret of cluster " + quoted(peer_.cluster)),
+                  send);
+  }
+  if (auto accepted = accept_peer(); !accepted) return refuse(accepted.error(), send);
+  wire::append(send, handshake::encode_welcome());
+  state_ = State::done;
+  return {};
+}
+
+Result<void> Handshake::accept_peer() const {
+  if (!expected_peer_.empty() && peer_.name != expected_peer_) {
+    return Error(Errc::unknown_worker,
+                 "the client dialled " + quoted(expected_peer_) + " and reached " + quoted(peer_.name));
+  }
+  return options_.accept ? options_.accept(peer_) : Result<void>();
+}
+
+Error Handshake::on_reject(wire::ByteView payload) {
+  const auto reject = handshake::decode_reject(payload);
+  if (!reject) return reject.error();
+  return Error(reject->code,
+               "refused by the " + std::string(role_ == Role::client ? "server: " : "client: ") + reject->text);
+}
+
+Error Handshake::refuse(Error error, wire::Bytes& send) const {
+  wire::append(send, handshake::encode_reject(error));
+  return error;
+}
+
+const Error& Handshake::fail(Error error) {
+  state_ = State::failed;
+  error_ = std::move(error);
+  forget();
+  return error_;
+}
+
+void Handshake::forget() {
+  options_.secret = {};
+  transcript_ = {};
+}
+
+namespace {
+
+std::string_view missing_message(Handshake::State state) {
+  switch (state) {
+    case Handshake::State::proof:
+      return "client's proof";
+    case Handshake::State::welcome:
+      return "server's welcome";
+    default:
+      return "hello";
+  }
+}
+
+}  // namespace
+
+const Error& Handshake::expired(Duration limit) {
+  if (state_ == State::failed || state_ == State::done) return error_;
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
+  return fail(Error(Errc::timeout, "handshake: no " + std::string(missing_message(state_)) + " within " +
+                                       std::to_string(milliseconds) + " ms (" + std::to_string(filled_) +
+                                       " bytes of it came)"));
+}
+
+const Error& Handshake::closed() {
+  if (state_ == State::failed || state_ == State::done) return error_;
+  return fail(Error(Errc::peer_down, "handshake: the peer closed the connection before its " +
+                                         std::string(missing_message(state_)) + " was complete (" +
+                                         std::to_string(filled_) + " bytes of it came)"));
+}
+
+}  // namespace caftan::net

@@ -1,0 +1,194 @@
+#include "caftan/net/membership.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "caftan/net/handshake.hpp"
+
+namespace caftan::net {
+
+namespace {
+
+constexpr std::size_t kNamesShown = 16;
+
+std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+std::string join_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < kNamesShown; ++i) text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kNamesShown) text += " and " + std::to_string(names.size() - kNamesShown) + " more";
+  return text;
+}
+
+}  // namespace
+
+Result<Membership> Membership::make(std::vector<WorldEntry> world, const Join& self) {
+  const auto invalid = [](std::string text) { return Error(Errc::invalid_config, std::move(text)); };
+  std::sort(world.begin(), world.end(), [](const WorldEntry& a, const WorldEntry& b) { return a.id < b.id; });
+  std::vector<Member> members;
+  std::size_t self_index = world.size();
+  for (WorldEntry& entry : world) {
+    const std::size_t index = members.size();
+    if (entry.id.value != index) return invalid("the ids of workers have a gap or repetition at " + quoted(entry.name));
+    if (entry.name.empty() || entry.name.size() > kMaxName) {
+      return invalid("a worker's name has 1 to " + std::to_string(kMaxName) + " bytes");
+    }
+    if (entry.name == self.name && entry.id == self.id) self_index = index;
+    members.push_back({{std::move(entry.name), entry.id, {}, std::move(entry.address)}, false, false, {}});
+  }
+  if (self_index == members.size()) {
+    return invalid("worker " + quoted(self.name) + " with id " + std::to_string(self.id.value) + " is not in this job");
+  }
+  if (self.incarnation.value == 0) return invalid("worker " + quoted(self.name) + " has no incarnation");
+  members[self_index].known.incarnation = self.incarnation;
+  members[self_index].has_joined = true;
+  if (!self.address.empty()) members[self_index].known.address = self.address;
+  Membership membership(std::move(members), self_index);
+  if (membership.by_name_.size() != membership.members_.size()) return invalid("two workers have the same name");
+  return membership;
+}
+
+Membership::Membership(std::vector<Member> members, std::size_t self) : members_(std::move(members)), self_(self) {
+  for (const Member& member : members_) by_name_.emplace(member.known.name, member.known.id.value);
+}
+
+std::string Membership::names() const {
+  std::vector<std::string> names;
+  for (const Member& member : members_) names.push_back(member.known.name);
+  return join_names(names);
+}
+
+Result<Join> Membership::find(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  if (found != by_name_.end()) return members_[found->second].known;
+  return Error(Errc::unknown_worker, "no worker " + quoted(name) + " in this job; there are " + names());
+}
+
+Result<Join> Membership::find(WorkerId id) const {
+  if (id.value < members_.size()) return members_[id.value].known;
+  return Error(Errc::unknown_worker, "no worker with id " + std::to_string(id.value) + " in this job; there are " +
+                                         std::to_string(members_.size()));
+}
+
+Result<void> Membership::check_life(const Member& member, Incarnation incarnation) const {
+  const Join& known = member.known;
+  if (incarnation == known.incarnation && incarnation.value != 0) return {};
+  if (&member == &members_[self_]) {
+    return Error(Errc::duplicate_worker,
+                 "another process claims to be worker " + quoted(known.name) + ", which runs here");
+  }
+  if (std::find(member.replaced.begin(), member.replaced.end(), incarnation) != member.replaced.end() ||
+      incarnation.value == 0) {
+    return Error(Errc::peer_down, known.name, "this incarnation has ended and was replaced by a later one");
+  }
+  if (member.is_up) {
+    return Error(Errc::duplicate_worker, "worker " + quoted(known.name) +
+                                             " is up in another process; when that one has "
+                                             "ended a new one may join");
+  }
+  return {};
+}
+
+Result<void> Membership::admit(const Join& peer) const {
+  const auto found = by_name_.find(peer.name);
+  if (found == by_name_.end()) return find(peer.name).error();
+  const Member& member = members_[found->second];
+  if (peer.id != member.known.id) {
+    return Error(Errc::invalid_config, "worker " + quoted(peer.name) + " has id " +
+                                           std::to_string(member.known.id.value) + " in this job and comes with id " +
+                                           std::to_string(peer.id.value));
+  }
+  return check_life(member, peer.incarnation);
+}
+
+void Membership::begin_life(Member& member, Incarnation incarnation) {
+  if (member.known.incarnation == incarnation) return;
+  if (member.known.incarnation.value != 0) member.replaced.push_back(member.known.incarnation);
+  member.known.incarnation = incarnation;
+}
+
+Result<bool> Membership::join(const Join& member) {
+  if (auto admitted = admit(member); !admitted) return admitted.error();
+  Member& known = members_[member.id.value];
+  // on_up may have brought the incarnation already: only the join itself says that it has joined.
+  const bool is_new = !known.has_joined || known.known.incarnation != member.incarnation;
+  const bool is_moved = known.known.address != member.address;
+  begin_life(known, member.incarnation);
+  known.known.address = member.address;
+  known.has_joined = true;
+  if (is_new || is_moved) ++revision_;
+  return is_new || is_moved;
+}
+
+std::vector<std::string> Membership::missing() const {
+  std::vector<std::string> names;
+  for (const Member& member : members_) {
+    if (!member.has_joined) names.push_back(member.known.name);
+  }
+  return names;
+}
+
+Error Membership::missing_error(Duration waited) const {
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count();
+  return Error(Errc::timeout, "not joined within " + std::to_string(milliseconds) + " ms: " + join_names(missing()));
+}
+
+View Membership::view() const {
+  View view{revision_, {}};
+  for (const Member& member : members_) view.members.push_back(member.known);
+  return view;
+}
+
+Result<void> Membership::check_view(const View& view) const {
+  const auto malformed = [](std::string text) { return Error(Errc::malformed_payload, "view: " + std::move(text)); };
+  if (view.members.size() != members_.size()) {
+    return malformed(std::to_string(view.members.size()) + " members instead of " + std::to_string(members_.size()));
+  }
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const Join& member = view.members[i];
+    if (member.name != members_[i].known.name || member.id != members_[i].known.id) {
+      return malformed("member " + std::to_string(i) + " is not " + quoted(members_[i].known.name));
+    }
+    if (member.incarnation.value == 0) return malformed("member " + quoted(member.name) + " has no incarnation");
+    if (member.address.size() > kMaxAddress) return malformed("the address of " + quoted(member.name) + " is too long");
+  }
+  if (view.members[self_].incarnation != self().incarnation) {
+    return Error(Errc::duplicate_worker, "the head knows another incarnation of worker " + quoted(self().name));
+  }
+  return {};
+}
+
+Result<std::vector<WorkerId>> Membership::apply(const View& view) {
+  if (auto fits = check_view(view); !fits) return fits.error();
+  std::vector<WorkerId> changed;
+  if (view.revision <= revision_) return changed;
+  revision_ = view.revision;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    Member& member = members_[i];
+    member.has_joined = true;
+    if (!check_life(member, view.members[i].incarnation)) continue;
+    if (member.known == view.members[i]) continue;
+    begin_life(member, view.members[i].incarnation);
+    member.known.address = view.members[i].address;
+    changed.push_back(member.known.id);
+  }
+  return changed;
+}
+
+Result<bool> Membership::on_up(WorkerId id, Incarnation incarnation) {
+  if (auto found = find(id); !found) return found.error();
+  Member& member = members_[id.value];
+  if (auto life = check_life(member, incarnation); !life) return life.error();
+  begin_life(member, incarnation);
+  return !std::exchange(member.is_up, true);
+}
+
+bool Membership::on_down(WorkerId id, Incarnation incarnation) {
+  if (id.value >= members_.size() || members_[id.value].known.incarnation != incarnation) return false;
+  return std::exchange(members_[id.value].is_up, false);
+}
+
+bool Membership::is_up(WorkerId id) const { return id.value < members_.size() && members_[id.value].is_up; }
+
+}  // namespace caftan::net

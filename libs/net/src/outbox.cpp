@@ -1,0 +1,105 @@
+#include "caftan/net/outbox.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "caftan/wire/frame.hpp"
+
+namespace caftan::net {
+
+namespace {
+
+/// Small frames share one buffer, so that a burst of calls is one entry of the gather list.
+constexpr std::size_t kCopyBelow = 4 * 1024;
+constexpr std::size_t kBufferSize = 64 * 1024;
+
+}  // namespace
+
+void Outbox::append(wire::Bytes frame) {
+  if (frame.empty()) return;
+  queued_bytes_ += frame.size();
+  if (!control_.empty() && frame.size() <= kCopyBelow && control_.back().size() + frame.size() <= kBufferSize) {
+    wire::append(control_.back(), frame);
+  } else {
+    control_.push_back(std::move(frame));
+  }
+}
+
+void Outbox::append(wire::Bytes frame, CallId call, std::vector<wire::Segment> bulk) {
+  append(std::move(frame));
+  std::uint64_t size = 0;
+  for (const wire::Segment& segment : bulk) size += segment.size;
+  if (size == 0) return;
+  queued_bytes_ += size;
+  bulk_.push_back({call, std::move(bulk), 0, 0, size});
+}
+
+// SE-16: all control frames, then at most one chunk, and nothing behind a chunk that is not out. One chunk each time,
+// so that a stream of control frames does not starve the tensors either.
+void Outbox::commit() {
+  if (has_chunk_) return;
+  for (wire::Bytes& frame : control_) committed_.push_back({std::move(frame), {}});
+  control_.clear();
+  if (!bulk_.empty()) cut_chunk();
+}
+
+void Outbox::cut_chunk() {
+  Bulk& bulk = bulk_.front();
+  auto rest = static_cast<std::size_t>(std::min<std::uint64_t>(bulk.rest, wire::kMaxChunk));
+  wire::FrameHeader header;
+  header.kind = wire::FrameKind::chunk;
+  header.body_size = static_cast<std::uint32_t>(rest);
+  header.call = bulk.call.value;
+  wire::Bytes bytes(wire::kFrameHeaderSize);
+  wire::encode_header(header, bytes.data());
+  committed_.push_back({std::move(bytes), {}});
+  queued_bytes_ += wire::kFrameHeaderSize;
+  has_chunk_ = true;
+  bulk.rest -= rest;
+  while (rest != 0) {
+    wire::Segment& from = bulk.segments[bulk.next];
+    const std::size_t size = std::min(rest, from.size - bulk.offset);
+    const bool is_last = bulk.offset + size == from.size;
+    if (size != 0) {
+      // The last cut takes the owner along, so that it is released when that piece is written.
+      committed_.push_back({{}, {from.data + bulk.offset, size, is_last ? std::move(from.owner) : from.owner}});
+    }
+    rest -= size;
+    bulk.offset += size;
+    if (is_last) {
+      ++bulk.next;
+      bulk.offset = 0;
+    }
+  }
+  if (bulk.rest == 0) bulk_.pop_front();
+}
+
+std::size_t Outbox::gather(std::span<iovec> out) {
+  commit();
+  std::size_t count = 0;
+  std::size_t skip = written_;
+  for (auto piece = committed_.begin(); piece != committed_.end() && count < out.size(); ++piece) {
+    const wire::ByteView bytes = piece->view().subspan(skip);
+    skip = 0;
+    // writev takes a pointer to non-const and does not write through it.
+    out[count++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
+  }
+  return count;
+}
+
+void Outbox::consume(std::size_t bytes) {
+  queued_bytes_ -= bytes;
+  while (bytes != 0) {
+    const std::size_t rest = committed_.front().view().size() - written_;
+    if (bytes < rest) {
+      written_ += bytes;
+      return;
+    }
+    bytes -= rest;
+    written_ = 0;
+    committed_.pop_front();
+  }
+  if (committed_.empty()) has_chunk_ = false;  // a chunk is always the last that was committed
+}
+
+}  // namespace caftan::net

@@ -1,0 +1,127 @@
+#include "caftan/net/timer_wheel.hpp"
+
+#include <algorithm>
+
+namespace caftan::net {
+
+namespace {
+
+constexpr std::uint64_t kTickNanoseconds = static_cast<std::uint64_t>(TimerWheel::kTick.count());
+
+}  // namespace
+
+TimerWheel::TimerWheel(TimePoint start) noexcept : start_(start) {
+  for (Timer& head : heads_) head.prev_ = head.next_ = &head;
+}
+
+std::uint64_t TimerWheel::floor_tick(TimePoint at) const noexcept {
+  if (at <= start_) return 0;
+  // Unsigned, so that kNever minus a start before the epoch does not overflow.
+  return (static_cast<std::uint64_t>(at.time_since_epoch().count()) -
+          static_cast<std::uint64_t>(start_.time_since_epoch().count())) /
+         kTickNanoseconds;
+}
+
+std::uint64_t TimerWheel::ceil_tick(TimePoint at) const noexcept {
+  const std::uint64_t tick = floor_tick(at);
+  return at > start_ && time_of(tick) < at ? tick + 1 : tick;
+}
+
+TimePoint TimerWheel::time_of(std::uint64_t tick) const noexcept {
+  const auto room = static_cast<std::uint64_t>(kNever.time_since_epoch().count()) -
+                    static_cast<std::uint64_t>(start_.time_since_epoch().count());
+  if (tick > room / kTickNanoseconds) return kNever;
+  return start_ + Duration(static_cast<Duration::rep>(tick * kTickNanoseconds));
+}
+
+void TimerWheel::insert(Timer& timer, TimePoint deadline) noexcept {
+  timer.tick_ = ceil_tick(deadline);
+  ++size_;
+  place(timer);
+}
+
+void TimerWheel::cancel(Timer& timer) noexcept {
+  if (!timer.is_armed()) return;
+  unlink(timer);
+  --size_;
+}
+
+// TW-2: a timer sits at the highest level in which its tick and the current one differ. So all timers of one level
+// share the current tick's higher digits, everything at a lower level is earlier, and no slot behind the current one is
+// used.
+void TimerWheel::place(Timer& timer) noexcept {
+  if (timer.tick_ <= current_) return append(kDue, timer);
+  const auto level = static_cast<unsigned>(std::bit_width(timer.tick_ ^ current_) - 1) / kSlotBits;
+  const auto slot = static_cast<unsigned>(timer.tick_ >> (level * kSlotBits)) % kSlots;
+  used_[level] |= std::uint64_t{1} << slot;
+  append(level * kSlots + slot, timer);
+}
+
+void TimerWheel::append(std::uint32_t bucket, Timer& timer) noexcept {
+  Timer& head = heads_[bucket];
+  timer.bucket_ = bucket;
+  timer.next_ = &head;
+  timer.prev_ = head.prev_;
+  head.prev_->next_ = &timer;
+  head.prev_ = &timer;
+}
+
+void TimerWheel::unlink(Timer& timer) noexcept {
+  timer.prev_->next_ = timer.next_;
+  timer.next_->prev_ = timer.prev_;
+  if (timer.bucket_ < kDue && timer.next_ == timer.prev_) {  // both are the head: the slot is empty now
+    used_[timer.bucket_ / kSlots] &= ~(std::uint64_t{1} << (timer.bucket_ % kSlots));
+  }
+  timer.prev_ = timer.next_ = nullptr;
+}
+
+TimerWheel::Event TimerWheel::next_event() const noexcept {
+  for (unsigned level = 0; level < kLevels; ++level) {
+    if (used_[level] == 0) continue;
+    const auto slot = static_cast<std::uint64_t>(std::countr_zero(used_[level]));
+    const unsigned shift = level * kSlotBits;
+    return {((current_ >> shift >> kSlotBits << kSlotBits) | slot) << shift, level};
+  }
+  return {0, kLevels};
+}
+
+TimePoint TimerWheel::next_expiry() const noexcept {
+  if (heads_[kDue].next_ != &heads_[kDue]) return time_of(current_);
+  const Event event = next_event();
+  return event.level == kLevels ? kNever : time_of(event.tick);
+}
+
+void TimerWheel::spread(std::uint32_t bucket) noexcept {
+  Timer& head = heads_[bucket];
+  while (head.next_ != &head) {
+    Timer& timer = *head.next_;
+    unlink(timer);
+    if (timer.tick_ <= current_) {
+      append(kExpired, timer);
+    } else {
+      place(timer);
+    }
+  }
+}
+
+void TimerWheel::collect(std::uint64_t target) noexcept {
+  spread(kDue);
+  for (;;) {
+    const Event event = next_event();
+    if (event.level == kLevels || event.tick > target) break;
+    current_ = event.tick;
+    spread(event.level * kSlots + static_cast<std::uint32_t>(event.tick >> (event.level * kSlotBits)) % kSlots);
+  }
+  current_ = std::max(current_, target);
+}
+
+Timer* TimerWheel::pop_expired() noexcept {
+  Timer& head = heads_[kExpired];
+  if (head.next_ == &head) return nullptr;
+  Timer* timer = head.next_;
+  unlink(*timer);
+  --size_;
+  return timer;
+}
+
+}  // namespace caftan::net

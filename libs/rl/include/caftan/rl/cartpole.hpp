@@ -1,0 +1,51 @@
+/// CartPole: a pole on a cart that is pushed left (action 0) or right (1). The same bits as Gymnasium's with the C
+/// library's sine and cosine. Without a time limit: `make_environment` adds the registered one.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "caftan/rl/environment.hpp"
+#include "caftan/rl/random.hpp"
+
+namespace caftan::rl {
+
+struct CartPoleOptions {
+  std::string id = "CartPole";
+  std::optional<double> solved_at{};
+  bool semi_implicit = false;        ///< velocities before positions; default: explicit Euler, as registered
+  bool sutton_barto_reward = false;  ///< 0 on each step and -1 on the last; default: 1 on each step with the last
+};
+
+/// Cart position (m), cart velocity (m/s), pole angle (rad, 0 = upright), pole velocity at its tip's angle (rad/s).
+using CartPoleState = std::array<double, 4>;
+
+/// Observations are the state as float32, [4].
+/// Source: gymnasium.envs.classic_control.CartPoleEnv; Barto, Sutton and Anderson 1983.
+class CartPole final : public Environment {
+ public:
+  explicit CartPole(CartPoleOptions options = {});
+
+  const EnvironmentSpec& spec() const noexcept override { return spec_; }
+  std::span<const float> reset(std::uint64_t seed) override;
+  std::span<const float> reset() override;
+  Result<Transition> step(int action) override;
+
+  /// Returns the state in double precision; observations round it.
+  const CartPoleState& state() const noexcept { return state_; }
+
+ private:
+  std::span<const float> observe() noexcept;
+  void integrate(double force) noexcept;
+
+  EnvironmentSpec spec_;
+  bool semi_implicit_;
+  bool sutton_barto_reward_;
+  Pcg64 random_{0};
+  CartPoleState state_{};
+  std::array<float, 4> observation_{};
+  bool ended_ = true;
+};
+
+}  // namespace caftan::rl

@@ -1,0 +1,109 @@
+/// `Ambient`: what goes along with running user code without being an argument: the time that is left, the cancel flag,
+/// the trace, the autograd context, the objects that the call chain holds. One thread-local pointer leads to it. It is
+/// swapped (AmbientSwap), never scoped, wherever user code resumes: a runner's job, a continuation, a role's handler.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caftan/base/clock.hpp"
+#include "caftan/base/executor.hpp"
+#include "caftan/base/ids.hpp"
+#include "caftan/base/result.hpp"
+#include "caftan/wire/bytes.hpp"
+
+namespace caftan {
+
+namespace rpc {
+class Turn;
+}
+
+/// Says that the caller of a running call gave up. Set once, by the worker that serves the call. Threads: any.
+class CancelFlag {
+ public:
+  void set() noexcept { set_.store(true, std::memory_order_release); }
+  bool is_set() const noexcept { return set_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<bool> set_{false};
+};
+
+/// An object whose turn a call chain keeps while it waits (a method registered as exclusive).
+struct HeldObject {
+  RRefId id;
+  std::string name;  ///< for the text of would_deadlock
+};
+/// The chain, outermost first; null = nothing is held.
+using HeldObjects = std::shared_ptr<const std::vector<HeldObject>>;
+
+/// Where a call stands in a sequence that must not depend on timing.
+struct OrderKey {
+  std::uint64_t key = 0;
+  std::uint64_t ordinal = 0;
+};
+
+struct Ambient {
+  std::weak_ptr<void> autograd_context;
+  HeldObjects held;
+  std::shared_ptr<const CancelFlag> cancel;  ///< null = nobody can cancel
+  TimePoint deadline = kNever;               ///< nested calls inherit what is left of it
+  std::uint64_t trace = 0;
+  OrderKey order;
+  rpc::Turn* turn = nullptr;     ///< the strand turn this stack holds; never copied to another stack
+  Executor* executor = nullptr;  ///< the one whose runner this is, if it is one
+  bool grad_mode = true;
+  bool reads_frames = false;  ///< this stack is inside a wait that may read frames: user code must not run on it
+
+  /// Returns the Ambient of the running code, null on a thread that bound none.
+  static Ambient* current() noexcept { return current_; }
+
+  /// Returns what a continuation made now will run under: everything but the turn and the thread. The grad mode is
+  /// the thread's.
+  static Ambient capture();
+
+ private:
+  friend class AmbientSwap;
+  static thread_local constinit Ambient* current_;
+};
+
+/// Makes `next` current (null = none) and sets the thread's grad mode to it; the destructor puts both back. Lives on
+/// the stack of one thread.
+class AmbientSwap {
+ public:
+  explicit AmbientSwap(Ambient* next) noexcept;
+  ~AmbientSwap();
+  AmbientSwap(const AmbientSwap&) = delete;
+  AmbientSwap& operator=(const AmbientSwap&) = delete;
+
+ private:
+  Ambient* const previous_;
+  const bool previous_grad_mode_;
+};
+
+namespace rpc {
+
+/// Empties the Ambient while a waiting caller reads frames, and marks the stack as one that must not run user code.
+class FrameReading {
+ public:
+  FrameReading() noexcept;
+
+ private:
+  Ambient empty_;
+  AmbientSwap swap_;
+};
+
+/// Appends `held` as the content of section `chain`. Layout: docs/protocols/call.md.
+void encode_held(const HeldObjects& held, wire::Bytes& to);
+
+/// Reads the content of section `chain`.
+/// Errors: malformed_payload (truncated, more than 64 objects, a name beyond 256 bytes, bytes left over).
+Result<HeldObjects> decode_held(wire::ByteView from);
+
+/// Returns `held` with one object more at its end.
+HeldObjects with_held(const HeldObjects& held, HeldObject object);
+
+}  // namespace rpc
+}  // namespace caftan

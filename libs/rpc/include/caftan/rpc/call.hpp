@@ -1,0 +1,91 @@
+/// One outgoing call from typed arguments to the worker: what CallSite and RRef share. Users start with call_site.hpp.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "caftan/rpc/call_state.hpp"
+#include "caftan/rpc/caller.hpp"
+#include "caftan/rpc/future.hpp"
+#include "caftan/rpc/packing.hpp"
+#include "caftan/rpc/registry.hpp"
+#include "caftan/rpc/rref_handle.hpp"
+
+namespace caftan::rpc {
+
+/// Who is called, on which object, with which options.
+struct CallTarget {
+  std::shared_ptr<Caller> caller;  ///< null = the worker ended
+  Result<Peer> peer = Peer();
+  CallOptions options;
+  std::shared_ptr<RRefHandle> object;  ///< of a method; null for functions
+};
+
+/// Fills what does not depend on types: kind, name, target, the time that is left, trace, held objects, prologue.
+/// @param key  null: no prologue (fetch, op)
+/// Errors: shut_down, those of the peer and the reference, bad_arguments (a negative timeout), timeout, cancelled.
+Result<void> begin_request(OutRequest& request, const CallTarget& target, wire::FrameKind kind, const FunctionKey* key,
+                           std::string_view what);
+
+/// Calls the hook and submits.
+CallToken send_request(const CallTarget& target, OutRequest&& request, std::shared_ptr<ReplySink> sink);
+
+/// Calls the hook and creates.
+Result<std::shared_ptr<RRefHandle>> send_creation(const CallTarget& target, OutRequest&& request, TypeKey type);
+
+/// Returns the error for `<&f>` that this worker has no name for.
+Error not_registered_here(std::string_view function, std::string_view signature);
+
+/// Returns the written name of a function or method, for example "add" or "&Net::forward".
+template <auto F>
+constexpr std::string_view function_name() noexcept {
+  std::string_view text = __PRETTY_FUNCTION__;
+  text.remove_prefix(text.find("F = ") + 4);
+  return text.substr(0, text.find_first_of(";]"));
+}
+
+template <auto F, class Class = void>
+Result<const FunctionKey*> find_key(const CallTarget& target) {
+  if (!target.peer) return target.peer.error();
+  if (!target.caller) return Error(Errc::shut_down, "the worker has ended");
+  const FunctionEntry* entry = target.caller->registry().find(&kFunctionTag<Class, F>);
+  if (!entry) return not_registered_here(function_name<F>(), CallTypes<decltype(F)>::signature());
+  return &entry->key;
+}
+
+template <class Value>
+Future<Value> submit_request(const CallTarget& target, OutRequest&& request) {
+  auto state = std::make_shared<CallState<Value>>(target.caller, *target.peer, request);
+  state->set_token(send_request(target, std::move(request), state));
+  return Future<Value>(std::move(state));
+}
+
+/// Calls the function `key` with arguments converted to P.
+template <class Value, class... P, class... A>
+Future<Value> start_call(const CallTarget& target, const Result<const FunctionKey*>& key, TypeList<P...> types,
+                         const A&... arguments) {
+  static_assert(Arguments<TypeList<P...>>::template check<const A&...>());
+  OutRequest request;
+  if (!key) return make_ready_future<Value>(key.error());
+  const auto kind = target.object ? wire::FrameKind::method : wire::FrameKind::call;
+  Result<void> done = begin_request(request, target, kind, *key, (*key)->name);
+  if (done) done = pack_arguments(types, request, arguments...);
+  if (!done) return make_ready_future<Value>(done.error());
+  return submit_request<Value>(target, std::move(request));
+}
+
+/// Makes the function `key` run and keep its value there.
+template <class Value, class... P, class... A>
+Result<std::shared_ptr<RRefHandle>> start_creation(const CallTarget& target, const Result<const FunctionKey*>& key,
+                                                   TypeList<P...> types, const A&... arguments) {
+  static_assert(Arguments<TypeList<P...>>::template check<const A&...>());
+  OutRequest request;
+  if (!key) return key.error();
+  Result<void> done = begin_request(request, target, wire::FrameKind::create, *key, (*key)->name);
+  if (done) done = pack_arguments(types, request, arguments...);
+  if (!done) return done.error();
+  return send_creation(target, std::move(request), type_key<Stored<Value>>());
+}
+
+}  // namespace caftan::rpc

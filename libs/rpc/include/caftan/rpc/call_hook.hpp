@@ -1,0 +1,46 @@
+/// `CallHook`: the seven moments of a call at which a higher layer (autograd, profiling) joins in. One per worker; it
+/// sees calls, creations, fetches, methods, operators and self-calls alike.
+#pragma once
+
+#include "caftan/rpc/request.hpp"
+
+namespace caftan::rpc {
+
+/// Names one request of this worker between its hooks. Chosen by on_request; the worker keeps it with the request
+/// (OutRequest::hook_ticket).
+struct HookTicket {
+  std::uint64_t value = 0;
+};
+
+/// Invariant CALL-3: every `on_request` meets exactly one of on_unsent, on_reply_received, on_reply_dropped, with the
+/// ticket it returned. Threads: any; must not block and must not throw. Who calls: the typed calls on_request, the
+/// Dispatcher on_receive and on_reply, the worker the others.
+class CallHook {
+ public:
+  virtual ~CallHook() = default;
+
+  /// After packing, before hand-over. May fill `request.autograd` and `request.recorded` and replace tensors.
+  virtual HookTicket on_request(const Peer& to, OutRequest& request) = 0;
+
+  /// The request was not accepted by the lane: nothing was sent.
+  virtual void on_unsent(HookTicket ticket) noexcept = 0;
+
+  /// At the callee, before arguments are decoded. May set `info.autograd_context` and replace tensors.
+  /// An error refuses the call.
+  virtual Result<void> on_receive(InPayload& payload, CallInfo& info) = 0;
+
+  /// At the callee, after the result was packed, under the Ambient of the call.
+  virtual void on_reply(const CallInfo& info, OutReply& reply) = 0;
+
+  /// At the caller, before the promise resolves. May replace tensors. An error becomes the call's outcome.
+  /// Not called for error replies: these are on_reply_dropped.
+  virtual Result<void> on_reply_received(HookTicket ticket, InPayload& reply) = 0;
+
+  /// The request ended without a value: an error reply, timeout, cancelled, peer down, shut down.
+  virtual void on_reply_dropped(HookTicket ticket, const Error& error) noexcept = 0;
+
+  /// A session with `peer` ended, after on_reply_dropped of its requests.
+  virtual void on_peer_down(WorkerId peer, Incarnation incarnation) noexcept = 0;
+};
+
+}  // namespace caftan::rpc

@@ -1,0 +1,185 @@
+/// `CallSite`: the typed calls of a worker, as users see them; `Worker` and `RoleContext` are one.
+///     int s = worker.rpc_sync<&add>("worker1", 1, 2);
+///     Future<int> f = worker.rpc_async<&add>("worker1", 1, 2);
+///     RRef<int> r = worker.remote<&add>("worker1", 1, 2);
+///     worker.with({.timeout = 5s}).rpc_sync<&add>("worker1", 1, 2);
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "caftan/rpc/function.hpp"
+#include "caftan/rpc/operators.hpp"
+#include "caftan/rpc/rref.hpp"
+
+namespace caftan {
+
+/// Where a call goes: a worker's name or number, or a Peer (the quickest: nothing is looked up).
+class Destination {
+ public:
+  Destination(const char* name) : to_(std::string_view(name)) {}         // NOLINT(google-explicit-constructor)
+  Destination(std::string_view name) : to_(name) {}                      // NOLINT(google-explicit-constructor)
+  Destination(const std::string& name) : to_(std::string_view(name)) {}  // NOLINT(google-explicit-constructor)
+  Destination(WorkerId id) : to_(id) {}                                  // NOLINT(google-explicit-constructor)
+  Destination(const Peer& peer) : to_(&peer) {}                          // NOLINT(google-explicit-constructor)
+
+  /// Errors: unknown_worker; bad_arguments (an empty Peer).
+  Result<Peer> find(rpc::Caller& caller) const;
+
+ private:
+  std::variant<std::string_view, WorkerId, const Peer*> to_;
+};
+
+/// Arguments are encoded before a call returns. Tensor bytes are read when they are written out: do not change a large
+/// tensor in place until the call has ended.
+/// Threads: any. The waiting forms block; they give the turn of the running object back meanwhile.
+/// Errors of all calls: unknown_worker, unknown_function, bad_arguments, unsupported (an argument that cannot travel),
+///   overloaded, timeout, cancelled, peer_down, remote_exception, wrong_type, malformed_payload, shut_down.
+///   `rpc_sync` and `remote` throw them as RpcException, the `try_` forms return them, futures hold them.
+class CallSite {
+ public:
+  explicit CallSite(std::weak_ptr<rpc::Caller> caller, CallOptions options = {})
+      : caller_(std::move(caller)), options_(options) {}
+
+  /// Returns a call site with options for its calls.
+  CallSite with(CallOptions options) const { return CallSite(caller_, options); }
+
+  /// Returns the worker of that name, checked once. Errors (thrown): unknown_worker, shut_down.
+  Peer peer(Destination to) const { return try_peer(to).value(); }
+  Result<Peer> try_peer(Destination to) const;
+
+  /// Calls the registered function F there and waits for its result.
+  /// Source: torch.distributed.rpc.rpc_sync. Difference: checked by the compiler; exceptions arrive as
+  /// remote_exception.
+  template <auto F, class... A>
+  auto rpc_sync(Destination to, const A&... arguments) const {
+    return rpc_async<F>(to, arguments...).get();
+  }
+  template <auto F, class... A>
+  auto try_rpc_sync(Destination to, const A&... arguments) const {
+    return rpc_async<F>(to, arguments...).result();
+  }
+  /// Source: torch.distributed.rpc.rpc_async.
+  template <auto F, class... A>
+  auto rpc_async(Destination to, const A&... arguments) const {
+    using Types = rpc::CallTypes<decltype(F)>;
+    const rpc::CallTarget target = target_of(to);
+    return rpc::start_call<typename Types::Value>(target, rpc::find_key<F>(target), typename Types::Wire{},
+                                                  arguments...);
+  }
+  /// Runs F there, keeps its result there and returns a reference to it, without waiting.
+  /// Source: torch.distributed.rpc.remote.
+  template <auto F, class... A>
+  requires(!std::is_member_pointer_v<decltype(F)>) auto remote(Destination to, const A&... arguments) const {
+    return try_remote<F>(to, arguments...).value();
+  }
+  template <auto F, class... A>
+  requires(!std::is_member_pointer_v<decltype(F)>) auto try_remote(Destination to, const A&... arguments) const {
+    using Types = rpc::CallTypes<decltype(F)>;
+    const rpc::CallTarget target = target_of(to);
+    return create<typename Types::Value>(target, rpc::find_key<F>(target), typename Types::Wire{}, arguments...);
+  }
+
+  // The same by handle, for callers without the callee's code.
+  template <class R, class... P, class... A>
+  auto rpc_sync(const Function<R(P...)>& function, Destination to, const A&... arguments) const {
+    return rpc_async(function, to, arguments...).get();
+  }
+  template <class R, class... P, class... A>
+  auto try_rpc_sync(const Function<R(P...)>& function, Destination to, const A&... arguments) const {
+    return rpc_async(function, to, arguments...).result();
+  }
+  template <class R, class... P, class... A>
+  auto rpc_async(const Function<R(P...)>& function, Destination to, const A&... arguments) const {
+    using Types = typename Function<R(P...)>::Types;
+    return rpc::start_call<typename Types::Value>(target_of(to), &function.key(), typename Types::Wire{}, arguments...);
+  }
+  template <class R, class... P, class... A>
+  auto remote(const Function<R(P...)>& function, Destination to, const A&... arguments) const {
+    return try_remote(function, to, arguments...).value();
+  }
+  template <class R, class... P, class... A>
+  auto try_remote(const Function<R(P...)>& function, Destination to, const A&... arguments) const {
+    using Types = typename Function<R(P...)>::Types;
+    return create<typename Types::Value>(target_of(to), &function.key(), typename Types::Wire{}, arguments...);
+  }
+
+  /// Makes an object of the registered class C there. Its constructor's parameters are the types of the arguments, or
+  /// P... where these differ: `remote<Net, std::int64_t>("worker1", 4)`.
+  template <class C, class... P, class... A>
+  RRef<C> remote(Destination to, const A&... arguments) const {
+    return try_remote<C, P...>(to, arguments...).value();
+  }
+  template <class C, class... P, class... A>
+  Result<RRef<C>> try_remote(Destination to, const A&... arguments) const {
+    using Given = rpc::TypeList<Parameter<A>...>;
+    using Wire = std::conditional_t<sizeof...(P) == 0, Given, rpc::TypeList<P...>>;
+    const rpc::CallTarget target = target_of(to);
+    return create<C>(target,
+                     constructor_key(target, &rpc::kClassTag<C>, rpc::signature_of<C, Wire>(), wire::type_name<C>()),
+                     Wire{}, arguments...);
+  }
+
+  /// Makes this worker the owner of `value` and returns a reference to hand out. Errors (thrown): shut_down.
+  template <class T>
+  RRef<std::decay_t<T>> make_rref(T&& value) const {
+    const std::shared_ptr<rpc::Caller> caller = alive().value();
+    auto object = rpc::make_hosted<std::decay_t<T>>(caller->make_rref_id(), caller->executor(), std::forward<T>(value));
+    return RRef<std::decay_t<T>>(caller->create_local(std::move(object)).value());
+  }
+
+  /// Runs a pure ATen operator there: `rpc_op("worker1", "aten::add.Tensor", a, b, rpc::kwarg("alpha", 2))`.
+  /// Operators that mutate, touch the callee's files or process, or draw from a generator object are refused.
+  /// Errors: as all calls; wrong_type when the result is not one tensor.
+  template <class... A>
+  at::Tensor rpc_op(Destination to, std::string_view schema, A&&... arguments) const {
+    return try_rpc_op(to, schema, std::forward<A>(arguments)...).value();
+  }
+  template <class... A>
+  Result<at::Tensor> try_rpc_op(Destination to, std::string_view schema, A&&... arguments) const {
+    return rpc::single_tensor(rpc_op_async(to, schema, std::forward<A>(arguments)...).result());
+  }
+  /// Returns all results of the operator.
+  template <class... A>
+  Future<rpc::OperatorValues> rpc_op_async(Destination to, std::string_view schema, A&&... arguments) const {
+    std::vector<rpc::OperatorArgument> list;
+    (list.emplace_back(std::forward<A>(arguments)), ...);
+    return rpc::start_operator(target_of(to), schema, list);
+  }
+  /// Keeps the one tensor that results there. Source: torch.distributed.rpc.remote with a builtin operator.
+  template <class... A>
+  RRef<at::Tensor> remote_op(Destination to, std::string_view schema, A&&... arguments) const {
+    std::vector<rpc::OperatorArgument> list;
+    (list.emplace_back(std::forward<A>(arguments)), ...);
+    return RRef<at::Tensor>(rpc::start_operator_creation(target_of(to), schema, list).value());
+  }
+
+  /// Errors: shut_down.
+  Result<std::shared_ptr<rpc::Caller>> alive() const;
+
+ private:
+  /// The wire type of a constructor argument: literals are strings.
+  template <class A>
+  using Parameter = std::conditional_t<std::is_convertible_v<std::decay_t<const A&>, std::string_view> &&
+                                           !std::is_same_v<std::decay_t<A>, std::string>,
+                                       std::string, std::decay_t<A>>;
+
+  rpc::CallTarget target_of(const Destination& to) const;
+  static Result<const rpc::FunctionKey*> constructor_key(const rpc::CallTarget& target, const char* class_tag,
+                                                         std::string_view signature, std::string_view type);
+  template <class Value, class... P, class... A>
+  static Result<RRef<Value>> create(const rpc::CallTarget& target, const Result<const rpc::FunctionKey*>& key,
+                                    rpc::TypeList<P...> types, const A&... arguments) {
+    auto made = rpc::start_creation<Value>(target, key, types, arguments...);
+    if (!made) return made.error();
+    return RRef<Value>(*std::move(made));
+  }
+
+  std::weak_ptr<rpc::Caller> caller_;
+  CallOptions options_;
+};
+
+}  // namespace caftan

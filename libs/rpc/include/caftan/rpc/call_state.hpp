@@ -1,0 +1,72 @@
+/// `CallState<T>`: the one allocation behind an outgoing call: its future's state and the sink of its reply.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "caftan/rpc/future_state.hpp"
+#include "caftan/rpc/packing.hpp"
+#include "caftan/rpc/request.hpp"
+
+namespace caftan::rpc {
+
+/// What a call keeps besides its outcome.
+struct CallRecord {
+  Peer peer;
+  std::string_view what;
+  std::shared_ptr<const std::string> what_owner;
+  CallToken token;  ///< written by the calling thread before the future is handed out
+  InPayload payload;
+};
+
+void cancel_request(const std::weak_ptr<Caller>& caller, const CallToken& token) noexcept;
+void report_unobserved_error(const std::weak_ptr<Caller>& caller, std::string_view what, const Error& error) noexcept;
+
+/// The reply is decoded by whoever looks at the result first, never by the thread that read the frame.
+template <class T>
+class CallState final : public FutureState<T>, public ReplySink {
+ public:
+  CallState(std::weak_ptr<Caller> caller, Peer peer, const OutRequest& request) : FutureState<T>(std::move(caller)) {
+    record_.peer = std::move(peer);
+    record_.what = request.what;
+    record_.what_owner = request.what_owner;
+  }
+
+  void set_token(CallToken token) noexcept { record_.token = token; }
+
+  void on_reply(Result<InPayload> reply) override {
+    if (!reply) {
+      this->complete(Result<T>(reply.error()));
+      return;
+    }
+    std::unique_lock lock(this->mutex_);
+    if (this->ready()) return;
+    record_.payload = *std::move(reply);
+    record_.payload.keep_body();
+    this->complete_undecoded(std::move(lock));
+  }
+
+  bool cancel() override {
+    if (!FutureState<T>::cancel()) return false;
+    cancel_request(this->caller(), record_.token);
+    return true;
+  }
+
+  std::shared_ptr<ReadableSource> source() const override { return record_.peer.record()->source(); }
+
+ private:
+  Result<T> decode() override {
+    const InPayload payload = std::move(record_.payload);
+    Result<T> value = decode_reply<T>(payload);
+    if (value) return value;
+    return Error(value.error().code(), record_.peer.name(), std::string(record_.what) + ": " + value.error().text());
+  }
+  void report_unobserved() noexcept override {
+    report_unobserved_error(this->caller(), record_.what, this->settled().error());
+  }
+
+  CallRecord record_;
+};
+
+}  // namespace caftan::rpc

@@ -1,0 +1,71 @@
+/// `Caller`: all that calls, futures and references need of a worker. Implemented by the worker; in tests by a fake
+/// that serves itself. The typed calls of users are in call_site.hpp and rref.hpp.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "caftan/base/executor.hpp"
+#include "caftan/base/result.hpp"
+#include "caftan/rpc/request.hpp"
+
+namespace caftan {
+
+class Registry;
+class Worker;
+
+namespace rpc {
+
+class CallHook;
+class HostedObject;
+class RRefHandle;
+
+/// Owned by shared_ptr and held weakly by futures, references and call sites: used after the worker ended, they answer
+/// `shut_down`. While one of them is being used it may be the last to let go, on any thread; so a destructor of an
+/// implementation must neither block nor join threads. Threads: any, all methods.
+class Caller : public std::enable_shared_from_this<Caller> {
+ public:
+  virtual ~Caller() = default;
+
+  virtual WorkerId id() const noexcept = 0;
+  virtual const std::string& name() const noexcept = 0;
+  virtual const Registry& registry() const noexcept = 0;
+  virtual Executor& executor() noexcept = 0;
+  /// Returns null when no hook is set.
+  virtual CallHook* hook() noexcept = 0;
+  /// Returns the timeout of calls that name none; 0 = none.
+  virtual Duration default_timeout() const noexcept = 0;
+  /// Returns what functions get that have a `Worker&` as first parameter.
+  virtual Worker& worker() noexcept = 0;
+
+  /// Errors: unknown_worker (with the nearest known name).
+  virtual Result<Peer> find_peer(std::string_view name) = 0;
+  virtual Result<Peer> find_peer(WorkerId id) = 0;
+
+  /// Sends a request of kind call, fetch, method or op. The answer or the error always arrives at `sink`.
+  /// Waits for room in the peer's window unless `options.fail_when_full` (then `overloaded`).
+  virtual CallToken submit(const Peer& peer, OutRequest&& request, const CallOptions& options,
+                           std::shared_ptr<ReplySink> sink) = 0;
+
+  /// Gives a request up: its sink gets `cancelled` and the peer is told, unless the answer was first.
+  virtual void cancel(const CallToken& token) noexcept = 0;
+
+  /// Sends a request of kind create and returns the reference to the value to be: with a new RRefId and fork, or a
+  /// local hold when `peer` is this worker. A failing creation is seen through the handle.
+  /// @param type  of the value
+  virtual Result<std::shared_ptr<RRefHandle>> create_remote(const Peer& peer, OutRequest&& request,
+                                                            const CallOptions& options, TypeKey type) = 0;
+
+  /// Returns a new id for a value that this worker is going to own.
+  virtual RRefId make_rref_id() = 0;
+
+  /// Makes this worker the owner of `object`, whose id came from make_rref_id, and returns a local hold.
+  virtual Result<std::shared_ptr<RRefHandle>> create_local(std::shared_ptr<HostedObject> object) = 0;
+
+  /// Gets the error of a call whose future was dropped before it ended; logged once.
+  virtual void on_unobserved_error(std::string_view what, const Error& error) noexcept = 0;
+};
+
+}  // namespace rpc
+}  // namespace caftan

@@ -1,0 +1,58 @@
+/// What a worker knows about remote creations it has not read yet or whose values have ended (RR-9): one number per
+/// creator's life instead of a tombstone per value, and the fork requests that overtook the creation they ask for.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "caftan/rpc/fork_table.hpp"
+
+namespace caftan::rpc {
+
+/// The place of a remote creation among those of one creator's life at one owner.
+///
+/// `connection` is the connection number of the creator's session with the owner; `number` counts from 1 in it, drawn
+/// in the order in which the lane accepts the frames. Zero: made by the owner itself.
+struct CreationNumber {
+  std::uint64_t connection = 0;
+  std::uint64_t number = 0;
+  auto operator<=>(const CreationNumber&) const = default;
+};
+
+/// A `fork` request as the owner's worker reads it.
+struct ForkRequest {
+  RRefId rref;
+  CreationNumber creation;
+  ForkId fork;
+  ForkId parent;
+  PeerSession session;  ///< of the asker
+};
+
+/// One per worker, as an owner. Call it for ids that are not in the table of owner actors.
+/// Threads: none of its own; call it where frames of all sessions are dispatched in order (RR-2), under one lock.
+class CreationLedger {
+ public:
+  /// A creation frame was read. Returns the requests that waited for it, oldest first: pass each to the new ForkTable.
+  std::vector<ForkRequest> created(RRefId rref, CreationNumber creation);
+  /// Takes a request for an id without an owner actor. Returns true if it was parked; false: answer `rref_deleted`.
+  bool park(const ForkRequest& request);
+  /// A session ended, its received frames being drained (RR-12). Requests of that peer are forgotten; returns the
+  /// requests of others that waited for a creation in it: answer each `rref_deleted`.
+  std::vector<ForkRequest> session_ended(const PeerSession& session);
+  /// The asker's deadline passed. Returns the request if it was still parked: answer it `timeout`.
+  std::optional<ForkRequest> expired(ForkId fork, const PeerSession& session);
+
+  std::size_t parked_count() const noexcept;
+
+ private:
+  bool is_over(const RRefId& rref, CreationNumber creation) const;
+
+  // Per creator's life: every creation up to here was read, or will never be.
+  std::unordered_map<std::uint64_t, CreationNumber> highest_;
+  std::map<RRefId, std::vector<ForkRequest>> parked_;
+};
+
+}  // namespace caftan::rpc

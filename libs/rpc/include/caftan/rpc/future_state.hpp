@@ -1,0 +1,141 @@
+/// What stands behind Future and Promise: one outcome, set once; threads that wait for it; continuations.
+/// Users start with future.hpp.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "caftan/base/executor.hpp"
+#include "caftan/base/result.hpp"
+#include "caftan/rpc/ambient.hpp"
+
+namespace caftan::rpc {
+
+class Caller;
+
+/// The type that stands for T where a value must exist: void is hosted and sent as std::monostate.
+template <class T>
+using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+
+/// What a future without a state answers.
+Error no_state();
+
+/// Someone who waits for one state. Registered and removed under the state's lock.
+class StateWaiter {
+ public:
+  /// Called at most once, under the state's lock, when the outcome is there.
+  virtual void completed(bool failed) noexcept = 0;
+
+ protected:
+  ~StateWaiter() = default;
+
+ private:
+  friend class FutureCore;
+  StateWaiter* next_ = nullptr;
+};
+
+/// All but the value. Threads: any.
+class FutureCore : public std::enable_shared_from_this<FutureCore> {
+ public:
+  explicit FutureCore(std::weak_ptr<Caller> caller) : caller_(std::move(caller)) {}
+  virtual ~FutureCore() = default;
+  FutureCore(const FutureCore&) = delete;
+  FutureCore& operator=(const FutureCore&) = delete;
+
+  bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
+  /// Returns whether it is ready, and an error at that.
+  bool failed() const noexcept { return ready() && failed_; }
+
+  /// Waits until ready or `deadline`; returns whether it is ready. Gives the turn back meanwhile.
+  bool wait(TimePoint deadline);
+  bool wait_for(Duration timeout);
+
+  /// Settles with `cancelled`, or asks the worker to. Returns whether this decided the outcome.
+  virtual bool cancel() = 0;
+
+  /// Runs `continuation` once ready: here if it is, else in the completing thread; on a runner if that one waits.
+  void add_continuation(Task continuation);
+
+  /// Returns false, and registers nothing, when it is ready already.
+  bool add_waiter(StateWaiter& waiter);
+  void remove_waiter(StateWaiter& waiter) noexcept;
+
+  /// The future went away unread: an error is reported once, now or when it comes.
+  void abandon() noexcept;
+
+  const std::weak_ptr<Caller>& caller() const noexcept { return caller_; }
+  /// Returns the executor for a wait on the current thread, null when there is none; `keep` makes it stay.
+  Executor* executor(std::shared_ptr<Caller>& keep) const;
+  /// Returns what a waiting thread may read; null when nothing.
+  virtual std::shared_ptr<ReadableSource> source() const { return nullptr; }
+
+ protected:
+  /// Marks the outcome as there: wakes waiters, runs continuations. `lock` holds mutex_ and is released.
+  void settle(std::unique_lock<std::mutex> lock, bool failed);
+  /// Reports the error of an abandoned state. Called at most once, unlocked.
+  virtual void report_unobserved() noexcept {}
+
+  mutable std::mutex mutex_;
+
+ private:
+  void run_continuation(Task& continuation);
+
+  std::weak_ptr<Caller> caller_;
+  std::atomic<bool> ready_{false};
+  // Guarded by mutex_ until ready_, constant after:
+  bool failed_ = false;
+  bool abandoned_ = false;
+  StateWaiter* waiters_ = nullptr;
+  std::vector<Task> continuations_;
+};
+
+template <class T>
+class FutureState : public FutureCore {
+ public:
+  using FutureCore::FutureCore;
+
+  /// Sets the outcome. Returns false when there was one.
+  bool complete(Result<T> result) {
+    std::unique_lock lock(mutex_);
+    if (ready()) return false;
+    const bool failed = !result.has_value();
+    value_.emplace(std::move(result));
+    settle(std::move(lock), failed);
+    return true;
+  }
+
+  bool cancel() override { return complete(Result<T>(Error(Errc::cancelled, "cancelled by the caller"))); }
+
+  /// Returns the outcome; decodes it the first time. Precondition: ready().
+  Result<T>& settled() {
+    if (undecoded_.load(std::memory_order_acquire)) {
+      const std::lock_guard lock(mutex_);
+      if (undecoded_.load(std::memory_order_relaxed)) {
+        value_.emplace(decode());
+        undecoded_.store(false, std::memory_order_release);
+      }
+    }
+    return *value_;
+  }
+
+ protected:
+  /// Sets an outcome that `decode` will produce when someone looks, on that thread.
+  bool complete_undecoded(std::unique_lock<std::mutex> lock) {
+    undecoded_.store(true, std::memory_order_relaxed);
+    settle(std::move(lock), false);
+    return true;
+  }
+  /// Called at most once, and only after complete_undecoded.
+  virtual Result<T> decode() { return no_state(); }
+
+  std::optional<Result<T>> value_;
+
+ private:
+  std::atomic<bool> undecoded_{false};
+};
+
+}  // namespace caftan::rpc

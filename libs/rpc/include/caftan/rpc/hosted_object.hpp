@@ -1,0 +1,97 @@
+/// `HostedObject`: a value of any type that a worker hosts for others: behind an owner's RRef, a role or a module. It
+/// knows its type, how to send its value, and has the strand on which its methods take turns.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "caftan/base/ids.hpp"
+#include "caftan/rpc/packing.hpp"
+#include "caftan/rpc/strand.hpp"
+
+namespace caftan::rpc {
+
+class HostedObject;
+
+/// What the library knows of a hosted type; one constant per type.
+struct TypeDescriptor {
+  TypeKey key;
+  /// Encodes the value for a fetch; null when the type cannot be serialized. Called on the strand. Tensors leave as
+  /// lazy clones, so that nobody reads a parameter while it is written.
+  Result<OutReply> (*encode)(const HostedObject&) = nullptr;
+};
+
+/// Owned by shared_ptr: by its owner actor and by every running job on it.
+class HostedObject {
+ public:
+  virtual ~HostedObject() = default;
+  HostedObject(const HostedObject&) = delete;
+  HostedObject& operator=(const HostedObject&) = delete;
+
+  RRefId id() const noexcept { return id_; }
+  const TypeDescriptor& type() const noexcept { return type_; }
+  Strand& strand() noexcept { return strand_; }
+  /// Returns "Net (0.5)", for texts.
+  std::string name() const { return std::string(type_.key.name) + " (" + to_string(id_) + ")"; }
+
+  /// Returns the value, null when it is of another type.
+  template <class T>
+  T* as() noexcept {
+    return type_.key.hash == wire::type_hash<T>() ? static_cast<T*>(value_) : nullptr;
+  }
+  template <class T>
+  const T* as() const noexcept {
+    return type_.key.hash == wire::type_hash<T>() ? static_cast<const T*>(value_) : nullptr;
+  }
+
+ protected:
+  HostedObject(const TypeDescriptor& type, RRefId id, Executor& executor) : type_(type), id_(id), strand_(executor) {}
+  void* value_ = nullptr;
+
+ private:
+  const TypeDescriptor& type_;
+  const RRefId id_;
+  Strand strand_;
+};
+
+namespace detail {
+
+template <class T>
+Result<OutReply> encode_hosted(const HostedObject& object) {
+  return encode_reply(*object.as<T>());
+}
+template <class T>
+constexpr TypeDescriptor make_type_descriptor() noexcept {
+  if constexpr (enable_sending<T>) {
+    return {type_key<T>(), &encode_hosted<T>};
+  } else {
+    return {type_key<T>(), nullptr};
+  }
+}
+template <class T>
+inline constexpr TypeDescriptor kTypeDescriptor = make_type_descriptor<T>();
+
+template <class T>
+class Hosted final : public HostedObject {
+ public:
+  template <class... Args>
+  Hosted(RRefId id, Executor& executor, Args&&... args)
+      : HostedObject(kTypeDescriptor<T>, id, executor), object_(std::forward<Args>(args)...) {
+    value_ = &object_;
+  }
+
+ private:
+  T object_;
+};
+
+}  // namespace detail
+
+/// Constructs a T in place and returns it as a hosted object. What T's constructor throws comes out.
+/// @param id  the RRef whose value it is
+template <class T, class... Args>
+std::shared_ptr<HostedObject> make_hosted(RRefId id, Executor& executor, Args&&... args) {
+  return std::make_shared<detail::Hosted<T>>(id, executor, std::forward<Args>(args)...);
+}
+
+}  // namespace caftan::rpc

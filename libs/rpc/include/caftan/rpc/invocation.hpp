@@ -1,0 +1,153 @@
+/// `Invocation`: one arrived call on its way through a registered function: where its result goes, what it may be told.
+/// The templates here turn a function's types into the code that decodes, runs and completes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "caftan/rpc/call_hook.hpp"
+#include "caftan/rpc/caller.hpp"
+#include "caftan/rpc/hosted_object.hpp"
+#include "caftan/rpc/packing.hpp"
+#include "caftan/rpc/signature.hpp"
+#include "caftan/rpc/user_code.hpp"
+
+namespace caftan::rpc {
+
+struct FunctionEntry;
+
+/// Where a result goes: back to the caller, or into a new hosted object. Move-only, used once.
+class Completion {
+ public:
+  using Creation = Promise<std::shared_ptr<HostedObject>>;
+  explicit Completion(Responder responder) : responder_(std::move(responder)) {}
+  Completion(Creation creation, RRefId id) : creation_(std::move(creation)), id_(id) {}
+
+  bool creates() const noexcept { return creation_.has_value(); }
+  /// Precondition: creates().
+  RRefId id() const noexcept { return id_; }
+  void fail(Error error);
+  void reply(Caller& caller, const CallInfo& info, Result<OutReply> reply);
+  /// Precondition: creates().
+  void create(Result<std::shared_ptr<HostedObject>> object) { creation_->set(std::move(object)); }
+
+ private:
+  Responder responder_;
+  std::optional<Creation> creation_;
+  RRefId id_;
+};
+
+/// Passed by reference while user code runs; moved only where the result comes later.
+struct Invocation {
+  const FunctionEntry* entry;
+  Caller* caller;  ///< valid until user code returned; after that only `alive`
+  std::weak_ptr<Caller> alive;
+  CallInfo info;
+  InPayload payload;  ///< body without the prologue
+  std::shared_ptr<HostedObject> object;
+  Completion completion;
+
+  std::string_view name() const noexcept { return info.function; }
+};
+
+/// Sends or hosts the outcome of a call.
+template <class T>
+void complete(Caller& caller, Invocation& in, Result<T> outcome) {
+  if (!outcome) return in.completion.fail(outcome.error().at(caller.name()));
+  if (in.completion.creates()) {
+    auto hosted = run_user_code(caller.name(), in.name(), [&] {
+      if constexpr (std::is_void_v<T>) {
+        return make_hosted<std::monostate>(in.completion.id(), caller.executor());
+      } else {
+        return make_hosted<T>(in.completion.id(), caller.executor(), *std::move(outcome));
+      }
+    });
+    return in.completion.create(std::move(hosted));
+  }
+  Result<OutReply> reply = [&] {
+    if constexpr (std::is_void_v<T>) {
+      return encode_reply(std::monostate());
+    } else {
+      return encode_reply<T>(*outcome);
+    }
+  }();
+  // What a method returns may be its object's own tensors; the copy of the value must be gone before looking who else
+  // holds them.
+  if (reply && in.object) protect_tensors(*reply);
+  in.completion.reply(caller, in.info, std::move(reply));
+}
+template <class T>
+void complete(Caller& caller, Invocation& in, Result<Future<T>> outcome) {
+  if (!outcome) return in.completion.fail(outcome.error().at(caller.name()));
+  in.payload = {};
+  std::move(*outcome)
+      .then([in = std::move(in)](Result<T> result) mutable {
+        const std::shared_ptr<Caller> alive = in.alive.lock();
+        if (!alive) return in.completion.fail(Error(Errc::shut_down, "the worker ended before the result was there"));
+        complete(*alive, in, std::move(result));
+      })
+      .forget();
+}
+
+namespace detail {
+
+template <class S>
+S supply(Invocation& in) {
+  if constexpr (std::is_same_v<S, Worker&>) {
+    return in.caller->worker();
+  } else {
+    return in.info;
+  }
+}
+
+/// Decodes what travels and calls `function(supplied..., arguments...)`.
+template <class Split, class F>
+struct Apply;
+template <class... S>
+struct Supply {
+  template <class Tuple, class F>
+  static decltype(auto) call(Invocation& in, Tuple& arguments, F& function) {
+    return std::apply(
+        [&](auto&... argument) -> decltype(auto) { return function(supply<S>(in)..., std::move(argument)...); },
+        arguments);
+  }
+};
+template <class List>
+struct SupplyOf;
+template <class... S>
+struct SupplyOf<TypeList<S...>> {
+  using type = Supply<S...>;
+};
+
+}  // namespace detail
+
+/// Runs one call of a function with the parameter split `Split`.
+template <class Split, class F>
+void invoke(Invocation& in, F function) {
+  Caller& caller = *in.caller;
+  typename Split::WireTuple arguments;
+  Result<void> decoded = unpack_arguments(in.payload, in.payload.body, in.name(), arguments);
+  if (!decoded) return in.completion.fail(decoded.error().at(caller.name()));
+  using Supply = typename detail::SupplyOf<typename Split::SuppliedTypes>::type;
+  auto outcome = run_user_code(caller.name(), in.name(),
+                               [&]() -> decltype(auto) { return Supply::call(in, arguments, function); });
+  complete(caller, in, std::move(outcome));
+}
+
+/// Runs one construction. Precondition: in.completion.creates().
+template <class C, class Split>
+void invoke_constructor(Invocation& in) {
+  Caller& caller = *in.caller;
+  typename Split::WireTuple arguments;
+  Result<void> decoded = unpack_arguments(in.payload, in.payload.body, in.name(), arguments);
+  if (!decoded) return in.completion.fail(decoded.error().at(caller.name()));
+  using Supply = typename detail::SupplyOf<typename Split::SuppliedTypes>::type;
+  const auto construct = [&](auto&&... argument) {
+    return make_hosted<C>(in.completion.id(), caller.executor(), std::forward<decltype(argument)>(argument)...);
+  };
+  in.completion.create(run_user_code(caller.name(), in.name(), [&] { return Supply::call(in, arguments, construct); }));
+}
+
+}  // namespace caftan::rpc

@@ -1,0 +1,166 @@
+/// Values of a call to bytes, tensors and references, and back; the border at which archive exceptions become errors.
+/// Layout of the bodies: docs/protocols/call.md.
+#pragma once
+
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "caftan/rpc/future_state.hpp"
+#include "caftan/rpc/request.hpp"
+#include "caftan/rpc/signature.hpp"
+#include "caftan/tensor/payload.hpp"
+#include "caftan/wire/archive.hpp"
+
+namespace caftan::rpc {
+
+/// Companion of an OutArchive: takes references out of band.
+struct RRefSink {
+  RRefHandles& handles;
+};
+/// Companion of an InArchive.
+struct RRefSource {
+  const RRefHandles& handles;
+};
+
+/// Whether a value of type T can be sent. Specialize with `true` for a class whose `serialize` is private, or is a free
+/// function in namespace boost::serialization: neither can be seen from outside.
+template <class T>
+inline constexpr bool enable_sending = wire::Scalar<T> || (wire::SavedByCodec<T> && wire::LoadedByCodec<T>) ||
+                                       requires(wire::OutArchive& a, T& v) {
+  v.serialize(a, 0U);
+}
+|| requires(wire::OutArchive& a, T& v) { serialize(a, v, 0U); };
+
+/// The writing side of one body.
+class Packer {
+ public:
+  Packer(wire::Bytes& body, std::vector<at::Tensor>& tensors, RRefHandles& rrefs)
+      : archive(body), tensors_(tensors), rrefs_{rrefs} {
+    archive.attach(&tensors_);
+    archive.attach(&rrefs_);
+  }
+  wire::OutArchive archive;
+
+ private:
+  tensor::TensorSink tensors_;
+  RRefSink rrefs_;
+};
+
+/// The reading side of one body.
+class Unpacker {
+ public:
+  explicit Unpacker(const InPayload& payload) : Unpacker(payload, payload.body) {}
+  Unpacker(const InPayload& payload, wire::ByteView body)
+      : archive(body), tensors_(payload.tensors), rrefs_{payload.rrefs} {
+    archive.attach(&tensors_);
+    archive.attach(&rrefs_);
+  }
+  wire::InArchive archive;
+
+ private:
+  tensor::TensorSource tensors_;
+  RRefSource rrefs_;
+};
+
+/// What a request of kind call, create or method starts with.
+void write_prologue(wire::Bytes& body, const FunctionKey& key);
+
+/// Reads the prologue and moves `body` past it. The views point into `body`.
+/// Errors: malformed_payload.
+Result<FunctionKey> read_prologue(wire::ByteView& body);
+
+namespace detail {
+/// Only called from a handler, for the exception in flight. @param position  from 1
+Error argument_not_sendable(std::size_t position, std::string_view function);
+Error argument_not_readable(std::size_t position, std::string_view function, std::string_view type);
+Error too_many_arguments(std::string_view function, std::size_t bytes);
+Error result_not_sendable(std::string_view type);
+Error result_not_readable(std::string_view type);
+Error reply_of_another_type(std::string_view expected);
+Error cannot_be_sent(std::string_view type);
+
+template <class T>
+const T& as(const T& value) noexcept {
+  return value;
+}
+}  // namespace detail
+
+/// Appends the arguments, converted to the parameter types P, to a request.
+/// Errors: unsupported (naming the argument's position), and what a codec says.
+template <class... P, class... A>
+Result<void> pack_arguments(TypeList<P...>, OutRequest& request, const A&... arguments) {
+  std::size_t position = 0;
+  try {
+    Packer packer(request.body, request.tensors, request.rrefs);
+    ((++position, packer.archive << detail::as<P>(arguments)), ...);
+    return {};
+  } catch (...) {
+    return detail::argument_not_sendable(position, request.what);
+  }
+}
+
+/// Reads exactly the arguments from `body`.
+/// Errors: bad_arguments (naming position and type).
+template <class... P>
+Result<void> unpack_arguments(const InPayload& payload, wire::ByteView body, std::string_view function,
+                              std::tuple<P...>& arguments) {
+  std::size_t position = 0;
+  std::string_view type;
+  Unpacker unpacker(payload, body);
+  try {
+    std::apply([&](P&... argument) { ((++position, type = wire::type_name<P>(), unpacker.archive >> argument), ...); },
+               arguments);
+  } catch (...) {
+    return detail::argument_not_readable(position, function, type);
+  }
+  if (unpacker.archive.remaining() > 0) return detail::too_many_arguments(function, unpacker.archive.remaining());
+  return {};
+}
+
+/// Replaces tensors of a reply that something else still refers to by lazy clones (copies where storage cannot be
+/// cloned lazily), so that nobody reads them torn. Called on the strand of the object they belong to.
+void protect_tensors(OutReply& reply);
+
+/// Encodes a result: the hash of its type, then the value.
+/// Errors: unsupported.
+template <class T>
+Result<OutReply> encode_reply(const T& value) {
+  if constexpr (enable_sending<T>) {
+    OutReply reply;
+    try {
+      Packer packer(reply.body, reply.tensors, reply.rrefs);
+      packer.archive << wire::type_hash<T>() << value;
+      return reply;
+    } catch (...) {
+      return detail::result_not_sendable(wire::type_name<T>());
+    }
+  } else {
+    return detail::cannot_be_sent(wire::type_name<T>());
+  }
+}
+
+/// Reads a reply that encode_reply<Stored<T>> made.
+/// Errors: wrong_type, malformed_payload.
+template <class T>
+Result<T> decode_reply(const InPayload& payload) {
+  using Value = Stored<T>;
+  Unpacker unpacker(payload);
+  try {
+    std::uint64_t type = 0;
+    unpacker.archive >> type;
+    if (type != wire::type_hash<Value>()) return detail::reply_of_another_type(wire::type_name<Value>());
+    Value value = wire::detail::blank<Value>();
+    unpacker.archive >> value;
+    if (unpacker.archive.remaining() > 0) throw wire::DecodeError("bytes left over");
+    if constexpr (std::is_void_v<T>) {
+      return {};
+    } else {
+      return value;
+    }
+  } catch (...) {
+    return detail::result_not_readable(wire::type_name<Value>());
+  }
+}
+
+}  // namespace caftan::rpc

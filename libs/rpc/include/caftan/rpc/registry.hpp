@@ -1,0 +1,209 @@
+/// `Registry`: the functions and classes that peers may use on a worker. What is not registered cannot be called. A
+/// value without globals: fill one and give it to the worker, which freezes it.
+///     registry.add<&add>("math.add").brief();
+///     registry.add<Net>("net").constructor<int, int>().method<&Net::forward>("forward").exclusive<&Net::save>("save");
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "caftan/rpc/function.hpp"
+#include "caftan/rpc/invocation.hpp"
+#include "caftan/rpc/signature.hpp"
+
+namespace caftan {
+
+template <class C>
+class ClassBuilder;
+
+namespace rpc {
+
+/// One registered function, constructor or method.
+struct FunctionEntry {
+  enum class Kind : std::uint8_t { function, constructor, method };
+
+  std::string name;
+  FunctionKey key;  ///< views into name and static storage
+  Kind kind = Kind::function;
+  TypeKey object;  ///< of a method: the class it runs on
+  TurnMode mode = TurnMode::serial;
+  bool brief = false;
+  void (*invoke)(Invocation&) = nullptr;
+  void (*target)() = nullptr;  ///< a function given at run time
+};
+
+/// The address of one per class, constructor: how they find their registered names.
+template <class C>
+inline constexpr char kClassTag = 0;
+
+template <auto F>
+void invoke_function(Invocation& in) {
+  invoke<typename CallTypes<decltype(F)>::Split>(in, F);
+}
+template <class Pointer>
+void invoke_target(Invocation& in) {
+  const auto function = reinterpret_cast<Pointer>(in.entry->target);
+  invoke<typename CallTypes<Pointer>::Split>(in, function);
+}
+template <class C, auto M>
+void invoke_method(Invocation& in) {
+  C* const object = in.object->as<C>();
+  invoke<typename CallTypes<decltype(M)>::Split>(in, [object](auto&&... argument) -> decltype(auto) {
+    return (object->*M)(std::forward<decltype(argument)>(argument)...);
+  });
+}
+
+/// Returns the name a constructor is registered under: "net(int, int)".
+/// @param signature  "Net(int, int)", @param type  "Net"
+std::string constructor_name(std::string_view class_name, std::string_view signature, std::string_view type);
+
+}  // namespace rpc
+
+/// Goes on describing one function.
+class FunctionBuilder {
+ public:
+  explicit FunctionBuilder(rpc::FunctionEntry& entry) : entry_(entry) {}
+  /// The function is short and never blocks: it may run in place on the thread that serves the protocol.
+  FunctionBuilder& brief() {
+    entry_.brief = true;
+    return *this;
+  }
+
+ private:
+  rpc::FunctionEntry& entry_;
+};
+
+/// Threads: one while it is filled; any after freeze().
+class Registry {
+ public:
+  Registry() = default;
+  Registry(Registry&&) noexcept = default;
+  Registry& operator=(Registry&&) noexcept = default;
+
+  /// Registers the function F (not overloaded, not a lambda) as `name`.
+  template <auto F>
+  FunctionBuilder add(std::string_view name) {
+    static_assert(!std::is_member_pointer_v<decltype(F)>, "a method is registered with its class: add<Net>(...)");
+    auto& entry = insert<rpc::CallTypes<decltype(F)>>(name, rpc::FunctionEntry::Kind::function);
+    entry.invoke = &rpc::invoke_function<F>;
+    set_tag(&rpc::kFunctionTag<void, F>, entry);
+    return FunctionBuilder(entry);
+  }
+
+  /// Registers `implementation` (which may be overloaded) under the name and type of `function`.
+  template <class Signature>
+  FunctionBuilder add(const Function<Signature>& function, typename Function<Signature>::Pointer implementation) {
+    using Pointer = typename Function<Signature>::Pointer;
+    auto& entry = insert<typename Function<Signature>::Types>(function.name(), rpc::FunctionEntry::Kind::function);
+    entry.invoke = &rpc::invoke_target<Pointer>;
+    entry.target = reinterpret_cast<void (*)()>(implementation);
+    return FunctionBuilder(entry);
+  }
+
+  /// Registers the class C as `name`; go on with its constructors and methods.
+  template <class C>
+  ClassBuilder<C> add(std::string_view name);
+
+  /// Ends registration. Errors: invalid_config (a name twice, a bad name, added after freezing), naming all of them.
+  Result<void> freeze();
+
+  /// Returns the entry of a name, null when there is none.
+  const rpc::FunctionEntry* find(std::uint64_t name_hash, std::string_view name) const noexcept;
+  /// Returns the entry of kFunctionTag<C, F>, null when it is not registered here.
+  const rpc::FunctionEntry* find(const char* tag) const noexcept;
+  /// Returns the name of class kClassTag<C>, nullopt when it is not registered here.
+  std::optional<std::string_view> class_name(const char* tag) const noexcept;
+  /// Returns all names, sorted.
+  std::vector<std::string_view> names() const;
+
+ private:
+  template <class C>
+  friend class ClassBuilder;
+
+  template <class Types>
+  rpc::FunctionEntry& insert(std::string_view name, rpc::FunctionEntry::Kind kind) {
+    return insert(std::string(name), Types::signature(), Types::signature_hash(), kind);
+  }
+  rpc::FunctionEntry& insert(std::string name, std::string_view signature, std::uint64_t signature_hash,
+                             rpc::FunctionEntry::Kind kind);
+  void check_name(std::string_view name);
+  void set_tag(const char* tag, const rpc::FunctionEntry& entry);
+  void set_class_name(const char* tag, std::string_view name);
+
+  std::unordered_map<std::uint64_t, std::unique_ptr<rpc::FunctionEntry>> by_name_;
+  std::unordered_map<const char*, const rpc::FunctionEntry*> by_tag_;
+  std::unordered_map<const char*, std::string> classes_;
+  std::vector<std::unique_ptr<rpc::FunctionEntry>> refused_;  // what builders of refused entries write to
+  std::vector<std::string> problems_;
+  bool frozen_ = false;
+};
+
+/// Goes on describing the class C.
+template <class C>
+class ClassBuilder {
+ public:
+  ClassBuilder(Registry& registry, std::string name) : registry_(registry), name_(std::move(name)) {}
+
+  /// Lets peers make a C from P... with `remote<C>`; one per list of parameters. A first parameter Worker& or CallInfo&
+  /// is supplied.
+  template <class... P>
+  ClassBuilder& constructor() {
+    using Split = rpc::SplitParameters<rpc::TypeList<P...>>;
+    constexpr std::string_view signature = rpc::signature_of<C, typename Split::Wire>();
+    last_ = &registry_.insert(rpc::constructor_name(name_, signature, wire::type_name<C>()), signature,
+                              wire::fnv1a(signature), rpc::FunctionEntry::Kind::constructor);
+    last_->invoke = &rpc::invoke_constructor<C, Split>;
+    return *this;
+  }
+  /// A method that runs alone on its object, and gives the turn back while it waits.
+  template <auto M>
+  ClassBuilder& method(std::string_view name) {
+    return insert<M>(name, TurnMode::serial);
+  }
+  /// A method that keeps its turn while it waits. A call that comes back meanwhile answers would_deadlock.
+  template <auto M>
+  ClassBuilder& exclusive(std::string_view name) {
+    return insert<M>(name, TurnMode::exclusive);
+  }
+  /// A method that may overlap with other concurrent methods of the same object.
+  template <auto M>
+  ClassBuilder& concurrent(std::string_view name) {
+    return insert<M>(name, TurnMode::concurrent);
+  }
+  /// What was described last is short and never blocks: it may run in place on the thread that serves the protocol.
+  ClassBuilder& brief() {
+    if (last_) last_->brief = true;
+    return *this;
+  }
+
+ private:
+  template <auto M>
+  ClassBuilder& insert(std::string_view name, TurnMode mode) {
+    using Types = rpc::CallTypes<decltype(M)>;
+    static_assert(std::is_base_of_v<typename Types::Traits::Class, C>, "this is not a method of the class");
+    last_ = &registry_.insert<Types>(name_ + "." + std::string(name), rpc::FunctionEntry::Kind::method);
+    last_->object = rpc::type_key<C>();
+    last_->mode = mode;
+    last_->invoke = &rpc::invoke_method<C, M>;
+    registry_.set_tag(&rpc::kFunctionTag<C, M>, *last_);
+    return *this;
+  }
+
+  Registry& registry_;
+  std::string name_;
+  rpc::FunctionEntry* last_ = nullptr;
+};
+
+template <class C>
+ClassBuilder<C> Registry::add(std::string_view name) {
+  check_name(name);
+  set_class_name(&rpc::kClassTag<C>, name);
+  return ClassBuilder<C>(*this, std::string(name));
+}
+
+}  // namespace caftan

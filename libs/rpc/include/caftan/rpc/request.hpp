@@ -1,0 +1,177 @@
+/// What crosses between the typed calls and the worker that carries them: requests, replies, who is called and by whom,
+/// and `Responder`, which answers exactly once. The worker (`Caller`, caller.hpp) turns these into frames.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "caftan/base/result.hpp"
+#include "caftan/rpc/ambient.hpp"
+#include "caftan/wire/bytes.hpp"
+#include "caftan/wire/frame.hpp"
+#include "caftan/wire/type_name.hpp"
+
+namespace caftan {
+
+/// Options of one call: `worker.with({.timeout = 5s}).rpc_sync<&add>("worker1", 1, 2)`.
+struct CallOptions {
+  std::optional<Duration> timeout;  ///< >= 0; 0 = none of its own; unset = the worker's default. What is left of the
+                                    ///< surrounding call's time bounds it in any case
+  bool fail_when_full = false;      ///< true: a full window answers `overloaded` at once instead of waiting
+};
+
+namespace rpc {
+
+class RRefHandle;
+
+/// The name and hash of a C++ type, as signatures and references carry it.
+struct TypeKey {
+  std::string_view name;
+  std::uint64_t hash = 0;
+};
+template <class T>
+constexpr TypeKey type_key() noexcept {
+  return {wire::type_name<T>(), wire::type_hash<T>()};
+}
+
+/// What a worker knows of a peer (or of itself). Made by the worker once per peer; lives as long as anyone holds it.
+class PeerRecord {
+ public:
+  virtual ~PeerRecord() = default;
+  virtual WorkerId id() const noexcept = 0;
+  virtual const std::string& name() const noexcept = 0;
+  /// Returns what a thread that waits for this peer may read itself; null when there is nothing to read.
+  virtual std::shared_ptr<ReadableSource> source() const = 0;
+};
+
+}  // namespace rpc
+
+/// Another member of the job, checked once and cheap to copy; accepted wherever a worker's name is.
+class Peer {
+ public:
+  Peer() = default;
+  explicit Peer(std::shared_ptr<const rpc::PeerRecord> record) : record_(std::move(record)) {}
+
+  explicit operator bool() const noexcept { return record_ != nullptr; }
+  /// Precondition of both: not empty.
+  WorkerId id() const noexcept { return record_->id(); }
+  const std::string& name() const noexcept { return record_->name(); }
+  const std::shared_ptr<const rpc::PeerRecord>& record() const noexcept { return record_; }
+
+ private:
+  std::shared_ptr<const rpc::PeerRecord> record_;
+};
+
+/// What a called function may know of its call: give it `CallInfo&` or `const CallInfo&` as first parameter.
+struct CallInfo {
+  Peer caller;
+  CallId call;
+  TimePoint deadline = kNever;               ///< when the caller stops waiting
+  std::shared_ptr<const CancelFlag> cancel;  ///< null = the caller cannot give up
+  std::uint64_t trace = 0;
+  HeldObjects held;
+  std::weak_ptr<void> autograd_context;  ///< set by the call hook
+  std::string_view function;             ///< registered name; lives as long as the worker
+
+  /// Returns whether the caller gave up. Threads: any.
+  bool is_cancelled() const noexcept { return cancel && cancel->is_set(); }
+};
+
+namespace rpc {
+
+using RRefHandles = std::vector<std::shared_ptr<RRefHandle>>;
+
+/// A request as it leaves: the worker adds ids, sections and the tensor table.
+struct OutRequest {
+  wire::FrameKind kind = wire::FrameKind::call;  ///< call, create, fetch, method or op
+  wire::Bytes body;
+  std::vector<at::Tensor> tensors;
+  RRefHandles rrefs;  ///< the references inside body, by manifest index
+  RRefId target;      ///< fetch and method: the object meant; create: the object whose method makes the value, or none
+  HeldObjects held;   ///< for section `chain`
+  TimePoint deadline = kNever;
+  std::uint64_t trace = 0;
+  wire::Bytes autograd;                           ///< section `autograd`, written by the call hook; empty = none
+  std::vector<std::uint8_t> recorded;             ///< one per tensor, 1 = recorded by autograd; empty = none
+  std::uint64_t hook_ticket = 0;                  ///< what CallHook::on_request returned; 0 when there is no hook
+  std::shared_ptr<RRefHandle> keep;               ///< held until the answer
+  std::string_view what;                          ///< "math.add", for errors
+  std::shared_ptr<const std::string> what_owner;  ///< keeps `what` where neither the registry nor the program does
+};
+
+/// A reply as it leaves.
+struct OutReply {
+  wire::Bytes body;
+  std::vector<at::Tensor> tensors;
+  RRefHandles rrefs;
+  wire::Bytes autograd;
+  std::vector<std::uint8_t> recorded;
+};
+
+/// A request or reply as it arrived. References are confirmed (RR-6) before anyone gets to see this.
+struct InPayload {
+  wire::ByteView body;
+  std::shared_ptr<const void> owner;  ///< keeps `body`; null = `body` is valid only during the call that hands it over
+  std::vector<at::Tensor> tensors;
+  RRefHandles rrefs;
+  wire::Bytes autograd;
+  std::vector<std::uint8_t> recorded;
+
+  /// Makes `body` outlive the call that handed it over.
+  void keep_body();
+};
+
+/// Gets the answer of one request: `on_reply` is called exactly once, from any thread, also inside `submit`.
+class ReplySink {
+ public:
+  virtual ~ReplySink() = default;
+  virtual void on_reply(Result<InPayload> reply) = 0;
+};
+
+/// How a worker finds a request again to give it up.
+struct CallToken {
+  CallId call;  ///< 0 = the request has ended already
+  WorkerId peer;
+  std::uint64_t session = 0;
+};
+
+/// Takes the one answer of a served call. Implemented by the worker.
+class ResponderSink {
+ public:
+  virtual ~ResponderSink() = default;
+  /// Called exactly once. Threads: any.
+  virtual void answer(Result<OutReply> reply) noexcept = 0;
+};
+
+/// The duty to answer one request, exactly once. Move-only; dropped unanswered it answers `broken_promise`.
+class Responder {
+ public:
+  Responder() = default;
+  explicit Responder(std::shared_ptr<ResponderSink> sink) : sink_(std::move(sink)) {}
+  Responder(Responder&&) noexcept = default;
+  Responder& operator=(Responder&& other) noexcept;
+  ~Responder() { drop(); }
+
+  bool is_open() const noexcept { return sink_ != nullptr; }
+  /// Sets what a dropped Responder answers instead.
+  void set_drop_error(Error error) { drop_error_ = std::move(error); }
+  /// Answers; does nothing when there already was an answer.
+  void answer(Result<OutReply> reply) noexcept;
+  void fail(Error error) noexcept { answer(Result<OutReply>(std::move(error))); }
+
+ private:
+  void drop() noexcept;
+
+  std::shared_ptr<ResponderSink> sink_;
+  std::optional<Error> drop_error_;
+};
+
+}  // namespace rpc
+}  // namespace caftan

@@ -1,0 +1,177 @@
+/// What the types of a function say about its call: which parameters travel, which the callee supplies, what comes
+/// back; and its signature as text and hash, by which caller and callee find out that they disagree.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+#include "caftan/rpc/future.hpp"
+#include "caftan/rpc/request.hpp"
+#include "caftan/wire/type_name.hpp"
+
+namespace caftan {
+class Worker;
+}
+
+namespace caftan::rpc {
+
+template <class... T>
+struct TypeList {};
+
+/// Result, Class (void for functions) and Parameters of a function or member function pointer type.
+template <class F>
+struct FunctionTraits {
+  static_assert(!std::is_class_v<F>,
+                "a lambda or function object cannot be registered or called remotely: write a function");
+  static_assert(std::is_class_v<F>, "only functions and methods can be registered or called remotely");
+};
+template <class R, class... P>
+struct FunctionTraits<R (*)(P...)> {
+  using Result = R;
+  using Class = void;
+  using Parameters = TypeList<P...>;
+};
+template <class R, class... P>
+struct FunctionTraits<R (*)(P...) noexcept> : FunctionTraits<R (*)(P...)> {};
+template <class R, class C, class... P>
+struct FunctionTraits<R (C::*)(P...)> {
+  using Result = R;
+  using Class = C;
+  using Parameters = TypeList<P...>;
+};
+template <class R, class C, class... P>
+struct FunctionTraits<R (C::*)(P...) const> : FunctionTraits<R (C::*)(P...)> {};
+template <class R, class C, class... P>
+struct FunctionTraits<R (C::*)(P...) noexcept> : FunctionTraits<R (C::*)(P...)> {};
+template <class R, class C, class... P>
+struct FunctionTraits<R (C::*)(P...) const noexcept> : FunctionTraits<R (C::*)(P...)> {};
+
+/// Parameters the callee fills in; they come first and do not travel.
+template <class P>
+inline constexpr bool kIsSupplied =
+    std::is_same_v<P, Worker&> || std::is_same_v<P, CallInfo&> || std::is_same_v<P, const CallInfo&>;
+
+/// Refuses parameter types that cannot mean the same on another worker.
+template <class P>
+constexpr bool check_parameter() {
+  static_assert(!std::is_pointer_v<std::remove_reference_t<P>>,
+                "a parameter of a remote function is a pointer: pass the value, or an RRef to it");
+  static_assert(!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>,
+                "a parameter of a remote function is a reference: pass a value or a const reference (only Worker& and "
+                "CallInfo& may come first)");
+  return true;
+}
+template <class R>
+constexpr bool check_result() {
+  static_assert(!std::is_pointer_v<std::remove_reference_t<R>>,
+                "a remote function returns a pointer: return the value, or an RRef to it");
+  return true;
+}
+
+template <class... Supplied>
+struct SuppliedFirst {
+  template <class... P>
+  struct Split {
+    static_assert((check_parameter<P>() && ...));
+    using SuppliedTypes = TypeList<Supplied...>;
+    using Wire = TypeList<std::remove_cvref_t<P>...>;
+    using WireTuple = std::tuple<std::remove_cvref_t<P>...>;
+  };
+  template <class First, class... P>
+  requires kIsSupplied<First>
+  struct Split<First, P...> : SuppliedFirst<Supplied..., First>::template Split<P...> {
+  };
+};
+template <class List>
+struct SplitParameters;
+template <class... P>
+struct SplitParameters<TypeList<P...>> : SuppliedFirst<>::Split<P...> {};
+
+namespace detail {
+
+template <std::size_t N>
+struct Text {
+  std::array<char, N> chars{};
+  std::size_t size = 0;
+  constexpr void add(std::string_view text) {
+    for (const char c : text) chars[size++] = c;
+  }
+  constexpr operator std::string_view() const { return {chars.data(), size}; }
+};
+
+template <class Value, class... P>
+constexpr auto make_signature(TypeList<P...>) {
+  Text<((wire::type_name<Value>().size() + 4) + ... + (wire::type_name<P>().size() + 2))> text;
+  text.add(wire::type_name<Value>());
+  text.add("(");
+  bool first = true;
+  ((text.add(first ? "" : ", "), first = false, text.add(wire::type_name<P>())), ...);
+  text.add(")");
+  return text;
+}
+template <class Value, class List>
+inline constexpr auto kSignatureText = make_signature<Value>(List{});
+
+}  // namespace detail
+
+/// Returns "int(int, std::string)".
+template <class Value, class List>
+constexpr std::string_view signature_of() noexcept {
+  return detail::kSignatureText<Value, List>;
+}
+
+/// How a function is meant: by name and signature. Both views live as long as the registry or the program.
+struct FunctionKey {
+  std::string_view name;
+  std::string_view signature;
+  std::uint64_t name_hash = 0;
+  std::uint64_t signature_hash = 0;
+};
+
+/// All types of a call to a function of pointer type F.
+template <class F>
+struct CallTypes {
+  using Traits = FunctionTraits<F>;
+  static_assert(check_result<typename Traits::Result>());
+  using Split = SplitParameters<typename Traits::Parameters>;
+  using Wire = typename Split::Wire;
+  using Value = ValueOf<typename Traits::Result>;
+  static constexpr std::string_view signature() noexcept { return signature_of<Value, Wire>(); }
+  static constexpr std::uint64_t signature_hash() noexcept { return wire::fnv1a(signature()); }
+};
+
+/// The address of one per function or method, as used on a class; how `<&f>` finds its registered name.
+template <class Class, auto F>
+inline constexpr char kFunctionTag = 0;
+
+/// Fails with a text that names the argument: Argument<position, expected, given>.
+template <std::size_t Position, class Expected, class Given>
+struct Argument {
+  static_assert(std::is_convertible_v<Given, Expected>,
+                "an argument of a remote call has the wrong type; it is shown as Argument<position, expected, given>");
+  static constexpr bool ok = true;
+};
+
+template <class List>
+struct Arguments;
+template <class... P>
+struct Arguments<TypeList<P...>> {
+  /// Checks the types A of the arguments at one call.
+  template <class... A>
+  static constexpr bool check() {
+    static_assert(sizeof...(A) == sizeof...(P), "a remote call has the wrong number of arguments");
+    if constexpr (sizeof...(A) == sizeof...(P)) return check_each<A...>(std::index_sequence_for<P...>{});
+    return false;
+  }
+
+ private:
+  template <class... A, std::size_t... I>
+  static constexpr bool check_each(std::index_sequence<I...>) {
+    return (Argument<I + 1, P, A>::ok && ...);
+  }
+};
+
+}  // namespace caftan::rpc

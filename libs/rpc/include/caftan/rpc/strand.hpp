@@ -1,0 +1,129 @@
+/// `Strand`: the turn queue of one hosted object. Its jobs run one at a time, in order of arrival; a job that waits
+/// gives its turn back and, once it wakes, takes it again ahead of jobs that have not started. Any code that must not overlap with an
+/// object's methods (optimizer steps, backward slices) joins with `run`.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "caftan/base/executor.hpp"
+#include "caftan/base/task.hpp"
+#include "caftan/rpc/ambient.hpp"
+
+namespace caftan {
+
+/// How a method shares its object.
+enum class TurnMode : std::uint8_t {
+  serial,      ///< alone; gives the turn back while it waits
+  exclusive,   ///< alone, also while it waits
+  concurrent,  ///< may overlap with other concurrent methods, never with the other kinds
+};
+
+namespace rpc {
+
+/// Every job keeps alive what owns the Strand until the job itself is destroyed; so a Strand never dies with jobs in
+/// it.
+class Strand {
+ public:
+  /// @param executor  runs jobs that had to queue; outlives the strand
+  explicit Strand(Executor& executor) : executor_(executor) {}
+  Strand(const Strand&) = delete;
+  Strand& operator=(const Strand&) = delete;
+
+  /// Runs `job` here and now if the turn is free and nobody is before it, else queues it for a runner. The job finds
+  /// the turn in `Ambient::current()->turn`. It must not throw. Threads: any; blocks only as the job does.
+  template <class F>
+  void run(F&& job, TurnMode mode = TurnMode::serial) {
+    if (!try_start(mode)) return enqueue(Task(std::forward<F>(job)), mode);
+    execute(job, mode);
+  }
+
+  /// Returns whether the calling code holds this strand's turn.
+  bool is_held_here() const noexcept;
+
+ private:
+  friend class TurnPause;
+  struct Queued {
+    Task job;
+    TurnMode mode;
+  };
+  /// A job that gave its turn back and wants it again; lives on its stack.
+  struct Returning {
+    WaitPoint* point;
+    TurnMode mode;
+    bool granted = false;
+    Returning* next = nullptr;
+  };
+
+  template <class F>
+  void execute(F& job, TurnMode mode);
+  bool try_start(TurnMode mode);
+  void enqueue(Task job, TurnMode mode);
+  bool may_start(TurnMode mode) const noexcept;
+  void occupy(TurnMode mode) noexcept;
+  /// Takes the queued jobs that may start now. The caller runs them, unlocked, with `post`.
+  std::vector<Queued> take_startable();
+  void post(std::vector<Queued> jobs);
+  /// Ends one turn and starts whoever is next.
+  void release(TurnMode mode);
+  void take_again(TurnMode mode);
+
+  Executor& executor_;
+  std::mutex mutex_;
+  // Guarded by mutex_:
+  bool alone_ = false;              // a serial or exclusive job has the turn
+  std::uint32_t together_ = 0;      // concurrent jobs that have it
+  Returning* returning_ = nullptr;  // first in first out, ahead of queue_
+  Returning** returning_end_ = &returning_;
+  std::deque<Queued> queue_;
+};
+
+/// The turn of the job on this stack. Found through Ambient.
+class Turn {
+ public:
+  Turn(Strand& strand, TurnMode mode) noexcept : strand_(strand), mode_(mode) {}
+
+  const Strand& strand() const noexcept { return strand_; }
+  TurnMode mode() const noexcept { return mode_; }
+  bool is_held() const noexcept { return held_; }
+  /// Returns whether a wait gives this turn back.
+  bool yields() const noexcept { return mode_ != TurnMode::exclusive; }
+
+ private:
+  friend class TurnPause;
+  Strand& strand_;
+  const TurnMode mode_;
+  bool held_ = true;
+};
+
+template <class F>
+void Strand::execute(F& job, TurnMode mode) {
+  Turn turn(*this, mode);
+  Ambient ambient;
+  ambient.turn = &turn;
+  ambient.executor = &executor_;
+  {
+    const AmbientSwap swap(&ambient);
+    job();
+  }
+  release(mode);
+}
+
+/// Gives back the turn of the running code for as long as it lives; every Caftan wait makes one. The destructor blocks
+/// until the turn is here again. Does nothing where no turn is held, and for exclusive ones.
+class TurnPause {
+ public:
+  TurnPause();
+  ~TurnPause();
+  TurnPause(const TurnPause&) = delete;
+  TurnPause& operator=(const TurnPause&) = delete;
+
+ private:
+  Turn* turn_;
+};
+
+}  // namespace rpc
+}  // namespace caftan

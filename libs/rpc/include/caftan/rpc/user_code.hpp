@@ -1,0 +1,40 @@
+/// The border at which exceptions of user code become errors: functions, methods, constructors, continuations.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "caftan/base/result.hpp"
+
+namespace caftan::rpc {
+
+template <class T>
+inline constexpr bool kIsResultType = false;
+template <class T>
+inline constexpr bool kIsResultType<Result<T>> = true;
+
+/// Turns the exception in flight into a remote_exception "what: text"; only called from a handler. Never asks a
+/// c10::Error for its backtrace (that takes milliseconds). An RpcException becomes the cause.
+Error user_code_failure(std::string_view worker, std::string_view what);
+
+/// Runs `function` and returns what it returned (a Result as it is, references as values), or what it threw.
+/// @param what  "math.add", for the text of an exception
+template <class F>
+auto run_user_code(std::string_view worker, std::string_view what, F&& function) {
+  using Returned = std::remove_cvref_t<std::invoke_result_t<F&>>;
+  using Outcome = std::conditional_t<kIsResultType<Returned>, Returned, Result<Returned>>;
+  try {
+    if constexpr (std::is_void_v<Returned>) {
+      function();
+      return Outcome();
+    } else {
+      return Outcome(function());
+    }
+  } catch (...) {
+    return Outcome(user_code_failure(worker, what));
+  }
+}
+
+}  // namespace caftan::rpc

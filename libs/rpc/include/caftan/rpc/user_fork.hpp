@@ -1,0 +1,151 @@
+/// A user's side of one RRef: one fork, from the frame that brought it to the end of its actor. A plain class: an event
+/// goes in, what to do comes out; the user_rref_actor holds one and does it. Rules: docs/protocols/rref.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "caftan/base/error.hpp"
+#include "caftan/base/ids.hpp"
+#include "caftan/base/result.hpp"
+#include "caftan/rpc/fork_table.hpp"
+
+namespace caftan::rpc {
+
+/// Ask the owner to count this fork, as soon as there is a session with the owner's life; then call `request_sent`.
+struct SendForkRequest {
+  ForkId fork;
+  ForkId parent;
+  WorkerId parent_worker;
+};
+/// Tell the parent that the owner counts this fork, then unlink from the parent's actor (RR-5).
+struct SendAccept {
+  ForkId fork;
+  ForkId parent;
+  PeerSession session;  ///< of the parent's worker
+};
+/// Link with the child's actor through its proxy in `session`. A proxy that is already down answers with an exit.
+struct LinkChild {
+  ForkId child;
+  PeerSession session;
+};
+struct UnlinkChild {
+  ForkId child;
+  PeerSession session;
+};
+/// Release what waits for this fork: it may be shown to user code now. Comes once, never after ForkRefused.
+struct ForkConfirmed {};
+/// End what waits for this fork with `error`; its handle is dropped unseen. Comes once, never after ForkConfirmed.
+struct ForkRefused {
+  Error error;
+};
+/// The fork ends: quit. Comes once, as the last action; the owner learns of it by the down of the actor.
+struct EndFork {};
+
+using UserAction =
+    std::variant<SendForkRequest, SendAccept, LinkChild, UnlinkChild, ForkConfirmed, ForkRefused, EndFork>;
+/// In the order in which they are to be done.
+using UserActions = std::vector<UserAction>;
+
+/// One fork. Born with one handle: the creator's, or that of the frame's reader, who gives it to the call that waits
+/// for it or drops it. Threads: none of its own; call it from one actor.
+class UserFork {
+ public:
+  enum class State : std::uint8_t {
+    creating,   ///< the creator's own, the creation not answered yet; it may be used
+    awaiting,   ///< a parent's child, not answered by the owner; no user code sees it (RR-6)
+    confirmed,  ///< the owner counts it
+    failed,     ///< final; `may_use` says why
+  };
+  struct Parent {
+    ForkId fork;
+    PeerSession session;  ///< in which the parent's frame came
+  };
+
+  /// The creator's own fork; `owner` is the session whose lane is offered the creation frame. If the lane does not
+  /// accept it, call `creation_answered` with the error before user code gets the handle: a child of a creation that
+  /// was never sent would wait at the owner for its deadline.
+  static UserFork created(ForkId id, PeerSession owner, std::string owner_name);
+  /// A fork made by the owner, read in session `owner`: born confirmed.
+  static UserFork from_owner(ForkId id, PeerSession owner, std::string owner_name);
+  /// A fork made by a parent on another user's worker (or on this one). Call `start` once.
+  static UserFork from_parent(ForkId id, Parent parent, std::string owner_name);
+
+  /// Returns SendForkRequest for a parent's child, else nothing.
+  UserActions start() const;
+  /// The lane of `owner` accepted the fork request: from here on the fork is bound to that session.
+  void request_sent(PeerSession owner) { owner_ = owner; }
+  /// The owner's answer to the fork request: ok, rref_deleted or timeout. Ignored unless awaiting.
+  UserActions answered(Result<void> answer);
+  /// The reply to the creation: ok also if the function failed, for then the value holds its error; an error if the
+  /// creation was not sent, not run or not answered in time. Ignored unless creating.
+  UserActions creation_answered(Result<void> answer);
+  /// The deadline of the call that waits for this fork passed: peer_unreachable (RR-11). Ignored unless awaiting.
+  UserActions deadline();
+  /// A session ended. Ignored unless this fork is registered or asked for in it; then peer_down for good (RR-10).
+  UserActions owner_lost(PeerSession session);
+  /// The owner's life is over, whether or not there was a session with it: peer_down for good.
+  UserActions owner_gone();
+  /// The parent's actor ended or its session did. The owner's answer decides all the same (RR-10); nobody is left to
+  /// send the acceptance to.
+  void parent_exited() { parent_linked_ = false; }
+
+  /// Returns ok if user code may use the fork and hand it on. Errors: what made it fail; bad_arguments if it is
+  /// unconfirmed, which user code never meets.
+  Result<void> may_use() const;
+  /// Returns ok if the fork may be handed to its owner in a frame of `session`: only in the one it is registered in, or
+  /// the owner may have dropped it when another session ended, though this actor has not heard of that yet (RR-4).
+  /// Errors: as may_use, and peer_down for another session.
+  Result<void> may_pass_back(PeerSession session) const;
+  /// A reference is about to be handed to another user; called before the frame is offered to the lane. If the lane
+  /// does not accept the frame, call `child_exited(child, session)`. Not needed when the receiver is the owner (RR-4).
+  UserActions child_handed_over(ForkId child, PeerSession session);
+  /// The owner counts the child. Ignored if it is not pending.
+  UserActions child_accepted(ForkId child, PeerSession session);
+  /// The child's actor ended before it was accepted, or its session did. Ignored if it is not pending.
+  UserActions child_exited(ForkId child, PeerSession session);
+
+  /// A fetch or method call begins that was sent with this fork. Errors: as may_use; then nothing is to be finished.
+  Result<void> fetch_started();
+  /// It was answered, failed or given up. Precondition: a matching fetch_started.
+  UserActions fetch_finished();
+  /// The last copy of the handle is gone (RR-13). Repeating it changes nothing.
+  UserActions handle_dropped();
+
+  ForkId id() const noexcept { return id_; }
+  State state() const noexcept { return state_; }
+  bool has_handle() const noexcept { return has_handle_; }
+  bool ended() const noexcept { return ended_; }
+  std::size_t pending_children() const noexcept { return children_.size(); }
+  std::size_t fetches() const noexcept { return fetches_; }
+  /// The session it is registered or asked for in; none until the request was sent.
+  const std::optional<PeerSession>& owner() const noexcept { return owner_; }
+  /// The parent, while it is linked.
+  std::optional<Parent> linked_parent() const { return parent_linked_ ? parent_ : std::nullopt; }
+
+ private:
+  UserFork(ForkId id, State state, std::string owner_name)
+      : id_(id), owner_name_(std::move(owner_name)), state_(state) {}
+  Error lost() const;
+  UserActions fail(Error error);
+  void end_if_unused(UserActions& actions);
+
+  ForkId id_;
+  std::string owner_name_;
+  State state_;
+  Error error_;
+  std::optional<PeerSession> owner_;
+  std::optional<Parent> parent_;
+  bool parent_linked_ = false;
+  std::map<ForkId, PeerSession> children_;
+  std::size_t fetches_ = 0;
+  bool has_handle_ = true;
+  bool ended_ = false;
+};
+
+}  // namespace caftan::rpc

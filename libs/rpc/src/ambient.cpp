@@ -1,0 +1,81 @@
+#include "caftan/rpc/ambient.hpp"
+
+#include <c10/core/GradMode.h>
+
+#include "caftan/wire/archive.hpp"
+
+namespace caftan {
+
+thread_local constinit Ambient* Ambient::current_ = nullptr;
+
+Ambient Ambient::capture() {
+  Ambient captured;
+  if (current_) captured = *current_;
+  captured.turn = nullptr;
+  captured.executor = nullptr;
+  captured.reads_frames = false;
+  captured.grad_mode = c10::GradMode::is_enabled();
+  return captured;
+}
+
+AmbientSwap::AmbientSwap(Ambient* next) noexcept
+    : previous_(Ambient::current_), previous_grad_mode_(c10::GradMode::is_enabled()) {
+  // A continuation is captured on one thread and runs on another, whose executor it then waits with.
+  if (next && !next->executor && previous_) next->executor = previous_->executor;
+  Ambient::current_ = next;
+  c10::GradMode::set_enabled(!next || next->grad_mode);
+}
+
+AmbientSwap::~AmbientSwap() {
+  Ambient::current_ = previous_;
+  c10::GradMode::set_enabled(previous_grad_mode_);
+}
+
+namespace rpc {
+
+namespace {
+Ambient make_reading() {
+  Ambient ambient;
+  ambient.reads_frames = true;
+  return ambient;
+}
+constexpr std::size_t kMostHeld = 64;
+constexpr std::size_t kLongestName = 256;
+}  // namespace
+
+FrameReading::FrameReading() noexcept : empty_(make_reading()), swap_(&empty_) {}
+
+void encode_held(const HeldObjects& held, wire::Bytes& to) {
+  wire::OutArchive archive(to);
+  archive.save_count(held ? held->size() : 0);
+  if (!held) return;
+  for (const HeldObject& object : *held) archive << object.id << object.name;
+}
+
+Result<HeldObjects> decode_held(wire::ByteView from) {
+  wire::InArchive archive(from);
+  try {
+    std::vector<HeldObject> held(archive.load_count(21));
+    if (held.size() > kMostHeld) throw wire::DecodeError("a call chain holds too many objects");
+    for (HeldObject& object : held) {
+      archive >> object.id >> object.name;
+      if (object.name.size() > kLongestName) throw wire::DecodeError("the name of a held object is too long");
+    }
+    if (archive.remaining() > 0) throw wire::DecodeError("bytes left over");
+    if (held.empty()) return HeldObjects();
+    return HeldObjects(std::make_shared<const std::vector<HeldObject>>(std::move(held)));
+  } catch (...) {
+    return wire::detail::decode_failure(archive.position());
+  }
+}
+
+HeldObjects with_held(const HeldObjects& held, HeldObject object) {
+  std::vector<HeldObject> all;
+  if (held) all = *held;
+  if (object.name.size() > kLongestName) object.name.resize(kLongestName);
+  all.push_back(std::move(object));
+  return std::make_shared<const std::vector<HeldObject>>(std::move(all));
+}
+
+}  // namespace rpc
+}  // namespace caftan

@@ -1,0 +1,71 @@
+#include "caftan/rpc/call.hpp"
+
+#include "caftan/rpc/call_hook.hpp"
+#include "caftan/rpc/hosted_object.hpp"
+
+namespace caftan::rpc {
+
+namespace {
+
+/// Returns when a call that starts now has to be over.
+/// Errors: bad_arguments, timeout, cancelled.
+Result<TimePoint> deadline_of(Caller& caller, const CallOptions& options, const Ambient* ambient) {
+  const Duration timeout = options.timeout.value_or(caller.default_timeout());
+  if (timeout < Duration::zero()) return Error(Errc::bad_arguments, "a timeout is negative; 0 means none");
+  if (ambient && ambient->cancel && ambient->cancel->is_set()) {
+    return Error(Errc::cancelled, "the caller of the surrounding call gave up; nothing was sent");
+  }
+  const TimePoint inherited = ambient ? ambient->deadline : kNever;
+  if (timeout == Duration::zero() && inherited == kNever) return kNever;
+  const TimePoint now = caller.executor().clock().now();
+  if (inherited <= now) return Error(Errc::timeout, "no time was left of the surrounding call; nothing was sent");
+  const bool unbounded = timeout == Duration::zero() || timeout >= kNever - now;
+  return unbounded ? inherited : std::min(inherited, now + timeout);
+}
+
+}  // namespace
+
+Result<void> begin_request(OutRequest& request, const CallTarget& target, wire::FrameKind kind, const FunctionKey* key,
+                           std::string_view what) {
+  if (!target.peer) return target.peer.error();
+  if (!target.caller) return Error(Errc::shut_down, "the worker has ended");
+  const Ambient* const ambient = Ambient::current();
+  const Result<TimePoint> deadline = deadline_of(*target.caller, target.options, ambient);
+  if (!deadline) return Error(deadline.error().code(), std::string(what) + ": " + deadline.error().text());
+  request.deadline = *deadline;
+  request.kind = kind;
+  request.what = what;
+  if (target.object) {
+    request.target = target.object->rref();
+    request.keep = target.object;
+  }
+  if (ambient) {
+    request.trace = ambient->trace;
+    request.held = ambient->held;
+  }
+  if (key) write_prologue(request.body, *key);
+  return {};
+}
+
+CallToken send_request(const CallTarget& target, OutRequest&& request, std::shared_ptr<ReplySink> sink) {
+  if (CallHook* const hook = target.caller->hook()) {
+    request.hook_ticket = hook->on_request(*target.peer, request).value;
+  }
+  return target.caller->submit(*target.peer, std::move(request), target.options, std::move(sink));
+}
+
+Result<std::shared_ptr<RRefHandle>> send_creation(const CallTarget& target, OutRequest&& request, TypeKey type) {
+  if (CallHook* const hook = target.caller->hook()) {
+    request.hook_ticket = hook->on_request(*target.peer, request).value;
+  }
+  return target.caller->create_remote(*target.peer, std::move(request), target.options, type);
+}
+
+Error not_registered_here(std::string_view function, std::string_view signature) {
+  const std::string name(function.starts_with('&') ? function.substr(1) : function);
+  return Error(Errc::unknown_function,
+               "this worker has no name for " + name + ", " + std::string(signature) + ": registry.add<&" + name +
+                   ">(\"...\") gives it one (a method: registry.add<Class>(\"...\").method<&" + name + ">(\"...\"))");
+}
+
+}  // namespace caftan::rpc

@@ -1,0 +1,57 @@
+#include "caftan/rpc/call_site.hpp"
+
+namespace caftan {
+
+Result<Peer> Destination::find(rpc::Caller& caller) const {
+  if (const auto* name = std::get_if<std::string_view>(&to_)) return caller.find_peer(*name);
+  if (const auto* id = std::get_if<WorkerId>(&to_)) return caller.find_peer(*id);
+  const Peer& peer = **std::get_if<const Peer*>(&to_);
+  if (!peer) return Error(Errc::bad_arguments, "this Peer is empty");
+  return peer;
+}
+
+Result<std::shared_ptr<rpc::Caller>> CallSite::alive() const {
+  auto caller = caller_.lock();
+  if (!caller) return Error(Errc::shut_down, "the worker has ended");
+  return caller;
+}
+
+Result<Peer> CallSite::try_peer(Destination to) const {
+  const auto caller = alive();
+  if (!caller) return caller.error();
+  return to.find(**caller);
+}
+
+rpc::CallTarget CallSite::target_of(const Destination& to) const {
+  rpc::CallTarget target;
+  target.options = options_;
+  target.caller = caller_.lock();
+  if (target.caller) {
+    target.peer = to.find(*target.caller);
+  } else {
+    target.peer = Error(Errc::shut_down, "the worker has ended");
+  }
+  return target;
+}
+
+Result<const rpc::FunctionKey*> CallSite::constructor_key(const rpc::CallTarget& target, const char* class_tag,
+                                                          std::string_view signature, std::string_view type) {
+  if (!target.caller) return target.peer.error();
+  const Registry& registry = target.caller->registry();
+  const auto class_name = registry.class_name(class_tag);
+  if (!class_name) {
+    return Error(Errc::unknown_function, "this worker has no name for the class " + std::string(type) +
+                                             ": registry.add<" + std::string(type) + ">(\"...\") gives it one");
+  }
+  const std::string name = rpc::constructor_name(*class_name, signature, type);
+  const rpc::FunctionEntry* const entry = registry.find(wire::fnv1a(name), name);
+  if (entry) return &entry->key;
+  std::string known;
+  for (const std::string_view other : registry.names()) {
+    if (!other.starts_with(std::string(*class_name) + "(")) continue;
+    known += (known.empty() ? "; registered: " : ", ") + std::string(other);
+  }
+  return Error(Errc::bad_arguments, "there is no constructor " + name + known);
+}
+
+}  // namespace caftan

@@ -1,0 +1,97 @@
+#include "caftan/rpc/fork_table.hpp"
+
+#include <cassert>
+#include <utility>
+
+namespace caftan::rpc {
+namespace {
+
+Error deleted() { return Error(Errc::rref_deleted, "the referenced value has ended"); }
+
+}  // namespace
+
+OwnerActions ForkTable::created_by(ForkId creator, PeerSession session) {
+  forks_.emplace(creator, Entry{ForkId{}, session});
+  return {MonitorFork{creator, session}};
+}
+
+void ForkTable::created_here() { ++uses_[static_cast<std::size_t>(Use::hold)]; }
+
+OwnerActions ForkTable::creation_finished() {
+  OwnerActions actions;
+  creating_ = false;
+  end_if_unused(actions);
+  return actions;
+}
+
+OwnerActions ForkTable::handed_over(ForkId fork, PeerSession session) {
+  // Whoever hands over holds the value, so it cannot have ended; if it has, the frame's reader is told by `down`.
+  if (ended_) return {};
+  forks_.emplace(fork, Entry{ForkId{}, session});
+  return {MonitorFork{fork, session}};
+}
+
+OwnerActions ForkTable::requested(ForkId fork, ForkId parent, PeerSession session) {
+  if (ended_) return {AnswerFork{fork, session, Errc::rref_deleted}};
+  OwnerActions actions;
+  if (forks_.emplace(fork, Entry{parent, session}).second) actions.push_back(MonitorFork{fork, session});
+  actions.push_back(AnswerFork{fork, session, Errc::ok});
+  return actions;
+}
+
+Result<OwnerActions> ForkTable::passed_back(ForkId fork, PeerSession session) {
+  if (ended_) return deleted();
+  OwnerActions actions;
+  ++uses_[static_cast<std::size_t>(Use::hold)];
+  const auto made_here = forks_.find(fork);
+  if (made_here != forks_.end() && made_here->second.session == session) {
+    forks_.erase(made_here);
+    actions.push_back(DemonitorFork{fork, session});
+  }
+  return actions;
+}
+
+OwnerActions ForkTable::down(ForkId fork, PeerSession session) {
+  OwnerActions actions;
+  const auto at = forks_.find(fork);
+  if (at == forks_.end() || at->second.session != session) return actions;
+  forks_.erase(at);
+  end_if_unused(actions);
+  return actions;
+}
+
+Result<void> ForkTable::acquired(Use use) {
+  if (ended_) return deleted();
+  ++uses_[static_cast<std::size_t>(use)];
+  return {};
+}
+
+OwnerActions ForkTable::released(Use use) {
+  OwnerActions actions;
+  std::size_t& count = uses_[static_cast<std::size_t>(use)];
+  assert(count > 0);
+  --count;
+  end_if_unused(actions);
+  return actions;
+}
+
+bool ForkTable::has(ForkId fork, PeerSession session) const {
+  const auto at = forks_.find(fork);
+  return at != forks_.end() && at->second.session == session;
+}
+
+std::vector<ForkTable::Fork> ForkTable::forks() const {
+  std::vector<Fork> all;
+  all.reserve(forks_.size());
+  for (const auto& [id, entry] : forks_) all.push_back({id, entry.parent, entry.session});
+  return all;
+}
+
+// RR-8: the one place where a value's end is decided.
+void ForkTable::end_if_unused(OwnerActions& actions) {
+  if (ended_ || creating_ || !forks_.empty() || uses_[0] + uses_[1] + uses_[2] != 0) return;
+  ended_ = true;
+  actions.push_back(EndValue{});
+}
+
+}  // namespace caftan::rpc

@@ -1,0 +1,136 @@
+#include "caftan/rpc/future_state.hpp"
+
+#include "caftan/rpc/call_state.hpp"
+#include "caftan/rpc/caller.hpp"
+#include "caftan/rpc/strand.hpp"
+#include "thread_point.hpp"
+
+namespace caftan::rpc {
+
+namespace {
+
+class PointWaiter final : public StateWaiter {
+ public:
+  explicit PointWaiter(WaitPoint& point) : point_(point) {}
+  void completed(bool) noexcept override { point_.notify(); }
+
+ private:
+  WaitPoint& point_;
+};
+
+}  // namespace
+
+Error no_state() { return Error(Errc::broken_promise, "this future has no result: it is empty or was read already"); }
+
+Executor* FutureCore::executor(std::shared_ptr<Caller>& keep) const {
+  keep = caller_.lock();
+  if (keep) return &keep->executor();
+  return Ambient::current() ? Ambient::current()->executor : nullptr;
+}
+
+bool FutureCore::wait(TimePoint deadline) {
+  if (ready()) return true;
+  std::shared_ptr<Caller> keep;
+  Executor* const executor = this->executor(keep);
+  const TurnPause pause;
+  const FrameReading reading;
+  if (!executor) {
+    ThreadPoint point;
+    PointWaiter waiter(point);
+    if (add_waiter(waiter)) {
+      point.wait(deadline);
+      remove_waiter(waiter);
+    }
+    return ready();
+  }
+  const std::shared_ptr<ReadableSource> source = this->source();
+  return executor->with_wait([&](Executor::Wait& wait) {
+    PointWaiter waiter(wait.point());
+    if (!add_waiter(waiter)) return true;
+    wait.wait(deadline, source.get());
+    remove_waiter(waiter);  // also lets whoever completed it leave before the wait point goes away
+    return ready();
+  });
+}
+
+bool FutureCore::wait_for(Duration timeout) {
+  if (ready()) return true;
+  std::shared_ptr<Caller> keep;
+  const Executor* const executor = this->executor(keep);
+  const TimePoint now = executor ? executor->clock().now() : SteadyClock().now();
+  return wait(timeout < kNever - now ? now + timeout : kNever);
+}
+
+void FutureCore::add_continuation(Task continuation) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ready()) {
+      continuations_.push_back(std::move(continuation));
+      return;
+    }
+  }
+  continuation();
+}
+
+bool FutureCore::add_waiter(StateWaiter& waiter) {
+  const std::lock_guard lock(mutex_);
+  if (ready()) return false;
+  waiter.next_ = waiters_;
+  waiters_ = &waiter;
+  return true;
+}
+
+void FutureCore::remove_waiter(StateWaiter& waiter) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (StateWaiter** at = &waiters_; *at; at = &(*at)->next_) {
+    if (*at != &waiter) continue;
+    *at = waiter.next_;
+    return;
+  }
+}
+
+void FutureCore::abandon() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    abandoned_ = true;
+    if (!ready() || !failed_) return;
+  }
+  report_unobserved();
+}
+
+void FutureCore::settle(std::unique_lock<std::mutex> lock, bool failed) {
+  failed_ = failed;
+  ready_.store(true, std::memory_order_release);
+  for (StateWaiter* waiter = waiters_; waiter;) {
+    StateWaiter* const next = waiter->next_;
+    waiter->completed(failed);
+    waiter = next;
+  }
+  waiters_ = nullptr;
+  std::vector<Task> continuations = std::move(continuations_);
+  continuations_.clear();
+  const bool report = failed && abandoned_;
+  lock.unlock();
+  if (report) report_unobserved();
+  for (Task& continuation : continuations) run_continuation(continuation);
+}
+
+void FutureCore::run_continuation(Task& continuation) {
+  std::shared_ptr<Caller> keep;
+  Executor* const executor = this->executor(keep);
+  const bool waits = Ambient::current() && Ambient::current()->reads_frames;
+  if (executor && (waits || executor->reads_for_wait())) return executor->post(std::move(continuation));
+  continuation();
+}
+
+void cancel_request(const std::weak_ptr<Caller>& caller, const CallToken& token) noexcept {
+  if (token.call.value == 0) return;
+  if (const auto alive = caller.lock()) alive->cancel(token);
+}
+
+void report_unobserved_error(const std::weak_ptr<Caller>& caller, std::string_view what, const Error& error) noexcept {
+  if (error.code() == Errc::cancelled) return;
+  if (const auto alive = caller.lock()) alive->on_unobserved_error(what, error);
+}
+
+}  // namespace caftan::rpc

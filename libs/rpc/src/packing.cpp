@@ -1,0 +1,98 @@
+#include "caftan/rpc/packing.hpp"
+
+#include <c10/core/impl/COW.h>
+
+#include <limits>
+
+namespace caftan::rpc {
+
+void write_prologue(wire::Bytes& body, const FunctionKey& key) {
+  wire::OutArchive archive(body);
+  archive << key.name_hash << key.signature_hash << key.name << key.signature;
+}
+
+Result<FunctionKey> read_prologue(wire::ByteView& body) {
+  wire::InArchive archive(body);
+  try {
+    FunctionKey key;
+    archive >> key.name_hash >> key.signature_hash;
+    const auto text = [&archive] {
+      const wire::ByteView bytes = archive.take(archive.load_count());
+      return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    };
+    key.name = text();
+    key.signature = text();
+    body = body.subspan(archive.position());
+    return key;
+  } catch (...) {
+    return wire::detail::decode_failure(archive.position());
+  }
+}
+
+namespace {
+
+Error prefixed(Errc code, const std::string& prefix, const Error& error) {
+  return Error(code, prefix + ": " + error.text());
+}
+std::string argument_of(std::size_t position, std::string_view function) {
+  return "argument " + std::to_string(position) + " of " + std::string(function);
+}
+
+/// Returns whether the storage can be shared copy-on-write: memory that its own allocator frees, or shared so already.
+bool can_clone_lazily(const at::Tensor& tensor) {
+  if (tensor.layout() != at::kStrided || !tensor.has_storage()) return false;
+  const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
+  return c10::impl::cow::is_cow_data_ptr(storage.data_ptr()) || c10::impl::cow::has_simple_data_ptr(storage);
+}
+
+}  // namespace
+
+namespace detail {
+
+Error argument_not_sendable(std::size_t position, std::string_view function) {
+  const Error error = wire::detail::encode_failure();
+  return prefixed(error.code(), argument_of(position, function), error);
+}
+
+Error argument_not_readable(std::size_t position, std::string_view function, std::string_view type) {
+  const Error error = wire::detail::decode_failure(0);
+  return prefixed(Errc::bad_arguments, argument_of(position, function) + " is no " + std::string(type), error);
+}
+
+Error too_many_arguments(std::string_view function, std::size_t bytes) {
+  return Error(Errc::bad_arguments,
+               std::to_string(bytes) + " bytes are left over after the last argument of " + std::string(function));
+}
+
+Error result_not_sendable(std::string_view type) {
+  const Error error = wire::detail::encode_failure();
+  return prefixed(error.code(), "the result, a " + std::string(type) + ", cannot be sent", error);
+}
+
+Error result_not_readable(std::string_view type) {
+  const Error error = wire::detail::decode_failure(0);
+  return prefixed(error.code(), "the reply is no " + std::string(type), error);
+}
+
+Error reply_of_another_type(std::string_view expected) {
+  return Error(Errc::wrong_type, "the reply has another type than " + std::string(expected));
+}
+
+Error cannot_be_sent(std::string_view type) {
+  return Error(Errc::unsupported, "a " + std::string(type) +
+                                      " cannot be sent: it has no visible serialize; call its methods, or specialize "
+                                      "caftan::rpc::enable_sending");
+}
+
+}  // namespace detail
+
+void protect_tensors(OutReply& reply) {
+  for (at::Tensor& tensor : reply.tensors) {
+    if (!tensor.defined()) continue;
+    // Nobody else holds the tensor, and nobody else its storage: there is nobody to write into it.
+    if (tensor.use_count() == 1 && tensor.has_storage() && tensor.storage().use_count() == 1) continue;
+    tensor = can_clone_lazily(tensor) ? tensor._lazy_clone() : tensor.clone();
+  }
+}
+
+}  // namespace caftan::rpc

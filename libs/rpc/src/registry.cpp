@@ -1,0 +1,84 @@
+#include "caftan/rpc/registry.hpp"
+
+#include <algorithm>
+
+namespace caftan {
+
+namespace rpc {
+
+std::string constructor_name(std::string_view class_name, std::string_view signature, std::string_view type) {
+  return std::string(class_name) + std::string(signature.substr(type.size()));
+}
+
+}  // namespace rpc
+
+void Registry::check_name(std::string_view name) {
+  constexpr std::size_t kLongest = 128;
+  const bool printable = std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < 127; });
+  if (name.empty() || name.size() > kLongest || !printable || name.find('(') != std::string_view::npos) {
+    problems_.push_back("'" + std::string(name) + "' is no name: 1 to 128 printable characters without spaces or '('");
+  }
+}
+
+void Registry::set_tag(const char* tag, const rpc::FunctionEntry& entry) {
+  if (!frozen_) by_tag_.try_emplace(tag, &entry);
+}
+
+void Registry::set_class_name(const char* tag, std::string_view name) {
+  if (!frozen_) classes_.try_emplace(tag, name);
+}
+
+rpc::FunctionEntry& Registry::insert(std::string name, std::string_view signature, std::uint64_t signature_hash,
+                                     rpc::FunctionEntry::Kind kind) {
+  if (kind == rpc::FunctionEntry::Kind::function) check_name(name);
+  auto entry = std::make_unique<rpc::FunctionEntry>();
+  entry->name = std::move(name);
+  entry->kind = kind;
+  entry->key = {entry->name, signature, wire::fnv1a(entry->name), signature_hash};
+  rpc::FunctionEntry& added = *entry;
+  if (frozen_) {
+    problems_.push_back("'" + added.name + "' was registered after the worker had started");
+    refused_.push_back(std::move(entry));
+    return added;
+  }
+  const auto [place, is_new] = by_name_.try_emplace(added.key.name_hash, std::move(entry));
+  if (is_new) return added;
+  problems_.push_back(
+      "'" + added.name + "' is registered twice" +
+      (place->second->name == added.name ? "" : " (its hash is that of '" + place->second->name + "')"));
+  refused_.push_back(std::move(entry));
+  return added;
+}
+
+Result<void> Registry::freeze() {
+  frozen_ = true;
+  if (problems_.empty()) return {};
+  std::string text;
+  for (const std::string& problem : problems_) text += (text.empty() ? "" : "; ") + problem;
+  return Error(Errc::invalid_config, text);
+}
+
+const rpc::FunctionEntry* Registry::find(std::uint64_t name_hash, std::string_view name) const noexcept {
+  const auto found = by_name_.find(name_hash);
+  return found != by_name_.end() && found->second->name == name ? found->second.get() : nullptr;
+}
+
+const rpc::FunctionEntry* Registry::find(const char* tag) const noexcept {
+  const auto found = by_tag_.find(tag);
+  return found != by_tag_.end() ? found->second : nullptr;
+}
+
+std::optional<std::string_view> Registry::class_name(const char* tag) const noexcept {
+  const auto found = classes_.find(tag);
+  if (found == classes_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::vector<std::string_view> Registry::names() const {
+  std::vector<std::string_view> names;
+  for (const auto& [hash, entry] : by_name_) names.push_back(entry->name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace caftan

@@ -1,0 +1,30 @@
+#include "caftan/rpc/request.hpp"
+
+namespace caftan::rpc {
+
+void InPayload::keep_body() {
+  if (owner || body.empty()) return;
+  auto copy = std::make_shared<wire::Bytes>(body.begin(), body.end());
+  body = *copy;
+  owner = std::move(copy);
+}
+
+Responder& Responder::operator=(Responder&& other) noexcept {
+  if (this != &other) {
+    drop();
+    sink_ = std::move(other.sink_);
+    drop_error_ = std::move(other.drop_error_);
+  }
+  return *this;
+}
+
+void Responder::answer(Result<OutReply> reply) noexcept {
+  if (const auto sink = std::move(sink_)) sink->answer(std::move(reply));
+}
+
+void Responder::drop() noexcept {
+  if (sink_)
+    fail(drop_error_ ? *drop_error_ : Error(Errc::broken_promise, "the request was dropped without an answer"));
+}
+
+}  // namespace caftan::rpc

@@ -1,0 +1,85 @@
+#include "caftan/rpc/rref.hpp"
+
+#include <algorithm>
+
+#include "caftan/rpc/hosted_object.hpp"
+
+namespace caftan::rpc {
+
+namespace {
+
+Error empty_reference() { return Error(Errc::bad_arguments, "this RRef is empty"); }
+
+}  // namespace
+
+CallTarget target_of(const std::shared_ptr<RRefHandle>& handle, const CallOptions& options) {
+  CallTarget target;
+  target.options = options;
+  target.object = handle;
+  if (!handle) {
+    target.peer = empty_reference();
+  } else if (const auto failed = handle->failed()) {
+    target.peer = *failed;
+  } else {
+    target.caller = handle->caller();
+    target.peer = handle->owner();
+  }
+  return target;
+}
+
+Result<void> wait_within(FutureCore& future, Caller& caller, const CallOptions& options, std::string_view what) {
+  const Duration timeout = options.timeout.value_or(caller.default_timeout());
+  if (timeout < Duration::zero()) return Error(Errc::bad_arguments, "a timeout is negative; 0 means none");
+  const TimePoint inherited = Ambient::current() ? Ambient::current()->deadline : kNever;
+  const TimePoint now = caller.executor().clock().now();
+  const bool unbounded = timeout == Duration::zero() || timeout >= kNever - now;
+  if (future.wait(unbounded ? inherited : std::min(inherited, now + timeout))) return {};
+  return Error(Errc::timeout, caller.name(), std::string(what) + ": the value was not there in time");
+}
+
+Result<std::shared_ptr<HostedObject>> wait_for_local(const std::shared_ptr<RRefHandle>& handle,
+                                                     const CallOptions& options) {
+  if (!handle) return empty_reference();
+  const std::shared_ptr<Caller> caller = handle->caller();
+  if (!caller) return Error(Errc::shut_down, "the worker has ended");
+  Future<std::shared_ptr<HostedObject>> object = handle->local_value();
+  const Result<void> waited = wait_within(*object.state(), *caller, options, "local_value");
+  if (!waited) return waited.error();
+  return std::move(object).result();
+}
+
+Result<void> check_not_held(const HostedObject& object, const HeldObjects& held) {
+  if (!held) return {};
+  const auto same = [&object](const HeldObject& h) { return h.id == object.id(); };
+  if (std::none_of(held->begin(), held->end(), same)) return {};
+  std::string chain;
+  for (const HeldObject& h : *held) chain += h.name + " -> ";
+  return Error(Errc::would_deadlock, object.name() + " keeps its turn while it waits, and the call came back to it: " +
+                                         chain + object.name());
+}
+
+void save_rref(wire::OutArchive& to, const std::shared_ptr<RRefHandle>& handle) {
+  RRefSink* const sink = to.companion<RRefSink>();
+  if (!sink) throw wire::EncodeError(Error(Errc::unsupported, "an RRef can only travel in a call or its result"));
+  if (!handle) return to.save_count(0);
+  const auto found = std::find(sink->handles.begin(), sink->handles.end(), handle);
+  to.save_count(static_cast<std::uint64_t>(found - sink->handles.begin()) + 1);
+  if (found == sink->handles.end()) sink->handles.push_back(handle);
+}
+
+void load_rref(wire::InArchive& from, std::shared_ptr<RRefHandle>& handle, TypeKey type) {
+  const RRefSource* const source = from.companion<RRefSource>();
+  if (!source) throw wire::DecodeError("an RRef can only travel in a call or its result");
+  const std::uint64_t index = from.load_number();
+  if (index == 0) return handle.reset();
+  if (index > source->handles.size() || !source->handles[index - 1]) {
+    throw wire::DecodeError("a reference is not in the manifest");
+  }
+  handle = source->handles[index - 1];
+  if (handle->type().hash != type.hash) {
+    handle.reset();
+    throw wire::DecodeError("a reference to a value of another type", Errc::wrong_type);
+  }
+}
+
+}  // namespace caftan::rpc

@@ -1,0 +1,189 @@
+#include "caftan/rpc/serve.hpp"
+
+#include "caftan/rpc/operators.hpp"
+#include "caftan/rpc/rref.hpp"
+
+namespace caftan::rpc {
+
+namespace {
+
+Ambient ambient_of(const CallInfo& info) {
+  Ambient ambient;
+  ambient.autograd_context = info.autograd_context;
+  ambient.held = info.held;
+  ambient.cancel = info.cancel;
+  ambient.deadline = info.deadline;
+  ambient.trace = info.trace;
+  if (const Ambient* const around = Ambient::current()) ambient.turn = around->turn;
+  return ambient;
+}
+
+/// Returns why a call need not run any more.
+Result<void> check_wanted(Caller& caller, const CallInfo& info) {
+  if (info.is_cancelled()) return Error(Errc::cancelled, caller.name(), "the caller gave up before it ran");
+  if (info.deadline != kNever && caller.executor().clock().now() >= info.deadline) {
+    return Error(Errc::timeout, caller.name(), "its time was over before it ran");
+  }
+  return {};
+}
+
+Error unknown_function(std::string_view name) {
+  const std::string text(name);
+  return Error(Errc::unknown_function,
+               "\"" + text + "\" is not registered; at the callee, registry.add<&f>(\"" + text + "\") would");
+}
+
+Result<void> check_entry(const FunctionEntry& entry, const FunctionKey& key, const HostedObject* object, bool creates) {
+  if (entry.key.signature_hash != key.signature_hash) {
+    return Error(Errc::bad_arguments, entry.name + " is " + std::string(entry.key.signature) +
+                                          " here, the caller has " + std::string(key.signature));
+  }
+  const bool is_method = entry.kind == FunctionEntry::Kind::method;
+  if (is_method && !object) return Error(Errc::bad_arguments, entry.name + " is a method: call it on an RRef");
+  if (!is_method && object) return Error(Errc::bad_arguments, entry.name + " is not a method");
+  if (entry.kind == FunctionEntry::Kind::constructor && !creates) {
+    return Error(Errc::bad_arguments, entry.name + " is a constructor: call it with remote<Class>");
+  }
+  if (object && object->type().key.hash != entry.object.hash) {
+    return Error(Errc::wrong_type, entry.name + " is a method of " + std::string(entry.object.name) +
+                                       ", the object is a " + std::string(object->type().key.name));
+  }
+  return {};
+}
+
+/// Runs under the hook and the Ambient of the call. Returns what `run` returned, or why it was not run.
+template <class Run>
+auto run_operation(Caller& caller, InPayload& payload, CallInfo& info, Run run) -> decltype(run()) {
+  if (CallHook* const hook = caller.hook()) {
+    const Result<void> received = hook->on_receive(payload, info);
+    if (!received) return received.error().at(caller.name());
+  }
+  Ambient ambient = ambient_of(info);
+  const AmbientSwap swap(&ambient);
+  return run();
+}
+
+}  // namespace
+
+void Completion::fail(Error error) {
+  if (creation_) {
+    creation_->set(std::move(error));
+  } else {
+    responder_.fail(std::move(error));
+  }
+}
+
+void Completion::reply(Caller& caller, const CallInfo& info, Result<OutReply> reply) {
+  if (!reply) return responder_.fail(reply.error().at(caller.name()));
+  if (CallHook* const hook = caller.hook()) hook->on_reply(info, *reply);
+  responder_.answer(std::move(reply));
+}
+
+bool Dispatcher::is_brief(wire::FrameKind kind, wire::ByteView body) const noexcept {
+  if (kind != wire::FrameKind::call && kind != wire::FrameKind::method && kind != wire::FrameKind::create) return false;
+  if (kind == wire::FrameKind::create && is_operator_creation(body)) return false;
+  const Result<FunctionKey> key = read_prologue(body);
+  if (!key) return true;
+  const FunctionEntry* const entry = caller_.registry().find(key->name_hash, key->name);
+  return !entry || entry->brief;
+}
+
+void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload payload, CallInfo info, Completion completion) {
+  const Result<FunctionKey> key = read_prologue(payload.body);
+  if (!key) return completion.fail(key.error().at(caller_.name()));
+  const FunctionEntry* const entry = caller_.registry().find(key->name_hash, key->name);
+  if (!entry) return completion.fail(unknown_function(key->name).at(caller_.name()));
+  Result<void> allowed = check_entry(*entry, *key, object.get(), completion.creates());
+  if (allowed && object) allowed = check_not_held(*object, info.held);
+  if (!allowed) return completion.fail(allowed.error().at(caller_.name()));
+  info.function = entry->name;
+
+  Invocation in{entry,
+                &caller_,
+                caller_.weak_from_this(),
+                std::move(info),
+                std::move(payload),
+                std::move(object),
+                std::move(completion)};
+  const auto run = [](Invocation& in) {
+    Result<void> wanted = check_wanted(*in.caller, in.info);
+    if (CallHook* const hook = in.caller->hook(); hook && wanted) wanted = hook->on_receive(in.payload, in.info);
+    if (!wanted) return in.completion.fail(wanted.error().at(in.caller->name()));
+    Ambient ambient = ambient_of(in.info);
+    if (in.entry->mode == TurnMode::exclusive) {
+      ambient.held = with_held(ambient.held, {in.object->id(), in.object->name()});
+    }
+    const AmbientSwap swap(&ambient);
+    in.entry->invoke(in);
+  };
+  if (!in.object) return run(in);
+  const std::shared_ptr<HostedObject> keep = in.object;  // the job keeps it, and with it the strand, to its very end
+  const TurnMode mode = entry->mode;
+  in.payload.keep_body();
+  keep->strand().run([run, keep, alive = caller_.shared_from_this(),
+                      in = std::make_unique<Invocation>(std::move(in))] { run(*in); },
+                     mode);
+}
+
+void Dispatcher::call(InPayload payload, CallInfo info, Responder responder) {
+  start(nullptr, std::move(payload), std::move(info), Completion(std::move(responder)));
+}
+
+void Dispatcher::method(std::shared_ptr<HostedObject> object, InPayload payload, CallInfo info, Responder responder) {
+  start(std::move(object), std::move(payload), std::move(info), Completion(std::move(responder)));
+}
+
+void Dispatcher::op(InPayload payload, CallInfo info, Responder responder) {
+  Completion completion(std::move(responder));
+  Result<void> wanted = check_wanted(caller_, info);
+  if (!wanted) return completion.fail(wanted.error());
+  info.function = "operator";
+  Result<OutReply> reply = run_operation(caller_, payload, info, [&]() -> Result<OutReply> {
+    const Result<OperatorValues> results = run_operator(payload);
+    if (!results) return results.error();
+    return encode_reply(*results);
+  });
+  completion.reply(caller_, info, std::move(reply));
+}
+
+void Dispatcher::fetch(std::shared_ptr<HostedObject> object, CallInfo info, Responder responder) {
+  Completion completion(std::move(responder));
+  Result<void> allowed = check_not_held(*object, info.held);
+  if (allowed && !object->type().encode) allowed = detail::cannot_be_sent(object->type().key.name);
+  if (!allowed) return completion.fail(allowed.error().at(caller_.name()));
+  info.function = "to_here";
+  HostedObject& target = *object;
+  target.strand().run([alive = caller_.shared_from_this(), object = std::move(object),
+                       in = std::make_unique<std::pair<CallInfo, Completion>>(std::move(info), std::move(completion))] {
+    auto& [info, completion] = *in;
+    const Result<void> wanted = check_wanted(*alive, info);
+    if (!wanted) return completion.fail(wanted.error());
+    InPayload nothing;
+    Result<OutReply> reply = run_operation(*alive, nothing, info, [&] {
+      Result<OutReply> encoded = object->type().encode(*object);
+      if (encoded) protect_tensors(*encoded);
+      return encoded;
+    });
+    completion.reply(*alive, info, std::move(reply));
+  });
+}
+
+Future<std::shared_ptr<HostedObject>> Dispatcher::create(std::shared_ptr<HostedObject> object, InPayload payload,
+                                                         CallInfo info, RRefId id) {
+  Completion::Creation creation(caller_.weak_from_this());
+  Future<std::shared_ptr<HostedObject>> created = creation.future();
+  if (object || !is_operator_creation(payload.body)) {
+    start(std::move(object), std::move(payload), std::move(info), Completion(std::move(creation), id));
+    return created;
+  }
+  payload.body = payload.body.subspan(sizeof(std::uint64_t));
+  info.function = "operator";
+  creation.set(run_operation(caller_, payload, info, [&]() -> Result<std::shared_ptr<HostedObject>> {
+    Result<at::Tensor> tensor = single_tensor(run_operator(payload));
+    if (!tensor) return tensor.error().at(caller_.name());
+    return make_hosted<at::Tensor>(id, caller_.executor(), *std::move(tensor));
+  }));
+  return created;
+}
+
+}  // namespace caftan::rpc

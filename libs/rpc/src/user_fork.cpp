@@ -1,0 +1,147 @@
+#include "caftan/rpc/user_fork.hpp"
+
+#include <cassert>
+#include <utility>
+
+namespace caftan::rpc {
+
+UserFork UserFork::created(ForkId id, PeerSession owner, std::string owner_name) {
+  UserFork fork(id, State::creating, std::move(owner_name));
+  fork.owner_ = owner;
+  return fork;
+}
+
+UserFork UserFork::from_owner(ForkId id, PeerSession owner, std::string owner_name) {
+  UserFork fork(id, State::confirmed, std::move(owner_name));
+  fork.owner_ = owner;
+  return fork;
+}
+
+UserFork UserFork::from_parent(ForkId id, Parent parent, std::string owner_name) {
+  UserFork fork(id, State::awaiting, std::move(owner_name));
+  fork.parent_ = parent;
+  fork.parent_linked_ = true;
+  return fork;
+}
+
+UserActions UserFork::start() const {
+  if (state_ != State::awaiting) return {};
+  return {SendForkRequest{id_, parent_->fork, parent_->session.peer}};
+}
+
+UserActions UserFork::answered(Result<void> answer) {
+  if (state_ != State::awaiting) return {};
+  if (!answer) return fail(answer.error());
+  UserActions actions;
+  state_ = State::confirmed;
+  // RR-5: the parent is released before anything that user code could do with the child.
+  if (parent_linked_) actions.push_back(SendAccept{id_, parent_->fork, parent_->session});
+  parent_linked_ = false;
+  actions.push_back(ForkConfirmed{});
+  end_if_unused(actions);
+  return actions;
+}
+
+UserActions UserFork::creation_answered(Result<void> answer) {
+  if (state_ != State::creating) return {};
+  if (!answer) return fail(answer.error());
+  UserActions actions;
+  state_ = State::confirmed;
+  actions.push_back(ForkConfirmed{});
+  end_if_unused(actions);
+  return actions;
+}
+
+UserActions UserFork::deadline() {
+  if (state_ != State::awaiting) return {};
+  const char* what =
+      owner_ ? " did not confirm the reference in time" : " could not be reached to confirm the reference";
+  return fail(Error(Errc::peer_unreachable, "owner " + owner_name_ + what));
+}
+
+UserActions UserFork::owner_lost(PeerSession session) {
+  if (owner_ != session) return {};
+  return fail(lost());
+}
+
+UserActions UserFork::owner_gone() { return fail(Error(Errc::peer_down, "owner " + owner_name_ + " has ended")); }
+
+Result<void> UserFork::may_use() const {
+  if (state_ == State::failed) return error_;
+  if (state_ == State::awaiting) return Error(Errc::bad_arguments, "the reference is not confirmed yet");
+  return {};
+}
+
+Result<void> UserFork::may_pass_back(PeerSession session) const {
+  if (Result<void> allowed = may_use(); !allowed) return allowed;
+  if (owner_ != session) return lost();
+  return {};
+}
+
+UserActions UserFork::child_handed_over(ForkId child, PeerSession session) {
+  children_.emplace(child, session);
+  return {LinkChild{child, session}};
+}
+
+UserActions UserFork::child_accepted(ForkId child, PeerSession session) {
+  UserActions actions;
+  const auto at = children_.find(child);
+  if (at == children_.end() || at->second != session) return actions;
+  children_.erase(at);
+  actions.push_back(UnlinkChild{child, session});
+  end_if_unused(actions);
+  return actions;
+}
+
+UserActions UserFork::child_exited(ForkId child, PeerSession session) {
+  UserActions actions;
+  const auto at = children_.find(child);
+  if (at == children_.end() || at->second != session) return actions;
+  children_.erase(at);
+  end_if_unused(actions);
+  return actions;
+}
+
+Result<void> UserFork::fetch_started() {
+  if (Result<void> allowed = may_use(); !allowed) return allowed;
+  ++fetches_;
+  return {};
+}
+
+UserActions UserFork::fetch_finished() {
+  UserActions actions;
+  assert(fetches_ > 0);
+  --fetches_;
+  end_if_unused(actions);
+  return actions;
+}
+
+UserActions UserFork::handle_dropped() {
+  UserActions actions;
+  has_handle_ = false;
+  end_if_unused(actions);
+  return actions;
+}
+
+Error UserFork::lost() const { return Error(Errc::peer_down, "the connection with owner " + owner_name_ + " ended"); }
+
+UserActions UserFork::fail(Error error) {
+  UserActions actions;
+  if (state_ == State::failed) return actions;
+  const bool someone_waits = state_ == State::awaiting || state_ == State::creating;
+  state_ = State::failed;
+  error_ = std::move(error);
+  if (someone_waits) actions.push_back(ForkRefused{error_});
+  end_if_unused(actions);
+  return actions;
+}
+
+// RR-7: the one place where a fork's end is decided. The parent, if still linked, learns of it by the actor's exit.
+void UserFork::end_if_unused(UserActions& actions) {
+  const bool answered = state_ == State::confirmed || state_ == State::failed;
+  if (ended_ || has_handle_ || !answered || fetches_ != 0 || !children_.empty()) return;
+  ended_ = true;
+  actions.push_back(EndFork{});
+}
+
+}  // namespace caftan::rpc

@@ -1,0 +1,85 @@
+#include "caftan/rpc/wait.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "caftan/rpc/caller.hpp"
+#include "caftan/rpc/strand.hpp"
+#include "thread_point.hpp"
+
+namespace caftan::rpc {
+
+namespace {
+
+/// Ends one wait when enough of several states are ready. Notified by whichever state decides it.
+class Counter {
+ public:
+  Counter(std::size_t open, Until until, WaitPoint& point) : open_(open), until_(until), point_(point) {}
+
+  void completed(bool failed) noexcept {
+    const bool last = open_.fetch_sub(1) == 1;
+    if ((last || failed || until_ == Until::first) && !notified_.exchange(true)) point_.notify();
+  }
+
+ private:
+  std::atomic<std::size_t> open_;
+  std::atomic<bool> notified_{false};
+  const Until until_;
+  WaitPoint& point_;
+};
+
+class CountedWaiter final : public StateWaiter {
+ public:
+  explicit CountedWaiter(Counter& counter) : counter_(counter) {}
+  void completed(bool failed) noexcept override { counter_.completed(failed); }
+
+ private:
+  Counter& counter_;
+};
+
+/// Returns the index that ends the wait, nullopt when it has to go on.
+std::optional<std::size_t> decided(std::span<FutureCore* const> states, Until until) {
+  bool all_ready = true;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const bool ready = !states[i] || states[i]->ready();
+    const bool failed = !states[i] || states[i]->failed();
+    if (until == Until::first ? ready : failed) return i;
+    all_ready &= ready;
+  }
+  if (until == Until::all && all_ready) return states.size();
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::size_t> wait_several(std::span<FutureCore* const> states, Until until,
+                                        std::optional<Duration> timeout) {
+  if (const auto index = decided(states, until)) return index;
+  FutureCore& open = **std::find_if(states.begin(), states.end(), [](FutureCore* s) { return !s->ready(); });
+  std::shared_ptr<Caller> keep;
+  Executor* const executor = open.executor(keep);
+  const TimePoint now = executor ? executor->clock().now() : SteadyClock().now();
+  const TimePoint deadline = timeout && *timeout < kNever - now ? now + *timeout : kNever;
+  const TurnPause pause;
+  const FrameReading reading;
+  const auto wait_with = [&](WaitPoint& point, auto&& wait) {
+    Counter counter(states.size(), until, point);
+    std::vector<CountedWaiter> waiters(states.size(), CountedWaiter(counter));
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      if (!states[i]->add_waiter(waiters[i])) counter.completed(states[i]->failed());
+    }
+    wait();
+    for (std::size_t i = 0; i < states.size(); ++i) states[i]->remove_waiter(waiters[i]);
+  };
+  if (executor) {
+    const std::shared_ptr<ReadableSource> source = open.source();
+    executor->with_wait(
+        [&](Executor::Wait& wait) { wait_with(wait.point(), [&] { wait.wait(deadline, source.get()); }); });
+  } else {
+    ThreadPoint point;
+    wait_with(point, [&] { point.wait(deadline); });
+  }
+  return decided(states, until);
+}
+
+}  // namespace caftan::rpc

@@ -1,0 +1,81 @@
+/// `Payload`: bytes plus tensors, what a message is made of. Tensors inside values are taken out when the value is
+/// encoded and put back when it is decoded, so that their data may travel its own way. Start with `encode_payload`.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "caftan/tensor/tensor.hpp"
+#include "caftan/wire/archive.hpp"
+
+namespace caftan::tensor {
+
+struct Payload {
+  wire::Bytes bytes;
+  std::vector<at::Tensor> tensors;  ///< by the indices that stand in `bytes`
+};
+
+/// Companion of an OutArchive: collects the tensors of a value. The same tensor twice is one entry.
+class TensorSink {
+ public:
+  /// Appends to `to`, which must outlive the sink. Tensors already there keep their indices and are not matched.
+  explicit TensorSink(std::vector<at::Tensor>& to) : to_(to), first_(to.size()) {}
+  /// Returns the index of `tensor` in the list.
+  std::uint64_t add(const at::Tensor& tensor);
+
+ private:
+  std::vector<at::Tensor>& to_;
+  std::size_t first_;
+  std::unordered_map<const void*, std::uint64_t> index_;  ///< used once there are many
+};
+
+/// Companion of an InArchive: gives the tensors of a value by index.
+class TensorSource {
+ public:
+  /// `tensors` must outlive the source.
+  explicit TensorSource(std::span<const at::Tensor> tensors) noexcept : tensors_(tensors) {}
+  /// Throws DecodeError for an index that is not there.
+  const at::Tensor& at(std::uint64_t index) const;
+
+ private:
+  std::span<const at::Tensor> tensors_;
+};
+
+/// Returns the bytes of `value` and the tensors in it. Errors: unsupported (the value cannot travel).
+template <class T, class... Companion>
+Result<Payload> encode_payload(const T& value, Companion*... companions) {
+  Payload payload;
+  TensorSink sink(payload.tensors);
+  Result<void> done = wire::encode_into(payload.bytes, value, &sink, companions...);
+  if (!done) return done.error();
+  return payload;
+}
+
+/// Reads `value` from exactly `bytes`, its tensors from `tensors`. Errors: malformed_payload.
+template <class T, class... Companion>
+Result<void> decode_payload_into(wire::ByteView bytes, std::span<const at::Tensor> tensors, T&& value,
+                                 Companion*... companions) {
+  TensorSource source(tensors);
+  return wire::decode_into(bytes, std::forward<T>(value), &source, companions...);
+}
+
+template <class T, class... Companion>
+Result<T> decode_payload(const Payload& payload, Companion*... companions) {
+  TensorSource source(payload.tensors);
+  return wire::decode<T>(payload.bytes, &source, companions...);
+}
+
+}  // namespace caftan::tensor
+
+namespace caftan::wire {
+
+/// An index into the tensors that travel beside the bytes. Without a TensorSink: EncodeError, unsupported.
+template <>
+struct Codec<at::Tensor> {
+  static void save(OutArchive& to, const at::Tensor& tensor);
+  static void load(InArchive& from, at::Tensor& tensor);
+};
+
+}  // namespace caftan::wire

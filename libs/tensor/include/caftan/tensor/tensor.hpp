@@ -1,0 +1,11 @@
+/// The tensor type. Methods come with it; for operators (`t + 1`) include caftan/tensor/operators.hpp, for functions
+/// ATen/ops/NAME.h.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace caftan {
+
+using Tensor = at::Tensor;
+
+}  // namespace caftan

@@ -1,0 +1,180 @@
+#include <ATen/ops/_make_per_tensor_quantized_tensor.h>
+#include <ATen/ops/_sparse_compressed_tensor_unsafe.h>
+#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
+#include <ATen/ops/_validate_sparse_compressed_tensor_args.h>
+#include <ATen/ops/_validate_sparse_coo_tensor_args.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/Storage.h>
+#include <c10/core/TensorImpl.h>
+
+#include "caftan/tensor/codec.hpp"
+#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/wire/archive_error.hpp"
+#include "layout_table.hpp"
+
+namespace caftan::tensor {
+namespace {
+
+using namespace detail;
+using Keepalive = std::shared_ptr<const void>;
+
+c10::Storage make_storage(c10::DataPtr data, std::uint64_t bytes) {
+  // Resizable like any tensor's storage: libtorch then moves to memory of its own and gives the block back.
+  return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
+                                               c10::SymInt(static_cast<std::int64_t>(bytes)), std::move(data),
+                                               c10::GetDefaultCPUAllocator(), /*resizable=*/true);
+}
+
+/// One storage takes the whole block; several share it through a count.
+std::vector<c10::Storage> make_storages(const LayoutTable& table, std::vector<wire::Block>&& blocks) {
+  std::vector<c10::Storage> storages;
+  storages.reserve(table.storages.size());
+  const c10::Device cpu(c10::DeviceType::CPU);
+  for (std::size_t first = 0; first < table.storages.size();) {
+    const std::uint32_t segment = table.storages[first].segment;
+    std::size_t last = first;
+    while (last + 1 < table.storages.size() && table.storages[last + 1].segment == segment) ++last;
+    if (first == last && table.storages[first].offset == 0) {
+      std::byte* data = std::move(blocks[segment]).release();
+      storages.push_back(
+          make_storage(c10::DataPtr(data, data, &wire::Block::give_back, cpu), table.storages[first].bytes));
+    } else {
+      std::byte* data = blocks[segment].data();
+      const Keepalive keepalive = std::move(blocks[segment]).share();
+      for (std::size_t i = first; i <= last; ++i) {
+        auto held = std::make_unique<Keepalive>(keepalive);
+        c10::DataPtr at(
+            data + table.storages[i].offset, held.get(), [](void* context) { delete static_cast<Keepalive*>(context); },
+            cpu);
+        static_cast<void>(held.release());
+        storages.push_back(make_storage(std::move(at), table.storages[i].bytes));
+      }
+    }
+    first = last + 1;
+  }
+  return storages;
+}
+
+at::Tensor make_part(const LayoutTable& table, const Part& part, const std::vector<c10::Storage>& storages) {
+  const c10::IntArrayRef sizes = table.sizes(part);
+  const c10::IntArrayRef strides = table.strides(part);
+  c10::Storage storage = part.storage == kNoStorage ? make_storage(c10::DataPtr(nullptr, c10::DeviceType::CPU), 0)
+                                                    : storages[part.storage];
+  if (part.dtype == at::ScalarType::Bool && part.storage != kNoStorage) {
+    const auto* first = static_cast<const std::uint8_t*>(storage.data()) + part.offset;
+    const std::optional<Extent> extent = extent_of(sizes, strides, part.offset, 1);
+    if (!extent || !bools_are_valid(first, sizes, strides, *extent)) {
+      throw wire::DecodeError("a bool that is neither 0 nor 1");
+    }
+  }
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(part.dtype));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, part.offset);
+  return tensor;
+}
+
+at::Layout layout_of(Kind kind) {
+  switch (kind) {
+    case Kind::sparse_coo:
+      return at::kSparse;
+    case Kind::sparse_csr:
+      return at::kSparseCsr;
+    case Kind::sparse_csc:
+      return at::kSparseCsc;
+    case Kind::sparse_bsr:
+      return at::kSparseBsr;
+    case Kind::sparse_bsc:
+      return at::kSparseBsc;
+    default:
+      return at::kStrided;
+  }
+}
+
+at::Tensor make_tensor(const LayoutTable& table, const Entry& entry, const std::vector<c10::Storage>& storages) {
+  const Part* parts = table.parts.data() + entry.first_part;
+  at::Tensor values = make_part(table, parts[0], storages);
+  if (entry.kind == Kind::strided) return values;
+  if (entry.kind == Kind::quantized) {
+    return at::_make_per_tensor_quantized_tensor(values, entry.scale, entry.zero_point);
+  }
+  const c10::IntArrayRef sizes = table.sizes(entry);
+  const at::Layout layout = layout_of(entry.kind);
+  const at::TensorOptions options = values.options().layout(layout);
+  const at::Tensor indices = make_part(table, parts[1], storages);
+  // libtorch checks neither indices nor the claim to be coalesced when it makes a sparse tensor.
+  if (entry.kind == Kind::sparse_coo) {
+    at::_validate_sparse_coo_tensor_args(indices, values, sizes, entry.coalesced);
+    return at::_sparse_coo_tensor_unsafe(indices, values, sizes, options, entry.coalesced);
+  }
+  const at::Tensor plain = make_part(table, parts[2], storages);
+  at::_validate_sparse_compressed_tensor_args(indices, plain, values, sizes, layout);
+  return at::_sparse_compressed_tensor_unsafe(indices, plain, values, sizes, options);
+}
+
+/// DA-20: recorded tensors over one storage share a version counter, as views of each other do.
+void share_version_counters(const LayoutTable& table, std::vector<DecodedTensor>& tensors) {
+  std::vector<const c10::TensorImpl*> first(table.storages.size(), nullptr);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Entry& entry = table.tensors[i];
+    if (!entry.recorded || entry.kind != Kind::strided) continue;
+    const Part& part = table.parts[entry.first_part];
+    if (part.storage == kNoStorage) continue;
+    c10::TensorImpl* impl = tensors[i].tensor.unsafeGetTensorImpl();
+    if (const c10::TensorImpl*& of = first[part.storage]) {
+      impl->set_version_counter(of->version_counter());
+    } else {
+      of = impl;
+    }
+  }
+}
+
+std::vector<DecodedTensor> build_unguarded(const LayoutTable& table, std::vector<wire::Block>&& blocks) {
+  const std::vector<c10::Storage> storages = make_storages(table, std::move(blocks));
+  std::vector<DecodedTensor> tensors;
+  tensors.reserve(table.tensors.size());
+  std::size_t recorded = 0;
+  for (const Entry& entry : table.tensors) {
+    DecodedTensor& made = tensors.emplace_back();
+    if (!entry.defined) continue;
+    made.tensor = make_tensor(table, entry, storages);
+    made.defined = true;
+    made.requires_grad = entry.requires_grad;
+    made.recorded = entry.recorded;
+    recorded += entry.recorded ? 1 : 0;
+    if (entry.requires_grad && !entry.recorded) made.tensor.set_requires_grad(true);
+  }
+  if (recorded > 1) share_version_counters(table, tensors);
+  return tensors;
+}
+
+}  // namespace
+
+Result<TensorLayout> TensorLayout::parse(wire::ByteView table, Limits limits) {
+  return catch_torch(Errc::malformed_payload, [&]() -> Result<TensorLayout> {
+    return TensorLayout(std::make_shared<const LayoutTable>(read_table(table, limits)));
+  });
+}
+
+std::span<const std::uint64_t> TensorLayout::segment_sizes() const noexcept { return table_->segments; }
+
+std::size_t TensorLayout::tensor_count() const noexcept { return table_->tensors.size(); }
+
+Result<std::vector<DecodedTensor>> TensorLayout::build(std::vector<wire::Block>&& blocks) const {
+  if (blocks.size() != table_->segments.size()) {
+    return Error(Errc::bad_arguments,
+                 "blocks: " + std::to_string(blocks.size()) + ", segments: " + std::to_string(table_->segments.size()));
+  }
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].size() != table_->segments[i]) {
+      return Error(Errc::bad_arguments, "block " + std::to_string(i) + " has another size than its segment");
+    }
+  }
+  return catch_torch(Errc::malformed_payload, [&]() -> Result<std::vector<DecodedTensor>> {
+    // Whatever mode the reading thread is in: what arrives is a normal tensor.
+    const c10::InferenceMode normal(false);
+    return build_unguarded(*table_, std::move(blocks));
+  });
+}
+
+}  // namespace caftan::tensor

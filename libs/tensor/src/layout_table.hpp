@@ -1,0 +1,107 @@
+/// The tensor table in memory, between its bytes (table_format.cpp) and tensors (encode.cpp, build.cpp).
+#pragma once
+
+#include <c10/core/ScalarType.h>
+#include <c10/util/ArrayRef.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "caftan/base/result.hpp"
+#include "caftan/tensor/codec.hpp"
+
+namespace caftan::tensor::detail {
+
+/// Numbers are on the wire.
+enum class Kind : std::uint8_t {
+  strided = 0,
+  quantized = 1,   ///< per tensor; one part with the integer representation
+  sparse_coo = 2,  ///< parts: values, indices
+  sparse_csr = 3,  ///< this and the rest: values, compressed indices, plain indices
+  sparse_csc = 4,
+  sparse_bsr = 5,
+  sparse_bsc = 6,
+};
+inline constexpr std::uint8_t kKinds = 7;
+constexpr std::size_t parts_of(Kind kind) noexcept {
+  return kind <= Kind::quantized ? 1 : kind == Kind::sparse_coo ? 2 : 3;
+}
+
+inline constexpr std::size_t kMostDims = 64;
+inline constexpr std::uint32_t kNoStorage = 0xffffffff;
+/// Each storage starts at a multiple of this in its segment: aligned for any dtype, and for vector loads.
+inline constexpr std::uint64_t kStorageAlignment = 64;
+
+/// A range of bytes that becomes a storage.
+struct StorageEntry {
+  std::uint32_t segment = 0;
+  std::uint64_t offset = 0;  ///< bytes from the start of the segment
+  std::uint64_t bytes = 0;
+};
+
+/// A strided tensor: a whole one, or a component of a sparse one.
+struct Part {
+  at::ScalarType dtype = at::ScalarType::Undefined;
+  std::uint8_t dims = 0;
+  std::uint32_t dims_at = 0;           ///< in LayoutTable::dims: sizes, then strides
+  std::uint32_t storage = kNoStorage;  ///< none for a tensor without elements
+  std::int64_t offset = 0;             ///< elements from the start of the storage
+};
+
+struct Entry {
+  bool defined = false;
+  bool requires_grad = false;
+  bool recorded = false;
+  bool coalesced = false;
+  Kind kind = Kind::strided;
+  std::uint8_t dims = 0;         ///< sparse only: of the whole tensor
+  std::uint32_t dims_at = 0;     ///< sparse only: sizes
+  std::uint32_t first_part = 0;  ///< parts_of(kind) of them
+  double scale = 1;
+  std::int64_t zero_point = 0;
+};
+
+struct LayoutTable {
+  std::vector<std::uint64_t> segments;  ///< bytes of each
+  std::vector<StorageEntry> storages;   ///< by segment, then offset; they do not overlap
+  std::vector<Entry> tensors;
+  std::vector<Part> parts;
+  std::vector<std::int64_t> dims;
+
+  c10::IntArrayRef sizes(const Part& part) const { return {dims.data() + part.dims_at, part.dims}; }
+  c10::IntArrayRef strides(const Part& part) const { return {dims.data() + part.dims_at + part.dims, part.dims}; }
+  c10::IntArrayRef sizes(const Entry& entry) const { return {dims.data() + entry.dims_at, entry.dims}; }
+};
+
+/// Returns the table's bytes.
+wire::Bytes write_table(const LayoutTable& table);
+/// Reads and checks a table. Throws wire::DecodeError.
+LayoutTable read_table(wire::ByteView bytes, const TensorLayout::Limits& limits);
+
+/// Returns the number of a dtype on the wire; nothing for one that does not travel. Never reuse one.
+std::optional<std::uint8_t> dtype_code(at::ScalarType dtype) noexcept;
+std::optional<at::ScalarType> dtype_of_code(std::uint8_t code) noexcept;
+/// Returns "float32" and the like.
+std::string_view dtype_name(at::ScalarType dtype) noexcept;
+
+/// Where the elements of a strided tensor lie, in elements from the start of its storage.
+struct Extent {
+  std::int64_t numel = 0;     ///< product of the sizes
+  std::int64_t distinct = 0;  ///< numel without the dimensions of stride 0
+  std::int64_t last = 0;      ///< the highest element addressed, when numel > 0
+};
+/// Returns the extent in checked arithmetic; nothing for a negative number or an overflow of 63 bits, in bytes too.
+std::optional<Extent> extent_of(c10::IntArrayRef sizes, c10::IntArrayRef strides, std::int64_t offset,
+                                std::size_t itemsize) noexcept;
+
+/// Writes the strides of a contiguous tensor of these sizes. Precondition: extent_of(sizes, ...) exists.
+void contiguous_strides(c10::IntArrayRef sizes, std::int64_t* strides) noexcept;
+
+/// Returns whether each element of a bool tensor is a byte 0 or 1. `data` is the first element; all addressed bytes
+/// must be readable. Takes time in proportion to the bytes, however the strides overlap.
+bool bools_are_valid(const std::uint8_t* data, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                     const Extent& extent) noexcept;
+
+}  // namespace caftan::tensor::detail

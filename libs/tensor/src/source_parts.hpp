@@ -1,0 +1,24 @@
+/// The first half of encoding: which strided tensors on the CPU stand for a tensor, or why it cannot travel.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layout_table.hpp"
+
+namespace caftan::tensor::detail {
+
+/// A strided CPU tensor whose memory will be sent, and where it lies.
+struct Source {
+  at::Tensor tensor;  ///< keeps the memory alive; conj, neg and zero are resolved
+  Extent extent;
+};
+
+/// Appends the parts of `tensor` to `sources` and returns its entry; `first_part` is left to the caller.
+/// Errors: unsupported, its text says why, without the position.
+Result<Entry> take_apart(const at::Tensor& tensor, std::vector<Source>& sources);
+
+/// Returns "argument tensor 2 (float32 sparse_csr)".
+std::string describe(std::size_t position, const at::Tensor& tensor);
+
+}  // namespace caftan::tensor::detail

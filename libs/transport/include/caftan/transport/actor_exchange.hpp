@@ -1,0 +1,98 @@
+/// The actors that crossed one session: which of ours the peer may reach, which of the peer's we hold proxies for, and
+/// the monitors and links between them. Rules: docs/protocols/wire.md, "Actors".
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include <caf/actor.hpp>
+#include <caf/actor_control_block.hpp>
+
+#include "caftan/transport/actor_host.hpp"
+#include "caftan/transport/address.hpp"
+#include "caftan/transport/session.hpp"
+
+namespace caftan::transport {
+
+class Proxy;
+
+class ActorExchange {
+ public:
+  ActorExchange(Session& session, ActorHost& host) : session_(session), host_(host) {}
+
+  ActorHost& host() noexcept { return host_; }
+  Session& session() noexcept { return session_; }
+
+  /// Returns the proxy of the peer's actor at `address`. After the end of the session: a proxy that is down already,
+  /// never null. The table is weak: whoever watches holds the handle.
+  caf::strong_actor_ptr proxy(const Address& address);
+
+  /// Returns a proxy that is down already.
+  static caf::strong_actor_ptr dead_proxy(ActorHost& host, const Error& reason);
+
+  /// Returns the session whose proxy `actor` is; null if it is none or its session is gone.
+  static std::shared_ptr<Session> session_of(const caf::strong_actor_ptr& actor);
+
+  /// Makes `actor` reachable for the peer under `address`.
+  void export_at(const Address& address, const caf::strong_actor_ptr& actor);
+  /// As export_at, and announces the actor's end with a down frame.
+  void export_watched(const Address& address, const caf::strong_actor_ptr& actor);
+
+  /// Makes any local actor reachable and returns where. A proxy of this session returns its own address; one of another
+  /// session is exported like a local actor and forwards.
+  Address export_actor(const caf::strong_actor_ptr& actor);
+
+  /// Turns an address that the peer sent back into a handle: one of ours if the peer names our export.
+  caf::strong_actor_ptr resolve(const Address& address);
+
+  /// Links two actors without telling the peer, which makes the same link itself (RR-4).
+  static void link_silently(caf::abstract_actor& local, const caf::strong_actor_ptr& proxy);
+  static void unlink_silently(caf::abstract_actor& local, const caf::strong_actor_ptr& proxy);
+
+  /// A frame for or about actors. Errors end the session.
+  Result<void> on_frame(InFrame frame);
+
+  /// Ends every proxy, in slices; then calls `done`.
+  void end(const Error& reason, std::function<void()> done);
+
+  std::size_t proxies() const;
+  std::size_t exports() const;
+
+ private:
+  friend class Proxy;
+  friend class ReplyActor;
+
+  void add_export(const Address& address, const caf::strong_actor_ptr& actor);
+  caf::strong_actor_ptr find_export(const Address& address);
+  void send_control(wire::FrameKind kind, const wire::Bytes& body);
+  void on_export_exit(const Address& address, const caf::error& reason);
+  void forget(const Address& address, const Proxy* proxy);
+
+  Result<void> on_message(InFrame& frame);
+  Result<void> on_down(const InFrame& frame);
+  Result<void> on_exit(const InFrame& frame);
+  Result<void> on_monitor(const InFrame& frame);
+  Result<void> on_link(const InFrame& frame, bool link);
+
+  Session& session_;
+  ActorHost& host_;
+  mutable std::mutex mutex_;
+  std::unordered_map<Address, caf::weak_actor_ptr> proxies_;
+  std::unordered_map<Address, caf::weak_actor_ptr> exports_;
+  std::unordered_map<caf::actor_id, Address> export_ids_;
+  std::uint64_t next_export_ = 1;
+  std::unordered_map<Address, std::vector<Address>> links_;  // our actor -> the peer's actors linked to it
+  bool ended_ = false;
+  Error reason_;
+};
+
+}  // namespace caftan::transport
+
+/// An actor handle inside a registered message crosses as an address of the session.
+template <>
+struct caftan::wire::Codec<caf::actor> {
+  static void save(OutArchive& to, const caf::actor& actor);
+  static void load(InArchive& from, caf::actor& actor);
+};

@@ -1,0 +1,50 @@
+/// How an actor of another worker is named on the wire: always within one session.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "caftan/base/ids.hpp"
+
+namespace caftan::transport {
+
+enum class AddressKind : std::uint8_t {
+  none = 0,
+  exported = 1,    ///< a number of the export table of the session
+  owner_rref = 2,  ///< the actor of an OwnerRRef, by RRefId
+  user_rref = 3,   ///< the actor of a fork, by ForkId; whoever exports one announces its end unasked (RR-4)
+  root = 4,        ///< the root actor of the peer
+};
+constexpr bool is_valid(AddressKind kind) noexcept { return kind <= AddressKind::root; }
+
+struct Address {
+  AddressKind kind = AddressKind::none;
+  WorkerId worker;
+  Incarnation incarnation;
+  std::uint64_t number = 0;
+
+  static Address of(const RRefId& id) noexcept { return {AddressKind::owner_rref, id.worker, id.incarnation, id.number}; }
+  static Address of(const ForkId& id) noexcept { return {AddressKind::user_rref, id.worker, id.incarnation, id.number}; }
+  static Address root() noexcept { return {AddressKind::root, {}, {}, 0}; }
+  static Address exported(std::uint64_t number) noexcept { return {AddressKind::exported, {}, {}, number}; }
+
+  RRefId rref_id() const noexcept { return {worker, incarnation, number}; }
+  ForkId fork_id() const noexcept { return {worker, incarnation, number}; }
+
+  auto operator<=>(const Address&) const = default;
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive & kind & worker & incarnation & number;
+  }
+};
+
+}  // namespace caftan::transport
+
+template <>
+struct std::hash<caftan::transport::Address> {
+  std::size_t operator()(const caftan::transport::Address& a) const noexcept {
+    return caftan::mix64((a.number + static_cast<std::uint64_t>(a.kind) * 0x9e3779b97f4a7c15ULL) ^
+                         caftan::mix64(a.incarnation.value + a.worker.value));
+  }
+};

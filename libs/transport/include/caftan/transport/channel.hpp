@@ -1,0 +1,55 @@
+/// A channel: one connection to a peer, as a non-blocking stream of bytes. One file per kind in src/; each passes the
+/// suite tests/unit/transport/channel_conformance_test.cpp. Start with `make_loopback_pair` or `SocketChannel`.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "caftan/base/result.hpp"
+#include "caftan/transport/poller.hpp"
+
+namespace caftan::transport {
+
+class Channel {
+ public:
+  /// Told what can be done without blocking. `readable` also at the end of the stream.
+  using Ready = std::function<void(bool readable, bool writable)>;
+
+  virtual ~Channel() = default;
+
+  /// Starts to report readiness, once per `arm`. Threads: before any other call.
+  virtual void start(Ready ready) = 0;
+  /// Asks for the next report: `read` and `write` say for what.
+  virtual void arm(bool read, bool write) = 0;
+
+  /// Reads into the vectors; 0 = nothing there now.
+  /// Errors: peer_down at the end of the stream or when the connection broke.
+  virtual Result<std::size_t> read(const iovec* vectors, int count) = 0;
+  /// Writes from the vectors; may take less than all; 0 = full now. Errors: peer_down.
+  virtual Result<std::size_t> write(const iovec* vectors, int count) = 0;
+
+  /// Ends writing; what was written still arrives.
+  virtual void close_write() = 0;
+  /// Ends the channel; nothing is reported any more. Safe to repeat.
+  virtual void close() = 0;
+
+  /// The descriptor that becomes readable, -1 if there is none.
+  virtual int fd() const noexcept = 0;
+  /// "unix", "tcp" or "loopback".
+  virtual const char* kind() const noexcept = 0;
+};
+
+/// A connected stream socket, Unix-domain or TCP. Owns and closes `fd`, which must be non-blocking.
+std::shared_ptr<Channel> make_socket_channel(PollingExecutor& executor, int fd, const char* kind);
+
+/// Two ends in one process. The same bytes through the same code as on a socket.
+/// @param capacity  bytes that may lie in one direction
+std::pair<std::shared_ptr<Channel>, std::shared_ptr<Channel>> make_loopback_pair(PollingExecutor& executor,
+                                                                                  std::size_t capacity = 1 << 20);
+
+}  // namespace caftan::transport

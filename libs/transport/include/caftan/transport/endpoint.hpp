@@ -1,0 +1,56 @@
+/// Connections before they are sessions: listening, dialling, and the handshake over a socket under a deadline. Start
+/// with `listen` and `dial`; both end in a `Greeted` for whoever proved the cluster's secret.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "caftan/net/handshake.hpp"
+#include "caftan/transport/channel.hpp"
+
+namespace caftan::transport {
+
+/// A peer after its handshake, and the channel to it.
+struct Greeted {
+  net::PeerInfo peer;
+  std::shared_ptr<Channel> channel;
+  wire::Bytes early;  ///< bytes that arrived behind the handshake; they belong to the session
+};
+
+struct GreetingOptions {
+  Duration timeout = std::chrono::seconds(5);  ///< for the whole handshake
+  std::size_t max_open = 1024;                 ///< accepted connections in handshake at once; more are closed at once
+};
+
+using GreetingDone = std::function<void(Result<Greeted>)>;
+
+/// Accepts connections until it is closed. Threads: any.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  /// Where peers find it: the address it was asked for with the port the system chose, if that was 0.
+  virtual const std::string& address() const noexcept = 0;
+  /// Stops accepting and drops handshakes in progress; a Unix socket's file is removed.
+  virtual void close() = 0;
+};
+
+/// Listens at "unix:/path" or "tcp:host:port".
+/// @param options  made anew for each connection (a handshake's options hold its nonce source)
+/// @param greeted  called for each handshake, also for those that failed (the log names why); on a runner
+/// Errors: io_error (address in use, no such path; the text names the address), invalid_config (no such kind).
+Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::string& address,
+                                         std::function<net::HandshakeOptions()> options, GreetingOptions greeting,
+                                         GreetingDone greeted);
+
+/// Connects to `address` and shakes hands.
+/// @param expected_peer  the worker's name; another one there is an error
+/// Errors (through `done`, called once on a runner or here): peer_down (nobody listens there yet), timeout, and what a
+/// handshake may end with. Threads: any. Does not block.
+void dial(PollingExecutor& executor, const std::string& address, net::HandshakeOptions options,
+          const std::string& expected_peer, GreetingOptions greeting, GreetingDone done);
+
+/// Returns whether `address` can be reached from other hosts: a TCP address that is not loopback.
+bool is_beyond_loopback(const std::string& address);
+
+}  // namespace caftan::transport

@@ -1,0 +1,62 @@
+/// The messages that actors of different workers may send each other. A message is one value of a registered type; all
+/// other messages stay inside their worker. CAF's own serializer sees no byte of the network.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <typeindex>
+#include <unordered_map>
+
+#include <caf/make_message.hpp>
+#include <caf/message.hpp>
+
+#include "caftan/base/result.hpp"
+#include "caftan/wire/archive.hpp"
+
+namespace caftan::transport {
+
+class ActorExchange;
+
+class MessageRegistry {
+ public:
+  /// Registers T under `name`. T travels by the wire archives and must be allowed in a CAF message
+  /// (CAF_ALLOW_UNSAFE_MESSAGE_TYPE or a CAF type id).
+  /// Precondition: neither T nor the name is registered yet.
+  template <class T>
+  void add(const std::string& name) {
+    Codec codec;
+    codec.name = name;
+    codec.id = id_of(name);
+    codec.encode = [](const void* value, wire::Bytes& to, ActorExchange& exchange) {
+      return wire::encode_into(to, *static_cast<const T*>(value), &exchange);
+    };
+    codec.decode = [](wire::ByteView from, ActorExchange& exchange) -> Result<caf::message> {
+      auto value = wire::decode<T>(from, &exchange);
+      if (!value) return value.error();
+      return caf::make_message(std::move(*value));
+    };
+    add(std::type_index(typeid(T)), std::move(codec));
+  }
+
+  /// Appends the registered id and the bytes of `content`.
+  /// Errors: unsupported (not one value of a registered type).
+  Result<void> encode(const caf::type_erased_tuple& content, wire::Bytes& to, ActorExchange& exchange) const;
+
+  /// Errors: unknown_function (no such message registered here), malformed_payload.
+  Result<caf::message> decode(wire::ByteView from, ActorExchange& exchange) const;
+
+ private:
+  struct Codec {
+    std::string name;
+    std::uint64_t id = 0;
+    Result<void> (*encode)(const void* value, wire::Bytes& to, ActorExchange& exchange) = nullptr;
+    Result<caf::message> (*decode)(wire::ByteView from, ActorExchange& exchange) = nullptr;
+  };
+  static std::uint64_t id_of(const std::string& name);
+  void add(std::type_index type, Codec codec);
+
+  std::unordered_map<std::type_index, Codec> by_type_;
+  std::unordered_map<std::uint64_t, std::type_index> by_id_;
+};
+
+}  // namespace caftan::transport

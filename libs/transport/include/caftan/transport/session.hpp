@@ -1,0 +1,224 @@
+/// A session: the conversation of two incarnations over one channel, after the handshake. Sends frames in order, reads
+/// them without trusting them, keeps the table of requests in flight and the actors that crossed. Rules:
+/// docs/protocols/wire.md and docs/protocols/session.md.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caftan/base/ids.hpp"
+#include "caftan/net/admission.hpp"
+#include "caftan/net/liveness.hpp"
+#include "caftan/net/outbox.hpp"
+#include "caftan/net/request_table.hpp"
+#include "caftan/transport/channel.hpp"
+#include "caftan/wire/block_pool.hpp"
+#include "caftan/wire/frame.hpp"
+#include "caftan/wire/segment.hpp"
+
+namespace caftan::transport {
+
+class ActorExchange;
+class ActorHost;
+class Session;
+
+struct PeerIdentity {
+  WorkerId id;
+  std::string name;
+  Incarnation incarnation;
+};
+
+/// A frame as it arrived: header, its three parts, and its tensor segments, complete.
+struct InFrame {
+  wire::FrameHeader header;
+  wire::Bytes payload;  ///< owns what the views show
+  wire::ByteView sections;
+  wire::ByteView body;
+  wire::ByteView table;
+  std::vector<wire::Block> segments;
+  std::shared_ptr<void> manifest;  ///< what FrameHandler::on_manifest made of it
+};
+
+/// A frame to be sent. The views are copied or written before `send` returns; segments are kept alive until written.
+struct OutFrame {
+  wire::FrameHeader header;  ///< sizes are filled in by `send`
+  wire::ByteView sections;
+  wire::ByteView body;
+  wire::ByteView table;
+  std::vector<wire::Segment> segments;
+};
+
+/// Receives the one end of a request: the response (whose header may carry kFlagError), or an error of this side.
+class ResponseSink {
+ public:
+  virtual ~ResponseSink() = default;
+  /// Threads: any; may be a thread that reads frames inside a wait. Must not block.
+  virtual void on_response(Result<InFrame> response) = 0;
+};
+
+/// What a worker does with what arrives. Called in the order of the frames, by one thread at a time per session, and
+/// never after on_end. Must not block.
+class FrameHandler {
+ public:
+  virtual ~FrameHandler() = default;
+  /// The manifest of a frame, before anything else of it is looked at (RR-3).
+  virtual Result<std::shared_ptr<void>> on_manifest(Session& session, wire::FrameKind kind,
+                                                    wire::ByteView manifest) = 0;
+  /// A complete call, create, fetch, method, op or cancel. An error ends the session as a protocol error.
+  virtual Result<void> on_frame(const std::shared_ptr<Session>& session, InFrame frame) = 0;
+  /// The session has ended: its requests were failed and its proxies are down. Called once.
+  virtual void on_end(Session& session, const Error& reason) = 0;
+};
+
+struct SessionLimits {
+  std::uint64_t message = std::uint64_t{256} << 20;   ///< bytes of one message, tensors included
+  std::uint32_t tensors = 4096;                       ///< tensor segments of one message
+  std::uint64_t window = std::uint64_t{512} << 20;    ///< bytes of requests outstanding to a peer
+  std::uint64_t receive = std::uint64_t{1} << 30;     ///< bytes of incomplete messages from a peer
+  net::LivenessOptions liveness;
+};
+
+class Session final : public std::enable_shared_from_this<Session>, public ClaimableSource, public Flushable {
+ public:
+  struct Parts {
+    PollingExecutor& executor;
+    ActorHost& actors;
+    wire::BlockPool& pool;
+    FrameHandler& handler;
+  };
+
+  static std::shared_ptr<Session> make(Parts parts, PeerIdentity peer, std::uint64_t connection,
+                                       std::shared_ptr<Channel> channel, const SessionLimits& limits);
+  /// Begins to read and to watch over the peer. What is to be exported from the first frame on is exported before.
+  /// @param early  bytes that arrived behind the handshake
+  void start(wire::ByteView early = {});
+  ~Session() override;
+
+  const PeerIdentity& peer() const noexcept { return peer_; }
+  /// Tells sessions with the same peer apart.
+  std::uint64_t connection() const noexcept { return connection_; }
+  const char* channel_kind() const noexcept { return channel_->kind(); }
+  const SessionLimits& limits() const noexcept { return limits_; }
+  bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
+  ActorExchange& actors() noexcept { return *exchange_; }
+  wire::BlockPool& pool() noexcept { return parts_.pool; }
+
+  /// Hands a frame to the lane. Returns false when the session has ended: nothing was registered and nothing leaves.
+  /// @param frame   its segments are moved from when it was accepted
+  /// @param urgent  written at once; otherwise together with what else this thread sends before it sleeps
+  bool send(OutFrame& frame, bool urgent = true);
+
+  /// Sends a request. The sink gets exactly one end unless an error is returned; then nothing was sent and `frame` is as
+  /// it was. Errors: overloaded (the window is full), limit_exceeded, peer_down (the session has ended).
+  Result<CallId> request(OutFrame& frame, TimePoint deadline, const std::shared_ptr<ResponseSink>& sink);
+
+  /// Waits until the window had room for `frame`. Errors: timeout, peer_down. Blocks; not for threads that poll.
+  Result<void> wait_for_room(const OutFrame& frame, TimePoint deadline);
+
+  /// Gives up: the sink gets `reason` unless its end came already, and the peer is told.
+  void cancel(CallId call, Error reason);
+
+  /// Sends bye behind everything handed over so far. The peer drains, answers bye, and the session ends in order.
+  void close();
+  /// Ends the session now, as if the connection had broken.
+  void abort(Error reason);
+
+  struct Counters {
+    std::uint64_t frames_out = 0, frames_in = 0, bytes_out = 0, bytes_in = 0;
+  };
+  Counters counters() const;
+  std::size_t requests_in_flight() const { return requests_.size(); }
+
+  bool claim() override;
+  int claim_fd() const noexcept override { return channel_->fd(); }
+  bool read_claimed() override;
+  void release() override;
+  void flush() override;
+
+ private:
+  friend class ActorExchange;
+  enum class Reader : std::uint8_t { poller, waiter };
+  struct Pending {
+    std::shared_ptr<ResponseSink> sink;
+    std::uint64_t bytes = 0;
+  };
+  struct Incomplete {
+    InFrame frame;
+    std::size_t segment = 0;  // the one being filled
+    std::size_t offset = 0;
+  };
+
+  Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::shared_ptr<Channel> channel,
+          const SessionLimits& limits);
+
+  // Reading: all under reading_.
+  void on_ready(bool readable, bool writable);
+  enum class ReadOutcome { drained, more, ended };
+  ReadOutcome read_some();
+  Result<void> parse();
+  Result<void> begin_frame(const wire::FrameHeader& header);
+  Result<void> finish_payload();
+  Result<void> finish_bulk();
+  Result<void> dispatch(InFrame frame);
+  std::span<std::byte> direct_target();
+  std::span<std::byte> bulk_target();
+  void advance_bulk();
+  void end(Error reason);
+
+  void append_locked(OutFrame& frame);
+  bool flush_locked();
+  static std::uint64_t size_of(const OutFrame& frame);
+  void arm_locked();
+  void expire_requests();
+  void poll_liveness();
+  void fail(Pending pending, const Error& error);
+
+  const Parts parts_;
+  const PeerIdentity peer_;
+  const std::uint64_t connection_;
+  const SessionLimits limits_;
+  const std::shared_ptr<Channel> channel_;
+  std::unique_ptr<ActorExchange> exchange_;
+  std::atomic<bool> ended_{false};
+
+  // Sending.
+  std::mutex out_mutex_;
+  net::Outbox outbox_;
+  bool flush_pending_ = false;
+  bool want_write_ = false;
+  bool write_failed_ = false;
+  bool bye_sent_ = false;
+  Reader reader_ = Reader::poller;
+  bool armed_ = false;
+
+  net::RequestTable<Pending> requests_;
+  net::AdmissionWindow window_;
+  std::atomic<TimePoint::rep> expiry_armed_{TimePoint::max().time_since_epoch().count()};
+
+  // Reading: one thread at a time.
+  std::atomic<bool> reading_{false};
+  std::unique_ptr<std::byte[]> buffer_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::optional<wire::FrameHeader> header_;
+  wire::Bytes payload_;
+  std::size_t payload_filled_ = 0;
+  std::uint32_t chunk_left_ = 0;
+  std::deque<Incomplete> incomplete_;
+  std::uint64_t incomplete_bytes_ = 0;
+  bool work_queued_ = false;  // a frame was handed to runners
+  bool bye_received_ = false;
+
+  std::mutex end_mutex_;
+  std::optional<Error> end_requested_;
+  std::mutex liveness_mutex_;
+  net::Liveness liveness_;
+  std::atomic<std::uint64_t> frames_out_{0}, frames_in_{0}, bytes_out_{0}, bytes_in_{0};
+};
+
+}  // namespace caftan::transport

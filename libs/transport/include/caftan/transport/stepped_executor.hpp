@@ -1,0 +1,79 @@
+/// The executor of deterministic tests: runners take turns under a baton, a seed chooses who is next, and the clock moves
+/// by hand. A whole cluster of Workers over loopback channels repeats exactly for the same seed. Start with
+/// `SteppedExecutor`, `run` and `advance`; a blocking call on the test's thread steps the cluster until it can go on.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "caftan/transport/poller.hpp"
+
+namespace caftan::transport {
+
+/// Not for sockets: channels must be loopback. Threads: the test's thread drives; only the holder of the baton runs.
+class SteppedExecutor final : public PollingExecutor {
+ public:
+  explicit SteppedExecutor(std::uint64_t seed);
+  /// Tasks that are left are dropped. Precondition: no runner is blocked in a wait.
+  ~SteppedExecutor() override;
+
+  /// Runs one task, or lets one runner whose wait has ended go on. Returns false when there is neither.
+  bool step();
+  /// Steps until nothing is left to do now; returns how many steps it took.
+  /// Precondition: the tested code comes to rest within `most` steps (aborts with a message otherwise).
+  std::size_t run(std::size_t most = 10'000'000);
+  /// Moves the clock, then runs what became due.
+  void advance(Duration by);
+  /// Moves the clock to the next timer and runs. Returns false when there is no timer.
+  bool advance_to_next_timer();
+  ManualClock& manual_clock() noexcept { return clock_; }
+
+  void post(Task task) override;
+  void post_at(TimePoint when, Task task) override;
+  const Clock& clock() const noexcept override { return clock_; }
+  bool reads_for_wait() const noexcept override { return false; }
+
+  void watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) override;
+  void rearm(const Pollable& pollable, std::uint32_t events) override;
+  void unwatch(const Pollable& pollable) override;
+  void flush_later(std::shared_ptr<Flushable> flushable) override { flushable->flush(); }
+
+ protected:
+  Wait* make_wait(std::byte* room) override;
+
+ private:
+  struct Runner;
+  class SteppedWait;
+  struct Timer {
+    TimePoint when;
+    std::uint64_t order;
+    Task task;
+  };
+
+  static Runner*& this_runner() noexcept;
+  void take_due_timers();
+  void hand_baton_to(Runner& runner);
+  void run_loop(Runner& runner);
+  bool may_go_on(const SteppedWait& wait) const;
+
+  ManualClock clock_;
+  std::mt19937_64 random_;
+  std::mutex mutex_;
+  std::condition_variable driver_;
+  Runner* baton_ = nullptr;  // null = the test's thread
+  bool stopping_ = false;
+  std::deque<Task> tasks_;
+  std::vector<Timer> timers_;
+  std::uint64_t timer_order_ = 0;
+  std::vector<std::unique_ptr<Runner>> runners_;
+  std::vector<Runner*> idle_;
+  std::vector<SteppedWait*> blocked_;
+};
+
+}  // namespace caftan::transport

@@ -1,0 +1,84 @@
+/// Runners: threads that wait in one epoll, read what arrives and run what follows from it in place. One executor per
+/// process, shared by all its Workers. Rules about blocking and wake-ups: docs/architecture.md, "Runners".
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "caftan/base/executor.hpp"
+#include "caftan/transport/poller.hpp"
+
+namespace caftan::transport {
+
+class ThreadedExecutor final : public PollingExecutor {
+ public:
+  struct Options {
+    unsigned runners = 0;       ///< threads that wait for work at the same time; 0 = cores, at least 2
+    unsigned max_threads = 128;  ///< with those that blocked runners are replaced by
+  };
+  ThreadedExecutor() : ThreadedExecutor(Options()) {}
+  explicit ThreadedExecutor(Options options);
+  /// Stops and joins all runners; tasks that have not begun are dropped. Not from a runner.
+  ~ThreadedExecutor() override;
+
+  void post(Task task) override;
+  void post_at(TimePoint when, Task task) override;
+  const Clock& clock() const noexcept override { return clock_; }
+  bool reads_for_wait() const noexcept override;
+
+  void watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) override;
+  void rearm(const Pollable& pollable, std::uint32_t events) override;
+  void unwatch(const Pollable& pollable) override;
+  void flush_later(std::shared_ptr<Flushable> flushable) override;
+
+ protected:
+  Wait* make_wait(std::byte* room) override;
+
+ private:
+  class ThreadWait;
+  struct Timer {
+    TimePoint when;
+    std::uint64_t order;
+    Task task;
+  };
+
+  void run();
+  bool pop_task(Task& task);
+  bool sleep_in_epoll();
+  void serve(std::uint64_t key, std::uint32_t events);
+  void run_expired_timers(std::unique_lock<std::mutex>& lock);
+  void wake() noexcept;
+  void add_thread_locked();
+  void enter_blocked();
+  void leave_blocked();
+  static void flush_this_thread();
+
+  const Options options_;
+  SteadyClock clock_;
+  int epoll_ = -1;
+  int wake_fd_ = -1;
+
+  std::mutex mutex_;
+  std::deque<Task> queue_;
+  std::vector<Timer> timers_;  // a heap, earliest first
+  std::uint64_t timer_order_ = 0;
+  TimePoint sleeping_until_ = kNever;
+  std::vector<std::thread> threads_;
+  std::condition_variable parked_;
+  unsigned parked_count_ = 0;
+  unsigned unpark_ = 0;
+  unsigned idle_ = 0;
+  unsigned running_ = 0;  // threads that neither wait in a call nor are parked
+  bool stopping_ = false;
+
+  std::mutex slots_mutex_;
+  std::vector<std::shared_ptr<Pollable>> slots_;
+  std::vector<std::uint32_t> free_slots_;
+};
+
+}  // namespace caftan::transport

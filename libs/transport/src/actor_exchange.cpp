@@ -1,0 +1,341 @@
+#include "caftan/transport/actor_exchange.hpp"
+
+#include <algorithm>
+
+#include <caf/make_actor.hpp>
+#include <caf/send.hpp>
+#include <caf/system_messages.hpp>
+
+#include "caftan/wire/archive.hpp"
+#include "proxy.hpp"
+
+namespace caftan::transport {
+
+namespace {
+
+constexpr std::size_t kProxiesPerSlice = 64;
+constexpr std::size_t kMaxExports = 1 << 20;  // a peer cannot make us hold more than this by monitors and links
+
+/// Tells the exchange that an exported actor has ended.
+class ExportWatch final : public caf::attachable {
+ public:
+  ExportWatch(std::weak_ptr<Session> session, std::function<void(Session&, const caf::error&)> ended)
+      : session_(std::move(session)), ended_(std::move(ended)) {}
+  void actor_exited(const caf::error& reason, caf::execution_unit*) override {
+    if (const auto session = session_.lock()) ended_(*session, reason);
+  }
+
+ private:
+  const std::weak_ptr<Session> session_;
+  const std::function<void(Session&, const caf::error&)> ended_;
+};
+
+}  // namespace
+
+std::shared_ptr<Session> ActorExchange::session_of(const caf::strong_actor_ptr& actor) {
+  const auto* proxy = actor ? dynamic_cast<const Proxy*>(actor->get()) : nullptr;
+  return proxy ? proxy->session() : nullptr;
+}
+
+caf::strong_actor_ptr ActorExchange::dead_proxy(ActorHost& host, const Error& reason) {
+  caf::actor_system& system = host.system();
+  caf::actor_config config{&host.unit()};
+  auto dead = caf::make_actor<Proxy, caf::strong_actor_ptr>(system.next_actor_id(), system.node(), &system, config,
+                                                           std::weak_ptr<Session>(), Address(), true);
+  static_cast<Proxy*>(dead->get())->kill_proxy(nullptr, to_caf(reason));
+  return dead;
+}
+
+caf::strong_actor_ptr ActorExchange::proxy(const Address& address) {
+  const bool watched = address.kind == AddressKind::user_rref;
+  caf::strong_actor_ptr made;
+  bool dead = false;
+  {
+    const std::lock_guard lock(mutex_);
+    caf::weak_actor_ptr& slot = proxies_[address];
+    if (auto known = caf::actor_cast<caf::strong_actor_ptr>(slot)) return known;
+    caf::actor_system& system = host_.system();
+    caf::actor_config config{&host_.unit()};
+    made = caf::make_actor<Proxy, caf::strong_actor_ptr>(system.next_actor_id(), system.node(), &system, config,
+                                                         session_.weak_from_this(), address, watched);
+    dead = ended_;
+    if (dead) {
+      proxies_.erase(address);
+    } else {
+      slot = caf::actor_cast<caf::weak_actor_ptr>(made);
+    }
+  }
+  if (dead) static_cast<Proxy*>(made->get())->kill_proxy(nullptr, to_caf(reason_));
+  return made;
+}
+
+void ActorExchange::forget(const Address& address, const Proxy*) {
+  const std::lock_guard lock(mutex_);
+  const auto found = proxies_.find(address);
+  // A new proxy for the same address may have taken the slot meanwhile; it is alive.
+  if (found != proxies_.end() && !caf::actor_cast<caf::strong_actor_ptr>(found->second)) proxies_.erase(found);
+}
+
+void ActorExchange::add_export(const Address& address, const caf::strong_actor_ptr& actor) {
+  if (ended_) return;
+  exports_[address] = caf::actor_cast<caf::weak_actor_ptr>(actor);
+  export_ids_[actor->id()] = address;
+}
+
+void ActorExchange::export_at(const Address& address, const caf::strong_actor_ptr& actor) {
+  const std::lock_guard lock(mutex_);
+  add_export(address, actor);
+}
+
+void ActorExchange::export_watched(const Address& address, const caf::strong_actor_ptr& actor) {
+  export_at(address, actor);
+  actor->get()->attach(caf::attachable_ptr(new ExportWatch(
+      session_.weak_from_this(), [address](Session& session, const caf::error& reason) {
+        session.actors().on_export_exit(address, reason);
+      })));
+}
+
+Address ActorExchange::export_actor(const caf::strong_actor_ptr& actor) {
+  if (!actor) return {};
+  if (const auto* proxy = dynamic_cast<Proxy*>(actor->get())) {
+    const std::lock_guard lock(mutex_);
+    const auto found = proxies_.find(proxy->address_at_peer());
+    if (found != proxies_.end() && caf::actor_cast<caf::strong_actor_ptr>(found->second) == actor) return proxy->address_at_peer();
+  }
+  const std::lock_guard lock(mutex_);
+  const auto known = export_ids_.find(actor->id());
+  if (known != export_ids_.end()) return known->second;
+  const Address address = Address::exported(next_export_++);
+  add_export(address, actor);
+  return address;
+}
+
+caf::strong_actor_ptr ActorExchange::find_export(const Address& address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = exports_.find(address);
+  if (found == exports_.end()) return nullptr;
+  return caf::actor_cast<caf::strong_actor_ptr>(found->second);
+}
+
+caf::strong_actor_ptr ActorExchange::resolve(const Address& address) {
+  if (auto ours = find_export(address)) return ours;
+  return proxy(address);
+}
+
+void ActorExchange::on_export_exit(const Address& address, const caf::error& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    exports_.erase(address);
+    std::erase_if(export_ids_, [&](const auto& entry) { return entry.second == address; });
+    links_.erase(address);
+    if (ended_) return;
+  }
+  wire::Bytes body;
+  if (wire::encode_into(body, std::make_tuple(address, from_caf(reason, host_.system())))) {
+    send_control(wire::FrameKind::down, body);
+  }
+}
+
+void ActorExchange::send_control(wire::FrameKind kind, const wire::Bytes& body) {
+  OutFrame frame;
+  frame.header.kind = kind;
+  frame.body = body;
+  session_.send(frame, false);
+}
+
+void ActorExchange::link_silently(caf::abstract_actor& local, const caf::strong_actor_ptr& proxy) {
+  Proxy::quiet_links() = true;
+  local.add_link(proxy->get());
+  Proxy::quiet_links() = false;
+}
+
+void ActorExchange::unlink_silently(caf::abstract_actor& local, const caf::strong_actor_ptr& proxy) {
+  Proxy::quiet_links() = true;
+  local.remove_link(proxy->get());
+  Proxy::quiet_links() = false;
+}
+
+Result<void> ActorExchange::on_frame(InFrame frame) {
+  switch (frame.header.kind) {
+    case wire::FrameKind::actor_message: return on_message(frame);
+    case wire::FrameKind::down: return on_down(frame);
+    case wire::FrameKind::exit: return on_exit(frame);
+    case wire::FrameKind::monitor: return on_monitor(frame);
+    case wire::FrameKind::demonitor: return {};  // a watch that nobody needs any more costs one down frame at most
+    case wire::FrameKind::link: return on_link(frame, true);
+    case wire::FrameKind::unlink: return on_link(frame, false);
+    default: return Error(Errc::malformed_payload, "a frame kind out of place");
+  }
+}
+
+Result<void> ActorExchange::on_message(InFrame& frame) {
+  wire::InArchive archive(frame.body);
+  std::tuple<Address, Address> header;
+  constexpr std::size_t kAddressSize = 1 + 4 + 8 + 8;
+  if (frame.body.size() < 2 * kAddressSize) return Error(Errc::malformed_payload, "an actor message is cut off");
+  if (const auto read = wire::decode_into(frame.body.first(2 * kAddressSize), header); !read) return read;
+  const auto& [to, from] = header;
+  const std::uint64_t call = frame.header.call;
+  const auto target = find_export(to);
+  const auto message =
+      target ? host_.messages().decode(frame.body.subspan(2 * kAddressSize), *this)
+             : Result<caf::message>(Error(Errc::rref_deleted, "the actor is gone or was never exported to this peer"));
+  caf::strong_actor_ptr sender;
+  caf::message_id id;
+  if (call != 0) {
+    caf::actor_config config{&host_.unit()};
+    caf::actor_system& system = host_.system();
+    sender = caf::make_actor<ReplyActor, caf::strong_actor_ptr>(system.next_actor_id(), system.node(), &system, config,
+                                                               session_.weak_from_this(), call);
+    id = caf::make_message_id(1);
+    if (!message) {
+      sender->enqueue(caf::make_mailbox_element(nullptr, id.response_id(), {},
+                                                caf::make_message(to_caf(message.error()))),
+                      nullptr);
+      return {};
+    }
+  } else {
+    if (!message) return target ? Result<void>(message.error()) : Result<void>();
+    if (from.kind != AddressKind::none) sender = resolve(from);
+  }
+  target->enqueue(caf::make_mailbox_element(std::move(sender), id, {}, std::move(*message)), nullptr);
+  return {};
+}
+
+Result<void> ActorExchange::on_down(const InFrame& frame) {
+  std::tuple<Address, Error> body;
+  if (const auto read = wire::decode_into(frame.body, body); !read) return read;
+  caf::strong_actor_ptr proxy;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = proxies_.find(std::get<0>(body));
+    if (found == proxies_.end()) return {};  // nobody holds it any more
+    proxy = caf::actor_cast<caf::strong_actor_ptr>(found->second);
+    proxies_.erase(found);
+  }
+  if (proxy) static_cast<Proxy*>(proxy->get())->kill_proxy(nullptr, to_caf(std::get<1>(body)));
+  return {};
+}
+
+Result<void> ActorExchange::on_exit(const InFrame& frame) {
+  std::tuple<Address, Address, Error> body;
+  if (const auto read = wire::decode_into(frame.body, body); !read) return read;
+  const auto& [to, from, reason] = body;
+  // The peer may end only what it is linked to; the proxy that goes down tells its links. A forged exit for anything
+  // else finds no proxy with a link and changes nothing.
+  caf::strong_actor_ptr proxy;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = proxies_.find(from);
+    if (found == proxies_.end()) return {};
+    proxy = caf::actor_cast<caf::strong_actor_ptr>(found->second);
+    proxies_.erase(found);
+  }
+  if (proxy) static_cast<Proxy*>(proxy->get())->kill_proxy(nullptr, to_caf(reason));
+  return {};
+}
+
+Result<void> ActorExchange::on_monitor(const InFrame& frame) {
+  Address address;
+  if (const auto read = wire::decode_into(frame.body, address); !read) return read;
+  const auto actor = find_export(address);
+  if (!actor) {
+    wire::Bytes body;
+    const Error gone(Errc::rref_deleted, "the actor is gone or was never exported to this peer");
+    if (wire::encode_into(body, std::make_tuple(address, gone))) send_control(wire::FrameKind::down, body);
+    return {};
+  }
+  export_watched(address, actor);
+  return {};
+}
+
+Result<void> ActorExchange::on_link(const InFrame& frame, bool link) {
+  std::tuple<Address, Address> body;
+  if (const auto read = wire::decode_into(frame.body, body); !read) return read;
+  const auto& [to, from] = body;
+  const auto target = find_export(to);
+  if (!link) {
+    if (target) unlink_silently(*target->get(), proxy(from));
+    return {};
+  }
+  if (!target) {
+    wire::Bytes answer;
+    const Error gone(Errc::rref_deleted, "the actor is gone or was never exported to this peer");
+    if (wire::encode_into(answer, std::make_tuple(from, to, gone))) send_control(wire::FrameKind::exit, answer);
+    return {};
+  }
+  if (exports() > kMaxExports) return Error(Errc::limit_exceeded, "too many links and monitors of one peer");
+  const auto other = proxy(from);
+  link_silently(*target->get(), other);
+  const std::lock_guard lock(mutex_);
+  links_[to].push_back(from);
+  return {};
+}
+
+void ActorExchange::end(const Error& reason, std::function<void()> done) {
+  auto left = std::make_shared<std::vector<caf::weak_actor_ptr>>();
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    reason_ = reason;
+    left->reserve(proxies_.size());
+    for (auto& [address, proxy] : proxies_) left->push_back(std::move(proxy));
+    proxies_.clear();
+    exports_.clear();
+    export_ids_.clear();
+    links_.clear();
+  }
+  struct Slice {
+    std::shared_ptr<Session> session;
+    std::shared_ptr<std::vector<caf::weak_actor_ptr>> left;
+    std::function<void()> done;
+    Error reason;
+    void operator()() {
+      for (std::size_t i = 0; i < kProxiesPerSlice && !left->empty(); ++i) {
+        const auto proxy = caf::actor_cast<caf::strong_actor_ptr>(left->back());
+        left->pop_back();
+        if (proxy) static_cast<Proxy*>(proxy->get())->kill_proxy(nullptr, to_caf(reason));
+      }
+      if (left->empty()) return done();
+      Executor& executor = session->actors().host().executor();
+      executor.post(std::move(*this));
+    }
+  };
+  host_.executor().post(Slice{session_.shared_from_this(), std::move(left), std::move(done), reason});
+}
+
+std::size_t ActorExchange::proxies() const {
+  const std::lock_guard lock(mutex_);
+  return proxies_.size();
+}
+
+std::size_t ActorExchange::exports() const {
+  const std::lock_guard lock(mutex_);
+  return exports_.size();
+}
+
+}  // namespace caftan::transport
+
+namespace caftan::wire {
+
+namespace {
+template <class Archive>
+transport::ActorExchange& exchange_of(const Archive& archive) {
+  auto* exchange = archive.template companion<transport::ActorExchange>();
+  if (!exchange) throw EncodeError(Error(Errc::unsupported, "an actor handle travels only inside a registered message"));
+  return *exchange;
+}
+}  // namespace
+
+void Codec<caf::actor>::save(OutArchive& to, const caf::actor& actor) {
+  to << exchange_of(to).export_actor(caf::actor_cast<caf::strong_actor_ptr>(actor));
+}
+
+void Codec<caf::actor>::load(InArchive& from, caf::actor& actor) {
+  transport::Address address;
+  from >> address;
+  if (address.kind == transport::AddressKind::none) throw DecodeError("an actor handle that names nothing");
+  actor = caf::actor_cast<caf::actor>(exchange_of(from).resolve(address));
+}
+
+}  // namespace caftan::wire

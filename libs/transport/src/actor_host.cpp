@@ -1,0 +1,99 @@
+#include "caftan/transport/actor_host.hpp"
+
+#include <array>
+#include <cstring>
+
+#include <caf/node_id.hpp>
+#include <caf/send.hpp>
+
+#include <caf/scheduler/abstract_coordinator.hpp>
+
+#include "coordinator.hpp"
+
+namespace caftan::transport {
+
+class ActorHost::Config final : public caf::actor_system_config {
+ public:
+  Config(PollingExecutor& executor, WorkerId self, Incarnation incarnation)
+      : executor(executor), self(self), incarnation(incarnation) {
+    load<CoordinatorFactory>();
+    load<NodeModule>();
+  }
+
+  PollingExecutor& executor;
+  const WorkerId self;
+  const Incarnation incarnation;
+
+ private:
+  static const Config& of(caf::actor_system& system) { return static_cast<const Config&>(system.config()); }
+
+  /// Gives CAF's loader what it asks for: something with a `make` that returns the module.
+  struct CoordinatorFactory : caf::actor_system::module {
+    static caf::actor_system::module* make(caf::actor_system& system, caf::detail::type_list<>) {
+      return new Coordinator(system, of(system).executor);
+    }
+  };
+
+  /// The network slot. Sets the node id before anything else reads it: CAF's own is equal for two containers on one
+  /// host.
+  class NodeModule final : public caf::actor_system::module {
+   public:
+    explicit NodeModule(caf::actor_system& system) : system_(system) {}
+    static caf::actor_system::module* make(caf::actor_system& system, caf::detail::type_list<>) {
+      return new NodeModule(system);
+    }
+    void init(caf::actor_system_config&) override {
+      const Config& config = of(system_);
+      std::array<std::uint8_t, 20> host{};
+      std::memcpy(host.data(), &config.incarnation.value, sizeof config.incarnation.value);
+      const_cast<caf::node_id&>(system_.node()) = caf::make_node_id(config.self.value, host);
+    }
+    void start() override {}
+    void stop() override {}
+    id_t id() const override { return network_manager; }
+    void* subtype_ptr() override { return this; }
+
+   private:
+    caf::actor_system& system_;
+  };
+};
+
+namespace {
+class Unit final : public caf::execution_unit {
+ public:
+  explicit Unit(caf::actor_system& system) : caf::execution_unit(&system) {}
+  void exec_later(caf::resumable* what) override { system().scheduler().enqueue(what); }
+};
+}  // namespace
+
+ActorHost::ActorHost(PollingExecutor& executor, const MessageRegistry& messages, WorkerId self,
+                     Incarnation incarnation)
+    : executor_(executor),
+      messages_(messages),
+      config_(std::make_unique<Config>(executor, self, incarnation)),
+      system_(std::make_unique<caf::actor_system>(*config_)),
+      unit_(std::make_unique<Unit>(*system_)) {}
+
+ActorHost::~ActorHost() = default;
+
+namespace {
+const caf::atom_value kCategory = caf::atom("caftan");
+}
+
+caf::error to_caf(const Error& error) {
+  return caf::error(static_cast<std::uint8_t>(error.code()), kCategory,
+                    caf::make_message(error.worker(), error.text()));
+}
+
+Error from_caf(const caf::error& error, const caf::actor_system& system) {
+  if (error.category() == kCategory) {
+    const caf::message& context = error.context();
+    if (context.match_elements<std::string, std::string>()) {
+      return Error(static_cast<Errc>(error.code()), context.get_as<std::string>(0), context.get_as<std::string>(1));
+    }
+    return Error(static_cast<Errc>(error.code()), std::string());
+  }
+  return Error(Errc::remote_exception, system.render(error));
+}
+
+}  // namespace caftan::transport

@@ -1,0 +1,137 @@
+#include "coordinator.hpp"
+
+#include <caf/actor_system_config.hpp>
+#include <caf/group.hpp>
+#include <caf/make_actor.hpp>
+#include <caf/monitorable_actor.hpp>
+#include <caf/resumable.hpp>
+#include <caf/sec.hpp>
+#include <caf/system_messages.hpp>
+
+namespace caftan::transport {
+
+namespace {
+
+constexpr std::size_t kMaxThroughput = 64;  // messages of one actor in a row, then others get their turn
+
+/// CAF prints through an actor (caf::aout). Ours has no thread; nothing in Caftan prints that way.
+class SilentPrinter final : public caf::monitorable_actor {
+ public:
+  explicit SilentPrinter(caf::actor_config& config) : caf::monitorable_actor(config) {}
+  void enqueue(caf::mailbox_element_ptr, caf::execution_unit*) override {}
+};
+
+}  // namespace
+
+/// Where a woken actor goes: always back to the executor, whichever thread woke it.
+class Coordinator::Unit final : public caf::execution_unit {
+ public:
+  explicit Unit(Coordinator& coordinator)
+      : caf::execution_unit(&coordinator.system()), coordinator_(coordinator) {}
+  void exec_later(caf::resumable* what) override { coordinator_.enqueue(what); }
+
+ private:
+  Coordinator& coordinator_;
+};
+
+Coordinator::Coordinator(caf::actor_system& system, Executor& executor)
+    : caf::scheduler::abstract_coordinator(system), executor_(executor), clock_(executor) {}
+
+void Coordinator::start() {
+  unit_ = std::make_unique<Unit>(*this);
+  caf::actor_config config{unit_.get()};
+  caf::actor_system& sys = system();
+  utility_actors_[printer_id] =
+      caf::make_actor<SilentPrinter, caf::actor>(sys.next_actor_id(), sys.node(), &sys, config);
+}
+
+void Coordinator::enqueue(caf::resumable* what) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++in_flight_;
+  }
+  executor_.post([this, what] { run(what); });
+}
+
+void Coordinator::run(caf::resumable* what) {
+  switch (what->resume(unit_.get(), kMaxThroughput)) {
+    case caf::resumable::resume_later: enqueue(what); break;
+    case caf::resumable::done:
+    case caf::resumable::awaiting_message: caf::intrusive_ptr_release(what); break;
+    case caf::resumable::shutdown_execution_unit: break;
+  }
+  finished();
+}
+
+void Coordinator::finished() {
+  const std::lock_guard lock(mutex_);
+  if (--in_flight_ == 0 && stopping_) stopping_->notify();
+}
+
+void Coordinator::stop() {
+  executor_.with_wait([this](Executor::Wait& wait) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (in_flight_ == 0) return;
+      stopping_ = &wait.point();
+    }
+    wait.wait(kNever, nullptr);
+    const std::lock_guard lock(mutex_);
+    stopping_ = nullptr;
+  });
+}
+
+ExecutorClock::time_point ExecutorClock::now() const noexcept {
+  return std::chrono::time_point_cast<duration_type>(executor_.clock().now());
+}
+
+void ExecutorClock::post_timeout(time_point when, caf::abstract_actor* self, caf::message_id id,
+                                 caf::message content) {
+  schedule_message(when, caf::actor_cast<caf::strong_actor_ptr>(self),
+                   caf::make_mailbox_element(nullptr, id, {}, std::move(content)));
+}
+
+// An actor ignores a timeout whose id is not its newest one, so cancelling needs nothing.
+void ExecutorClock::set_ordinary_timeout(time_point when, caf::abstract_actor* self, caf::atom_value type,
+                                         std::uint64_t id) {
+  post_timeout(when, self, caf::make_message_id(), caf::make_message(caf::timeout_msg{type, id}));
+}
+
+void ExecutorClock::set_multi_timeout(time_point when, caf::abstract_actor* self, caf::atom_value type,
+                                      std::uint64_t id) {
+  post_timeout(when, self, caf::make_message_id(), caf::make_message(caf::timeout_msg{type, id}));
+}
+
+void ExecutorClock::set_request_timeout(time_point when, caf::abstract_actor* self, caf::message_id id) {
+  post_timeout(when, self, id, caf::make_message(caf::make_error(caf::sec::request_timeout)));
+}
+
+void ExecutorClock::cancel_ordinary_timeout(caf::abstract_actor*, caf::atom_value) {}
+void ExecutorClock::cancel_request_timeout(caf::abstract_actor*, caf::message_id) {}
+void ExecutorClock::cancel_timeouts(caf::abstract_actor*) {}
+void ExecutorClock::cancel_all() {}
+
+void ExecutorClock::schedule_message(time_point when, caf::strong_actor_ptr receiver,
+                                     caf::mailbox_element_ptr content) {
+  struct Delivery {
+    caf::weak_actor_ptr receiver;  // a timer keeps nobody alive
+    caf::mailbox_element_ptr content;
+    void operator()() {
+      if (const auto strong = caf::actor_cast<caf::strong_actor_ptr>(receiver)) {
+        strong->enqueue(std::move(content), nullptr);
+      }
+    }
+  };
+  executor_.post_at(std::chrono::time_point_cast<Duration>(when),
+                    Delivery{caf::actor_cast<caf::weak_actor_ptr>(receiver), std::move(content)});
+}
+
+void ExecutorClock::schedule_message(time_point when, caf::group target, caf::strong_actor_ptr sender,
+                                     caf::message content) {
+  executor_.post_at(std::chrono::time_point_cast<Duration>(when),
+                    [target = std::move(target), sender = std::move(sender), content = std::move(content)]() mutable {
+                      if (target) target->eq_impl(caf::make_message_id(), std::move(sender), nullptr, std::move(content));
+                    });
+}
+
+}  // namespace caftan::transport

@@ -1,0 +1,62 @@
+/// CAF's scheduler slot, filled with the executor: an actor that has messages is one task.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include <caf/actor_clock.hpp>
+#include <caf/scheduler/abstract_coordinator.hpp>
+
+#include "caftan/base/executor.hpp"
+
+namespace caftan::transport {
+
+/// Delayed messages over the executor's clock. CAF's request timeouts are not used (they leak in 0.17.6).
+class ExecutorClock final : public caf::actor_clock {
+ public:
+  explicit ExecutorClock(Executor& executor) : executor_(executor) {}
+  time_point now() const noexcept override;
+  void set_ordinary_timeout(time_point when, caf::abstract_actor* self, caf::atom_value type,
+                            std::uint64_t id) override;
+  void set_multi_timeout(time_point when, caf::abstract_actor* self, caf::atom_value type, std::uint64_t id) override;
+  void set_request_timeout(time_point when, caf::abstract_actor* self, caf::message_id id) override;
+  void cancel_ordinary_timeout(caf::abstract_actor* self, caf::atom_value type) override;
+  void cancel_request_timeout(caf::abstract_actor* self, caf::message_id id) override;
+  void cancel_timeouts(caf::abstract_actor* self) override;
+  void schedule_message(time_point when, caf::strong_actor_ptr receiver, caf::mailbox_element_ptr content) override;
+  void schedule_message(time_point when, caf::group target, caf::strong_actor_ptr sender, caf::message content) override;
+  void cancel_all() override;
+
+ private:
+  void post_timeout(time_point when, caf::abstract_actor* self, caf::message_id id, caf::message content);
+
+  Executor& executor_;
+};
+
+class Coordinator final : public caf::scheduler::abstract_coordinator {
+ public:
+  Coordinator(caf::actor_system& system, Executor& executor);
+
+  void enqueue(caf::resumable* what) override;
+  bool detaches_utility_actors() const override { return false; }
+  ExecutorClock& clock() noexcept override { return clock_; }
+  void start() override;
+  /// Waits until nothing it handed to the executor is left.
+  void stop() override;
+
+ private:
+  class Unit;
+  void run(caf::resumable* what);
+  void finished();
+
+  Executor& executor_;
+  ExecutorClock clock_;
+  std::unique_ptr<caf::execution_unit> unit_;
+
+  std::mutex mutex_;
+  std::size_t in_flight_ = 0;
+  WaitPoint* stopping_ = nullptr;
+};
+
+}  // namespace caftan::transport

@@ -1,0 +1,288 @@
+#include "caftan/transport/endpoint.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <set>
+
+#include "address_socket.hpp"
+
+namespace caftan::transport {
+namespace {
+
+constexpr int kSocketBuffer = 1 << 20;  // asked for; the kernel caps it
+
+void prepare_socket(int fd, int family) {
+  const int one = 1;
+  if (family != AF_UNIX) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSocketBuffer, sizeof kSocketBuffer);
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kSocketBuffer, sizeof kSocketBuffer);
+}
+
+/// One handshake over one socket. Keeps itself alive by its registration with the executor until it is done.
+class Greeting final : public Pollable, public std::enable_shared_from_this<Greeting> {
+ public:
+  Greeting(PollingExecutor& executor, int fd, const char* kind, net::Handshake handshake, GreetingDone done)
+      : executor_(executor), fd_(fd), kind_(kind), handshake_(std::move(handshake)), done_(std::move(done)) {}
+  ~Greeting() override {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  void start(Duration timeout, bool connected) {
+    connected_ = connected;
+    {
+      const std::lock_guard lock(mutex_);
+      out_ = handshake_.start();
+    }
+    executor_.watch(shared_from_this(), connected ? EPOLLIN | (out_.empty() ? 0U : EPOLLOUT) : EPOLLOUT);
+    executor_.post_at(executor_.clock().now() + timeout, [weak = weak_from_this(), timeout] {
+      if (const auto self = weak.lock()) self->expire(timeout);
+    });
+  }
+
+  int fd() const noexcept override { return fd_; }
+
+  void on_ready(std::uint32_t events) override {
+    std::unique_lock lock(mutex_);
+    if (finished_) return;
+    if (!connected_) {
+      int failed = 0;
+      socklen_t size = sizeof failed;
+      ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &failed, &size);
+      if (failed != 0) {
+        return finish(lock, Error(Errc::peer_down, std::string("connecting failed: ") + std::strerror(failed)));
+      }
+      connected_ = true;
+    }
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !read(lock)) return;
+    if (!write(lock)) return;
+    if (handshake_.state() == net::Handshake::State::failed && out_.empty()) {
+      return finish(lock, handshake_.error());
+    }
+    if (handshake_.state() == net::Handshake::State::done && out_.empty()) return greet(lock);
+    executor_.rearm(*this, EPOLLIN | (out_.empty() ? 0U : EPOLLOUT));
+  }
+
+  /// Drops the handshake without a word; `done` is not called.
+  void drop() {
+    std::unique_lock lock(mutex_);
+    if (finished_) return;
+    finished_ = true;
+    executor_.unwatch(*this);
+  }
+
+ private:
+  void expire(Duration timeout) {
+    std::unique_lock lock(mutex_);
+    if (!finished_) finish(lock, handshake_.expired(timeout));
+  }
+
+  /// Both return false when the greeting has finished.
+  bool read(std::unique_lock<std::mutex>& lock) {
+    std::byte buffer[4096];
+    while (handshake_.state() != net::Handshake::State::done && handshake_.state() != net::Handshake::State::failed) {
+      const ssize_t got = ::recv(fd_, buffer, sizeof buffer, 0);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+      if (got <= 0) {
+        finish(lock, handshake_.closed());
+        return false;
+      }
+      const auto step = handshake_.feed({buffer, static_cast<std::size_t>(got)});
+      wire::append(out_, step.send);
+      if (step.state == net::Handshake::State::done) {
+        early_.assign(buffer + step.consumed, buffer + got);
+      }
+    }
+    return true;
+  }
+
+  bool write(std::unique_lock<std::mutex>& lock) {
+    while (!out_.empty()) {
+      const ssize_t put = ::send(fd_, out_.data(), out_.size(), MSG_NOSIGNAL);
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
+      if (put < 0) {
+        // The peer may have said why before it closed.
+        finish(lock, handshake_.state() == net::Handshake::State::failed ? handshake_.error() : handshake_.closed());
+        return false;
+      }
+      out_.erase(out_.begin(), out_.begin() + put);
+    }
+    return true;
+  }
+
+  void finish(std::unique_lock<std::mutex>& lock, Error error) {
+    finished_ = true;
+    GreetingDone done = std::move(done_);
+    lock.unlock();
+    executor_.unwatch(*this);
+    ::shutdown(fd_, SHUT_RDWR);
+    if (done) done(std::move(error));
+  }
+
+  void greet(std::unique_lock<std::mutex>& lock) {
+    finished_ = true;
+    GreetingDone done = std::move(done_);
+    lock.unlock();
+    executor_.unwatch(*this);
+    Greeted greeted{handshake_.peer(), make_socket_channel(executor_, std::exchange(fd_, -1), kind_),
+                    std::move(early_)};
+    if (done) done(std::move(greeted));
+  }
+
+  PollingExecutor& executor_;
+  int fd_;
+  const char* const kind_;
+  std::mutex mutex_;
+  net::Handshake handshake_;
+  GreetingDone done_;
+  wire::Bytes out_;
+  wire::Bytes early_;
+  bool connected_ = false;
+  bool finished_ = false;
+};
+
+class SocketListener final : public Listener, public Pollable, public std::enable_shared_from_this<SocketListener> {
+ public:
+  SocketListener(PollingExecutor& executor, int fd, SocketAddress address, std::string text,
+                 std::function<net::HandshakeOptions()> options, GreetingOptions greeting, GreetingDone greeted)
+      : executor_(executor),
+        fd_(fd),
+        socket_address_(std::move(address)),
+        address_(std::move(text)),
+        options_(std::move(options)),
+        greeting_(greeting),
+        greeted_(std::move(greeted)) {}
+  ~SocketListener() override {
+    close();
+    ::close(fd_);
+  }
+
+  const std::string& address() const noexcept override { return address_; }
+  int fd() const noexcept override { return fd_; }
+
+  void on_ready(std::uint32_t) override {
+    for (;;) {
+      const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (fd < 0) {
+        if (errno == EINTR || errno == ECONNABORTED) continue;
+        break;  // EAGAIN: all taken. EMFILE and the like: try again with the next connection
+      }
+      welcome(fd);
+    }
+    if (!closed_) executor_.rearm(*this, EPOLLIN);
+  }
+
+  void close() override {
+    std::set<std::shared_ptr<Greeting>> open;
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_.exchange(true)) return;
+      open.swap(open_);
+    }
+    executor_.unwatch(*this);
+    ::shutdown(fd_, SHUT_RDWR);
+    for (const auto& greeting : open) greeting->drop();
+    if (!socket_address_.path.empty()) ::unlink(socket_address_.path.c_str());
+  }
+
+ private:
+  void welcome(int fd) {
+    prepare_socket(fd, socket_address_.family());
+    auto handshake = net::Handshake::server(options_());
+    if (!handshake) {
+      ::close(fd);
+      greeted_(handshake.error());
+      return;
+    }
+    const auto slot = std::make_shared<std::weak_ptr<Greeting>>();
+    auto greeting = std::make_shared<Greeting>(
+        executor_, fd, socket_address_.kind(), std::move(*handshake),
+        [weak = weak_from_this(), slot, greeted = greeted_](Result<Greeted> result) {
+          if (const auto self = weak.lock()) self->finished(slot->lock());
+          greeted(std::move(result));
+        });
+    *slot = greeting;
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_ || open_.size() >= greeting_.max_open) return;  // the socket closes with the greeting
+      open_.insert(greeting);
+    }
+    greeting->start(greeting_.timeout, true);
+  }
+
+  void finished(const std::shared_ptr<Greeting>& greeting) {
+    const std::lock_guard lock(mutex_);
+    open_.erase(greeting);
+  }
+
+  PollingExecutor& executor_;
+  const int fd_;
+  const SocketAddress socket_address_;
+  const std::string address_;
+  const std::function<net::HandshakeOptions()> options_;
+  const GreetingOptions greeting_;
+  const GreetingDone greeted_;
+  std::atomic<bool> closed_{false};
+  std::mutex mutex_;
+  std::set<std::shared_ptr<Greeting>> open_;
+};
+
+Error system_error(const std::string& what, const std::string& address) {
+  return Error(Errc::io_error, what + " " + address + ": " + std::strerror(errno));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::string& address,
+                                         std::function<net::HandshakeOptions()> options, GreetingOptions greeting,
+                                         GreetingDone greeted) {
+  auto parsed = parse_address(address);
+  if (!parsed) return parsed.error();
+  const int fd = ::socket(parsed->family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return system_error("no socket for", address);
+  const int one = 1;
+  if (parsed->family() != AF_UNIX) ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (::bind(fd, parsed->get(), parsed->size) != 0) {
+    const Error error = system_error("bind", address);
+    ::close(fd);
+    return error;
+  }
+  if (::listen(fd, 512) != 0) {
+    const Error error = system_error("listen", address);
+    ::close(fd);
+    return error;
+  }
+  auto listener = std::make_shared<SocketListener>(executor, fd, *parsed, address_of(fd, address), std::move(options),
+                                                   greeting, std::move(greeted));
+  executor.watch(listener, EPOLLIN);
+  return std::shared_ptr<Listener>(listener);
+}
+
+void dial(PollingExecutor& executor, const std::string& address, net::HandshakeOptions options,
+          const std::string& expected_peer, GreetingOptions greeting, GreetingDone done) {
+  auto parsed = parse_address(address);
+  if (!parsed) return done(parsed.error());
+  auto handshake = net::Handshake::client(std::move(options), expected_peer);
+  if (!handshake) return done(handshake.error());
+  const int fd = ::socket(parsed->family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return done(system_error("no socket for", address));
+  prepare_socket(fd, parsed->family());
+  const int failed = ::connect(fd, parsed->get(), parsed->size);
+  if (failed != 0 && errno != EINPROGRESS) {
+    const Error error(Errc::peer_down, "connecting to " + address + " failed: " + std::strerror(errno));
+    ::close(fd);
+    return done(error);
+  }
+  std::make_shared<Greeting>(executor, fd, parsed->kind(), std::move(*handshake), std::move(done))
+      ->start(greeting.timeout, failed == 0);
+}
+
+}  // namespace caftan::transport

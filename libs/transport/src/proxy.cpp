@@ -1,0 +1,183 @@
+#include "proxy.hpp"
+
+#include <caf/system_messages.hpp>
+
+#include "caftan/wire/archive.hpp"
+
+namespace caftan::transport {
+
+namespace {
+
+/// Hands the reply of a remote actor to the local one that asked.
+class ActorRequest final : public ResponseSink {
+ public:
+  ActorRequest(std::shared_ptr<Session> session, caf::strong_actor_ptr asker, caf::message_id id)
+      : session_(std::move(session)), asker_(std::move(asker)), id_(id) {}
+
+  void on_response(Result<InFrame> response) override {
+    deliver(decode(std::move(response)));
+  }
+
+ private:
+  caf::message decode(Result<InFrame> response) {
+    if (!response) return caf::make_message(to_caf(response.error()));
+    if (response->header.flags & wire::kFlagError) {
+      Error error;
+      const auto decoded = wire::decode_into(response->body, error);
+      return caf::make_message(to_caf(decoded ? error : decoded.error()));
+    }
+    ActorExchange& exchange = session_->actors();
+    auto message = exchange.host().messages().decode(response->body, exchange);
+    return message ? std::move(*message) : caf::make_message(to_caf(message.error()));
+  }
+
+  void deliver(caf::message message) {
+    asker_->enqueue(caf::make_mailbox_element(nullptr, id_.response_id(), {}, std::move(message)), nullptr);
+  }
+
+  std::shared_ptr<Session> session_;
+  caf::strong_actor_ptr asker_;
+  caf::message_id id_;
+};
+
+void bounce_request(caf::mailbox_element& what, const Error& error) {
+  if (!what.mid.is_request() || !what.sender) return;
+  what.sender->enqueue(
+      caf::make_mailbox_element(nullptr, what.mid.response_id(), {}, caf::make_message(to_caf(error))), nullptr);
+}
+
+}  // namespace
+
+Proxy::Proxy(caf::actor_config& config, std::weak_ptr<Session> session, const Address& address, bool watched)
+    : caf::actor_proxy(config), session_(std::move(session)), address_(address), watched_(watched) {}
+
+Proxy::~Proxy() {
+  if (const auto session = session_.lock()) session->actors().forget(address_, this);
+}
+
+bool Proxy::send(wire::FrameKind kind, const wire::Bytes& body) {
+  const auto session = session_.lock();
+  if (!session) return false;
+  OutFrame frame;
+  frame.header.kind = kind;
+  frame.body = body;
+  return session->send(frame, false);
+}
+
+void Proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
+  const caf::type_erased_tuple& content = what->content();
+  const auto session = session_.lock();
+  if (content.match_elements<caf::exit_msg>()) {
+    // A linked local actor has ended: the peer's actor shares its fate.
+    const auto& exit = content.get_as<caf::exit_msg>(0);
+    if (!session) return;
+    const auto source = caf::actor_cast<caf::strong_actor_ptr>(exit.source);
+    wire::Bytes body;
+    const Address from = source ? session->actors().export_actor(source) : Address();
+    if (wire::encode_into(body, std::make_tuple(address_, from, from_caf(exit.reason, home_system())))) {
+      send(wire::FrameKind::exit, body);
+    }
+    return;
+  }
+  if (!session || session->ended()) {
+    bounce_request(*what, Error(Errc::peer_down, "the worker of this actor is gone"));
+    return;
+  }
+  ActorExchange& exchange = session->actors();
+  wire::Bytes body;
+  const bool wants_answer = what->mid.is_request();
+  const Address from = what->sender && !wants_answer ? exchange.export_actor(what->sender) : Address();
+  Result<void> encoded = wire::encode_into(body, std::make_tuple(address_, from));
+  if (encoded) encoded = exchange.host().messages().encode(content, body, exchange);
+  if (!encoded) {
+    bounce_request(*what, encoded.error());
+    return;
+  }
+  OutFrame frame;
+  frame.header.kind = wire::FrameKind::actor_message;
+  frame.body = body;
+  if (!wants_answer) {
+    session->send(frame, false);
+    return;
+  }
+  const auto sent = session->request(frame, kNever,
+                                     std::make_shared<ActorRequest>(session, what->sender, what->mid));
+  if (!sent) bounce_request(*what, sent.error());
+}
+
+void Proxy::attach(caf::attachable_ptr ptr) {
+  caf::actor_proxy::attach(std::move(ptr));
+  if (watched_.exchange(true)) return;
+  wire::Bytes body;
+  if (wire::encode_into(body, address_)) send(wire::FrameKind::monitor, body);
+}
+
+// The two backlink hooks run under the mutexes of both actors: they append a frame and nothing else (caf.md 3.1).
+void Proxy::send_link(wire::FrameKind kind, caf::abstract_actor* other) {
+  const auto session = session_.lock();
+  if (!session) return;
+  wire::Bytes body;
+  const Address from = session->actors().export_actor(caf::actor_cast<caf::strong_actor_ptr>(other));
+  if (wire::encode_into(body, std::make_tuple(address_, from))) send(kind, body);
+}
+
+bool Proxy::add_backlink(caf::abstract_actor* other) {
+  if (!caf::actor_proxy::add_backlink(other)) return false;
+  watched_ = true;  // the end of a linked actor is announced by an exit frame
+  if (!quiet_links()) send_link(wire::FrameKind::link, other);
+  return true;
+}
+
+bool Proxy::remove_backlink(caf::abstract_actor* other) {
+  if (!caf::actor_proxy::remove_backlink(other)) return false;
+  if (!quiet_links()) send_link(wire::FrameKind::unlink, other);
+  return true;
+}
+
+void Proxy::kill_proxy(caf::execution_unit* host, caf::error reason) { cleanup(std::move(reason), host); }
+
+ReplyActor::ReplyActor(caf::actor_config& config, std::weak_ptr<Session> session, std::uint64_t call)
+    : caf::actor_proxy(config), session_(std::move(session)), call_(call) {}
+
+ReplyActor::~ReplyActor() {
+  if (!answered_) answer_error(Error(Errc::broken_promise, "the actor ended or dropped the request"));
+}
+
+void ReplyActor::answer_error(const Error& error) {
+  const auto session = session_.lock();
+  if (!session) return;
+  wire::Bytes body;
+  if (!wire::encode_into(body, error)) return;
+  OutFrame frame;
+  frame.header.kind = wire::FrameKind::actor_reply;
+  frame.header.flags = wire::kFlagError;
+  frame.header.call = call_;
+  frame.body = body;
+  session->send(frame, false);
+}
+
+void ReplyActor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
+  if (!what->mid.is_response() || answered_.exchange(true)) return;
+  const caf::type_erased_tuple& content = what->content();
+  if (content.match_elements<caf::error>()) {
+    answer_error(from_caf(content.get_as<caf::error>(0), home_system()));
+    return;
+  }
+  const auto session = session_.lock();
+  if (!session) return;
+  ActorExchange& exchange = session->actors();
+  wire::Bytes body;
+  if (const auto encoded = exchange.host().messages().encode(content, body, exchange); !encoded) {
+    answer_error(encoded.error());
+    return;
+  }
+  OutFrame frame;
+  frame.header.kind = wire::FrameKind::actor_reply;
+  frame.header.call = call_;
+  frame.body = body;
+  session->send(frame, false);
+}
+
+void ReplyActor::kill_proxy(caf::execution_unit* host, caf::error reason) { cleanup(std::move(reason), host); }
+
+}  // namespace caftan::transport

@@ -1,0 +1,63 @@
+/// The stand-in for an actor of another worker. Whatever it is sent becomes a frame; when the actor or the session ends,
+/// it goes down and CAF tells everyone who monitors or links it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include <caf/actor_proxy.hpp>
+
+#include "caftan/transport/actor_exchange.hpp"
+
+namespace caftan::transport {
+
+class Proxy final : public caf::actor_proxy {
+ public:
+  Proxy(caf::actor_config& config, std::weak_ptr<Session> session, const Address& address, bool watched);
+  ~Proxy() override;
+
+  const Address& address_at_peer() const noexcept { return address_; }
+  std::shared_ptr<Session> session() const noexcept { return session_.lock(); }
+
+  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;
+  void attach(caf::attachable_ptr ptr) override;
+  bool add_backlink(caf::abstract_actor* other) override;
+  bool remove_backlink(caf::abstract_actor* other) override;
+  void kill_proxy(caf::execution_unit* host, caf::error reason) override;
+  const char* name() const override { return "proxy"; }
+
+  /// Set while a link is made that the peer makes by itself.
+  static bool& quiet_links() noexcept {
+    static thread_local bool quiet = false;
+    return quiet;
+  }
+
+ private:
+  bool send(wire::FrameKind kind, const wire::Bytes& body);
+  void send_link(wire::FrameKind kind, caf::abstract_actor* other);
+
+  const std::weak_ptr<Session> session_;
+  const Address address_;
+  std::atomic<bool> watched_;
+};
+
+/// Answers one request of the peer: whatever the local actor responds becomes the reply frame. Dropped without a
+/// response it answers broken_promise, which CAF 0.17.6 itself never does.
+class ReplyActor final : public caf::actor_proxy {
+ public:
+  ReplyActor(caf::actor_config& config, std::weak_ptr<Session> session, std::uint64_t call);
+  ~ReplyActor() override;
+
+  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;
+  void kill_proxy(caf::execution_unit* host, caf::error reason) override;
+  const char* name() const override { return "reply"; }
+
+ private:
+  void answer_error(const Error& error);
+
+  const std::weak_ptr<Session> session_;
+  const std::uint64_t call_;
+  std::atomic<bool> answered_{false};
+};
+
+}  // namespace caftan::transport

@@ -1,0 +1,622 @@
+#include "caftan/transport/session.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "caftan/transport/actor_exchange.hpp"
+
+namespace caftan::transport {
+
+namespace {
+
+constexpr std::size_t kBufferSize = 64 * 1024;
+constexpr std::size_t kFlushAt = 64 * 1024;       // bytes that are never held back
+constexpr std::size_t kReadsPerTurn = 16;         // then others get their turn
+constexpr std::uint64_t kReplyRoom = 4096;        // bytes of the window kept for a reply beside an equal echo
+constexpr int kMaxVectors = 64;
+
+/// Frees the flag that says "somebody reads".
+class ReadTurn {
+ public:
+  explicit ReadTurn(std::atomic<bool>& flag) : flag_(flag), held_(!flag.exchange(true, std::memory_order_acquire)) {}
+  ~ReadTurn() {
+    if (held_) flag_.store(false, std::memory_order_release);
+  }
+  bool held() const noexcept { return held_; }
+
+ private:
+  std::atomic<bool>& flag_;
+  const bool held_;
+};
+
+/// What a request takes of the window: itself and room for its reply.
+constexpr std::uint64_t room_for(std::uint64_t size) { return 2 * size + kReplyRoom; }
+
+bool is_request(wire::FrameKind kind) {
+  return kind >= wire::FrameKind::call && kind <= wire::FrameKind::op;
+}
+
+}  // namespace
+
+std::shared_ptr<Session> Session::make(Parts parts, PeerIdentity peer, std::uint64_t connection,
+                                       std::shared_ptr<Channel> channel, const SessionLimits& limits) {
+  return std::shared_ptr<Session>(new Session(parts, std::move(peer), connection, std::move(channel), limits));
+}
+
+void Session::start(wire::ByteView early) {
+  channel_->start([weak = weak_from_this()](bool readable, bool writable) {
+    if (const auto self = weak.lock()) self->on_ready(readable, writable);
+  });
+  if (!early.empty()) {
+    const ReadTurn turn(reading_);
+    std::memcpy(buffer_.get(), early.data(), std::min(early.size(), kBufferSize));
+    end_ = std::min(early.size(), kBufferSize);
+    if (const auto parsed = parse(); !parsed) end(parsed.error());
+  }
+  poll_liveness();
+  const std::lock_guard lock(out_mutex_);
+  arm_locked();
+}
+
+Session::Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::shared_ptr<Channel> channel,
+                 const SessionLimits& limits)
+    : parts_(parts),
+      peer_(std::move(peer)),
+      connection_(connection),
+      limits_(limits),
+      channel_(std::move(channel)),
+      exchange_(std::make_unique<ActorExchange>(*this, parts.actors)),
+      requests_(parts.executor.clock().now()),
+      window_(limits.window),
+      buffer_(new std::byte[kBufferSize]),
+      liveness_(limits.liveness, peer_.name, parts.executor.clock().now()) {}
+
+Session::~Session() { channel_->close(); }
+
+// ---- sending
+
+bool Session::send(OutFrame& frame, bool urgent) {
+  bool later = false;
+  {
+    const std::lock_guard lock(out_mutex_);
+    if (ended() || bye_sent_) return false;
+    if (frame.header.kind == wire::FrameKind::bye) bye_sent_ = true;
+    append_locked(frame);
+    frames_out_.fetch_add(1, std::memory_order_relaxed);
+    if (want_write_ || write_failed_) return true;
+    if (urgent || outbox_.queued_bytes() >= kFlushAt) {
+      flush_locked();
+    } else if (!flush_pending_) {
+      flush_pending_ = later = true;
+    }
+  }
+  if (later) parts_.executor.flush_later(shared_from_this());
+  return true;
+}
+
+void Session::append_locked(OutFrame& frame) {
+  std::uint64_t bulk = 0;
+  for (const auto& segment : frame.segments) bulk += segment.size;
+  frame.header.bulk_size = bulk;
+  std::size_t sections = frame.sections.size();
+  if (!frame.segments.empty()) sections += 8 + 8 * frame.segments.size();
+  frame.header.sections_size = static_cast<std::uint32_t>(sections);
+  frame.header.body_size = static_cast<std::uint32_t>(frame.body.size());
+  frame.header.table_size = static_cast<std::uint32_t>(frame.table.size());
+
+  wire::Bytes bytes;
+  bytes.reserve(wire::kFrameHeaderSize + sections + frame.body.size() + frame.table.size());
+  bytes.resize(wire::kFrameHeaderSize);
+  wire::encode_header(frame.header, bytes.data());
+  wire::append(bytes, frame.sections);
+  if (!frame.segments.empty()) {
+    wire::Bytes sizes(8 * frame.segments.size());
+    for (std::size_t i = 0; i < frame.segments.size(); ++i) {
+      const std::uint64_t size = frame.segments[i].size;
+      std::memcpy(sizes.data() + 8 * i, &size, 8);
+    }
+    wire::append_section(bytes, wire::SectionType::bulk, wire::kSectionCritical, sizes);
+  }
+  wire::append(bytes, frame.body);
+  wire::append(bytes, frame.table);
+  if (bulk == 0) {
+    outbox_.append(std::move(bytes));
+  } else {
+    outbox_.append(std::move(bytes), CallId{frame.header.call}, std::move(frame.segments));
+  }
+}
+
+void Session::flush() {
+  const std::lock_guard lock(out_mutex_);
+  flush_pending_ = false;
+  if (!want_write_ && !write_failed_) flush_locked();
+}
+
+/// Writes until all is out or the channel is full; then asks to be told when there is room.
+bool Session::flush_locked() {
+  std::size_t total = 0;
+  bool full = false;
+  while (!outbox_.empty() && !full && !write_failed_) {
+    iovec vectors[kMaxVectors];
+    const std::size_t count = outbox_.gather(vectors);
+    std::size_t offered = 0;
+    for (std::size_t i = 0; i < count; ++i) offered += vectors[i].iov_len;
+    const auto written = channel_->write(vectors, static_cast<int>(count));
+    if (!written) {
+      // The reader sees the end of the connection itself and drains what has arrived first (RR-12).
+      write_failed_ = true;
+      break;
+    }
+    outbox_.consume(*written);
+    total += *written;
+    full = *written < offered;
+  }
+  if (total > 0) {
+    bytes_out_.fetch_add(total, std::memory_order_relaxed);
+    const std::lock_guard lock(liveness_mutex_);
+    liveness_.on_bytes_out(parts_.executor.clock().now(), total);
+  }
+  if (full != want_write_) {
+    want_write_ = full;
+    arm_locked();
+  }
+  return !full;
+}
+
+/// Tells the channel what this session waits for: reading is left out while a waiting thread reads itself.
+void Session::arm_locked() {
+  if (ended()) return;
+  channel_->arm(reader_ == Reader::poller, want_write_);
+}
+
+std::uint64_t Session::size_of(const OutFrame& frame) {
+  std::uint64_t size = frame.sections.size() + frame.body.size() + frame.table.size();
+  for (const auto& segment : frame.segments) size += segment.size;
+  return size;
+}
+
+Result<CallId> Session::request(OutFrame& frame, TimePoint deadline, const std::shared_ptr<ResponseSink>& sink) {
+  const std::uint64_t size = size_of(frame);
+  if (size > limits_.message) {
+    return Error(Errc::limit_exceeded, peer_.name,
+                 "a message of " + std::to_string(size) + " bytes is larger than limits.message, " +
+                     std::to_string(limits_.message));
+  }
+  const std::uint64_t room = room_for(size);
+  if (const auto admitted = window_.try_acquire(room); !admitted) {
+    return Error(admitted.error().code(), peer_.name, admitted.error().text());
+  }
+  auto call = requests_.insert(Pending{sink, room}, deadline);
+  if (!call) {
+    window_.release(room);
+    return call.error().at(peer_.name);
+  }
+  frame.header.call = call->value;
+  if (deadline != kNever) {
+    const auto left = deadline - parts_.executor.clock().now();
+    frame.header.remaining_us = static_cast<std::uint64_t>(
+        std::max<std::int64_t>(1, std::chrono::duration_cast<std::chrono::microseconds>(left).count()));
+    if (deadline.time_since_epoch().count() < expiry_armed_.load(std::memory_order_relaxed)) expire_requests();
+  }
+  // take() decides who answers a request that could not be sent: the end of the session may have failed it already.
+  if (!send(frame) && requests_.take(*call)) {
+    window_.release(room);
+    return Error(Errc::peer_down, peer_.name, "the session with " + peer_.name + " has ended");
+  }
+  return call;
+}
+
+Result<void> Session::wait_for_room(const OutFrame& frame, TimePoint deadline) {
+  const std::uint64_t room = room_for(size_of(frame));
+  return parts_.executor.with_wait([&](Executor::Wait& wait) -> Result<void> {
+    struct Shared {
+      std::mutex mutex;
+      WaitPoint* point;  // null once the wait is over
+      Result<void> admitted;
+    };
+    auto shared = std::make_shared<Shared>();
+    shared->point = &wait.point();
+    const auto id = window_.acquire_or_wait(room, [shared](Result<void> admitted) {
+      const std::lock_guard lock(shared->mutex);
+      shared->admitted = std::move(admitted);
+      if (shared->point) shared->point->notify();
+    });
+    if (!id) return id.error();
+    bool acquired = *id == 0;
+    if (!acquired) {
+      const bool in_time = wait.wait(deadline, nullptr);
+      acquired = !window_.cancel(*id);
+      const std::lock_guard lock(shared->mutex);
+      shared->point = nullptr;
+      if (!shared->admitted) return shared->admitted;
+      if (!acquired && !in_time) {
+        return Error(Errc::timeout, peer_.name, "the window of " + peer_.name + " stayed full");
+      }
+    }
+    if (acquired) window_.release(room);
+    return {};
+  });
+}
+
+void Session::fail(Pending pending, const Error& error) {
+  window_.release(pending.bytes);
+  pending.sink->on_response(error);
+}
+
+void Session::cancel(CallId call, Error reason) {
+  auto entry = requests_.take(call);
+  if (!entry) return;
+  OutFrame frame;
+  frame.header.kind = wire::FrameKind::cancel;
+  frame.header.call = call.value;
+  send(frame);
+  fail(std::move(entry->sink), reason.at(peer_.name));
+}
+
+/// Fails what is late and posts itself for the next deadline.
+void Session::expire_requests() {
+  const TimePoint now = parts_.executor.clock().now();
+  for (auto& entry : requests_.expire(now)) {
+    OutFrame frame;
+    frame.header.kind = wire::FrameKind::cancel;
+    frame.header.call = entry.id.value;
+    send(frame);
+    fail(std::move(entry.sink),
+         Error(Errc::timeout, peer_.name, "no answer from " + peer_.name + " within the time-out of the call"));
+  }
+  const TimePoint next = requests_.next_deadline();
+  expiry_armed_.store(next.time_since_epoch().count(), std::memory_order_relaxed);
+  if (next == kNever) return;
+  parts_.executor.post_at(next, [weak = weak_from_this(), next] {
+    const auto self = weak.lock();
+    // A later call with an earlier deadline has posted its own task since.
+    if (self && !self->ended() && self->expiry_armed_.load() == next.time_since_epoch().count()) {
+      self->expire_requests();
+    }
+  });
+}
+
+void Session::poll_liveness() {
+  net::Liveness::Action action;
+  TimePoint next;
+  {
+    const std::lock_guard lock(liveness_mutex_);
+    action = liveness_.poll(parts_.executor.clock().now());
+    next = liveness_.next_poll();
+  }
+  if (action == net::Liveness::Action::dead) {
+    abort(liveness_.error());
+    return;
+  }
+  if (action == net::Liveness::Action::send_ping) {
+    OutFrame frame;
+    frame.header.kind = wire::FrameKind::ping;
+    send(frame);
+  }
+  parts_.executor.post_at(next, [weak = weak_from_this()] {
+    if (const auto self = weak.lock(); self && !self->ended()) self->poll_liveness();
+  });
+}
+
+void Session::close() {
+  OutFrame frame;
+  frame.header.kind = wire::FrameKind::bye;
+  send(frame);
+}
+
+void Session::abort(Error reason) {
+  {
+    const std::lock_guard lock(end_mutex_);
+    if (!end_requested_) end_requested_ = std::move(reason);
+  }
+  if (const ReadTurn turn(reading_); turn.held()) end(*end_requested_);
+  // Otherwise the thread that reads now ends the session when its turn is over.
+}
+
+Session::Counters Session::counters() const {
+  return {frames_out_.load(), frames_in_.load(), bytes_out_.load(), bytes_in_.load()};
+}
+
+// ---- reading
+
+void Session::on_ready(bool readable, bool writable) {
+  if (writable) {
+    const std::lock_guard lock(out_mutex_);
+    want_write_ = false;
+    if (!write_failed_) flush_locked();
+  }
+  if (readable) {
+    const ReadTurn turn(reading_);
+    if (!turn.held()) return;  // a waiting thread reads; it rearms when it leaves
+    for (std::size_t reads = 0; reads < kReadsPerTurn; ++reads) {
+      if (read_some() != ReadOutcome::more) break;
+    }
+  }
+  {
+    const std::lock_guard lock(end_mutex_);
+    if (!end_requested_) {
+      const std::lock_guard out(out_mutex_);
+      arm_locked();
+      return;
+    }
+  }
+  if (const ReadTurn turn(reading_); turn.held() && !ended()) end(*end_requested_);
+}
+
+bool Session::claim() {
+  if (ended()) return false;
+  if (reading_.exchange(true, std::memory_order_acquire)) return false;
+  const std::lock_guard lock(out_mutex_);
+  reader_ = Reader::waiter;
+  arm_locked();
+  return true;
+}
+
+bool Session::read_claimed() {
+  work_queued_ = false;
+  const ReadOutcome outcome = read_some();
+  return outcome != ReadOutcome::ended && !work_queued_;
+}
+
+void Session::release() {
+  reading_.store(false, std::memory_order_release);
+  {
+    const std::lock_guard lock(end_mutex_);
+    if (!end_requested_) {
+      const std::lock_guard out(out_mutex_);
+      reader_ = Reader::poller;
+      arm_locked();
+      return;
+    }
+  }
+  if (const ReadTurn turn(reading_); turn.held() && !ended()) end(*end_requested_);
+}
+
+Session::ReadOutcome Session::read_some() {
+  if (ended()) return ReadOutcome::ended;
+  std::span<std::byte> target = direct_target();
+  if (begin_ == end_) begin_ = end_ = 0;
+  if (begin_ > 0 && kBufferSize - end_ < wire::kFrameHeaderSize) {
+    std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  iovec vectors[2];
+  int count = 0;
+  if (!target.empty()) vectors[count++] = {target.data(), target.size()};
+  vectors[count++] = {buffer_.get() + end_, kBufferSize - end_};
+  const auto got = channel_->read(vectors, count);
+  if (!got) {
+    if (const auto parsed = parse(); !parsed) {
+      end(parsed.error());
+    } else {
+      end(bye_received_ ? Error(Errc::peer_down, peer_.name, peer_.name + " has left")
+                        : Error(Errc::peer_down, peer_.name, "lost " + peer_.name + ": " + got.error().text()));
+    }
+    return ReadOutcome::ended;
+  }
+  if (*got == 0) return ReadOutcome::drained;
+  bytes_in_.fetch_add(*got, std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(liveness_mutex_);
+    liveness_.on_bytes_in(parts_.executor.clock().now(), *got);
+  }
+  const std::size_t direct = std::min(*got, target.size());
+  if (direct > 0) {
+    if (chunk_left_ > 0) {
+      chunk_left_ -= static_cast<std::uint32_t>(direct);
+      incomplete_.front().offset += direct;
+    } else {
+      payload_filled_ += direct;
+    }
+  }
+  end_ += *got - direct;
+  const bool filled = *got == target.size() + (vectors[count - 1].iov_len);
+  if (const auto parsed = parse(); !parsed) {
+    end(Error(parsed.error().code(), peer_.name, parsed.error().text()));
+    return ReadOutcome::ended;
+  }
+  return filled || !direct_target().empty() ? ReadOutcome::more : ReadOutcome::drained;
+}
+
+/// Where the next bytes of the stream belong when the buffer is empty: into a payload or a tensor, past the buffer.
+std::span<std::byte> Session::direct_target() {
+  if (begin_ != end_) return {};
+  if (chunk_left_ > 0) return bulk_target();
+  if (header_) return {payload_.data() + payload_filled_, payload_.size() - payload_filled_};
+  return {};
+}
+
+/// The rest of the segment that the current chunk fills. Precondition: chunk_left_ > 0, nothing left to settle.
+std::span<std::byte> Session::bulk_target() {
+  Incomplete& message = incomplete_.front();
+  wire::Block& block = message.frame.segments[message.segment];
+  return {block.data() + message.offset, std::min<std::size_t>(block.size() - message.offset, chunk_left_)};
+}
+
+Result<void> Session::parse() {
+  for (;;) {
+    if (auto settled = finish_bulk(); !settled) return settled;
+    const std::size_t buffered = end_ - begin_;
+    if (chunk_left_ > 0) {
+      const std::span<std::byte> target = bulk_target();
+      const std::size_t part = std::min(target.size(), buffered);
+      if (part == 0) return {};
+      std::memcpy(target.data(), buffer_.get() + begin_, part);
+      incomplete_.front().offset += part;
+      chunk_left_ -= static_cast<std::uint32_t>(part);
+      begin_ += part;
+    } else if (header_) {
+      const std::size_t part = std::min(payload_.size() - payload_filled_, buffered);
+      if (part > 0) std::memcpy(payload_.data() + payload_filled_, buffer_.get() + begin_, part);
+      payload_filled_ += part;
+      begin_ += part;
+      if (payload_filled_ < payload_.size()) return {};
+      if (auto done = finish_payload(); !done) return done;
+    } else {
+      if (buffered < wire::kFrameHeaderSize) return {};
+      const auto header = wire::decode_header(buffer_.get() + begin_);
+      if (!header) return header.error();
+      begin_ += wire::kFrameHeaderSize;
+      if (auto begun = begin_frame(*header); !begun) return begun;
+    }
+  }
+}
+
+/// Goes to the next segment that has bytes to come.
+void Session::advance_bulk() {
+  Incomplete& message = incomplete_.front();
+  while (message.segment < message.frame.segments.size() &&
+         message.offset == message.frame.segments[message.segment].size()) {
+    ++message.segment;
+    message.offset = 0;
+  }
+}
+
+Result<void> Session::begin_frame(const wire::FrameHeader& header) {
+  if (bye_received_) return Error(Errc::malformed_payload, "a frame after bye");
+  frames_in_.fetch_add(1, std::memory_order_relaxed);
+  if (header.kind == wire::FrameKind::chunk) {
+    if (incomplete_.empty()) return Error(Errc::malformed_payload, "a chunk that belongs to no message");
+    chunk_left_ = header.body_size;
+    return {};
+  }
+  if (header.payload_size() > limits_.message || header.bulk_size > limits_.message ||
+      header.payload_size() + header.bulk_size > limits_.message) {
+    return Error(Errc::limit_exceeded, "a message of " + std::to_string(header.payload_size() + header.bulk_size) +
+                                           " bytes was announced, limits.message is " +
+                                           std::to_string(limits_.message));
+  }
+  header_ = header;
+  payload_.resize(header.payload_size());
+  payload_filled_ = 0;
+  return {};
+}
+
+Result<void> Session::finish_payload() {
+  InFrame frame;
+  frame.header = *header_;
+  header_.reset();
+  frame.payload = std::move(payload_);
+  payload_ = {};
+  const wire::ByteView all(frame.payload);
+  frame.sections = all.first(frame.header.sections_size);
+  frame.body = all.subspan(frame.header.sections_size, frame.header.body_size);
+  frame.table = all.subspan(frame.header.sections_size + frame.header.body_size);
+
+  wire::ByteView bulk_sizes;
+  wire::SectionReader sections(frame.sections);
+  for (;;) {
+    const auto section = sections.next();
+    if (!section) return section.error();
+    if (!*section) break;
+    switch ((*section)->type) {
+      case wire::SectionType::rrefs: {
+        auto manifest = parts_.handler.on_manifest(*this, frame.header.kind, (*section)->content);
+        if (!manifest) return manifest.error();
+        frame.manifest = std::move(*manifest);
+        break;
+      }
+      case wire::SectionType::bulk: bulk_sizes = (*section)->content; break;
+      case wire::SectionType::autograd:
+      case wire::SectionType::target:
+      case wire::SectionType::chain: break;
+      default:
+        if ((*section)->flags & wire::kSectionCritical) {
+          return Error(Errc::protocol_mismatch, "a critical section of unknown type " +
+                                                    std::to_string(static_cast<unsigned>((*section)->type)));
+        }
+    }
+  }
+  if (frame.header.bulk_size == 0 && bulk_sizes.empty()) return dispatch(std::move(frame));
+
+  if (bulk_sizes.size() % 8 != 0 || bulk_sizes.size() / 8 > limits_.tensors) {
+    return Error(Errc::limit_exceeded, "a message with " + std::to_string(bulk_sizes.size() / 8) +
+                                           " tensor segments, limits.tensors is " + std::to_string(limits_.tensors));
+  }
+  if (incomplete_bytes_ + frame.header.bulk_size > limits_.receive) {
+    return Error(Errc::limit_exceeded, "more incomplete tensor bytes than limits.receive allows");
+  }
+  std::uint64_t left = frame.header.bulk_size;
+  for (std::size_t at = 0; at < bulk_sizes.size(); at += 8) {
+    std::uint64_t size = 0;
+    std::memcpy(&size, bulk_sizes.data() + at, 8);
+    if (size > left) return Error(Errc::malformed_payload, "segments are larger than their message");
+    left -= size;
+    auto block = parts_.pool.take(size);
+    if (!block) return block.error();
+    frame.segments.push_back(std::move(*block));
+  }
+  if (left != 0) return Error(Errc::malformed_payload, "segments are smaller than their message");
+  incomplete_bytes_ += frame.header.bulk_size;
+  incomplete_.push_back(Incomplete{std::move(frame)});
+  return {};
+}
+
+/// Hands over the messages whose last byte has come. Bulk arrives in the order of its messages.
+Result<void> Session::finish_bulk() {
+  while (!incomplete_.empty()) {
+    advance_bulk();
+    if (incomplete_.front().segment < incomplete_.front().frame.segments.size()) break;
+    if (chunk_left_ > 0) return Error(Errc::malformed_payload, "a chunk is longer than its message");
+    InFrame frame = std::move(incomplete_.front().frame);
+    incomplete_.pop_front();
+    incomplete_bytes_ -= frame.header.bulk_size;
+    if (auto done = dispatch(std::move(frame)); !done) return done;
+  }
+  return {};
+}
+
+Result<void> Session::dispatch(InFrame frame) {
+  switch (frame.header.kind) {
+    case wire::FrameKind::ping: {
+      OutFrame pong;
+      pong.header.kind = wire::FrameKind::pong;
+      send(pong);
+      return {};
+    }
+    case wire::FrameKind::pong: return {};
+    case wire::FrameKind::bye:
+      bye_received_ = true;
+      close();  // ours, if it is not out yet; the peer ends when it has read it
+      channel_->close_write();
+      return {};
+    case wire::FrameKind::response:
+      // An id that is not in the table is a late reply and is dropped.
+      if (auto entry = requests_.take(CallId{frame.header.call})) {
+        window_.release(entry->sink.bytes);
+        entry->sink.sink->on_response(std::move(frame));
+      }
+      return {};
+    case wire::FrameKind::chunk: return Error(Errc::malformed_payload, "a chunk out of place");
+    default: break;
+  }
+  if (is_request(frame.header.kind) || frame.header.kind == wire::FrameKind::cancel) {
+    work_queued_ = work_queued_ || frame.header.kind != wire::FrameKind::cancel;
+    return parts_.handler.on_frame(shared_from_this(), std::move(frame));
+  }
+  return exchange_->on_frame(std::move(frame));
+}
+
+void Session::end(Error reason) {
+  if (ended_.exchange(true)) return;
+  {
+    const std::lock_guard lock(end_mutex_);
+    if (!end_requested_) end_requested_ = reason;
+  }
+  const auto self = shared_from_this();
+  // What is still in the outbox (an answer to bye, say) gets one try; a broken connection refuses it at once.
+  {
+    const std::lock_guard lock(out_mutex_);
+    if (!write_failed_ && bye_received_) flush_locked();
+  }
+  channel_->close();
+  incomplete_.clear();
+  window_.close(reason);
+  for (auto& entry : requests_.take_all(reason)) fail(std::move(entry.sink), reason);
+  exchange_->end(reason, [self, reason] { self->parts_.handler.on_end(*self, reason); });
+}
+
+}  // namespace caftan::transport

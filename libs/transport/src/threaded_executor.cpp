@@ -1,0 +1,406 @@
+#include "caftan/transport/threaded_executor.hpp"
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <climits>
+#include <tuple>
+
+namespace caftan::transport {
+
+namespace {
+
+constexpr std::uint64_t kWakeKey = ~std::uint64_t{0};
+constexpr Duration kMaxFlushDelay = std::chrono::microseconds(20);
+constexpr int kTasksBetweenPolls = 32;  // sockets are looked at even when the queue never empties
+
+/// What a thread carries while it is a runner or waits. Empty for threads that are neither.
+struct ThreadState {
+  const ThreadedExecutor* runner_of = nullptr;
+  bool reads_for_wait = false;
+  bool serving = false;  // inside Pollable::on_ready: what is posted now runs here right afterwards
+  int event_fd = -1;
+  std::vector<std::shared_ptr<Flushable>> flushes;
+  TimePoint oldest_flush;  // when the first of them was appended
+
+  ~ThreadState() {
+    if (event_fd >= 0) ::close(event_fd);
+  }
+};
+
+ThreadState& thread_state() {
+  static thread_local ThreadState state;
+  return state;
+}
+
+/// Milliseconds until `when`, rounded up; -1 = for ever.
+int poll_timeout(TimePoint when, TimePoint now) {
+  if (when == kNever) return -1;
+  if (when <= now) return 0;
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(when - now).count();
+  return static_cast<int>(std::min<std::int64_t>(ms, INT_MAX));
+}
+
+}  // namespace
+
+/// A wait of one thread: sleeps on a futex, or in poll while it reads a source itself.
+class ThreadedExecutor::ThreadWait final : public Executor::Wait, public WaitPoint {
+ public:
+  explicit ThreadWait(ThreadedExecutor& executor) : executor_(executor) {}
+
+  WaitPoint& point() noexcept override { return *this; }
+
+  void notify() noexcept override {
+    // The event fd is read first: once the state says notified, this object may be gone.
+    const int event_fd = event_fd_.load(std::memory_order_acquire);
+    const std::uint32_t before = state_.exchange(kNotified, std::memory_order_acq_rel);
+    if (before == kSleeping) {
+      ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&state_), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    } else if (before == kPolling) {
+      const std::uint64_t one = 1;
+      (void)!::write(event_fd, &one, sizeof one);
+    }
+  }
+
+  bool wait(TimePoint deadline, ReadableSource* source) override {
+    if (notified()) return true;
+    flush_this_thread();
+    ThreadState& thread = thread_state();
+    const bool runner = thread.runner_of == &executor_;
+    if (runner) executor_.enter_blocked();
+    auto* claimable = static_cast<ClaimableSource*>(source);
+    bool done = false;
+    if (claimable && claimable->claim_fd() >= 0 && claimable->claim()) {
+      done = read_until_notified(*claimable, deadline, thread);
+      claimable->release();
+    }
+    if (!done) sleep_until_notified(deadline);
+    if (runner) executor_.leave_blocked();
+    return notified();
+  }
+
+ private:
+  static constexpr std::uint32_t kIdle = 0;
+  static constexpr std::uint32_t kNotified = 1;
+  static constexpr std::uint32_t kSleeping = 2;
+  static constexpr std::uint32_t kPolling = 3;
+
+  bool notified() const noexcept { return state_.load(std::memory_order_acquire) == kNotified; }
+
+  /// Returns true when the wait is over (notified or late), false when only sleeping is left to do.
+  bool read_until_notified(ClaimableSource& source, TimePoint deadline, ThreadState& thread) {
+    if (thread.event_fd < 0) thread.event_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    event_fd_.store(thread.event_fd, std::memory_order_release);
+    for (;;) {
+      std::uint32_t idle = kIdle;
+      if (!state_.compare_exchange_strong(idle, kPolling, std::memory_order_acq_rel)) return true;
+      pollfd fds[2] = {{source.claim_fd(), POLLIN, 0}, {thread.event_fd, POLLIN, 0}};
+      const int ready = ::poll(fds, 2, poll_timeout(deadline, executor_.clock_.now()));
+      std::uint32_t polling = kPolling;
+      if (!state_.compare_exchange_strong(polling, kIdle, std::memory_order_acq_rel) || (fds[1].revents & POLLIN)) {
+        std::uint64_t count = 0;
+        (void)!::read(thread.event_fd, &count, sizeof count);
+        if (notified()) return true;
+      }
+      if (ready == 0 && executor_.clock_.now() >= deadline) return true;
+      if (fds[0].revents != 0) {
+        thread.reads_for_wait = true;
+        const bool more = source.read_claimed();
+        thread.reads_for_wait = false;
+        flush_this_thread();
+        if (!more) return notified();
+      }
+    }
+  }
+
+  void sleep_until_notified(TimePoint deadline) {
+    for (;;) {
+      std::uint32_t idle = kIdle;
+      if (!state_.compare_exchange_strong(idle, kSleeping, std::memory_order_acq_rel) && idle == kNotified) return;
+      timespec left{};
+      if (deadline != kNever) {
+        const auto rest = deadline - executor_.clock_.now();
+        if (rest <= Duration::zero()) {
+          std::uint32_t sleeping = kSleeping;
+          state_.compare_exchange_strong(sleeping, kIdle, std::memory_order_acq_rel);
+          return;
+        }
+        left.tv_sec = static_cast<time_t>(rest.count() / 1'000'000'000);
+        left.tv_nsec = static_cast<long>(rest.count() % 1'000'000'000);
+      }
+      ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&state_), FUTEX_WAIT_PRIVATE, kSleeping,
+                deadline == kNever ? nullptr : &left, nullptr, 0);
+      if (notified()) return;
+    }
+  }
+
+  ThreadedExecutor& executor_;
+  std::atomic<std::uint32_t> state_{kIdle};
+  std::atomic<int> event_fd_{-1};
+};
+
+ThreadedExecutor::ThreadedExecutor(Options options)
+    : options_{options.runners ? options.runners : std::max(2U, std::thread::hardware_concurrency()),
+               options.max_threads} {
+  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+  wake_fd_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;  // every write is one edge and wakes one runner; the counter is never read
+  event.data.u64 = kWakeKey;
+  ::epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_fd_, &event);
+  const std::lock_guard lock(mutex_);
+  for (unsigned i = 0; i < options_.runners; ++i) add_thread_locked();
+}
+
+ThreadedExecutor::~ThreadedExecutor() {
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    threads.swap(threads_);
+  }
+  parked_.notify_all();
+  // Each runner that leaves passes the wake-up on (see run), so one edge is enough.
+  wake();
+  for (std::thread& thread : threads) thread.join();
+  queue_.clear();
+  timers_.clear();
+  ::close(wake_fd_);
+  ::close(epoll_);
+}
+
+void ThreadedExecutor::add_thread_locked() {
+  ++running_;
+  // Signals belong to the threads of the program, never to runners.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  threads_.emplace_back([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void ThreadedExecutor::wake() noexcept {
+  const std::uint64_t one = 1;
+  (void)!::write(wake_fd_, &one, sizeof one);
+}
+
+void ThreadedExecutor::post(Task task) {
+  bool must_wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    queue_.push_back(std::move(task));
+    const ThreadState& thread = thread_state();
+    const bool runs_it_next = thread.runner_of == this && thread.serving && queue_.size() == 1;
+    must_wake = idle_ > 0 && !runs_it_next;
+  }
+  if (must_wake) wake();
+}
+
+void ThreadedExecutor::post_at(TimePoint when, Task task) {
+  bool must_wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    timers_.push_back(Timer{when, timer_order_++, std::move(task)});
+    std::push_heap(timers_.begin(), timers_.end(), [](const Timer& a, const Timer& b) {
+      return std::tie(a.when, a.order) > std::tie(b.when, b.order);
+    });
+    if (when < sleeping_until_) {
+      sleeping_until_ = when;
+      must_wake = idle_ > 0;
+    }
+  }
+  if (must_wake) wake();
+}
+
+bool ThreadedExecutor::reads_for_wait() const noexcept { return thread_state().reads_for_wait; }
+
+void ThreadedExecutor::run_expired_timers(std::unique_lock<std::mutex>& lock) {
+  const auto later = [](const Timer& a, const Timer& b) {
+    return std::tie(a.when, a.order) > std::tie(b.when, b.order);
+  };
+  if (timers_.empty()) return;
+  const TimePoint now = clock_.now();
+  while (!timers_.empty() && timers_.front().when <= now) {
+    std::pop_heap(timers_.begin(), timers_.end(), later);
+    queue_.push_back(std::move(timers_.back().task));
+    timers_.pop_back();
+  }
+  (void)lock;
+}
+
+void ThreadedExecutor::run() {
+  ThreadState& thread = thread_state();
+  thread.runner_of = this;
+  int tasks = 0;
+  for (;;) {
+    Task task;
+    bool others = false;
+    {
+      std::unique_lock lock(mutex_);
+      if (stopping_) break;
+      run_expired_timers(lock);
+      if (!queue_.empty() && tasks < kTasksBetweenPolls) {
+        task = std::move(queue_.front());
+        queue_.pop_front();
+        others = !queue_.empty() && idle_ > 0;
+      } else if (queue_.empty() && idle_ >= options_.runners) {
+        // Enough threads wait for work already: this one was a replacement.
+        lock.unlock();
+        flush_this_thread();
+        lock.lock();
+        --running_;
+        ++parked_count_;
+        parked_.wait(lock, [this] { return unpark_ > 0 || stopping_; });
+        --parked_count_;
+        ++running_;
+        if (unpark_ > 0) --unpark_;
+        continue;
+      }
+    }
+    if (task) {
+      ++tasks;
+      if (others) wake();
+      task();
+      // Replies of short functions leave together; after a longer one nobody's reply waits any more.
+      if (!thread.flushes.empty() && clock_.now() - thread.oldest_flush > kMaxFlushDelay) flush_this_thread();
+      continue;
+    }
+    tasks = 0;
+    flush_this_thread();
+    if (!sleep_in_epoll()) break;
+  }
+  flush_this_thread();
+  wake();  // the next one leaves too
+}
+
+bool ThreadedExecutor::sleep_in_epoll() {
+  int timeout = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return false;
+    ++idle_;
+    if (queue_.empty()) {
+      sleeping_until_ = timers_.empty() ? kNever : timers_.front().when;
+      timeout = poll_timeout(sleeping_until_, clock_.now());
+    }
+  }
+  epoll_event event{};
+  const int count = ::epoll_wait(epoll_, &event, 1, timeout);
+  {
+    const std::lock_guard lock(mutex_);
+    --idle_;
+  }
+  if (count > 0 && event.data.u64 != kWakeKey) serve(event.data.u64, event.events);
+  return true;
+}
+
+void ThreadedExecutor::serve(std::uint64_t key, std::uint32_t events) {
+  std::shared_ptr<Pollable> pollable;
+  {
+    const std::lock_guard lock(slots_mutex_);
+    if (key < slots_.size()) pollable = slots_[key];
+  }
+  if (!pollable) return;
+  ThreadState& thread = thread_state();
+  thread.serving = true;
+  pollable->on_ready(events);
+  thread.serving = false;
+}
+
+void ThreadedExecutor::watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) {
+  {
+    const std::lock_guard lock(slots_mutex_);
+    if (free_slots_.empty()) {
+      pollable->key_ = slots_.size();
+      slots_.push_back(pollable);
+    } else {
+      pollable->key_ = free_slots_.back();
+      free_slots_.pop_back();
+      slots_[pollable->key_] = pollable;
+    }
+  }
+  epoll_event event{};
+  event.events = events | EPOLLONESHOT;
+  event.data.u64 = pollable->key_;
+  ::epoll_ctl(epoll_, EPOLL_CTL_ADD, pollable->fd(), &event);
+}
+
+void ThreadedExecutor::rearm(const Pollable& pollable, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events | EPOLLONESHOT;
+  event.data.u64 = pollable.key_;
+  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, pollable.fd(), &event);
+}
+
+void ThreadedExecutor::unwatch(const Pollable& pollable) {
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, pollable.fd(), nullptr);
+  std::shared_ptr<Pollable> last;  // destroyed outside the lock
+  const std::lock_guard lock(slots_mutex_);
+  if (pollable.key_ < slots_.size() && slots_[pollable.key_].get() == &pollable) {
+    last = std::move(slots_[pollable.key_]);
+    free_slots_.push_back(static_cast<std::uint32_t>(pollable.key_));
+  }
+}
+
+void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable) {
+  ThreadState& thread = thread_state();
+  if (thread.runner_of != this || thread.reads_for_wait) {
+    flushable->flush();
+    return;
+  }
+  if (thread.flushes.empty()) thread.oldest_flush = clock_.now();
+  thread.flushes.push_back(std::move(flushable));
+}
+
+void ThreadedExecutor::flush_this_thread() {
+  ThreadState& thread = thread_state();
+  while (!thread.flushes.empty()) {
+    std::vector<std::shared_ptr<Flushable>> flushes;
+    flushes.swap(thread.flushes);
+    for (const auto& flushable : flushes) flushable->flush();
+  }
+}
+
+void ThreadedExecutor::enter_blocked() {
+  bool must_wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    --running_;
+    if (stopping_) return;
+    if (idle_ > 0) {
+      must_wake = !queue_.empty();
+    } else if (running_ < options_.runners) {
+      // Otherwise nobody might be left to read sockets or to run what is queued.
+      if (parked_count_ > unpark_) {
+        ++unpark_;
+        parked_.notify_one();
+      } else if (threads_.size() < options_.max_threads) {
+        add_thread_locked();
+      }
+    }
+  }
+  if (must_wake) wake();
+}
+
+void ThreadedExecutor::leave_blocked() {
+  const std::lock_guard lock(mutex_);
+  ++running_;
+}
+
+Executor::Wait* ThreadedExecutor::make_wait(std::byte* room) {
+  static_assert(sizeof(ThreadWait) <= kWaitSize);
+  return ::new (room) ThreadWait(*this);
+}
+
+}  // namespace caftan::transport

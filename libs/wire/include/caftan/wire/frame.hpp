@@ -1,0 +1,101 @@
+/// The frame: what one session sends over one channel, after the handshake. Layout and rules: docs/protocols/wire.md.
+///
+///     frame   = header (48 bytes) sections body table
+///     section = type (u16) flags (u16) size (u32) bytes      unknown ones are skipped unless their flag says critical
+///
+/// The bytes of tensors follow later as `chunk` frames, so that a large message never delays the frames behind it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "caftan/base/result.hpp"
+#include "caftan/wire/bytes.hpp"
+
+namespace caftan::wire {
+
+enum class FrameKind : std::uint8_t {
+  ping = 1,    ///< answered by pong; both only show that bytes progress
+  pong = 2,
+  bye = 3,     ///< the sender sends nothing more; ends the session in order
+  chunk = 4,   ///< the next bytes of the oldest message whose bulk is incomplete
+
+  call = 10,    ///< run a function; answered by response
+  create = 11,  ///< run a function or constructor and keep its value as an RRef; answered by response
+  fetch = 12,   ///< send the value of an RRef; answered by response
+  method = 13,  ///< run a method on the value of an RRef; answered by response
+  op = 14,      ///< run a pure ATen operator; answered by response
+  response = 18,
+  cancel = 19,  ///< the caller gave up; no answer
+
+  actor_message = 20,  ///< a registered message for an exported actor; with a call id it is a request
+  actor_reply = 21,    ///< the answer to such a request
+  down = 22,           ///< a watched actor ended
+  exit = 23,           ///< an exit signal for an actor
+  monitor = 24,
+  demonitor = 25,
+  link = 26,
+  unlink = 27,
+};
+
+/// Returns whether `kind` is one this version knows.
+bool is_known(FrameKind kind) noexcept;
+
+enum class SectionType : std::uint16_t {
+  rrefs = 1,     ///< the manifest of references; read before anything else (RR-3)
+  autograd = 2,  ///< the context a call belongs to
+  chain = 3,     ///< the objects held by the call chain, for would_deadlock
+  bulk = 4,      ///< sizes of the tensor segments that follow as chunks: u64 each
+  target = 5,    ///< the RRef that a fetch, a method or the creation of a method's result is about
+};
+inline constexpr std::uint16_t kSectionCritical = 1;
+
+inline constexpr std::uint8_t kFlagError = 1;  ///< of a response or actor_reply: the body is an Error
+
+struct FrameHeader {
+  std::uint32_t sections_size = 0;  ///< bytes
+  std::uint32_t body_size = 0;      ///< bytes; of a chunk: its bytes
+  std::uint32_t table_size = 0;     ///< bytes of the tensor table
+  FrameKind kind{};
+  std::uint8_t flags = 0;
+  std::uint16_t cpu = 0;            ///< the core the sender ran on, plus one; 0 = not on this host
+  std::uint64_t call = 0;           ///< id of the request, 0 = none
+  std::uint64_t remaining_us = 0;   ///< time the caller still waits, 0 = for ever
+  std::uint64_t trace = 0;
+  std::uint64_t bulk_size = 0;      ///< bytes that follow as chunks
+
+  std::uint64_t payload_size() const noexcept {
+    return std::uint64_t{sections_size} + body_size + table_size;
+  }
+};
+inline constexpr std::size_t kFrameHeaderSize = 48;
+inline constexpr std::size_t kMaxChunk = 256 * 1024;  ///< bytes of one chunk frame at most
+
+/// Writes the 48 bytes of `header` to `to`.
+void encode_header(const FrameHeader& header, std::byte* to) noexcept;
+
+/// Reads a header from 48 bytes.
+/// Errors: malformed_payload (unknown kind, reserved flags, sizes that cannot be).
+Result<FrameHeader> decode_header(const std::byte* from);
+
+/// Appends one section.
+void append_section(Bytes& sections, SectionType type, std::uint16_t flags, ByteView content);
+
+/// Walks sections without trusting them.
+class SectionReader {
+ public:
+  struct Section {
+    SectionType type;
+    std::uint16_t flags;
+    ByteView content;
+  };
+  explicit SectionReader(ByteView sections) : rest_(sections) {}
+  /// Returns the next section, nullopt at the end.
+  /// Errors: malformed_payload (a size beyond the end).
+  Result<std::optional<Section>> next();
+
+ private:
+  ByteView rest_;
+};
+
+}  // namespace caftan::wire

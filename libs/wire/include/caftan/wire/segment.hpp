@@ -1,0 +1,21 @@
+/// A piece of a message that is written from where it lies: tensor storage, a shared block, a buffer.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "caftan/wire/bytes.hpp"
+
+namespace caftan::wire {
+
+/// Bytes to be gathered into one write, and whatever keeps them alive until then. Copying shares the bytes.
+/// The bytes must not change before they are written: who hands a segment over says how that is ensured.
+struct Segment {
+  const std::byte* data = nullptr;
+  std::size_t size = 0;
+  std::shared_ptr<const void> owner;
+
+  ByteView view() const noexcept { return {data, size}; }
+};
+
+}  // namespace caftan::wire

@@ -1,0 +1,133 @@
+#include "caftan/wire/archive.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+
+namespace caftan::wire {
+
+void OutArchive::grow(std::size_t size) {
+  constexpr std::size_t kFirst = 256;
+  const std::size_t used = position();
+  to_.resize(std::max({used + size, 2 * to_.size(), kFirst}));
+  at_ = to_.data() + used;
+  end_ = to_.data() + to_.size();
+}
+
+void OutArchive::too_deep() { throw EncodeError(Error(Errc::unsupported, "the value is nested deeper than 64")); }
+
+std::uint64_t InArchive::load_long_number() {
+  std::uint64_t number = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    const auto byte = std::to_integer<std::uint64_t>(take(1)[0]);
+    // One form for each number: no ten-byte number above 64 bits, no zero as the last of several bytes.
+    if ((shift == 63 && byte > 1) || (shift > 0 && byte == 0)) break;
+    number |= (byte & 0x7f) << shift;
+    if (byte < 0x80) return number;
+  }
+  throw DecodeError("bad length");
+}
+
+void InArchive::truncated() { throw DecodeError("truncated"); }
+void InArchive::absurd_count() { throw DecodeError("a length exceeds what is left"); }
+void InArchive::bad_bool() { throw DecodeError("a bool is neither 0 nor 1"); }
+void InArchive::bad_enum() { throw DecodeError("an enum has no such number"); }
+void InArchive::newer_class() { throw DecodeError("written by a newer version of its class"); }
+void InArchive::too_deep() { throw DecodeError("nested deeper than 64"); }
+
+namespace detail {
+
+void Companions::full() noexcept { std::terminate(); }
+
+Error encode_failure() {
+  try {
+    throw;
+  } catch (const EncodeError& failure) {
+    return failure.error();
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::limit_exceeded, "no memory to encode the value");
+  } catch (const std::exception& failure) {
+    return Error(Errc::unsupported, std::string("serialize threw: ") + failure.what());
+  } catch (...) {
+    return Error(Errc::unsupported, "serialize threw");
+  }
+}
+
+Error decode_failure(std::size_t position) {
+  const auto at = [position](std::string text) { return std::move(text) + " at byte " + std::to_string(position); };
+  try {
+    throw;
+  } catch (const DecodeError& failure) {
+    return Error(failure.code(), at(failure.what()));
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::limit_exceeded, at("no memory to decode the value"));
+  } catch (const std::exception& failure) {
+    return Error(Errc::malformed_payload, at(std::string("serialize threw: ") + failure.what()));
+  } catch (...) {
+    return Error(Errc::malformed_payload, at("serialize threw"));
+  }
+}
+
+Error trailing_bytes(std::size_t position, std::size_t left) {
+  return Error(Errc::malformed_payload, std::to_string(left) + " bytes left over at byte " + std::to_string(position));
+}
+
+}  // namespace detail
+
+void Codec<Error>::save(OutArchive& to, const Error& error) {
+  std::size_t causes = 0;
+  for (const Error* cause = error.cause(); cause && causes < kMostCauses; cause = cause->cause()) ++causes;
+  to << error.code() << error.worker() << error.text();
+  to.save_count(causes);
+  for (const Error* cause = error.cause(); causes > 0; cause = cause->cause(), --causes) {
+    to << cause->code() << cause->worker() << cause->text();
+  }
+}
+
+namespace {
+
+struct Line {
+  Errc code = Errc::ok;
+  std::string worker;
+  std::string text;
+};
+
+Line load_line(InArchive& from) {
+  Line line;
+  from >> line.code >> line.worker >> line.text;
+  if (to_string(line.code) == "unknown") throw DecodeError("an error has no such code");
+  return line;
+}
+
+}  // namespace
+
+void Codec<Error>::load(InArchive& from, Error& error) {
+  std::vector<Line> lines{load_line(from)};
+  const std::size_t causes = from.load_count(3);
+  if (causes > kMostCauses) throw DecodeError("too many causes of an error");
+  for (std::size_t i = 0; i < causes; ++i) lines.push_back(load_line(from));
+  std::shared_ptr<const Error> cause;
+  for (std::size_t i = lines.size(); i-- > 1;) {
+    cause = std::make_shared<const Error>(lines[i].code, std::move(lines[i].worker), std::move(lines[i].text), cause);
+  }
+  error = Error(lines[0].code, std::move(lines[0].worker), std::move(lines[0].text), std::move(cause));
+}
+
+void Codec<Result<void>>::save(OutArchive& to, const Result<void>& result) {
+  to << result.has_value();
+  if (!result) to << result.error();
+}
+
+void Codec<Result<void>>::load(InArchive& from, Result<void>& result) {
+  bool has_value = false;
+  from >> has_value;
+  if (has_value) {
+    result = {};
+  } else {
+    Error error;
+    from >> error;
+    result = std::move(error);
+  }
+}
+
+}  // namespace caftan::wire

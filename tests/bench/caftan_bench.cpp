@@ -1,0 +1,300 @@
+// Caftan through its public API with default settings: a worker that calls and a worker that serves, in two processes
+// over a socket, or in one process over loopback.
+//
+//   caftan_bench unix | tcp | loopback
+#include <ATen/ops/ones.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/tensor/tensor.hpp"
+#include "caftan/transport/threaded_executor.hpp"
+#include "measure.hpp"
+#include "peer_process.hpp"
+
+namespace caftan::bench {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+Tensor echo(Tensor tensor) { return tensor; }
+Tensor echo_brief(Tensor tensor) { return tensor; }
+int echo_int(int value) { return value; }
+
+/// Bytes that are allocated in all arenas of this process, as malloc counts them.
+std::int64_t live_bytes() {
+  const auto info = mallinfo2();
+  return static_cast<std::int64_t>(info.uordblks + info.hblkhd);
+}
+
+std::int64_t resident_bytes() {
+  std::int64_t total_pages = 0;
+  std::int64_t resident_pages = 0;
+  std::ifstream("/proc/self/statm") >> total_pages >> resident_pages;
+  return resident_pages * sysconf(_SC_PAGESIZE);
+}
+
+/// An object at the serving worker.
+class Echoer {
+ public:
+  Tensor echo(Tensor tensor) { return tensor; }
+  /// Never answers: the future stays open as long as the object lives.
+  Future<int> hold() { return held_.emplace_back().future(); }
+
+ private:
+  std::vector<Promise<int>> held_;
+};
+
+Registry make_registry() {
+  Registry registry;
+  registry.add<&echo>("bench.echo");
+  registry.add<&echo_brief>("bench.echo_brief").brief();
+  registry.add<&echo_int>("bench.echo_int");
+  registry.add<&live_bytes>("bench.live_bytes");
+  registry.add<&resident_bytes>("bench.resident_bytes");
+  registry.add<Echoer>("bench.echoer").constructor<>().method<&Echoer::echo>("echo").method<&Echoer::hold>("hold");
+  return registry;
+}
+
+template <class T>
+T value_or_exit(Result<T> result, const char* what) {
+  if (result) return std::move(*result);
+  std::fprintf(stderr, "caftan_bench: %s: %s\n", what, result.error().message().c_str());
+  std::exit(1);
+}
+
+WorkerOptions make_options(const std::string& name, const std::string& caller_at, const std::string& echo_at) {
+  WorkerOptions options;
+  options.name = name;
+  options.world = {{"caller", caller_at}, {"echo", echo_at}};
+  options.secret = "benchmark";
+  return options;
+}
+
+/// A folder for socket files, gone with its owner.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    path_ = (std::filesystem::temp_directory_path() / "caftan-bench-XXXXXX").string();
+    if (mkdtemp(path_.data()) == nullptr) {
+      std::perror("caftan_bench: mkdtemp");
+      std::exit(1);
+    }
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// The measures of one calling worker. `peer` is null when the serving worker lives in this process.
+class CaftanBench {
+ public:
+  CaftanBench(Worker& worker, const Rig& rig, PeerProcess* peer)
+      : worker_(worker), rig_(rig), peer_(peer), object_(worker.remote<Echoer>("echo")) {}
+
+  std::map<std::string, Measure> measures() {
+    std::map<std::string, Measure> all;
+    all["sync"] = [this](const Request& request) {
+      const Tensor tensor = make_tensor(request);
+      return rig_.sync(request, [&] { worker_.rpc_sync<&echo>("echo", tensor); });
+    };
+    all["sync_brief"] = [this](const Request& request) {
+      const Tensor tensor = make_tensor(request);
+      return rig_.sync(request, [&] { worker_.rpc_sync<&echo_brief>("echo", tensor); });
+    };
+    all["sync_int"] = [this](const Request& request) {
+      return rig_.sync(request, [&] { worker_.rpc_sync<&echo_int>("echo", 1); });
+    };
+    all["method"] = [this](const Request& request) {
+      const Tensor tensor = make_tensor(request);
+      return rig_.sync(request, [&] { object_.rpc_sync<&Echoer::echo>(tensor); });
+    };
+    all["remote"] = [this](const Request& request) {
+      const Tensor tensor = make_tensor(request);
+      return rig_.sync(request, [&] { worker_.remote<&echo>("echo", tensor).to_here(); });
+    };
+    all["pipelined"] = [this](const Request& request) { return pipelined<&echo>(request, make_tensor(request)); };
+    all["pipelined_brief"] = [this](const Request& request) {
+      return pipelined<&echo_brief>(request, make_tensor(request));
+    };
+    all["pipelined_int"] = [this](const Request& request) { return pipelined<&echo_int>(request, 1); };
+    all["idle"] = [this](const Request& request) { return rig_.idle(request); };
+    if (peer_ != nullptr) {
+      all["rrefs"] = [this](const Request& request) { return memory_of_references(request); };
+      all["killed"] = [this](const Request&) { return killed_peer(); };
+    }
+    return all;
+  }
+
+ private:
+  static Tensor make_tensor(const Request& request) { return at::ones({static_cast<std::int64_t>(request.floats)}); }
+
+  template <auto F, class Argument>
+  Line pipelined(const Request& request, const Argument& argument) {
+    using Reply = decltype(worker_.rpc_async<F>("echo", argument));
+    std::vector<Reply> open(request.window);
+    return rig_.pipelined(
+        request, [&](std::size_t slot) { open[slot] = worker_.rpc_async<F>("echo", argument); },
+        [&](std::size_t slot) { std::move(open[slot]).get(); });
+  }
+
+  Line memory_of_references(const Request& request) {
+    const auto own_live = live_bytes();
+    const auto own_resident = resident_bytes();
+    const auto peer_live = worker_.rpc_sync<&live_bytes>("echo");
+    const auto peer_resident = worker_.rpc_sync<&resident_bytes>("echo");
+    const auto start = SteadyClock::now();
+    std::vector<RRef<int>> references;
+    references.reserve(request.calls);
+    while (references.size() < request.calls && SteadyClock::now() - start < request.time) {
+      references.push_back(worker_.remote<&echo_int>("echo", 1));
+      // Waiting for each batch keeps what is only in flight out of the figure.
+      if (references.size() % 100 == 0) references.back().to_here();
+    }
+    for (const auto& reference : references) reference.to_here();
+    const auto made = SteadyClock::now();
+    const auto count = static_cast<double>(references.size());
+    const auto each = [count](std::int64_t before, std::int64_t after) {
+      return static_cast<double>(after - before) / count;
+    };
+    std::uint64_t confirmed = 0;
+    for (const auto& reference : references) confirmed += reference.confirmed_by_owner() ? 1 : 0;
+    Line line;
+    line.add("side", side()).add("measure", request.measure).add("references", std::uint64_t{references.size()});
+    line.add("confirmed", confirmed);
+    line.add("make_and_fetch_us", std::chrono::duration<double, std::micro>(made - start).count() / count);
+    line.add("own_live_bytes", each(own_live, live_bytes()));
+    line.add("own_resident_bytes", each(own_resident, resident_bytes()));
+    line.add("peer_live_bytes", each(peer_live, worker_.rpc_sync<&live_bytes>("echo")));
+    line.add("peer_resident_bytes", each(peer_resident, worker_.rpc_sync<&resident_bytes>("echo")));
+    return line;
+  }
+
+  /// Leaves this side without its peer: the last measure.
+  Line killed_peer() {
+    auto held = object_.rpc_async<&Echoer::hold>();
+    worker_.rpc_sync<&echo_int>("echo", 1);  // the held call is there by now
+    SteadyClock::time_point closed;
+    std::thread watcher([&] {
+      peer_->wait_until_closed();
+      closed = SteadyClock::now();
+    });
+    const auto killed = SteadyClock::now();
+    ::kill(peer_->pid(), SIGKILL);
+    const auto result = std::move(held).result();
+    const auto noticed = SteadyClock::now();
+    watcher.join();
+    peer_->kill();
+    using Milliseconds = std::chrono::duration<double, std::milli>;
+    Line line;
+    line.add("side", side()).add("measure", std::string("killed"));
+    line.add("error", result ? std::string("none") : std::string(to_string(result.error().code())));
+    line.add("noticed_ms", std::max(Milliseconds(noticed - closed).count(), 0.0));
+    return line.add("since_signal_ms", Milliseconds(noticed - killed).count());
+  }
+
+  std::string side() const { return "caftan " + worker_.channel_kind("echo"); }
+
+  Worker& worker_;
+  const Rig& rig_;
+  PeerProcess* peer_;
+  RRef<Echoer> object_;
+};
+
+int serve_until_end(const std::string& kind, const ParentLink& parent) {
+  const std::string caller_at = parent.hear();
+  const std::string echo_at = parent.hear();
+  if (echo_at.empty()) return 1;
+  const auto worker = value_or_exit(Worker::start(make_options("echo", caller_at, echo_at), make_registry()), "start");
+  parent.tell(worker->channel_kind("caller") == kind ? "ready" : worker->channel_kind("caller"));
+  parent.wait_for_end();
+  worker->stop();
+  return 0;
+}
+
+int run_two_processes(const std::string& kind) {
+  PeerProcess peer([&](const ParentLink& parent) { return serve_until_end(kind, parent); });
+  const TemporaryFolder folder;
+  const bool is_unix = kind == "unix";
+  const std::string caller_at = is_unix ? "unix:" + folder.path() + "/caller" : "tcp:127.0.0.1:0";
+  const std::string echo_at = is_unix ? "unix:" + folder.path() + "/echo" : "tcp:127.0.0.1:0";
+  // The port is the system's choice, so the peer hears of it when this worker listens.
+  const auto worker =
+      value_or_exit(Worker::launch(make_options("caller", caller_at, echo_at), make_registry()), "launch");
+  peer.tell(worker->address());
+  peer.tell(echo_at);
+  if (const auto ready = worker->wait_until_ready(); !ready) {
+    std::fprintf(stderr, "caftan_bench: %s\n", ready.error().message().c_str());
+    return 1;
+  }
+  if (const std::string said = peer.hear(); said != "ready") {
+    std::fprintf(stderr, "caftan_bench: asked for %s, the workers chose '%s'\n", kind.c_str(), said.c_str());
+    return 1;
+  }
+  const Rig rig("caftan " + kind, peer.pid());
+  int code = 0;
+  {
+    CaftanBench bench(*worker, rig, &peer);
+    code = rig.serve(bench.measures());
+  }
+  worker->stop();
+  return code;
+}
+
+int run_loopback() {
+  const auto network = std::make_shared<LocalNetwork>();
+  const auto executor = std::make_shared<transport::ThreadedExecutor>();
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (const char* name : {"caller", "echo"}) {
+    auto options = make_options(name, "", "");
+    options.network = network;
+    options.executor = executor;
+    workers.push_back(value_or_exit(Worker::launch(std::move(options), make_registry()), "launch"));
+  }
+  for (const auto& worker : workers) {
+    if (const auto ready = worker->wait_until_ready(); !ready) {
+      std::fprintf(stderr, "caftan_bench: %s\n", ready.error().message().c_str());
+      return 1;
+    }
+  }
+  const Rig rig("caftan loopback", 0);
+  int code = 0;
+  {
+    CaftanBench bench(*workers.front(), rig, nullptr);
+    code = rig.serve(bench.measures());
+  }
+  for (const auto& worker : workers) worker->stop();
+  return code;
+}
+
+}  // namespace
+}  // namespace caftan::bench
+
+int main(int argc, char** argv) {
+  const std::string kind = argc == 2 ? argv[1] : "";
+  if (kind == "unix" || kind == "tcp") return caftan::bench::run_two_processes(kind);
+  if (kind == "loopback") return caftan::bench::run_loopback();
+  std::fprintf(stderr, "usage: caftan_bench unix | tcp | loopback\n");
+  return 2;
+}

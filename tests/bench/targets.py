@@ -1,0 +1,102 @@
+"""The targets of the design, and how far one run is from each."""
+
+PAUSES = ("0", "30 us", "1 ms", "1 ms asleep")
+
+
+def _get(results, title, side, key):
+    answer = results.get((title, side))
+    return None if answer is None else answer.get(key)
+
+
+def _show(value, unit):
+    if value is None:
+        return "not measured"
+    digits = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{digits} {unit}".strip()
+
+
+def _distance(value, limit, at_least=False):
+    """`met` with its margin, or how many times too much or too little."""
+    if value is None or limit is None:
+        return "-"
+    if at_least:
+        return f"met ({value / limit:.2f} x)" if value >= limit else f"{limit / max(value, 1e-9):.2f} x short"
+    return f"met ({value / limit:.2f} of it)" if value <= limit else f"{value / limit:.2f} x over"
+
+
+def _ratio_row(name, value, base_name, base, limit, limit_text=None, unit="us"):
+    ratio = value / base if value is not None and base else None
+    return [name, _show(value, unit), f"{base_name} {_show(base, unit)}", "-" if ratio is None else f"{ratio:.2f}",
+            limit_text or f"<= {limit:g}", _distance(ratio, limit)]
+
+
+def _value_row(name, value, limit, unit, at_least=False):
+    target = f"{'>=' if at_least else '<='} {limit:g} {unit}"
+    return [name, _show(value, unit), "-", "-", target, _distance(value, limit, at_least)]
+
+
+def _small_calls(results):
+    rows = []
+    for kind in ("unix", "tcp"):
+        for pause in PAUSES:
+            title = f"echo of 4 floats, pause {pause}"
+            rows.append(_ratio_row(f"small call, {kind}, pause {pause}",
+                                   _get(results, title, f"caftan {kind}", "p50_us"), f"raw {kind}",
+                                   _get(results, title, f"raw {kind}", "p50_us"), 1.3))
+    title = "echo of 4 floats, pause 0"
+    call = _get(results, title, "caftan unix", "p50_us")
+    rows.append(_ratio_row("small call, unix, pause 0", call, "reference default",
+                           _get(results, title, "reference default", "p50_us"), 1 / 8, "<= 1/8"))
+    rows.append(_ratio_row("small call, unix, pause 0, p99.9", _get(results, title, "caftan unix", "p999_us"),
+                           "reference default", _get(results, title, "reference default", "p999_us"), 1, "(no target)"))
+    for name, key, limit in (("method through a reference", "method through a reference", 1.2),
+                             ("remote() + to_here", "remote + to_here", 3)):
+        rows.append(_ratio_row(name, _get(results, key, "caftan unix", "p50_us"), "small call", call, limit))
+    rows.append(_ratio_row("one hop forward + backward",
+                           _get(results, "one hop forward + backward", "caftan unix", "p50_us"), "reference default",
+                           _get(results, "one hop forward + backward", "reference default", "p50_us"), 1 / 5, "<= 1/5"))
+    return rows
+
+
+def _large_echoes(results):
+    rows = []
+    for size, limit, text in (("1 MiB", 1 / 4, "<= 1/4"), ("16 MiB", 1 / 1.3, "<= 1/1.3")):
+        title = f"echo of {size}"
+        value = _get(results, title, "caftan unix", "p50_us")
+        rows.append(_ratio_row(f"{size} echo, unix", value, "reference default",
+                               _get(results, title, "reference default", "p50_us"), limit, text))
+        rows.append(_ratio_row(f"{size} echo, unix", value, "raw unix", _get(results, title, "raw unix", "p50_us"), 1.2))
+    return rows
+
+
+def _costs(results):
+    rows = []
+    for pause in PAUSES:
+        title = f"echo of 4 floats, pause {pause}"
+        own, peer = (_get(results, title, "caftan unix", key) for key in ("cpu_own_us", "cpu_peer_us"))
+        both = None if own is None or peer is None else own + peer
+        rows.append(_value_row(f"CPU per call, both processes, pause {pause}", both, 20, "us"))
+        rows.append(_ratio_row(f"CPU per call, pause {pause}", both, "its wall time",
+                               _get(results, title, "caftan unix", "mean_us"), 2, "<= 2 when spinning"))
+    for kind in ("unix", "tcp"):
+        for key, who in (("own_percent", "caller"), ("peer_percent", "peer")):
+            rows.append(_value_row(f"idle worker, {kind}, {who}", _get(results, "idle", f"caftan {kind}", key), 0.5,
+                                   "% of a core"))
+    for place, who in (("own", "user's"), ("peer", "owner's")):
+        # Freed memory that is used again does not show in the resident size, fragments not in the live bytes.
+        sizes = [_get(results, "10,000 idle references", "caftan unix", f"{place}_{kind}_bytes")
+                 for kind in ("live", "resident")]
+        value = None if None in sizes else max(sizes) / 1024
+        rows.append(_value_row(f"idle RRef, {who} side", value, 3, "KiB"))
+    rows.append(_value_row("killed peer noticed after its sockets closed",
+                           _get(results, "killed peer", "caftan unix", "noticed_ms"), 10, "ms"))
+    return rows
+
+
+def target_rows(results):
+    """Returns rows of (measure, value, compared with, ratio, target, distance); `results` as in report.py."""
+    rates = []
+    for title, limit in (("64 in flight", 250e3), ("64 in flight, brief", 500e3)):
+        rates.append(_value_row(f"{title}, unix", _get(results, title, "caftan unix", "calls_per_s"), limit, "calls/s",
+                                at_least=True))
+    return _small_calls(results) + rates + _large_echoes(results) + _costs(results)

@@ -1,0 +1,65 @@
+// Calls between Workers of one process, over the seeded executor and over threads with real sockets.
+#include <ATen/ops/arange.h>
+#include <gtest/gtest.h>
+
+#include "caftan/tensor/operators.hpp"
+#include "cluster.hpp"
+
+namespace caftan {
+namespace {
+
+int add(int a, int b) { return a + b; }
+std::string greet(Worker& worker, const std::string& whom) { return worker.name() + " greets " + whom; }
+int fails(int) { throw std::runtime_error("no luck"); }
+at::Tensor twice(const at::Tensor& t) { return t + t; }
+
+Registry make_registry() {
+  Registry registry;
+  registry.add<&add>("math.add");
+  registry.add<&greet>("greet");
+  registry.add<&fails>("fails");
+  registry.add<&twice>("twice");
+  return registry;
+}
+
+class SteppedCall : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  test::Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_registry};
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, SteppedCall, testing::Range<std::uint64_t>(1, 6));
+
+TEST_P(SteppedCall, ReturnsWhatTheFunctionReturns) {
+  EXPECT_EQ(cluster_[0].rpc_sync<&add>("worker1", 2, 40), 42);
+  EXPECT_EQ(cluster_[1].rpc_sync<&greet>("worker2", "worker1"), "worker2 greets worker1");
+}
+
+TEST_P(SteppedCall, ToItselfTakesTheSamePath) {
+  EXPECT_EQ(cluster_[0].rpc_sync<&add>("worker0", 1, 2), 3);
+}
+
+TEST_P(SteppedCall, ExceptionArrivesTyped) {
+  const auto result = cluster_[0].try_rpc_sync<&fails>("worker1", 1);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code(), Errc::remote_exception);
+  EXPECT_EQ(result.error().worker(), "worker1");
+  EXPECT_NE(result.error().text().find("no luck"), std::string::npos);
+}
+
+TEST_P(SteppedCall, TensorsTravel) {
+  const at::Tensor t = at::arange(12).view({3, 4});
+  EXPECT_TRUE(cluster_[0].rpc_sync<&twice>("worker1", t).equal(t + t));
+}
+
+TEST_P(SteppedCall, RemoteValueIsFetchedAndGone) {
+  {
+    RRef<int> r = cluster_[0].remote<&add>("worker1", 20, 22);
+    EXPECT_EQ(r.to_here(), 42);
+    EXPECT_EQ(cluster_[1].counters().owner_rrefs, 1U);
+  }
+  cluster_.settle();
+  EXPECT_EQ(cluster_[1].counters().owner_rrefs, 0U);
+  EXPECT_EQ(cluster_[0].counters().user_rrefs, 0U);
+}
+
+}  // namespace
+}  // namespace caftan

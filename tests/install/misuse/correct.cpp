@@ -1,0 +1,28 @@
+// expect: nothing; it shows that the other cases fail for their own reason
+#include <caftan/caftan.hpp>
+#include <string>
+int add(int a, int b) { return a + b; }
+struct Point {
+  double x = 0;
+  double y = 0;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& x& y;
+  }
+};
+double length(const Point& point) { return point.x * point.x + point.y * point.y; }
+class Net {
+ public:
+  explicit Net(int width) : width_(width) {}
+  int forward(int input) { return input * width_; }
+
+ private:
+  int width_;
+};
+int use(caftan::Worker& worker, caftan::Registry& registry) {
+  registry.add<&add>("math.add");
+  registry.add<&length>("math.length");
+  registry.add<Net>("net").constructor<int>().method<&Net::forward>("forward");
+  auto net = worker.remote<Net>("worker1", 4);
+  return worker.rpc_sync<&add>("worker1", 1, 2) + net.rpc_sync<&Net::forward>(3);
+}

@@ -1,0 +1,4 @@
+// expect: a parameter of a remote function is a pointer: pass the value, or an RRef to it
+#include <caftan/caftan.hpp>
+int first(const int* numbers) { return *numbers; }
+void use(caftan::Registry& registry) { registry.add<&first>("math.first"); }

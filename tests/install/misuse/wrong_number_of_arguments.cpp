@@ -1,0 +1,4 @@
+// expect: a remote call has the wrong number of arguments
+#include <caftan/caftan.hpp>
+int add(int a, int b) { return a + b; }
+int use(caftan::Worker& worker) { return worker.rpc_sync<&add>("worker1", 1); }

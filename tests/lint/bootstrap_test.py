@@ -1,0 +1,217 @@
+"""Tests the script ./caftan with tools that play a part: nothing is installed, downloaded or compiled.
+
+usage: bootstrap_test.py ROOT
+"""
+import fcntl
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path()
+# Each tool notes its call in calls.txt. What it does is set by the variables that a test gives.
+TOOLS = {
+    "dpkg-query": '[ -n "$HAVE_PACKAGES" ] || exit 1; shift 3; for p; do printf ";installed %s;" "$p"; done',
+    "apt-get": 'echo apt-get "$@" >>"$CALLS"; [ -z "$APT_SAYS" ] || { echo "$APT_SAYS"; exit 100; }\n'
+               'case "$*" in *-s\\ install*) echo "Inst g++"; echo "Inst gcc" ;; esac',
+    "id": 'echo "${USER_ID:-0}"',
+    "uname": 'case $1 in -sm) echo "${MACHINE:-Linux x86_64}" ;; *) echo Linux ;; esac',
+    "df": 'printf "head\\nx 9 9 %s 9 /\\n" "${FREE_MB:-9999}"',
+    "cmake": '''echo cmake "$@" >>"$CALLS"
+case $* in
+  *--build*) [ -z "$COMPILER_SAYS" ] || { echo "$COMPILER_SAYS"; exit 1; }
+    if [ -n "$BLOCK" ]; then echo waits >"$BLOCK"; exec sleep 1000; fi
+    mkdir -p build/release/bin
+    printf '#!/bin/sh\\nprintf "[%%s]" "$PWD" "$@"; exit 7\\n' >build/release/bin/caftan
+    chmod +x build/release/bin/caftan ;;
+  *) echo "-- Caftan: CAF 0.17.6, libtorch 2.11.0, Boost 1.74, CPU only"
+    mkdir -p build/release; touch build/release/build.ninja
+    for a; do case $a in -DCAFTAN_TORCH_ROOT*) echo "${a#-D}" >build/release/CMakeCache.txt ;; esac; done ;;
+esac''',
+}
+FETCH = '''
+import hashlib, os, pathlib, sys
+with open(os.environ["CALLS"], "a") as calls: calls.write("fetch\\n")
+if os.environ.get("FETCH_SAYS"): sys.exit("caftan: " + os.environ["FETCH_SAYS"])
+deps = pathlib.Path(sys.argv[2])
+(deps / "torch/lib").mkdir(parents=True, exist_ok=True)
+(deps / "torch/lib/libtorch_cpu.so").touch()
+(deps / "stamp").write_text(hashlib.sha256(pathlib.Path(sys.argv[1]).read_bytes()).hexdigest() + "\\n")
+'''
+
+
+class Bootstrap(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.top = pathlib.Path(holder.name).resolve()
+        self.tree = self.top / "a tree"
+        for folder in ("libs/cmake", "libs/base", "actors", "apps"):
+            (self.tree / folder).mkdir(parents=True)
+        for name in ("packages.txt", "packages-fuzz.txt", "wheels.lock"):
+            shutil.copy(ROOT / "libs/cmake" / name, self.tree / "libs/cmake")
+        shutil.copy(ROOT / "caftan", self.tree)
+        (self.tree / "libs/cmake/libtorch.py").write_text(FETCH)
+        for name in ("CMakeLists.txt", "CMakePresets.json", "libs/base/a.cpp"):
+            (self.tree / name).touch()
+        (self.top / "tools").mkdir()
+        for name, body in TOOLS.items():
+            (self.top / "tools" / name).write_text("#!/bin/sh\n" + body + "\n")
+            (self.top / "tools" / name).chmod(0o755)
+        self.calls = self.top / "calls.txt"
+        self.where = self.top / "elsewhere"
+        self.where.mkdir()
+
+    def environment(self, settings):
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("CAFTAN_")}
+        return {**clean, "PATH": f"{self.top}/tools:/usr/bin:/bin", "CALLS": str(self.calls), "HAVE_PACKAGES": "yes",
+                **settings}
+
+    def start(self, *arguments, **settings):
+        """Runs the script as `--anyway`, so that the test holds on any system."""
+        self.calls.write_text("")
+        return subprocess.run([self.tree / "caftan", "--anyway", *arguments], cwd=self.where, text=True, check=False,
+                              capture_output=True, stdin=subprocess.DEVNULL, env=self.environment(settings))
+
+    def called(self):
+        """The tools that the last start has called, by their first word, in order."""
+        return [line.split()[0] for line in self.calls.read_text().splitlines()]
+
+    def age(self):
+        """Makes all files older than what the next start writes."""
+        for path in [self.tree, *self.tree.rglob("*")]:
+            os.utime(path, (1_000_000_000, 1_000_000_000))
+
+    def test_first_start_does_four_steps_and_hands_over_arguments_folder_and_exit_code(self):
+        done = self.start("run", "my file.toml", "key=a b", HAVE_PACKAGES="")
+        self.assertEqual(done.stdout, f"[{self.where}][run][my file.toml][key=a b]")
+        self.assertEqual(done.returncode, 7)
+        self.assertIn("first start here: installs 16 Debian packages", done.stderr)
+        for line in ("[1/4] packages   16 of 16 missing, 2 with what they need", "[2/4] libtorch   543 MB",
+                     "[3/4] configure  CAF 0.17.6, libtorch 2.11.0", "[4/4] build", "the next start skips this"):
+            self.assertIn(line, done.stderr)
+        self.assertEqual(self.called(), ["apt-get"] * 4 + ["fetch", "cmake", "cmake"])
+
+    def test_second_start_calls_no_tool_and_says_nothing(self):
+        self.age()
+        self.start("help")
+        done = self.start("help")
+        self.assertEqual((done.stdout, done.stderr, self.called()), (f"[{self.where}][help]", "", []))
+
+    def test_an_edited_added_or_deleted_source_is_built_again(self):
+        changes = (lambda: (self.tree / "libs/base/a.cpp").write_text("int a;\n"),
+                   lambda: (self.tree / "actors/b.cpp").touch(),
+                   lambda: (self.tree / "actors/b.cpp").unlink())
+        for change in changes:
+            self.age()
+            self.start("help")
+            change()
+            self.start("help")
+            self.assertEqual(self.called(), ["cmake"])
+
+    def test_changed_checksums_fetch_again(self):
+        self.age()
+        self.start("help")
+        (self.tree / "libs/cmake/wheels.lock").write_text("torch==2.12.0\n")
+        self.start("help")
+        self.assertEqual(self.called(), ["fetch", "cmake"])
+
+    def test_changed_presets_configure_again(self):
+        self.age()
+        self.start("help")
+        (self.tree / "CMakePresets.json").write_text("{}\n")
+        self.start("help")
+        self.assertEqual(self.called(), ["cmake", "cmake"])
+
+    def test_another_folder_for_libtorch_is_filled_and_configured(self):
+        self.age()
+        self.start("help")
+        self.start("help", CAFTAN_DEPS_DIR="shared deps")
+        self.assertEqual(self.called(), ["fetch", "cmake", "cmake"])
+        self.assertTrue((self.where / "shared deps/stamp").is_file())
+
+    def test_without_root_it_prints_the_line_to_run_and_changes_nothing(self):
+        done = self.start("run", "a.toml", HAVE_PACKAGES="", USER_ID="1000")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("caftan: 16 Debian packages are missing and only root can install them. Run this, then start "
+                      "again:\n    sudo apt-get install -y --no-install-recommends g++ cmake ninja-build", done.stderr)
+        self.assertEqual(self.called(), [])
+
+    def test_another_machine_is_told_first(self):
+        done = self.start("run", "a.toml", MACHINE="Linux aarch64", HAVE_PACKAGES="")
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(done.stderr, "caftan: the pinned libtorch is for Linux on x86_64; this is Linux aarch64\n")
+        self.assertFalse((self.tree / ".deps").exists())
+
+    def test_a_full_disk_is_told_before_the_download(self):
+        done = self.start("run", "a.toml", FREE_MB="1100")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("caftan: 2.5 GB are needed here, 1.1 GB are free. Set CAFTAN_DEPS_DIR to another disk, or free "
+                      "some.\n", done.stderr)
+        self.assertEqual(self.called(), [])
+
+    def test_offline_packages_are_told_in_the_users_words(self):
+        done = self.start("help", HAVE_PACKAGES="", APT_SAYS="W: Failed to fetch x  Temporary failure resolving 'deb'")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("caftan: no package registry answered (apt: Failed to fetch x Temporary failure resolving 'deb')."
+                      " Nothing was changed; start again when online.\n", done.stderr)
+
+    def test_another_failure_of_apt_is_quoted(self):
+        done = self.start("help", HAVE_PACKAGES="", APT_SAYS="E: dpkg was interrupted")
+        self.assertIn("caftan: apt-get failed: dpkg was interrupted; all of it is in ", done.stderr)
+
+    def test_a_failed_fetch_is_told_once_and_ends_with_3(self):
+        done = self.start("help", FETCH_SAYS="a wheel: checksum differs")
+        self.assertEqual((done.returncode, done.stderr.count("caftan: a wheel: checksum differs\n")), (3, 1))
+
+    def test_a_failed_build_shows_the_compilers_words_and_is_tried_again(self):
+        done = self.start("help", COMPILER_SAYS="a.cpp:1:1: error: expected unqualified-id")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("a.cpp:1:1: error: expected unqualified-id\n", done.stderr)
+        self.assertIn("caftan: building failed; all of it is in", done.stderr)
+        self.assertEqual(self.start("help").returncode, 7)
+
+    def test_an_interrupted_build_leaves_nothing_half_done(self):
+        block = self.top / "block"
+        os.mkfifo(block)
+        self.calls.write_text("")
+        script = subprocess.Popen([self.tree / "caftan", "--anyway", "help"], cwd=self.where, stdin=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, text=True, env=self.environment({"BLOCK": str(block)}))
+        self.assertEqual(block.read_text(), "waits\n")  # the compiler has begun
+        script.send_signal(signal.SIGINT)
+        _, errors = script.communicate()
+        self.assertEqual(script.returncode, 130)
+        self.assertIn("stopped; nothing is half done", errors)
+        self.assertEqual([path.name for path in self.tree.rglob("built.stamp*")], [])
+        self.assertEqual(self.start("help").returncode, 7)
+
+    def test_two_starts_take_turns(self):
+        (self.tree / ".deps").mkdir()
+        with (self.tree / ".deps/lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.calls.write_text("")
+            script = subprocess.Popen([self.tree / "caftan", "--anyway", "help"], cwd=self.where, text=True,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      env=self.environment({}))
+            while "another start" not in (line := script.stderr.readline()):
+                self.assertTrue(line, "the script ended without waiting")
+            self.assertEqual(self.called(), [])
+        output, _ = script.communicate()
+        self.assertEqual(output, f"[{self.where}][help]")
+
+    def test_a_wrong_command_installs_nothing(self):
+        for arguments in (["rnu", "a.toml"], []):
+            done = self.start(*arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("usage: ./caftan", done.stderr)
+        self.assertEqual(self.start("test", "--preset", "fast").returncode, 2)
+        self.assertFalse((self.tree / ".deps").exists())
+
+
+if __name__ == "__main__":
+    ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+    unittest.main()

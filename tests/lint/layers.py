@@ -1,0 +1,135 @@
+"""Refuses includes against the order of the layers, heavy headers in public, and `catch` away from the named borders.
+
+usage: layers.py ROOT | --self-test
+"""
+import pathlib
+import re
+import sys
+
+import tree
+
+# What each folder may include of the others; the order of docs/architecture.md.
+USES = {
+    "base": set(),
+    "wire": {"base"},
+    "tensor": {"base", "wire"},
+    "net": {"base", "wire"},
+    "transport": {"base", "wire", "net"},
+    "rpc": {"base", "wire", "tensor", "net"},
+    "autograd": {"base", "wire", "tensor", "net", "rpc"},
+    "optim": {"base", "wire", "tensor", "net", "rpc", "autograd"},
+    "nn": {"base", "wire", "tensor", "net", "rpc", "autograd", "optim"},
+    "rl": {"base", "wire", "tensor"},
+    "sim": {"base", "wire", "tensor"},
+    "app": {"base", "wire", "tensor", "net", "rpc"},
+}
+USES["actors"] = set(USES)
+NO_TORCH = {"base", "wire", "net", "transport"}
+# Where an exception of a library or of user code becomes an Error. One file per border; tell why when you add one.
+CATCH = {
+    "libs/base/src/log.cpp": "spdlog",
+    "libs/base/src/settings_document.cpp": "toml++",
+    "libs/wire/include/caftan/wire/archive.hpp": "Boost.Serialization and the user's serialize()",
+    "libs/wire/src/archive.cpp": "what those threw becomes an Error",
+    "libs/tensor/include/caftan/tensor/torch_errors.hpp": "c10::Error",
+    "libs/tensor/src/torch_errors.cpp": "what it threw becomes an Error",
+    "libs/rpc/include/caftan/rpc/packing.hpp": "archives, where the number of the argument is known",
+    "libs/rpc/src/packing.cpp": "archives, in the prologue of a call",
+    "libs/rpc/src/ambient.cpp": "archives, in the held objects of a call",
+    "libs/rpc/src/operators.cpp": "the dispatcher's schema check",
+    "libs/rpc/include/caftan/rpc/user_code.hpp": "the call of a user function",
+    "libs/rpc/src/user_code.cpp": "what it threw becomes an Error",
+}
+# Headers that cost seconds for each file that includes them: how many files may, and where.
+HEAVY = {
+    "spdlog/": (1, "libs/base/src/log.cpp"),
+    "CLI/": (1, ""),
+    "nlohmann/json.hpp": (3, ""),
+    "boost/asio": (99, "libs/transport/src/"),
+    "boost/beast": (99, "libs/transport/src/"),
+}
+NEVER_PUBLIC = ("torch/torch.h", "caf/all.hpp", "spdlog/", "CLI/", "nlohmann/json.hpp", "boost/asio", "boost/beast")
+INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
+CATCHES = re.compile(r"\bcatch\s*\(")
+
+
+def layer_of(path):
+    return path.parts[1] if path.parts[0] == "libs" else path.parts[0]
+
+
+def check_include(name, header, layer, public):
+    """Yields what is wrong with one include of the file `name`."""
+    own = re.match(r"(?:caftan/)?(%s)/" % "|".join([*USES, "apps"]), header)
+    used = own.group(1) if own else "actors" if header == "caftan/caftan.hpp" else None
+    if layer in USES and used and used != layer and used not in USES[layer]:
+        yield f"{layer} may not include {header}: {used} is not below it"
+    if header.startswith("tests/") or "/tests/" in header:
+        yield f"nothing but tests includes {header}"
+    if header.startswith("caf/io/") or header.startswith("caf/openssl/"):
+        yield f"{header}: Caftan has its own transport"
+    if header.startswith("caf/detail/") and layer != "transport":
+        yield f"{header}: caf/detail only in libs/transport"
+    if layer in NO_TORCH and re.match(r"(torch|ATen|c10)/", header):
+        yield f"{header}: {layer} does not link libtorch"
+    for heavy, (_, where) in HEAVY.items():
+        if header.startswith(heavy) and where and not name.startswith(where):
+            yield f"{header}: only in {where}"
+    if public and header.startswith(NEVER_PUBLIC):
+        yield f"{header} in a public header: every user pays for it"
+
+
+def check(root):
+    errors = []
+    users = {heavy: [] for heavy in HEAVY}
+    catching = set()
+    for path in tree.files(root, "libs", "actors", "apps"):
+        name = path.relative_to(root).as_posix()
+        layer, public = layer_of(pathlib.Path(name)), "/include/" in name
+        for number, line in tree.code_lines(path):
+            include = INCLUDE.match(line)
+            if include:
+                header = include.group(1)
+                errors += [f"{name}:{number}: {what}" for what in check_include(name, header, layer, public)]
+                for heavy in HEAVY:
+                    if header.startswith(heavy) and name not in users[heavy]:
+                        users[heavy].append(name)
+            elif CATCHES.search(line):
+                catching.add(name)
+                if name not in CATCH:
+                    errors.append(f"{name}:{number}: catch away from the named borders (CATCH in tests/lint/layers.py)")
+    errors += [f"{name}: has no catch, but stands in CATCH (tests/lint/layers.py)"
+               for name in CATCH if (root / name).is_file() and name not in catching]
+    for heavy, (limit, _) in HEAVY.items():
+        if len(users[heavy]) > limit:
+            errors.append(f"{heavy} is included by {len(users[heavy])} files, {limit} may: {', '.join(users[heavy])}")
+    return errors
+
+
+GOOD = {
+    "libs/rpc/include/caftan/rpc/call.hpp": '#include "caftan/net/session.hpp"\n// catch (...) in a comment\n',
+    "libs/base/src/log.cpp": "#include <spdlog/spdlog.h>\nvoid f() { try { g(); } catch (...) {} }\n",
+    "libs/base/src/settings_document.cpp": "void f() { try { g(); } catch (const toml::parse_error&) {} }\n",
+    "libs/transport/src/proxy.cpp": "#include <caf/detail/shared_spinlock.hpp>\n",
+    "actors/worker.cpp": '#include "caftan/rpc/call.hpp"\n',
+    "apps/caftan/main.cpp": '#include "caftan/caftan.hpp"\n',
+}
+BAD = {
+    "autograd is not below it": {"libs/rpc/src/a.cpp": '#include "caftan/autograd/context.hpp"\n'},
+    "actors is not below it": {"libs/rpc/src/a.cpp": '#include "actors/worker.hpp"\n'},
+    "apps is not below it": {"actors/a.cpp": '#include "apps/cartpole/agent.hpp"\n'},
+    "caf/detail only": {"actors/a.cpp": "#include <caf/detail/scope_guard.hpp>\n"},
+    "own transport": {"libs/transport/src/a.cpp": "#include <caf/io/all.hpp>\n"},
+    "does not link libtorch": {"libs/net/src/a.cpp": "#include <ATen/core/Tensor.h>\n"},
+    "only in libs/base/src/log.cpp": {"libs/net/src/a.cpp": "#include <spdlog/spdlog.h>\n"},
+    "torch/torch.h in a public header": {"libs/nn/include/caftan/nn/m.hpp": "#include <torch/torch.h>\n"},
+    "caf/all.hpp in a public header": {"libs/rpc/include/caftan/rpc/a.hpp": "#  include <caf/all.hpp>\n"},
+    "CLI/ is included by 2 files": {"apps/a.cpp": "#include <CLI/CLI.hpp>\n", "apps/b.cpp": "#include <CLI/App.hpp>\n"},
+    "catch away": {"actors/worker.cpp": "void f() { try { g(); } catch (...) {} }\n"},
+    "has no catch": {"libs/wire/src/archive.cpp": "int a;\n"},
+    "nothing but tests": {"libs/rpc/src/a.cpp": '#include "tests/support/fake.hpp"\n'},
+}
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--self-test"]:
+        tree.self_test(check, GOOD, BAD)
+    tree.report(check(pathlib.Path(sys.argv[1])))

@@ -1,0 +1,90 @@
+// Files that cannot be read at all (BI-1).
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "role_types.hpp"
+
+namespace caftan::app::testing {
+namespace {
+
+class Files : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = ::testing::TempDir() + "caftan_files_" + std::to_string(::getpid());
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string write(const std::string& name, const std::string& text) {
+    const std::filesystem::path file = folder_ / name;
+    std::ofstream(file, std::ios::binary) << text;
+    return file.string();
+  }
+  static std::string check(const std::string& file) {
+    return load_application(file, {}, make_types(), {.mode = LoadMode::check, .cores = 64}).diagnostics.render(true);
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(Files, BI1_MissingFile) {
+  const std::string file = (folder_ / "no.toml").string();
+  EXPECT_EQ(check(file),
+            file + ": error: cannot be read: No such file or directory\nerror: 1 error; " + file + " is not valid\n");
+}
+
+TEST_F(Files, BI1_Directory) {
+  EXPECT_EQ(check(folder_.string()), folder_.string() + ": error: is a directory, not a file\nerror: 1 error; " +
+                                         folder_.string() + " is not valid\n");
+}
+
+TEST_F(Files, BI1_Unreadable) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read every file";
+  const std::string file = write("secret.toml", "caftan = 1\n");
+  std::filesystem::permissions(file, std::filesystem::perms::none);
+  EXPECT_EQ(check(file),
+            file + ": error: cannot be read: Permission denied\nerror: 1 error; " + file + " is not valid\n");
+}
+
+TEST_F(Files, BI1_UnreadableForEveryUser) {
+  std::filesystem::create_symlink("loop.toml", folder_ / "loop.toml");
+  const std::string loop = (folder_ / "loop.toml").string();
+  EXPECT_EQ(check(loop), loop + ": error: cannot be read: Too many levels of symbolic links\nerror: 1 error; " + loop +
+                             " is not valid\n");
+  const std::string below = write("file", "") + "/app.toml";
+  EXPECT_EQ(check(below),
+            below + ": error: cannot be read: Not a directory\nerror: 1 error; " + below + " is not valid\n");
+}
+
+TEST_F(Files, BI1_LargerThanOneMiB) {
+  const std::string file = write("large.toml", "caftan = 1\n" + std::string(kMaxFileBytes, '#'));
+  EXPECT_EQ(check(file), file + ": error: is larger than 1 MiB\nerror: 1 error; " + file + " is not valid\n");
+}
+
+TEST_F(Files, AFileOfExactlyOneMiBIsRead) {
+  std::string text = "caftan = 2\n";
+  text.resize(kMaxFileBytes, '#');
+  EXPECT_EQ(load_application(write("full.toml", text), {}, make_types(), {}).diagnostics.entries().front().text,
+            "caftan must be 1, is 2: this Caftan reads schema 1; schema 2 is read by a later one");
+}
+
+TEST_F(Files, BI1_NothingIsCreated) {
+  const std::string file = write("app.toml", "caftan = 1\n[output]\ndir = \"new\"\n");
+  check(file);
+  int entries = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_)) ++entries;
+  EXPECT_EQ(entries, 1);
+}
+
+TEST_F(Files, TheRunsNameComesFromTheFilesName) {
+  const auto name = [&](const std::string& file) {
+    return load_application(write(file, "caftan = 1\n"), {}, make_types(), {}).application.run.name;
+  };
+  EXPECT_EQ(name("My_App.test.toml"), "my-app-test");
+  EXPECT_EQ(name("cartpole_4_observers.toml"), "cartpole-4-observers");
+}
+
+}  // namespace
+}  // namespace caftan::app::testing

@@ -1,0 +1,160 @@
+// Findings about hosts, the secret, cores and data (BI-1).
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "role_types.hpp"
+
+namespace caftan::app::testing {
+namespace {
+
+constexpr std::string_view kRoles = R"(caftan = 1
+[roles.server]
+type = "parameter_server.server"
+config.model = "small"
+[roles.trainer]
+type = "parameter_server.trainer"
+replicas = 2
+uses.server = "server"
+)";
+
+std::string check(const std::string& rest, std::vector<std::string> overrides = {}) {
+  return load(std::string(kRoles) + rest, std::move(overrides)).diagnostics.render(false);
+}
+
+std::string one(const std::string& line) { return line + "error: 1 error; app.toml is not valid\n"; }
+
+TEST(Hosts, BI1_PlacementNeedsHostsAndASecret) {
+  EXPECT_EQ(check("[run]\nplacement = \"hosts\"\n"),
+            one("app.toml:10:13: error: placement = \"hosts\" needs [hosts.NAME] with an address and "
+                "cluster.secret_file\n"));
+  EXPECT_EQ(check("[run]\nplacement = \"hosts\"\n[hosts.head]\naddress = \"127.0.0.1:29500\"\n"),
+            one("app.toml:10:13: error: placement = \"hosts\" needs cluster.secret_file\n"));
+}
+
+TEST(Hosts, BI1_ListeningBeyondLoopbackNeedsASecret) {
+  EXPECT_EQ(check("[run]\nplacement = \"hosts\"\n[hosts.head]\naddress = \"192.0.2.10:29500\"\n"),
+            one("app.toml:12:11: error: host 'head' listens beyond loopback, that needs cluster.secret_file\n"));
+}
+
+TEST(Hosts, BI1_AddressesThatDoNotParse) {
+  EXPECT_EQ(check("[hosts.head]\naddress = \"192.0.2.10\"\n[hosts.a]\naddress = \"192.0.2.300\"\n[hosts.b]\naddress = "
+                  "\"\"\n[hosts.c]\naddress = \"node:0\"\n[hosts.d]\n[hosts.e]\naddress = 5\n",
+                  {"roles.trainer.hosts=[\"a\", \"b\"]"}),
+            "app.toml:10:11: error: address of the first host must be host:port, is \"192.0.2.10\"\n"
+            "app.toml:12:11: error: address must be host:port for the first host, host for the others, is "
+            "\"192.0.2.300\"\n"
+            "app.toml:14:11: error: address must be host:port for the first host, host for the others, is \"\"\n"
+            "app.toml:15:1: warning: no role runs on host 'c'\n"
+            "app.toml:16:11: error: address must be host:port for the first host, host for the others, is \"node:0\"\n"
+            "app.toml:17:1: error: missing key 'address' in [hosts.d]\n"
+            "app.toml:17:1: warning: no role runs on host 'd'\n"
+            "app.toml:18:1: warning: no role runs on host 'e'\n"
+            "app.toml:19:11: error: address must be a string, is the integer 5\n"
+            "error: 6 errors; app.toml is not valid\n");
+}
+
+TEST(Hosts, BI1_ThePortIsTheFirstHosts) {
+  EXPECT_EQ(check("[hosts.head]\naddress = \"192.0.2.10:29500\"\n[hosts.node1]\naddress = \"192.0.2.10:29500\"\n"
+                  "[hosts.node2]\naddress = \"[2001:db8::1]:29500\"\n",
+                  {"roles.trainer.hosts=[\"node1\", \"node2\"]"}),
+            "app.toml:12:11: error: address \"192.0.2.10:29500\" is taken by host 'head' (line 9)\n"
+            "app.toml:14:11: error: address must be a host without a port: the others meet at 'head', is "
+            "\"[2001:db8::1]:29500\"\n"
+            "error: 2 errors; app.toml is not valid\n");
+}
+
+TEST(Hosts, BI1_UnknownHostAndHostWithoutARole) {
+  EXPECT_EQ(
+      check("hosts = [\"head\", \"node2\"]\n[hosts.head]\naddress = \"192.0.2.10:29500\"\n[hosts.node1]\naddress = "
+            "\"192.0.2.11\"\n"),
+      "app.toml:9:18: error: no host 'node2' in [hosts]; did you mean 'node1'?\n"
+      "app.toml:12:1: warning: no role runs on host 'node1'\n"
+      "error: 1 error; app.toml is not valid\n");
+  EXPECT_EQ(check("hosts = []\n"), one("app.toml:9:9: error: hosts must name at least one host\n"));
+}
+
+TEST(Hosts, BI1_UnixSocketsDoNotReachOtherHosts) {
+  EXPECT_EQ(
+      check("[cluster]\nchannel = \"unix\"\n[hosts.head]\naddress = \"127.0.0.1:29500\"\n", {"run.placement=hosts"}),
+      "app.toml:10:11: error: channel = \"unix\" does not reach other hosts; use \"auto\" or \"tcp\"\n"
+      "command line: error: run.placement=hosts: placement = \"hosts\" needs cluster.secret_file\n"
+      "error: 2 errors; app.toml is not valid\n");
+}
+
+class SecretFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = ::testing::TempDir() + "caftan_secret_" + std::to_string(::getpid());
+    std::filesystem::create_directories(folder_);
+    std::filesystem::remove(folder_ / "cluster.secret");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void write(const std::string& text, std::filesystem::perms perms) {
+    std::ofstream(folder_ / "cluster.secret") << text;
+    std::filesystem::permissions(folder_ / "cluster.secret", perms);
+  }
+  /// Returns what is found, without the folder.
+  std::string check(LoadMode mode) {
+    const std::string text = std::string(kRoles) +
+                             "[run]\nplacement = \"hosts\"\n[cluster]\nsecret_file = \"cluster.secret\"\n[hosts.head]\n"
+                             "address = \"192.0.2.10:29500\"\n";
+    const LoadedApplication loaded = parse_application(text, folder_ / "app.toml", {}, make_types(), {.mode = mode});
+    std::string found = loaded.diagnostics.render(false);
+    for (std::size_t at; (at = found.find(folder_.string() + "/")) != std::string::npos;) {
+      found.erase(at, folder_.string().size() + 1);
+    }
+    return found;
+  }
+
+  static constexpr auto kPrivate = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
+  std::filesystem::path folder_;
+};
+
+TEST_F(SecretFile, BI1_MissingIsAWarningInCheckAndAnErrorInRun) {
+  const std::string text =
+      "secret_file \"cluster.secret\" does not exist; make one: (umask 077; openssl rand -hex 32 > cluster.secret), "
+      "the "
+      "same on every host\n";
+  EXPECT_EQ(check(LoadMode::check), "app.toml:12:15: warning: " + text);
+  EXPECT_EQ(check(LoadMode::run), one("app.toml:12:15: error: " + text));
+}
+
+TEST_F(SecretFile, BI1_EmptyOrReadableByOthers) {
+  write("", kPrivate);
+  EXPECT_EQ(check(LoadMode::run), one("app.toml:12:15: error: secret_file \"cluster.secret\" is empty\n"));
+  write("secret", kPrivate | std::filesystem::perms::group_read);
+  EXPECT_EQ(check(LoadMode::run),
+            one("app.toml:12:15: error: secret_file \"cluster.secret\" can be read by others; chmod "
+                "600 cluster.secret\n"));
+  write("secret", kPrivate);
+  EXPECT_EQ(check(LoadMode::run), "");
+}
+
+TEST(Cores, BI1_MoreThreadsThanCoresIsAWarningWithTheFix) {
+  const auto check = [](std::vector<std::string> overrides, int cores) {
+    return parse_application(kRoles, "app.toml", overrides, make_types(), {.mode = LoadMode::run, .cores = cores})
+        .diagnostics.render(false);
+  };
+  EXPECT_EQ(check({}, 3), "");
+  EXPECT_EQ(check({}, 2),
+            "app.toml:5:1: warning: 3 workers x torch_threads are 3 threads on 2 cores; they will share cores; fewer "
+            "replicas in [roles.trainer] avoid that\n");
+  EXPECT_EQ(check({"roles.trainer.torch_threads=4"}, 8),
+            "app.toml:5:1: warning: 3 workers x torch_threads are 9 threads on 8 cores; set torch_threads = 1 in "
+            "[roles.trainer]\n");
+}
+
+TEST(Data, BI1_MissingIsAWarningInCheckAndAnErrorInRun) {
+  const std::vector<std::string> overrides{"roles.server.config.data=/dev/null/nowhere"};
+  const std::string text =
+      "roles.server.config.data=/dev/null/nowhere: role 'server': no data there; apt-get install "
+      "dataset-fashion-mnist\n";
+  EXPECT_EQ(load(kRoles, overrides, LoadMode::check).diagnostics.render(false), "command line: warning: " + text);
+  EXPECT_EQ(load(kRoles, overrides, LoadMode::run).diagnostics.render(false), one("command line: error: " + text));
+}
+
+}  // namespace
+}  // namespace caftan::app::testing

@@ -1,0 +1,98 @@
+#include "caftan/app/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include "role_types.hpp"
+
+namespace caftan::app::testing {
+namespace {
+
+constexpr std::string_view kFile = R"(caftan = 1
+[run]
+name = "servers"
+wall = "1h"
+[roles.trainer]
+type = "parameter_server.trainer"
+replicas = 3
+hosts = ["node1", "head"]
+[roles.trainer.uses]
+server = "server"
+peers = "trainer"
+[roles.server]
+type = "parameter_server.server"
+config.model = "small"
+[hosts.head]
+address = "192.0.2.10:29500"
+[hosts.node1]
+address = "192.0.2.11"
+[cluster]
+secret_file = "missing"
+)";
+
+Application load_plan(std::vector<std::string> overrides = {}) {
+  LoadedApplication loaded = load(kFile, std::move(overrides));
+  EXPECT_TRUE(loaded.diagnostics.ok()) << loaded.diagnostics.render(true);
+  return std::move(loaded.application);
+}
+
+TEST(Plan, ProcessesAreOnePerReplicaInTheOrderOfTheFile) {
+  const Application application = load_plan();
+  EXPECT_EQ(render_plan(application, make_plan(application)),
+            "servers: seed 1, placement processes, 4 workers in 4 processes\n"
+            "  id  worker     type                      process  host  channel  threads  uses\n"
+            "  0   trainer-0  parameter_server.trainer  0        here  unix     1        server = server; peers = "
+            "trainer-1, trainer-2\n"
+            "  1   trainer-1  parameter_server.trainer  1        here  unix     1        server = server; peers = "
+            "trainer-0, trainer-2\n"
+            "  2   trainer-2  parameter_server.trainer  2        here  unix     1        server = server; peers = "
+            "trainer-0, trainer-1\n"
+            "  3   server     parameter_server.server   3        here  unix     1\n"
+            "start_timeout 10s, stop_timeout 2s, wall 1h, rpc_timeout 1min, heartbeat 1s\n"
+            "message 64MiB, tensors 16GiB, send_queue 256MiB, pending_calls 10000\n"
+            "ends when run() has returned in: trainer\n"
+            "output in runs/servers-<date>-<n>\n");
+}
+
+TEST(Plan, OneProcessHoldsAll) {
+  const Application application = load_plan({"run.placement=one_process", "run.deterministic=true"});
+  const Plan plan = make_plan(application);
+  EXPECT_EQ(plan.processes, 1);
+  EXPECT_EQ(plan.in_process(0).size(), 4U);
+  EXPECT_EQ(plan.workers[2].channel, "loopback");
+  EXPECT_TRUE(render_plan(application, plan)
+                  .starts_with("servers: seed 1, placement one_process, deterministic, 4 workers in 1 process\n"));
+}
+
+TEST(Plan, HostsAreGoneRoundAndTheFirstHostIsMetAtItsPort) {
+  const Plan plan = make_plan(load_plan({"run.placement=hosts"}));
+  EXPECT_EQ(plan.workers[0].host, "node1");
+  EXPECT_EQ(plan.workers[1].host, "head");
+  EXPECT_EQ(plan.workers[2].host, "node1");
+  EXPECT_EQ(plan.workers[3].host, "head") << "without hosts: the first one";
+  EXPECT_EQ(plan.workers[0].channel, "unix, tcp");
+  EXPECT_EQ(plan.workers[1].channel, "tcp 192.0.2.10:29500");
+  EXPECT_EQ(plan.workers[3].channel, "unix, tcp");
+  EXPECT_EQ(make_plan(load_plan({"run.placement=hosts", "cluster.channel=tcp"})).workers[0].channel, "tcp");
+  EXPECT_EQ(*plan.on_host("node1"), (std::vector<WorkerId>{{0}, {2}}));
+  EXPECT_EQ(plan.on_host("node2").error().text(),
+            "no worker runs on host 'node2'; did you mean 'node1'? (hosts: node1, head)");
+}
+
+TEST(Plan, SelectsByRoleAndReplica) {
+  const Plan plan = make_plan(load_plan());
+  EXPECT_EQ(*plan.select("trainer", 2), std::vector<WorkerId>{{2}});
+  EXPECT_EQ(plan.select("trainer", {})->size(), 3U);
+  EXPECT_EQ(*plan.select("server", 0), std::vector<WorkerId>{{3}});
+  EXPECT_EQ(plan.select("trainer", 3).error().text(), "role 'trainer' has replicas 0..2, not 3");
+  EXPECT_EQ(plan.select("trainers", {}).error().text(),
+            "no role 'trainers'; did you mean 'trainer'? (roles: trainer, server)");
+  EXPECT_EQ(plan.select("trainers", {}).error().code(), Errc::invalid_config);
+}
+
+TEST(Plan, AGivenReplicasOfOneIsNumbered) {
+  EXPECT_EQ(make_plan(load_plan({"roles.server.replicas=1"})).workers[3].name, "server-0");
+  EXPECT_NE(make_plan(load_plan()).find("server"), nullptr);
+}
+
+}  // namespace
+}  // namespace caftan::app::testing

@@ -1,0 +1,126 @@
+#include "caftan/app/resolved.hpp"
+
+#include <gtest/gtest.h>
+
+#include "caftan/app/plan.hpp"
+#include "role_types.hpp"
+
+namespace caftan::app::testing {
+namespace {
+
+constexpr std::string_view kFile = R"(caftan = 1
+[run]
+placement = "hosts"
+wall = "1h"
+[roles.trainer]
+type = "parameter_server.trainer"
+replicas = 1
+hosts = ["head", "node 1"]
+uses.server = "server"
+[roles.server]
+type = "parameter_server.server"
+torch_threads = 3
+[roles.server.config]
+model = "a \"quoted\" \u00e9 name"
+optimizer.learning_rate = 1e-3
+[hosts.head]
+address = "[2001:db8::1]:29500"
+["hosts"."node 1"]
+address = "192.0.2.11"
+[cluster]
+secret_file = "../cluster.secret"
+[limits]
+message = "1.5MiB"
+)";
+
+LoadedApplication load_from(std::string_view text, const std::filesystem::path& file) {
+  return parse_application(text, file, {}, make_types(), {.mode = LoadMode::check, .cores = 64});
+}
+
+TEST(Resolved, IsCompleteAndReadable) {
+  const LoadedApplication loaded = load_from(kFile, "/apps/configs/servers.toml");
+  ASSERT_TRUE(loaded.diagnostics.ok()) << loaded.diagnostics.render(true);
+  EXPECT_EQ(resolved_text(loaded.application, make_types()),
+            R"(# Resolved from "servers.toml": every key with its value.
+caftan = 1
+
+[run]
+name = "servers"
+seed = 1
+placement = "hosts"
+deterministic = false
+start_timeout = "10s"
+stop_timeout = "2s"
+wall = "1h"
+
+[roles.trainer]
+type = "parameter_server.trainer"
+replicas = 1
+torch_threads = 1
+hosts = ["head", "node 1"]
+
+[roles.trainer.uses]
+server = "server"
+
+[roles.server]
+type = "parameter_server.server"
+torch_threads = 3
+
+[roles.server.config]
+model = "a \"quoted\" é name"
+max_staleness = 16
+# data: none
+
+[roles.server.config.optimizer]
+type = "sgd"
+learning_rate = 0.001
+
+[cluster]
+channel = "auto"
+rpc_timeout = "1min"
+heartbeat = "1s"
+secret_file = "/apps/cluster.secret"
+
+[hosts."head"]
+address = "[2001:db8::1]:29500"
+
+[hosts."node 1"]
+address = "192.0.2.11"
+
+[limits]
+message = "1536KiB"
+tensors = "16GiB"
+send_queue = "256MiB"
+pending_calls = 10000
+
+[output]
+dir = "runs"
+progress = "auto"
+every = "1s"
+)");
+}
+
+TEST(Resolved, ReadAgainFromAnotherFolderGivesTheSameApplication) {
+  const RoleTypes types = make_types();
+  const LoadedApplication first = load_from(kFile, "/apps/configs/servers.toml");
+  const std::string text = resolved_text(first.application, types);
+  const LoadedApplication second = load_from(text, "/elsewhere/servers.toml");
+  ASSERT_TRUE(second.diagnostics.ok()) << second.diagnostics.render(true);
+  EXPECT_EQ(resolved_text(second.application, types), text);
+  EXPECT_EQ(render_plan(second.application, make_plan(second.application)),
+            render_plan(first.application, make_plan(first.application)));
+}
+
+TEST(Resolved, OverridesAreInIt) {
+  const LoadedApplication loaded = load(
+      "caftan = 1\n[roles.agent]\ntype = \"cartpole.agent\"\nuses.observers = "
+      "\"observer\"\n[roles.observer]\ntype = \"cartpole.observer\"\n",
+      {"roles.observer.replicas=4", "roles.agent.config.solved_at=20"});
+  ASSERT_TRUE(loaded.diagnostics.ok());
+  const std::string text = resolved_text(loaded.application, make_types());
+  EXPECT_NE(text.find("\nreplicas = 4\n"), std::string::npos);
+  EXPECT_NE(text.find("\nsolved_at = 20.0\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace caftan::app::testing

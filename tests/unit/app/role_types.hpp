@@ -1,0 +1,69 @@
+/// Role types for the tests: the real CartPole configs, and small ones with one of everything.
+#pragma once
+
+#include "caftan/app/load.hpp"
+#include "cartpole/config.hpp"
+
+namespace caftan::app::testing {
+
+struct ServerConfig {
+  struct Optimizer {
+    std::string type = "sgd";
+    double learning_rate = 0.03;
+    static void settings(auto& s, Optimizer& c) {
+      s("type", c.type, "update rule").one_of({"sgd", "adam"});
+      s("learning_rate", c.learning_rate, "step size").greater_than(0);
+    }
+  };
+  std::string model;
+  int max_staleness = 16;
+  Optimizer optimizer;
+  std::optional<std::filesystem::path> data;
+
+  static void settings(auto& s, ServerConfig& c) {
+    s("model", c.model, "a registered module").required();
+    s("max_staleness", c.max_staleness, "older gradients are refused").at_least(0);
+    s("optimizer", c.optimizer, "how parameters move");
+    s("data", c.data, "training data");
+  }
+};
+
+/// Returns the two types of CartPole as the program registers them.
+inline RoleTypes make_cartpole_types() {
+  RoleTypes types;
+  RoleType agent{.name = "cartpole.agent", .doc = "Learns CartPole by REINFORCE from its observers"};
+  agent.config = SettingsDeclaration::of<cartpole::AgentConfig>();
+  agent.uses = {{.name = "observers", .role_type = "cartpole.observer", .min = 1, .max = RoleUse::kAnyNumber}};
+  agent.drives = true;
+  RoleType observer{.name = "cartpole.observer", .doc = "Steps one environment and asks the agent for actions"};
+  observer.config = SettingsDeclaration::of<cartpole::ObserverConfig>();
+  types.add(std::move(agent)).value();
+  types.add(std::move(observer)).value();
+  return types;
+}
+
+/// CartPole, and a parameter server whose trainers use exactly one server and may use each other.
+inline RoleTypes make_types() {
+  RoleTypes types = make_cartpole_types();
+  RoleType server{.name = "parameter_server.server"};
+  server.config = SettingsDeclaration::of<ServerConfig>();
+  server.requirements = [](const std::any& config) -> std::vector<MissingRequirement> {
+    const auto& data = std::any_cast<const ServerConfig&>(config).data;
+    if (!data || std::filesystem::exists(*data)) return {};
+    return {{.key = "data", .text = "no data there; apt-get install dataset-fashion-mnist"}};
+  };
+  RoleType trainer{.name = "parameter_server.trainer", .drives = true};
+  trainer.uses = {{.name = "server", .role_type = "parameter_server.server"},
+                  {.name = "peers", .role_type = "parameter_server.trainer", .min = 0, .max = 3}};
+  types.add(std::move(server)).value();
+  types.add(std::move(trainer)).value();
+  return types;
+}
+
+inline LoadedApplication load(std::string_view text, std::vector<std::string> overrides = {},
+                              LoadMode mode = LoadMode::check) {
+  const RoleTypes types = make_types();
+  return parse_application(text, "app.toml", overrides, types, {.mode = mode, .cores = 64});
+}
+
+}  // namespace caftan::app::testing

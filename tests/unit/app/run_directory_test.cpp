@@ -1,0 +1,110 @@
+#include "caftan/app/run_directory.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "caftan/app/summary.hpp"
+
+namespace caftan::app {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr std::chrono::year_month_day kDate = 2026y / 11 / 21;
+
+std::string read(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+class RunDirectories : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = ::testing::TempDir() + "caftan_runs_" + std::to_string(::getpid());
+    std::filesystem::remove_all(root_);
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  std::filesystem::path root_;
+};
+
+TEST_F(RunDirectories, AreNumberedAndNeverOverwritten) {
+  const RunDirectory first = RunDirectory::create(root_ / "a/runs", "cartpole", kDate, "caftan = 1\n").value();
+  const RunDirectory second = RunDirectory::create(root_ / "a/runs", "cartpole", kDate, "caftan = 1 # 2\n").value();
+  EXPECT_EQ(first.path(), root_ / "a/runs/cartpole-20261121-1");
+  EXPECT_EQ(second.path(), root_ / "a/runs/cartpole-20261121-2");
+  EXPECT_EQ(read(first.resolved_file()), "caftan = 1\n");
+  EXPECT_TRUE(std::filesystem::is_directory(first.path() / "log"));
+  EXPECT_EQ(first.log_file("observer-0"), first.path() / "log/observer-0.log");
+}
+
+TEST_F(RunDirectories, LatestPointsToTheNewest) {
+  RunDirectory::create(root_, "a", kDate, "").value();
+  RunDirectory::create(root_, "b", 2027y / 1 / 2, "").value();
+  EXPECT_EQ(std::filesystem::read_symlink(root_ / "latest"), "b-20270102-1");
+  int entries = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(root_)) ++entries;
+  EXPECT_EQ(entries, 3) << "nothing is left beside two runs and the link";
+}
+
+TEST_F(RunDirectories, WhatIsNoFolderIsAnError) {
+  std::filesystem::create_directories(root_);
+  std::ofstream(root_ / "file") << "x";
+  EXPECT_EQ(RunDirectory::create(root_ / "file", "a", kDate, "").error().code(), Errc::io_error);
+  EXPECT_EQ(RunDirectory::open(root_ / "none").error().code(), Errc::io_error);
+  EXPECT_TRUE(RunDirectory::open(root_));
+}
+
+TEST_F(RunDirectories, ALinkNamedLatestIsReplacedAFolderIsNot) {
+  std::filesystem::create_directories(root_ / "latest/x");
+  EXPECT_EQ(RunDirectory::create(root_, "a", kDate, "").error().code(), Errc::io_error);
+}
+
+TEST_F(RunDirectories, TheSummaryIsReplacedAsAWhole) {
+  const RunDirectory run = RunDirectory::create(root_, "a", kDate, "").value();
+  RunSummary summary{
+      .name = "a", .outcome = "failure", .exit_code = 1, .duration_s = 2.5, .seed = 543, .placement = "processes"};
+  write_summary(run.summary_file(), summary).value();
+  summary.outcome = "success";
+  summary.exit_code = 0;
+  summary.fingerprint = "sha256:00";
+  summary.metrics = {{"reward", 475.5}, {"loss", std::numeric_limits<double>::quiet_NaN()}};
+  summary.environment = {{"caftan", "0.1.0"}};
+  summary.workers = {{.name = "agent", .pid = 7, .error = "\xff bad"}};
+  write_summary(run.summary_file(), summary).value();
+  EXPECT_EQ(read(run.summary_file()), R"({
+  "name": "a",
+  "outcome": "success",
+  "exit_code": 0,
+  "duration_s": 2.5,
+  "seed": 543,
+  "placement": "processes",
+  "deterministic": false,
+  "fingerprint": "sha256:00",
+  "error": "",
+  "metrics": {
+    "loss": null,
+    "reward": 475.5
+  },
+  "environment": {
+    "caftan": "0.1.0"
+  },
+  "workers": [
+    {
+      "name": "agent",
+      "host": "",
+      "pid": 7,
+      "error": ")"
+                                      "\xEF\xBF\xBD"
+                                      R"( bad"
+    }
+  ]
+}
+)");
+}
+
+}  // namespace
+}  // namespace caftan::app

@@ -1,0 +1,62 @@
+#include "caftan/base/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include "caftan/base/clock.hpp"
+#include "caftan/base/ids.hpp"
+#include "caftan/base/result.hpp"
+
+namespace caftan {
+namespace {
+
+TEST(Error, EveryCodeHasAName) {
+  for (int code = 0; code <= static_cast<int>(Errc::io_error); ++code) {
+    EXPECT_NE(to_string(static_cast<Errc>(code)), "unknown") << code;
+  }
+  EXPECT_EQ(to_string(static_cast<Errc>(255)), "unknown");
+}
+
+TEST(Error, AtFillsInTheWorkerOnlyWhereItWasEmpty) {
+  const Error error(Errc::timeout, "no answer");
+  EXPECT_EQ(error.at("observer-0").worker(), "observer-0");
+  EXPECT_EQ(error.at("observer-0").at("agent").worker(), "observer-0");
+  EXPECT_EQ(error.worker(), "") << "the original stays as it was";
+}
+
+TEST(Error, MessageNamesCodeWorkerTextAndCause) {
+  const Error error(Errc::backward_failed, "agent", "pass 3", std::make_shared<const Error>(Errc::peer_down, "gone"));
+  for (const char* part : {"backward_failed", "agent", "pass 3", "peer_down", "gone"}) {
+    EXPECT_NE(error.message().find(part), std::string::npos) << part << " in " << error.message();
+  }
+}
+
+TEST(Result, ValueThrowsTheErrorAtTheUsersEdge) {
+  EXPECT_EQ(Result<int>(3).value(), 3);
+  try {
+    Result<int>(Error(Errc::overloaded, "full")).value();
+    FAIL() << "no exception";
+  } catch (const RpcException& exception) {
+    EXPECT_EQ(exception.error().code(), Errc::overloaded);
+  }
+  EXPECT_TRUE(Result<void>());
+  EXPECT_THROW(Result<void>(Error(Errc::timeout, "late")).value(), RpcException);
+}
+
+TEST(Ids, OfTwoLivesOfAWorkerDiffer) {
+  const RRefId first{.worker = {1}, .incarnation = {7}, .number = 1};
+  const RRefId second{.worker = {1}, .incarnation = {8}, .number = 1};
+  EXPECT_NE(first, second);
+  EXPECT_FALSE(RRefId());
+  EXPECT_EQ(to_string(first), "1.1");
+}
+
+TEST(ManualClock, MovesOnlyWhenTold) {
+  ManualClock clock;
+  const TimePoint start = clock.now();
+  EXPECT_EQ(clock.now(), start);
+  clock.advance(std::chrono::milliseconds(5));
+  EXPECT_EQ(clock.now() - start, std::chrono::milliseconds(5));
+}
+
+}  // namespace
+}  // namespace caftan

@@ -1,0 +1,201 @@
+#include "cartpole/training.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "cartpole/local.hpp"
+
+namespace caftan::cartpole {
+namespace {
+
+LocalOptions make_options(std::size_t observers, std::int64_t max_episodes, std::uint64_t seed = 2) {
+  LocalOptions options;
+  options.agent.max_episodes = max_episodes;
+  options.agent.evaluate = 20;
+  options.seed = seed;
+  for (std::size_t i = 0; i < observers; ++i) options.environment_seeds.push_back(100 * seed + i);
+  return options;
+}
+
+Training make_training(const LocalOptions& options) {
+  auto made = Training::make({.config = options.agent,
+                              .observers = options.environment_seeds.size(),
+                              .seed = options.seed,
+                              .solved_at = 475.0,
+                              .deterministic = true});
+  if (!made) throw std::runtime_error(made.error().message());
+  return *std::move(made);
+}
+
+/// One observer of a training that asks for each action, as the protocol with two calls a step does.
+class CallingObserver {
+ public:
+  CallingObserver(std::size_t index, std::uint64_t seed)
+      : index_(index), seed_(seed), environment_(*rl::make_environment("CartPole-v1")) {}
+
+  void start(const Training& training) {
+    state_ = to_state(environment_->reset(episode_seed(seed_, training.episode())));
+    ended_ = false;
+  }
+  /// Takes one step; returns whether the episode goes on.
+  bool step(Training& training) {
+    if (ended_ || training.steps_of(index_) >= training.step_budget()) return false;
+    const auto action = training.select_action(index_, state_);
+    const auto transition = environment_->step(action ? *action : -1);
+    if (!transition) throw std::runtime_error("refused");
+    ended_ = transition->ended();
+    state_ = to_state(transition->observation);
+    return training.report_reward(index_, transition->reward).has_value() && !ended_;
+  }
+
+ private:
+  std::size_t index_;
+  std::uint64_t seed_;
+  std::unique_ptr<rl::Environment> environment_;
+  State state_{};
+  bool ended_ = false;
+};
+
+/// Trains with calls in turn, or with one observer after the other in descending order.
+std::string train_with_calls(const LocalOptions& options, bool interleaved) {
+  Training training = make_training(options);
+  std::vector<CallingObserver> observers;
+  for (std::size_t i = 0; i < options.environment_seeds.size(); ++i) {
+    observers.emplace_back(i, options.environment_seeds[i]);
+  }
+  while (!training.is_solved() && !training.is_exhausted()) {
+    training.begin_episode();
+    for (CallingObserver& observer : observers) observer.start(training);
+    if (interleaved) {
+      for (bool any = true; any;) {
+        any = false;
+        for (CallingObserver& observer : observers) any = observer.step(training) || any;
+      }
+    } else {
+      for (auto observer = observers.rbegin(); observer != observers.rend(); ++observer) {
+        while (observer->step(training)) {
+        }
+      }
+    }
+    if (!training.end_episode()) throw std::runtime_error("not learned");
+  }
+  return training.fingerprint();
+}
+
+TEST(Training, CallsInAnyOrderAndRolloutsReachTheSameFingerprint) {
+  LocalOptions options = make_options(3, 25);
+  options.agent.steps_per_episode = 60;  // some episodes meet their budget of 20 steps
+  options.deterministic = true;
+  const auto report = train_locally(options);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(train_with_calls(options, true), report->fingerprint);
+  EXPECT_EQ(train_with_calls(options, false), report->fingerprint);
+}
+
+TEST(Training, FingerprintDependsOnTheSeedsOfAgentAndObservers) {
+  LocalOptions options = make_options(2, 3);
+  const auto first = train_locally(options);
+  options.seed += 1;
+  const auto other_agent = train_locally(options);
+  options.seed -= 1;
+  options.environment_seeds[1] += 1;
+  const auto other_observer = train_locally(options);
+  ASSERT_TRUE(first && other_agent && other_observer);
+  EXPECT_NE(first->fingerprint, other_agent->fingerprint);
+  EXPECT_NE(first->fingerprint, other_observer->fingerprint);
+}
+
+TEST(Training, SharesTheStepsOfAnEpisodeAmongItsObservers) {
+  LocalOptions options = make_options(3, 1);
+  options.agent.steps_per_episode = 10;
+  EXPECT_EQ(make_training(options).step_budget(), 3);
+  options.agent.steps_per_episode = 2;
+  const auto made = train_locally(options);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code(), Errc::invalid_config);
+}
+
+TEST(Training, RefusesCallsOutOfTurn) {
+  LocalOptions options = make_options(1, 5);
+  options.agent.steps_per_episode = 2;
+  Training training = make_training(options);
+  const State state{};
+  EXPECT_FALSE(training.select_action(0, state)) << "before the first episode";
+  training.begin_episode();
+  EXPECT_FALSE(training.report_reward(0, 1)) << "nothing was done";
+  EXPECT_FALSE(training.select_action(1, state)) << "no such observer";
+  EXPECT_FALSE(training.report_reward(1, 1)) << "no such observer";
+  ASSERT_TRUE(training.select_action(0, state));
+  EXPECT_FALSE(training.select_action(0, state)) << "the reward is missing";
+  EXPECT_FALSE(training.accept(0, {})) << "it plays with calls already";
+  ASSERT_TRUE(training.report_reward(0, 1));
+  EXPECT_FALSE(training.report_reward(0, 1)) << "twice";
+  ASSERT_TRUE(training.select_action(0, state));
+  ASSERT_TRUE(training.report_reward(0, 1));
+  EXPECT_FALSE(training.select_action(0, state)) << "the budget is used up";
+  EXPECT_EQ(training.steps_of(0), 2);
+  EXPECT_EQ(training.reward_of(0), 2.0);
+  EXPECT_TRUE(training.end_episode());
+  EXPECT_FALSE(training.end_episode()) << "it has ended";
+}
+
+TEST(Training, AnEpisodeThatCannotBeLearnedFromLeavesTheParameters) {
+  Training training = make_training(make_options(2, 5));
+  const at::Tensor before = training.policy().snapshot();
+  training.begin_episode();
+  ASSERT_TRUE(training.select_action(0, State{}));
+  ASSERT_TRUE(training.report_reward(0, 1));
+  const auto outcome = training.end_episode();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code(), Errc::bad_arguments);
+  EXPECT_TRUE(training.policy().snapshot().equal(before));
+  EXPECT_EQ(training.env_steps(), 0);
+}
+
+TEST(TrainLocally, SolvesCartPoleAndThenBalancesGreedily) {
+  std::vector<double> running;
+  LocalOptions options = make_options(4, 1000);
+  options.on_episode = [&running](std::int64_t, const EpisodeOutcome& outcome) {
+    running.push_back(outcome.running_reward);
+  };
+  const auto report = train_locally(options);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(report->is_solved);
+  EXPECT_EQ(static_cast<std::size_t>(report->episodes), running.size());
+  EXPECT_GT(running.back(), 475.0);
+  EXPECT_LE(*std::max_element(running.begin(), running.end() - 1), 475.0) << "stops at once";
+  ASSERT_EQ(report->evaluation.size(), 20U);
+  EXPECT_GT(std::accumulate(report->evaluation.begin(), report->evaluation.end(), 0.0) / 20, 475.0);
+}
+
+TEST(TrainLocally, ReportsThatItDidNotSolve) {
+  const auto report = train_locally(make_options(1, 5));
+  ASSERT_TRUE(report);
+  EXPECT_FALSE(report->is_solved);
+  EXPECT_EQ(report->episodes, 5);
+  EXPECT_TRUE(report->evaluation.empty());
+  EXPECT_LT(report->running_reward, 475.0);
+}
+
+TEST(TrainLocally, TakesTheThresholdOfTheEnvironmentUnlessToldOtherwise) {
+  LocalOptions options = make_options(1, 60);
+  options.agent.solved_at = 5.0;
+  auto report = train_locally(options);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(report->is_solved);
+  EXPECT_LT(report->episodes, 60);
+  options.agent.solved_at.reset();
+  report = train_locally(options);
+  ASSERT_TRUE(report);
+  EXPECT_FALSE(report->is_solved);
+}
+
+TEST(TrainLocally, NeedsAnObserver) {
+  const auto report = train_locally(make_options(0, 1));
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code(), Errc::invalid_config);
+}
+
+}  // namespace
+}  // namespace caftan::cartpole

@@ -1,0 +1,104 @@
+#include "caftan/net/liveness.hpp"
+
+#include <gtest/gtest.h>
+
+namespace caftan::net {
+namespace {
+
+using namespace std::chrono_literals;
+using Action = Liveness::Action;
+
+const TimePoint kStart = ManualClock().now();
+constexpr LivenessOptions kOptions{1s, 5s};
+
+/// Polls whenever it asks to be polled, up to `end`, and counts the pings; each ping goes out as 48 bytes.
+struct Poller {
+  Liveness liveness{kOptions, "worker1", kStart};
+  TimePoint now = kStart;
+  int pings = 0;
+  Action run_until(TimePoint end) {
+    Action action = Action::nothing;
+    while (action != Action::dead && liveness.next_poll() <= end) {
+      now = liveness.next_poll();
+      action = liveness.poll(now);
+      if (action == Action::send_ping) {
+        ++pings;
+        liveness.on_bytes_out(now, 48);
+      }
+    }
+    if (action != Action::dead) now = end;
+    return action;
+  }
+};
+
+TEST(Liveness, SE6_ASilentPeerIsDeadAfterTheTimeoutAndTheErrorNamesIt) {
+  Poller poller;
+  EXPECT_NE(poller.run_until(kStart + 4999ms), Action::dead);
+  EXPECT_EQ(poller.run_until(kStart + 10s), Action::dead);
+  EXPECT_EQ(poller.now, kStart + 5s);
+  EXPECT_EQ(poller.liveness.error().code(), Errc::peer_down);
+  EXPECT_EQ(poller.liveness.error().worker(), "worker1");
+  EXPECT_EQ(poller.liveness.error().text(), "no bytes for 5000 ms (limit 5000 ms), after 0 bytes in and 192 out");
+}
+
+TEST(Liveness, SE6_DeathIsFinal) {
+  Poller poller;
+  ASSERT_EQ(poller.run_until(kStart + 10s), Action::dead);
+  poller.liveness.on_bytes_in(kStart + 10s, 1);
+  EXPECT_EQ(poller.liveness.poll(kStart + 10s), Action::dead);
+  EXPECT_EQ(poller.liveness.next_poll(), kNever);
+}
+
+TEST(Liveness, SE7_OneLongMessageKeepsItsSenderAlive) {
+  Poller poller;
+  for (int i = 1; i <= 30; ++i) {
+    ASSERT_NE(poller.run_until(kStart + i * 4s), Action::dead);
+    poller.liveness.on_bytes_in(poller.now, 1);  // never a whole frame
+  }
+}
+
+TEST(Liveness, SE7_WhatWeWriteSaysNothingAboutThePeer) {
+  Poller poller;
+  for (int i = 1; i <= 4; ++i) {
+    ASSERT_NE(poller.run_until(kStart + i * 1s), Action::dead);
+    poller.liveness.on_bytes_out(poller.now, 1 << 20);
+  }
+  EXPECT_EQ(poller.run_until(kStart + 5s), Action::dead);
+}
+
+TEST(Liveness, SE9_PingsOncePerIntervalOfOwnSilenceOnly) {
+  Poller idle;
+  for (int i = 1; i <= 10; ++i) {
+    idle.run_until(kStart + i * 1s);
+    idle.liveness.on_bytes_in(idle.now, 48);
+  }
+  EXPECT_EQ(idle.pings, 10);
+  Poller busy;
+  for (int i = 1; i <= 100; ++i) {
+    busy.run_until(kStart + i * 100ms);
+    busy.liveness.on_bytes_out(busy.now, 100);
+    busy.liveness.on_bytes_in(busy.now, 100);
+  }
+  EXPECT_EQ(busy.pings, 0);
+}
+
+TEST(Liveness, SE9_APingThatCannotBeWrittenIsAskedForOncePerInterval) {
+  Liveness liveness(kOptions, "worker1", kStart);
+  EXPECT_EQ(liveness.poll(kStart + 1s), Action::send_ping);
+  EXPECT_EQ(liveness.poll(kStart + 1s), Action::nothing);
+  EXPECT_EQ(liveness.poll(kStart + 1999ms), Action::nothing);
+  EXPECT_EQ(liveness.poll(kStart + 2s), Action::send_ping);
+}
+
+TEST(Liveness, SE8_TimeInWhichWeStoodStillIsNotThePeersSilence) {
+  Poller poller;
+  poller.run_until(kStart + 1s);
+  poller.liveness.on_bytes_in(poller.now, 48);
+  // We were stopped for an hour; what the peer sent meanwhile has not been read yet.
+  EXPECT_EQ(poller.liveness.poll(kStart + 1h), Action::send_ping);
+  EXPECT_NE(poller.run_until(kStart + 1h + 3s), Action::dead);
+  EXPECT_EQ(poller.run_until(kStart + 1h + 6s), Action::dead) << "but it does not live for ever";
+}
+
+}  // namespace
+}  // namespace caftan::net

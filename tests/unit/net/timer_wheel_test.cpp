@@ -1,0 +1,177 @@
+#include "caftan/net/timer_wheel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace caftan::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct NumberedTimer : Timer {
+  int number = 0;
+};
+
+const TimePoint kStart = ManualClock().now();
+
+std::vector<int> advance(TimerWheel& wheel, TimePoint now) {
+  std::vector<int> fired;
+  wheel.advance(now, [&](Timer& timer) { fired.push_back(static_cast<NumberedTimer&>(timer).number); });
+  return fired;
+}
+
+TEST(TimerWheel, TW1_NeverFiresEarlyAndAtMostOneTickLate) {
+  TimerWheel wheel(kStart);
+  NumberedTimer timer;
+  wheel.insert(timer, kStart + 1500us);
+  EXPECT_TRUE(advance(wheel, kStart + 1999us).empty());
+  EXPECT_TRUE(timer.is_armed());
+  EXPECT_EQ(advance(wheel, kStart + 2ms).size(), 1U);
+  EXPECT_FALSE(timer.is_armed());
+  EXPECT_TRUE(wheel.empty());
+}
+
+TEST(TimerWheel, TW1_AWholeTickIsNotRoundedUp) {
+  TimerWheel wheel(kStart);
+  NumberedTimer timer;
+  wheel.insert(timer, kStart + 2ms);
+  EXPECT_EQ(advance(wheel, kStart + 2ms).size(), 1U);
+}
+
+TEST(TimerWheel, TW2_DeadlinesOfTheFarFutureHaveAPlace) {
+  TimerWheel wheel(TimePoint(Duration(-5)));
+  NumberedTimer never, century;
+  century.number = 1;
+  wheel.insert(never, kNever);
+  wheel.insert(century, kStart + 24h * 36500);
+  EXPECT_TRUE(advance(wheel, kStart + 24h * 36499).empty());
+  EXPECT_EQ(advance(wheel, kStart + 24h * 36501), std::vector<int>{1});
+  EXPECT_GT(wheel.next_expiry(), kStart + 24h * 36501);
+  wheel.cancel(never);
+  EXPECT_EQ(wheel.next_expiry(), kNever);
+}
+
+TEST(TimerWheel, TW3_TimersOfOneTickFireInTheOrderOfInsertion) {
+  TimerWheel wheel(kStart);
+  std::vector<NumberedTimer> timers(6);
+  for (int i = 0; i < 6; ++i) timers[i].number = i;
+  for (int i = 0; i < 3; ++i) wheel.insert(timers[i], kStart + 5000ms);
+  EXPECT_TRUE(advance(wheel, kStart + 4990ms).empty());
+  for (int i = 3; i < 6; ++i) wheel.insert(timers[i], kStart + 5000ms);
+  EXPECT_EQ(advance(wheel, kStart + 5s), (std::vector<int>{0, 1, 2, 3, 4, 5}));
+}
+
+TEST(TimerWheel, TW4_AFiringTimerMayCancelItsNeighboursAndArmItselfAgain) {
+  TimerWheel wheel(kStart);
+  NumberedTimer a, b;
+  b.number = 1;
+  wheel.insert(a, kStart + 1ms);
+  wheel.insert(b, kStart + 1ms);
+  int fired = 0;
+  wheel.advance(kStart + 1ms, [&](Timer& timer) {
+    ++fired;
+    EXPECT_EQ(&timer, &a);
+    wheel.cancel(b);
+    wheel.insert(a, kStart);  // in the past already
+  });
+  EXPECT_EQ(fired, 1) << "what is armed while timers fire waits for the next advance";
+  EXPECT_LE(wheel.next_expiry(), kStart + 1ms);
+  EXPECT_EQ(advance(wheel, kStart + 1ms), std::vector<int>{0});
+}
+
+TEST(TimerWheel, TW4_AFiringTimerMayBeDestroyed) {
+  TimerWheel wheel(kStart);
+  std::vector<std::unique_ptr<NumberedTimer>> timers;
+  for (int i = 0; i < 3; ++i) {
+    timers.push_back(std::make_unique<NumberedTimer>());
+    timers.back()->number = i;
+    wheel.insert(*timers.back(), kStart + 1ms);
+  }
+  wheel.advance(kStart + 1ms, [&](Timer& timer) { timers[static_cast<NumberedTimer&>(timer).number].reset(); });
+  EXPECT_EQ(timers, decltype(timers)(3));
+}
+
+// The wheel against the obvious structure, through random inserts, cancels and jumps of all sizes.
+class TimerWheelModel : public testing::TestWithParam<int> {};
+
+TEST_P(TimerWheelModel, TW1_TW2_TW3_TW5_BehavesAsASortedList) {
+  std::mt19937_64 random(static_cast<std::uint64_t>(GetParam()));
+  TimePoint now = kStart;
+  TimerWheel wheel(now);
+  std::vector<NumberedTimer> timers(300);
+  for (int i = 0; i < 300; ++i) timers[i].number = i;
+  std::multimap<TimePoint, int> model;  // by tick, equal ones in order of insertion
+  const auto tick_of = [](TimePoint at) {
+    return at <= kStart ? kStart : kStart + std::chrono::ceil<std::chrono::milliseconds>(at - kStart);
+  };
+  const auto random_span = [&] {
+    const auto bits = random() % 40;  // up to twelve days in 2^40 us, all magnitudes alike
+    return Duration(static_cast<Duration::rep>(random() % (std::uint64_t{1} << bits)) * 1000);
+  };
+  for (int step = 0; step < 6000; ++step) {
+    NumberedTimer& timer = timers[random() % timers.size()];
+    switch (random() % 3) {
+      case 0:
+        if (!timer.is_armed()) {
+          const TimePoint deadline = now + random_span() - Duration(random() % 8 == 0 ? 3'000'000 : 0);
+          wheel.insert(timer, deadline);
+          // A deadline that has passed counts from now: the model's order is that of the next advance.
+          model.emplace(
+              std::max(tick_of(deadline), kStart + std::chrono::floor<std::chrono::milliseconds>(now - kStart)),
+              timer.number);
+        }
+        break;
+      case 1:
+        if (timer.is_armed()) {
+          wheel.cancel(timer);
+          model.erase(
+              std::find_if(model.begin(), model.end(), [&](auto& entry) { return entry.second == timer.number; }));
+        }
+        break;
+      default: {
+        if (!model.empty()) {
+          ASSERT_LE(wheel.next_expiry(), model.begin()->first);
+        }
+        now = random() % 4 == 0 && !model.empty() ? std::max(now, wheel.next_expiry()) : now + random_span() / 64;
+        std::vector<int> expected;
+        while (!model.empty() && model.begin()->first <= now) {
+          expected.push_back(model.begin()->second);
+          model.erase(model.begin());
+        }
+        ASSERT_EQ(advance(wheel, now), expected) << "step " << step;
+      }
+    }
+    ASSERT_EQ(wheel.size(), model.size());
+    ASSERT_EQ(wheel.next_expiry() == kNever, model.empty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, TimerWheelModel, testing::Range(1, 9));
+
+TEST(TimerWheel, TW5_FollowingNextExpiryReachesEachDeadlineInAFewSteps) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 200; ++round) {
+    TimePoint now = kStart + Duration(static_cast<Duration::rep>(random() % 100'000'000'000));
+    TimerWheel wheel(kStart);
+    advance(wheel, now);
+    NumberedTimer timer;
+    const TimePoint deadline = now + Duration(static_cast<Duration::rep>(random() % (std::uint64_t{1} << 55)));
+    wheel.insert(timer, deadline);
+    int steps = 0;
+    while (timer.is_armed()) {
+      ASSERT_LE(++steps, 8);
+      now = std::max(now, wheel.next_expiry());
+      advance(wheel, now);
+    }
+    EXPECT_LT(now - deadline, 1ms);
+    EXPECT_GE(now, deadline);
+  }
+}
+
+}  // namespace
+}  // namespace caftan::net

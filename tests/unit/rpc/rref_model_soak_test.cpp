@@ -1,0 +1,15 @@
+// The long form of rref_model_test.cpp: run it before closing a change of the RRef protocol.
+#include <gtest/gtest.h>
+
+#include "rref_model_runs.hpp"
+
+namespace caftan::rpc::model {
+namespace {
+
+TEST(RRefModelSoak, RR1_to_RR13_HoldInAMillionHistories) {
+  const Found found = first_bad_history(Without::nothing, 1, 0, 1'000'000);
+  EXPECT_FALSE(found.bad) << report(found, Without::nothing);
+}
+
+}  // namespace
+}  // namespace caftan::rpc::model

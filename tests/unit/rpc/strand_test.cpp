@@ -1,0 +1,162 @@
+#include "caftan/rpc/strand.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "baton_executor.hpp"
+#include "caftan/rpc/future.hpp"
+
+namespace caftan::rpc {
+namespace {
+
+using test::BatonExecutor;
+
+/// A strand whose jobs write their names down.
+struct Fixture {
+  BatonExecutor executor;
+  Strand strand{executor};
+  std::string log;
+
+  void add(std::string name, TurnMode mode = TurnMode::serial) {
+    strand.run([this, name] { log += name; }, mode);
+  }
+  /// A job that waits for `future` in the middle.
+  void add_waiting(std::string name, Future<void>& future, TurnMode mode = TurnMode::serial) {
+    executor.post([this, name, &future, mode] {
+      strand.run(
+          [this, name, &future] {
+            log += name + "(";
+            future.get();
+            EXPECT_TRUE(strand.is_held_here());
+            log += ")" + name;
+          },
+          mode);
+    });
+  }
+};
+
+TEST(Strand, RunsInPlaceWhenFree) {
+  Fixture f;
+  f.add("a");
+  EXPECT_EQ(f.log, "a");
+  EXPECT_FALSE(f.strand.is_held_here());
+}
+
+TEST(Strand, CALL7_AJobAddedByAJobRunsAfterIt) {
+  Fixture f;
+  f.strand.run([&] {
+    f.add("b");
+    f.add("c");
+    f.log += "a";
+  });
+  EXPECT_EQ(f.log, "a");
+  f.executor.run_until_idle();
+  EXPECT_EQ(f.log, "abc");
+}
+
+TEST(Strand, CALL7_AWaitGivesTheTurnBackAndTakesItAgainFirst) {
+  Fixture f;
+  Promise<void> promise;
+  Future<void> future = promise.future();
+  f.add_waiting("a", future);
+  f.executor.run_until_idle();
+  EXPECT_EQ(f.log, "a(");
+  f.strand.run([&] {
+    f.log += "b";
+    f.add("c");       // queued behind b
+    promise.set({});
+    f.executor.run_until_idle();  // a wants to go on, but may only when b is over
+    f.log += "b";
+  });
+  f.executor.run_until_idle();
+  EXPECT_EQ(f.log, "a(bb)ac");
+}
+
+TEST(Strand, CALL7_AnExclusiveJobKeepsItsTurnWhileItWaits) {
+  Fixture f;
+  Promise<void> promise;
+  Future<void> future = promise.future();
+  f.add_waiting("a", future, TurnMode::exclusive);
+  f.executor.run_until_idle();
+  f.add("b");
+  f.executor.run_until_idle();
+  EXPECT_EQ(f.log, "a(");
+  promise.set({});
+  f.executor.run_until_idle();
+  EXPECT_EQ(f.log, "a()ab");
+}
+
+TEST(Strand, CALL7_ConcurrentJobsOverlapWithEachOtherOnly) {
+  Fixture f;
+  Promise<void> promise;
+  Future<void> future = promise.future();
+  f.executor.post([&] {
+    f.strand.run(
+        [&] {
+          f.log += "a(";
+          f.add("b", TurnMode::concurrent);
+          f.add("c", TurnMode::serial);
+          f.add("d", TurnMode::concurrent);  // not ahead of c
+          f.log += ")";
+        },
+        TurnMode::concurrent);
+  });
+  f.executor.run_until_idle();
+  EXPECT_EQ(f.log, "a(b)cd");
+}
+
+TEST(Strand, CALL7_TwoWaitingJobsComeBackInTheOrderOfTheirWishes) {
+  Fixture f;
+  Promise<void> first, second;
+  Future<void> first_future = first.future(), second_future = second.future();
+  f.add_waiting("a", first_future);
+  f.add_waiting("b", second_future);
+  f.executor.run_until_idle();
+  EXPECT_EQ(f.log, "a(b(");
+  f.strand.run([&] {
+    second.set({});
+    first.set({});
+    f.executor.run_until_idle();
+    f.log += "-";
+  });
+  f.executor.run_until_idle();
+  EXPECT_EQ(f.log, "a(b(-)b)a");
+}
+
+TEST(Strand, ATurnIsNotCopiedToContinuations) {
+  Fixture f;
+  f.strand.run([&] {
+    EXPECT_TRUE(f.strand.is_held_here());
+    EXPECT_EQ(Ambient::capture().turn, nullptr);
+  });
+}
+
+TEST(Held, ChainsSurviveTheWire) {
+  HeldObjects held = with_held(nullptr, {RRefId{{1}, {2}, 3}, "agent"});
+  held = with_held(held, {RRefId{{4}, {5}, 6}, "net"});
+  wire::Bytes bytes;
+  encode_held(held, bytes);
+  const Result<HeldObjects> read = decode_held(bytes);
+  ASSERT_TRUE(read);
+  ASSERT_EQ((*read)->size(), 2U);
+  EXPECT_EQ((**read)[1].id, (RRefId{{4}, {5}, 6}));
+  EXPECT_EQ((**read)[0].name, "agent");
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(decode_held(wire::ByteView(bytes).first(size))) << size;
+  }
+  bytes.push_back(std::byte{0});
+  EXPECT_EQ(decode_held(bytes).error().code(), Errc::malformed_payload);
+}
+
+TEST(Held, AChainOfSixtyFiveObjectsIsRefused) {
+  HeldObjects held;
+  for (std::uint64_t i = 1; i <= 65; ++i) held = with_held(held, {RRefId{{0}, {1}, i}, "o"});
+  wire::Bytes bytes;
+  encode_held(held, bytes);
+  EXPECT_EQ(decode_held(bytes).error().code(), Errc::malformed_payload);
+}
+
+}  // namespace
+}  // namespace caftan::rpc
