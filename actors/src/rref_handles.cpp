@@ -48,6 +48,16 @@ UserHandle::~UserHandle() {
   }
 }
 
+std::optional<rpc::PeerSession> UserHandle::owner_session() const {
+  const std::lock_guard lock(session_mutex_);
+  return session_;
+}
+
+void UserHandle::bind(const rpc::PeerSession& session) {
+  const std::lock_guard lock(session_mutex_);
+  session_ = session;
+}
+
 Future<std::shared_ptr<rpc::HostedObject>> UserHandle::local_value() {
   Promise<std::shared_ptr<rpc::HostedObject>> promise(caller_);
   auto future = promise.future();

@@ -60,9 +60,14 @@ class UserHandle final : public HandleBase {
 
   void set_actor(caf::actor actor) { actor_ = std::move(actor); }
   const caf::actor& actor() const noexcept { return actor_; }
+  /// The session in which the owner counts this fork, once it was asked for there.
+  std::optional<rpc::PeerSession> owner_session() const;
+  void bind(const rpc::PeerSession& session);
 
  private:
   caf::actor actor_;
+  mutable std::mutex session_mutex_;
+  std::optional<rpc::PeerSession> session_;
 };
 
 class OwnerHandle final : public HandleBase {

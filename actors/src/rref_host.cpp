@@ -83,6 +83,7 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::sha
   caf::actor actor;
   auto handle = make_user(shared, owner,
                           rpc::UserFork::created(shared.fork, peer_session(*session), owner.name()), nullptr, actor);
+  handle->bind(peer_session(*session));
   session->actors().export_watched(Address::of(shared.fork), caf::actor_cast<caf::strong_actor_ptr>(actor));
   sharing.manifest_.creation = Creation{id, shared.fork, number};
   return handle;
@@ -138,8 +139,16 @@ Result<Sharing> RRefHost::share(const rpc::RRefHandles& handles, const std::shar
       sharing.undo_.push_back([this, id = shared.rref, fork = shared.fork, session] {
         tell_owner(id, OwnerEvent{owner_event::NotHandedOver{fork, session}});
       });
-    } else if (shared.owner != session.peer || shared.owner_incarnation != session.incarnation) {
-      // To another user. To the owner itself nothing is registered: its reader takes a hold in order of arrival (RR-4).
+    } else if (shared.owner == session.peer && shared.owner_incarnation == session.incarnation) {
+      // To the owner itself nothing is registered: its reader takes a hold in order of arrival (RR-4). But only in the
+      // session that this fork is registered in: with another one the owner may have dropped it already.
+      const auto bound = static_cast<const UserHandle*>(handle)->owner_session();
+      if (bound && *bound != session) {
+        sharing.undo();
+        return Error(Errc::peer_down, base->owner().name(),
+                     "RRef " + to_string(shared.rref) + " belongs to an earlier session with " + base->owner().name());
+      }
+    } else {
       const caf::actor actor = static_cast<const UserHandle*>(handle)->actor();
       caf::anon_send(actor, UserEvent{user_event::ChildHandedOver{shared.fork, session}});
       sharing.undo_.push_back([actor, fork = shared.fork, session] {
@@ -220,6 +229,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& s
       return Error(Errc::malformed_payload, "a reference without parent that is not from its owner");
     }
     handle = make_user(shared, *owner, rpc::UserFork::from_owner(shared.fork, from, owner->name()), nullptr, actor);
+    handle->bind(from);
   } else {
     auto parent = session.actors().proxy(Address::of(shared.parent));
     handle = make_user(shared, *owner,
@@ -379,6 +389,7 @@ std::optional<rpc::PeerSession> RRefHost::send_fork_request(caf::event_based_act
                                                             const std::pair<WorkerId, Incarnation>& owner) {
   const auto session = world_.session_with(owner.first, owner.second);
   if (!session) return std::nullopt;
+  bind(request.fork, peer_session(*session));
   const auto self = caf::actor_cast<caf::strong_actor_ptr>(&child);
   session->actors().export_watched(Address::of(request.fork), self);
   const auto root = session->actors().proxy(Address::root());
@@ -432,6 +443,15 @@ void RRefHost::user_confirmed(ForkId id, Result<void> outcome) {
     if (const auto user = users_.find(id); user != users_.end()) handle = user->second.handle.lock();
   }
   if (handle) handle->settle(std::move(outcome));
+}
+
+void RRefHost::bind(ForkId fork, const rpc::PeerSession& session) {
+  std::shared_ptr<UserHandle> handle;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto user = users_.find(fork); user != users_.end()) handle = user->second.handle.lock();
+  }
+  if (handle) handle->bind(session);
 }
 
 caf::strong_actor_ptr RRefHost::fork_proxy(ForkId fork, const rpc::PeerSession& session) {

@@ -144,6 +144,7 @@ class RRefHost {
   std::shared_ptr<UserHandle> make_user(const SharedRRef& shared, const Peer& owner, rpc::UserFork fork,
                                         caf::strong_actor_ptr parent, caf::actor& actor);
   Result<std::shared_ptr<rpc::RRefHandle>> receive(transport::Session& session, const SharedRRef& shared);
+  void bind(ForkId fork, const rpc::PeerSession& session);
   void notify_if_empty();
 
   RRefWorld& world_;

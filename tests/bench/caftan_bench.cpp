@@ -209,7 +209,7 @@ class CaftanBench {
     using Milliseconds = std::chrono::duration<double, std::milli>;
     Line line;
     line.add("side", side()).add("measure", std::string("killed"));
-    line.add("error", result ? std::string("none") : std::string(to_string(result.error().code())));
+    line.add("call_ended_with", result ? std::string("a value") : std::string(to_string(result.error().code())));
     line.add("noticed_ms", std::max(Milliseconds(noticed - closed).count(), 0.0));
     return line.add("since_signal_ms", Milliseconds(noticed - killed).count());
   }

@@ -22,6 +22,8 @@ class PointWaiter final : public StateWaiter {
 
 Error no_state() { return Error(Errc::broken_promise, "this future has no result: it is empty or was read already"); }
 
+Error executor_ended() { return Error(Errc::shut_down, "the executor ended while a thread waited"); }
+
 Executor* FutureCore::executor(std::shared_ptr<Caller>& keep) const {
   keep = caller_.lock();
   if (keep) return &keep->executor();

@@ -120,9 +120,9 @@ void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload payload, 
   const std::shared_ptr<HostedObject> keep = in.object;  // the job keeps it, and with it the strand, to its very end
   const TurnMode mode = entry->mode;
   in.payload.keep_body();
-  keep->strand().run([run, keep, alive = caller_.shared_from_this(),
-                      in = std::make_unique<Invocation>(std::move(in))] { run(*in); },
-                     mode);
+  keep->strand().run(
+      [run, keep, alive = caller_.shared_from_this(), in = std::make_unique<Invocation>(std::move(in))] { run(*in); },
+      mode);
 }
 
 void Dispatcher::call(InPayload payload, CallInfo info, Responder responder) {

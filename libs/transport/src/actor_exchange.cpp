@@ -100,7 +100,11 @@ Address ActorExchange::export_actor(const caf::strong_actor_ptr& actor) {
   if (const auto* proxy = dynamic_cast<Proxy*>(actor->get())) {
     const std::lock_guard lock(mutex_);
     const auto found = proxies_.find(proxy->address_at_peer());
-    if (found != proxies_.end() && caf::actor_cast<caf::strong_actor_ptr>(found->second) == actor) return proxy->address_at_peer();
+    if (found != proxies_.end() && caf::actor_cast<caf::strong_actor_ptr>(found->second) == actor) {
+      Address address = proxy->address_at_peer();
+      if (address.kind == AddressKind::exported) address.kind = AddressKind::returned;
+      return address;
+    }
   }
   const std::lock_guard lock(mutex_);
   const auto known = export_ids_.find(actor->id());
@@ -118,7 +122,10 @@ caf::strong_actor_ptr ActorExchange::find_export(const Address& address) {
 }
 
 caf::strong_actor_ptr ActorExchange::resolve(const Address& address) {
-  if (auto ours = find_export(address)) return ours;
+  if (address.kind == AddressKind::returned) {
+    auto ours = find_export(Address::exported(address.number));
+    return ours ? ours : dead_proxy(host_, Error(Errc::rref_deleted, "the actor is gone"));
+  }
   return proxy(address);
 }
 

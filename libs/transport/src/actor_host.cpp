@@ -81,11 +81,13 @@ const caf::atom_value kCategory = caf::atom("caftan");
 }
 
 caf::error to_caf(const Error& error) {
+  if (error.code() == Errc::ok) return {};
   return caf::error(static_cast<std::uint8_t>(error.code()), kCategory,
                     caf::make_message(error.worker(), error.text()));
 }
 
 Error from_caf(const caf::error& error, const caf::actor_system& system) {
+  if (!error) return Error();  // a normal exit; 0.17.6 cannot be asked for the category of one
   if (error.category() == kCategory) {
     const caf::message& context = error.context();
     if (context.match_elements<std::string, std::string>()) {

@@ -64,6 +64,21 @@ struct Point {
   }
 };
 Point mirror(Point p) { return {p.y, p.x}; }
+class Secret {  // as in Boost's own examples
+ public:
+  Secret() = default;
+  explicit Secret(int x) : x_(x) {}
+  int x() const { return x_; }
+
+ private:
+  friend class boost::serialization::access;
+  template <class A>
+  void serialize(A& archive, unsigned) {
+    archive& x_;
+  }
+  int x_ = 0;
+};
+Secret keep_secret(const Secret& secret) { return Secret(secret.x() + 1); }
 struct Untold {
   int x = 0;
 };
@@ -97,6 +112,7 @@ Registry make_registry() {
   registry.add<&remaining_ms>("remaining_ms");
   registry.add<&mirror>("mirror");
   registry.add<&make_untold>("make_untold");
+  registry.add<&keep_secret>("keep_secret");
   return registry;
 }
 
@@ -116,6 +132,11 @@ TEST_F(Calls, AreTypedAndReturnValues) {
   EXPECT_EQ(p.x, 2);
   EXPECT_EQ(worker().rpc_async<&add>("worker1", 4, 5).get(), 9);
   EXPECT_EQ(*worker().try_rpc_sync<&add>("worker1", 4, 5), 9);
+}
+
+TEST_F(Calls, CarryClassesWithAPrivateSerialize) {
+  EXPECT_EQ(worker().rpc_sync<&keep_secret>("worker1", Secret(4)).x(), 5);
+  EXPECT_EQ(worker().remote<&keep_secret>("worker1", Secret(4)).to_here().x(), 5);
 }
 
 TEST_F(Calls, GoToOneselfByTheSameWay) { EXPECT_EQ(worker().rpc_sync<&add>("worker0", 1, 2), 3); }
@@ -201,9 +222,14 @@ TEST_F(Calls, CALL4_AFailingCallInsideIsTheCause) {
 }
 
 TEST_F(Calls, AResultThatCannotBeSentIsUnsupported) {
-  EXPECT_EQ(worker().try_remote<&make_untold>("worker1")->failed(), std::nullopt);
-  const Error error = worker().try_rpc_sync(Function<int()>{"make_untold"}, "worker1").error();
-  EXPECT_EQ(error.code(), Errc::bad_arguments);
+  const Error error = worker().try_rpc_sync(Function<Point()>{"make_untold"}, "worker1").error();
+  EXPECT_EQ(error.code(), Errc::bad_arguments) << "another signature";
+  const RRef<Untold> made = worker().remote<&make_untold>("worker1");
+  job.executor.run_until_idle();
+  EXPECT_EQ(made.failed(), std::nullopt) << "it may stay where it is";
+  const Error fetched = RRef<int>(made.handle()).try_to_here().error();
+  EXPECT_EQ(fetched.code(), Errc::unsupported);
+  EXPECT_NE(fetched.text().find("Untold cannot be sent"), std::string::npos) << fetched.text();
 }
 
 TEST_F(Calls, CALL13_AReplyOfAnotherTypeIsWrongType) {

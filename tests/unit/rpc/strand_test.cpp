@@ -65,7 +65,7 @@ TEST(Strand, CALL7_AWaitGivesTheTurnBackAndTakesItAgainFirst) {
   EXPECT_EQ(f.log, "a(");
   f.strand.run([&] {
     f.log += "b";
-    f.add("c");       // queued behind b
+    f.add("c");  // queued behind b
     promise.set({});
     f.executor.run_until_idle();  // a wants to go on, but may only when b is over
     f.log += "b";

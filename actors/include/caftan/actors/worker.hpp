@@ -22,6 +22,7 @@ namespace transport {
 class PollingExecutor;
 }
 namespace actors {
+class RoleHost;
 class WorkerCore;
 }
 
@@ -68,6 +69,7 @@ struct WorkerOptions {
   std::shared_ptr<transport::PollingExecutor> executor;  ///< shared by the Workers of a process; null = an own one
   std::shared_ptr<LocalNetwork> network;                 ///< for members in this process
   std::shared_ptr<rpc::CallHook> hook;                   ///< sees every call; null = none
+  std::shared_ptr<actors::RoleHost> role;                ///< the role that this worker plays; null = none
   /// Gets lines for the log. Threads: any. Default: nothing is logged.
   std::function<void(std::string_view line)> log;
   /// Told once for each peer that is lost while this worker serves. Threads: a runner.

@@ -79,13 +79,13 @@ class [[nodiscard]] Future {
                   "this value can only be moved out: std::move(future).result()");
     if (!state_) return rpc::no_state();
     observe();
-    state_->wait(kNever);
+    if (!state_->wait(kNever)) return rpc::executor_ended();
     return state_->settled();
   }
   Result<T> result() && {
     if (!state_) return rpc::no_state();
     observe();
-    state_->wait(kNever);
+    if (!state_->wait(kNever)) return rpc::executor_ended();
     const auto state = std::move(state_);
     return std::move(state->settled());
   }

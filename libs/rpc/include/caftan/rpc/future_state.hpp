@@ -23,6 +23,8 @@ using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
 /// What a future without a state answers.
 Error no_state();
+/// What a wait without a deadline answers when the executor ends first.
+Error executor_ended();
 
 /// Someone who waits for one state. Registered and removed under the state's lock.
 class StateWaiter {

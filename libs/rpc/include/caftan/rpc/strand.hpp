@@ -1,6 +1,6 @@
 /// `Strand`: the turn queue of one hosted object. Its jobs run one at a time, in order of arrival; a job that waits
-/// gives its turn back and, once it wakes, takes it again ahead of jobs that have not started. Any code that must not overlap with an
-/// object's methods (optimizer steps, backward slices) joins with `run`.
+/// gives its turn back and, once it wakes, takes it again ahead of jobs that have not started. Any code that must not
+/// overlap with an object's methods (optimizer steps, backward slices) joins with `run`.
 #pragma once
 
 #include <cstdint>

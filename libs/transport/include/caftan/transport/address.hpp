@@ -13,9 +13,10 @@ enum class AddressKind : std::uint8_t {
   exported = 1,    ///< a number of the export table of the session
   owner_rref = 2,  ///< the actor of an OwnerRRef, by RRefId
   user_rref = 3,   ///< the actor of a fork, by ForkId; whoever exports one announces its end unasked (RR-4)
-  root = 4,        ///< the root actor of the peer
+  root = 4,        ///< the root actor of the sender; as a target: of the receiver
+  returned = 5,    ///< a number of the receiver's own export table, in a handle that goes back to it
 };
-constexpr bool is_valid(AddressKind kind) noexcept { return kind <= AddressKind::root; }
+constexpr bool is_valid(AddressKind kind) noexcept { return kind <= AddressKind::returned; }
 
 struct Address {
   AddressKind kind = AddressKind::none;

@@ -9,6 +9,7 @@
 
 #include "caftan/base/result.hpp"
 #include "caftan/wire/base_codecs.hpp"
+#include "caftan/wire/boost_codecs.hpp"
 #include "caftan/wire/in_archive.hpp"
 #include "caftan/wire/out_archive.hpp"
 #include "caftan/wire/std_codecs.hpp"

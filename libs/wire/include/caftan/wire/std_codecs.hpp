@@ -1,18 +1,9 @@
-/// How the standard library's types and Boost's wrappers travel. Include archive.hpp instead.
-///
-/// Sequences are a count and their elements; each element takes at least one byte (one of none gets a pad byte), so
-/// that a count can always be checked against the bytes that are left. Memory grows with what was really read.
+/// How the standard library's types travel. Include archive.hpp instead.
 #pragma once
 
-#include <algorithm>
-#include <boost/serialization/array_wrapper.hpp>
-#include <boost/serialization/collection_size_type.hpp>
-#include <boost/serialization/item_version_type.hpp>
-#include <boost/serialization/nvp.hpp>
 #include <chrono>
 #include <complex>
 #include <deque>
-#include <limits>
 #include <list>
 #include <map>
 #include <optional>
@@ -26,57 +17,10 @@
 #include <variant>
 #include <vector>
 
-#include "caftan/wire/in_archive.hpp"
+#include "caftan/wire/elements.hpp"
 
 namespace caftan::wire {
 namespace detail {
-
-template <class T>
-void save_element(OutArchive& to, const T& value) {
-  if constexpr (Scalar<T>) {
-    to << value;
-  } else {
-    const std::size_t before = to.position();
-    to << value;
-    if (to.position() == before) to << std::byte{0};
-  }
-}
-
-template <class T>
-void load_element(InArchive& from, T& value) {
-  if constexpr (Scalar<T>) {
-    from >> value;
-  } else {
-    const std::size_t before = from.position();
-    from >> value;
-    if (from.position() == before && from.take(1)[0] != std::byte{0}) throw DecodeError("bad pad byte");
-  }
-}
-
-/// Elements without their count.
-template <class T>
-void save_elements(OutArchive& to, const T* first, std::size_t count) {
-  if constexpr (Blittable<T>) {
-    to.save_binary(first, count * sizeof(T));
-  } else {
-    for (std::size_t i = 0; i < count; ++i) save_element(to, first[i]);
-  }
-}
-template <class T>
-void load_elements(InArchive& from, T* first, std::size_t count) {
-  if constexpr (Blittable<T>) {
-    if (count > from.remaining() / sizeof(T)) throw DecodeError("truncated");
-    from.load_binary(first, count * sizeof(T));
-  } else {
-    for (std::size_t i = 0; i < count; ++i) load_element(from, first[i]);
-  }
-}
-
-/// What may be reserved ahead on the word of a count: large elements could make little input claim much memory.
-template <class T>
-constexpr std::size_t reserve_ahead(std::size_t count) {
-  return std::min<std::size_t>(count, std::max<std::size_t>(1, (std::size_t{16} << 10) / sizeof(T)));
-}
 
 template <class Container>
 void save_sequence(OutArchive& to, const Container& values) {
@@ -305,39 +249,6 @@ struct Codec<std::complex<T>> {
     T parts[2];
     from >> parts[0] >> parts[1];
     value = {parts[0], parts[1]};
-  }
-};
-
-// Boost's wrappers: what they wrap travels, nothing else.
-
-template <class T>
-struct Codec<boost::serialization::nvp<T>> {
-  static void save(OutArchive& to, const boost::serialization::nvp<T>& pair) { to << pair.const_value(); }
-  static void load(InArchive& from, boost::serialization::nvp<T>& pair) { from >> pair.value(); }
-};
-template <class T>
-struct Codec<boost::serialization::array_wrapper<T>> {
-  static void save(OutArchive& to, const boost::serialization::array_wrapper<T>& array) {
-    detail::save_elements<std::remove_const_t<T>>(to, array.address(), array.count());
-  }
-  static void load(InArchive& from, boost::serialization::array_wrapper<T>& array) {
-    detail::load_elements(from, array.address(), array.count());
-  }
-};
-template <>
-struct Codec<boost::serialization::collection_size_type> {
-  static void save(OutArchive& to, const boost::serialization::collection_size_type& count) { to.save_count(count); }
-  static void load(InArchive& from, boost::serialization::collection_size_type& count) {
-    count = boost::serialization::collection_size_type(from.load_count());
-  }
-};
-template <>
-struct Codec<boost::serialization::item_version_type> {
-  static void save(OutArchive& to, const boost::serialization::item_version_type& version) { to.save_count(version); }
-  static void load(InArchive& from, boost::serialization::item_version_type& version) {
-    const std::uint64_t read = from.load_number();
-    if (read > std::numeric_limits<unsigned>::max()) throw DecodeError("bad version of a class");
-    version = boost::serialization::item_version_type(static_cast<unsigned>(read));
   }
 };
 

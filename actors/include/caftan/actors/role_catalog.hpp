@@ -1,0 +1,131 @@
+/// The role classes of a program with their types forgotten: how to make one, run it, and what peers may call of it.
+/// `Program` fills a `RoleCatalog`; workers are started from it.
+#pragma once
+
+#include <any>
+#include <concepts>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "caftan/actors/role_context.hpp"
+#include "caftan/app/role_type.hpp"
+#include "caftan/rpc/registry.hpp"
+
+namespace caftan::actors {
+
+/// A role with `Result<void> run(std::stop_token)` drives: the application ends when all of these have returned.
+template <class T>
+concept Drives = requires(T& role, std::stop_token stop) {
+  { role.run(stop) } -> std::same_as<Result<void>>;
+};
+
+struct RoleDefinition {
+  struct Use {
+    std::string name{};
+    rpc::TypeKey type{};
+    int min = 1;
+    int max = 1;
+  };
+  /// One method, or another piece of a registry. `brief` belongs to the one described last.
+  struct Registration {
+    std::function<void(Registry&, const std::string& role, bool brief)> add{};
+    bool brief = false;
+  };
+  std::string name{};
+  std::string doc{};
+  rpc::TypeKey type{};
+  SettingsDeclaration config{};
+  std::vector<Use> uses{};
+  std::vector<Registration> registrations{};
+  std::function<std::vector<app::MissingRequirement>(const std::any& config)> requirements{};
+  /// Constructs the role; what its constructor throws comes out.
+  std::shared_ptr<rpc::HostedObject> (*make)(std::shared_ptr<RoleContext> context, const std::any& config, RRefId id,
+                                             Executor& executor) = nullptr;
+  /// Null if the role does not drive. What run() throws comes out. Called on the object's strand.
+  Result<void> (*run)(rpc::HostedObject& object, std::stop_token stop) = nullptr;
+};
+
+/// A role object; keeps its context alive.
+template <class T>
+class HostedRole final : public rpc::HostedObject {
+ public:
+  HostedRole(std::shared_ptr<RoleContext> context, const std::any& config, RRefId id, Executor& executor)
+      : rpc::HostedObject(rpc::detail::kTypeDescriptor<T>, id, executor),
+        context_(std::move(context)),
+        role_(construct(*context_, config)) {
+    value_ = &role_;
+  }
+
+ private:
+  static T construct(RoleContext& context, const std::any& config) {
+    if constexpr (requires { typename T::Config; }) {
+      static_assert(std::is_constructible_v<T, RoleContext&, typename T::Config>,
+                    "a role with a Config has the constructor T(RoleContext&, Config)");
+      return T(context, std::any_cast<const typename T::Config&>(config));
+    } else {
+      static_assert(std::is_constructible_v<T, RoleContext&>, "a role has the constructor T(RoleContext&)");
+      return T(context);
+    }
+  }
+
+  std::shared_ptr<RoleContext> context_;
+  T role_;
+};
+
+template <class T>
+RoleDefinition make_role_definition(std::string_view name) {
+  static_assert(Drives<T> || !requires { &T::run; },
+                "run() of a role has the form: caftan::Result<void> run(std::stop_token stop)");
+  RoleDefinition definition;
+  definition.name = name;
+  definition.type = rpc::type_key<T>();
+  definition.config = app::role_settings<T>();
+  definition.make = [](std::shared_ptr<RoleContext> context, const std::any& config, RRefId id,
+                       Executor& executor) -> std::shared_ptr<rpc::HostedObject> {
+    return std::make_shared<HostedRole<T>>(std::move(context), config, id, executor);
+  };
+  if constexpr (Drives<T>) {
+    definition.run = [](rpc::HostedObject& object, std::stop_token stop) { return object.as<T>()->run(stop); };
+  }
+  if constexpr (requires { typename T::Config; }) {
+    if constexpr (requires(const typename T::Config& c) { T::requirements(c); }) {
+      definition.requirements = [](const std::any& config) {
+        return T::requirements(std::any_cast<const typename T::Config&>(config));
+      };
+    }
+  }
+  definition.registrations.push_back({[](Registry& registry, const std::string& role, bool) {
+                                        registry.add<T>(role);
+                                        registry.add<&role_of<T>>("caftan.role." + role).brief();
+                                      },
+                                      false});
+  return definition;
+}
+
+/// Threads: one while it is filled; then any.
+class RoleCatalog {
+ public:
+  /// The reference holds as long as the catalog.
+  RoleDefinition& add(RoleDefinition definition);
+  void add(std::function<void(Registry&)> more) { more_.push_back(std::move(more)); }
+
+  /// Returns what an application file may name. Errors: bad_arguments (a name or a class twice, a use of a class that is
+  /// no role, and what RoleTypes::add refuses).
+  Result<app::RoleTypes> types() const;
+  /// Returns a new registry with everything in it.
+  Registry make_registry() const;
+  /// Returns null if there is none.
+  const RoleDefinition* find(std::string_view name) const;
+
+ private:
+  std::deque<RoleDefinition> roles_;
+  std::vector<std::function<void(Registry&)>> more_;
+};
+
+}  // namespace caftan::actors

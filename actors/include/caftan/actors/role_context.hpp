@@ -1,0 +1,101 @@
+/// `RoleContext`: what a role object may know and do: the roles it uses, its own reference, its random seeds, and what it
+/// tells the run (metrics, progress, results, log). Its typed calls are those of `CallSite`. A role's constructor gets
+/// one; it lives as long as the object.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caftan/rpc/call_site.hpp"
+
+namespace caftan {
+
+class Worker;
+
+namespace actors {
+struct RoleState;
+
+/// Returns the reference to the role of a worker, as soon as that worker hosts it.
+/// Errors: unsupported (it plays no role).
+Future<std::shared_ptr<rpc::RRefHandle>> role_handle(Worker& worker);
+
+/// Registered at every worker for every role type: how roles find each other.
+template <class T>
+Future<RRef<T>> role_of(Worker& worker) {
+  return role_handle(worker).then([](Result<std::shared_ptr<rpc::RRefHandle>> handle) -> Result<RRef<T>> {
+    if (!handle) return handle.error();
+    if ((*handle)->type().hash != rpc::type_key<T>().hash) {
+      return Error(Errc::wrong_type, "the role of this worker is a " + std::string((*handle)->type().name));
+    }
+    return RRef<T>(*std::move(handle));
+  });
+}
+}  // namespace actors
+
+/// Threads: any, all methods, unless one says otherwise.
+class RoleContext : public CallSite {
+ public:
+  explicit RoleContext(std::shared_ptr<actors::RoleState> state);
+  ~RoleContext();
+
+  /// Returns references to all replicas of the role that [roles.NAME.uses] names for `key`, in their order; of one's own
+  /// role all others. Their constructors may still be running: the first call waits for that.
+  /// Errors (thrown): bad_arguments (a key that the role type did not declare), peer_down, wrong_type.
+  /// Threads: as a call; blocks.
+  template <class X>
+  std::vector<RRef<X>> uses(std::string_view key) const {
+    std::vector<Future<RRef<X>>> asked;
+    for (const std::string& worker : workers_of(key)) asked.push_back(rpc_async<&actors::role_of<X>>(worker));
+    std::vector<RRef<X>> roles;
+    for (auto& one : asked) roles.push_back(std::move(one).get());
+    return roles;
+  }
+
+  /// Returns the reference to this role, to hand to others; usable from the constructor on.
+  /// Errors (thrown): wrong_type (T is not the role's class), shut_down.
+  template <class T>
+  RRef<T> self() const {
+    return RRef<T>(self_handle(rpc::type_key<T>()));
+  }
+
+  /// Returns the worker's name, for example "observer-2".
+  const std::string& name() const noexcept;
+  const std::string& role() const noexcept;
+  int replica() const noexcept;
+  int replicas() const noexcept;
+
+  /// Returns the seed of this replica's own stream of random numbers for `purpose`; the same in every placement.
+  std::uint64_t seed(std::string_view purpose) const noexcept;
+  /// Returns whether the file asks for the same results in every placement.
+  bool deterministic() const noexcept;
+  /// Returns the token that asks this role to end: the same that run() gets.
+  std::stop_token stop_token() const noexcept;
+
+  /// Returns the folder of this run; empty if nothing is written.
+  const std::filesystem::path& output_directory() const noexcept;
+
+  /// Records a value for metrics.csv, metrics.jsonl and (the last one) summary.json.
+  void metric(std::string_view name, double value) const;
+  /// Tells how far this role is; shown while the run goes on. @param total  0 = unknown
+  /// @param text  what to show beside the bar; parts are separated by two spaces
+  void progress(std::int64_t done, std::int64_t total, std::string text = {}) const;
+  /// Prints a line of results on the run's standard output.
+  void report(std::string_view line) const;
+  /// Records the fingerprint of what was computed, for summary.json: "sha256:...".
+  void fingerprint(std::string_view fingerprint) const;
+  /// Writes a line into log/NAME.log.
+  void log(std::string_view line) const;
+
+ private:
+  const std::vector<std::string>& workers_of(std::string_view key) const;
+  std::shared_ptr<rpc::RRefHandle> self_handle(rpc::TypeKey type) const;
+
+  std::shared_ptr<actors::RoleState> state_;
+};
+
+}  // namespace caftan

@@ -1,0 +1,53 @@
+/// What a run shows: results on standard output; start, progress and errors on standard error, the progress as one line
+/// that is drawn over on a terminal, as plain lines elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "caftan/app/application.hpp"
+#include "caftan/base/clock.hpp"
+
+namespace caftan::actors {
+
+struct ProgressState {
+  std::int64_t done = 0;
+  std::int64_t total = 0;  ///< 0 = unknown
+  std::string text{};      ///< parts separated by two spaces; the bar goes before the last of several
+};
+
+/// Returns "episode 190  running reward 300.2 of 475 [#########------]  34,120 steps  0:02".
+/// @param width  the line is cut there; 0 = it is not
+std::string render_progress(const std::string& worker, const ProgressState& progress, Duration elapsed,
+                            std::size_t width);
+
+/// Returns the first part of the text, "episode 121": where a run was when something happened.
+std::string where_of(const ProgressState& progress);
+
+/// Threads: one.
+class RunView {
+ public:
+  /// @param progress  automatic: live if standard error is a terminal
+  explicit RunView(app::Progress progress);
+  ~RunView();
+  RunView(const RunView&) = delete;
+  RunView& operator=(const RunView&) = delete;
+
+  /// A line of results.
+  void result(std::string_view line);
+  /// A line about the start; not shown with progress "none".
+  void note(std::string_view line);
+  void error(std::string_view line);
+  void progress(const std::string& worker, const ProgressState& state, Duration elapsed);
+  /// Whether progress is drawn over, and may be so more often than every `output.every`.
+  bool is_live() const noexcept { return mode_ == app::Progress::live; }
+
+ private:
+  void erase();
+  app::Progress mode_;
+  bool drawn_ = false;
+  std::string plain_;  // the last plain line's content: what has not changed is not said again
+};
+
+}  // namespace caftan::actors

@@ -1,0 +1,55 @@
+#include "caftan/actors/role_catalog.hpp"
+
+#include <algorithm>
+
+namespace caftan::actors {
+
+RoleDefinition& RoleCatalog::add(RoleDefinition definition) {
+  roles_.push_back(std::move(definition));
+  return roles_.back();
+}
+
+Result<app::RoleTypes> RoleCatalog::types() const {
+  app::RoleTypes types;
+  for (const RoleDefinition& role : roles_) {
+    app::RoleType type{.name = role.name, .doc = role.doc, .config = role.config, .drives = role.run != nullptr};
+    type.requirements = role.requirements;
+    for (const RoleDefinition& other : roles_) {
+      if (&other != &role && other.type.hash == role.type.hash) {
+        return Error(Errc::bad_arguments, "the class " + std::string(role.type.name) + " is registered as '" +
+                                              role.name + "' and as '" + other.name + "'; one name is enough");
+      }
+    }
+    for (const RoleDefinition::Use& use : role.uses) {
+      const auto used = std::ranges::find(roles_, use.type.hash, [](const RoleDefinition& r) { return r.type.hash; });
+      if (used == roles_.end()) {
+        return Error(Errc::bad_arguments, "role '" + role.name + "' uses '" + use.name + "' of class " +
+                                              std::string(use.type.name) + ", which is no role of this program");
+      }
+      if (use.min < 0 || use.max < std::max(use.min, 1)) {
+        return Error(Errc::bad_arguments,
+                     "role '" + role.name + "' uses " + std::to_string(use.min) + " to " + std::to_string(use.max) +
+                         " replicas for '" + use.name + "': that cannot be");
+      }
+      type.uses.push_back({.name = use.name, .role_type = used->name, .min = use.min, .max = use.max});
+    }
+    if (auto added = types.add(std::move(type)); !added) return added.error();
+  }
+  return types;
+}
+
+Registry RoleCatalog::make_registry() const {
+  Registry registry;
+  for (const RoleDefinition& role : roles_) {
+    for (const auto& registration : role.registrations) registration.add(registry, role.name, registration.brief);
+  }
+  for (const auto& more : more_) more(registry);
+  return registry;
+}
+
+const RoleDefinition* RoleCatalog::find(std::string_view name) const {
+  const auto found = std::ranges::find(roles_, name, &RoleDefinition::name);
+  return found == roles_.end() ? nullptr : &*found;
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,66 @@
+/// What the processes of a run tell the launcher, and what it tells them. They cross as single packets of a local
+/// socket pair; within one process they are handed over as they are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/base/error.hpp"
+
+namespace caftan::actors {
+
+enum class RunEventKind : std::uint8_t {
+  here = 0,      ///< listens; text: its address, of the worker where the others meet
+  ready,         ///< all others have come; text: the kinds of its channels
+  progress,      ///< done, total, text
+  metrics,       ///< values, oldest first
+  report,        ///< text: a line for standard output
+  fingerprint,   ///< text
+  returned,      ///< its run() ended; error
+  failed,        ///< it could not start or construct its role; error
+  peer_lost,     ///< text: the peer's name; error
+  left,          ///< it has said bye to all
+};
+constexpr bool is_valid(RunEventKind kind) noexcept { return kind <= RunEventKind::left; }
+
+/// Worker -> launcher.
+struct RunEvent {
+  RunEventKind kind = RunEventKind::here;
+  std::uint32_t worker = 0;  ///< its number in the plan
+  std::int64_t done = 0;
+  std::int64_t total = 0;
+  std::string text{};
+  std::vector<std::pair<std::string, double>> values{};
+  Error error{};  ///< Errc::ok = none
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive & kind & worker & done & total & text & values & error;
+  }
+};
+
+enum class RunCommandKind : std::uint8_t {
+  assign = 0,  ///< which workers this process is; the first command
+  stop,        ///< asks run() to return
+  leave,       ///< ends the workers, then the process
+};
+constexpr bool is_valid(RunCommandKind kind) noexcept { return kind <= RunCommandKind::leave; }
+
+/// Launcher -> process.
+struct RunCommand {
+  RunCommandKind kind = RunCommandKind::stop;
+  std::string run_directory{};  ///< absolute; its resolved.toml is the application
+  std::vector<std::uint32_t> workers{};
+  std::vector<std::pair<std::string, std::string>> world{};  ///< name and address, the meeting one first
+  std::string secret{};
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive & kind & run_directory & workers & world & secret;
+  }
+};
+
+}  // namespace caftan::actors

@@ -1,0 +1,241 @@
+#include "run_process.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+
+namespace caftan::actors {
+namespace {
+
+Error system_error(const std::string& what) { return {Errc::io_error, what + ": " + std::strerror(errno)}; }
+
+/// The environment with what libgomp reads before main: waiting threads must not spin on cores that others need.
+std::vector<std::string> child_environment() {
+  std::vector<std::string> variables;
+  bool has_policy = false;
+  for (char** variable = environ; *variable; ++variable) {
+    variables.emplace_back(*variable);
+    has_policy = has_policy || variables.back().starts_with("OMP_WAIT_POLICY=");
+  }
+  if (!has_policy) variables.emplace_back("OMP_WAIT_POLICY=passive");
+  return variables;
+}
+
+struct Exec {
+  const char* executable;
+  char* const* arguments;
+  char* const* environment;
+  int control;
+  int log;
+  int null;
+  pid_t group;
+  pid_t parent;
+};
+
+/// Between fork and exec: only what is allowed in the copy of a process that may have had threads.
+[[noreturn]] void become_child(const Exec& exec) {
+  ::setpgid(0, exec.group);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != exec.parent) ::_exit(127);  // it died before that took effect
+  ::dup2(exec.null, STDIN_FILENO);
+  ::dup2(exec.log, STDOUT_FILENO);
+  ::dup2(exec.log, STDERR_FILENO);
+  // All three lie above the control descriptor; dup2 clears close-on-exec of the copies only.
+  ::dup2(exec.control, kControlDescriptor);
+  ::syscall(SYS_close_range, kControlDescriptor + 1, ~0U, 0);
+  ::signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::execvpe(exec.executable, exec.arguments, exec.environment);
+  constexpr std::string_view kFailed = "the program could not be started again\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kFailed.data(), kFailed.size());
+  ::_exit(127);
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) noexcept : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+/// Moves a descriptor out of the range that the child fills itself.
+int raised(int fd) {
+  const int high = ::fcntl(fd, F_DUPFD_CLOEXEC, kControlDescriptor + 1);
+  ::close(fd);
+  return high;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const ChildOptions& options) {
+  auto pair = ControlSocket::make_pair();
+  if (!pair) return pair.error();
+  const Descriptor log(raised(::open(options.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)));
+  if (log.get() < 0) return system_error(options.log.string());
+  const Descriptor null(raised(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
+  const Descriptor control(::fcntl(pair->second.fd(), F_DUPFD_CLOEXEC, kControlDescriptor + 1));
+  if (null.get() < 0 || control.get() < 0) return system_error("/dev/null");
+
+  std::vector<std::string> variables = child_environment();
+  std::vector<char*> environment;
+  for (std::string& variable : variables) environment.push_back(variable.data());
+  environment.push_back(nullptr);
+  std::array<std::string, 3> words{options.executable, kWorkerArgument, options.name};
+  std::array<char*, 4> arguments{words[0].data(), words[1].data(), words[2].data(), nullptr};
+  const Exec exec{options.executable.c_str(), arguments.data(), environment.data(), control.get(), log.get(),
+                  null.get(),                 options.group,    ::getpid()};
+  const pid_t pid = ::fork();
+  if (pid < 0) return system_error("fork");
+  if (pid == 0) become_child(exec);
+  ::setpgid(pid, options.group);  // also here: whoever is first
+  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (pidfd < 0) {
+    const Error error = system_error("pidfd_open");
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    return error;
+  }
+  return std::unique_ptr<ChildProcess>(new ChildProcess(pid, pidfd, std::move(pair->first)));
+}
+
+ChildProcess::~ChildProcess() {
+  if (!ended_) ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  ::close(pidfd_);
+}
+
+void ChildProcess::send(const RunCommand& command) {
+  if (const auto sent = socket_.send(command); !sent && sent.error().code() == Errc::limit_exceeded) kill();
+}
+
+void ChildProcess::kill() {
+  if (!ended_) ::kill(pid_, SIGKILL);
+}
+
+void ChildProcess::add_to(std::vector<pollfd>& waited) const {
+  if (talks_) waited.push_back({socket_.fd(), POLLIN, 0});
+  if (!ended_) waited.push_back({pidfd_, POLLIN, 0});
+}
+
+std::optional<RunEvent> ChildProcess::next_event() {
+  if (!talks_) return std::nullopt;
+  auto event = socket_.receive_event();
+  if (event) return *std::move(event);
+  talks_ = false;  // its end comes by the process itself; one that sends nonsense is none of ours any more
+  if (event.error().code() != Errc::peer_down) kill();
+  return std::nullopt;
+}
+
+std::optional<Death> ChildProcess::take_death() {
+  if (ended_) return std::nullopt;
+  siginfo_t info{};
+  // It stays a zombie until the destructor: its number, which names the process group, is not given to anyone else.
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
+    return std::nullopt;
+  }
+  ended_ = true;
+  return Death{info.si_code != CLD_EXITED, info.si_status};
+}
+
+// ---- this process
+
+struct LocalProcess::Queue {
+  ~Queue() {
+    if (wake >= 0) ::close(wake);
+  }
+  void push(RunEvent event) {
+    const std::lock_guard lock(mutex);
+    events.push_back(std::move(event));
+    signal();
+  }
+  void signal() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(wake, &one, sizeof one);
+  }
+
+  int wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  std::mutex mutex;
+  std::deque<RunEvent> events;
+  std::optional<Death> death;
+};
+
+Result<std::unique_ptr<LocalProcess>> LocalProcess::start(WorkerSetOptions options) {
+  auto queue = std::make_shared<Queue>();
+  if (queue->wake < 0) return system_error("eventfd");
+  std::unique_ptr<LocalProcess> process(new LocalProcess(queue));
+  options.sink = [queue](RunEvent event) { queue->push(std::move(event)); };
+  process->workers_ = std::make_unique<WorkerSet>(std::move(options));
+  process->thread_ = std::thread([queue, workers = process->workers_.get()] {
+    const bool ended = workers->run();
+    const std::lock_guard lock(queue->mutex);
+    queue->death = Death{false, ended ? 0 : 1};
+    queue->signal();
+  });
+  return process;
+}
+
+LocalProcess::~LocalProcess() {
+  if (abandoned_) {
+    // User code still runs on it. It ends with the process, which the launcher exits next.
+    thread_.detach();
+    [[maybe_unused]] const WorkerSet* const left = workers_.release();
+    return;
+  }
+  workers_->leave();
+  thread_.join();
+}
+
+void LocalProcess::send(const RunCommand& command) {
+  if (command.kind == RunCommandKind::stop) workers_->stop();
+  if (command.kind == RunCommandKind::leave) workers_->leave();
+}
+
+void LocalProcess::kill() {
+  abandoned_ = true;
+  queue_->signal();
+}
+
+void LocalProcess::add_to(std::vector<pollfd>& waited) const {
+  if (!told_) waited.push_back({queue_->wake, POLLIN, 0});
+}
+
+std::optional<RunEvent> LocalProcess::next_event() {
+  const std::lock_guard lock(queue_->mutex);
+  if (queue_->events.empty()) {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto read = ::read(queue_->wake, &count, sizeof count);
+    return std::nullopt;
+  }
+  RunEvent event = std::move(queue_->events.front());
+  queue_->events.pop_front();
+  return event;
+}
+
+std::optional<Death> LocalProcess::take_death() {
+  const std::lock_guard lock(queue_->mutex);
+  if (told_ || (!queue_->death && !abandoned_)) return std::nullopt;
+  told_ = true;
+  const Death death = queue_->death.value_or(Death{true, SIGKILL});
+  if (death.number != 0) abandoned_ = true;
+  return death;
+}
+
+}  // namespace caftan::actors

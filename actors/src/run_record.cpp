@@ -1,0 +1,91 @@
+#include "run_record.hpp"
+
+#include <sys/utsname.h>
+
+#include <fstream>
+#include <thread>
+
+namespace caftan::actors {
+namespace {
+
+constexpr std::size_t kLongestLine = 300;
+constexpr std::streamoff kTail = 4096;
+
+std::map<std::string, std::string> environment() {
+  std::map<std::string, std::string> facts{{"caftan", CAFTAN_VERSION},
+                                           {"libtorch", CAFTAN_LIBTORCH_VERSION},
+                                           {"compiler", __VERSION__},
+                                           {"cores", std::to_string(std::thread::hardware_concurrency())}};
+  utsname name{};
+  if (::uname(&name) == 0) {
+    facts["system"] = std::string(name.sysname) + " " + name.release + " " + name.machine;
+    facts["host"] = name.nodename;
+  }
+  return facts;
+}
+
+constexpr const char* text_of(app::Placement placement) {
+  switch (placement) {
+    case app::Placement::one_process: return "one_process";
+    case app::Placement::processes: return "processes";
+    case app::Placement::hosts: break;
+  }
+  return "hosts";
+}
+
+constexpr const char* text_of(Verdict::Outcome outcome) {
+  switch (outcome) {
+    case Verdict::Outcome::success: return "success";
+    case Verdict::Outcome::failure: return "failure";
+    case Verdict::Outcome::interrupted: break;
+  }
+  return "interrupted";
+}
+
+}  // namespace
+
+Result<RunRecord> RunRecord::create(const app::Application& application, const std::string& resolved) {
+  auto directory = app::RunDirectory::create(application.output.dir, application.run.name, app::today(), resolved);
+  if (!directory) return directory.error();
+  auto writer = app::MetricsWriter::create(directory->path());
+  if (!writer) return writer.error();
+  return RunRecord(*std::move(directory), *std::move(writer));
+}
+
+Result<void> RunRecord::write_rows(Duration elapsed) {
+  return writer_.write(table_.drain(std::chrono::duration<double>(elapsed).count()));
+}
+
+Result<void> RunRecord::finish(const app::Application& application, const Verdict& verdict, Duration elapsed,
+                               std::vector<WorkerEnd> workers) {
+  app::RunSummary summary{.name = application.run.name,
+                          .outcome = text_of(verdict.outcome),
+                          .exit_code = verdict.exit_code,
+                          .duration_s = std::chrono::duration<double>(elapsed).count(),
+                          .seed = application.run.seed,
+                          .placement = text_of(application.run.placement),
+                          .deterministic = application.run.deterministic,
+                          .fingerprint = fingerprint_,
+                          .error = verdict.error,
+                          .environment = environment()};
+  for (const auto& [key, value] : table_.last()) summary.metrics[key.first + "." + key.second] = value;
+  for (WorkerEnd& worker : workers) {
+    summary.workers.push_back({std::move(worker.name), std::move(worker.host), worker.pid, std::move(worker.error)});
+  }
+  return app::write_summary(directory_.summary_file(), summary);
+}
+
+std::string last_line(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream.seekg(0, std::ios::end)) return {};
+  const std::streamoff size = stream.tellg();
+  stream.seekg(std::max<std::streamoff>(0, size - kTail));
+  std::string line;
+  std::string last;
+  while (std::getline(stream, line)) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+  }
+  return last.substr(0, kLongestLine);
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,51 @@
+/// What a run leaves behind: its folder with metrics while it goes on, and the summary at its end.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caftan/app/metrics.hpp"
+#include "caftan/app/plan.hpp"
+#include "caftan/app/run_directory.hpp"
+#include "caftan/app/summary.hpp"
+#include "supervisor.hpp"
+
+namespace caftan::actors {
+
+/// Threads: one.
+class RunRecord {
+ public:
+  /// Makes the folder. Errors: io_error.
+  static Result<RunRecord> create(const app::Application& application, const std::string& resolved);
+
+  const app::RunDirectory& directory() const noexcept { return directory_; }
+  void metric(const std::string& worker, const std::string& name, double value) { table_.add(worker, name, value); }
+  void fingerprint(std::string text) { fingerprint_ = std::move(text); }
+  /// Writes a row for each metric that has new values. Errors: io_error.
+  Result<void> write_rows(Duration elapsed);
+
+  struct WorkerEnd {
+    std::string name{};
+    std::string host{};
+    std::int64_t pid = 0;
+    std::string error{};
+  };
+  /// Writes summary.json. Errors: io_error.
+  Result<void> finish(const app::Application& application, const Verdict& verdict, Duration elapsed,
+                      std::vector<WorkerEnd> workers);
+
+ private:
+  RunRecord(app::RunDirectory directory, app::MetricsWriter writer)
+      : directory_(std::move(directory)), writer_(std::move(writer)) {}
+
+  app::RunDirectory directory_;
+  app::MetricsWriter writer_;
+  app::MetricTable table_;
+  std::optional<std::string> fingerprint_;
+};
+
+/// Returns the last line of a log that says something, at most 300 bytes; empty if there is none.
+std::string last_line(const std::filesystem::path& file);
+
+}  // namespace caftan::actors

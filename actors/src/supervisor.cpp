@@ -1,0 +1,225 @@
+#include "supervisor.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "caftan/base/settings_io.hpp"
+
+namespace caftan::actors {
+namespace {
+
+/// How long those who are here may take to say whom they miss themselves.
+constexpr Duration kOwnWords = std::chrono::seconds(1);
+
+std::string fixed(double number, int decimals) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", decimals, number);
+  return text.data();
+}
+
+std::string describe(const Death& death) {
+  return death.by_signal ? "was killed by signal " + std::to_string(death.number)
+                         : "exited with code " + std::to_string(death.number);
+}
+
+/// Whether an error is only the echo of somebody else's end.
+bool is_echo(const Error& error) {
+  for (const Error* at = &error; at; at = at->cause()) {
+    if (at->code() == Errc::peer_down || at->code() == Errc::peer_unreachable || at->code() == Errc::shut_down) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// "agent: peer_down: observer-0: ...": who says it, then the error without naming the same worker twice.
+std::string in_words_of(const std::string& worker, const Error& error) {
+  if (error.worker() != worker) return worker + ": " + error.message();
+  std::shared_ptr<const Error> cause;
+  if (error.cause()) cause = std::make_shared<const Error>(*error.cause());
+  return worker + ": " + Error(error.code(), {}, error.text(), std::move(cause)).message();
+}
+
+}  // namespace
+
+Supervisor::Supervisor(SupervisorOptions options, TimePoint now)
+    : options_(std::move(options)), started_(now), phase_deadline_(now + options_.start_timeout) {
+  for (const SupervisedWorker& worker : options_.workers) workers_.push_back({.is = worker});
+}
+
+void Supervisor::here(std::size_t worker) { workers_[worker].came = true; }
+void Supervisor::ready(std::size_t worker) { workers_[worker].came = workers_[worker].ready = true; }
+void Supervisor::left(std::size_t worker) { workers_[worker].left = true; }
+
+void Supervisor::returned(std::size_t worker, const Error& error) {
+  workers_[worker].returned = true;
+  if (error.code() != Errc::ok) failed(worker, error);
+}
+
+void Supervisor::failed(std::size_t worker, const Error& error) {
+  if (phase_ == Phase::leaving || phase_ == Phase::over) return;
+  // What a role says once it was asked to stop is no reason of its own.
+  if (interrupts_ > 0 && !failure_ && !general_) return;
+  if (!failure_ || (is_echo(failure_->error) && !is_echo(error))) failure_ = Failure{worker, error};
+  wants_stop_ = true;
+}
+
+void Supervisor::peer_lost(const std::string& name) {
+  const auto found = std::ranges::find(workers_, name, [](const Worker& w) { return w.is.name; });
+  if (found == workers_.end() || found->is.here) return;
+  found->gone = found->returned = true;
+}
+
+void Supervisor::died(int process, Death death, const std::string& where, TimePoint now) {
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    Worker& worker = workers_[i];
+    if (worker.is.process != process || !worker.is.here || worker.gone) continue;
+    worker.gone = worker.returned = true;
+    const bool expected = worker.left && !death.by_signal && death.number == 0;
+    if (expected) continue;
+    if (killed_) {
+      worker.killed_late = !worker.left;
+      continue;
+    }
+    // A process that was asked to stop before it was ready just goes.
+    if (phase_ == Phase::stopping && !worker.ready && !death.by_signal && death.number == 0) continue;
+    wants_stop_ = true;
+    if (dead_) continue;
+    dead_ = i;
+    death_text_ = describe(death) + (where.empty() ? " after " : " in " + where + ", ") + fixed(seconds(now), 1) + " s";
+  }
+}
+
+void Supervisor::interrupt() {
+  if (++interrupts_ == 1) {
+    interrupted_first_ = !failure_ && !general_ && !dead_;
+    wants_stop_ = true;
+  }
+}
+
+void Supervisor::broken(const Error& error) {
+  if (!general_) general_ = error;
+  wants_stop_ = true;
+}
+
+std::string Supervisor::list(bool Worker::*state) const {
+  std::string names;
+  for (const Worker& worker : workers_) {
+    if (worker.is.here && !(worker.*state)) names += (names.empty() ? "" : ", ") + worker.is.name;
+  }
+  return names;
+}
+
+void Supervisor::check_start(TimePoint now) {
+  const auto ready = [](const Worker& w) { return w.ready || !w.is.here; };
+  if (std::ranges::all_of(workers_, ready)) {
+    phase_ = Phase::running;
+    phase_deadline_ = options_.wall ? started_ + *options_.wall : kNever;
+    return;
+  }
+  if (now < phase_deadline_) return;
+  const auto came = [](const Worker& w) { return w.came || !w.is.here; };
+  const bool all_came = std::ranges::all_of(workers_, came);
+  if (all_came && now < started_ + options_.start_timeout + kOwnWords) {
+    phase_deadline_ = started_ + options_.start_timeout + kOwnWords;
+    return;
+  }
+  const auto missing = list(all_came ? &Worker::ready : &Worker::came);
+  const auto present = std::ranges::count_if(workers_, [&](const Worker& w) { return all_came ? w.ready : w.came; });
+  const bool many = missing.find(',') != std::string::npos;
+  for (std::size_t i = 0; i < workers_.size() && !dead_ && !failure_; ++i) {
+    if (all_came ? ready(workers_[i]) : came(workers_[i])) continue;
+    failure_ = Failure{i, Error(Errc::timeout, "start: " + missing + (many ? " have" : " has") +
+                                                   (all_came ? " not met the others" : " not come") + " within " +
+                                                   format_duration(options_.start_timeout.count()) +
+                                                   " (run.start_timeout); " + std::to_string(present) + " of " +
+                                                   std::to_string(workers_.size()) + " are here")};
+    break;
+  }
+  wants_stop_ = true;
+}
+
+bool Supervisor::all_returned() const {
+  return std::ranges::all_of(workers_, [](const Worker& w) { return !w.is.drives || w.returned; });
+}
+
+bool Supervisor::all_gone() const {
+  return std::ranges::all_of(workers_, [](const Worker& w) { return w.gone || !w.is.here; });
+}
+
+void Supervisor::begin_stop(TimePoint now) {
+  phase_ = Phase::stopping;
+  phase_deadline_ = now + options_.stop_timeout / 2;
+  kill_at_ = now + options_.stop_timeout;
+}
+
+std::vector<Supervisor::Action> Supervisor::next(TimePoint now) {
+  std::vector<Action> actions;
+  if (phase_ == Phase::starting && !wants_stop_) check_start(now);
+  if (phase_ == Phase::running && !wants_stop_ && now >= phase_deadline_) {
+    broken(Error(Errc::timeout, "the run took longer than " + format_duration(options_.wall->count()) + " (run.wall)"));
+  }
+  if (wants_stop_ && (phase_ == Phase::starting || phase_ == Phase::running)) {
+    begin_stop(now);
+    actions.push_back(Action::stop);
+  }
+  const bool stopped = phase_ == Phase::stopping && (all_returned() || now >= phase_deadline_);
+  if (stopped || (phase_ == Phase::running && all_returned())) {
+    if (kill_at_ == kNever) kill_at_ = now + options_.stop_timeout;
+    phase_ = Phase::leaving;
+    actions.push_back(Action::leave);
+  }
+  if (!killed_ && !all_gone() && (interrupts_ >= 2 || now >= kill_at_)) {
+    killed_ = true;
+    actions.push_back(Action::kill);
+  }
+  if ((phase_ == Phase::stopping || phase_ == Phase::leaving) && all_gone()) phase_ = Phase::over;
+  return actions;
+}
+
+TimePoint Supervisor::deadline() const noexcept {
+  switch (phase_) {
+    case Phase::starting:
+    case Phase::running:
+      return phase_deadline_;
+    case Phase::stopping:
+      return killed_ ? kNever : std::min(phase_deadline_, kill_at_);
+    case Phase::leaving:
+      return killed_ ? kNever : kill_at_;
+    case Phase::over:
+      break;
+  }
+  return kNever;
+}
+
+double Supervisor::seconds(TimePoint now) const { return std::chrono::duration<double>(now - started_).count(); }
+
+std::vector<std::string> Supervisor::stragglers() const {
+  std::vector<std::string> names;
+  for (const Worker& worker : workers_) {
+    if (worker.killed_late) names.push_back(worker.is.name);
+  }
+  return names;
+}
+
+Verdict Supervisor::verdict() const {
+  if (interrupted_first_) return {.outcome = Verdict::Outcome::interrupted, .exit_code = 130};
+  if (!failure_ && !general_ && !dead_) return {};
+  Verdict verdict{.outcome = Verdict::Outcome::failure, .exit_code = 1};
+  if (general_) {
+    verdict.error = general_->text();
+  } else if (dead_ && (!failure_ || is_echo(failure_->error))) {
+    verdict.blame = dead_;
+    verdict.error = workers_[*dead_].is.name + " " + death_text_;
+    if (failure_) verdict.error += "; " + in_words_of(workers_[failure_->worker].is.name, failure_->error);
+  } else {
+    verdict.blame = failure_->worker;
+    const Error& error = failure_->error;
+    const bool is_own = error.code() == Errc::timeout && error.worker().empty();  // of check_start
+    verdict.error = is_own ? error.text() : in_words_of(workers_[failure_->worker].is.name, error);
+  }
+  return verdict;
+}
+
+}  // namespace caftan::actors

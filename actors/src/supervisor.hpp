@@ -1,0 +1,118 @@
+/// `Supervisor`: what a run does next, from the first process to the last. Pure: events and the time go in, what to do
+/// comes out; the launcher does it. There are no restarts: a worker that dies ends the run, and the verdict says who it
+/// was.
+///
+///     starting --all ready--> running --every run() returned--> leaving --all processes gone--> over
+///         \------- failure, death, Ctrl-C -------> stopping --run()s returned, or half of stop_timeout--/
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caftan/base/clock.hpp"
+#include "caftan/base/error.hpp"
+
+namespace caftan::actors {
+
+/// How a process ended.
+struct Death {
+  bool by_signal = false;
+  int number = 0;  ///< the signal or the exit code
+};
+
+struct SupervisedWorker {
+  std::string name{};
+  int process = 0;
+  bool drives = false;
+  bool here = true;  ///< run by this launcher; others are on other hosts
+};
+
+struct SupervisorOptions {
+  std::vector<SupervisedWorker> workers{};
+  Duration start_timeout{};
+  Duration stop_timeout{};
+  std::optional<Duration> wall{};
+};
+
+struct Verdict {
+  enum class Outcome { success, failure, interrupted } outcome = Outcome::success;
+  int exit_code = 0;
+  std::string error{};              ///< one line; empty without failure
+  std::optional<std::size_t> blame{};  ///< the worker whose log tells more
+};
+
+/// Workers are meant by their index in the options.
+class Supervisor {
+ public:
+  enum class Phase { starting, running, stopping, leaving, over };
+  enum class Action { stop, leave, kill };
+
+  Supervisor(SupervisorOptions options, TimePoint now);
+
+  // What happened. Each may be said again without effect.
+  void here(std::size_t worker);
+  void ready(std::size_t worker);
+  void returned(std::size_t worker, const Error& error);
+  void failed(std::size_t worker, const Error& error);
+  void left(std::size_t worker);
+  /// A worker on another host has ended its session.
+  void peer_lost(const std::string& name);
+  /// @param where  how far the run was, for the text: "episode 121", or empty
+  void died(int process, Death death, const std::string& where, TimePoint now);
+  /// Ctrl-C: the first one stops, the second one kills.
+  void interrupt();
+  /// The launcher itself cannot go on: a full disk, say.
+  void broken(const Error& error);
+
+  /// Returns what has to be done now, in this order.
+  std::vector<Action> next(TimePoint now);
+  /// Returns when `next` must be asked again at the latest.
+  TimePoint deadline() const noexcept;
+
+  Phase phase() const noexcept { return phase_; }
+  bool is_over() const noexcept { return phase_ == Phase::over; }
+  Verdict verdict() const;
+  /// Returns the names of those that were killed because they did not leave in time.
+  std::vector<std::string> stragglers() const;
+
+ private:
+  struct Worker {
+    SupervisedWorker is;
+    bool came = false;
+    bool ready = false;
+    bool returned = false;
+    bool left = false;
+    bool gone = false;  ///< its process, or its session if it is elsewhere
+    bool killed_late = false;
+  };
+  struct Failure {
+    std::size_t worker = 0;
+    Error error;
+  };
+
+  void begin_stop(TimePoint now);
+  void check_start(TimePoint now);
+  bool all_returned() const;
+  bool all_gone() const;
+  double seconds(TimePoint now) const;
+  std::string list(bool Worker::*state) const;
+
+  const SupervisorOptions options_;
+  const TimePoint started_;
+  std::vector<Worker> workers_;
+  Phase phase_ = Phase::starting;
+  TimePoint phase_deadline_;
+  TimePoint kill_at_ = kNever;
+  int interrupts_ = 0;
+  bool killed_ = false;
+  bool interrupted_first_ = false;
+  std::optional<Failure> failure_;
+  std::optional<Error> general_;  ///< of the run as a whole: start, wall, disk
+  std::optional<std::size_t> dead_;
+  std::string death_text_;
+  bool wants_stop_ = false;
+};
+
+}  // namespace caftan::actors

@@ -1,0 +1,145 @@
+// The same calls over every kind of channel, with threads and real sockets.
+#include <ATen/ops/rand.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/rpc/wait.hpp"
+#include "caftan/tensor/operators.hpp"
+#include "caftan/transport/threaded_executor.hpp"
+
+namespace caftan {
+namespace {
+
+int add(int a, int b) { return a + b; }
+at::Tensor echo(const at::Tensor& t) { return t; }
+int bounce(Worker& worker, const std::string& other, int depth) {
+  return depth == 0 ? 0 : 1 + worker.rpc_sync<&bounce>(other, worker.name(), depth - 1);
+}
+
+Registry make_registry() {
+  Registry registry;
+  registry.add<&add>("add");
+  registry.add<&echo>("echo");
+  registry.add<&bounce>("bounce");
+  return registry;
+}
+
+/// A folder for sockets, removed at the end.
+class SocketFolder {
+ public:
+  SocketFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "caftan-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~SocketFolder() { std::filesystem::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+struct ChannelCase {
+  const char* kind;
+  unsigned runners;  // of each worker's executor
+};
+
+class ChannelCall : public testing::TestWithParam<ChannelCase> {
+ protected:
+  void SetUp() override {
+    const std::string kind = GetParam().kind;
+    std::vector<WorkerAddress> world{{"a", ""}, {"b", ""}, {"c", ""}};
+    if (kind == "unix") {
+      for (auto& member : world) member.address = "unix:" + (folder_ / member.name);
+    }
+    for (std::size_t i = 0; i < world.size(); ++i) {
+      WorkerOptions options;
+      options.name = world[i].name;
+      options.world = world;
+      options.secret = "shared by this test";
+      options.executor = std::make_shared<transport::ThreadedExecutor>(
+          transport::ThreadedExecutor::Options{.runners = GetParam().runners});
+      if (kind == "loopback") {
+        options.network = network_;
+        if (!shared_) shared_ = options.executor;
+        options.executor = shared_;
+      }
+      if (kind == "tcp") {
+        // The first one listens at a port of the system's choice; the others learn the rest from it.
+        options.world[0].address = i == 0 ? "tcp:127.0.0.1:0" : workers_[0]->address();
+      }
+      workers_.push_back(Worker::launch(std::move(options), make_registry()).value());
+    }
+    for (const auto& worker : workers_) worker->wait_until_ready().value();
+  }
+
+  SocketFolder folder_;
+  std::shared_ptr<LocalNetwork> network_ = std::make_shared<LocalNetwork>();
+  std::shared_ptr<transport::PollingExecutor> shared_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, ChannelCall,
+                         testing::Values(ChannelCase{"unix", 1}, ChannelCase{"unix", 2}, ChannelCase{"tcp", 1},
+                                         ChannelCase{"tcp", 2}, ChannelCase{"loopback", 1},
+                                         ChannelCase{"loopback", 2}),
+                         [](const auto& info) {
+                           return std::string(info.param.kind) + std::to_string(info.param.runners);
+                         });
+
+TEST_P(ChannelCall, IsOfTheKindThatWasAskedFor) {
+  EXPECT_EQ(workers_[0]->channel_kind("b"), GetParam().kind);
+  EXPECT_EQ(workers_[2]->channel_kind("b"), GetParam().kind);
+  EXPECT_EQ(workers_[0]->channel_kind("a"), "loopback");
+}
+
+TEST_P(ChannelCall, ManySmallCalls) {
+  for (int i = 0; i < 500; ++i) ASSERT_EQ(workers_[0]->rpc_sync<&add>("b", i, 1), i + 1);
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(workers_[1]->rpc_sync<&add>("b", i, 1), i + 1);
+}
+
+TEST_P(ChannelCall, PipelinedCallsAllComeBack) {
+  std::vector<Future<int>> futures;
+  for (int i = 0; i < 1000; ++i) futures.push_back(workers_[0]->rpc_async<&add>(i % 2 ? "b" : "c", i, i));
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(futures[static_cast<std::size_t>(i)].get(), 2 * i);
+}
+
+TEST_P(ChannelCall, LargeTensorsArriveWhole) {
+  const at::Tensor t = at::rand({4 * 1024 * 1024});
+  EXPECT_TRUE(workers_[0]->rpc_sync<&echo>("b", t).equal(t));
+}
+
+TEST_P(ChannelCall, NestedBlockingCallsFinishWithOneRunner) {
+  EXPECT_EQ(workers_[0]->rpc_sync<&bounce>("b", "a", 12), 12);
+}
+
+TEST_P(ChannelCall, ThreadsCallAtTheSameTime) {
+  std::atomic<int> wrong{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 200; ++i) {
+          if (workers_[static_cast<std::size_t>(t % 3)]->rpc_sync<&add>("b", i, t) != i + t) ++wrong;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(ChannelCall, ReferencesEndEverywhere) {
+  {
+    RRef<int> r = workers_[0]->remote<&add>("b", 20, 22);
+    EXPECT_EQ(r.to_here(), 42);
+  }
+  workers_[0]->stop();
+  workers_[1]->stop();
+  EXPECT_EQ(workers_[1]->counters().owner_rrefs, 0U);
+}
+
+}  // namespace
+}  // namespace caftan
