@@ -35,7 +35,8 @@ std::string minutes(Duration elapsed) {
 
 /// A role's text must neither break the line nor draw elsewhere on the terminal.
 std::string printable(std::string text) {
-  std::ranges::replace_if(text, [](unsigned char c) { return c < ' ' || c == 127; }, ' ');
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' ' || c == 127; }, ' ');
   return text;
 }
 

@@ -27,9 +27,9 @@ Result<app::RoleTypes> RoleCatalog::types() const {
                                               std::string(use.type.name) + ", which is no role of this program");
       }
       if (use.min < 0 || use.max < std::max(use.min, 1)) {
-        return Error(Errc::bad_arguments,
-                     "role '" + role.name + "' uses " + std::to_string(use.min) + " to " + std::to_string(use.max) +
-                         " replicas for '" + use.name + "': that cannot be");
+        return Error(Errc::bad_arguments, "role '" + role.name + "' uses " + std::to_string(use.min) + " to " +
+                                              std::to_string(use.max) + " replicas for '" + use.name +
+                                              "': that cannot be");
       }
       type.uses.push_back({.name = use.name, .role_type = used->name, .min = use.min, .max = use.max});
     }

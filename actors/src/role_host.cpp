@@ -27,7 +27,7 @@ void RoleHost::attach(Worker& worker) {
     const std::lock_guard lock(mutex_);
     handle_ = handle;
     waiting.swap(waiting_);
-    actor_ = core.actor_host().system().spawn<RoleActor, caf::hidden>(shared_from_this());
+    actor_ = core.actor_host().spawn<RoleActor>(shared_from_this());
   }
   for (auto& promise : waiting) promise.set(handle);
 }
@@ -79,9 +79,8 @@ void RoleHost::constructed(Result<std::shared_ptr<rpc::HostedObject>> role, caf:
   if (!definition_.run) return set_idle();
   worker_->core().executor().post([self = shared_from_this(), object = *std::move(role), actor = std::move(actor)] {
     object->strand().run([self, object, actor] {
-      auto outcome = rpc::run_user_code(self->state_->facts.worker, self->definition_.name + ".run", [&] {
-        return self->definition_.run(*object, self->state_->stop.get_token());
-      });
+      auto outcome = rpc::run_user_code(self->state_->facts.worker, self->definition_.name + ".run",
+                                        [&] { return self->definition_.run(*object, self->state_->stop.get_token()); });
       caf::anon_send(actor, RoleEvent{role_event::Returned{std::make_shared<Result<void>>(std::move(outcome))}});
     });
   });

@@ -34,7 +34,7 @@ ForkId RRefHost::make_fork_id() {
 // ---- making references
 
 caf::actor RRefHost::make_owner(RRefId id, std::string type) {
-  caf::actor actor = world_.actor_host().system().spawn<OwnerRRefActor, caf::hidden>(*this, id);
+  caf::actor actor = world_.actor_host().spawn<OwnerRRefActor>(*this, id);
   const std::lock_guard lock(mutex_);
   Owner& owner = owners_[id];
   owner.actor = actor;
@@ -62,7 +62,7 @@ std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const 
     user.rref = shared.rref;
     user.born = world_.actor_host().executor().clock().now();
   }
-  actor = world_.actor_host().system().spawn<UserRRefActor, caf::hidden>(
+  actor = world_.actor_host().spawn<UserRRefActor>(
       *this, std::move(fork), ForkRequested{shared.rref, shared.creation, shared.fork, shared.parent},
       std::make_pair(shared.owner, shared.owner_incarnation), std::move(parent));
   handle->set_actor(actor);

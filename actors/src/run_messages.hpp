@@ -13,16 +13,16 @@
 namespace caftan::actors {
 
 enum class RunEventKind : std::uint8_t {
-  here = 0,      ///< listens; text: its address, of the worker where the others meet
-  ready,         ///< all others have come; text: the kinds of its channels
-  progress,      ///< done, total, text
-  metrics,       ///< values, oldest first
-  report,        ///< text: a line for standard output
-  fingerprint,   ///< text
-  returned,      ///< its run() ended; error
-  failed,        ///< it could not start or construct its role; error
-  peer_lost,     ///< text: the peer's name; error
-  left,          ///< it has said bye to all
+  here = 0,     ///< listens; text: its address, of the worker where the others meet
+  ready,        ///< all others have come; text: the kinds of its channels
+  progress,     ///< done, total, text
+  metrics,      ///< values, oldest first
+  report,       ///< text: a line for standard output
+  fingerprint,  ///< text
+  returned,     ///< its run() ended; error
+  failed,       ///< it could not start or construct its role; error
+  peer_lost,    ///< text: the peer's name; error
+  left,         ///< it has said bye to all
 };
 constexpr bool is_valid(RunEventKind kind) noexcept { return kind <= RunEventKind::left; }
 
@@ -38,7 +38,7 @@ struct RunEvent {
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive & kind & worker & done & total & text & values & error;
+    archive& kind& worker& done& total& text& values& error;
   }
 };
 
@@ -59,7 +59,7 @@ struct RunCommand {
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive & kind & run_directory & workers & world & secret;
+    archive& kind& run_directory& workers& world& secret;
   }
 };
 

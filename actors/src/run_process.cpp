@@ -100,8 +100,14 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const ChildOptions& op
   environment.push_back(nullptr);
   std::array<std::string, 3> words{options.executable, kWorkerArgument, options.name};
   std::array<char*, 4> arguments{words[0].data(), words[1].data(), words[2].data(), nullptr};
-  const Exec exec{options.executable.c_str(), arguments.data(), environment.data(), control.get(), log.get(),
-                  null.get(),                 options.group,    ::getpid()};
+  const Exec exec{options.executable.c_str(),
+                  arguments.data(),
+                  environment.data(),
+                  control.get(),
+                  log.get(),
+                  null.get(),
+                  options.group,
+                  ::getpid()};
   const pid_t pid = ::fork();
   if (pid < 0) return system_error("fork");
   if (pid == 0) become_child(exec);

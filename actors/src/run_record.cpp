@@ -26,18 +26,24 @@ std::map<std::string, std::string> environment() {
 
 constexpr const char* text_of(app::Placement placement) {
   switch (placement) {
-    case app::Placement::one_process: return "one_process";
-    case app::Placement::processes: return "processes";
-    case app::Placement::hosts: break;
+    case app::Placement::one_process:
+      return "one_process";
+    case app::Placement::processes:
+      return "processes";
+    case app::Placement::hosts:
+      break;
   }
   return "hosts";
 }
 
 constexpr const char* text_of(Verdict::Outcome outcome) {
   switch (outcome) {
-    case Verdict::Outcome::success: return "success";
-    case Verdict::Outcome::failure: return "failure";
-    case Verdict::Outcome::interrupted: break;
+    case Verdict::Outcome::success:
+      return "success";
+    case Verdict::Outcome::failure:
+      return "failure";
+    case Verdict::Outcome::interrupted:
+      break;
   }
   return "interrupted";
 }

@@ -6,7 +6,7 @@ namespace caftan::actors {
 namespace {
 
 constexpr Duration kCollect = std::chrono::milliseconds(50);
-constexpr std::size_t kMostValues = 256;      // with the longest text an event fits into one packet
+constexpr std::size_t kMostValues = 256;  // with the longest text an event fits into one packet
 constexpr std::size_t kLongestText = 32768;
 constexpr std::size_t kLongestName = 128;
 
@@ -22,8 +22,8 @@ void RunReporter::metric(std::string_view name, double value) {
 void RunReporter::progress(std::int64_t done, std::int64_t total, std::string text) {
   if (text.size() > kLongestText) text.resize(kLongestText);
   const std::lock_guard lock(mutex_);
-  progress_.emplace(
-      RunEvent{.kind = RunEventKind::progress, .worker = worker_, .done = done, .total = total, .text = std::move(text)});
+  progress_.emplace(RunEvent{
+      .kind = RunEventKind::progress, .worker = worker_, .done = done, .total = total, .text = std::move(text)});
   schedule_locked();
 }
 

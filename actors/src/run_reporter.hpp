@@ -1,5 +1,5 @@
-/// What one role tells the run: collects values and progress for a moment, so that a busy role does not wake the launcher
-/// for each.
+/// What one role tells the run: collects values and progress for a moment, so that a busy role does not wake the
+/// launcher for each.
 #pragma once
 
 #include <functional>

@@ -130,11 +130,11 @@ void Supervisor::check_start(TimePoint now) {
   const bool many = missing.find(',') != std::string::npos;
   for (std::size_t i = 0; i < workers_.size() && !dead_ && !failure_; ++i) {
     if (all_came ? ready(workers_[i]) : came(workers_[i])) continue;
-    failure_ = Failure{i, Error(Errc::timeout, "start: " + missing + (many ? " have" : " has") +
-                                                   (all_came ? " not met the others" : " not come") + " within " +
-                                                   format_duration(options_.start_timeout.count()) +
-                                                   " (run.start_timeout); " + std::to_string(present) + " of " +
-                                                   std::to_string(workers_.size()) + " are here")};
+    failure_ = Failure{
+        i, Error(Errc::timeout, "start: " + missing + (many ? " have" : " has") +
+                                    (all_came ? " not met the others" : " not come") + " within " +
+                                    format_duration(options_.start_timeout.count()) + " (run.start_timeout); " +
+                                    std::to_string(present) + " of " + std::to_string(workers_.size()) + " are here")};
     break;
   }
   wants_stop_ = true;

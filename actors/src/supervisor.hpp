@@ -39,7 +39,7 @@ struct SupervisorOptions {
 struct Verdict {
   enum class Outcome { success, failure, interrupted } outcome = Outcome::success;
   int exit_code = 0;
-  std::string error{};              ///< one line; empty without failure
+  std::string error{};                 ///< one line; empty without failure
   std::optional<std::size_t> blame{};  ///< the worker whose log tells more
 };
 

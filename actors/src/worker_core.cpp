@@ -132,7 +132,7 @@ transport::SessionLimits WorkerCore::session_limits() const {
 // ---- joining
 
 Result<void> WorkerCore::launch() {
-  root_ = actor_host_->system().spawn<RootActor, caf::hidden>(*this);
+  root_ = actor_host_->spawn<RootActor>(*this);
   // Calls to this worker itself go through a channel like all others.
   auto [here, there] = transport::make_loopback_pair(*options_.executor);
   add_session(identity(), next_connection_++, std::move(there), {}, false);

@@ -161,7 +161,9 @@ Result<void> Agent::finish() {
     if (!rewards) return rewards.error();
     context_.report(evaluation_line(*rewards));
   }
-  context_.report(fingerprint_line(training_->fingerprint(), context_.deterministic()));
+  const std::string fingerprint = training_->fingerprint();
+  context_.fingerprint(fingerprint);
+  context_.report(fingerprint_line(fingerprint, context_.deterministic()));
   return {};
 }
 

@@ -159,7 +159,8 @@ def print_results(results):
             answer = results[title, name]
             if "p50_us" in answer:
                 rounds = answer["p50_rounds"]
-                latency.append([title, name, *(number(answer[key]) for key in ("p50_us", "p99_us", "p999_us", "mean_us")),
+                figures = [number(answer[key]) for key in ("p50_us", "p99_us", "p999_us", "mean_us")]
+                latency.append([title, name, *figures,
                                 f"{number(min(rounds))} - {number(max(rounds))}", number(answer["cpu_own_us"]),
                                 number(answer["cpu_peer_us"]), f"{answer['calls']:,}"])
             elif "calls_per_s" in answer:

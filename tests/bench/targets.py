@@ -66,7 +66,8 @@ def _large_echoes(results):
         value = _get(results, title, "caftan unix", "p50_us")
         rows.append(_ratio_row(f"{size} echo, unix", value, "reference default",
                                _get(results, title, "reference default", "p50_us"), limit, text))
-        rows.append(_ratio_row(f"{size} echo, unix", value, "raw unix", _get(results, title, "raw unix", "p50_us"), 1.2))
+        rows.append(_ratio_row(f"{size} echo, unix", value, "raw unix",
+                               _get(results, title, "raw unix", "p50_us"), 1.2))
     return rows
 
 

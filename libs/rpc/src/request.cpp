@@ -23,8 +23,9 @@ void Responder::answer(Result<OutReply> reply) noexcept {
 }
 
 void Responder::drop() noexcept {
-  if (sink_)
-    fail(drop_error_ ? *drop_error_ : Error(Errc::broken_promise, "the request was dropped without an answer"));
+  if (!sink_) return;
+  const bool is_set = drop_error_.code() != Errc::ok;
+  fail(is_set ? drop_error_ : Error(Errc::broken_promise, "the request was dropped without an answer"));
 }
 
 }  // namespace caftan::rpc

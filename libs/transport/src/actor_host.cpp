@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include <caf/logger.hpp>
 #include <caf/node_id.hpp>
 #include <caf/send.hpp>
 
@@ -72,7 +73,11 @@ ActorHost::ActorHost(PollingExecutor& executor, const MessageRegistry& messages,
       messages_(messages),
       config_(std::make_unique<Config>(executor, self, incarnation)),
       system_(std::make_unique<caf::actor_system>(*config_)),
-      unit_(std::make_unique<Unit>(*system_)) {}
+      unit_(std::make_unique<Unit>(*system_)) {
+  forget_logger();
+}
+
+void ActorHost::forget_logger() { caf::logger::set_current_actor_system(nullptr); }
 
 ActorHost::~ActorHost() = default;
 

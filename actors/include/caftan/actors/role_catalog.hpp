@@ -80,8 +80,9 @@ class HostedRole final : public rpc::HostedObject {
 
 template <class T>
 RoleDefinition make_role_definition(std::string_view name) {
-  static_assert(Drives<T> || !requires { &T::run; },
-                "run() of a role has the form: caftan::Result<void> run(std::stop_token stop)");
+  static_assert(
+      Drives<T> || !requires { &T::run; },
+      "run() of a role has the form: caftan::Result<void> run(std::stop_token stop)");
   RoleDefinition definition;
   definition.name = name;
   definition.type = rpc::type_key<T>();
@@ -115,8 +116,8 @@ class RoleCatalog {
   RoleDefinition& add(RoleDefinition definition);
   void add(std::function<void(Registry&)> more) { more_.push_back(std::move(more)); }
 
-  /// Returns what an application file may name. Errors: bad_arguments (a name or a class twice, a use of a class that is
-  /// no role, and what RoleTypes::add refuses).
+  /// Returns what an application file may name. Errors: bad_arguments (a name or a class twice, a use of a class that
+  /// is no role, and what RoleTypes::add refuses).
   Result<app::RoleTypes> types() const;
   /// Returns a new registry with everything in it.
   Registry make_registry() const;

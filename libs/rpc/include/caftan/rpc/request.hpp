@@ -170,7 +170,7 @@ class Responder {
   void drop() noexcept;
 
   std::shared_ptr<ResponderSink> sink_;
-  std::optional<Error> drop_error_;
+  Error drop_error_;  // ok = broken_promise
 };
 
 }  // namespace rpc

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 
+#include <caf/actor.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/execution_unit.hpp>
@@ -24,12 +25,24 @@ class ActorHost {
   ~ActorHost();
 
   caf::actor_system& system() noexcept { return *system_; }
+
+  /// Spawns an actor of class A. Threads: any.
+  template <class A, class... Args>
+  caf::actor spawn(Args&&... arguments) {
+    caf::actor actor = system_->spawn<A, caf::hidden>(std::forward<Args>(arguments)...);
+    forget_logger();
+    return actor;
+  }
   caf::execution_unit& unit() noexcept { return *unit_; }
   PollingExecutor& executor() noexcept { return executor_; }
   const MessageRegistry& messages() const noexcept { return messages_; }
 
  private:
   class Config;
+
+  /// CAF leaves a counted pointer to the system's logger in the thread that spawns, and the system's destructor waits
+  /// until all are gone: a runner must not keep one.
+  static void forget_logger();
 
   PollingExecutor& executor_;
   const MessageRegistry& messages_;

@@ -1,0 +1,393 @@
+#include "launcher.hpp"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "caftan/app/resolved.hpp"
+#include "caftan/transport/threaded_executor.hpp"
+#include "progress_line.hpp"
+#include "run_process.hpp"
+#include "run_record.hpp"
+#include "run_world.hpp"
+
+namespace caftan::actors {
+namespace {
+
+constexpr Duration kDrawEvery = std::chrono::milliseconds(100);
+
+std::string fixed(double number, int decimals) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", decimals, number);
+  return text.data();
+}
+
+/// Takes the signals that end a run out of their normal course.
+class SignalSource {
+ public:
+  SignalSource() {
+    sigset_t ending;
+    ::sigemptyset(&ending);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ending, signal);
+    ::sigprocmask(SIG_BLOCK, &ending, &before_);
+    fd_ = ::signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
+    pipe_before_ = ::signal(SIGPIPE, SIG_IGN);  // output that nobody reads is no reason to end
+  }
+  ~SignalSource() {
+    if (fd_ >= 0) ::close(fd_);
+    ::signal(SIGPIPE, pipe_before_);
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  SignalSource(const SignalSource&) = delete;
+  SignalSource& operator=(const SignalSource&) = delete;
+
+  int fd() const noexcept { return fd_; }
+  bool take() {
+    signalfd_siginfo info{};
+    return ::read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info);
+  }
+
+ private:
+  int fd_ = -1;
+  sigset_t before_{};
+  void (*pipe_before_)(int) = SIG_DFL;
+};
+
+/// Each process takes two descriptors here.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+class Launch {
+ public:
+  Launch(const LaunchOptions& options, RunRecord record, RunWorld world)
+      : options_(options),
+        record_(std::move(record)),
+        world_(std::move(world)),
+        view_(options.application.output.progress),
+        supervisor_(supervisor_options(options), clock_.now()),
+        started_(clock_.now()),
+        next_row_(started_ + options.application.output.every),
+        standing_(options.plan.workers.size()),
+        errors_(options.plan.workers.size()) {}
+
+  LaunchOutcome run();
+
+ private:
+  static SupervisorOptions supervisor_options(const LaunchOptions& options);
+  const app::PlannedWorker& planned(std::size_t worker) const { return options_.plan.workers[worker]; }
+  Duration elapsed() const { return clock_.now() - started_; }
+
+  void show_heading();
+  Result<void> start();
+  Result<void> start_children();
+  void assign(int process);
+  void wait();
+  void take_news();
+  void take(const RunEvent& event);
+  void take_ready(const RunEvent& event);
+  void perform(const std::vector<Supervisor::Action>& actions);
+  void command_all(RunCommandKind kind);
+  void draw(bool at_once);
+  void write_rows();
+  LaunchOutcome finish();
+  std::string where() const;
+
+  const LaunchOptions& options_;
+  RunRecord record_;
+  RunWorld world_;
+  RunView view_;
+  SignalSource signals_;
+  SteadyClock clock_;
+  Supervisor supervisor_;
+  const TimePoint started_;
+  TimePoint next_row_;
+  TimePoint next_drawing_{};
+  std::vector<std::unique_ptr<RunProcess>> processes_;  // by number in the plan; null if elsewhere
+  std::vector<std::optional<ProgressState>> standing_;  // by worker
+  std::vector<std::string> errors_;                     // by worker
+  std::optional<std::size_t> shown_;                    // the worker whose progress is shown
+  bool must_exit_ = false;
+};
+
+SupervisorOptions Launch::supervisor_options(const LaunchOptions& options) {
+  const app::RunSettings& run = options.application.run;
+  SupervisorOptions supervised{.start_timeout = run.start_timeout, .stop_timeout = run.stop_timeout, .wall = run.wall};
+  for (const app::PlannedWorker& worker : options.plan.workers) {
+    supervised.workers.push_back({.name = worker.name,
+                                  .process = worker.process,
+                                  .drives = worker.drives,
+                                  .here = std::ranges::find(options.workers, worker.id) != options.workers.end()});
+  }
+  return supervised;
+}
+
+void Launch::show_heading() {
+  const app::Application& application = options_.application;
+  const std::size_t count = options_.workers.size();
+  std::string text = application.run.name + ": seed " + std::to_string(application.run.seed) + ", ";
+  if (application.run.placement == app::Placement::one_process) {
+    text += std::to_string(count) + (count == 1 ? " worker" : " workers") + " in one process, ";
+  } else {
+    text += std::to_string(count) + (count == 1 ? " process" : " processes");
+    if (count < options_.plan.workers.size()) text += " of " + std::to_string(options_.plan.workers.size());
+    text += ", ";
+  }
+  view_.note(text + "channel " + world_.channel() + ", in " + record_.directory().path().string());
+}
+
+Result<void> Launch::start() {
+  if (options_.application.run.placement != app::Placement::one_process) return start_children();
+  auto local = LocalProcess::start({.catalog = options_.catalog,
+                                    .application = options_.application,
+                                    .plan = options_.plan,
+                                    .workers = options_.workers,
+                                    .world = world_.addresses_for(options_.plan, WorkerId{}, {}),
+                                    .run_directory = std::filesystem::absolute(record_.directory().path()),
+                                    .executor = std::make_shared<transport::ThreadedExecutor>(),
+                                    .network = std::make_shared<LocalNetwork>()});
+  if (!local) return local.error();
+  processes_.push_back(*std::move(local));
+  return {};
+}
+
+Result<void> Launch::start_children() {
+  raise_descriptor_limit();
+  processes_.resize(static_cast<std::size_t>(options_.plan.processes));
+  pid_t group = 0;
+  for (const WorkerId id : options_.workers) {
+    const app::PlannedWorker& worker = planned(id.value);
+    auto& process = processes_[static_cast<std::size_t>(worker.process)];
+    if (process) continue;
+    auto child = ChildProcess::start({.executable = options_.executable,
+                                      .name = worker.name,
+                                      .log = record_.directory().log_file(worker.name),
+                                      .group = group});
+    if (!child) return child.error();
+    if (group == 0) group = (*child)->pid();
+    process = *std::move(child);
+  }
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    // Where the others meet may be known only once it listens.
+    if (processes_[i] &&
+        (!world_.must_learn_meeting() || world_.is_meeting(options_.plan.in_process(static_cast<int>(i)).front())))
+      assign(static_cast<int>(i));
+  }
+  return {};
+}
+
+void Launch::assign(int process) {
+  const std::vector<WorkerId> workers = options_.plan.in_process(process);
+  RunCommand command{.kind = RunCommandKind::assign,
+                     .run_directory = std::filesystem::absolute(record_.directory().path()).string(),
+                     .secret = world_.secret()};
+  for (const WorkerId id : workers) command.workers.push_back(id.value);
+  for (const WorkerAddress& member : world_.addresses_for(options_.plan, workers.front(), options_.application.hosts)) {
+    command.world.emplace_back(member.name, member.address);
+  }
+  processes_[static_cast<std::size_t>(process)]->send(command);
+}
+
+void Launch::take(const RunEvent& event) {
+  if (event.worker >= options_.plan.workers.size()) return;
+  const std::size_t worker = event.worker;
+  const std::string& name = planned(worker).name;
+  switch (event.kind) {
+    case RunEventKind::here:
+      supervisor_.here(worker);
+      if (world_.learn_meeting(WorkerId{event.worker}, event.text)) {
+        for (std::size_t i = 0; i < processes_.size(); ++i) {
+          if (processes_[i] && static_cast<int>(i) != planned(worker).process) assign(static_cast<int>(i));
+        }
+      }
+      return;
+    case RunEventKind::ready:
+      return take_ready(event);
+    case RunEventKind::progress:
+      standing_[worker] = ProgressState{event.done, event.total, event.text};
+      shown_ = worker;
+      return draw(false);
+    case RunEventKind::metrics:
+      for (const auto& [metric, value] : event.values) record_.metric(name, metric, value);
+      return;
+    case RunEventKind::report:
+      return view_.result(event.text);
+    case RunEventKind::fingerprint:
+      return record_.fingerprint(event.text);
+    case RunEventKind::returned:
+      if (event.error.code() != Errc::ok) errors_[worker] = event.error.message();
+      return supervisor_.returned(worker, event.error);
+    case RunEventKind::failed:
+      errors_[worker] = event.error.message();
+      return supervisor_.failed(worker, event.error);
+    case RunEventKind::peer_lost:
+      return supervisor_.peer_lost(event.text);
+    case RunEventKind::left:
+      return supervisor_.left(worker);
+  }
+}
+
+void Launch::take_ready(const RunEvent& event) {
+  supervisor_.ready(event.worker);
+  std::size_t widest = 0;
+  for (const app::PlannedWorker& worker : options_.plan.workers) widest = std::max(widest, worker.name.size());
+  std::string line = "  " + planned(event.worker).name;
+  line.resize(widest + 4, ' ');
+  const pid_t pid = processes_[static_cast<std::size_t>(planned(event.worker).process)]->pid();
+  if (pid != 0) line += "pid " + std::to_string(pid) + "  ";
+  view_.note(line + "ready after " + fixed(std::chrono::duration<double>(elapsed()).count(), 2) + " s");
+}
+
+std::string Launch::where() const { return shown_ ? where_of(*standing_[*shown_]) : std::string(); }
+
+void Launch::take_news() {
+  while (signals_.take()) supervisor_.interrupt();
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    if (!processes_[i]) continue;
+    // Looked at before the events: those of a process that has ended are all there then.
+    const auto death = processes_[i]->take_death();
+    while (const auto event = processes_[i]->next_event()) take(*event);
+    if (!death) continue;
+    if (processes_[i]->pid() == 0 && death->number != 0) must_exit_ = true;
+    supervisor_.died(static_cast<int>(i), *death, where(), clock_.now());
+  }
+}
+
+void Launch::command_all(RunCommandKind kind) {
+  for (const auto& process : processes_) {
+    if (process) process->send({.kind = kind});
+  }
+}
+
+void Launch::perform(const std::vector<Supervisor::Action>& actions) {
+  for (const Supervisor::Action action : actions) {
+    switch (action) {
+      case Supervisor::Action::stop:
+        command_all(RunCommandKind::stop);
+        break;
+      case Supervisor::Action::leave:
+        command_all(RunCommandKind::leave);
+        break;
+      case Supervisor::Action::kill:
+        for (const auto& process : processes_) {
+          if (process) process->kill();
+        }
+        break;
+    }
+  }
+  // Nobody dials any more: what a kill of this process would leave behind goes now.
+  if (supervisor_.phase() != Supervisor::Phase::starting) world_.remove_sockets();
+}
+
+void Launch::draw(bool at_once) {
+  if (!shown_ || supervisor_.is_over()) return;
+  const TimePoint now = clock_.now();
+  const bool due = view_.is_live() ? now >= next_drawing_ : at_once;
+  if (!due) return;
+  next_drawing_ = now + kDrawEvery;
+  view_.progress(planned(*shown_).name, *standing_[*shown_], elapsed());
+}
+
+void Launch::write_rows() {
+  if (const auto written = record_.write_rows(elapsed()); !written) supervisor_.broken(written.error());
+}
+
+void Launch::wait() {
+  std::vector<pollfd> waited{{signals_.fd(), POLLIN, 0}};
+  for (const auto& process : processes_) {
+    if (process) process->add_to(waited);
+  }
+  const TimePoint until = std::min(supervisor_.deadline(), next_row_);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock_.now()).count();
+  (void)::poll(waited.data(), waited.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
+  if (clock_.now() < next_row_) return;
+  next_row_ = clock_.now() + options_.application.output.every;
+  write_rows();
+  draw(true);
+}
+
+LaunchOutcome Launch::run() {
+  show_heading();
+  if (const auto started = start(); !started) supervisor_.broken(started.error());
+  for (;;) {
+    take_news();
+    perform(supervisor_.next(clock_.now()));
+    if (supervisor_.is_over()) break;
+    wait();
+  }
+  return finish();
+}
+
+LaunchOutcome Launch::finish() {
+  write_rows();
+  std::vector<RunRecord::WorkerEnd> ends;
+  for (const WorkerId id : options_.workers) {
+    const app::PlannedWorker& worker = planned(id.value);
+    const auto process = static_cast<std::size_t>(worker.process);
+    const pid_t pid = process < processes_.size() && processes_[process] ? processes_[process]->pid() : 0;
+    ends.push_back({worker.name, worker.host, pid == 0 ? ::getpid() : pid, errors_[id.value]});
+  }
+  Verdict verdict = supervisor_.verdict();
+  const std::string path = record_.directory().path().string();
+  std::string log;
+  if (verdict.blame && planned(*verdict.blame).process < static_cast<int>(processes_.size())) {
+    const app::PlannedWorker& blamed = planned(*verdict.blame);
+    const auto& process = processes_[static_cast<std::size_t>(blamed.process)];
+    log = "log/" + blamed.name + ".log";
+    if (process && process->pid() != 0 && verdict.error.starts_with(blamed.name + " ")) {
+      verdict.error.insert(blamed.name.size(), " (pid " + std::to_string(process->pid()) + ")");
+    }
+    if (errors_[*verdict.blame].empty()) {
+      const std::string tail = last_line(record_.directory().log_file(blamed.name));
+      if (!tail.empty()) verdict.error += ". Its log ends: " + tail;
+    }
+  }
+  const auto written = record_.finish(options_.application, verdict, elapsed(), std::move(ends));
+  if (!written) view_.error("error: " + written.error().message());
+  for (const std::string& name : supervisor_.stragglers()) {
+    view_.note("warning: " + name + " had not left in time (run.stop_timeout) and was killed");
+  }
+  const std::string seconds = fixed(std::chrono::duration<double>(elapsed()).count(), 1) + " s";
+  const std::string& run = options_.application.run.name;
+  switch (verdict.outcome) {
+    case Verdict::Outcome::success:
+      view_.result(path + ": resolved.toml metrics.csv metrics.jsonl summary.json log/");
+      break;
+    case Verdict::Outcome::interrupted:
+      view_.error(run + ": interrupted after " + seconds + ", exit 130; everything written so far is in " + path);
+      break;
+    case Verdict::Outcome::failure:
+      view_.error("error: " + verdict.error);
+      view_.error(run + ": failed after " + seconds + ", exit 1; everything written so far is in " + path +
+                  (log.empty() ? "" : ", start with " + log));
+      break;
+  }
+  return {verdict.exit_code, must_exit_};
+}
+
+}  // namespace
+
+LaunchOutcome launch(const LaunchOptions& options) {
+  const auto refused = [](const Error& error) {
+    const std::string line = "error: " + error.message() + "\n";
+    std::fputs(line.c_str(), stderr);
+    return LaunchOutcome{1, false};
+  };
+  auto world = RunWorld::make(options.application, options.plan);
+  if (!world) return refused(world.error());
+  auto record = RunRecord::create(options.application, app::resolved_text(options.application, options.types));
+  if (!record) return refused(record.error());
+  return Launch(options, *std::move(record), *std::move(world)).run();
+}
+
+}  // namespace caftan::actors

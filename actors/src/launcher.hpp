@@ -1,0 +1,35 @@
+/// Runs an application: starts its workers where the file places them, shows and records what they tell, and ends all
+/// of them, whatever happens. What to do next is the Supervisor's decision; here is who does it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caftan/actors/role_catalog.hpp"
+#include "caftan/app/application.hpp"
+#include "caftan/app/plan.hpp"
+
+namespace caftan::actors {
+
+struct LaunchOptions {
+  const RoleCatalog& catalog;
+  const app::RoleTypes& types;
+  const app::Application& application;
+  const app::Plan& plan;
+  std::vector<WorkerId> workers{};  ///< to run here: all, or with placement "hosts" those of this host
+  std::string executable{};         ///< of this program, to start worker processes with
+};
+
+struct LaunchOutcome {
+  int exit_code = 0;
+  /// User code still runs on threads of this process: it must exit without unwinding.
+  bool must_exit = false;
+};
+
+/// Runs until the application has ended and nothing of it is left. SIGINT, SIGTERM and SIGHUP are taken over meanwhile:
+/// the first ends the run cleanly, the second at once. Everything is told on standard output and error.
+/// Threads: the main thread; no other may have been started. Blocks.
+LaunchOutcome launch(const LaunchOptions& options);
+
+}  // namespace caftan::actors

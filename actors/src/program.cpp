@@ -1,0 +1,142 @@
+#include "caftan/actors/program.hpp"
+
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "caftan/app/load.hpp"
+#include "caftan/app/plan.hpp"
+#include "caftan/app/reference.hpp"
+#include "command_line.hpp"
+#include "launcher.hpp"
+#include "worker_process.hpp"
+
+namespace caftan {
+namespace {
+
+using actors::CommandLine;
+
+constexpr int kBadFile = 2;
+
+void print(std::FILE* to, const std::string& text) {
+  std::fputs(text.c_str(), to);
+  std::fflush(to);
+}
+
+int refuse(const std::string& text) {
+  print(stderr, "error: " + text + "\n");
+  return kBadFile;
+}
+
+/// This program, to start it again. Where /proc is not mounted, the name it was called by.
+std::string executable(const char* called) {
+  std::string path(4096, '\0');
+  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (size <= 0 || static_cast<std::size_t>(size) == path.size()) return called;
+  path.resize(static_cast<std::size_t>(size));
+  return path;
+}
+
+/// libgomp reads its environment before main: a process that is going to have several threads of torch starts again
+/// with waiting threads that sleep.
+void restart_with_passive_threads(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY")) return;
+  ::setenv("OMP_WAIT_POLICY", "passive", 1);
+  ::execvp(executable(argv[0]).c_str(), argv);  // if that fails, slower is better than not at all
+}
+
+Result<std::vector<WorkerId>> select_workers(const CommandLine& line, const app::Application& application,
+                                             const app::Plan& plan) {
+  const bool chosen = line.host || line.role;
+  if (application.run.placement == app::Placement::hosts) {
+    if (line.host) return plan.on_host(*line.host);
+    if (line.role) return plan.select(*line.role, line.replica);
+    return Error(Errc::invalid_config,
+                 "placement = \"hosts\": say which workers run here with --host NAME, or with "
+                 "--role ROLE [--replica N]");
+  }
+  if (chosen) return Error(Errc::invalid_config, "--host and --role are only for placement = \"hosts\"");
+  std::vector<WorkerId> all;
+  for (const app::PlannedWorker& worker : plan.workers) all.push_back(worker.id);
+  return all;
+}
+
+int help(const CommandLine& line, const app::RoleTypes& types, const std::string& program) {
+  if (line.topic == "file") return print(stdout, app::reference_page(types)), 0;
+  if (line.topic.empty()) {
+    print(stdout, "usage: " + program + " run|check|plan FILE [KEY=VALUE ...], " + program + " help [TYPE | file]\n" +
+                      app::list_role_types(types));
+    return 0;
+  }
+  if (const app::RoleType* const type = types.find(line.topic)) return print(stdout, app::help_role_type(*type)), 0;
+  return refuse("no role type '" + line.topic + "' in this program" + did_you_mean(line.topic, types.names()) + "\n" +
+                app::list_role_types(types));
+}
+
+int run(const CommandLine& line, const actors::RoleCatalog& catalog, const app::RoleTypes& types,
+        const app::Application& application, char** argv) {
+  const app::Plan plan = app::make_plan(application);
+  auto workers = select_workers(line, application, plan);
+  if (!workers) return refuse(workers.error().text());
+  if (application.run.placement == app::Placement::one_process) {
+    int torch_threads = 1;
+    for (const app::PlannedWorker& worker : plan.workers) torch_threads = std::max(torch_threads, worker.torch_threads);
+    if (torch_threads > 1) restart_with_passive_threads(argv);
+    at::set_num_threads(torch_threads);  // before any thread was started
+  }
+  const auto outcome = actors::launch({.catalog = catalog,
+                                       .types = types,
+                                       .application = application,
+                                       .plan = plan,
+                                       .workers = *std::move(workers),
+                                       .executable = executable(argv[0])});
+  if (outcome.must_exit) {
+    std::fflush(nullptr);
+    ::_exit(outcome.exit_code);
+  }
+  return outcome.exit_code;
+}
+
+}  // namespace
+
+int Program::main(int argc, char** argv) {
+  const auto types = catalog_.types();
+  if (!types) return refuse(types.error().text());
+  if (actors::is_worker_process(argc, argv)) actors::run_worker_process(catalog_, *types);
+  const auto parsed = actors::parse_command_line(name_, argc, argv);
+  if (const auto* text = std::get_if<actors::CommandLineText>(&parsed)) {
+    print(text->exit_code == 0 ? stdout : stderr, text->text);
+    return text->exit_code;
+  }
+  const CommandLine& line = std::get<CommandLine>(parsed);
+  if (line.command == CommandLine::Command::help) return help(line, *types, name_);
+
+  const bool is_run = line.command == CommandLine::Command::run;
+  const auto loaded = app::load_application(line.file, line.overrides, *types,
+                                            {.mode = is_run ? app::LoadMode::run : app::LoadMode::check});
+  print(stderr, loaded.diagnostics.render(::isatty(STDERR_FILENO) == 1));
+  if (!loaded.diagnostics.ok()) return kBadFile;
+  switch (line.command) {
+    case CommandLine::Command::run:
+      return run(line, catalog_, *types, loaded.application, argv);
+    case CommandLine::Command::plan:
+      print(stdout, app::render_plan(loaded.application, app::make_plan(loaded.application)));
+      return 0;
+    case CommandLine::Command::check: {
+      const std::size_t workers = app::make_plan(loaded.application).workers.size();
+      print(stdout, line.file.string() + " is valid: " + std::to_string(loaded.application.roles.size()) +
+                        (loaded.application.roles.size() == 1 ? " role, " : " roles, ") + std::to_string(workers) +
+                        (workers == 1 ? " worker\n" : " workers\n"));
+      return 0;
+    }
+    case CommandLine::Command::help:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace caftan

@@ -1,0 +1,135 @@
+#include "run_world.hpp"
+
+#include <sys/random.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+namespace caftan::actors {
+namespace {
+
+constexpr std::size_t kLongestSecret = 4096;
+
+Result<std::string> random_secret() {
+  std::array<char, 32> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return Error(Errc::io_error, std::string("getrandom: ") + std::strerror(errno));
+  }
+  return std::string(bytes.data(), bytes.size());
+}
+
+Result<std::string> read_secret(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(kLongestSecret, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (stream.bad() || (!stream.is_open())) {
+    return Error(Errc::io_error, file.string() + ": " + std::strerror(errno));
+  }
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  const std::size_t end = text.find_last_not_of(" \t\r\n");
+  text.resize(end == std::string::npos ? 0 : end + 1);
+  if (text.empty()) return Error(Errc::invalid_config, file.string() + " is empty: it has to hold the shared secret");
+  return text;
+}
+
+/// mkdtemp makes it 0700. The path of a Unix socket has at most 107 bytes, so a long TMPDIR is of no use.
+Result<std::filesystem::path> make_folder() {
+  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+  constexpr std::size_t kRoomForName = 40;
+  constexpr std::size_t kLongestPath = 107;
+  for (const std::string& base : {std::string(runtime ? runtime : ""), std::string("/tmp")}) {
+    if (base.empty() || base.front() != '/' || base.size() + kRoomForName > kLongestPath) continue;
+    std::string path = base + "/caftan-XXXXXX";
+    if (::mkdtemp(path.data())) return std::filesystem::path(path);
+  }
+  return Error(Errc::io_error, std::string("no folder for sockets in /tmp: ") + std::strerror(errno));
+}
+
+std::string bracketed(const std::string& host) { return host.find(':') == std::string::npos ? host : "[" + host + "]"; }
+
+}  // namespace
+
+Result<RunWorld> RunWorld::make(const app::Application& application, const app::Plan& plan) {
+  switch (application.run.placement) {
+    case app::Placement::one_process:
+      return RunWorld(Kind::local);
+    case app::Placement::processes: {
+      const bool tcp = application.cluster.channel == app::ChannelChoice::tcp;
+      RunWorld world(tcp ? Kind::tcp : Kind::unix_sockets);
+      auto secret = random_secret();
+      if (!secret) return secret.error();
+      world.secret_ = *std::move(secret);
+      if (!tcp) {
+        auto folder = make_folder();
+        if (!folder) return folder.error();
+        world.folder_ = *std::move(folder);
+      }
+      return world;
+    }
+    case app::Placement::hosts:
+      break;
+  }
+  RunWorld world(Kind::hosts);
+  auto secret = read_secret(application.cluster.secret_file.value_or(""));
+  if (!secret) return secret.error();
+  world.secret_ = *std::move(secret);
+  const app::HostSpec& first = application.hosts.front();
+  world.meeting_address_ = "tcp:" + bracketed(first.address) + ":" + std::to_string(first.port);
+  const auto there = plan.on_host(first.name);
+  if (!there) return there.error();
+  world.meeting_ = there->front();
+  return world;
+}
+
+const char* RunWorld::channel() const noexcept {
+  switch (kind_) {
+    case Kind::local:
+      return "loopback";
+    case Kind::unix_sockets:
+      return "unix";
+    case Kind::tcp:
+    case Kind::hosts:
+      break;
+  }
+  return "tcp";
+}
+
+std::vector<WorkerAddress> RunWorld::addresses_for(const app::Plan& plan, WorkerId self,
+                                                   const std::vector<app::HostSpec>& hosts) const {
+  const auto address_of = [&](const app::PlannedWorker& worker) -> std::string {
+    if (kind_ == Kind::unix_sockets) return "unix:" + (folder_ / std::to_string(worker.id.value)).string();
+    if (kind_ == Kind::local) return {};
+    if (worker.id == meeting_) return meeting_address_.empty() ? "tcp:127.0.0.1:0" : meeting_address_;
+    // The others learn the port from the meeting worker.
+    if (worker.id != self || kind_ == Kind::tcp) return {};
+    for (const app::HostSpec& host : hosts) {
+      if (host.name == worker.host) return "tcp:" + bracketed(host.address) + ":0";
+    }
+    return {};
+  };
+  std::vector<WorkerAddress> world;
+  const app::PlannedWorker& meeting = plan.workers[meeting_.value];
+  world.push_back({meeting.name, address_of(meeting)});
+  for (const app::PlannedWorker& worker : plan.workers) {
+    if (worker.id != meeting_) world.push_back({worker.name, address_of(worker)});
+  }
+  return world;
+}
+
+bool RunWorld::learn_meeting(WorkerId worker, const std::string& address) {
+  if (worker != meeting_ || !must_learn_meeting()) return false;
+  meeting_address_ = address;
+  return true;
+}
+
+void RunWorld::remove_sockets() {
+  if (folder_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+  folder_.clear();
+}
+
+}  // namespace caftan::actors

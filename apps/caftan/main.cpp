@@ -1,0 +1,9 @@
+// The caftan command: the built-in applications behind the command line that every Program has.
+#include "caftan/caftan.hpp"
+#include "cartpole/register.hpp"
+
+int main(int argc, char** argv) {
+  caftan::Program program("caftan");
+  caftan::cartpole::register_cartpole(program);
+  return program.main(argc, argv);
+}
