@@ -18,13 +18,13 @@ namespace {
 class PendingCall final : public transport::ResponseSink {
  public:
   PendingCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<rpc::ReplySink> sink, std::uint64_t ticket,
-              std::shared_ptr<rpc::RRefHandle> keep, TimePoint deadline, std::function<void()> ended)
-      : core_(std::move(core)),
-        sink_(std::move(sink)),
-        ticket_(ticket),
-        keep_(std::move(keep)),
-        deadline_(deadline),
-        ended_(std::move(ended)) {}
+              std::shared_ptr<rpc::RRefHandle> keep, TimePoint deadline)
+      : core_(std::move(core)), sink_(std::move(sink)), ticket_(ticket), keep_(std::move(keep)), deadline_(deadline) {
+    core_->own_call_begins();
+  }
+
+  /// It was not sent: nobody will be answered through it.
+  void forget() { core_->own_call_ends(); }
 
   void on_response(Result<InFrame> response) override {
     if (!response) return finish(response.error());
@@ -41,7 +41,7 @@ class PendingCall final : public transport::ResponseSink {
     auto received = std::static_pointer_cast<ReceivedRRefs>(response->manifest);
     auto waiting = std::make_shared<rpc::InPayload>(std::move(*payload));
     auto self = std::make_shared<PendingCall>(std::move(*this));
-    core_->rref_host().when_confirmed(received, deadline_, [self, waiting](Result<void> confirmed) {
+    self->core_->rref_host().when_confirmed(received, deadline_, [self, waiting](Result<void> confirmed) {
       self->finish(confirmed ? Result<rpc::InPayload>(std::move(*waiting)) : Result<rpc::InPayload>(confirmed.error()));
     });
   }
@@ -55,8 +55,12 @@ class PendingCall final : public transport::ResponseSink {
         hook->on_reply_dropped(rpc::HookTicket{ticket_}, reply.error());
       }
     }
-    sink_->on_reply(std::move(reply));
-    ended_();
+    {
+      // This thread holds the session's read turn: continuations must not run on it.
+      const rpc::FrameReading reading;
+      sink_->on_reply(std::move(reply));
+    }
+    core_->own_call_ends();
   }
 
   std::shared_ptr<WorkerCore> core_;
@@ -64,18 +68,23 @@ class PendingCall final : public transport::ResponseSink {
   std::uint64_t ticket_;
   std::shared_ptr<rpc::RRefHandle> keep_;
   TimePoint deadline_;
-  std::function<void()> ended_;
 };
 
-/// Waits for room in the window if the caller wants that; gives the turn of the running object back meanwhile.
-Result<CallId> request_when_admitted(Session& session, OutFrame& frame, TimePoint deadline,
-                                     const std::shared_ptr<transport::ResponseSink>& sink, bool fail_when_full) {
-  for (;;) {
-    auto call = session.request(frame, deadline, sink);
-    if (call || fail_when_full || call.error().code() != Errc::overloaded) return call;
-    const rpc::TurnPause pause;
-    if (auto room = session.wait_for_room(frame, deadline); !room) return room.error();
+/// Takes room in the peer's window; waits for it if the caller wants that, and gives the turn of the running object back
+/// meanwhile.
+Result<std::uint64_t> take_room(Session& session, const rpc::OutRequest& request, bool fail_when_full) {
+  std::uint64_t size = request.body.size();
+  for (const at::Tensor& tensor : request.tensors) {
+    if (tensor.defined() && tensor.layout() == at::kStrided) size += tensor.nbytes();
   }
+  const std::uint64_t room = Session::room_for(size);
+  auto taken = session.try_acquire(room);
+  if (!taken && !fail_when_full && taken.error().code() == Errc::overloaded) {
+    const rpc::TurnPause pause;
+    taken = session.acquire(room, request.deadline);
+  }
+  if (!taken) return taken.error();
+  return room;
 }
 
 void append_target(wire::Bytes& sections, const RRefId& id) {
@@ -126,28 +135,30 @@ rpc::CallToken WorkerCore::submit(const Peer& peer, rpc::OutRequest&& request, c
     sink->on_reply(std::move(error));
     return rpc::CallToken{};
   };
-  if (life_ != Life::serving && life_ != Life::starting) return refuse(Error(Errc::shut_down, name(), "this worker is leaving"));
+  const OwnCall own(*this);  // counted before the look at life_: stop() waits for it, or it sees that stop() began
+  if (is_leaving()) return refuse(Error(Errc::shut_down, name(), "this worker is leaving"));
   const auto session = static_cast<const PeerState&>(*peer.record()).session();
   if (!session) return refuse(Error(Errc::peer_down, peer.name(), "there is no connection with " + peer.name()));
+  const auto room = take_room(*session, request, options.fail_when_full);
+  if (!room) return refuse(room.error());
 
   auto sharing = rrefs_.share(request.rrefs, session);
-  if (!sharing) return refuse(sharing.error());
+  if (!sharing) {
+    session->give_back(*room);
+    return refuse(sharing.error());
+  }
   wire::Bytes sections;
   tensor::EncodedTensors tensors;
   auto frame = encode_request(request, *sharing, sections, tensors);
   if (!frame) {
+    session->give_back(*room);
     sharing->undo();
     return refuse(frame.error());
   }
-  own_calls_.fetch_add(1);
-  auto pending = std::make_shared<PendingCall>(shared_core(), sink, ticket, std::move(request.keep),
-                                               request.deadline, [this] {
-                                                 own_calls_.fetch_sub(1);
-                                                 notify_if_idle();
-                                               });
-  const auto call = request_when_admitted(*session, *frame, request.deadline, pending, options.fail_when_full);
+  auto pending = std::make_shared<PendingCall>(shared_core(), sink, ticket, std::move(request.keep), request.deadline);
+  const auto call = session->request(*frame, *room, request.deadline, pending);
   if (!call) {
-    own_calls_.fetch_sub(1);
+    pending->forget();
     sharing->undo();
     return refuse(call.error());
   }
@@ -184,16 +195,23 @@ Result<std::shared_ptr<rpc::RRefHandle>> WorkerCore::create_remote(const Peer& p
     if (hook()) hook()->on_unsent(rpc::HookTicket{ticket});
     return error;
   };
-  if (life_ != Life::serving && life_ != Life::starting) return refuse(Error(Errc::shut_down, name(), "this worker is leaving"));
+  const OwnCall own(*this);
+  if (is_leaving()) return refuse(Error(Errc::shut_down, name(), "this worker is leaving"));
   auto& state = const_cast<PeerState&>(static_cast<const PeerState&>(*peer.record()));
   const auto session = state.session();
   if (!session) return refuse(Error(Errc::peer_down, peer.name(), "there is no connection with " + peer.name()));
+  const auto room = take_room(*session, request, options.fail_when_full);
+  if (!room) return refuse(room.error());
 
   auto shared = rrefs_.share(request.rrefs, session);
-  if (!shared) return refuse(shared.error());
+  if (!shared) {
+    session->give_back(*room);
+    return refuse(shared.error());
+  }
   const RRefId id = make_rref_id();
   std::shared_ptr<rpc::RRefHandle> handle;
   std::function<void(Result<void>)> answered;
+  // Nothing below waits: the lock keeps creation numbers in the order of the lane (RR-9).
   const std::lock_guard order(state.create_mutex);
   if (peer.id() == self_) {
     handle = rrefs_.own(id, type);
@@ -204,40 +222,40 @@ Result<std::shared_ptr<rpc::RRefHandle>> WorkerCore::create_remote(const Peer& p
     };
   } else {
     handle = rrefs_.use_created(id, session, peer, type, *shared);
-    answered = [this, weak = std::weak_ptr(handle)](Result<void> answer) {
-      if (const auto strong = weak.lock()) rrefs_.creation_answered(strong, std::move(answer));
+    answered = [this, fork = handle->fork()](Result<void> answer) {
+      rrefs_.creation_answered(fork, std::move(answer));
     };
   }
   wire::Bytes sections;
   tensor::EncodedTensors tensors;
+  const auto give_up = [&](const Error& error) {
+    shared->undo();
+    answered(error);
+    return refuse(error);
+  };
   auto frame = encode_request(request, *shared, sections, tensors);
   if (!frame) {
-    shared->undo();
-    answered(frame.error());
-    return refuse(frame.error());
+    session->give_back(*room);
+    return give_up(frame.error());
   }
-  own_calls_.fetch_add(1);
   // The fork ends by itself when its last handle goes, also while the creation is running: so the answer does not
   // keep the handle.
   auto pending = std::make_shared<PendingCall>(shared_core(), std::make_shared<CreationSink>(answered), ticket,
-                                               std::move(request.keep), request.deadline, [this] {
-                                                 own_calls_.fetch_sub(1);
-                                                 notify_if_idle();
-                                               });
-  const auto call = request_when_admitted(*session, *frame, request.deadline, pending, options.fail_when_full);
+                                               std::move(request.keep), request.deadline);
+  const auto call = session->request(*frame, *room, request.deadline, pending);
   if (!call) {
-    own_calls_.fetch_sub(1);
-    shared->undo();
-    answered(call.error());
-    return refuse(call.error());
+    pending->forget();
+    return give_up(call.error());
   }
   return handle;
 }
 
 Result<std::shared_ptr<rpc::RRefHandle>> WorkerCore::create_local(std::shared_ptr<rpc::HostedObject> object) {
-  if (life_ == Life::draining || life_ == Life::ended) return Error(Errc::shut_down, name(), "this worker is leaving");
+  const OwnCall own(*this);
+  if (is_leaving()) return Error(Errc::shut_down, name(), "this worker is leaving");
   auto handle = rrefs_.own(object->id(), object->type().key);
-  rrefs_.set_value(object->id(), std::move(object));
+  const RRefId id = object->id();
+  rrefs_.set_value(id, std::move(object));
   return handle;
 }
 

@@ -17,34 +17,42 @@ OwnerRRefActor::OwnerRRefActor(caf::actor_config& config, RRefHost& host, RRefId
   set_down_handler([this](const caf::down_msg& down) { on_down(down); });
 }
 
+void OwnerRRefActor::on_exit() {
+  host_.owner_ending(id_);
+  for (const auto& job : std::exchange(waiting_, {})) {
+    job->run(Error(Errc::rref_deleted, "the actor of RRef " + to_string(id_) + " has ended"), [] {});
+  }
+}
+
 caf::behavior OwnerRRefActor::make_behavior() {
   return {[this](OwnerEvent& event) { on_event(event); }};
 }
 
 void OwnerRRefActor::on_event(OwnerEvent& event) {
   using namespace owner_event;
-  std::visit(
-      Overloaded{
-          [this](CreatedBy& e) { perform(table_.created_by(e.fork, e.session)); },
-          [this](CreatedHere&) { table_.created_here(); },
-          [this](ValueSet& e) { set_value(std::move(*e.value)); },
-          [this](HandedOver& e) { perform(table_.handed_over(e.fork, e.session)); },
-          [this](NotHandedOver& e) { perform(table_.down(e.fork, e.session)); },
-          [this](PassedBack& e) {
-            auto held = table_.passed_back(e.fork, e.session);
-            if (held) perform(std::move(*held));
-            e.answer(held ? Result<void>() : Result<void>(held.error()));
-          },
-          [this](Requested& e) { perform(table_.requested(e.request.fork, e.request.parent, e.request.session)); },
-          [this](Job& e) { accept(std::move(e.job)); },
-          [this](Released& e) { perform(table_.released(e.use)); },
-          [this](Finish& e) {
-            // What waits for a value that will not come is answered before the actor goes.
-            for (const auto& job : std::exchange(waiting_, {})) job->run(e.reason, [] {});
-            quit();
-          },
-      },
-      event.event);
+  std::visit(Overloaded{
+                 [this](CreatedBy& e) { perform(table_.created_by(e.fork, e.session), e.proxy); },
+                 [this](CreatedHere&) { table_.created_here(); },
+                 [this](ValueSet& e) { set_value(std::move(*e.value)); },
+                 [this](HandedOver& e) { perform(table_.handed_over(e.fork, e.session), e.proxy); },
+                 [this](NotHandedOver& e) { perform(table_.down(e.fork, e.session)); },
+                 [this](PassedBack& e) {
+                   auto held = table_.passed_back(e.fork, e.session);
+                   if (held) perform(std::move(*held));
+                   e.answer(held ? Result<void>() : Result<void>(held.error()));
+                 },
+                 [this](Requested& e) {
+                   perform(table_.requested(e.request.fork, e.request.parent, e.request.session), e.proxy);
+                 },
+                 [this](Job& e) { accept(std::move(e.job)); },
+                 [this](Released& e) { perform(table_.released(e.use)); },
+                 [this](Finish& e) {
+                   // What waits for a value that will not come is answered before the actor goes.
+                   for (const auto& job : std::exchange(waiting_, {})) job->run(e.reason, [] {});
+                   quit();
+                 },
+             },
+             event.event);
 }
 
 void OwnerRRefActor::on_down(const caf::down_msg& down) {
@@ -59,11 +67,11 @@ void OwnerRRefActor::on_down(const caf::down_msg& down) {
   perform(table_.down(id, session));
 }
 
-void OwnerRRefActor::perform(rpc::OwnerActions actions) {
+void OwnerRRefActor::perform(rpc::OwnerActions actions, const caf::strong_actor_ptr& known) {
   for (rpc::OwnerAction& action : actions) {
     std::visit(Overloaded{
-                   [this](rpc::MonitorFork& a) {
-                     auto proxy = host_.fork_proxy(a.fork, a.session);
+                   [this, &known](rpc::MonitorFork& a) {
+                     auto proxy = known ? known : host_.fork_proxy(a.fork, a.session);
                      by_proxy_[proxy->id()] = a.fork;
                      host_.fork_counted(id_, {a.fork, a.session.peer, proxy->id()});
                      monitor(caf::actor_cast<caf::actor>(proxy));

@@ -18,12 +18,14 @@ class OwnerRRefActor final : public caf::event_based_actor {
  public:
   OwnerRRefActor(caf::actor_config& config, RRefHost& host, RRefId id);
   caf::behavior make_behavior() override;
+  void on_exit() override;
   const char* name() const override { return "owner_rref_actor"; }
 
  private:
   void on_event(OwnerEvent& event);
   void on_down(const caf::down_msg& down);
-  void perform(rpc::OwnerActions actions);
+  /// @param known  the proxy of the fork that the actions are about, if the event had one
+  void perform(rpc::OwnerActions actions, const caf::strong_actor_ptr& known = nullptr);
   void set_value(Result<std::shared_ptr<rpc::HostedObject>> value);
   void accept(std::shared_ptr<ValueJob> job);
   void start(const std::shared_ptr<ValueJob>& job);

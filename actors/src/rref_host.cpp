@@ -55,19 +55,14 @@ std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const 
                                                 caf::strong_actor_ptr parent, caf::actor& actor) {
   const bool confirmed = fork.state() != rpc::UserFork::State::awaiting;
   auto handle = std::make_shared<UserHandle>(*this, world_.shared_caller(), shared, owner, confirmed);
-  {
-    const std::lock_guard lock(mutex_);
-    User& user = users_[shared.fork];
-    user.handle = handle;
-    user.rref = shared.rref;
-    user.born = world_.actor_host().executor().clock().now();
-  }
+  // One step under the lock: the end of a session that comes now finds either no fork or its actor. Spawning only
+  // posts the actor, so nothing of it runs here.
+  const std::lock_guard lock(mutex_);
   actor = world_.actor_host().spawn<UserRRefActor>(
       *this, std::move(fork), ForkRequested{shared.rref, shared.creation, shared.fork, shared.parent},
       std::make_pair(shared.owner, shared.owner_incarnation), std::move(parent));
   handle->set_actor(actor);
-  const std::lock_guard lock(mutex_);
-  if (const auto user = users_.find(shared.fork); user != users_.end()) user->second.actor = actor;
+  users_[shared.fork] = User{actor, handle, shared.rref, world_.actor_host().executor().clock().now()};
   return handle;
 }
 
@@ -81,19 +76,22 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::sha
   const auto& peer = session->peer();
   SharedRRef shared{id, make_fork_id(), peer.id, peer.incarnation, {}, number, type.hash, std::string(type.name)};
   caf::actor actor;
-  auto handle = make_user(shared, owner,
-                          rpc::UserFork::created(shared.fork, peer_session(*session), owner.name()), nullptr, actor);
+  auto handle = make_user(shared, owner, rpc::UserFork::created(shared.fork, peer_session(*session), owner.name()),
+                          nullptr, actor);
   handle->bind(peer_session(*session));
   session->actors().export_watched(Address::of(shared.fork), caf::actor_cast<caf::strong_actor_ptr>(actor));
   sharing.manifest_.creation = Creation{id, shared.fork, number};
   return handle;
 }
 
-void RRefHost::creation_answered(const std::shared_ptr<rpc::RRefHandle>& handle, Result<void> answer) {
-  if (const auto* user = dynamic_cast<UserHandle*>(handle.get())) {
-    caf::anon_send(user->actor(), UserEvent{user_event::CreationAnswered{
-                                      std::make_shared<Result<void>>(std::move(answer))}});
+void RRefHost::creation_answered(ForkId fork, Result<void> answer) {
+  caf::actor actor;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto user = users_.find(fork); user != users_.end()) actor = user->second.actor;
   }
+  if (!actor) return;  // ended by hand
+  caf::anon_send(actor, UserEvent{user_event::CreationAnswered{std::make_shared<Result<void>>(std::move(answer))}});
 }
 
 void RRefHost::set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> value) {
@@ -116,12 +114,14 @@ bool RRefHost::tell_owner(RRefId id, OwnerEvent event) {
 Result<Sharing> RRefHost::share(const rpc::RRefHandles& handles, const std::shared_ptr<transport::Session>& to) {
   Sharing sharing;
   const rpc::PeerSession session = peer_session(*to);
+  const auto proxy_of = [&to](const ForkId& fork) { return to->actors().proxy(Address::of(fork)); };
   for (const auto& base : handles) {
     const auto* handle = dynamic_cast<const HandleBase*>(base.get());
     if (!handle) return Error(Errc::bad_arguments, "an RRef without a value cannot be sent");
     if (handle->caller() != world_.shared_caller()) {
       sharing.undo();
-      return Error(Errc::bad_arguments, "RRef " + to_string(base->rref()) + " belongs to another worker of this process");
+      return Error(Errc::bad_arguments,
+                   "RRef " + to_string(base->rref()) + " belongs to another worker of this process");
     }
     if (const auto failed = handle->failed()) {
       sharing.undo();
@@ -131,7 +131,8 @@ Result<Sharing> RRefHost::share(const rpc::RRefHandles& handles, const std::shar
     shared.fork = make_fork_id();
     shared.parent = handle->fork();
     if (handle->is_owner()) {
-      const bool alive = tell_owner(shared.rref, OwnerEvent{owner_event::HandedOver{shared.fork, session}});
+      const bool alive =
+          tell_owner(shared.rref, OwnerEvent{owner_event::HandedOver{shared.fork, session, proxy_of(shared.fork)}});
       if (!alive) {
         sharing.undo();
         return Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone");
@@ -150,7 +151,9 @@ Result<Sharing> RRefHost::share(const rpc::RRefHandles& handles, const std::shar
       }
     } else {
       const caf::actor actor = static_cast<const UserHandle*>(handle)->actor();
-      caf::anon_send(actor, UserEvent{user_event::ChildHandedOver{shared.fork, session}});
+      // The child sends its acceptance to the parent, and is told of the parent's end.
+      to->actors().export_watched(Address::of(shared.parent), caf::actor_cast<caf::strong_actor_ptr>(actor));
+      caf::anon_send(actor, UserEvent{user_event::ChildHandedOver{shared.fork, session, proxy_of(shared.fork)}});
       sharing.undo_.push_back([actor, fork = shared.fork, session] {
         caf::anon_send(actor, UserEvent{user_event::ChildNotHandedOver{fork, session}});
       });
@@ -169,24 +172,32 @@ Result<std::shared_ptr<ReceivedRRefs>> RRefHost::on_manifest(transport::Session&
   if (manifest->creation) {
     const Creation& creation = *manifest->creation;
     received->creation = creation;
+    if (!creation.fork && session.peer().id != world_.shared_caller()->id()) {
+      return Error(Errc::malformed_payload, "a creation without the creator's reference");
+    }
     if (creation.fork) {
       bool known = false;
       {
         const std::lock_guard lock(mutex_);
         known = owners_.contains(creation.rref);
       }
-      if (known || creation.rref.worker != session.peer().id ||
-          creation.rref.incarnation != session.peer().incarnation) {
+      const auto made_by_peer = [&session](const auto& id) {
+        return id.worker == session.peer().id && id.incarnation == session.peer().incarnation;
+      };
+      if (known || !made_by_peer(creation.rref) || !made_by_peer(creation.fork)) {
         return Error(Errc::malformed_payload, "a creation with an id that is not the creator's new one");
       }
       make_owner(creation.rref, "?");
-      tell_owner(creation.rref, OwnerEvent{owner_event::CreatedBy{creation.fork, peer_session(session)}});
+      tell_owner(creation.rref, OwnerEvent{owner_event::CreatedBy{creation.fork, peer_session(session),
+                                                                  session.actors().proxy(Address::of(creation.fork))}});
       std::vector<rpc::ForkRequest> parked;
       {
         const std::lock_guard lock(mutex_);
         parked = ledger_.created(creation.rref, creation.number);
       }
-      for (auto& request : parked) tell_owner(creation.rref, OwnerEvent{owner_event::Requested{request}});
+      for (auto& request : parked) {
+        tell_owner(creation.rref, OwnerEvent{owner_event::Requested{request, take_parked(request.fork)}});
+      }
     }
   }
   for (const SharedRRef& shared : manifest->shared) {
@@ -209,7 +220,10 @@ Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& s
     const auto answer = [weak = std::weak_ptr(handle)](Result<void> held) {
       if (const auto strong = weak.lock()) strong->settle(std::move(held));
     };
-    if (!tell_owner(shared.rref, OwnerEvent{owner_event::PassedBack{shared.fork, from, answer}})) {
+    // A fork that this worker made for itself was registered in the session that sent the frame.
+    rpc::PeerSession registered = from;
+    if (from.peer == caller->id()) registered.connection = other_end_of_self(from.connection);
+    if (!tell_owner(shared.rref, OwnerEvent{owner_event::PassedBack{shared.fork, registered, answer}})) {
       handle->settle(Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone"));
     }
     return std::shared_ptr<rpc::RRefHandle>(std::move(handle));
@@ -232,8 +246,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& s
     handle->bind(from);
   } else {
     auto parent = session.actors().proxy(Address::of(shared.parent));
-    handle = make_user(shared, *owner,
-                       rpc::UserFork::from_parent(shared.fork, {shared.parent, from}, owner->name()),
+    handle = make_user(shared, *owner, rpc::UserFork::from_parent(shared.fork, {shared.parent, from}, owner->name()),
                        std::move(parent), actor);
   }
   session.actors().export_watched(Address::of(shared.fork), caf::actor_cast<caf::strong_actor_ptr>(actor));
@@ -286,21 +299,34 @@ void RRefHost::with_value(RRefId id, std::shared_ptr<ValueJob> job) {
   }
 }
 
-void RRefHost::on_session_end(const transport::Session& session, const Error& reason) {
+void RRefHost::on_session_end(const transport::Session& session) {
   const rpc::PeerSession ended = peer_session(session);
   std::vector<caf::actor> users;
   std::vector<rpc::ForkRequest> refused;
+  std::vector<ForkId> forgotten;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [fork, user] : users_) users.push_back(user.actor);
     refused = ledger_.session_ended(ended);
+    for (auto& [fork, child] : parked_) {
+      if (child.session == ended) forgotten.push_back(fork);
+    }
     creations_.erase(ended.connection);
   }
-  (void)reason;
+  for (const ForkId& fork : forgotten) (void)take_parked(fork);
   for (const auto& actor : users) {
     if (actor) caf::anon_send(actor, UserEvent{user_event::OwnerLost{ended}});
   }
-  for (const auto& request : refused) answer_fork(request.fork, request.session, Errc::rref_deleted);
+  for (const auto& request : refused) {
+    answer_fork(request.fork, request.session, Errc::rref_deleted);
+    (void)take_parked(request.fork);
+  }
+}
+
+caf::strong_actor_ptr RRefHost::take_parked(const ForkId& fork) {
+  const std::lock_guard lock(mutex_);
+  auto node = parked_.extract(fork);
+  return node ? std::move(node.mapped().proxy) : nullptr;
 }
 
 std::size_t RRefHost::end_all(const Error& reason) {
@@ -346,7 +372,7 @@ std::size_t RRefHost::users() const {
 }
 
 std::vector<RRefInfo> RRefHost::list() const {
-  const TimePoint now = world_.actor_host().executor().clock().now();
+  const TimePoint now = world_.shared_caller()->executor().clock().now();
   const std::string self = world_.shared_caller()->name();
   std::vector<RRefInfo> infos;
   const std::lock_guard lock(mutex_);
@@ -359,24 +385,35 @@ std::vector<RRefInfo> RRefHost::list() const {
     const auto handle = user.handle.lock();
     std::string state = "released";  // no handle, but a child is not accepted yet
     if (handle) state = handle->failed() ? "failed" : handle->confirmed_by_owner() ? "confirmed" : "awaiting";
-    infos.push_back({user.rref, false, fork, handle ? handle->owner().name() : std::string(),
-                     handle ? std::string(handle->type().name) : std::string(), std::move(state), now - user.born,
-                     user.actor ? user.actor->id() : 0, {}});
+    infos.push_back({user.rref,
+                     false,
+                     fork,
+                     handle ? handle->owner().name() : std::string(),
+                     handle ? std::string(handle->type().name) : std::string(),
+                     std::move(state),
+                     now - user.born,
+                     user.actor ? user.actor->id() : 0,
+                     {}});
   }
   return infos;
 }
 
 // ---- for the actors
 
-void RRefHost::on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker) {
+void RRefHost::on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
+                                 const caf::strong_actor_ptr& child) {
   const rpc::ForkRequest request{message.rref, message.creation, message.fork, message.parent, asker};
-  if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request}})) return;
-  bool parked = false;
+  if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return;
   {
     const std::lock_guard lock(mutex_);
-    parked = ledger_.park(request);
+    if (ledger_.park(request)) {
+      parked_[message.fork] = {asker, child};
+      return;
+    }
   }
-  if (!parked) answer_fork(message.fork, asker, Errc::rref_deleted);
+  // Another session may have brought the creation since the first look: then the ledger counts it and it is there now.
+  if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return;
+  answer_fork(message.fork, asker, Errc::rref_deleted);
 }
 
 void RRefHost::answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code) {
@@ -384,8 +421,7 @@ void RRefHost::answer_fork(ForkId fork, const rpc::PeerSession& session, Errc co
   caf::anon_send(caf::actor_cast<caf::actor>(proxy), ForkAnswered{fork, code});
 }
 
-std::optional<rpc::PeerSession> RRefHost::send_fork_request(caf::event_based_actor& child,
-                                                            const ForkRequested& request,
+std::optional<rpc::PeerSession> RRefHost::send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
                                                             const std::pair<WorkerId, Incarnation>& owner) {
   const auto session = world_.session_with(owner.first, owner.second);
   if (!session) return std::nullopt;

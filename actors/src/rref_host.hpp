@@ -1,5 +1,5 @@
-/// All references of one worker: the actors of the values it owns and of the forks it uses, and the handles that user code
-/// holds. The decisions are in libs/rpc (ForkTable, UserFork, CreationLedger); this is who finds whom.
+/// All references of one worker: the actors of the values it owns and of the forks it uses, and the handles that user
+/// code holds. The decisions are in libs/rpc (ForkTable, UserFork, CreationLedger); this is who finds whom.
 #pragma once
 
 #include <atomic>
@@ -28,6 +28,10 @@ namespace caftan::actors {
 
 class UserHandle;
 class OwnerHandle;
+
+/// The connection of a worker with itself has two ends here, each a session: their numbers differ in the lowest bit.
+inline constexpr std::uint64_t kSelfServing = 2;
+constexpr std::uint64_t other_end_of_self(std::uint64_t connection) noexcept { return connection ^ 1; }
 
 /// What the host needs of its worker.
 class RRefWorld {
@@ -80,7 +84,8 @@ class RRefHost {
   /// The creator's own fork of a value at `session`'s worker.
   std::shared_ptr<rpc::RRefHandle> use_created(RRefId id, const std::shared_ptr<transport::Session>& session,
                                                const Peer& owner, rpc::TypeKey type, Sharing& sharing);
-  void creation_answered(const std::shared_ptr<rpc::RRefHandle>& handle, Result<void> answer);
+  /// @param fork  the creator's own; its handle may be gone already
+  void creation_answered(ForkId fork, Result<void> answer);
   void set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> value);
 
   // Handing over.
@@ -98,7 +103,7 @@ class RRefHost {
   /// Gives `job` to the value's actor, or runs it with rref_deleted.
   void with_value(RRefId id, std::shared_ptr<ValueJob> job);
 
-  void on_session_end(const transport::Session& session, const Error& reason);
+  void on_session_end(const transport::Session& session);
   /// Ends all references with shut_down; returns how many there were.
   std::size_t end_all(const Error& reason);
   /// Calls `done` when no actor of a reference is left; here if that is so already.
@@ -109,7 +114,9 @@ class RRefHost {
   std::vector<RRefInfo> list() const;
 
   // For the actors.
-  void on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker);
+  /// @param child  the proxy of the actor that asks
+  void on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
+                         const caf::strong_actor_ptr& child);
   void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code);
   std::optional<rpc::PeerSession> send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
                                                     const std::pair<WorkerId, Incarnation>& owner);
@@ -146,13 +153,19 @@ class RRefHost {
   Result<std::shared_ptr<rpc::RRefHandle>> receive(transport::Session& session, const SharedRRef& shared);
   void bind(ForkId fork, const rpc::PeerSession& session);
   void notify_if_empty();
+  caf::strong_actor_ptr take_parked(const ForkId& fork);
 
   RRefWorld& world_;
   std::atomic<std::uint64_t> next_id_{1};
   mutable std::mutex mutex_;
   std::unordered_map<RRefId, Owner> owners_;
   std::unordered_map<ForkId, User> users_;
+  struct ParkedChild {
+    rpc::PeerSession session;
+    caf::strong_actor_ptr proxy;  // kept, or its down would find nobody
+  };
   rpc::CreationLedger ledger_;
+  std::unordered_map<ForkId, ParkedChild> parked_;              // the askers of what is parked in the ledger
   std::unordered_map<std::uint64_t, std::uint64_t> creations_;  // by connection of the session
   std::function<void()> empty_;
 };

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include <caf/actor_control_block.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 
 #include "caftan/rpc/creation_ledger.hpp"
@@ -24,7 +25,7 @@ struct ForkRequested {
   ForkId parent;
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive & rref & creation.connection & creation.number & fork & parent;
+    archive& rref& creation.connection& creation.number& fork& parent;
   }
 };
 
@@ -34,7 +35,7 @@ struct ForkAnswered {
   Errc code = Errc::ok;
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive & fork & code;
+    archive& fork& code;
   }
 };
 
@@ -43,7 +44,7 @@ struct ForkAccepted {
   ForkId child;
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive & child;
+    archive& child;
   }
 };
 
@@ -56,11 +57,13 @@ class ValueJob {
   virtual void run(Result<std::shared_ptr<rpc::HostedObject>> value, std::function<void()> done) = 0;
 };
 
-/// Events of an owner's actor.
+/// Events of an owner's actor. A proxy in an event is made before the frame is read on or sent, so that the down of
+/// a fork that ends before its owner's actor looks is not lost (RR-2).
 namespace owner_event {
 struct CreatedBy {
   ForkId fork;
   rpc::PeerSession session;
+  caf::strong_actor_ptr proxy;
 };
 struct CreatedHere {};
 struct ValueSet {
@@ -69,6 +72,7 @@ struct ValueSet {
 struct HandedOver {
   ForkId fork;
   rpc::PeerSession session;
+  caf::strong_actor_ptr proxy;
 };
 struct NotHandedOver {
   ForkId fork;
@@ -81,6 +85,7 @@ struct PassedBack {
 };
 struct Requested {
   rpc::ForkRequest request;
+  caf::strong_actor_ptr proxy;
 };
 struct Job {
   std::shared_ptr<ValueJob> job;
@@ -108,6 +113,7 @@ struct CreationAnswered {
 struct ChildHandedOver {
   ForkId child;
   rpc::PeerSession session;
+  caf::strong_actor_ptr proxy;  ///< made before the frame leaves
 };
 struct ChildNotHandedOver {
   ForkId child;

@@ -89,7 +89,8 @@ std::string last_line(const std::filesystem::path& file) {
   std::string line;
   std::string last;
   while (std::getline(stream, line)) {
-    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+    const bool is_routine = line.find("Z info ") != std::string::npos;
+    if (!is_routine && line.find_first_not_of(" \t\r") != std::string::npos) last = line;
   }
   return last.substr(0, kLongestLine);
 }

@@ -45,7 +45,7 @@ class RunRecord {
   std::optional<std::string> fingerprint_;
 };
 
-/// Returns the last line of a log that says something, at most 300 bytes; empty if there is none.
+/// Returns the last line of a log that is no routine (level info), at most 300 bytes; empty if there is none.
 std::string last_line(const std::filesystem::path& file);
 
 }  // namespace caftan::actors

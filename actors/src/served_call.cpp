@@ -35,7 +35,11 @@ ServedCall::ServedCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<transpo
   }
 }
 
-ServedCall::~ServedCall() { core_->served_call_ended(*this); }
+ServedCall::~ServedCall() {
+  // Whoever dropped it without an answer (an actor that was killed, say) answers all the same.
+  answer(Error(Errc::broken_promise, "the request was dropped"));
+  core_->served_call_ended(*this);
+}
 
 void ServedCall::start(bool in_place) {
   const auto self = shared_from_this();
@@ -112,20 +116,20 @@ void ServedCall::run_on_object(const RRefId& target, rpc::InPayload payload) {
   const auto use = frame_.header.kind == wire::FrameKind::fetch ? rpc::Use::fetch : rpc::Use::method;
   auto held = std::make_shared<rpc::InPayload>(std::move(payload));
   core_->rref_host().with_value(
-      target, std::make_shared<ObjectJob>(use, [self = shared_from_this(), held](
-                                                   Result<std::shared_ptr<rpc::HostedObject>> value,
-                                                   std::function<void()> done) {
-        self->used_ = std::move(done);
-        if (!value) return self->fail(value.error());
-        if (self->creation_) return self->create(std::move(*value), std::move(*held));
-        rpc::Responder responder{std::shared_ptr<rpc::ResponderSink>(self)};
-        if (self->frame_.header.kind == wire::FrameKind::fetch) {
-          self->core_->dispatcher().fetch(std::move(*value), self->make_info(), std::move(responder));
-        } else {
-          self->core_->dispatcher().method(std::move(*value), std::move(*held), self->make_info(),
-                                           std::move(responder));
-        }
-      }));
+      target, std::make_shared<ObjectJob>(
+                  use, [self = shared_from_this(), held](Result<std::shared_ptr<rpc::HostedObject>> value,
+                                                         std::function<void()> done) {
+                    self->used_ = std::move(done);
+                    if (!value) return self->fail(value.error());
+                    if (self->creation_) return self->create(std::move(*value), std::move(*held));
+                    rpc::Responder responder{std::shared_ptr<rpc::ResponderSink>(self)};
+                    if (self->frame_.header.kind == wire::FrameKind::fetch) {
+                      self->core_->dispatcher().fetch(std::move(*value), self->make_info(), std::move(responder));
+                    } else {
+                      self->core_->dispatcher().method(std::move(*value), std::move(*held), self->make_info(),
+                                                       std::move(responder));
+                    }
+                  }));
 }
 
 void ServedCall::create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload) {

@@ -23,6 +23,12 @@ UserRRefActor::UserRRefActor(caf::actor_config& config, RRefHost& host, rpc::Use
   set_exit_handler([this](const caf::exit_msg& exit) { on_exit_message(exit); });
 }
 
+void UserRRefActor::on_exit() {
+  // However it ends, also by `kill`, which no handler sees: nobody may wait for it or count on it.
+  host_.user_confirmed(fork_.id(), Error(Errc::rref_deleted, "the actor of the reference has ended"));
+  host_.user_ending(fork_.id());
+}
+
 caf::behavior UserRRefActor::make_behavior() {
   if (parent_) transport::ActorExchange::link_silently(*this, parent_);
   perform(fork_.start());
@@ -44,14 +50,19 @@ void UserRRefActor::on_event(UserEvent& event) {
   using namespace user_event;
   std::visit(Overloaded{
                  [this](CreationAnswered& e) { perform(fork_.creation_answered(*e.answer)); },
-                 [this](ChildHandedOver& e) { perform(fork_.child_handed_over(e.child, e.session)); },
+                 [this](ChildHandedOver& e) { perform(fork_.child_handed_over(e.child, e.session), e.proxy); },
                  [this](ChildNotHandedOver& e) { perform(fork_.child_exited(e.child, e.session)); },
-                 [this](OwnerLost& e) { perform(fork_.owner_lost(e.session)); },
+                 [this](OwnerLost& e) {
+                   perform(fork_.owner_lost(e.session));
+                   // Handles that were good until now tell it too (RR-10).
+                   if (const auto usable = fork_.may_use(); fork_.state() == rpc::UserFork::State::failed) {
+                     host_.user_confirmed(fork_.id(), usable);
+                   }
+                 },
                  [this](Deadline&) { perform(fork_.deadline()); },
                  [this](HandleDropped&) { perform(fork_.handle_dropped()); },
                  [this](Finish& e) {
                    host_.user_confirmed(fork_.id(), e.reason);
-                   host_.user_ending(fork_.id());
                    quit();
                  },
              },
@@ -72,11 +83,9 @@ void UserRRefActor::on_exit_message(const caf::exit_msg& exit) {
     perform(fork_.child_exited(id, session));
     return;
   }
-  if (exit.source == address()) return;
-  // Somebody ends this actor by hand: that ends exactly this fork.
-  host_.user_confirmed(fork_.id(), Error(Errc::rref_deleted, "its actor was ended"));
-  host_.user_ending(fork_.id());
-  quit(exit.reason);
+  // Somebody ends this actor by hand (CAF then names the actor itself): that ends exactly this fork. Anybody else is a
+  // parent or child that was let go while its exit was on the way, or has no business here.
+  if (exit.source == address()) quit(exit.reason);
 }
 
 void UserRRefActor::request_fork() {
@@ -84,7 +93,7 @@ void UserRRefActor::request_fork() {
   if (const auto session = host_.send_fork_request(*this, request_, owner_)) fork_.request_sent(*session);
 }
 
-void UserRRefActor::perform(rpc::UserActions actions) {
+void UserRRefActor::perform(rpc::UserActions actions, const caf::strong_actor_ptr& known) {
   for (rpc::UserAction& action : actions) {
     std::visit(Overloaded{
                    [this](rpc::SendForkRequest&) { request_fork(); },
@@ -94,10 +103,9 @@ void UserRRefActor::perform(rpc::UserActions actions) {
                      transport::ActorExchange::unlink_silently(*this, parent_);
                      parent_ = nullptr;
                    },
-                   [this](rpc::LinkChild& a) {
-                     auto proxy = host_.fork_proxy(a.child, a.session);
-                     children_[a.child] = {a.session, proxy};
-                     transport::ActorExchange::link_silently(*this, proxy);
+                   [this, &known](rpc::LinkChild& a) {
+                     children_[a.child] = {a.session, known};
+                     transport::ActorExchange::link_silently(*this, known);
                    },
                    [this](rpc::UnlinkChild& a) {
                      const auto child = children_.find(a.child);
@@ -107,10 +115,7 @@ void UserRRefActor::perform(rpc::UserActions actions) {
                    },
                    [this](rpc::ForkConfirmed&) { host_.user_confirmed(fork_.id(), {}); },
                    [this](rpc::ForkRefused& a) { host_.user_confirmed(fork_.id(), a.error); },
-                   [this](rpc::EndFork&) {
-                     host_.user_ending(fork_.id());
-                     quit();
-                   },
+                   [this](rpc::EndFork&) { quit(); },
                },
                action);
   }

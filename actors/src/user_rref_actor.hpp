@@ -1,5 +1,5 @@
-/// The actor of one fork: a user's reference. The owner counts it by its monitor; its parent and its pending children are
-/// linked to it (L1). Its end is the end of the fork.
+/// The actor of one fork: a user's reference. The owner counts it by its monitor; its parent and its pending children
+/// are linked to it (L1). Its end is the end of the fork.
 #pragma once
 
 #include <map>
@@ -22,12 +22,14 @@ class UserRRefActor final : public caf::event_based_actor {
   UserRRefActor(caf::actor_config& config, RRefHost& host, rpc::UserFork fork, ForkRequested request,
                 std::pair<WorkerId, Incarnation> owner, caf::strong_actor_ptr parent);
   caf::behavior make_behavior() override;
+  void on_exit() override;
   const char* name() const override { return "user_rref_actor"; }
 
  private:
   void on_event(UserEvent& event);
   void on_exit_message(const caf::exit_msg& exit);
-  void perform(rpc::UserActions actions);
+  /// @param known  the proxy of the child that the actions are about, if the event had one
+  void perform(rpc::UserActions actions, const caf::strong_actor_ptr& known = nullptr);
   void request_fork();
 
   RRefHost& host_;

@@ -17,9 +17,16 @@ struct LocalNetwork::State {
   std::mutex mutex;
   std::map<std::string, std::weak_ptr<actors::WorkerCore>> members;
   std::uint64_t next_connection = 1;
+  Connect connect;  // constant
 };
 
-LocalNetwork::LocalNetwork() : state_(std::make_unique<State>()) {}
+LocalNetwork::LocalNetwork()
+    : LocalNetwork([](transport::PollingExecutor& executor, const std::string&, const std::string&) {
+        return transport::make_loopback_pair(executor);
+      }) {}
+LocalNetwork::LocalNetwork(Connect connect) : state_(std::make_unique<State>()) {
+  state_->connect = std::move(connect);
+}
 LocalNetwork::~LocalNetwork() = default;
 
 }  // namespace caftan
@@ -55,7 +62,7 @@ class WorkerCore::RootActor final : public caf::event_based_actor {
         [this](const ForkRequested& request) {
           const auto session = transport::ActorExchange::session_of(current_sender());
           // A fork request is about the actor that sends it: nobody registers forks for others.
-          if (session) core_.rrefs_.on_fork_requested(request, peer_session(*session));
+          if (session) core_.rrefs_.on_fork_requested(request, peer_session(*session), current_sender());
         },
         [this](const net::View& view) {
           const auto session = transport::ActorExchange::session_of(current_sender());
@@ -123,6 +130,7 @@ transport::SessionLimits WorkerCore::session_limits() const {
   transport::SessionLimits limits;
   limits.message = options_.limits.message;
   limits.tensors = options_.limits.tensors;
+  limits.requests = options_.limits.pending_calls;
   limits.window = options_.limits.window;
   limits.receive = options_.limits.receive;
   limits.liveness = {options_.heartbeat, options_.peer_timeout};
@@ -135,8 +143,8 @@ Result<void> WorkerCore::launch() {
   root_ = actor_host_->spawn<RootActor>(*this);
   // Calls to this worker itself go through a channel like all others.
   auto [here, there] = transport::make_loopback_pair(*options_.executor);
-  add_session(identity(), next_connection_++, std::move(there), {}, false);
-  add_session(identity(), next_connection_++, std::move(here), {}, true);
+  add_session(identity(), kSelfServing, std::move(there), {}, false);
+  add_session(identity(), other_end_of_self(kSelfServing), std::move(here), {}, true);
 
   if (options_.network) {
     auto& state = *options_.network->state_;
@@ -157,7 +165,7 @@ Result<void> WorkerCore::launch() {
       }
     }
     for (const auto& [other, connection] : others) {
-      auto [mine, theirs] = transport::make_loopback_pair(*options_.executor);
+      auto [mine, theirs] = state.connect(*options_.executor, options_.name, other->name());
       add_local_session(other->identity(), connection, std::move(mine));
       other->add_local_session(identity(), connection, std::move(theirs));
     }
@@ -177,13 +185,24 @@ Result<void> WorkerCore::listen_at(const std::string& address) {
   // A member that everybody dials needs an address in the world; the last one dials all others and needs none.
   if (address.empty() && self_.value + 1 == peers_.size()) return {};
   const std::string at = address.empty() ? "tcp:127.0.0.1:0" : address;
+  const std::weak_ptr weak(shared_core());
   auto listener = transport::listen(
-      *options_.executor, at, [this] { return handshake_options(0); }, {},
-      [weak = std::weak_ptr(shared_core())](Result<transport::Greeted> result) {
+      *options_.executor, at,
+      [weak]() -> Result<net::HandshakeOptions> {
+        if (const auto self = weak.lock()) return self->handshake_options(0);
+        return Error(Errc::shut_down, "this worker has left");
+      },
+      {},
+      [weak](Result<transport::Greeted> result) {
         if (const auto self = weak.lock()) self->greeted(std::move(result), false, {});
       });
   if (!listener) return listener.error().at(name());
   listener_ = std::move(*listener);
+  {
+    const std::lock_guard lock(mutex_);
+    own_address_ = listener_->address();
+  }
+  listener_->start();
   return {};
 }
 
@@ -195,12 +214,17 @@ net::HandshakeOptions WorkerCore::handshake_options(std::uint64_t connection) {
   handshake.self.incarnation = incarnation_;
   handshake.self.limits = {options_.limits.message, options_.limits.receive, options_.limits.window};
   handshake.self.connection = connection;
-  handshake.self.address = listener_ ? listener_->address() : std::string();
+  {
+    const std::lock_guard lock(mutex_);
+    handshake.self.address = own_address_;
+  }
   handshake.secret = net::Secret(options_.secret);
   handshake.allow_no_secret = options_.secret.empty();
-  handshake.accept = [this](const net::PeerInfo& peer) -> Result<void> {
-    const std::lock_guard lock(mutex_);
-    return membership_.admit({peer.name, peer.id, peer.incarnation, peer.address});
+  handshake.accept = [weak = std::weak_ptr(shared_core())](const net::PeerInfo& peer) -> Result<void> {
+    const auto self = weak.lock();
+    if (!self) return Error(Errc::shut_down, "this worker has left");
+    const std::lock_guard lock(self->mutex_);
+    return self->membership_.admit({peer.name, peer.id, peer.incarnation, peer.address});
   };
   return handshake;
 }
@@ -250,14 +274,15 @@ void WorkerCore::greeted(Result<transport::Greeted> result, bool dialled, const 
     return;
   }
   const net::PeerInfo& peer = result->peer;
-  add_session({peer.id, peer.name, peer.incarnation}, peer.connection, std::move(result->channel), result->early, true);
-  on_member_up(peer.id, peer.address);
+  if (add_session({peer.id, peer.name, peer.incarnation}, peer.connection, std::move(result->channel), result->early,
+                  true)) {
+    on_member_up(peer.id, peer.address);
+  }
 }
 
 void WorkerCore::add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,
                                    std::shared_ptr<transport::Channel> channel) {
-  add_session(peer, connection, std::move(channel), {}, true);
-  on_member_up(peer.id, {});
+  if (add_session(peer, connection, std::move(channel), {}, true)) on_member_up(peer.id, {});
 }
 
 /// @param primary  the end that calls of this worker use
@@ -266,7 +291,9 @@ std::shared_ptr<Session> WorkerCore::add_session(const transport::PeerIdentity& 
                                                  bool primary) {
   if (peer.id != self_) {
     const std::lock_guard lock(mutex_);
-    if (const auto up = membership_.on_up(peer.id, peer.incarnation); !up) {
+    const auto up = is_leaving() ? Result<bool>(Error(Errc::shut_down, "this worker is leaving"))
+                                 : membership_.on_up(peer.id, peer.incarnation);
+    if (!up) {
       log(peer.name + " was refused: " + up.error().message());
       channel->close();
       return nullptr;
@@ -278,6 +305,7 @@ std::shared_ptr<Session> WorkerCore::add_session(const transport::PeerIdentity& 
   session->actors().export_at(transport::Address::root(), caf::actor_cast<caf::strong_actor_ptr>(root_));
   {
     const std::lock_guard lock(mutex_);
+    if (is_leaving()) return nullptr;  // stop() has looked at sessions_ already, or will not see this one
     sessions_[{peer.id, peer.incarnation, connection}] = session;
   }
   if (primary) peers_[peer.id.value]->set_session(session);
@@ -311,7 +339,7 @@ void WorkerCore::publish_view() {
     for (const auto& peer : peers_) {
       if (peer->id() != self_ && !membership_.is_up(peer->id())) return;
     }
-    if (std::exchange(view_published_, true) || !membership_.complete()) return;
+    if (!membership_.complete() || std::exchange(view_published_, true)) return;
     view = membership_.view();
     for (const auto& peer : peers_) {
       if (peer->id() != self_) sessions.push_back(peer->session());
@@ -426,7 +454,10 @@ caf::strong_actor_ptr WorkerCore::fork_proxy(ForkId fork, const rpc::PeerSession
   return transport::ActorExchange::dead_proxy(*actor_host_, Error(Errc::peer_down, "the session of this fork is over"));
 }
 
-std::string WorkerCore::address() const { return listener_ ? listener_->address() : std::string(); }
+std::string WorkerCore::address() const {
+  const std::lock_guard lock(mutex_);
+  return own_address_;
+}
 
 std::string WorkerCore::channel_kind(const std::string& peer) const {
   const auto found = ids_.find(peer);
@@ -458,21 +489,22 @@ WorkerCounters WorkerCore::counters() const {
 
 void WorkerCore::on_end(Session& session, const Error& reason) {
   const auto& peer = session.peer();
-  rrefs_.on_session_end(session, reason);
+  rrefs_.on_session_end(session);
   bool was_up = false;
-  {
+  if (peer.id != self_) {
     const std::lock_guard lock(mutex_);
-    sessions_.erase({peer.id, peer.incarnation, session.connection()});
-    if (peer.id != self_) was_up = membership_.on_down(peer.id, peer.incarnation);
-    if (sessions_.empty() && sessions_waiter_) sessions_waiter_->notify();
+    was_up = membership_.on_down(peer.id, peer.incarnation);
   }
   if (peers_[peer.id.value]->session().get() == &session) peers_[peer.id.value]->set_session(nullptr);
-  if (!was_up) return;
-  if (hook()) hook()->on_peer_down(peer.id, peer.incarnation);
-  if (life_ == Life::serving) {
+  if (was_up && hook()) hook()->on_peer_down(peer.id, peer.incarnation);
+  if (was_up && life_ == Life::serving) {
     log("lost " + peer.name + ": " + reason.message());
     if (options_.on_peer_down) options_.on_peer_down(peer.name, reason);
   }
+  // The last act: stop() goes on when no session is left.
+  const std::lock_guard lock(mutex_);
+  sessions_.erase({peer.id, peer.incarnation, session.connection()});
+  if (sessions_.empty() && sessions_waiter_) sessions_waiter_->notify();
 }
 
 void WorkerCore::notify_if_idle() {

@@ -100,6 +100,13 @@ class WorkerCore final : public rpc::Caller,
   Result<Peer> peer_of(WorkerId id) override { return find_peer(id); }
   caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) override;
 
+  // Calls under way of this worker; stop() waits for them.
+  void own_call_begins() noexcept { own_calls_.fetch_add(1); }
+  void own_call_ends() {
+    own_calls_.fetch_sub(1);
+    notify_if_idle();
+  }
+
   // For the frames of calls.
   rpc::Dispatcher& dispatcher() noexcept { return dispatcher_; }
   Result<rpc::InPayload> decode_payload(transport::InFrame& frame) const;
@@ -141,6 +148,18 @@ class WorkerCore final : public rpc::Caller,
   // Calls.
   Result<transport::OutFrame> encode_request(rpc::OutRequest& request, Sharing& sharing, wire::Bytes& sections,
                                              tensor::EncodedTensors& tensors);
+  /// Holds stop() up while a call is handed over.
+  class OwnCall {
+   public:
+    explicit OwnCall(WorkerCore& core) : core_(core) { core_.own_call_begins(); }
+    ~OwnCall() { core_.own_call_ends(); }
+    OwnCall(const OwnCall&) = delete;
+    OwnCall& operator=(const OwnCall&) = delete;
+
+   private:
+    WorkerCore& core_;
+  };
+  bool is_leaving() const noexcept { return life_ >= Life::draining; }
   void wait_until_idle(TimePoint deadline);
   void notify_if_idle();
 
@@ -162,7 +181,8 @@ class WorkerCore final : public rpc::Caller,
   mutable std::mutex mutex_;
   net::Membership membership_;
   std::map<std::tuple<WorkerId, Incarnation, std::uint64_t>, std::shared_ptr<transport::Session>> sessions_;
-  std::uint64_t next_connection_ = 1;
+  std::uint64_t next_connection_ = kSelfServing + 2;
+  std::string own_address_;  // where the listener is; empty before it listens
   std::optional<Error> start_error_;
   bool ready_ = false;
   bool view_published_ = false;

@@ -1,5 +1,6 @@
 #include "worker_set.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "caftan/app/run_directory.hpp"
@@ -47,6 +48,8 @@ WorkerOptions WorkerSet::worker_options(Member& member) {
   // A message's own bytes and its tensors travel together.
   options.limits.message =
       static_cast<std::uint64_t>(limits.message.bytes) + static_cast<std::uint64_t>(limits.tensors.bytes);
+  options.limits.receive = std::max(options.limits.receive, options.limits.message);
+  options.limits.pending_calls = static_cast<std::size_t>(limits.pending_calls);
   options.limits.window = static_cast<std::uint64_t>(limits.send_queue.bytes);
   options.rpc_timeout = application.cluster.rpc_timeout;
   options.start_timeout = application.run.start_timeout;

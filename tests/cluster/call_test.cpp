@@ -33,9 +33,7 @@ TEST_P(SteppedCall, ReturnsWhatTheFunctionReturns) {
   EXPECT_EQ(cluster_[1].rpc_sync<&greet>("worker2", "worker1"), "worker2 greets worker1");
 }
 
-TEST_P(SteppedCall, ToItselfTakesTheSamePath) {
-  EXPECT_EQ(cluster_[0].rpc_sync<&add>("worker0", 1, 2), 3);
-}
+TEST_P(SteppedCall, ToItselfTakesTheSamePath) { EXPECT_EQ(cluster_[0].rpc_sync<&add>("worker0", 1, 2), 3); }
 
 TEST_P(SteppedCall, ExceptionArrivesTyped) {
   const auto result = cluster_[0].try_rpc_sync<&fails>("worker1", 1);

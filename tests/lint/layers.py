@@ -39,6 +39,7 @@ CATCH = {
     "libs/rpc/src/operators.cpp": "the dispatcher's schema check",
     "libs/rpc/include/caftan/rpc/user_code.hpp": "the call of a user function",
     "libs/rpc/src/user_code.cpp": "what it threw becomes an Error",
+    "actors/src/command_line.cpp": "CLI11",
 }
 # Headers that cost seconds for each file that includes them: how many files may, and where.
 HEAVY = {

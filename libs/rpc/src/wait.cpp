@@ -55,7 +55,9 @@ std::optional<std::size_t> decided(std::span<FutureCore* const> states, Until un
 std::optional<std::size_t> wait_several(std::span<FutureCore* const> states, Until until,
                                         std::optional<Duration> timeout) {
   if (const auto index = decided(states, until)) return index;
-  FutureCore& open = **std::find_if(states.begin(), states.end(), [](FutureCore* s) { return !s->ready(); });
+  const auto first_open = std::find_if(states.begin(), states.end(), [](FutureCore* s) { return !s->ready(); });
+  if (first_open == states.end()) return decided(states, until);  // the last one came meanwhile
+  FutureCore& open = **first_open;
   std::shared_ptr<Caller> keep;
   Executor* const executor = open.executor(keep);
   const TimePoint now = executor ? executor->clock().now() : SteadyClock().now();

@@ -14,7 +14,7 @@ namespace caftan::transport {
 namespace {
 
 constexpr std::size_t kProxiesPerSlice = 64;
-constexpr std::size_t kMaxExports = 1 << 20;  // a peer cannot make us hold more than this by monitors and links
+constexpr std::size_t kMaxLinks = 1 << 20;  // a peer cannot make us hold more than this
 
 /// Tells the exchange that an exported actor has ended.
 class ExportWatch final : public caf::attachable {
@@ -41,7 +41,7 @@ caf::strong_actor_ptr ActorExchange::dead_proxy(ActorHost& host, const Error& re
   caf::actor_system& system = host.system();
   caf::actor_config config{&host.unit()};
   auto dead = caf::make_actor<Proxy, caf::strong_actor_ptr>(system.next_actor_id(), system.node(), &system, config,
-                                                           std::weak_ptr<Session>(), Address(), true);
+                                                            std::weak_ptr<Session>(), Address(), true);
   static_cast<Proxy*>(dead->get())->kill_proxy(nullptr, to_caf(reason));
   return dead;
 }
@@ -70,10 +70,13 @@ caf::strong_actor_ptr ActorExchange::proxy(const Address& address) {
 }
 
 void ActorExchange::forget(const Address& address, const Proxy*) {
+  caf::strong_actor_ptr successor;  // released after the lock: its end comes here again
   const std::lock_guard lock(mutex_);
   const auto found = proxies_.find(address);
+  if (found == proxies_.end()) return;
   // A new proxy for the same address may have taken the slot meanwhile; it is alive.
-  if (found != proxies_.end() && !caf::actor_cast<caf::strong_actor_ptr>(found->second)) proxies_.erase(found);
+  successor = caf::actor_cast<caf::strong_actor_ptr>(found->second);
+  if (!successor) proxies_.erase(found);
 }
 
 void ActorExchange::add_export(const Address& address, const caf::strong_actor_ptr& actor) {
@@ -88,10 +91,15 @@ void ActorExchange::export_at(const Address& address, const caf::strong_actor_pt
 }
 
 void ActorExchange::export_watched(const Address& address, const caf::strong_actor_ptr& actor) {
-  export_at(address, actor);
+  {
+    const std::lock_guard lock(mutex_);
+    add_export(address, actor);
+    // One watch is enough, however often the peer asks.
+    if (ended_ || !watched_exports_.insert(address).second) return;
+  }
   actor->get()->attach(caf::attachable_ptr(new ExportWatch(
-      session_.weak_from_this(), [address](Session& session, const caf::error& reason) {
-        session.actors().on_export_exit(address, reason);
+      session_.weak_from_this(), [address, id = actor->id()](Session& session, const caf::error& reason) {
+        session.actors().on_export_exit(address, id, reason);
       })));
 }
 
@@ -129,12 +137,12 @@ caf::strong_actor_ptr ActorExchange::resolve(const Address& address) {
   return proxy(address);
 }
 
-void ActorExchange::on_export_exit(const Address& address, const caf::error& reason) {
+void ActorExchange::on_export_exit(const Address& address, caf::actor_id id, const caf::error& reason) {
   {
     const std::lock_guard lock(mutex_);
     exports_.erase(address);
-    std::erase_if(export_ids_, [&](const auto& entry) { return entry.second == address; });
-    links_.erase(address);
+    export_ids_.erase(id);
+    watched_exports_.erase(address);
     if (ended_) return;
   }
   wire::Bytes body;
@@ -164,14 +172,22 @@ void ActorExchange::unlink_silently(caf::abstract_actor& local, const caf::stron
 
 Result<void> ActorExchange::on_frame(InFrame frame) {
   switch (frame.header.kind) {
-    case wire::FrameKind::actor_message: return on_message(frame);
-    case wire::FrameKind::down: return on_down(frame);
-    case wire::FrameKind::exit: return on_exit(frame);
-    case wire::FrameKind::monitor: return on_monitor(frame);
-    case wire::FrameKind::demonitor: return {};  // a watch that nobody needs any more costs one down frame at most
-    case wire::FrameKind::link: return on_link(frame, true);
-    case wire::FrameKind::unlink: return on_link(frame, false);
-    default: return Error(Errc::malformed_payload, "a frame kind out of place");
+    case wire::FrameKind::actor_message:
+      return on_message(frame);
+    case wire::FrameKind::down:
+      return on_down(frame);
+    case wire::FrameKind::exit:
+      return on_exit(frame);
+    case wire::FrameKind::monitor:
+      return on_monitor(frame);
+    case wire::FrameKind::demonitor:
+      return {};  // a watch that nobody needs any more costs one down frame at most
+    case wire::FrameKind::link:
+      return on_link(frame, true);
+    case wire::FrameKind::unlink:
+      return on_link(frame, false);
+    default:
+      return Error(Errc::malformed_payload, "a frame kind out of place");
   }
 }
 
@@ -193,12 +209,12 @@ Result<void> ActorExchange::on_message(InFrame& frame) {
     caf::actor_config config{&host_.unit()};
     caf::actor_system& system = host_.system();
     sender = caf::make_actor<ReplyActor, caf::strong_actor_ptr>(system.next_actor_id(), system.node(), &system, config,
-                                                               session_.weak_from_this(), call);
+                                                                session_.weak_from_this(), call);
     id = caf::make_message_id(1);
     if (!message) {
-      sender->enqueue(caf::make_mailbox_element(nullptr, id.response_id(), {},
-                                                caf::make_message(to_caf(message.error()))),
-                      nullptr);
+      sender->enqueue(
+          caf::make_mailbox_element(nullptr, id.response_id(), {}, caf::make_message(to_caf(message.error()))),
+          nullptr);
       return {};
     }
   } else {
@@ -263,6 +279,7 @@ Result<void> ActorExchange::on_link(const InFrame& frame, bool link) {
   const auto target = find_export(to);
   if (!link) {
     if (target) unlink_silently(*target->get(), proxy(from));
+    if (links_ > 0) --links_;
     return {};
   }
   if (!target) {
@@ -271,11 +288,9 @@ Result<void> ActorExchange::on_link(const InFrame& frame, bool link) {
     if (wire::encode_into(answer, std::make_tuple(from, to, gone))) send_control(wire::FrameKind::exit, answer);
     return {};
   }
-  if (exports() > kMaxExports) return Error(Errc::limit_exceeded, "too many links and monitors of one peer");
+  if (++links_ > kMaxLinks) return Error(Errc::limit_exceeded, "too many links of one peer");
   const auto other = proxy(from);
   link_silently(*target->get(), other);
-  const std::lock_guard lock(mutex_);
-  links_[to].push_back(from);
   return {};
 }
 
@@ -290,7 +305,7 @@ void ActorExchange::end(const Error& reason, std::function<void()> done) {
     proxies_.clear();
     exports_.clear();
     export_ids_.clear();
-    links_.clear();
+    watched_exports_.clear();
   }
   struct Slice {
     std::shared_ptr<Session> session;
@@ -329,7 +344,8 @@ namespace {
 template <class Archive>
 transport::ActorExchange& exchange_of(const Archive& archive) {
   auto* exchange = archive.template companion<transport::ActorExchange>();
-  if (!exchange) throw EncodeError(Error(Errc::unsupported, "an actor handle travels only inside a registered message"));
+  if (!exchange)
+    throw EncodeError(Error(Errc::unsupported, "an actor handle travels only inside a registered message"));
   return *exchange;
 }
 }  // namespace

@@ -16,6 +16,7 @@
 namespace caftan::transport {
 namespace {
 
+constexpr Duration kAcceptAgain = std::chrono::milliseconds(100);
 constexpr int kSocketBuffer = 1 << 20;  // asked for; the kernel caps it
 
 void prepare_socket(int fd, int family) {
@@ -152,7 +153,7 @@ class Greeting final : public Pollable, public std::enable_shared_from_this<Gree
 class SocketListener final : public Listener, public Pollable, public std::enable_shared_from_this<SocketListener> {
  public:
   SocketListener(PollingExecutor& executor, int fd, SocketAddress address, std::string text,
-                 std::function<net::HandshakeOptions()> options, GreetingOptions greeting, GreetingDone greeted)
+                 std::function<Result<net::HandshakeOptions>()> options, GreetingOptions greeting, GreetingDone greeted)
       : executor_(executor),
         fd_(fd),
         socket_address_(std::move(address)),
@@ -166,18 +167,26 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
   }
 
   const std::string& address() const noexcept override { return address_; }
+  void start() override {
+    watched_ = true;
+    executor_.watch(shared_from_this(), EPOLLIN);
+  }
   int fd() const noexcept override { return fd_; }
 
   void on_ready(std::uint32_t) override {
     for (;;) {
       const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-      if (fd < 0) {
-        if (errno == EINTR || errno == ECONNABORTED) continue;
-        break;  // EAGAIN: all taken. EMFILE and the like: try again with the next connection
+      if (fd >= 0) {
+        welcome(fd);
+      } else if (errno != EINTR && errno != ECONNABORTED) {
+        break;
       }
-      welcome(fd);
     }
-    if (!closed_) executor_.rearm(*this, EPOLLIN);
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return accept_more();
+    // No descriptors left, or the like: the connection is still there, so looking again at once would spin.
+    executor_.post_at(executor_.clock().now() + kAcceptAgain, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->accept_more();
+    });
   }
 
   void close() override {
@@ -187,16 +196,21 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
       if (closed_.exchange(true)) return;
       open.swap(open_);
     }
-    executor_.unwatch(*this);
+    if (watched_) executor_.unwatch(*this);
     ::shutdown(fd_, SHUT_RDWR);
     for (const auto& greeting : open) greeting->drop();
     if (!socket_address_.path.empty()) ::unlink(socket_address_.path.c_str());
   }
 
  private:
+  void accept_more() {
+    if (!closed_) executor_.rearm(*this, EPOLLIN);
+  }
+
   void welcome(int fd) {
     prepare_socket(fd, socket_address_.family());
-    auto handshake = net::Handshake::server(options_());
+    auto options = options_();
+    auto handshake = options ? net::Handshake::server(std::move(*options)) : Result<net::Handshake>(options.error());
     if (!handshake) {
       ::close(fd);
       greeted_(handshake.error());
@@ -227,10 +241,11 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
   const int fd_;
   const SocketAddress socket_address_;
   const std::string address_;
-  const std::function<net::HandshakeOptions()> options_;
+  const std::function<Result<net::HandshakeOptions>()> options_;
   const GreetingOptions greeting_;
   const GreetingDone greeted_;
   std::atomic<bool> closed_{false};
+  bool watched_ = false;
   std::mutex mutex_;
   std::set<std::shared_ptr<Greeting>> open_;
 };
@@ -242,7 +257,7 @@ Error system_error(const std::string& what, const std::string& address) {
 }  // namespace
 
 Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::string& address,
-                                         std::function<net::HandshakeOptions()> options, GreetingOptions greeting,
+                                         std::function<Result<net::HandshakeOptions>()> options, GreetingOptions greeting,
                                          GreetingDone greeted) {
   auto parsed = parse_address(address);
   if (!parsed) return parsed.error();
@@ -262,7 +277,6 @@ Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::s
   }
   auto listener = std::make_shared<SocketListener>(executor, fd, *parsed, address_of(fd, address), std::move(options),
                                                    greeting, std::move(greeted));
-  executor.watch(listener, EPOLLIN);
   return std::shared_ptr<Listener>(listener);
 }
 

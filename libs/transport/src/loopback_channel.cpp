@@ -77,8 +77,8 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
         in_->begin += part;
         got += part;
       }
-      if (in_->available() == 0) {
-        in_->bytes.clear();
+      if (in_->begin >= in_->bytes.size() / 2) {
+        in_->bytes.erase(in_->bytes.begin(), in_->bytes.begin() + static_cast<std::ptrdiff_t>(in_->begin));
         in_->begin = 0;
       }
       if (got > 0 && in_->writer_armed) {
@@ -99,7 +99,7 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
       for (int i = 0; i < count && out_->available() < out_->capacity; ++i) {
         const std::size_t part = std::min(vectors[i].iov_len, out_->capacity - out_->available());
         const auto* from = static_cast<const std::byte*>(vectors[i].iov_base);
-        out_->bytes.insert(out_->bytes.end(), from, from + part);
+        wire::append(out_->bytes, {from, part});
         put += part;
       }
       if (put > 0 && out_->reader_armed) {
@@ -113,10 +113,14 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
 
   void close_write() override { end(*out_, &Direction::write_closed); }
 
-  void close() override {
-    closed_ = true;
+  void break_off() override {
     end(*out_, &Direction::write_closed);
     end(*in_, &Direction::broken);
+  }
+
+  void close() override {
+    closed_ = true;
+    break_off();
   }
 
   int fd() const noexcept override { return -1; }

@@ -100,7 +100,12 @@ void Proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
     session->send(frame, false);
     return;
   }
-  const auto sent = session->request(frame, kNever,
+  const std::uint64_t room = Session::room_for(body.size());
+  if (const auto admitted = session->try_acquire(room); !admitted) {
+    bounce_request(*what, admitted.error());
+    return;
+  }
+  const auto sent = session->request(frame, room, kNever,
                                      std::make_shared<ActorRequest>(session, what->sender, what->mid));
   if (!sent) bounce_request(*what, sent.error());
 }

@@ -1,7 +1,5 @@
 #include "caftan/transport/session.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -30,9 +28,6 @@ class ReadTurn {
   std::atomic<bool>& flag_;
   const bool held_;
 };
-
-/// What a request takes of the window: itself and room for its reply.
-constexpr std::uint64_t room_for(std::uint64_t size) { return 2 * size + kReplyRoom; }
 
 bool is_request(wire::FrameKind kind) {
   return kind >= wire::FrameKind::call && kind <= wire::FrameKind::op;
@@ -68,7 +63,7 @@ Session::Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::
       limits_(limits),
       channel_(std::move(channel)),
       exchange_(std::make_unique<ActorExchange>(*this, parts.actors)),
-      requests_(parts.executor.clock().now()),
+      requests_(parts.executor.clock().now(), limits.requests),
       window_(limits.window),
       buffer_(new std::byte[kBufferSize]),
       liveness_(limits.liveness, peer_.name, parts.executor.clock().now()) {}
@@ -81,8 +76,7 @@ bool Session::send(OutFrame& frame, bool urgent) {
   bool later = false;
   {
     const std::lock_guard lock(out_mutex_);
-    if (ended() || bye_sent_) return false;
-    if (frame.header.kind == wire::FrameKind::bye) bye_sent_ = true;
+    if (ended() || closing_) return false;
     append_locked(frame);
     frames_out_.fetch_add(1, std::memory_order_relaxed);
     if (want_write_ || write_failed_) return true;
@@ -138,7 +132,15 @@ void Session::flush() {
 bool Session::flush_locked() {
   std::size_t total = 0;
   bool full = false;
-  while (!outbox_.empty() && !full && !write_failed_) {
+  while (!full && !write_failed_) {
+    if (outbox_.empty()) {
+      // Bye goes behind everything, tensor bytes included: only then nothing is lost.
+      if (!closing_ || bye_queued_) break;
+      bye_queued_ = true;
+      OutFrame bye;
+      bye.header.kind = wire::FrameKind::bye;
+      append_locked(bye);
+    }
     iovec vectors[kMaxVectors];
     const std::size_t count = outbox_.gather(vectors);
     std::size_t offered = 0;
@@ -162,6 +164,7 @@ bool Session::flush_locked() {
     want_write_ = full;
     arm_locked();
   }
+  if (outbox_.empty() && bye_queued_ && bye_received_ && !write_failed_) channel_->close_write();
   return !full;
 }
 
@@ -177,39 +180,16 @@ std::uint64_t Session::size_of(const OutFrame& frame) {
   return size;
 }
 
-Result<CallId> Session::request(OutFrame& frame, TimePoint deadline, const std::shared_ptr<ResponseSink>& sink) {
-  const std::uint64_t size = size_of(frame);
-  if (size > limits_.message) {
-    return Error(Errc::limit_exceeded, peer_.name,
-                 "a message of " + std::to_string(size) + " bytes is larger than limits.message, " +
-                     std::to_string(limits_.message));
-  }
-  const std::uint64_t room = room_for(size);
+std::uint64_t Session::room_for(std::uint64_t size) noexcept { return 2 * size + kReplyRoom; }
+
+Result<void> Session::try_acquire(std::uint64_t room) {
   if (const auto admitted = window_.try_acquire(room); !admitted) {
     return Error(admitted.error().code(), peer_.name, admitted.error().text());
   }
-  auto call = requests_.insert(Pending{sink, room}, deadline);
-  if (!call) {
-    window_.release(room);
-    return call.error().at(peer_.name);
-  }
-  frame.header.call = call->value;
-  if (deadline != kNever) {
-    const auto left = deadline - parts_.executor.clock().now();
-    frame.header.remaining_us = static_cast<std::uint64_t>(
-        std::max<std::int64_t>(1, std::chrono::duration_cast<std::chrono::microseconds>(left).count()));
-    if (deadline.time_since_epoch().count() < expiry_armed_.load(std::memory_order_relaxed)) expire_requests();
-  }
-  // take() decides who answers a request that could not be sent: the end of the session may have failed it already.
-  if (!send(frame) && requests_.take(*call)) {
-    window_.release(room);
-    return Error(Errc::peer_down, peer_.name, "the session with " + peer_.name + " has ended");
-  }
-  return call;
+  return {};
 }
 
-Result<void> Session::wait_for_room(const OutFrame& frame, TimePoint deadline) {
-  const std::uint64_t room = room_for(size_of(frame));
+Result<void> Session::acquire(std::uint64_t room, TimePoint deadline) {
   return parts_.executor.with_wait([&](Executor::Wait& wait) -> Result<void> {
     struct Shared {
       std::mutex mutex;
@@ -223,21 +203,44 @@ Result<void> Session::wait_for_room(const OutFrame& frame, TimePoint deadline) {
       shared->admitted = std::move(admitted);
       if (shared->point) shared->point->notify();
     });
-    if (!id) return id.error();
-    bool acquired = *id == 0;
-    if (!acquired) {
-      const bool in_time = wait.wait(deadline, nullptr);
-      acquired = !window_.cancel(*id);
-      const std::lock_guard lock(shared->mutex);
-      shared->point = nullptr;
-      if (!shared->admitted) return shared->admitted;
-      if (!acquired && !in_time) {
-        return Error(Errc::timeout, peer_.name, "the window of " + peer_.name + " stayed full");
-      }
-    }
-    if (acquired) window_.release(room);
-    return {};
+    if (!id) return id.error().at(peer_.name);
+    if (*id == 0) return {};
+    wait.wait(deadline, nullptr);
+    const bool gave_up = window_.cancel(*id);
+    const std::lock_guard lock(shared->mutex);
+    shared->point = nullptr;
+    if (gave_up) return Error(Errc::timeout, peer_.name, "the window of " + peer_.name + " stayed full");
+    return shared->admitted;
   });
+}
+
+Result<CallId> Session::request(OutFrame& frame, std::uint64_t room, TimePoint deadline,
+                                const std::shared_ptr<ResponseSink>& sink) {
+  const std::uint64_t size = size_of(frame);
+  if (size > limits_.message) {
+    window_.release(room);
+    return Error(Errc::limit_exceeded, peer_.name,
+                 "a message of " + std::to_string(size) + " bytes is larger than limits.message, " +
+                     std::to_string(limits_.message));
+  }
+  auto call = requests_.insert(Pending{sink, room}, deadline);
+  if (!call) {
+    window_.release(room);
+    return call.error().at(peer_.name);
+  }
+  frame.header.call = call->value;
+  if (deadline != kNever) {
+    const auto left = deadline - parts_.executor.clock().now();
+    frame.header.remaining_us = static_cast<std::uint64_t>(
+        std::max<std::int64_t>(1, std::chrono::duration_cast<std::chrono::microseconds>(left).count()));
+    arm_expiry(deadline);
+  }
+  // take() decides who answers a request that could not be sent: the end of the session may have failed it already.
+  if (!send(frame) && requests_.take(*call)) {
+    window_.release(room);
+    return Error(Errc::peer_down, peer_.name, "the session with " + peer_.name + " has ended");
+  }
+  return call;
 }
 
 void Session::fail(Pending pending, const Error& error) {
@@ -255,10 +258,27 @@ void Session::cancel(CallId call, Error reason) {
   fail(std::move(entry->sink), reason.at(peer_.name));
 }
 
-/// Fails what is late and posts itself for the next deadline.
+/// Makes sure that a task looks at the deadlines no later than `deadline`.
+void Session::arm_expiry(TimePoint deadline) {
+  if (deadline >= expiry_armed_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(expiry_mutex_);
+  if (deadline >= expiry_armed_.load(std::memory_order_relaxed)) return;
+  expiry_armed_.store(deadline, std::memory_order_release);
+  parts_.executor.post_at(deadline, [weak = weak_from_this(), deadline] {
+    const auto self = weak.lock();
+    if (!self || self->ended()) return;
+    {
+      const std::lock_guard armed(self->expiry_mutex_);
+      if (self->expiry_armed_.load() != deadline) return;  // an earlier one was posted since, and goes on from there
+      self->expiry_armed_.store(kNever, std::memory_order_release);
+    }
+    self->expire_requests();
+  });
+}
+
+/// Fails what is late.
 void Session::expire_requests() {
-  const TimePoint now = parts_.executor.clock().now();
-  for (auto& entry : requests_.expire(now)) {
+  for (auto& entry : requests_.expire(parts_.executor.clock().now())) {
     OutFrame frame;
     frame.header.kind = wire::FrameKind::cancel;
     frame.header.call = entry.id.value;
@@ -266,16 +286,7 @@ void Session::expire_requests() {
     fail(std::move(entry.sink),
          Error(Errc::timeout, peer_.name, "no answer from " + peer_.name + " within the time-out of the call"));
   }
-  const TimePoint next = requests_.next_deadline();
-  expiry_armed_.store(next.time_since_epoch().count(), std::memory_order_relaxed);
-  if (next == kNever) return;
-  parts_.executor.post_at(next, [weak = weak_from_this(), next] {
-    const auto self = weak.lock();
-    // A later call with an earlier deadline has posted its own task since.
-    if (self && !self->ended() && self->expiry_armed_.load() == next.time_since_epoch().count()) {
-      self->expire_requests();
-    }
-  });
+  if (const TimePoint next = requests_.next_deadline(); next != kNever) arm_expiry(next);
 }
 
 void Session::poll_liveness() {
@@ -301,9 +312,9 @@ void Session::poll_liveness() {
 }
 
 void Session::close() {
-  OutFrame frame;
-  frame.header.kind = wire::FrameKind::bye;
-  send(frame);
+  const std::lock_guard lock(out_mutex_);
+  closing_ = true;
+  if (!want_write_ && !write_failed_) flush_locked();
 }
 
 void Session::abort(Error reason) {
@@ -311,8 +322,11 @@ void Session::abort(Error reason) {
     const std::lock_guard lock(end_mutex_);
     if (!end_requested_) end_requested_ = std::move(reason);
   }
-  if (const ReadTurn turn(reading_); turn.held()) end(*end_requested_);
-  // Otherwise the thread that reads now ends the session when its turn is over.
+  if (const ReadTurn turn(reading_); turn.held()) {
+    end(*end_requested_);
+  } else {
+    channel_->break_off();  // whoever reads now, perhaps asleep in poll, ends the session when its turn is over
+  }
 }
 
 Session::Counters Session::counters() const {
@@ -580,10 +594,10 @@ Result<void> Session::dispatch(InFrame frame) {
     case wire::FrameKind::pong: return {};
     case wire::FrameKind::bye:
       bye_received_ = true;
-      close();  // ours, if it is not out yet; the peer ends when it has read it
-      channel_->close_write();
+      close();  // ours follows; the peer ends when it has read it
       return {};
     case wire::FrameKind::response:
+    case wire::FrameKind::actor_reply:
       // An id that is not in the table is a late reply and is dropped.
       if (auto entry = requests_.take(CallId{frame.header.call})) {
         window_.release(entry->sink.bytes);
@@ -604,7 +618,8 @@ void Session::end(Error reason) {
   if (ended_.exchange(true)) return;
   {
     const std::lock_guard lock(end_mutex_);
-    if (!end_requested_) end_requested_ = reason;
+    if (end_requested_) reason = *end_requested_;  // we broke it off ourselves
+    end_requested_ = reason;
   }
   const auto self = shared_from_this();
   // What is still in the outbox (an answer to bye, say) gets one try; a broken connection refuses it at once.

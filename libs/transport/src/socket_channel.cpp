@@ -66,6 +66,7 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
   }
 
   void close_write() override { ::shutdown(fd_, SHUT_WR); }
+  void break_off() override { ::shutdown(fd_, SHUT_RDWR); }
 
   void close() override {
     if (closed_.exchange(true)) return;

@@ -28,8 +28,6 @@ struct ThreadState {
   bool reads_for_wait = false;
   bool serving = false;  // inside Pollable::on_ready: what is posted now runs here right afterwards
   int event_fd = -1;
-  std::vector<std::shared_ptr<Flushable>> flushes;
-  TimePoint oldest_flush;  // when the first of them was appended
 
   ~ThreadState() {
     if (event_fd >= 0) ::close(event_fd);
@@ -72,7 +70,7 @@ class ThreadedExecutor::ThreadWait final : public Executor::Wait, public WaitPoi
 
   bool wait(TimePoint deadline, ReadableSource* source) override {
     if (notified()) return true;
-    flush_this_thread();
+    executor_.flush_pending();
     ThreadState& thread = thread_state();
     const bool runner = thread.runner_of == &executor_;
     if (runner) executor_.enter_blocked();
@@ -115,7 +113,7 @@ class ThreadedExecutor::ThreadWait final : public Executor::Wait, public WaitPoi
         thread.reads_for_wait = true;
         const bool more = source.read_claimed();
         thread.reads_for_wait = false;
-        flush_this_thread();
+        executor_.flush_pending();
         if (!more) return notified();
       }
     }
@@ -173,6 +171,7 @@ ThreadedExecutor::~ThreadedExecutor() {
   for (std::thread& thread : threads) thread.join();
   queue_.clear();
   timers_.clear();
+  flushes_.clear();
   ::close(wake_fd_);
   ::close(epoll_);
 }
@@ -225,7 +224,7 @@ void ThreadedExecutor::post_at(TimePoint when, Task task) {
 
 bool ThreadedExecutor::reads_for_wait() const noexcept { return thread_state().reads_for_wait; }
 
-void ThreadedExecutor::run_expired_timers(std::unique_lock<std::mutex>& lock) {
+void ThreadedExecutor::queue_expired_timers() {
   const auto later = [](const Timer& a, const Timer& b) {
     return std::tie(a.when, a.order) > std::tie(b.when, b.order);
   };
@@ -236,12 +235,10 @@ void ThreadedExecutor::run_expired_timers(std::unique_lock<std::mutex>& lock) {
     queue_.push_back(std::move(timers_.back().task));
     timers_.pop_back();
   }
-  (void)lock;
 }
 
 void ThreadedExecutor::run() {
-  ThreadState& thread = thread_state();
-  thread.runner_of = this;
+  thread_state().runner_of = this;
   int tasks = 0;
   for (;;) {
     Task task;
@@ -249,16 +246,13 @@ void ThreadedExecutor::run() {
     {
       std::unique_lock lock(mutex_);
       if (stopping_) break;
-      run_expired_timers(lock);
+      queue_expired_timers();
       if (!queue_.empty() && tasks < kTasksBetweenPolls) {
         task = std::move(queue_.front());
         queue_.pop_front();
-        others = !queue_.empty() && idle_ > 0;
-      } else if (queue_.empty() && idle_ >= options_.runners) {
+        others = idle_ > 0 && (!queue_.empty() || (!flushes_.empty() && !std::exchange(flush_wake_sent_, true)));
+      } else if (queue_.empty() && flushes_.empty() && idle_ >= options_.runners) {
         // Enough threads wait for work already: this one was a replacement.
-        lock.unlock();
-        flush_this_thread();
-        lock.lock();
         --running_;
         ++parked_count_;
         parked_.wait(lock, [this] { return unpark_ > 0 || stopping_; });
@@ -272,15 +266,16 @@ void ThreadedExecutor::run() {
       ++tasks;
       if (others) wake();
       task();
-      // Replies of short functions leave together; after a longer one nobody's reply waits any more.
-      if (!thread.flushes.empty() && clock_.now() - thread.oldest_flush > kMaxFlushDelay) flush_this_thread();
+      // Replies of short functions leave together; after a longer one nobody's reply waits any more. Behind a long one
+      // the runner that was woken above takes care of them.
+      if (flush_is_due()) flush_pending();
       continue;
     }
     tasks = 0;
-    flush_this_thread();
+    flush_pending();
     if (!sleep_in_epoll()) break;
   }
-  flush_this_thread();
+  flush_pending();
   wake();  // the next one leaves too
 }
 
@@ -354,22 +349,30 @@ void ThreadedExecutor::unwatch(const Pollable& pollable) {
 }
 
 void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable) {
-  ThreadState& thread = thread_state();
+  const ThreadState& thread = thread_state();
   if (thread.runner_of != this || thread.reads_for_wait) {
     flushable->flush();
     return;
   }
-  if (thread.flushes.empty()) thread.oldest_flush = clock_.now();
-  thread.flushes.push_back(std::move(flushable));
+  const std::lock_guard lock(mutex_);
+  if (flushes_.empty()) oldest_flush_ = clock_.now();
+  flushes_.push_back(std::move(flushable));
 }
 
-void ThreadedExecutor::flush_this_thread() {
-  ThreadState& thread = thread_state();
-  while (!thread.flushes.empty()) {
-    std::vector<std::shared_ptr<Flushable>> flushes;
-    flushes.swap(thread.flushes);
-    for (const auto& flushable : flushes) flushable->flush();
+bool ThreadedExecutor::flush_is_due() {
+  const std::lock_guard lock(mutex_);
+  return !flushes_.empty() && clock_.now() - oldest_flush_ > kMaxFlushDelay;
+}
+
+void ThreadedExecutor::flush_pending() {
+  std::vector<std::shared_ptr<Flushable>> flushes;
+  {
+    const std::lock_guard lock(mutex_);
+    if (flushes_.empty()) return;
+    flushes.swap(flushes_);
+    flush_wake_sent_ = false;
   }
+  for (const auto& flushable : flushes) flushable->flush();
 }
 
 void ThreadedExecutor::enter_blocked() {

@@ -1,11 +1,12 @@
-/// `Worker`: one member of a job. It is the composition root: registry, executor, sessions, actors and references of one
-/// member come together here, and one process can hold many. Its typed calls are those of `CallSite`. Start with
+/// `Worker`: one member of a job. It is the composition root: registry, executor, sessions, actors and references of
+/// one member come together here, and one process can hold many. Its typed calls are those of `CallSite`. Start with
 /// `Worker::start`.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "caftan/actors/rref_info.hpp"
@@ -19,18 +20,26 @@ namespace rpc {
 class CallHook;
 }
 namespace transport {
+class Channel;
 class PollingExecutor;
-}
+}  // namespace transport
 namespace actors {
 class RoleHost;
 class WorkerCore;
-}
+}  // namespace actors
 
 /// Connects the Workers of one process without sockets, through the same session code. Workers that share one find each
 /// other; the application's placement "one_process" and the cluster tests use it. Threads: any.
 class LocalNetwork {
  public:
+  /// The two ends of one connection, the first for the member named first.
+  using Connection = std::pair<std::shared_ptr<transport::Channel>, std::shared_ptr<transport::Channel>>;
+  using Connect = std::function<Connection(transport::PollingExecutor&, const std::string&, const std::string&)>;
+
   LocalNetwork();
+  /// @param connect  makes the channels between two members instead of plain loopback ones, for simulations of slow,
+  ///   lossy or hostile connections. Threads: those that start workers.
+  explicit LocalNetwork(Connect connect);
   ~LocalNetwork();
   LocalNetwork(const LocalNetwork&) = delete;
   LocalNetwork& operator=(const LocalNetwork&) = delete;
@@ -50,15 +59,16 @@ struct WorkerAddress {
 struct WorkerLimits {
   std::uint64_t message = std::uint64_t{256} << 20;  ///< bytes of one message, tensors included
   std::uint32_t tensors = 4096;                      ///< tensors of one message
+  std::size_t pending_calls = 10000;                 ///< requests outstanding to one peer, then `overloaded`
   std::uint64_t window = std::uint64_t{512} << 20;   ///< bytes of requests, replies included, outstanding to one peer
   std::uint64_t receive = std::uint64_t{1} << 30;    ///< bytes of incomplete messages from one peer
 };
 
 struct WorkerOptions {
-  std::string name;                        ///< of this member; must be in `world`
-  std::vector<WorkerAddress> world;        ///< all members in order of their ids; the same at every member
-  std::string cluster = "caftan";          ///< members of another cluster are refused
-  std::string secret;                      ///< shared by all members; may be empty only where nothing listens beyond this host's user
+  std::string name;                  ///< of this member; must be in `world`
+  std::vector<WorkerAddress> world;  ///< all members in order of their ids; the same at every member
+  std::string cluster = "caftan";    ///< members of another cluster are refused
+  std::string secret;  ///< shared by all members; may be empty only where nothing listens beyond this host's user
   WorkerLimits limits;
   Duration rpc_timeout = std::chrono::seconds(60);    ///< of calls that name none; 0 = none
   Duration start_timeout = std::chrono::seconds(10);  ///< for all members to come

@@ -78,7 +78,7 @@ struct LimitsSettings {
         .at_least(ByteSize::kib(1));
     s("tensors", c.tensors, "bytes of all tensors of one message").at_least(ByteSize::kib(1));
     s("send_queue", c.send_queue, "bytes per peer, then `overloaded`").at_least(ByteSize::kib(1));
-    s("pending_calls", c.pending_calls, "per worker, then `overloaded`").at_least(1);
+    s("pending_calls", c.pending_calls, "requests outstanding per peer, then `overloaded`").at_least(1);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <caf/actor.hpp>
@@ -67,7 +68,7 @@ class ActorExchange {
   void add_export(const Address& address, const caf::strong_actor_ptr& actor);
   caf::strong_actor_ptr find_export(const Address& address);
   void send_control(wire::FrameKind kind, const wire::Bytes& body);
-  void on_export_exit(const Address& address, const caf::error& reason);
+  void on_export_exit(const Address& address, caf::actor_id id, const caf::error& reason);
   void forget(const Address& address, const Proxy* proxy);
 
   Result<void> on_message(InFrame& frame);
@@ -82,8 +83,9 @@ class ActorExchange {
   std::unordered_map<Address, caf::weak_actor_ptr> proxies_;
   std::unordered_map<Address, caf::weak_actor_ptr> exports_;
   std::unordered_map<caf::actor_id, Address> export_ids_;
+  std::unordered_set<Address> watched_exports_;  // those whose end is announced
   std::uint64_t next_export_ = 1;
-  std::unordered_map<Address, std::vector<Address>> links_;  // our actor -> the peer's actors linked to it
+  std::size_t links_ = 0;  // made by the peer and not unmade; only the reader of frames uses it
   bool ended_ = false;
   Error reason_;
 };

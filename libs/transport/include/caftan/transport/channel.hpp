@@ -35,6 +35,8 @@ class Channel {
 
   /// Ends writing; what was written still arrives.
   virtual void close_write() = 0;
+  /// Breaks the connection; both ends find its end when they read, also a thread that waits in poll.
+  virtual void break_off() = 0;
   /// Ends the channel; nothing is reported any more. Safe to repeat.
   virtual void close() = 0;
 

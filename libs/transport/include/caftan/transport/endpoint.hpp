@@ -31,16 +31,18 @@ class Listener {
   virtual ~Listener() = default;
   /// Where peers find it: the address it was asked for with the port the system chose, if that was 0.
   virtual const std::string& address() const noexcept = 0;
+  /// Begins to accept. Call it once.
+  virtual void start() = 0;
   /// Stops accepting and drops handshakes in progress; a Unix socket's file is removed.
   virtual void close() = 0;
 };
 
-/// Listens at "unix:/path" or "tcp:host:port".
-/// @param options  made anew for each connection (a handshake's options hold its nonce source)
+/// Listens at "unix:/path" or "tcp:host:port"; connections wait until `start`.
+/// @param options  made anew for each connection; an error drops it
 /// @param greeted  called for each handshake, also for those that failed (the log names why); on a runner
 /// Errors: io_error (address in use, no such path; the text names the address), invalid_config (no such kind).
 Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::string& address,
-                                         std::function<net::HandshakeOptions()> options, GreetingOptions greeting,
+                                         std::function<Result<net::HandshakeOptions>()> options, GreetingOptions greeting,
                                          GreetingDone greeted);
 
 /// Connects to `address` and shakes hands.

@@ -42,6 +42,9 @@ class MessageRegistry {
   /// Errors: unsupported (not one value of a registered type).
   Result<void> encode(const caf::type_erased_tuple& content, wire::Bytes& to, ActorExchange& exchange) const;
 
+  /// Returns how the message `name` is written: the first 8 bytes of what encode appends.
+  static std::uint64_t id_of(const std::string& name);
+
   /// Errors: unknown_function (no such message registered here), malformed_payload.
   Result<caf::message> decode(wire::ByteView from, ActorExchange& exchange) const;
 
@@ -52,7 +55,6 @@ class MessageRegistry {
     Result<void> (*encode)(const void* value, wire::Bytes& to, ActorExchange& exchange) = nullptr;
     Result<caf::message> (*decode)(wire::ByteView from, ActorExchange& exchange) = nullptr;
   };
-  static std::uint64_t id_of(const std::string& name);
   void add(std::type_index type, Codec codec);
 
   std::unordered_map<std::type_index, Codec> by_type_;

@@ -78,6 +78,7 @@ class FrameHandler {
 struct SessionLimits {
   std::uint64_t message = std::uint64_t{256} << 20;   ///< bytes of one message, tensors included
   std::uint32_t tensors = 4096;                       ///< tensor segments of one message
+  std::size_t requests = 65536;                       ///< outstanding to a peer
   std::uint64_t window = std::uint64_t{512} << 20;    ///< bytes of requests outstanding to a peer
   std::uint64_t receive = std::uint64_t{1} << 30;     ///< bytes of incomplete messages from a peer
   net::LivenessOptions liveness;
@@ -113,12 +114,18 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   /// @param urgent  written at once; otherwise together with what else this thread sends before it sleeps
   bool send(OutFrame& frame, bool urgent = true);
 
-  /// Sends a request. The sink gets exactly one end unless an error is returned; then nothing was sent and `frame` is as
-  /// it was. Errors: overloaded (the window is full), limit_exceeded, peer_down (the session has ended).
-  Result<CallId> request(OutFrame& frame, TimePoint deadline, const std::shared_ptr<ResponseSink>& sink);
+  /// Returns what a request of `size` bytes takes of the peer's window: itself and room for its reply.
+  static std::uint64_t room_for(std::uint64_t size) noexcept;
+  /// Takes room in the window. Errors: overloaded (it is full), peer_down.
+  Result<void> try_acquire(std::uint64_t room);
+  /// As try_acquire, and waits in line for it. Errors: timeout, peer_down. Blocks; not for threads that poll.
+  Result<void> acquire(std::uint64_t room, TimePoint deadline);
+  void give_back(std::uint64_t room) { window_.release(room); }
 
-  /// Waits until the window had room for `frame`. Errors: timeout, peer_down. Blocks; not for threads that poll.
-  Result<void> wait_for_room(const OutFrame& frame, TimePoint deadline);
+  /// Sends a request that has taken `room`, which goes back with its end. The sink gets exactly one end unless an error
+  /// is returned; then nothing was sent. Errors: overloaded (too many requests), limit_exceeded, peer_down.
+  Result<CallId> request(OutFrame& frame, std::uint64_t room, TimePoint deadline,
+                         const std::shared_ptr<ResponseSink>& sink);
 
   /// Gives up: the sink gets `reason` unless its end came already, and the peer is told.
   void cancel(CallId call, Error reason);
@@ -174,6 +181,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   bool flush_locked();
   static std::uint64_t size_of(const OutFrame& frame);
   void arm_locked();
+  void arm_expiry(TimePoint deadline);
   void expire_requests();
   void poll_liveness();
   void fail(Pending pending, const Error& error);
@@ -192,13 +200,15 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   bool flush_pending_ = false;
   bool want_write_ = false;
   bool write_failed_ = false;
-  bool bye_sent_ = false;
+  bool closing_ = false;   // nothing more is accepted; bye follows behind the last byte
+  bool bye_queued_ = false;
   Reader reader_ = Reader::poller;
   bool armed_ = false;
 
   net::RequestTable<Pending> requests_;
   net::AdmissionWindow window_;
-  std::atomic<TimePoint::rep> expiry_armed_{TimePoint::max().time_since_epoch().count()};
+  std::mutex expiry_mutex_;
+  std::atomic<TimePoint> expiry_armed_{kNever};  // written under expiry_mutex_; the earliest task that is posted
 
   // Reading: one thread at a time.
   std::atomic<bool> reading_{false};
@@ -212,7 +222,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   std::deque<Incomplete> incomplete_;
   std::uint64_t incomplete_bytes_ = 0;
   bool work_queued_ = false;  // a frame was handed to runners
-  bool bye_received_ = false;
+  std::atomic<bool> bye_received_{false};
 
   std::mutex end_mutex_;
   std::optional<Error> end_requested_;

@@ -51,12 +51,13 @@ class ThreadedExecutor final : public PollingExecutor {
   bool pop_task(Task& task);
   bool sleep_in_epoll();
   void serve(std::uint64_t key, std::uint32_t events);
-  void run_expired_timers(std::unique_lock<std::mutex>& lock);
+  void queue_expired_timers();
   void wake() noexcept;
   void add_thread_locked();
   void enter_blocked();
   void leave_blocked();
-  static void flush_this_thread();
+  bool flush_is_due();
+  void flush_pending();
 
   const Options options_;
   SteadyClock clock_;
@@ -68,6 +69,9 @@ class ThreadedExecutor final : public PollingExecutor {
   std::vector<Timer> timers_;  // a heap, earliest first
   std::uint64_t timer_order_ = 0;
   TimePoint sleeping_until_ = kNever;
+  std::vector<std::shared_ptr<Flushable>> flushes_;  // appended by runners, written by whichever comes first
+  TimePoint oldest_flush_;
+  bool flush_wake_sent_ = false;  // an idle runner was woken to look after them
   std::vector<std::thread> threads_;
   std::condition_variable parked_;
   unsigned parked_count_ = 0;

@@ -1,0 +1,166 @@
+// Roles of a program on Workers of one process: how they find each other, take turns and end. Over threads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <thread>
+
+#include "caftan/app/load.hpp"
+#include "caftan/caftan.hpp"
+#include "caftan/transport/threaded_executor.hpp"
+#include "worker_set.hpp"
+
+namespace caftan {
+namespace {
+
+using testing::HasSubstr;
+
+class Client;
+
+/// Asks back while it serves.
+class Server {
+ public:
+  explicit Server(RoleContext& context) : clients_(context.uses<Client>("clients")) {}
+  int sum_of_clients();
+
+ private:
+  std::vector<RRef<Client>> clients_;
+};
+
+class Client {
+ public:
+  struct Config {
+    int value = 1;
+  };
+  static void settings(auto& s, Config& c) { s("value", c.value, "what it answers"); }
+  Client(RoleContext& context, Config config)
+      : context_(context), config_(config), server_(context.uses<Server>("server")), self_(context.self<Client>()) {}
+  int value() { return config_.value; }
+  Result<void> run(std::stop_token) {
+    // The server asks this object back: the wait gives the turn up for that.
+    const auto sum = server_.front().try_rpc_sync<&Server::sum_of_clients>();
+    if (!sum) return sum.error();
+    context_.metric("sum", *sum);
+    context_.report(context_.name() + " " + std::to_string(self_.rpc_sync<&Client::value>()));
+    return {};
+  }
+
+ private:
+  RoleContext& context_;
+  Config config_;
+  std::vector<RRef<Server>> server_;
+  RRef<Client> self_;
+};
+
+int Server::sum_of_clients() {
+  int sum = 0;
+  for (auto& client : clients_) sum += client.rpc_sync<&Client::value>();
+  return sum;
+}
+
+/// A run of one process whose events are kept.
+class ProgramRun : public testing::Test {
+ protected:
+  ProgramRun() {
+    program_.role<Server>("server").uses<Client>("clients").at_least(1).method<&Server::sum_of_clients>("sum");
+    program_.role<Client>("client").uses<Server>("server").method<&Client::value>("value").brief();
+  }
+
+  /// Runs until `returned` run()s have ended, then leaves. Returns whether all roles ended.
+  bool run(const std::string& file, std::size_t returned) {
+    const auto types = program_.catalog().types().value();
+    const auto loaded = app::parse_application(file, "/test.toml", {}, types, {});
+    EXPECT_TRUE(loaded.diagnostics.ok()) << loaded.diagnostics.render(false);
+    const app::Plan plan = app::make_plan(loaded.application);
+    actors::WorkerSetOptions options{.catalog = program_.catalog(), .application = loaded.application, .plan = plan};
+    for (const auto& worker : plan.workers) {
+      options.workers.push_back(worker.id);
+      options.world.push_back({worker.name, ""});
+    }
+    options.executor = std::make_shared<transport::ThreadedExecutor>();
+    options.network = std::make_shared<LocalNetwork>();
+    options.sink = [this](const actors::RunEvent& event) {
+      const std::lock_guard lock(mutex_);
+      events_.push_back(event);
+      changed_.notify_all();
+    };
+    actors::WorkerSet workers(std::move(options));
+    bool ended = false;
+    std::thread life([&] { ended = workers.run(); });
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return count(actors::RunEventKind::returned) + failures() >= returned; });
+    }
+    workers.leave();
+    life.join();
+    return ended;
+  }
+  std::size_t count(actors::RunEventKind kind) const {
+    std::size_t found = 0;
+    for (const auto& event : events_) found += event.kind == kind ? 1U : 0U;
+    return found;
+  }
+  std::size_t failures() const { return count(actors::RunEventKind::failed); }
+
+  Program program_{"test"};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<actors::RunEvent> events_;
+};
+
+constexpr const char* kFile =
+    "caftan = 1\n[run]\nplacement = \"one_process\"\n"
+    "[roles.server]\ntype = \"server\"\n[roles.server.uses]\nclients = \"client\"\n"
+    "[roles.client]\ntype = \"client\"\nreplicas = 3\n[roles.client.config]\nvalue = 14\n"
+    "[roles.client.uses]\nserver = \"server\"\n";
+
+TEST_F(ProgramRun, RolesThatUseEachOtherFindEachOtherAndAreAskedBack) {
+  EXPECT_TRUE(run(kFile, 3));
+  std::size_t sums = 0;
+  for (const auto& event : events_) {
+    if (event.kind == actors::RunEventKind::returned) {
+      EXPECT_EQ(event.error.code(), Errc::ok) << event.error.message();
+    }
+    for (const auto& [name, value] : event.values) {
+      EXPECT_EQ(name, "sum");
+      EXPECT_EQ(value, 42.0);
+      ++sums;
+    }
+    if (event.kind == actors::RunEventKind::report) {
+      EXPECT_THAT(event.text, HasSubstr(" 14"));
+    }
+  }
+  EXPECT_EQ(sums, 3U);
+  EXPECT_EQ(count(actors::RunEventKind::report), 3U);
+  EXPECT_EQ(count(actors::RunEventKind::left), 4U);
+}
+
+class Broken {
+ public:
+  explicit Broken(RoleContext& context) { (void)context.uses<Server>("undeclared"); }
+  Result<void> run(std::stop_token) { return {}; }
+};
+
+TEST_F(ProgramRun, AUseThatWasNotDeclaredFailsTheRoleByName) {
+  program_.role<Broken>("broken");
+  EXPECT_TRUE(run(std::string(kFile) + "[roles.broken]\ntype = \"broken\"\n", 4));
+  ASSERT_EQ(failures(), 1U);
+  for (const auto& event : events_) {
+    if (event.kind != actors::RunEventKind::failed) continue;
+    EXPECT_EQ(event.error.worker(), "broken");
+    EXPECT_THAT(event.error.message(), HasSubstr("has no use 'undeclared'"));
+  }
+}
+
+TEST(Catalog, RefusesAClassTwiceAndUsesOfWhatIsNoRole) {
+  Program twice("test");
+  twice.role<Broken>("a");
+  twice.role<Broken>("b");
+  EXPECT_THAT(twice.catalog().types().error().text(), HasSubstr("is registered as 'a' and as 'b'"));
+  Program missing("test");
+  missing.role<Broken>("a").uses<Server>("server");
+  EXPECT_THAT(missing.catalog().types().error().text(), HasSubstr("which is no role of this program"));
+}
+
+}  // namespace
+}  // namespace caftan

@@ -1,0 +1,243 @@
+// References when workers crash and connections break: who is told, who keeps the value, and that nothing is left.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "channel_tap.hpp"
+#include "counting_hook.hpp"
+#include "rref_roles.hpp"
+
+namespace caftan::test {
+namespace {
+
+using std::chrono::seconds;
+
+class RRefFaults : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  std::string live_at_rest() {
+    cluster_.settle();
+    return live(cluster_, 4);
+  }
+
+  TappedNetwork net_;
+  Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2", "worker3"}, make_rref_registry, net_.change()};
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, RRefFaults, testing::Range<std::uint64_t>(1, 31));
+
+TEST_P(RRefFaults, RR12_TheCrashOfAUserEndsItsForks) {
+  RRef<Counter> counter = cluster_[0].remote<Counter>("worker1", 1);
+  counter.rpc_sync<&Counter::add>(1);
+  RRef<int> other = cluster_[2].remote<&add>("worker1", 1, 1);
+  EXPECT_EQ(other.to_here(), 2);
+  net_.isolate("worker0");
+  cluster_.settle();
+  EXPECT_EQ(cluster_[1].counters().owner_rrefs, 1U);
+  EXPECT_EQ(other.to_here(), 2);
+  other = {};
+  counter = {};
+  EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
+}
+
+TEST_P(RRefFaults, RR10_TheCrashOfTheOwnerIsPeerDownForAllForGood) {
+  RRef<Shelf> shelf = cluster_[0].remote<Shelf>("worker2");
+  RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
+  shelf.rpc_sync<&Shelf::put>(r);
+  net_.isolate("worker1");
+  cluster_.settle();
+  EXPECT_EQ(r.try_to_here().error().code(), Errc::peer_down);
+  ASSERT_TRUE(r.failed());
+  EXPECT_EQ(r.failed()->code(), Errc::peer_down);
+  EXPECT_FALSE(r.confirmed_by_owner());
+  const auto read = shelf.try_rpc_sync<&Shelf::read_all>();
+  ASSERT_FALSE(read);
+  EXPECT_EQ(cluster_[0].try_rpc_sync<&fetch>("worker2", r).error().code(), Errc::peer_down);
+  r = {};
+  shelf = {};
+  EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
+}
+
+TEST_P(RRefFaults, RR10_TheCrashOfTheParentLeavesTheChildToTheOwner) {
+  RRef<int> r = cluster_[2].remote<&add>("worker1", 2, 3);
+  RRef<Shelf> parent = cluster_[2].remote<Shelf>("worker0");
+  RRef<Shelf> child = cluster_[2].remote<Shelf>("worker3");
+  parent.rpc_sync<&Shelf::put>(r);
+  // The child's question to the owner stays on the way until its parent has crashed.
+  net_.tap("worker3", "worker1").hold();
+  Future<void> given = parent.rpc_async<&Shelf::give_first_to>(child);
+  cluster_.settle();
+  net_.isolate("worker0");
+  cluster_.settle();
+  EXPECT_EQ(given.result().error().code(), Errc::peer_down);
+  net_.tap("worker3", "worker1").release();
+  cluster_.settle();
+  EXPECT_EQ(child.rpc_sync<&Shelf::read_all>(), 5);
+  child = {};
+  parent = {};
+  r = {};
+  EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
+}
+
+TEST_P(RRefFaults, RR10_AChildWhoseValueWentWithItsParentIsRefused) {
+  RRef<Shelf> shelf = cluster_[2].remote<Shelf>("worker3");
+  cluster_.settle();
+  net_.tap("worker2", "worker1").hold();
+  RRef<int> r = cluster_[0].remote<&add>("worker1", 2, 3);
+  EXPECT_EQ(r.to_here(), 5);
+  Future<int> fetched = cluster_[0].rpc_async<&fetch>("worker2", r);
+  cluster_.settle();
+  net_.break_off("worker0", "worker1");
+  cluster_.settle();
+  net_.tap("worker2", "worker1").release();
+  EXPECT_EQ(fetched.result().error().code(), Errc::rref_deleted);
+  r = {};
+  shelf = {};
+  EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
+}
+
+TEST_P(RRefFaults, RR11_AChildThatCannotReachItsOwnerNamesIt) {
+  net_.break_off("worker2", "worker1");
+  cluster_.settle();
+  RRef<Shelf> shelf = cluster_[0].remote<Shelf>("worker2");
+  RRef<int> r = cluster_[0].remote<&add>("worker1", 2, 3);
+  const auto put = shelf.with({.timeout = seconds(1)}).try_rpc_sync<&Shelf::put>(r);
+  ASSERT_FALSE(put);
+  cluster_.executor().advance(seconds(1));
+  EXPECT_EQ(r.to_here(), 5);
+  r = {};
+  shelf = {};
+  EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
+}
+
+TEST_P(RRefFaults, RR4_WhatTheLaneDoesNotAcceptIsNotRegistered) {
+  RRef<int> mine = cluster_[0].make_rref(4);
+  RRef<int> theirs = cluster_[0].remote<&add>("worker1", 2, 3);
+  cluster_.settle();
+  net_.break_off("worker0", "worker2");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(cluster_[0].try_rpc_sync<&fetch>("worker2", mine));
+    EXPECT_FALSE(cluster_[0].try_rpc_sync<&fetch>("worker2", theirs));
+  }
+  mine = {};
+  theirs = {};
+  EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
+}
+
+TEST_P(RRefFaults, RR3_ALateOrCancelledCallLeavesNoReference) {
+  RRef<int> r = cluster_[0].remote<&add>("worker1", 2, 3);
+  RRef<Counter> counter = cluster_[0].remote<Counter>("worker1", 1);
+  net_.tap("worker0", "worker2").hold();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(cluster_[0].with({.timeout = seconds(1)}).try_rpc_sync<&fetch>("worker2", r).error().code(),
+              Errc::timeout);
+  }
+  net_.tap("worker0", "worker2").release();
+  Future<int> cancelled = cluster_[0].rpc_async<&fetch>("worker2", r);
+  cancelled.cancel();
+  r = {};
+  counter = {};
+  EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
+}
+
+// ---- random histories
+
+/// Lets four workers make, pass, use and drop references while connections break, then looks whether everything ended.
+class RandomHistory : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
+  static std::string name(std::size_t worker) { return "worker" + std::to_string(worker); }
+
+  void act() {
+    const std::size_t who = below(4);
+    const std::string to = name(below(4));
+    switch (below(8)) {
+      case 0:
+        keep(who, cluster_[who].try_remote<&add>(to, 1, 2));
+        break;
+      case 1:
+        keep(who, Result<RRef<int>>(cluster_[who].make_rref(7)));
+        break;
+      case 2:
+        keep(who, cluster_[who].try_rpc_sync<&make_at>(to, name(below(4)), 3));
+        break;
+      case 3:
+        if (auto* r = any(who)) open_.push_back(cluster_[who].rpc_async<&fetch>(to, *r));
+        break;
+      case 4:
+        if (auto* r = any(who)) keep(who, cluster_[who].try_rpc_sync<&echo>(to, *r));
+        break;
+      case 5:
+        if (auto* r = any(who)) {
+          open_.push_back(cluster_[who].rpc_async<&pass_on>(to, *r, std::vector{name(below(4)), name(below(4))}));
+        }
+        break;
+      case 6:
+        if (auto* r = any(who)) {
+          std::swap(*r, held_[who].back());
+          held_[who].pop_back();
+        }
+        break;
+      default:
+        for (std::size_t steps = below(200); steps > 0 && cluster_.executor().step(); --steps) {
+        }
+    }
+  }
+  void keep(std::size_t who, Result<RRef<int>> made) {
+    if (made) held_[who].push_back(*std::move(made));
+  }
+  RRef<int>* any(std::size_t who) { return held_[who].empty() ? nullptr : &held_[who][below(held_[who].size())]; }
+  void break_one() {
+    const std::size_t one = below(4);
+    const std::size_t other = (one + 1 + below(3)) % 4;
+    if (below(2) == 0) {
+      net_.break_off(name(one), name(other));
+    } else {
+      net_.cut(name(one), name(other));
+    }
+  }
+
+  std::mt19937_64 random_{GetParam()};
+  TappedNetwork net_;
+  std::vector<std::shared_ptr<CountingHook>> hooks_;
+  Cluster cluster_{
+      GetParam(), {"worker0", "worker1", "worker2", "worker3"}, make_rref_registry, [this](WorkerOptions& options) {
+        options.network = net_.network();
+        options.rpc_timeout = seconds(5);
+        hooks_.push_back(std::make_shared<CountingHook>());
+        options.hook = hooks_.back();
+      }};
+  std::array<std::vector<RRef<int>>, 4> held_;
+  std::vector<Future<int>> open_;
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomHistory, testing::Range<std::uint64_t>(1, 101));
+
+TEST_P(RandomHistory, CALL1_RR7_RR8_EverythingEndsAndNothingIsLeft) {
+  const std::size_t faults = GetParam() % 4;  // a quarter of the histories has none
+  std::vector<std::size_t> when;
+  for (std::size_t i = 0; i < faults; ++i) when.push_back(below(60));
+  for (std::size_t i = 0; i < 60; ++i) {
+    if (std::find(when.begin(), when.end(), i) != when.end()) break_one();
+    act();
+  }
+  for (auto& future : open_) {
+    const auto result = future.result();
+    EXPECT_TRUE(result || faults > 0) << result.error().message();
+  }
+  cluster_.settle();
+  // What was confirmed and reports no error has a value that can be fetched (the oracle of RR-7).
+  for (auto& held : held_) {
+    for (auto& r : held) {
+      if (r.failed()) continue;
+      const auto value = r.try_to_here();
+      EXPECT_TRUE(value) << value.error().message();
+    }
+    held.clear();
+  }
+  open_.clear();
+  cluster_.settle();
+  cluster_.executor().advance(seconds(6));  // what could not be confirmed has been refused by now
+  EXPECT_EQ(live(cluster_, 4), "0/0 0/0 0/0 0/0");
+  for (const auto& hook : hooks_) EXPECT_TRUE(hook->all_ended_once());
+}
+
+}  // namespace
+}  // namespace caftan::test

@@ -1,0 +1,70 @@
+// The actors carry the counting: when the frames that end a watch are lost, references leak, and the tests see it.
+#include <gtest/gtest.h>
+
+#include "caftan/transport/message_registry.hpp"
+#include "channel_tap.hpp"
+#include "rref_roles.hpp"
+
+namespace caftan::test {
+namespace {
+
+class Swallowed : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  /// worker1 owns, worker0 hands on, worker2 keeps for a while; then all handles go.
+  std::string share_and_drop() {
+    {
+      RRef<Shelf> shelf = cluster_[0].remote<Shelf>("worker2");
+      RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
+      shelf.rpc_sync<&Shelf::put>(r);
+      EXPECT_EQ(shelf.rpc_sync<&Shelf::read_all>(), 3);
+    }
+    cluster_.settle();
+    return live(cluster_, 3);
+  }
+
+  TappedNetwork net_;
+  Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_rref_registry, net_.change()};
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, Swallowed, testing::Range<std::uint64_t>(1, 11));
+
+TEST_P(Swallowed, NothingIsLeftWhenNothingIsSwallowed) {
+  EXPECT_EQ(share_and_drop(), "0/0 0/0 0/0");
+  EXPECT_GT(net_.count(wire::FrameKind::down), 0U);
+}
+
+TEST_P(Swallowed, RR7_WithoutDownsAndExitsTheValuesLeak) {
+  net_.filter_all([](const TappedFrame& frame) {
+    return frame.header.kind != wire::FrameKind::down && frame.header.kind != wire::FrameKind::exit;
+  });
+  share_and_drop();
+  EXPECT_EQ(cluster_[1].counters().owner_rrefs, 1U);
+  EXPECT_EQ(cluster_[2].counters().owner_rrefs, 1U);
+}
+
+TEST_P(Swallowed, RR5_WithoutAcceptTheParentStaysPinned) {
+  const std::uint64_t accept = transport::MessageRegistry::id_of("rref.accept");
+  net_.filter_all([accept](const TappedFrame& frame) {
+    constexpr std::size_t kAddresses = 2 * (1 + 4 + 8 + 8);
+    if (frame.header.kind != wire::FrameKind::actor_message) return true;
+    std::uint64_t id = 0;
+    std::memcpy(&id, frame.payload().data() + kAddresses, sizeof id);
+    return id != accept;
+  });
+  RRef<Shelf> shelf = cluster_[0].remote<Shelf>("worker2");
+  {
+    RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
+    shelf.rpc_sync<&Shelf::put>(r);
+  }
+  cluster_.settle();
+  // worker0 has no handle of it any more, but its fork waits for the acceptance.
+  EXPECT_EQ(cluster_[0].counters().user_rrefs, 2U);
+  EXPECT_EQ(shelf.rpc_sync<&Shelf::read_all>(), 3);
+  // The end of the child frees it by its exit (L1).
+  shelf.rpc_sync<&Shelf::clear>();
+  cluster_.settle();
+  EXPECT_EQ(cluster_[0].counters().user_rrefs, 1U);
+  EXPECT_EQ(cluster_[1].counters().owner_rrefs, 0U);
+}
+
+}  // namespace
+}  // namespace caftan::test

@@ -1,0 +1,76 @@
+// BI-6: whoever of a run is killed, and whenever: the others end, the launcher says who it was, nothing is left.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <random>
+
+#include "command.hpp"
+#include "programs.hpp"
+
+namespace caftan::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+#ifndef CAFTAN_MOMENTS
+#define CAFTAN_MOMENTS 10
+#endif
+
+/// A moment of the run: while it starts, or after a number of rounds.
+std::string moment(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  if (random() % 5 == 0) return "  ticker";  // the line that says it is ready
+  return "tick " + std::to_string(1 + random() % 400);
+}
+
+class Killed : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  Folder folder_;
+  const std::string file_ = folder_.write("t.toml", ticking_file("", "[output]\nprogress = \"plain\"\n"));
+};
+INSTANTIATE_TEST_SUITE_P(Moments, Killed, testing::Range<std::uint64_t>(0, CAFTAN_MOMENTS));
+
+TEST_P(Killed, BI6_AUsedWorkerIsNamedAndCallsToItFailAsPeerDown) {
+  Command command(folder_, kTicking, {"run", "t.toml"});
+  ASSERT_TRUE(command.wait_for_line("tick 1")) << command.err();
+  ASSERT_TRUE(command.wait_for_line(moment(GetParam()))) << command.err();
+  const std::string victim = "echo-" + std::to_string(GetParam() % 2);
+  const pid_t pid = command.worker(victim);
+  ASSERT_GT(pid, 0);
+  ::kill(pid, SIGKILL);
+  EXPECT_EQ(command.wait(), 1);
+  EXPECT_TRUE(command.nothing_is_left(0ms));
+  EXPECT_THAT(command.err(),
+              AllOf(HasSubstr("error: " + victim + " (pid " + std::to_string(pid) + ") was killed by signal 9"),
+                    ContainsRegex("; ticker: peer_down: [^\n]*" + victim)));
+  const std::string run = command.run_directory();
+  EXPECT_THAT(folder_.read(run + "/summary.json"), HasSubstr("\"exit_code\": 1"));
+  EXPECT_TRUE(is_whole_csv(folder_.read(run + "/metrics.csv")));
+}
+
+TEST_P(Killed, BI6_TheDriverIsNamed) {
+  Command command(folder_, kTicking, {"run", "t.toml"});
+  ASSERT_TRUE(command.wait_for_line(moment(GetParam()))) << command.err();
+  const pid_t pid = command.worker("ticker");
+  ASSERT_GT(pid, 0);
+  ::kill(pid, SIGKILL);
+  EXPECT_EQ(command.wait(), 1);
+  EXPECT_TRUE(command.nothing_is_left(0ms));
+  EXPECT_THAT(command.err(), HasSubstr("error: ticker (pid " + std::to_string(pid) + ") was killed by signal 9"));
+  EXPECT_TRUE(is_whole_csv(folder_.read(command.run_directory() + "/metrics.csv")));
+}
+
+TEST_P(Killed, BI6_WithTheLauncherAllEndWithinTwoSeconds) {
+  Command command(folder_, kTicking, {"run", "t.toml"});
+  ASSERT_TRUE(command.wait_for_line(GetParam() % 3 == 0 ? "ticking: seed" : moment(GetParam()))) << command.err();
+  command.signal(SIGKILL);
+  EXPECT_EQ(command.wait(), 128 + SIGKILL);
+  EXPECT_TRUE(command.nothing_is_left(2s));
+}
+
+}  // namespace
+}  // namespace caftan::test

@@ -1,0 +1,21 @@
+/// The programs under test and application files for them.
+#pragma once
+
+#include <string>
+
+namespace caftan::test {
+
+inline const std::string kCaftan = CAFTAN_COMMAND;
+inline const std::string kCounting = CAFTAN_COUNTING;
+inline const std::string kTicking = CAFTAN_TICKING;
+inline const std::string kConfigs = CAFTAN_CONFIGS;
+
+/// @param more  appended: further tables
+inline std::string ticking_file(const std::string& run = "", const std::string& more = "") {
+  return "caftan = 1\n[run]\nname = \"ticking\"\n" + run +
+         "[roles.ticker]\ntype = \"ticker\"\n[roles.ticker.uses]\nechoes = \"echo\"\n"
+         "[roles.echo]\ntype = \"echo\"\nreplicas = 2\n" +
+         more;
+}
+
+}  // namespace caftan::test

@@ -1,0 +1,162 @@
+// Whole runs of real commands: what they print, what they leave behind, what they return.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "command.hpp"
+#include "programs.hpp"
+
+namespace caftan::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+std::string line_with(const std::string& text, const std::string& start) {
+  const std::size_t at = text.find(start);
+  return at == std::string::npos ? std::string() : text.substr(at, text.find('\n', at) - at);
+}
+
+constexpr const char* kCountingFile =
+    "caftan = 1\n[roles.counter]\ntype = \"counter\"\nreplicas = 2\n[roles.driver]\ntype = \"driver\"\n"
+    "[roles.driver.config]\nrounds = 100\n[roles.driver.uses]\ncounters = \"counter\"\n";
+
+class EachPlacement : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Placements, EachPlacement, testing::Values("one_process", "processes"));
+
+TEST_P(EachPlacement, TheUsersProgramRunsAsPrinted) {
+  const Folder folder;
+  folder.write("counting.toml", kCountingFile);
+  const Finished run = run_to_end(folder, kCounting, {"run", "counting.toml", "run.placement=" + GetParam()});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr(": resolved.toml metrics.csv metrics.jsonl summary.json log/\n"));
+  EXPECT_THAT(folder.read("runs/latest/summary.json"),
+              AllOf(HasSubstr("\"outcome\": \"success\""), HasSubstr("\"driver.sum\": 100.0")));
+  EXPECT_TRUE(is_whole_csv(folder.read("runs/latest/metrics.csv")));
+}
+
+TEST_P(EachPlacement, CartPoleHasOneFingerprintInAllPlacementsAndWithAnyNumberOfObserversTheSameTwice) {
+  for (const std::string replicas : {"1", "2", "4"}) {
+    const Folder folder;
+    const std::vector<std::string> in_one{"run", kConfigs + "/cartpole.test.toml", "run.placement=one_process",
+                                          "roles.observer.replicas=" + replicas};
+    std::vector<std::string> here = in_one;
+    here[2] = "run.placement=" + GetParam();
+    const Finished first = run_to_end(folder, kCaftan, in_one);
+    const Finished second = run_to_end(folder, kCaftan, here);
+    ASSERT_EQ(first.code, 0) << first.err;
+    ASSERT_EQ(second.code, 0) << second.err;
+    const std::string fingerprint = line_with(first.out, "fingerprint sha256:");
+    EXPECT_THAT(fingerprint, StartsWith("fingerprint sha256:"));
+    EXPECT_EQ(line_with(second.out, "fingerprint sha256:"), fingerprint) << replicas << " observers";
+    EXPECT_THAT(folder.read("runs/latest/summary.json"), HasSubstr(fingerprint.substr(12)));
+    EXPECT_THAT(second.out, AllOf(HasSubstr("solved: "), HasSubstr("greedy evaluation: 3 episodes")));
+  }
+}
+
+TEST_P(EachPlacement, ARoleThatFailsEndsTheRunWithItsWords) {
+  const Folder folder;
+  folder.write("t.toml", ticking_file());
+  const std::string placement = "run.placement=" + GetParam();
+  const Finished failure =
+      run_to_end(folder, kTicking,
+                 {"run", "t.toml", placement, "roles.ticker.config.rounds=3", "roles.ticker.config.end=failure"});
+  EXPECT_EQ(failure.code, 1);
+  EXPECT_THAT(failure.err, HasSubstr("error: ticker: goal_missed: not good enough\n"));
+  EXPECT_THAT(failure.err, HasSubstr("ticking: failed after "));
+  EXPECT_THAT(failure.out, Not(HasSubstr("seed ")));
+  const Finished exception =
+      run_to_end(folder, kTicking,
+                 {"run", "t.toml", placement, "roles.ticker.config.rounds=3", "roles.ticker.config.end=exception"});
+  EXPECT_EQ(exception.code, 1);
+  EXPECT_THAT(exception.err, AllOf(HasSubstr("error: ticker: remote_exception"), HasSubstr("out of luck")));
+}
+
+TEST_P(EachPlacement, AConstructorThatThrowsEndsTheRunWithItsWords) {
+  const Folder folder;
+  folder.write("t.toml", ticking_file());
+  const Finished run =
+      run_to_end(folder, kTicking, {"run", "t.toml", "run.placement=" + GetParam(), "roles.echo.config.birth=throws"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("error: "), HasSubstr("stillborn")));
+}
+
+TEST_P(EachPlacement, ARunThatTakesLongerThanItsWallFails) {
+  const Folder folder;
+  folder.write("t.toml", ticking_file("wall = \"1s\"\n"));
+  const Finished run = run_to_end(folder, kTicking, {"run", "t.toml", "run.placement=" + GetParam()});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, HasSubstr("error: the run took longer than 1s (run.wall)\n"));
+}
+
+TEST(Run, WorkersTalkOverTcpWhenTheFileSaysSo) {
+  const Folder folder;
+  folder.write("counting.toml", kCountingFile);
+  const Finished run = run_to_end(folder, kCounting, {"run", "counting.toml", "cluster.channel=tcp"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("channel tcp"));
+  EXPECT_THAT(folder.read("runs/latest/log/driver.log"), HasSubstr("over tcp"));
+}
+
+TEST(Run, AWorkerThatExitsIsNamedWithItsCode) {
+  const Folder folder;
+  folder.write("t.toml", ticking_file());
+  const Finished run =
+      run_to_end(folder, kTicking, {"run", "t.toml", "roles.ticker.config.rounds=3", "roles.ticker.config.end=exit"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("error: ticker (pid "), HasSubstr("exited with code 3")));
+  EXPECT_THAT(run.err, HasSubstr("start with log/ticker.log"));
+}
+
+TEST(Run, StreamsOfRandomNumbersDependOnTheSeedOnly) {
+  const Folder folder;
+  folder.write("t.toml", ticking_file());
+  const auto seed_line = [&](const std::string& seed, const std::string& placement) {
+    const Finished run =
+        run_to_end(folder, kTicking, {"run", "t.toml", "roles.ticker.config.rounds=1", "run.seed=" + seed, placement});
+    return line_with(run.out, "seed ");
+  };
+  const std::string first = seed_line("5", "run.placement=one_process");
+  EXPECT_THAT(first, StartsWith("seed "));
+  EXPECT_EQ(seed_line("5", "run.placement=processes"), first);
+  EXPECT_NE(seed_line("6", "run.placement=one_process"), first);
+}
+
+TEST(CommandLine, BadOnesAndBadFilesAnswerTwo) {
+  const Folder folder;
+  folder.write("bad.toml", "caftan = 1\n[roles.x]\ntype = \"cartpol.agent\"\n");
+  EXPECT_EQ(run_to_end(folder, kCaftan, {}).code, 2);
+  EXPECT_EQ(run_to_end(folder, kCaftan, {"fly", "x.toml"}).code, 2);
+  EXPECT_EQ(run_to_end(folder, kCaftan, {"run"}).code, 2);
+  EXPECT_EQ(run_to_end(folder, kCaftan, {"run", "missing.toml"}).code, 2);
+  EXPECT_EQ(run_to_end(folder, kCaftan, {"help", "cartpol.agent"}).code, 2);
+  EXPECT_EQ(run_to_end(folder, kCaftan, {"run", kConfigs + "/cartpole.toml", "--role", "agent"}).code, 2);
+  for (const std::string command : {"check", "run", "plan"}) {
+    const Finished bad = run_to_end(folder, kCaftan, {command, "bad.toml"});
+    EXPECT_EQ(bad.code, 2);
+    EXPECT_THAT(bad.err, HasSubstr("bad.toml:3:8: error: no role type 'cartpol.agent' in this program; did you mean "
+                                   "'cartpole.agent'?"));
+    EXPECT_EQ(bad.out, "");
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "runs"));
+}
+
+TEST(CommandLine, CheckPlanAndHelpStartNothing) {
+  const Folder folder;
+  const Finished check = run_to_end(folder, kCaftan, {"check", kConfigs + "/cartpole.toml"});
+  EXPECT_EQ(check.code, 0);
+  EXPECT_THAT(check.out, HasSubstr("cartpole.toml is valid: 2 roles, 2 workers\n"));
+  const Finished plan = run_to_end(folder, kCaftan, {"plan", kConfigs + "/cartpole.toml", "roles.observer.replicas=3"});
+  EXPECT_EQ(plan.code, 0);
+  EXPECT_THAT(plan.out, AllOf(HasSubstr("observer-2"), HasSubstr("4 workers in 4 processes")));
+  const Finished help = run_to_end(folder, kCaftan, {"help", "cartpole.agent"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.out, AllOf(HasSubstr("running_average"), HasSubstr("observers")));
+  EXPECT_THAT(run_to_end(folder, kCaftan, {"help"}).out, HasSubstr("cartpole.observer"));
+  EXPECT_THAT(run_to_end(folder, kCaftan, {"--version"}).out, HasSubstr("0."));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "runs"));
+}
+
+}  // namespace
+}  // namespace caftan::test

@@ -1,0 +1,76 @@
+// A program whose run can be ended at any moment and in any way: the driver reports each round, and both roles
+// misbehave as their config says.
+#include <unistd.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "caftan/caftan.hpp"
+
+namespace {
+
+class Echo {
+ public:
+  enum class Birth { normal, throws, exits };
+  struct Config {
+    Birth birth = Birth::normal;
+  };
+  static void settings(auto& s, Config& c) {
+    s("birth", c.birth, "what the constructor does").one_of({{"normal"}, {"throws"}, {"exits"}});
+  }
+  Echo(caftan::RoleContext&, Config config) {
+    if (config.birth == Birth::throws) throw std::runtime_error("stillborn");
+    if (config.birth == Birth::exits) ::_exit(7);
+  }
+  int echo(int value) { return value; }
+};
+
+class Ticker {
+ public:
+  enum class End { success, failure, exception, exit };
+  struct Config {
+    int rounds = 100'000'000;
+    End end = End::success;
+    bool ignore_stop = false;
+  };
+  static void settings(auto& s, Config& c) {
+    s("rounds", c.rounds, "calls to each echo").at_least(1);
+    s("end", c.end, "how run() ends").one_of({{"success"}, {"failure"}, {"exception"}, {"exit"}});
+    s("ignore_stop", c.ignore_stop, "goes on when asked to stop");
+  }
+  Ticker(caftan::RoleContext& context, Config config)
+      : context_(context), config_(config), echoes_(context.uses<Echo>("echoes")) {}
+
+  caftan::Result<void> run(std::stop_token stop) {
+    for (int round = 1; round <= config_.rounds; ++round) {
+      if (stop.stop_requested() && !config_.ignore_stop) return {};
+      for (auto& echo : echoes_) {
+        const auto answer = echo.try_rpc_sync<&Echo::echo>(round);
+        if (!answer) return answer.error();
+      }
+      context_.metric("round", round);
+      context_.progress(round, config_.rounds, "tick " + std::to_string(round) + "  going on");
+      context_.report("tick " + std::to_string(round));
+    }
+    if (config_.end == End::failure) return caftan::Error(caftan::Errc::goal_missed, "not good enough");
+    if (config_.end == End::exception) throw std::runtime_error("out of luck");
+    if (config_.end == End::exit) ::_exit(3);
+    context_.report("seed " + std::to_string(context_.seed("ticks")) + " of " + context_.name());
+    return {};
+  }
+
+ private:
+  caftan::RoleContext& context_;
+  Config config_;
+  std::vector<caftan::RRef<Echo>> echoes_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  caftan::Program program("ticking");
+  program.role<Ticker>("ticker").uses<Echo>("echoes").at_least(1);
+  program.role<Echo>("echo").method<&Echo::echo>("echo");
+  return program.main(argc, argv);
+}

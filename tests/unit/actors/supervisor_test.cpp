@@ -1,0 +1,187 @@
+// What a run does next, event by event.
+#include "supervisor.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace caftan::actors {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Action = Supervisor::Action;
+using Phase = Supervisor::Phase;
+
+constexpr std::size_t kAgent = 0;
+constexpr std::size_t kFirst = 1;
+constexpr std::size_t kSecond = 2;
+constexpr Death kKilled{true, 9};
+constexpr Death kExited{false, 0};
+
+/// An agent that drives and two observers, each a process.
+class Supervised : public testing::Test {
+ protected:
+  Supervisor make(std::optional<Duration> wall = {}, bool second_is_here = true) const {
+    return Supervisor({.workers = {{.name = "agent", .process = 0, .drives = true},
+                                   {.name = "observer-0", .process = 1},
+                                   {.name = "observer-1", .process = 2, .here = second_is_here}},
+                       .start_timeout = 10s,
+                       .stop_timeout = 2s,
+                       .wall = wall},
+                      now_);
+  }
+  Supervisor make_running(std::optional<Duration> wall = {}) {
+    Supervisor supervisor = make(wall);
+    for (const std::size_t worker : {kAgent, kFirst, kSecond}) supervisor.ready(worker);
+    EXPECT_THAT(supervisor.next(now_), IsEmpty());
+    EXPECT_EQ(supervisor.phase(), Phase::running);
+    return supervisor;
+  }
+  /// All workers say bye and their processes end.
+  void all_leave(Supervisor& supervisor) {
+    for (int process = 0; process < 3; ++process) {
+      supervisor.left(static_cast<std::size_t>(process));
+      supervisor.died(process, kExited, "", now_);
+    }
+    EXPECT_THAT(supervisor.next(now_), IsEmpty());
+    EXPECT_TRUE(supervisor.is_over());
+  }
+  TimePoint now_ = ManualClock().now();
+};
+
+TEST_F(Supervised, EndsWellWhenEveryRunHasReturned) {
+  Supervisor supervisor = make_running();
+  supervisor.returned(kAgent, {});
+  EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::leave));
+  all_leave(supervisor);
+  EXPECT_EQ(supervisor.verdict().exit_code, 0);
+}
+
+TEST_F(Supervised, ARunThatReturnsAnErrorFails) {
+  Supervisor supervisor = make_running();
+  supervisor.returned(kAgent, Error(Errc::goal_missed, "agent", "not good enough"));
+  EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop, Action::leave));
+  all_leave(supervisor);
+  EXPECT_EQ(supervisor.verdict().exit_code, 1);
+  EXPECT_EQ(supervisor.verdict().error, "agent: goal_missed: not good enough");
+}
+
+TEST_F(Supervised, BI2_NamesWhoHasNotComeInTime) {
+  Supervisor supervisor = make();
+  supervisor.here(kAgent);
+  supervisor.here(kSecond);
+  EXPECT_EQ(supervisor.deadline(), now_ + 10s);
+  EXPECT_THAT(supervisor.next(now_ + 9s), IsEmpty());
+  now_ += 10s;
+  EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop));
+  EXPECT_EQ(supervisor.verdict().error,
+            "start: observer-0 has not come within 10s (run.start_timeout); 2 of 3 are here");
+  EXPECT_EQ(supervisor.verdict().blame, kFirst);
+}
+
+TEST_F(Supervised, BI2_WhoIsHereMaySayItselfWhomItMisses) {
+  Supervisor supervisor = make();
+  for (const std::size_t worker : {kAgent, kFirst, kSecond}) supervisor.here(worker);
+  now_ += 10s;
+  EXPECT_THAT(supervisor.next(now_), IsEmpty());
+  supervisor.failed(kFirst, Error(Errc::not_authenticated, "observer-0", "another secret"));
+  EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop));
+  EXPECT_EQ(supervisor.verdict().error, "observer-0: not_authenticated: another secret");
+}
+
+TEST_F(Supervised, BI6_ADeathIsToldWithItsEcho) {
+  // In either order: the agent may learn of it before the launcher does.
+  for (const bool echo_first : {true, false}) {
+    Supervisor supervisor = make_running();
+    const Error echo(Errc::peer_down, "observer-0", "connection reset");
+    if (echo_first) supervisor.returned(kAgent, echo);
+    supervisor.died(1, kKilled, "episode 121", now_ + 2100ms);
+    if (!echo_first) supervisor.returned(kAgent, echo);
+    supervisor.next(now_);
+    EXPECT_EQ(
+        supervisor.verdict().error,
+        "observer-0 was killed by signal 9 in episode 121, 2.1 s; agent: peer_down: observer-0: connection reset");
+    EXPECT_EQ(supervisor.verdict().blame, kFirst);
+    EXPECT_EQ(supervisor.verdict().exit_code, 1);
+  }
+}
+
+TEST_F(Supervised, BI6_OnlyTheFirstDeathIsTold) {
+  Supervisor supervisor = make_running();
+  supervisor.died(2, {false, 3}, "", now_ + 1s);
+  supervisor.died(1, kKilled, "", now_ + 1s);
+  EXPECT_EQ(supervisor.verdict().error, "observer-1 exited with code 3 after 1.0 s");
+}
+
+TEST_F(Supervised, AReasonOfItsOwnIsNotHiddenByALaterDeath) {
+  Supervisor supervisor = make_running();
+  supervisor.returned(kAgent, Error(Errc::goal_missed, "agent", "not good enough"));
+  supervisor.next(now_);
+  supervisor.died(1, kKilled, "", now_);
+  EXPECT_EQ(supervisor.verdict().error, "agent: goal_missed: not good enough");
+}
+
+TEST_F(Supervised, BI8_TheFirstInterruptStopsAndTheSecondKills) {
+  Supervisor supervisor = make_running();
+  supervisor.interrupt();
+  EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop));
+  EXPECT_THAT(supervisor.next(now_), IsEmpty());
+  supervisor.interrupt();
+  EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::kill));
+  EXPECT_THAT(supervisor.next(now_), IsEmpty());
+  for (int process = 0; process < 3; ++process) supervisor.died(process, kKilled, "", now_);
+  supervisor.next(now_);
+  EXPECT_TRUE(supervisor.is_over());
+  EXPECT_EQ(supervisor.verdict().exit_code, 130);
+}
+
+TEST_F(Supervised, BI8_WhoDoesNotLeaveIsKilledAfterStopTimeout) {
+  Supervisor supervisor = make_running();
+  supervisor.interrupt();
+  EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop));
+  EXPECT_THAT(supervisor.next(now_ + 1s), ElementsAre(Action::leave));  // run() has not returned in half of it
+  EXPECT_EQ(supervisor.deadline(), now_ + 2s);
+  EXPECT_THAT(supervisor.next(now_ + 2s), ElementsAre(Action::kill));
+  EXPECT_EQ(supervisor.deadline(), kNever);
+  supervisor.died(0, kKilled, "", now_);
+  EXPECT_THAT(supervisor.stragglers(), ElementsAre("agent"));
+}
+
+TEST_F(Supervised, BI8_WhatARoleSaysAfterAnInterruptIsNoFailure) {
+  Supervisor supervisor = make_running();
+  supervisor.interrupt();
+  supervisor.next(now_);
+  supervisor.returned(kAgent, Error(Errc::cancelled, "agent", "stopped"));
+  EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::leave));
+  all_leave(supervisor);
+  EXPECT_EQ(supervisor.verdict().exit_code, 130);
+}
+
+TEST_F(Supervised, ARunBeyondItsWallFails) {
+  Supervisor supervisor = make_running(10min);
+  EXPECT_EQ(supervisor.deadline(), now_ + 10min);
+  EXPECT_THAT(supervisor.next(now_ + 10min), ElementsAre(Action::stop));
+  EXPECT_EQ(supervisor.verdict().error, "the run took longer than 10min (run.wall)");
+}
+
+TEST_F(Supervised, OnOtherHostsADriverThatLeftEndsTheRun) {
+  Supervisor supervisor({.workers = {{.name = "agent", .process = 0, .drives = true, .here = false},
+                                     {.name = "observer-0", .process = 1}},
+                         .start_timeout = 10s,
+                         .stop_timeout = 2s},
+                        now_);
+  supervisor.ready(1);
+  EXPECT_THAT(supervisor.next(now_), IsEmpty());
+  supervisor.peer_lost("agent");
+  EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::leave));
+  supervisor.left(1);
+  supervisor.died(1, kExited, "", now_);
+  supervisor.next(now_);
+  EXPECT_TRUE(supervisor.is_over());
+  EXPECT_EQ(supervisor.verdict().exit_code, 0);
+}
+
+}  // namespace
+}  // namespace caftan::actors
