@@ -70,8 +70,8 @@ class PendingCall final : public transport::ResponseSink {
   TimePoint deadline_;
 };
 
-/// Takes room in the peer's window; waits for it if the caller wants that, and gives the turn of the running object back
-/// meanwhile.
+/// Takes room in the peer's window; waits for it if the caller wants that, and gives the turn of the running object
+/// back meanwhile.
 Result<std::uint64_t> take_room(Session& session, const rpc::OutRequest& request, bool fail_when_full) {
   std::uint64_t size = request.body.size();
   for (const at::Tensor& tensor : request.tensors) {
@@ -178,9 +178,7 @@ namespace {
 class CreationSink final : public rpc::ReplySink {
  public:
   explicit CreationSink(std::function<void(Result<void>)> done) : done_(std::move(done)) {}
-  void on_reply(Result<rpc::InPayload> reply) override {
-    done_(reply ? Result<void>() : Result<void>(reply.error()));
-  }
+  void on_reply(Result<rpc::InPayload> reply) override { done_(reply ? Result<void>() : Result<void>(reply.error())); }
 
  private:
   std::function<void(Result<void>)> done_;

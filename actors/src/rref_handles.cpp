@@ -6,8 +6,7 @@
 
 namespace caftan::actors {
 
-HandleBase::HandleBase(RRefHost& host, std::weak_ptr<rpc::Caller> caller, SharedRRef shared, Peer owner,
-                       bool confirmed)
+HandleBase::HandleBase(RRefHost& host, std::weak_ptr<rpc::Caller> caller, SharedRRef shared, Peer owner, bool confirmed)
     : host_(host),
       caller_(std::move(caller)),
       shared_(std::move(shared)),

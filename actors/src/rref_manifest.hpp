@@ -14,18 +14,17 @@ namespace caftan::actors {
 /// One reference handed over.
 struct SharedRRef {
   RRefId rref;
-  ForkId fork;      ///< of the receiver
+  ForkId fork;  ///< of the receiver
   WorkerId owner;
   Incarnation owner_incarnation;
-  ForkId parent;    ///< the sender's fork; none: the sender is the owner
+  ForkId parent;  ///< the sender's fork; none: the sender is the owner
   rpc::CreationNumber creation;
   std::uint64_t type_hash = 0;
   std::string type_name;
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive & rref & fork & owner & owner_incarnation & parent & creation.connection & creation.number & type_hash &
-        type_name;
+    archive& rref& fork& owner& owner_incarnation& parent& creation.connection& creation.number& type_hash& type_name;
   }
 };
 
@@ -37,7 +36,7 @@ struct Creation {
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive & rref & fork & number.connection & number.number;
+    archive& rref& fork& number.connection& number.number;
   }
 };
 
@@ -47,7 +46,7 @@ struct Manifest {
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive & creation & shared;
+    archive& creation& shared;
   }
 };
 

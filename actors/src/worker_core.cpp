@@ -1,43 +1,16 @@
-// Starting, meeting the others, and leaving.
+// Making a worker, finding peers, and leaving. How it meets the others is in joining.cpp.
 
 #include "worker_core.hpp"
 
 #include <random>
 
-#include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
-
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::View)
-
-namespace caftan {
-
-/// Who is here, by name.
-struct LocalNetwork::State {
-  std::mutex mutex;
-  std::map<std::string, std::weak_ptr<actors::WorkerCore>> members;
-  std::uint64_t next_connection = 1;
-  Connect connect;  // constant
-};
-
-LocalNetwork::LocalNetwork()
-    : LocalNetwork([](transport::PollingExecutor& executor, const std::string&, const std::string&) {
-        return transport::make_loopback_pair(executor);
-      }) {}
-LocalNetwork::LocalNetwork(Connect connect) : state_(std::make_unique<State>()) {
-  state_->connect = std::move(connect);
-}
-LocalNetwork::~LocalNetwork() = default;
-
-}  // namespace caftan
 
 namespace caftan::actors {
 
 using transport::Session;
 
 namespace {
-
-constexpr Duration kDialAgain = std::chrono::milliseconds(20);
 
 Incarnation random_incarnation() {
   std::random_device device;
@@ -47,33 +20,6 @@ Incarnation random_incarnation() {
 }
 
 }  // namespace
-
-/// The root that peers talk to before they know any other actor of this worker.
-class WorkerCore::RootActor final : public caf::event_based_actor {
- public:
-  RootActor(caf::actor_config& config, WorkerCore& core) : caf::event_based_actor(config), core_(core) {
-    set_exit_handler([this](const caf::exit_msg& exit) {
-      if (exit.reason == caf::exit_reason::user_shutdown) quit(exit.reason);
-    });
-  }
-  const char* name() const override { return "worker_actor"; }
-  caf::behavior make_behavior() override {
-    return {
-        [this](const ForkRequested& request) {
-          const auto session = transport::ActorExchange::session_of(current_sender());
-          // A fork request is about the actor that sends it: nobody registers forks for others.
-          if (session) core_.rrefs_.on_fork_requested(request, peer_session(*session), current_sender());
-        },
-        [this](const net::View& view) {
-          const auto session = transport::ActorExchange::session_of(current_sender());
-          if (session && session->peer().id == WorkerId{0}) core_.apply_view(view);
-        },
-    };
-  }
-
- private:
-  WorkerCore& core_;
-};
 
 Result<std::shared_ptr<WorkerCore>> WorkerCore::make(WorkerOptions options, Registry registry) {
   if (auto frozen = registry.freeze(); !frozen) return frozen.error();
@@ -137,290 +83,6 @@ transport::SessionLimits WorkerCore::session_limits() const {
   return limits;
 }
 
-// ---- joining
-
-Result<void> WorkerCore::launch() {
-  root_ = actor_host_->spawn<RootActor>(*this);
-  // Calls to this worker itself go through a channel like all others.
-  auto [here, there] = transport::make_loopback_pair(*options_.executor);
-  add_session(identity(), kSelfServing, std::move(there), {}, false);
-  add_session(identity(), other_end_of_self(kSelfServing), std::move(here), {}, true);
-
-  if (options_.network) {
-    auto& state = *options_.network->state_;
-    std::vector<std::pair<std::shared_ptr<WorkerCore>, std::uint64_t>> others;
-    {
-      const std::lock_guard lock(state.mutex);
-      if (auto& slot = state.members[options_.name]; !slot.expired()) {
-        return Error(Errc::invalid_config, "a worker '" + options_.name + "' is in this network already");
-      } else {
-        slot = shared_core();
-      }
-      for (const auto& [name, weak] : state.members) {
-        const auto other = weak.lock();
-        // Session numbers of a pair start where no number of the self-session is.
-        if (other && other.get() != this && ids_.contains(name)) {
-          others.emplace_back(other, 1000 + state.next_connection++);
-        }
-      }
-    }
-    for (const auto& [other, connection] : others) {
-      auto [mine, theirs] = state.connect(*options_.executor, options_.name, other->name());
-      add_local_session(other->identity(), connection, std::move(mine));
-      other->add_local_session(identity(), connection, std::move(theirs));
-    }
-  }
-  const std::string& address = options_.world[self_.value].address;
-  if (!options_.network || !address.empty()) {
-    if (const auto listening = listen_at(address); !listening) return listening;
-  }
-  if (!options_.network) {
-    for (std::uint32_t id = 0; id < self_.value; ++id) dial_peer(WorkerId{id});
-  }
-  check_ready();
-  return {};
-}
-
-Result<void> WorkerCore::listen_at(const std::string& address) {
-  // A member that everybody dials needs an address in the world; the last one dials all others and needs none.
-  if (address.empty() && self_.value + 1 == peers_.size()) return {};
-  const std::string at = address.empty() ? "tcp:127.0.0.1:0" : address;
-  const std::weak_ptr weak(shared_core());
-  auto listener = transport::listen(
-      *options_.executor, at,
-      [weak]() -> Result<net::HandshakeOptions> {
-        if (const auto self = weak.lock()) return self->handshake_options(0);
-        return Error(Errc::shut_down, "this worker has left");
-      },
-      {},
-      [weak](Result<transport::Greeted> result) {
-        if (const auto self = weak.lock()) self->greeted(std::move(result), false, {});
-      });
-  if (!listener) return listener.error().at(name());
-  listener_ = std::move(*listener);
-  {
-    const std::lock_guard lock(mutex_);
-    own_address_ = listener_->address();
-  }
-  listener_->start();
-  return {};
-}
-
-net::HandshakeOptions WorkerCore::handshake_options(std::uint64_t connection) {
-  net::HandshakeOptions handshake;
-  handshake.self.cluster = options_.cluster;
-  handshake.self.name = options_.name;
-  handshake.self.id = self_;
-  handshake.self.incarnation = incarnation_;
-  handshake.self.limits = {options_.limits.message, options_.limits.receive, options_.limits.window};
-  handshake.self.connection = connection;
-  {
-    const std::lock_guard lock(mutex_);
-    handshake.self.address = own_address_;
-  }
-  handshake.secret = net::Secret(options_.secret);
-  handshake.allow_no_secret = options_.secret.empty();
-  handshake.accept = [weak = std::weak_ptr(shared_core())](const net::PeerInfo& peer) -> Result<void> {
-    const auto self = weak.lock();
-    if (!self) return Error(Errc::shut_down, "this worker has left");
-    const std::lock_guard lock(self->mutex_);
-    return self->membership_.admit({peer.name, peer.id, peer.incarnation, peer.address});
-  };
-  return handshake;
-}
-
-/// Dials until the peer answers or the start is over. A peer without a known address is learnt from the head's view.
-void WorkerCore::dial_peer(WorkerId peer) {
-  std::string address;
-  std::uint64_t connection = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    if (dialling_[peer.value] || membership_.is_up(peer) || start_error_) return;
-    address = peers_[peer.value]->address;
-    if (address.empty()) return;
-    dialling_[peer.value] = true;
-    connection = next_connection_++;
-  }
-  transport::dial(*options_.executor, address, handshake_options(connection), peers_[peer.value]->name(), {},
-                  [weak = std::weak_ptr(shared_core()), peer](Result<transport::Greeted> result) {
-                    const auto self = weak.lock();
-                    if (!self) return;
-                    {
-                      const std::lock_guard lock(self->mutex_);
-                      self->dialling_[peer.value] = false;
-                    }
-                    self->greeted(std::move(result), true, self->peers_[peer.value]->name());
-                  });
-}
-
-void WorkerCore::greeted(Result<transport::Greeted> result, bool dialled, const std::string& whom) {
-  if (!result) {
-    const Error& error = result.error();
-    if (!dialled) {
-      log("a connection was refused: " + error.message());
-      return;
-    }
-    const bool not_there_yet = error.code() == Errc::peer_down || error.code() == Errc::timeout;
-    if (!not_there_yet) return fail_start(Error(error.code(), whom, error.text()));
-    {
-      const std::lock_guard lock(mutex_);
-      last_dial_error_ = error;
-      if (start_error_ || life_ != Life::starting) return;
-    }
-    options_.executor->post_at(options_.executor->clock().now() + kDialAgain,
-                               [weak = std::weak_ptr(shared_core()), id = ids_.at(whom)] {
-                                 if (const auto self = weak.lock()) self->dial_peer(id);
-                               });
-    return;
-  }
-  const net::PeerInfo& peer = result->peer;
-  if (add_session({peer.id, peer.name, peer.incarnation}, peer.connection, std::move(result->channel), result->early,
-                  true)) {
-    on_member_up(peer.id, peer.address);
-  }
-}
-
-void WorkerCore::add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,
-                                   std::shared_ptr<transport::Channel> channel) {
-  if (add_session(peer, connection, std::move(channel), {}, true)) on_member_up(peer.id, {});
-}
-
-/// @param primary  the end that calls of this worker use
-std::shared_ptr<Session> WorkerCore::add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
-                                                 std::shared_ptr<transport::Channel> channel, wire::ByteView early,
-                                                 bool primary) {
-  if (peer.id != self_) {
-    const std::lock_guard lock(mutex_);
-    const auto up = is_leaving() ? Result<bool>(Error(Errc::shut_down, "this worker is leaving"))
-                                 : membership_.on_up(peer.id, peer.incarnation);
-    if (!up) {
-      log(peer.name + " was refused: " + up.error().message());
-      channel->close();
-      return nullptr;
-    }
-  }
-  const char* kind = channel->kind();
-  auto session = Session::make({*options_.executor, *actor_host_, pool_, *this}, peer, connection, std::move(channel),
-                               session_limits());
-  session->actors().export_at(transport::Address::root(), caf::actor_cast<caf::strong_actor_ptr>(root_));
-  {
-    const std::lock_guard lock(mutex_);
-    if (is_leaving()) return nullptr;  // stop() has looked at sessions_ already, or will not see this one
-    sessions_[{peer.id, peer.incarnation, connection}] = session;
-  }
-  if (primary) peers_[peer.id.value]->set_session(session);
-  session->start(early);
-  if (peer.id != self_) log("connected with " + peer.name + " over " + kind);
-  return session;
-}
-
-void WorkerCore::on_member_up(WorkerId peer, const std::string& address) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (peers_[peer.value]->address.empty()) peers_[peer.value]->address = address;
-    if (self_ == WorkerId{0}) {
-      const Session* session = peers_[peer.value]->session().get();
-      if (session) {
-        (void)membership_.join({peers_[peer.value]->name(), peer, session->peer().incarnation,
-                                peers_[peer.value]->address});
-      }
-    }
-  }
-  if (self_ == WorkerId{0}) publish_view();
-  check_ready();
-}
-
-/// Head: once all have come, everybody learns where everybody is.
-void WorkerCore::publish_view() {
-  net::View view;
-  std::vector<std::shared_ptr<Session>> sessions;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& peer : peers_) {
-      if (peer->id() != self_ && !membership_.is_up(peer->id())) return;
-    }
-    if (!membership_.complete() || std::exchange(view_published_, true)) return;
-    view = membership_.view();
-    for (const auto& peer : peers_) {
-      if (peer->id() != self_) sessions.push_back(peer->session());
-    }
-  }
-  for (const auto& session : sessions) {
-    if (!session) continue;
-    session->actors().proxy(transport::Address::root())
-        ->enqueue(caf::actor_cast<caf::strong_actor_ptr>(root_), caf::make_message_id(), caf::make_message(view),
-                  nullptr);
-  }
-}
-
-void WorkerCore::apply_view(const net::View& view) {
-  std::vector<WorkerId> to_dial;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto applied = membership_.apply(view); !applied) {
-      log("the head's view was refused: " + applied.error().message());
-      return;
-    }
-    for (const net::Join& member : view.members) {
-      std::string& address = peers_[member.id.value]->address;
-      if (address.empty()) address = member.address;
-      if (member.id.value < self_.value && !membership_.is_up(member.id)) to_dial.push_back(member.id);
-    }
-  }
-  for (const WorkerId id : to_dial) dial_peer(id);
-}
-
-void WorkerCore::check_ready() {
-  const std::lock_guard lock(mutex_);
-  for (const auto& peer : peers_) {
-    if (peer->id() != self_ && !membership_.is_up(peer->id())) return;
-  }
-  if (ready_) return;
-  ready_ = true;
-  Life starting = Life::starting;
-  life_.compare_exchange_strong(starting, Life::serving);
-  if (ready_waiter_) ready_waiter_->notify();
-}
-
-void WorkerCore::fail_start(Error error) {
-  const std::lock_guard lock(mutex_);
-  if (ready_ || start_error_) return;
-  start_error_ = std::move(error);
-  if (ready_waiter_) ready_waiter_->notify();
-}
-
-Result<void> WorkerCore::wait_until_ready() {
-  const TimePoint deadline = options_.executor->clock().now() + options_.start_timeout;
-  options_.executor->with_wait([&](Executor::Wait& wait) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (ready_ || start_error_) return;
-      ready_waiter_ = &wait.point();
-    }
-    wait.wait(deadline, nullptr);
-    const std::lock_guard lock(mutex_);
-    ready_waiter_ = nullptr;
-  });
-  const std::lock_guard lock(mutex_);
-  if (ready_) return {};
-  if (start_error_) return *start_error_;
-  std::string missing;
-  std::size_t here = 0;
-  for (const auto& peer : peers_) {
-    if (peer->id() == self_ || membership_.is_up(peer->id())) {
-      ++here;
-    } else {
-      missing += (missing.empty() ? "" : ", ") + peer->name();
-    }
-  }
-  std::string text = missing + (peers_.size() - here == 1 ? " has" : " have") + " not come within " +
-                     std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(options_.start_timeout).count()) +
-                     "ms; " + std::to_string(here) + " of " + std::to_string(peers_.size()) + " are here";
-  if (last_dial_error_.code() != Errc::ok) text += " (last: " + last_dial_error_.text() + ")";
-  start_error_ = Error(Errc::timeout, name(), std::move(text));
-  return *start_error_;
-}
-
 // ---- finding
 
 Result<Peer> WorkerCore::find_peer(std::string_view name) {
@@ -433,8 +95,8 @@ Result<Peer> WorkerCore::find_peer(std::string_view name) {
 
 Result<Peer> WorkerCore::find_peer(WorkerId id) {
   if (id.value < peers_.size()) return Peer(peers_[id.value]);
-  return Error(Errc::unknown_worker, "no worker number " + std::to_string(id.value) + " in this job of " +
-                                         std::to_string(peers_.size()));
+  return Error(Errc::unknown_worker,
+               "no worker number " + std::to_string(id.value) + " in this job of " + std::to_string(peers_.size()));
 }
 
 std::shared_ptr<Session> WorkerCore::session_with(WorkerId peer, Incarnation incarnation) {

@@ -20,6 +20,8 @@
 #include "caftan/transport/endpoint.hpp"
 #include "rref_host.hpp"
 
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::View)
+
 namespace caftan::actors {
 
 class ServedCall;
@@ -53,9 +55,7 @@ class PeerState final : public rpc::PeerRecord {
   std::string address;      // guarded by WorkerCore::mutex_
 };
 
-class WorkerCore final : public rpc::Caller,
-                         public RRefWorld,
-                         private transport::FrameHandler {
+class WorkerCore final : public rpc::Caller, public RRefWorld, private transport::FrameHandler {
  public:
   /// Precondition: options.executor is set; it outlives the core, which does not own it.
   static Result<std::shared_ptr<WorkerCore>> make(WorkerOptions options, Registry registry);

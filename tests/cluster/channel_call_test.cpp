@@ -1,16 +1,15 @@
 // The same calls over every kind of channel, with threads and real sockets.
 #include <ATen/ops/rand.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
 #include <thread>
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/rpc/wait.hpp"
 #include "caftan/tensor/operators.hpp"
 #include "caftan/transport/threaded_executor.hpp"
+#include "socket_folder.hpp"
 
 namespace caftan {
 namespace {
@@ -28,20 +27,6 @@ Registry make_registry() {
   registry.add<&bounce>("bounce");
   return registry;
 }
-
-/// A folder for sockets, removed at the end.
-class SocketFolder {
- public:
-  SocketFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "caftan-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~SocketFolder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 struct ChannelCase {
   const char* kind;
@@ -77,7 +62,7 @@ class ChannelCall : public testing::TestWithParam<ChannelCase> {
     for (const auto& worker : workers_) worker->wait_until_ready().value();
   }
 
-  SocketFolder folder_;
+  test::SocketFolder folder_;
   std::shared_ptr<LocalNetwork> network_ = std::make_shared<LocalNetwork>();
   std::shared_ptr<transport::PollingExecutor> shared_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -70,6 +70,7 @@ class ChannelTap final : public transport::Channel {
     return taken;
   }
   void close_write() override { inner_->close_write(); }
+  void break_off() override { inner_->break_off(); }
   void close() override { inner_->close(); }
   int fd() const noexcept override { return -1; }
   const char* kind() const noexcept override { return inner_->kind(); }

@@ -67,8 +67,7 @@ class Unit final : public caf::execution_unit {
 };
 }  // namespace
 
-ActorHost::ActorHost(PollingExecutor& executor, const MessageRegistry& messages, WorkerId self,
-                     Incarnation incarnation)
+ActorHost::ActorHost(PollingExecutor& executor, const MessageRegistry& messages, WorkerId self, Incarnation incarnation)
     : executor_(executor),
       messages_(messages),
       config_(std::make_unique<Config>(executor, self, incarnation)),

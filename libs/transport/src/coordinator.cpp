@@ -26,8 +26,7 @@ class SilentPrinter final : public caf::monitorable_actor {
 /// Where a woken actor goes: always back to the executor, whichever thread woke it.
 class Coordinator::Unit final : public caf::execution_unit {
  public:
-  explicit Unit(Coordinator& coordinator)
-      : caf::execution_unit(&coordinator.system()), coordinator_(coordinator) {}
+  explicit Unit(Coordinator& coordinator) : caf::execution_unit(&coordinator.system()), coordinator_(coordinator) {}
   void exec_later(caf::resumable* what) override { coordinator_.enqueue(what); }
 
  private:
@@ -55,10 +54,15 @@ void Coordinator::enqueue(caf::resumable* what) {
 
 void Coordinator::run(caf::resumable* what) {
   switch (what->resume(unit_.get(), kMaxThroughput)) {
-    case caf::resumable::resume_later: enqueue(what); break;
+    case caf::resumable::resume_later:
+      enqueue(what);
+      break;
     case caf::resumable::done:
-    case caf::resumable::awaiting_message: caf::intrusive_ptr_release(what); break;
-    case caf::resumable::shutdown_execution_unit: break;
+    case caf::resumable::awaiting_message:
+      caf::intrusive_ptr_release(what);
+      break;
+    case caf::resumable::shutdown_execution_unit:
+      break;
   }
   finished();
 }
@@ -85,8 +89,7 @@ ExecutorClock::time_point ExecutorClock::now() const noexcept {
   return std::chrono::time_point_cast<duration_type>(executor_.clock().now());
 }
 
-void ExecutorClock::post_timeout(time_point when, caf::abstract_actor* self, caf::message_id id,
-                                 caf::message content) {
+void ExecutorClock::post_timeout(time_point when, caf::abstract_actor* self, caf::message_id id, caf::message content) {
   schedule_message(when, caf::actor_cast<caf::strong_actor_ptr>(self),
                    caf::make_mailbox_element(nullptr, id, {}, std::move(content)));
 }
@@ -130,7 +133,8 @@ void ExecutorClock::schedule_message(time_point when, caf::group target, caf::st
                                      caf::message content) {
   executor_.post_at(std::chrono::time_point_cast<Duration>(when),
                     [target = std::move(target), sender = std::move(sender), content = std::move(content)]() mutable {
-                      if (target) target->eq_impl(caf::make_message_id(), std::move(sender), nullptr, std::move(content));
+                      if (target)
+                        target->eq_impl(caf::make_message_id(), std::move(sender), nullptr, std::move(content));
                     });
 }
 

@@ -25,7 +25,8 @@ class ExecutorClock final : public caf::actor_clock {
   void cancel_request_timeout(caf::abstract_actor* self, caf::message_id id) override;
   void cancel_timeouts(caf::abstract_actor* self) override;
   void schedule_message(time_point when, caf::strong_actor_ptr receiver, caf::mailbox_element_ptr content) override;
-  void schedule_message(time_point when, caf::group target, caf::strong_actor_ptr sender, caf::message content) override;
+  void schedule_message(time_point when, caf::group target, caf::strong_actor_ptr sender,
+                        caf::message content) override;
   void cancel_all() override;
 
  private:

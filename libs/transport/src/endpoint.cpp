@@ -217,12 +217,12 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
       return;
     }
     const auto slot = std::make_shared<std::weak_ptr<Greeting>>();
-    auto greeting = std::make_shared<Greeting>(
-        executor_, fd, socket_address_.kind(), std::move(*handshake),
-        [weak = weak_from_this(), slot, greeted = greeted_](Result<Greeted> result) {
-          if (const auto self = weak.lock()) self->finished(slot->lock());
-          greeted(std::move(result));
-        });
+    auto greeting =
+        std::make_shared<Greeting>(executor_, fd, socket_address_.kind(), std::move(*handshake),
+                                   [weak = weak_from_this(), slot, greeted = greeted_](Result<Greeted> result) {
+                                     if (const auto self = weak.lock()) self->finished(slot->lock());
+                                     greeted(std::move(result));
+                                   });
     *slot = greeting;
     {
       const std::lock_guard lock(mutex_);
@@ -257,8 +257,8 @@ Error system_error(const std::string& what, const std::string& address) {
 }  // namespace
 
 Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::string& address,
-                                         std::function<Result<net::HandshakeOptions>()> options, GreetingOptions greeting,
-                                         GreetingDone greeted) {
+                                         std::function<Result<net::HandshakeOptions>()> options,
+                                         GreetingOptions greeting, GreetingDone greeted) {
   auto parsed = parse_address(address);
   if (!parsed) return parsed.error();
   const int fd = ::socket(parsed->family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

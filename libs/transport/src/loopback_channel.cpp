@@ -156,7 +156,7 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
 }  // namespace
 
 std::pair<std::shared_ptr<Channel>, std::shared_ptr<Channel>> make_loopback_pair(PollingExecutor& executor,
-                                                                                  std::size_t capacity) {
+                                                                                 std::size_t capacity) {
   auto forth = std::make_shared<Direction>(capacity);
   auto back = std::make_shared<Direction>(capacity);
   return {std::make_shared<LoopbackChannel>(executor, back, forth),

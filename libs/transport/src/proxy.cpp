@@ -14,9 +14,7 @@ class ActorRequest final : public ResponseSink {
   ActorRequest(std::shared_ptr<Session> session, caf::strong_actor_ptr asker, caf::message_id id)
       : session_(std::move(session)), asker_(std::move(asker)), id_(id) {}
 
-  void on_response(Result<InFrame> response) override {
-    deliver(decode(std::move(response)));
-  }
+  void on_response(Result<InFrame> response) override { deliver(decode(std::move(response))); }
 
  private:
   caf::message decode(Result<InFrame> response) {
@@ -42,8 +40,8 @@ class ActorRequest final : public ResponseSink {
 
 void bounce_request(caf::mailbox_element& what, const Error& error) {
   if (!what.mid.is_request() || !what.sender) return;
-  what.sender->enqueue(
-      caf::make_mailbox_element(nullptr, what.mid.response_id(), {}, caf::make_message(to_caf(error))), nullptr);
+  what.sender->enqueue(caf::make_mailbox_element(nullptr, what.mid.response_id(), {}, caf::make_message(to_caf(error))),
+                       nullptr);
 }
 
 }  // namespace
@@ -105,8 +103,8 @@ void Proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
     bounce_request(*what, admitted.error());
     return;
   }
-  const auto sent = session->request(frame, room, kNever,
-                                     std::make_shared<ActorRequest>(session, what->sender, what->mid));
+  const auto sent =
+      session->request(frame, room, kNever, std::make_shared<ActorRequest>(session, what->sender, what->mid));
   if (!sent) bounce_request(*what, sent.error());
 }
 

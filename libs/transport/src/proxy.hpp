@@ -1,5 +1,5 @@
-/// The stand-in for an actor of another worker. Whatever it is sent becomes a frame; when the actor or the session ends,
-/// it goes down and CAF tells everyone who monitors or links it.
+/// The stand-in for an actor of another worker. Whatever it is sent becomes a frame; when the actor or the session
+/// ends, it goes down and CAF tells everyone who monitors or links it.
 #pragma once
 
 #include <atomic>

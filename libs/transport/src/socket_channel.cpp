@@ -37,8 +37,8 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
 
   Result<std::size_t> read(const iovec* vectors, int count) override {
     for (;;) {
-      const ssize_t got = count == 1 ? ::recv(fd_, vectors->iov_base, vectors->iov_len, 0)
-                                     : ::readv(fd_, vectors, count);
+      const ssize_t got =
+          count == 1 ? ::recv(fd_, vectors->iov_base, vectors->iov_len, 0) : ::readv(fd_, vectors, count);
       if (got > 0) return static_cast<std::size_t>(got);
       if (got == 0) return Error(Errc::peer_down, "the connection was closed by the peer");
       if (errno == EINTR) continue;

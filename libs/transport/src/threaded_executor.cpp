@@ -10,8 +10,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <climits>
+#include <csignal>
 #include <tuple>
 
 namespace caftan::transport {

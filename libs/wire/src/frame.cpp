@@ -5,7 +5,8 @@
 
 namespace caftan::wire {
 
-static_assert(std::endian::native == std::endian::little, "the wire is little-endian and so is every supported machine");
+static_assert(std::endian::native == std::endian::little,
+              "the wire is little-endian and so is every supported machine");
 
 namespace {
 
@@ -43,7 +44,8 @@ bool is_known(FrameKind kind) noexcept {
     case FrameKind::monitor:
     case FrameKind::demonitor:
     case FrameKind::link:
-    case FrameKind::unlink: return true;
+    case FrameKind::unlink:
+      return true;
   }
   return false;
 }
@@ -74,8 +76,7 @@ Result<FrameHeader> decode_header(const std::byte* from) {
   from = get(from, header.trace);
   get(from, header.bulk_size);
   if (!is_known(header.kind)) {
-    return Error(Errc::malformed_payload,
-                 "unknown frame kind " + std::to_string(static_cast<unsigned>(header.kind)));
+    return Error(Errc::malformed_payload, "unknown frame kind " + std::to_string(static_cast<unsigned>(header.kind)));
   }
   if ((header.flags & ~kFlagError) != 0) return Error(Errc::malformed_payload, "reserved frame flags are set");
   if (header.kind == FrameKind::chunk &&

@@ -21,12 +21,12 @@ struct ForkInfo {
 struct RRefInfo {
   RRefId rref;
   bool is_owner = false;
-  ForkId fork;                 ///< none at the owner
-  std::string owner;           ///< worker's name
+  ForkId fork;        ///< none at the owner
+  std::string owner;  ///< worker's name
   std::string type;
-  std::string state;           ///< at the owner: pending, ready, failed; else creating, awaiting, confirmed, failed
+  std::string state;  ///< at the owner: pending, ready, failed; else creating, awaiting, confirmed, failed
   Duration age{};
-  std::uint64_t actor_id = 0;  ///< of its owner_rref_actor or user_rref_actor on this worker
+  std::uint64_t actor_id = 0;   ///< of its owner_rref_actor or user_rref_actor on this worker
   std::vector<ForkInfo> forks;  ///< at the owner
 };
 

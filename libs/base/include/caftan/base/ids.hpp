@@ -32,10 +32,10 @@ struct GlobalId {
   explicit operator bool() const noexcept { return number != 0; }
 };
 
-using RRefId = GlobalId<struct RRefIdTag>;                          ///< a remote value; made by its creator
-using ForkId = GlobalId<struct ForkIdTag>;                          ///< one user reference to a remote value
-using ContextId = GlobalId<struct ContextIdTag>;                    ///< an autograd context
-using AutogradMessageId = GlobalId<struct AutogradMessageIdTag>;    ///< one recorded message
+using RRefId = GlobalId<struct RRefIdTag>;                        ///< a remote value; made by its creator
+using ForkId = GlobalId<struct ForkIdTag>;                        ///< one user reference to a remote value
+using ContextId = GlobalId<struct ContextIdTag>;                  ///< an autograd context
+using AutogradMessageId = GlobalId<struct AutogradMessageIdTag>;  ///< one recorded message
 /// A request in flight. Unique among the requests of one session, so it needs no maker.
 struct CallId {
   std::uint64_t value = 0;

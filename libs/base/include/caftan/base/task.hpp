@@ -12,8 +12,8 @@ class Task {
  public:
   Task() = default;
   template <class F>
-    requires(!std::is_same_v<std::decay_t<F>, Task> && std::is_invocable_v<std::decay_t<F>&>)
-  Task(F&& function) {  // NOLINT(google-explicit-constructor): a lambda is a task
+  requires(!std::is_same_v<std::decay_t<F>, Task> && std::is_invocable_v<std::decay_t<F>&>)
+      Task(F&& function) {  // NOLINT(google-explicit-constructor): a lambda is a task
     using Function = std::decay_t<F>;
     if constexpr (sizeof(Function) <= kRoom && alignof(Function) <= alignof(std::max_align_t) &&
                   std::is_nothrow_move_constructible_v<Function>) {
@@ -49,21 +49,19 @@ class Task {
     void (*destroy)(void*) noexcept;
   };
   template <class F>
-  static constexpr Table kInPlace{
-      [](void* at) { (*static_cast<F*>(at))(); },
-      [](void* from, void* to) noexcept {
-        ::new (to) F(std::move(*static_cast<F*>(from)));
-        static_cast<F*>(from)->~F();
-      },
-      [](void* at) noexcept { static_cast<F*>(at)->~F(); }};
+  static constexpr Table kInPlace{[](void* at) { (*static_cast<F*>(at))(); },
+                                  [](void* from, void* to) noexcept {
+                                    ::new (to) F(std::move(*static_cast<F*>(from)));
+                                    static_cast<F*>(from)->~F();
+                                  },
+                                  [](void* at) noexcept { static_cast<F*>(at)->~F(); }};
   template <class F>
-  static constexpr Table kOnHeap{
-      [](void* at) { (**static_cast<std::unique_ptr<F>*>(at))(); },
-      [](void* from, void* to) noexcept {
-        ::new (to) std::unique_ptr<F>(std::move(*static_cast<std::unique_ptr<F>*>(from)));
-        std::destroy_at(static_cast<std::unique_ptr<F>*>(from));
-      },
-      [](void* at) noexcept { std::destroy_at(static_cast<std::unique_ptr<F>*>(at)); }};
+  static constexpr Table kOnHeap{[](void* at) { (**static_cast<std::unique_ptr<F>*>(at))(); },
+                                 [](void* from, void* to) noexcept {
+                                   ::new (to) std::unique_ptr<F>(std::move(*static_cast<std::unique_ptr<F>*>(from)));
+                                   std::destroy_at(static_cast<std::unique_ptr<F>*>(from));
+                                 },
+                                 [](void* at) noexcept { std::destroy_at(static_cast<std::unique_ptr<F>*>(at)); }};
 
   void reset() noexcept {
     if (table_) table_->destroy(room_);

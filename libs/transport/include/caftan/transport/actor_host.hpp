@@ -1,5 +1,5 @@
-/// The CAF actor system of one Worker: our coordinator in the scheduler slot, our module in the network slot, no threads
-/// of its own. Everything that knows CAF's internals is in this library.
+/// The CAF actor system of one Worker: our coordinator in the scheduler slot, our module in the network slot, no
+/// threads of its own. Everything that knows CAF's internals is in this library.
 #pragma once
 
 #include <atomic>

@@ -24,8 +24,12 @@ struct Address {
   Incarnation incarnation;
   std::uint64_t number = 0;
 
-  static Address of(const RRefId& id) noexcept { return {AddressKind::owner_rref, id.worker, id.incarnation, id.number}; }
-  static Address of(const ForkId& id) noexcept { return {AddressKind::user_rref, id.worker, id.incarnation, id.number}; }
+  static Address of(const RRefId& id) noexcept {
+    return {AddressKind::owner_rref, id.worker, id.incarnation, id.number};
+  }
+  static Address of(const ForkId& id) noexcept {
+    return {AddressKind::user_rref, id.worker, id.incarnation, id.number};
+  }
   static Address root() noexcept { return {AddressKind::root, {}, {}, 0}; }
   static Address exported(std::uint64_t number) noexcept { return {AddressKind::exported, {}, {}, number}; }
 
@@ -36,7 +40,7 @@ struct Address {
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive & kind & worker & incarnation & number;
+    archive& kind& worker& incarnation& number;
   }
 };
 

@@ -52,6 +52,6 @@ std::shared_ptr<Channel> make_socket_channel(PollingExecutor& executor, int fd, 
 /// Two ends in one process. The same bytes through the same code as on a socket.
 /// @param capacity  bytes that may lie in one direction
 std::pair<std::shared_ptr<Channel>, std::shared_ptr<Channel>> make_loopback_pair(PollingExecutor& executor,
-                                                                                  std::size_t capacity = 1 << 20);
+                                                                                 std::size_t capacity = 1 << 20);
 
 }  // namespace caftan::transport

@@ -42,8 +42,8 @@ class Listener {
 /// @param greeted  called for each handshake, also for those that failed (the log names why); on a runner
 /// Errors: io_error (address in use, no such path; the text names the address), invalid_config (no such kind).
 Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::string& address,
-                                         std::function<Result<net::HandshakeOptions>()> options, GreetingOptions greeting,
-                                         GreetingDone greeted);
+                                         std::function<Result<net::HandshakeOptions>()> options,
+                                         GreetingOptions greeting, GreetingDone greeted);
 
 /// Connects to `address` and shakes hands.
 /// @param expected_peer  the worker's name; another one there is an error

@@ -76,11 +76,11 @@ class FrameHandler {
 };
 
 struct SessionLimits {
-  std::uint64_t message = std::uint64_t{256} << 20;   ///< bytes of one message, tensors included
-  std::uint32_t tensors = 4096;                       ///< tensor segments of one message
-  std::size_t requests = 65536;                       ///< outstanding to a peer
-  std::uint64_t window = std::uint64_t{512} << 20;    ///< bytes of requests outstanding to a peer
-  std::uint64_t receive = std::uint64_t{1} << 30;     ///< bytes of incomplete messages from a peer
+  std::uint64_t message = std::uint64_t{256} << 20;  ///< bytes of one message, tensors included
+  std::uint32_t tensors = 4096;                      ///< tensor segments of one message
+  std::size_t requests = 65536;                      ///< outstanding to a peer
+  std::uint64_t window = std::uint64_t{512} << 20;   ///< bytes of requests outstanding to a peer
+  std::uint64_t receive = std::uint64_t{1} << 30;    ///< bytes of incomplete messages from a peer
   net::LivenessOptions liveness;
 };
 
@@ -200,7 +200,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   bool flush_pending_ = false;
   bool want_write_ = false;
   bool write_failed_ = false;
-  bool closing_ = false;   // nothing more is accepted; bye follows behind the last byte
+  bool closing_ = false;  // nothing more is accepted; bye follows behind the last byte
   bool bye_queued_ = false;
   Reader reader_ = Reader::poller;
   bool armed_ = false;

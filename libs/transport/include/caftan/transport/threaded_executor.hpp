@@ -18,7 +18,7 @@ namespace caftan::transport {
 class ThreadedExecutor final : public PollingExecutor {
  public:
   struct Options {
-    unsigned runners = 0;       ///< threads that wait for work at the same time; 0 = cores, at least 2
+    unsigned runners = 0;        ///< threads that wait for work at the same time; 0 = cores, at least 2
     unsigned max_threads = 128;  ///< with those that blocked runners are replaced by
   };
   ThreadedExecutor() : ThreadedExecutor(Options()) {}

@@ -15,10 +15,10 @@
 namespace caftan::wire {
 
 enum class FrameKind : std::uint8_t {
-  ping = 1,    ///< answered by pong; both only show that bytes progress
+  ping = 1,  ///< answered by pong; both only show that bytes progress
   pong = 2,
-  bye = 3,     ///< the sender sends nothing more; ends the session in order
-  chunk = 4,   ///< the next bytes of the oldest message whose bulk is incomplete
+  bye = 3,    ///< the sender sends nothing more; ends the session in order
+  chunk = 4,  ///< the next bytes of the oldest message whose bulk is incomplete
 
   call = 10,    ///< run a function; answered by response
   create = 11,  ///< run a function or constructor and keep its value as an RRef; answered by response
@@ -58,15 +58,13 @@ struct FrameHeader {
   std::uint32_t table_size = 0;     ///< bytes of the tensor table
   FrameKind kind{};
   std::uint8_t flags = 0;
-  std::uint16_t cpu = 0;            ///< the core the sender ran on, plus one; 0 = not on this host
-  std::uint64_t call = 0;           ///< id of the request, 0 = none
-  std::uint64_t remaining_us = 0;   ///< time the caller still waits, 0 = for ever
+  std::uint16_t cpu = 0;           ///< the core the sender ran on, plus one; 0 = not on this host
+  std::uint64_t call = 0;          ///< id of the request, 0 = none
+  std::uint64_t remaining_us = 0;  ///< time the caller still waits, 0 = for ever
   std::uint64_t trace = 0;
-  std::uint64_t bulk_size = 0;      ///< bytes that follow as chunks
+  std::uint64_t bulk_size = 0;  ///< bytes that follow as chunks
 
-  std::uint64_t payload_size() const noexcept {
-    return std::uint64_t{sections_size} + body_size + table_size;
-  }
+  std::uint64_t payload_size() const noexcept { return std::uint64_t{sections_size} + body_size + table_size; }
 };
 inline constexpr std::size_t kFrameHeaderSize = 48;
 inline constexpr std::size_t kMaxChunk = 256 * 1024;  ///< bytes of one chunk frame at most

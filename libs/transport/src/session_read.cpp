@@ -1,0 +1,324 @@
+// The reading half of a session: from bytes to frames to whoever handles them, and the end of the session.
+
+#include <algorithm>
+#include <cstring>
+
+#include "caftan/transport/actor_exchange.hpp"
+#include "read_turn.hpp"
+
+namespace caftan::transport {
+
+namespace {
+
+constexpr std::size_t kReadsPerTurn = 16;  // then others get their turn
+
+bool is_request(wire::FrameKind kind) { return kind >= wire::FrameKind::call && kind <= wire::FrameKind::op; }
+
+}  // namespace
+
+void Session::on_ready(bool readable, bool writable) {
+  if (writable) {
+    const std::lock_guard lock(out_mutex_);
+    want_write_ = false;
+    if (!write_failed_) flush_locked();
+  }
+  if (readable) {
+    const ReadTurn turn(reading_);
+    if (!turn.held()) return;  // a waiting thread reads; it rearms when it leaves
+    for (std::size_t reads = 0; reads < kReadsPerTurn; ++reads) {
+      if (read_some() != ReadOutcome::more) break;
+    }
+  }
+  {
+    const std::lock_guard lock(end_mutex_);
+    if (!end_requested_) {
+      const std::lock_guard out(out_mutex_);
+      arm_locked();
+      return;
+    }
+  }
+  if (const ReadTurn turn(reading_); turn.held() && !ended()) end(*end_requested_);
+}
+
+bool Session::claim() {
+  if (ended()) return false;
+  if (reading_.exchange(true, std::memory_order_acquire)) return false;
+  const std::lock_guard lock(out_mutex_);
+  reader_ = Reader::waiter;
+  arm_locked();
+  return true;
+}
+
+bool Session::read_claimed() {
+  work_queued_ = false;
+  const ReadOutcome outcome = read_some();
+  return outcome != ReadOutcome::ended && !work_queued_;
+}
+
+void Session::release() {
+  reading_.store(false, std::memory_order_release);
+  {
+    const std::lock_guard lock(end_mutex_);
+    if (!end_requested_) {
+      const std::lock_guard out(out_mutex_);
+      reader_ = Reader::poller;
+      arm_locked();
+      return;
+    }
+  }
+  if (const ReadTurn turn(reading_); turn.held() && !ended()) end(*end_requested_);
+}
+
+Session::ReadOutcome Session::read_some() {
+  if (ended()) return ReadOutcome::ended;
+  std::span<std::byte> target = direct_target();
+  if (begin_ == end_) begin_ = end_ = 0;
+  if (begin_ > 0 && kBufferSize - end_ < wire::kFrameHeaderSize) {
+    std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  iovec vectors[2];
+  int count = 0;
+  if (!target.empty()) vectors[count++] = {target.data(), target.size()};
+  vectors[count++] = {buffer_.get() + end_, kBufferSize - end_};
+  const auto got = channel_->read(vectors, count);
+  if (!got) {
+    if (const auto parsed = parse(); !parsed) {
+      end(parsed.error());
+    } else {
+      end(bye_received_ ? Error(Errc::peer_down, peer_.name, peer_.name + " has left")
+                        : Error(Errc::peer_down, peer_.name, "lost " + peer_.name + ": " + got.error().text()));
+    }
+    return ReadOutcome::ended;
+  }
+  if (*got == 0) return ReadOutcome::drained;
+  bytes_in_.fetch_add(*got, std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(liveness_mutex_);
+    liveness_.on_bytes_in(parts_.executor.clock().now(), *got);
+  }
+  const std::size_t direct = std::min(*got, target.size());
+  if (direct > 0) {
+    if (chunk_left_ > 0) {
+      chunk_left_ -= static_cast<std::uint32_t>(direct);
+      incomplete_.front().offset += direct;
+    } else {
+      payload_filled_ += direct;
+    }
+  }
+  end_ += *got - direct;
+  const bool filled = *got == target.size() + (vectors[count - 1].iov_len);
+  if (const auto parsed = parse(); !parsed) {
+    end(Error(parsed.error().code(), peer_.name, parsed.error().text()));
+    return ReadOutcome::ended;
+  }
+  return filled || !direct_target().empty() ? ReadOutcome::more : ReadOutcome::drained;
+}
+
+/// Where the next bytes of the stream belong when the buffer is empty: into a payload or a tensor, past the buffer.
+std::span<std::byte> Session::direct_target() {
+  if (begin_ != end_) return {};
+  if (chunk_left_ > 0) return bulk_target();
+  if (header_) return {payload_.data() + payload_filled_, payload_.size() - payload_filled_};
+  return {};
+}
+
+/// The rest of the segment that the current chunk fills. Precondition: chunk_left_ > 0, nothing left to settle.
+std::span<std::byte> Session::bulk_target() {
+  Incomplete& message = incomplete_.front();
+  wire::Block& block = message.frame.segments[message.segment];
+  return {block.data() + message.offset, std::min<std::size_t>(block.size() - message.offset, chunk_left_)};
+}
+
+Result<void> Session::parse() {
+  for (;;) {
+    if (auto settled = finish_bulk(); !settled) return settled;
+    const std::size_t buffered = end_ - begin_;
+    if (chunk_left_ > 0) {
+      const std::span<std::byte> target = bulk_target();
+      const std::size_t part = std::min(target.size(), buffered);
+      if (part == 0) return {};
+      std::memcpy(target.data(), buffer_.get() + begin_, part);
+      incomplete_.front().offset += part;
+      chunk_left_ -= static_cast<std::uint32_t>(part);
+      begin_ += part;
+    } else if (header_) {
+      const std::size_t part = std::min(payload_.size() - payload_filled_, buffered);
+      if (part > 0) std::memcpy(payload_.data() + payload_filled_, buffer_.get() + begin_, part);
+      payload_filled_ += part;
+      begin_ += part;
+      if (payload_filled_ < payload_.size()) return {};
+      if (auto done = finish_payload(); !done) return done;
+    } else {
+      if (buffered < wire::kFrameHeaderSize) return {};
+      const auto header = wire::decode_header(buffer_.get() + begin_);
+      if (!header) return header.error();
+      begin_ += wire::kFrameHeaderSize;
+      if (auto begun = begin_frame(*header); !begun) return begun;
+    }
+  }
+}
+
+/// Goes to the next segment that has bytes to come.
+void Session::advance_bulk() {
+  Incomplete& message = incomplete_.front();
+  while (message.segment < message.frame.segments.size() &&
+         message.offset == message.frame.segments[message.segment].size()) {
+    ++message.segment;
+    message.offset = 0;
+  }
+}
+
+Result<void> Session::begin_frame(const wire::FrameHeader& header) {
+  if (bye_received_) return Error(Errc::malformed_payload, "a frame after bye");
+  frames_in_.fetch_add(1, std::memory_order_relaxed);
+  if (header.kind == wire::FrameKind::chunk) {
+    if (incomplete_.empty()) return Error(Errc::malformed_payload, "a chunk that belongs to no message");
+    chunk_left_ = header.body_size;
+    return {};
+  }
+  if (header.payload_size() > limits_.message || header.bulk_size > limits_.message ||
+      header.payload_size() + header.bulk_size > limits_.message) {
+    return Error(Errc::limit_exceeded, "a message of " + std::to_string(header.payload_size() + header.bulk_size) +
+                                           " bytes was announced, limits.message is " +
+                                           std::to_string(limits_.message));
+  }
+  header_ = header;
+  payload_.resize(header.payload_size());
+  payload_filled_ = 0;
+  return {};
+}
+
+Result<void> Session::finish_payload() {
+  InFrame frame;
+  frame.header = *header_;
+  header_.reset();
+  frame.payload = std::move(payload_);
+  payload_ = {};
+  const wire::ByteView all(frame.payload);
+  frame.sections = all.first(frame.header.sections_size);
+  frame.body = all.subspan(frame.header.sections_size, frame.header.body_size);
+  frame.table = all.subspan(frame.header.sections_size + frame.header.body_size);
+
+  wire::ByteView bulk_sizes;
+  wire::SectionReader sections(frame.sections);
+  for (;;) {
+    const auto section = sections.next();
+    if (!section) return section.error();
+    if (!*section) break;
+    switch ((*section)->type) {
+      case wire::SectionType::rrefs: {
+        auto manifest = parts_.handler.on_manifest(*this, frame.header.kind, (*section)->content);
+        if (!manifest) return manifest.error();
+        frame.manifest = std::move(*manifest);
+        break;
+      }
+      case wire::SectionType::bulk:
+        bulk_sizes = (*section)->content;
+        break;
+      case wire::SectionType::autograd:
+      case wire::SectionType::target:
+      case wire::SectionType::chain:
+        break;
+      default:
+        if ((*section)->flags & wire::kSectionCritical) {
+          return Error(Errc::protocol_mismatch,
+                       "a critical section of unknown type " + std::to_string(static_cast<unsigned>((*section)->type)));
+        }
+    }
+  }
+  if (frame.header.bulk_size == 0 && bulk_sizes.empty()) return dispatch(std::move(frame));
+
+  if (bulk_sizes.size() % 8 != 0 || bulk_sizes.size() / 8 > limits_.tensors) {
+    return Error(Errc::limit_exceeded, "a message with " + std::to_string(bulk_sizes.size() / 8) +
+                                           " tensor segments, limits.tensors is " + std::to_string(limits_.tensors));
+  }
+  if (incomplete_bytes_ + frame.header.bulk_size > limits_.receive) {
+    return Error(Errc::limit_exceeded, "more incomplete tensor bytes than limits.receive allows");
+  }
+  std::uint64_t left = frame.header.bulk_size;
+  for (std::size_t at = 0; at < bulk_sizes.size(); at += 8) {
+    std::uint64_t size = 0;
+    std::memcpy(&size, bulk_sizes.data() + at, 8);
+    if (size > left) return Error(Errc::malformed_payload, "segments are larger than their message");
+    left -= size;
+    auto block = parts_.pool.take(size);
+    if (!block) return block.error();
+    frame.segments.push_back(std::move(*block));
+  }
+  if (left != 0) return Error(Errc::malformed_payload, "segments are smaller than their message");
+  incomplete_bytes_ += frame.header.bulk_size;
+  incomplete_.push_back(Incomplete{std::move(frame)});
+  return {};
+}
+
+/// Hands over the messages whose last byte has come. Bulk arrives in the order of its messages.
+Result<void> Session::finish_bulk() {
+  while (!incomplete_.empty()) {
+    advance_bulk();
+    if (incomplete_.front().segment < incomplete_.front().frame.segments.size()) break;
+    if (chunk_left_ > 0) return Error(Errc::malformed_payload, "a chunk is longer than its message");
+    InFrame frame = std::move(incomplete_.front().frame);
+    incomplete_.pop_front();
+    incomplete_bytes_ -= frame.header.bulk_size;
+    if (auto done = dispatch(std::move(frame)); !done) return done;
+  }
+  return {};
+}
+
+Result<void> Session::dispatch(InFrame frame) {
+  switch (frame.header.kind) {
+    case wire::FrameKind::ping: {
+      OutFrame pong;
+      pong.header.kind = wire::FrameKind::pong;
+      send(pong);
+      return {};
+    }
+    case wire::FrameKind::pong:
+      return {};
+    case wire::FrameKind::bye:
+      bye_received_ = true;
+      close();  // ours follows; the peer ends when it has read it
+      return {};
+    case wire::FrameKind::response:
+    case wire::FrameKind::actor_reply:
+      // An id that is not in the table is a late reply and is dropped.
+      if (auto entry = requests_.take(CallId{frame.header.call})) {
+        window_.release(entry->sink.bytes);
+        entry->sink.sink->on_response(std::move(frame));
+      }
+      return {};
+    case wire::FrameKind::chunk:
+      return Error(Errc::malformed_payload, "a chunk out of place");
+    default:
+      break;
+  }
+  if (is_request(frame.header.kind) || frame.header.kind == wire::FrameKind::cancel) {
+    work_queued_ = work_queued_ || frame.header.kind != wire::FrameKind::cancel;
+    return parts_.handler.on_frame(shared_from_this(), std::move(frame));
+  }
+  return exchange_->on_frame(std::move(frame));
+}
+
+void Session::end(Error reason) {
+  if (ended_.exchange(true)) return;
+  {
+    const std::lock_guard lock(end_mutex_);
+    if (end_requested_) reason = *end_requested_;  // we broke it off ourselves
+    end_requested_ = reason;
+  }
+  const auto self = shared_from_this();
+  // What is still in the outbox (an answer to bye, say) gets one try; a broken connection refuses it at once.
+  {
+    const std::lock_guard lock(out_mutex_);
+    if (!write_failed_ && bye_received_) flush_locked();
+  }
+  channel_->close();
+  incomplete_.clear();
+  window_.close(reason);
+  for (auto& entry : requests_.take_all(reason)) fail(std::move(entry.sink), reason);
+  exchange_->end(reason, [self, reason] { self->parts_.handler.on_end(*self, reason); });
+}
+
+}  // namespace caftan::transport

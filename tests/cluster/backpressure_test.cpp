@@ -1,0 +1,79 @@
+// More bytes than the windows hold, over real sockets: nothing stalls, nothing is lost (BI-7).
+#include <ATen/ops/arange.h>
+#include <gtest/gtest.h>
+
+#include "caftan/tensor/operators.hpp"
+#include "caftan/transport/threaded_executor.hpp"
+#include "rref_roles.hpp"
+#include "socket_folder.hpp"
+
+namespace caftan::test {
+namespace {
+
+at::Tensor echo_tensor(const at::Tensor& tensor) { return tensor; }
+
+Registry make_registry() {
+  Registry registry = make_rref_registry();
+  registry.add<&echo_tensor>("echo_tensor");
+  return registry;
+}
+
+class Backpressure : public testing::TestWithParam<unsigned> {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"a", "b"}) {
+      WorkerOptions options;
+      options.name = name;
+      options.world = {{"a", "unix:" + (folder_ / "a")}, {"b", ""}};
+      options.secret = "shared by this test";
+      options.limits.window = std::uint64_t{1} << 20;
+      options.executor =
+          std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{.runners = GetParam()});
+      workers_.push_back(Worker::launch(std::move(options), make_registry()).value());
+    }
+    for (const auto& worker : workers_) worker->wait_until_ready().value();
+  }
+
+  SocketFolder folder_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  const at::Tensor big_ = at::arange(std::int64_t{8} << 20);  // 64 MiB
+};
+INSTANTIATE_TEST_SUITE_P(Runners, Backpressure, testing::Values(1U, 2U));
+
+TEST_P(Backpressure, BI7_BothSidesEchoMoreThanTheirWindows) {
+  Future<at::Tensor> forth = workers_[0]->rpc_async<&echo_tensor>("b", big_);
+  Future<at::Tensor> back = workers_[1]->rpc_async<&echo_tensor>("a", big_);
+  EXPECT_TRUE(forth.get().equal(big_));
+  EXPECT_TRUE(back.get().equal(big_));
+}
+
+TEST_P(Backpressure, BI7_AFullWindowIsOverloadedForWhoDoesNotWaitAndWaitingForTheOthers) {
+  Future<at::Tensor> busy = workers_[0]->rpc_async<&echo_tensor>("b", big_);
+  const auto refused =
+      workers_[0]->with({.timeout = std::nullopt, .fail_when_full = true}).try_rpc_sync<&add>("b", 1, 2);
+  const auto waited = workers_[0]->try_rpc_sync<&add>("b", 1, 2);
+  EXPECT_TRUE(busy.get().equal(big_));
+  // The echo may have ended before: then there was room.
+  EXPECT_TRUE(refused || refused.error().code() == Errc::overloaded);
+  ASSERT_TRUE(waited);
+  EXPECT_EQ(*waited, 3);
+}
+
+TEST_P(Backpressure, BI7_NoDownAndNoReplyIsLostBehindTensors) {
+  std::vector<RRef<int>> made;
+  for (int i = 0; i < 200; ++i) made.push_back(workers_[1]->remote<&add>("a", i, 0));
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(made[static_cast<std::size_t>(i)].to_here(), i);
+  Future<at::Tensor> forth = workers_[0]->rpc_async<&echo_tensor>("b", big_);
+  Future<at::Tensor> back = workers_[1]->rpc_async<&echo_tensor>("a", big_);
+  made.clear();
+  EXPECT_TRUE(forth.get().equal(big_));
+  EXPECT_TRUE(back.get().equal(big_));
+  // Each call is a round trip behind the downs that were on the way.
+  for (int i = 0; i < 10'000 && workers_[0]->counters().owner_rrefs > 0; ++i) workers_[1]->rpc_sync<&add>("a", 1, 2);
+  EXPECT_EQ(workers_[0]->counters().owner_rrefs, 0U);
+  EXPECT_EQ(workers_[1]->counters().user_rrefs, 0U);
+  EXPECT_EQ(workers_[0]->counters().requests_in_flight, 0U);
+}
+
+}  // namespace
+}  // namespace caftan::test

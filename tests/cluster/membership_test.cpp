@@ -1,0 +1,160 @@
+// Who may join, and what is said at both sides when somebody may not (BI-2).
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <future>
+#include <mutex>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/transport/threaded_executor.hpp"
+#include "socket_folder.hpp"
+
+namespace caftan {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Two members "a" and "b"; a listens, b dials.
+class Membership : public testing::TestWithParam<const char*> {
+ protected:
+  WorkerOptions options_of(const std::string& name) {
+    WorkerOptions options;
+    options.name = name;
+    options.world = world_;
+    options.secret = "shared by this test";
+    options.executor = executor_;
+    options.log = [this, name](std::string_view line) {
+      const std::lock_guard lock(mutex_);
+      log_ += name + ": " + std::string(line) + "\n";
+    };
+    return options;
+  }
+  std::unique_ptr<Worker> launch(WorkerOptions options) { return Worker::launch(std::move(options), {}).value(); }
+  std::string log() {
+    const std::lock_guard lock(mutex_);
+    return log_;
+  }
+  /// Starts a, then b with `change`; a waits only until b has had its answer.
+  Error refusal_of_b(const std::function<void(WorkerOptions&)>& change) {
+    auto a_options = options_of("a");
+    a_options.start_timeout = milliseconds(100);
+    auto a = launch(a_options);
+    world_[0].address = a->address();
+    auto b_options = options_of("b");
+    change(b_options);
+    auto b = launch(b_options);
+    const auto b_ready = b->wait_until_ready();
+    EXPECT_FALSE(b_ready);
+    const auto a_ready = a->wait_until_ready();
+    EXPECT_FALSE(a_ready);
+    if (!a_ready) {
+      EXPECT_EQ(a_ready.error().code(), Errc::timeout);
+      EXPECT_NE(a_ready.error().text().find("b has not come"), std::string::npos) << a_ready.error().message();
+    }
+    return b_ready ? Error() : b_ready.error();
+  }
+
+  test::SocketFolder folder_;
+  std::vector<WorkerAddress> world_{
+      {"a", GetParam() == std::string("unix") ? "unix:" + (folder_ / "a") : "tcp:127.0.0.1:0"}, {"b", ""}};
+  std::shared_ptr<transport::PollingExecutor> executor_ = std::make_shared<transport::ThreadedExecutor>();
+  std::mutex mutex_;
+  std::string log_;
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, Membership, testing::Values("unix", "tcp"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(Membership, BI2_AWrongSecretIsNamedAtBothSides) {
+  const Error refusal = refusal_of_b([](WorkerOptions& options) { options.secret = "guessed"; });
+  EXPECT_EQ(refusal.code(), Errc::not_authenticated) << refusal.message();
+  EXPECT_EQ(refusal.worker(), "a");
+  EXPECT_NE(log().find("a: a connection was refused: not_authenticated"), std::string::npos) << log();
+}
+
+TEST_P(Membership, BI2_AMissingSecretIsRefused) {
+  const Error refusal = refusal_of_b([](WorkerOptions& options) { options.secret.clear(); });
+  EXPECT_EQ(refusal.code(), Errc::not_authenticated) << refusal.message();
+}
+
+TEST_P(Membership, BI2_AnotherClusterIsNamedAtBothSides) {
+  const Error refusal = refusal_of_b([](WorkerOptions& options) { options.cluster = "other"; });
+  EXPECT_EQ(refusal.code(), Errc::wrong_cluster) << refusal.message();
+  EXPECT_NE(log().find("a: a connection was refused: wrong_cluster"), std::string::npos) << log();
+}
+
+TEST_P(Membership, BI2_AnAddressInUseIsNamed) {
+  auto a = launch(options_of("a"));
+  world_[0].address = a->address();
+  const auto again = Worker::launch(options_of("a"), {});
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code(), Errc::io_error);
+  EXPECT_NE(again.error().text().find(a->address()), std::string::npos) << again.error().message();
+  EXPECT_EQ(again.error().worker(), "a");
+}
+
+TEST_P(Membership, BI2_WhoDoesNotComeIsNamed) {
+  auto options = options_of("a");
+  options.start_timeout = milliseconds(1);
+  const auto started = Worker::start(options, {});
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code(), Errc::timeout);
+  EXPECT_EQ(started.error().text(), "b has not come within 1ms; 1 of 2 are here");
+}
+
+TEST_P(Membership, BI2_WhoIsNotListeningIsNamedByWhoDials) {
+  if (GetParam() == std::string("tcp")) world_[0].address = "tcp:127.0.0.1:1";
+  auto options = options_of("b");
+  options.start_timeout = milliseconds(1);
+  const auto started = Worker::start(options, {});
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code(), Errc::timeout);
+  EXPECT_NE(started.error().text().find("a has not come"), std::string::npos) << started.error().message();
+}
+
+TEST_P(Membership, SE23_ASecondWorkerOfThatNameIsADuplicate) {
+  auto a = launch(options_of("a"));
+  world_[0].address = a->address();
+  auto b = launch(options_of("b"));
+  a->wait_until_ready().value();
+  b->wait_until_ready().value();
+  auto second = launch(options_of("b"));
+  const auto ready = second->wait_until_ready();
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().code(), Errc::duplicate_worker) << ready.error().message();
+  EXPECT_EQ(a->channel_kind("b"), GetParam());
+}
+
+TEST_P(Membership, StoppingIsNoticedByThePeer) {
+  std::promise<std::string> lost;
+  auto options = options_of("a");
+  options.on_peer_down = [&](const std::string& peer, const Error& reason) {
+    lost.set_value(peer + ": " + reason.text());
+  };
+  auto a = launch(options);
+  world_[0].address = a->address();
+  auto b = launch(options_of("b"));
+  a->wait_until_ready().value();
+  b->wait_until_ready().value();
+  b->stop();
+  EXPECT_EQ(lost.get_future().get(), "b: b has left");
+}
+
+TEST(MembershipOptions, AStrangerInItsOwnWorldIsRefused) {
+  WorkerOptions options;
+  options.name = "c";
+  options.world = {{"a", ""}, {"b", ""}};
+  EXPECT_EQ(Worker::launch(options, {}).error().code(), Errc::invalid_config);
+}
+
+TEST(MembershipOptions, ListeningBeyondThisHostNeedsASecret) {
+  WorkerOptions options;
+  options.name = "a";
+  options.world = {{"a", "tcp:0.0.0.0:0"}, {"b", ""}};
+  const auto launched = Worker::launch(options, {});
+  ASSERT_FALSE(launched);
+  EXPECT_EQ(launched.error().code(), Errc::invalid_config);
+  EXPECT_NE(launched.error().text().find("secret"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace caftan

@@ -1,0 +1,258 @@
+// What every kind of channel promises. A new kind is one more line in INSTANTIATE.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <mutex>
+#include <stdexcept>
+
+#include "caftan/base/ids.hpp"
+#include "caftan/transport/channel.hpp"
+#include "caftan/transport/threaded_executor.hpp"
+#include "caftan/wire/bytes.hpp"
+
+namespace caftan::transport {
+namespace {
+
+using Ends = std::pair<std::shared_ptr<Channel>, std::shared_ptr<Channel>>;
+
+void check(bool done) {
+  if (!done) throw std::runtime_error("the system refused a socket");
+}
+
+Ends loopback(PollingExecutor& executor) { return make_loopback_pair(executor, 64 * 1024); }
+
+Ends unix_sockets(PollingExecutor& executor) {
+  int fds[2];
+  check(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
+  return {make_socket_channel(executor, fds[0], "unix"), make_socket_channel(executor, fds[1], "unix")};
+}
+
+Ends tcp_sockets(PollingExecutor& executor) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  check(::bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0 && ::listen(listener, 1) == 0 &&
+        ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  const int one = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  check(::connect(one, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  const int other = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  check(other >= 0 && ::fcntl(one, F_SETFL, O_NONBLOCK) == 0);
+  ::close(listener);
+  return {make_socket_channel(executor, one, "tcp"), make_socket_channel(executor, other, "tcp")};
+}
+
+/// Writes all it was given and reads all that comes, in pieces, as readiness is reported.
+class Pump : public std::enable_shared_from_this<Pump> {
+ public:
+  explicit Pump(std::shared_ptr<Channel> channel) : channel(std::move(channel)) {}
+
+  void start(wire::Bytes bytes, std::size_t expected) {
+    out_ = std::move(bytes);
+    expected_ = expected;
+    channel->start([weak = weak_from_this()](bool readable, bool writable) {
+      if (const auto self = weak.lock()) self->on_ready(readable, writable);
+    });
+    const std::lock_guard lock(mutex_);
+    arm();
+  }
+  /// Waits until the expected bytes are here and all own ones are out.
+  void finish() { finished_.get_future().get(); }
+  /// Waits for the end of the stream.
+  Error end() { return ended_.get_future().get(); }
+  wire::Bytes received() {
+    const std::lock_guard lock(mutex_);
+    return in_;
+  }
+  std::size_t reports() {
+    const std::lock_guard lock(mutex_);
+    return reports_;
+  }
+
+  const std::shared_ptr<Channel> channel;
+
+ private:
+  void arm() {
+    if (!has_ended_) channel->arm(true, sent_ < out_.size());
+  }
+  void on_ready(bool readable, bool writable) {
+    const std::lock_guard lock(mutex_);
+    ++reports_;
+    if (writable) write();
+    if (readable) read();
+    if (!has_finished_ && sent_ == out_.size() && in_.size() >= expected_) {
+      has_finished_ = true;
+      finished_.set_value();
+    }
+    arm();
+  }
+  void write() {
+    while (sent_ < out_.size()) {
+      // Two vectors of odd sizes: pieces end anywhere.
+      const std::size_t first = std::min<std::size_t>(1013, out_.size() - sent_);
+      const std::size_t second = std::min<std::size_t>(40009, out_.size() - sent_ - first);
+      const iovec vectors[2] = {{out_.data() + sent_, first}, {out_.data() + sent_ + first, second}};
+      const auto put = channel->write(vectors, second > 0 ? 2 : 1);
+      if (!put || *put == 0) return;
+      sent_ += *put;
+    }
+  }
+  void read() {
+    for (;;) {
+      std::byte head[7];
+      std::byte rest[9001];
+      const iovec vectors[2] = {{head, sizeof head}, {rest, sizeof rest}};
+      const auto got = channel->read(vectors, 2);
+      if (!got) {
+        if (!std::exchange(has_ended_, true)) ended_.set_value(got.error());
+        return;
+      }
+      if (*got == 0) return;
+      wire::append(in_, {head, std::min(*got, sizeof head)});
+      if (*got > sizeof head) wire::append(in_, {rest, *got - sizeof head});
+    }
+  }
+
+  std::mutex mutex_;
+  wire::Bytes out_;
+  wire::Bytes in_;
+  std::size_t sent_ = 0;
+  std::size_t expected_ = 0;
+  std::size_t reports_ = 0;
+  bool has_finished_ = false;
+  bool has_ended_ = false;
+  std::promise<void> finished_;
+  std::promise<Error> ended_;
+};
+
+wire::Bytes make_bytes(std::size_t size, std::uint64_t seed) {
+  wire::Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(mix64(seed + i / 8) >> (i % 8 * 8));
+  return bytes;
+}
+
+struct Kind {
+  const char* name;
+  Ends (*make)(PollingExecutor&);
+};
+
+class ChannelConformance : public testing::TestWithParam<Kind> {
+ protected:
+  ChannelConformance() {
+    auto [one, other] = GetParam().make(executor_);
+    one_ = std::make_shared<Pump>(std::move(one));
+    other_ = std::make_shared<Pump>(std::move(other));
+  }
+  ~ChannelConformance() override {
+    one_->channel->close();
+    other_->channel->close();
+  }
+
+  ThreadedExecutor executor_{{.runners = 2, .max_threads = 4}};
+  std::shared_ptr<Pump> one_;
+  std::shared_ptr<Pump> other_;
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, ChannelConformance,
+                         testing::Values(Kind{"loopback", &loopback}, Kind{"unix", &unix_sockets},
+                                         Kind{"tcp", &tcp_sockets}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(ChannelConformance, SaysItsKind) { EXPECT_STREQ(one_->channel->kind(), GetParam().name); }
+
+TEST_P(ChannelConformance, BytesArriveInOrderBothWaysPastWhatItHolds) {
+  const wire::Bytes forth = make_bytes(3'000'017, 1);
+  const wire::Bytes back = make_bytes(2'000'003, 2);
+  one_->start(forth, back.size());
+  other_->start(back, forth.size());
+  one_->finish();
+  other_->finish();
+  EXPECT_TRUE(other_->received() == forth);
+  EXPECT_TRUE(one_->received() == back);
+}
+
+TEST_P(ChannelConformance, NothingThereReadsZeroAndAFullChannelWritesZero) {
+  one_->channel->start([](bool, bool) {});
+  other_->channel->start([](bool, bool) {});
+  std::byte byte{};
+  const iovec in{&byte, 1};
+  EXPECT_EQ(one_->channel->read(&in, 1).value(), 0U);
+  wire::Bytes bytes = make_bytes(1 << 20, 3);
+  const iovec out{bytes.data(), bytes.size()};
+  std::size_t written = 0;
+  for (std::size_t put = 1; put > 0; written += put) {
+    put = one_->channel->write(&out, 1).value();
+    ASSERT_LT(written, std::size_t{1} << 30);
+  }
+  EXPECT_GT(written, 0U);
+}
+
+TEST_P(ChannelConformance, AfterCloseWriteTheRestArrivesThenTheEnd) {
+  const wire::Bytes forth = make_bytes(30'011, 4);
+  one_->start(forth, 0);
+  one_->finish();
+  one_->channel->close_write();
+  other_->start({}, forth.size());
+  EXPECT_EQ(other_->end().code(), Errc::peer_down);
+  EXPECT_TRUE(other_->received() == forth);
+}
+
+TEST_P(ChannelConformance, CloseIsTheEndForThePeer) {
+  one_->start({}, 0);
+  other_->start({}, 0);
+  one_->channel->close();
+  one_->channel->close();
+  EXPECT_EQ(other_->end().code(), Errc::peer_down);
+}
+
+TEST_P(ChannelConformance, BreakingOffEndsBothWays) {
+  one_->start({}, 0);
+  other_->start({}, 0);
+  one_->channel->break_off();
+  EXPECT_EQ(one_->end().code(), Errc::peer_down);
+  EXPECT_EQ(other_->end().code(), Errc::peer_down);
+}
+
+TEST_P(ChannelConformance, WritingToAClosedPeerIsAnErrorAndNoSignal) {
+  one_->start({}, 0);
+  other_->start({}, 0);
+  other_->channel->close();
+  EXPECT_EQ(one_->end().code(), Errc::peer_down);
+  wire::Bytes bytes = make_bytes(100, 5);
+  const iovec out{bytes.data(), bytes.size()};
+  Result<std::size_t> put = one_->channel->write(&out, 1);
+  for (int i = 0; i < 3 && put; ++i) put = one_->channel->write(&out, 1);
+  ASSERT_FALSE(put);
+  EXPECT_EQ(put.error().code(), Errc::peer_down);
+}
+
+TEST_P(ChannelConformance, ReadinessIsReportedOncePerArm) {
+  std::promise<void> reported;
+  std::atomic<int> reports{0};
+  other_->channel->start([&](bool readable, bool) {
+    EXPECT_TRUE(readable);
+    if (++reports == 1) reported.set_value();
+  });
+  other_->channel->arm(true, false);
+  one_->start(make_bytes(10, 6), 0);
+  one_->finish();
+  reported.get_future().get();
+  // More bytes and the end, but nobody armed.
+  const wire::Bytes more = make_bytes(10, 7);
+  const iovec out{const_cast<std::byte*>(more.data()), more.size()};
+  EXPECT_EQ(one_->channel->write(&out, 1).value(), more.size());
+  std::promise<void> later;
+  executor_.post([&] { executor_.post([&] { later.set_value(); }); });
+  later.get_future().get();
+  EXPECT_EQ(reports, 1);
+  other_->channel->close();
+}
+
+}  // namespace
+}  // namespace caftan::transport

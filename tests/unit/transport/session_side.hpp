@@ -1,0 +1,136 @@
+/// One worker's side of a session without a worker: its actors, a handler that keeps what it gets, and the session over
+/// one end of a loopback channel. Shared by the transport tests and the fuzz target.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/transport/actor_host.hpp"
+#include "caftan/transport/message_registry.hpp"
+#include "caftan/transport/session.hpp"
+#include "caftan/transport/stepped_executor.hpp"
+
+namespace caftan::transport {
+
+/// Keeps what a session hands over.
+class RecordingHandler final : public FrameHandler {
+ public:
+  Result<std::shared_ptr<void>> on_manifest(Session&, wire::FrameKind, wire::ByteView manifest) override {
+    manifests.emplace_back(reinterpret_cast<const char*>(manifest.data()), manifest.size());
+    return std::shared_ptr<void>(std::make_shared<std::string>(manifests.back()));
+  }
+  Result<void> on_frame(const std::shared_ptr<Session>&, InFrame frame) override {
+    frames.push_back(std::move(frame));
+    return {};
+  }
+  void on_end(Session&, const Error& reason) override { ends.push_back(reason); }
+
+  std::vector<std::string> manifests;
+  std::vector<InFrame> frames;
+  std::vector<Error> ends;
+};
+
+/// Keeps the one end of a request.
+class RecordingSink final : public ResponseSink {
+ public:
+  void on_response(Result<InFrame> response) override { ends.push_back(std::move(response)); }
+  std::vector<Result<InFrame>> ends;
+};
+
+class SessionSide {
+ public:
+  SessionSide(SteppedExecutor& executor, WorkerId self, WorkerId peer, std::shared_ptr<Channel> channel,
+              const SessionLimits& limits, MessageRegistry registry = {})
+      : executor_(executor),
+        messages(std::move(registry)),
+        host(executor, messages, self, Incarnation{self.value + 1}) {
+    session = Session::make({executor, host, pool, handler},
+                            {peer, "worker" + std::to_string(peer.value), Incarnation{peer.value + 1}}, 1,
+                            std::move(channel), limits);
+  }
+  /// Ends the session and lets everything of it come to rest before the actors' system goes.
+  ~SessionSide() {
+    session->abort(Error(Errc::shut_down, "the test is over"));
+    executor_.run();
+    session = nullptr;
+    executor_.run();
+  }
+  SessionSide(const SessionSide&) = delete;
+  SessionSide& operator=(const SessionSide&) = delete;
+
+ private:
+  SteppedExecutor& executor_;
+
+ public:
+  const MessageRegistry messages;
+  wire::BlockPool pool;
+  RecordingHandler handler;
+  ActorHost host;
+  std::shared_ptr<Session> session;
+};
+
+/// The other end of a channel as plain bytes: writes what it likes and reads what came.
+class BytePeer {
+ public:
+  explicit BytePeer(std::shared_ptr<Channel> channel) : channel_(std::move(channel)) {
+    channel_->start([](bool, bool) {});
+  }
+  void write(wire::ByteView bytes) {
+    const iovec vector{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    (void)channel_->write(&vector, 1);
+  }
+  void close_write() { channel_->close_write(); }
+  void close() { channel_->close(); }
+  /// Returns the kinds of the frames that came since the last look.
+  std::vector<wire::FrameKind> read_kinds() {
+    std::vector<wire::FrameKind> kinds;
+    for (const wire::FrameHeader& header : read_headers()) kinds.push_back(header.kind);
+    return kinds;
+  }
+  std::vector<wire::FrameHeader> read_headers() {
+    std::byte buffer[4096];
+    const iovec vector{buffer, sizeof buffer};
+    for (auto got = channel_->read(&vector, 1); got && *got > 0; got = channel_->read(&vector, 1)) {
+      wire::append(unread_, {buffer, *got});
+    }
+    std::vector<wire::FrameHeader> headers;
+    while (unread_.size() >= wire::kFrameHeaderSize) {
+      const wire::FrameHeader header = wire::decode_header(unread_.data()).value();
+      const std::size_t size = wire::kFrameHeaderSize + header.payload_size();
+      if (unread_.size() < size) break;
+      headers.push_back(header);
+      unread_.erase(unread_.begin(), unread_.begin() + static_cast<std::ptrdiff_t>(size));
+    }
+    return headers;
+  }
+
+ private:
+  const std::shared_ptr<Channel> channel_;
+  wire::Bytes unread_;
+};
+
+/// Returns a frame as bytes; sizes are filled in.
+inline wire::Bytes make_frame(wire::FrameHeader header, wire::ByteView sections = {}, wire::ByteView body = {},
+                              wire::ByteView table = {}) {
+  header.sections_size = static_cast<std::uint32_t>(sections.size());
+  header.body_size = static_cast<std::uint32_t>(body.size());
+  header.table_size = static_cast<std::uint32_t>(table.size());
+  wire::Bytes bytes(wire::kFrameHeaderSize);
+  wire::encode_header(header, bytes.data());
+  wire::append(bytes, sections);
+  wire::append(bytes, body);
+  wire::append(bytes, table);
+  return bytes;
+}
+
+inline wire::FrameHeader header_of(wire::FrameKind kind, std::uint64_t call = 0) {
+  wire::FrameHeader header;
+  header.kind = kind;
+  header.call = call;
+  return header;
+}
+
+}  // namespace caftan::transport

@@ -1,0 +1,304 @@
+// A session against a peer that speaks bytes: order, limits, requests, time, and every way to end.
+#include "caftan/transport/session.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "caftan/wire/archive.hpp"
+#include "session_side.hpp"
+
+namespace caftan::transport {
+namespace {
+
+using std::chrono::seconds;
+using wire::FrameKind;
+
+class Sessions : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  static SessionLimits limits() {
+    SessionLimits limits;
+    limits.message = 100'000;
+    limits.tensors = 4;
+    limits.window = 10'000;
+    limits.receive = 150'000;
+    limits.liveness = {seconds(1), seconds(5)};
+    return limits;
+  }
+  Sessions() {
+    auto [ours, theirs] = make_loopback_pair(executor_);
+    peer_ = std::make_unique<BytePeer>(std::move(theirs));
+    side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), limits());
+    side_->session->start();
+  }
+  Session& session() { return *side_->session; }
+  RecordingHandler& got() { return side_->handler; }
+  void receive(wire::ByteView bytes) {
+    peer_->write(bytes);
+    executor_.run();
+  }
+  Result<CallId> request(std::size_t size, TimePoint deadline = kNever) {
+    wire::Bytes body(size);
+    OutFrame frame;
+    frame.header.kind = FrameKind::call;
+    frame.body = body;
+    const std::uint64_t room = Session::room_for(size);
+    if (auto admitted = session().try_acquire(room); !admitted) return admitted.error();
+    return session().request(frame, room, deadline, sink_);
+  }
+  void expect_end(Errc code) {
+    executor_.run();
+    ASSERT_EQ(got().ends.size(), 1U);
+    EXPECT_EQ(got().ends[0].code(), code) << got().ends[0].message();
+    EXPECT_TRUE(session().ended());
+    OutFrame frame;
+    frame.header.kind = FrameKind::ping;
+    EXPECT_FALSE(session().send(frame));
+  }
+
+  SteppedExecutor executor_{GetParam()};
+  std::shared_ptr<RecordingSink> sink_ = std::make_shared<RecordingSink>();
+  std::unique_ptr<BytePeer> peer_;
+  std::unique_ptr<SessionSide> side_;
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, Sessions, testing::Range<std::uint64_t>(1, 6));
+
+wire::Bytes bulk_sections(const std::vector<std::uint64_t>& sizes) {
+  wire::Bytes content(8 * sizes.size());
+  std::memcpy(content.data(), sizes.data(), content.size());
+  wire::Bytes sections;
+  wire::append_section(sections, wire::SectionType::bulk, wire::kSectionCritical, content);
+  return sections;
+}
+wire::Bytes bulk_call(std::uint64_t call, const std::vector<std::uint64_t>& sizes) {
+  wire::FrameHeader header = header_of(FrameKind::call, call);
+  for (const std::uint64_t size : sizes) header.bulk_size += size;
+  return make_frame(header, bulk_sections(sizes));
+}
+wire::Bytes chunk(std::size_t size, std::byte fill) {
+  return make_frame(header_of(FrameKind::chunk), {}, wire::Bytes(size, fill));
+}
+
+// ---- reading
+
+TEST_P(Sessions, FramesArriveInOrderHoweverTheyAreCut) {
+  wire::Bytes stream;
+  for (std::uint64_t call = 1; call <= 20; ++call) {
+    wire::append(stream, make_frame(header_of(FrameKind::call, call), {}, wire::Bytes(call * 37, std::byte{1})));
+  }
+  std::size_t piece = 1;
+  for (std::size_t at = 0; at < stream.size(); at += piece, piece = piece * 3 % 211 + 1) {
+    receive(wire::ByteView(stream).subspan(at, std::min(piece, stream.size() - at)));
+  }
+  ASSERT_EQ(got().frames.size(), 20U);
+  for (std::uint64_t call = 1; call <= 20; ++call) {
+    EXPECT_EQ(got().frames[call - 1].header.call, call);
+    EXPECT_EQ(got().frames[call - 1].body.size(), call * 37);
+  }
+}
+
+TEST_P(Sessions, RR3_TheManifestIsReadBeforeTheRestIsThere) {
+  wire::Bytes sections = bulk_sections({8});
+  wire::Bytes manifest(3, std::byte{'m'});
+  wire::append_section(sections, wire::SectionType::rrefs, wire::kSectionCritical, manifest);
+  wire::FrameHeader header = header_of(FrameKind::call, 1);
+  header.bulk_size = 8;
+  receive(make_frame(header, sections));
+  EXPECT_EQ(got().manifests, std::vector<std::string>{"mmm"});
+  EXPECT_TRUE(got().frames.empty());
+  receive(chunk(8, std::byte{2}));
+  ASSERT_EQ(got().frames.size(), 1U);
+  EXPECT_EQ(*std::static_pointer_cast<std::string>(got().frames[0].manifest), "mmm");
+}
+
+TEST_P(Sessions, TensorBytesFollowInChunksAndDoNotDelayOtherFrames) {
+  receive(bulk_call(1, {10, 0, 5}));
+  receive(bulk_call(2, {3}));
+  receive(chunk(7, std::byte{7}));
+  receive(make_frame(header_of(FrameKind::call, 3)));
+  ASSERT_EQ(got().frames.size(), 1U);
+  EXPECT_EQ(got().frames[0].header.call, 3U);
+  receive(chunk(8, std::byte{8}));
+  receive(chunk(3, std::byte{9}));
+  ASSERT_EQ(got().frames.size(), 3U);
+  const InFrame& first = got().frames[1];
+  ASSERT_EQ(first.segments.size(), 3U);
+  EXPECT_EQ(first.segments[0].data()[6], std::byte{7});
+  EXPECT_EQ(first.segments[0].data()[7], std::byte{8});
+  EXPECT_EQ(first.segments[1].size(), 0U);
+  EXPECT_EQ(first.segments[2].data()[4], std::byte{8});
+  EXPECT_EQ(got().frames[2].header.call, 2U);
+}
+
+TEST_P(Sessions, APingIsAnsweredAndUnknownOptionalSectionsAreSkipped) {
+  wire::Bytes sections;
+  wire::append_section(sections, static_cast<wire::SectionType>(77), 0, wire::Bytes(5));
+  receive(make_frame(header_of(FrameKind::call, 1), sections));
+  EXPECT_EQ(got().frames.size(), 1U);
+  receive(make_frame(header_of(FrameKind::ping)));
+  EXPECT_EQ(peer_->read_kinds(), std::vector{FrameKind::pong});
+}
+
+TEST_P(Sessions, WhatBreaksTheRulesEndsTheSessionTyped) {
+  struct Case {
+    wire::Bytes bytes;
+    Errc code;
+  };
+  wire::FrameHeader wrong_kind = header_of(FrameKind::call);
+  wrong_kind.kind = static_cast<FrameKind>(200);
+  wire::FrameHeader huge = header_of(FrameKind::call);
+  huge.bulk_size = 1'000'000;
+  wire::Bytes critical;
+  wire::append_section(critical, static_cast<wire::SectionType>(77), wire::kSectionCritical, {});
+  wire::Bytes late = make_frame(header_of(FrameKind::bye));
+  wire::append(late, make_frame(header_of(FrameKind::ping)));
+  wire::Bytes too_much = bulk_call(1, {80'000});
+  wire::append(too_much, bulk_call(2, {80'000}));
+  wire::Bytes too_long = bulk_call(1, {8});
+  wire::append(too_long, chunk(9, std::byte{0}));
+  const std::vector<Case> cases{
+      {make_frame(wrong_kind), Errc::malformed_payload},
+      {make_frame(huge), Errc::limit_exceeded},
+      {make_frame(header_of(FrameKind::call), critical), Errc::protocol_mismatch},
+      {make_frame(header_of(FrameKind::call), wire::Bytes(3)), Errc::malformed_payload},
+      {chunk(4, std::byte{0}), Errc::malformed_payload},
+      {late, Errc::malformed_payload},
+      {bulk_call(1, {1, 1, 1, 1, 1}), Errc::limit_exceeded},
+      {too_much, Errc::limit_exceeded},
+      {too_long, Errc::malformed_payload},
+      {make_frame(header_of(FrameKind::monitor), {}, wire::Bytes(2)), Errc::malformed_payload},
+  };
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(i);
+    side_ = nullptr;
+    auto [ours, theirs] = make_loopback_pair(executor_);
+    peer_ = std::make_unique<BytePeer>(std::move(theirs));
+    side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), limits());
+    side_->session->start();
+    receive(cases[i].bytes);
+    expect_end(cases[i].code);
+    EXPECT_EQ(got().ends[0].worker(), "worker1");
+  }
+}
+
+TEST_P(Sessions, BytesBehindTheHandshakeBelongToTheSession) {
+  side_ = nullptr;
+  auto [ours, theirs] = make_loopback_pair(executor_);
+  peer_ = std::make_unique<BytePeer>(std::move(theirs));
+  side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), limits());
+  const wire::Bytes frame = make_frame(header_of(FrameKind::call, 9), {}, wire::Bytes(10));
+  side_->session->start(wire::ByteView(frame).first(50));
+  receive(wire::ByteView(frame).subspan(50));
+  ASSERT_EQ(got().frames.size(), 1U);
+  EXPECT_EQ(got().frames[0].header.call, 9U);
+}
+
+// ---- requests
+
+TEST_P(Sessions, SE1_ARequestGetsItsAnswerOnceAndLateOnesFindNobody) {
+  const CallId call = request(10).value();
+  const auto sent = peer_->read_headers();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].call, call.value);
+  EXPECT_EQ(sent[0].remaining_us, 0U);
+  for (int i = 0; i < 2; ++i) receive(make_frame(header_of(FrameKind::response, call.value)));
+  ASSERT_EQ(sink_->ends.size(), 1U);
+  EXPECT_TRUE(sink_->ends[0]);
+  EXPECT_EQ(session().requests_in_flight(), 0U);
+}
+
+TEST_P(Sessions, SE3_ALateRequestTimesOutAndThePeerIsTold) {
+  const CallId call = request(10, executor_.clock().now() + std::chrono::milliseconds(500)).value();
+  EXPECT_EQ(peer_->read_headers().at(0).remaining_us, 500'000U);
+  executor_.advance(std::chrono::milliseconds(499));
+  EXPECT_TRUE(sink_->ends.empty());
+  executor_.advance(std::chrono::milliseconds(2));
+  ASSERT_EQ(sink_->ends.size(), 1U);
+  EXPECT_EQ(sink_->ends[0].error().code(), Errc::timeout);
+  const auto sent = peer_->read_headers();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].kind, FrameKind::cancel);
+  EXPECT_EQ(sent[0].call, call.value);
+}
+
+TEST_P(Sessions, SE10_AFullWindowIsOverloadedUntilSomethingEnds) {
+  const CallId first = request(1000).value();
+  Result<CallId> last = first;
+  std::size_t admitted = 1;
+  while ((last = request(1000))) ++admitted;
+  EXPECT_EQ(last.error().code(), Errc::overloaded);
+  EXPECT_EQ(admitted, 10'000 / Session::room_for(1000));
+  receive(make_frame(header_of(FrameKind::response, first.value)));
+  EXPECT_TRUE(request(1000));
+  EXPECT_FALSE(request(1000));
+}
+
+TEST_P(Sessions, AMessageAboveTheLimitIsNotSent) {
+  const auto refused = request(100'001);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Errc::limit_exceeded);
+  EXPECT_TRUE(peer_->read_kinds().empty());
+  EXPECT_TRUE(request(10));  // its room went back
+}
+
+TEST_P(Sessions, ACancelledRequestEndsHereAndThere) {
+  const CallId call = request(10).value();
+  session().cancel(call, Error(Errc::cancelled, "enough"));
+  session().cancel(call, Error(Errc::cancelled, "enough"));
+  ASSERT_EQ(sink_->ends.size(), 1U);
+  EXPECT_EQ(sink_->ends[0].error().code(), Errc::cancelled);
+  EXPECT_EQ(peer_->read_kinds(), (std::vector{FrameKind::call, FrameKind::cancel}));
+}
+
+// ---- ending
+
+TEST_P(Sessions, RR12_TheLossIsTypedAfterWhatHadArrivedWasRead) {
+  request(10).value();
+  peer_->write(make_frame(header_of(FrameKind::call, 5)));
+  peer_->close();
+  expect_end(Errc::peer_down);
+  EXPECT_EQ(got().frames.size(), 1U);
+  ASSERT_EQ(sink_->ends.size(), 1U);
+  EXPECT_EQ(sink_->ends[0].error().code(), Errc::peer_down);
+  EXPECT_EQ(request(10).error().code(), Errc::peer_down);
+}
+
+TEST_P(Sessions, ByeEndsBothSidesInOrder) {
+  session().close();
+  executor_.run();
+  EXPECT_EQ(peer_->read_kinds(), std::vector{FrameKind::bye});
+  EXPECT_FALSE(session().ended());
+  receive(make_frame(header_of(FrameKind::bye)));
+  peer_->close_write();
+  expect_end(Errc::peer_down);
+  EXPECT_EQ(got().ends[0].text(), "worker1 has left");
+}
+
+TEST_P(Sessions, TheByeOfThePeerIsAnsweredBehindWhatIsOpen) {
+  request(10).value();
+  receive(make_frame(header_of(FrameKind::bye)));
+  EXPECT_EQ(peer_->read_kinds(), (std::vector{FrameKind::call, FrameKind::bye}));
+  peer_->close();
+  expect_end(Errc::peer_down);
+  EXPECT_EQ(sink_->ends.size(), 1U);
+}
+
+TEST_P(Sessions, SE6_ASilentPeerIsLostAndATalkingOneIsNot) {
+  for (int i = 0; i < 10; ++i) {
+    executor_.advance(seconds(1));
+    receive(make_frame(header_of(FrameKind::pong)));
+  }
+  EXPECT_FALSE(session().ended());
+  EXPECT_GT(peer_->read_kinds().size(), 5U);  // pings
+  for (int i = 0; i < 7; ++i) executor_.advance(seconds(1));
+  expect_end(Errc::peer_down);
+}
+
+TEST_P(Sessions, AbortingEndsOnceWithTheFirstReason) {
+  session().abort(Error(Errc::shut_down, "first"));
+  session().abort(Error(Errc::timeout, "second"));
+  expect_end(Errc::shut_down);
+}
+
+}  // namespace
+}  // namespace caftan::transport
