@@ -40,6 +40,8 @@ TEST_P(Killed, BI6_AUsedWorkerIsNamedAndCallsToItFailAsPeerDown) {
   ASSERT_TRUE(command.wait_for_line("tick 1")) << command.err();
   ASSERT_TRUE(command.wait_for_line(moment(GetParam()))) << command.err();
   const std::string victim = "echo-" + std::to_string(GetParam() % 2);
+  // The driver may tick before the launcher has heard that a worker it uses is ready.
+  ASSERT_TRUE(command.wait_for_line("  " + victim)) << command.err();
   const pid_t pid = command.worker(victim);
   ASSERT_GT(pid, 0);
   ::kill(pid, SIGKILL);

@@ -138,11 +138,13 @@ caf::strong_actor_ptr ActorExchange::resolve(const Address& address) {
 }
 
 void ActorExchange::on_export_exit(const Address& address, caf::actor_id id, const caf::error& reason) {
+  std::vector<caf::strong_actor_ptr> released;
   {
     const std::lock_guard lock(mutex_);
     exports_.erase(address);
     export_ids_.erase(id);
     watched_exports_.erase(address);
+    released = release_links_locked(address);
     if (ended_) return;
   }
   wire::Bytes body;
@@ -279,7 +281,9 @@ Result<void> ActorExchange::on_link(const InFrame& frame, bool link) {
   const auto target = find_export(to);
   if (!link) {
     if (target) unlink_silently(*target->get(), proxy(from));
-    if (links_ > 0) --links_;
+    decltype(links_)::node_type released;  // after the lock: the end of a proxy comes back here
+    const std::lock_guard lock(mutex_);
+    released = links_.extract({to, from});
     return {};
   }
   if (!target) {
@@ -288,14 +292,31 @@ Result<void> ActorExchange::on_link(const InFrame& frame, bool link) {
     if (wire::encode_into(answer, std::make_tuple(from, to, gone))) send_control(wire::FrameKind::exit, answer);
     return {};
   }
-  if (++links_ > kMaxLinks) return Error(Errc::limit_exceeded, "too many links of one peer");
   const auto other = proxy(from);
+  {
+    const std::lock_guard lock(mutex_);
+    if (links_.size() >= kMaxLinks) return Error(Errc::limit_exceeded, "too many links of one peer");
+    // CAF's links hold their ends weakly: without this the proxy would be gone before its exit could be told.
+    links_[{to, from}] = other;
+  }
+  export_watched(to, target);
   link_silently(*target->get(), other);
   return {};
 }
 
+/// Takes out what keeps the proxies linked to `to`, for release outside the lock.
+std::vector<caf::strong_actor_ptr> ActorExchange::release_links_locked(const Address& to) {
+  std::vector<caf::strong_actor_ptr> released;
+  for (auto link = links_.lower_bound({to, Address()}); link != links_.end() && link->first.first == to;) {
+    released.push_back(std::move(link->second));
+    link = links_.erase(link);
+  }
+  return released;
+}
+
 void ActorExchange::end(const Error& reason, std::function<void()> done) {
   auto left = std::make_shared<std::vector<caf::weak_actor_ptr>>();
+  const auto linked = std::make_shared<decltype(links_)>();
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -306,10 +327,12 @@ void ActorExchange::end(const Error& reason, std::function<void()> done) {
     exports_.clear();
     export_ids_.clear();
     watched_exports_.clear();
+    linked->swap(links_);
   }
   struct Slice {
     std::shared_ptr<Session> session;
     std::shared_ptr<std::vector<caf::weak_actor_ptr>> left;
+    std::shared_ptr<void> linked;  // keeps proxies until they were told
     std::function<void()> done;
     Error reason;
     void operator()() {
@@ -323,7 +346,7 @@ void ActorExchange::end(const Error& reason, std::function<void()> done) {
       executor.post(std::move(*this));
     }
   };
-  host_.executor().post(Slice{session_.shared_from_this(), std::move(left), std::move(done), reason});
+  host_.executor().post(Slice{session_.shared_from_this(), std::move(left), linked, std::move(done), reason});
 }
 
 std::size_t ActorExchange::proxies() const {

@@ -142,8 +142,9 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
       if (std::exchange(direction.reader_armed, false)) reader = direction.reader.lock();
       if (direction.broken && std::exchange(direction.writer_armed, false)) writer = direction.writer.lock();
     }
-    if (reader && reader.get() != this) reader->post(true, false);
-    if (writer && writer.get() != this) writer->post(false, true);
+    // Also this end itself, unless it was closed (post sees to that): breaking off is found by both when they read.
+    if (reader) reader->post(true, false);
+    if (writer) writer->post(false, true);
   }
 
   PollingExecutor& executor_;

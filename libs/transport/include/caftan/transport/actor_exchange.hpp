@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
@@ -75,6 +76,7 @@ class ActorExchange {
   Result<void> on_down(const InFrame& frame);
   Result<void> on_exit(const InFrame& frame);
   Result<void> on_monitor(const InFrame& frame);
+  std::vector<caf::strong_actor_ptr> release_links_locked(const Address& to);
   Result<void> on_link(const InFrame& frame, bool link);
 
   Session& session_;
@@ -85,7 +87,7 @@ class ActorExchange {
   std::unordered_map<caf::actor_id, Address> export_ids_;
   std::unordered_set<Address> watched_exports_;  // those whose end is announced
   std::uint64_t next_export_ = 1;
-  std::size_t links_ = 0;  // made by the peer and not unmade; only the reader of frames uses it
+  std::map<std::pair<Address, Address>, caf::strong_actor_ptr> links_;  // our actor, the peer's: keeps its proxy
   bool ended_ = false;
   Error reason_;
 };
