@@ -3,6 +3,7 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
+#include "caftan/base/settings_io.hpp"
 #include "worker_core.hpp"
 
 namespace caftan {
@@ -337,10 +338,9 @@ Result<void> WorkerCore::wait_until_ready() {
       missing += (missing.empty() ? "" : ", ") + peer->name();
     }
   }
-  std::string text =
-      missing + (peers_.size() - here == 1 ? " has" : " have") + " not come within " +
-      std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(options_.start_timeout).count()) + "ms; " +
-      std::to_string(here) + " of " + std::to_string(peers_.size()) + " are here";
+  std::string text = missing + (peers_.size() - here == 1 ? " has" : " have") + " not come within " +
+                     format_duration(options_.start_timeout.count()) + "; " + std::to_string(here) + " of " +
+                     std::to_string(peers_.size()) + " are here";
   if (last_dial_error_.code() != Errc::ok) text += " (last: " + last_dial_error_.text() + ")";
   start_error_ = Error(Errc::timeout, name(), std::move(text));
   return *start_error_;
