@@ -23,6 +23,9 @@ namespace {
 
 constexpr Duration kDrawEvery = std::chrono::milliseconds(100);
 
+/// A worker may report faster than it is read: signals, deaths and time-outs must have their turn all the same.
+constexpr int kEventsInATurn = 64;
+
 std::string fixed(double number, int decimals) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%.*f", decimals, number);
@@ -256,7 +259,11 @@ void Launch::take_news() {
     if (!processes_[i]) continue;
     // Looked at before the events: those of a process that has ended are all there then.
     const auto death = processes_[i]->take_death();
-    while (const auto event = processes_[i]->next_event()) take(*event);
+    for (int taken = 0; death || taken < kEventsInATurn; ++taken) {
+      const auto event = processes_[i]->next_event();
+      if (!event) break;
+      take(*event);
+    }
     if (!death) continue;
     if (processes_[i]->pid() == 0 && death->number != 0) must_exit_ = true;
     supervisor_.died(static_cast<int>(i), *death, where(), clock_.now());

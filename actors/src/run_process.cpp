@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
 
@@ -167,18 +168,33 @@ struct LocalProcess::Queue {
   ~Queue() {
     if (wake >= 0) ::close(wake);
   }
+  /// Waits while too much is unread, as the socket of another process would.
   void push(RunEvent event) {
-    const std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
+    room.wait(lock, [&] { return closed || events.size() < kMost; });
+    if (closed) return;
     events.push_back(std::move(event));
     signal();
+  }
+  /// What is pushed from now on is for nobody.
+  void close() {
+    const std::lock_guard lock(mutex);
+    close_locked();
+  }
+  void close_locked() {
+    closed = true;
+    room.notify_all();
   }
   void signal() const {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(wake, &one, sizeof one);
   }
 
+  static constexpr std::size_t kMost = 1024;
   int wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   std::mutex mutex;
+  std::condition_variable room;
+  bool closed = false;
   std::deque<RunEvent> events;
   std::optional<Death> death;
 };
@@ -199,6 +215,7 @@ Result<std::unique_ptr<LocalProcess>> LocalProcess::start(WorkerSetOptions optio
 }
 
 LocalProcess::~LocalProcess() {
+  queue_->close();
   if (abandoned_) {
     // User code still runs on it. It ends with the process, which the launcher exits next.
     thread_.detach();
@@ -232,6 +249,7 @@ std::optional<RunEvent> LocalProcess::next_event() {
   }
   RunEvent event = std::move(queue_->events.front());
   queue_->events.pop_front();
+  queue_->room.notify_one();
   return event;
 }
 
@@ -239,6 +257,7 @@ std::optional<Death> LocalProcess::take_death() {
   const std::lock_guard lock(queue_->mutex);
   if (told_ || (!queue_->death && !abandoned_)) return std::nullopt;
   told_ = true;
+  queue_->close_locked();
   const Death death = queue_->death.value_or(Death{true, SIGKILL});
   if (death.number != 0) abandoned_ = true;
   return death;

@@ -65,6 +65,17 @@ TEST_P(Interrupted, BI8_ARoleThatDoesNotStopIsKilledAfterStopTimeout) {
   EXPECT_TRUE(command.nothing_is_left(0ms));
 }
 
+TEST_P(Interrupted, BI8_AFloodOfReportsDoesNotKeepTheSignalWaiting) {
+  folder_.write("t.toml", ticking_file("stop_timeout = \"200ms\"\n"));
+  Command command(folder_, kTicking,
+                  {"run", "t.toml", "run.placement=" + GetParam(), "roles.ticker.config.ignore_stop=true",
+                   "roles.ticker.config.flood=true"});
+  ASSERT_TRUE(command.wait_for_line("tick 20")) << command.err();
+  command.signal(SIGINT);
+  EXPECT_EQ(command.wait(), 130) << command.err();
+  EXPECT_TRUE(command.nothing_is_left(0ms));
+}
+
 TEST_P(Interrupted, BI8_ASecondSignalDoesNotWait) {
   folder_.write("t.toml", ticking_file("stop_timeout = \"10min\"\n"));
   Command command(folder_, kTicking,

@@ -33,11 +33,13 @@ class Ticker {
     int rounds = 100'000'000;
     End end = End::success;
     bool ignore_stop = false;
+    bool flood = false;
   };
   static void settings(auto& s, Config& c) {
     s("rounds", c.rounds, "calls to each echo").at_least(1);
     s("end", c.end, "how run() ends").one_of({{"success"}, {"failure"}, {"exception"}, {"exit"}});
     s("ignore_stop", c.ignore_stop, "goes on when asked to stop");
+    s("flood", c.flood, "reports without pause, faster than anybody reads");
   }
   Ticker(caftan::RoleContext& context, Config config)
       : context_(context), config_(config), echoes_(context.uses<Echo>("echoes")) {}
@@ -46,6 +48,7 @@ class Ticker {
     for (int round = 1; round <= config_.rounds; ++round) {
       if (stop.stop_requested() && !config_.ignore_stop) return {};
       for (auto& echo : echoes_) {
+        if (config_.flood) break;
         const auto answer = echo.try_rpc_sync<&Echo::echo>(round);
         if (!answer) return answer.error();
       }
