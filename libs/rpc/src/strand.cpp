@@ -90,6 +90,12 @@ void Strand::take_again(TurnMode mode) {
   });
 }
 
+std::shared_ptr<Strand> Strand::held_here() noexcept {
+  const Ambient* const ambient = Ambient::current();
+  if (!ambient || !ambient->turn || !ambient->turn->is_held()) return nullptr;
+  return ambient->turn->strand_.weak_from_this().lock();
+}
+
 bool Strand::is_held_here() const noexcept {
   const Ambient* const ambient = Ambient::current();
   return ambient && ambient->turn && ambient->turn->is_held() && &ambient->turn->strand() == this;

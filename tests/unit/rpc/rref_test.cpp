@@ -29,6 +29,9 @@ class Net {
   /// Calls `name` there, which calls `back` on this object.
   int ask(Worker& worker, const RRef<Net>& self, const std::string& name);
   int ask_and_keep(Worker& worker, const RRef<Net>& self, const std::string& name) { return ask(worker, self, name); }
+  RRef<at::Tensor> share_weight(Worker& worker) { return worker.make_rref(weight_); }
+  /// Lets `name` fetch the weight while this method runs.
+  at::Tensor lend(Worker& worker, const std::string& name);
 
  private:
   at::Tensor weight_;
@@ -51,6 +54,7 @@ void nothing() {}
 std::string to_text(int value) { return std::to_string(value); }
 int rows_of(const RRef<Net>& net) { return net.rpc_sync<&Net::rows>(); }
 RRef<Net> pass_on(RRef<Net> net) { return net; }
+at::Tensor fetch_tensor(const RRef<at::Tensor>& tensor) { return tensor.to_here(); }
 int sum_here(RRef<int> a, RRef<int> b) { return a.to_here() + b.to_here(); }
 int wait_long(Worker& worker) {
   Promise<int> promise(worker.alive().value());
@@ -62,6 +66,10 @@ int Net::ask(Worker& worker, const RRef<Net>& self, const std::string& name) {
   return worker.rpc_sync<&rows_of>(name, self);
 }
 
+at::Tensor Net::lend(Worker& worker, const std::string& name) {
+  return worker.rpc_sync<&fetch_tensor>(name, share_weight(worker));
+}
+
 Registry make_registry() {
   Registry registry;
   registry.add<&add>("add");
@@ -70,6 +78,7 @@ Registry make_registry() {
   registry.add<&to_text>("to_text");
   registry.add<&rows_of>("rows_of");
   registry.add<&pass_on>("pass_on");
+  registry.add<&fetch_tensor>("fetch_tensor");
   registry.add<&sum_here>("sum_here");
   registry.add<&wait_long>("wait_long");
   registry.add<Net>("net")
@@ -81,7 +90,9 @@ Registry make_registry() {
       .brief()
       .method<&Net::fail>("fail")
       .method<&Net::ask>("ask")
-      .exclusive<&Net::ask_and_keep>("ask_and_keep");
+      .exclusive<&Net::ask_and_keep>("ask_and_keep")
+      .method<&Net::share_weight>("share_weight")
+      .exclusive<&Net::lend>("lend");
   registry.add<Counter>("counter").constructor<Worker&>().method<&Counter::add>("add").method<&Counter::name>("name");
   return registry;
 }
@@ -209,6 +220,25 @@ TEST_F(RRefs, CALL12_TensorsThatLeftAnObjectDoNotChangeWithIt) {
   net.rpc_sync<&Net::grow>(1.0);
   EXPECT_TRUE(fetched.equal(at::ones({2, 2})));
   EXPECT_TRUE(net.rpc_sync<&Net::weight>().equal(at::ones({2, 2}) + 1));
+}
+
+TEST_F(RRefs, ATensorThatAMethodRefersToTakesItsTurnsWithTheObject) {
+  const RRef<Net> net = worker().remote<Net>("worker0", 2, 2);
+  const auto object = net.handle()->local_value().get();
+  const RRef<at::Tensor> weight = net.rpc_sync<&Net::share_weight>();
+  const auto tensor = weight.handle()->local_value().get();
+  EXPECT_EQ(tensor->shared_strand(), object->shared_strand());
+  EXPECT_EQ(tensor->strand().object(), net.id());
+  const RRef<at::Tensor> alone = worker().make_rref(at::ones({2}));
+  EXPECT_EQ(alone.handle()->local_value().get()->strand().object(), alone.id());
+}
+
+TEST_F(RRefs, CALL8_AFetchOfATensorWhoseObjectKeepsItsTurnWouldDeadlock) {
+  const RRef<Net> net = worker().remote<Net>("worker1", 4, 2);
+  const Error error = net.try_rpc_sync<&Net::lend>("worker2").error();
+  const Error* cause = &error;
+  while (cause->cause()) cause = cause->cause();
+  EXPECT_EQ(cause->code(), Errc::would_deadlock) << error.message();
 }
 
 TEST_F(RRefs, CALL7_AMethodThatWaitsCanBeCalledBack) {

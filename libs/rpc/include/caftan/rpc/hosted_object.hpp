@@ -31,7 +31,9 @@ class HostedObject {
 
   RRefId id() const noexcept { return id_; }
   const TypeDescriptor& type() const noexcept { return type_; }
-  Strand& strand() noexcept { return strand_; }
+  Strand& strand() noexcept { return *strand_; }
+  /// Returns it for those that need it longer than this object.
+  const std::shared_ptr<Strand>& shared_strand() const noexcept { return strand_; }
   /// Returns "Net (0.5)", for texts.
   std::string name() const { return std::string(type_.key.name) + " (" + to_string(id_) + ")"; }
 
@@ -46,13 +48,17 @@ class HostedObject {
   }
 
  protected:
-  HostedObject(const TypeDescriptor& type, RRefId id, Executor& executor) : type_(type), id_(id), strand_(executor) {}
+  HostedObject(const TypeDescriptor& type, RRefId id, Executor& executor)
+      : HostedObject(type, id, std::make_shared<Strand>(executor, id)) {}
+  /// As a part of the object whose strand it is.
+  HostedObject(const TypeDescriptor& type, RRefId id, std::shared_ptr<Strand> strand)
+      : type_(type), id_(id), strand_(std::move(strand)) {}
   void* value_ = nullptr;
 
  private:
   const TypeDescriptor& type_;
   const RRefId id_;
-  Strand strand_;
+  const std::shared_ptr<Strand> strand_;
 };
 
 namespace detail {
@@ -75,9 +81,10 @@ inline constexpr TypeDescriptor kTypeDescriptor = make_type_descriptor<T>();
 template <class T>
 class Hosted final : public HostedObject {
  public:
-  template <class... Args>
-  Hosted(RRefId id, Executor& executor, Args&&... args)
-      : HostedObject(kTypeDescriptor<T>, id, executor), object_(std::forward<Args>(args)...) {
+  /// @param turns  the executor of an own strand, or the strand of the object that this one is a part of
+  template <class Turns, class... Args>
+  Hosted(RRefId id, Turns&& turns, Args&&... args)
+      : HostedObject(kTypeDescriptor<T>, id, std::forward<Turns>(turns)), object_(std::forward<Args>(args)...) {
     value_ = &object_;
   }
 
@@ -93,5 +100,9 @@ template <class T, class... Args>
 std::shared_ptr<HostedObject> make_hosted(RRefId id, Executor& executor, Args&&... args) {
   return std::make_shared<detail::Hosted<T>>(id, executor, std::forward<Args>(args)...);
 }
+
+/// Returns `tensor` as a hosted object. Made in a method of an object it takes its turns with that object: whoever
+/// fetches a parameter, or steps it, does so between the methods that read it.
+std::shared_ptr<HostedObject> host_tensor(RRefId id, Executor& executor, at::Tensor tensor);
 
 }  // namespace caftan::rpc

@@ -1,15 +1,18 @@
 /// `Strand`: the turn queue of one hosted object. Its jobs run one at a time, in order of arrival; a job that waits
 /// gives its turn back and, once it wakes, takes it again ahead of jobs that have not started. Any code that must not
-/// overlap with an object's methods (optimizer steps, backward slices) joins with `run`.
+/// overlap with an object's methods (optimizer steps, backward slices) joins with `run`. Objects that are parts of
+/// another one share its strand: the tensors that a method hands out references to.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "caftan/base/executor.hpp"
+#include "caftan/base/ids.hpp"
 #include "caftan/base/task.hpp"
 #include "caftan/rpc/ambient.hpp"
 
@@ -26,10 +29,11 @@ namespace rpc {
 
 /// Every job keeps alive what owns the Strand until the job itself is destroyed; so a Strand never dies with jobs in
 /// it.
-class Strand {
+class Strand : public std::enable_shared_from_this<Strand> {
  public:
   /// @param executor  runs jobs that had to queue; outlives the strand
-  explicit Strand(Executor& executor) : executor_(executor) {}
+  /// @param object    whose methods take turns here
+  explicit Strand(Executor& executor, RRefId object = {}) : executor_(executor), object_(object) {}
   Strand(const Strand&) = delete;
   Strand& operator=(const Strand&) = delete;
 
@@ -40,6 +44,12 @@ class Strand {
     if (!try_start(mode)) return enqueue(Task(std::forward<F>(job)), mode);
     execute(job, mode);
   }
+
+  /// Returns the strand whose turn the calling code holds, null if it holds none.
+  static std::shared_ptr<Strand> held_here() noexcept;
+
+  /// Returns the object whose methods take turns here; those that share it are its parts.
+  RRefId object() const noexcept { return object_; }
 
   /// Returns whether the calling code holds this strand's turn.
   bool is_held_here() const noexcept;
@@ -72,6 +82,7 @@ class Strand {
   void take_again(TurnMode mode);
 
   Executor& executor_;
+  const RRefId object_;
   std::mutex mutex_;
   // Guarded by mutex_:
   bool alone_ = false;              // a serial or exclusive job has the turn
@@ -93,6 +104,7 @@ class Turn {
   bool yields() const noexcept { return mode_ != TurnMode::exclusive; }
 
  private:
+  friend class Strand;
   friend class TurnPause;
   Strand& strand_;
   const TurnMode mode_;
