@@ -1,0 +1,31 @@
+/// Random numbers as a function of a key: no state, so neither placement nor the order of calls changes them, and a
+/// resumed run needs nothing but its key. Start with `fill_uniform`.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+
+namespace caftan::nn {
+
+/// Names one stream of random numbers: which run and replica, and which use of it.
+struct RandomKey {
+  std::uint64_t seed = 0;     ///< of (root seed, role, replica, purpose), as RoleContext::seed gives it
+  std::uint64_t context = 0;  ///< ordinal of the training step or of whatever else is counted
+  std::uint64_t call = 0;     ///< ordinal of the draw within that context
+};
+
+/// Returns the 128 random bits at position `index` of a key's stream.
+/// Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", Philox4x32-10; the generator behind
+/// torch's CUDA dropout. Key: seed and call, mixed; counter: index, context.
+std::array<std::uint32_t, 4> random_block(const RandomKey& key, std::uint64_t index) noexcept;
+
+/// Returns a number in [0, 1) with 24 random bits: exact in float32.
+float random_uniform(const RandomKey& key, std::uint64_t index = 0) noexcept;
+
+/// Fills a tensor with numbers in [low, high), element i from position i of the stream, and bumps its version.
+/// @param tensor  float32, contiguous, on the CPU (precondition)
+void fill_uniform(at::Tensor& tensor, const RandomKey& key, double low, double high);
+
+}  // namespace caftan::nn

@@ -1,0 +1,49 @@
+#include "caftan/nn/keyed_random.hpp"
+
+#include "caftan/base/ids.hpp"
+
+namespace caftan::nn {
+namespace {
+
+constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
+
+float to_uniform(std::uint32_t bits) noexcept { return static_cast<float>(bits >> 8) * 0x1p-24F; }
+
+}  // namespace
+
+std::array<std::uint32_t, 4> random_block(const RandomKey& key, std::uint64_t index) noexcept {
+  const std::uint64_t mixed = mix64(key.seed + kGolden * (key.call + 1));
+  auto key0 = static_cast<std::uint32_t>(mixed);
+  auto key1 = static_cast<std::uint32_t>(mixed >> 32);
+  std::array<std::uint32_t, 4> counter{static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
+                                       static_cast<std::uint32_t>(key.context),
+                                       static_cast<std::uint32_t>(key.context >> 32)};
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t product0 = std::uint64_t{0xD2511F53} * counter[0];
+    const std::uint64_t product1 = std::uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<std::uint32_t>(product1 >> 32) ^ counter[1] ^ key0, static_cast<std::uint32_t>(product1),
+               static_cast<std::uint32_t>(product0 >> 32) ^ counter[3] ^ key1, static_cast<std::uint32_t>(product0)};
+    key0 += 0x9E3779B9;
+    key1 += 0xBB67AE85;
+  }
+  return counter;
+}
+
+float random_uniform(const RandomKey& key, std::uint64_t index) noexcept {
+  return to_uniform(random_block(key, index / 4)[index % 4]);
+}
+
+void fill_uniform(at::Tensor& tensor, const RandomKey& key, double low, double high) {
+  auto* const values = tensor.mutable_data_ptr<float>();
+  const auto size = static_cast<std::size_t>(tensor.numel());
+  const auto start = static_cast<float>(low);
+  const auto width = static_cast<float>(high - low);
+  std::array<std::uint32_t, 4> block{};
+  for (std::size_t i = 0; i < size; ++i) {
+    if (i % 4 == 0) block = random_block(key, i / 4);
+    values[i] = start + width * to_uniform(block[i % 4]);
+  }
+  tensor.unsafeGetTensorImpl()->bump_version();
+}
+
+}  // namespace caftan::nn
