@@ -37,6 +37,7 @@ CATCH = {
     "libs/rpc/src/packing.cpp": "archives, in the prologue of a call",
     "libs/rpc/src/ambient.cpp": "archives, in the held objects of a call",
     "libs/rpc/src/operators.cpp": "the dispatcher's schema check",
+    "libs/autograd/src/engine.cpp": "the run of nodes and hooks",
     "libs/rpc/include/caftan/rpc/user_code.hpp": "the call of a user function",
     "libs/rpc/src/user_code.cpp": "what it threw becomes an Error",
     "actors/src/command_line.cpp": "CLI11",

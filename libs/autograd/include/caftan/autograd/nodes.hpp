@@ -1,0 +1,89 @@
+/// The two ends of a recorded message in torch's graphs: `SendFunction` where the tensors left, `RecvFunction` where
+/// they arrived. Start with `record_sent` and `record_received`; `Engine` (engine.hpp) walks over both. Both list the
+/// recorded tensors of the message in the order of its tensor table, so entry i means the same tensor at both ends.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "caftan/base/ids.hpp"
+#include "caftan/base/result.hpp"
+
+namespace caftan::autograd {
+
+/// What both ends know of one recorded message.
+struct RecordedMessage {
+  ContextId context;
+  AutogradMessageId message;
+  WorkerId peer;  ///< the other end
+  /// From program structure alone, equal at both ends: a hash of (key of the call whose code sent it, the ordinal of
+  /// the send in that call, request or response).
+  std::uint64_t order_key = 0;
+  /// Key of the call whose code sent it, 0 = the code that made the context. At the receiver unused. What one body
+  /// records on one thread is summed in the order of torch's own engine.
+  std::uint64_t body = 0;
+};
+
+/// The sender's end: where the gradients of the sent tensors enter this worker's graph. Nothing in torch's graph points
+/// at it, so it is not a torch node, only what one needs to be a producer of gradients. Immutable; threads: any.
+class SendFunction {
+ public:
+  SendFunction(const RecordedMessage& message, std::vector<torch::autograd::Edge> next_edges);
+  SendFunction(const SendFunction&) = delete;
+  SendFunction& operator=(const SendFunction&) = delete;
+
+  const RecordedMessage& message() const noexcept { return message_; }
+  /// One per recorded tensor, all valid. An edge's node holds the metadata of the tensor that was sent.
+  std::span<const torch::autograd::Edge> next_edges() const noexcept { return next_edges_; }
+  /// Number among what the recording thread recorded, as torch's nodes have it.
+  std::uint64_t sequence_nr() const noexcept { return sequence_nr_; }
+  /// The thread that recorded it, in torch's numbering.
+  std::uint64_t thread_id() const noexcept { return thread_id_; }
+
+  /// Checks what a peer sends as the gradients of this message (libtorch would silently sum, cast or accept them).
+  /// A gradient may be undefined; else it has exactly the sizes, the dtype and the device of the tensor that was sent,
+  /// and its layout, or sparse COO where that was dense (the gradient of a sparse embedding).
+  /// Errors: malformed_payload, naming the tensor and what differs.
+  Result<void> check(std::span<const at::Tensor> gradients) const;
+
+ private:
+  const RecordedMessage message_;
+  const std::vector<torch::autograd::Edge> next_edges_;
+  const std::uint64_t sequence_nr_;
+  const std::uint64_t thread_id_;
+};
+
+/// The receiver's end: a node of torch's graph and the grad_fn of each recorded tensor of the message. It has no next
+/// edges: what arrives there belongs to the peer. Run by anybody but an Engine it throws RpcException (unsupported):
+/// "use context.backward(roots): this graph crosses workers" (DA-15).
+class RecvFunction;
+
+/// Returns the message whose tensors `function` produced. Threads: any.
+const RecordedMessage& message_of(const RecvFunction& function) noexcept;
+
+/// Records `tensors` as sent. Which ones is decided here alone (DA-18): those that require grad, of a floating or
+/// complex dtype, while grad mode is on.
+/// @param tensors   of the message's table, undefined ones allowed; not kept, only their gradient edges are
+/// @param recorded  gets one byte per tensor: 1 = recorded; left empty when none is
+/// Returns the node to register under message.message (DA-2), null when nothing is recorded.
+/// Threads: any; about a microsecond per message.
+std::shared_ptr<SendFunction> record_sent(const RecordedMessage& message, std::span<const at::Tensor> tensors,
+                                          std::vector<std::uint8_t>& recorded);
+
+/// Makes the recorded ones among `tensors` results of a new RecvFunction. Whether grad mode is on here does not matter.
+/// @param tensors   of the message's table, as the codec built them: without history. Recorded ones over one storage
+///                  must share a version counter already (DA-20; TensorLayout::build does that).
+/// @param recorded  empty, or one byte per tensor, 1 = the sender has recorded it
+/// Returns the node, null when no tensor is recorded.
+/// Errors: malformed_payload (recorded has another length; a recorded tensor is undefined or of a dtype without
+///         gradients); nothing is changed then.
+/// Threads: any.
+Result<std::shared_ptr<RecvFunction>> record_received(const RecordedMessage& message, std::span<at::Tensor> tensors,
+                                                      std::span<const std::uint8_t> recorded);
+
+}  // namespace caftan::autograd

@@ -1,0 +1,277 @@
+#include "caftan/autograd/engine.hpp"
+
+#include <ATen/ThreadLocalState.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "caftan/tensor/torch_errors.hpp"
+#include "graph_run.hpp"
+#include "pass_graph.hpp"
+#include "recv_function.hpp"
+#include "roots.hpp"
+#include "running_pass.hpp"
+#include "staged_gradients.hpp"
+
+namespace caftan::autograd {
+namespace {
+
+Error walk_first() {
+  return Error(Errc::backward_failed, "a pass was run before all that was marked had been walked (DA-4)");
+}
+
+}  // namespace
+
+class Engine::State final : private GraphOutputs {
+ public:
+  explicit State(const EngineOptions& options) : options_(options) { thread_state_.set_grad_mode(false); }
+
+  Result<void> add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients, std::uint64_t body);
+  Result<void> mark(std::shared_ptr<const SendFunction> send);
+  WalkSlice walk(std::size_t nodes);
+  Result<void> feed(const AutogradMessageId& message, std::vector<at::Tensor> gradients);
+  Result<RunSlice> run(std::size_t nodes, GradientSink& sink);
+  GradientBook take_staged();
+
+  void abort() noexcept { stop_.store(true, std::memory_order_release); }
+  const std::string& failed_node() const noexcept { return failed_node_; }
+  std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Marked {
+    std::shared_ptr<const SendFunction> send;
+    std::uint32_t source = kNone;  ///< its node, once walked
+    bool fed = false;
+  };
+  struct Fed {
+    std::uint32_t source;
+    std::vector<at::Tensor> gradients;
+    std::uint64_t bytes;
+  };
+  /// What runs on this thread, for checkpointed segments.
+  class Slice final : public RunningPass {
+   public:
+    explicit Slice(State& state) : RunningPass(state.options_.context), state_(state) {}
+    void book(const at::Tensor& leaf, at::Tensor&& gradient) override {
+      state_.on_leaf(leaf, std::move(gradient), state_.run_->running_rank());
+    }
+
+   private:
+    State& state_;
+  };
+
+  void on_leaf(const at::Tensor& leaf, at::Tensor&& gradient, std::uint32_t rank) override;
+  void on_received(const RecvFunction& function, torch::autograd::variable_list&& gradients) override;
+
+  Result<void> start();
+  Result<RunSlice> run_nodes(std::size_t nodes);
+  void take_fed();
+  Error node_failed(Error error);
+
+  const EngineOptions options_;
+  at::ThreadLocalState thread_state_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> has_fed_{false};
+  std::atomic<std::uint64_t> bytes_{0};
+
+  std::mutex mutex_;  ///< guards these four
+  std::unordered_map<AutogradMessageId, Marked> marked_;
+  std::vector<Marked*> unwalked_;
+  std::vector<Fed> fed_;
+  bool closed_ = false;
+
+  /// Of the thread that walks or runs.
+  Roots roots_;
+  std::uint32_t root_ = kNone;
+  PassGraph graph_;
+  std::size_t told_ = 0;  ///< of graph_.found
+  bool expanded_ = false;
+  std::optional<GraphRun> run_;
+  std::optional<StagedGradients> staged_;
+  GradientSink* sink_ = nullptr;
+  std::optional<Error> failure_;
+  std::string failed_node_;
+};
+
+Result<void> Engine::State::add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients,
+                                      std::uint64_t body) {
+  const at::ThreadLocalStateGuard guard(thread_state_);
+  Result<Roots> made = tensor::catch_torch(Errc::bad_arguments, [&] { return make_roots(roots, gradients); });
+  if (!made) return made.error();
+  roots_ = *std::move(made);
+  root_ = graph_.add_root(roots_.edges, body);
+  return {};
+}
+
+Result<void> Engine::State::mark(std::shared_ptr<const SendFunction> send) {
+  const std::scoped_lock lock(mutex_);
+  if (closed_) return Error(Errc::backward_failed, "a message was marked while the pass runs already (DA-4)");
+  const auto [found, is_new] = marked_.try_emplace(send->message().message);
+  if (!is_new) return {};
+  found->second.send = std::move(send);
+  unwalked_.push_back(&found->second);
+  return {};
+}
+
+Engine::WalkSlice Engine::State::walk(std::size_t nodes) {
+  {
+    const std::scoped_lock lock(mutex_);
+    for (Marked* marked : std::exchange(unwalked_, {})) marked->source = graph_.add_send(*marked->send);
+  }
+  expanded_ = graph_.expand(nodes);
+  WalkSlice slice;
+  for (; told_ < graph_.found.size(); ++told_) slice.found.push_back(graph_.found[told_]->message());
+  const std::scoped_lock lock(mutex_);
+  slice.done = expanded_ && unwalked_.empty();
+  return slice;
+}
+
+Result<void> Engine::State::feed(const AutogradMessageId& message, std::vector<at::Tensor> gradients) {
+  std::unique_lock lock(mutex_);
+  const auto found = marked_.find(message);
+  if (found == marked_.end()) {
+    return Error(Errc::malformed_payload, "gradients for message " + to_string(message) + ", which is not marked");
+  }
+  if (found->second.source == kNone) return walk_first();
+  const std::shared_ptr<const SendFunction> send = found->second.send;
+  if (found->second.fed) {
+    return Error(Errc::malformed_payload, "gradients for message " + to_string(message) + " a second time");
+  }
+  Result<void> fits = send->check(gradients);
+  if (!fits) return fits;
+  found->second.fed = true;
+  std::uint64_t bytes = 0;
+  for (const at::Tensor& gradient : gradients) bytes += gradient_bytes(gradient);
+  bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  fed_.push_back({found->second.source, std::move(gradients), bytes});
+  has_fed_.store(true, std::memory_order_release);
+  return {};
+}
+
+/// Counts dependencies: what is known now is all that takes part.
+Result<void> Engine::State::start() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!unwalked_.empty() || (!expanded_ && !graph_.nodes.empty())) return walk_first();
+    closed_ = true;
+  }
+  graph_.close();
+  run_.emplace(graph_, options_.keep_graph);
+  staged_.emplace(graph_.ranked());
+  if (root_ != kNone) run_->provide(root_, std::move(roots_.gradients));
+  return {};
+}
+
+Result<Engine::RunSlice> Engine::State::run(std::size_t nodes, GradientSink& sink) {
+  if (failure_) return *failure_;
+  if (!run_) {
+    Result<void> started = start();
+    if (!started) return started.error();
+  }
+  const at::ThreadLocalStateGuard guard(thread_state_);
+  const Slice slice(*this);
+  sink_ = &sink;
+  Result<RunSlice> ran = run_nodes(nodes);
+  if (!ran) failure_ = ran.error();
+  return ran;
+}
+
+/// The border where what nodes and hooks throw becomes an Error.
+Result<Engine::RunSlice> Engine::State::run_nodes(std::size_t nodes) {
+  RunSlice slice;
+  try {
+    for (; slice.nodes < nodes; ++slice.nodes) {
+      if (stop_.load(std::memory_order_acquire)) return Error(Errc::cancelled, "the pass was stopped");
+      if (has_fed_.load(std::memory_order_acquire)) take_fed();
+      if (!run_->step(*this)) {
+        slice.idle = true;
+        break;
+      }
+    }
+  } catch (const RpcException& error) {
+    return node_failed(error.error());
+  } catch (...) {
+    return node_failed(tensor::torch_failure(Errc::backward_failed));
+  }
+  slice.drained = run_->drained();
+  slice.idle = slice.idle || slice.drained;
+  return slice;
+}
+
+Error Engine::State::node_failed(Error error) {
+  torch::autograd::Node* const node = run_->running();
+  if (!node) return error;
+  failed_node_ = node->name();
+  if (torch::autograd::AnomalyMode::is_enabled()) node->metadata()->print_stack(failed_node_);
+  std::shared_ptr<const Error> cause;
+  if (error.code() != Errc::backward_failed) cause = std::make_shared<const Error>(error);
+  return Error(Errc::backward_failed, std::string(), "node " + failed_node_ + ": " + error.text(), std::move(cause));
+}
+
+void Engine::State::take_fed() {
+  std::vector<Fed> fed;
+  {
+    const std::scoped_lock lock(mutex_);
+    fed.swap(fed_);
+    has_fed_.store(false, std::memory_order_relaxed);
+  }
+  for (Fed& one : fed) {
+    bytes_.fetch_sub(one.bytes, std::memory_order_relaxed);
+    run_->provide(one.source, std::move(one.gradients));
+  }
+}
+
+void Engine::State::on_leaf(const at::Tensor& leaf, at::Tensor&& gradient, std::uint32_t rank) {
+  bytes_.fetch_add(gradient_bytes(gradient), std::memory_order_relaxed);
+  staged_->add(leaf, std::move(gradient), rank);
+}
+
+void Engine::State::on_received(const RecvFunction& function, torch::autograd::variable_list&& gradients) {
+  sink_->on_gradients(function.message(), std::move(gradients));
+}
+
+GradientBook Engine::State::take_staged() {
+  if (!staged_) return {};
+  const c10::AutoGradMode no_graph(false);
+  bytes_.store(0, std::memory_order_relaxed);
+  return staged_->take();
+}
+
+Result<std::unique_ptr<Engine>> Engine::begin(const EngineOptions& options) {
+  if (c10::InferenceMode::is_enabled()) {
+    return Error(Errc::bad_arguments, "backward inside InferenceMode: its gradients could not be used; leave the mode");
+  }
+  return std::unique_ptr<Engine>(new Engine(std::make_unique<State>(options)));
+}
+
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Engine::~Engine() = default;
+
+Result<void> Engine::add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients,
+                               std::uint64_t body) {
+  return state_->add_roots(roots, gradients, body);
+}
+Result<void> Engine::mark(std::shared_ptr<const SendFunction> send) { return state_->mark(std::move(send)); }
+Engine::WalkSlice Engine::walk(std::size_t nodes) { return state_->walk(nodes); }
+Result<void> Engine::feed(const AutogradMessageId& message, std::vector<at::Tensor> gradients) {
+  return state_->feed(message, std::move(gradients));
+}
+Result<Engine::RunSlice> Engine::run(std::size_t nodes, GradientSink& sink) { return state_->run(nodes, sink); }
+void Engine::abort() noexcept { state_->abort(); }
+const std::string& Engine::failed_node() const noexcept { return state_->failed_node(); }
+std::uint64_t Engine::bytes() const noexcept { return state_->bytes(); }
+GradientBook Engine::take_staged() { return state_->take_staged(); }
+
+bool Engine::is_inside_pass_of(const ContextId& context) noexcept {
+  const RunningPass* pass = RunningPass::current();
+  while (pass && pass->context() != context) pass = pass->outer();
+  return pass != nullptr;
+}
+
+}  // namespace caftan::autograd

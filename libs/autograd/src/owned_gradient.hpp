@@ -1,0 +1,12 @@
+/// What a book may keep of a gradient it is given.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace caftan::autograd {
+
+/// Returns `gradient` itself, detached, when nobody else holds it or its memory and its strides suit the leaf, as
+/// AccumulateGrad does; else a copy. Memory that is part of a received message counts as held. Grad mode must be off.
+at::Tensor owned_gradient(const at::Tensor& leaf, at::Tensor&& gradient);
+
+}  // namespace caftan::autograd

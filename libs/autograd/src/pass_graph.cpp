@@ -1,0 +1,193 @@
+#include "pass_graph.hpp"
+
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+#include <algorithm>
+#include <tuple>
+#include <typeinfo>
+#include <unordered_map>
+#include <utility>
+
+#include "recv_function.hpp"
+
+namespace caftan::autograd {
+
+/// A node that gives contributions, and what decides its place among the others.
+struct PassGraph::Producer {
+  std::uint32_t node = 0;
+  std::uint32_t found = 0;  ///< depth-first number
+  std::uint64_t sequence_nr = 0;
+  std::uint64_t thread_id = 0;
+  std::uint32_t body = 0;  ///< place of the body among the bodies
+};
+
+PassGraph::PassGraph() {
+  nodes.reserve(256);
+  edges.reserve(256);
+}
+
+std::uint32_t PassGraph::add_root(Edges roots, std::uint64_t body) {
+  Source source;
+  source.body = body;
+  // torch's engine, too, runs the root before everything else.
+  source.sequence_nr = std::numeric_limits<std::uint64_t>::max();
+  return add_source(NodeKind::root, source, roots);
+}
+
+std::uint32_t PassGraph::add_send(const SendFunction& send) {
+  Source source;
+  source.order_key = send.message().order_key;
+  source.body = send.message().body;
+  source.sequence_nr = send.sequence_nr();
+  source.thread_id = send.thread_id();
+  // Its gradients come when they come, so nothing arrives in order by itself any more.
+  ranked_ = true;
+  return add_source(NodeKind::send, source, send.next_edges());
+}
+
+std::uint32_t PassGraph::add_source(NodeKind kind, Source source, Edges from) {
+  source.node = static_cast<std::uint32_t>(nodes.size());
+  sources_.push_back(source);
+  GraphNode& node = nodes.emplace_back();
+  node.kind = kind;
+  node.waits = 1;
+  follow(source.node, from);
+  return source.node;
+}
+
+std::uint32_t PassGraph::visit(torch::autograd::Node* function) {
+  const auto next = static_cast<std::uint32_t>(nodes.size());
+  const auto [index, known] = table_.find_or_insert(function, next);
+  if (known) return index;
+  GraphNode& node = nodes.emplace_back();
+  node.function = function;
+  if (!function->next_edges().empty()) {
+    open_.push_back(index);
+    if (thread_id_ == 0) thread_id_ = function->thread_id();
+    one_thread_ = one_thread_ && thread_id_ == function->thread_id();
+  } else if (const std::type_info& type = typeid(*function); type == typeid(torch::autograd::AccumulateGrad)) {
+    node.kind = NodeKind::leaf;
+  } else if (type == typeid(RecvFunction)) {
+    node.kind = NodeKind::received;
+    found.push_back(static_cast<const RecvFunction*>(function));
+  }
+  return index;
+}
+
+void PassGraph::follow(std::uint32_t node, Edges from) {
+  nodes[node].first_edge = static_cast<std::uint32_t>(edges.size());
+  nodes[node].edge_count = static_cast<std::uint32_t>(from.size());
+  for (const torch::autograd::Edge& edge : from) {
+    GraphEdge& added = edges.emplace_back();
+    if (!edge.is_valid()) continue;
+    added.target = visit(edge.function.get());
+    added.input = edge.input_nr;
+    ++nodes[added.target].waits;
+  }
+}
+
+bool PassGraph::expand(std::size_t limit) {
+  for (; limit > 0 && !open_.empty(); --limit) {
+    const std::uint32_t index = open_.back();
+    open_.pop_back();
+    follow(index, nodes[index].function->next_edges());
+  }
+  return open_.empty();
+}
+
+void PassGraph::close() {
+  // Without sends, and recorded by one thread, nodes run in descending sequence number, as in torch's engine: then
+  // contributions come in their order, and there is nothing to rank.
+  ranked_ = ranked_ || !one_thread_;
+  if (ranked_) rank(number_producers());
+}
+
+/// Numbers the producers depth-first from the root, then from the sends by order key, so that the numbers do not depend
+/// on which mark came first. A node belongs to the body that reaches it first.
+std::vector<PassGraph::Producer> PassGraph::number_producers() {
+  std::sort(sources_.begin(), sources_.end(), [this](const Source& a, const Source& b) {
+    const bool a_sends = nodes[a.node].kind == NodeKind::send;
+    const bool b_sends = nodes[b.node].kind == NodeKind::send;
+    return std::tie(a_sends, a.order_key, a.sequence_nr) < std::tie(b_sends, b.order_key, b.sequence_nr);
+  });
+  std::unordered_map<std::uint64_t, std::uint32_t> bodies;
+  std::vector<bool> numbered(nodes.size(), false);
+  std::vector<Producer> producers;
+  producers.reserve(nodes.size());
+  std::vector<std::uint32_t> stack;
+  for (const Source& source : sources_) {
+    const std::uint32_t body = bodies.try_emplace(source.body, static_cast<std::uint32_t>(bodies.size())).first->second;
+    stack.push_back(source.node);
+    while (!stack.empty()) {
+      const std::uint32_t index = stack.back();
+      stack.pop_back();
+      const GraphNode& node = nodes[index];
+      if (node.edge_count == 0 || numbered[index]) continue;
+      numbered[index] = true;
+      Producer& producer = producers.emplace_back();
+      producer.node = index;
+      producer.found = static_cast<std::uint32_t>(producers.size());
+      producer.body = body;
+      if (node.function) {
+        producer.sequence_nr = node.function->sequence_nr();
+        producer.thread_id = node.function->thread_id();
+      } else {
+        producer.sequence_nr = source.sequence_nr;
+        producer.thread_id = source.thread_id;
+      }
+      for (std::uint32_t i = node.edge_count; i-- > 0;) {
+        if (const std::uint32_t target = edges[node.first_edge + i].target; target != kNone) stack.push_back(target);
+      }
+    }
+  }
+  return producers;
+}
+
+/// Gives producers their rank, and each contribution to an input that has several its position.
+void PassGraph::rank(std::vector<Producer> producers) {
+  // Sequence numbers count per thread: within a body they compare only if one thread recorded all of it.
+  std::vector<std::uint64_t> threads;
+  std::vector<bool> mixed;
+  for (const Producer& producer : producers) {
+    if (nodes[producer.node].kind == NodeKind::root) continue;
+    if (producer.body >= threads.size()) {
+      threads.resize(producer.body + 1, 0);
+      mixed.resize(producer.body + 1, false);
+    }
+    std::uint64_t& thread = threads[producer.body];
+    if (thread == 0) thread = producer.thread_id;
+    if (thread != producer.thread_id) mixed[producer.body] = true;
+  }
+  for (Producer& producer : producers) {
+    if (producer.body >= mixed.size() || !mixed[producer.body]) continue;
+    const torch::autograd::Node* function = nodes[producer.node].function;
+    // A source is above all it leads to.
+    producer.sequence_nr = function ? function->topological_nr() : std::numeric_limits<std::uint64_t>::max();
+  }
+  std::sort(producers.begin(), producers.end(), [](const Producer& a, const Producer& b) {
+    return std::tie(a.body, b.sequence_nr, a.found) < std::tie(b.body, a.sequence_nr, b.found);
+  });
+  std::uint32_t rank = 0;
+  for (const Producer& producer : producers) {
+    GraphNode& from = nodes[producer.node];
+    from.rank = rank++;
+    for (std::uint32_t i = 0; i < from.edge_count; ++i) {
+      GraphEdge& edge = edges[from.first_edge + i];
+      if (edge.target == kNone) continue;
+      GraphNode& target = nodes[edge.target];
+      if (target.kind == NodeKind::leaf) target.rank = from.rank;
+      if (target.waits < 2) continue;
+      if (target.slots == kNone) {
+        target.slots = static_cast<std::uint32_t>(slots.size());
+        slots.resize(slots.size() + target.function->num_inputs());
+      }
+      edge.position = slots[target.slots + edge.input].count++;
+    }
+  }
+  for (InputSlot& slot : slots) {
+    slot.early = early_count;
+    early_count += slot.count;
+  }
+}
+
+}  // namespace caftan::autograd

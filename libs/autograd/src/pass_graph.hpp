@@ -1,0 +1,102 @@
+/// What one pass visits of torch's graph, in flat arrays: nodes, their edges as indices, how many contributions each
+/// waits for, and in which order contributions to one input are added. Found by `expand`, put in order by `close`.
+#pragma once
+
+#include <torch/csrc/autograd/function.h>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "caftan/autograd/nodes.hpp"
+#include "node_table.hpp"
+
+namespace caftan::autograd {
+
+constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+enum class NodeKind : std::uint8_t {
+  root,      ///< not a node of torch's: gives the gradients of the roots
+  send,      ///< a SendFunction: gives the gradients of its message
+  plain,     ///< whatever torch runs
+  leaf,      ///< AccumulateGrad: its gradient is booked
+  received,  ///< a RecvFunction: its gradients leave
+};
+
+struct GraphNode {
+  torch::autograd::Node* function = nullptr;  ///< null for sources. Kept by the edges that lead to it
+  std::uint32_t first_edge = 0;
+  std::uint32_t edge_count = 0;
+  std::uint32_t waits = 0;      ///< contributions that are still to come; for a source its own gradients
+  std::uint32_t slots = kNone;  ///< of its first input in `slots`; kNone = contributions are added as they come
+  std::uint32_t rank = 0;  ///< in a ranked graph: place in the order of summation, of a leaf that of its last producer
+  NodeKind kind = NodeKind::plain;
+  torch::autograd::variable_list inputs;  ///< the sums so far; empty before the first contribution
+};
+
+struct GraphEdge {
+  std::uint32_t target = kNone;  ///< kNone = no gradient is wanted
+  std::uint32_t input = 0;
+  std::uint32_t position = 0;  ///< in a ranked graph: place among the contributions to that input
+};
+
+/// One input with several contributions, which are added in order of position.
+struct InputSlot {
+  std::uint32_t next = 0;   ///< position of the next one to add
+  std::uint32_t count = 0;  ///< contributions in all
+  std::uint32_t early = 0;  ///< where its early contributions wait
+};
+
+class PassGraph {
+ public:
+  using Edges = std::span<const torch::autograd::Edge>;
+
+  PassGraph();
+
+  /// Adds the source of the roots. `edges` must live as long as the graph. Returns its index.
+  std::uint32_t add_root(Edges edges, std::uint64_t body);
+  /// Adds a marked message, which must live as long as the graph. Returns its index.
+  std::uint32_t add_send(const SendFunction& send);
+
+  /// Follows the edges of up to `limit` nodes. Returns whether all are followed.
+  bool expand(std::size_t limit);
+
+  /// Fixes the order of summation. Call once, when all is expanded.
+  void close();
+
+  /// After close: whether contributions may come in another order than they are to be added in.
+  bool ranked() const noexcept { return ranked_; }
+
+  std::vector<const RecvFunction*> found;  ///< in the order in which they were met
+  std::vector<GraphNode> nodes;
+  std::vector<GraphEdge> edges;
+  std::vector<InputSlot> slots;
+  std::uint32_t early_count = 0;  ///< contributions in all slots
+
+ private:
+  struct Source {
+    std::uint32_t node = 0;
+    std::uint64_t order_key = 0;
+    std::uint64_t body = 0;
+    std::uint64_t sequence_nr = 0;
+    std::uint64_t thread_id = 0;
+  };
+  struct Producer;
+
+  std::uint32_t add_source(NodeKind kind, Source source, Edges edges);
+  std::uint32_t visit(torch::autograd::Node* function);
+  void follow(std::uint32_t node, Edges from);
+  std::vector<Producer> number_producers();
+  void rank(std::vector<Producer> producers);
+
+  NodeTable table_;
+  std::vector<Source> sources_;
+  std::vector<std::uint32_t> open_;  ///< nodes whose edges are not followed yet
+  std::uint64_t thread_id_ = 0;      ///< that recorded the first node; 0 = none yet
+  bool one_thread_ = true;
+  bool ranked_ = false;
+};
+
+}  // namespace caftan::autograd

@@ -1,0 +1,34 @@
+/// `RunningPass`: which passes the calling thread is in the middle of running, innermost first. A checkpointed segment
+/// books into the innermost; a backward pass that would wait for one of them is found here (DA-14).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "caftan/base/ids.hpp"
+
+namespace caftan::autograd {
+
+/// Lives on the stack of the thread that runs a slice.
+class RunningPass {
+ public:
+  explicit RunningPass(const ContextId& context) noexcept : context_(context), outer_(current_) { current_ = this; }
+  virtual ~RunningPass() { current_ = outer_; }
+  RunningPass(const RunningPass&) = delete;
+  RunningPass& operator=(const RunningPass&) = delete;
+
+  /// Adds a gradient that the running node found besides those it returns.
+  virtual void book(const at::Tensor& leaf, at::Tensor&& gradient) = 0;
+
+  const ContextId& context() const noexcept { return context_; }
+  const RunningPass* outer() const noexcept { return outer_; }
+  /// Null when the thread runs no pass.
+  static RunningPass* current() noexcept { return current_; }
+
+ private:
+  static thread_local constinit RunningPass* current_;
+
+  const ContextId context_;
+  RunningPass* const outer_;
+};
+
+}  // namespace caftan::autograd
