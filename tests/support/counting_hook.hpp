@@ -17,11 +17,11 @@ class CountingHook final : public rpc::CallHook {
     int requests = 0, unsent = 0, received = 0, replies = 0, replies_received = 0, replies_dropped = 0, peers_down = 0;
   };
 
-  rpc::HookTicket on_request(const Peer&, rpc::OutRequest&) override {
+  Result<rpc::HookTicket> on_request(const Peer&, rpc::OutRequest&) override {
     const std::lock_guard lock(mutex_);
     ++counts_.requests;
     ends_[++last_] = 0;
-    return {last_};
+    return rpc::HookTicket{last_};
   }
   void on_unsent(rpc::HookTicket ticket) noexcept override { end(ticket, counts_.unsent); }
   Result<void> on_receive(rpc::InPayload&, CallInfo&) override {

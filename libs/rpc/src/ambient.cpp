@@ -10,7 +10,10 @@ thread_local constinit Ambient* Ambient::current_ = nullptr;
 
 Ambient Ambient::capture() {
   Ambient captured;
-  if (current_) captured = *current_;
+  if (current_) {
+    captured = *current_;
+    captured.order = {current_->order.next(), 0};
+  }
   captured.turn = nullptr;
   captured.executor = nullptr;
   captured.reads_frames = false;

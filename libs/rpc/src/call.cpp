@@ -23,6 +23,17 @@ Result<TimePoint> deadline_of(Caller& caller, const CallOptions& options, const 
   return unbounded ? inherited : std::min(inherited, now + timeout);
 }
 
+Result<void> show_to_hook(const CallTarget& target, OutRequest& request) {
+  CallHook* const hook = target.caller->hook();
+  if (!hook) return {};
+  const Result<HookTicket> ticket = hook->on_request(*target.peer, request);
+  if (!ticket)
+    return Error(ticket.error().code(), ticket.error().worker(),
+                 std::string(request.what) + ": " + ticket.error().text());
+  request.hook_ticket = ticket->value;
+  return {};
+}
+
 }  // namespace
 
 Result<void> begin_request(OutRequest& request, const CallTarget& target, wire::FrameKind kind, const FunctionKey* key,
@@ -48,16 +59,15 @@ Result<void> begin_request(OutRequest& request, const CallTarget& target, wire::
 }
 
 CallToken send_request(const CallTarget& target, OutRequest&& request, std::shared_ptr<ReplySink> sink) {
-  if (CallHook* const hook = target.caller->hook()) {
-    request.hook_ticket = hook->on_request(*target.peer, request).value;
+  if (const Result<void> seen = show_to_hook(target, request); !seen) {
+    sink->on_reply(seen.error());
+    return {};
   }
   return target.caller->submit(*target.peer, std::move(request), target.options, std::move(sink));
 }
 
 Result<std::shared_ptr<RRefHandle>> send_creation(const CallTarget& target, OutRequest&& request, TypeKey type) {
-  if (CallHook* const hook = target.caller->hook()) {
-    request.hook_ticket = hook->on_request(*target.peer, request).value;
-  }
+  if (const Result<void> seen = show_to_hook(target, request); !seen) return seen.error();
   return target.caller->create_remote(*target.peer, std::move(request), target.options, type);
 }
 

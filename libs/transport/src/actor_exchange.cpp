@@ -114,6 +114,7 @@ Address ActorExchange::export_actor(const caf::strong_actor_ptr& actor) {
       return address;
     }
   }
+  if (const auto* named = dynamic_cast<const NamedActor*>(actor->get())) return named->wire_name();
   const std::lock_guard lock(mutex_);
   const auto known = export_ids_.find(actor->id());
   if (known != export_ids_.end()) return known->second;
@@ -123,6 +124,10 @@ Address ActorExchange::export_actor(const caf::strong_actor_ptr& actor) {
 }
 
 caf::strong_actor_ptr ActorExchange::find_export(const Address& address) {
+  if (is_name(address.kind)) {
+    NamedActors* const named = host_.named_actors();
+    return named ? named->find_named(session_, address) : nullptr;
+  }
   const std::lock_guard lock(mutex_);
   const auto found = exports_.find(address);
   if (found == exports_.end()) return nullptr;
@@ -202,8 +207,9 @@ Result<void> ActorExchange::on_message(InFrame& frame) {
   const auto& [to, from] = header;
   const std::uint64_t call = frame.header.call;
   const auto target = find_export(to);
+  InAttachment beside{frame.table, std::move(frame.segments)};
   const auto message =
-      target ? host_.messages().decode(frame.body.subspan(2 * kAddressSize), *this)
+      target ? host_.messages().decode(frame.body.subspan(2 * kAddressSize), beside, *this)
              : Result<caf::message>(Error(Errc::rref_deleted, "the actor is gone or was never exported to this peer"));
   caf::strong_actor_ptr sender;
   caf::message_id id;

@@ -20,14 +20,14 @@ void MessageRegistry::add(std::type_index type, Codec codec) {
   by_id_.emplace(id, type);
 }
 
-Result<void> MessageRegistry::encode(const caf::type_erased_tuple& content, wire::Bytes& to,
+Result<void> MessageRegistry::encode(const caf::type_erased_tuple& content, wire::Bytes& to, OutAttachment& beside,
                                      ActorExchange& exchange) const {
   if (content.size() == 1) {
     if (const std::type_info* type = content.type(0).second) {
       if (const auto found = by_type_.find(std::type_index(*type)); found != by_type_.end()) {
         to.resize(to.size() + sizeof found->second.id);
         std::memcpy(to.data() + to.size() - sizeof found->second.id, &found->second.id, sizeof found->second.id);
-        return found->second.encode(content.get(0), to, exchange);
+        return found->second.encode(content.get(0), to, beside, exchange);
       }
     }
   }
@@ -35,13 +35,13 @@ Result<void> MessageRegistry::encode(const caf::type_erased_tuple& content, wire
                                       caf::to_string(content.type(0)));
 }
 
-Result<caf::message> MessageRegistry::decode(wire::ByteView from, ActorExchange& exchange) const {
+Result<caf::message> MessageRegistry::decode(wire::ByteView from, InAttachment& beside, ActorExchange& exchange) const {
   std::uint64_t id = 0;
   if (from.size() < sizeof id) return Error(Errc::malformed_payload, "a message is cut off");
   std::memcpy(&id, from.data(), sizeof id);
   const auto type = by_id_.find(id);
   if (type == by_id_.end()) return Error(Errc::unknown_function, "a message of a type that is not registered here");
-  return by_type_.at(type->second).decode(from.subspan(sizeof id), exchange);
+  return by_type_.at(type->second).decode(from.subspan(sizeof id), beside, exchange);
 }
 
 }  // namespace caftan::transport

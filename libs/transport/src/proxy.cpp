@@ -25,7 +25,8 @@ class ActorRequest final : public ResponseSink {
       return caf::make_message(to_caf(decoded ? error : decoded.error()));
     }
     ActorExchange& exchange = session_->actors();
-    auto message = exchange.host().messages().decode(response->body, exchange);
+    InAttachment beside{response->table, std::move(response->segments)};
+    auto message = exchange.host().messages().decode(response->body, beside, exchange);
     return message ? std::move(*message) : caf::make_message(to_caf(message.error()));
   }
 
@@ -86,7 +87,8 @@ void Proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   const bool wants_answer = what->mid.is_request();
   const Address from = what->sender && !wants_answer ? exchange.export_actor(what->sender) : Address();
   Result<void> encoded = wire::encode_into(body, std::make_tuple(address_, from));
-  if (encoded) encoded = exchange.host().messages().encode(content, body, exchange);
+  OutAttachment beside;
+  if (encoded) encoded = exchange.host().messages().encode(content, body, beside, exchange);
   if (!encoded) {
     bounce_request(*what, encoded.error());
     return;
@@ -94,11 +96,15 @@ void Proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   OutFrame frame;
   frame.header.kind = wire::FrameKind::actor_message;
   frame.body = body;
+  frame.table = beside.table;
+  frame.segments = std::move(beside.segments);
   if (!wants_answer) {
     session->send(frame, false);
     return;
   }
-  const std::uint64_t room = Session::room_for(body.size());
+  std::uint64_t size = body.size() + beside.table.size();
+  for (const auto& segment : frame.segments) size += segment.size;
+  const std::uint64_t room = Session::room_for(size);
   if (const auto admitted = session->try_acquire(room); !admitted) {
     bounce_request(*what, admitted.error());
     return;
@@ -170,7 +176,8 @@ void ReplyActor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   if (!session) return;
   ActorExchange& exchange = session->actors();
   wire::Bytes body;
-  if (const auto encoded = exchange.host().messages().encode(content, body, exchange); !encoded) {
+  OutAttachment beside;
+  if (const auto encoded = exchange.host().messages().encode(content, body, beside, exchange); !encoded) {
     answer_error(encoded.error());
     return;
   }
@@ -178,6 +185,8 @@ void ReplyActor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   frame.header.kind = wire::FrameKind::actor_reply;
   frame.header.call = call_;
   frame.body = body;
+  frame.table = beside.table;
+  frame.segments = std::move(beside.segments);
   session->send(frame, false);
 }
 

@@ -39,10 +39,13 @@ struct HeldObject {
 /// The chain, outermost first; null = nothing is held.
 using HeldObjects = std::shared_ptr<const std::vector<HeldObject>>;
 
-/// Where a call stands in a sequence that must not depend on timing.
+/// Where running code stands in an order that depends on the structure of the program alone, never on timing.
 struct OrderKey {
-  std::uint64_t key = 0;
-  std::uint64_t ordinal = 0;
+  std::uint64_t key = 0;      ///< of the call that is being served; 0 = none
+  std::uint64_t ordinal = 0;  ///< calls and continuations that it has begun
+
+  /// Returns the key of the next call or continuation.
+  std::uint64_t next() noexcept { return mix64(mix64(key + 0x9e3779b97f4a7c15ULL) + ++ordinal); }
 };
 
 struct Ambient {
@@ -61,7 +64,7 @@ struct Ambient {
   static Ambient* current() noexcept { return current_; }
 
   /// Returns what a continuation made now will run under: everything but the turn and the thread. The grad mode is
-  /// the thread's.
+  /// the thread's; the order is the continuation's own.
   static Ambient capture();
 
  private:

@@ -12,15 +12,16 @@ struct HookTicket {
   std::uint64_t value = 0;
 };
 
-/// Invariant CALL-3: every `on_request` meets exactly one of on_unsent, on_reply_received, on_reply_dropped, with the
-/// ticket it returned. Threads: any; must not block and must not throw. Who calls: the typed calls on_request, the
-/// Dispatcher on_receive and on_reply, the worker the others.
+/// Invariant CALL-3: every `on_request` that returned a ticket meets exactly one of on_unsent, on_reply_received,
+/// on_reply_dropped, with the ticket it returned. Threads: any; must not block and must not throw. Who calls: the typed
+/// calls on_request, the Dispatcher on_receive and on_reply, the worker the others.
 class CallHook {
  public:
   virtual ~CallHook() = default;
 
   /// After packing, before hand-over. May fill `request.autograd` and `request.recorded` and replace tensors.
-  virtual HookTicket on_request(const Peer& to, OutRequest& request) = 0;
+  /// An error becomes the call's outcome; nothing is sent then.
+  virtual Result<HookTicket> on_request(const Peer& to, OutRequest& request) = 0;
 
   /// The request was not accepted by the lane: nothing was sent.
   virtual void on_unsent(HookTicket ticket) noexcept = 0;

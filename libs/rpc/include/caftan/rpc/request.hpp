@@ -78,6 +78,7 @@ struct CallInfo {
   std::uint64_t trace = 0;
   HeldObjects held;
   std::weak_ptr<void> autograd_context;  ///< set by the call hook
+  std::uint64_t order_key = 0;           ///< set by the call hook: of this call, see OrderKey
   std::string_view function;             ///< registered name; lives as long as the worker
 
   /// Returns whether the caller gave up. Threads: any.

@@ -11,10 +11,31 @@
 #include <caf/execution_unit.hpp>
 
 #include "caftan/base/ids.hpp"
+#include "caftan/transport/address.hpp"
 #include "caftan/transport/message_registry.hpp"
 #include "caftan/transport/poller.hpp"
 
 namespace caftan::transport {
+
+class Session;
+
+/// An actor with a name of its own (is_name), the same in every session: what it sends carries that name.
+class NamedActor {
+ public:
+  virtual Address wire_name() const noexcept = 0;
+
+ protected:
+  ~NamedActor() = default;
+};
+
+/// Finds the actors that have names. Implemented by the worker.
+class NamedActors {
+ public:
+  virtual ~NamedActors() = default;
+  /// Returns the local actor of that name, made now if it is a virtual one; null if there is none or if the peer of
+  /// `session` has no business with it. Threads: those that read frames; must not block.
+  virtual caf::strong_actor_ptr find_named(const Session& session, const Address& name) = 0;
+};
 
 class ActorHost {
  public:
@@ -37,6 +58,10 @@ class ActorHost {
   PollingExecutor& executor() noexcept { return executor_; }
   const MessageRegistry& messages() const noexcept { return messages_; }
 
+  /// Set before the first session; null = no actor has a name. Must outlive the host.
+  void set_named_actors(NamedActors* named) noexcept { named_ = named; }
+  NamedActors* named_actors() const noexcept { return named_; }
+
  private:
   class Config;
 
@@ -46,6 +71,7 @@ class ActorHost {
 
   PollingExecutor& executor_;
   const MessageRegistry& messages_;
+  NamedActors* named_ = nullptr;
   std::unique_ptr<Config> config_;
   std::unique_ptr<caf::actor_system> system_;
   std::unique_ptr<caf::execution_unit> unit_;

@@ -10,13 +10,20 @@ namespace caftan::transport {
 
 enum class AddressKind : std::uint8_t {
   none = 0,
-  exported = 1,    ///< a number of the export table of the session
-  owner_rref = 2,  ///< the actor of an OwnerRRef, by RRefId
-  user_rref = 3,   ///< the actor of a fork, by ForkId; whoever exports one announces its end unasked (RR-4)
-  root = 4,        ///< the root actor of the sender; as a target: of the receiver
-  returned = 5,    ///< a number of the receiver's own export table, in a handle that goes back to it
+  exported = 1,          ///< a number of the export table of the session
+  owner_rref = 2,        ///< the actor of an OwnerRRef, by RRefId
+  user_rref = 3,         ///< the actor of a fork, by ForkId; whoever exports one announces its end unasked (RR-4)
+  root = 4,              ///< the root actor of the sender; as a target: of the receiver
+  returned = 5,          ///< a number of the receiver's own export table, in a handle that goes back to it
+  autograd_context = 6,  ///< the actor of an autograd context at the receiver, by ContextId
+  send_function = 7,     ///< the actor of a SendFunction at the receiver, by AutogradMessageId
+  recv_function = 8,     ///< the actor of a RecvFunction, by AutogradMessageId
 };
-constexpr bool is_valid(AddressKind kind) noexcept { return kind <= AddressKind::returned; }
+constexpr bool is_valid(AddressKind kind) noexcept { return kind <= AddressKind::recv_function; }
+
+/// Returns whether addresses of this kind are names that every worker can form: no export table lists them, the
+/// worker's NamedActors finds them.
+constexpr bool is_name(AddressKind kind) noexcept { return kind >= AddressKind::autograd_context; }
 
 struct Address {
   AddressKind kind = AddressKind::none;
@@ -30,11 +37,22 @@ struct Address {
   static Address of(const ForkId& id) noexcept {
     return {AddressKind::user_rref, id.worker, id.incarnation, id.number};
   }
+  static Address of(const ContextId& id) noexcept {
+    return {AddressKind::autograd_context, id.worker, id.incarnation, id.number};
+  }
+  static Address send_function(const AutogradMessageId& id) noexcept {
+    return {AddressKind::send_function, id.worker, id.incarnation, id.number};
+  }
+  static Address recv_function(const AutogradMessageId& id) noexcept {
+    return {AddressKind::recv_function, id.worker, id.incarnation, id.number};
+  }
   static Address root() noexcept { return {AddressKind::root, {}, {}, 0}; }
   static Address exported(std::uint64_t number) noexcept { return {AddressKind::exported, {}, {}, number}; }
 
   RRefId rref_id() const noexcept { return {worker, incarnation, number}; }
   ForkId fork_id() const noexcept { return {worker, incarnation, number}; }
+  ContextId context_id() const noexcept { return {worker, incarnation, number}; }
+  AutogradMessageId message_id() const noexcept { return {worker, incarnation, number}; }
 
   auto operator<=>(const Address&) const = default;
 

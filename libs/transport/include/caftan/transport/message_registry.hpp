@@ -6,16 +6,30 @@
 #include <string>
 #include <typeindex>
 #include <unordered_map>
+#include <vector>
 
 #include <caf/make_message.hpp>
 #include <caf/message.hpp>
 
 #include "caftan/base/result.hpp"
 #include "caftan/wire/archive.hpp"
+#include "caftan/wire/block_pool.hpp"
+#include "caftan/wire/segment.hpp"
 
 namespace caftan::transport {
 
 class ActorExchange;
+
+/// What of a message travels beside its bytes. The codec of a value with tensors finds it as a companion of its
+/// archive, fills it when the value is written and takes it when the value is read.
+struct OutAttachment {
+  wire::Bytes table;
+  std::vector<wire::Segment> segments;
+};
+struct InAttachment {
+  wire::ByteView table;
+  std::vector<wire::Block> segments;  ///< as many, and as large, as the sender announced; not as the table says
+};
 
 class MessageRegistry {
  public:
@@ -27,33 +41,35 @@ class MessageRegistry {
     Codec codec;
     codec.name = name;
     codec.id = id_of(name);
-    codec.encode = [](const void* value, wire::Bytes& to, ActorExchange& exchange) {
-      return wire::encode_into(to, *static_cast<const T*>(value), &exchange);
+    codec.encode = [](const void* value, wire::Bytes& to, OutAttachment& beside, ActorExchange& exchange) {
+      return wire::encode_into(to, *static_cast<const T*>(value), &exchange, &beside);
     };
-    codec.decode = [](wire::ByteView from, ActorExchange& exchange) -> Result<caf::message> {
-      auto value = wire::decode<T>(from, &exchange);
+    codec.decode = [](wire::ByteView from, InAttachment& beside, ActorExchange& exchange) -> Result<caf::message> {
+      auto value = wire::decode<T>(from, &exchange, &beside);
       if (!value) return value.error();
       return caf::make_message(std::move(*value));
     };
     add(std::type_index(typeid(T)), std::move(codec));
   }
 
-  /// Appends the registered id and the bytes of `content`.
+  /// Appends the registered id and the bytes of `content`; what travels beside them goes into `beside`.
   /// Errors: unsupported (not one value of a registered type).
-  Result<void> encode(const caf::type_erased_tuple& content, wire::Bytes& to, ActorExchange& exchange) const;
+  Result<void> encode(const caf::type_erased_tuple& content, wire::Bytes& to, OutAttachment& beside,
+                      ActorExchange& exchange) const;
 
   /// Returns how the message `name` is written: the first 8 bytes of what encode appends.
   static std::uint64_t id_of(const std::string& name);
 
   /// Errors: unknown_function (no such message registered here), malformed_payload.
-  Result<caf::message> decode(wire::ByteView from, ActorExchange& exchange) const;
+  Result<caf::message> decode(wire::ByteView from, InAttachment& beside, ActorExchange& exchange) const;
 
  private:
   struct Codec {
     std::string name;
     std::uint64_t id = 0;
-    Result<void> (*encode)(const void* value, wire::Bytes& to, ActorExchange& exchange) = nullptr;
-    Result<caf::message> (*decode)(wire::ByteView from, ActorExchange& exchange) = nullptr;
+    Result<void> (*encode)(const void* value, wire::Bytes& to, OutAttachment& beside,
+                           ActorExchange& exchange) = nullptr;
+    Result<caf::message> (*decode)(wire::ByteView from, InAttachment& beside, ActorExchange& exchange) = nullptr;
   };
   void add(std::type_index type, Codec codec);
 
