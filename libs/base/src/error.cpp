@@ -62,6 +62,20 @@ std::string_view to_string(Errc code) noexcept {
       return "duplicate_worker";
     case Errc::goal_missed:
       return "goal_missed";
+    case Errc::foreign_context:
+      return "foreign_context";
+    case Errc::context_released:
+      return "context_released";
+    case Errc::unused_branch:
+      return "unused_branch";
+    case Errc::reentrant_pass:
+      return "reentrant_pass";
+    case Errc::pass_busy:
+      return "pass_busy";
+    case Errc::invalid_gradient:
+      return "invalid_gradient";
+    case Errc::graph_freed:
+      return "graph_freed";
   }
   return "unknown";
 }

@@ -41,6 +41,13 @@ enum class Errc : std::uint8_t {
   io_error = 26,            ///< the operating system refused a file or a socket
   duplicate_worker = 27,    ///< another live worker has this name or id; after its end a new one may take it
   goal_missed = 28,         ///< an application ran to its end without reaching what its file asks for
+  foreign_context = 29,     ///< a backward pass met a message of another context
+  context_released = 30,    ///< the autograd context was released, or its home is lost
+  unused_branch = 31,       ///< Mode::fast: a recorded message gets no gradient from these roots
+  reentrant_pass = 32,      ///< backward from inside a node of the same context
+  pass_busy = 33,           ///< another backward pass of this context is still open
+  invalid_gradient = 34,    ///< a gradient that does not fit what was sent forward, or that nobody expects
+  graph_freed = 35,         ///< the graph was freed by an earlier pass that failed without retain_graph
 };
 
 /// Returns the enumerator's name, for example "peer_down"; "unknown" for a number this build does not know.

@@ -1,0 +1,121 @@
+/// `ContextPasses`: everything the backward protocol decides about one context at one worker. The context actor holds
+/// one: it passes on what arrives and does what comes out (pass_actions.hpp). Rules: docs/protocols/dist_autograd.md.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "caftan/autograd/pass_actions.hpp"
+#include "caftan/autograd/pass_home.hpp"
+#include "caftan/autograd/pass_ledger.hpp"
+#include "caftan/autograd/recorded_messages.hpp"
+#include "caftan/autograd/worker_pass.hpp"
+
+namespace caftan::autograd {
+
+struct OpenPass {
+  Mode mode = Mode::smart;
+  bool keep = false;              ///< retain the graph for another pass
+  bool from_inside_node = false;  ///< the caller runs inside a node of this context (DA-14)
+};
+
+/// The parts that this worker plays: home, initiator, participant. Messages between them stay inside.
+/// Threads: none of its own; call it from one actor.
+class ContextPasses {
+ public:
+  /// @param self  this worker's life; the home if it made `context`
+  /// @param recorded  must outlive this
+  ContextPasses(ContextId context, Life self, const RecordedMessages& recorded, PassLimits limits = {});
+
+  /// Tells the home that this worker records in the context. Call it once, after construction; not at the home.
+  PassActions join();
+
+  /// Begins a backward pass; PassEnded follows, once. Errors: reentrant_pass, pass_busy (one of this worker is open),
+  /// context_released.
+  Result<PassActions> open(const OpenPass& options);
+  /// Ends this worker's open pass with `error` (timeout, cancelled). Nothing to do: no action.
+  PassActions abort(const Error& error);
+  /// A frame of a call or step of this context carried `decided`; deal with it before the frame itself.
+  PassActions learn(const DecidedSet& decided);
+  /// A message arrived from the context actor of `from`.
+  /// @param bytes  of the tensors beside a Grad; its tensors are kept by the caller until RunGraph feeds them
+  PassActions receive(Life from, const PassMessage& message, std::uint64_t bytes = 0);
+  /// A session with `peer` ended, or a message could not be sent to it.
+  PassActions peer_down(Life peer);
+
+  /// Answers to WalkGraph and RunGraph, see there. Those of a pass that is over are ignored.
+  PassActions found(PassNumber pass, const std::vector<FoundRecv>& nodes);
+  PassActions walked(PassNumber pass);
+  PassActions produced(PassNumber pass, AutogradMessageId message);
+  PassActions ran(PassNumber pass, const RunResult& result);
+  PassActions graph_failed(PassNumber pass, const Error& error);
+
+  /// At the home: the handle's own calls and steps (DA-19), and its end. Passes opened at the home count by themselves.
+  void use_begins() { home_->use_begins(); }
+  PassActions use_ends();
+  PassActions release();
+
+  bool is_home() const noexcept { return home_.has_value(); }
+  bool is_released() const noexcept { return released_; }
+  /// For every frame of this context.
+  const DecidedSet& decided() const noexcept { return decided_; }
+  /// The workers that record in the context, as far as this one knows: at the home those that joined.
+  std::vector<Life> workers() const;
+  /// For listings and tests; null if there is none.
+  const PassLedger* ledger() const noexcept { return ledger_ ? &*ledger_ : nullptr; }
+  const WorkerPass* pass() const noexcept { return worker_ ? &*worker_ : nullptr; }
+
+ private:
+  struct Waiting {
+    Life from;
+    PassMessage message;
+    std::uint64_t bytes = 0;
+  };
+
+  void on(Life from, const PassOpen& message, std::uint64_t, PassActions& out);
+  void on(Life from, const Granted& message, std::uint64_t, PassActions& out);
+  void on(Life from, const Refused& message, std::uint64_t, PassActions& out);
+  void on(Life from, const Mark& message, std::uint64_t, PassActions& out);
+  void on(Life from, const Report& message, std::uint64_t, PassActions& out);
+  void on(Life from, const Grad& message, std::uint64_t bytes, PassActions& out);
+  void on(Life from, const Done& message, std::uint64_t, PassActions& out);
+  void on(Life from, const Fail& message, std::uint64_t, PassActions& out);
+  void on(Life from, const Decide& message, std::uint64_t, PassActions& out);
+  void on(Life from, const Decided& message, std::uint64_t, PassActions& out);
+  void on(Life from, const Join& message, std::uint64_t, PassActions& out);
+  void on(Life from, const End& message, std::uint64_t, PassActions& out);
+  void on(Life from, const Release& message, std::uint64_t, PassActions& out);
+
+  bool takes_part(Life from, const PassHeader& header, const PassMessage& message, std::uint64_t bytes,
+                  PassActions& out);
+  bool is_ledgers(const PassId& pass) const;
+  void answer_end(Life from, const PassId& pass, PassActions& out) const;
+  void take_over(const DecidedSet& decided, PassActions& out);
+  void by_worker(PassActions actions, PassActions& out);
+  void by_ledger(PassActions actions, PassActions& out);
+  void by_home(PassActions actions, PassActions& out);
+  void append(PassActions actions, PassActions& out);
+  void end_context(const Error& reason, PassActions& out);
+  PassActions finished(PassActions out);
+
+  ContextId context_;
+  Life self_;
+  const RecordedMessages& recorded_;
+  PassLimits limits_;
+  DecidedSet decided_;
+  std::map<PassNumber, Error> failures_;  // reasons, as far as known here
+  std::optional<PassHome> home_;
+  std::optional<PassLedger> ledger_;
+  bool keep_ = false;  // of the pass of `ledger_`
+  std::optional<WorkerPass> worker_;
+  std::vector<Waiting> waiting_;                                // for the pass after one that still stops
+  std::unordered_map<AutogradMessageId, PassNumber> freed_by_;  // failed passes that did not keep the graph
+  std::deque<Waiting> inbox_;                                   // from this worker to itself
+  bool released_ = false;
+};
+
+}  // namespace caftan::autograd

@@ -1,0 +1,59 @@
+/// `ContextTable`: which autograd contexts are open at one worker, its own and those of others that it takes part in. A
+/// context that was released is refused for ever, at a cost bounded by the open ones (DA-13).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "caftan/autograd/pass_actions.hpp"
+#include "caftan/base/result.hpp"
+
+namespace caftan::autograd {
+
+/// Threads: none of its own and no lock.
+class ContextTable {
+ public:
+  explicit ContextTable(Life self) : self_(self) {}
+
+  /// Returns the id of a new context of this worker, open from now on.
+  ContextId create();
+  /// A frame or user code wants to work in `context`. Returns true if it is new here: make its ContextPasses and join.
+  /// Errors: context_released; unknown_context (of this worker, but never made).
+  Result<bool> enter(ContextId context);
+  /// The context is over here. Repeating it changes nothing.
+  void released(ContextId context);
+  /// What a Release says about all contexts of its sender's life.
+  void learn(Life creator, const ReleasedSet& released);
+  /// A session with `peer` ended. Returns its contexts that were open here: each is to be told `peer_down`.
+  /// Those that this worker has seen or joined of that life are refused from now on: messages of them may be lost.
+  std::vector<ContextId> peer_down(Life peer);
+
+  /// Returns the answer to a message of a context that is not open here, if it needs one: the protocol's other parties
+  /// must not wait for this worker.
+  std::optional<Send> refuse(Life from, const PassMessage& message) const;
+
+  bool is_open(ContextId context) const;
+  /// Returns what a Release from here says.
+  ReleasedSet released_set() const;
+  std::size_t open_contexts() const noexcept;
+  /// Returns how many numbers are kept to refuse what was released; not counting the open contexts.
+  std::size_t remembered() const noexcept;
+
+ private:
+  struct Creator {
+    std::uint64_t newest = 0;            // all up to here are released ...
+    std::set<std::uint64_t> exceptions;  // ... but these
+    std::set<std::uint64_t> open;        // here
+    bool refuses(std::uint64_t number) const { return number <= newest && exceptions.count(number) == 0; }
+  };
+
+  Life self_;
+  std::uint64_t made_ = 0;
+  std::map<Life, Creator> creators_;
+};
+
+}  // namespace caftan::autograd

@@ -1,0 +1,215 @@
+/// The messages of the backward protocol, between the context actors of one context. Each is registered with the
+/// transport and travels by the wire archives; layout, senders and meaning: docs/protocols/dist_autograd.md,
+/// "Messages".
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "caftan/autograd/decided_set.hpp"
+#include "caftan/base/ids.hpp"
+#include "caftan/base/result.hpp"
+#include "caftan/wire/archive.hpp"
+
+namespace caftan::autograd {
+
+/// One life of a worker, as the sender or receiver of messages. The sender is told by the session, never by the
+/// message.
+struct Life {
+  WorkerId worker;
+  Incarnation incarnation;
+  auto operator<=>(const Life&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& worker& incarnation;
+  }
+};
+
+/// Returns who made the id: of a context its home, of a recorded message its sender, where S(m) is.
+template <class Tag>
+Life maker(const GlobalId<Tag>& id) {
+  return {id.worker, id.incarnation};
+}
+
+struct PassId {
+  ContextId context;
+  PassNumber number;
+  auto operator<=>(const PassId&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& context& number;
+  }
+};
+/// Returns for example "0.7#2".
+std::string to_string(const PassId& pass);
+
+/// How a pass finds out which recorded messages take part.
+enum class Mode : std::uint8_t {
+  smart = 0,  ///< marks first: branches that the roots do not use are left alone
+  fast = 1,   ///< all recorded sends take part, as in the reference: fewer messages, but an unused branch is an error
+};
+constexpr bool is_valid(Mode mode) noexcept { return mode <= Mode::fast; }
+
+/// Initiator -> home: may I begin a pass? Only if the initiator is not the home.
+struct PassOpen {
+  ContextId context;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& context;
+  }
+};
+/// Home -> initiator: begin.
+struct Granted {
+  PassId pass;
+  DecidedSet decided;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& pass& decided;
+  }
+};
+/// Home -> initiator: no pass (pass_busy, context_released, limit_exceeded).
+struct Refused {
+  ContextId context;
+  Error error;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& context& error;
+  }
+};
+
+/// What a worker must know to take part in a pass it has not heard of.
+struct PassHeader {
+  PassId pass;
+  DecidedSet decided;
+  Life initiator;
+  Mode mode = Mode::smart;
+  bool keep = false;  ///< retain the graph
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& pass& decided& initiator& mode& keep;
+  }
+};
+
+/// The worker of R(m) -> the worker of S(m): these messages will each get a gradient in this pass.
+struct Mark {
+  PassHeader header;
+  std::vector<AutogradMessageId> messages;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& header& messages;
+  }
+};
+
+/// Participant -> initiator: the ledger's entries. SMART: marks walked, marks sent. FAST: gradients used up, gradients
+/// sent. An id without number stands for the roots.
+struct Report {
+  PassId pass;
+  std::vector<AutogradMessageId> done;
+  std::vector<AutogradMessageId> spawned;
+  std::vector<AutogradMessageId> missing;  ///< FAST: some that the sender still waits for
+  bool drained = false;                    ///< FAST: the sender's part is complete
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& pass& done& spawned& missing& drained;
+  }
+};
+
+/// R(m) -> S(m): the gradient of one recorded message. Its tensors travel beside it, undefined ones as undefined.
+struct Grad {
+  PassHeader header;
+  AutogradMessageId message;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& header& message;
+  }
+};
+
+/// Participant -> initiator (SMART): all my gradients have arrived and my part of the graph has run.
+struct Done {
+  PassId pass;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& pass;
+  }
+};
+/// Participant -> initiator, or home if the initiator is lost: this pass cannot succeed.
+struct Fail {
+  PassId pass;
+  Error error;  ///< with the worker and, in its text, the node
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& pass& error;
+  }
+};
+
+/// Initiator -> home: write this outcome.
+struct Decide {
+  PassId pass;
+  Result<void> outcome;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& pass& outcome;
+  }
+};
+/// Home -> initiator: what was written first.
+struct Decided {
+  PassId pass;
+  Result<void> outcome;
+  DecidedSet decided;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& pass& outcome& decided;
+  }
+};
+/// Initiator or home -> participants, and to whoever still speaks of a pass that is over.
+struct End {
+  PassId pass;
+  Result<void> outcome;
+  DecidedSet decided;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& pass& outcome& decided;
+  }
+};
+
+/// A worker -> home: I record in this context from now on.
+struct Join {
+  ContextId context;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& context;
+  }
+};
+
+/// Which contexts of one creator's life are released: all up to `newest` but those in `open`.
+struct ReleasedSet {
+  std::uint64_t newest = 0;
+  std::vector<std::uint64_t> open;  ///< ascending
+  bool operator==(const ReleasedSet&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& newest& open;
+  }
+};
+/// Home -> whoever joined, or speaks of a context that is over.
+struct Release {
+  ContextId context;
+  ReleasedSet released;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& context& released;
+  }
+};
+
+using PassMessage =
+    std::variant<PassOpen, Granted, Refused, Mark, Report, Grad, Done, Fail, Decide, Decided, Join, End, Release>;
+
+/// Returns the context a message is about.
+ContextId context_of(const PassMessage& message);
+/// Returns the message in one line, for traces: "Mark 0.7#2 [1.3 1.4]".
+std::string to_string(const PassMessage& message);
+
+}  // namespace caftan::autograd

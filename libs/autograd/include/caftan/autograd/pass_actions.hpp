@@ -1,0 +1,93 @@
+/// What the classes of the backward protocol ask their owner to do, in the order in which it is to be done. The owner
+/// is the context actor; it has the graph, the tensors and the way to other workers.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "caftan/autograd/messages.hpp"
+#include "caftan/base/ids.hpp"
+#include "caftan/base/result.hpp"
+
+namespace caftan::autograd {
+
+/// Send to the context actor of `to`. If there is no session with that life, call `peer_down(to)` afterwards (never
+/// from inside the action). Beside a Grad go the tensors that R(m) was given; a Grad to this worker itself is received
+/// like any other, all other messages to itself are dealt with inside.
+struct Send {
+  Life to;
+  PassMessage message;
+};
+
+/// Make the engine of this pass. Ends with MergeGradients or DropGradients of the same pass.
+struct BeginPass {
+  PassNumber pass;
+  Mode mode = Mode::smart;
+  bool keep = false;
+};
+/// Walk from the roots (if `from_roots`) and from S(m) of each message, with the visited set of the pass. Call `found`
+/// for the R nodes met, as often as you like, then `walked` or `graph_failed`, once.
+struct WalkGraph {
+  PassNumber pass;
+  bool from_roots = false;
+  std::vector<AutogradMessageId> messages;
+};
+/// If `sources_counted` is false: first count dependencies from the roots (if `from_roots`) and from S(m) of each of
+/// `sources`, once per pass, and start at the roots; in FAST mode nothing was walked before, and a foreign R node is
+/// `graph_failed` (DA-3). Then give S(m) of each of `feed` its gradient, and run until no node is ready, in as many
+/// slices as you like. Call `produced` for each R node that has run, then `ran` or `graph_failed`, once.
+struct RunGraph {
+  PassNumber pass;
+  bool sources_counted = false;
+  bool from_roots = false;
+  std::vector<AutogradMessageId> sources;
+  std::vector<AutogradMessageId> feed;
+};
+/// The walk or run under way is in vain: stop between two nodes, then answer it as always.
+struct StopGraph {
+  PassNumber pass;
+};
+/// The pass is decided ok: add its staged gradients to the context's book, forget the rest (DA-8).
+struct MergeGradients {
+  PassNumber pass;
+};
+/// The pass failed: forget all of it.
+struct DropGradients {
+  PassNumber pass;
+};
+/// At the initiator, once per `open`: resolve the future. The gradients of this worker are merged already.
+struct PassEnded {
+  PassNumber pass;  ///< 0 = none was granted
+  Result<void> outcome;
+};
+/// The context is over here: refuse new recordings, call ContextTable::released, send each of `tell` a Release with
+/// ContextTable::released_set, and give later messages of this context to ContextTable::refuse.
+struct ContextReleased {
+  std::vector<Life> tell;
+};
+/// After ContextReleased, once no walk or run is under way: forget all nodes and gradients, quit.
+struct ContextEmpty {};
+
+using PassAction = std::variant<Send, BeginPass, WalkGraph, RunGraph, StopGraph, MergeGradients, DropGradients,
+                                PassEnded, ContextReleased, ContextEmpty>;
+using PassActions = std::vector<PassAction>;
+
+/// An R node met by a walk.
+struct FoundRecv {
+  ContextId context;  ///< in which it was recorded; another one than the pass's is `foreign_context` (DA-3)
+  AutogradMessageId message;
+};
+
+/// How a run stopped: no node is ready.
+struct RunResult {
+  bool drained = false;            ///< no dependency is open: every node of the pass has run
+  std::uint64_t staged_bytes = 0;  ///< of the gradients in the staged book
+};
+
+/// Bounds of what one context may hold (DA-17).
+struct PassLimits {
+  std::uint64_t staged_bytes = std::uint64_t{16} << 30;  ///< of staged gradients and queued gradient messages
+};
+
+}  // namespace caftan::autograd

@@ -1,0 +1,61 @@
+/// `PassHome`: the home's part of one context. It grants pass numbers, one open pass at a time (DA-1), and writes the
+/// outcome of each: that single write is its commit point.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "caftan/autograd/pass_actions.hpp"
+
+namespace caftan::autograd {
+
+/// Threads: none of its own; call it from one actor.
+class PassHome {
+ public:
+  explicit PassHome(ContextId context) : context_(context) {}
+
+  /// `initiator` wants a pass. Answers Granted, or Refused: pass_busy, limit_exceeded (too many failed passes).
+  PassActions open(Life initiator);
+  /// The initiator's outcome. The first decision stands; the answer says which that was.
+  PassActions decide(Life from, const Decide& decide);
+  /// A participant that cannot reach the initiator gives up: the pass failed, unless it is decided. Answers End.
+  PassActions fail(Life from, const Fail& fail);
+  /// `worker` records in the context. Answers End if a pass has been decided already: it may have taken part.
+  PassActions joined(Life worker);
+  /// A session ended. If that worker had the open pass, it failed, and all who joined are told.
+  PassActions peer_down(Life peer);
+
+  /// The handle's own calls and steps under way; the release waits for them (DA-19).
+  void use_begins() { ++uses_; }
+  /// Returns true if the release that waited for it is due now. Precondition: a matching use_begins.
+  bool use_ends();
+  /// The handle is gone. Returns true if the release is due now. Repeating it changes nothing.
+  bool release();
+
+  const DecidedSet& decided() const noexcept { return decided_; }
+  /// Returns why a pass failed; precondition: it did.
+  const Error& failure(PassNumber pass) const { return failures_.at(pass); }
+  std::optional<PassNumber> open_pass() const;
+  const std::set<Life>& workers() const noexcept { return joined_; }
+  bool release_asked() const noexcept { return release_asked_; }
+  std::size_t uses() const noexcept { return uses_; }
+
+ private:
+  void write(Result<void> outcome);
+  Result<void> outcome(PassNumber pass) const;
+  End end_of(PassNumber pass) const;
+  void tell_joined(PassActions& actions, std::optional<Life> except) const;
+
+  ContextId context_;
+  DecidedSet decided_;
+  std::map<PassNumber, Error> failures_;
+  std::optional<Life> initiator_;  // of the open pass, number decided_.up_to + 1
+  std::set<Life> joined_;
+  std::size_t uses_ = 0;
+  bool release_asked_ = false;
+};
+
+}  // namespace caftan::autograd

@@ -1,0 +1,80 @@
+/// `PassLedger`: the initiator's part of one pass. It counts by message id what was spawned and what is done, knows who
+/// takes part, and brings the outcome to the home. The first failure wins.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "caftan/autograd/pass_actions.hpp"
+
+namespace caftan::autograd {
+
+/// Threads: none of its own; call it from one actor.
+class PassLedger {
+ public:
+  enum class Phase : std::uint8_t {
+    opening,   ///< asked the home, no answer yet
+    counting,  ///< the ledger is open
+    running,   ///< SMART: closed; gradients run
+    deciding,  ///< the outcome is on its way to the home
+    ended,
+  };
+
+  PassLedger(ContextId context, Life self, Mode mode) : pass_{context, {}}, self_(self), mode_(mode) {}
+
+  /// Asks the home. Call it once, first.
+  PassActions start() const;
+  /// The home's answer. The roots are the ledger's first entry. Ignored unless opening.
+  PassActions granted(PassNumber pass);
+  PassActions refused(const Error& error);
+  /// Entries of a participant. SMART: closes the ledger when all is done that was spawned: see `phase`. FAST: then
+  /// decides, ok or `unused_branch`.
+  /// A report that does not fit (DA-16) fails the pass.
+  PassActions report(Life from, const Report& report);
+  /// A participant's part is complete. When all are: Decide ok.
+  PassActions done(Life from);
+  /// A Fail, a lost worker, a deadline: Decide failed, unless the outcome is on its way already.
+  PassActions fail(const Error& error);
+  /// A session ended: fails the pass if that worker takes part. The loss of the home is not dealt with here.
+  PassActions peer_down(Life peer);
+  /// What the home wrote. Resolves the pass and tells the participants.
+  PassActions decided(const Decided& decided);
+  /// The context ended under the pass: resolves it with `error`.
+  PassActions abandoned(const Error& error);
+
+  const PassId& pass() const noexcept { return pass_; }
+  Mode mode() const noexcept { return mode_; }
+  Phase phase() const noexcept { return phase_; }
+  /// The participants known so far, this worker included.
+  std::size_t participants() const noexcept { return participants_.size(); }
+
+ private:
+  struct Entry {
+    bool spawned = false;
+    bool done = false;
+  };
+  bool enter(AutogradMessageId message, bool Entry::*side);
+  PassActions decide(Result<void> outcome);
+  PassActions closed();
+  PassActions out_of_line(Life from, const char* what);
+  Error unused_branch() const;
+
+  PassId pass_;
+  Life self_;
+  Mode mode_;
+  Phase phase_ = Phase::opening;
+  std::optional<Error> failed_early_;                     // before the home answered
+  std::unordered_map<AutogradMessageId, Entry> entries_;  // the id without number: the roots
+  std::size_t open_ = 0;                                  // entries that are not both spawned and done
+  struct Participant {
+    bool done = false;
+    std::vector<AutogradMessageId> missing;
+  };
+  std::map<Life, Participant> participants_;
+  std::size_t undone_ = 0;
+};
+
+}  // namespace caftan::autograd

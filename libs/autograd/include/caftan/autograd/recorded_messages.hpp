@@ -1,0 +1,22 @@
+/// `RecordedMessages`: what the pass protocol asks about the messages that a context recorded on this worker. The
+/// context's owner implements it over its table of S and R nodes.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "caftan/autograd/messages.hpp"
+
+namespace caftan::autograd {
+
+/// Threads: called from where the protocol runs; user threads may be recording meanwhile.
+class RecordedMessages {
+ public:
+  virtual ~RecordedMessages() = default;
+  /// Returns to whom `message` was sent, if S(message) is recorded here (DA-16).
+  virtual std::optional<Life> receiver_of(AutogradMessageId message) const = 0;
+  /// Returns all messages sent from here.
+  virtual std::vector<AutogradMessageId> sends() const = 0;
+};
+
+}  // namespace caftan::autograd

@@ -1,0 +1,106 @@
+/// `WorkerPass`: one worker's part of one backward pass. It says what to walk and what to run, sends marks, reports and
+/// gradients, and knows when its part is complete. The graph itself is its owner's: see pass_actions.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "caftan/autograd/pass_actions.hpp"
+#include "caftan/autograd/recorded_messages.hpp"
+
+namespace caftan::autograd {
+
+/// At most one per context and worker. Threads: none of its own; call it from one actor.
+class WorkerPass {
+ public:
+  enum class Phase : std::uint8_t {
+    marking,  ///< SMART: marks arrive and are walked; no node runs (DA-4)
+    running,  ///< gradients arrive and nodes run
+    done,     ///< all marked gradients have arrived and every node has run
+    failed,   ///< said so; waits for the outcome like any other (DA-7)
+  };
+
+  /// @param recorded  must outlive this
+  WorkerPass(Life self, PassHeader header, const RecordedMessages& recorded, PassLimits limits);
+
+  /// Begins at the initiator: with the roots.
+  PassActions begin_at_roots();
+  /// Begins at any other participant. The mark or gradient that brought the pass comes next.
+  PassActions begin();
+
+  /// Marks arrived. One that was not sent to `from` (DA-16), or twice, fails the pass.
+  PassActions marked(Life from, const std::vector<AutogradMessageId>& messages);
+  /// The walk met R nodes: their senders are marked.
+  PassActions found(const std::vector<FoundRecv>& nodes);
+  /// The walk has ended: reports.
+  PassActions walked();
+  /// The ledger has closed (SMART, at the initiator): nodes may run. Elsewhere the first gradient says so.
+  PassActions ledger_closed();
+  /// A gradient arrived. One that is not expected from `from` (DA-6, DA-16), or too many bytes (DA-17), fails the pass.
+  PassActions gradient(Life from, AutogradMessageId message, std::uint64_t bytes);
+  /// R(message) ran: sends its gradient.
+  PassActions produced(AutogradMessageId message);
+  /// The run has stopped.
+  PassActions ran(const RunResult& result);
+  /// The walk or run under way ended with an error (of a node, of an invalid gradient).
+  PassActions graph_failed(const Error& error);
+  /// The pass cannot succeed, for a reason outside the graph. The state stays until `settle` (DA-7).
+  PassActions fail(const Error& error);
+  /// A session ended: fails the pass if it needs that worker.
+  PassActions peer_down(Life peer);
+  /// The outcome is known: merges or drops, after what runs has stopped (`over`).
+  PassActions settle(bool ok);
+
+  const PassHeader& header() const noexcept { return header_; }
+  PassNumber number() const noexcept { return header_.pass.number; }
+  Phase phase() const noexcept { return phase_; }
+  /// A walk or run is under way.
+  bool is_active() const noexcept { return activity_ != Activity::none; }
+  /// Settled and not active: forget it.
+  bool over() const noexcept { return settled_ && !is_active(); }
+  /// The messages whose S nodes take part so far.
+  std::vector<AutogradMessageId> messages() const;
+  /// Nodes of this pass have begun to run here, so that a graph that is not kept is partly freed.
+  bool has_run() const noexcept { return counted_; }
+
+ private:
+  enum class Activity : std::uint8_t { none, walking, running };
+
+  void walk_next(PassActions& actions);
+  void run_next(PassActions& actions);
+  void report_run(PassActions& actions, bool drained);
+  void say_failed(PassActions& actions);
+  PassActions stopped();
+  std::vector<AutogradMessageId> missing() const;
+  bool is_initiator() const noexcept { return header_.initiator == self_; }
+
+  Life self_;
+  PassHeader header_;
+  const RecordedMessages& recorded_;
+  PassLimits limits_;
+  Phase phase_ = Phase::marking;
+  Activity activity_ = Activity::none;
+  bool counted_ = false;  // dependencies
+  bool initiator_lost_ = false;
+  bool settled_ = false;
+  bool ok_ = false;  // the outcome
+  Error error_;
+
+  std::unordered_map<AutogradMessageId, bool> sends_;  // those that take part here; true = its gradient arrived
+  std::size_t arrived_ = 0;
+  std::unordered_map<AutogradMessageId, bool> recvs_;  // R nodes of the pass; true = it ran
+  std::size_t produced_ = 0;
+  std::set<Life> watched_;
+
+  std::vector<AutogradMessageId> unwalked_;  // marked meanwhile
+  std::vector<AutogradMessageId> used_up_;   // SMART: being walked; FAST: fed since the last report
+  std::vector<AutogradMessageId> sent_;      // since the last report
+  std::vector<AutogradMessageId> unfed_;     // arrived meanwhile
+  std::uint64_t queued_bytes_ = 0;           // of unfed_
+  std::uint64_t staged_bytes_ = 0;
+};
+
+}  // namespace caftan::autograd

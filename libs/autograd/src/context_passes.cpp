@@ -1,0 +1,343 @@
+#include "caftan/autograd/context_passes.hpp"
+
+#include <cassert>
+#include <string>
+#include <utility>
+
+namespace caftan::autograd {
+namespace {
+
+Error released(ContextId context) {
+  return Error(Errc::context_released, "context " + to_string(context) + " is released");
+}
+
+}  // namespace
+
+ContextPasses::ContextPasses(ContextId context, Life self, const RecordedMessages& recorded, PassLimits limits)
+    : context_(context), self_(self), recorded_(recorded), limits_(limits) {
+  if (maker(context) == self) home_.emplace(context);
+}
+
+PassActions ContextPasses::join() {
+  assert(!is_home());
+  return {Send{maker(context_), Join{context_}}};
+}
+
+Result<PassActions> ContextPasses::open(const OpenPass& options) {
+  if (options.from_inside_node) {  // DA-14
+    return Error(Errc::reentrant_pass, "backward from inside a node of a pass of the same context " +
+                                           to_string(context_) +
+                                           ": use another context, or caftan::autograd::checkpoint");
+  }
+  if (released_ || (home_ && home_->release_asked())) return released(context_);
+  if (ledger_) {
+    return Error(Errc::pass_busy, "a pass of context " + to_string(context_) +
+                                      " is still open on this worker: wait for it, or use a context of its own");
+  }
+  ledger_.emplace(context_, self_, options.mode);
+  keep_ = options.keep;
+  if (home_) home_->use_begins();
+  PassActions out;
+  by_ledger(ledger_->start(), out);
+  return finished(std::move(out));
+}
+
+PassActions ContextPasses::abort(const Error& error) {
+  PassActions out;
+  if (ledger_) by_ledger(ledger_->fail(error), out);
+  return finished(std::move(out));
+}
+
+PassActions ContextPasses::learn(const DecidedSet& decided) {
+  PassActions out;
+  take_over(decided, out);
+  return finished(std::move(out));
+}
+
+PassActions ContextPasses::receive(Life from, const PassMessage& message, std::uint64_t bytes) {
+  PassActions out;
+  if (released_) return out;
+  std::visit([&](const auto& m) { on(from, m, bytes, out); }, message);
+  return finished(std::move(out));
+}
+
+PassActions ContextPasses::peer_down(Life peer) {
+  PassActions out;
+  if (released_) return out;
+  if (peer == maker(context_)) {
+    end_context(Error(Errc::peer_down, "worker " + std::to_string(peer.worker.value) + ", the home of context " +
+                                           to_string(context_) + ", is lost"),
+                out);
+    return finished(std::move(out));
+  }
+  if (home_) by_home(home_->peer_down(peer), out);
+  if (ledger_) by_ledger(ledger_->peer_down(peer), out);
+  if (worker_) by_worker(worker_->peer_down(peer), out);
+  return finished(std::move(out));
+}
+
+PassActions ContextPasses::found(PassNumber pass, const std::vector<FoundRecv>& nodes) {
+  PassActions out;
+  if (worker_ && worker_->number() == pass) by_worker(worker_->found(nodes), out);
+  return finished(std::move(out));
+}
+
+PassActions ContextPasses::walked(PassNumber pass) {
+  PassActions out;
+  if (worker_ && worker_->number() == pass) by_worker(worker_->walked(), out);
+  return finished(std::move(out));
+}
+
+PassActions ContextPasses::produced(PassNumber pass, AutogradMessageId message) {
+  PassActions out;
+  if (worker_ && worker_->number() == pass) by_worker(worker_->produced(message), out);
+  return finished(std::move(out));
+}
+
+PassActions ContextPasses::ran(PassNumber pass, const RunResult& result) {
+  PassActions out;
+  if (worker_ && worker_->number() == pass) by_worker(worker_->ran(result), out);
+  return finished(std::move(out));
+}
+
+PassActions ContextPasses::graph_failed(PassNumber pass, const Error& error) {
+  PassActions out;
+  if (worker_ && worker_->number() == pass) by_worker(worker_->graph_failed(error), out);
+  return finished(std::move(out));
+}
+
+PassActions ContextPasses::use_ends() {
+  PassActions out;
+  if (home_->use_ends()) end_context(released(context_), out);
+  return finished(std::move(out));
+}
+
+PassActions ContextPasses::release() {
+  PassActions out;
+  if (home_->release()) end_context(released(context_), out);
+  return finished(std::move(out));
+}
+
+std::vector<Life> ContextPasses::workers() const {
+  if (!home_) return {};
+  return {home_->workers().begin(), home_->workers().end()};
+}
+
+void ContextPasses::on(Life from, const PassOpen&, std::uint64_t, PassActions& out) {
+  if (home_) by_home(home_->open(from), out);
+}
+
+void ContextPasses::on(Life from, const Granted& message, std::uint64_t bytes, PassActions& out) {
+  if (from != maker(context_) || !ledger_) return;
+  take_over(message.decided, out);
+  if (worker_) {  // a pass that is over still stops
+    waiting_.push_back({from, message, bytes});
+    return;
+  }
+  by_ledger(ledger_->granted(message.pass.number), out);
+  if (ledger_->phase() != PassLedger::Phase::counting) return;
+  PassHeader header{message.pass, message.decided, self_, ledger_->mode(), keep_};
+  worker_.emplace(self_, std::move(header), recorded_, limits_);
+  by_worker(worker_->begin_at_roots(), out);
+}
+
+void ContextPasses::on(Life from, const Refused& message, std::uint64_t, PassActions& out) {
+  if (from == maker(context_) && ledger_) by_ledger(ledger_->refused(message.error), out);
+}
+
+void ContextPasses::on(Life from, const Mark& message, std::uint64_t bytes, PassActions& out) {
+  if (!takes_part(from, message.header, message, bytes, out)) return;
+  for (const AutogradMessageId& marked : message.messages) {
+    const auto at = freed_by_.find(marked);
+    if (at == freed_by_.end()) continue;
+    const std::string text = "graph freed by failed pass " + to_string(PassId{context_, at->second}) +
+                             ": run the forward again, or backward with retain_graph";
+    by_worker(worker_->fail(Error(Errc::graph_freed, text)), out);
+    return;
+  }
+  by_worker(worker_->marked(from, message.messages), out);
+}
+
+void ContextPasses::on(Life from, const Grad& message, std::uint64_t bytes, PassActions& out) {
+  if (!takes_part(from, message.header, message, bytes, out)) return;
+  by_worker(worker_->gradient(from, message.message, bytes), out);
+}
+
+void ContextPasses::on(Life from, const Report& message, std::uint64_t, PassActions& out) {
+  if (is_ledgers(message.pass)) {
+    by_ledger(ledger_->report(from, message), out);
+  } else {
+    answer_end(from, message.pass, out);
+  }
+}
+
+void ContextPasses::on(Life from, const Done& message, std::uint64_t, PassActions& out) {
+  if (is_ledgers(message.pass)) {
+    by_ledger(ledger_->done(from), out);
+  } else {
+    answer_end(from, message.pass, out);
+  }
+}
+
+void ContextPasses::on(Life from, const Fail& message, std::uint64_t, PassActions& out) {
+  if (is_ledgers(message.pass)) {
+    by_ledger(ledger_->fail(message.error), out);
+  } else if (home_) {
+    by_home(home_->fail(from, message), out);
+  } else {
+    answer_end(from, message.pass, out);
+  }
+}
+
+void ContextPasses::on(Life from, const Decide& message, std::uint64_t, PassActions& out) {
+  if (home_) by_home(home_->decide(from, message), out);
+}
+
+void ContextPasses::on(Life from, const Decided& message, std::uint64_t, PassActions& out) {
+  if (from != maker(context_)) return;
+  if (!message.outcome) failures_.emplace(message.pass.number, message.outcome.error());
+  take_over(message.decided, out);  // before the future resolves
+  if (is_ledgers(message.pass)) by_ledger(ledger_->decided(message), out);
+}
+
+void ContextPasses::on(Life from, const Join&, std::uint64_t, PassActions& out) {
+  if (home_) by_home(home_->joined(from), out);
+}
+
+void ContextPasses::on(Life from, const End& message, std::uint64_t, PassActions& out) {
+  const bool is_initiators = worker_ && worker_->header().initiator == from;
+  if (from != maker(context_) && !is_initiators) return;
+  if (!message.outcome) failures_.emplace(message.pass.number, message.outcome.error());
+  take_over(message.decided, out);
+}
+
+void ContextPasses::on(Life from, const Release&, std::uint64_t, PassActions& out) {
+  if (from == maker(context_)) end_context(released(context_), out);
+}
+
+// Brings this worker into the pass of a mark or gradient. Returns false if there is nothing to do for it now.
+bool ContextPasses::takes_part(Life from, const PassHeader& header, const PassMessage& message, std::uint64_t bytes,
+                               PassActions& out) {
+  const PassNumber pass = header.pass.number;
+  if (decided_.contains(pass)) return false;  // late (DA-9)
+  const auto refuse = [&](Errc code, const char* text) {
+    append({Send{header.initiator, Fail{header.pass, Error(code, text)}}}, out);
+    return false;
+  };
+  // One open pass at a time: who was granted n knows how all before it ended.
+  if (header.decided.up_to().value + 1 != pass.value) return refuse(Errc::malformed_payload, "a pass out of order");
+  take_over(header.decided, out);
+  if (worker_ && worker_->number() == pass) return true;
+  if (worker_) {
+    waiting_.push_back({from, message, bytes});
+    return false;
+  }
+  if (header.initiator == self_) return false;  // this worker begins its passes itself
+  if (header.mode == Mode::smart && std::holds_alternative<Grad>(message)) {
+    return refuse(Errc::invalid_gradient, "a gradient came to a worker that has no marks");
+  }
+  worker_.emplace(self_, header, recorded_, limits_);
+  by_worker(worker_->begin(), out);
+  return true;
+}
+
+bool ContextPasses::is_ledgers(const PassId& pass) const {
+  return ledger_ && ledger_->phase() != PassLedger::Phase::opening && ledger_->pass() == pass;
+}
+
+// Whoever still speaks of a pass that is over has not heard how it ended.
+void ContextPasses::answer_end(Life from, const PassId& pass, PassActions& out) const {
+  if (from == self_ || !decided_.contains(pass.number)) return;
+  End end{pass, {}, decided_};
+  if (!decided_.is_ok(pass.number)) {
+    const auto at = failures_.find(pass.number);
+    end.outcome =
+        at != failures_.end() ? at->second : Error(Errc::backward_failed, "pass " + to_string(pass) + " failed");
+  }
+  out.push_back(Send{from, std::move(end)});
+}
+
+void ContextPasses::take_over(const DecidedSet& decided, PassActions& out) {
+  if (!decided_.learn(decided) || !worker_ || !decided_.contains(worker_->number())) return;
+  const bool ok = decided_.is_ok(worker_->number());
+  if (!ok && worker_->has_run() && !worker_->header().keep) {
+    for (const AutogradMessageId& message : worker_->messages()) freed_by_.emplace(message, worker_->number());
+  }
+  by_worker(worker_->settle(ok), out);
+}
+
+void ContextPasses::by_worker(PassActions actions, PassActions& out) {
+  append(std::move(actions), out);
+  if (!worker_ || !worker_->over()) return;
+  worker_.reset();
+  if (released_) {
+    out.push_back(ContextEmpty{});
+    return;
+  }
+  // What came early comes now, before anything newer.
+  inbox_.insert(inbox_.begin(), std::make_move_iterator(waiting_.begin()), std::make_move_iterator(waiting_.end()));
+  waiting_.clear();
+}
+
+void ContextPasses::by_ledger(PassActions actions, PassActions& out) {
+  append(std::move(actions), out);
+  if (ledger_->phase() == PassLedger::Phase::running && ledger_->mode() == Mode::smart && worker_ &&
+      worker_->number() == ledger_->pass().number) {
+    by_worker(worker_->ledger_closed(), out);
+  }
+  if (ledger_->phase() != PassLedger::Phase::ended) return;
+  ledger_.reset();
+  if (home_ && !released_ && home_->use_ends()) end_context(released(context_), out);
+}
+
+void ContextPasses::by_home(PassActions actions, PassActions& out) {
+  take_over(home_->decided(), out);
+  append(std::move(actions), out);
+}
+
+// What this worker says to itself waits until the rest is done; gradients go out and come back, with their tensors.
+void ContextPasses::append(PassActions actions, PassActions& out) {
+  for (PassAction& action : actions) {
+    Send* send = std::get_if<Send>(&action);
+    if (send && send->to == self_ && !std::holds_alternative<Grad>(send->message)) {
+      inbox_.push_back({self_, std::move(send->message), 0});
+    } else {
+      out.push_back(std::move(action));
+    }
+  }
+}
+
+void ContextPasses::end_context(const Error& reason, PassActions& out) {
+  if (released_) return;
+  released_ = true;
+  out.push_back(ContextReleased{workers()});
+  const auto tell = [&](const PassHeader& header) {
+    if (header.initiator != self_ && header.initiator != maker(context_)) {
+      out.push_back(Send{header.initiator, Fail{header.pass, reason}});
+    }
+  };
+  for (const Waiting& waiting : waiting_) {
+    if (const auto* mark = std::get_if<Mark>(&waiting.message)) tell(mark->header);
+    if (const auto* grad = std::get_if<Grad>(&waiting.message)) tell(grad->header);
+  }
+  waiting_.clear();
+  inbox_.clear();
+  if (ledger_) by_ledger(ledger_->abandoned(reason), out);
+  if (!worker_) {
+    out.push_back(ContextEmpty{});
+    return;
+  }
+  tell(worker_->header());
+  by_worker(worker_->settle(false), out);
+}
+
+PassActions ContextPasses::finished(PassActions out) {
+  while (!inbox_.empty() && !released_) {
+    const Waiting next = std::move(inbox_.front());
+    inbox_.pop_front();
+    std::visit([&](const auto& m) { on(next.from, m, next.bytes, out); }, next.message);
+  }
+  return out;
+}
+
+}  // namespace caftan::autograd

@@ -1,0 +1,97 @@
+#include "caftan/autograd/pass_home.hpp"
+
+#include <cassert>
+#include <utility>
+
+namespace caftan::autograd {
+
+PassActions PassHome::open(Life initiator) {
+  if (initiator != maker(context_)) joined_.insert(initiator);
+  if (initiator_) {
+    const std::string text = "pass " + to_string(PassId{context_, *open_pass()}) + " of worker " +
+                             std::to_string(initiator_->worker.value) +
+                             " is still open: wait for it, or use a context of its own";
+    return {Send{initiator, Refused{context_, Error(Errc::pass_busy, text)}}};
+  }
+  if (decided_.failed().size() >= DecidedSet::kMostFailed) {
+    const std::string text = std::to_string(DecidedSet::kMostFailed) + " passes of context " + to_string(context_) +
+                             " have failed: begin a new context";
+    return {Send{initiator, Refused{context_, Error(Errc::limit_exceeded, text)}}};
+  }
+  initiator_ = initiator;
+  return {Send{initiator, Granted{{context_, *open_pass()}, decided_}}};
+}
+
+PassActions PassHome::decide(Life from, const Decide& decide) {
+  const PassNumber pass = decide.pass.number;
+  if (open_pass() == pass && initiator_ == from) write(decide.outcome);
+  if (!decided_.contains(pass)) return {};
+  return {Send{from, Decided{decide.pass, outcome(pass), decided_}}};
+}
+
+PassActions PassHome::fail(Life from, const Fail& fail) {
+  const PassNumber pass = fail.pass.number;
+  PassActions actions;
+  if (open_pass() == pass) {
+    const Life initiator = *initiator_;
+    write(fail.error);
+    actions.push_back(Send{initiator, Decided{fail.pass, fail.error, decided_}});
+    tell_joined(actions, from);
+  }
+  if (decided_.contains(pass)) actions.push_back(Send{from, end_of(pass)});
+  return actions;
+}
+
+PassActions PassHome::joined(Life worker) {
+  joined_.insert(worker);
+  if (decided_.up_to().value == 0) return {};
+  return {Send{worker, end_of(decided_.up_to())}};
+}
+
+PassActions PassHome::peer_down(Life peer) {
+  PassActions actions;
+  joined_.erase(peer);
+  if (initiator_ != peer) return actions;
+  write(Error(Errc::peer_down, "worker " + std::to_string(peer.worker.value) + ", which ran the pass, is lost"));
+  tell_joined(actions, std::nullopt);
+  return actions;
+}
+
+bool PassHome::use_ends() {
+  assert(uses_ > 0);
+  --uses_;
+  return release_asked_ && uses_ == 0;
+}
+
+bool PassHome::release() {
+  if (release_asked_) return false;
+  release_asked_ = true;
+  return uses_ == 0;
+}
+
+std::optional<PassNumber> PassHome::open_pass() const {
+  if (!initiator_) return std::nullopt;
+  return PassNumber{decided_.up_to().value + 1};
+}
+
+// The commit point of the open pass.
+void PassHome::write(Result<void> outcome) {
+  initiator_.reset();
+  decided_.decide_next(outcome.has_value());
+  if (!outcome) failures_.emplace(decided_.up_to(), outcome.error());
+}
+
+Result<void> PassHome::outcome(PassNumber pass) const {
+  if (decided_.is_ok(pass)) return {};
+  return failures_.at(pass);
+}
+
+End PassHome::end_of(PassNumber pass) const { return {{context_, pass}, outcome(pass), decided_}; }
+
+void PassHome::tell_joined(PassActions& actions, std::optional<Life> except) const {
+  for (const Life worker : joined_) {
+    if (worker != except) actions.push_back(Send{worker, end_of(decided_.up_to())});
+  }
+}
+
+}  // namespace caftan::autograd

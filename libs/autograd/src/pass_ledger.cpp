@@ -1,0 +1,137 @@
+#include "caftan/autograd/pass_ledger.hpp"
+
+#include <string>
+#include <utility>
+
+namespace caftan::autograd {
+namespace {
+
+std::string name(Life life) { return "worker " + std::to_string(life.worker.value); }
+
+}  // namespace
+
+PassActions PassLedger::start() const { return {Send{maker(pass_.context), PassOpen{pass_.context}}}; }
+
+PassActions PassLedger::granted(PassNumber pass) {
+  if (phase_ != Phase::opening) return {};
+  pass_.number = pass;
+  phase_ = Phase::counting;
+  if (failed_early_) return decide(*failed_early_);
+  enter(AutogradMessageId{}, &Entry::spawned);
+  participants_[self_];
+  undone_ = 1;
+  return {};
+}
+
+PassActions PassLedger::refused(const Error& error) {
+  if (phase_ != Phase::opening) return {};
+  return abandoned(failed_early_ ? *failed_early_ : error);
+}
+
+PassActions PassLedger::report(Life from, const Report& report) {
+  if (phase_ == Phase::running) return out_of_line(from, "reports after the ledger has closed");
+  if (phase_ != Phase::counting) return {};
+  const auto take_in = [&](Life life) -> Participant& {
+    const auto [at, is_new] = participants_.try_emplace(life);
+    undone_ += is_new ? 1 : 0;
+    return at->second;
+  };
+  for (const AutogradMessageId message : report.done) {
+    // Only the worker of S(m) can be done with m, and only the initiator with the roots.
+    if ((message ? maker(message) : self_) != from) return out_of_line(from, "reports a message that is not its own");
+    if (!enter(message, &Entry::done)) return out_of_line(from, "reports a message twice");
+  }
+  for (const AutogradMessageId message : report.spawned) {
+    if (!message || !enter(message, &Entry::spawned)) return out_of_line(from, "sends for a message twice");
+    take_in(maker(message));
+  }
+  Participant& sender = take_in(from);
+  if (report.drained && !sender.done) {
+    sender.done = true;
+    --undone_;
+  }
+  sender.missing.insert(sender.missing.end(), report.missing.begin(), report.missing.end());
+  return open_ == 0 ? closed() : PassActions{};
+}
+
+PassActions PassLedger::done(Life from) {
+  if (phase_ == Phase::counting) return out_of_line(from, "is done before the ledger has closed");
+  if (phase_ != Phase::running) return {};
+  const auto at = participants_.find(from);
+  if (at == participants_.end() || at->second.done) return out_of_line(from, "is done with what it has no part in");
+  at->second.done = true;
+  return --undone_ == 0 ? decide({}) : PassActions{};
+}
+
+PassActions PassLedger::fail(const Error& error) {
+  if (phase_ == Phase::opening && !failed_early_) failed_early_ = error;
+  if (phase_ != Phase::counting && phase_ != Phase::running) return {};
+  return decide(error);
+}
+
+PassActions PassLedger::peer_down(Life peer) {
+  if (participants_.count(peer) == 0) return {};
+  return fail(Error(Errc::peer_down, name(peer) + ", which takes part in pass " + to_string(pass_) + ", is lost"));
+}
+
+PassActions PassLedger::decided(const Decided& decided) {
+  if (phase_ == Phase::opening || phase_ == Phase::ended) return {};
+  phase_ = Phase::ended;
+  PassActions actions = {PassEnded{pass_.number, decided.outcome}};
+  for (const auto& [life, participant] : participants_) {
+    if (life == self_ || life == maker(pass_.context)) continue;
+    actions.push_back(Send{life, End{pass_, decided.outcome, decided.decided}});
+  }
+  return actions;
+}
+
+PassActions PassLedger::abandoned(const Error& error) {
+  if (phase_ == Phase::ended) return {};
+  phase_ = Phase::ended;
+  return {PassEnded{pass_.number, error}};
+}
+
+// Returns false if the entry was made before.
+bool PassLedger::enter(AutogradMessageId message, bool Entry::*side) {
+  const auto [at, is_new] = entries_.try_emplace(message);
+  Entry& entry = at->second;
+  if (entry.*side) return false;
+  entry.*side = true;
+  if (is_new) {
+    ++open_;
+  } else {
+    --open_;
+  }
+  return true;
+}
+
+PassActions PassLedger::decide(Result<void> outcome) {
+  phase_ = Phase::deciding;
+  return {Send{maker(pass_.context), Decide{pass_, std::move(outcome)}}};
+}
+
+PassActions PassLedger::closed() {
+  phase_ = Phase::running;
+  if (mode_ == Mode::smart) return {};
+  // FAST: nothing is on the way any more. Who still waits waits for ever.
+  return undone_ == 0 ? decide({}) : decide(unused_branch());
+}
+
+PassActions PassLedger::out_of_line(Life from, const char* what) {
+  return fail(Error(Errc::malformed_payload, name(from) + " " + what + " (pass " + to_string(pass_) + ")"));
+}
+
+Error PassLedger::unused_branch() const {
+  for (const auto& [life, participant] : participants_) {
+    if (participant.done) continue;
+    for (const AutogradMessageId& message : participant.missing) {
+      const auto at = entries_.find(message);
+      if (at != entries_.end() && at->second.done) continue;  // it came after that report
+      return Error(Errc::unused_branch, "message " + to_string(message) + ", sent by " + name(life) +
+                                            ", gets no gradient from these roots: use Mode::smart, or use its result");
+    }
+  }
+  return Error(Errc::unused_branch, "a recorded message gets no gradient from these roots: use Mode::smart");
+}
+
+}  // namespace caftan::autograd

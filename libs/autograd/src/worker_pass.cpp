@@ -1,0 +1,259 @@
+#include "caftan/autograd/worker_pass.hpp"
+
+#include <cassert>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace caftan::autograd {
+namespace {
+
+constexpr std::size_t kMostMissing = 4;  // named in a report
+
+std::string name(Life life) { return "worker " + std::to_string(life.worker.value); }
+
+}  // namespace
+
+WorkerPass::WorkerPass(Life self, PassHeader header, const RecordedMessages& recorded, PassLimits limits)
+    : self_(self), header_(std::move(header)), recorded_(recorded), limits_(limits) {
+  if (header_.mode == Mode::smart) return;
+  phase_ = Phase::running;
+  for (const AutogradMessageId message : recorded_.sends()) sends_.emplace(message, false);
+}
+
+PassActions WorkerPass::begin_at_roots() {
+  PassActions actions = begin();
+  used_up_.push_back(AutogradMessageId{});
+  if (phase_ == Phase::running) {
+    run_next(actions);
+  } else {
+    activity_ = Activity::walking;
+    actions.push_back(WalkGraph{number(), true, {}});
+  }
+  return actions;
+}
+
+PassActions WorkerPass::begin() { return {BeginPass{number(), header_.mode, header_.keep}}; }
+
+PassActions WorkerPass::marked(Life from, const std::vector<AutogradMessageId>& messages) {
+  if (phase_ == Phase::failed || settled_) return {};
+  if (phase_ != Phase::marking) {
+    return fail(Error(Errc::malformed_payload, name(from) + " sends marks while gradients run"));
+  }
+  for (const AutogradMessageId message : messages) {
+    if (recorded_.receiver_of(message) != from) {
+      return fail(Error(Errc::malformed_payload,
+                        name(from) + " marks message " + to_string(message) + ", which was not sent to it"));
+    }
+    if (!sends_.emplace(message, false).second) {
+      return fail(Error(Errc::malformed_payload, name(from) + " marks message " + to_string(message) + " twice"));
+    }
+    unwalked_.push_back(message);
+  }
+  if (from != self_) watched_.insert(from);  // it owes gradients
+  PassActions actions;
+  walk_next(actions);
+  return actions;
+}
+
+PassActions WorkerPass::found(const std::vector<FoundRecv>& nodes) {
+  if (phase_ != Phase::marking || settled_) return {};
+  std::map<Life, std::vector<AutogradMessageId>> by_sender;
+  for (const FoundRecv& node : nodes) {
+    if (node.context != header_.pass.context) {  // DA-3
+      return fail(Error(Errc::foreign_context, "the graph reaches message " + to_string(node.message) + " of context " +
+                                                   to_string(node.context) + " in a pass of " +
+                                                   to_string(header_.pass.context)));
+    }
+    assert(recvs_.count(node.message) == 0);  // DA-5: the visited set is the walk's
+    recvs_.emplace(node.message, false);
+    by_sender[maker(node.message)].push_back(node.message);
+    sent_.push_back(node.message);
+  }
+  PassActions actions;
+  for (auto& [sender, messages] : by_sender) {
+    if (sender != self_) watched_.insert(sender);
+    actions.push_back(Send{sender, Mark{header_, std::move(messages)}});
+  }
+  return actions;
+}
+
+PassActions WorkerPass::walked() {
+  activity_ = Activity::none;
+  if (phase_ == Phase::failed || settled_) return stopped();
+  PassActions actions;
+  Report report{header_.pass, std::exchange(used_up_, {}), std::exchange(sent_, {}), {}, false};
+  actions.push_back(Send{header_.initiator, std::move(report)});
+  walk_next(actions);
+  return actions;
+}
+
+PassActions WorkerPass::ledger_closed() {
+  PassActions actions;
+  if (phase_ != Phase::marking || settled_) return actions;
+  phase_ = Phase::running;
+  run_next(actions);
+  return actions;
+}
+
+PassActions WorkerPass::gradient(Life from, AutogradMessageId message, std::uint64_t bytes) {
+  if (phase_ == Phase::failed || settled_) return {};
+  // A gradient is causally later than the closing of the ledger, which waited for every walk.
+  if (phase_ == Phase::marking && (is_active() || is_initiator())) {
+    return fail(Error(Errc::invalid_gradient, name(from) + " sends a gradient before all marks were walked"));
+  }
+  const auto at = sends_.find(message);
+  if (at == sends_.end() || at->second || recorded_.receiver_of(message) != from) {
+    return fail(Error(Errc::invalid_gradient, name(from) + " sends a gradient for message " + to_string(message) +
+                                                  ", which is not expected from it in pass " +
+                                                  to_string(header_.pass)));
+  }
+  at->second = true;
+  ++arrived_;
+  queued_bytes_ += bytes;
+  if (queued_bytes_ > limits_.staged_bytes || staged_bytes_ > limits_.staged_bytes - queued_bytes_) {  // DA-17
+    return fail(Error(Errc::limit_exceeded, "gradients of context " + to_string(header_.pass.context) + " exceed " +
+                                                std::to_string(limits_.staged_bytes) + " bytes on this worker"));
+  }
+  phase_ = Phase::running;
+  unfed_.push_back(message);
+  PassActions actions;
+  run_next(actions);
+  return actions;
+}
+
+PassActions WorkerPass::produced(AutogradMessageId message) {
+  if (phase_ != Phase::running || settled_) return {};
+  const Life sender = maker(message);
+  if (header_.mode == Mode::fast) {
+    recvs_.emplace(message, false);
+    if (sender != self_) watched_.insert(sender);
+    sent_.push_back(message);
+  }
+  const auto at = recvs_.find(message);
+  assert(at != recvs_.end() && !at->second);  // DA-6
+  at->second = true;
+  ++produced_;
+  return {Send{sender, Grad{header_, message}}};
+}
+
+PassActions WorkerPass::ran(const RunResult& result) {
+  activity_ = Activity::none;
+  if (phase_ == Phase::failed || settled_) return stopped();
+  PassActions actions;
+  staged_bytes_ = result.staged_bytes;
+  if (staged_bytes_ > limits_.staged_bytes) {
+    return fail(Error(Errc::limit_exceeded, "staged gradients of context " + to_string(header_.pass.context) +
+                                                " exceed " + std::to_string(limits_.staged_bytes) + " bytes"));
+  }
+  if (!unfed_.empty()) {
+    run_next(actions);
+    return actions;
+  }
+  const bool all_arrived = arrived_ == sends_.size();
+  if (all_arrived && (!result.drained || produced_ != recvs_.size())) {
+    return fail(Error(Errc::backward_failed, "all gradients have arrived, but not every node has run"));
+  }
+  if (all_arrived) phase_ = Phase::done;
+  if (header_.mode == Mode::fast) {
+    report_run(actions, all_arrived);
+  } else if (all_arrived) {
+    actions.push_back(Send{header_.initiator, Done{header_.pass}});
+  }
+  return actions;
+}
+
+PassActions WorkerPass::graph_failed(const Error& error) {
+  activity_ = Activity::none;
+  if (phase_ == Phase::failed || settled_) return stopped();
+  return fail(error);
+}
+
+PassActions WorkerPass::fail(const Error& error) {
+  PassActions actions;
+  if (phase_ == Phase::failed || settled_) return actions;
+  phase_ = Phase::failed;
+  error_ = error;
+  if (is_active()) actions.push_back(StopGraph{number()});
+  say_failed(actions);
+  return actions;
+}
+
+PassActions WorkerPass::peer_down(Life peer) {
+  const bool is_lost_initiator = peer == header_.initiator;
+  if (settled_ || (!is_lost_initiator && watched_.count(peer) == 0)) return {};
+  if (is_lost_initiator) initiator_lost_ = true;
+  if (phase_ == Phase::failed) {
+    // The home must hear what the initiator may not have heard.
+    PassActions actions;
+    if (is_lost_initiator) say_failed(actions);
+    return actions;
+  }
+  return fail(Error(Errc::peer_down, name(peer) + ", which pass " + to_string(header_.pass) + " needs here, is lost"));
+}
+
+PassActions WorkerPass::settle(bool ok) {
+  if (settled_) return {};
+  settled_ = true;
+  ok_ = ok;
+  if (!is_active()) return stopped();
+  PassActions actions;
+  if (phase_ != Phase::failed) actions.push_back(StopGraph{number()});
+  return actions;
+}
+
+std::vector<AutogradMessageId> WorkerPass::messages() const {
+  std::vector<AutogradMessageId> all;
+  all.reserve(sends_.size());
+  for (const auto& [message, arrived] : sends_) all.push_back(message);
+  return all;
+}
+
+void WorkerPass::walk_next(PassActions& actions) {
+  if (is_active() || unwalked_.empty()) return;
+  activity_ = Activity::walking;
+  used_up_ = unwalked_;
+  actions.push_back(WalkGraph{number(), false, std::exchange(unwalked_, {})});
+}
+
+void WorkerPass::run_next(PassActions& actions) {
+  if (is_active()) return;
+  activity_ = Activity::running;
+  RunGraph run{number(), counted_, false, {}, std::exchange(unfed_, {})};
+  queued_bytes_ = 0;
+  if (!counted_) {
+    counted_ = true;
+    run.from_roots = is_initiator();
+    run.sources = messages();
+  }
+  if (header_.mode == Mode::fast) used_up_.insert(used_up_.end(), run.feed.begin(), run.feed.end());
+  actions.push_back(std::move(run));
+}
+
+void WorkerPass::report_run(PassActions& actions, bool drained) {
+  Report report{header_.pass, std::exchange(used_up_, {}), std::exchange(sent_, {}), {}, drained};
+  if (!drained) report.missing = missing();
+  actions.push_back(Send{header_.initiator, std::move(report)});
+}
+
+void WorkerPass::say_failed(PassActions& actions) {
+  const Life to = initiator_lost_ ? maker(header_.pass.context) : header_.initiator;
+  actions.push_back(Send{to, Fail{header_.pass, error_}});
+}
+
+// What to do once the pass is decided and nothing runs any more.
+PassActions WorkerPass::stopped() {
+  if (!settled_) return {};
+  if (ok_) return {MergeGradients{number()}};
+  return {DropGradients{number()}};
+}
+
+std::vector<AutogradMessageId> WorkerPass::missing() const {
+  std::vector<AutogradMessageId> some;
+  for (const auto& [message, arrived] : sends_) {
+    if (!arrived && some.size() < kMostMissing) some.push_back(message);
+  }
+  return some;
+}
+
+}  // namespace caftan::autograd
