@@ -1,0 +1,85 @@
+/// `LocalOptimizer`: steps parameters of this worker by gradients that are given to it, not by their `.grad`. It keeps
+/// the state (momentum, means), checks before it changes anything, and raises the parameters' version counters, so that
+/// a backward pass over a graph from before the step is an error instead of a wrong gradient.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "caftan/base/result.hpp"
+#include "caftan/optim/algorithms.hpp"
+#include "caftan/wire/bytes.hpp"
+
+namespace caftan::optim {
+
+/// Parameters that are stepped with the same options.
+struct ParameterGroup {
+  std::vector<at::Tensor> parameters;
+  Algorithm algorithm;
+};
+
+/// What an optimizer remembers of one parameter.
+struct ParameterState {
+  std::uint64_t steps = 0;  ///< that this parameter had a gradient in
+  /// SGD: momentum buffer. Adam: mean, second mean, largest second mean (amsgrad). Undefined where there is none yet.
+  std::array<at::Tensor, 3> tensors;
+};
+
+/// Parameters are numbered through all groups, in the order given. Gradients are always one per parameter in that
+/// order; an undefined one means that its parameter is not stepped.
+/// Threads: one at a time, none of them reading the parameters while it steps.
+/// Source: torch.optim.Optimizer. Differences: gradients are arguments and are never modified; the same parameter twice
+/// is an error; there are no closures.
+class LocalOptimizer {
+ public:
+  /// Errors: bad_arguments (no parameter; one that is undefined, no leaf, needs no gradient, is not of a floating
+  ///   dtype, is an inference tensor, or comes twice; an option out of range), unsupported (a layout or dtype that the
+  ///   algorithm cannot step). The text names the parameter by its number.
+  static Result<LocalOptimizer> make(std::vector<ParameterGroup> groups);
+
+  std::span<const at::Tensor> parameters() const noexcept { return parameters_; }
+  std::size_t groups() const noexcept { return algorithms_.size(); }
+  /// Precondition of the rest: group < groups().
+  const Algorithm& algorithm(std::size_t group) const noexcept { return algorithms_[group]; }
+  double lr(std::size_t group) const noexcept { return learning_rate(algorithms_[group]); }
+  void set_lr(std::size_t group, double lr) noexcept { set_learning_rate(algorithms_[group], lr); }
+
+  /// Checks everything that can be wrong with `gradients` and allocates the state of parameters that are stepped for
+  /// the first time; parameters and state keep their values.
+  /// Errors: bad_arguments (count, sizes, dtype or device of a gradient; after a step that failed half-way),
+  ///   unsupported (a sparse gradient where the algorithm takes none), limit_exceeded (no memory).
+  Result<void> prepare(std::span<const at::Tensor> gradients);
+
+  /// Steps the parameters `which` (numbers, each at most once).
+  /// Precondition: `prepare` of the same gradients succeeded.
+  /// Errors: what libtorch throws, as remote_exception; the optimizer then refuses everything but `load`, because it
+  ///   cannot say which parameters were stepped.
+  Result<void> update(std::span<const std::size_t> which, std::span<const at::Tensor> gradients);
+
+  /// Prepares, then updates all parameters. Returns how many had a gradient.
+  Result<std::size_t> step(std::span<const at::Tensor> gradients);
+
+  /// Returns options and state. The format is docs/protocols/optimizer.md.
+  /// Errors: limit_exceeded (no memory).
+  Result<wire::Bytes> save() const;
+
+  /// Takes over options and state that `save` returned; on error nothing has changed. Parameters are not part of it.
+  /// Errors: malformed_payload (truncated, or not such a state), protocol_mismatch (written by a newer version),
+  ///   bad_arguments (the state of another model or algorithm; the text names the first difference).
+  Result<void> load(wire::ByteView bytes);
+
+ private:
+  LocalOptimizer() = default;
+
+  std::vector<at::Tensor> parameters_;
+  std::vector<std::uint32_t> group_of_;  // of each parameter
+  std::vector<Algorithm> algorithms_;    // of each group
+  std::vector<ParameterState> states_;   // of each parameter
+  bool half_stepped_ = false;
+};
+
+}  // namespace caftan::optim

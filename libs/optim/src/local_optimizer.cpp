@@ -1,0 +1,103 @@
+#include "caftan/optim/local_optimizer.hpp"
+
+#include <ATen/core/grad_mode.h>
+
+#include <numeric>
+#include <string>
+#include <unordered_map>
+
+#include "caftan/tensor/torch_errors.hpp"
+#include "gradient_check.hpp"
+#include "state_format.hpp"
+#include "update.hpp"
+
+namespace caftan::optim {
+
+Result<LocalOptimizer> LocalOptimizer::make(std::vector<ParameterGroup> groups) {
+  LocalOptimizer optimizer;
+  std::unordered_map<const void*, std::size_t> numbers;
+  for (ParameterGroup& group : groups) {
+    if (Result<void> fits = check_options(group.algorithm); !fits) return fits.error();
+    for (at::Tensor& parameter : group.parameters) {
+      const std::size_t number = optimizer.parameters_.size();
+      if (Result<void> fits = check_parameter(parameter, group.algorithm, number); !fits) return fits.error();
+      const auto [known, is_new] = numbers.emplace(parameter.unsafeGetTensorImpl(), number);
+      if (!is_new) {
+        return Error(Errc::bad_arguments, describe(parameter, number) + " is the same tensor as parameter " +
+                                              std::to_string(known->second) +
+                                              ", it would be stepped twice: list each parameter once");
+      }
+      optimizer.group_of_.push_back(static_cast<std::uint32_t>(optimizer.algorithms_.size()));
+      optimizer.parameters_.push_back(std::move(parameter));
+    }
+    optimizer.algorithms_.push_back(group.algorithm);
+  }
+  if (optimizer.parameters_.empty()) return Error(Errc::bad_arguments, "an optimizer without a parameter");
+  optimizer.states_.resize(optimizer.parameters_.size());
+  return optimizer;
+}
+
+Result<void> LocalOptimizer::prepare(std::span<const at::Tensor> gradients) {
+  if (half_stepped_) {
+    return Error(Errc::bad_arguments, "an earlier step failed half-way: load a saved state and its parameters first");
+  }
+  if (gradients.size() != parameters_.size()) {
+    return Error(Errc::bad_arguments, std::to_string(gradients.size()) + " gradients for " +
+                                          std::to_string(parameters_.size()) + " parameters");
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    const Algorithm& algorithm = algorithms_[group_of_[i]];
+    Result<void> fits = check_gradient(gradients[i], parameters_[i], states_[i], algorithm, i);
+    if (!fits) return fits;
+  }
+  return tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].defined() || states_[i].steps > 0) continue;
+      allocate_state(algorithms_[group_of_[i]], parameters_[i], gradients[i], states_[i]);
+    }
+    return {};
+  });
+}
+
+Result<void> LocalOptimizer::update(std::span<const std::size_t> which, std::span<const at::Tensor> gradients) {
+  std::vector<std::vector<Stepped>> lists(algorithms_.size());
+  for (const std::size_t i : which) {
+    if (gradients[i].defined()) lists[group_of_[i]].push_back({&parameters_[i], &gradients[i], &states_[i]});
+  }
+  Result<void> done = tensor::catch_torch(Errc::remote_exception, [&]() -> Result<void> {
+    const at::NoGradGuard no_grad;
+    for (std::size_t group = 0; group < lists.size(); ++group) update_group(algorithms_[group], lists[group]);
+    return {};
+  });
+  half_stepped_ = half_stepped_ || !done;
+  for (const std::vector<Stepped>& list : lists) {
+    // Also after a failure: what was saved for a backward pass may have changed.
+    for (const Stepped& s : list) s.parameter->unsafeGetTensorImpl()->bump_version();
+  }
+  return done;
+}
+
+Result<std::size_t> LocalOptimizer::step(std::span<const at::Tensor> gradients) {
+  if (Result<void> prepared = prepare(gradients); !prepared) return prepared.error();
+  std::vector<std::size_t> all(parameters_.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  if (Result<void> done = update(all, gradients); !done) return done.error();
+  std::size_t stepped = 0;
+  for (const at::Tensor& gradient : gradients) stepped += gradient.defined() ? 1 : 0;
+  return stepped;
+}
+
+Result<wire::Bytes> LocalOptimizer::save() const { return write_state({algorithms_, group_of_, states_}, parameters_); }
+
+Result<void> LocalOptimizer::load(wire::ByteView bytes) {
+  auto saved = read_state(bytes, algorithms_, group_of_, parameters_);
+  if (!saved) return saved.error();
+  algorithms_ = std::move(saved->algorithms);
+  states_ = std::move(saved->states);
+  half_stepped_ = false;
+  return {};
+}
+
+}  // namespace caftan::optim

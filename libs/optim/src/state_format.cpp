@@ -1,0 +1,203 @@
+#include "state_format.hpp"
+
+#include <cstring>
+#include <string>
+
+#include "caftan/tensor/codec.hpp"
+#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/wire/archive.hpp"
+#include "caftan/wire/block_pool.hpp"
+#include "gradient_check.hpp"
+
+namespace caftan::optim {
+namespace {
+
+constexpr std::uint64_t kMagic = 0x54504f4e41544643;  // "CFTANOPT"
+constexpr std::uint32_t kVersion = 1;
+
+/// A parameter as the file describes it: enough to tell another model from this one.
+struct Entry {
+  std::vector<std::int64_t> sizes;
+  std::int8_t dtype = 0;
+  std::uint32_t group = 0;
+  std::uint64_t steps = 0;
+  std::array<bool, 3> present{};
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& sizes& dtype& group& steps& present;
+  }
+};
+
+struct Head {
+  std::vector<Algorithm> algorithms;
+  std::vector<Entry> entries;
+  wire::Bytes table;  ///< of the tensors behind the head
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& algorithms& entries& table;
+  }
+};
+
+Error truncated() { return Error(Errc::malformed_payload, "the saved optimizer is truncated"); }
+Error another_model(const std::string& difference) {
+  return Error(Errc::bad_arguments, "the saved optimizer is of another model: " + difference);
+}
+
+/// Reads a number and moves past it.
+template <class Number>
+bool take(wire::ByteView& from, Number& number) {
+  if (from.size() < sizeof(Number)) return false;
+  std::memcpy(&number, from.data(), sizeof(Number));
+  from = from.subspan(sizeof(Number));
+  return true;
+}
+
+template <class Number>
+void put(wire::Bytes& to, Number number) {
+  wire::append(to, std::as_bytes(std::span(&number, 1)));
+}
+
+Result<void> check_model(const Head& head, std::span<const Algorithm> algorithms,
+                         std::span<const std::uint32_t> group_of, std::span<const at::Tensor> parameters) {
+  if (head.algorithms.size() != algorithms.size()) {
+    return another_model(std::to_string(head.algorithms.size()) + " parameter groups, here are " +
+                         std::to_string(algorithms.size()));
+  }
+  for (std::size_t i = 0; i < algorithms.size(); ++i) {
+    if (head.algorithms[i].index() != algorithms[i].index()) {
+      return another_model("group " + std::to_string(i) + " is stepped by " + std::string(name_of(head.algorithms[i])) +
+                           ", here by " + std::string(name_of(algorithms[i])));
+    }
+    if (const Result<void> fits = check_options(head.algorithms[i]); !fits) {
+      return Error(Errc::malformed_payload, "the saved optimizer has impossible options: " + fits.error().text());
+    }
+  }
+  if (head.entries.size() != parameters.size()) {
+    return another_model(std::to_string(head.entries.size()) + " parameters, here are " +
+                         std::to_string(parameters.size()));
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Entry& entry = head.entries[i];
+    if (at::IntArrayRef(entry.sizes) != parameters[i].sizes() ||
+        entry.dtype != static_cast<std::int8_t>(parameters[i].scalar_type())) {
+      return another_model("it has other sizes or another dtype for " + describe(parameters[i], i));
+    }
+    if (entry.group != group_of[i]) return another_model(describe(parameters[i], i) + " is in another group");
+  }
+  return {};
+}
+
+/// Reads the tensors behind the head. Copies them: what is loaded must not keep the file in memory.
+Result<std::vector<tensor::DecodedTensor>> read_tensors(wire::ByteView table, wire::ByteView rest) {
+  auto layout = tensor::TensorLayout::parse(table, {.max_bytes = rest.size(), .max_tensors = table.size()});
+  if (!layout) return layout.error().code() == Errc::limit_exceeded ? truncated() : layout.error();
+  std::vector<wire::Block> blocks;
+  wire::BlockPool pool;
+  for (const std::uint64_t size : layout->segment_sizes()) {
+    if (size > rest.size()) return truncated();
+    auto block = pool.take(size);
+    if (!block) return block.error();
+    std::memcpy(block->data(), rest.data(), size);
+    rest = rest.subspan(size);
+    blocks.push_back(std::move(*block));
+  }
+  if (!rest.empty()) {
+    return Error(Errc::malformed_payload, std::to_string(rest.size()) + " bytes too many in the saved optimizer");
+  }
+  return layout->build(std::move(blocks));
+}
+
+/// Whether a saved tensor can be state i of this parameter.
+bool fits(const at::Tensor& tensor, const at::Tensor& parameter, const Algorithm& algorithm) {
+  const bool may_be_sparse = std::holds_alternative<SGD>(algorithm);
+  return tensor.defined() && tensor.sizes() == parameter.sizes() && tensor.scalar_type() == parameter.scalar_type() &&
+         (tensor.layout() == at::kStrided || (may_be_sparse && tensor.is_sparse()));
+}
+
+/// Which state tensors a parameter has that was stepped.
+std::array<bool, 3> needed(const Algorithm& algorithm) {
+  if (const SGD* sgd = std::get_if<SGD>(&algorithm)) return {sgd->momentum != 0, false, false};
+  if (const Adam* adam = std::get_if<Adam>(&algorithm)) return {true, true, adam->amsgrad};
+  return {true, true, std::get<AdamW>(algorithm).amsgrad};
+}
+
+}  // namespace
+
+Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const at::Tensor> parameters) {
+  Head head{optimizer.algorithms, {}, {}};
+  std::vector<at::Tensor> tensors;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const ParameterState& state = optimizer.states[i];
+    Entry entry{parameters[i].sizes().vec(),
+                static_cast<std::int8_t>(parameters[i].scalar_type()),
+                optimizer.group_of[i],
+                state.steps,
+                {}};
+    // What was only allocated for a first step has no value yet.
+    if (state.steps > 0) entry.present = needed(optimizer.algorithms[entry.group]);
+    for (std::size_t t = 0; t < state.tensors.size(); ++t) {
+      if (entry.present[t]) tensors.push_back(state.tensors[t]);
+    }
+    head.entries.push_back(std::move(entry));
+  }
+  auto encoded = tensor::encode_tensors(tensors);
+  if (!encoded) return encoded.error();
+  head.table = std::move(encoded->table);
+  wire::Bytes bytes;
+  put(bytes, kMagic);
+  put(bytes, kVersion);
+  auto written = wire::encode(head);
+  if (!written) return written.error();
+  put(bytes, std::uint64_t{written->size()});
+  wire::append(bytes, *written);
+  for (const wire::Segment& segment : encoded->segments) wire::append(bytes, segment.view());
+  return bytes;
+}
+
+Result<SavedOptimizer> read_state(wire::ByteView bytes, std::span<const Algorithm> algorithms,
+                                  std::span<const std::uint32_t> group_of, std::span<const at::Tensor> parameters) {
+  std::uint64_t magic = 0;
+  std::uint32_t version = 0;
+  std::uint64_t size = 0;
+  if (!take(bytes, magic)) return truncated();
+  if (magic != kMagic) return Error(Errc::malformed_payload, "these bytes are no saved optimizer");
+  if (!take(bytes, version)) return truncated();
+  if (version > kVersion) {
+    return Error(Errc::protocol_mismatch, "the saved optimizer has version " + std::to_string(version) +
+                                              ", this build reads up to " + std::to_string(kVersion) +
+                                              ": load it with the version that wrote it, or a later one");
+  }
+  if (!take(bytes, size) || size > bytes.size()) return truncated();
+  auto head = wire::decode<Head>(bytes.first(size));
+  if (!head) return head.error();
+  if (Result<void> same = check_model(*head, algorithms, group_of, parameters); !same) return same.error();
+  auto tensors = read_tensors(head->table, bytes.subspan(size));
+  if (!tensors) return tensors.error();
+
+  SavedOptimizer saved{std::move(head->algorithms), {group_of.begin(), group_of.end()}, {}};
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Entry& entry = head->entries[i];
+    const Algorithm& algorithm = saved.algorithms[entry.group];
+    const std::array<bool, 3> expected = entry.steps > 0 ? needed(algorithm) : std::array<bool, 3>{};
+    ParameterState& state = saved.states.emplace_back(ParameterState{entry.steps, {}});
+    for (std::size_t t = 0; t < state.tensors.size(); ++t) {
+      if (entry.present[t] != expected[t]) {
+        return Error(Errc::malformed_payload,
+                     "the saved optimizer has the wrong tensors for " + describe(parameters[i], i));
+      }
+      if (!entry.present[t]) continue;
+      if (next == tensors->size() || !fits((*tensors)[next].tensor, parameters[i], algorithm)) {
+        return Error(Errc::malformed_payload,
+                     "the saved optimizer has no fitting tensor for " + describe(parameters[i], i));
+      }
+      state.tensors[t] = (*tensors)[next++].tensor;
+    }
+  }
+  if (next != tensors->size()) return Error(Errc::malformed_payload, "the saved optimizer has tensors left over");
+  return saved;
+}
+
+}  // namespace caftan::optim

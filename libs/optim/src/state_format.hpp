@@ -1,0 +1,28 @@
+/// The bytes of a saved optimizer: docs/protocols/optimizer.md.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "caftan/optim/local_optimizer.hpp"
+
+namespace caftan::optim {
+
+struct SavedOptimizer {
+  std::vector<Algorithm> algorithms;    ///< of each group
+  std::vector<std::uint32_t> group_of;  ///< of each parameter
+  std::vector<ParameterState> states;   ///< of each parameter
+};
+
+/// Errors: limit_exceeded.
+Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const at::Tensor> parameters);
+
+/// Reads a state for an optimizer with these groups and parameters.
+/// Errors: malformed_payload, protocol_mismatch, bad_arguments.
+Result<SavedOptimizer> read_state(wire::ByteView bytes, std::span<const Algorithm> algorithms,
+                                  std::span<const std::uint32_t> group_of, std::span<const at::Tensor> parameters);
+
+}  // namespace caftan::optim

@@ -1,0 +1,133 @@
+// Saved states: they come back exactly, and what is not such a state of this model is refused without a trace.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "caftan/optim/local_optimizer.hpp"
+
+namespace caftan::optim {
+namespace {
+
+using testing::HasSubstr;
+using Tensors = std::vector<at::Tensor>;
+
+struct Model {
+  explicit Model(const Algorithm& algorithm, std::int64_t width = 5)
+      : parameters{at::ones({3, width}).requires_grad_(), at::ones({4}).requires_grad_(),
+                   at::ones({2}).requires_grad_()},
+        optimizer(
+            LocalOptimizer::make({{{parameters[0], parameters[1]}, algorithm}, {{parameters[2]}, algorithm}}).value()) {
+  }
+
+  /// The last parameter never has a gradient, the first has its first one only in the second step.
+  void train(int from, int to) {
+    for (int step = from; step < to; ++step) {
+      at::manual_seed(static_cast<std::uint64_t>(step));
+      Tensors gradients{at::randn(parameters[0].sizes()), at::randn({4}), at::Tensor()};
+      if (step == 0) gradients[0] = at::Tensor();
+      ASSERT_TRUE(optimizer.step(gradients));
+    }
+  }
+  void take_values(const Model& other) {
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i].copy_(other.parameters[i]);
+  }
+  bool equals(const Model& other) const {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (!at::equal(parameters[i], other.parameters[i])) return false;
+    }
+    return true;
+  }
+
+  Tensors parameters;
+  LocalOptimizer optimizer;
+};
+
+class States : public testing::TestWithParam<Algorithm> {};
+INSTANTIATE_TEST_SUITE_P(Algorithms, States,
+                         testing::Values(SGD{.lr = 0.1}, SGD{.lr = 0.1, .momentum = 0.9}, Adam{.lr = 0.1},
+                                         Adam{.amsgrad = true, .fused = true}, AdamW{}));
+
+TEST_P(States, OP5_TrainingGoesOnBitForBit) {
+  Model whole(GetParam());
+  whole.train(0, 3);
+  whole.optimizer.set_lr(0, 0.0125);
+  const wire::Bytes state = whole.optimizer.save().value();
+  Model resumed(GetParam());
+  resumed.take_values(whole);
+  ASSERT_TRUE(resumed.optimizer.load(state));
+  EXPECT_EQ(resumed.optimizer.lr(0), 0.0125);
+  whole.train(3, 8);
+  resumed.train(3, 8);
+  EXPECT_TRUE(resumed.equals(whole));
+  EXPECT_EQ(resumed.optimizer.save().value(), whole.optimizer.save().value());
+}
+
+TEST_P(States, OP1_EveryTruncationIsRefusedAndChangesNothing) {
+  Model model(GetParam());
+  model.train(0, 2);
+  const wire::Bytes state = model.optimizer.save().value();
+  for (std::size_t size = 0; size < state.size(); ++size) {
+    const Result<void> loaded = model.optimizer.load(wire::ByteView(state).first(size));
+    ASSERT_FALSE(loaded) << size << " of " << state.size();
+    EXPECT_EQ(loaded.error().code(), Errc::malformed_payload) << size << ": " << loaded.error().message();
+  }
+  EXPECT_EQ(model.optimizer.save().value(), state);
+  wire::Bytes longer = state;
+  longer.push_back(std::byte{0});
+  EXPECT_EQ(model.optimizer.load(longer).error().code(), Errc::malformed_payload);
+}
+
+TEST_P(States, OP1_ChangedBytesAreRefusedOrReadWithoutHarm) {
+  Model model(GetParam());
+  model.train(0, 2);
+  const wire::Bytes state = model.optimizer.save().value();
+  std::size_t refused = 0;
+  for (std::size_t at = 0; at < state.size(); ++at) {
+    for (const unsigned change : {0x01U, 0x80U, 0xffU}) {
+      wire::Bytes changed = state;
+      changed[at] ^= static_cast<std::byte>(change);
+      if (!model.optimizer.load(changed)) ++refused;
+    }
+  }
+  EXPECT_GT(refused, 60U) << "at least what is in front of the tensors";
+}
+
+TEST(SavedState, OP3_AnotherModelIsRefusedAndTheDifferenceNamed) {
+  Model model(Adam{});
+  model.train(0, 2);
+  const wire::Bytes state = model.optimizer.save().value();
+  const auto refusal = [&state](LocalOptimizer& other) { return other.load(state).error(); };
+
+  Model wider(Adam{}, 6);
+  EXPECT_EQ(refusal(wider.optimizer).code(), Errc::bad_arguments);
+  EXPECT_THAT(refusal(wider.optimizer).text(), HasSubstr("parameter 0 (Float [3, 6])"));
+  Model other_algorithm(AdamW{});
+  EXPECT_EQ(refusal(other_algorithm.optimizer).code(), Errc::bad_arguments);
+  EXPECT_THAT(refusal(other_algorithm.optimizer).text(), HasSubstr("stepped by Adam, here by AdamW"));
+  const Tensors& p = model.parameters;
+  LocalOptimizer one_group = LocalOptimizer::make({{p, Adam{}}}).value();
+  EXPECT_THAT(refusal(one_group).text(), HasSubstr("2 parameter groups, here are 1"));
+  LocalOptimizer grouped_otherwise = LocalOptimizer::make({{{p[0]}, Adam{}}, {{p[1], p[2]}, Adam{}}}).value();
+  EXPECT_THAT(refusal(grouped_otherwise).text(), HasSubstr("parameter 1 (Float [4]) is in another group"));
+  LocalOptimizer fewer = LocalOptimizer::make({{{p[0]}, Adam{}}, {{p[2]}, Adam{}}}).value();
+  EXPECT_THAT(refusal(fewer).text(), HasSubstr("3 parameters, here are 2"));
+}
+
+TEST(SavedState, OP2_ANewerVersionSaysWhatToDo) {
+  Model model(SGD{});
+  wire::Bytes state = model.optimizer.save().value();
+  const std::uint32_t version = 2;
+  std::memcpy(state.data() + 8, &version, sizeof version);
+  const Error error = model.optimizer.load(state).error();
+  EXPECT_EQ(error.code(), Errc::protocol_mismatch);
+  EXPECT_THAT(error.text(), HasSubstr("version 2, this build reads up to 1"));
+}
+
+}  // namespace
+}  // namespace caftan::optim
