@@ -32,7 +32,8 @@ class Engine::State final : private GraphOutputs {
  public:
   explicit State(const EngineOptions& options) : options_(options) { thread_state_.set_grad_mode(false); }
 
-  Result<void> add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients, std::uint64_t body);
+  Result<void> add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients);
+  void add_bodies(std::vector<RecordedBody> bodies) { bodies_ = std::move(bodies); }
   Result<void> mark(std::shared_ptr<const SendFunction> send);
   WalkSlice walk(std::size_t nodes);
   Result<void> feed(const AutogradMessageId& message, std::vector<at::Tensor> gradients);
@@ -89,6 +90,7 @@ class Engine::State final : private GraphOutputs {
   /// Of the thread that walks or runs.
   Roots roots_;
   std::uint32_t root_ = kNone;
+  std::vector<RecordedBody> bodies_;
   PassGraph graph_;
   std::size_t told_ = 0;  ///< of graph_.found
   bool expanded_ = false;
@@ -99,13 +101,12 @@ class Engine::State final : private GraphOutputs {
   std::string failed_node_;
 };
 
-Result<void> Engine::State::add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients,
-                                      std::uint64_t body) {
+Result<void> Engine::State::add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients) {
   const at::ThreadLocalStateGuard guard(thread_state_);
   Result<Roots> made = tensor::catch_torch(Errc::bad_arguments, [&] { return make_roots(roots, gradients); });
   if (!made) return made.error();
   roots_ = *std::move(made);
-  root_ = graph_.add_root(roots_.edges, body);
+  root_ = graph_.add_root(roots_.edges);
   return {};
 }
 
@@ -161,7 +162,7 @@ Result<void> Engine::State::start() {
     if (!unwalked_.empty() || (!expanded_ && !graph_.nodes.empty())) return walk_first();
     closed_ = true;
   }
-  graph_.close();
+  graph_.close(BodyIndex(std::move(bodies_)));
   run_.emplace(graph_, options_.keep_graph);
   staged_.emplace(graph_.ranked());
   if (root_ != kNone) run_->provide(root_, std::move(roots_.gradients));
@@ -253,10 +254,10 @@ Result<std::unique_ptr<Engine>> Engine::begin(const EngineOptions& options) {
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::~Engine() = default;
 
-Result<void> Engine::add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients,
-                               std::uint64_t body) {
-  return state_->add_roots(roots, gradients, body);
+Result<void> Engine::add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients) {
+  return state_->add_roots(roots, gradients);
 }
+void Engine::add_bodies(std::vector<RecordedBody> bodies) { state_->add_bodies(std::move(bodies)); }
 Result<void> Engine::mark(std::shared_ptr<const SendFunction> send) { return state_->mark(std::move(send)); }
 Engine::WalkSlice Engine::walk(std::size_t nodes) { return state_->walk(nodes); }
 Result<void> Engine::feed(const AutogradMessageId& message, std::vector<at::Tensor> gradients) {

@@ -3,9 +3,9 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <typeinfo>
-#include <unordered_map>
 #include <utility>
 
 #include "recv_function.hpp"
@@ -18,7 +18,9 @@ struct PassGraph::Producer {
   std::uint32_t found = 0;  ///< depth-first number
   std::uint64_t sequence_nr = 0;
   std::uint64_t thread_id = 0;
-  std::uint32_t body = 0;  ///< place of the body among the bodies
+  bool loose = false;      ///< in no body: after all others
+  std::uint64_t body = 0;  ///< its key
+  std::uint64_t late = 0;  ///< within the body: the larger, the earlier its contributions are added
 };
 
 PassGraph::PassGraph() {
@@ -26,9 +28,8 @@ PassGraph::PassGraph() {
   edges.reserve(256);
 }
 
-std::uint32_t PassGraph::add_root(Edges roots, std::uint64_t body) {
+std::uint32_t PassGraph::add_root(Edges roots) {
   Source source;
-  source.body = body;
   // torch's engine, too, runs the root before everything else.
   source.sequence_nr = std::numeric_limits<std::uint64_t>::max();
   return add_source(NodeKind::root, source, roots);
@@ -37,11 +38,11 @@ std::uint32_t PassGraph::add_root(Edges roots, std::uint64_t body) {
 std::uint32_t PassGraph::add_send(const SendFunction& send) {
   Source source;
   source.order_key = send.message().order_key;
-  source.body = send.message().body;
   source.sequence_nr = send.sequence_nr();
   source.thread_id = send.thread_id();
   // Its gradients come when they come, so nothing arrives in order by itself any more.
   ranked_ = true;
+  note_thread(source.thread_id);
   return add_source(NodeKind::send, source, send.next_edges());
 }
 
@@ -55,6 +56,11 @@ std::uint32_t PassGraph::add_source(NodeKind kind, Source source, Edges from) {
   return source.node;
 }
 
+void PassGraph::note_thread(std::uint64_t thread_id) noexcept {
+  if (thread_id_ == 0) thread_id_ = thread_id;
+  one_thread_ = one_thread_ && thread_id_ == thread_id;
+}
+
 std::uint32_t PassGraph::visit(torch::autograd::Node* function) {
   const auto next = static_cast<std::uint32_t>(nodes.size());
   const auto [index, known] = table_.find_or_insert(function, next);
@@ -63,8 +69,7 @@ std::uint32_t PassGraph::visit(torch::autograd::Node* function) {
   node.function = function;
   if (!function->next_edges().empty()) {
     open_.push_back(index);
-    if (thread_id_ == 0) thread_id_ = function->thread_id();
-    one_thread_ = one_thread_ && thread_id_ == function->thread_id();
+    note_thread(function->thread_id());
   } else if (const std::type_info& type = typeid(*function); type == typeid(torch::autograd::AccumulateGrad)) {
     node.kind = NodeKind::leaf;
   } else if (type == typeid(RecvFunction)) {
@@ -95,28 +100,29 @@ bool PassGraph::expand(std::size_t limit) {
   return open_.empty();
 }
 
-void PassGraph::close() {
-  // Without sends, and recorded by one thread, nodes run in descending sequence number, as in torch's engine: then
-  // contributions come in their order, and there is nothing to rank.
-  ranked_ = ranked_ || !one_thread_;
-  if (ranked_) rank(number_producers());
+void PassGraph::close(const BodyIndex& bodies) {
+  // Without sends, and recorded by one body on one thread, nodes run in descending sequence number, as in torch's
+  // engine: then contributions come in their order, and there is nothing to rank.
+  ranked_ = ranked_ || !one_thread_ || bodies.size() > 1;
+  if (!ranked_) return;
+  std::vector<Producer> producers = number_producers();
+  order(producers, bodies);
+  rank(producers);
 }
 
 /// Numbers the producers depth-first from the root, then from the sends by order key, so that the numbers do not depend
-/// on which mark came first. A node belongs to the body that reaches it first.
+/// on which mark came first.
 std::vector<PassGraph::Producer> PassGraph::number_producers() {
   std::sort(sources_.begin(), sources_.end(), [this](const Source& a, const Source& b) {
     const bool a_sends = nodes[a.node].kind == NodeKind::send;
     const bool b_sends = nodes[b.node].kind == NodeKind::send;
-    return std::tie(a_sends, a.order_key, a.sequence_nr) < std::tie(b_sends, b.order_key, b.sequence_nr);
+    return std::tie(a_sends, a.order_key) < std::tie(b_sends, b.order_key);
   });
-  std::unordered_map<std::uint64_t, std::uint32_t> bodies;
   std::vector<bool> numbered(nodes.size(), false);
   std::vector<Producer> producers;
   producers.reserve(nodes.size());
   std::vector<std::uint32_t> stack;
   for (const Source& source : sources_) {
-    const std::uint32_t body = bodies.try_emplace(source.body, static_cast<std::uint32_t>(bodies.size())).first->second;
     stack.push_back(source.node);
     while (!stack.empty()) {
       const std::uint32_t index = stack.back();
@@ -127,14 +133,8 @@ std::vector<PassGraph::Producer> PassGraph::number_producers() {
       Producer& producer = producers.emplace_back();
       producer.node = index;
       producer.found = static_cast<std::uint32_t>(producers.size());
-      producer.body = body;
-      if (node.function) {
-        producer.sequence_nr = node.function->sequence_nr();
-        producer.thread_id = node.function->thread_id();
-      } else {
-        producer.sequence_nr = source.sequence_nr;
-        producer.thread_id = source.thread_id;
-      }
+      producer.sequence_nr = node.function ? node.function->sequence_nr() : source.sequence_nr;
+      producer.thread_id = node.function ? node.function->thread_id() : source.thread_id;
       for (std::uint32_t i = node.edge_count; i-- > 0;) {
         if (const std::uint32_t target = edges[node.first_edge + i].target; target != kNone) stack.push_back(target);
       }
@@ -143,30 +143,31 @@ std::vector<PassGraph::Producer> PassGraph::number_producers() {
   return producers;
 }
 
-/// Gives producers their rank, and each contribution to an input that has several its position.
-void PassGraph::rank(std::vector<Producer> producers) {
-  // Sequence numbers count per thread: within a body they compare only if one thread recorded all of it.
-  std::vector<std::uint64_t> threads;
-  std::vector<bool> mixed;
-  for (const Producer& producer : producers) {
-    if (nodes[producer.node].kind == NodeKind::root) continue;
-    if (producer.body >= threads.size()) {
-      threads.resize(producer.body + 1, 0);
-      mixed.resize(producer.body + 1, false);
-    }
-    std::uint64_t& thread = threads[producer.body];
-    if (thread == 0) thread = producer.thread_id;
-    if (thread != producer.thread_id) mixed[producer.body] = true;
-  }
+void PassGraph::order(std::vector<Producer>& producers, const BodyIndex& bodies) const {
   for (Producer& producer : producers) {
-    if (producer.body >= mixed.size() || !mixed[producer.body]) continue;
-    const torch::autograd::Node* function = nodes[producer.node].function;
-    // A source is above all it leads to.
-    producer.sequence_nr = function ? function->topological_nr() : std::numeric_limits<std::uint64_t>::max();
+    const GraphNode& node = nodes[producer.node];
+    if (node.kind == NodeKind::root) {
+      producer.late = std::numeric_limits<std::uint64_t>::max();
+      continue;
+    }
+    const std::optional<std::uint64_t> body = bodies.find(producer.thread_id, producer.sequence_nr);
+    producer.loose = !body && (bodies.size() > 0 || !one_thread_);
+    producer.body = body.value_or(0);
+    if (producer.loose) {
+      // A send is above all it leads to.
+      producer.late = node.function ? node.function->topological_nr() : std::numeric_limits<std::uint64_t>::max();
+    } else {
+      producer.late = producer.sequence_nr;
+    }
   }
+  // The root is the first that was found.
   std::sort(producers.begin(), producers.end(), [](const Producer& a, const Producer& b) {
-    return std::tie(a.body, b.sequence_nr, a.found) < std::tie(b.body, a.sequence_nr, b.found);
+    return std::tie(a.loose, a.body, b.late, a.found) < std::tie(b.loose, b.body, a.late, b.found);
   });
+}
+
+/// Gives producers their rank, and each contribution to an input that has several its position.
+void PassGraph::rank(const std::vector<Producer>& producers) {
   std::uint32_t rank = 0;
   for (const Producer& producer : producers) {
     GraphNode& from = nodes[producer.node];

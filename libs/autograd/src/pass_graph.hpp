@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "body_index.hpp"
 #include "caftan/autograd/nodes.hpp"
 #include "node_table.hpp"
 
@@ -56,15 +57,15 @@ class PassGraph {
   PassGraph();
 
   /// Adds the source of the roots. `edges` must live as long as the graph. Returns its index.
-  std::uint32_t add_root(Edges edges, std::uint64_t body);
+  std::uint32_t add_root(Edges edges);
   /// Adds a marked message, which must live as long as the graph. Returns its index.
   std::uint32_t add_send(const SendFunction& send);
 
   /// Follows the edges of up to `limit` nodes. Returns whether all are followed.
   bool expand(std::size_t limit);
 
-  /// Fixes the order of summation. Call once, when all is expanded.
-  void close();
+  /// Fixes the order of summation (engine.hpp). Call once, when all is expanded.
+  void close(const BodyIndex& bodies);
 
   /// After close: whether contributions may come in another order than they are to be added in.
   bool ranked() const noexcept { return ranked_; }
@@ -79,17 +80,18 @@ class PassGraph {
   struct Source {
     std::uint32_t node = 0;
     std::uint64_t order_key = 0;
-    std::uint64_t body = 0;
     std::uint64_t sequence_nr = 0;
     std::uint64_t thread_id = 0;
   };
   struct Producer;
 
   std::uint32_t add_source(NodeKind kind, Source source, Edges edges);
+  void note_thread(std::uint64_t thread_id) noexcept;
   std::uint32_t visit(torch::autograd::Node* function);
   void follow(std::uint32_t node, Edges from);
   std::vector<Producer> number_producers();
-  void rank(std::vector<Producer> producers);
+  void order(std::vector<Producer>& producers, const BodyIndex& bodies) const;
+  void rank(const std::vector<Producer>& producers);
 
   NodeTable table_;
   std::vector<Source> sources_;

@@ -9,10 +9,10 @@
 /// `.grad`, which a pass leaves alone: hooks set by register_post_accumulate_grad_hook. CPU tensors only.
 ///
 /// Order of summation: contributions to one input are added in an order that the program's structure decides, whatever
-/// order gradients arrive in. The marked messages' order keys put the nodes of different bodies in order
-/// (RecordedMessage); the nodes of one body come latest first when one thread recorded them, as in torch's engine, else
-/// by (topological_nr, depth-first number). Where one body on one thread recorded everything, results are bit-equal to
-/// torch's.
+/// order gradients arrive in. Nodes of the bodies named by `add_bodies` come by key, within one the latest first, as in
+/// torch's engine; all others after them by (topological_nr, depth-first number from the roots, then from the marked
+/// messages by order key). With no body named, nodes that one thread recorded come the latest first. So results are
+/// bit-equal to torch's where one body recorded everything.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -67,15 +67,18 @@ class Engine {
 
   /// Names the tensors to differentiate; at the initiator, once, before the first walk.
   /// @param gradients  empty, or one per root: undefined means 1, which only a root of one element may have
-  /// @param body       key of the call whose code starts the pass, 0 = the code that made the context
   /// Errors: bad_arguments naming the root: none at all, undefined, needs no gradient, not scalar and without gradient,
   ///         a gradient of other sizes, dtype, device or layout.
-  Result<void> add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients = {},
-                         std::uint64_t body = 0);
+  Result<void> add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients = {});
 
   /// Marks a message sent by this worker: its gradients will arrive. Again is not an error.
   /// Errors: backward_failed when the pass runs already. Threads: any.
   Result<void> mark(std::shared_ptr<const SendFunction> send);
+
+  /// Names the bodies of this worker that recorded in the context, in any order. Before the first run; replaces those
+  /// of an earlier call. Two that overlap, or that have one key, count as not named.
+  /// Threads: any, one at a time with walk and run.
+  void add_bodies(std::vector<RecordedBody> bodies);
 
   /// Visits up to `nodes` nodes from the roots and marked messages on. Nothing is run (DA-4).
   /// Threads: any, one at a time with run.

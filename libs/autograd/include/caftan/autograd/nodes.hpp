@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/edge.h>
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -24,9 +25,22 @@ struct RecordedMessage {
   /// From program structure alone, equal at both ends: a hash of (key of the call whose code sent it, the ordinal of
   /// the send in that call, request or response).
   std::uint64_t order_key = 0;
-  /// Key of the call whose code sent it, 0 = the code that made the context. At the receiver unused. What one body
-  /// records on one thread is summed in the order of torch's own engine.
-  std::uint64_t body = 0;
+};
+
+/// The nodes that one body of code recorded: a called function from its start to its reply, or the code that made the
+/// context. Within it torch's numbers say what was recorded first; across bodies they say only which happened to run
+/// first. Register one for each body that runs on one thread; an asynchronous function, whose parts run where they may,
+/// has none.
+struct RecordedBody {
+  /// Returns the body that the calling thread records from now on.
+  static RecordedBody begin(std::uint64_t key);
+  /// Ends it; to be called on the same thread. A body that is still open holds whatever its thread records.
+  void end();
+
+  std::uint64_t key = 0;        ///< of the call (OrderKey::key): from program structure alone
+  std::uint64_t thread_id = 0;  ///< in torch's numbering
+  std::uint64_t first = 0;      ///< sequence numbers [first, last)
+  std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
 };
 
 /// The sender's end: where the gradients of the sent tensors enter this worker's graph. Nothing in torch's graph points

@@ -1,0 +1,60 @@
+/// Several workers in one process, each with its own graph, and messages between them that arrive in any order: a
+/// backward pass as docs/protocols/dist_autograd.md has it, marks first, without its failures.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "caftan/autograd/engine.hpp"
+#include "graph_program.hpp"
+
+namespace caftan::autograd::test {
+
+class SimulatedWorkers final : public Hops {
+ public:
+  /// How the bodies of called functions meet threads.
+  enum class Threads {
+    one_body,      ///< all on this thread, as one program
+    one_thread,    ///< each a body of its own, all on this thread
+    many_threads,  ///< each a body of its own, on a new thread
+    loose,         ///< on new threads, and nobody says where a body begins and ends
+  };
+
+  SimulatedWorkers(int workers, Threads threads);
+
+  void run_body(int worker, std::uint64_t key, const std::function<void()>& code) override;
+  /// Through the tensor codec, as between workers.
+  std::vector<at::Tensor> move(int from, int to, const std::vector<at::Tensor>& tensors,
+                               std::uint64_t order_key) override;
+
+  struct Outcome {
+    std::vector<GradientBook> books;  ///< by worker
+    std::size_t marked = 0;           ///< messages
+    std::size_t unused = 0;           ///< recorded, but nothing the roots use
+    std::size_t reentries = 0;        ///< messages whose way from the roots was at their worker before
+    std::size_t early = 0;            ///< gradients fed while others that were sent before waited
+  };
+  /// Runs a pass from `roots` at worker 0. Order of events and length of slices come from `seed`.
+  Outcome backward(const std::vector<at::Tensor>& roots, std::uint64_t seed, bool keep_graph = false);
+
+ private:
+  struct Message {
+    std::shared_ptr<SendFunction> send;
+    int from;
+    int to;
+  };
+
+  const Threads threads_;
+  std::vector<std::vector<RecordedBody>> bodies_;
+  std::vector<Message> messages_;  ///< message number n has id n + 1
+  friend class SimulatedPass;
+};
+
+}  // namespace caftan::autograd::test
