@@ -12,7 +12,7 @@
 #include "caftan/rl/random.hpp"
 #include "config.hpp"
 #include "episode.hpp"
-#include "fingerprint.hpp"
+#include "fingerprint/fingerprint.hpp"
 #include "learner.hpp"
 #include "policy.hpp"
 

@@ -1,10 +1,10 @@
-#include "cartpole/fingerprint.hpp"
+#include "fingerprint/fingerprint.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-namespace caftan::cartpole {
+namespace caftan {
 namespace {
 
 TEST(Fingerprint, IsTheSha256OfTheBytes) {
@@ -39,4 +39,4 @@ TEST(Fingerprint, TellsOrderAndLastBitsApart) {
 }
 
 }  // namespace
-}  // namespace caftan::cartpole
+}  // namespace caftan

@@ -1,4 +1,5 @@
-/// A SHA-256 over everything that decides how a training goes on: equal fingerprints mean equal trainings, bit for bit.
+/// For all applications: a SHA-256 over everything that decides how a training goes on: equal fingerprints mean equal
+/// trainings, bit for bit.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX
 
-namespace caftan::cartpole {
+namespace caftan {
 
 /// Threads: one at a time.
 class Fingerprint {
@@ -34,4 +35,4 @@ class Fingerprint {
   std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> digest_;
 };
 
-}  // namespace caftan::cartpole
+}  // namespace caftan

@@ -1,4 +1,4 @@
-#include "fingerprint.hpp"
+#include "fingerprint/fingerprint.hpp"
 
 #include <openssl/evp.h>
 
@@ -6,7 +6,7 @@
 #include <bit>
 #include <new>
 
-namespace caftan::cartpole {
+namespace caftan {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are added as they lie in memory");
@@ -53,4 +53,4 @@ std::string Fingerprint::text() const {
   return text;
 }
 
-}  // namespace caftan::cartpole
+}  // namespace caftan

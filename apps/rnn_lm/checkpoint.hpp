@@ -1,0 +1,59 @@
+/// What a later run needs to go on with a training bit for bit: one folder per checkpoint, a file per owner, and a
+/// manifest that is renamed into place last; a folder without one is none. Start with `write_checkpoint` and
+/// `read_checkpoint`.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "caftan/base/result.hpp"
+#include "caftan/wire/bytes.hpp"
+#include "config.hpp"
+#include "training.hpp"
+
+namespace caftan::rnn_lm {
+
+/// What must be equal for a checkpoint to fit a training.
+struct ModelFacts {
+  std::string vocabulary{};  ///< all characters, UTF-8
+  std::uint32_t text = 0;    ///< CRC-32C
+  std::int64_t emb = 0, hid = 0, layers = 0, bptt = 0, batch = 0;
+  double dropout = 0;
+  std::string optimizer{};
+  std::uint64_t seed = 0;  ///< of the parameters, which follows from the run's
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& vocabulary& text& emb& hid& layers& bptt& batch& dropout& optimizer& seed;
+  }
+};
+
+ModelFacts facts_of(const TrainerConfig& config, const Training& training);
+
+/// Returns the first difference with the keys to set, empty if there is none.
+std::string difference(const ModelFacts& checkpoint, const ModelFacts& here);
+
+/// A consistent cut: all of it as it was between two steps.
+struct Checkpoint {
+  ModelFacts model{};
+  TrainingState state{};
+  std::vector<at::Tensor> trainer{};    ///< as Training::snapshot
+  std::vector<at::Tensor> embedding{};  ///< parameters
+  std::vector<at::Tensor> decoder{};
+  wire::Bytes optimizer{};  ///< its state at all owners
+};
+
+/// Writes FOLDER/step-000600 and then deletes all but the newest `keep` of the folder.
+/// @return the checkpoint's folder. Errors: io_error.
+Result<std::filesystem::path> write_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
+                                               std::int64_t keep);
+
+/// Reads a checkpoint that fits `here`. Nothing of it has an effect before all of it was read and checked.
+/// @param path  of a checkpoint, or of a run's folder or its checkpoints: the newest whole one
+/// Errors, naming file and way out: io_error (nothing there), malformed_payload (cut off, damaged, or a file of another
+///         checkpoint), unsupported (of a newer version), invalid_config (of another model).
+Result<Checkpoint> read_checkpoint(const std::filesystem::path& path, const ModelFacts& here);
+
+}  // namespace caftan::rnn_lm

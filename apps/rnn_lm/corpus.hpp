@@ -1,0 +1,33 @@
+/// The text a language model learns: the files of a folder, one file, or the King James Bible as Debian packages it.
+/// Start with `read_corpus`; `find_corpus` says what is missing without reading.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caftan/base/result.hpp"
+#include "config.hpp"
+
+namespace caftan::rnn_lm {
+
+struct Corpus {
+  std::string source{};              ///< what it is, for a line of the log: "14 files of /usr/share/common-licenses"
+  std::vector<std::string> texts{};  ///< one per file, UTF-8, none empty
+};
+
+/// Returns where the text will come from: files in their order (links resolved, each once), or none for the Bible.
+/// Errors: io_error (a path or a package is missing; the text says how to get it).
+Result<std::vector<std::filesystem::path>> find_corpus(const CorpusConfig& config);
+
+/// Reads the text.
+/// Errors: io_error (as above, or unreadable), invalid_config (an empty file or no file), malformed_payload (not UTF-8,
+///         naming file and offset). Threads: blocks; for the Bible runs the package's command.
+Result<Corpus> read_corpus(const CorpusConfig& config);
+
+/// Returns the offset of the first byte that is not UTF-8 (overlong forms, surrogates and numbers above 10FFFF are
+/// not), or the size of the text.
+std::size_t first_invalid_utf8(std::string_view text) noexcept;
+
+}  // namespace caftan::rnn_lm

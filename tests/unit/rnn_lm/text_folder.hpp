@@ -1,0 +1,53 @@
+/// A folder with text files, and configs small enough for a test.
+#pragma once
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "rnn_lm/config.hpp"
+
+namespace caftan::rnn_lm {
+
+class TextFolder {
+ public:
+  TextFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "caftan-text-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TextFolder() { std::filesystem::remove_all(path_); }
+  TextFolder(const TextFolder&) = delete;
+  TextFolder& operator=(const TextFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name, std::ios::binary) << text;
+    return path_ / name;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// A text with something to learn in it.
+inline std::string make_text(std::size_t size) {
+  std::string text;
+  for (std::size_t i = 0; text.size() < size; ++i) {
+    text += "line " + std::to_string(i % 7) + " says " + std::string(i % 3 + 1, "abc"[i % 3]) + ".\n";
+  }
+  return text.substr(0, size);
+}
+
+inline TrainerConfig make_config(const std::filesystem::path& text) {
+  TrainerConfig config;
+  config.corpus.path = text;
+  config.emb = 8;
+  config.hid = 12;
+  config.bptt = 10;
+  config.batch = 4;
+  return config;
+}
+
+}  // namespace caftan::rnn_lm

@@ -1,0 +1,145 @@
+// The training without calls: what it learns, what it depends on, and how it goes on.
+#include <ATen/TensorOperators.h>
+#include <c10/core/GradMode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rnn_lm/local.hpp"
+#include "text_folder.hpp"
+
+namespace caftan::rnn_lm {
+namespace {
+
+constexpr LocalSeeds kSeeds{{1, 2, 3}, 4, 5};
+
+class LocalRun : public testing::Test {
+ protected:
+  LocalRun() : config_(make_config(folder_.write("text", make_text(3000)))) {}
+
+  LocalTraining make(const LocalSeeds& seeds = kSeeds) const { return LocalTraining::make(config_, seeds).value(); }
+
+  /// Plain gradient descent.
+  static double step(LocalTraining& training, double rate = 1.0) {
+    const auto parameters = training.parameters();
+    const auto descend = [&](const std::vector<at::Tensor>& gradients) {
+      const at::NoGradGuard no_grad;
+      for (std::size_t i = 0; i < gradients.size(); ++i) parameters[i].sub_(gradients[i] * rate);
+    };
+    return training.step(descend).value();
+  }
+  static bool equal(const LocalTraining& a, const LocalTraining& b) {
+    const auto left = a.parameters();
+    const auto right = b.parameters();
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      if (!left[i].equal(right[i])) return false;
+    }
+    return left.size() == right.size();
+  }
+
+  TextFolder folder_;
+  TrainerConfig config_;
+};
+
+TEST_F(LocalRun, Learns) {
+  LocalTraining training = make();
+  const double before = training.validate().value().valid_loss;
+  for (int i = 0; i < 60; ++i) step(training);
+  const Validation point = training.validate().value();
+  EXPECT_LT(point.valid_loss, before - 0.5);
+  EXPECT_EQ(training.training().state().step, 60);
+  EXPECT_EQ(training.training().state().best, point.valid_loss);
+}
+
+TEST_F(LocalRun, IsTheSameBitForBitForTheSameSeeds) {
+  config_.dropout = 0.3;
+  config_.layers = 2;
+  LocalTraining first = make();
+  LocalTraining second = make();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(step(first), step(second));
+  EXPECT_TRUE(equal(first, second));
+  EXPECT_EQ(first.training().state().history, second.training().state().history);
+}
+
+TEST_F(LocalRun, EverySeedMatters) {
+  config_.dropout = 0.3;
+  config_.layers = 2;
+  LocalTraining reference = make();
+  step(reference);
+  for (const LocalSeeds& seeds : {LocalSeeds{{9, 2, 3}, 4, 5}, LocalSeeds{{1, 9, 3}, 4, 5}, LocalSeeds{{1, 2, 3}, 9, 5},
+                                  LocalSeeds{{1, 2, 3}, 4, 9}}) {
+    LocalTraining other = make(seeds);
+    step(other);
+    EXPECT_FALSE(equal(other, reference));
+  }
+}
+
+TEST_F(LocalRun, ValidationChangesNothingThatLaterStepsSee) {
+  config_.dropout = 0.3;
+  LocalTraining validated = make();
+  LocalTraining other = make();
+  for (int i = 0; i < 3; ++i) {
+    step(validated);
+    step(other);
+    static_cast<void>(validated.validate().value());
+  }
+  EXPECT_TRUE(equal(validated, other));
+}
+
+TEST_F(LocalRun, TheLearningRateDecaysWhenValidationBringsNothingBetter) {
+  config_.optimizer.decay = 0.25;
+  config_.optimizer.lr = 1;
+  LocalTraining training = make();
+  static_cast<void>(training.validate().value());
+  EXPECT_EQ(training.training().state().learning_rate, 1);
+  static_cast<void>(training.validate().value());  // equal is not better
+  EXPECT_EQ(training.training().state().learning_rate, 0.25);
+}
+
+TEST_F(LocalRun, TheTrainerGoesOnFromItsStateAndSnapshot) {
+  Training first = Training::make(config_, kSeeds.trainer).value();
+  EmbeddingTable embedding(first.shape(), 4);
+  Decoder decoder(first.shape(), 5);
+  const Ends ends{
+      .embed = [&](const at::Tensor& x, const Mode& mode) -> Result<at::Tensor> { return embedding.forward(x, mode); },
+      .decode = [&](const at::Tensor& x, const Mode& mode) -> Result<at::Tensor> { return decoder.forward(x, mode); }};
+  const auto advance = [&](Training& training) {
+    const at::Tensor loss = training.forward(ends).value().detach();
+    training.end_step(loss);
+    return loss.item<double>();
+  };
+  for (int i = 0; i < 70; ++i) static_cast<void>(advance(first));  // once around the text and on
+  Training second = Training::make(config_, {8, 2, 3}).value();
+  ASSERT_TRUE(second.resume(first.state(), first.snapshot()));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(advance(second), advance(first));
+  EXPECT_EQ(second.state().history, first.state().history);
+  EXPECT_EQ(second.generate(ends, {.chars = 40, .temperature = 1}).value(),
+            first.generate(ends, {.chars = 40, .temperature = 1}).value());
+}
+
+TEST_F(LocalRun, ASnapshotOfAnotherModelChangesNothing) {
+  Training training = Training::make(config_, kSeeds.trainer).value();
+  const auto before = training.snapshot();
+  config_.hid = 13;
+  const Training other = Training::make(config_, kSeeds.trainer).value();
+  EXPECT_EQ(training.resume(other.state(), other.snapshot()).error().code(), Errc::bad_arguments);
+  TrainingState impossible = training.state();
+  impossible.position = 7;
+  EXPECT_EQ(training.resume(impossible, before).error().code(), Errc::bad_arguments);
+  const auto after = training.snapshot();
+  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(after[i].equal(before[i]));
+  EXPECT_EQ(training.state().step, 0);
+}
+
+TEST(Parts, AnImpossibleShapeIsRefused) {
+  const ModelShape good{.vocabulary = 5, .emb = 2, .hid = 3, .layers = 1};
+  EXPECT_TRUE(good.check());
+  for (auto change : {+[](ModelShape& s) { s.vocabulary = 0; }, +[](ModelShape& s) { s.hid = -1; },
+                      +[](ModelShape& s) { s.emb = std::int64_t{1} << 40; }, +[](ModelShape& s) { s.dropout = 1; }}) {
+    ModelShape bad = good;
+    change(bad);
+    EXPECT_EQ(bad.check().error().code(), Errc::bad_arguments);
+  }
+}
+
+}  // namespace
+}  // namespace caftan::rnn_lm
