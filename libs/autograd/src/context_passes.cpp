@@ -1,6 +1,7 @@
 #include "caftan/autograd/context_passes.hpp"
 
 #include <cassert>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -181,9 +182,11 @@ void ContextPasses::on(Life from, const Done& message, std::uint64_t, PassAction
 
 void ContextPasses::on(Life from, const Fail& message, std::uint64_t, PassActions& out) {
   if (is_ledgers(message.pass)) {
-    by_ledger(ledger_->fail(message.error), out);
+    by_ledger(ledger_->failed(from, message.error), out);
   } else if (home_) {
     by_home(home_->fail(from, message), out);
+  } else if (worker_ && worker_->header().pass == message.pass && !worker_->is_settled()) {
+    by_worker(worker_->fail(message.error), out);  // of a peer that cannot reach initiator or home
   } else {
     answer_end(from, message.pass, out);
   }
@@ -221,7 +224,7 @@ bool ContextPasses::takes_part(Life from, const PassHeader& header, const PassMe
   const PassNumber pass = header.pass.number;
   if (decided_.contains(pass)) return false;  // late (DA-9)
   const auto refuse = [&](Errc code, const char* text) {
-    append({Send{header.initiator, Fail{header.pass, Error(code, text)}}}, out);
+    if (from != self_) out.push_back(Send{from, Fail{header.pass, Error(code, text)}});
     return false;
   };
   // One open pass at a time: who was granted n knows how all before it ended.
@@ -311,14 +314,13 @@ void ContextPasses::end_context(const Error& reason, PassActions& out) {
   if (released_) return;
   released_ = true;
   out.push_back(ContextReleased{workers()});
-  const auto tell = [&](const PassHeader& header) {
-    if (header.initiator != self_ && header.initiator != maker(context_)) {
-      out.push_back(Send{header.initiator, Fail{header.pass, reason}});
-    }
+  // Others may wait for this worker, and it may not reach the initiator any more: those next to it can.
+  const auto tell = [&](Life peer, const PassId& pass) {
+    if (peer != self_) out.push_back(Send{peer, Fail{pass, reason}});
   };
   for (const Waiting& waiting : waiting_) {
-    if (const auto* mark = std::get_if<Mark>(&waiting.message)) tell(mark->header);
-    if (const auto* grad = std::get_if<Grad>(&waiting.message)) tell(grad->header);
+    if (const auto* mark = std::get_if<Mark>(&waiting.message)) tell(waiting.from, mark->header.pass);
+    if (const auto* grad = std::get_if<Grad>(&waiting.message)) tell(waiting.from, grad->header.pass);
   }
   waiting_.clear();
   inbox_.clear();
@@ -327,7 +329,9 @@ void ContextPasses::end_context(const Error& reason, PassActions& out) {
     out.push_back(ContextEmpty{});
     return;
   }
-  tell(worker_->header());
+  std::set<Life> next_to_it = worker_->watched();
+  next_to_it.insert(worker_->header().initiator);
+  for (const Life peer : next_to_it) tell(peer, worker_->header().pass);
   by_worker(worker_->settle(false), out);
 }
 

@@ -62,11 +62,12 @@ std::vector<ContextId> ContextTable::peer_down(Life peer) {
 }
 
 std::optional<Send> ContextTable::refuse(Life from, const PassMessage& message) const {
+  if (from == self_) return std::nullopt;
   const ContextId context = context_of(message);
-  const auto failed = [&](const PassHeader& header) -> std::optional<Send> {
-    if (header.initiator == self_) return std::nullopt;
+  // Back the way it came: whoever sent it takes part, and the initiator may be out of reach from here.
+  const auto failed = [&](const PassHeader& header) {
     const std::string text = "context " + to_string(context) + " is released";
-    return Send{header.initiator, Fail{header.pass, Error(Errc::context_released, text)}};
+    return Send{from, Fail{header.pass, Error(Errc::context_released, text)}};
   };
   if (const auto* mark = std::get_if<Mark>(&message)) return failed(mark->header);
   if (const auto* grad = std::get_if<Grad>(&message)) return failed(grad->header);

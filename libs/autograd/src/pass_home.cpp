@@ -19,6 +19,7 @@ PassActions PassHome::open(Life initiator) {
     return {Send{initiator, Refused{context_, Error(Errc::limit_exceeded, text)}}};
   }
   initiator_ = initiator;
+  initiators_.insert(initiator);
   return {Send{initiator, Granted{{context_, *open_pass()}, decided_}}};
 }
 
@@ -51,9 +52,11 @@ PassActions PassHome::joined(Life worker) {
 PassActions PassHome::peer_down(Life peer) {
   PassActions actions;
   joined_.erase(peer);
-  if (initiator_ != peer) return actions;
-  write(Error(Errc::peer_down, "worker " + std::to_string(peer.worker.value) + ", which ran the pass, is lost"));
-  tell_joined(actions, std::nullopt);
+  if (initiator_ == peer) {
+    write(Error(Errc::peer_down, "worker " + std::to_string(peer.worker.value) + ", which ran the pass, is lost"));
+  }
+  // It may be cut off from here alone, and will tell nobody what was written.
+  if (initiators_.erase(peer) != 0 && decided_.up_to().value != 0) tell_joined(actions, std::nullopt);
   return actions;
 }
 

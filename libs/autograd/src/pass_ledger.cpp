@@ -30,10 +30,18 @@ PassActions PassLedger::refused(const Error& error) {
 
 PassActions PassLedger::report(Life from, const Report& report) {
   if (phase_ == Phase::running) return out_of_line(from, "reports after the ledger has closed");
-  if (phase_ != Phase::counting) return {};
+  if (phase_ != Phase::counting) {
+    participants_.try_emplace(from);  // it wants to hear of the end
+    return {};
+  }
+  PassActions actions;
   const auto take_in = [&](Life life) -> Participant& {
     const auto [at, is_new] = participants_.try_emplace(life);
-    undone_ += is_new ? 1 : 0;
+    if (is_new) {
+      ++undone_;
+      // It may be out of reach from here already, though not from whoever marked it.
+      actions.push_back(WatchWorker{life});
+    }
     return at->second;
   };
   for (const AutogradMessageId message : report.done) {
@@ -51,7 +59,8 @@ PassActions PassLedger::report(Life from, const Report& report) {
     --undone_;
   }
   sender.missing.insert(sender.missing.end(), report.missing.begin(), report.missing.end());
-  return open_ == 0 ? closed() : PassActions{};
+  if (open_ == 0) closed(actions);
+  return actions;
 }
 
 PassActions PassLedger::done(Life from) {
@@ -61,6 +70,11 @@ PassActions PassLedger::done(Life from) {
   if (at == participants_.end() || at->second.done) return out_of_line(from, "is done with what it has no part in");
   at->second.done = true;
   return --undone_ == 0 ? decide({}) : PassActions{};
+}
+
+PassActions PassLedger::failed(Life from, const Error& error) {
+  participants_.try_emplace(from);  // it may have failed before anybody named it
+  return fail(error);
 }
 
 PassActions PassLedger::fail(const Error& error) {
@@ -110,11 +124,11 @@ PassActions PassLedger::decide(Result<void> outcome) {
   return {Send{maker(pass_.context), Decide{pass_, std::move(outcome)}}};
 }
 
-PassActions PassLedger::closed() {
+void PassLedger::closed(PassActions& actions) {
   phase_ = Phase::running;
-  if (mode_ == Mode::smart) return {};
+  if (mode_ == Mode::smart) return;
   // FAST: nothing is on the way any more. Who still waits waits for ever.
-  return undone_ == 0 ? decide({}) : decide(unused_branch());
+  for (PassAction& action : undone_ == 0 ? decide({}) : decide(unused_branch())) actions.push_back(std::move(action));
 }
 
 PassActions PassLedger::out_of_line(Life from, const char* what) {

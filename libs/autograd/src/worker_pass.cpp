@@ -1,6 +1,5 @@
 #include "caftan/autograd/worker_pass.hpp"
 
-#include <cassert>
 #include <map>
 #include <string>
 #include <utility>
@@ -11,6 +10,12 @@ namespace {
 constexpr std::size_t kMostMissing = 4;  // named in a report
 
 std::string name(Life life) { return "worker " + std::to_string(life.worker.value); }
+
+// DA-5: the visited set is the engine's. Its defect must not become a second gradient.
+Error visited_twice(AutogradMessageId message) {
+  return Error(Errc::backward_failed,
+               "the node of received message " + to_string(message) + " is met twice, or was never walked");
+}
 
 }  // namespace
 
@@ -65,8 +70,7 @@ PassActions WorkerPass::found(const std::vector<FoundRecv>& nodes) {
                                                    to_string(node.context) + " in a pass of " +
                                                    to_string(header_.pass.context)));
     }
-    assert(recvs_.count(node.message) == 0);  // DA-5: the visited set is the walk's
-    recvs_.emplace(node.message, false);
+    if (!recvs_.emplace(node.message, false).second) return fail(visited_twice(node.message));
     by_sender[maker(node.message)].push_back(node.message);
     sent_.push_back(node.message);
   }
@@ -110,6 +114,7 @@ PassActions WorkerPass::gradient(Life from, AutogradMessageId message, std::uint
   }
   at->second = true;
   ++arrived_;
+  if (from != self_) watched_.insert(from);
   queued_bytes_ += bytes;
   if (queued_bytes_ > limits_.staged_bytes || staged_bytes_ > limits_.staged_bytes - queued_bytes_) {  // DA-17
     return fail(Error(Errc::limit_exceeded, "gradients of context " + to_string(header_.pass.context) + " exceed " +
@@ -131,7 +136,7 @@ PassActions WorkerPass::produced(AutogradMessageId message) {
     sent_.push_back(message);
   }
   const auto at = recvs_.find(message);
-  assert(at != recvs_.end() && !at->second);  // DA-6
+  if (at == recvs_.end() || at->second) return fail(visited_twice(message));
   at->second = true;
   ++produced_;
   return {Send{sender, Grad{header_, message}}};

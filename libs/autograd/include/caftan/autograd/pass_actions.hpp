@@ -20,6 +20,11 @@ struct Send {
   PassMessage message;
 };
 
+/// `worker` takes part in a pass of this worker: the end of its session must come as `peer_down`. If there is no
+/// session with it, call that at once (never from inside the action), before anything of a later session.
+struct WatchWorker {
+  Life worker;
+};
 /// Make the engine of this pass. Ends with MergeGradients or DropGradients of the same pass.
 struct BeginPass {
   PassNumber pass;
@@ -69,8 +74,8 @@ struct ContextReleased {
 /// After ContextReleased, once no walk or run is under way: forget all nodes and gradients, quit.
 struct ContextEmpty {};
 
-using PassAction = std::variant<Send, BeginPass, WalkGraph, RunGraph, StopGraph, MergeGradients, DropGradients,
-                                PassEnded, ContextReleased, ContextEmpty>;
+using PassAction = std::variant<Send, WatchWorker, BeginPass, WalkGraph, RunGraph, StopGraph, MergeGradients,
+                                DropGradients, PassEnded, ContextReleased, ContextEmpty>;
 using PassActions = std::vector<PassAction>;
 
 /// An R node met by a walk.

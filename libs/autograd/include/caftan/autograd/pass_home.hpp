@@ -25,7 +25,8 @@ class PassHome {
   PassActions fail(Life from, const Fail& fail);
   /// `worker` records in the context. Answers End if a pass has been decided already: it may have taken part.
   PassActions joined(Life worker);
-  /// A session ended. If that worker had the open pass, it failed, and all who joined are told.
+  /// A session ended. If that worker had the open pass, the pass failed. All who joined hear from here how passes of a
+  /// lost initiator ended.
   PassActions peer_down(Life peer);
 
   /// The handle's own calls and steps under way; the release waits for them (DA-19).
@@ -53,6 +54,7 @@ class PassHome {
   DecidedSet decided_;
   std::map<PassNumber, Error> failures_;
   std::optional<Life> initiator_;  // of the open pass, number decided_.up_to + 1
+  std::set<Life> initiators_;      // of all passes, as long as their sessions last
   std::set<Life> joined_;
   std::size_t uses_ = 0;
   bool release_asked_ = false;

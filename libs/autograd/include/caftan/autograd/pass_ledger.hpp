@@ -36,7 +36,9 @@ class PassLedger {
   PassActions report(Life from, const Report& report);
   /// A participant's part is complete. When all are: Decide ok.
   PassActions done(Life from);
-  /// A Fail, a lost worker, a deadline: Decide failed, unless the outcome is on its way already.
+  /// A participant's part has failed.
+  PassActions failed(Life from, const Error& error);
+  /// That, a lost worker, a deadline: Decide failed, unless the outcome is on its way already.
   PassActions fail(const Error& error);
   /// A session ended: fails the pass if that worker takes part. The loss of the home is not dealt with here.
   PassActions peer_down(Life peer);
@@ -58,7 +60,7 @@ class PassLedger {
   };
   bool enter(AutogradMessageId message, bool Entry::*side);
   PassActions decide(Result<void> outcome);
-  PassActions closed();
+  void closed(PassActions& actions);
   PassActions out_of_line(Life from, const char* what);
   Error unused_branch() const;
 

@@ -59,6 +59,9 @@ class WorkerPass {
   Phase phase() const noexcept { return phase_; }
   /// A walk or run is under way.
   bool is_active() const noexcept { return activity_ != Activity::none; }
+  bool is_settled() const noexcept { return settled_; }
+  /// The peers whose gradients it waits for or that wait for its part: the loss of one fails the pass.
+  const std::set<Life>& watched() const noexcept { return watched_; }
   /// Settled and not active: forget it.
   bool over() const noexcept { return settled_ && !is_active(); }
   /// The messages whose S nodes take part so far.
