@@ -14,20 +14,21 @@ namespace {
 
 using torch::autograd::AccumulateGrad;
 
-/// Whether dense memory belongs to this tensor alone: nobody shares it, and it is no part of something larger that
-/// would stay for its sake.
-bool owns_dense_memory(const at::Tensor& tensor) {
+/// Whether dense memory belongs to its `holders` alone: nobody else shares it, and it is no part of something larger
+/// that would stay for its sake.
+bool is_own_memory(const at::Tensor& tensor, std::size_t holders) {
   const c10::Storage& storage = tensor.storage();
-  if (storage.use_count() > 1) return false;
+  if (storage.use_count() > holders) return false;
   const auto deleter = storage.data_ptr().get_deleter();
   if (deleter == c10::GetCPUAllocator()->raw_deleter() || storage.nbytes() == 0) return true;
   return deleter == &wire::Block::give_back && storage.nbytes() == tensor.nbytes();
 }
 
 bool owns_memory(const at::Tensor& tensor) {
-  if (tensor.is_sparse()) return owns_dense_memory(tensor._indices()) && owns_dense_memory(tensor._values());
+  // _indices() and _values() make a second tensor over the memory.
+  if (tensor.is_sparse()) return is_own_memory(tensor._indices(), 2) && is_own_memory(tensor._values(), 2);
   // Compressed sparse gradients are always copies.
-  return tensor.layout() != at::kStrided || owns_dense_memory(tensor);
+  return tensor.layout() != at::kStrided || is_own_memory(tensor, 1);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace caftan::autograd {
 /// Lives on the stack of the thread that runs a slice.
 class RunningPass {
  public:
-  explicit RunningPass(const ContextId& context) noexcept : context_(context), outer_(current_) { current_ = this; }
+  explicit RunningPass(const ContextId& context) noexcept;
   virtual ~RunningPass() { current_ = outer_; }
   RunningPass(const RunningPass&) = delete;
   RunningPass& operator=(const RunningPass&) = delete;
@@ -20,6 +20,8 @@ class RunningPass {
   virtual void book(const at::Tensor& leaf, at::Tensor&& gradient) = 0;
 
   const ContextId& context() const noexcept { return context_; }
+  /// Returns whether the node in work is this pass's, not one of a stock backward that was started inside.
+  bool is_innermost() const noexcept;
   const RunningPass* outer() const noexcept { return outer_; }
   /// Null when the thread runs no pass.
   static RunningPass* current() noexcept { return current_; }
@@ -29,6 +31,7 @@ class RunningPass {
 
   const ContextId context_;
   RunningPass* const outer_;
+  const int stock_task_;  ///< torch's number of the stock backward that this pass runs in, -1 for none
 };
 
 }  // namespace caftan::autograd
