@@ -1,0 +1,101 @@
+// Which contexts are open, and what is refused for ever.
+#include "caftan/autograd/context_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include "pass_events.hpp"
+
+namespace caftan::autograd {
+namespace {
+
+ContextId context(std::uint64_t number) { return {kHome.worker, kHome.incarnation, number}; }
+
+Errc entering(ContextTable& table, std::uint64_t number) {
+  const Result<bool> entered = table.enter(context(number));
+  return entered ? Errc::ok : entered.error().code();
+}
+
+TEST(ContextTable, OnesOwnContextIsOpenUntilItsRelease) {
+  ContextTable table(kHome);
+  EXPECT_EQ(table.create(), context(1));
+  EXPECT_FALSE(*table.enter(context(1)));
+  EXPECT_EQ(entering(table, 2), Errc::unknown_context);
+  EXPECT_EQ(entering(table, 0), Errc::unknown_context);
+  table.released(context(1));
+  EXPECT_EQ(entering(table, 1), Errc::context_released);
+}
+
+TEST(ContextTable, AnothersContextIsNewOnce) {
+  ContextTable table(kA);
+  EXPECT_TRUE(*table.enter(context(7)));
+  EXPECT_FALSE(*table.enter(context(7)));
+}
+
+TEST(ContextTable, DA13_ReleasesThatOvertakeEachOtherRefuseTheSame) {
+  const ReleasedSet first{10, {3, 7}};
+  const ReleasedSet second{12, {7, 11}};
+  for (const bool in_order : {true, false}) {
+    ContextTable table(kA);
+    table.learn(kHome, in_order ? first : second);
+    table.learn(kHome, in_order ? second : first);
+    for (std::uint64_t number = 1; number <= 14; ++number) {
+      const bool is_open = number == 7 || number == 11 || number > 12;
+      EXPECT_EQ(entering(table, number), is_open ? Errc::ok : Errc::context_released) << number;
+    }
+  }
+}
+
+TEST(ContextTable, DA13_AHundredThousandContextsLeaveNothingBehind) {
+  ContextTable home(kHome);
+  ContextTable peer(kA);
+  const ContextId long_lived = home.create();
+  ASSERT_TRUE(peer.enter(long_lived));
+  for (int i = 0; i < 100'000; ++i) {
+    const ContextId id = home.create();
+    ASSERT_TRUE(peer.enter(id));
+    home.released(id);
+    peer.learn(kHome, home.released_set());
+    peer.released(id);
+    ASSERT_LE(peer.remembered(), 2u);
+  }
+  EXPECT_EQ(peer.open_contexts(), 1u);
+  EXPECT_EQ(home.open_contexts(), 1u);
+  EXPECT_EQ(entering(peer, 2), Errc::context_released);
+  home.released(long_lived);
+  peer.learn(kHome, home.released_set());
+  peer.released(long_lived);
+  EXPECT_EQ(peer.remembered(), 1u);
+  EXPECT_EQ(peer.open_contexts(), 0u);
+}
+
+TEST(ContextTable, DA13_TheLossOfTheHomeRefusesWhatWasOpenHere) {
+  ContextTable table(kA);
+  ASSERT_TRUE(table.enter(context(4)));
+  EXPECT_EQ(table.peer_down(kHome), std::vector{context(4)});
+  table.released(context(4));
+  EXPECT_EQ(entering(table, 4), Errc::context_released);
+  EXPECT_EQ(entering(table, 5), Errc::ok);
+  EXPECT_TRUE(table.peer_down(kC).empty());
+}
+
+TEST(ContextTable, DA10_WhoMarksAWorkerWithoutTheContextIsTold) {
+  ContextTable table(kA);
+  const auto answer = table.refuse(kB, Mark{header(1, kC), {message_of(kA, 1)}});
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->to, kB);
+  EXPECT_EQ(std::get<Fail>(answer->message).error.code(), Errc::context_released);
+}
+
+TEST(ContextTable, DA13_WhoJoinsAReleasedContextIsReleased) {
+  ContextTable table(kHome);
+  const ContextId id = table.create();
+  table.released(id);
+  const auto answer = table.refuse(kB, Join{id});
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(std::get<Release>(answer->message).released, table.released_set());
+  EXPECT_FALSE(table.refuse(kB, Join{context(99)}));
+  EXPECT_FALSE(ContextTable(kA).refuse(kB, Join{id}));
+}
+
+}  // namespace
+}  // namespace caftan::autograd

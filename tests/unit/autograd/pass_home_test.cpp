@@ -1,0 +1,92 @@
+// The home's part, as single events.
+#include "caftan/autograd/pass_home.hpp"
+
+#include <gtest/gtest.h>
+
+#include "pass_events.hpp"
+
+namespace caftan::autograd {
+namespace {
+
+TEST(PassHome, DA1_GrantsOnePassAtATimeWithGrowingNumbers) {
+  PassHome home(kContext);
+  EXPECT_EQ(sent_to<Granted>(kA, home.open(kA)).at(0).pass, pass(1));
+  EXPECT_EQ(sent_to<Refused>(kB, home.open(kB)).at(0).error.code(), Errc::pass_busy);
+  home.decide(kA, {pass(1), {}});
+  const Granted second = sent_to<Granted>(kB, home.open(kB)).at(0);
+  EXPECT_EQ(second.pass, pass(2));
+  EXPECT_TRUE(second.decided.is_ok({1}));
+}
+
+TEST(PassHome, DA10_TheFirstDecisionStands) {
+  PassHome home(kContext);
+  home.open(kA);
+  home.joined(kB);
+  const PassActions told = home.fail(kB, {pass(1), error(Errc::peer_down)});
+  EXPECT_EQ(sent_to<Decided>(kA, told).at(0).outcome.error().code(), Errc::peer_down);
+  EXPECT_EQ(sent_to<End>(kB, told).size(), 1u);
+  const Decided late = sent_to<Decided>(kA, home.decide(kA, {pass(1), {}})).at(0);
+  ASSERT_FALSE(late.outcome);
+  EXPECT_EQ(late.outcome.error().code(), Errc::peer_down);
+  EXPECT_FALSE(home.decided().is_ok({1}));
+}
+
+TEST(PassHome, OnlyTheInitiatorDecidesItsPass) {
+  PassHome home(kContext);
+  home.open(kA);
+  EXPECT_TRUE(home.decide(kB, {pass(1), {}}).empty());
+  EXPECT_TRUE(home.decide(kA, {pass(2), {}}).empty());
+  EXPECT_EQ(home.open_pass(), PassNumber{1});
+}
+
+TEST(PassHome, DA10_TheLossOfTheInitiatorFailsItsPassAndTellsWhoJoined) {
+  PassHome home(kContext);
+  home.open(kA);
+  home.joined(kB);
+  const PassActions told = home.peer_down(kA);
+  EXPECT_EQ(sent_to<End>(kB, told).at(0).outcome.error().code(), Errc::peer_down);
+  EXPECT_TRUE(sent_to<End>(kA, told).empty());
+  EXPECT_FALSE(home.open_pass());
+}
+
+TEST(PassHome, DA10_TheLossOfAnInitiatorAfterTheCommitTellsThatItWasOk) {
+  PassHome home(kContext);
+  home.open(kA);
+  home.joined(kB);
+  home.decide(kA, {pass(1), {}});
+  EXPECT_TRUE(sent_to<End>(kB, home.peer_down(kA)).at(0).outcome);
+}
+
+TEST(PassHome, DA10_WhoJoinsAfterADecisionHearsOfIt) {
+  PassHome home(kContext);
+  EXPECT_TRUE(home.joined(kB).empty());
+  home.open(kA);
+  home.decide(kA, {pass(1), error(Errc::timeout)});
+  const End end = sent_to<End>(kC, home.joined(kC)).at(0);
+  EXPECT_EQ(end.outcome.error().code(), Errc::timeout);
+  EXPECT_TRUE(end.decided.contains({1}));
+}
+
+TEST(PassHome, AContextOfManyFailuresOpensNoFurtherPass) {
+  PassHome home(kContext);
+  for (std::uint64_t n = 1; n <= DecidedSet::kMostFailed; ++n) {
+    ASSERT_EQ(sent_to<Granted>(kA, home.open(kA)).size(), 1u);
+    home.decide(kA, {pass(n), error(Errc::timeout)});
+  }
+  EXPECT_EQ(sent_to<Refused>(kA, home.open(kA)).at(0).error.code(), Errc::limit_exceeded);
+}
+
+TEST(PassHome, DA19_TheReleaseWaitsForTheLastUse) {
+  PassHome home(kContext);
+  home.use_begins();
+  home.use_begins();
+  EXPECT_FALSE(home.release());
+  EXPECT_FALSE(home.use_ends());
+  EXPECT_TRUE(home.use_ends());
+  PassHome idle(kContext);
+  EXPECT_TRUE(idle.release());
+  EXPECT_FALSE(idle.release());
+}
+
+}  // namespace
+}  // namespace caftan::autograd
