@@ -235,6 +235,8 @@ void Launch::take(const RunEvent& event) {
       return supervisor_.failed(worker, event.error);
     case RunEventKind::peer_lost:
       return supervisor_.peer_lost(event.text);
+    case RunEventKind::traffic:
+      return record_.add_sent(event.sent);
     case RunEventKind::left:
       return supervisor_.left(worker);
   }
@@ -368,6 +370,7 @@ LaunchOutcome Launch::finish() {
   const std::string& run = options_.application.run.name;
   switch (verdict.outcome) {
     case Verdict::Outcome::success:
+      if (options_.application.run.deterministic) view_.result(record_.sent_table());
       view_.result(path + ": resolved.toml metrics.csv metrics.jsonl summary.json log/");
       break;
     case Verdict::Outcome::interrupted:

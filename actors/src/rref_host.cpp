@@ -1,5 +1,7 @@
 #include "rref_host.hpp"
 
+#include <algorithm>
+
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
@@ -361,6 +363,22 @@ void RRefHost::notify_if_empty() {
   if (done) done();
 }
 
+void RRefHost::when_settled(std::function<void()> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    settled_ = std::move(done);
+  }
+  notify_if_settled();
+}
+
+void RRefHost::notify_if_settled() {
+  // Called under the lock, so that whoever gives up its wait knows that it is not being notified.
+  const std::lock_guard lock(mutex_);
+  if (!settled_) return;
+  const bool settled = std::ranges::none_of(users_, [](const auto& user) { return user.second.handle.expired(); });
+  if (settled) std::exchange(settled_, nullptr)();
+}
+
 std::size_t RRefHost::owners() const {
   const std::lock_guard lock(mutex_);
   return owners_.size();
@@ -469,6 +487,7 @@ void RRefHost::user_ending(ForkId id) {
     last = std::move(user->second);
     users_.erase(user);
   }
+  notify_if_settled();
   notify_if_empty();
 }
 

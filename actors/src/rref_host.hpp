@@ -108,6 +108,9 @@ class RRefHost {
   std::size_t end_all(const Error& reason);
   /// Calls `done` when no actor of a reference is left; here if that is so already.
   void when_empty(std::function<void()> done);
+  /// Calls `done` when every fork that is left has a handle: those that were let go have ended. Here if that is so
+  /// already; an empty `done` gives the wait up.
+  void when_settled(std::function<void()> done);
 
   std::size_t owners() const;
   std::size_t users() const;
@@ -153,6 +156,7 @@ class RRefHost {
   Result<std::shared_ptr<rpc::RRefHandle>> receive(transport::Session& session, const SharedRRef& shared);
   void bind(ForkId fork, const rpc::PeerSession& session);
   void notify_if_empty();
+  void notify_if_settled();
   caf::strong_actor_ptr take_parked(const ForkId& fork);
 
   RRefWorld& world_;
@@ -168,6 +172,7 @@ class RRefHost {
   std::unordered_map<ForkId, ParkedChild> parked_;              // the askers of what is parked in the ledger
   std::unordered_map<std::uint64_t, std::uint64_t> creations_;  // by connection of the session
   std::function<void()> empty_;
+  std::function<void()> settled_;
 };
 
 rpc::PeerSession peer_session(const transport::Session& session);

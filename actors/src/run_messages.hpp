@@ -22,6 +22,7 @@ enum class RunEventKind : std::uint8_t {
   returned,     ///< its run() ended; error
   failed,       ///< it could not start or construct its role; error
   peer_lost,    ///< text: the peer's name; error
+  traffic,      ///< sent: what it has sent until all roles here had returned
   left,         ///< it has said bye to all
 };
 constexpr bool is_valid(RunEventKind kind) noexcept { return kind <= RunEventKind::left; }
@@ -35,10 +36,11 @@ struct RunEvent {
   std::string text{};
   std::vector<std::pair<std::string, double>> values{};
   Error error{};  ///< Errc::ok = none
+  std::vector<SentFrames> sent{};
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive& kind& worker& done& total& text& values& error;
+    archive& kind& worker& done& total& text& values& error& sent;
   }
 };
 

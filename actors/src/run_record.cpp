@@ -62,6 +62,14 @@ Result<void> RunRecord::write_rows(Duration elapsed) {
   return writer_.write(table_.drain(std::chrono::duration<double>(elapsed).count()));
 }
 
+void RunRecord::add_sent(const std::vector<SentFrames>& sent) {
+  for (const SentFrames& of : sent) {
+    app::RunSummary::Sent& sum = sent_[of.kind];
+    sum.frames += of.frames;
+    sum.bytes += of.bytes;
+  }
+}
+
 Result<void> RunRecord::finish(const app::Application& application, const Verdict& verdict, Duration elapsed,
                                std::vector<WorkerEnd> workers) {
   app::RunSummary summary{.name = application.run.name,
@@ -75,6 +83,7 @@ Result<void> RunRecord::finish(const app::Application& application, const Verdic
                           .error = verdict.error,
                           .environment = environment()};
   for (const auto& [key, value] : table_.last()) summary.metrics[key.first + "." + key.second] = value;
+  summary.frames_sent = sent_;
   for (WorkerEnd& worker : workers) {
     summary.workers.push_back({std::move(worker.name), std::move(worker.host), worker.pid, std::move(worker.error)});
   }

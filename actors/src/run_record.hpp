@@ -1,10 +1,12 @@
 /// What a run leaves behind: its folder with metrics while it goes on, and the summary at its end.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "caftan/actors/worker.hpp"
 #include "caftan/app/metrics.hpp"
 #include "caftan/app/plan.hpp"
 #include "caftan/app/run_directory.hpp"
@@ -22,6 +24,9 @@ class RunRecord {
   const app::RunDirectory& directory() const noexcept { return directory_; }
   void metric(const std::string& worker, const std::string& name, double value) { table_.add(worker, name, value); }
   void fingerprint(std::string text) { fingerprint_ = std::move(text); }
+  void add_sent(const std::vector<SentFrames>& sent);
+  /// Returns the table of what all workers have sent.
+  std::string sent_table() const { return app::frames_table(sent_); }
   /// Writes a row for each metric that has new values. Errors: io_error.
   Result<void> write_rows(Duration elapsed);
 
@@ -43,6 +48,7 @@ class RunRecord {
   app::MetricsWriter writer_;
   app::MetricTable table_;
   std::optional<std::string> fingerprint_;
+  std::map<std::string, app::RunSummary::Sent> sent_;
 };
 
 /// Returns the last line of a log that is no routine (level info), at most 300 bytes; empty if there is none.

@@ -34,6 +34,12 @@ void RunReporter::send(RunEventKind kind, std::string text, Error error) {
   sink_({.kind = kind, .worker = worker_, .text = std::move(text), .error = std::move(error)});
 }
 
+void RunReporter::traffic(std::vector<SentFrames> sent) {
+  const std::lock_guard lock(mutex_);
+  flush_locked();
+  sink_({.kind = RunEventKind::traffic, .worker = worker_, .sent = std::move(sent)});
+}
+
 void RunReporter::flush() {
   const std::lock_guard lock(mutex_);
   flush_locked();

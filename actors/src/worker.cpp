@@ -41,5 +41,6 @@ std::string Worker::address() const { return core_->address(); }
 std::string Worker::channel_kind(const std::string& peer) const { return core_->channel_kind(peer); }
 std::vector<RRefInfo> Worker::rrefs() const { return core_->rref_host().list(); }
 WorkerCounters Worker::counters() const { return core_->counters(); }
+std::vector<SentFrames> Worker::traffic() const { return core_->traffic(); }
 
 }  // namespace caftan

@@ -147,6 +147,32 @@ WorkerCounters WorkerCore::counters() const {
   return sum;
 }
 
+std::vector<SentFrames> WorkerCore::traffic() const {
+  std::vector<std::shared_ptr<Session>> sessions;
+  net::Traffic sum;
+  {
+    const std::lock_guard lock(mutex_);
+    sum = ended_traffic_;
+    for (const auto& [key, session] : sessions_) sessions.push_back(session);
+  }
+  for (const auto& session : sessions) sum += session->traffic();
+
+  std::vector<SentFrames> sent;
+  const auto list = [&sent](std::string kind, const net::Traffic::Sum& of) {
+    if (of.frames != 0) sent.push_back({std::move(kind), of.frames, of.bytes});
+  };
+  for (std::size_t i = 0; i < wire::kFrameKinds; ++i) {
+    const auto kind = static_cast<wire::FrameKind>(i);
+    if (!wire::is_known(kind)) continue;
+    if (kind != wire::FrameKind::actor_message) {
+      list(std::string(wire::name_of(kind)), sum.of(kind));
+      continue;
+    }
+    for (const auto& [message, of] : sum.messages()) list(messages_.name_of(message), of);
+  }
+  return sent;
+}
+
 // ---- leaving
 
 void WorkerCore::on_end(Session& session, const Error& reason) {
@@ -163,8 +189,10 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
     log("lost " + peer.name + ": " + reason.message());
     if (options_.on_peer_down) options_.on_peer_down(peer.name, reason);
   }
+  const net::Traffic sent = session.traffic();
   // The last act: stop() goes on when no session is left.
   const std::lock_guard lock(mutex_);
+  ended_traffic_ += sent;
   sessions_.erase({peer.id, peer.incarnation, session.connection()});
   if (sessions_.empty() && sessions_waiter_) sessions_waiter_->notify();
 }
@@ -185,6 +213,15 @@ void WorkerCore::wait_until_idle(TimePoint deadline) {
     wait.wait(deadline, nullptr);
     const std::lock_guard lock(mutex_);
     idle_waiter_ = nullptr;
+  });
+}
+
+void WorkerCore::settle(TimePoint deadline) {
+  wait_until_idle(deadline);
+  options_.executor->with_wait([&](Executor::Wait& wait) {
+    rrefs_.when_settled([&] { wait.point().notify(); });
+    wait.wait(deadline, nullptr);
+    rrefs_.when_settled(nullptr);
   });
 }
 

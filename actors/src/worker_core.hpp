@@ -63,12 +63,15 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   Result<void> launch();
   Result<void> wait_until_ready();
   void stop();
+  /// Waits until no call is under way and every reference that was let go has ended, at most until `deadline`.
+  void settle(TimePoint deadline);
   void set_worker(Worker* worker) { worker_ = worker; }
 
   const WorkerOptions& options() const noexcept { return options_; }
   std::string address() const;
   std::string channel_kind(const std::string& peer) const;
   WorkerCounters counters() const;
+  std::vector<SentFrames> traffic() const;
   RRefHost& rref_host() noexcept { return rrefs_; }
   void log(const std::string& line) const;
 
@@ -181,6 +184,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   mutable std::mutex mutex_;
   net::Membership membership_;
   std::map<std::tuple<WorkerId, Incarnation, std::uint64_t>, std::shared_ptr<transport::Session>> sessions_;
+  net::Traffic ended_traffic_;  // of sessions that have ended
   std::uint64_t next_connection_ = kSelfServing + 2;
   std::string own_address_;  // where the listener is; empty before it listens
   std::optional<Error> start_error_;

@@ -5,6 +5,8 @@
 
 #include "caftan/app/run_directory.hpp"
 #include "caftan/transport/threaded_executor.hpp"
+#include "caftan/wire/frame.hpp"
+#include "worker_core.hpp"
 
 namespace caftan::actors {
 
@@ -162,6 +164,20 @@ void WorkerSet::wait_for_leave() {
   changed_.wait(lock, [this] { return leaving_; });
 }
 
+/// What was sent until all roles had returned, the same in every placement. Good-byes are no part of it: who says the
+/// first one is a matter of timing.
+void WorkerSet::report_traffic(TimePoint deadline) {
+  for (Member& member : members_) {
+    if (member.worker) member.worker->core().settle(deadline);
+  }
+  for (Member& member : members_) {
+    if (!member.worker) continue;
+    auto sent = member.worker->traffic();
+    std::erase_if(sent, [](const SentFrames& of) { return of.kind == wire::name_of(wire::FrameKind::bye); });
+    member.reporter->traffic(std::move(sent));
+  }
+}
+
 bool WorkerSet::end() {
   const TimePoint deadline = SteadyClock().now() + options_.application.run.stop_timeout / 2;
   for (Member& member : members_) {
@@ -170,6 +186,7 @@ bool WorkerSet::end() {
     return false;
   }
   ended_ = true;
+  report_traffic(deadline);
   for (Member& member : members_) {
     if (member.role) member.role->end();
   }

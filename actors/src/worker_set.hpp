@@ -65,6 +65,7 @@ class WorkerSet {
   RoleFacts facts_of(const app::PlannedWorker& planned) const;
   std::string channels_of(const Worker& worker) const;
   void wait_for_leave();
+  void report_traffic(TimePoint deadline);
   bool end();
 
   const WorkerSetOptions options_;

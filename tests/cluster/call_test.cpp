@@ -48,6 +48,34 @@ TEST_P(SteppedCall, TensorsTravel) {
   EXPECT_TRUE(cluster_[0].rpc_sync<&twice>("worker1", t).equal(t + t));
 }
 
+TEST_P(SteppedCall, WhatIsCountedAsSentIsWhatArrives) {
+  cluster_[0].rpc_sync<&twice>("worker1", at::arange(100'000));  // 800 kB: several chunks
+  cluster_[2].remote<&add>("worker0", 1, 2).to_here();
+  cluster_.settle();
+  std::map<std::string, std::uint64_t> frames;
+  std::uint64_t all_frames = 0, all_bytes = 0, frames_in = 0, bytes_in = 0;
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (const SentFrames& of : cluster_[i].traffic()) {
+      frames[of.kind] += of.frames;
+      all_frames += of.frames;
+      all_bytes += of.bytes;
+    }
+    frames_in += cluster_[i].counters().frames_in;
+    bytes_in += cluster_[i].counters().bytes_in;
+  }
+  EXPECT_EQ(all_frames, frames_in);
+  EXPECT_EQ(all_bytes, bytes_in);
+  EXPECT_EQ(frames["call"], 1U);
+  EXPECT_EQ(frames["chunk"], 8U);  // 256 KiB each, both ways
+  EXPECT_EQ(frames["create"], 1U);
+  EXPECT_EQ(frames["fetch"], 1U);
+  EXPECT_EQ(frames["response"], 3U);
+  EXPECT_EQ(frames["membership.view"], 2U);
+  const auto before = cluster_[0].traffic();
+  cluster_[0].stop();
+  EXPECT_GE(cluster_[0].traffic().size(), before.size()) << "the frames of ended sessions stay counted";
+}
+
 TEST_P(SteppedCall, RemoteValueIsFetchedAndGone) {
   {
     RRef<int> r = cluster_[0].remote<&add>("worker1", 20, 22);

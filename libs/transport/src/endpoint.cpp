@@ -224,10 +224,15 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
                                      greeted(std::move(result));
                                    });
     *slot = greeting;
+    bool full = false;
     {
       const std::lock_guard lock(mutex_);
-      if (closed_ || open_.size() >= greeting_.max_open) return;  // the socket closes with the greeting
-      open_.insert(greeting);
+      if (closed_) return;  // the socket closes with the greeting
+      full = open_.size() >= greeting_.max_open;
+      if (!full) open_.insert(greeting);
+    }
+    if (full) {
+      return greeted_(Error(Errc::overloaded, std::to_string(greeting_.max_open) + " connections shake hands already"));
     }
     greeting->start(greeting_.timeout, true);
   }

@@ -20,14 +20,20 @@ void MessageRegistry::add(std::type_index type, Codec codec) {
   by_id_.emplace(id, type);
 }
 
-Result<void> MessageRegistry::encode(const caf::type_erased_tuple& content, wire::Bytes& to, OutAttachment& beside,
-                                     ActorExchange& exchange) const {
+std::string MessageRegistry::name_of(std::uint64_t id) const {
+  const auto type = by_id_.find(id);
+  return type == by_id_.end() ? std::string() : by_type_.at(type->second).name;
+}
+
+Result<std::uint64_t> MessageRegistry::encode(const caf::type_erased_tuple& content, wire::Bytes& to,
+                                              OutAttachment& beside, ActorExchange& exchange) const {
   if (content.size() == 1) {
     if (const std::type_info* type = content.type(0).second) {
       if (const auto found = by_type_.find(std::type_index(*type)); found != by_type_.end()) {
         to.resize(to.size() + sizeof found->second.id);
         std::memcpy(to.data() + to.size() - sizeof found->second.id, &found->second.id, sizeof found->second.id);
-        return found->second.encode(content.get(0), to, beside, exchange);
+        const auto encoded = found->second.encode(content.get(0), to, beside, exchange);
+        return encoded ? Result<std::uint64_t>(found->second.id) : encoded.error();
       }
     }
   }

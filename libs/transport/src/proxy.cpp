@@ -86,15 +86,17 @@ void Proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   wire::Bytes body;
   const bool wants_answer = what->mid.is_request();
   const Address from = what->sender && !wants_answer ? exchange.export_actor(what->sender) : Address();
-  Result<void> encoded = wire::encode_into(body, std::make_tuple(address_, from));
   OutAttachment beside;
-  if (encoded) encoded = exchange.host().messages().encode(content, body, beside, exchange);
+  const Result<void> addressed = wire::encode_into(body, std::make_tuple(address_, from));
+  const auto encoded = addressed ? exchange.host().messages().encode(content, body, beside, exchange)
+                                 : Result<std::uint64_t>(addressed.error());
   if (!encoded) {
     bounce_request(*what, encoded.error());
     return;
   }
   OutFrame frame;
   frame.header.kind = wire::FrameKind::actor_message;
+  frame.message = *encoded;
   frame.body = body;
   frame.table = beside.table;
   frame.segments = std::move(beside.segments);

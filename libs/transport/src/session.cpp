@@ -96,6 +96,7 @@ void Session::append_locked(OutFrame& frame) {
   }
   wire::append(bytes, frame.body);
   wire::append(bytes, frame.table);
+  traffic_.add(frame.header.kind, frame.message, bytes.size(), bulk);
   if (bulk == 0) {
     outbox_.append(std::move(bytes));
   } else {
@@ -308,6 +309,11 @@ void Session::abort(Error reason) {
   } else {
     channel_->break_off();  // whoever reads now, perhaps asleep in poll, ends the session when its turn is over
   }
+}
+
+net::Traffic Session::traffic() const {
+  const std::lock_guard lock(out_mutex_);
+  return traffic_;
 }
 
 Session::Counters Session::counters() const {

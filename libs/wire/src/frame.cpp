@@ -24,30 +24,48 @@ const std::byte* get(const std::byte* from, T& value) noexcept {
 
 }  // namespace
 
-bool is_known(FrameKind kind) noexcept {
+std::string_view name_of(FrameKind kind) noexcept {
   switch (kind) {
     case FrameKind::ping:
+      return "ping";
     case FrameKind::pong:
+      return "pong";
     case FrameKind::bye:
+      return "bye";
     case FrameKind::chunk:
+      return "chunk";
     case FrameKind::call:
+      return "call";
     case FrameKind::create:
+      return "create";
     case FrameKind::fetch:
+      return "fetch";
     case FrameKind::method:
+      return "method";
     case FrameKind::op:
+      return "op";
     case FrameKind::response:
+      return "response";
     case FrameKind::cancel:
+      return "cancel";
     case FrameKind::actor_message:
+      return "actor_message";
     case FrameKind::actor_reply:
+      return "actor_reply";
     case FrameKind::down:
+      return "down";
     case FrameKind::exit:
+      return "exit";
     case FrameKind::monitor:
+      return "monitor";
     case FrameKind::demonitor:
+      return "demonitor";
     case FrameKind::link:
+      return "link";
     case FrameKind::unlink:
-      return true;
+      return "unlink";
   }
-  return false;
+  return {};
 }
 
 void encode_header(const FrameHeader& header, std::byte* to) noexcept {

@@ -72,6 +72,7 @@ TEST_F(RunDirectories, TheSummaryIsReplacedAsAWhole) {
   summary.exit_code = 0;
   summary.fingerprint = "sha256:00";
   summary.metrics = {{"reward", 475.5}, {"loss", std::numeric_limits<double>::quiet_NaN()}};
+  summary.frames_sent = {{"call", {2, 300}}, {"rref.fork", {1, 99}}};
   summary.environment = {{"caftan", "0.1.0"}};
   summary.workers = {{.name = "agent", .pid = 7, .error = "\xff bad"}};
   write_summary(run.summary_file(), summary).value();
@@ -89,6 +90,16 @@ TEST_F(RunDirectories, TheSummaryIsReplacedAsAWhole) {
     "loss": null,
     "reward": 475.5
   },
+  "frames_sent": {
+    "call": {
+      "frames": 2,
+      "bytes": 300
+    },
+    "rref.fork": {
+      "frames": 1,
+      "bytes": 99
+    }
+  },
   "environment": {
     "caftan": "0.1.0"
   },
@@ -104,6 +115,13 @@ TEST_F(RunDirectories, TheSummaryIsReplacedAsAWhole) {
   ]
 }
 )");
+}
+
+TEST(FramesTable, HasALineForEachKind) {
+  EXPECT_EQ(frames_table({{"call", {4, 548}}, {"membership.view", {12345678, 987654321012}}}),
+            "sent                      frames            bytes\n"
+            "call                           4              548\n"
+            "membership.view         12345678     987654321012");
 }
 
 }  // namespace

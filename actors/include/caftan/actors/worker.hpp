@@ -94,6 +94,18 @@ struct WorkerCounters {
   std::size_t owner_rrefs = 0, user_rrefs = 0;
 };
 
+/// What a worker has sent of one kind of frame, or of one type of message between actors.
+struct SentFrames {
+  std::string kind;  ///< "call", "response", ...; of messages between actors their name: "rref.fork"
+  std::uint64_t frames = 0;
+  std::uint64_t bytes = 0;  ///< headers included
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& kind& frames& bytes;
+  }
+};
+
 class Worker : public CallSite {
  public:
   /// Starts a member and waits until every other one has come.
@@ -124,6 +136,9 @@ class Worker : public CallSite {
   std::string channel_kind(const std::string& peer) const;
   std::vector<RRefInfo> rrefs() const;
   WorkerCounters counters() const;
+  /// Returns what it has sent since it was launched, to itself included, in the order of the wire's kinds. Kinds it has
+  /// not sent are left out. Threads: any, also after `stop`.
+  std::vector<SentFrames> traffic() const;
   const std::shared_ptr<rpc::Caller>& caller() const noexcept { return caller_; }
   actors::WorkerCore& core() noexcept { return *core_; }
 

@@ -19,6 +19,10 @@ struct RunSummary {
     std::int64_t pid = 0;
     std::string error{};  ///< why it ended early; empty = it did not
   };
+  struct Sent {
+    std::uint64_t frames = 0;
+    std::uint64_t bytes = 0;
+  };
   std::string name{};
   std::string outcome{};  ///< "success", "failure", "interrupted"
   int exit_code = 0;
@@ -29,6 +33,7 @@ struct RunSummary {
   std::optional<std::string> fingerprint{};          ///< "sha256:..."
   std::string error{};                               ///< of a run that failed
   std::map<std::string, double> metrics{};           ///< last values
+  std::map<std::string, Sent> frames_sent{};         ///< by kind, of all workers, until their roles had returned
   std::map<std::string, std::string> environment{};  ///< versions and machine: "caftan", "libtorch", "cores", ...
   std::vector<Worker> workers{};
 };
@@ -36,6 +41,9 @@ struct RunSummary {
 /// Returns JSON text with all keys, also empty ones; numbers that are not finite are null, bytes that are no UTF-8
 /// are replaced.
 std::string summary_text(const RunSummary& summary);
+
+/// Returns a table of what was sent: a heading, then a line for each kind.
+std::string frames_table(const std::map<std::string, RunSummary::Sent>& sent);
 
 /// Writes the text as a whole. Errors: io_error.
 Result<void> write_summary(const std::filesystem::path& file, const RunSummary& summary);

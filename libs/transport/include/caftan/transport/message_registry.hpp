@@ -52,13 +52,15 @@ class MessageRegistry {
     add(std::type_index(typeid(T)), std::move(codec));
   }
 
-  /// Appends the registered id and the bytes of `content`; what travels beside them goes into `beside`.
-  /// Errors: unsupported (not one value of a registered type).
-  Result<void> encode(const caf::type_erased_tuple& content, wire::Bytes& to, OutAttachment& beside,
-                      ActorExchange& exchange) const;
+  /// Appends the registered id and the bytes of `content`, and returns the id; what travels beside them goes into
+  /// `beside`. Errors: unsupported (not one value of a registered type).
+  Result<std::uint64_t> encode(const caf::type_erased_tuple& content, wire::Bytes& to, OutAttachment& beside,
+                               ActorExchange& exchange) const;
 
   /// Returns how the message `name` is written: the first 8 bytes of what encode appends.
   static std::uint64_t id_of(const std::string& name);
+  /// Returns the name of a message registered here; empty if there is none of that id.
+  std::string name_of(std::uint64_t id) const;
 
   /// Errors: unknown_function (no such message registered here), malformed_payload.
   Result<caf::message> decode(wire::ByteView from, InAttachment& beside, ActorExchange& exchange) const;

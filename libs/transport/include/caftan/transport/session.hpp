@@ -16,6 +16,7 @@
 #include "caftan/net/liveness.hpp"
 #include "caftan/net/outbox.hpp"
 #include "caftan/net/request_table.hpp"
+#include "caftan/net/traffic.hpp"
 #include "caftan/transport/channel.hpp"
 #include "caftan/wire/block_pool.hpp"
 #include "caftan/wire/frame.hpp"
@@ -51,6 +52,7 @@ struct OutFrame {
   wire::ByteView body;
   wire::ByteView table;
   std::vector<wire::Segment> segments;
+  std::uint64_t message = 0;  ///< of an actor_message: MessageRegistry::id_of its type
 };
 
 /// Receives the one end of a request: the response (whose header may carry kFlagError), or an error of this side.
@@ -139,6 +141,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
     std::uint64_t frames_out = 0, frames_in = 0, bytes_out = 0, bytes_in = 0;
   };
   Counters counters() const;
+  /// Returns what was handed to the lane, also what the peer may never read. Threads: any.
+  net::Traffic traffic() const;
   std::size_t requests_in_flight() const { return requests_.size(); }
 
   bool claim() override;
@@ -195,8 +199,9 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   std::atomic<bool> ended_{false};
 
   // Sending.
-  std::mutex out_mutex_;
+  mutable std::mutex out_mutex_;
   net::Outbox outbox_;
+  net::Traffic traffic_;
   bool flush_pending_ = false;
   bool want_write_ = false;
   bool write_failed_ = false;

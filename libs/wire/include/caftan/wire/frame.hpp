@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "caftan/base/result.hpp"
 #include "caftan/wire/bytes.hpp"
@@ -38,8 +39,13 @@ enum class FrameKind : std::uint8_t {
   unlink = 27,
 };
 
+inline constexpr std::size_t kFrameKinds = 28;  ///< all kinds are below
+
+/// Returns the enumerator's name; empty for a kind that this version does not know.
+std::string_view name_of(FrameKind kind) noexcept;
+
 /// Returns whether `kind` is one this version knows.
-bool is_known(FrameKind kind) noexcept;
+inline bool is_known(FrameKind kind) noexcept { return !name_of(kind).empty(); }
 
 enum class SectionType : std::uint16_t {
   rrefs = 1,     ///< the manifest of references; read before anything else (RR-3)
