@@ -1,6 +1,6 @@
-#include "rref_host.hpp"
+// How references come to be: made here, handed over, received.
 
-#include <algorithm>
+#include "rref_host.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
@@ -115,54 +115,55 @@ bool RRefHost::tell_owner(RRefId id, OwnerEvent event) {
 
 Result<Sharing> RRefHost::share(const rpc::RRefHandles& handles, const std::shared_ptr<transport::Session>& to) {
   Sharing sharing;
-  const rpc::PeerSession session = peer_session(*to);
-  const auto proxy_of = [&to](const ForkId& fork) { return to->actors().proxy(Address::of(fork)); };
-  for (const auto& base : handles) {
-    const auto* handle = dynamic_cast<const HandleBase*>(base.get());
-    if (!handle) return Error(Errc::bad_arguments, "an RRef without a value cannot be sent");
-    if (handle->caller() != world_.shared_caller()) {
+  for (const auto& handle : handles) {
+    if (const auto shared = share_one(handle, to, sharing); !shared) {
       sharing.undo();
-      return Error(Errc::bad_arguments,
-                   "RRef " + to_string(base->rref()) + " belongs to another worker of this process");
+      return shared.error();
     }
-    if (const auto failed = handle->failed()) {
-      sharing.undo();
-      return *failed;
-    }
-    SharedRRef shared = handle->shared();
-    shared.fork = make_fork_id();
-    shared.parent = handle->fork();
-    if (handle->is_owner()) {
-      const bool alive =
-          tell_owner(shared.rref, OwnerEvent{owner_event::HandedOver{shared.fork, session, proxy_of(shared.fork)}});
-      if (!alive) {
-        sharing.undo();
-        return Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone");
-      }
-      sharing.undo_.push_back([this, id = shared.rref, fork = shared.fork, session] {
-        tell_owner(id, OwnerEvent{owner_event::NotHandedOver{fork, session}});
-      });
-    } else if (shared.owner == session.peer && shared.owner_incarnation == session.incarnation) {
-      // To the owner itself nothing is registered: its reader takes a hold in order of arrival (RR-4). But only in the
-      // session that this fork is registered in: with another one the owner may have dropped it already.
-      const auto bound = static_cast<const UserHandle*>(handle)->owner_session();
-      if (bound && *bound != session) {
-        sharing.undo();
-        return Error(Errc::peer_down, base->owner().name(),
-                     "RRef " + to_string(shared.rref) + " belongs to an earlier session with " + base->owner().name());
-      }
-    } else {
-      const caf::actor actor = static_cast<const UserHandle*>(handle)->actor();
-      // The child sends its acceptance to the parent, and is told of the parent's end.
-      to->actors().export_watched(Address::of(shared.parent), caf::actor_cast<caf::strong_actor_ptr>(actor));
-      caf::anon_send(actor, UserEvent{user_event::ChildHandedOver{shared.fork, session, proxy_of(shared.fork)}});
-      sharing.undo_.push_back([actor, fork = shared.fork, session] {
-        caf::anon_send(actor, UserEvent{user_event::ChildNotHandedOver{fork, session}});
-      });
-    }
-    sharing.manifest_.shared.push_back(std::move(shared));
   }
   return sharing;
+}
+
+Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
+                                 const std::shared_ptr<transport::Session>& to, Sharing& sharing) {
+  const rpc::PeerSession session = peer_session(*to);
+  // Made before the frame leaves: the watch must be there when the fork's end arrives.
+  const auto proxy_of = [&to](ForkId fork) { return to->actors().proxy(Address::of(fork)); };
+  const auto* handle = dynamic_cast<const HandleBase*>(base.get());
+  if (!handle) return Error(Errc::bad_arguments, "an RRef without a value cannot be sent");
+  if (handle->caller() != world_.shared_caller()) {
+    return Error(Errc::bad_arguments, "RRef " + to_string(base->rref()) + " belongs to another worker of this process");
+  }
+  if (const auto failed = handle->failed()) return *failed;
+  SharedRRef shared = handle->shared();
+  shared.fork = make_fork_id();
+  shared.parent = handle->fork();
+  if (handle->is_owner()) {
+    const bool alive =
+        tell_owner(shared.rref, OwnerEvent{owner_event::HandedOver{shared.fork, session, proxy_of(shared.fork)}});
+    if (!alive) return Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone");
+    sharing.undo_.push_back([this, id = shared.rref, fork = shared.fork, session] {
+      tell_owner(id, OwnerEvent{owner_event::NotHandedOver{fork, session}});
+    });
+  } else if (shared.owner == session.peer && shared.owner_incarnation == session.incarnation) {
+    // To the owner itself nothing is registered: its reader takes a hold in order of arrival (RR-4). But only in the
+    // session that this fork is registered in: with another one the owner may have dropped it already.
+    const auto bound = static_cast<const UserHandle*>(handle)->owner_session();
+    if (bound && *bound != session) {
+      return Error(Errc::peer_down, base->owner().name(),
+                   "RRef " + to_string(shared.rref) + " belongs to an earlier session with " + base->owner().name());
+    }
+  } else {
+    const caf::actor actor = static_cast<const UserHandle*>(handle)->actor();
+    // The child sends its acceptance to the parent, and is told of the parent's end.
+    to->actors().export_watched(Address::of(shared.parent), caf::actor_cast<caf::strong_actor_ptr>(actor));
+    caf::anon_send(actor, UserEvent{user_event::ChildHandedOver{shared.fork, session, proxy_of(shared.fork)}});
+    sharing.undo_.push_back([actor, fork = shared.fork, session] {
+      caf::anon_send(actor, UserEvent{user_event::ChildNotHandedOver{fork, session}});
+    });
+  }
+  sharing.manifest_.shared.push_back(std::move(shared));
+  return {};
 }
 
 // ---- receiving
@@ -291,226 +292,6 @@ void RRefHost::when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, Ti
     });
   }
   pending->one();
-}
-
-// ---- serving
-
-void RRefHost::with_value(RRefId id, std::shared_ptr<ValueJob> job) {
-  if (!tell_owner(id, OwnerEvent{owner_event::Job{job}})) {
-    job->run(Error(Errc::rref_deleted, "the value of RRef " + to_string(id) + " is gone"), [] {});
-  }
-}
-
-void RRefHost::on_session_end(const transport::Session& session) {
-  const rpc::PeerSession ended = peer_session(session);
-  std::vector<caf::actor> users;
-  std::vector<rpc::ForkRequest> refused;
-  std::vector<ForkId> forgotten;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [fork, user] : users_) users.push_back(user.actor);
-    refused = ledger_.session_ended(ended);
-    for (auto& [fork, child] : parked_) {
-      if (child.session == ended) forgotten.push_back(fork);
-    }
-    creations_.erase(ended.connection);
-  }
-  for (const ForkId& fork : forgotten) (void)take_parked(fork);
-  for (const auto& actor : users) {
-    if (actor) caf::anon_send(actor, UserEvent{user_event::OwnerLost{ended}});
-  }
-  for (const auto& request : refused) {
-    answer_fork(request.fork, request.session, Errc::rref_deleted);
-    (void)take_parked(request.fork);
-  }
-}
-
-caf::strong_actor_ptr RRefHost::take_parked(const ForkId& fork) {
-  const std::lock_guard lock(mutex_);
-  auto node = parked_.extract(fork);
-  return node ? std::move(node.mapped().proxy) : nullptr;
-}
-
-std::size_t RRefHost::end_all(const Error& reason) {
-  std::vector<caf::actor> users;
-  std::vector<caf::actor> owners;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [fork, user] : users_) users.push_back(user.actor);
-    for (const auto& [id, owner] : owners_) owners.push_back(owner.actor);
-    owners_.clear();
-  }
-  for (const auto& actor : users) caf::anon_send(actor, UserEvent{user_event::Finish{reason}});
-  for (const auto& actor : owners) caf::anon_send(actor, OwnerEvent{owner_event::Finish{reason}});
-  notify_if_empty();
-  return users.size() + owners.size();
-}
-
-void RRefHost::when_empty(std::function<void()> done) {
-  {
-    const std::lock_guard lock(mutex_);
-    empty_ = std::move(done);
-  }
-  notify_if_empty();
-}
-
-void RRefHost::notify_if_empty() {
-  std::function<void()> done;
-  {
-    const std::lock_guard lock(mutex_);
-    if (owners_.empty() && users_.empty()) done = std::exchange(empty_, nullptr);
-  }
-  if (done) done();
-}
-
-void RRefHost::when_settled(std::function<void()> done) {
-  {
-    const std::lock_guard lock(mutex_);
-    settled_ = std::move(done);
-  }
-  notify_if_settled();
-}
-
-void RRefHost::notify_if_settled() {
-  // Called under the lock, so that whoever gives up its wait knows that it is not being notified.
-  const std::lock_guard lock(mutex_);
-  if (!settled_) return;
-  const bool settled = std::ranges::none_of(users_, [](const auto& user) { return user.second.handle.expired(); });
-  if (settled) std::exchange(settled_, nullptr)();
-}
-
-std::size_t RRefHost::owners() const {
-  const std::lock_guard lock(mutex_);
-  return owners_.size();
-}
-
-std::size_t RRefHost::users() const {
-  const std::lock_guard lock(mutex_);
-  return users_.size();
-}
-
-std::vector<RRefInfo> RRefHost::list() const {
-  const TimePoint now = world_.shared_caller()->executor().clock().now();
-  const std::string self = world_.shared_caller()->name();
-  std::vector<RRefInfo> infos;
-  const std::lock_guard lock(mutex_);
-  for (const auto& [id, owner] : owners_) {
-    RRefInfo info{id, true, {}, self, owner.type, owner.state, now - owner.born, owner.actor->id(), {}};
-    for (const auto& [fork, fork_info] : owner.forks) info.forks.push_back(fork_info);
-    infos.push_back(std::move(info));
-  }
-  for (const auto& [fork, user] : users_) {
-    const auto handle = user.handle.lock();
-    std::string state = "released";  // no handle, but a child is not accepted yet
-    if (handle) state = handle->failed() ? "failed" : handle->confirmed_by_owner() ? "confirmed" : "awaiting";
-    infos.push_back({user.rref,
-                     false,
-                     fork,
-                     handle ? handle->owner().name() : std::string(),
-                     handle ? std::string(handle->type().name) : std::string(),
-                     std::move(state),
-                     now - user.born,
-                     user.actor ? user.actor->id() : 0,
-                     {}});
-  }
-  return infos;
-}
-
-// ---- for the actors
-
-void RRefHost::on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
-                                 const caf::strong_actor_ptr& child) {
-  const rpc::ForkRequest request{message.rref, message.creation, message.fork, message.parent, asker};
-  if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return;
-  {
-    const std::lock_guard lock(mutex_);
-    if (ledger_.park(request)) {
-      parked_[message.fork] = {asker, child};
-      return;
-    }
-  }
-  // Another session may have brought the creation since the first look: then the ledger counts it and it is there now.
-  if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return;
-  answer_fork(message.fork, asker, Errc::rref_deleted);
-}
-
-void RRefHost::answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code) {
-  const auto proxy = fork_proxy(fork, session);
-  caf::anon_send(caf::actor_cast<caf::actor>(proxy), ForkAnswered{fork, code});
-}
-
-std::optional<rpc::PeerSession> RRefHost::send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
-                                                            const std::pair<WorkerId, Incarnation>& owner) {
-  const auto session = world_.session_with(owner.first, owner.second);
-  if (!session) return std::nullopt;
-  bind(request.fork, peer_session(*session));
-  const auto self = caf::actor_cast<caf::strong_actor_ptr>(&child);
-  session->actors().export_watched(Address::of(request.fork), self);
-  const auto root = session->actors().proxy(Address::root());
-  root->enqueue(self, caf::make_message_id(), caf::make_message(request), nullptr);
-  return peer_session(*session);
-}
-
-void RRefHost::owner_ending(RRefId id) {
-  caf::actor last;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto owner = owners_.find(id);
-    if (owner == owners_.end()) return;
-    last = std::move(owner->second.actor);
-    owners_.erase(owner);
-  }
-  notify_if_empty();
-}
-
-void RRefHost::owner_state(RRefId id, std::string state) {
-  const std::lock_guard lock(mutex_);
-  if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.state = std::move(state);
-}
-
-void RRefHost::fork_counted(RRefId id, ForkInfo fork) {
-  const std::lock_guard lock(mutex_);
-  if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.forks[fork.fork] = fork;
-}
-
-void RRefHost::fork_ended(RRefId id, ForkId fork) {
-  const std::lock_guard lock(mutex_);
-  if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.forks.erase(fork);
-}
-
-void RRefHost::user_ending(ForkId id) {
-  User last;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto user = users_.find(id);
-    if (user == users_.end()) return;
-    last = std::move(user->second);
-    users_.erase(user);
-  }
-  notify_if_settled();
-  notify_if_empty();
-}
-
-void RRefHost::user_confirmed(ForkId id, Result<void> outcome) {
-  std::shared_ptr<UserHandle> handle;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto user = users_.find(id); user != users_.end()) handle = user->second.handle.lock();
-  }
-  if (handle) handle->settle(std::move(outcome));
-}
-
-void RRefHost::bind(ForkId fork, const rpc::PeerSession& session) {
-  std::shared_ptr<UserHandle> handle;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto user = users_.find(fork); user != users_.end()) handle = user->second.handle.lock();
-  }
-  if (handle) handle->bind(session);
-}
-
-caf::strong_actor_ptr RRefHost::fork_proxy(ForkId fork, const rpc::PeerSession& session) {
-  return world_.fork_proxy(fork, session);
 }
 
 }  // namespace caftan::actors

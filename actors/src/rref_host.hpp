@@ -149,6 +149,8 @@ class RRefHost {
   };
 
   ForkId make_fork_id();
+  Result<void> share_one(const std::shared_ptr<rpc::RRefHandle>& base, const std::shared_ptr<transport::Session>& to,
+                         Sharing& sharing);
   caf::actor make_owner(RRefId id, std::string type);
   bool tell_owner(RRefId id, OwnerEvent event);
   std::shared_ptr<UserHandle> make_user(const SharedRRef& shared, const Peer& owner, rpc::UserFork fork,

@@ -38,6 +38,21 @@ TEST_P(RRefFaults, RR12_TheCrashOfAUserEndsItsForks) {
   EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
 }
 
+TEST_P(RRefFaults, RR4_AFrameWithOneBadReferenceRegistersNone) {
+  RRef<int> at_user = cluster_[0].remote<&add>("worker1", 1, 2);
+  RRef<int> at_owner = cluster_[0].make_rref(7);
+  RRef<int> of_another = cluster_[3].make_rref(8);
+  for (const RRef<int>& good : {at_user, at_owner}) {
+    const auto refused = cluster_[0].try_rpc_sync<&fetch_both>("worker2", good, of_another);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), Errc::bad_arguments);
+  }
+  at_user = {};
+  at_owner = {};
+  of_another = {};
+  EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
+}
+
 TEST_P(RRefFaults, RR10_TheCrashOfTheOwnerIsPeerDownForAllForGood) {
   RRef<Shelf> shelf = cluster_[0].remote<Shelf>("worker2");
   RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);

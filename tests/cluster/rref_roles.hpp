@@ -54,6 +54,7 @@ inline RRef<int> make_at(Worker& worker, const std::string& owner, int value) {
 /// Makes the callee the owner.
 inline RRef<int> make_here(Worker& worker, int value) { return worker.make_rref(value); }
 inline int fetch(const RRef<int>& rref) { return rref.to_here(); }
+inline int fetch_both(const RRef<int>& a, const RRef<int>& b) { return a.to_here() + b.to_here(); }
 inline bool is_owner(const RRef<int>& rref) { return rref.is_owner(); }
 inline int read_local(const RRef<int>& rref) { return *rref.local_value(); }
 inline int bump(const RRef<Counter>& counter, int n) { return counter.rpc_sync<&Counter::add>(n); }
@@ -73,6 +74,7 @@ inline Registry make_rref_registry() {
   registry.add<&make_at>("make_at");
   registry.add<&make_here>("make_here");
   registry.add<&fetch>("fetch");
+  registry.add<&fetch_both>("fetch_both");
   registry.add<&is_owner>("is_owner");
   registry.add<&read_local>("read_local");
   registry.add<&bump>("bump");

@@ -22,6 +22,8 @@ def check(root):
         for name in sorted(names):
             path = pathlib.Path(folder) / name
             shown = path.relative_to(root).as_posix()
+            if name in IGNORED:
+                continue  # a worktree's .git is a file
             if LEFT_OVER.search(name):
                 errors.append(f"{shown}: not a source")
                 continue

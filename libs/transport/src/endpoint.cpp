@@ -29,8 +29,12 @@ void prepare_socket(int fd, int family) {
 /// One handshake over one socket. Keeps itself alive by its registration with the executor until it is done.
 class Greeting final : public Pollable, public std::enable_shared_from_this<Greeting> {
  public:
-  Greeting(PollingExecutor& executor, int fd, const char* kind, net::Handshake handshake, GreetingDone done)
-      : executor_(executor), fd_(fd), kind_(kind), handshake_(std::move(handshake)), done_(std::move(done)) {}
+  /// Not by make_shared: its deadline refers to it weakly until it passes, and would keep the memory of all strangers
+  /// of these seconds.
+  static std::shared_ptr<Greeting> make(PollingExecutor& executor, int fd, const char* kind, net::Handshake handshake,
+                                        GreetingDone done) {
+    return std::shared_ptr<Greeting>(new Greeting(executor, fd, kind, std::move(handshake), std::move(done)));
+  }
   ~Greeting() override {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -79,6 +83,9 @@ class Greeting final : public Pollable, public std::enable_shared_from_this<Gree
   }
 
  private:
+  Greeting(PollingExecutor& executor, int fd, const char* kind, net::Handshake handshake, GreetingDone done)
+      : executor_(executor), fd_(fd), kind_(kind), handshake_(std::move(handshake)), done_(std::move(done)) {}
+
   void expire(Duration timeout) {
     std::unique_lock lock(mutex_);
     if (!finished_) finish(lock, handshake_.expired(timeout));
@@ -217,8 +224,7 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
       return;
     }
     const auto slot = std::make_shared<std::weak_ptr<Greeting>>();
-    auto greeting =
-        std::make_shared<Greeting>(executor_, fd, socket_address_.kind(), std::move(*handshake),
+    auto greeting = Greeting::make(executor_, fd, socket_address_.kind(), std::move(*handshake),
                                    [weak = weak_from_this(), slot, greeted = greeted_](Result<Greeted> result) {
                                      if (const auto self = weak.lock()) self->finished(slot->lock());
                                      greeted(std::move(result));
@@ -300,7 +306,7 @@ void dial(PollingExecutor& executor, const std::string& address, net::HandshakeO
     ::close(fd);
     return done(error);
   }
-  std::make_shared<Greeting>(executor, fd, parsed->kind(), std::move(*handshake), std::move(done))
+  Greeting::make(executor, fd, parsed->kind(), std::move(*handshake), std::move(done))
       ->start(greeting.timeout, failed == 0);
 }
 
