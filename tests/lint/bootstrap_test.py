@@ -13,7 +13,11 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path()
-# Each tool notes its call in calls.txt. What it does is set by the variables that a test gives.
+# Each tool notes its call in calls.txt. What it does is set by the variables that a test gives. One whose call has
+# BLOCK_AT in it starts a process of its own, says so in the pipe BLOCK, and goes on when something comes from the pipe GO.
+BLOCKS = '''case $BLOCK_AT in ?*) case "$0 $*" in *"$BLOCK_AT"*)
+  sleep 1000 & echo $! >"$BLOCK"; read -r _ <"$GO"; kill $! ;; esac ;; esac
+'''
 TOOLS = {
     "dpkg-query": '[ -n "$HAVE_PACKAGES" ] || exit 1; shift 3; for p; do printf ";installed %s;" "$p"; done',
     "apt-get": 'echo apt-get "$@" >>"$CALLS"; [ -z "$APT_SAYS" ] || { echo "$APT_SAYS"; exit 100; }\n'
@@ -24,7 +28,6 @@ TOOLS = {
     "cmake": '''echo cmake "$@" >>"$CALLS"
 case $* in
   *--build*) [ -z "$COMPILER_SAYS" ] || { echo "$COMPILER_SAYS"; exit 1; }
-    if [ -n "$BLOCK" ]; then echo waits >"$BLOCK"; exec sleep 1000; fi
     mkdir -p build/release/bin
     printf '#!/bin/sh\\nprintf "[%%s]" "$PWD" "$@"; exit 7\\n' >build/release/bin/caftan
     chmod +x build/release/bin/caftan ;;
@@ -36,6 +39,11 @@ esac''',
 FETCH = '''
 import hashlib, os, pathlib, sys
 with open(os.environ["CALLS"], "a") as calls: calls.write("fetch\\n")
+if os.environ.get("BLOCK_AT") == "fetch":
+    import subprocess
+    child = subprocess.Popen(["sleep", "1000"])
+    pathlib.Path(os.environ["BLOCK"]).write_text(f"{child.pid}\\n")
+    child.wait()
 if os.environ.get("FETCH_SAYS"): sys.exit("caftan: " + os.environ["FETCH_SAYS"])
 deps = pathlib.Path(sys.argv[2])
 (deps / "torch/lib").mkdir(parents=True, exist_ok=True)
@@ -60,7 +68,7 @@ class Bootstrap(unittest.TestCase):
             (self.tree / name).touch()
         (self.top / "tools").mkdir()
         for name, body in TOOLS.items():
-            (self.top / "tools" / name).write_text("#!/bin/sh\n" + body + "\n")
+            (self.top / "tools" / name).write_text("#!/bin/sh\n" + BLOCKS + body + "\n")
             (self.top / "tools" / name).chmod(0o755)
         self.calls = self.top / "calls.txt"
         self.where = self.top / "elsewhere"
@@ -175,18 +183,43 @@ class Bootstrap(unittest.TestCase):
         self.assertIn("caftan: building failed; all of it is in", done.stderr)
         self.assertEqual(self.start("help").returncode, 7)
 
-    def test_an_interrupted_build_leaves_nothing_half_done(self):
-        block = self.top / "block"
-        os.mkfifo(block)
+    def interrupt(self, at, **settings):
+        """Starts the script and sends it Ctrl-C while the tool whose call has `at` in it is at work. Returns what the
+        script said; the test fails unless it ends with 130 and the tool's own child is gone."""
+        block, go = self.top / "block", self.top / "go"
+        for pipe in (block, go):
+            pipe.unlink(missing_ok=True)
+            os.mkfifo(pipe)
         self.calls.write_text("")
+        # A group of its own, as a terminal gives it: Ctrl-C reaches all of it.
         script = subprocess.Popen([self.tree / "caftan", "--anyway", "help"], cwd=self.where, stdin=subprocess.DEVNULL,
-                                  stderr=subprocess.PIPE, text=True, env=self.environment({"BLOCK": str(block)}))
-        self.assertEqual(block.read_text(), "waits\n")  # the compiler has begun
-        script.send_signal(signal.SIGINT)
+                                  stderr=subprocess.PIPE, text=True, start_new_session=True,
+                                  env=self.environment({"BLOCK": str(block), "GO": str(go), "BLOCK_AT": at, **settings}))
+        child = int(block.read_text())
+        os.killpg(script.pid, signal.SIGINT)
+        if at == "apt-get -y --no-install-recommends -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 install":
+            while "lets apt finish" not in (line := script.stderr.readline()):
+                self.assertTrue(line, "the script ended without waiting for apt")
+            os.kill(child, 0)  # dpkg goes on
+            go.write_text("go on\n")
         _, errors = script.communicate()
         self.assertEqual(script.returncode, 130)
         self.assertIn("stopped; nothing is half done", errors)
+        # It is gone, or dead and nobody has looked at it yet.
+        state = pathlib.Path(f"/proc/{child}/stat")
+        self.assertTrue(not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z")
         self.assertEqual([path.name for path in self.tree.rglob("built.stamp*")], [])
+        return errors
+
+    def test_BI8_ctrl_c_in_each_step_leaves_nothing_and_the_next_start_works(self):
+        apt = "apt-get -y --no-install-recommends -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 "
+        steps = ("apt-get -o DPkg::Lock::Timeout=120 update", apt + "--download-only install", apt + "install")
+        for at in steps:
+            with self.subTest(at):
+                self.interrupt(at, HAVE_PACKAGES="")
+        for at in ("fetch", "cmake --preset", "cmake --build"):
+            with self.subTest(at):
+                self.interrupt(at)
         self.assertEqual(self.start("help").returncode, 7)
 
     def test_two_starts_take_turns(self):
