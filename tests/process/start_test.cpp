@@ -1,12 +1,13 @@
 // BI-2: a start that cannot succeed is over within the start time-out, and says why, at both sides.
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include <future>
+
+#include "caftan/transport/endpoint.hpp"
+#include "caftan/transport/threaded_executor.hpp"
 #include "command.hpp"
+#include "free_port.hpp"
 #include "programs.hpp"
 
 namespace caftan::test {
@@ -16,31 +17,6 @@ using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
-
-/// A port of this host that nobody else gets while it lives. `listening` = nobody else can listen there either.
-class Port {
- public:
-  Port() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(fd_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(fd_, 1), 0);
-    EXPECT_EQ(::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    number_ = ntohs(address.sin_port);
-  }
-  ~Port() { release(); }
-  void release() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-  std::string number() const { return std::to_string(number_); }
-
- private:
-  int fd_;
-  int number_ = 0;
-};
 
 std::string hosts_file(const std::string& port, const std::string& name = "ticking", const std::string& secret = "s") {
   return "caftan = 1\n[run]\nname = \"" + name +
@@ -56,7 +32,7 @@ class Hosts : public testing::Test {
  protected:
   void SetUp() override { folder_.write("s", "a shared secret\n"); }
   Folder folder_;
-  Port port_;
+  FreePort port_;
 };
 
 TEST_F(Hosts, OneCommandForEachRoleRunsTheApplication) {
@@ -114,6 +90,55 @@ TEST_F(Hosts, BI2_AnotherClusterIsRefusedAtBothSides) {
   EXPECT_EQ(ticker.wait(), 1);
   EXPECT_THAT(echo.err(), HasSubstr("wrong_cluster"));
   EXPECT_THAT(folder_.read(ticker.run_directory() + "/log/ticker.log"), HasSubstr("wrong_cluster"));
+}
+
+/// A member from tomorrow: it speaks a version of the protocol that nobody here does.
+net::HandshakeOptions from_tomorrow(const std::string& name, std::uint32_t id) {
+  net::HandshakeOptions options;
+  options.self.versions = {2, 3};
+  options.self.cluster = "ticking";
+  options.self.name = name;
+  options.self.id = WorkerId{id};
+  options.self.incarnation = Incarnation{1};
+  options.secret = net::Secret("a shared secret");
+  return options;
+}
+
+TEST_F(Hosts, BI2_AnotherVersionThatComesIsRefusedAtBothSides) {
+  folder_.write("t.toml", hosts_file(port_.number()));
+  port_.release();
+  Command ticker(folder_, kTicking, {"run", "t.toml", "--role", "ticker"});
+  transport::ThreadedExecutor executor;
+  Error refused(Errc::peer_down, "");
+  while (refused.code() == Errc::peer_down) {  // it does not listen yet
+    std::promise<Result<transport::Greeted>> greeted;
+    transport::dial(executor, "tcp:127.0.0.1:" + port_.number(), from_tomorrow("echo-0", 1), "ticker", {},
+                    [&greeted](Result<transport::Greeted> result) { greeted.set_value(std::move(result)); });
+    refused = greeted.get_future().get().error();
+  }
+  EXPECT_EQ(refused.code(), Errc::protocol_mismatch) << refused.message();
+  EXPECT_EQ(ticker.wait(), 1);
+  EXPECT_THAT(ticker.err(), ContainsRegex("echo-0, echo-1 have not come within 2"));
+  EXPECT_THAT(folder_.read(ticker.run_directory() + "/log/ticker.log"), HasSubstr("protocol_mismatch"));
+}
+
+TEST_F(Hosts, BI2_AnotherVersionThatIsMetIsRefusedAtBothSides) {
+  folder_.write("t.toml", hosts_file(port_.number()));
+  port_.release();
+  transport::ThreadedExecutor executor;
+  std::promise<Error> refused;
+  std::once_flag once;
+  const auto head = transport::listen(
+      executor, "tcp:127.0.0.1:" + port_.number(),
+      []() -> Result<net::HandshakeOptions> { return from_tomorrow("ticker", 0); }, {},
+      [&](Result<transport::Greeted> result) { std::call_once(once, [&] { refused.set_value(result.error()); }); });
+  ASSERT_TRUE(head) << head.error().message();
+  (*head)->start();
+  Command echo(folder_, kTicking, {"run", "t.toml", "--role", "echo", "--replica", "0"});
+  EXPECT_EQ(echo.wait(), 1);
+  EXPECT_THAT(echo.err(), HasSubstr("protocol_mismatch"));
+  EXPECT_EQ(refused.get_future().get().code(), Errc::protocol_mismatch);
+  (*head)->close();
 }
 
 TEST(Start, BI2_AWorkerThatExitsWhileItStartsIsNamed) {

@@ -1,0 +1,86 @@
+// CartPole as a user starts it: it says so when it fails, each env step costs its observer two calls, and one command
+// for each worker plays the same episodes as one process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "command.hpp"
+#include "free_port.hpp"
+#include "programs.hpp"
+
+namespace caftan::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+std::int64_t number(const std::string& text, const std::string& pattern) {
+  std::smatch match;
+  if (!std::regex_search(text, match, std::regex(pattern))) return -1;
+  std::string digits = match[1];
+  std::erase(digits, ',');
+  return std::stoll(digits);
+}
+
+TEST(CartPole, AnObserverMakesTwoCallsForEachEnvStep) {
+  const Folder folder;
+  const Finished run = run_to_end(folder, kCaftan, {"run", kConfigs + "/cartpole.test.toml"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const std::int64_t episodes = number(run.out, "after ([0-9,]+) episodes");
+  const std::int64_t steps = number(run.out, "([0-9,]+) env steps");
+  const std::int64_t observers = 2;
+  const std::int64_t of_agent = observers * episodes + 2;  // each episode's start; the facts and the evaluation once
+  ASSERT_GT(steps, 1000);
+  EXPECT_EQ(number(run.out, "\nmethod +([0-9]+)") - of_agent, 2 * steps) << run.out;
+}
+
+TEST(CartPole, WhatIsNotSolvedInTimeFails) {
+  const Folder folder;
+  const Finished run =
+      run_to_end(folder, kCaftan, {"run", kConfigs + "/cartpole.toml", "roles.agent.config.max_episodes=5"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("error: agent: goal_missed: "), HasSubstr("after 5 episodes")));
+  EXPECT_THAT(run.out, Not(HasSubstr("solved: ")));
+  EXPECT_THAT(folder.read("runs/latest/summary.json"), HasSubstr("\"exit_code\": 1"));
+}
+
+TEST(CartPole, WhoDoesNotLearnFails) {
+  const Folder folder;
+  const Finished run = run_to_end(folder, kCaftan,
+                                  {"run", kConfigs + "/cartpole.toml", "roles.agent.config.learning_rate=1e-9",
+                                   "roles.agent.config.max_episodes=150"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, HasSubstr("error: agent: goal_missed: "));
+}
+
+TEST(CartPole, OneCommandForEachWorkerPlaysTheEpisodesOfOneProcess) {
+  const Folder folder;
+  folder.write("secret", "a shared secret\n");
+  FreePort port;
+  const std::string roles =
+      "[roles.agent]\ntype = \"cartpole.agent\"\n[roles.agent.config]\nsteps_per_episode = 500\nsolved_at = 20.0\n"
+      "max_episodes = 300\nevaluate = 3\n[roles.agent.uses]\nobservers = \"observer\"\n"
+      "[roles.observer]\ntype = \"cartpole.observer\"\nreplicas = 3\n";
+  folder.write("one.toml",
+               "caftan = 1\n[run]\nname = \"pole\"\nplacement = \"one_process\"\ndeterministic = true\n" + roles);
+  folder.write("hosts.toml", "caftan = 1\n[run]\nname = \"pole\"\nplacement = \"hosts\"\ndeterministic = true\n" +
+                                 roles + "[cluster]\nsecret_file = \"secret\"\n[hosts.here]\naddress = \"127.0.0.1:" +
+                                 port.number() + "\"\n");
+  const Finished in_one = run_to_end(folder, kCaftan, {"run", "one.toml"});
+  ASSERT_EQ(in_one.code, 0) << in_one.err;
+  port.release();
+  Command agent(folder, kCaftan, {"run", "hosts.toml", "--role", "agent"});
+  Command first(folder, kCaftan, {"run", "hosts.toml", "--role", "observer", "--replica", "0"});
+  Command second(folder, kCaftan, {"run", "hosts.toml", "--role", "observer", "--replica", "1"});
+  Command third(folder, kCaftan, {"run", "hosts.toml", "--role", "observer", "--replica", "2"});
+  EXPECT_EQ(agent.wait(), 0) << agent.err();
+  for (Command* observer : {&first, &second, &third}) EXPECT_EQ(observer->wait(), 0) << observer->err();
+  const std::size_t at = in_one.out.find("fingerprint sha256:");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_THAT(agent.out(), HasSubstr(in_one.out.substr(at, in_one.out.find('\n', at) - at)));
+}
+
+}  // namespace
+}  // namespace caftan::test
