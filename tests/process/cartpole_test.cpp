@@ -64,10 +64,13 @@ TEST(CartPole, OneCommandForEachWorkerPlaysTheEpisodesOfOneProcess) {
       "max_episodes = 300\nevaluate = 3\n[roles.agent.uses]\nobservers = \"observer\"\n"
       "[roles.observer]\ntype = \"cartpole.observer\"\nreplicas = 3\n";
   folder.write("one.toml",
-               "caftan = 1\n[run]\nname = \"pole\"\nplacement = \"one_process\"\ndeterministic = true\n" + roles);
-  folder.write("hosts.toml", "caftan = 1\n[run]\nname = \"pole\"\nplacement = \"hosts\"\ndeterministic = true\n" +
-                                 roles + "[cluster]\nsecret_file = \"secret\"\n[hosts.here]\naddress = \"127.0.0.1:" +
-                                 port.number() + "\"\n");
+               "caftan = 1\n[run]\nname = \"pole\"\nstart_timeout = \"30s\"\nplacement = "
+               "\"one_process\"\ndeterministic = true\n" +
+                   roles);
+  folder.write(
+      "hosts.toml",
+      "caftan = 1\n[run]\nname = \"pole\"\nstart_timeout = \"30s\"\nplacement = \"hosts\"\ndeterministic = true\n" +
+          roles + "[cluster]\nsecret_file = \"secret\"\n[hosts.here]\naddress = \"127.0.0.1:" + port.number() + "\"\n");
   const Finished in_one = run_to_end(folder, kCaftan, {"run", "one.toml"});
   ASSERT_EQ(in_one.code, 0) << in_one.err;
   port.release();

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 std::string hosts_file(const std::string& port, const std::string& name = "ticking", const std::string& secret = "s") {
   return "caftan = 1\n[run]\nname = \"" + name +
-         "\"\nplacement = \"hosts\"\nstart_timeout = \"2s\"\n"
+         "\"\nplacement = \"hosts\"\nstart_timeout = \"6s\"\n"
          "[roles.ticker]\ntype = \"ticker\"\n[roles.ticker.config]\nrounds = 20\n[roles.ticker.uses]\nechoes = "
          "\"echo\"\n"
          "[roles.echo]\ntype = \"echo\"\nreplicas = 2\n"
@@ -38,9 +38,9 @@ class Hosts : public testing::Test {
 TEST_F(Hosts, OneCommandForEachRoleRunsTheApplication) {
   folder_.write("t.toml", hosts_file(port_.number()));
   port_.release();
-  Command ticker(folder_, kTicking, {"run", "t.toml", "--role", "ticker"});
-  Command first(folder_, kTicking, {"run", "t.toml", "--role", "echo", "--replica", "0"});
-  Command second(folder_, kTicking, {"run", "t.toml", "--role", "echo", "--replica", "1"});
+  Command ticker(folder_, kTicking, {"run", "t.toml", "run.start_timeout=30s", "--role", "ticker"});
+  Command first(folder_, kTicking, {"run", "t.toml", "run.start_timeout=30s", "--role", "echo", "--replica", "0"});
+  Command second(folder_, kTicking, {"run", "t.toml", "run.start_timeout=30s", "--role", "echo", "--replica", "1"});
   EXPECT_EQ(ticker.wait(), 0) << ticker.err();
   EXPECT_THAT(ticker.out(), HasSubstr("tick 20\n"));
   EXPECT_EQ(first.wait(), 0) << first.err();
@@ -63,8 +63,8 @@ TEST_F(Hosts, BI2_AWorkerThatNeverComesIsNamed) {
   EXPECT_EQ(ticker.wait(), 1);
   EXPECT_EQ(echo.wait(), 1);
   // Whoever gives up first leaves, and is missed by the other one as well.
-  EXPECT_THAT(ticker.err(), ContainsRegex("echo-1 ha(s|ve) not come within 2"));
-  EXPECT_THAT(echo.err(), ContainsRegex("echo-1 ha(s|ve) not come within 2"));
+  EXPECT_THAT(ticker.err(), ContainsRegex("echo-1 ha(s|ve) not come within 6"));
+  EXPECT_THAT(echo.err(), ContainsRegex("echo-1 ha(s|ve) not come within 6"));
 }
 
 TEST_F(Hosts, BI2_AnotherSecretIsRefusedAtBothSides) {
@@ -118,7 +118,7 @@ TEST_F(Hosts, BI2_AnotherVersionThatComesIsRefusedAtBothSides) {
   }
   EXPECT_EQ(refused.code(), Errc::protocol_mismatch) << refused.message();
   EXPECT_EQ(ticker.wait(), 1);
-  EXPECT_THAT(ticker.err(), ContainsRegex("echo-0, echo-1 have not come within 2"));
+  EXPECT_THAT(ticker.err(), ContainsRegex("echo-0, echo-1 have not come within 6"));
   EXPECT_THAT(folder_.read(ticker.run_directory() + "/log/ticker.log"), HasSubstr("protocol_mismatch"));
 }
 
