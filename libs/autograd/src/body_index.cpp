@@ -27,6 +27,12 @@ BodyIndex::BodyIndex(std::vector<RecordedBody> bodies) : bodies_(std::move(bodie
   }
 }
 
+bool BodyIndex::is_one_with(std::uint64_t thread_id, std::uint64_t first, std::uint64_t last) const {
+  if (bodies_.size() != 1) return false;
+  const RecordedBody& body = bodies_.front();
+  return body.thread_id == thread_id && body.first <= first && last < body.last;
+}
+
 std::optional<std::uint64_t> BodyIndex::find(std::uint64_t thread_id, std::uint64_t sequence_nr) const {
   auto after = std::upper_bound(
       bodies_.begin(), bodies_.end(), std::tie(thread_id, sequence_nr),

@@ -16,6 +16,8 @@ class BodyIndex {
   explicit BodyIndex(std::vector<RecordedBody> bodies);
 
   std::size_t size() const noexcept { return bodies_.size(); }
+  /// Returns whether there is just one body and it recorded all of [first, last].
+  bool is_one_with(std::uint64_t thread_id, std::uint64_t first, std::uint64_t last) const;
   /// Returns the key of the innermost body, nothing for a node outside all.
   std::optional<std::uint64_t> find(std::uint64_t thread_id, std::uint64_t sequence_nr) const;
 

@@ -42,7 +42,6 @@ std::uint32_t PassGraph::add_send(const SendFunction& send) {
   source.thread_id = send.thread_id();
   // Its gradients come when they come, so nothing arrives in order by itself any more.
   ranked_ = true;
-  note_thread(source.thread_id);
   return add_source(NodeKind::send, source, send.next_edges());
 }
 
@@ -56,9 +55,11 @@ std::uint32_t PassGraph::add_source(NodeKind kind, Source source, Edges from) {
   return source.node;
 }
 
-void PassGraph::note_thread(std::uint64_t thread_id) noexcept {
-  if (thread_id_ == 0) thread_id_ = thread_id;
-  one_thread_ = one_thread_ && thread_id_ == thread_id;
+void PassGraph::note_recorder(const torch::autograd::Node& function) noexcept {
+  if (thread_id_ == 0) thread_id_ = function.thread_id();
+  one_thread_ = one_thread_ && thread_id_ == function.thread_id();
+  first_nr_ = std::min(first_nr_, function.sequence_nr());
+  last_nr_ = std::max(last_nr_, function.sequence_nr());
 }
 
 std::uint32_t PassGraph::visit(torch::autograd::Node* function) {
@@ -69,7 +70,7 @@ std::uint32_t PassGraph::visit(torch::autograd::Node* function) {
   node.function = function;
   if (!function->next_edges().empty()) {
     open_.push_back(index);
-    note_thread(function->thread_id());
+    note_recorder(*function);
   } else if (const std::type_info& type = typeid(*function); type == typeid(torch::autograd::AccumulateGrad)) {
     node.kind = NodeKind::leaf;
   } else if (type == typeid(RecvFunction)) {
@@ -100,10 +101,14 @@ bool PassGraph::expand(std::size_t limit) {
   return open_.empty();
 }
 
+/// What one body on one thread recorded, without sends, runs in descending sequence number, as in torch's engine: then
+/// contributions come in their order, and there is nothing to rank.
+bool PassGraph::comes_in_order(const BodyIndex& bodies) const {
+  return !ranked_ && one_thread_ && (bodies.size() == 0 || bodies.is_one_with(thread_id_, first_nr_, last_nr_));
+}
+
 void PassGraph::close(const BodyIndex& bodies) {
-  // Without sends, and recorded by one body on one thread, nodes run in descending sequence number, as in torch's
-  // engine: then contributions come in their order, and there is nothing to rank.
-  ranked_ = ranked_ || !one_thread_ || bodies.size() > 1;
+  ranked_ = !comes_in_order(bodies);
   if (!ranked_) return;
   std::vector<Producer> producers = number_producers();
   order(producers, bodies);
@@ -151,7 +156,7 @@ void PassGraph::order(std::vector<Producer>& producers, const BodyIndex& bodies)
       continue;
     }
     const std::optional<std::uint64_t> body = bodies.find(producer.thread_id, producer.sequence_nr);
-    producer.loose = !body && (bodies.size() > 0 || !one_thread_);
+    producer.loose = !body;
     producer.body = body.value_or(0);
     if (producer.loose) {
       // A send is above all it leads to.

@@ -86,7 +86,8 @@ class PassGraph {
   struct Producer;
 
   std::uint32_t add_source(NodeKind kind, Source source, Edges edges);
-  void note_thread(std::uint64_t thread_id) noexcept;
+  void note_recorder(const torch::autograd::Node& function) noexcept;
+  bool comes_in_order(const BodyIndex& bodies) const;
   std::uint32_t visit(torch::autograd::Node* function);
   void follow(std::uint32_t node, Edges from);
   std::vector<Producer> number_producers();
@@ -98,6 +99,8 @@ class PassGraph {
   std::vector<std::uint32_t> open_;  ///< nodes whose edges are not followed yet
   std::uint64_t thread_id_ = 0;      ///< that recorded the first node; 0 = none yet
   bool one_thread_ = true;
+  std::uint64_t first_nr_ = std::numeric_limits<std::uint64_t>::max();  ///< of the nodes with edges
+  std::uint64_t last_nr_ = 0;
   bool ranked_ = false;
 };
 

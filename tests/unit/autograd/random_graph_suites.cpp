@@ -76,7 +76,7 @@ class Suite {
 
  private:
   Gradients distributed(Threads threads, std::uint64_t order) const {
-    SimulatedWorkers workers(workers_, threads);
+    SimulatedWorkers workers(workers_, threads, seed_ * 7 + order);
     const Program program = run_program(seed_, numbers_, workers_, bodies_, workers);
     return collect(program, workers.backward(program.roots, seed_ * 7 + order));
   }

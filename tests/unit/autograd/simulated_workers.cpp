@@ -1,5 +1,6 @@
 #include "simulated_workers.hpp"
 
+#include <ATen/SequenceNumber.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,16 +33,25 @@ std::vector<tensor::DecodedTensor> travel(std::span<const at::Tensor> tensors, s
 
 }  // namespace
 
-SimulatedWorkers::SimulatedWorkers(int workers, Threads threads) : threads_(threads), bodies_(workers) {}
+SimulatedWorkers::SimulatedWorkers(int workers, Threads threads, std::uint64_t schedule)
+    : threads_(threads), schedule_(schedule), bodies_(workers) {
+  for (auto& bodies : bodies_) {
+    RecordedBody body = RecordedBody::begin(0);
+    if (threads_ != Threads::one_body) body.end();  // there is a body, but nothing is in it
+    bodies.push_back(body);
+  }
+}
 
 void SimulatedWorkers::run_body(int worker, std::uint64_t key, const std::function<void()>& code) {
   const auto record = [&] {
+    for (std::uint64_t n = schedule_() % 50; n > 0; --n) at::sequence_number::get_and_increment();
     RecordedBody body = RecordedBody::begin(key);
     code();
     body.end();
-    if (threads_ != Threads::one_body && threads_ != Threads::loose) bodies_[worker].push_back(body);
+    if (threads_ == Threads::one_thread || threads_ == Threads::many_threads) bodies_[worker].push_back(body);
   };
-  if (threads_ == Threads::one_body || threads_ == Threads::one_thread) {
+  const bool here = threads_ == Threads::one_body || threads_ == Threads::one_thread || schedule_() % 3 == 0;
+  if (here) {
     record();
   } else {
     std::thread(record).join();

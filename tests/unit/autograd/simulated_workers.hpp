@@ -23,11 +23,12 @@ class SimulatedWorkers final : public Hops {
   enum class Threads {
     one_body,      ///< all on this thread, as one program
     one_thread,    ///< each a body of its own, all on this thread
-    many_threads,  ///< each a body of its own, on a new thread
-    loose,         ///< on new threads, and nobody says where a body begins and ends
+    many_threads,  ///< each a body of its own, some on new threads
+    loose,         ///< some on new threads, and nobody says where a body begins and ends
   };
 
-  SimulatedWorkers(int workers, Threads threads);
+  /// @param schedule  which bodies get a new thread, and how much else their thread has recorded before
+  SimulatedWorkers(int workers, Threads threads, std::uint64_t schedule = 0);
 
   void run_body(int worker, std::uint64_t key, const std::function<void()>& code) override;
   /// Through the tensor codec, as between workers.
@@ -52,6 +53,7 @@ class SimulatedWorkers final : public Hops {
   };
 
   const Threads threads_;
+  std::mt19937_64 schedule_;
   std::vector<std::vector<RecordedBody>> bodies_;
   std::vector<Message> messages_;  ///< message number n has id n + 1
   friend class SimulatedPass;
