@@ -11,8 +11,8 @@
 /// Order of summation: contributions to one input are added in an order that the program's structure decides, whatever
 /// order gradients arrive in. Nodes of the bodies named by `add_bodies` come by key, within one the latest first, as in
 /// torch's engine; all others after them by (topological_nr, depth-first number from the roots, then from the marked
-/// messages by order key). A graph without marked messages that one thread recorded needs no body to be named. So results
-/// are bit-equal to torch's where one body recorded everything.
+/// messages by order key). A graph without marked messages that one thread recorded needs no body to be named. So
+/// results are bit-equal to torch's where one body recorded everything.
 #pragma once
 
 #include <ATen/core/Tensor.h>
