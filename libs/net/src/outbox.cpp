@@ -34,18 +34,23 @@ void Outbox::append(wire::Bytes frame, CallId call, std::vector<wire::Segment> b
   bulk_.push_back({call, std::move(bulk), 0, 0, size});
 }
 
-// SE-16: all control frames, then at most one chunk, and nothing behind a chunk that is not out. One chunk each time,
-// so that a stream of control frames does not starve the tensors either.
+// SE-16: all control frames, then chunks of at most kMaxChunk bytes together, and nothing behind these that is not out.
+// Some each time, so that a stream of control frames does not starve the tensors either.
 void Outbox::commit() {
   if (has_chunk_) return;
   for (wire::Bytes& frame : control_) committed_.push_back({std::move(frame), {}});
   control_.clear();
-  if (!bulk_.empty()) cut_chunk();
+  // One large chunk, or several small ones.
+  for (std::size_t room = wire::kMaxChunk; !bulk_.empty() && (!has_chunk_ || bulk_.front().rest <= room);) {
+    room -= cut_chunk();
+  }
 }
 
-void Outbox::cut_chunk() {
+/// Returns the bytes of the chunk.
+std::size_t Outbox::cut_chunk() {
   Bulk& bulk = bulk_.front();
-  auto rest = static_cast<std::size_t>(std::min<std::uint64_t>(bulk.rest, wire::kMaxChunk));
+  const auto size_of_chunk = static_cast<std::size_t>(std::min<std::uint64_t>(bulk.rest, wire::kMaxChunk));
+  std::size_t rest = size_of_chunk;
   wire::FrameHeader header;
   header.kind = wire::FrameKind::chunk;
   header.body_size = static_cast<std::uint32_t>(rest);
@@ -72,6 +77,7 @@ void Outbox::cut_chunk() {
     }
   }
   if (bulk.rest == 0) bulk_.pop_front();
+  return size_of_chunk;
 }
 
 std::size_t Outbox::gather(std::span<iovec> out) {
@@ -99,7 +105,7 @@ void Outbox::consume(std::size_t bytes) {
     written_ = 0;
     committed_.pop_front();
   }
-  if (committed_.empty()) has_chunk_ = false;  // a chunk is always the last that was committed
+  if (committed_.empty()) has_chunk_ = false;  // chunks are always the last that were committed
 }
 
 }  // namespace caftan::net

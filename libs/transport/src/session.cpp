@@ -11,8 +11,9 @@ namespace caftan::transport {
 namespace {
 
 constexpr std::size_t kFlushAt = 64 * 1024;  // bytes that are never held back
+constexpr unsigned kFramesHeldBack = 16;     // requests that leave together while the peer works on earlier ones
 constexpr std::uint64_t kReplyRoom = 4096;   // bytes of the window kept for a reply beside an equal echo
-constexpr int kMaxVectors = 64;
+constexpr int kMaxVectors = 128;
 
 }  // namespace
 
@@ -54,6 +55,10 @@ Session::~Session() { channel_->close(); }
 // ---- sending
 
 bool Session::send(OutFrame& frame, bool urgent) {
+  return hand_over(frame, urgent ? std::nullopt : std::optional(FlushBy::queue_end));
+}
+
+bool Session::hand_over(OutFrame& frame, std::optional<FlushBy> may_wait) {
   bool later = false;
   {
     const std::lock_guard lock(out_mutex_);
@@ -61,13 +66,17 @@ bool Session::send(OutFrame& frame, bool urgent) {
     append_locked(frame);
     frames_out_.fetch_add(1, std::memory_order_relaxed);
     if (want_write_ || write_failed_) return true;
-    if (urgent || outbox_.queued_bytes() >= kFlushAt) {
+    ++held_back_;
+    const bool enough =
+        outbox_.queued_bytes() >= kFlushAt || (may_wait == FlushBy::soon && held_back_ >= kFramesHeldBack);
+    if (!may_wait || enough) {
       flush_locked();
-    } else if (!flush_pending_) {
-      flush_pending_ = later = true;
+    } else if (!flush_due_ || (may_wait == FlushBy::soon && flush_due_ != FlushBy::soon)) {
+      flush_due_ = may_wait;
+      later = true;
     }
   }
-  if (later) parts_.executor.flush_later(shared_from_this());
+  if (later) parts_.executor.flush_later(shared_from_this(), *may_wait);
   return true;
 }
 
@@ -106,12 +115,13 @@ void Session::append_locked(OutFrame& frame) {
 
 void Session::flush() {
   const std::lock_guard lock(out_mutex_);
-  flush_pending_ = false;
+  flush_due_.reset();
   if (!want_write_ && !write_failed_) flush_locked();
 }
 
 /// Writes until all is out or the channel is full; then asks to be told when there is room.
 bool Session::flush_locked() {
+  held_back_ = 0;
   std::size_t total = 0;
   bool full = false;
   while (!full && !write_failed_) {
@@ -218,7 +228,9 @@ Result<CallId> Session::request(OutFrame& frame, std::uint64_t room, TimePoint d
     arm_expiry(deadline);
   }
   // take() decides who answers a request that could not be sent: the end of the session may have failed it already.
-  if (!send(frame) && requests_.take(*call)) {
+  // While the peer works on earlier requests this one may leave together with the next.
+  const bool alone = requests_.size() <= 1;
+  if (!hand_over(frame, alone ? std::nullopt : std::optional(FlushBy::soon)) && requests_.take(*call)) {
     window_.release(room);
     return Error(Errc::peer_down, peer_.name, "the session with " + peer_.name + " has ended");
   }

@@ -11,6 +11,8 @@ namespace caftan::transport {
 namespace {
 
 constexpr std::size_t kReadsPerTurn = 16;  // then others get their turn
+constexpr std::uint32_t kAnswersBeforeDeferral = 8;
+constexpr Duration kLongestDeferral = std::chrono::milliseconds(1);
 
 bool is_request(wire::FrameKind kind) { return kind >= wire::FrameKind::call && kind <= wire::FrameKind::op; }
 
@@ -33,6 +35,7 @@ void Session::on_ready(bool readable, bool writable) {
     const std::lock_guard lock(end_mutex_);
     if (!end_requested_) {
       const std::lock_guard out(out_mutex_);
+      if (reader_ == Reader::nobody) reader_ = Reader::poller;
       arm_locked();
       return;
     }
@@ -44,8 +47,8 @@ bool Session::claim() {
   if (ended()) return false;
   if (reading_.exchange(true, std::memory_order_acquire)) return false;
   const std::lock_guard lock(out_mutex_);
-  reader_ = Reader::waiter;
-  arm_locked();
+  ++claims_;
+  if (std::exchange(reader_, Reader::waiter) == Reader::poller) arm_locked();
   return true;
 }
 
@@ -55,18 +58,47 @@ bool Session::read_claimed() {
   return outcome != ReadOutcome::ended && !work_queued_;
 }
 
-void Session::release() {
-  reading_.store(false, std::memory_order_release);
+std::weak_ptr<ClaimableSource> Session::release(bool may_defer) {
+  const bool only_answers = answers_in_row_ >= kAnswersBeforeDeferral;
   {
     const std::lock_guard lock(end_mutex_);
     if (!end_requested_) {
       const std::lock_guard out(out_mutex_);
-      reader_ = Reader::poller;
-      arm_locked();
-      return;
+      reading_.store(false, std::memory_order_release);  // whoever claims it next waits for this lock
+      if (!may_defer || !only_answers || want_write_) {
+        read_by_poller_locked();
+        return {};
+      }
+      reader_ = Reader::nobody;
+      if (!std::exchange(deferral_watched_, true)) watch_deferral(claims_);
+      return weak_from_this();
     }
+    reading_.store(false, std::memory_order_release);
   }
   if (const ReadTurn turn(reading_); turn.held() && !ended()) end(*end_requested_);
+  return {};
+}
+
+void Session::end_deferral() {
+  const std::lock_guard lock(out_mutex_);
+  if (reader_ == Reader::nobody) read_by_poller_locked();
+}
+
+void Session::read_by_poller_locked() {
+  reader_ = Reader::poller;
+  arm_locked();
+}
+
+/// Ends a deferral when no thread has claimed the session for a while; goes on as long as one does.
+void Session::watch_deferral(std::uint64_t claims_seen) {
+  parts_.executor.post_at(parts_.executor.clock().now() + kLongestDeferral, [weak = weak_from_this(), claims_seen] {
+    const auto self = weak.lock();
+    if (!self || self->ended()) return;
+    const std::lock_guard lock(self->out_mutex_);
+    if (self->reader_ != Reader::poller && self->claims_ != claims_seen) return self->watch_deferral(self->claims_);
+    self->deferral_watched_ = false;
+    if (self->reader_ == Reader::nobody) self->read_by_poller_locked();
+  });
 }
 
 Session::ReadOutcome Session::read_some() {
@@ -284,6 +316,7 @@ Result<void> Session::dispatch(InFrame frame) {
     case wire::FrameKind::response:
     case wire::FrameKind::actor_reply:
       // An id that is not in the table is a late reply and is dropped.
+      ++answers_in_row_;
       if (auto entry = requests_.take(CallId{frame.header.call})) {
         window_.release(entry->sink.bytes);
         entry->sink.sink->on_response(std::move(frame));
@@ -294,6 +327,7 @@ Result<void> Session::dispatch(InFrame frame) {
     default:
       break;
   }
+  answers_in_row_ = 0;
   if (is_request(frame.header.kind) || frame.header.kind == wire::FrameKind::cancel) {
     work_queued_ = work_queued_ || frame.header.kind != wire::FrameKind::cancel;
     return parts_.handler.on_frame(shared_from_this(), std::move(frame));

@@ -20,26 +20,51 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
 
   void start(Ready ready) override {
     ready_ = std::move(ready);
-    executor_.watch(shared_from_this(), 0);
+    executor_.watch(shared_from_this(), EPOLLET);
     watched_ = true;
   }
 
+  // The kernel reports edges and is not asked again after each; "once per arm" is kept here. So arming costs a system
+  // call only where bytes may lie unread, or where the events asked for change.
   void arm(bool read, bool write) override {
     if (closed_.load(std::memory_order_acquire)) return;
-    // Zero events still report errors and hang-ups: nobody who has claimed the channel must miss those, they read.
-    executor_.rearm(*this, (read ? EPOLLIN : 0U) | (write ? EPOLLOUT : 0U));
+    // No event asked for still leaves hang-ups: nobody who has claimed the channel must miss those, they read.
+    const std::uint32_t events = (read ? EPOLLIN | EPOLLRDHUP : 0U) | (write ? EPOLLOUT : 0U) | EPOLLET;
+    const std::uint32_t before = state_.exchange(read ? kArmed : 0, std::memory_order_acq_rel);
+    const bool unread = read && (before & (kUnread | kEnded)) != 0;
+    if (events == events_ && !unread && !write) return;
+    events_ = events;
+    executor_.rearm(*this, events);  // reports what is there already
   }
 
   void on_ready(std::uint32_t events) override {
     if (closed_.load(std::memory_order_acquire)) return;
-    ready_((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0, (events & EPOLLOUT) != 0);
+    const bool hung_up = (events & (EPOLLHUP | EPOLLERR)) != 0;
+    bool readable = false;
+    if (hung_up || (events & (EPOLLIN | EPOLLRDHUP)) != 0) {
+      // The end of the stream makes no edge of its own when it comes together with bytes.
+      const std::uint32_t seen = kUnread | (hung_up || (events & EPOLLRDHUP) != 0 ? kEnded : 0);
+      std::uint32_t before = state_.load(std::memory_order_relaxed);
+      while (!state_.compare_exchange_weak(before, (before | seen) & ~kArmed, std::memory_order_acq_rel,
+                                           std::memory_order_relaxed)) {
+      }
+      readable = hung_up || (before & kArmed) != 0;
+    }
+    const bool writable = (events & EPOLLOUT) != 0;
+    if (readable || writable) ready_(readable, writable);
   }
 
   Result<std::size_t> read(const iovec* vectors, int count) override {
+    std::size_t room = 0;
+    for (int i = 0; i < count; ++i) room += vectors[i].iov_len;
+    state_.fetch_and(~kUnread, std::memory_order_acq_rel);  // before reading: what comes behind it sets the bit again
     for (;;) {
       const ssize_t got =
           count == 1 ? ::recv(fd_, vectors->iov_base, vectors->iov_len, 0) : ::readv(fd_, vectors, count);
-      if (got > 0) return static_cast<std::size_t>(got);
+      if (got > 0) {
+        if (static_cast<std::size_t>(got) == room) state_.fetch_or(kUnread, std::memory_order_release);
+        return static_cast<std::size_t>(got);
+      }
       if (got == 0) return Error(Errc::peer_down, "the connection was closed by the peer");
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return std::size_t{0};
@@ -80,11 +105,17 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
   const char* kind() const noexcept override { return kind_; }
 
  private:
+  static constexpr std::uint32_t kArmed = 1;   // the next edge is reported
+  static constexpr std::uint32_t kUnread = 2;  // bytes may lie there that no later edge tells of
+  static constexpr std::uint32_t kEnded = 4;   // the same for the end of the stream
+
   PollingExecutor& executor_;
   const int fd_;
   const char* const kind_;
   Ready ready_;
   bool watched_ = false;
+  std::uint32_t events_ = 0;  // what the kernel was asked for; written by arm
+  std::atomic<std::uint32_t> state_{0};
   std::atomic<bool> closed_{false};
 };
 

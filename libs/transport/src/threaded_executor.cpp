@@ -21,6 +21,8 @@ namespace {
 constexpr std::uint64_t kWakeKey = ~std::uint64_t{0};
 constexpr Duration kMaxFlushDelay = std::chrono::microseconds(20);
 constexpr int kTasksBetweenPolls = 32;  // sockets are looked at even when the queue never empties
+constexpr Duration kWatchPeriod = std::chrono::microseconds(50);
+constexpr int kQuietPeriods = 20;  // then the watch ends
 
 /// What a thread carries while it is a runner or waits. Empty for threads that are neither.
 struct ThreadState {
@@ -28,6 +30,7 @@ struct ThreadState {
   bool reads_for_wait = false;
   bool serving = false;  // inside Pollable::on_ready: what is posted now runs here right afterwards
   int event_fd = -1;
+  std::weak_ptr<ClaimableSource> deferred;  // released by this thread, and nobody reads it for the moment
 
   ~ThreadState() {
     if (event_fd >= 0) ::close(event_fd);
@@ -45,6 +48,20 @@ int poll_timeout(TimePoint when, TimePoint now) {
   if (when <= now) return 0;
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(when - now).count();
   return static_cast<int>(std::min<std::int64_t>(ms, INT_MAX));
+}
+
+/// epoll_wait for one event and kWatchPeriod, or a millisecond on kernels before 5.11.
+int wait_for_period(int epoll, epoll_event& event) {
+  const timespec period{0, kWatchPeriod.count()};
+  const int count = ::epoll_pwait2(epoll, &event, 1, &period, nullptr);
+  return count >= 0 || errno != ENOSYS ? count : ::epoll_wait(epoll, &event, 1, 1);
+}
+
+epoll_event event_of(std::uint32_t events, std::uint64_t key) {
+  epoll_event event{};
+  event.events = (events & EPOLLET) != 0 ? events : events | EPOLLONESHOT;
+  event.data.u64 = key;
+  return event;
 }
 
 }  // namespace
@@ -70,15 +87,19 @@ class ThreadedExecutor::ThreadWait final : public Executor::Wait, public WaitPoi
 
   bool wait(TimePoint deadline, ReadableSource* source) override {
     if (notified()) return true;
-    executor_.flush_pending();
     ThreadState& thread = thread_state();
     const bool runner = thread.runner_of == &executor_;
-    if (runner) executor_.enter_blocked();
     auto* claimable = static_cast<ClaimableSource*>(source);
+    const bool claimed = claimable && claimable->claim_fd() >= 0 && claimable->claim();
+    if (const auto deferred = std::exchange(thread.deferred, {}).lock()) {
+      if (!claimed || deferred.get() != claimable) deferred->end_deferral();
+    }
+    executor_.flush_pending();
+    if (runner) executor_.enter_blocked();
     bool done = false;
-    if (claimable && claimable->claim_fd() >= 0 && claimable->claim()) {
+    if (claimed) {
       done = read_until_notified(*claimable, deadline, thread);
-      claimable->release();
+      thread.deferred = claimable->release(done && !runner);  // runners poll again soon, others may compute for long
     }
     if (!done) sleep_until_notified(deadline);
     if (runner) executor_.leave_blocked();
@@ -199,8 +220,10 @@ void ThreadedExecutor::post(Task task) {
     if (stopping_) return;
     queue_.push_back(std::move(task));
     const ThreadState& thread = thread_state();
-    const bool runs_it_next = thread.runner_of == this && thread.serving && queue_.size() == 1;
+    // What is posted while a socket is served is run by this runner right afterwards; see to more than one in `run`.
+    const bool runs_it_next = thread.runner_of == this && thread.serving;
     must_wake = idle_ > 0 && !runs_it_next;
+    task_wake_ = task_wake_ || must_wake;
   }
   if (must_wake) wake();
 }
@@ -242,15 +265,17 @@ void ThreadedExecutor::run() {
   int tasks = 0;
   for (;;) {
     Task task;
-    bool others = false;
+    bool must_wake = false;
     {
       std::unique_lock lock(mutex_);
       if (stopping_) break;
-      queue_expired_timers();
+      if (tasks == 0) queue_expired_timers();
       if (!queue_.empty() && tasks < kTasksBetweenPolls) {
         task = std::move(queue_.front());
         queue_.pop_front();
-        others = idle_ > 0 && (!queue_.empty() || (!flushes_.empty() && !std::exchange(flush_wake_sent_, true)));
+        ++begun_;
+        // Behind a long task somebody else has to look after what waits here.
+        must_wake = (!queue_.empty() || !flushes_.empty()) && want_watch_locked();
       } else if (queue_.empty() && flushes_.empty() && idle_ >= options_.runners) {
         // Enough threads wait for work already: this one was a replacement.
         --running_;
@@ -264,10 +289,9 @@ void ThreadedExecutor::run() {
     }
     if (task) {
       ++tasks;
-      if (others) wake();
+      if (must_wake) wake();
       task();
-      // Replies of short functions leave together; after a longer one nobody's reply waits any more. Behind a long one
-      // the runner that was woken above takes care of them.
+      // Replies of short functions leave together; after a longer one nobody's reply waits any more.
       if (flush_is_due()) flush_pending();
       continue;
     }
@@ -279,6 +303,14 @@ void ThreadedExecutor::run() {
   wake();  // the next one leaves too
 }
 
+/// Returns whether an idle runner has to be woken to keep watch.
+bool ThreadedExecutor::want_watch_locked() {
+  if (watch_ != Watch::none || idle_ == 0) return false;
+  watch_ = Watch::wanted;
+  return true;
+}
+
+/// Waits for a socket, for a wake-up or for time to pass, and serves what comes. Returns false when the executor ends.
 bool ThreadedExecutor::sleep_in_epoll() {
   int timeout = 0;
   {
@@ -291,13 +323,41 @@ bool ThreadedExecutor::sleep_in_epoll() {
     }
   }
   epoll_event event{};
-  const int count = ::epoll_wait(epoll_, &event, 1, timeout);
+  int count = ::epoll_wait(epoll_, &event, 1, timeout);
+  bool flush = false;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    if (count > 0 && event.data.u64 == kWakeKey && watch_ == Watch::wanted && !task_wake_) {
+      watch_ = Watch::kept;
+      count = keep_watch(lock, event);
+      watch_ = Watch::none;
+    } else if (watch_ == Watch::wanted) {
+      watch_ = Watch::none;  // whoever was to keep it may be this runner: what it is for is done here
+    }
     --idle_;
+    if (count > 0 && event.data.u64 == kWakeKey) task_wake_ = false;
+    flush = !flushes_.empty();
   }
+  if (flush) flush_pending();
   if (count > 0 && event.data.u64 != kWakeKey) serve(event.data.u64, event.events);
   return true;
+}
+
+/// Sleeps for one period after the other until there is something to do for this runner; returns as epoll_wait does.
+int ThreadedExecutor::keep_watch(std::unique_lock<std::mutex>& lock, epoll_event& event) {
+  int quiet = 0;
+  for (;;) {
+    const std::uint64_t all_begun = begun_ + queue_.size();  // when all that is queued now has begun
+    const bool flush = !flushes_.empty();
+    quiet = flush || !queue_.empty() ? 0 : quiet + 1;
+    lock.unlock();
+    if (flush) flush_pending();
+    const int count = wait_for_period(epoll_, event);
+    lock.lock();
+    const bool left_waiting = begun_ < all_begun;
+    const bool timer_due = !timers_.empty() && timers_.front().when <= clock_.now();
+    if (count > 0 || left_waiting || timer_due || quiet == kQuietPeriods || stopping_) return count;
+  }
 }
 
 void ThreadedExecutor::serve(std::uint64_t key, std::uint32_t events) {
@@ -325,16 +385,12 @@ void ThreadedExecutor::watch(const std::shared_ptr<Pollable>& pollable, std::uin
       slots_[pollable->key_] = pollable;
     }
   }
-  epoll_event event{};
-  event.events = events | EPOLLONESHOT;
-  event.data.u64 = pollable->key_;
+  epoll_event event = event_of(events, pollable->key_);
   ::epoll_ctl(epoll_, EPOLL_CTL_ADD, pollable->fd(), &event);
 }
 
 void ThreadedExecutor::rearm(const Pollable& pollable, std::uint32_t events) {
-  epoll_event event{};
-  event.events = events | EPOLLONESHOT;
-  event.data.u64 = pollable.key_;
+  epoll_event event = event_of(events, pollable.key_);
   ::epoll_ctl(epoll_, EPOLL_CTL_MOD, pollable.fd(), &event);
 }
 
@@ -348,15 +404,23 @@ void ThreadedExecutor::unwatch(const Pollable& pollable) {
   }
 }
 
-void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable) {
+void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable, FlushBy by) {
   const ThreadState& thread = thread_state();
-  if (thread.runner_of != this || thread.reads_for_wait) {
-    flushable->flush();
-    return;
+  const bool is_runner = thread.runner_of == this;
+  if (thread.reads_for_wait || (!is_runner && by == FlushBy::queue_end)) return flushable->flush();
+  bool must_wake = false;
+  bool nobody_watches = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (flushes_.empty()) oldest_flush_ = clock_.now();
+    flushes_.push_back(std::move(flushable));
+    if (by == FlushBy::soon) {
+      must_wake = want_watch_locked();
+      nobody_watches = watch_ == Watch::none;
+    }
   }
-  const std::lock_guard lock(mutex_);
-  if (flushes_.empty()) oldest_flush_ = clock_.now();
-  flushes_.push_back(std::move(flushable));
+  if (must_wake) wake();
+  if (nobody_watches) flush_pending();
 }
 
 bool ThreadedExecutor::flush_is_due() {
@@ -370,7 +434,6 @@ void ThreadedExecutor::flush_pending() {
     const std::lock_guard lock(mutex_);
     if (flushes_.empty()) return;
     flushes.swap(flushes_);
-    flush_wake_sent_ = false;
   }
   for (const auto& flushable : flushes) flushable->flush();
 }
@@ -383,6 +446,7 @@ void ThreadedExecutor::enter_blocked() {
     if (stopping_) return;
     if (idle_ > 0) {
       must_wake = !queue_.empty();
+      task_wake_ = task_wake_ || must_wake;
     } else if (running_ < options_.runners) {
       // Otherwise nobody might be left to read sockets or to run what is queued.
       if (parked_count_ > unpark_) {

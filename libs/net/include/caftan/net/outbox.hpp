@@ -1,6 +1,6 @@
 /// The write queue of one channel: control frames in order, and the tensor bytes of messages in chunks between them, so
-/// that a message of any size never holds a control frame back by more than one chunk. `gather` says what to write
-/// next, `consume` how much of it was written. Invariants SE-14 to SE-19: docs/protocols/session.md.
+/// that a message of any size never holds a control frame back by more than the largest chunk. `gather` says what to
+/// write next, `consume` how much of it was written. Invariants SE-14 to SE-19: docs/protocols/session.md.
 #pragma once
 
 #include <sys/uio.h>
@@ -63,11 +63,11 @@ class Outbox {
   };
 
   void commit();
-  void cut_chunk();
+  std::size_t cut_chunk();
 
   std::deque<Piece> committed_;  ///< in the order of the wire; the first is written up to written_
   std::size_t written_ = 0;
-  bool has_chunk_ = false;  ///< the last of them are a chunk
+  bool has_chunk_ = false;  ///< the last of them are chunks
   std::deque<wire::Bytes> control_;
   std::deque<Bulk> bulk_;
   std::uint64_t queued_bytes_ = 0;

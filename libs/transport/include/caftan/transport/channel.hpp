@@ -24,7 +24,8 @@ class Channel {
 
   /// Starts to report readiness, once per `arm`. Threads: before any other call.
   virtual void start(Ready ready) = 0;
-  /// Asks for the next report: `read` and `write` say for what.
+  /// Asks for the next report: `read` and `write` say for what. What is there already is reported too.
+  /// Threads: one at a time, also while another one reads.
   virtual void arm(bool read, bool write) = 0;
 
   /// Reads into the vectors; 0 = nothing there now.

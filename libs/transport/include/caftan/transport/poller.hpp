@@ -9,12 +9,14 @@
 
 namespace caftan::transport {
 
-/// Something with a file descriptor. One-shot: after `on_ready` nothing is reported until `rearm`.
+/// Something with a file descriptor. One-shot: after `on_ready` nothing is reported until `rearm`; with EPOLLET among
+/// the events each edge is reported, also while an earlier report is still served.
 class Pollable {
  public:
   virtual ~Pollable() = default;
   virtual int fd() const noexcept = 0;
-  /// Reads and writes what can be done now. Threads: a runner; never two at the same time unless rearmed meanwhile.
+  /// Reads and writes what can be done now. Threads: a runner; never two at the same time unless rearmed meanwhile, or
+  /// with EPOLLET.
   virtual void on_ready(std::uint32_t events) = 0;
 
  private:
@@ -22,7 +24,7 @@ class Pollable {
   std::uint64_t key_ = 0;  // slot in the executor, set by watch
 };
 
-/// Something with bytes appended but not yet written.
+/// Something with bytes appended but not yet written. Threads: any.
 class Flushable {
  public:
   virtual ~Flushable() = default;
@@ -39,18 +41,28 @@ class ClaimableSource : public ReadableSource {
   /// Reads what is there and resolves replies. Returns false when the source ended or when what it read must be run by
   /// runners: then the caller releases and only sleeps.
   virtual bool read_claimed() = 0;
-  virtual void release() = 0;
+  /// Ends the claim and lets runners read again; with `may_defer` perhaps a moment later, in the expectation that this
+  /// thread claims it again first. Returns this source if it did: then the thread calls `end_deferral` before it waits
+  /// for anything else. Otherwise returns nothing.
+  virtual std::weak_ptr<ClaimableSource> release(bool may_defer) = 0;
+  virtual void end_deferral() = 0;
+};
+
+/// How soon held-back bytes have to leave.
+enum class FlushBy {
+  queue_end,  ///< when this runner's queue is empty: at the end of a task
+  soon,       ///< within some 100 us, however long this thread computes
 };
 
 class PollingExecutor : public Executor {
  public:
-  /// Starts to report `events` (EPOLLIN, EPOLLOUT) of `pollable`, once.
+  /// Starts to report `events` (EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLET) of `pollable`.
   virtual void watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) = 0;
   virtual void rearm(const Pollable& pollable, std::uint32_t events) = 0;
   /// Stops reporting. A call of `on_ready` that has begun may still be running afterwards.
   virtual void unwatch(const Pollable& pollable) = 0;
-  /// Calls `flush` before this thread sleeps or blocks, or when its queue is empty; at once where nothing coalesces.
-  virtual void flush_later(std::shared_ptr<Flushable> flushable) = 0;
+  /// Calls `flush` before this thread sleeps or waits, and no later than `by`; at once where nothing coalesces.
+  virtual void flush_later(std::shared_ptr<Flushable> flushable, FlushBy by) = 0;
 };
 
 }  // namespace caftan::transport

@@ -148,12 +148,17 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   bool claim() override;
   int claim_fd() const noexcept override { return channel_->fd(); }
   bool read_claimed() override;
-  void release() override;
+  std::weak_ptr<ClaimableSource> release(bool may_defer) override;
+  void end_deferral() override;
   void flush() override;
 
  private:
   friend class ActorExchange;
-  enum class Reader : std::uint8_t { poller, waiter };
+  enum class Reader : std::uint8_t {
+    poller,
+    waiter,
+    nobody,  // for a moment: a thread that has just read its answer is expected back, see `release`
+  };
   struct Pending {
     std::shared_ptr<ResponseSink> sink;
     std::uint64_t bytes = 0;
@@ -181,10 +186,13 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   void advance_bulk();
   void end(Error reason);
 
+  bool hand_over(OutFrame& frame, std::optional<FlushBy> may_wait);
   void append_locked(OutFrame& frame);
   bool flush_locked();
   static std::uint64_t size_of(const OutFrame& frame);
   void arm_locked();
+  void read_by_poller_locked();
+  void watch_deferral(std::uint64_t claims_seen);
   void arm_expiry(TimePoint deadline);
   void expire_requests();
   void poll_liveness();
@@ -202,13 +210,15 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   mutable std::mutex out_mutex_;
   net::Outbox outbox_;
   net::Traffic traffic_;
-  bool flush_pending_ = false;
+  std::optional<FlushBy> flush_due_;
+  unsigned held_back_ = 0;  // frames appended and not offered for writing yet
   bool want_write_ = false;
   bool write_failed_ = false;
   bool closing_ = false;  // nothing more is accepted; bye follows behind the last byte
   bool bye_queued_ = false;
   Reader reader_ = Reader::poller;
-  bool armed_ = false;
+  std::uint64_t claims_ = 0;
+  bool deferral_watched_ = false;  // a task is posted that ends it
 
   net::RequestTable<Pending> requests_;
   net::AdmissionWindow window_;
@@ -226,7 +236,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   std::uint32_t chunk_left_ = 0;
   std::deque<Incomplete> incomplete_;
   std::uint64_t incomplete_bytes_ = 0;
-  bool work_queued_ = false;  // a frame was handed to runners
+  bool work_queued_ = false;          // a frame was handed to runners
+  std::uint32_t answers_in_row_ = 0;  // frames read since one that was no answer
   std::atomic<bool> bye_received_{false};
 
   std::mutex end_mutex_;

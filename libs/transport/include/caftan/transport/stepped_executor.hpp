@@ -42,7 +42,7 @@ class SteppedExecutor final : public PollingExecutor {
   void watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) override;
   void rearm(const Pollable& pollable, std::uint32_t events) override;
   void unwatch(const Pollable& pollable) override;
-  void flush_later(std::shared_ptr<Flushable> flushable) override { flushable->flush(); }
+  void flush_later(std::shared_ptr<Flushable> flushable, FlushBy) override { flushable->flush(); }
 
  protected:
   Wait* make_wait(std::byte* room) override;

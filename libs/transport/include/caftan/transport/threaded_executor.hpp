@@ -2,7 +2,6 @@
 /// process, shared by all its Workers. Rules about blocking and wake-ups: docs/architecture.md, "Runners".
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -12,6 +11,8 @@
 
 #include "caftan/base/executor.hpp"
 #include "caftan/transport/poller.hpp"
+
+struct epoll_event;
 
 namespace caftan::transport {
 
@@ -34,7 +35,7 @@ class ThreadedExecutor final : public PollingExecutor {
   void watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) override;
   void rearm(const Pollable& pollable, std::uint32_t events) override;
   void unwatch(const Pollable& pollable) override;
-  void flush_later(std::shared_ptr<Flushable> flushable) override;
+  void flush_later(std::shared_ptr<Flushable> flushable, FlushBy by) override;
 
  protected:
   Wait* make_wait(std::byte* room) override;
@@ -47,9 +48,14 @@ class ThreadedExecutor final : public PollingExecutor {
     Task task;
   };
 
+  /// The runner that keeps watch wakes up by itself every kWatchPeriod: it writes what is held back and takes over
+  /// tasks that have waited for that long. So others need not be woken for each of these.
+  enum class Watch { none, wanted, kept };
+
   void run();
-  bool pop_task(Task& task);
   bool sleep_in_epoll();
+  int keep_watch(std::unique_lock<std::mutex>& lock, epoll_event& event);
+  bool want_watch_locked();
   void serve(std::uint64_t key, std::uint32_t events);
   void queue_expired_timers();
   void wake() noexcept;
@@ -71,7 +77,9 @@ class ThreadedExecutor final : public PollingExecutor {
   TimePoint sleeping_until_ = kNever;
   std::vector<std::shared_ptr<Flushable>> flushes_;  // appended by runners, written by whichever comes first
   TimePoint oldest_flush_;
-  bool flush_wake_sent_ = false;  // an idle runner was woken to look after them
+  Watch watch_ = Watch::none;
+  bool task_wake_ = false;   // a runner was woken for a task
+  std::uint64_t begun_ = 0;  // tasks
   std::vector<std::thread> threads_;
   std::condition_variable parked_;
   unsigned parked_count_ = 0;
