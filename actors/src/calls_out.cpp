@@ -35,9 +35,9 @@ class PendingCall final : public transport::ResponseSink {
     }
     auto payload = core_->decode_payload(*response);
     if (!payload) return finish(payload.error());
+    payload->owner = std::make_shared<const wire::Bytes>(std::move(response->payload));  // moved: the views stay
     if (!response->manifest) return finish(std::move(*payload));
     // A response may carry references too: nobody sees them before they are confirmed (RR-6).
-    payload->keep_body();
     auto received = std::static_pointer_cast<ReceivedRRefs>(response->manifest);
     auto waiting = std::make_shared<rpc::InPayload>(std::move(*payload));
     auto self = std::make_shared<PendingCall>(std::move(*this));

@@ -47,6 +47,7 @@ def make_plan(seconds):
         ("copy of 16 MiB", f"copy floats={16 * MIB} calls=10000 seconds={seconds}", None, True),
         ("idle", "idle seconds=1", None, False),
         ("10,000 idle references", "rrefs calls=10000 seconds=20", None, False),
+        ("start of 5 processes", "start calls=5 seconds=10", None, False),
         ("killed peer", "killed", None, False),  # last: the side has no peer afterwards
     ]
     return rows
@@ -61,6 +62,7 @@ def make_sides(folder):
     sides += [Side(f"reference {kind}", [program("reference_agent"), kind], spins_when_idle=True)
               for kind in ("default", "shm")]
     sides += [Side(f"caftan {kind}", [program("caftan_bench"), kind]) for kind in ("unix", "tcp", "loopback")]
+    sides.append(Side("caftan start", [program("start_bench")]))
     order = {name: place for place, name in enumerate(CALLERS)}
     return sorted(sides, key=lambda side: order.get(side.name, len(order)))
 

@@ -92,6 +92,8 @@ def _costs(results):
         rows.append(_value_row(f"idle RRef, {who} side", value, 3, "KiB"))
     rows.append(_value_row("killed peer noticed after its sockets closed",
                            _get(results, "killed peer", "caftan unix", "noticed_ms"), 10, "ms"))
+    rows.append(_value_row("start of 5 processes beyond loading libtorch",
+                           _get(results, "start of 5 processes", "caftan start", "beyond_load_ms"), 1000, "ms"))
     return rows
 
 

@@ -13,6 +13,16 @@ namespace {
 constexpr std::size_t kCopyBelow = 4 * 1024;
 constexpr std::size_t kBufferSize = 64 * 1024;
 
+void append_chunk_header(wire::Bytes& bytes, CallId call, std::size_t size) {
+  wire::FrameHeader header;
+  header.kind = wire::FrameKind::chunk;
+  header.body_size = static_cast<std::uint32_t>(size);
+  header.call = call.value;
+  const std::size_t at = bytes.size();
+  bytes.resize(at + wire::kFrameHeaderSize);
+  wire::encode_header(header, bytes.data() + at);
+}
+
 }  // namespace
 
 void Outbox::append(wire::Bytes frame) {
@@ -26,9 +36,16 @@ void Outbox::append(wire::Bytes frame) {
 }
 
 void Outbox::append(wire::Bytes frame, CallId call, std::vector<wire::Segment> bulk) {
-  append(std::move(frame));
   std::uint64_t size = 0;
   for (const wire::Segment& segment : bulk) size += segment.size;
+  if (size != 0 && size <= kCopyBelow && bulk_.empty()) {
+    // Nobody's bulk is before it: a small one goes right behind its frame.
+    append_chunk_header(frame, call, static_cast<std::size_t>(size));
+    for (const wire::Segment& segment : bulk) wire::append(frame, segment.view());
+    append(std::move(frame));
+    return;
+  }
+  append(std::move(frame));
   if (size == 0) return;
   queued_bytes_ += size;
   bulk_.push_back({call, std::move(bulk), 0, 0, size});
@@ -51,12 +68,8 @@ std::size_t Outbox::cut_chunk() {
   Bulk& bulk = bulk_.front();
   const auto size_of_chunk = static_cast<std::size_t>(std::min<std::uint64_t>(bulk.rest, wire::kMaxChunk));
   std::size_t rest = size_of_chunk;
-  wire::FrameHeader header;
-  header.kind = wire::FrameKind::chunk;
-  header.body_size = static_cast<std::uint32_t>(rest);
-  header.call = bulk.call.value;
-  wire::Bytes bytes(wire::kFrameHeaderSize);
-  wire::encode_header(header, bytes.data());
+  wire::Bytes bytes;
+  append_chunk_header(bytes, bulk.call, rest);
   committed_.push_back({std::move(bytes), {}});
   queued_bytes_ += wire::kFrameHeaderSize;
   has_chunk_ = true;

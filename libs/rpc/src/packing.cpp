@@ -7,6 +7,8 @@
 namespace caftan::rpc {
 
 void write_prologue(wire::Bytes& body, const FunctionKey& key) {
+  constexpr std::size_t kSmallArguments = 96;
+  body.reserve(body.size() + 2 * sizeof(std::uint64_t) + 4 + key.name.size() + key.signature.size() + kSmallArguments);
   wire::OutArchive archive(body);
   archive << key.name_hash << key.signature_hash << key.name << key.signature;
 }

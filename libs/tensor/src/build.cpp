@@ -18,6 +18,7 @@ namespace {
 
 using namespace detail;
 using Keepalive = std::shared_ptr<const void>;
+using Storages = c10::SmallVector<c10::Storage, 2>;
 
 c10::Storage make_storage(c10::DataPtr data, std::uint64_t bytes) {
   // Resizable like any tensor's storage: libtorch then moves to memory of its own and gives the block back.
@@ -27,8 +28,8 @@ c10::Storage make_storage(c10::DataPtr data, std::uint64_t bytes) {
 }
 
 /// One storage takes the whole block; several share it through a count.
-std::vector<c10::Storage> make_storages(const LayoutTable& table, std::vector<wire::Block>&& blocks) {
-  std::vector<c10::Storage> storages;
+Storages make_storages(const LayoutTable& table, std::vector<wire::Block>&& blocks) {
+  Storages storages;
   storages.reserve(table.storages.size());
   const c10::Device cpu(c10::DeviceType::CPU);
   for (std::size_t first = 0; first < table.storages.size();) {
@@ -56,7 +57,7 @@ std::vector<c10::Storage> make_storages(const LayoutTable& table, std::vector<wi
   return storages;
 }
 
-at::Tensor make_part(const LayoutTable& table, const Part& part, const std::vector<c10::Storage>& storages) {
+at::Tensor make_part(const LayoutTable& table, const Part& part, const Storages& storages) {
   const c10::IntArrayRef sizes = table.sizes(part);
   const c10::IntArrayRef strides = table.strides(part);
   c10::Storage storage = part.storage == kNoStorage ? make_storage(c10::DataPtr(nullptr, c10::DeviceType::CPU), 0)
@@ -91,7 +92,7 @@ at::Layout layout_of(Kind kind) {
   }
 }
 
-at::Tensor make_tensor(const LayoutTable& table, const Entry& entry, const std::vector<c10::Storage>& storages) {
+at::Tensor make_tensor(const LayoutTable& table, const Entry& entry, const Storages& storages) {
   const Part* parts = table.parts.data() + entry.first_part;
   at::Tensor values = make_part(table, parts[0], storages);
   if (entry.kind == Kind::strided) return values;
@@ -130,7 +131,7 @@ void share_version_counters(const LayoutTable& table, std::vector<DecodedTensor>
 }
 
 std::vector<DecodedTensor> build_unguarded(const LayoutTable& table, std::vector<wire::Block>&& blocks) {
-  const std::vector<c10::Storage> storages = make_storages(table, std::move(blocks));
+  const Storages storages = make_storages(table, std::move(blocks));
   std::vector<DecodedTensor> tensors;
   tensors.reserve(table.tensors.size());
   std::size_t recorded = 0;

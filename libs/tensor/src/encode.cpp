@@ -37,9 +37,9 @@ struct Range {
 };
 
 struct Encoder {
-  std::vector<Source> sources;
-  std::vector<std::uint32_t> range_of;  ///< per source
-  std::vector<Range> ranges;
+  Sources sources;
+  c10::SmallVector<std::uint32_t, 4> range_of;  ///< per source
+  c10::SmallVector<Range, 4> ranges;
   LayoutTable table;
 
   void find_ranges();
@@ -52,7 +52,7 @@ struct Encoder {
   void extend(std::size_t source);
   bool any_overlap(std::uint32_t range) const;
   void compact(Source& source);
-  wire::Segment gather(std::uint64_t size, const std::vector<std::uint32_t>& small) const;
+  wire::Segment gather(std::uint64_t size, c10::ArrayRef<std::uint32_t> small) const;
 
   std::unordered_map<const c10::StorageImpl*, std::uint32_t> by_storage_;  ///< used once there are many
 };
@@ -143,7 +143,7 @@ void Encoder::compact_sparsely_used() {
   }
 }
 
-wire::Segment Encoder::gather(std::uint64_t size, const std::vector<std::uint32_t>& small) const {
+wire::Segment Encoder::gather(std::uint64_t size, c10::ArrayRef<std::uint32_t> small) const {
   auto buffer = std::make_shared_for_overwrite<std::byte[]>(size);
   std::uint64_t filled = 0;
   for (const std::uint32_t r : small) {
@@ -159,8 +159,8 @@ wire::Segment Encoder::gather(std::uint64_t size, const std::vector<std::uint32_
 std::vector<wire::Segment> Encoder::lay_out() {
   std::uint64_t total = 0;
   for (const Range& range : ranges) total += range.size();
-  std::vector<std::uint32_t> small;
-  std::vector<std::uint32_t> large;
+  c10::SmallVector<std::uint32_t, 4> small;
+  c10::SmallVector<std::uint32_t, 4> large;
   for (std::uint32_t r = 0; r < ranges.size(); ++r) {
     if (ranges[r].size() == 0) continue;
     (total < kCopyMessage || ranges[r].size() < kCopyStorage ? small : large).push_back(r);

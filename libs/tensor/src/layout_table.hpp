@@ -3,6 +3,7 @@
 
 #include <c10/core/ScalarType.h>
 #include <c10/util/ArrayRef.h>
+#include <c10/util/SmallVector.h>
 
 #include <cstdint>
 #include <optional>
@@ -63,12 +64,13 @@ struct Entry {
   std::int64_t zero_point = 0;
 };
 
+/// A message with one or two small tensors costs no allocation here.
 struct LayoutTable {
-  std::vector<std::uint64_t> segments;  ///< bytes of each
-  std::vector<StorageEntry> storages;   ///< by segment, then offset; they do not overlap
-  std::vector<Entry> tensors;
-  std::vector<Part> parts;
-  std::vector<std::int64_t> dims;
+  c10::SmallVector<std::uint64_t, 2> segments;  ///< bytes of each
+  c10::SmallVector<StorageEntry, 2> storages;   ///< by segment, then offset; they do not overlap
+  c10::SmallVector<Entry, 2> tensors;
+  c10::SmallVector<Part, 2> parts;
+  c10::SmallVector<std::int64_t, 16> dims;
 
   c10::IntArrayRef sizes(const Part& part) const { return {dims.data() + part.dims_at, part.dims}; }
   c10::IntArrayRef strides(const Part& part) const { return {dims.data() + part.dims_at + part.dims, part.dims}; }

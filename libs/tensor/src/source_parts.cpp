@@ -50,7 +50,7 @@ Result<Extent> extent_in_storage(const at::Tensor& tensor) {
   return *extent;
 }
 
-Result<void> add_strided(at::Tensor tensor, std::vector<Source>& sources) {
+Result<void> add_strided(at::Tensor tensor, Sources& sources) {
   if (!dtype_code(tensor.scalar_type())) return refuse("this dtype does not travel");
   if (static_cast<std::size_t>(tensor.dim()) > kMostDims) return refuse("it has more than 64 dimensions");
   if (tensor._is_zerotensor()) tensor = at::clone(tensor);
@@ -63,7 +63,7 @@ Result<void> add_strided(at::Tensor tensor, std::vector<Source>& sources) {
 }
 
 /// Components are sent contiguous, so that their check at the receiver is linear in their bytes.
-Result<void> add_component(const at::Tensor& tensor, std::vector<Source>& sources) {
+Result<void> add_component(const at::Tensor& tensor, Sources& sources) {
   return add_strided(tensor.contiguous(), sources);
 }
 
@@ -87,7 +87,7 @@ Components components(const at::Tensor& tensor) {
   }
 }
 
-Result<Entry> take_sparse(const at::Tensor& tensor, Entry entry, std::vector<Source>& sources) {
+Result<Entry> take_sparse(const at::Tensor& tensor, Entry entry, Sources& sources) {
   if (static_cast<std::size_t>(tensor.dim()) > kMostDims) return refuse("it has more than 64 dimensions");
   Components of = components(tensor);
   entry.kind = of.kind;
@@ -99,7 +99,7 @@ Result<Entry> take_sparse(const at::Tensor& tensor, Entry entry, std::vector<Sou
   return entry;
 }
 
-Result<Entry> take_quantized(const at::Tensor& tensor, Entry entry, std::vector<Source>& sources) {
+Result<Entry> take_quantized(const at::Tensor& tensor, Entry entry, Sources& sources) {
   if (tensor.qscheme() != c10::kPerTensorAffine && tensor.qscheme() != c10::kPerTensorSymmetric) {
     return refuse("quantized per channel: only per tensor travels");
   }
@@ -116,7 +116,7 @@ Result<Entry> take_quantized(const at::Tensor& tensor, Entry entry, std::vector<
 
 }  // namespace
 
-Result<Entry> take_apart(const at::Tensor& tensor, std::vector<Source>& sources) {
+Result<Entry> take_apart(const at::Tensor& tensor, Sources& sources) {
   static const std::uint64_t kCpu = keys_of(c10::DispatchKey::CPU);
   static const std::uint64_t kLazy =
       (c10::DispatchKeySet(c10::DispatchKey::CPU) |

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "layout_table.hpp"
 
@@ -13,10 +12,11 @@ struct Source {
   at::Tensor tensor;  ///< keeps the memory alive; conj, neg and zero are resolved
   Extent extent;
 };
+using Sources = c10::SmallVector<Source, 2>;
 
 /// Appends the parts of `tensor` to `sources` and returns its entry; `first_part` is left to the caller.
 /// Errors: unsupported, its text says why, without the position.
-Result<Entry> take_apart(const at::Tensor& tensor, std::vector<Source>& sources);
+Result<Entry> take_apart(const at::Tensor& tensor, Sources& sources);
 
 /// Returns "argument tensor 2 (float32 sparse_csr)".
 std::string describe(std::size_t position, const at::Tensor& tensor);
