@@ -87,10 +87,10 @@ Result<void> WorkerCore::send_response(const std::shared_ptr<Session>& session, 
   }
   std::uint64_t size = sections.size() + reply->body.size() + tensors.table.size();
   for (const auto& segment : tensors.segments) size += segment.size;
-  if (size > options_.limits.message) {
+  if (size > session->largest_message()) {
     return give_up(Error(Errc::limit_exceeded, name(),
                          "a result of " + std::to_string(size) + " bytes is larger than limits.message, " +
-                             std::to_string(options_.limits.message)));
+                             std::to_string(session->largest_message())));
   }
   frame.sections = sections;
   frame.body = reply->body;

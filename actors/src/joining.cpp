@@ -135,7 +135,7 @@ net::HandshakeOptions WorkerCore::handshake_options(std::uint64_t connection) {
   handshake.self.name = options_.name;
   handshake.self.id = self_;
   handshake.self.incarnation = incarnation_;
-  handshake.self.limits = {options_.limits.message, options_.limits.receive, options_.limits.window};
+  handshake.self.limits = own_limits();
   handshake.self.connection = connection;
   {
     const std::lock_guard lock(mutex_);
@@ -197,8 +197,8 @@ void WorkerCore::greeted(Result<transport::Greeted> result, bool dialled, const 
     return;
   }
   const net::PeerInfo& peer = result->peer;
-  if (add_session({peer.id, peer.name, peer.incarnation}, peer.connection, std::move(result->channel), result->early,
-                  true)) {
+  if (add_session({peer.id, peer.name, peer.incarnation, peer.limits}, peer.connection, std::move(result->channel),
+                  result->early, true)) {
     on_member_up(peer.id, peer.address);
   }
 }

@@ -121,7 +121,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   /// In-process neighbours: one end of a loopback pair becomes a session.
   void add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,
                          std::shared_ptr<transport::Channel> channel);
-  transport::PeerIdentity identity() const { return {self_, options_.name, incarnation_}; }
+  transport::PeerIdentity identity() const { return {self_, options_.name, incarnation_, own_limits()}; }
 
  private:
   class RootActor;
@@ -147,6 +147,9 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   void check_ready();
   void fail_start(Error error);
   transport::SessionLimits session_limits() const;
+  net::PeerLimits own_limits() const {
+    return {options_.limits.message, options_.limits.receive, options_.limits.window};
+  }
 
   // Calls.
   Result<transport::OutFrame> encode_request(rpc::OutRequest& request, Sharing& sharing, wire::Bytes& sections,

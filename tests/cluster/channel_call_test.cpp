@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "caftan/actors/worker.hpp"
@@ -89,6 +90,28 @@ TEST_P(ChannelCall, PipelinedCallsAllComeBack) {
   std::vector<Future<int>> futures;
   for (int i = 0; i < 1000; ++i) futures.push_back(workers_[0]->rpc_async<&add>(i % 2 ? "b" : "c", i, i));
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(futures[static_cast<std::size_t>(i)].get(), 2 * i);
+}
+
+TEST_P(ChannelCall, AnswersComeToAThreadThatWaitsElsewhere) {
+  // Blocking calls first: this thread has read its answers itself, and nobody may have taken over yet.
+  for (int i = 0; i < 30; ++i) ASSERT_EQ(workers_[0]->rpc_sync<&add>("b", i, 1), i + 1);
+  struct Sum {
+    std::atomic<int> total{0};
+    std::atomic<int> open{5};
+    std::promise<int> done;
+  };
+  const auto sum = std::make_shared<Sum>();
+  for (int i = 0; i < 5; ++i) {
+    // All but the first stand behind another one, and may leave together.
+    workers_[0]
+        ->rpc_async<&add>("b", i, 1)
+        .then([sum](const Result<int>& result) {
+          sum->total += result ? *result : 1000;
+          if (--sum->open == 0) sum->done.set_value(sum->total);
+        })
+        .forget();
+  }
+  EXPECT_EQ(sum->done.get_future().get(), 15);
 }
 
 TEST_P(ChannelCall, LargeTensorsArriveWhole) {

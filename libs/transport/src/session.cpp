@@ -46,7 +46,7 @@ Session::Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::
       channel_(std::move(channel)),
       exchange_(std::make_unique<ActorExchange>(*this, parts.actors)),
       requests_(parts.executor.clock().now(), limits.requests),
-      window_(limits.window),
+      window_(std::min(limits.window, peer_.limits.window)),
       buffer_(new std::byte[kBufferSize]),
       liveness_(limits.liveness, peer_.name, parts.executor.clock().now()) {}
 
@@ -209,11 +209,12 @@ Result<void> Session::acquire(std::uint64_t room, TimePoint deadline) {
 Result<CallId> Session::request(OutFrame& frame, std::uint64_t room, TimePoint deadline,
                                 const std::shared_ptr<ResponseSink>& sink) {
   const std::uint64_t size = size_of(frame);
-  if (size > limits_.message) {
+  if (size > largest_message()) {
     window_.release(room);
     return Error(Errc::limit_exceeded, peer_.name,
-                 "a message of " + std::to_string(size) + " bytes is larger than limits.message, " +
-                     std::to_string(limits_.message));
+                 "a message of " + std::to_string(size) + " bytes is larger than limits.message " +
+                     (limits_.message == largest_message() ? "here, " : "of " + peer_.name + ", ") +
+                     std::to_string(largest_message()));
   }
   auto call = requests_.insert(Pending{sink, room}, deadline);
   if (!call) {

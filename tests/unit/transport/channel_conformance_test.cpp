@@ -232,6 +232,43 @@ TEST_P(ChannelConformance, WritingToAClosedPeerIsAnErrorAndNoSignal) {
   EXPECT_EQ(put.error().code(), Errc::peer_down);
 }
 
+/// Reads at most three bytes for each report, then arms again.
+class SlowReader : public std::enable_shared_from_this<SlowReader> {
+ public:
+  explicit SlowReader(std::shared_ptr<Channel> channel) : channel_(std::move(channel)) {}
+  void start() {
+    channel_->start([weak = weak_from_this()](bool, bool) {
+      if (const auto self = weak.lock()) self->read();
+    });
+    channel_->arm(true, false);
+  }
+  /// Returns how many bytes came before the end.
+  std::size_t count() { return ended_.get_future().get(); }
+
+ private:
+  void read() {
+    std::byte bytes[3];
+    const iovec vector{bytes, sizeof bytes};
+    const auto got = channel_->read(&vector, 1);
+    if (!got) return ended_.set_value(count_);
+    count_ += *got;
+    channel_->arm(true, false);
+  }
+
+  const std::shared_ptr<Channel> channel_;
+  std::size_t count_ = 0;  // reports come one after the other
+  std::promise<std::size_t> ended_;
+};
+
+TEST_P(ChannelConformance, WhatWasLeftUnreadAndTheEndBehindItAreReportedAgain) {
+  one_->start(make_bytes(100, 8), 0);
+  one_->finish();
+  one_->channel->close_write();
+  const auto reader = std::make_shared<SlowReader>(other_->channel);
+  reader->start();
+  EXPECT_EQ(reader->count(), 100U);
+}
+
 TEST_P(ChannelConformance, ReadinessIsReportedOncePerArm) {
   std::promise<void> reported;
   std::atomic<int> reports{0};

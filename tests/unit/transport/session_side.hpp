@@ -43,12 +43,12 @@ class RecordingSink final : public ResponseSink {
 class SessionSide {
  public:
   SessionSide(SteppedExecutor& executor, WorkerId self, WorkerId peer, std::shared_ptr<Channel> channel,
-              const SessionLimits& limits, MessageRegistry registry = {})
+              const SessionLimits& limits, MessageRegistry registry = {}, const net::PeerLimits& peer_takes = {})
       : executor_(executor),
         messages(std::move(registry)),
         host(executor, messages, self, Incarnation{self.value + 1}) {
     session = Session::make({executor, host, pool, handler},
-                            {peer, "worker" + std::to_string(peer.value), Incarnation{peer.value + 1}}, 1,
+                            {peer, "worker" + std::to_string(peer.value), Incarnation{peer.value + 1}, peer_takes}, 1,
                             std::move(channel), limits);
   }
   /// Ends the session and lets everything of it come to rest before the actors' system goes.

@@ -241,6 +241,18 @@ TEST_P(Sessions, AMessageAboveTheLimitIsNotSent) {
   EXPECT_TRUE(request(10));  // its room went back
 }
 
+TEST_P(Sessions, AMessageAboveWhatThePeerTakesIsNotSent) {
+  side_ = nullptr;
+  auto [ours, theirs] = make_loopback_pair(executor_);
+  peer_ = std::make_unique<BytePeer>(std::move(theirs));
+  side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), limits(),
+                                        MessageRegistry(), net::PeerLimits{.message = 2000, .tensors = 1000});
+  side_->session->start();
+  EXPECT_EQ(request(1001).error().code(), Errc::limit_exceeded);
+  EXPECT_TRUE(peer_->read_kinds().empty());
+  EXPECT_TRUE(request(1000));
+}
+
 TEST_P(Sessions, ACancelledRequestEndsHereAndThere) {
   const CallId call = request(10).value();
   session().cancel(call, Error(Errc::cancelled, "enough"));

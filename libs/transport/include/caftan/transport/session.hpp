@@ -3,6 +3,7 @@
 /// docs/protocols/wire.md and docs/protocols/session.md.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "caftan/base/ids.hpp"
 #include "caftan/net/admission.hpp"
+#include "caftan/net/handshake.hpp"
 #include "caftan/net/liveness.hpp"
 #include "caftan/net/outbox.hpp"
 #include "caftan/net/request_table.hpp"
@@ -32,6 +34,7 @@ struct PeerIdentity {
   WorkerId id;
   std::string name;
   Incarnation incarnation;
+  net::PeerLimits limits;  ///< what it takes, as it said in the handshake
 };
 
 /// A frame as it arrived: header, its three parts, and its tensor segments, complete.
@@ -107,6 +110,10 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   std::uint64_t connection() const noexcept { return connection_; }
   const char* channel_kind() const noexcept { return channel_->kind(); }
   const SessionLimits& limits() const noexcept { return limits_; }
+  /// Returns what both sides allow: bytes of one message to the peer, tensors included.
+  std::uint64_t largest_message() const noexcept {
+    return std::min({limits_.message, peer_.limits.message, peer_.limits.tensors});
+  }
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   ActorExchange& actors() noexcept { return *exchange_; }
   wire::BlockPool& pool() noexcept { return parts_.pool; }

@@ -64,7 +64,7 @@ struct FrameHeader {
   std::uint32_t table_size = 0;     ///< bytes of the tensor table
   FrameKind kind{};
   std::uint8_t flags = 0;
-  std::uint16_t cpu = 0;           ///< the core the sender ran on, plus one; 0 = not on this host
+  std::uint16_t cpu = 0;           ///< reserved: written as it is here, not looked at
   std::uint64_t call = 0;          ///< id of the request, 0 = none
   std::uint64_t remaining_us = 0;  ///< time the caller still waits, 0 = for ever
   std::uint64_t trace = 0;
