@@ -61,7 +61,7 @@ bool Session::send(OutFrame& frame, bool urgent) {
 bool Session::hand_over(OutFrame& frame, std::optional<FlushBy> may_wait) {
   bool later = false;
   {
-    const std::lock_guard lock(out_mutex_);
+    std::unique_lock lock(out_mutex_);
     if (ended() || closing_) return false;
     append_locked(frame);
     frames_out_.fetch_add(1, std::memory_order_relaxed);
@@ -70,7 +70,7 @@ bool Session::hand_over(OutFrame& frame, std::optional<FlushBy> may_wait) {
     const bool enough =
         outbox_.queued_bytes() >= kFlushAt || (may_wait == FlushBy::soon && held_back_ >= kFramesHeldBack);
     if (!may_wait || enough) {
-      flush_locked();
+      flush_locked(lock);
     } else if (!flush_due_ || (may_wait == FlushBy::soon && flush_due_ != FlushBy::soon)) {
       flush_due_ = may_wait;
       later = true;
@@ -114,20 +114,25 @@ void Session::append_locked(OutFrame& frame) {
 }
 
 void Session::flush() {
-  const std::lock_guard lock(out_mutex_);
+  std::unique_lock lock(out_mutex_);
   flush_due_.reset();
-  if (!want_write_ && !write_failed_) flush_locked();
+  if (!want_write_ && !write_failed_) flush_locked(lock);
 }
 
-/// Writes until all is out or the channel is full; then asks to be told when there is room.
-bool Session::flush_locked() {
-  held_back_ = 0;
+/// Writes what is queued until it is out or the channel is full; then asks to be told when there is room. The lock is
+/// not held while writing, so that others can append; what they append goes with the next flush.
+void Session::flush_locked(std::unique_lock<std::mutex>& lock) {
+  if (writing_) {
+    write_again_ = true;
+    return;
+  }
+  writing_ = write_again_ = true;
   std::size_t total = 0;
   bool full = false;
-  while (!full && !write_failed_) {
+  while (!full && !write_failed_ && (std::exchange(write_again_, false) || outbox_.unfinished())) {
     if (outbox_.empty()) {
       // Bye goes behind everything, tensor bytes included: only then nothing is lost.
-      if (!closing_ || bye_queued_) break;
+      if (!closing_ || bye_queued_) continue;
       bye_queued_ = true;
       OutFrame bye;
       bye.header.kind = wire::FrameKind::bye;
@@ -135,9 +140,12 @@ bool Session::flush_locked() {
     }
     iovec vectors[kMaxVectors];
     const std::size_t count = outbox_.gather(vectors);
+    held_back_ = 0;
     std::size_t offered = 0;
     for (std::size_t i = 0; i < count; ++i) offered += vectors[i].iov_len;
+    lock.unlock();
     const auto written = channel_->write(vectors, static_cast<int>(count));
+    lock.lock();
     if (!written) {
       // The reader sees the end of the connection itself and drains what has arrived first (RR-12).
       write_failed_ = true;
@@ -146,10 +154,12 @@ bool Session::flush_locked() {
     outbox_.consume(*written);
     total += *written;
     full = *written < offered;
+    write_again_ = write_again_ || (closing_ && !bye_queued_);
   }
+  writing_ = false;
   if (total > 0) {
     bytes_out_.fetch_add(total, std::memory_order_relaxed);
-    const std::lock_guard lock(liveness_mutex_);
+    const std::lock_guard liveness(liveness_mutex_);
     liveness_.on_bytes_out(parts_.executor.clock().now(), total);
   }
   if (full != want_write_) {
@@ -157,7 +167,6 @@ bool Session::flush_locked() {
     arm_locked();
   }
   if (outbox_.empty() && bye_queued_ && bye_received_ && !write_failed_) channel_->close_write();
-  return !full;
 }
 
 /// Tells the channel what this session waits for: reading is left out while a waiting thread reads itself.
@@ -307,9 +316,9 @@ void Session::poll_liveness() {
 }
 
 void Session::close() {
-  const std::lock_guard lock(out_mutex_);
+  std::unique_lock lock(out_mutex_);
   closing_ = true;
-  if (!want_write_ && !write_failed_) flush_locked();
+  if (!want_write_ && !write_failed_) flush_locked(lock);
 }
 
 void Session::abort(Error reason) {

@@ -20,9 +20,9 @@ bool is_request(wire::FrameKind kind) { return kind >= wire::FrameKind::call && 
 
 void Session::on_ready(bool readable, bool writable) {
   if (writable) {
-    const std::lock_guard lock(out_mutex_);
+    std::unique_lock lock(out_mutex_);
     want_write_ = false;
-    if (!write_failed_) flush_locked();
+    if (!write_failed_) flush_locked(lock);
   }
   if (readable) {
     const ReadTurn turn(reading_);
@@ -345,8 +345,8 @@ void Session::end(Error reason) {
   const auto self = shared_from_this();
   // What is still in the outbox (an answer to bye, say) gets one try; a broken connection refuses it at once.
   {
-    const std::lock_guard lock(out_mutex_);
-    if (!write_failed_ && bye_received_) flush_locked();
+    std::unique_lock lock(out_mutex_);
+    if (!write_failed_ && bye_received_) flush_locked(lock);
   }
   channel_->close();
   incomplete_.clear();

@@ -133,6 +133,22 @@ TEST(Outbox, SE17_AStreamOfControlFramesDoesNotStarveBulk) {
   EXPECT_TRUE(outbox.empty());
 }
 
+TEST(Outbox, SE15_SmallBulkSharesTheWriteOfItsFrameUnlessOtherBulkIsBeforeIt) {
+  Outbox outbox;
+  Reader reader;
+  std::array<iovec, 8> gathered;
+  for (std::uint64_t i = 1; i <= 3; ++i) outbox.append(make_frame(i, 3, 7), CallId{i}, {make_segment(i, 0, 7)});
+  EXPECT_EQ(outbox.gather(gathered), 1U);
+  outbox.append(make_frame(4, 3, 7000), CallId{4}, {make_segment(4, 0, 7000)});
+  outbox.append(make_frame(5, 3, 7), CallId{5}, {make_segment(5, 0, 7)});
+  while (!outbox.empty()) write(outbox, reader, kAll);
+  std::vector<std::uint64_t> chunks;
+  for (const auto& frame : reader.frames) {
+    if (frame.header.kind == wire::FrameKind::chunk) chunks.push_back(frame.header.call);
+  }
+  EXPECT_EQ(chunks, (std::vector<std::uint64_t>{1, 2, 3, 4, 5}));
+}
+
 TEST(Outbox, SE18_ASegmentIsReleasedWhenItsLastByteIsOut) {
   Outbox outbox;
   Reader reader;
@@ -157,16 +173,16 @@ TEST(Outbox, SE18_QueuedSegmentsAreReleasedWithTheOutbox) {
   std::weak_ptr<const void> alive;
   {
     Outbox outbox;
-    wire::Segment segment = make_segment(1, 0, 100);
+    wire::Segment segment = make_segment(1, 0, 10'000);
     alive = segment.owner;
-    outbox.append(make_frame(1, 0, 100), CallId{1}, {std::move(segment)});
+    outbox.append(make_frame(1, 0, 10'000), CallId{1}, {std::move(segment)});
   }
   EXPECT_TRUE(alive.expired());
 }
 
 TEST(Outbox, SE19_WhatWasGatheredIsGatheredAgainUntilItIsConsumed) {
   Outbox outbox;
-  outbox.append(make_frame(1, 3, 7), CallId{1}, {make_segment(1, 0, 7)});
+  outbox.append(make_frame(1, 3, 7000), CallId{1}, {make_segment(1, 0, 7000)});
   std::array<iovec, 8> first, second;
   ASSERT_EQ(outbox.gather(first), 3U);
   outbox.append(make_frame(2, 3));

@@ -17,7 +17,8 @@
 
 namespace caftan::net {
 
-/// Threads: none of its own and no lock; the channel's write lock serializes all calls.
+/// Threads: none of its own and no lock; the channel's write lock serializes all calls. What `gather` returned stays
+/// where it is while others append.
 class Outbox {
  public:
   Outbox() = default;
@@ -30,8 +31,8 @@ class Outbox {
   void append(wire::Bytes frame);
 
   /// Appends a frame whose header announced `bulk`: the frame goes to the control lane, its segments follow as chunk
-  /// frames once those of earlier messages are out. Segments are read when they are written, never copied, and their
-  /// owners are released as soon as their last byte is out; empty ones are skipped.
+  /// frames once those of earlier messages are out. Segments are read when they are written, and their owners released
+  /// with their last byte; only small ones with no bulk before them are copied at once. Empty ones are skipped.
   /// @param call  the request or answer the bytes belong to, for the chunks' headers
   void append(wire::Bytes frame, CallId call, std::vector<wire::Segment> bulk);
 
@@ -44,6 +45,8 @@ class Outbox {
   void consume(std::size_t bytes);
 
   bool empty() const noexcept { return queued_bytes_ == 0; }
+  /// Returns whether bulk is queued, or part of what `gather` returned is not consumed.
+  bool unfinished() const noexcept { return !committed_.empty() || !bulk_.empty(); }
   /// Returns the bytes not yet consumed, both lanes, without headers of chunks that are not cut yet.
   std::uint64_t queued_bytes() const noexcept { return queued_bytes_; }
 

@@ -195,7 +195,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
 
   bool hand_over(OutFrame& frame, std::optional<FlushBy> may_wait);
   void append_locked(OutFrame& frame);
-  bool flush_locked();
+  void flush_locked(std::unique_lock<std::mutex>& lock);
   static std::uint64_t size_of(const OutFrame& frame);
   void arm_locked();
   void read_by_poller_locked();
@@ -218,7 +218,9 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   net::Outbox outbox_;
   net::Traffic traffic_;
   std::optional<FlushBy> flush_due_;
-  unsigned held_back_ = 0;  // frames appended and not offered for writing yet
+  unsigned held_back_ = 0;    // frames appended and not offered for writing yet
+  bool writing_ = false;      // a thread writes, without the lock
+  bool write_again_ = false;  // it is to look once more
   bool want_write_ = false;
   bool write_failed_ = false;
   bool closing_ = false;  // nothing more is accepted; bye follows behind the last byte
