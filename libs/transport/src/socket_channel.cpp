@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "caftan/transport/channel.hpp"
 
@@ -30,10 +31,10 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
     if (closed_.load(std::memory_order_acquire)) return;
     // No event asked for still leaves hang-ups: nobody who has claimed the channel must miss those, they read.
     const std::uint32_t events = (read ? EPOLLIN | EPOLLRDHUP : 0U) | (write ? EPOLLOUT : 0U) | EPOLLET;
+    const bool changed = std::exchange(events_, events) != events;
     const std::uint32_t before = state_.exchange(read ? kArmed : 0, std::memory_order_acq_rel);
     const bool unread = read && (before & (kUnread | kEnded)) != 0;
-    if (events == events_ && !unread && !write) return;
-    events_ = events;
+    if (!changed && !unread && !write) return;
     executor_.rearm(*this, events);  // reports what is there already
   }
 
