@@ -85,17 +85,13 @@ Result<void> WorkerCore::send_response(const std::shared_ptr<Session>& session, 
     }
     tensors = std::move(*encoded);
   }
-  std::uint64_t size = sections.size() + reply->body.size() + tensors.table.size();
-  for (const auto& segment : tensors.segments) size += segment.size;
-  if (size > session->largest_message()) {
-    return give_up(Error(Errc::limit_exceeded, name(),
-                         "a result of " + std::to_string(size) + " bytes is larger than limits.message, " +
-                             std::to_string(session->largest_message())));
-  }
   frame.sections = sections;
   frame.body = reply->body;
   frame.table = tensors.table;
   frame.segments = std::move(tensors.segments);
+  if (const auto fits = session->check_size(frame); !fits) {
+    return give_up(Error(fits.error().code(), name(), "the result: " + fits.error().text()));
+  }
   if (!session->send(frame, false)) sharing->undo();
   return {};
 }

@@ -265,7 +265,8 @@ Result<rpc::InPayload> WorkerCore::decode_payload(InFrame& frame) const {
   rpc::InPayload payload;
   payload.body = frame.body;
   if (!frame.table.empty()) {
-    const auto layout = tensor::TensorLayout::parse(frame.table, {options_.limits.message, options_.limits.tensors});
+    const auto layout =
+        tensor::TensorLayout::parse(frame.table, {options_.limits.tensor_bytes, options_.limits.tensors});
     if (!layout) return layout.error();
     auto tensors = layout->build(std::move(frame.segments));
     if (!tensors) return tensors.error();

@@ -42,6 +42,11 @@ class WorkerCore::RootActor final : public caf::event_based_actor {
     set_exit_handler([this](const caf::exit_msg& exit) {
       if (exit.reason == caf::exit_reason::user_shutdown) quit(exit.reason);
     });
+    set_down_handler([this](const caf::down_msg& down) {
+      if (const auto asker = parked_.extract(down.source.id())) {
+        core_.rrefs_.asker_gone(asker.mapped().first, asker.mapped().second);
+      }
+    });
   }
   const char* name() const override { return "worker_actor"; }
   caf::behavior make_behavior() override {
@@ -49,7 +54,12 @@ class WorkerCore::RootActor final : public caf::event_based_actor {
         [this](const ForkRequested& request) {
           const auto session = transport::ActorExchange::session_of(current_sender());
           // A fork request is about the actor that sends it: nobody registers forks for others.
-          if (session) core_.rrefs_.on_fork_requested(request, peer_session(*session), current_sender());
+          if (!session) return;
+          const rpc::PeerSession asker = peer_session(*session);
+          const caf::strong_actor_ptr child = current_sender();
+          if (!core_.rrefs_.on_fork_requested(request, asker, child)) return;
+          parked_[child->id()] = {request.fork, asker};
+          monitor(caf::actor_cast<caf::actor>(child));
         },
         [this](const net::View& view) {
           const auto session = transport::ActorExchange::session_of(current_sender());
@@ -60,6 +70,7 @@ class WorkerCore::RootActor final : public caf::event_based_actor {
 
  private:
   WorkerCore& core_;
+  std::map<caf::actor_id, std::pair<ForkId, rpc::PeerSession>> parked_;  // who asked too early, until it is gone
 };
 
 Result<void> WorkerCore::launch() {

@@ -34,6 +34,7 @@ void OwnerRRefActor::on_event(OwnerEvent& event) {
                  [this](CreatedBy& e) { perform(table_.created_by(e.fork, e.session), e.proxy); },
                  [this](CreatedHere&) { table_.created_here(); },
                  [this](ValueSet& e) { set_value(std::move(*e.value)); },
+                 [this](ValueActor& e) { link_to(e.actor); },
                  [this](HandedOver& e) { perform(table_.handed_over(e.fork, e.session), e.proxy); },
                  [this](NotHandedOver& e) { perform(table_.down(e.fork, e.session)); },
                  [this](PassedBack& e) {
@@ -49,7 +50,7 @@ void OwnerRRefActor::on_event(OwnerEvent& event) {
                  [this](Finish& e) {
                    // What waits for a value that will not come is answered before the actor goes.
                    for (const auto& job : std::exchange(waiting_, {})) job->run(e.reason, [] {});
-                   quit();
+                   quit(caf::exit_reason::user_shutdown);  // not a normal end: it ends what is linked to it (L2)
                  },
              },
              event.event);

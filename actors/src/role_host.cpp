@@ -28,6 +28,7 @@ void RoleHost::attach(Worker& worker) {
     handle_ = handle;
     waiting.swap(waiting_);
     actor_ = core.actor_host().spawn<RoleActor>(shared_from_this());
+    core.rref_host().link_value(handle->rref(), actor_);
   }
   for (auto& promise : waiting) promise.set(handle);
 }

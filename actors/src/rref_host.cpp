@@ -111,6 +111,10 @@ bool RRefHost::tell_owner(RRefId id, OwnerEvent event) {
   return true;
 }
 
+void RRefHost::link_value(RRefId id, const caf::actor& actor) {
+  tell_owner(id, OwnerEvent{owner_event::ValueActor{actor}});
+}
+
 // ---- handing over
 
 Result<Sharing> RRefHost::share(const rpc::RRefHandles& handles, const std::shared_ptr<transport::Session>& to) {
@@ -168,10 +172,17 @@ Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
 
 // ---- receiving
 
+ReceivedRRefs::~ReceivedRRefs() {
+  const auto alive = caller_.lock();
+  if (alive && creation) {
+    host_.set_value(creation->rref, Error(Errc::broken_promise, alive->name(), "the request to create it was dropped"));
+  }
+}
+
 Result<std::shared_ptr<ReceivedRRefs>> RRefHost::on_manifest(transport::Session& session, wire::ByteView bytes) {
   auto manifest = wire::decode<Manifest>(bytes);
   if (!manifest) return manifest.error();
-  auto received = std::make_shared<ReceivedRRefs>();
+  auto received = std::make_shared<ReceivedRRefs>(*this, world_.shared_caller());
   if (manifest->creation) {
     const Creation& creation = *manifest->creation;
     received->creation = creation;

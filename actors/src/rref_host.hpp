@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <caf/actor.hpp>
@@ -26,6 +27,7 @@ class event_based_actor;
 
 namespace caftan::actors {
 
+class RRefHost;
 class UserHandle;
 class OwnerHandle;
 
@@ -48,9 +50,24 @@ class RRefWorld {
 };
 
 /// The handles of one received frame, by manifest index, and what waits for their confirmation.
-struct ReceivedRRefs {
+class ReceivedRRefs {
+ public:
+  /// @param caller  the worker of `host`, which lives as long
+  ReceivedRRefs(RRefHost& host, std::weak_ptr<rpc::Caller> caller) : host_(host), caller_(std::move(caller)) {}
+  /// A creation that nobody took, because its frame never came whole, fails: its owner's actor waits for nothing else.
+  ~ReceivedRRefs();
+  ReceivedRRefs(const ReceivedRRefs&) = delete;
+  ReceivedRRefs& operator=(const ReceivedRRefs&) = delete;
+
+  /// Returns the creation that the frame asks for, once: who takes it sets the value.
+  std::optional<Creation> take_creation() { return std::exchange(creation, std::nullopt); }
+
   std::vector<std::shared_ptr<rpc::RRefHandle>> handles;
   std::optional<Creation> creation;
+
+ private:
+  RRefHost& host_;  // valid while caller_ can be locked
+  const std::weak_ptr<rpc::Caller> caller_;
 };
 
 /// The forks that one outgoing frame hands over. Registered before the frame is offered to the lane (RR-4).
@@ -87,6 +104,8 @@ class RRefHost {
   /// @param fork  the creator's own; its handle may be gone already
   void creation_answered(ForkId fork, Result<void> answer);
   void set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> value);
+  /// Links the owner's actor with the one that is its value (L2): the end of either is that of both.
+  void link_value(RRefId id, const caf::actor& actor);
 
   // Handing over.
   /// Registers a fork for each handle. Errors: what makes a handle unusable.
@@ -114,12 +133,17 @@ class RRefHost {
 
   std::size_t owners() const;
   std::size_t users() const;
+  /// Returns how many fork requests wait for their creation.
+  std::size_t parked() const;
   std::vector<RRefInfo> list() const;
 
   // For the actors.
   /// @param child  the proxy of the actor that asks
-  void on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
+  /// Returns whether the request is parked: then tell `asker_gone` when the child is no more.
+  bool on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
                          const caf::strong_actor_ptr& child);
+  /// The child gave up at its deadline or ended: nobody waits for an answer (RR-9).
+  void asker_gone(const ForkId& fork, const rpc::PeerSession& asker);
   void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code);
   std::optional<rpc::PeerSession> send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
                                                     const std::pair<WorkerId, Incarnation>& owner);

@@ -111,6 +111,11 @@ std::size_t RRefHost::users() const {
   return users_.size();
 }
 
+std::size_t RRefHost::parked() const {
+  const std::lock_guard lock(mutex_);
+  return ledger_.parked_count();
+}
+
 std::vector<RRefInfo> RRefHost::list() const {
   const TimePoint now = world_.shared_caller()->executor().clock().now();
   const std::string self = world_.shared_caller()->name();
@@ -140,20 +145,29 @@ std::vector<RRefInfo> RRefHost::list() const {
 
 // ---- for the actors
 
-void RRefHost::on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
+bool RRefHost::on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
                                  const caf::strong_actor_ptr& child) {
   const rpc::ForkRequest request{message.rref, message.creation, message.fork, message.parent, asker};
-  if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return;
+  if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return false;
   {
     const std::lock_guard lock(mutex_);
     if (ledger_.park(request)) {
       parked_[message.fork] = {asker, child};
-      return;
+      return true;
     }
   }
   // Another session may have brought the creation since the first look: then the ledger counts it and it is there now.
-  if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return;
+  if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return false;
   answer_fork(message.fork, asker, Errc::rref_deleted);
+  return false;
+}
+
+void RRefHost::asker_gone(const ForkId& fork, const rpc::PeerSession& asker) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ledger_.expired(fork, asker)) return;
+  }
+  (void)take_parked(fork);
 }
 
 void RRefHost::answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code) {

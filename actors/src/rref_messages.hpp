@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include <caf/actor.hpp>
 #include <caf/actor_control_block.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 
@@ -69,6 +70,9 @@ struct CreatedHere {};
 struct ValueSet {
   std::shared_ptr<Result<std::shared_ptr<rpc::HostedObject>>> value;
 };
+struct ValueActor {
+  caf::actor actor;
+};
 struct HandedOver {
   ForkId fork;
   rpc::PeerSession session;
@@ -99,9 +103,9 @@ struct Finish {
 }  // namespace owner_event
 
 struct OwnerEvent {
-  std::variant<owner_event::CreatedBy, owner_event::CreatedHere, owner_event::ValueSet, owner_event::HandedOver,
-               owner_event::NotHandedOver, owner_event::PassedBack, owner_event::Requested, owner_event::Job,
-               owner_event::Released, owner_event::Finish>
+  std::variant<owner_event::CreatedBy, owner_event::CreatedHere, owner_event::ValueSet, owner_event::ValueActor,
+               owner_event::HandedOver, owner_event::NotHandedOver, owner_event::PassedBack, owner_event::Requested,
+               owner_event::Job, owner_event::Released, owner_event::Finish>
       event;
 };
 

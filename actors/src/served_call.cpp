@@ -37,7 +37,7 @@ ServedCall::ServedCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<transpo
 
 ServedCall::~ServedCall() {
   // Whoever dropped it without an answer (an actor that was killed, say) answers all the same.
-  answer(Error(Errc::broken_promise, "the request was dropped"));
+  if (!answered_) fail(Error(Errc::broken_promise, "the request was dropped"));
   core_->served_call_ended(*this);
 }
 
@@ -56,7 +56,7 @@ void ServedCall::start(bool in_place) {
     if (confirmed) {
       self->core_->executor().post([self] { self->run(); });
     } else {
-      self->creation_ = received->creation;
+      self->creation_ = received->take_creation();
       self->fail(confirmed.error());
     }
   });
@@ -90,7 +90,7 @@ Result<RRefId> ServedCall::read_target() const {
 }
 
 void ServedCall::run() {
-  if (frame_.manifest) creation_ = std::static_pointer_cast<ReceivedRRefs>(frame_.manifest)->creation;
+  if (frame_.manifest) creation_ = std::static_pointer_cast<ReceivedRRefs>(frame_.manifest)->take_creation();
   const auto target = read_target();
   auto payload = core_->decode_payload(frame_);
   if (!payload || !target) return fail(payload ? target.error() : payload.error());

@@ -9,7 +9,7 @@
 namespace caftan::actors {
 namespace {
 
-/// How long those who are here may take to say whom they miss themselves.
+/// How long those who are here may take, after their own start time-out, to say whom they miss.
 constexpr Duration kOwnWords = std::chrono::seconds(1);
 
 std::string fixed(double number, int decimals) {
@@ -118,11 +118,13 @@ void Supervisor::check_start(TimePoint now) {
     phase_deadline_ = options_.wall ? started_ + *options_.wall : kNever;
     return;
   }
-  if (now < phase_deadline_) return;
   const auto came = [](const Worker& w) { return w.came || !w.is.here; };
   const bool all_came = std::ranges::all_of(workers_, came);
-  if (all_came && now < started_ + options_.start_timeout + kOwnWords) {
-    phase_deadline_ = started_ + options_.start_timeout + kOwnWords;
+  if (all_came && !all_came_at_) all_came_at_ = now;
+  if (now < phase_deadline_) return;
+  // They count from when they came: a busy machine takes its time to load a program.
+  if (all_came && now < *all_came_at_ + options_.start_timeout + kOwnWords) {
+    phase_deadline_ = *all_came_at_ + options_.start_timeout + kOwnWords;
     return;
   }
   const auto missing = list(all_came ? &Worker::ready : &Worker::came);

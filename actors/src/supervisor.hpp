@@ -104,6 +104,7 @@ class Supervisor {
   std::vector<Worker> workers_;
   Phase phase_ = Phase::starting;
   TimePoint phase_deadline_;
+  std::optional<TimePoint> all_came_at_;
   TimePoint kill_at_ = kNever;
   int interrupts_ = 0;
   bool killed_ = false;

@@ -75,6 +75,7 @@ void WorkerCore::log(const std::string& line) const {
 transport::SessionLimits WorkerCore::session_limits() const {
   transport::SessionLimits limits;
   limits.message = options_.limits.message;
+  limits.tensor_bytes = options_.limits.tensor_bytes;
   limits.tensors = options_.limits.tensors;
   limits.requests = options_.limits.pending_calls;
   limits.window = options_.limits.window;

@@ -148,7 +148,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   void fail_start(Error error);
   transport::SessionLimits session_limits() const;
   net::PeerLimits own_limits() const {
-    return {options_.limits.message, options_.limits.receive, options_.limits.window};
+    return {options_.limits.message, options_.limits.tensor_bytes, options_.limits.window};
   }
 
   // Calls.

@@ -194,7 +194,7 @@ TEST_P(HostilePeer, SparseIndicesOutOfRangeAreRefused) {
   expect_ignored();
 }
 
-TEST_P(HostilePeer, SegmentsThatDoNotAddUpEndTheSession) {
+TEST_P(HostilePeer, WI7_SegmentsThatDoNotAddUpEndTheSession) {
   wire::Bytes sizes(16);
   const std::uint64_t each = 100;
   std::memcpy(sizes.data(), &each, 8);
@@ -205,7 +205,7 @@ TEST_P(HostilePeer, SegmentsThatDoNotAddUpEndTheSession) {
   expect_dropped(Errc::malformed_payload);
 }
 
-TEST_P(HostilePeer, MoreThanTheLimitsAllowIsNotAllocated) {
+TEST_P(HostilePeer, WI2_MoreThanTheLimitsAllowIsNotAllocated) {
   wire::FrameHeader header;
   header.kind = FrameKind::call;
   header.call = 1;
@@ -218,9 +218,18 @@ TEST_P(HostilePeer, MoreThanTheLimitsAllowIsNotAllocated) {
 
 // ---- frames in the wrong place
 
-TEST_P(HostilePeer, AChunkOfNoMessageEndsTheSession) {
+TEST_P(HostilePeer, WI6_AChunkOfNoMessageEndsTheSession) {
   attack({FrameKind::chunk, wire::Bytes(10), 0, {}, 0});
   expect_dropped(Errc::malformed_payload);
+}
+
+TEST_P(HostilePeer, WI9_MoreTimeThanThereIsIsNoDeadlineInThePast) {
+  forge([](wire::Bytes& frame) {
+    wire::FrameHeader header = wire::decode_header(frame.data()).value();
+    header.remaining_us = ~std::uint64_t{0};
+    wire::encode_header(header, frame.data());
+  });
+  expect_ignored();
 }
 
 TEST_P(HostilePeer, AnythingAfterByeIsNotRead) {
@@ -230,14 +239,14 @@ TEST_P(HostilePeer, AnythingAfterByeIsNotRead) {
   EXPECT_TRUE(lost_);
 }
 
-TEST_P(HostilePeer, AnUnknownCriticalSectionIsAMismatchOfProtocols) {
+TEST_P(HostilePeer, WI3_AnUnknownCriticalSectionIsAMismatchOfProtocols) {
   Forged call{FrameKind::call, {}, 5, {}, 0};
   wire::append_section(call.sections, static_cast<wire::SectionType>(900), wire::kSectionCritical, {});
   attack(call);
   expect_dropped(Errc::protocol_mismatch);
 }
 
-TEST_P(HostilePeer, LateAndInventedAnswersAndCancelsFindNobody) {
+TEST_P(HostilePeer, WI8_LateAndInventedAnswersAndCancelsFindNobody) {
   for (std::uint64_t call : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, ~std::uint64_t{0}}) {
     attack({FrameKind::response, encode(1), call + 1000, {}, 0});
     attack({FrameKind::cancel, {}, call, {}, 0});
@@ -246,7 +255,7 @@ TEST_P(HostilePeer, LateAndInventedAnswersAndCancelsFindNobody) {
   expect_unharmed();
 }
 
-TEST_P(HostilePeer, RandomBytesEndOnlyThatSession) {
+TEST_P(HostilePeer, WI12_RandomBytesEndOnlyThatSession) {
   std::mt19937_64 random(GetParam());
   wire::Bytes noise(4096);
   for (auto& byte : noise) byte = static_cast<std::byte>(random());
@@ -256,7 +265,7 @@ TEST_P(HostilePeer, RandomBytesEndOnlyThatSession) {
 
 // ---- actors and references
 
-TEST_P(HostilePeer, MessagesForActorsThatWereNeverExportedGoNowhere) {
+TEST_P(HostilePeer, WI14_MessagesForActorsThatWereNeverExportedGoNowhere) {
   const std::uint64_t id = transport::MessageRegistry::id_of("rref.accept");
   for (const Address& to : {Address::exported(99), Address{AddressKind::returned, {}, {}, 3},
                             Address{AddressKind::owner_rref, {}, {}, 1}, Address()}) {
@@ -276,7 +285,7 @@ TEST_P(HostilePeer, AMessageThatDoesNotDecodeEndsTheSession) {
   expect_dropped(Errc::unknown_function);
 }
 
-TEST_P(HostilePeer, WatchingWhatIsNotThereIsAnsweredDown) {
+TEST_P(HostilePeer, WI15_WatchingWhatIsNotThereIsAnsweredDown) {
   for (std::uint64_t i = 0; i < 1000; ++i) attack({FrameKind::monitor, encode(Address::exported(i)), 0, {}, 0});
   cluster_.settle();
   EXPECT_EQ(net_.tap("worker0", "worker1").count(FrameKind::down), 1000U);
@@ -284,6 +293,28 @@ TEST_P(HostilePeer, WatchingWhatIsNotThereIsAnsweredDown) {
   attack({FrameKind::link, encode(Address::exported(5), Address::exported(6)), 0, {}, 0});
   cluster_.settle();
   EXPECT_EQ(net_.tap("worker0", "worker1").count(FrameKind::exit), 1U);
+  expect_ignored();
+}
+
+TEST_P(HostilePeer, AWatchThatWasGivenUpIsNotAnswered) {
+  ChannelTap& answers = net_.tap("worker0", "worker1");
+  for (const bool again : {false, true}) {
+    RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 1);
+    EXPECT_EQ(r.to_here(), 2);
+    cluster_.settle();
+    const wire::Bytes fork = encode(Address::of(r.handle()->fork()));
+    const std::size_t before = answers.count(FrameKind::down);
+    attack({FrameKind::demonitor, fork, 0, {}, 0});
+    for (int i = 0; again && i < 3; ++i) {
+      attack({FrameKind::monitor, fork, 0, {}, 0});
+      attack({FrameKind::demonitor, fork, 0, {}, 0});
+      attack({FrameKind::monitor, fork, 0, {}, 0});
+    }
+    cluster_.settle();
+    r = {};
+    cluster_.settle();
+    EXPECT_EQ(answers.count(FrameKind::down), before + (again ? 1 : 0));
+  }
   expect_ignored();
 }
 

@@ -3,9 +3,14 @@
 
 #include <random>
 
+#include <ATen/ops/ones.h>
+#include <caf/event_based_actor.hpp>
+#include <caf/send.hpp>
+
 #include "channel_tap.hpp"
 #include "counting_hook.hpp"
 #include "rref_roles.hpp"
+#include "worker_core.hpp"
 
 namespace caftan::test {
 namespace {
@@ -51,6 +56,83 @@ TEST_P(RRefFaults, RR4_AFrameWithOneBadReferenceRegistersNone) {
   at_owner = {};
   of_another = {};
   EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
+}
+
+TEST_P(RRefFaults, WI19_HandingOnNeedsNoFramesOfItsLinksAndMonitors) {
+  RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
+  EXPECT_EQ(cluster_[0].rpc_sync<&pass_on>("worker2", r, std::vector<std::string>{"worker3"}), 3);
+  r = {};
+  EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
+  for (std::size_t i = 0; i < 4; ++i) {
+    for (const SentFrames& of : cluster_[i].traffic()) {
+      EXPECT_TRUE(of.kind != "link" && of.kind != "unlink" && of.kind != "monitor" && of.kind != "exit") << of.kind;
+    }
+  }
+}
+
+TEST_P(RRefFaults, RR9_AParkedRequestGoesWithItsAsker) {
+  // The creation stays on the way, so the question of worker2's fork comes too early.
+  net_.tap("worker0", "worker1").hold();
+  RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
+  Future<int> fetched = cluster_[0].with({.timeout = seconds(2)}).rpc_async<&fetch>("worker2", r);
+  cluster_.settle();
+  EXPECT_EQ(cluster_[1].core().rref_host().parked(), 1U);
+  EXPECT_FALSE(fetched.result());  // the clock goes on while it waits
+  cluster_.settle();
+  EXPECT_EQ(cluster_[1].core().rref_host().parked(), 0U);
+  net_.tap("worker0", "worker1").release();
+  EXPECT_EQ(r.to_here(), 3);
+  r = {};
+  EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
+}
+
+TEST_P(RRefFaults, RR9_ACreationWhoseTensorsNeverComeFailsWithItsSession) {
+  net_.tap("worker0", "worker1").set_filter([](const TappedFrame& frame) {
+    return frame.header.kind != wire::FrameKind::chunk;
+  });
+  RRef<int> r = cluster_[0].remote<&weigh>("worker1", at::ones({1000}));
+  cluster_.settle();
+  EXPECT_EQ(cluster_[1].counters().owner_rrefs, 1U) << "made when its frame came";
+  net_.isolate("worker0");
+  cluster_.settle();
+  EXPECT_EQ(cluster_[1].counters().owner_rrefs, 0U);
+  r = {};
+  EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
+}
+
+/// Stands for the actor that is a value itself.
+class ValuesActor final : public caf::event_based_actor {
+ public:
+  ValuesActor(caf::actor_config& config, bool& ended) : caf::event_based_actor(config), ended_(ended) {}
+  void on_exit() override { ended_ = true; }
+  caf::behavior make_behavior() override {
+    return {[](int) {}};
+  }
+
+ private:
+  bool& ended_;
+};
+
+TEST_P(RRefFaults, L2_AValueAndItsActorShareTheirFate) {
+  actors::WorkerCore& owner = cluster_[1].core();
+  for (const bool actor_first : {true, false}) {
+    bool ended = false;
+    RRef<int> r = cluster_[0].rpc_sync<&make_here>("worker1", 5);
+    caf::actor actor = owner.actor_host().spawn<ValuesActor>(ended);
+    owner.rref_host().link_value(r.handle()->rref(), actor);
+    cluster_.settle();
+    EXPECT_EQ(r.to_here(), 5);
+    EXPECT_FALSE(ended);
+    if (actor_first) {
+      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+      cluster_.settle();
+      EXPECT_EQ(r.try_to_here().error().code(), Errc::rref_deleted);
+    }
+    r = {};
+    actor = nullptr;
+    EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
+    EXPECT_TRUE(ended);
+  }
 }
 
 TEST_P(RRefFaults, RR10_TheCrashOfTheOwnerIsPeerDownForAllForGood) {
@@ -123,7 +205,7 @@ TEST_P(RRefFaults, RR11_AChildThatCannotReachItsOwnerNamesIt) {
   EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
 }
 
-TEST_P(RRefFaults, RR4_WhatTheLaneDoesNotAcceptIsNotRegistered) {
+TEST_P(RRefFaults, WI10_RR4_WhatTheLaneDoesNotAcceptIsNotRegistered) {
   RRef<int> mine = cluster_[0].make_rref(4);
   RRef<int> theirs = cluster_[0].remote<&add>("worker1", 2, 3);
   cluster_.settle();

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "caftan/tensor/operators.hpp"
 #include "cluster.hpp"
 
 namespace caftan::test {
@@ -46,6 +47,7 @@ class Shelf {
 };
 
 inline int add(int a, int b) { return a + b; }
+inline int weigh(const at::Tensor& tensor) { return static_cast<int>(tensor.numel()); }
 inline int fails(int) { throw std::runtime_error("no luck"); }
 /// Makes a value at `owner` and returns the reference.
 inline RRef<int> make_at(Worker& worker, const std::string& owner, int value) {
@@ -70,6 +72,7 @@ inline RRef<int> echo(const RRef<int>& rref) { return rref; }
 inline Registry make_rref_registry() {
   Registry registry;
   registry.add<&add>("add");
+  registry.add<&weigh>("weigh");
   registry.add<&fails>("fails");
   registry.add<&make_at>("make_at");
   registry.add<&make_here>("make_here");

@@ -53,6 +53,7 @@ class Root final : public caf::event_based_actor {
 SessionLimits small_limits() {
   SessionLimits limits;
   limits.message = 64 * 1024;
+  limits.tensor_bytes = 64 * 1024;
   limits.tensors = 8;
   limits.receive = 128 * 1024;
   return limits;

@@ -94,8 +94,8 @@ void ActorExchange::export_watched(const Address& address, const caf::strong_act
   {
     const std::lock_guard lock(mutex_);
     add_export(address, actor);
-    // One watch is enough, however often the peer asks.
-    if (ended_ || !watched_exports_.insert(address).second) return;
+    // One watch is enough, however often the peer asks, gives it up and asks again.
+    if (ended_ || !watched_exports_.insert_or_assign(address, true).second) return;
   }
   actor->get()->attach(caf::attachable_ptr(new ExportWatch(
       session_.weak_from_this(), [address, id = actor->id()](Session& session, const caf::error& reason) {
@@ -148,9 +148,9 @@ void ActorExchange::on_export_exit(const Address& address, caf::actor_id id, con
     const std::lock_guard lock(mutex_);
     exports_.erase(address);
     export_ids_.erase(id);
-    watched_exports_.erase(address);
+    const auto watch = watched_exports_.extract(address);
     released = release_links_locked(address);
-    if (ended_) return;
+    if (ended_ || !watch || !(watch.mapped() || !released.empty())) return;
   }
   wire::Bytes body;
   if (wire::encode_into(body, std::make_tuple(address, from_caf(reason, host_.system())))) {
@@ -188,7 +188,7 @@ Result<void> ActorExchange::on_frame(InFrame frame) {
     case wire::FrameKind::monitor:
       return on_monitor(frame);
     case wire::FrameKind::demonitor:
-      return {};  // a watch that nobody needs any more costs one down frame at most
+      return on_demonitor(frame);
     case wire::FrameKind::link:
       return on_link(frame, true);
     case wire::FrameKind::unlink:
@@ -277,6 +277,14 @@ Result<void> ActorExchange::on_monitor(const InFrame& frame) {
     return {};
   }
   export_watched(address, actor);
+  return {};
+}
+
+Result<void> ActorExchange::on_demonitor(const InFrame& frame) {
+  Address address;
+  if (const auto read = wire::decode_into(frame.body, address); !read) return read;
+  const std::lock_guard lock(mutex_);
+  if (const auto watch = watched_exports_.find(address); watch != watched_exports_.end()) watch->second = false;
   return {};
 }
 

@@ -175,10 +175,24 @@ void Session::arm_locked() {
   channel_->arm(reader_ == Reader::poller, want_write_);
 }
 
-std::uint64_t Session::size_of(const OutFrame& frame) {
-  std::uint64_t size = frame.sections.size() + frame.body.size() + frame.table.size();
-  for (const auto& segment : frame.segments) size += segment.size;
-  return size;
+Result<void> SessionLimits::check(std::uint64_t own, std::uint64_t bulk) const {
+  const auto beyond = [](const char* of, std::uint64_t size, const char* limit, std::uint64_t most) {
+    return Error(Errc::limit_exceeded, "a message with " + std::to_string(size) + " bytes" + of + ", " + limit +
+                                           " is " + std::to_string(most));
+  };
+  if (own > message) return beyond(" beside its tensors", own, "limits.message", message);
+  if (bulk > tensor_bytes) return beyond(" of tensors", bulk, "limits.tensors", tensor_bytes);
+  return {};
+}
+
+Result<void> Session::check_size(const OutFrame& frame) const {
+  std::uint64_t bulk = 0;
+  for (const auto& segment : frame.segments) bulk += segment.size;
+  SessionLimits both = limits_;
+  both.message = std::min(both.message, peer_.limits.message);
+  both.tensor_bytes = std::min(both.tensor_bytes, peer_.limits.tensors);
+  const auto fits = both.check(frame.sections.size() + frame.body.size() + frame.table.size(), bulk);
+  return fits ? fits : fits.error().at(peer_.name);
 }
 
 std::uint64_t Session::room_for(std::uint64_t size) noexcept { return 2 * size + kReplyRoom; }
@@ -217,13 +231,9 @@ Result<void> Session::acquire(std::uint64_t room, TimePoint deadline) {
 
 Result<CallId> Session::request(OutFrame& frame, std::uint64_t room, TimePoint deadline,
                                 const std::shared_ptr<ResponseSink>& sink) {
-  const std::uint64_t size = size_of(frame);
-  if (size > largest_message()) {
+  if (const auto fits = check_size(frame); !fits) {
     window_.release(room);
-    return Error(Errc::limit_exceeded, peer_.name,
-                 "a message of " + std::to_string(size) + " bytes is larger than limits.message " +
-                     (limits_.message == largest_message() ? "here, " : "of " + peer_.name + ", ") +
-                     std::to_string(largest_message()));
+    return fits.error();
   }
   auto call = requests_.insert(Pending{sink, room}, deadline);
   if (!call) {

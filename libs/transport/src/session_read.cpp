@@ -210,12 +210,7 @@ Result<void> Session::begin_frame(const wire::FrameHeader& header) {
     chunk_left_ = header.body_size;
     return {};
   }
-  if (header.payload_size() > limits_.message || header.bulk_size > limits_.message ||
-      header.payload_size() + header.bulk_size > limits_.message) {
-    return Error(Errc::limit_exceeded, "a message of " + std::to_string(header.payload_size() + header.bulk_size) +
-                                           " bytes was announced, limits.message is " +
-                                           std::to_string(limits_.message));
-  }
+  if (const auto fits = limits_.check(header.payload_size(), header.bulk_size); !fits) return fits;
   header_ = header;
   payload_.resize(header.payload_size());
   payload_filled_ = 0;
@@ -264,7 +259,7 @@ Result<void> Session::finish_payload() {
 
   if (bulk_sizes.size() % 8 != 0 || bulk_sizes.size() / 8 > limits_.tensors) {
     return Error(Errc::limit_exceeded, "a message with " + std::to_string(bulk_sizes.size() / 8) +
-                                           " tensor segments, limits.tensors is " + std::to_string(limits_.tensors));
+                                           " tensor segments, the limit is " + std::to_string(limits_.tensors));
   }
   if (incomplete_bytes_ + frame.header.bulk_size > limits_.receive) {
     return Error(Errc::limit_exceeded, "more incomplete tensor bytes than limits.receive allows");

@@ -158,7 +158,7 @@ TEST_P(Exchange, MessagesArriveInOrder) {
   for (int i = 0; i < 50; ++i) EXPECT_EQ(remote_notes_->pings[static_cast<std::size_t>(i)], 100 + i);
 }
 
-TEST_P(Exchange, ARequestGetsTheReplyTheErrorOrABrokenPromise) {
+TEST_P(Exchange, WI18_ARequestGetsTheReplyTheErrorOrABrokenPromise) {
   const caf::message pong = ask(caf::make_message(Ping{1}));
   ASSERT_TRUE(pong.match_elements<Ping>());
   EXPECT_EQ(pong.get_as<Ping>(0).number, 2);
@@ -182,7 +182,7 @@ TEST_P(Exchange, AHandleInAMessageReachesBack) {
   EXPECT_EQ(far_->session->actors().export_actor(strong(remote_notes_->met[0])).kind, AddressKind::returned);
 }
 
-TEST_P(Exchange, OneProxyPerAddressAndNoneIsKeptForNobody) {
+TEST_P(Exchange, WI17_OneProxyPerAddressAndNoneIsKeptForNobody) {
   ActorExchange& exchange = near_->session->actors();
   EXPECT_EQ(exchange.proxy(Address::root()), proxy_);
   EXPECT_EQ(exchange.proxies(), 1U);
@@ -211,7 +211,7 @@ TEST_P(Exchange, RR3_AMonitorOfNothingIsDown) {
   EXPECT_EQ(local_notes_->downs[0].code(), Errc::rref_deleted);
 }
 
-TEST_P(Exchange, RR12_TheLossOfTheSessionIsADownForEveryProxy) {
+TEST_P(Exchange, WI13_RR12_TheLossOfTheSessionIsADownForEveryProxy) {
   std::vector<caf::strong_actor_ptr> watched;
   for (std::uint64_t i = 0; i < 200; ++i) {
     // Forks announce their end unasked: no monitor frame goes out for them (RR-4).
@@ -226,7 +226,7 @@ TEST_P(Exchange, RR12_TheLossOfTheSessionIsADownForEveryProxy) {
   EXPECT_EQ(near_->handler.ends.size(), 1U);
 }
 
-TEST_P(Exchange, AProxyMadeAfterTheEndIsDownAlready) {
+TEST_P(Exchange, WI16_AProxyMadeAfterTheEndIsDownAlready) {
   lose();
   const auto late = near_->session->actors().proxy(Address::exported(1));
   ASSERT_TRUE(late);

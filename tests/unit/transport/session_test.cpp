@@ -19,6 +19,7 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
   static SessionLimits limits() {
     SessionLimits limits;
     limits.message = 100'000;
+    limits.tensor_bytes = 100'000;
     limits.tensors = 4;
     limits.window = 10'000;
     limits.receive = 150'000;
@@ -97,7 +98,7 @@ TEST_P(Sessions, FramesArriveInOrderHoweverTheyAreCut) {
   }
 }
 
-TEST_P(Sessions, RR3_TheManifestIsReadBeforeTheRestIsThere) {
+TEST_P(Sessions, WI4_RR3_TheManifestIsReadBeforeTheRestIsThere) {
   wire::Bytes sections = bulk_sections({8});
   wire::Bytes manifest(3, std::byte{'m'});
   wire::append_section(sections, wire::SectionType::rrefs, wire::kSectionCritical, manifest);
@@ -111,7 +112,7 @@ TEST_P(Sessions, RR3_TheManifestIsReadBeforeTheRestIsThere) {
   EXPECT_EQ(*std::static_pointer_cast<std::string>(got().frames[0].manifest), "mmm");
 }
 
-TEST_P(Sessions, TensorBytesFollowInChunksAndDoNotDelayOtherFrames) {
+TEST_P(Sessions, WI5_TensorBytesFollowInChunksAndDoNotDelayOtherFrames) {
   receive(bulk_call(1, {10, 0, 5}));
   receive(bulk_call(2, {3}));
   receive(chunk(7, std::byte{7}));
@@ -130,7 +131,7 @@ TEST_P(Sessions, TensorBytesFollowInChunksAndDoNotDelayOtherFrames) {
   EXPECT_EQ(got().frames[2].header.call, 2U);
 }
 
-TEST_P(Sessions, APingIsAnsweredAndUnknownOptionalSectionsAreSkipped) {
+TEST_P(Sessions, WI3_APingIsAnsweredAndUnknownOptionalSectionsAreSkipped) {
   wire::Bytes sections;
   wire::append_section(sections, static_cast<wire::SectionType>(77), 0, wire::Bytes(5));
   receive(make_frame(header_of(FrameKind::call, 1), sections));
@@ -139,7 +140,7 @@ TEST_P(Sessions, APingIsAnsweredAndUnknownOptionalSectionsAreSkipped) {
   EXPECT_EQ(peer_->read_kinds(), std::vector{FrameKind::pong});
 }
 
-TEST_P(Sessions, WhatBreaksTheRulesEndsTheSessionTyped) {
+TEST_P(Sessions, WI2_WI12_WhatBreaksTheRulesEndsTheSessionTyped) {
   struct Case {
     wire::Bytes bytes;
     Errc code;
@@ -181,7 +182,7 @@ TEST_P(Sessions, WhatBreaksTheRulesEndsTheSessionTyped) {
   }
 }
 
-TEST_P(Sessions, BytesBehindTheHandshakeBelongToTheSession) {
+TEST_P(Sessions, WI1_BytesBehindTheHandshakeBelongToTheSession) {
   side_ = nullptr;
   auto [ours, theirs] = make_loopback_pair(executor_);
   peer_ = std::make_unique<BytePeer>(std::move(theirs));
@@ -229,7 +230,7 @@ TEST_P(Sessions, SE10_AFullWindowIsOverloadedUntilSomethingEnds) {
   EXPECT_EQ(last.error().code(), Errc::overloaded);
   EXPECT_EQ(admitted, 10'000 / Session::room_for(1000));
   receive(make_frame(header_of(FrameKind::response, first.value)));
-  EXPECT_TRUE(request(1000));
+  EXPECT_TRUE(request(2000));
   EXPECT_FALSE(request(1000));
 }
 
@@ -246,11 +247,11 @@ TEST_P(Sessions, AMessageAboveWhatThePeerTakesIsNotSent) {
   auto [ours, theirs] = make_loopback_pair(executor_);
   peer_ = std::make_unique<BytePeer>(std::move(theirs));
   side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), limits(),
-                                        MessageRegistry(), net::PeerLimits{.message = 2000, .tensors = 1000});
+                                        MessageRegistry(), net::PeerLimits{.message = 2000});
   side_->session->start();
-  EXPECT_EQ(request(1001).error().code(), Errc::limit_exceeded);
+  EXPECT_EQ(request(2001).error().code(), Errc::limit_exceeded);
   EXPECT_TRUE(peer_->read_kinds().empty());
-  EXPECT_TRUE(request(1000));
+  EXPECT_TRUE(request(2000));
 }
 
 TEST_P(Sessions, ACancelledRequestEndsHereAndThere) {

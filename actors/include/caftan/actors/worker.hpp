@@ -57,11 +57,12 @@ struct WorkerAddress {
 };
 
 struct WorkerLimits {
-  std::uint64_t message = std::uint64_t{256} << 20;  ///< bytes of one message, tensors included
-  std::uint32_t tensors = 4096;                      ///< tensors of one message
-  std::size_t pending_calls = 10000;                 ///< requests outstanding to one peer, then `overloaded`
-  std::uint64_t window = std::uint64_t{512} << 20;   ///< bytes of requests, replies included, outstanding to one peer
-  std::uint64_t receive = std::uint64_t{1} << 30;    ///< bytes of incomplete messages from one peer
+  std::uint64_t message = std::uint64_t{64} << 20;      ///< bytes of one message without its tensors
+  std::uint64_t tensor_bytes = std::uint64_t{1} << 30;  ///< bytes of all tensors of one message
+  std::uint32_t tensors = 4096;                         ///< tensors of one message
+  std::size_t pending_calls = 10000;                    ///< requests outstanding to one peer, then `overloaded`
+  std::uint64_t window = std::uint64_t{512} << 20;  ///< bytes of requests, replies included, outstanding to one peer
+  std::uint64_t receive = std::uint64_t{1} << 30;   ///< bytes of incomplete messages from one peer
 };
 
 struct WorkerOptions {

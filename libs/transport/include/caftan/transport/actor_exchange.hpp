@@ -6,7 +6,6 @@
 #include <map>
 #include <mutex>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include <caf/actor.hpp>
@@ -76,6 +75,7 @@ class ActorExchange {
   Result<void> on_down(const InFrame& frame);
   Result<void> on_exit(const InFrame& frame);
   Result<void> on_monitor(const InFrame& frame);
+  Result<void> on_demonitor(const InFrame& frame);
   std::vector<caf::strong_actor_ptr> release_links_locked(const Address& to);
   Result<void> on_link(const InFrame& frame, bool link);
 
@@ -85,7 +85,7 @@ class ActorExchange {
   std::unordered_map<Address, caf::weak_actor_ptr> proxies_;
   std::unordered_map<Address, caf::weak_actor_ptr> exports_;
   std::unordered_map<caf::actor_id, Address> export_ids_;
-  std::unordered_set<Address> watched_exports_;  // those whose end is announced
+  std::unordered_map<Address, bool> watched_exports_;  // those we watch, and whether the peer still wants to know
   std::uint64_t next_export_ = 1;
   std::map<std::pair<Address, Address>, caf::strong_actor_ptr> links_;  // our actor, the peer's: keeps its proxy
   bool ended_ = false;

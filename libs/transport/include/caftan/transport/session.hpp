@@ -81,12 +81,16 @@ class FrameHandler {
 };
 
 struct SessionLimits {
-  std::uint64_t message = std::uint64_t{256} << 20;  ///< bytes of one message, tensors included
-  std::uint32_t tensors = 4096;                      ///< tensor segments of one message
-  std::size_t requests = 65536;                      ///< outstanding to a peer
-  std::uint64_t window = std::uint64_t{512} << 20;   ///< bytes of requests outstanding to a peer
-  std::uint64_t receive = std::uint64_t{1} << 30;    ///< bytes of incomplete messages from a peer
+  std::uint64_t message = std::uint64_t{64} << 20;      ///< bytes of one message without its tensors
+  std::uint64_t tensor_bytes = std::uint64_t{1} << 30;  ///< bytes of all tensors of one message
+  std::uint32_t tensors = 4096;                         ///< tensor segments of one message
+  std::size_t requests = 65536;                         ///< outstanding to a peer
+  std::uint64_t window = std::uint64_t{512} << 20;      ///< bytes of requests outstanding to a peer
+  std::uint64_t receive = std::uint64_t{1} << 30;       ///< bytes of incomplete messages from a peer
   net::LivenessOptions liveness;
+
+  /// Errors: limit_exceeded, naming the limit. @param own  bytes without tensors @param bulk  of the tensors
+  Result<void> check(std::uint64_t own, std::uint64_t bulk) const;
 };
 
 class Session final : public std::enable_shared_from_this<Session>, public ClaimableSource, public Flushable {
@@ -110,10 +114,6 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   std::uint64_t connection() const noexcept { return connection_; }
   const char* channel_kind() const noexcept { return channel_->kind(); }
   const SessionLimits& limits() const noexcept { return limits_; }
-  /// Returns what both sides allow: bytes of one message to the peer, tensors included.
-  std::uint64_t largest_message() const noexcept {
-    return std::min({limits_.message, peer_.limits.message, peer_.limits.tensors});
-  }
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   ActorExchange& actors() noexcept { return *exchange_; }
   wire::BlockPool& pool() noexcept { return parts_.pool; }
@@ -135,6 +135,9 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   /// is returned; then nothing was sent. Errors: overloaded (too many requests), limit_exceeded, peer_down.
   Result<CallId> request(OutFrame& frame, std::uint64_t room, TimePoint deadline,
                          const std::shared_ptr<ResponseSink>& sink);
+
+  /// Errors: limit_exceeded, naming the limit, of this side or the peer's, that `frame` does not keep.
+  Result<void> check_size(const OutFrame& frame) const;
 
   /// Gives up: the sink gets `reason` unless its end came already, and the peer is told.
   void cancel(CallId call, Error reason);
@@ -196,7 +199,6 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   bool hand_over(OutFrame& frame, std::optional<FlushBy> may_wait);
   void append_locked(OutFrame& frame);
   void flush_locked(std::unique_lock<std::mutex>& lock);
-  static std::uint64_t size_of(const OutFrame& frame);
   void arm_locked();
   void read_by_poller_locked();
   void watch_deferral(std::uint64_t claims_seen);

@@ -1,0 +1,118 @@
+// ADR 8: what crosses between builds, byte for byte. A change here is a new protocol version, or a new section behind a
+// feature bit; it never happens by the way. (Handshakes, values and tensor tables: their own corpora.)
+#include <gtest/gtest.h>
+
+#include "caftan/net/membership.hpp"
+#include "caftan/transport/address.hpp"
+#include "caftan/transport/message_registry.hpp"
+#include "caftan/wire/archive.hpp"
+#include "caftan/wire/frame.hpp"
+#include "rref_manifest.hpp"
+#include "rref_messages.hpp"
+
+namespace caftan::actors {
+namespace {
+
+std::string hex(wire::ByteView bytes) {
+  std::string text;
+  for (const std::byte byte : bytes) {
+    const char digits[] = "0123456789abcdef";
+    text += digits[static_cast<unsigned>(byte) >> 4];
+    text += digits[static_cast<unsigned>(byte) & 15];
+  }
+  return text;
+}
+template <class T>
+std::string hex_of(const T& value) {
+  return hex(wire::encode(value).value());
+}
+
+const RRefId kRRef{WorkerId{1}, Incarnation{0x1122334455667788}, 3};
+const ForkId kFork{WorkerId{2}, Incarnation{0x99aabbccddeeff00}, 4};
+const ForkId kParent{WorkerId{3}, Incarnation{5}, 6};
+const rpc::CreationNumber kNumber{7, 8};
+
+TEST(GoldenBytes, KindsOfFramesKeepTheirNumbersAndNames) {
+  std::string kinds;
+  for (unsigned number = 0; number < 256; ++number) {
+    const auto kind = static_cast<wire::FrameKind>(number);
+    if (wire::is_known(kind)) kinds += std::to_string(number) + " " + std::string(wire::name_of(kind)) + "\n";
+  }
+  EXPECT_EQ(kinds,
+            "1 ping\n2 pong\n3 bye\n4 chunk\n10 call\n11 create\n12 fetch\n13 method\n14 op\n18 response\n19 cancel\n"
+            "20 actor_message\n21 actor_reply\n22 down\n23 exit\n24 monitor\n25 demonitor\n26 link\n27 unlink\n");
+  EXPECT_EQ(static_cast<int>(wire::SectionType::rrefs), 1);
+  EXPECT_EQ(static_cast<int>(wire::SectionType::autograd), 2);
+  EXPECT_EQ(static_cast<int>(wire::SectionType::chain), 3);
+  EXPECT_EQ(static_cast<int>(wire::SectionType::bulk), 4);
+  EXPECT_EQ(static_cast<int>(wire::SectionType::target), 5);
+}
+
+TEST(GoldenBytes, TheHeaderOfAFrame) {
+  wire::FrameHeader header;
+  header.sections_size = 0x01020304;
+  header.body_size = 0x05060708;
+  header.table_size = 0x090a0b0c;
+  header.kind = wire::FrameKind::response;
+  header.flags = wire::kFlagError;
+  header.cpu = 0x0d0e;
+  header.call = 0x1112131415161718;
+  header.remaining_us = 0x2122232425262728;
+  header.trace = 0x3132333435363738;
+  header.bulk_size = 0x4142434445464748;
+  std::byte bytes[wire::kFrameHeaderSize];
+  wire::encode_header(header, bytes);
+  EXPECT_EQ(hex(bytes),
+            "04030201"
+            "08070605"
+            "0c0b0a09"
+            "12"
+            "01"
+            "0e0d"
+            "1817161514131211"
+            "2827262524232221"
+            "3837363534333231"
+            "4847464544434241");
+}
+
+TEST(GoldenBytes, ASection) {
+  wire::Bytes sections;
+  const std::byte content[] = {std::byte{0xaa}, std::byte{0xbb}};
+  wire::append_section(sections, wire::SectionType::target, wire::kSectionCritical, content);
+  EXPECT_EQ(hex(sections),
+            "0500"
+            "0100"
+            "02000000"
+            "aabb");
+}
+
+TEST(GoldenBytes, AddressesOfActors) {
+  EXPECT_EQ(hex_of(transport::Address::root()), "?");
+  EXPECT_EQ(hex_of(transport::Address::exported(9)), "?");
+  EXPECT_EQ(hex_of(transport::Address::of(kFork)), "?");
+}
+
+TEST(GoldenBytes, TheManifestOfReferences) {
+  SharedRRef shared{kRRef, kFork, WorkerId{1}, Incarnation{0x1122334455667788}, kParent, kNumber, 0xabcdef, "int"};
+  EXPECT_EQ(hex_of(Manifest{Creation{kRRef, kFork, kNumber}, {shared}}), "?");
+}
+
+TEST(GoldenBytes, MessagesBetweenActors) {
+  EXPECT_EQ(hex_of(ForkRequested{kRRef, kNumber, kFork, kParent}), "?");
+  EXPECT_EQ(hex_of(ForkAnswered{kFork, Errc::rref_deleted}), "?");
+  EXPECT_EQ(hex_of(ForkAccepted{kFork}), "?");
+  net::View view;
+  view.revision = 2;
+  view.members = {{"agent", WorkerId{0}, Incarnation{1}, "unix:/a"}};
+  EXPECT_EQ(hex_of(view), "?");
+  // The id of a message on the wire is made of its name.
+  EXPECT_EQ(transport::MessageRegistry::id_of("rref.fork"), 1ULL);
+}
+
+TEST(GoldenBytes, AnError) {
+  const Error cause(Errc::timeout, "b", "late");
+  EXPECT_EQ(hex_of(Error(Errc::remote_exception, "a", "no", std::make_shared<const Error>(cause))), "?");
+}
+
+}  // namespace
+}  // namespace caftan::actors
