@@ -87,31 +87,38 @@ TEST(GoldenBytes, ASection) {
 }
 
 TEST(GoldenBytes, AddressesOfActors) {
-  EXPECT_EQ(hex_of(transport::Address::root()), "?");
-  EXPECT_EQ(hex_of(transport::Address::exported(9)), "?");
-  EXPECT_EQ(hex_of(transport::Address::of(kFork)), "?");
+  EXPECT_EQ(hex_of(transport::Address::root()), "040000000000000000000000000000000000000000");
+  EXPECT_EQ(hex_of(transport::Address::exported(9)), "010000000000000000000000000900000000000000");
+  EXPECT_EQ(hex_of(transport::Address::of(kFork)), "030200000000ffeeddccbbaa990400000000000000");
 }
 
 TEST(GoldenBytes, TheManifestOfReferences) {
   SharedRRef shared{kRRef, kFork, WorkerId{1}, Incarnation{0x1122334455667788}, kParent, kNumber, 0xabcdef, "int"};
-  EXPECT_EQ(hex_of(Manifest{Creation{kRRef, kFork, kNumber}, {shared}}), "?");
+  EXPECT_EQ(hex_of(Manifest{Creation{kRRef, kFork, kNumber}, {shared}}),
+            "0101000000887766554433221103000000000000000200000000ffeeddccbbaa99040000000000000007000000000000"
+            "0008000000000000000101000000887766554433221103000000000000000200000000ffeeddccbbaa99040000000000"
+            "000001000000887766554433221103000000050000000000000006000000000000000700000000000000080000000000"
+            "0000efcdab000000000003696e74");
 }
 
 TEST(GoldenBytes, MessagesBetweenActors) {
-  EXPECT_EQ(hex_of(ForkRequested{kRRef, kNumber, kFork, kParent}), "?");
-  EXPECT_EQ(hex_of(ForkAnswered{kFork, Errc::rref_deleted}), "?");
-  EXPECT_EQ(hex_of(ForkAccepted{kFork}), "?");
+  EXPECT_EQ(hex_of(ForkRequested{kRRef, kNumber, kFork, kParent}),
+            "0100000088776655443322110300000000000000070000000000000008000000000000000200000000ffeeddccbbaa99"
+            "04000000000000000300000005000000000000000600000000000000");
+  EXPECT_EQ(hex_of(ForkAnswered{kFork, Errc::rref_deleted}), "0200000000ffeeddccbbaa9904000000000000000a");
+  EXPECT_EQ(hex_of(ForkAccepted{kFork}), "0200000000ffeeddccbbaa990400000000000000");
   net::View view;
   view.revision = 2;
   view.members = {{"agent", WorkerId{0}, Incarnation{1}, "unix:/a"}};
-  EXPECT_EQ(hex_of(view), "?");
+  EXPECT_EQ(hex_of(view), "020000000000000001056167656e7400000000010000000000000007756e69783a2f61");
   // The id of a message on the wire is made of its name.
-  EXPECT_EQ(transport::MessageRegistry::id_of("rref.fork"), 1ULL);
+  EXPECT_EQ(transport::MessageRegistry::id_of("rref.fork"), 16451004460458615968ULL);
 }
 
 TEST(GoldenBytes, AnError) {
   const Error cause(Errc::timeout, "b", "late");
-  EXPECT_EQ(hex_of(Error(Errc::remote_exception, "a", "no", std::make_shared<const Error>(cause))), "?");
+  EXPECT_EQ(hex_of(Error(Errc::remote_exception, "a", "no", std::make_shared<const Error>(cause))),
+            "090161026e6f01010162046c617465");
 }
 
 }  // namespace
