@@ -3,6 +3,7 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
+#include "autograd_host.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "worker_core.hpp"
 
@@ -75,6 +76,7 @@ class WorkerCore::RootActor final : public caf::event_based_actor {
 
 Result<void> WorkerCore::launch() {
   root_ = actor_host_->spawn<RootActor>(*this);
+  autograd_->launch();
   // Calls to this worker itself go through a channel like all others.
   auto [here, there] = transport::make_loopback_pair(*options_.executor);
   add_session(identity(), kSelfServing, std::move(there), {}, false);

@@ -116,20 +116,20 @@ void ServedCall::run_on_object(const RRefId& target, rpc::InPayload payload) {
   const auto use = frame_.header.kind == wire::FrameKind::fetch ? rpc::Use::fetch : rpc::Use::method;
   auto held = std::make_shared<rpc::InPayload>(std::move(payload));
   core_->rref_host().with_value(
-      target, std::make_shared<ObjectJob>(
-                  use, [self = shared_from_this(), held](Result<std::shared_ptr<rpc::HostedObject>> value,
-                                                         std::function<void()> done) {
-                    self->used_ = std::move(done);
-                    if (!value) return self->fail(value.error());
-                    if (self->creation_) return self->create(std::move(*value), std::move(*held));
-                    rpc::Responder responder{std::shared_ptr<rpc::ResponderSink>(self)};
-                    if (self->frame_.header.kind == wire::FrameKind::fetch) {
-                      self->core_->dispatcher().fetch(std::move(*value), self->make_info(), std::move(responder));
-                    } else {
-                      self->core_->dispatcher().method(std::move(*value), std::move(*held), self->make_info(),
-                                                       std::move(responder));
-                    }
-                  }));
+      target, std::make_shared<ObjectJob>(use, [self = shared_from_this(), held](
+                                                   Result<std::shared_ptr<rpc::HostedObject>> value,
+                                                   std::function<void()> done) {
+        self->used_ = std::move(done);
+        if (!value) return self->fail(value.error());
+        if (self->creation_) return self->create(std::move(*value), std::move(*held));
+        rpc::Responder responder{std::shared_ptr<rpc::ResponderSink>(self)};
+        if (self->frame_.header.kind == wire::FrameKind::fetch) {
+          self->core_->dispatcher().fetch(std::move(*value), std::move(*held), self->make_info(), std::move(responder));
+        } else {
+          self->core_->dispatcher().method(std::move(*value), std::move(*held), self->make_info(),
+                                           std::move(responder));
+        }
+      }));
 }
 
 void ServedCall::create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload) {

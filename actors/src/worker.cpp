@@ -1,5 +1,6 @@
 #include "caftan/actors/worker.hpp"
 
+#include "autograd_host.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "worker_core.hpp"
 
@@ -40,6 +41,7 @@ const std::string& Worker::name() const noexcept { return core_->name(); }
 std::string Worker::address() const { return core_->address(); }
 std::string Worker::channel_kind(const std::string& peer) const { return core_->channel_kind(peer); }
 std::vector<RRefInfo> Worker::rrefs() const { return core_->rref_host().list(); }
+std::vector<autograd::ContextInfo> Worker::autograd_contexts() const { return core_->autograd_host().list(); }
 WorkerCounters Worker::counters() const { return core_->counters(); }
 std::vector<SentFrames> Worker::traffic() const { return core_->traffic(); }
 

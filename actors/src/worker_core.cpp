@@ -6,6 +6,9 @@
 
 #include <caf/send.hpp>
 
+#include "autograd_host.hpp"
+#include "caftan/autograd/recording_hook.hpp"
+
 namespace caftan::actors {
 
 using transport::Session;
@@ -53,13 +56,18 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, WorkerId self, 
       self_(self),
       incarnation_(membership.self().incarnation),
       rrefs_(*this),
+      autograd_(std::make_unique<AutogradHost>(*this, autograd::Life{self_, incarnation_})),
+      hook_(std::make_unique<autograd::RecordingHook>(*autograd_, options_.hook)),
       dispatcher_(*this),
       membership_(std::move(membership)) {
   messages_.add<ForkRequested>("rref.fork");
   messages_.add<ForkAnswered>("rref.answer");
   messages_.add<ForkAccepted>("rref.accept");
   messages_.add<net::View>("membership.view");
+  messages_.add<PassEnvelope>("autograd.pass");
+  messages_.add<GradientMessage>("autograd.gradient");
   actor_host_ = std::make_unique<transport::ActorHost>(*options_.executor, messages_, self_, incarnation_);
+  actor_host_->set_named_actors(autograd_.get());
   for (const WorkerAddress& member : options_.world) {
     const WorkerId id{static_cast<std::uint32_t>(peers_.size())};
     peers_.push_back(std::make_shared<PeerState>(id, member.name, member.address));
@@ -67,6 +75,8 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, WorkerId self, 
   }
   dialling_.resize(peers_.size());
 }
+
+WorkerCore::~WorkerCore() = default;
 
 void WorkerCore::log(const std::string& line) const {
   if (options_.log) options_.log(line);
@@ -185,7 +195,8 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
     was_up = membership_.on_down(peer.id, peer.incarnation);
   }
   if (peers_[peer.id.value]->session().get() == &session) peers_[peer.id.value]->set_session(nullptr);
-  if (was_up && hook()) hook()->on_peer_down(peer.id, peer.incarnation);
+  if (peer.id != self_) autograd_->on_peer_down({peer.id, peer.incarnation});
+  if (was_up) hook_->on_peer_down(peer.id, peer.incarnation);
   if (was_up && life_ == Life::serving) {
     log("lost " + peer.name + ": " + reason.message());
     if (options_.on_peer_down) options_.on_peer_down(peer.name, reason);
@@ -232,6 +243,7 @@ void WorkerCore::stop() {
   const Error leaving(Errc::shut_down, name(), "this worker has left");
   wait_until_idle(deadline);
   if (listener_) listener_->close();
+  autograd_->end_all(leaving);
   rrefs_.end_all(leaving);
 
   std::vector<std::shared_ptr<Session>> sessions;
@@ -256,12 +268,18 @@ void WorkerCore::stop() {
   for (const auto& session : sessions) session->abort(leaving);
   wait_for_sessions(kNever);
 
-  // All that is left of references ends now: nothing is waited for any more.
+  // All that is left of references and contexts ends now: nothing is waited for any more.
   rrefs_.end_all(leaving);
+  autograd_->end_all(leaving);
   options_.executor->with_wait([&](Executor::Wait& wait) {
     rrefs_.when_empty([&] { wait.point().notify(); });
     wait.wait(kNever, nullptr);
   });
+  options_.executor->with_wait([&](Executor::Wait& wait) {
+    autograd_->when_empty([&] { wait.point().notify(); });
+    wait.wait(kNever, nullptr);
+  });
+  autograd_->close();
   caf::anon_send_exit(root_, caf::exit_reason::user_shutdown);
   root_ = nullptr;
   for (const auto& peer : peers_) peer->set_session(nullptr);

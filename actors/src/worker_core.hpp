@@ -24,6 +24,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::View)
 
 namespace caftan::actors {
 
+class AutogradHost;
 class ServedCall;
 
 /// A member as callers see it; holds the session with its present life.
@@ -59,6 +60,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
  public:
   /// Precondition: options.executor is set; it outlives the core, which does not own it.
   static Result<std::shared_ptr<WorkerCore>> make(WorkerOptions options, Registry registry);
+  ~WorkerCore() override;
 
   Result<void> launch();
   Result<void> wait_until_ready();
@@ -73,6 +75,8 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   WorkerCounters counters() const;
   std::vector<SentFrames> traffic() const;
   RRefHost& rref_host() noexcept { return rrefs_; }
+  AutogradHost& autograd_host() noexcept { return *autograd_; }
+  bool is_leaving() const noexcept { return life_ >= Life::draining; }
   void log(const std::string& line) const;
 
   // rpc::Caller
@@ -80,7 +84,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   const std::string& name() const noexcept override { return options_.name; }
   const Registry& registry() const noexcept override { return registry_; }
   Executor& executor() noexcept override { return *options_.executor; }
-  rpc::CallHook* hook() noexcept override { return options_.hook.get(); }
+  rpc::CallHook* hook() noexcept override { return hook_.get(); }
   Duration default_timeout() const noexcept override { return options_.rpc_timeout; }
   Worker& worker() noexcept override { return *worker_; }
   Result<Peer> find_peer(std::string_view name) override;
@@ -165,7 +169,6 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
    private:
     WorkerCore& core_;
   };
-  bool is_leaving() const noexcept { return life_ >= Life::draining; }
   void wait_until_idle(TimePoint deadline);
   void notify_if_idle();
 
@@ -178,6 +181,8 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   wire::BlockPool pool_;
   std::unique_ptr<transport::ActorHost> actor_host_;
   RRefHost rrefs_;
+  std::unique_ptr<AutogradHost> autograd_;
+  std::unique_ptr<rpc::CallHook> hook_;
   rpc::Dispatcher dispatcher_;
   caf::actor root_;
   std::shared_ptr<transport::Listener> listener_;

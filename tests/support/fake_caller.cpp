@@ -208,7 +208,7 @@ void FakeCaller::serve(FakeCaller& from, wire::FrameKind kind, RRefId target, rp
              responder = std::move(responder)](Result<std::shared_ptr<rpc::HostedObject>> object) mutable {
         if (!object) return responder.fail(object.error());
         if (kind == wire::FrameKind::fetch) {
-          dispatcher_.fetch(*std::move(object), std::move(info), std::move(responder));
+          dispatcher_.fetch(*std::move(object), std::move(payload), std::move(info), std::move(responder));
         } else {
           dispatcher_.method(*std::move(object), std::move(payload), std::move(info), std::move(responder));
         }

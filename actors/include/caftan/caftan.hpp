@@ -5,6 +5,7 @@
 #include "caftan/actors/program.hpp"
 #include "caftan/actors/role_context.hpp"
 #include "caftan/actors/worker.hpp"
+#include "caftan/autograd/context.hpp"
 #include "caftan/base/settings.hpp"
 #include "caftan/rpc/call_site.hpp"
 #include "caftan/rpc/registry.hpp"

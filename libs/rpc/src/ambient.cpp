@@ -8,6 +8,12 @@ namespace caftan {
 
 thread_local constinit Ambient* Ambient::current_ = nullptr;
 
+Ambient& Ambient::of_thread() noexcept {
+  static thread_local Ambient own;
+  if (!current_) current_ = &own;
+  return *current_;
+}
+
 Ambient Ambient::capture() {
   Ambient captured;
   if (current_) {

@@ -59,6 +59,7 @@ auto run_operation(Caller& caller, InPayload& payload, CallInfo& info, Run run) 
     const Result<void> received = hook->on_receive(payload, info);
     if (!received) return received.error().at(caller.name());
   }
+  const std::shared_ptr<void> running = std::exchange(info.running, nullptr);
   Ambient ambient = ambient_of(info);
   const AmbientSwap swap(&ambient);
   return run();
@@ -110,6 +111,7 @@ void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload payload, 
     Result<void> wanted = check_wanted(*in.caller, in.info);
     if (CallHook* const hook = in.caller->hook(); hook && wanted) wanted = hook->on_receive(in.payload, in.info);
     if (!wanted) return in.completion.fail(wanted.error().at(in.caller->name()));
+    const std::shared_ptr<void> running = std::exchange(in.info.running, nullptr);
     Ambient ambient = ambient_of(in.info);
     if (in.entry->mode == TurnMode::exclusive) {
       ambient.held = with_held(ambient.held, {in.object->id(), in.object->name()});
@@ -147,26 +149,31 @@ void Dispatcher::op(InPayload payload, CallInfo info, Responder responder) {
   completion.reply(caller_, info, std::move(reply));
 }
 
-void Dispatcher::fetch(std::shared_ptr<HostedObject> object, CallInfo info, Responder responder) {
+void Dispatcher::fetch(std::shared_ptr<HostedObject> object, InPayload payload, CallInfo info, Responder responder) {
+  struct Fetch {
+    InPayload payload;  // only what it says to the hook
+    CallInfo info;
+    Completion completion;
+  };
   Completion completion(std::move(responder));
   Result<void> allowed = check_not_held(*object, info.held);
   if (allowed && !object->type().encode) allowed = detail::cannot_be_sent(object->type().key.name);
   if (!allowed) return completion.fail(allowed.error().at(caller_.name()));
   info.function = "to_here";
   HostedObject& target = *object;
-  target.strand().run([alive = caller_.shared_from_this(), object = std::move(object),
-                       in = std::make_unique<std::pair<CallInfo, Completion>>(std::move(info), std::move(completion))] {
-    auto& [info, completion] = *in;
-    const Result<void> wanted = check_wanted(*alive, info);
-    if (!wanted) return completion.fail(wanted.error());
-    InPayload nothing;
-    Result<OutReply> reply = run_operation(*alive, nothing, info, [&] {
-      Result<OutReply> encoded = object->type().encode(*object);
-      if (encoded) protect_tensors(*encoded);
-      return encoded;
-    });
-    completion.reply(*alive, info, std::move(reply));
-  });
+  target.strand().run(
+      [alive = caller_.shared_from_this(), object = std::move(object),
+       in = std::make_unique<Fetch>(Fetch{std::move(payload), std::move(info), std::move(completion)})] {
+        auto& [payload, info, completion] = *in;
+        const Result<void> wanted = check_wanted(*alive, info);
+        if (!wanted) return completion.fail(wanted.error());
+        Result<OutReply> reply = run_operation(*alive, payload, info, [&] {
+          Result<OutReply> encoded = object->type().encode(*object);
+          if (encoded) protect_tensors(*encoded);
+          return encoded;
+        });
+        completion.reply(*alive, info, std::move(reply));
+      });
 }
 
 Future<std::shared_ptr<HostedObject>> Dispatcher::create(std::shared_ptr<HostedObject> object, InPayload payload,

@@ -93,7 +93,7 @@ void ActorExchange::export_at(const Address& address, const caf::strong_actor_pt
 void ActorExchange::export_watched(const Address& address, const caf::strong_actor_ptr& actor) {
   {
     const std::lock_guard lock(mutex_);
-    add_export(address, actor);
+    if (!is_name(address.kind)) add_export(address, actor);
     // One watch is enough, however often the peer asks, gives it up and asks again.
     if (ended_ || !watched_exports_.insert_or_assign(address, true).second) return;
   }
@@ -206,7 +206,8 @@ Result<void> ActorExchange::on_message(InFrame& frame) {
   if (const auto read = wire::decode_into(frame.body.first(2 * kAddressSize), header); !read) return read;
   const auto& [to, from] = header;
   const std::uint64_t call = frame.header.call;
-  const auto target = find_export(to);
+  auto target = find_export(to);
+  if (!target && is_name(to.kind) && host_.named_actors()) target = host_.named_actors()->stand_in(to);
   InAttachment beside{frame.table, std::move(frame.segments)};
   const auto message =
       target ? host_.messages().decode(frame.body.subspan(2 * kAddressSize), beside, *this)

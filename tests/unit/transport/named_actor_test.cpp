@@ -69,6 +69,9 @@ class OneName final : public NamedActors {
   caf::strong_actor_ptr find_named(const Session&, const Address& name) override {
     return name == Address::of(kContext) ? caf::actor_cast<caf::strong_actor_ptr>(actor) : nullptr;
   }
+  caf::strong_actor_ptr stand_in(const Address& name) override {
+    return name.kind == AddressKind::send_function ? caf::actor_cast<caf::strong_actor_ptr>(actor) : nullptr;
+  }
 };
 
 class NamedActorTest : public testing::TestWithParam<std::uint64_t> {
@@ -147,6 +150,12 @@ TEST_P(NamedActorTest, AnUnknownNameIsDroppedAndIsDownWhenWatched) {
   executor_.run();
   ASSERT_EQ(near_got_.size(), 1U);
   EXPECT_EQ(near_got_[0].number, -1);
+}
+
+TEST_P(NamedActorTest, MessagesToANameThatNobodyHasGoToTheStandIn) {
+  const auto nobody = near_->session->actors().proxy(Address::send_function({WorkerId{1}, Incarnation{2}, 8}));
+  send(nobody, {1, {}});
+  EXPECT_EQ(far_got_.size(), 1U);
 }
 
 TEST_P(NamedActorTest, ItsEndReachesWhoWatchesItAndLeavesNoExport) {

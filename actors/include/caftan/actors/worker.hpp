@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "caftan/actors/rref_info.hpp"
+#include "caftan/autograd/context_record.hpp"
 #include "caftan/base/result.hpp"
 #include "caftan/rpc/call_site.hpp"
 #include "caftan/rpc/registry.hpp"
@@ -136,6 +137,8 @@ class Worker : public CallSite {
   /// The channel kind to a peer ("unix", "tcp", "loopback"); empty if there is none.
   std::string channel_kind(const std::string& peer) const;
   std::vector<RRefInfo> rrefs() const;
+  /// Returns the autograd contexts that are open here, this worker's own and those of others that it takes part in.
+  std::vector<autograd::ContextInfo> autograd_contexts() const;
   WorkerCounters counters() const;
   /// Returns what it has sent since it was launched, to itself included, in the order of the wire's kinds. Kinds it has
   /// not sent are left out. Threads: any, also after `stop`.

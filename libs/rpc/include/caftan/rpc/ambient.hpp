@@ -63,6 +63,9 @@ struct Ambient {
   /// Returns the Ambient of the running code, null on a thread that bound none.
   static Ambient* current() noexcept { return current_; }
 
+  /// As current; a thread that bound none gets one of its own, which stays.
+  static Ambient& of_thread() noexcept;
+
   /// Returns what a continuation made now will run under: everything but the turn and the thread. The grad mode is
   /// the thread's; the order is the continuation's own.
   static Ambient capture();

@@ -79,7 +79,8 @@ struct CallInfo {
   HeldObjects held;
   std::weak_ptr<void> autograd_context;  ///< set by the call hook
   std::uint64_t order_key = 0;           ///< set by the call hook: of this call, see OrderKey
-  std::string_view function;             ///< registered name; lives as long as the worker
+  std::shared_ptr<void> running;  ///< set by the call hook; goes, on the thread of the call, when the code returns
+  std::string_view function;      ///< registered name; lives as long as the worker
 
   /// Returns whether the caller gave up. Threads: any.
   bool is_cancelled() const noexcept { return cancel && cancel->is_set(); }

@@ -38,7 +38,7 @@ class Dispatcher {
 
   /// Kind fetch: sends the value of `object`, taken on its strand.
   /// Answers: unsupported (its type cannot be serialized), would_deadlock.
-  void fetch(std::shared_ptr<HostedObject> object, CallInfo info, Responder responder);
+  void fetch(std::shared_ptr<HostedObject> object, InPayload payload, CallInfo info, Responder responder);
 
   /// Kind create: runs a function, constructor, operator or (on `object`) a method and returns its result as hosted
   /// object. Only the completion of the creation needs an answer to the peer; the worker gives it.

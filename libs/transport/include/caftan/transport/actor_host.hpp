@@ -35,6 +35,8 @@ class NamedActors {
   /// Returns the local actor of that name, made now if it is a virtual one; null if there is none or if the peer of
   /// `session` has no business with it. Threads: those that read frames; must not block.
   virtual caf::strong_actor_ptr find_named(const Session& session, const Address& name) = 0;
+  /// Returns who gets the messages to a name that nobody has; null = they are dropped.
+  virtual caf::strong_actor_ptr stand_in(const Address& name) = 0;
 };
 
 class ActorHost {

@@ -1,0 +1,106 @@
+// What the actors of distributed autograd say to each other. Pass messages and gradients cross between workers
+// (registered with the transport); events stay in one worker. Flows: docs/protocols/dist_autograd.md.
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <caf/allowed_unsafe_message_type.hpp>
+
+#include "caftan/autograd/context_host.hpp"
+#include "caftan/autograd/messages.hpp"
+#include "caftan/autograd/pass_actions.hpp"
+#include "caftan/tensor/codec.hpp"
+
+namespace caftan::actors {
+
+/// From a context actor to that of another worker: anything but a gradient.
+struct PassEnvelope {
+  autograd::PassMessage message;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& message;
+  }
+};
+
+/// From a RecvFunction's actor to the SendFunction's actor of the same message.
+struct GradientMessage {
+  autograd::Grad grad;
+  std::shared_ptr<tensor::EncodedTensors> encoded;  ///< at the sender; sent once
+  std::vector<at::Tensor> tensors;                  ///< at the receiver
+};
+
+/// To a RecvFunction's actor: its node has run.
+struct ShipGradient {
+  autograd::Life to;
+  autograd::Grad grad;
+  std::shared_ptr<tensor::EncodedTensors> encoded;
+};
+
+/// Events of a context's actor.
+namespace context_event {
+struct Start {
+  std::shared_ptr<autograd::PassStart> start;
+  std::shared_ptr<Promise<void>> promise;
+};
+struct Deadline {
+  std::uint64_t start;  ///< which of this worker's passes
+};
+/// A SendFunction's actor has looked at what came for it.
+struct GradientArrived {
+  autograd::Life from;
+  autograd::Grad grad;
+  std::vector<at::Tensor> tensors;
+  Result<void> valid;
+};
+struct Walked {
+  autograd::PassNumber pass;
+  std::vector<autograd::FoundRecv> found;
+  bool done = false;
+  Result<void> outcome;
+};
+struct Ran {
+  struct Produced {
+    AutogradMessageId message;
+    std::shared_ptr<tensor::EncodedTensors> encoded;
+  };
+  autograd::PassNumber pass;
+  std::vector<Produced> produced;
+  bool done = false;  ///< nothing more runs before another RunGraph
+  autograd::RunResult result;
+  Result<void> outcome;
+};
+struct PeerDown {
+  autograd::Life peer;
+};
+/// The record knows of decided passes that this actor has not heard of.
+struct Learned {};
+struct Release {};
+/// The worker leaves.
+struct Finish {
+  Error reason;
+};
+}  // namespace context_event
+
+struct ContextEvent {
+  std::variant<context_event::Start, context_event::Deadline, context_event::GradientArrived, context_event::Walked,
+               context_event::Ran, context_event::PeerDown, context_event::Learned, context_event::Release,
+               context_event::Finish>
+      event;
+};
+
+}  // namespace caftan::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::actors::PassEnvelope)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::actors::GradientMessage)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::actors::ShipGradient)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::actors::ContextEvent)
+
+/// The tensors travel beside the bytes.
+template <>
+struct caftan::wire::Codec<caftan::actors::GradientMessage> {
+  static void save(OutArchive& to, const actors::GradientMessage& message);
+  static void load(InArchive& from, actors::GradientMessage& message);
+};

@@ -1,0 +1,167 @@
+#include "graph_job.hpp"
+
+#include <caf/send.hpp>
+
+#include "autograd_host.hpp"
+#include "worker_core.hpp"
+
+namespace caftan::actors {
+
+using autograd::Engine;
+
+namespace {
+
+constexpr std::size_t kNodesPerSlice = 1024;  // then other jobs get their turn
+
+/// Runs `job` in turn with all of `strands` from `first` on. They are in one order everywhere, so no two slices wait
+/// for each other; methods that wait give their turns back.
+void run_in_turn(Executor& executor, const std::vector<std::shared_ptr<rpc::Strand>>& strands, std::size_t first,
+                 const std::function<void()>& job) {
+  if (first == strands.size()) return job();
+  executor.with_wait([&](Executor::Wait& wait) {
+    strands[first]->run([&executor, &strands, first, &job, &wait] {
+      run_in_turn(executor, strands, first + 1, job);
+      wait.point().notify();
+    });
+    wait.wait(kNever, nullptr);
+  });
+}
+
+}  // namespace
+
+/// Makes messages of the gradients that leave.
+class GraphJob::Sink final : public autograd::GradientSink {
+ public:
+  explicit Sink(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
+  void on_gradients(const autograd::RecordedMessage& message, std::vector<at::Tensor>&& gradients) override {
+    auto encoded = tensor::encode_tensors(gradients);
+    if (!encoded) {
+      if (outcome) outcome = encoded.error();
+      return;
+    }
+    std::uint64_t size = encoded->table.size();
+    for (const auto& segment : encoded->segments) size += segment.size;
+    if (size > most_bytes_ && outcome) {
+      outcome = Error(Errc::limit_exceeded, "the gradients of message " + to_string(message.message) + " are " +
+                                                std::to_string(size) + " bytes, limits.message is " +
+                                                std::to_string(most_bytes_));
+    }
+    produced.push_back({message.message, std::make_shared<tensor::EncodedTensors>(std::move(*encoded))});
+  }
+
+  std::vector<context_event::Ran::Produced> produced;
+  Result<void> outcome;
+
+ private:
+  const std::uint64_t most_bytes_;
+};
+
+GraphJob::Counted::Counted(AutogradHost& host) : host_(host) { host_.job_begins(); }
+GraphJob::Counted::~Counted() { host_.job_ends(); }
+
+GraphJob::GraphJob(AutogradHost& host, caf::actor context, std::shared_ptr<autograd::ContextRecord> record,
+                   autograd::PassNumber pass, std::shared_ptr<Engine> engine, std::shared_ptr<rpc::Strand> strand)
+    : counted_(host),
+      executor_(host.core().executor()),
+      most_bytes_(host.core().options().limits.message),
+      context_(std::move(context)),
+      record_(std::move(record)),
+      pass_(pass),
+      engine_(std::move(engine)),
+      strand_(std::move(strand)) {}
+
+void GraphJob::post(void (GraphJob::*job)()) {
+  executor_.post([self = shared_from_this(), job] { ((*self).*job)(); });
+}
+
+void GraphJob::stop() noexcept {
+  stopped_.store(true, std::memory_order_release);
+  engine_->abort();
+}
+
+void GraphJob::walk(Functions marks) {
+  marks_ = std::move(marks);
+  post(&GraphJob::walk_slice);
+}
+
+void GraphJob::tell_walked(Engine::WalkSlice slice, bool done, Result<void> outcome) {
+  context_event::Walked walked{pass_, {}, done, std::move(outcome)};
+  walked.found.reserve(slice.found.size());
+  for (const auto& recv : slice.found) walked.found.push_back({recv.context, recv.message});
+  caf::anon_send(context_, ContextEvent{std::move(walked)});
+}
+
+void GraphJob::walk_slice() {
+  for (auto& function : std::exchange(marks_, {})) {
+    marked_.push_back(function->message().message);
+    if (const auto marked = engine_->mark(std::move(function)); !marked) return tell_walked({}, true, marked.error());
+  }
+  if (stopped_.load(std::memory_order_acquire)) {
+    return tell_walked({}, true, Error(Errc::cancelled, "the walk was stopped"));
+  }
+  auto slice = engine_->walk(kNodesPerSlice);
+  const bool done = slice.done;
+  if (done || !slice.found.empty()) tell_walked(std::move(slice), done, {});
+  if (!done) post(&GraphJob::walk_slice);
+}
+
+void GraphJob::run(Functions sources, std::vector<Feed> feeds) {
+  marks_ = std::move(sources);
+  feeds_ = std::move(feeds);
+  post(&GraphJob::run_slice);
+}
+
+void GraphJob::run_slice() {
+  for (auto& function : marks_) marked_.push_back(function->message().message);
+  const auto strands = record_->strands_of(marked_, strand_);
+  if (strands.empty()) return run_nodes();
+  if (strands.size() == 1) {
+    return strands[0]->run([self = shared_from_this(), strand = strands[0]] { self->run_nodes(); });
+  }
+  run_in_turn(executor_, strands, 0, [this] { run_nodes(); });
+}
+
+void GraphJob::run_nodes() {
+  Sink sink(most_bytes_);
+  context_event::Ran ran;
+  ran.pass = pass_;
+  const auto tell = [&](bool done, Result<void> outcome) {
+    ran.produced = std::move(sink.produced);
+    ran.done = done;
+    ran.outcome = std::move(outcome);
+    caf::anon_send(context_, ContextEvent{std::move(ran)});
+  };
+  bool whole = begun_;
+  for (auto& function : std::exchange(marks_, {})) {
+    if (const auto marked = engine_->mark(std::move(function)); !marked) return tell(true, marked.error());
+  }
+  while (!whole) {
+    const auto slice = engine_->walk(kNodesPerSlice);
+    for (const auto& recv : slice.found) {
+      if (recv.context == record_->id()) continue;
+      return tell(true, Error(Errc::foreign_context, "the graph has message " + to_string(recv.message) +
+                                                         " of context " + to_string(recv.context)));
+    }
+    whole = slice.done;
+  }
+  if (!std::exchange(begun_, true)) engine_->add_bodies(record_->bodies());
+  for (Feed& feed : std::exchange(feeds_, {})) {
+    const auto fed = engine_->feed(feed.message, std::move(feed.gradients));
+    if (!fed) return tell(true, Error(Errc::invalid_gradient, fed.error().text()));
+  }
+  const auto slice = engine_->run(kNodesPerSlice, sink);
+  if (!slice) return tell(true, slice.error());
+  if (!sink.outcome) return tell(true, sink.outcome);
+  if (slice->drained) {
+    autograd::GradientBook book = engine_->take_staged();
+    ran.result = {true, book.bytes()};
+    record_->stage(pass_, std::move(book));
+  } else {
+    ran.result.staged_bytes = engine_->bytes();
+  }
+  if (slice->idle) return tell(true, {});
+  if (!sink.produced.empty()) tell(false, {});
+  post(&GraphJob::run_slice);
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,24 @@
+/// `CallSection`: what a frame of a call says about its autograd context: the content of section `autograd`. Layout:
+/// docs/protocols/dist_autograd.md, "Wire layout".
+#pragma once
+
+#include <cstdint>
+
+#include "caftan/autograd/decided_set.hpp"
+#include "caftan/base/ids.hpp"
+#include "caftan/wire/archive.hpp"
+
+namespace caftan::autograd {
+
+struct CallSection {
+  ContextId context;
+  AutogradMessageId message;    ///< of the frame's recorded tensors; without number: none is recorded
+  std::uint64_t order_key = 0;  ///< of the call, or of its response
+  DecidedSet decided;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& context& message& order_key& decided;
+  }
+};
+
+}  // namespace caftan::autograd

@@ -1,0 +1,46 @@
+/// `ContextHost`: what recording and the user's handles ask of the worker: its contexts, and passes over them.
+/// Implemented by the worker, which has the actors.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "caftan/autograd/context_record.hpp"
+#include "caftan/autograd/engine.hpp"
+#include "caftan/rpc/future.hpp"
+#include "caftan/rpc/request.hpp"
+
+namespace caftan::autograd {
+
+/// A backward pass as its initiator starts it.
+struct PassStart {
+  std::unique_ptr<Engine> engine;  ///< with its roots
+  Mode mode = Mode::smart;
+  bool keep = false;
+  TimePoint deadline = kNever;
+  std::shared_ptr<rpc::Strand> strand;  ///< whose turn the caller holds: its graph is read on it; null = none
+};
+
+/// Threads: any, all methods; none blocks.
+class ContextHost {
+ public:
+  virtual ~ContextHost() = default;
+
+  /// Makes a context of this worker. Errors: shut_down.
+  virtual Result<std::shared_ptr<ContextRecord>> create() = 0;
+  /// Finds the context that a frame from `from` names, or enters it: its creator is told.
+  /// Errors: context_released, unknown_context, shut_down.
+  virtual Result<std::shared_ptr<ContextRecord>> enter(const ContextId& context, const Peer& from) = 0;
+  /// Releases a context of this worker everywhere.
+  virtual void release(const ContextId& context) noexcept = 0;
+  /// A frame has told the record about passes that are decided.
+  virtual void learned(const ContextId& context) = 0;
+  /// Runs a pass; the future resolves with its outcome, when the gradients of this worker are in its book.
+  virtual Future<void> start_pass(const std::shared_ptr<ContextRecord>& context, PassStart start) = 0;
+
+  virtual Life self() const noexcept = 0;
+  /// Returns the peer's present life; none when there is no connection.
+  virtual std::optional<Life> life_of(const Peer& peer) const = 0;
+};
+
+}  // namespace caftan::autograd

@@ -1,0 +1,150 @@
+/// `ContextRecord`: what one worker knows of one autograd context: the messages it recorded, the gradients of its
+/// leaves, and how much of the context is still in use here. User threads record into it while passes run, so it has
+/// the context's one lock. Made and found by `ContextHost`.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "caftan/autograd/gradient_book.hpp"
+#include "caftan/autograd/nodes.hpp"
+#include "caftan/autograd/recorded_messages.hpp"
+#include "caftan/base/clock.hpp"
+#include "caftan/rpc/strand.hpp"
+
+namespace caftan::rpc {
+class Caller;
+}
+
+namespace caftan::autograd {
+
+class ContextHost;
+class ContextRecord;
+
+/// Finds a message's context at the worker that made the message, which is where S(m) is: the upper bits of its number
+/// are the context's place there.
+constexpr unsigned kMessageBits = 24;  // messages that one worker sends in one context
+constexpr std::uint64_t place_of(const AutogradMessageId& message) noexcept { return message.number >> kMessageBits; }
+
+/// A context as listings show it.
+struct ContextInfo {
+  ContextId id;
+  std::string creator;               ///< name of the worker that made it
+  Duration age{};                    ///< since this worker made or entered it
+  std::vector<std::string> workers;  ///< that this worker exchanged calls of the context with, by name
+  std::size_t sent = 0;              ///< recorded messages that left here
+  std::size_t received = 0;          ///< recorded messages that arrived here
+  std::uint64_t bytes = 0;           ///< of the recorded tensors and of the gradients
+  std::uint64_t passes = 0;          ///< decided ones, as far as known here
+};
+
+/// Threads: any, all methods.
+class ContextRecord final : public RecordedMessages, public std::enable_shared_from_this<ContextRecord> {
+ public:
+  /// @param place  tells this context from the others of this worker, never used twice in its life
+  ContextRecord(ContextHost& host, std::weak_ptr<rpc::Caller> caller, ContextId id, Life self, std::uint64_t place,
+                TimePoint born)
+      : host_(host), caller_(std::move(caller)), id_(id), self_(self), place_(place), born_(born) {}
+
+  ContextId id() const noexcept { return id_; }
+  std::uint64_t place() const noexcept { return place_; }
+  bool is_home() const noexcept { return maker(id_) == self_; }
+  TimePoint born() const noexcept { return born_; }
+  const std::weak_ptr<rpc::Caller>& caller() const noexcept { return caller_; }
+  /// Valid while `caller` is.
+  ContextHost& host() const noexcept { return host_; }
+
+  // Use: the context's own calls and steps. Its release waits for them (DA-19).
+  /// Errors: context_released.
+  Result<void> begin_use();
+  void end_use() noexcept;
+  /// The handle is gone: no use begins any more. The host is told once the last one has ended.
+  void close() noexcept;
+  /// The context is over: forgets all nodes and gradients.
+  void end() noexcept;
+  bool is_over() const;
+
+  // Recording.
+  /// Returns the id of a message that is about to be recorded as sent. Errors: limit_exceeded.
+  Result<AutogradMessageId> next_message();
+  /// Registers S(m), before its frame is handed over (DA-2). Backward runs what is behind it in turn with the object
+  /// whose method runs here. @param bytes  of the recorded tensors. Errors: context_released.
+  Result<void> add_sent(std::shared_ptr<SendFunction> function, Life to, std::uint64_t bytes);
+  /// The frame of S(m) never left.
+  void forget_sent(AutogradMessageId message) noexcept;
+  /// Errors: context_released.
+  Result<void> add_received(Life from, std::uint64_t bytes);
+  /// Returns the order key of the next function bound to the context from outside it.
+  std::uint64_t next_binding() noexcept;
+  /// Code of this context begins to run here, on the calling thread. @param key  of its call, 0 = of the creator
+  void begin_body(std::uint64_t key);
+  /// It returned. Threads: that of begin_body.
+  void end_body(std::uint64_t key);
+  /// A frame of this context came from, or goes to, that worker.
+  void met(WorkerId worker);
+
+  // Passes.
+  std::optional<Life> receiver_of(AutogradMessageId message) const override;
+  std::vector<AutogradMessageId> sends() const override;
+  /// Returns S(m), null if it is not (or no longer) here.
+  std::shared_ptr<const SendFunction> send_function(AutogradMessageId message) const;
+  /// Returns the strands that the graph behind these messages is read on, each once, in one order everywhere.
+  /// @param first  another one, null = none
+  std::vector<std::shared_ptr<rpc::Strand>> strands_of(const std::vector<AutogradMessageId>& messages,
+                                                       const std::shared_ptr<rpc::Strand>& first) const;
+  std::vector<RecordedBody> bodies() const;
+  /// Keeps the gradients of a pass until its outcome is known.
+  void stage(PassNumber pass, GradientBook&& book);
+  /// Merges or drops what is staged of the passes that are decided (DA-8).
+  /// Returns whether anything was new. Errors: limit_exceeded (no memory to add gradients).
+  Result<bool> learn(const DecidedSet& decided);
+  DecidedSet decided() const;
+  /// Forgets what is staged of a pass that failed.
+  void drop(PassNumber pass);
+
+  /// Returns the gradients of this worker's leaves, as they are now: later passes do not change what was returned.
+  /// Errors: context_released.
+  Result<GradientBook> gradients() const;
+  /// Fills all but the names and the age. @param workers  gets the ids of the workers met
+  ContextInfo info(std::set<WorkerId>& workers) const;
+
+ private:
+  struct Sent {
+    std::shared_ptr<const SendFunction> function;
+    Life to;
+    std::shared_ptr<rpc::Strand> strand;
+    std::uint64_t bytes;
+  };
+
+  ContextHost& host_;
+  const std::weak_ptr<rpc::Caller> caller_;
+  const ContextId id_;
+  const Life self_;
+  const std::uint64_t place_;
+  const TimePoint born_;
+  std::atomic<std::uint64_t> next_message_{0};
+  std::atomic<std::uint64_t> next_binding_{0};
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_:
+  std::unordered_map<std::uint64_t, Sent> sent_;            // by message number: the maker is this worker
+  std::unordered_map<std::uint64_t, RecordedBody> bodies_;  // by key; those that recorded, or still run
+  std::size_t received_ = 0;
+  std::uint64_t recorded_bytes_ = 0;
+  std::set<WorkerId> met_;
+  DecidedSet decided_;
+  std::map<PassNumber, GradientBook> staged_;
+  GradientBook book_;
+  std::size_t uses_ = 0;
+  bool closing_ = false;
+  bool over_ = false;
+};
+
+}  // namespace caftan::autograd

@@ -1,0 +1,234 @@
+#include "caftan/autograd/context_record.hpp"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "caftan/autograd/context_host.hpp"
+#include "caftan/tensor/torch_errors.hpp"
+
+namespace caftan::autograd {
+
+namespace {
+
+Error released(const ContextId& id) {
+  return Error(Errc::context_released, "autograd context " + to_string(id) +
+                                           " has ended: its handle is gone or its creator is lost; make a new one");
+}
+
+}  // namespace
+
+// ---- use
+
+Result<void> ContextRecord::begin_use() {
+  const std::lock_guard lock(mutex_);
+  if (closing_ || over_) return released(id_);
+  ++uses_;
+  return {};
+}
+
+void ContextRecord::end_use() noexcept {
+  bool last = false;
+  {
+    const std::lock_guard lock(mutex_);
+    last = --uses_ == 0 && closing_ && !over_;
+  }
+  if (!last) return;
+  if (const auto alive = caller_.lock()) host_.release(id_);
+}
+
+void ContextRecord::close() noexcept {
+  bool last = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(closing_, true) || over_) return;
+    last = uses_ == 0;
+  }
+  if (!last) return;
+  if (const auto alive = caller_.lock()) host_.release(id_);
+}
+
+void ContextRecord::end() noexcept {
+  // Graphs and gradients are destroyed outside the lock: that can take long, and may end in another context.
+  std::unordered_map<std::uint64_t, Sent> sent;
+  std::map<PassNumber, GradientBook> staged;
+  GradientBook book;
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+    sent.swap(sent_);
+    staged.swap(staged_);
+    std::swap(book, book_);
+    recorded_bytes_ = 0;
+  }
+}
+
+bool ContextRecord::is_over() const {
+  const std::lock_guard lock(mutex_);
+  return over_;
+}
+
+// ---- recording
+
+Result<AutogradMessageId> ContextRecord::next_message() {
+  const std::uint64_t number = next_message_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (number >> kMessageBits != 0) {
+    return Error(Errc::limit_exceeded, "autograd context " + to_string(id_) + " has recorded " +
+                                           std::to_string(number - 1) + " messages from here, which is the most");
+  }
+  return AutogradMessageId{self_.worker, self_.incarnation, (place_ << kMessageBits) | number};
+}
+
+Result<void> ContextRecord::add_sent(std::shared_ptr<SendFunction> function, Life to, std::uint64_t bytes) {
+  auto strand = rpc::Strand::held_here();
+  const std::uint64_t number = function->message().message.number;
+  const std::lock_guard lock(mutex_);
+  if (over_) return released(id_);
+  sent_.emplace(number, Sent{std::move(function), to, std::move(strand), bytes});
+  recorded_bytes_ += bytes;
+  return {};
+}
+
+void ContextRecord::forget_sent(AutogradMessageId message) noexcept {
+  decltype(sent_)::node_type node;
+  const std::lock_guard lock(mutex_);
+  node = sent_.extract(message.number);
+  if (node) recorded_bytes_ -= node.mapped().bytes;
+}
+
+Result<void> ContextRecord::add_received(Life from, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (over_) return released(id_);
+  ++received_;
+  recorded_bytes_ += bytes;
+  met_.insert(from.worker);
+  return {};
+}
+
+std::uint64_t ContextRecord::next_binding() noexcept {
+  constexpr std::uint64_t kBindings = 0x2545f4914f6cdd1dULL;  // far from the keys of calls, which start at 0
+  return mix64(kBindings + next_binding_.fetch_add(1, std::memory_order_relaxed));
+}
+
+void ContextRecord::begin_body(std::uint64_t key) {
+  const std::lock_guard lock(mutex_);
+  bodies_.insert_or_assign(key, RecordedBody::begin(key));
+}
+
+void ContextRecord::end_body(std::uint64_t key) {
+  const std::lock_guard lock(mutex_);
+  const auto body = bodies_.find(key);
+  if (body == bodies_.end()) return;
+  body->second.end();
+  if (body->second.first == body->second.last) bodies_.erase(body);
+}
+
+std::vector<RecordedBody> ContextRecord::bodies() const {
+  std::vector<RecordedBody> bodies;
+  const std::lock_guard lock(mutex_);
+  bodies.reserve(bodies_.size());
+  for (const auto& [key, body] : bodies_) bodies.push_back(body);
+  return bodies;
+}
+
+void ContextRecord::met(WorkerId worker) {
+  const std::lock_guard lock(mutex_);
+  met_.insert(worker);
+}
+
+// ---- passes
+
+std::optional<Life> ContextRecord::receiver_of(AutogradMessageId message) const {
+  if (maker(message) != self_) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  const auto found = sent_.find(message.number);
+  if (found == sent_.end()) return std::nullopt;
+  return found->second.to;
+}
+
+std::vector<AutogradMessageId> ContextRecord::sends() const {
+  std::vector<AutogradMessageId> messages;
+  const std::lock_guard lock(mutex_);
+  messages.reserve(sent_.size());
+  for (const auto& [number, sent] : sent_) messages.push_back({self_.worker, self_.incarnation, number});
+  return messages;
+}
+
+std::shared_ptr<const SendFunction> ContextRecord::send_function(AutogradMessageId message) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = sent_.find(message.number);
+  return found == sent_.end() ? nullptr : found->second.function;
+}
+
+std::vector<std::shared_ptr<rpc::Strand>> ContextRecord::strands_of(const std::vector<AutogradMessageId>& messages,
+                                                                    const std::shared_ptr<rpc::Strand>& first) const {
+  std::vector<std::shared_ptr<rpc::Strand>> strands;
+  if (first) strands.push_back(first);
+  {
+    const std::lock_guard lock(mutex_);
+    for (const AutogradMessageId& message : messages) {
+      const auto found = sent_.find(message.number);
+      if (found != sent_.end() && found->second.strand) strands.push_back(found->second.strand);
+    }
+  }
+  const auto key = [](const std::shared_ptr<rpc::Strand>& s) { return std::make_pair(s->object(), s.get()); };
+  std::sort(strands.begin(), strands.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  strands.erase(std::unique(strands.begin(), strands.end()), strands.end());
+  return strands;
+}
+
+void ContextRecord::stage(PassNumber pass, GradientBook&& book) {
+  const std::lock_guard lock(mutex_);
+  if (!over_ && !decided_.contains(pass)) staged_.insert_or_assign(pass, std::move(book));
+}
+
+Result<bool> ContextRecord::learn(const DecidedSet& decided) {
+  GradientBook dropped;
+  const std::lock_guard lock(mutex_);
+  if (!decided_.learn(decided)) return false;
+  const c10::AutoGradMode no_graph(false);
+  Result<bool> merged = true;
+  while (!staged_.empty() && decided_.contains(staged_.begin()->first)) {
+    auto node = staged_.extract(staged_.begin());
+    if (!decided_.is_ok(node.key())) continue;
+    const Result<void> added = tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
+      book_.merge(std::move(node.mapped()));
+      return {};
+    });
+    if (!added) merged = added.error();
+  }
+  return merged;
+}
+
+DecidedSet ContextRecord::decided() const {
+  const std::lock_guard lock(mutex_);
+  return decided_;
+}
+
+void ContextRecord::drop(PassNumber pass) {
+  decltype(staged_)::node_type node;
+  const std::lock_guard lock(mutex_);
+  node = staged_.extract(pass);
+}
+
+Result<GradientBook> ContextRecord::gradients() const {
+  const std::lock_guard lock(mutex_);
+  if (over_) return released(id_);
+  return book_;
+}
+
+ContextInfo ContextRecord::info(std::set<WorkerId>& workers) const {
+  ContextInfo info;
+  info.id = id_;
+  const std::lock_guard lock(mutex_);
+  info.sent = sent_.size();
+  info.received = received_;
+  info.bytes = recorded_bytes_ + book_.bytes();
+  for (const auto& [pass, book] : staged_) info.bytes += book.bytes();
+  info.passes = decided_.up_to().value;
+  workers = met_;
+  return info;
+}
+
+}  // namespace caftan::autograd

@@ -1,0 +1,246 @@
+#include "caftan/autograd/recording_hook.hpp"
+
+#include <c10/core/GradMode.h>
+
+#include <utility>
+
+#include "caftan/autograd/call_section.hpp"
+#include "caftan/rpc/ambient.hpp"
+
+namespace caftan::autograd {
+
+namespace {
+
+// Tells a response from the request with the same key.
+constexpr std::uint64_t kResponse = 0xd1b54a32d192ed03ULL;
+
+/// Returns whether anything was ever put there, be it gone by now.
+bool was_set(const std::weak_ptr<void>& context) noexcept {
+  const std::weak_ptr<void> nothing;
+  return context.owner_before(nothing) || nothing.owner_before(context);
+}
+
+std::uint64_t recorded_bytes(const std::vector<at::Tensor>& tensors, const std::vector<std::uint8_t>& recorded) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < recorded.size(); ++i) {
+    if (recorded[i] != 0) bytes += gradient_bytes(tensors[i]);
+  }
+  return bytes;
+}
+
+void write(const CallSection& section, wire::Bytes& to) {
+  wire::OutArchive archive(to);
+  archive << section;
+}
+
+/// Under no_grad nothing needs a gradient, so nothing says so when it arrives (DA-18).
+void detach_under_no_grad(std::vector<at::Tensor>& tensors) {
+  if (c10::GradMode::is_enabled()) return;
+  for (at::Tensor& tensor : tensors) {
+    if (tensor.defined() && tensor.requires_grad()) tensor = tensor.detach();
+  }
+}
+
+/// Records what of `tensors` needs gradients as a message of `context` to `to`. Returns its id, without number if
+/// nothing is recorded.
+Result<AutogradMessageId> record_sent_tensors(ContextRecord& context, const std::optional<Life>& to,
+                                              std::uint64_t order_key, std::vector<at::Tensor>& tensors,
+                                              std::vector<std::uint8_t>& recorded) {
+  recorded.clear();
+  detach_under_no_grad(tensors);
+  bool any = false;
+  for (const at::Tensor& tensor : tensors) any = any || (tensor.defined() && tensor.requires_grad());
+  if (!any || !to) return AutogradMessageId{};
+  const Result<AutogradMessageId> message = context.next_message();
+  if (!message) return message;
+  auto function = record_sent({context.id(), *message, to->worker, order_key}, tensors, recorded);
+  if (!function) return AutogradMessageId{};
+  const Result<void> added = context.add_sent(std::move(function), *to, recorded_bytes(tensors, recorded));
+  if (!added) return added.error();
+  return message;
+}
+
+/// Records what arrived as recorded. @param from  who sent it
+Result<void> record_received_tensors(ContextRecord& context, const CallSection& section, WorkerId from,
+                                     rpc::InPayload& payload) {
+  if (!section.message) {
+    if (payload.recorded.empty()) return {};
+    return Error(Errc::malformed_payload, "tensors are said to be recorded, without the id of their message");
+  }
+  // DA-16: an id is valid only for the peer that it was recorded with.
+  if (section.message.worker != from) {
+    return Error(Errc::malformed_payload, "a recorded message whose id is not its sender's");
+  }
+  const RecordedMessage message{context.id(), section.message, from, section.order_key};
+  const auto function = record_received(message, payload.tensors, payload.recorded);
+  if (!function) return function.error();
+  if (!*function) return Error(Errc::malformed_payload, "a recorded message without recorded tensors");
+  return context.add_received(maker(section.message), recorded_bytes(payload.tensors, payload.recorded));
+}
+
+/// The body of a called function, while it runs.
+class Body {
+ public:
+  Body(std::shared_ptr<ContextRecord> context, std::uint64_t key) : context_(std::move(context)), key_(key) {
+    context_->begin_body(key);
+  }
+  Body(const Body&) = delete;
+  Body& operator=(const Body&) = delete;
+  ~Body() { context_->end_body(key_); }
+
+ private:
+  const std::shared_ptr<ContextRecord> context_;
+  const std::uint64_t key_;
+};
+
+Result<void> learn(ContextHost& host, ContextRecord& context, const DecidedSet& decided) {
+  const Result<bool> news = context.learn(decided);
+  if (!news) return news.error();
+  if (*news) host.learned(context.id());
+  return {};
+}
+
+}  // namespace
+
+/// One request of this worker between its hooks. Lives on the heap as the ticket's value: it meets exactly one end
+/// (CALL-3), which deletes it.
+struct RecordingHook::Ticket {
+  std::shared_ptr<ContextRecord> context;  // null = outside any
+  WorkerId peer;
+  AutogradMessageId message;  // recorded with the request
+  rpc::HookTicket next;
+
+  static std::unique_ptr<Ticket> take(rpc::HookTicket ticket) {
+    return std::unique_ptr<Ticket>(reinterpret_cast<Ticket*>(ticket.value));
+  }
+  static rpc::HookTicket give(std::unique_ptr<Ticket> ticket) {
+    return {reinterpret_cast<std::uint64_t>(ticket.release())};
+  }
+  ~Ticket() {
+    if (context) context->end_use();
+  }
+};
+
+Result<rpc::HookTicket> RecordingHook::on_request(const Peer& to, rpc::OutRequest& request) {
+  Ambient* const ambient = Ambient::current();
+  const bool in_context = ambient && was_set(ambient->autograd_context);
+  if (!in_context && !next_) return rpc::HookTicket{};
+  auto ticket = std::make_unique<Ticket>();
+  ticket->peer = to.id();
+  if (in_context) {
+    if (const Result<void> recorded = record_request(to, request, *ticket); !recorded) return recorded.error();
+  }
+  if (next_) {
+    const Result<rpc::HookTicket> next = next_->on_request(to, request);
+    if (!next) {
+      if (ticket->message) ticket->context->forget_sent(ticket->message);
+      return next;
+    }
+    ticket->next = *next;
+  }
+  return Ticket::give(std::move(ticket));
+}
+
+Result<void> RecordingHook::record_request(const Peer& to, rpc::OutRequest& request, Ticket& ticket) {
+  Ambient& ambient = *Ambient::current();
+  auto context = std::static_pointer_cast<ContextRecord>(ambient.autograd_context.lock());
+  if (!context) {
+    return Error(Errc::context_released, "this code runs in an autograd context that has ended: nothing was sent");
+  }
+  if (&context->host() != &host_) {
+    return Error(Errc::foreign_context, "autograd context " + to_string(context->id()) +
+                                            " belongs to another worker of this process: call through that one");
+  }
+  if (const Result<void> used = context->begin_use(); !used) return used;
+  ticket.context = context;
+  CallSection section;
+  section.context = context->id();
+  section.order_key = ambient.order.next();
+  const auto message =
+      record_sent_tensors(*context, host_.life_of(to), section.order_key, request.tensors, request.recorded);
+  if (!message) return message.error();
+  ticket.message = section.message = *message;
+  // An operator without tensors that need gradients has nothing to do with the context.
+  if (request.kind == wire::FrameKind::op && !section.message) return {};
+  context->met(to.id());
+  section.decided = context->decided();
+  write(section, request.autograd);
+  return {};
+}
+
+void RecordingHook::on_unsent(rpc::HookTicket value) noexcept {
+  const auto ticket = Ticket::take(value);
+  if (!ticket) return;
+  if (ticket->message) ticket->context->forget_sent(ticket->message);
+  if (next_) next_->on_unsent(ticket->next);
+}
+
+Result<void> RecordingHook::on_receive(rpc::InPayload& payload, CallInfo& info) {
+  if (!payload.autograd.empty()) {
+    const auto section = wire::decode<CallSection>(payload.autograd);
+    if (!section) return section.error();
+    const auto context = host_.enter(section->context, info.caller);
+    if (!context) return context.error();
+    Result<void> done = learn(host_, **context, section->decided);
+    if (done) done = record_received_tensors(**context, *section, info.caller.id(), payload);
+    if (!done) return done;
+    info.autograd_context = *context;
+    info.order_key = section->order_key;
+    info.running = std::make_shared<Body>(*context, section->order_key);
+  } else if (!payload.recorded.empty()) {
+    return Error(Errc::malformed_payload, "recorded tensors without an autograd context");
+  }
+  return next_ ? next_->on_receive(payload, info) : Result<void>();
+}
+
+void RecordingHook::on_reply(const CallInfo& info, rpc::OutReply& reply) {
+  if (const auto context = std::static_pointer_cast<ContextRecord>(info.autograd_context.lock())) {
+    CallSection section;
+    section.context = context->id();
+    section.order_key = mix64(info.order_key ^ kResponse);
+    const auto message =
+        record_sent_tensors(*context, host_.life_of(info.caller), section.order_key, reply.tensors, reply.recorded);
+    // A context that ended meanwhile has no pass any more: the result goes as one outside any context.
+    if (message) {
+      section.message = *message;
+      section.decided = context->decided();
+      write(section, reply.autograd);
+    } else {
+      reply.recorded.clear();
+    }
+  }
+  if (next_) next_->on_reply(info, reply);
+}
+
+Result<void> RecordingHook::on_reply_received(rpc::HookTicket value, rpc::InPayload& reply) {
+  const auto ticket = Ticket::take(value);
+  Result<void> done;
+  if (!reply.autograd.empty()) {
+    const auto section = wire::decode<CallSection>(reply.autograd);
+    if (!section) {
+      done = section.error();
+    } else if (!ticket || !ticket->context || ticket->context->id() != section->context) {
+      done = Error(Errc::malformed_payload, "a reply of another autograd context than its call's");
+    } else {
+      done = learn(host_, *ticket->context, section->decided);
+      if (done) done = record_received_tensors(*ticket->context, *section, ticket->peer, reply);
+    }
+  } else if (!reply.recorded.empty()) {
+    done = Error(Errc::malformed_payload, "recorded tensors without an autograd context");
+  }
+  if (!next_ || !ticket) return done;
+  if (done) return next_->on_reply_received(ticket->next, reply);
+  next_->on_reply_dropped(ticket->next, done.error());
+  return done;
+}
+
+void RecordingHook::on_reply_dropped(rpc::HookTicket value, const Error& error) noexcept {
+  const auto ticket = Ticket::take(value);
+  if (ticket && next_) next_->on_reply_dropped(ticket->next, error);
+}
+
+void RecordingHook::on_peer_down(WorkerId peer, Incarnation incarnation) noexcept {
+  if (next_) next_->on_peer_down(peer, incarnation);
+}
+
+}  // namespace caftan::autograd

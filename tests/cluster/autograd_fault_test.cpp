@@ -1,0 +1,120 @@
+// Workers that die in the middle of a pass: typed errors everywhere, no hang, nothing half applied, nothing left over.
+#include "autograd_roles.hpp"
+
+namespace caftan::test {
+namespace {
+
+using autograd::Context;
+using autograd::Mode;
+
+/// Who dies after how many messages of the pass were written, whoever wrote them: after a mark, before a gradient,
+/// after a Done, wherever that falls.
+class KilledPass : public AutogradCluster {
+ protected:
+  std::size_t messages() const { return net_.count(wire::FrameKind::actor_message); }
+
+  struct Outcome {
+    Result<void> pass;
+    std::vector<double> gradient;  // of x, at the initiator
+    bool reached = false;          // there were so many messages
+  };
+  /// worker0 -> worker1 -> worker2 and back; `victim` is lost once `after` messages of the pass were written.
+  Outcome run(const std::string& victim, std::size_t after, Mode mode) {
+    const at::Tensor x = leaf({1, 2, 3});
+    Context context((*this)[0]);
+    const at::Tensor y = (*this)[0].rpc_sync<&relay>("worker1", std::vector<std::string>{"worker2"}, x);
+    settle();
+    const std::size_t before = messages();
+    Future<void> pass = context.backward_async({y.sum()}, {.mode = mode});
+    Outcome outcome;
+    while (!pass.ready() && messages() < before + after && cluster_.executor().step()) {
+    }
+    outcome.reached = messages() >= before + after;
+    net_.isolate(victim);
+    settle();
+    EXPECT_TRUE(pass.ready()) << "hangs after message " << after << " without " << victim;
+    if (!pass.ready()) return outcome;
+    outcome.pass = std::move(pass).result();
+    if (const auto gradients = context.try_gradients()) outcome.gradient = values(gradients->of(x));
+    return outcome;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, KilledPass, testing::Range<std::uint64_t>(1, 31));
+
+class KilledParticipant : public KilledPass {};
+INSTANTIATE_TEST_SUITE_P(Seeds, KilledParticipant, testing::Range<std::uint64_t>(1, 31));
+
+TEST_P(KilledParticipant, DA10_ThePassEndsOnceAndAppliesAllOrNothing) {
+  const std::string victim = GetParam() % 2 == 0 ? "worker1" : "worker2";
+  const Mode mode = GetParam() % 4 < 2 ? Mode::smart : Mode::fast;
+  const Outcome outcome = run(victim, 1 + GetParam() / 2, mode);
+  if (outcome.pass) {
+    EXPECT_EQ(outcome.gradient, (std::vector<double>{6, 12, 18}));
+  } else {
+    EXPECT_EQ(outcome.pass.error().code(), Errc::peer_down) << outcome.pass.error().message();
+    EXPECT_TRUE(outcome.gradient.empty());
+  }
+  expect_no_contexts();
+}
+
+TEST_P(KilledPass, TheHomesLossReleasesItAtAllOthers) {
+  const Mode mode = GetParam() % 2 == 0 ? Mode::smart : Mode::fast;
+  (void)run("worker0", 1 + GetParam() / 2, mode);
+  settle();
+  EXPECT_TRUE((*this)[1].autograd_contexts().empty());
+  EXPECT_TRUE((*this)[2].autograd_contexts().empty());
+}
+
+class KilledInitiator : public KilledPass {};
+INSTANTIATE_TEST_SUITE_P(Seeds, KilledInitiator, testing::Range<std::uint64_t>(1, 21));
+
+TEST_P(KilledInitiator, TheHomeDecidesAndTheContextGoesOn) {
+  const at::Tensor x = leaf({1, 2, 3});
+  {
+    Context context((*this)[0]);
+    const at::Tensor y = (*this)[0].rpc_sync<&square>("worker1", x);
+    const std::size_t before = messages();
+    auto call = (*this)[0].rpc_async<&backward_there>("worker2", y);
+    while (!call.ready() && messages() < before + 1 + GetParam() && cluster_.executor().step()) {
+    }
+    net_.isolate("worker2");
+    settle();
+    EXPECT_TRUE(call.ready());
+    (void)std::move(call).result();
+    const auto first = values(context.gradients().of(x));
+    EXPECT_TRUE(first.empty() || first == (std::vector<double>{2, 4, 6}));
+    // A next pass over what is left is granted and right.
+    const at::Tensor again = (*this)[0].rpc_sync<&square>("worker1", x);
+    context.backward({again.sum()});
+    std::vector<double> expected{2, 4, 6};
+    for (std::size_t i = 0; i < first.size(); ++i) expected[i] += first[i];
+    EXPECT_EQ(values(context.gradients().of(x)), expected);
+  }
+  expect_no_contexts();
+}
+
+class TimedPass : public AutogradCluster {};
+INSTANTIATE_TEST_SUITE_P(Seeds, TimedPass, testing::Range<std::uint64_t>(1, 6));
+
+TEST_P(TimedPass, ATimeoutEndsItEverywhereAndTheNextOneWorks) {
+  const at::Tensor x = leaf({1, 2, 3});
+  Context context((*this)[0]);
+  const at::Tensor y = (*this)[0].rpc_sync<&square>("worker1", x);
+  net_.tap("worker1", "worker0").hold();
+  Future<void> pass =
+      context.backward_async({y.sum()}, {.retain_graph = true, .timeout = std::chrono::milliseconds(100)});
+  settle();
+  EXPECT_FALSE(pass.ready());
+  cluster_.executor().advance(std::chrono::milliseconds(101));
+  settle();
+  ASSERT_TRUE(pass.ready());
+  EXPECT_EQ(pass.result().error().code(), Errc::timeout);
+  net_.tap("worker1", "worker0").release();
+  settle();
+  EXPECT_TRUE(context.gradients().empty());
+  context.backward({y.sum()});
+  EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{2, 4, 6}));
+}
+
+}  // namespace
+}  // namespace caftan::test
