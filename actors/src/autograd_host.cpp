@@ -139,6 +139,12 @@ caf::strong_actor_ptr AutogradHost::proxy(const Life& peer, const Address& name)
   return session && !session->ended() ? session->actors().proxy(name) : nullptr;
 }
 
+std::uint64_t AutogradHost::largest_message(WorkerId peer) const {
+  const auto known = core_.find_peer(peer);
+  const auto session = known ? static_cast<const PeerState&>(*known->record()).session() : nullptr;
+  return session ? session->largest_message() : core_.options().limits.message;
+}
+
 caf::actor AutogradHost::recv_function(const ContextId& context, AutogradMessageId message) {
   const std::lock_guard lock(mutex_);
   caf::actor& actor = entries_.at(context).functions.recvs[message];

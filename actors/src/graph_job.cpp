@@ -32,7 +32,7 @@ void run_in_turn(Executor& executor, const std::vector<std::shared_ptr<rpc::Stra
 /// Makes messages of the gradients that leave.
 class GraphJob::Sink final : public autograd::GradientSink {
  public:
-  explicit Sink(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
+  explicit Sink(const AutogradHost& host) : host_(host) {}
   void on_gradients(const autograd::RecordedMessage& message, std::vector<at::Tensor>&& gradients) override {
     auto encoded = tensor::encode_tensors(gradients);
     if (!encoded) {
@@ -41,10 +41,10 @@ class GraphJob::Sink final : public autograd::GradientSink {
     }
     std::uint64_t size = encoded->table.size();
     for (const auto& segment : encoded->segments) size += segment.size;
-    if (size > most_bytes_ && outcome) {
-      outcome = Error(Errc::limit_exceeded, "the gradients of message " + to_string(message.message) + " are " +
-                                                std::to_string(size) + " bytes, limits.message is " +
-                                                std::to_string(most_bytes_));
+    if (const std::uint64_t most = host_.largest_message(message.peer); size > most && outcome) {
+      outcome =
+          Error(Errc::limit_exceeded, "the gradients of message " + to_string(message.message) + " are " +
+                                          std::to_string(size) + " bytes, limits.message is " + std::to_string(most));
     }
     produced.push_back({message.message, std::make_shared<tensor::EncodedTensors>(std::move(*encoded))});
   }
@@ -53,7 +53,7 @@ class GraphJob::Sink final : public autograd::GradientSink {
   Result<void> outcome;
 
  private:
-  const std::uint64_t most_bytes_;
+  const AutogradHost& host_;
 };
 
 GraphJob::Counted::Counted(AutogradHost& host) : host_(host) { host_.job_begins(); }
@@ -62,8 +62,8 @@ GraphJob::Counted::~Counted() { host_.job_ends(); }
 GraphJob::GraphJob(AutogradHost& host, caf::actor context, std::shared_ptr<autograd::ContextRecord> record,
                    autograd::PassNumber pass, std::shared_ptr<Engine> engine, std::shared_ptr<rpc::Strand> strand)
     : counted_(host),
+      host_(host),
       executor_(host.core().executor()),
-      most_bytes_(host.core().options().limits.message),
       context_(std::move(context)),
       record_(std::move(record)),
       pass_(pass),
@@ -122,7 +122,7 @@ void GraphJob::run_slice() {
 }
 
 void GraphJob::run_nodes() {
-  Sink sink(most_bytes_);
+  Sink sink(host_);
   context_event::Ran ran;
   ran.pass = pass_;
   const auto tell = [&](bool done, Result<void> outcome) {

@@ -58,8 +58,8 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
   };
 
   const Counted counted_;
+  const AutogradHost& host_;
   Executor& executor_;
-  const std::uint64_t most_bytes_;  // of one message to a peer
   const caf::actor context_;
   const std::shared_ptr<autograd::ContextRecord> record_;
   const autograd::PassNumber pass_;

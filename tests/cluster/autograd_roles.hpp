@@ -94,8 +94,9 @@ inline Registry make_autograd_registry() {
 /// Three workers over the seeded executor, on connections that a test can hold and cut.
 class AutogradCluster : public testing::TestWithParam<std::uint64_t> {
  protected:
-  explicit AutogradCluster(std::vector<std::string> names = {"worker0", "worker1", "worker2"})
-      : cluster_(GetParam(), names, make_autograd_registry, net_.change()) {}
+  explicit AutogradCluster(const std::vector<std::string>& names = {"worker0", "worker1", "worker2"},
+                           const std::function<Registry()>& registry = make_autograd_registry)
+      : cluster_(GetParam(), names, registry, net_.change()) {}
 
   Worker& operator[](std::size_t worker) { return cluster_[worker]; }
   void settle() { cluster_.settle(); }
