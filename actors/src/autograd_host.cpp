@@ -139,10 +139,14 @@ caf::strong_actor_ptr AutogradHost::proxy(const Life& peer, const Address& name)
   return session && !session->ended() ? session->actors().proxy(name) : nullptr;
 }
 
-std::uint64_t AutogradHost::largest_message(WorkerId peer) const {
+Result<void> AutogradHost::check_size(WorkerId peer, const tensor::EncodedTensors& tensors) const {
   const auto known = core_.find_peer(peer);
   const auto session = known ? static_cast<const PeerState&>(*known->record()).session() : nullptr;
-  return session ? session->largest_message() : core_.options().limits.message;
+  if (!session) return {};  // its end fails the pass
+  transport::OutFrame frame;
+  frame.table = tensors.table;
+  frame.segments = tensors.segments;
+  return session->check_size(frame);
 }
 
 caf::actor AutogradHost::recv_function(const ContextId& context, AutogradMessageId message) {

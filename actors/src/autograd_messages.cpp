@@ -18,7 +18,7 @@ void Codec<actors::GradientMessage>::load(InArchive& from, actors::GradientMessa
   auto* const exchange = from.companion<transport::ActorExchange>();
   if (!beside || !exchange) throw DecodeError("a gradient travels only as an actor message");
   const transport::SessionLimits& limits = exchange->session().limits();
-  const auto layout = tensor::TensorLayout::parse(beside->table, {limits.message, limits.tensors});
+  const auto layout = tensor::TensorLayout::parse(beside->table, {limits.tensor_bytes, limits.tensors});
   if (!layout) throw DecodeError("the tensor table of a gradient", layout.error().code());
   auto decoded = layout->build(std::move(beside->segments));
   if (!decoded) throw DecodeError("the tensors of a gradient", decoded.error().code());

@@ -39,12 +39,9 @@ class GraphJob::Sink final : public autograd::GradientSink {
       if (outcome) outcome = encoded.error();
       return;
     }
-    std::uint64_t size = encoded->table.size();
-    for (const auto& segment : encoded->segments) size += segment.size;
-    if (const std::uint64_t most = host_.largest_message(message.peer); size > most && outcome) {
-      outcome =
-          Error(Errc::limit_exceeded, "the gradients of message " + to_string(message.message) + " are " +
-                                          std::to_string(size) + " bytes, limits.message is " + std::to_string(most));
+    if (const auto fits = host_.check_size(message.peer, *encoded); !fits && outcome) {
+      outcome = Error(fits.error().code(),
+                      "the gradients of message " + to_string(message.message) + ": " + fits.error().text());
     }
     produced.push_back({message.message, std::make_shared<tensor::EncodedTensors>(std::move(*encoded))});
   }

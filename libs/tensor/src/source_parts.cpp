@@ -1,6 +1,7 @@
 #include "source_parts.hpp"
 
 #include <ATen/NamedTensorUtils.h>
+#include <ATen/ops/as_strided.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/int_repr.h>
 #include <ATen/ops/q_scale.h>
@@ -64,7 +65,14 @@ Result<void> add_strided(at::Tensor tensor, Sources& sources) {
 
 /// Components are sent contiguous, so that their check at the receiver is linear in their bytes.
 Result<void> add_component(const at::Tensor& tensor, Sources& sources) {
-  return add_strided(tensor.contiguous(), sources);
+  at::Tensor whole = tensor.contiguous();
+  // A dimension of size 1 keeps whatever stride it had, as the sums of sparse tensors have it.
+  c10::SmallVector<std::int64_t, 8> strides(static_cast<std::size_t>(whole.dim()));
+  contiguous_strides(whole.sizes(), strides.data());
+  if (whole.strides() != c10::IntArrayRef(strides)) {
+    whole = at::as_strided(whole, whole.sizes(), strides, whole.storage_offset());
+  }
+  return add_strided(std::move(whole), sources);
 }
 
 struct Components {
