@@ -6,6 +6,7 @@ import fcntl
 import os
 import pathlib
 import shutil
+import select
 import signal
 import subprocess
 import sys
@@ -205,9 +206,14 @@ class Bootstrap(unittest.TestCase):
         _, errors = script.communicate()
         self.assertEqual(script.returncode, 130)
         self.assertIn("stopped; nothing is half done", errors)
-        # It is gone, or dead and nobody has looked at it yet.
-        state = pathlib.Path(f"/proc/{child}/stat")
-        self.assertTrue(not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z")
+        # It was told to end too: it ends, if not before this process looks.
+        try:
+            ending = os.pidfd_open(child)
+        except ProcessLookupError:
+            ending = None
+        if ending is not None:
+            self.assertTrue(select.select([ending], [], [], 30)[0], f"{at}: the tool's child goes on")
+            os.close(ending)
         self.assertEqual([path.name for path in self.tree.rglob("built.stamp*")], [])
         return errors
 
