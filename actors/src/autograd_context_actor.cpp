@@ -31,6 +31,9 @@ AutogradContextActor::AutogradContextActor(caf::actor_config& config, AutogradHo
 
 void AutogradContextActor::on_exit() {
   resolve(Error(Errc::context_released, host_.core().name(), "the autograd context has ended"));
+  // The job holds this actor: whoever ends in the middle of a pass must let go of it.
+  if (job_) job_->stop();
+  host_.core().executor().post([job = std::exchange(job_, nullptr)] {});
   record_->end();
   host_.context_ended(record_->id());
 }
@@ -122,7 +125,6 @@ void AutogradContextActor::on(context_event::Release&) {
 
 void AutogradContextActor::on(context_event::Finish& event) {
   resolve(event.reason);
-  if (job_) job_->stop();
   quit();
 }
 

@@ -93,6 +93,23 @@ TEST_P(KilledInitiator, TheHomeDecidesAndTheContextGoesOn) {
   expect_no_contexts();
 }
 
+class LeavingWorker : public KilledPass {};
+INSTANTIATE_TEST_SUITE_P(Seeds, LeavingWorker, testing::Range<std::uint64_t>(1, 17));
+
+TEST_P(LeavingWorker, EndsInTheMiddleOfAPass) {
+  const at::Tensor x = leaf({1, 2, 3});
+  Context context((*this)[0]);
+  const at::Tensor y = (*this)[0].rpc_sync<&relay>("worker1", std::vector<std::string>{"worker2"}, x);
+  const std::size_t before = messages();
+  Future<void> pass = context.backward_async({y.sum()});
+  while (!pass.ready() && messages() < before + GetParam() && cluster_.executor().step()) {
+  }
+  (*this)[GetParam() % 3].stop();  // comes back
+  settle();
+  EXPECT_TRUE(pass.ready());
+  pass.forget();
+}
+
 class TimedPass : public AutogradCluster {};
 INSTANTIATE_TEST_SUITE_P(Seeds, TimedPass, testing::Range<std::uint64_t>(1, 6));
 
