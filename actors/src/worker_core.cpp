@@ -8,6 +8,7 @@
 
 #include "autograd_host.hpp"
 #include "caftan/autograd/recording_hook.hpp"
+#include "optimizer_actor.hpp"
 
 namespace caftan::actors {
 
@@ -25,6 +26,7 @@ Incarnation random_incarnation() {
 }  // namespace
 
 Result<std::shared_ptr<WorkerCore>> WorkerCore::make(WorkerOptions options, Registry registry) {
+  add_optimizers(registry);
   if (auto frozen = registry.freeze(); !frozen) return frozen.error();
   std::vector<net::WorldEntry> world;
   std::optional<WorkerId> self;

@@ -12,6 +12,7 @@
 
 #include "caftan/base/result.hpp"
 #include "caftan/optim/algorithms.hpp"
+#include "caftan/optim/learning_rates.hpp"
 #include "caftan/wire/bytes.hpp"
 
 namespace caftan::optim {
@@ -34,7 +35,7 @@ struct ParameterState {
 /// Threads: one at a time, none of them reading the parameters while it steps.
 /// Source: torch.optim.Optimizer. Differences: gradients are arguments and are never modified; the same parameter twice
 /// is an error; there are no closures.
-class LocalOptimizer {
+class LocalOptimizer final : public LearningRates {
  public:
   /// Errors: bad_arguments (no parameter; one that is undefined, no leaf, needs no gradient, is not of a floating
   ///   dtype, is an inference tensor, or comes twice; an option out of range), unsupported (a layout or dtype that the
@@ -42,11 +43,9 @@ class LocalOptimizer {
   static Result<LocalOptimizer> make(std::vector<ParameterGroup> groups);
 
   std::span<const at::Tensor> parameters() const noexcept { return parameters_; }
-  std::size_t groups() const noexcept { return algorithms_.size(); }
-  /// Precondition of the rest: group < groups().
-  const Algorithm& algorithm(std::size_t group) const noexcept { return algorithms_[group]; }
-  double lr(std::size_t group) const noexcept { return learning_rate(algorithms_[group]); }
-  void set_lr(std::size_t group, double lr) noexcept { set_learning_rate(algorithms_[group], lr); }
+  std::size_t groups() const noexcept override { return algorithms_.size(); }
+  double lr(std::size_t group) const override { return learning_rate(algorithms_[group]); }
+  void set_lr(std::size_t group, double lr) override { set_learning_rate(algorithms_[group], lr); }
 
   /// Checks everything that can be wrong with `gradients` and allocates the state of parameters that are stepped for
   /// the first time; parameters and state keep their values.

@@ -1,0 +1,121 @@
+/// `DistributedOptimizer`: steps parameters of several workers, each at its owner, by the gradients of one distributed
+/// autograd context.
+///     optim::DistributedOptimizer optimizer(worker, parameters, optim::Adam{.lr = 2e-3}, {.clip_norm = 1.0});
+///     autograd::Context context(worker);
+///     context.backward({loss});
+///     optimizer.step(context);
+/// `parameters` are RRefs that their owners made (worker.make_rref(tensor), in a method of the module they belong to:
+/// then steps take turns with that module's methods).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caftan/autograd/context.hpp"
+#include "caftan/optim/algorithms.hpp"
+#include "caftan/optim/learning_rates.hpp"
+#include "caftan/optim/step_messages.hpp"
+#include "caftan/rpc/call_site.hpp"
+#include "caftan/wire/bytes.hpp"
+
+namespace caftan::optim {
+
+/// Parameters, at any owners, that are stepped with the same options.
+struct RemoteParameterGroup {
+  std::vector<RRef<at::Tensor>> parameters;
+  Algorithm algorithm;
+};
+
+struct StepOptions {
+  /// Limit of the norm of all gradients of all owners together; 0 = none. A step then has two phases: nothing is
+  /// changed anywhere before every owner has agreed.
+  double clip_norm = 0;
+  double clip_value = 0;                 ///< limit of each element of a gradient, before the norm is taken; 0 = none
+  bool error_if_nonfinite = true;        ///< with clip_norm: an infinite norm or one that is no number steps nothing
+  std::optional<Duration> timeout = {};  ///< of each call to an owner, 0 = none; unset = the worker's default
+};
+
+/// What one owner said to a step.
+struct OwnerStep {
+  std::string worker;
+  Result<StepDone> outcome;
+};
+
+struct StepReport {
+  StepNumber step;
+  std::vector<OwnerStep> owners;  ///< in the order in which the parameters name them first
+  double norm = 0;                ///< of all gradients before it was clipped; 0 without clip_norm
+  double scale = 1;               ///< that the gradients were multiplied by
+};
+
+/// Steps of one optimizer run one after the other, in the order in which they were begun, also when several are open.
+/// Threads: any, all methods.
+/// Source: torch.distributed.optim.DistributedOptimizer. Differences: parameter groups, clipping, schedules and saved
+///   states; steps of several trainers on one owner never overlap; every owner's outcome is reported; gradients come
+///   from the given context only, never from `.grad`.
+class DistributedOptimizer final : public LearningRates {
+ public:
+  /// Makes an optimizer at each owner and waits for all of them.
+  /// @param site  a Worker or a RoleContext
+  /// Errors (thrown): bad_arguments (no parameter; an empty reference; a tensor that needs no gradient, is no leaf, or
+  ///   comes twice, also through two references; an option out of range), unsupported, wrong_type, and those of calls.
+  ///   The text names the owner and the parameter. Nothing is left at any owner then.
+  DistributedOptimizer(const CallSite& site, std::vector<RRef<at::Tensor>> parameters, Algorithm algorithm,
+                       const StepOptions& options = {})
+      : DistributedOptimizer(try_make(site, {{std::move(parameters), algorithm}}, options).value()) {}
+  DistributedOptimizer(const CallSite& site, const std::vector<RemoteParameterGroup>& groups,
+                       const StepOptions& options = {})
+      : DistributedOptimizer(try_make(site, groups, options).value()) {}
+  static Result<DistributedOptimizer> try_make(const CallSite& site, const std::vector<RemoteParameterGroup>& groups,
+                                               const StepOptions& options = {});
+
+  DistributedOptimizer(DistributedOptimizer&&) noexcept = default;
+  DistributedOptimizer& operator=(DistributedOptimizer&&) noexcept = default;
+
+  /// Steps every parameter that has a gradient in `context`, at all owners, and waits.
+  ///
+  /// A parameter without gradient is left alone; none at all is an error. With clip_norm an owner that refuses or is
+  /// lost before the second phase stops the step everywhere; else the other owners have stepped all the same, and the
+  /// text and `last_report` say which.
+  /// Errors (thrown): bad_arguments (no backward pass of the context has succeeded, or its last one failed; no
+  /// parameter
+  ///   has a gradient; a norm that is not finite), context_released, foreign_worker (a context of another worker),
+  ///   unsupported (a sparse gradient where the algorithm takes none), remote_exception (libtorch failed in the step),
+  ///   peer_down, timeout (the owner may still step), shut_down.
+  StepReport step(const autograd::ContextView& context) { return try_step(context).value(); }
+  Result<StepReport> try_step(const autograd::ContextView& context) { return step_async(context).result(); }
+  /// As step, without waiting. The context must not end before the step has begun: one that waits for an earlier step
+  /// is context_released then.
+  Future<StepReport> step_async(const autograd::ContextView& context);
+
+  /// Returns what each owner said to the last step that ended, also if it failed; step 0 before the first.
+  StepReport last_report() const;
+
+  /// Returns options and state of all owners, between two steps. Parameters are not part of it.
+  /// Errors (thrown): those of calls; limit_exceeded (the state of one owner is larger than a message may be).
+  wire::Bytes save() { return try_save().value(); }
+  Result<wire::Bytes> try_save();
+  /// Takes over what `save` returned, at all owners or, on an error, at none; only an owner that is lost in between
+  /// leaves the others loaded.
+  /// Errors (thrown): malformed_payload (truncated, or no such state), protocol_mismatch (a newer version),
+  ///   bad_arguments (of another model, or placed on other workers), and those of calls.
+  void load(wire::ByteView state) { try_load(state).value(); }
+  Result<void> try_load(wire::ByteView state);
+
+  std::size_t groups() const noexcept override;
+  double lr(std::size_t group) const override;
+  void set_lr(std::size_t group, double lr) override;
+
+ private:
+  class State;
+  explicit DistributedOptimizer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace caftan::optim

@@ -1,0 +1,65 @@
+/// `OwnedOptimizer`: the parameters of one worker under a DistributedOptimizer, and the jobs that step them in turn
+/// with the objects they belong to. What runs when is decided by `StepLedger`; who asks is `RemoteOptimizer`.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "caftan/optim/local_optimizer.hpp"
+#include "caftan/optim/step_messages.hpp"
+#include "caftan/rpc/hosted_object.hpp"
+
+namespace caftan::optim {
+
+/// Threads: one job at a time, on any thread.
+class OwnedOptimizer : public std::enable_shared_from_this<OwnedOptimizer> {
+ public:
+  /// Parameters that take their turns on one strand.
+  struct Turn {
+    std::shared_ptr<rpc::Strand> strand;
+    std::vector<std::size_t> parameters;  ///< by number
+  };
+
+  /// @param objects  the values of the spec's references, in order
+  /// Errors: those of LocalOptimizer::make; wrong_type (a value that is no tensor).
+  static Result<std::shared_ptr<OwnedOptimizer>> make(const OptimizerSpec& spec,
+                                                      const std::vector<std::shared_ptr<rpc::HostedObject>>& objects);
+
+  std::span<const at::Tensor> parameters() const noexcept { return optimizer_.parameters(); }
+
+  /// Clips by value, checks, and keeps what `apply` is going to step by. Changes no parameter and no state.
+  /// Errors: those of LocalOptimizer::prepare; bad_arguments (learning rates).
+  Result<Prepared> prepare(const StepOrder& order, std::vector<at::Tensor> gradients);
+  /// Forgets what was prepared.
+  void drop() noexcept { gradients_.clear(); }
+  /// Multiplies what was prepared by `scale` and steps: each turn's parameters on its strand, one strand after the
+  /// other. Precondition: prepared.
+  /// @param done  called once, on any thread, possibly inside the last turn: must not block
+  void apply(StepNumber step, double scale, Executor& executor, std::function<void(Result<StepDone>)> done);
+
+  Result<wire::Bytes> save() const { return optimizer_.save(); }
+  /// Checks a saved state by loading it into a copy of what is here, which `take_state` exchanges.
+  /// Errors: those of LocalOptimizer::load.
+  Result<void> stage_state(wire::ByteView bytes);
+  /// Precondition: staged.
+  void take_state() noexcept { optimizer_ = *std::exchange(staged_, std::nullopt); }
+  void drop_state() noexcept { staged_.reset(); }
+  bool has_staged_state() const noexcept { return staged_.has_value(); }
+
+ private:
+  explicit OwnedOptimizer(LocalOptimizer optimizer) : optimizer_(std::move(optimizer)) {}
+  struct Application;
+  void run_turn(const std::shared_ptr<Application>& application);
+
+  LocalOptimizer optimizer_;
+  std::vector<Turn> turns_;
+  double clip_value_ = 0;
+  std::vector<at::Tensor> gradients_;
+  std::optional<LocalOptimizer> staged_;
+};
+
+}  // namespace caftan::optim

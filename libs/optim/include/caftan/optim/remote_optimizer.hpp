@@ -1,0 +1,105 @@
+/// `RemoteOptimizer`: what a DistributedOptimizer refers to at each owner of parameters. Its methods read the gradients
+/// of the call's context and hand one request to the optimizer's actor, which answers the future.
+/// Users start with distributed_optimizer.hpp.
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "caftan/optim/step_messages.hpp"
+#include "caftan/rpc/function.hpp"
+#include "caftan/rpc/future.hpp"
+#include "caftan/rpc/hosted_object.hpp"
+
+namespace caftan::optim {
+
+/// What reaches the actor of an optimizer.
+namespace optimizer_request {
+struct Step {
+  StepOrder order;
+  std::vector<at::Tensor> gradients;  ///< one per parameter, undefined where there is none
+  Promise<StepDone> answer;
+};
+struct Prepare {
+  StepOrder order;
+  std::vector<at::Tensor> gradients;
+  Promise<Prepared> answer;
+};
+struct Commit {
+  StepNumber step;
+  double scale = 1;
+  Promise<StepDone> answer;
+};
+struct Abort {
+  StepNumber step;
+};
+struct Save {
+  Promise<wire::Bytes> answer;
+};
+struct StageState {
+  wire::Bytes state;
+  Promise<void> answer;
+};
+struct DropState {};
+struct TakeState {
+  StepNumber step;  ///< the last one of the optimizer that was saved
+  Promise<void> answer;
+};
+}  // namespace optimizer_request
+
+using OptimizerRequest = std::variant<optimizer_request::Step, optimizer_request::Prepare, optimizer_request::Commit,
+                                      optimizer_request::Abort, optimizer_request::Save, optimizer_request::StageState,
+                                      optimizer_request::DropState, optimizer_request::TakeState>;
+
+/// The way to the actor, which ends with it.
+class OptimizerMailbox {
+ public:
+  virtual ~OptimizerMailbox() = default;
+  /// Threads: any; does not block. Every promise in a request is answered.
+  virtual void send(OptimizerRequest request) = 0;
+};
+
+/// Methods are those of StepLedger's rules. Errors of all: shut_down (the worker is ending).
+class RemoteOptimizer {
+ public:
+  /// @param objects  the values of the references to `parameters`
+  RemoteOptimizer(std::vector<at::Tensor> parameters, std::vector<std::shared_ptr<rpc::HostedObject>> objects,
+                  std::unique_ptr<OptimizerMailbox> mailbox)
+      : parameters_(std::move(parameters)), objects_(std::move(objects)), mailbox_(std::move(mailbox)) {}
+
+  /// Steps by the gradients of the call's context.
+  /// Errors: unknown_context (called outside any), context_released, would_deadlock (called from a method that keeps
+  ///   the turn of an object whose parameters these are), and those of StepLedger and OwnedOptimizer.
+  Future<StepDone> step(const CallInfo& info, const StepOrder& order);
+  /// The first phase of a step over several owners. Errors: as step.
+  Future<Prepared> prepare(const CallInfo& info, const StepOrder& order);
+  /// The second phase. @param scale  of the gradients that were prepared
+  Future<StepDone> commit(StepNumber step, double scale);
+  /// Gives a prepared step up; does nothing where there is none.
+  void abort(StepNumber step);
+
+  /// Returns options and state. Errors: limit_exceeded.
+  Future<wire::Bytes> save();
+  /// Checks a saved state and keeps it for take_state. Errors: those of LocalOptimizer::load.
+  Future<void> stage_state(wire::Bytes state);
+  /// Forgets what was staged.
+  void drop_state();
+  /// Exchanges options and state for what was staged. Errors: bad_arguments (nothing is staged).
+  Future<void> take_state(StepNumber step);
+
+ private:
+  Result<std::vector<at::Tensor>> gradients_of(const CallInfo& info) const;
+
+  std::vector<at::Tensor> parameters_;
+  std::vector<std::shared_ptr<rpc::HostedObject>> objects_;
+  std::unique_ptr<OptimizerMailbox> mailbox_;
+};
+
+/// Makes an optimizer at the owner of the parameters. Every worker has it registered.
+/// Errors: those of OwnedOptimizer::make; not_owner (a parameter of another worker), and why a parameter will never be
+///   there.
+inline constexpr Function<Result<RRef<RemoteOptimizer>>(Worker&, const OptimizerSpec&)> kMakeOptimizer{
+    "caftan.optimizer"};
+
+}  // namespace caftan::optim

@@ -1,0 +1,50 @@
+/// `StepLedger`: the rules by which the owner of parameters runs, repeats or refuses steps. Requests of one optimizer
+/// come one at a time; each may come twice. Start with `admit_step`.
+#pragma once
+
+#include <optional>
+
+#include "caftan/base/result.hpp"
+#include "caftan/optim/step_messages.hpp"
+
+namespace caftan::optim {
+
+/// What to do with a request that is not refused.
+enum class Admission {
+  run,     ///< do it, then report how it ended
+  repeat,  ///< it was done already: answer as then, change nothing
+};
+
+/// Threads: one at a time.
+class StepLedger {
+ public:
+  /// A step in one phase. What was prepared is dropped.
+  /// Errors: bad_arguments (a later step was run already).
+  Result<Admission> admit_step(StepNumber step);
+  /// The first phase. An earlier prepared step is dropped: its coordinator has given it up.
+  /// Errors: bad_arguments (this step or a later one was run already).
+  Result<Admission> admit_prepare(StepNumber step);
+  /// The second phase. Errors: bad_arguments (it is not the step that is prepared here).
+  Result<Admission> admit_commit(StepNumber step);
+  /// Drops a prepared step. Returns whether it was prepared here.
+  bool abort(StepNumber step);
+
+  // How what was admitted ended.
+  void prepared(StepNumber step, const Result<Prepared>& outcome);
+  void applied(StepNumber step, Result<StepDone> outcome);
+  /// A saved state was taken over: the next step may have any number above its own.
+  void loaded(StepNumber step);
+
+  /// Precondition of each: the matching request was admitted as `repeat`.
+  const Prepared& prepared() const noexcept { return *prepared_; }
+  const Result<StepDone>& done() const noexcept { return *done_; }
+  /// Returns the last step that was run, also if it failed.
+  StepNumber last() const noexcept { return last_; }
+
+ private:
+  StepNumber last_;
+  std::optional<Result<StepDone>> done_;  // of last_; none after a load
+  std::optional<Prepared> prepared_;
+};
+
+}  // namespace caftan::optim

@@ -1,0 +1,75 @@
+/// What a DistributedOptimizer and the owners of its parameters say to each other: the arguments and results of the
+/// methods of `RemoteOptimizer`. Flows and rules: docs/protocols/optimizer.md.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "caftan/optim/algorithms.hpp"
+#include "caftan/rpc/rref.hpp"
+
+namespace caftan::optim {
+
+/// The number of a step of one DistributedOptimizer: 1, 2, ...; 0 = none yet.
+struct StepNumber {
+  std::uint64_t value = 0;
+  auto operator<=>(const StepNumber&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& value;
+  }
+};
+
+/// Asks an owner for an optimizer of its parameters.
+struct OptimizerSpec {
+  struct Group {
+    std::vector<RRef<at::Tensor>> parameters;
+    Algorithm algorithm;
+    template <class Archive>
+    void serialize(Archive& archive, unsigned) {
+      archive& parameters& algorithm;
+    }
+  };
+  std::vector<Group> groups;  ///< those that have parameters of this owner
+  double clip_value = 0;      ///< limit of each element of a gradient; 0 = none
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& groups& clip_value;
+  }
+};
+
+/// One step; the gradients are those of the context that the call belongs to.
+struct StepOrder {
+  StepNumber step;
+  std::vector<double> lrs;  ///< of each group of the owner's spec
+  bool wants_norm = false;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& step& lrs& wants_norm;
+  }
+};
+
+/// A step that can be committed: nothing that can be refused is left.
+struct Prepared {
+  StepNumber step;
+  std::uint64_t gradients = 0;  ///< how many parameters have one
+  double squared_norm = 0;      ///< of all gradients of this owner, after clipping by value; 0 when not asked for
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& step& gradients& squared_norm;
+  }
+};
+
+struct StepDone {
+  StepNumber step;
+  std::uint64_t stepped = 0;  ///< how many parameters had a gradient
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& step& stepped;
+  }
+};
+
+}  // namespace caftan::optim

@@ -1,0 +1,126 @@
+#include "caftan/optim/distributed_optimizer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <utility>
+
+#include "caftan/rpc/wait.hpp"
+#include "distributed_state.hpp"
+
+namespace caftan::optim {
+namespace {
+
+/// The parameters of one owner, on their way there.
+struct Share {
+  Peer peer;
+  OptimizerSpec spec;
+  std::vector<std::uint32_t> groups;  // of the list, of each group of the spec
+  std::vector<std::size_t> numbers;   // in the list, of each parameter
+};
+
+std::string name_of(std::size_t number) { return "parameter " + std::to_string(number); }
+
+Result<void> check_options(const StepOptions& options) {
+  if (!std::isfinite(options.clip_norm) || options.clip_norm < 0) {
+    return Error(Errc::bad_arguments, "clip_norm is not a number >= 0; 0 means none");
+  }
+  if (!std::isfinite(options.clip_value) || options.clip_value < 0) {
+    return Error(Errc::bad_arguments, "clip_value is not a number >= 0; 0 means none");
+  }
+  return {};
+}
+
+/// Errors: bad_arguments, and why a reference is dead.
+Result<std::vector<Share>> divide(const std::vector<RemoteParameterGroup>& groups, double clip_value) {
+  std::vector<Share> shares;
+  std::unordered_map<RRefId, std::size_t> numbers;
+  std::size_t number = 0;
+  for (std::uint32_t g = 0; g < groups.size(); ++g) {
+    if (Result<void> fits = check_options(groups[g].algorithm); !fits) return fits.error();
+    for (const RRef<at::Tensor>& parameter : groups[g].parameters) {
+      if (!parameter) return Error(Errc::bad_arguments, name_of(number) + " is an empty RRef");
+      if (const auto failed = parameter.failed()) {
+        return Error(failed->code(), failed->worker(), name_of(number) + ": " + failed->text());
+      }
+      if (const auto [known, is_new] = numbers.emplace(parameter.id(), number); !is_new) {
+        return Error(Errc::bad_arguments, name_of(number) + " is the same reference as " + name_of(known->second) +
+                                              ", it would be stepped twice: list each parameter once");
+      }
+      const Peer owner = parameter.owner();
+      auto share =
+          std::find_if(shares.begin(), shares.end(), [&](const Share& s) { return s.peer.id() == owner.id(); });
+      if (share == shares.end()) share = shares.insert(shares.end(), Share{owner, {{}, clip_value}, {}, {}});
+      if (share->groups.empty() || share->groups.back() != g) {
+        share->groups.push_back(g);
+        share->spec.groups.push_back({{}, groups[g].algorithm});
+      }
+      share->spec.groups.back().parameters.push_back(parameter);
+      share->numbers.push_back(number++);
+    }
+  }
+  if (shares.empty()) return Error(Errc::bad_arguments, "an optimizer without a parameter");
+  return shares;
+}
+
+/// Owners number their own parameters; this says which ones these are.
+Error refused_by(const Share& share, const Error& error) {
+  std::string text = error.text() + " (of the parameters at " + share.peer.name() + ", which are";
+  for (const std::size_t number : share.numbers) text += " " + std::to_string(number);
+  const Error placed = error.at(share.peer.name());
+  return Error(error.code(), placed.worker(), text + " of the list)");
+}
+
+}  // namespace
+
+Result<DistributedOptimizer> DistributedOptimizer::try_make(const CallSite& site,
+                                                            const std::vector<RemoteParameterGroup>& groups,
+                                                            const StepOptions& options) {
+  if (Result<void> fits = check_options(options); !fits) return fits.error();
+  auto caller = site.alive();
+  if (!caller) return caller.error();
+  auto shares = divide(groups, options.clip_value);
+  if (!shares) return shares.error();
+  std::vector<Future<RRef<RemoteOptimizer>>> futures;
+  {
+    // An optimizer outlives the context in which it may be made.
+    Ambient ambient = Ambient::capture();
+    ambient.autograd_context.reset();
+    const AmbientSwap swap(&ambient);
+    const CallSite calls = site.with({.timeout = options.timeout, .fail_when_full = false});
+    for (const Share& share : *shares) futures.push_back(calls.rpc_async(kMakeOptimizer, share.peer, share.spec));
+  }
+  std::vector<Owner> owners;
+  std::optional<Error> refused;
+  for (std::size_t i = 0; i < futures.size(); ++i) {
+    const Share& share = (*shares)[i];
+    auto made = std::move(futures[i]).result();
+    if (made) {
+      owners.push_back({share.peer.name(), *std::move(made), share.groups});
+    } else if (!refused) {
+      refused = refused_by(share, made.error());
+    }
+  }
+  if (refused) return *std::move(refused);
+  std::vector<Algorithm> algorithms;
+  for (const RemoteParameterGroup& group : groups) algorithms.push_back(group.algorithm);
+  return DistributedOptimizer(std::make_shared<State>(*caller, std::move(owners), std::move(algorithms), options));
+}
+
+Future<StepReport> DistributedOptimizer::step_async(const autograd::ContextView& context) {
+  return state_->step(context.record());
+}
+
+StepReport DistributedOptimizer::last_report() const { return state_->last_report(); }
+
+Result<wire::Bytes> DistributedOptimizer::try_save() { return state_->save().result(); }
+
+Result<void> DistributedOptimizer::try_load(wire::ByteView state) { return state_->load(state).result(); }
+
+std::size_t DistributedOptimizer::groups() const noexcept { return state_->groups(); }
+
+double DistributedOptimizer::lr(std::size_t group) const { return state_->lr(group); }
+
+void DistributedOptimizer::set_lr(std::size_t group, double lr) { state_->set_lr(group, lr); }
+
+}  // namespace caftan::optim

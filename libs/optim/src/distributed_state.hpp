@@ -1,0 +1,84 @@
+/// The inside of a DistributedOptimizer: its owners, and the queue that runs steps, saves and loads one after the
+/// other.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "caftan/optim/distributed_optimizer.hpp"
+#include "caftan/optim/remote_optimizer.hpp"
+
+namespace caftan::optim {
+
+/// One owner, and which of the groups have parameters there.
+struct Owner {
+  std::string worker;
+  RRef<RemoteOptimizer> optimizer;
+  std::vector<std::uint32_t> groups;
+};
+
+class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
+ public:
+  /// @param caller  the coordinator's worker, whose executor waits use
+  State(std::weak_ptr<rpc::Caller> caller, std::vector<Owner> owners, std::vector<Algorithm> algorithms,
+        const StepOptions& options)
+      : caller_(std::move(caller)), owners_(std::move(owners)), options_(options), algorithms_(std::move(algorithms)) {}
+
+  Future<StepReport> step(std::shared_ptr<autograd::ContextRecord> context);
+  Future<wire::Bytes> save();
+  Future<void> load(wire::ByteView state);
+
+  StepReport last_report() const;
+  std::size_t groups() const noexcept { return algorithms_.size(); }
+  double lr(std::size_t group) const;
+  void set_lr(std::size_t group, double lr);
+
+ private:
+  struct OpenStep;
+  using Open = std::shared_ptr<OpenStep>;
+
+  /// Runs `begin` when everything before it has ended. What begins must end with `end_turn`.
+  void take_turn(std::function<void()> begin);
+  void end_turn();
+
+  void begin_step(const Open& open);
+  void step_at_once(const Open& open);
+  void prepare(const Open& open);
+  void on_prepared(const Open& open, std::vector<Result<Prepared>> outcomes);
+  /// Tells the owners that there is no second phase. @param verdict  why, if it is no owner's outcome
+  void give_up(const Open& open, const std::vector<Result<Prepared>>& outcomes, Result<void> verdict);
+  void commit(const Open& open);
+  void finish(const Open& open, std::vector<Result<StepDone>> outcomes, Result<void> verdict);
+  void settle(const Open& open, Result<StepReport> outcome);
+  struct Saved;
+  Result<void> check_saved(const Saved& saved) const;
+  void take_states(Promise<void> answer, const std::shared_ptr<Saved>& saved);
+  StepOrder order_for(const Owner& owner, StepNumber step);
+  CallOptions call_options() const { return {.timeout = options_.timeout, .fail_when_full = false}; }
+  /// Calls `start(owner)` for each and returns the futures.
+  template <class T, class F>
+  std::vector<Future<T>> call_all(F start) const {
+    std::vector<Future<T>> futures;
+    futures.reserve(owners_.size());
+    for (const Owner& owner : owners_) futures.push_back(start(owner));
+    return futures;
+  }
+
+  const std::weak_ptr<rpc::Caller> caller_;
+  const std::vector<Owner> owners_;
+  const StepOptions options_;
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_ (their number is constant):
+  std::vector<Algorithm> algorithms_;
+  StepNumber last_;
+  StepReport report_;
+  std::deque<std::function<void()>> waiting_;
+  bool running_ = false;
+};
+
+}  // namespace caftan::optim

@@ -1,0 +1,114 @@
+#include "caftan/optim/owned_optimizer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "caftan/optim/clipping.hpp"
+#include "caftan/tensor/torch_errors.hpp"
+
+namespace caftan::optim {
+
+Result<std::shared_ptr<OwnedOptimizer>> OwnedOptimizer::make(
+    const OptimizerSpec& spec, const std::vector<std::shared_ptr<rpc::HostedObject>>& objects) {
+  std::vector<ParameterGroup> groups;
+  std::vector<Turn> turns;
+  std::size_t number = 0;
+  for (const OptimizerSpec::Group& group : spec.groups) {
+    ParameterGroup& made = groups.emplace_back(ParameterGroup{{}, group.algorithm});
+    for (std::size_t i = 0; i < group.parameters.size(); ++i, ++number) {
+      const std::shared_ptr<rpc::HostedObject>& object = objects[number];
+      const at::Tensor* const tensor = object->as<at::Tensor>();
+      if (!tensor) {
+        return Error(Errc::wrong_type, "parameter " + std::to_string(number) + " is a " +
+                                           std::string(object->type().key.name) + ", not a tensor");
+      }
+      made.parameters.push_back(*tensor);
+      const auto& strand = object->shared_strand();
+      auto turn = std::find_if(turns.begin(), turns.end(), [&strand](const Turn& t) { return t.strand == strand; });
+      if (turn == turns.end()) turn = turns.insert(turns.end(), Turn{strand, {}});
+      turn->parameters.push_back(number);
+    }
+  }
+  if (!(spec.clip_value >= 0)) return Error(Errc::bad_arguments, "clip_value is negative; 0 means none");
+  auto optimizer = LocalOptimizer::make(std::move(groups));
+  if (!optimizer) return optimizer.error();
+  std::shared_ptr<OwnedOptimizer> owned(new OwnedOptimizer(*std::move(optimizer)));
+  owned->turns_ = std::move(turns);
+  owned->clip_value_ = spec.clip_value;
+  return owned;
+}
+
+Result<Prepared> OwnedOptimizer::prepare(const StepOrder& order, std::vector<at::Tensor> gradients) {
+  drop();
+  if (order.lrs.size() != optimizer_.groups()) {
+    return Error(Errc::bad_arguments, std::to_string(order.lrs.size()) + " learning rates for " +
+                                          std::to_string(optimizer_.groups()) + " groups");
+  }
+  for (const double lr : order.lrs) {
+    if (!std::isfinite(lr) || lr < 0) {
+      return Error(Errc::bad_arguments, "the learning rate is " + std::to_string(lr) + ", it must be >= 0");
+    }
+  }
+  if (Result<void> fits = optimizer_.prepare(gradients); !fits) return fits.error();
+  Prepared prepared{order.step};
+  const Result<void> done = tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
+    if (clip_value_ > 0) gradients = clipped_by_value(gradients, clip_value_);
+    if (order.wants_norm) prepared.squared_norm = squared_norm(gradients);
+    return {};
+  });
+  if (!done) return done.error();
+  for (const at::Tensor& gradient : gradients) prepared.gradients += gradient.defined() ? 1 : 0;
+  for (std::size_t group = 0; group < order.lrs.size(); ++group) optimizer_.set_lr(group, order.lrs[group]);
+  gradients_ = std::move(gradients);
+  return prepared;
+}
+
+/// One apply on its way through the turns.
+struct OwnedOptimizer::Application {
+  StepNumber step;
+  Executor& executor;
+  std::function<void(Result<StepDone>)> done;
+  std::vector<at::Tensor> gradients;
+  std::size_t turn = 0;
+};
+
+void OwnedOptimizer::apply(StepNumber step, double scale, Executor& executor,
+                           std::function<void(Result<StepDone>)> done) {
+  auto application =
+      std::make_shared<Application>(Application{step, executor, std::move(done), std::exchange(gradients_, {}), 0});
+  // Before the first turn: a failure here has stepped nothing.
+  const Result<void> ready = tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
+    application->gradients = scaled(application->gradients, scale);
+    return {};
+  });
+  if (!ready) return application->done(ready.error());
+  run_turn(application);
+}
+
+void OwnedOptimizer::run_turn(const std::shared_ptr<Application>& application) {
+  const Turn& turn = turns_[application->turn];
+  turn.strand->run([self = shared_from_this(), strand = turn.strand, application] {
+    Application& a = *application;
+    const Result<void> updated = self->optimizer_.update(self->turns_[a.turn].parameters, a.gradients);
+    if (!updated) return a.done(updated.error());
+    if (++a.turn < self->turns_.size()) {
+      // Later, not here: this turn is still held.
+      return a.executor.post([self, application] { self->run_turn(application); });
+    }
+    StepDone done{a.step};
+    for (const at::Tensor& gradient : a.gradients) done.stepped += gradient.defined() ? 1 : 0;
+    a.done(done);
+  });
+}
+
+Result<void> OwnedOptimizer::stage_state(wire::ByteView bytes) {
+  staged_.reset();
+  LocalOptimizer copy = optimizer_;
+  if (Result<void> loaded = copy.load(bytes); !loaded) return loaded;
+  staged_ = std::move(copy);
+  return {};
+}
+
+}  // namespace caftan::optim

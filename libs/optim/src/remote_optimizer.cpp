@@ -1,0 +1,73 @@
+#include "caftan/optim/remote_optimizer.hpp"
+
+#include <utility>
+
+#include "caftan/autograd/context_record.hpp"
+
+namespace caftan::optim {
+
+Result<std::vector<at::Tensor>> RemoteOptimizer::gradients_of(const CallInfo& info) const {
+  const auto context = std::static_pointer_cast<autograd::ContextRecord>(info.autograd_context.lock());
+  if (!context) return Error(Errc::unknown_context, "a step outside of any autograd context");
+  for (const auto& object : objects_) {
+    if (Result<void> free = rpc::check_not_held(*object, info.held); !free) return free.error();
+  }
+  auto book = context->gradients();
+  if (!book) return book.error();
+  std::vector<at::Tensor> gradients;
+  gradients.reserve(parameters_.size());
+  for (const at::Tensor& parameter : parameters_) gradients.push_back(book->of(parameter));
+  return gradients;
+}
+
+Future<StepDone> RemoteOptimizer::step(const CallInfo& info, const StepOrder& order) {
+  auto gradients = gradients_of(info);
+  if (!gradients) return make_ready_future<StepDone>(gradients.error());
+  Promise<StepDone> answer;
+  Future<StepDone> done = answer.future();
+  mailbox_->send(optimizer_request::Step{order, *std::move(gradients), std::move(answer)});
+  return done;
+}
+
+Future<Prepared> RemoteOptimizer::prepare(const CallInfo& info, const StepOrder& order) {
+  auto gradients = gradients_of(info);
+  if (!gradients) return make_ready_future<Prepared>(gradients.error());
+  Promise<Prepared> answer;
+  Future<Prepared> prepared = answer.future();
+  mailbox_->send(optimizer_request::Prepare{order, *std::move(gradients), std::move(answer)});
+  return prepared;
+}
+
+Future<StepDone> RemoteOptimizer::commit(StepNumber step, double scale) {
+  Promise<StepDone> answer;
+  Future<StepDone> done = answer.future();
+  mailbox_->send(optimizer_request::Commit{step, scale, std::move(answer)});
+  return done;
+}
+
+void RemoteOptimizer::abort(StepNumber step) { mailbox_->send(optimizer_request::Abort{step}); }
+
+Future<wire::Bytes> RemoteOptimizer::save() {
+  Promise<wire::Bytes> answer;
+  Future<wire::Bytes> state = answer.future();
+  mailbox_->send(optimizer_request::Save{std::move(answer)});
+  return state;
+}
+
+Future<void> RemoteOptimizer::stage_state(wire::Bytes state) {
+  Promise<void> answer;
+  Future<void> staged = answer.future();
+  mailbox_->send(optimizer_request::StageState{std::move(state), std::move(answer)});
+  return staged;
+}
+
+void RemoteOptimizer::drop_state() { mailbox_->send(optimizer_request::DropState{}); }
+
+Future<void> RemoteOptimizer::take_state(StepNumber step) {
+  Promise<void> answer;
+  Future<void> taken = answer.future();
+  mailbox_->send(optimizer_request::TakeState{step, std::move(answer)});
+  return taken;
+}
+
+}  // namespace caftan::optim

@@ -1,0 +1,182 @@
+/// What the optimizer tests register on each worker, the same model without workers, and the fixture they start from.
+#pragma once
+
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/linspace.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "caftan/autograd/context.hpp"
+#include "caftan/optim/distributed_optimizer.hpp"
+#include "caftan/optim/local_optimizer.hpp"
+#include "caftan/optim/schedules.hpp"
+#include "caftan/tensor/operators.hpp"
+#include "channel_tap.hpp"
+#include "cluster.hpp"
+
+namespace caftan::test {
+
+using Parameters = std::vector<RRef<at::Tensor>>;
+
+/// Opened by a test to let calls of `wait_at_gate` return.
+class Gate {
+ public:
+  Future<int> wait() {
+    Promise<int> promise;
+    Future<int> future = promise.future();
+    waiting_.push_back(std::move(promise));
+    return future;
+  }
+  void open() {
+    for (Promise<int>& promise : std::exchange(waiting_, {})) promise.set(1);
+  }
+
+ private:
+  std::vector<Promise<int>> waiting_;
+};
+
+/// One layer: tanh(x w + b), with values that depend on `seed` alone.
+class Layer {
+ public:
+  explicit Layer(int seed)
+      : weight_(at::linspace(-1, 1 + seed, 12).view({3, 4}).view({4, 3}).contiguous().requires_grad_()),
+        bias_((at::ones({3}) * 0.1 * seed).requires_grad_()) {}
+
+  at::Tensor forward(const at::Tensor& x) const {
+    return (x.matmul(weight_) + bias_).tanh().repeat({1, 2}).narrow(1, 0, 4);
+  }
+  /// Without the bias, which has no gradient then.
+  at::Tensor forward_weight(const at::Tensor& x) const { return x.matmul(weight_).repeat({1, 2}).narrow(1, 0, 4); }
+  /// Its weight has a sparse gradient then.
+  at::Tensor look_up(const at::Tensor& rows) const {
+    return at::embedding(weight_, rows, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false, /*sparse=*/true);
+  }
+  Parameters parameters(Worker& worker) const { return {worker.make_rref(weight_), worker.make_rref(bias_)}; }
+  RRef<at::Tensor> weight_again(Worker& worker) const { return worker.make_rref(weight_); }
+  std::vector<at::Tensor> values() const { return {weight_.detach().clone(), bias_.detach().clone()}; }
+  std::vector<at::Tensor> tensors() const { return {weight_, bias_}; }
+  /// Keeps the turn until the gate at worker0 opens; returns whether the weight has changed meanwhile.
+  bool hold(Worker& worker);
+  /// Steps itself by the caller's context from inside a method; returns how that ended.
+  int step_alone(Worker& worker) {
+    optim::DistributedOptimizer optimizer(worker, parameters(worker), optim::SGD{.lr = 1});
+    const auto stepped = optimizer.try_step(autograd::Context::current(worker));
+    return static_cast<int>(stepped ? Errc::ok : stepped.error().code());
+  }
+  /// The same, keeping the turn that the step needs.
+  int step_alone_holding(Worker& worker) { return step_alone(worker); }
+
+ private:
+  at::Tensor weight_;
+  at::Tensor bias_;
+};
+
+Future<int> wait_at_gate();
+inline bool Layer::hold(Worker& worker) {
+  const at::Tensor before = weight_.detach().clone();
+  worker.rpc_sync<&wait_at_gate>("worker0");
+  return !at::equal(before, weight_.detach());
+}
+
+inline at::Tensor make_constant() { return at::ones({2}); }
+
+inline Registry make_optimizer_registry() {
+  Registry registry;
+  registry.add<&make_constant>("make_constant");
+  registry.add<&wait_at_gate>("wait_at_gate");
+  registry.add<Layer>("layer")
+      .constructor<int>()
+      .method<&Layer::forward>("forward")
+      .method<&Layer::forward_weight>("forward_weight")
+      .method<&Layer::look_up>("look_up")
+      .method<&Layer::parameters>("parameters")
+      .method<&Layer::weight_again>("weight_again")
+      .method<&Layer::values>("values")
+      .exclusive<&Layer::hold>("hold")
+      .method<&Layer::step_alone>("step_alone")
+      .exclusive<&Layer::step_alone_holding>("step_alone_holding");
+  return registry;
+}
+
+inline bool same_values(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!at::equal(a[i].detach(), b[i].detach())) return false;
+  }
+  return a.size() == b.size();
+}
+
+inline at::Tensor make_input(int step) { return at::linspace(-1.0 - step, 2.0, 8).view({2, 4}); }
+
+/// A layer each at worker1, worker2 and, called without a call, at worker0 itself.
+class OptimizerCluster : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  OptimizerCluster() : cluster_(GetParam(), {"worker0", "worker1", "worker2"}, make_optimizer_registry, net_.change()) {
+    for (int i = 0; i < 3; ++i) {
+      layers_.push_back(here().remote<Layer>(WorkerId{static_cast<std::uint32_t>((i + 1) % 3)}, i + 1));
+    }
+  }
+
+  Worker& here() { return cluster_[0]; }
+  Parameters all_parameters() {
+    Parameters all;
+    for (const RRef<Layer>& layer : layers_) {
+      for (const RRef<at::Tensor>& parameter : layer.rpc_sync<&Layer::parameters>()) all.push_back(parameter);
+    }
+    return all;
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    at::Tensor y = x;
+    for (std::size_t i = 0; i < 2; ++i) y = layers_[i].rpc_sync<&Layer::forward>(y);
+    return layers_[2].local_value()->forward(y);
+  }
+  std::vector<at::Tensor> values() {
+    std::vector<at::Tensor> all;
+    for (const RRef<Layer>& layer : layers_) {
+      for (const at::Tensor& value : layer.rpc_sync<&Layer::values>()) all.push_back(value);
+    }
+    return all;
+  }
+  /// One step of the whole model, as users write it.
+  void train(optim::DistributedOptimizer& optimizer, int step) {
+    autograd::Context context(here());
+    context.backward({forward(make_input(step)).sum()});
+    optimizer.step(context);
+  }
+
+  TappedNetwork net_;
+  Cluster cluster_;
+  std::vector<RRef<Layer>> layers_;
+};
+
+/// The same model in one place, stepped by a LocalOptimizer.
+struct LocalModel {
+  std::vector<Layer> layers{Layer(1), Layer(2), Layer(3)};
+
+  std::vector<at::Tensor> parameters() const {
+    std::vector<at::Tensor> all;
+    for (const Layer& layer : layers) {
+      for (const at::Tensor& tensor : layer.tensors()) all.push_back(tensor);
+    }
+    return all;
+  }
+  /// Returns the gradients of a step.
+  std::vector<at::Tensor> gradients(int step) const {
+    at::Tensor y = make_input(step);
+    for (const Layer& layer : layers) y = layer.forward(y);
+    for (const at::Tensor& parameter : parameters()) parameter.mutable_grad() = at::Tensor();
+    y.sum().backward();
+    std::vector<at::Tensor> all;
+    for (const at::Tensor& parameter : parameters()) all.push_back(parameter.grad());
+    return all;
+  }
+};
+
+}  // namespace caftan::test

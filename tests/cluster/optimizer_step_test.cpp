@@ -1,0 +1,267 @@
+// Steps over three owners: the same as local ones bit for bit, in turn with the modules, each owner heard.
+#include <ATen/ops/full.h>
+
+#include "caftan/optim/clipping.hpp"
+#include "optimizer_roles.hpp"
+
+namespace caftan::test {
+
+namespace {
+Gate* gate = nullptr;  // of the test that runs
+}
+Future<int> wait_at_gate() { return gate->wait(); }
+
+namespace {
+
+using autograd::Context;
+using optim::Adam;
+using optim::AdamW;
+using optim::Algorithm;
+using optim::DistributedOptimizer;
+using optim::LocalOptimizer;
+using optim::SGD;
+using testing::HasSubstr;
+
+class Steps : public OptimizerCluster {};
+INSTANTIATE_TEST_SUITE_P(Seeds, Steps, testing::Range<std::uint64_t>(1, 11));
+
+TEST_P(Steps, Row21_01_EqualLocalOnesBitForBit) {
+  const Algorithm algorithms[] = {
+      SGD{.lr = 0.05}, SGD{.lr = 0.05, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}, Adam{.lr = 0.02},
+      Adam{.lr = 0.02, .amsgrad = true, .fused = true}, AdamW{.lr = 0.02}};
+  const Algorithm& algorithm = algorithms[GetParam() % std::size(algorithms)];
+  DistributedOptimizer optimizer(here(), all_parameters(), algorithm);
+  const LocalModel model;
+  LocalOptimizer local = LocalOptimizer::make({{model.parameters(), algorithm}}).value();
+  ASSERT_TRUE(same_values(values(), model.parameters()));
+  for (int step = 0; step < 6; ++step) {
+    train(optimizer, step);
+    ASSERT_TRUE(local.step(model.gradients(step)));
+    ASSERT_TRUE(same_values(values(), model.parameters())) << "step " << step;
+  }
+  EXPECT_EQ(optimizer.last_report().step.value, 6U);
+  ASSERT_EQ(optimizer.last_report().owners.size(), 3U);
+  EXPECT_EQ(optimizer.last_report().owners[0].worker, "worker1");
+  EXPECT_EQ(optimizer.last_report().owners[0].outcome->stepped, 2U);
+}
+
+TEST_P(Steps, Row21_02_AParameterWithoutGradientIsLeftAlone) {
+  DistributedOptimizer optimizer(here(), all_parameters(), SGD{.lr = 1});
+  const auto before = values();
+  Context context(here());
+  context.backward({layers_[0].rpc_sync<&Layer::forward_weight>(make_input(0)).sum()});
+  const auto report = optimizer.step(context);
+  EXPECT_EQ(report.owners[0].outcome->stepped, 1U);
+  EXPECT_EQ(report.owners[1].outcome->stepped, 0U);
+  const auto after = values();
+  EXPECT_FALSE(at::equal(after[0], before[0]));
+  for (std::size_t i = 1; i < after.size(); ++i) EXPECT_TRUE(at::equal(after[i], before[i])) << i;
+}
+
+TEST_P(Steps, RowX30_AGradientOfAnEarlierContextIsNotSteppedAgain) {
+  DistributedOptimizer optimizer(here(), all_parameters(), SGD{.lr = 1});
+  train(optimizer, 0);
+  const auto before = values();
+  Context context(here());
+  context.backward({layers_[0].rpc_sync<&Layer::forward_weight>(make_input(0)).sum()});
+  optimizer.step(context);
+  EXPECT_TRUE(at::equal(values()[1], before[1]));
+}
+
+TEST_P(Steps, Row21_03_AnOwnersRefusalArrivesWithItsTextAndTheOthersAreHeard) {
+  DistributedOptimizer optimizer(here(), all_parameters(), Adam{});
+  const auto before = values();
+  Context context(here());
+  const at::Tensor rows = layers_[0].rpc_sync<&Layer::look_up>(at::tensor({0, 2}, at::kLong));
+  const at::Tensor y = layers_[1].rpc_sync<&Layer::forward>(rows.repeat({1, 2}).narrow(1, 0, 4));
+  context.backward({y.sum()});
+  const auto stepped = optimizer.try_step(context);
+  ASSERT_FALSE(stepped);
+  EXPECT_EQ(stepped.error().code(), Errc::unsupported);
+  EXPECT_EQ(stepped.error().worker(), "worker1");
+  EXPECT_THAT(stepped.error().text(), HasSubstr("does not support sparse gradients"));
+  EXPECT_THAT(stepped.error().text(), HasSubstr("worker2 has stepped 2 parameters"));
+  const auto after = values();
+  EXPECT_TRUE(at::equal(after[0], before[0]));
+  EXPECT_FALSE(at::equal(after[2], before[2])) << "one phase: the others have stepped";
+  EXPECT_FALSE(optimizer.last_report().owners[0].outcome);
+  EXPECT_TRUE(optimizer.last_report().owners[1].outcome);
+}
+
+// ---- clipping
+
+TEST_P(Steps, OP8_TheNormIsTakenOverAllOwnersAndClippedAsLocally) {
+  DistributedOptimizer optimizer(here(), all_parameters(), Adam{.lr = 0.02}, {.clip_norm = 0.5, .clip_value = 0.3});
+  const LocalModel model;
+  LocalOptimizer local = LocalOptimizer::make({{model.parameters(), Adam{.lr = 0.02}}}).value();
+  for (int step = 0; step < 4; ++step) {
+    train(optimizer, step);
+    const auto limited = optim::clipped_by_value(model.gradients(step), 0.3);
+    // Owner by owner, as the distributed one adds.
+    double squared = 0;
+    for (std::size_t i = 0; i < limited.size(); i += 2) {
+      squared += optim::squared_norm(std::vector<at::Tensor>{limited[i], limited[i + 1]});
+    }
+    const double scale = optim::clip_scale(squared, 0.5);
+    EXPECT_EQ(optimizer.last_report().norm, std::sqrt(squared));
+    EXPECT_EQ(optimizer.last_report().scale, scale);
+    ASSERT_TRUE(local.step(optim::scaled(limited, scale)));
+    ASSERT_TRUE(same_values(values(), model.parameters())) << "step " << step;
+  }
+}
+
+TEST_P(Steps, OP8_WithTwoPhasesARefusalLeavesEveryOwnerUnchanged) {
+  DistributedOptimizer optimizer(here(), all_parameters(), Adam{}, {.clip_norm = 1});
+  const auto before = values();
+  {
+    Context context(here());
+    const at::Tensor rows = layers_[0].rpc_sync<&Layer::look_up>(at::tensor({0, 2}, at::kLong));
+    const at::Tensor y = layers_[1].rpc_sync<&Layer::forward>(rows.repeat({1, 2}).narrow(1, 0, 4));
+    context.backward({y.sum()});
+    const auto stepped = optimizer.try_step(context);
+    ASSERT_FALSE(stepped);
+    EXPECT_EQ(stepped.error().code(), Errc::unsupported);
+    EXPECT_THAT(stepped.error().text(), HasSubstr("does not support sparse gradients"));
+  }
+  EXPECT_TRUE(same_values(values(), before));
+  train(optimizer, 1);
+  EXPECT_FALSE(same_values(values(), before)) << "the next step goes on";
+}
+
+TEST_P(Steps, OP8_ANormThatIsNotFiniteStepsNothing) {
+  DistributedOptimizer optimizer(here(), all_parameters(), SGD{.lr = 1}, {.clip_norm = 1});
+  DistributedOptimizer careless(here(), all_parameters(), SGD{.lr = 1}, {.clip_norm = 1, .error_if_nonfinite = false});
+  const auto before = values();
+  Context context(here());
+  const at::Tensor infinite = at::full({2, 4}, std::numeric_limits<double>::infinity(), at::kFloat);
+  context.backward({layers_[0].rpc_sync<&Layer::forward_weight>(infinite).sum()});
+  const auto stepped = optimizer.try_step(context);
+  ASSERT_FALSE(stepped);
+  EXPECT_EQ(stepped.error().code(), Errc::bad_arguments);
+  EXPECT_THAT(stepped.error().text(), HasSubstr("the norm of all gradients is inf"));
+  EXPECT_TRUE(same_values(values(), before));
+  EXPECT_TRUE(careless.try_step(context));
+  EXPECT_FALSE(same_values(values(), before));
+}
+
+// ---- who steps when
+
+TEST_P(Steps, AStepWaitsForTheTurnOfTheModuleWhoseParametersTheyAre) {
+  Gate own;
+  gate = &own;
+  DistributedOptimizer optimizer(here(), all_parameters(), SGD{.lr = 1});
+  Context context(here());
+  context.backward({forward(make_input(0)).sum()});
+  const auto before = values();
+  Future<bool> held = layers_[1].rpc_async<&Layer::hold>();
+  cluster_.settle();
+  Future<optim::StepReport> stepped = optimizer.step_async(context);
+  cluster_.settle();
+  EXPECT_FALSE(stepped.ready()) << "worker2's layer keeps its turn";
+  EXPECT_FALSE(at::equal(layers_[0].rpc_sync<&Layer::values>()[0], before[0])) << "the others do not wait for it";
+  own.open();
+  EXPECT_FALSE(held.get()) << "the weight did not change while the method ran";
+  EXPECT_TRUE(std::move(stepped).result());
+  EXPECT_FALSE(at::equal(values()[2], before[2]));
+  gate = nullptr;
+}
+
+TEST_P(Steps, RowX15_StepsOfTwoOptimizersOnTheSameParametersDoNotOverlap) {
+  const Parameters parameters = all_parameters();
+  DistributedOptimizer one(here(), parameters, SGD{.lr = 0.5});
+  DistributedOptimizer two(here(), parameters, SGD{.lr = 0.5});
+  const LocalModel model;
+  LocalOptimizer local = LocalOptimizer::make({{model.parameters(), SGD{.lr = 0.5}}}).value();
+  Context context(here());
+  context.backward({forward(make_input(0)).sum()});
+  Future<optim::StepReport> first = one.step_async(context);
+  Future<optim::StepReport> second = two.step_async(context);
+  Future<optim::StepReport> third = one.step_async(context);
+  EXPECT_TRUE(std::move(first).result());
+  EXPECT_TRUE(std::move(second).result());
+  EXPECT_TRUE(std::move(third).result());
+  const auto gradients = model.gradients(0);
+  ASSERT_TRUE(local.step(gradients));
+  ASSERT_TRUE(local.step(gradients));
+  ASSERT_TRUE(local.step(gradients));
+  EXPECT_TRUE(same_values(values(), model.parameters()));
+}
+
+TEST_P(Steps, OP6_BackwardOverAGraphFromBeforeTheStepIsAnError) {
+  DistributedOptimizer optimizer(here(), all_parameters(), SGD{.lr = 1});
+  Context context(here());
+  const at::Tensor y = forward(make_input(0));
+  autograd::BackwardOptions keep;
+  keep.retain_graph = true;
+  context.backward({y.sum()}, keep);
+  optimizer.step(context);
+  const auto again = context.try_backward({y.sum()});
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code(), Errc::backward_failed);
+  EXPECT_THAT(again.error().message(), HasSubstr("modified by an inplace operation"));
+}
+
+// ---- groups, schedules, states
+
+TEST_P(Steps, GroupsHaveTheirOwnOptionsAndSchedulesChangeTheirRates) {
+  const Parameters all = all_parameters();
+  const Parameters weights{all[0], all[2], all[4]};
+  const Parameters biases{all[1], all[3], all[5]};
+  DistributedOptimizer optimizer(here(), {{weights, SGD{.lr = 0.5}}, {biases, Adam{.lr = 0.25}}});
+  optim::StepLR schedule(optimizer, {.step_size = 2, .gamma = 0.5});
+  const LocalModel model;
+  const auto p = model.parameters();
+  LocalOptimizer local =
+      LocalOptimizer::make({{{p[0], p[2], p[4]}, SGD{.lr = 0.5}}, {{p[1], p[3], p[5]}, Adam{.lr = 0.25}}}).value();
+  optim::StepLR local_schedule(local, {.step_size = 2, .gamma = 0.5});
+  for (int step = 0; step < 5; ++step) {
+    train(optimizer, step);
+    schedule.step();
+    const auto g = model.gradients(step);
+    ASSERT_TRUE(local.step(std::vector<at::Tensor>{g[0], g[2], g[4], g[1], g[3], g[5]}));
+    local_schedule.step();
+    ASSERT_TRUE(same_values(values(), p)) << "step " << step;
+  }
+  EXPECT_EQ(optimizer.lr(0), 0.125);
+  EXPECT_EQ(optimizer.lr(1), 0.0625);
+}
+
+TEST_P(Steps, OP5_TrainingGoesOnFromASavedState) {
+  const Parameters parameters = all_parameters();
+  const Algorithm algorithm = AdamW{.lr = 0.02};
+  const LocalModel model;
+  LocalOptimizer local = LocalOptimizer::make({{model.parameters(), algorithm}}).value();
+  wire::Bytes saved;
+  {
+    DistributedOptimizer optimizer(here(), parameters, algorithm);
+    for (int step = 0; step < 3; ++step) train(optimizer, step);
+    optimizer.set_lr(0, 0.01);
+    saved = optimizer.save();
+  }
+  DistributedOptimizer resumed(here(), parameters, algorithm);
+  resumed.load(saved);
+  EXPECT_EQ(resumed.lr(0), 0.01);
+  for (int step = 0; step < 6; ++step) {
+    if (step == 3) local.set_lr(0, 0.01);
+    ASSERT_TRUE(local.step(model.gradients(step)));
+    if (step >= 3) train(resumed, step);
+  }
+  EXPECT_TRUE(same_values(values(), model.parameters()));
+  EXPECT_EQ(resumed.last_report().step.value, 6U);
+}
+
+TEST_P(Steps, NothingIsLeftWhenTheOptimizerEnds) {
+  cluster_.settle();
+  const auto before = cluster_[1].counters().owner_rrefs;
+  {
+    DistributedOptimizer optimizer(here(), all_parameters(), SGD{});
+    cluster_.settle();
+    EXPECT_GT(cluster_[1].counters().owner_rrefs, before);
+  }
+  cluster_.settle();
+  EXPECT_EQ(cluster_[1].counters().owner_rrefs, before);
+  EXPECT_EQ(cluster_[0].counters().user_rrefs, 2U) << "two of the three layers are elsewhere";
+}
+
+}  // namespace
+}  // namespace caftan::test

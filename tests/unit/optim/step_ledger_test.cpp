@@ -1,0 +1,69 @@
+#include "caftan/optim/step_ledger.hpp"
+
+#include <gtest/gtest.h>
+
+namespace caftan::optim {
+namespace {
+
+constexpr StepNumber kOne{1};
+constexpr StepNumber kTwo{2};
+constexpr StepNumber kThree{3};
+
+TEST(StepLedger, OP7_AStepRunsOnceAndIsAnsweredAgainAsThen) {
+  StepLedger ledger;
+  EXPECT_EQ(*ledger.admit_step(kOne), Admission::run);
+  ledger.applied(kOne, StepDone{kOne, 4});
+  EXPECT_EQ(*ledger.admit_step(kOne), Admission::repeat);
+  EXPECT_EQ(ledger.done()->stepped, 4U);
+  EXPECT_EQ(*ledger.admit_step(kThree), Admission::run) << "numbers may be left out";
+  ledger.applied(kThree, Error(Errc::remote_exception, "half"));
+  EXPECT_EQ(*ledger.admit_step(kThree), Admission::repeat);
+  EXPECT_EQ(ledger.done().error().text(), "half") << "a failure is an answer too";
+  EXPECT_EQ(ledger.admit_step(kTwo).error().code(), Errc::bad_arguments);
+  EXPECT_EQ(ledger.last(), kThree);
+}
+
+TEST(StepLedger, OP7_ACommitRunsOnceAndOnlyForWhatIsPrepared) {
+  StepLedger ledger;
+  EXPECT_EQ(ledger.admit_commit(kOne).error().code(), Errc::bad_arguments);
+  EXPECT_EQ(*ledger.admit_prepare(kOne), Admission::run);
+  ledger.prepared(kOne, Prepared{kOne, 2, 9.0});
+  EXPECT_EQ(*ledger.admit_prepare(kOne), Admission::repeat);
+  EXPECT_EQ(ledger.prepared().squared_norm, 9.0);
+  EXPECT_EQ(ledger.admit_commit(kTwo).error().code(), Errc::bad_arguments);
+  EXPECT_EQ(*ledger.admit_commit(kOne), Admission::run);
+  ledger.applied(kOne, StepDone{kOne, 2});
+  EXPECT_EQ(*ledger.admit_commit(kOne), Admission::repeat);
+  EXPECT_EQ(ledger.admit_prepare(kOne).error().code(), Errc::bad_arguments);
+}
+
+TEST(StepLedger, OP8_WhatWasGivenUpCannotBeCommitted) {
+  StepLedger ledger;
+  EXPECT_EQ(*ledger.admit_prepare(kOne), Admission::run);
+  ledger.prepared(kOne, Prepared{kOne, 2, 9.0});
+  EXPECT_FALSE(ledger.abort(kTwo)) << "another step's";
+  EXPECT_TRUE(ledger.abort(kOne));
+  EXPECT_FALSE(ledger.abort(kOne));
+  EXPECT_EQ(ledger.admit_commit(kOne).error().code(), Errc::bad_arguments);
+
+  ledger.prepared(kOne, Error(Errc::unsupported, "sparse"));
+  EXPECT_EQ(ledger.admit_commit(kOne).error().code(), Errc::bad_arguments) << "it was refused";
+
+  EXPECT_EQ(*ledger.admit_prepare(kTwo), Admission::run);
+  ledger.prepared(kTwo, Prepared{kTwo, 2, 9.0});
+  EXPECT_EQ(*ledger.admit_prepare(kThree), Admission::run) << "a lost abort is made good by the next step";
+  ledger.prepared(kThree, Prepared{kThree, 2, 9.0});
+  EXPECT_EQ(ledger.admit_commit(kTwo).error().code(), Errc::bad_arguments);
+}
+
+TEST(StepLedger, ALoadedStateCountsOnFromItsStep) {
+  StepLedger ledger;
+  EXPECT_EQ(*ledger.admit_step(kThree), Admission::run);
+  ledger.applied(kThree, StepDone{kThree, 1});
+  ledger.loaded(kOne);
+  EXPECT_EQ(ledger.admit_step(kOne).error().code(), Errc::bad_arguments) << "there is no answer to repeat";
+  EXPECT_EQ(*ledger.admit_step(kTwo), Admission::run);
+}
+
+}  // namespace
+}  // namespace caftan::optim
