@@ -1,9 +1,11 @@
 // The caftan command: the built-in applications behind the command line that every Program has.
 #include "caftan/caftan.hpp"
 #include "cartpole/register.hpp"
+#include "rnn_lm/register.hpp"
 
 int main(int argc, char** argv) {
   caftan::Program program("caftan");
   caftan::cartpole::register_cartpole(program);
+  caftan::rnn_lm::register_rnn_lm(program);
   return program.main(argc, argv);
 }

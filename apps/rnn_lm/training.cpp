@@ -99,6 +99,8 @@ Result<Validation> Training::validate(const Ends& ends) {
   } else {
     state_.learning_rate *= decay_;
   }
+  state_.validated_at = state_.step;
+  state_.valid_loss = *valid;
   state_.loss_sum = 0;
   state_.loss_count = 0;
   state_.history = mix64(state_.history ^ std::bit_cast<std::uint64_t>(*valid));

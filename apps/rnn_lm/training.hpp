@@ -40,10 +40,12 @@ struct TrainingState {
   std::int64_t loss_count = 0;
   double best = std::numeric_limits<double>::infinity();  ///< smallest validation loss so far, nats per character
   double learning_rate = 0;
+  std::int64_t validated_at = -1;  ///< the step of the last validation; -1 = none
+  double valid_loss = 0;           ///< what it gave
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive& step& position& history& loss_sum& loss_count& best& learning_rate;
+    archive& step& position& history& loss_sum& loss_count& best& learning_rate& validated_at& valid_loss;
   }
 };
 

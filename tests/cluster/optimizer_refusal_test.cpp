@@ -147,17 +147,6 @@ TEST_P(Refusals, ALearningRateOutOfRangeStepsNothing) {
   EXPECT_TRUE(same_values(values(), before));
 }
 
-TEST_P(Refusals, CALL8_AStepFromInsideAMethodThatKeepsTheTurnWouldDeadlock) {
-  const auto before = layers_[0].rpc_sync<&Layer::values>();
-  Context context(here());
-  context.backward({layers_[0].rpc_sync<&Layer::forward>(make_input(0)).sum()});
-  EXPECT_EQ(static_cast<Errc>(layers_[0].rpc_sync<&Layer::step_alone_holding>()), Errc::would_deadlock);
-  EXPECT_TRUE(same_values(layers_[0].rpc_sync<&Layer::values>(), before));
-  EXPECT_EQ(static_cast<Errc>(layers_[0].rpc_sync<&Layer::step_alone>()), Errc::ok)
-      << "a method that gives its turn back while it waits may step its object";
-  EXPECT_FALSE(same_values(layers_[0].rpc_sync<&Layer::values>(), before));
-}
-
 // ---- states
 
 TEST_P(Refusals, OP4_ASavedStateThatDoesNotFitChangesNoOwner) {

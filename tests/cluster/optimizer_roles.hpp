@@ -65,14 +65,6 @@ class Layer {
   std::vector<at::Tensor> tensors() const { return {weight_, bias_}; }
   /// Keeps the turn until the gate at worker0 opens; returns whether the weight has changed meanwhile.
   bool hold(Worker& worker);
-  /// Steps itself by the caller's context from inside a method; returns how that ended.
-  int step_alone(Worker& worker) {
-    optim::DistributedOptimizer optimizer(worker, parameters(worker), optim::SGD{.lr = 1});
-    const auto stepped = optimizer.try_step(autograd::Context::current(worker));
-    return static_cast<int>(stepped ? Errc::ok : stepped.error().code());
-  }
-  /// The same, keeping the turn that the step needs.
-  int step_alone_holding(Worker& worker) { return step_alone(worker); }
 
  private:
   at::Tensor weight_;
@@ -100,9 +92,7 @@ inline Registry make_optimizer_registry() {
       .method<&Layer::parameters>("parameters")
       .method<&Layer::weight_again>("weight_again")
       .method<&Layer::values>("values")
-      .exclusive<&Layer::hold>("hold")
-      .method<&Layer::step_alone>("step_alone")
-      .exclusive<&Layer::step_alone_holding>("step_alone_holding");
+      .exclusive<&Layer::hold>("hold");
   return registry;
 }
 

@@ -77,9 +77,18 @@ def check_readme(root):
             yield f"README.md: its {language} block is not tests/install/consumer/{name}"
 
 
+def check_tutorials(root):
+    """A tutorial shows pieces of programs that the tests build and run."""
+    programs = [path.read_text() for path in sorted((root / "tests/tutorial").glob("*.*"))]
+    for page in sorted((root / "docs").glob("tutorial_*.md")):
+        for language, block in re.findall(r"^```(cpp|toml)\n(.*?)^```$", page.read_text(), re.S | re.M):
+            if not any(block in program for program in programs):
+                yield f"docs/{page.name}: this {language} block is in no file of tests/tutorial: {block.splitlines()[0]}"
+
+
 def check(root):
     return [*check_errors(root), *check_protocols(root), *check_files(root), *check_configuration(root),
-            *check_readme(root)]
+            *check_readme(root), *check_tutorials(root)]
 
 
 GOOD = {
@@ -92,6 +101,8 @@ GOOD = {
     "configs/a.toml": "# Runs a.\ncaftan = 1\n",
     "README.md": "```cpp\nint a;\n```\n\n```cmake\nb\n```\n\n```toml\nc = 1\n```\n",
     "tests/install/consumer/main.cpp": "int a;\n",
+    "docs/tutorial_a.md": "Look:\n\n```cpp\nint b;\n```\n",
+    "tests/tutorial/a.cpp": "int a;\nint b;\n",
     "tests/install/consumer/CMakeLists.txt": "b\n",
     "tests/install/consumer/counting.toml": "c = 1\n",
 }
@@ -106,6 +117,7 @@ BAD = {
     "first says what it offers": {"libs/base/include/caftan/base/a.hpp": "#pragma once\n"},
     "no README.md": {"libs/net/include/caftan/net/a.hpp": "/// A.\n"},
     "its cpp block is not": {"tests/install/consumer/main.cpp": "int b;\n"},
+    "this cpp block is in no file": {"tests/tutorial/a.cpp": "int a;\nint c;\n"},
     "configs/b.toml": {"configs/b.toml": "caftan = 1\n"},
 }
 

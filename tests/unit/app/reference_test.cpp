@@ -14,7 +14,7 @@ namespace {
 
 TEST(Reference, TheCommittedPageIsTheGeneratedOne) {
   const std::filesystem::path file = std::filesystem::path(CAFTAN_SOURCE_DIR) / "docs" / "configuration.md";
-  const std::string page = reference_page(make_cartpole_types());
+  const std::string page = reference_page(make_shipped_types());
   if (std::getenv("CAFTAN_WRITE_REFERENCE") != nullptr) std::ofstream(file, std::ios::binary) << page;
   std::ifstream stream(file, std::ios::binary);
   std::ostringstream committed;

@@ -3,6 +3,7 @@
 
 #include "caftan/app/load.hpp"
 #include "cartpole/config.hpp"
+#include "rnn_lm/config.hpp"
 
 namespace caftan::app::testing {
 
@@ -39,6 +40,21 @@ inline RoleTypes make_cartpole_types() {
   observer.config = SettingsDeclaration::of<cartpole::ObserverConfig>();
   types.add(std::move(agent)).value();
   types.add(std::move(observer)).value();
+  return types;
+}
+
+/// Returns the types of all built-in applications as the command registers them.
+inline RoleTypes make_shipped_types() {
+  RoleTypes types = make_cartpole_types();
+  RoleType server{.name = "rnn_lm.ps", .doc = "Holds the embedding table, the decoder, or both, of a language model"};
+  RoleType trainer{
+      .name = "rnn_lm.trainer",
+      .doc = "Trains a character language model whose LSTM it holds, and whose other parts are on other workers"};
+  trainer.config = SettingsDeclaration::of<rnn_lm::TrainerConfig>();
+  trainer.uses = {{.name = "embedding", .role_type = "rnn_lm.ps"}, {.name = "decoder", .role_type = "rnn_lm.ps"}};
+  trainer.drives = true;
+  types.add(std::move(server)).value();
+  types.add(std::move(trainer)).value();
   return types;
 }
 

@@ -1,0 +1,71 @@
+/// The role type "rnn_lm.trainer": holds the text and the LSTM, and drives the training of a model whose other parts
+/// are held by "rnn_lm.ps" roles. What it decides is in training.hpp; here are the calls.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "caftan/app/role_type.hpp"
+#include "caftan/base/clock.hpp"
+#include "caftan/base/result.hpp"
+#include "caftan/optim/distributed_optimizer.hpp"
+#include "caftan/rpc/rref.hpp"
+#include "checkpoint.hpp"
+#include "config.hpp"
+#include "progress_text.hpp"
+#include "ps.hpp"
+#include "training.hpp"
+
+namespace caftan {
+class RoleContext;
+}
+
+namespace caftan::rnn_lm {
+
+class Trainer {
+ public:
+  using Config = TrainerConfig;
+
+  /// Returns the corpus if it is not on this machine.
+  static std::vector<app::MissingRequirement> requirements(const Config& config);
+
+  Trainer(RoleContext& context, Config config);
+
+  /// Trains for max_steps, validates, and prints a sample.
+  /// Errors: goal_missed; those of the text and of the checkpoint; cancelled (`stop` was requested); those of calls and
+  ///         backward passes.
+  Result<void> run(std::stop_token stop);
+
+ private:
+  Result<void> prepare();
+  Result<void> resume(const std::filesystem::path& path);
+  Result<void> train_step();
+  Result<void> validate();
+  Result<void> write_checkpoint();
+  Result<void> finish();
+  Result<std::string> fingerprint();
+  Result<Checkpoint> cut();
+  Ends make_ends() const;
+  double traffic() const;
+  void show(double loss);
+
+  RoleContext& context_;
+  Config config_;
+  RRef<ParameterServer> embedding_;
+  RRef<ParameterServer> decoder_;
+  Ends ends_;
+  std::optional<Training> training_;  ///< from `run` on, like all below
+  std::optional<optim::DistributedOptimizer> optimizer_;
+  std::ofstream curve_;
+  std::int64_t saved_at_ = -1;
+  SteadyClock clock_;
+  TimePoint started_{};
+  std::int64_t first_step_ = 0;
+  double first_traffic_ = 0;  ///< bytes
+};
+
+}  // namespace caftan::rnn_lm

@@ -1,0 +1,163 @@
+// The language model as a user runs it: any placement gives the same bits, and a killed run goes on where it was cut.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+
+#include "command.hpp"
+#include "programs.hpp"
+
+namespace caftan::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+const std::string kFile = kConfigs + "/rnn_lm.test.toml";
+
+std::string line_with(const std::string& text, const std::string& start) {
+  const std::size_t at = text.find(start);
+  return at == std::string::npos ? std::string() : text.substr(at, text.find('\n', at) - at);
+}
+
+std::vector<std::string> run_file(std::vector<std::string> overrides = {}) {
+  overrides.insert(overrides.begin(), {"run", kFile});
+  return overrides;
+}
+
+class LanguageModel : public testing::Test {
+ protected:
+  Finished run(const std::vector<std::string>& overrides) const {
+    return run_to_end(folder_, kCaftan, run_file(overrides));
+  }
+  Folder folder_;
+};
+
+TEST_F(LanguageModel, LearnsTheSameBitsInEveryPlacement) {
+  const Finished one = run({"run.placement=one_process"});
+  ASSERT_EQ(one.code, 0) << one.err;
+  const std::string curve = folder_.read("runs/latest/curve.csv");
+  const Finished two = run({"run.placement=processes"});
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_THAT(line_with(one.out, "fingerprint sha256:"), StartsWith("fingerprint sha256:"));
+  EXPECT_EQ(line_with(two.out, "fingerprint sha256:"), line_with(one.out, "fingerprint sha256:"));
+  EXPECT_EQ(folder_.read("runs/latest/curve.csv"), curve);
+  EXPECT_EQ(std::ranges::count(curve, '\n'), 4);  // heading, and validations after 20, 40 and 60 steps
+  EXPECT_THAT(two.out, AllOf(HasSubstr("trained: 60 steps, valid loss "), HasSubstr("\nsample:\n  ")));
+  EXPECT_THAT(folder_.read("runs/latest/metrics.csv"), AllOf(HasSubstr("perplexity"), HasSubstr("bytes_per_step")));
+  EXPECT_TRUE(is_whole_csv(folder_.read("runs/latest/metrics.csv")));
+}
+
+TEST_F(LanguageModel, LearnsTheSameBitsOverThreeWorkers) {
+  // Dropout masks belong to a role, and squares of the norm are added worker by worker.
+  const std::vector<std::string> plain{"roles.trainer.config.dropout=0.0", "roles.trainer.config.optimizer.clip=0.0"};
+  const Finished two = run(plain);
+  ASSERT_EQ(two.code, 0) << two.err;
+  const std::string curve = folder_.read("runs/latest/curve.csv");
+  std::string text = folder_.read(kFile);
+  text.replace(text.find("decoder   = \"ps\""), 16, "decoder = \"head\"");
+  folder_.write("three.toml", text + "[roles.head]\ntype = \"rnn_lm.ps\"\n");
+  const Finished three = run_to_end(folder_, kCaftan, {"run", "three.toml", plain[0], plain[1]});
+  ASSERT_EQ(three.code, 0) << three.err;
+  EXPECT_EQ(folder_.read("runs/latest/curve.csv"), curve);
+  EXPECT_EQ(line_with(three.out, "fingerprint sha256:"), line_with(two.out, "fingerprint sha256:"));
+}
+
+TEST_F(LanguageModel, AMissedGoalFails) {
+  const Finished run_result = run({"roles.trainer.config.goal=0.5", "roles.trainer.config.max_steps=3"});
+  EXPECT_EQ(run_result.code, 1);
+  EXPECT_THAT(run_result.err, AllOf(HasSubstr("trainer: goal_missed: valid loss "), HasSubstr("the goal is 0.500")));
+}
+
+class KilledTraining : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Victims, KilledTraining, testing::Values("trainer", "ps", "launcher"));
+
+TEST_P(KilledTraining, ResumesBitForBit) {
+  const Folder folder;
+  const Finished whole = run_to_end(folder, kCaftan, run_file());
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const std::string curve = folder.read("runs/latest/curve.csv");
+
+  Command command(folder, kCaftan, run_file({"roles.trainer.config.max_steps=100000"}));
+  ASSERT_TRUE(command.wait_for_line("checkpoint: step 20 ")) << command.err();
+  const std::string named = line_with(command.out(), "checkpoint: step 20 ");
+  if (GetParam() == "launcher") {
+    command.signal(SIGKILL);
+  } else {
+    ::kill(command.worker(GetParam()), SIGKILL);
+  }
+  EXPECT_EQ(command.wait(), GetParam() == "launcher" ? 128 + SIGKILL : 1);
+  EXPECT_TRUE(command.nothing_is_left(2s));
+  // What it wrote since is deleted: each victim goes on from the same step.
+  const std::filesystem::path cut = folder.path() / named.substr(named.find(" in ") + 4);
+  for (const auto& entry : std::filesystem::directory_iterator(cut.parent_path())) {
+    if (entry.path() != cut) std::filesystem::remove_all(entry.path());
+  }
+
+  const Finished resumed = run_to_end(
+      folder, kCaftan, run_file({"roles.trainer.config.resume=" + cut.parent_path().parent_path().string()}));
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("resumed: step 20 of "));
+  EXPECT_EQ(line_with(resumed.out, "fingerprint sha256:"), line_with(whole.out, "fingerprint sha256:"));
+  EXPECT_EQ(line_with(resumed.out, "sample:"), line_with(whole.out, "sample:"));
+  const std::string rest = folder.read("runs/latest/curve.csv");
+  const std::size_t rows = rest.find('\n') + 1;
+  EXPECT_EQ(std::ranges::count(rest, '\n'), 3);
+  EXPECT_THAT(curve, testing::EndsWith(rest.substr(rows)));
+}
+
+TEST_F(LanguageModel, AKilledServerIsNamedAndNothingHangs) {
+  Command command(folder_, kCaftan, run_file({"roles.trainer.config.max_steps=100000"}));
+  ASSERT_TRUE(command.wait_for_line("checkpoint: step 20 ")) << command.err();
+  ::kill(command.worker("ps"), SIGKILL);
+  EXPECT_EQ(command.wait(), 1);
+  EXPECT_TRUE(command.nothing_is_left(0ms));
+  EXPECT_THAT(command.err(), AllOf(HasSubstr("error: ps (pid "), HasSubstr("was killed by signal 9")));
+}
+
+TEST_F(LanguageModel, BI8_CtrlCEndsItCleanly) {
+  Command command(folder_, kCaftan, run_file({"roles.trainer.config.max_steps=100000"}));
+  ASSERT_TRUE(command.wait_for_line("checkpoint: step 20 ")) << command.err();
+  command.signal(SIGINT);
+  EXPECT_EQ(command.wait(), 130) << command.err();
+  EXPECT_TRUE(command.nothing_is_left(0ms));
+}
+
+TEST_F(LanguageModel, ATextThatIsMissingEmptyOrNotUtf8IsNamedWithTheWayOut) {
+  const std::string path = "roles.trainer.config.corpus.path=" + folder_.path().string() + "/text";
+  const Finished missing = run({path});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_THAT(missing.err, AllOf(HasSubstr("text: there is no such file"), HasSubstr("corpus.path names")));
+  folder_.write("text", "");
+  EXPECT_THAT(run({path}).err, HasSubstr("text: it is empty"));
+  folder_.write("text", "caf\xe9");
+  const Finished latin = run({path});
+  EXPECT_EQ(latin.code, 1);
+  EXPECT_THAT(latin.err, AllOf(HasSubstr("error: trainer: malformed_payload"), HasSubstr("offset 3 is not UTF-8")));
+  folder_.write("text", "too short");
+  EXPECT_THAT(run({path}).err, AllOf(HasSubstr("text: a text of"), HasSubstr("is too short")));
+}
+
+TEST_F(LanguageModel, ACheckpointThatDoesNotFitIsNamedWithTheWayOut) {
+  ASSERT_EQ(run({"roles.trainer.config.max_steps=20", "roles.trainer.config.goal=10.0"}).code, 0);
+  const auto folder = std::filesystem::canonical(folder_.path() / "runs" / "latest" / "checkpoints" / "step-000020");
+  const std::string resume = "roles.trainer.config.resume=" + folder.string();
+  const Finished other = run({resume, "roles.trainer.config.hid=17"});
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.err,
+              AllOf(HasSubstr("invalid_config"), HasSubstr("hid = 16, here it is 17"), HasSubstr("manifest")));
+  std::filesystem::resize_file(folder / "optimizer", 100);
+  const Finished cut = run({resume});
+  EXPECT_EQ(cut.code, 1);
+  EXPECT_THAT(cut.err, AllOf(HasSubstr("optimizer: "), HasSubstr("cut off"), HasSubstr("earlier checkpoint")));
+  EXPECT_THAT(cut.out, Not(HasSubstr("resumed")));
+  const Finished none = run({"roles.trainer.config.resume=" + folder_.path().string()});
+  EXPECT_THAT(none.err, AllOf(HasSubstr("there is no whole checkpoint"), HasSubstr("start anew")));
+}
+
+}  // namespace
+}  // namespace caftan::test

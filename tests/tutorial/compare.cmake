@@ -1,0 +1,15 @@
+# Runs the local program and the split one in both placements: the lines of their losses must be the same, bit for bit.
+execute_process(COMMAND ${LOCAL} OUTPUT_VARIABLE local COMMAND_ERROR_IS_FATAL ANY)
+if(NOT local MATCHES "step 100 loss ")
+  message(FATAL_ERROR "the local program printed:\n${local}")
+endif()
+file(MAKE_DIRECTORY ${FOLDER})
+foreach(placement one_process processes)
+  execute_process(COMMAND ${SPLIT} run ${FILE} run.placement=${placement} output.progress=none
+                  WORKING_DIRECTORY ${FOLDER} OUTPUT_VARIABLE split ERROR_VARIABLE errors COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "step [0-9]+ loss [^\n]+\n" lines "${split}")
+  string(REPLACE ";" "" lines "${lines}")
+  if(NOT lines STREQUAL local)
+    message(FATAL_ERROR "${placement}: the local program printed\n${local}the split one\n${lines}")
+  endif()
+endforeach()
