@@ -19,7 +19,8 @@ void run_in_turn(Executor& executor, const std::vector<std::shared_ptr<rpc::Stra
                  const std::function<void()>& job) {
   if (first == strands.size()) return job();
   executor.with_wait([&](Executor::Wait& wait) {
-    strands[first]->run([&executor, &strands, first, &job, &wait] {
+    // The strand must outlive its job, which ends after the wait does.
+    strands[first]->run([strand = strands[first], &executor, &strands, first, &job, &wait] {
       run_in_turn(executor, strands, first + 1, job);
       wait.point().notify();
     });

@@ -12,11 +12,11 @@
 #include <cstring>
 
 #include "caftan/app/resolved.hpp"
-#include "caftan/transport/threaded_executor.hpp"
 #include "progress_line.hpp"
 #include "run_process.hpp"
 #include "run_record.hpp"
 #include "run_world.hpp"
+#include "runners.hpp"
 
 namespace caftan::actors {
 namespace {
@@ -157,7 +157,7 @@ Result<void> Launch::start() {
                                     .workers = options_.workers,
                                     .world = world_.addresses_for(options_.plan, WorkerId{}, {}),
                                     .run_directory = std::filesystem::absolute(record_.directory().path()),
-                                    .executor = std::make_shared<transport::ThreadedExecutor>(),
+                                    .executor = make_runners(),
                                     .network = std::make_shared<LocalNetwork>()});
   if (!local) return local.error();
   processes_.push_back(*std::move(local));

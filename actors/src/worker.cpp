@@ -1,7 +1,7 @@
 #include "caftan/actors/worker.hpp"
 
 #include "autograd_host.hpp"
-#include "caftan/transport/threaded_executor.hpp"
+#include "runners.hpp"
 #include "worker_core.hpp"
 
 namespace caftan {
@@ -14,7 +14,7 @@ Worker::Worker(std::shared_ptr<transport::PollingExecutor> executor, std::shared
 Result<std::unique_ptr<Worker>> Worker::launch(WorkerOptions options, Registry registry) {
   // The core borrows the executor: its last reference may go on a runner, which cannot join itself.
   std::shared_ptr<transport::PollingExecutor> executor = std::move(options.executor);
-  if (!executor) executor = std::make_shared<transport::ThreadedExecutor>();
+  if (!executor) executor = actors::make_runners();
   options.executor = {std::shared_ptr<void>(), executor.get()};
   auto core = actors::WorkerCore::make(std::move(options), std::move(registry));
   if (!core) return core.error();

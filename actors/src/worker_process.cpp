@@ -11,8 +11,8 @@
 
 #include "caftan/app/load.hpp"
 #include "caftan/app/run_directory.hpp"
-#include "caftan/transport/threaded_executor.hpp"
 #include "run_process.hpp"
+#include "runners.hpp"
 
 namespace caftan::actors {
 namespace {
@@ -75,7 +75,7 @@ void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types)
   }
   at::set_num_threads(torch_threads);  // before any thread was started
   for (const auto& [name, address] : assignment->world) options.world.push_back({name, address});
-  options.executor = std::make_shared<transport::ThreadedExecutor>();
+  options.executor = make_runners();
   options.sink = [&control](const RunEvent& event) {
     // An event that cannot be sent has nobody to take it: the launcher is gone, and `follow` ends this process.
     (void)control.send(event);

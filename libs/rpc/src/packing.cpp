@@ -1,7 +1,5 @@
 #include "caftan/rpc/packing.hpp"
 
-#include <c10/core/impl/COW.h>
-
 #include <limits>
 
 namespace caftan::rpc {
@@ -38,13 +36,6 @@ Error prefixed(Errc code, const std::string& prefix, const Error& error) {
 }
 std::string argument_of(std::size_t position, std::string_view function) {
   return "argument " + std::to_string(position) + " of " + std::string(function);
-}
-
-/// Returns whether the storage can be shared copy-on-write: memory that its own allocator frees, or shared so already.
-bool can_clone_lazily(const at::Tensor& tensor) {
-  if (tensor.layout() != at::kStrided || !tensor.has_storage()) return false;
-  const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
-  return c10::impl::cow::is_cow_data_ptr(storage.data_ptr()) || c10::impl::cow::has_simple_data_ptr(storage);
 }
 
 }  // namespace
@@ -93,7 +84,10 @@ void protect_tensors(OutReply& reply) {
     if (!tensor.defined()) continue;
     // Nobody else holds the tensor, and nobody else its storage: there is nobody to write into it.
     if (tensor.use_count() == 1 && tensor.has_storage() && tensor.storage().use_count() == 1) continue;
-    tensor = can_clone_lazily(tensor) ? tensor._lazy_clone() : tensor.clone();
+    // Not _lazy_clone: two threads that drop the last two holders of copy-on-write memory at once corrupt the heap
+    // (COWDeleterContext::decrement_refcount locks a mutex that the other one has deleted), and the clone is dropped by
+    // whichever thread writes its last byte.
+    tensor = tensor.clone();
   }
 }
 

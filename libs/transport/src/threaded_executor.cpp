@@ -42,6 +42,13 @@ ThreadState& thread_state() {
   return state;
 }
 
+/// Where notifications reach this thread while it sleeps in poll.
+int thread_event_fd() {
+  ThreadState& thread = thread_state();
+  if (thread.event_fd < 0) thread.event_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  return thread.event_fd;
+}
+
 /// Milliseconds until `when`, rounded up; -1 = for ever.
 int poll_timeout(TimePoint when, TimePoint now) {
   if (when == kNever) return -1;
@@ -69,13 +76,12 @@ epoll_event event_of(std::uint32_t events, std::uint64_t key) {
 /// A wait of one thread: sleeps on a futex, or in poll while it reads a source itself.
 class ThreadedExecutor::ThreadWait final : public Executor::Wait, public WaitPoint {
  public:
-  explicit ThreadWait(ThreadedExecutor& executor) : executor_(executor) {}
+  explicit ThreadWait(ThreadedExecutor& executor) : executor_(executor), event_fd_(thread_event_fd()) {}
 
   WaitPoint& point() noexcept override { return *this; }
 
   void notify() noexcept override {
-    // The event fd is read first: once the state says notified, this object may be gone.
-    const int event_fd = event_fd_.load(std::memory_order_acquire);
+    const int event_fd = event_fd_;  // read first: once the state says notified, this object may be gone
     const std::uint32_t before = state_.exchange(kNotified, std::memory_order_acq_rel);
     if (before == kSleeping) {
       ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&state_), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
@@ -116,17 +122,15 @@ class ThreadedExecutor::ThreadWait final : public Executor::Wait, public WaitPoi
 
   /// Returns true when the wait is over (notified or late), false when only sleeping is left to do.
   bool read_until_notified(ClaimableSource& source, TimePoint deadline, ThreadState& thread) {
-    if (thread.event_fd < 0) thread.event_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    event_fd_.store(thread.event_fd, std::memory_order_release);
     for (;;) {
       std::uint32_t idle = kIdle;
       if (!state_.compare_exchange_strong(idle, kPolling, std::memory_order_acq_rel)) return true;
-      pollfd fds[2] = {{source.claim_fd(), POLLIN, 0}, {thread.event_fd, POLLIN, 0}};
+      pollfd fds[2] = {{source.claim_fd(), POLLIN, 0}, {event_fd_, POLLIN, 0}};
       const int ready = ::poll(fds, 2, poll_timeout(deadline, executor_.clock_.now()));
       std::uint32_t polling = kPolling;
       if (!state_.compare_exchange_strong(polling, kIdle, std::memory_order_acq_rel) || (fds[1].revents & POLLIN)) {
         std::uint64_t count = 0;
-        (void)!::read(thread.event_fd, &count, sizeof count);
+        (void)!::read(event_fd_, &count, sizeof count);
         if (notified()) return true;
       }
       if (ready == 0 && executor_.clock_.now() >= deadline) return true;
@@ -163,12 +167,12 @@ class ThreadedExecutor::ThreadWait final : public Executor::Wait, public WaitPoi
 
   ThreadedExecutor& executor_;
   std::atomic<std::uint32_t> state_{kIdle};
-  std::atomic<int> event_fd_{-1};
+  const int event_fd_;  // set before anyone can notify
 };
 
 ThreadedExecutor::ThreadedExecutor(Options options)
     : options_{options.runners ? options.runners : std::max(2U, std::thread::hardware_concurrency()),
-               options.max_threads} {
+               options.max_threads, std::move(options.on_thread_start)} {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   wake_fd_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   epoll_event event{};
@@ -204,7 +208,10 @@ void ThreadedExecutor::add_thread_locked() {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  threads_.emplace_back([this] { run(); });
+  threads_.emplace_back([this] {
+    if (options_.on_thread_start) options_.on_thread_start();
+    run();
+  });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/impl/COW.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -217,6 +218,9 @@ TEST_F(RRefs, CALL12_TensorsThatLeftAnObjectDoNotChangeWithIt) {
   const at::Tensor inside = net.local_value()->weight();
   const at::Tensor fetched = net.rpc_sync<&Net::weight>();
   EXPECT_FALSE(fetched.is_same(inside));
+  // Lazily cloned memory must not reach the thread that writes it: libtorch drops it safely on one thread only.
+  EXPECT_FALSE(c10::impl::cow::is_cow_data_ptr(inside.storage().data_ptr()));
+  EXPECT_FALSE(c10::impl::cow::is_cow_data_ptr(fetched.storage().data_ptr()));
   net.rpc_sync<&Net::grow>(1.0);
   EXPECT_TRUE(fetched.equal(at::ones({2, 2})));
   EXPECT_TRUE(net.rpc_sync<&Net::weight>().equal(at::ones({2, 2}) + 1));

@@ -18,7 +18,7 @@ class HostedObject;
 struct TypeDescriptor {
   TypeKey key;
   /// Encodes the value for a fetch; null when the type cannot be serialized. Called on the strand. Tensors leave as
-  /// lazy clones, so that nobody reads a parameter while it is written.
+  /// copies, so that nobody reads a parameter while it is written.
   Result<OutReply> (*encode)(const HostedObject&) = nullptr;
 };
 

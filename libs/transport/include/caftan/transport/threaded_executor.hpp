@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -19,8 +20,9 @@ namespace caftan::transport {
 class ThreadedExecutor final : public PollingExecutor {
  public:
   struct Options {
-    unsigned runners = 0;        ///< threads that wait for work at the same time; 0 = cores, at least 2
-    unsigned max_threads = 128;  ///< with those that blocked runners are replaced by
+    unsigned runners = 0;                        ///< threads that wait for work at the same time; 0 = cores, at least 2
+    unsigned max_threads = 128;                  ///< with those that blocked runners are replaced by
+    std::function<void()> on_thread_start = {};  ///< runs first in each of them
   };
   ThreadedExecutor() : ThreadedExecutor(Options()) {}
   explicit ThreadedExecutor(Options options);

@@ -1,0 +1,14 @@
+// The executor of a process that computes with torch.
+#pragma once
+
+#include <memory>
+
+#include "caftan/transport/threaded_executor.hpp"
+
+namespace caftan::actors {
+
+/// Returns an executor whose threads use as many intra-op threads as the calling one. ATen hands its number on by
+/// itself, but only where it splits the work: BLAS and oneDNN ask OpenMP, which starts each thread with all cores.
+std::shared_ptr<transport::ThreadedExecutor> make_runners();
+
+}  // namespace caftan::actors
