@@ -24,7 +24,7 @@ AutogradContextActor::AutogradContextActor(caf::actor_config& config, AutogradHo
       if (proxy->id() != down.source.id()) continue;
       const Life lost = peer;
       watched_.erase(lost);
-      return perform(passes_.peer_down(lost));
+      return peer_down(lost);
     }
   });
 }
@@ -115,7 +115,7 @@ void AutogradContextActor::on(context_event::Ran& event) {
                         : passes_.graph_failed(event.pass, event.outcome.error().at(host_.core().name())));
 }
 
-void AutogradContextActor::on(context_event::PeerDown& event) { perform(passes_.peer_down(event.peer)); }
+void AutogradContextActor::on(context_event::PeerDown& event) { peer_down(event.peer); }
 
 void AutogradContextActor::on(context_event::Learned&) { perform(passes_.learn(record_->decided())); }
 
@@ -140,8 +140,13 @@ void AutogradContextActor::perform(PassActions actions) {
   while (!unreachable_.empty()) {
     const Life lost = unreachable_.back();
     unreachable_.pop_back();
-    perform(passes_.peer_down(lost));
+    peer_down(lost);
   }
+}
+
+void AutogradContextActor::peer_down(const Life& lost) {
+  const auto peer = host_.core().find_peer(lost.worker);
+  perform(passes_.peer_down(lost, peer ? peer->name() : std::string()));
 }
 
 bool AutogradContextActor::watch(const Life& peer) {

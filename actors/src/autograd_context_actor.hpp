@@ -56,6 +56,7 @@ class AutogradContextActor final : public caf::event_based_actor, public transpo
   bool send_to(const autograd::Life& to, autograd::PassMessage message);
   /// Watches this context's actor there.
   bool watch(const autograd::Life& peer);
+  void peer_down(const autograd::Life& lost);
   GraphJob::Functions functions(const std::vector<AutogradMessageId>& messages) const;
   void forget_pass(autograd::PassNumber pass);
   void resolve(Result<void> outcome);

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "lost_worker.hpp"
+
 namespace caftan::autograd {
 namespace {
 
@@ -62,18 +64,16 @@ PassActions ContextPasses::receive(Life from, const PassMessage& message, std::u
   return finished(std::move(out));
 }
 
-PassActions ContextPasses::peer_down(Life peer) {
+PassActions ContextPasses::peer_down(Life peer, const std::string& name) {
   PassActions out;
   if (released_) return out;
   if (peer == maker(context_)) {
-    end_context(Error(Errc::peer_down, "worker " + std::to_string(peer.worker.value) + ", the home of context " +
-                                           to_string(context_) + ", is lost"),
-                out);
+    end_context(lost_worker(peer, name, "the home of context " + to_string(context_)), out);
     return finished(std::move(out));
   }
-  if (home_) by_home(home_->peer_down(peer), out);
-  if (ledger_) by_ledger(ledger_->peer_down(peer), out);
-  if (worker_) by_worker(worker_->peer_down(peer), out);
+  if (home_) by_home(home_->peer_down(peer, name), out);
+  if (ledger_) by_ledger(ledger_->peer_down(peer, name), out);
+  if (worker_) by_worker(worker_->peer_down(peer, name), out);
   return finished(std::move(out));
 }
 

@@ -3,6 +3,8 @@
 #include <cassert>
 #include <utility>
 
+#include "lost_worker.hpp"
+
 namespace caftan::autograd {
 
 PassActions PassHome::open(Life initiator) {
@@ -49,11 +51,11 @@ PassActions PassHome::joined(Life worker) {
   return {Send{worker, end_of(decided_.up_to())}};
 }
 
-PassActions PassHome::peer_down(Life peer) {
+PassActions PassHome::peer_down(Life peer, const std::string& name) {
   PassActions actions;
   joined_.erase(peer);
   if (initiator_ == peer) {
-    write(Error(Errc::peer_down, "worker " + std::to_string(peer.worker.value) + ", which ran the pass, is lost"));
+    write(lost_worker(peer, name, "which ran the pass"));
   }
   // It may be cut off from here alone, and will tell nobody what was written.
   if (initiators_.erase(peer) != 0 && decided_.up_to().value != 0) tell_joined(actions, std::nullopt);

@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "lost_worker.hpp"
+
 namespace caftan::autograd {
 namespace {
 
@@ -83,9 +85,9 @@ PassActions PassLedger::fail(const Error& error) {
   return decide(error);
 }
 
-PassActions PassLedger::peer_down(Life peer) {
+PassActions PassLedger::peer_down(Life peer, const std::string& name) {
   if (participants_.count(peer) == 0) return {};
-  return fail(Error(Errc::peer_down, name(peer) + ", which takes part in pass " + to_string(pass_) + ", is lost"));
+  return fail(lost_worker(peer, name, "which takes part in pass " + to_string(pass_)));
 }
 
 PassActions PassLedger::decided(const Decided& decided) {

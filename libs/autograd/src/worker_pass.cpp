@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "lost_worker.hpp"
+
 namespace caftan::autograd {
 namespace {
 
@@ -184,7 +186,7 @@ PassActions WorkerPass::fail(const Error& error) {
   return actions;
 }
 
-PassActions WorkerPass::peer_down(Life peer) {
+PassActions WorkerPass::peer_down(Life peer, const std::string& name) {
   const bool is_lost_initiator = peer == header_.initiator;
   if (settled_ || (!is_lost_initiator && watched_.count(peer) == 0)) return {};
   if (is_lost_initiator) initiator_lost_ = true;
@@ -194,7 +196,7 @@ PassActions WorkerPass::peer_down(Life peer) {
     if (is_lost_initiator) say_failed(actions);
     return actions;
   }
-  return fail(Error(Errc::peer_down, name(peer) + ", which pass " + to_string(header_.pass) + " needs here, is lost"));
+  return fail(lost_worker(peer, name, "which pass " + to_string(header_.pass) + " needs here"));
 }
 
 PassActions WorkerPass::settle(bool ok) {

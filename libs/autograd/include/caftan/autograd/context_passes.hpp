@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -45,7 +46,8 @@ class ContextPasses {
   /// @param bytes  of the tensors beside a Grad; its tensors are kept by the caller until RunGraph feeds them
   PassActions receive(Life from, const PassMessage& message, std::uint64_t bytes = 0);
   /// A session with `peer` ended, or a message could not be sent to it.
-  PassActions peer_down(Life peer);
+  /// @param name  of the worker, for the errors that this leads to
+  PassActions peer_down(Life peer, const std::string& name = {});
 
   /// Answers to WalkGraph and RunGraph, see there. Those of a pass that is over are ignored.
   PassActions found(PassNumber pass, const std::vector<FoundRecv>& nodes);

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "caftan/autograd/pass_actions.hpp"
@@ -27,7 +28,7 @@ class PassHome {
   PassActions joined(Life worker);
   /// A session ended. If that worker had the open pass, the pass failed. All who joined hear from here how passes of a
   /// lost initiator ended.
-  PassActions peer_down(Life peer);
+  PassActions peer_down(Life peer, const std::string& name = {});
 
   /// The handle's own calls and steps under way; the release waits for them (DA-19).
   void use_begins() { ++uses_; }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <unordered_map>
 
 #include "caftan/autograd/pass_actions.hpp"
@@ -41,7 +42,7 @@ class PassLedger {
   /// That, a lost worker, a deadline: Decide failed, unless the outcome is on its way already.
   PassActions fail(const Error& error);
   /// A session ended: fails the pass if that worker takes part. The loss of the home is not dealt with here.
-  PassActions peer_down(Life peer);
+  PassActions peer_down(Life peer, const std::string& name = {});
   /// What the home wrote. Resolves the pass and tells the participants.
   PassActions decided(const Decided& decided);
   /// The context ended under the pass: resolves it with `error`.

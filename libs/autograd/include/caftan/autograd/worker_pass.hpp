@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -50,7 +51,7 @@ class WorkerPass {
   /// The pass cannot succeed, for a reason outside the graph. The state stays until `settle` (DA-7).
   PassActions fail(const Error& error);
   /// A session ended: fails the pass if it needs that worker.
-  PassActions peer_down(Life peer);
+  PassActions peer_down(Life peer, const std::string& name = {});
   /// The outcome is known: merges or drops, after what runs has stopped (`over`).
   PassActions settle(bool ok);
 

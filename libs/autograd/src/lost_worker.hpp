@@ -1,0 +1,17 @@
+/// The error of everything that a lost worker was needed for.
+#pragma once
+
+#include <string>
+
+#include "caftan/autograd/messages.hpp"
+
+namespace caftan::autograd {
+
+/// @param name  of the worker; empty = its number says who it is
+/// @param why  what it was needed for: "which takes part in pass 0.7#2"
+inline Error lost_worker(Life peer, const std::string& name, const std::string& why) {
+  const std::string who = name.empty() ? "worker " + std::to_string(peer.worker.value) : name;
+  return Error(Errc::peer_down, name, "lost " + who + ", " + why);
+}
+
+}  // namespace caftan::autograd

@@ -1,0 +1,114 @@
+// A model split over workers, trained without end by two trainers at once, each through the server and the other one.
+// Each says where it is, so that a test can end a worker in the middle of anything.
+#include <ATen/ops/eye.h>
+#include <ATen/ops/ones.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "caftan/caftan.hpp"
+#include "caftan/optim/distributed_optimizer.hpp"
+
+namespace {
+
+using caftan::Result;
+using caftan::RRef;
+
+constexpr int kHops = 6;
+constexpr int kWidth = 256;  // a gradient is more than one chunk, and a pass takes some milliseconds
+
+/// One weight for each trainer: steps of one do not invalidate the graph of the other.
+class Layer {
+ public:
+  at::Tensor forward(int trainer, const at::Tensor& x) const { return x.matmul(weight(trainer)).tanh(); }
+  const at::Tensor& weight(int trainer) const { return weights_.at(static_cast<std::size_t>(trainer)); }
+
+ private:
+  std::array<at::Tensor, 2> weights_{at::eye(kWidth).requires_grad_(), at::eye(kWidth).requires_grad_()};
+};
+
+class Server {
+ public:
+  explicit Server(caftan::RoleContext& context) : context_(context) {}
+  at::Tensor forward(int trainer, at::Tensor x) { return layer_.forward(trainer, x); }
+  RRef<at::Tensor> weight(int trainer) { return context_.make_rref(layer_.weight(trainer)); }
+
+ private:
+  caftan::RoleContext& context_;
+  Layer layer_;
+};
+
+class Trainer {
+ public:
+  explicit Trainer(caftan::RoleContext& context)
+      : context_(context),
+        server_(context.uses<Server>("server").front()),
+        other_(context.uses<Trainer>("other").front()) {}
+  at::Tensor forward(int trainer, at::Tensor x) { return layer_.forward(trainer, x); }
+  RRef<at::Tensor> weight(int trainer) { return context_.make_rref(layer_.weight(trainer)); }
+
+  Result<void> run(std::stop_token) {
+    const auto trained = train();
+    context_.report(context_.name() + " ends: " + trained.error().message());
+    return trained;
+  }
+
+ private:
+  Result<void> train() {
+    const int own = context_.replica();
+    const auto at_server = server_.try_rpc_sync<&Server::weight>(own);
+    if (!at_server) return at_server.error();
+    const auto at_other = other_.try_rpc_sync<&Trainer::weight>(own);
+    if (!at_other) return at_other.error();
+    caftan::optim::StepOptions two_phases;
+    two_phases.clip_norm = 1;
+    auto optimizer = caftan::optim::DistributedOptimizer::try_make(
+        context_, {{{*at_server, *at_other}, caftan::optim::SGD{.lr = 0.01}}}, two_phases);
+    if (!optimizer) return optimizer.error();
+    for (int step = 1;; ++step) {
+      const caftan::autograd::Context context(context_);
+      const auto loss = forward_all(step);
+      if (!loss) return loss.error();
+      if (auto done = context.try_backward({*loss}); !done) return done;
+      say(step, "backward done");
+      if (auto stepped = optimizer->try_step(context); !stepped) return stepped.error();
+      say(step, "stepped");
+    }
+  }
+
+  Result<at::Tensor> forward_all(int step) {
+    at::Tensor x = at::ones({kWidth, kWidth});
+    for (int hop = 0; hop < kHops; ++hop) {
+      auto y = hop % 2 == 0 ? server_.try_rpc_sync<&Server::forward>(context_.replica(), x)
+                            : other_.try_rpc_sync<&Trainer::forward>(context_.replica(), x);
+      if (!y) return y.error();
+      x = *std::move(y);
+      x.register_hook([this, step, hop](const at::Tensor&) { say(step, "backward " + std::to_string(hop)); });
+      say(step, "forward " + std::to_string(hop));
+    }
+    return x.sum();
+  }
+
+  void say(int step, const std::string& where) const {
+    context_.report(context_.name() + " " + std::to_string(step) + " " + where);
+  }
+
+  caftan::RoleContext& context_;
+  RRef<Server> server_;
+  RRef<Trainer> other_;
+  Layer layer_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  caftan::Program program("splitting");
+  program.role<Trainer>("trainer")
+      .uses<Server>("server")
+      .uses<Trainer>("other")
+      .method<&Trainer::forward>("forward")
+      .method<&Trainer::weight>("weight");
+  program.role<Server>("server").method<&Server::forward>("forward").method<&Server::weight>("weight");
+  return program.main(argc, argv);
+}
