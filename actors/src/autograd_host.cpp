@@ -244,4 +244,15 @@ std::vector<autograd::ContextInfo> AutogradHost::list() const {
   return infos;
 }
 
+AutogradCounts AutogradHost::counts() const {
+  const std::lock_guard lock(mutex_);
+  AutogradCounts counts{.contexts = entries_.size(), .places = places_.size(), .jobs = jobs_};
+  for (const auto& [id, entry] : entries_) {
+    counts.functions += entry.functions.sends.size() + entry.functions.recvs.size();
+  }
+  counts.open = table_.open_contexts();
+  counts.remembered = table_.remembered();
+  return counts;
+}
+
 }  // namespace caftan::actors

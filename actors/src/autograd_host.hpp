@@ -18,6 +18,17 @@ namespace caftan::actors {
 
 class WorkerCore;
 
+/// What of autograd is alive at one worker, for tests.
+struct AutogradCounts {
+  std::size_t contexts = 0;    ///< with an actor
+  std::size_t places = 0;      ///< at which their messages are found
+  std::size_t functions = 0;   ///< actors of SendFunctions and RecvFunctions
+  std::size_t jobs = 0;        ///< graphs of passes
+  std::size_t open = 0;        ///< as ContextTable::open_contexts
+  std::size_t remembered = 0;  ///< as ContextTable::remembered
+  bool operator==(const AutogradCounts&) const = default;
+};
+
 /// Threads: any, all methods.
 class AutogradHost final : public autograd::ContextHost, public transport::NamedActors {
  public:
@@ -34,6 +45,7 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
   /// Ends what `launch` made. No session is left.
   void close() { doorman_ = nullptr; }
   std::vector<autograd::ContextInfo> list() const;
+  AutogradCounts counts() const;
 
   // ContextHost
   Result<std::shared_ptr<autograd::ContextRecord>> create() override;
