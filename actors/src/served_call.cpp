@@ -115,6 +115,7 @@ void ServedCall::run() {
 void ServedCall::run_on_object(const RRefId& target, rpc::InPayload payload) {
   const auto use = frame_.header.kind == wire::FrameKind::fetch ? rpc::Use::fetch : rpc::Use::method;
   auto held = std::make_shared<rpc::InPayload>(std::move(payload));
+  const Executor::QuietPosts quiet(core_->executor());  // the way to the object is this task's last act
   core_->rref_host().with_value(
       target, std::make_shared<ObjectJob>(use, [self = shared_from_this(), held](
                                                    Result<std::shared_ptr<rpc::HostedObject>> value,
@@ -153,7 +154,9 @@ void ServedCall::answer(Result<rpc::OutReply> reply) noexcept {
   if (const auto sent = core_->send_response(session_, frame_.header.call, std::move(reply)); !sent) {
     (void)core_->send_response(session_, frame_.header.call, sent.error());
   }
-  if (used_) std::exchange(used_, nullptr)();
+  if (!used_) return;
+  const Executor::QuietPosts quiet(core_->executor());
+  std::exchange(used_, nullptr)();
 }
 
 }  // namespace caftan::actors

@@ -125,9 +125,13 @@ Result<void> WorkerSet::join() {
 
 bool WorkerSet::run() {
   if (join()) {
+    {
+      // Before anyone says ready: the answer may be to leave at once.
+      const std::lock_guard lock(mutex_);
+      joined_ = true;
+    }
     for (Member& member : members_) member.reporter->send(RunEventKind::ready, channels_of(*member.worker));
     const std::lock_guard lock(mutex_);
-    joined_ = true;
     for (Member& member : members_) {
       if (stopping_) member.role->request_stop();
       member.role->begin();

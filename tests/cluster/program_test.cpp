@@ -81,10 +81,13 @@ class ProgramRun : public testing::Test {
     options.network = std::make_shared<LocalNetwork>();
     options.sink = [this](const actors::RunEvent& event) {
       const std::lock_guard lock(mutex_);
+      // A worker that says ready may be told to leave at once.
+      EXPECT_TRUE(event.kind != actors::RunEventKind::ready || workers_->has_joined());
       events_.push_back(event);
       changed_.notify_all();
     };
     actors::WorkerSet workers(std::move(options));
+    workers_ = &workers;
     bool ended = false;
     std::thread life([&] { ended = workers.run(); });
     {
@@ -103,6 +106,7 @@ class ProgramRun : public testing::Test {
   std::size_t failures() const { return count(actors::RunEventKind::failed); }
 
   Program program_{"test"};
+  const actors::WorkerSet* workers_ = nullptr;  // of the running run()
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<actors::RunEvent> events_;

@@ -53,6 +53,7 @@ void Coordinator::enqueue(caf::resumable* what) {
 }
 
 void Coordinator::run(caf::resumable* what) {
+  const Executor::QuietPosts quiet(executor_);  // actors are short
   switch (what->resume(unit_.get(), kMaxThroughput)) {
     case caf::resumable::resume_later:
       enqueue(what);

@@ -28,7 +28,7 @@ constexpr int kQuietPeriods = 20;  // then the watch ends
 struct ThreadState {
   const ThreadedExecutor* runner_of = nullptr;
   bool reads_for_wait = false;
-  bool serving = false;  // inside Pollable::on_ready: what is posted now runs here right afterwards
+  bool quiet = false;  // inside Pollable::on_ready or QuietPosts: what is posted now runs here right afterwards
   int event_fd = -1;
   std::weak_ptr<ClaimableSource> deferred;  // released by this thread, and nobody reads it for the moment
 
@@ -227,8 +227,8 @@ void ThreadedExecutor::post(Task task) {
     if (stopping_) return;
     queue_.push_back(std::move(task));
     const ThreadState& thread = thread_state();
-    // What is posted while a socket is served is run by this runner right afterwards; see to more than one in `run`.
-    const bool runs_it_next = thread.runner_of == this && thread.serving;
+    // This runner takes it right afterwards; see to more than one in `run`.
+    const bool runs_it_next = thread.runner_of == this && thread.quiet;
     must_wake = idle_ > 0 && !runs_it_next;
     task_wake_ = task_wake_ || must_wake;
   }
@@ -251,6 +251,8 @@ void ThreadedExecutor::post_at(TimePoint when, Task task) {
   }
   if (must_wake) wake();
 }
+
+bool ThreadedExecutor::post_quietly(bool quietly) noexcept { return std::exchange(thread_state().quiet, quietly); }
 
 bool ThreadedExecutor::reads_for_wait() const noexcept { return thread_state().reads_for_wait; }
 
@@ -374,10 +376,8 @@ void ThreadedExecutor::serve(std::uint64_t key, std::uint32_t events) {
     if (key < slots_.size()) pollable = slots_[key];
   }
   if (!pollable) return;
-  ThreadState& thread = thread_state();
-  thread.serving = true;
+  const QuietPosts quiet(*this);
   pollable->on_ready(events);
-  thread.serving = false;
 }
 
 void ThreadedExecutor::watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) {

@@ -38,6 +38,20 @@ class Executor {
   /// Returns whether the calling thread is reading frames inside a `wait`: user code must be posted then, never run.
   virtual bool reads_for_wait() const noexcept = 0;
 
+  /// While one lives, what its thread posts wakes nobody: this runner takes it when its task ends, which must be soon.
+  /// On threads that are no runners it does nothing.
+  class QuietPosts {
+   public:
+    explicit QuietPosts(Executor& executor) noexcept : executor_(executor), before_(executor.post_quietly(true)) {}
+    ~QuietPosts() { executor_.post_quietly(before_); }
+    QuietPosts(const QuietPosts&) = delete;
+    QuietPosts& operator=(const QuietPosts&) = delete;
+
+   private:
+    Executor& executor_;
+    const bool before_;
+  };
+
   /// One blocking wait. Constructing registers nothing: the caller hands `point()` to whoever will notify, then calls
   /// `wait`. A runner that waits is replaced by another one, so that every wait can end with a single runner.
   class Wait {
@@ -60,6 +74,8 @@ class Executor {
   }
 
  protected:
+  /// Returns what was set before.
+  virtual bool post_quietly(bool) noexcept { return false; }
   static constexpr std::size_t kWaitSize = 128;
   /// Constructs the implementation's Wait in `room` (kWaitSize bytes, 16-aligned).
   virtual Wait* make_wait(std::byte* room) = 0;

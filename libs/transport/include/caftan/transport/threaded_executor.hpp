@@ -41,6 +41,7 @@ class ThreadedExecutor final : public PollingExecutor {
 
  protected:
   Wait* make_wait(std::byte* room) override;
+  bool post_quietly(bool quietly) noexcept override;
 
  private:
   class ThreadWait;
