@@ -61,6 +61,7 @@ void Supervisor::failed(std::size_t worker, const Error& error) {
   if (phase_ == Phase::leaving || phase_ == Phase::over) return;
   // What a role says once it was asked to stop is no reason of its own.
   if (interrupts_ > 0 && !failure_ && !general_) return;
+  if (wants_stop_ && error.code() == Errc::cancelled) return;
   if (!failure_ || (is_echo(failure_->error) && !is_echo(error))) failure_ = Failure{worker, error};
   wants_stop_ = true;
 }

@@ -108,6 +108,15 @@ TEST_F(Supervised, BI6_ADeathIsToldWithItsEcho) {
   }
 }
 
+TEST_F(Supervised, BI6_ARoleThatStopsBecauseOfADeathDoesNotHideIt) {
+  Supervisor supervisor = make_running();
+  supervisor.died(1, kKilled, "", now_ + 1s);
+  EXPECT_THAT(supervisor.next(now_ + 1s), ElementsAre(Action::stop));
+  supervisor.returned(kAgent, Error(Errc::cancelled, "agent", "stopped after 40 steps"));
+  EXPECT_EQ(supervisor.verdict().error, "observer-0 was killed by signal 9 after 1.0 s");
+  EXPECT_EQ(supervisor.verdict().blame, kFirst);
+}
+
 TEST_F(Supervised, BI6_OnlyTheFirstDeathIsTold) {
   Supervisor supervisor = make_running();
   supervisor.died(2, {false, 3}, "", now_ + 1s);
