@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <filesystem>
-
 #include "command.hpp"
-#include "programs.hpp"
+#include "rnn_lm_runs.hpp"
 
 namespace caftan::test {
 namespace {
@@ -16,18 +14,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-const std::string kFile = kConfigs + "/rnn_lm.test.toml";
-
-std::string line_with(const std::string& text, const std::string& start) {
-  const std::size_t at = text.find(start);
-  return at == std::string::npos ? std::string() : text.substr(at, text.find('\n', at) - at);
-}
-
-std::vector<std::string> run_file(std::vector<std::string> overrides = {}) {
-  overrides.insert(overrides.begin(), {"run", kFile});
-  return overrides;
-}
 
 class LanguageModel : public testing::Test {
  protected:
@@ -71,52 +57,6 @@ TEST_F(LanguageModel, AMissedGoalFails) {
   const Finished run_result = run({"roles.trainer.config.goal=0.5", "roles.trainer.config.max_steps=3"});
   EXPECT_EQ(run_result.code, 1);
   EXPECT_THAT(run_result.err, AllOf(HasSubstr("trainer: goal_missed: valid loss "), HasSubstr("the goal is 0.500")));
-}
-
-class KilledTraining : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Victims, KilledTraining, testing::Values("trainer", "ps", "launcher"));
-
-TEST_P(KilledTraining, ResumesBitForBit) {
-  const Folder folder;
-  const Finished whole = run_to_end(folder, kCaftan, run_file());
-  ASSERT_EQ(whole.code, 0) << whole.err;
-  const std::string curve = folder.read("runs/latest/curve.csv");
-
-  Command command(folder, kCaftan, run_file({"roles.trainer.config.max_steps=100000"}));
-  ASSERT_TRUE(command.wait_for_line("checkpoint: step 20 ")) << command.err();
-  const std::string named = line_with(command.out(), "checkpoint: step 20 ");
-  if (GetParam() == "launcher") {
-    command.signal(SIGKILL);
-  } else {
-    ::kill(command.worker(GetParam()), SIGKILL);
-  }
-  EXPECT_EQ(command.wait(), GetParam() == "launcher" ? 128 + SIGKILL : 1);
-  EXPECT_TRUE(command.nothing_is_left(2s));
-  // What it wrote since is deleted: each victim goes on from the same step.
-  const std::filesystem::path cut = folder.path() / named.substr(named.find(" in ") + 4);
-  for (const auto& entry : std::filesystem::directory_iterator(cut.parent_path())) {
-    if (entry.path() != cut) std::filesystem::remove_all(entry.path());
-  }
-
-  const Finished resumed = run_to_end(
-      folder, kCaftan, run_file({"roles.trainer.config.resume=" + cut.parent_path().parent_path().string()}));
-  ASSERT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_THAT(resumed.out, HasSubstr("resumed: step 20 of "));
-  EXPECT_EQ(line_with(resumed.out, "fingerprint sha256:"), line_with(whole.out, "fingerprint sha256:"));
-  EXPECT_EQ(line_with(resumed.out, "sample:"), line_with(whole.out, "sample:"));
-  const std::string rest = folder.read("runs/latest/curve.csv");
-  const std::size_t rows = rest.find('\n') + 1;
-  EXPECT_EQ(std::ranges::count(rest, '\n'), 3);
-  EXPECT_THAT(curve, testing::EndsWith(rest.substr(rows)));
-}
-
-TEST_F(LanguageModel, AKilledServerIsNamedAndNothingHangs) {
-  Command command(folder_, kCaftan, run_file({"roles.trainer.config.max_steps=100000"}));
-  ASSERT_TRUE(command.wait_for_line("checkpoint: step 20 ")) << command.err();
-  ::kill(command.worker("ps"), SIGKILL);
-  EXPECT_EQ(command.wait(), 1);
-  EXPECT_TRUE(command.nothing_is_left(0ms));
-  EXPECT_THAT(command.err(), AllOf(HasSubstr("error: ps (pid "), HasSubstr("was killed by signal 9")));
 }
 
 TEST_F(LanguageModel, BI8_CtrlCEndsItCleanly) {
