@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
+#include "caftan/autograd/context.hpp"
 #include "caftan/tensor/tensor.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "measure.hpp"
@@ -134,6 +135,10 @@ class CaftanBench {
       const Tensor tensor = make_tensor(request);
       return rig_.sync(request, [&] { worker_.remote<&echo>("echo", tensor).to_here(); });
     };
+    all["hop"] = [this](const Request& request) {
+      const Tensor leaf = make_tensor(request).requires_grad_();
+      return rig_.sync(request, [&] { hop(leaf); });
+    };
     all["pipelined"] = [this](const Request& request) { return pipelined<&echo>(request, make_tensor(request)); };
     all["pipelined_brief"] = [this](const Request& request) {
       return pipelined<&echo_brief>(request, make_tensor(request));
@@ -149,6 +154,14 @@ class CaftanBench {
 
  private:
   static Tensor make_tensor(const Request& request) { return at::ones({static_cast<std::int64_t>(request.floats)}); }
+
+  void hop(const Tensor& leaf) {
+    const autograd::Context context(worker_);
+    context.backward({worker_.rpc_sync<&echo>("echo", leaf).sum()});
+    if (context.gradients().of(leaf).defined()) return;
+    std::fprintf(stderr, "caftan_bench: the backward pass left no gradient\n");
+    std::exit(1);
+  }
 
   template <auto F, class Argument>
   Line pipelined(const Request& request, const Argument& argument) {
@@ -252,7 +265,7 @@ int run_two_processes(const std::string& kind) {
     std::fprintf(stderr, "caftan_bench: asked for %s, the workers chose '%s'\n", kind.c_str(), said.c_str());
     return 1;
   }
-  const Rig rig("caftan " + kind, peer.pid());
+  const Rig rig("caftan " + kind, {peer.pid()});
   int code = 0;
   {
     CaftanBench bench(*worker, rig, &peer);
@@ -278,7 +291,7 @@ int run_loopback() {
       return 1;
     }
   }
-  const Rig rig("caftan loopback", 0);
+  const Rig rig("caftan loopback", {});
   int code = 0;
   {
     CaftanBench bench(*workers.front(), rig, nullptr);

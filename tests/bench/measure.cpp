@@ -149,12 +149,17 @@ Line& Line::add_json(const std::string& key, const std::string& json) {
   return *this;
 }
 
-Rig::Rig(std::string side, pid_t peer) : side_(std::move(side)), peer_(peer) {
-  if (peer_ > 0 && clock_getcpuclockid(peer_, &peer_clock_) != 0) peer_clock_ = 0;
+Rig::Rig(std::string side, std::vector<pid_t> peers) : side_(std::move(side)), peers_(std::move(peers)) {
+  for (const pid_t peer : peers_) {
+    clockid_t clock = 0;
+    if (clock_getcpuclockid(peer, &clock) == 0) peer_clocks_.push_back(clock);
+  }
 }
 
 CpuTimes Rig::cpu_times() const {
-  return {read_clock(CLOCK_PROCESS_CPUTIME_ID), peer_clock_ == 0 ? Nanoseconds{0} : read_clock(peer_clock_)};
+  CpuTimes times{read_clock(CLOCK_PROCESS_CPUTIME_ID), Nanoseconds{0}};
+  for (const clockid_t clock : peer_clocks_) times.peer += read_clock(clock);
+  return times;
 }
 
 Line Rig::begin(const Request& request) const {
@@ -237,9 +242,11 @@ Line Rig::idle(const Request& request) const {
 int Rig::serve(const std::map<std::string, Measure>& measures) const {
   std::string names;
   for (const auto& [name, measure] : measures) names += (names.empty() ? "" : " ") + name;
+  std::string peers;
+  for (const pid_t peer : peers_) peers += (peers.empty() ? "" : ",") + std::to_string(peer);
   Line ready;
   ready.add("side", side_).add("ready", names);
-  ready.add("pid", static_cast<std::uint64_t>(getpid())).add("peer", static_cast<std::uint64_t>(peer_));
+  ready.add("pid", static_cast<std::uint64_t>(getpid())).add_json("peers", "[" + peers + "]");
   std::cout << ready.to_string() << std::endl;
   for (std::string text; std::getline(std::cin, text);) {
     const auto request = parse_request(text);

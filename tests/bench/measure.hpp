@@ -1,7 +1,7 @@
 /// What every side of the benchmark shares: a request read from stdin, loops bounded in count and time, a latency
 /// distribution, the CPU time of both processes, and one JSON line per answer. Start with `Rig`.
 ///
-/// A side is a process that drives one peer process. It reads one request per line, for example
+/// A side is a process that drives peer processes. It reads one request per line, for example
 /// `sync floats=4 think_us=30 calls=20000 seconds=0.5`, and answers each with one line of JSON on stdout, so that
 /// report.py can take turns between the sides within one run.
 #pragma once
@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "caftan/base/result.hpp"
 
@@ -67,7 +68,7 @@ class Line {
   std::string fields_;
 };
 
-/// CPU time used by all threads of this process and of one peer process.
+/// CPU time used by all threads of this process, and of its peer processes together.
 struct CpuTimes {
   Nanoseconds own{0};
   Nanoseconds peer{0};
@@ -78,9 +79,9 @@ using Measure = std::function<Line(const Request&)>;
 /// Drives the measures of one side. Threads: one.
 class Rig {
  public:
-  /// @param side  name in every answer, for example "raw unix"
-  /// @param peer  the peer process; 0 when there is none
-  Rig(std::string side, pid_t peer);
+  /// @param side   name in every answer, for example "raw unix"
+  /// @param peers  the peer processes
+  Rig(std::string side, std::vector<pid_t> peers);
 
   /// Times `call` in a loop, with the request's pause between two calls, after a short warm-up.
   /// The answer's CPU time per call leaves out what the pauses themselves computed.
@@ -100,8 +101,8 @@ class Rig {
   Line begin(const Request& request) const;
 
   std::string side_;
-  pid_t peer_;
-  clockid_t peer_clock_ = 0;
+  std::vector<pid_t> peers_;
+  std::vector<clockid_t> peer_clocks_;
 };
 
 }  // namespace caftan::bench

@@ -127,7 +127,7 @@ int run_socket(const std::string& kind) {
       fail("raw_floor: echo");
     }
   };
-  const Rig rig("raw " + kind, peer.pid());
+  const Rig rig("raw " + kind, {peer.pid()});
   const int code = rig.serve({
       {"sync",
        [&](const Request& request) {
@@ -191,7 +191,7 @@ int run_futex() {
     }
   });
   std::uint32_t calls = 0;
-  const Rig rig("raw futex", peer.pid());
+  const Rig rig("raw futex", {peer.pid()});
   const int code = rig.serve({
       {"sync",
        [&](const Request& request) {
@@ -214,7 +214,7 @@ int run_futex() {
 }
 
 int run_memcpy() {
-  const Rig rig("raw memcpy", 0);
+  const Rig rig("raw memcpy", {});
   return rig.serve({{"copy", [&](const Request& request) {
                        const std::size_t bytes = request.floats * sizeof(float);
                        std::vector<char> from(bytes, 1);

@@ -16,7 +16,7 @@ NOT_BUILT = "not built"
 
 
 class Side:
-    """One program and its peer process. A side that fails stays failed and says why in `failure`."""
+    """One program and its peer processes. A side that fails stays failed and says why in `failure`."""
 
     START_TIMEOUT_S = 20.0
 
@@ -26,7 +26,7 @@ class Side:
         self.failure = None
         self._spins = spins_when_idle
         self._process = None
-        self._peer = 0
+        self._peers = []
         self._measures = set()
         self._rest = b""
 
@@ -40,7 +40,7 @@ class Side:
         ready = self._read_answer(self.START_TIMEOUT_S)
         if ready is not None:
             self._measures = set(ready["ready"].split())
-            self._peer = ready["peer"]
+            self._peers = ready["peers"]
             self._pause(signal.SIGSTOP)
 
     def offers(self, measure):
@@ -65,7 +65,7 @@ class Side:
         return answer
 
     def end(self):
-        """Ends the program; its peer ends with it."""
+        """Ends the program; its peers end with it."""
         if self._process is None:
             return
         if self.failure is None:
@@ -82,7 +82,7 @@ class Side:
     def _pause(self, which):
         if not self._spins:
             return
-        for pid in (self._peer, self._process.pid):
+        for pid in (*self._peers, self._process.pid):
             try:
                 os.kill(pid, which)
             except ProcessLookupError:

@@ -99,7 +99,7 @@ int serve() {
                       << "[roles.driver]\ntype = \"driver\"\n[roles.driver.uses]\nothers = \"idle\"\n"
                       << "[roles.idle]\ntype = \"idle\"\nreplicas = " << kWorkers - 1 << "\n"
                       << "[output]\ndir = \"" << folder << "/runs\"\nprogress = \"none\"\n";
-  const Rig rig("caftan start", 0);
+  const Rig rig("caftan start", {});
   const int code =
       rig.serve({{"start", [&](const Request& request) {
                     std::vector<double> runs;

@@ -15,7 +15,7 @@ def _show(value, unit):
     return f"{digits} {unit}".strip()
 
 
-def _distance(value, limit, at_least=False):
+def distance(value, limit, at_least=False):
     """`met` with its margin, or how many times too much or too little."""
     if value is None or limit is None:
         return "-"
@@ -28,12 +28,12 @@ def _ratio_row(name, value, base_name, base, limit, limit_text=None, unit="us"):
     ratio = value / base if value is not None and base else None
     target = limit_text or (f"<= {limit:g}" if limit else "none")
     return [name, _show(value, unit), f"{base_name} {_show(base, unit)}", "-" if ratio is None else f"{ratio:.2f}",
-            target, _distance(ratio, limit)]
+            target, distance(ratio, limit)]
 
 
 def _value_row(name, value, limit, unit, at_least=False):
     target = f"{'>=' if at_least else '<='} {limit:g} {unit}"
-    return [name, _show(value, unit), "-", "-", target, _distance(value, limit, at_least)]
+    return [name, _show(value, unit), "-", "-", target, distance(value, limit, at_least)]
 
 
 def _small_calls(results):

@@ -100,7 +100,7 @@ int run(const std::string& kind) {
   void* dealer = open_socket(context, ZMQ_DEALER);
   if (zmq_connect(request_socket, reply_address.c_str()) != 0) fail("connect");
   if (zmq_connect(dealer, router_address.c_str()) != 0) fail("connect");
-  const Rig rig("zeromq " + kind, peer.pid());
+  const Rig rig("zeromq " + kind, {peer.pid()});
   const auto payload = [](const Request& request) {
     return std::vector<char>(std::max(kSmallestMessage, request.floats * sizeof(float)));
   };
