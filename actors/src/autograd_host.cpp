@@ -191,6 +191,11 @@ void AutogradHost::job_begins() noexcept {
   ++jobs_;
 }
 
+std::size_t AutogradHost::passes_here() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return jobs_;
+}
+
 void AutogradHost::job_ends() noexcept {
   std::unique_lock lock(mutex_);
   --jobs_;

@@ -77,6 +77,8 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
   /// A pass's graph is worked on here: the worker ends after that.
   void job_begins() noexcept;
   void job_ends() noexcept;
+  /// Returns how many passes have a graph here that is worked on.
+  std::size_t passes_here() const noexcept;
   /// Returns the answer to a message of a context that is not open here, if it needs one.
   std::optional<autograd::Send> refuse(const autograd::Life& from, const autograd::PassMessage& message) const;
 

@@ -45,13 +45,6 @@ TEST_P(Backward, OneHopFast) {
   EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{2, 4, 6}));
 }
 
-TEST_P(Backward, WithoutAnyCallIsLocal) {
-  const at::Tensor x = leaf({1, 2, 3});
-  Context context((*this)[0]);
-  context.backward({(x * x * x).sum()});
-  EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{3, 12, 27}));
-}
-
 TEST_P(Backward, AChainOfCallsAndBack) {
   for (const Mode mode : {Mode::smart, Mode::fast}) {
     EXPECT_EQ(relayed({"worker1", "worker2"}, mode), (std::vector<double>{6, 12, 18}));
@@ -73,7 +66,7 @@ TEST_P(Backward, ACallToItself) {
   }
 }
 
-TEST_P(Backward, DA6_AnUnusedResultIsLeftAlone) {
+TEST_P(Backward, Row18_01_DA6_AnUnusedResultIsLeftAlone) {
   const at::Tensor x = leaf({1, 2});
   Context context((*this)[0]);
   const at::Tensor used = (*this)[0].rpc_sync<&square>("worker1", x);
@@ -85,7 +78,7 @@ TEST_P(Backward, DA6_AnUnusedResultIsLeftAlone) {
   EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{7, 9}));
 }
 
-TEST_P(Backward, FastNamesAnUnusedBranch) {
+TEST_P(Backward, Row18_01_FastNamesAnUnusedBranch) {
   const at::Tensor x = leaf({1, 2});
   Context context((*this)[0]);
   const at::Tensor used = (*this)[0].rpc_sync<&square>("worker1", x);

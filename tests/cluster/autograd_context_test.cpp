@@ -90,14 +90,6 @@ TEST_P(Contexts, CodeOfAnEndedContextIsTold) {
   EXPECT_EQ(seen.get(), Errc::context_released);
 }
 
-TEST_P(Contexts, DoNotNest) {
-  Context context((*this)[0]);
-  const auto inner = Context::try_make((*this)[0]);
-  ASSERT_FALSE(inner);
-  EXPECT_EQ(inner.error().code(), Errc::bad_arguments);
-  EXPECT_NE(inner.error().text().find(to_string(context.id())), std::string::npos);
-}
-
 TEST_P(Contexts, EndWithTheirScopeOnTheirThread) {
   EXPECT_EQ(Context::try_current((*this)[0]).error().code(), Errc::unknown_context);
   {
@@ -113,7 +105,7 @@ TEST_P(Contexts, OfAnotherWorkerOfTheProcessAreRefused) {
   EXPECT_EQ(Context::try_current((*this)[1]).error().code(), Errc::foreign_context);
 }
 
-TEST_P(Contexts, BadRootsAreRefusedByName) {
+TEST_P(Contexts, Row18_04_BadRootsAreRefusedByName) {
   const at::Tensor x = leaf({1, 2});
   const at::Tensor plain = at::ones({1}, at::kDouble);
   Context context((*this)[0]);

@@ -204,7 +204,7 @@ TEST(OneHop, GradientsThatDoNotFitAreRefused) {
   EXPECT_EQ(hop.engine->mark(hop.send).error().code(), Errc::backward_failed) << "it runs already";
 }
 
-TEST(OneHop, ASparseGradientFitsADenseTensorButNotTheOtherWayRound) {
+TEST(OneHop, ASparseGradientFitsADenseTensorAndTheOtherWayRound) {
   const at::Tensor dense = at::zeros({4, 2}).set_requires_grad(true);
   const at::Tensor rows = at::zeros({1, 1}, at::kLong);
   const at::Tensor sparse = at::sparse_coo_tensor(rows, at::ones({1, 2}), {4, 2});
@@ -212,9 +212,7 @@ TEST(OneHop, ASparseGradientFitsADenseTensorButNotTheOtherWayRound) {
   std::vector<std::uint8_t> bits;
   const auto send = record_sent(message(1), std::vector<at::Tensor>{dense, sparse_leaf}, bits);
   EXPECT_TRUE(send->check(std::vector<at::Tensor>{sparse, sparse}));
-  const Result<void> refused = send->check(std::vector<at::Tensor>{sparse, at::zeros({4, 2})});
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().text(), HasSubstr("layout Strided, its tensor has Sparse"));
+  EXPECT_TRUE(send->check(std::vector<at::Tensor>{sparse, at::zeros({4, 2})}));
   const Result<void> csr = send->check(std::vector<at::Tensor>{at::zeros({4, 2}).to_sparse_csr(), sparse});
   ASSERT_FALSE(csr);
   EXPECT_THAT(csr.error().text(), HasSubstr("layout SparseCsr"));

@@ -61,7 +61,7 @@ class SendFunction {
 
   /// Checks what a peer sends as the gradients of this message (libtorch would silently sum, cast or accept them).
   /// A gradient may be undefined; else it has exactly the sizes, the dtype and the device of the tensor that was sent,
-  /// and its layout, or sparse COO where that was dense (the gradient of a sparse embedding).
+  /// and its layout; dense for sparse COO and the other way round, as in libtorch (embeddings, sums).
   /// Errors: malformed_payload, naming the tensor and what differs.
   Result<void> check(std::span<const at::Tensor> gradients) const;
 

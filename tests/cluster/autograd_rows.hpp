@@ -1,0 +1,73 @@
+/// What the tests of PyTorch's rows (groups 15 to 19) register on each worker, and the fixture they start from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "autograd_roles.hpp"
+
+namespace caftan::test {
+
+using autograd::Context;
+using autograd::ContextInfo;
+using Path = std::vector<std::string>;
+
+/// One per worker of a test; the methods run there.
+class Lab {
+ public:
+  explicit Lab(double seed);
+  at::Tensor add_own(const at::Tensor& x) const;
+  at::Tensor only_own(const at::Tensor&) const;
+  /// Multiplies if the first argument needs gradients.
+  at::Tensor mixed(const at::Tensor& a, const at::Tensor& b) const;
+  /// Doubles; throws in backward while the switch is on.
+  at::Tensor failing(const at::Tensor& x) const;
+  void set_failing(bool on) { fails_ = on; }
+  at::Tensor looked_up(const at::Tensor& indices) const;
+  std::vector<double> own_gradient(Worker& worker) const;
+  std::vector<double> table_gradient(Worker& worker) const;
+
+ private:
+  at::Tensor own_;
+  at::Tensor table_;
+  bool fails_ = false;
+};
+
+/// Rows 0 and 2 of 3.
+at::Tensor sparse(const std::vector<double>& numbers, at::ScalarType type = at::kDouble);
+at::Tensor dense(const at::Tensor& tensor);
+
+at::Tensor ask_lab(const RRef<Lab>& lab, const at::Tensor& x);
+at::Tensor fail_at_lab(const RRef<Lab>& lab, const at::Tensor& x);
+at::Tensor sum_of(const std::vector<at::Tensor>& all);
+/// Adds at the last worker of `path`.
+at::Tensor add_along(Worker& worker, const Path& path, const at::Tensor& a, const at::Tensor& b);
+/// Linear layers and a chain of matrices.
+at::Tensor layers(const at::Tensor& a, const at::Tensor& b);
+/// Own arithmetic around that of another worker.
+at::Tensor layers_around(Worker& worker, const std::string& where, const at::Tensor& a, const at::Tensor& b);
+at::Tensor product_around(Worker& worker, const std::string& where, const at::Tensor& a, const at::Tensor& b);
+at::Tensor make_leaf(const std::vector<double>& numbers);
+at::Tensor make_sparse_leaf(const std::vector<double>& numbers);
+at::Tensor add_to_referred(const RRef<at::Tensor>& r, const at::Tensor& x);
+/// The same, asked by a third worker.
+at::Tensor add_at_owner(Worker& worker, const RRef<at::Tensor>& r, const at::Tensor& x);
+std::vector<double> gradient_of(Worker& worker, const RRef<at::Tensor>& r);
+
+/// Returns what the worker has recorded in the running context: for each message sent, in order, what it leads to.
+/// Nodes of received messages are numbered as they are met.
+std::vector<std::string> sent_graphs(Worker& worker);
+
+Registry make_rows_registry();
+
+class RowsCluster : public AutogradCluster {
+ protected:
+  RowsCluster() : AutogradCluster({"worker0", "worker1", "worker2", "worker3"}, &make_rows_registry) {}
+  ContextInfo info(std::size_t worker) {
+    const auto all = (*this)[worker].autograd_contexts();
+    return all.empty() ? ContextInfo() : all[0];
+  }
+  std::vector<std::string> graphs(const std::string& worker) { return (*this)[0].rpc_sync<&sent_graphs>(worker); }
+};
+
+}  // namespace caftan::test
