@@ -91,7 +91,7 @@ class ProtocolPoints : public testing::TestWithParam<std::tuple<Point, std::uint
     if (point().victim == "Home") return "worker0";
     return point().victim == "Initiator" ? "worker2" : "worker1";
   }
-  /// Three elements leave with their frame, this many in chunks behind it.
+  /// A gradient's frame is cut, or of many elements the tensors behind it.
   std::int64_t elements() const { return seed() % 2 == 0 ? 3 : 40'000; }
 
   void set_trap() {

@@ -199,6 +199,7 @@ TEST_P(Steps, OP6_BackwardOverAGraphFromBeforeTheStepIsAnError) {
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code(), Errc::backward_failed);
   EXPECT_THAT(again.error().message(), HasSubstr("modified by an inplace operation"));
+  EXPECT_THAT(again.error().message(), HasSubstr("run the forward again"));
 }
 
 // ---- groups, schedules, states

@@ -212,7 +212,12 @@ Error Engine::State::node_failed(Error error) {
   if (torch::autograd::AnomalyMode::is_enabled()) node->metadata()->print_stack(failed_node_);
   std::shared_ptr<const Error> cause;
   if (error.code() != Errc::backward_failed) cause = std::make_shared<const Error>(error);
-  return Error(Errc::backward_failed, std::string(), "node " + failed_node_ + ": " + error.text(), std::move(cause));
+  std::string text = "node " + failed_node_ + ": " + error.text();
+  // libtorch has no type for this one, and does not know of steps.
+  if (text.find("modified by an inplace operation") != std::string::npos) {
+    text += " A graph from before an optimizer's step is stale: run the forward again.";
+  }
+  return Error(Errc::backward_failed, std::string(), std::move(text), std::move(cause));
 }
 
 void Engine::State::take_fed() {

@@ -1,0 +1,227 @@
+// What a worker of a pass gets that it must not take: forged gradients, passes from inside a node, stale graphs.
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+#include <gmock/gmock.h>
+#include <caf/send.hpp>
+
+#include <cstring>
+#include <functional>
+
+#include "autograd_host.hpp"
+#include "autograd_roles.hpp"
+#include "caftan/transport/address.hpp"
+#include "caftan/transport/message_registry.hpp"
+#include "worker_core.hpp"
+
+namespace caftan::test {
+namespace {
+
+using autograd::Context;
+using autograd::ContextView;
+using testing::HasSubstr;
+
+bool is_gradient(const TappedFrame& frame) {
+  if (frame.header.kind != wire::FrameKind::actor_message) return false;
+  const std::size_t at = frame.header.sections_size + 2 * wire::encode(transport::Address()).value().size();
+  std::uint64_t type = 0;
+  std::memcpy(&type, frame.payload().data() + at, sizeof type);
+  return type == transport::MessageRegistry::id_of("autograd.gradient");
+}
+
+/// worker1 has squared x of worker0 and owes its gradient; it is kept back, so that others can be sent instead.
+class ForgedGradients : public AutogradCluster {
+ protected:
+  ForgedGradients() {
+    here().rpc_sync<&square>("worker2", at::ones({1}));  // worker2 takes part in the context
+    net_.tap("worker1", "worker0").set_filter([this](const TappedFrame& frame) {
+      const bool goes_with_it = !honest_.empty() && frame.header.kind == wire::FrameKind::chunk;
+      if (forging_ || (!is_gradient(frame) && !goes_with_it)) return true;
+      wire::append(honest_, frame.bytes);
+      return false;
+    });
+    pass_ = context_.backward_async({root_}, {.retain_graph = true});
+    settle();
+    EXPECT_FALSE(honest_.empty());
+  }
+
+  Worker& here() { return (*this)[0]; }
+  AutogradMessageId message() const { return context_.record()->sends().at(0); }
+  /// As the actor of R(m) at `from` would send it.
+  void forge(std::size_t from, const std::vector<at::Tensor>& tensors, AutogradMessageId message,
+             std::uint64_t pass = 1) {
+    actors::AutogradHost& host = (*this)[from].core().autograd_host();
+    const autograd::Life to = here().core().autograd_host().self();
+    autograd::Grad grad{{{context_.id(), autograd::PassNumber{pass}}, {}, to, autograd::Mode::smart, true}, message};
+    forging_ = true;
+    caf::anon_send(host.recv_function(context_.id(), message),
+                   actors::ShipGradient{
+                       to, grad, std::make_shared<tensor::EncodedTensors>(tensor::encode_tensors(tensors).value())});
+    settle();
+    forging_ = false;
+  }
+  void expect_refused(const std::string& text) {
+    ASSERT_TRUE(pass_.ready()) << "hangs";
+    const Result<void> outcome = std::move(pass_).result();
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().code(), Errc::invalid_gradient) << outcome.error().message();
+    EXPECT_THAT(outcome.error().text(), HasSubstr(text));
+    EXPECT_TRUE(context_.gradients().empty());
+    expect_next_pass(1);
+  }
+  void expect_unharmed() {
+    EXPECT_FALSE(pass_.ready());
+    net_.tap("worker1", "worker0").inject(honest_);
+    settle();
+    ASSERT_TRUE(pass_.ready());
+    std::move(pass_).get();
+    expect_next_pass(2);
+  }
+  void expect_next_pass(double passes) {
+    net_.tap("worker1", "worker0").set_filter(nullptr);
+    context_.backward({root_}, {.retain_graph = true});
+    EXPECT_EQ(values(context_.gradients().of(x_)), (std::vector<double>{2 * passes, 4 * passes, 6 * passes}));
+  }
+
+  const at::Tensor x_ = leaf({1, 2, 3});
+  Context context_{here()};
+  const at::Tensor root_ = here().rpc_sync<&square>("worker1", x_).sum();
+  bool forging_ = false;
+  wire::Bytes honest_;
+  Future<void> pass_;
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, ForgedGradients, testing::Range<std::uint64_t>(1, 6));
+
+TEST_P(ForgedGradients, OfAnotherCountAreRefused) {
+  const at::Tensor one = at::ones({3}, at::kDouble);
+  forge(1, {one, one}, message());
+  expect_refused("2 gradients for message");
+}
+
+TEST_P(ForgedGradients, NoneAtAllIsRefused) {
+  forge(1, {}, message());
+  expect_refused("0 gradients for message");
+}
+
+TEST_P(ForgedGradients, OfAnotherSizeAreRefused) {
+  forge(1, {at::ones({1, 3}, at::kDouble)}, message());
+  expect_refused("has sizes [1, 3], its tensor has [3]");
+}
+
+TEST_P(ForgedGradients, OfAnotherDtypeAreRefused) {
+  forge(1, {at::ones({3}, at::kFloat)}, message());
+  expect_refused("has dtype Float, its tensor has Double");
+}
+
+TEST_P(ForgedGradients, DA16_OfAMessageOfAnotherPeerGoNowhere) {
+  forge(2, {at::ones({3}, at::kDouble)}, message());
+  expect_unharmed();
+}
+
+TEST_P(ForgedGradients, DA16_OfNoMessageGoNowhere) {
+  AutogradMessageId other = message();
+  ++other.number;
+  forge(1, {at::ones({3}, at::kDouble)}, other);
+  expect_unharmed();
+}
+
+TEST_P(ForgedGradients, DA9_OfALaterPassDoNotCount) {
+  forge(1, {at::ones({3}, at::kDouble)}, message(), 7);
+  expect_unharmed();
+}
+
+TEST_P(ForgedGradients, DA6_ASecondOneDoesNotCount) {
+  forge(1, {at::ones({3}, at::kDouble)}, message());
+  ASSERT_TRUE(pass_.ready());
+  std::move(pass_).get();
+  EXPECT_EQ(values(context_.gradients().of(x_)), (std::vector<double>{1, 1, 1})) << "who owes it may say anything";
+  forge(1, {at::ones({3}, at::kDouble)}, message());
+  EXPECT_EQ(values(context_.gradients().of(x_)), (std::vector<double>{1, 1, 1}));
+}
+
+// ---- backward from inside a node
+
+/// What the hooks of a test do, and what came of it.
+struct Inside {
+  std::function<Result<void>()> run;
+  std::optional<Result<void>> outcome;
+};
+Inside* inside = nullptr;  // of the test that runs
+
+at::Tensor run_inside(const at::Tensor& x) {
+  at::Tensor y = x * x;
+  y.register_hook([](const at::Tensor&) { inside->outcome = inside->run(); });
+  return y * 1;
+}
+/// The same where the caller asks for it.
+at::Tensor backward_inside(Worker& worker, const at::Tensor& x) {
+  inside->run = [view = Context::current(worker)] { return view.try_backward({leaf({1}).sum()}); };
+  return run_inside(x);
+}
+
+Registry make_inside_registry() {
+  Registry registry = make_autograd_registry();
+  registry.add<&backward_inside>("backward_inside");
+  return registry;
+}
+
+class Reentrance : public AutogradCluster {
+ protected:
+  Reentrance() : AutogradCluster({"worker0", "worker1", "worker2"}, &make_inside_registry) { inside = &inside_; }
+  ~Reentrance() override { inside = nullptr; }
+
+  void expect(Errc code) {
+    ASSERT_TRUE(inside_.outcome);
+    ASSERT_FALSE(*inside_.outcome);
+    EXPECT_EQ(inside_.outcome->error().code(), code) << inside_.outcome->error().message();
+    EXPECT_EQ(values(context_.gradients().of(x_)), (std::vector<double>{2, 4}));
+  }
+
+  Inside inside_;
+  const at::Tensor x_ = leaf({1, 2});
+  Context context_{(*this)[0]};
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, Reentrance, testing::Range<std::uint64_t>(1, 6));
+
+TEST_P(Reentrance, DA14_BackwardFromANodeOfTheInitiatorIsRefused) {
+  inside_.run = [this] { return context_.try_backward({leaf({1}).sum()}); };
+  const at::Tensor y = run_inside(x_);
+  context_.backward({(*this)[0].rpc_sync<&relay>("worker1", std::vector<std::string>{}, y).sqrt().sum()});
+  expect(Errc::reentrant_pass);
+}
+
+TEST_P(Reentrance, DA14_BackwardFromANodeOfAParticipantIsRefused) {
+  context_.backward({(*this)[0].rpc_sync<&backward_inside>("worker1", x_).sum()});
+  expect(Errc::reentrant_pass);
+}
+
+TEST_P(Reentrance, DA1_BackwardByAWorkerThatANodeCallsIsRefused) {
+  inside_.run = context_.bind([this]() -> Result<void> {
+    const std::string said = (*this)[0].rpc_sync<&backward_there>("worker1", leaf({1}));
+    if (said.empty()) return {};
+    return Error(said.starts_with("pass_busy") ? Errc::pass_busy : Errc::remote_exception, said);
+  });
+  context_.backward({run_inside((*this)[0].rpc_sync<&add_tensors>("worker2", x_, at::zeros({2}, at::kDouble))).sum()});
+  expect(Errc::pass_busy);
+}
+
+TEST_P(Reentrance, BackwardOfAnotherContextInsideANodeIsAllowed) {
+  const at::Tensor z = leaf({5});
+  std::vector<double> gradient;
+  inside_.run = [&]() -> Result<void> {
+    Ambient own;
+    const AmbientSwap swap(&own);
+    const c10::AutoGradMode with_graph(true);
+    const Context other((*this)[0]);
+    const auto done = other.try_backward({(*this)[0].rpc_sync<&square>("worker1", z)});
+    gradient = values(other.gradients().of(z));
+    return done;
+  };
+  context_.backward({run_inside((*this)[0].rpc_sync<&add_tensors>("worker2", x_, at::zeros({2}, at::kDouble))).sum()});
+  ASSERT_TRUE(inside_.outcome);
+  EXPECT_TRUE(*inside_.outcome);
+  EXPECT_EQ(gradient, (std::vector<double>{10}));
+  EXPECT_EQ(values(context_.gradients().of(x_)), (std::vector<double>{2, 4}));
+}
+
+}  // namespace
+}  // namespace caftan::test
