@@ -8,6 +8,7 @@
 
 #include "autograd_host.hpp"
 #include "caftan/autograd/recording_hook.hpp"
+#include "caftan/autograd/rref_backward.hpp"
 #include "optimizer_actor.hpp"
 
 namespace caftan::actors {
@@ -27,6 +28,7 @@ Incarnation random_incarnation() {
 
 Result<std::shared_ptr<WorkerCore>> WorkerCore::make(WorkerOptions options, Registry registry) {
   add_optimizers(registry);
+  autograd::add_rref_backward(registry);
   if (auto frozen = registry.freeze(); !frozen) return frozen.error();
   std::vector<net::WorldEntry> world;
   std::optional<WorkerId> self;

@@ -1,4 +1,7 @@
 // Contexts follow the code that runs in them: continuations, asynchronous functions and methods, on threads.
+#include <atomic>
+#include <thread>
+
 #include "autograd_roles.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "socket_folder.hpp"
@@ -17,7 +20,7 @@ class AmbientOnThreads : public testing::TestWithParam<AmbientCase> {
  protected:
   void SetUp() override {
     const bool sockets = std::string(GetParam().kind) == "unix";
-    std::vector<WorkerAddress> world{{"worker0", ""}, {"worker1", ""}, {"worker2", ""}};
+    std::vector<WorkerAddress> world{{"worker0", ""}, {"worker1", ""}, {"worker2", ""}, {"worker3", ""}};
     if (sockets) {
       for (auto& member : world) member.address = "unix:" + (folder_ / member.name);
     }
@@ -73,6 +76,24 @@ TEST_P(AmbientOnThreads, AHundredInterleavedFunctionsKeepTheirContexts) {
     EXPECT_EQ(values(gradients.of(inputs[i])), (std::vector<double>{4 * x * x * x, 32}));
     EXPECT_EQ(gradients.entries().size(), 1U);
   }
+}
+
+TEST_P(AmbientOnThreads, Row17_06_SixtyThreadsOfThreeWorkersTrainAtAFourth) {
+  std::vector<std::thread> threads;
+  std::atomic<int> right = 0;
+  for (std::size_t rank = 1; rank < workers_.size(); ++rank) {
+    for (int i = 0; i < 20; ++i) {
+      threads.emplace_back([this, rank, i, &right] {
+        const at::Tensor x = leaf({1.0 * i, 2.0});
+        const Context context(*workers_[rank]);
+        const at::Tensor y = workers_[rank]->rpc_sync<&square>("worker0", x);
+        context.backward({workers_[rank]->rpc_sync<&square>("worker0", y).sum()});
+        if (values(context.gradients().of(x)) == std::vector<double>{4.0 * i * i * i, 32}) ++right;
+      });
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 60);
 }
 
 TEST_P(AmbientOnThreads, ThreadsOfOnesOwnAreBound) {
