@@ -32,8 +32,10 @@ AutogradContextActor::AutogradContextActor(caf::actor_config& config, AutogradHo
 void AutogradContextActor::on_exit() {
   resolve(Error(Errc::context_released, host_.core().name(), "the autograd context has ended"));
   // The job holds this actor: whoever ends in the middle of a pass must let go of it.
-  if (job_) job_->stop();
-  host_.core().executor().post([job = std::exchange(job_, nullptr)] {});
+  if (job_) {
+    job_->stop();
+    host_.core().executor().post([job = std::exchange(job_, nullptr)] {});
+  }
   record_->end();
   host_.context_ended(record_->id());
 }

@@ -48,6 +48,8 @@ std::uint64_t pass_frames(Worker& worker) {
   return frames;
 }
 
+std::uint64_t open_contexts(Worker& worker) { return worker.autograd_contexts().size(); }
+
 class Part {
  public:
   Tensor scale(const Tensor& x) const { return part_.scale(x); }
@@ -70,6 +72,7 @@ Registry make_registry() {
   registry.add<&echo>("bench.echo");
   registry.add<&relay>("bench.relay");
   registry.add<&pass_frames>("bench.pass_frames");
+  registry.add<&open_contexts>("bench.open_contexts");
   registry.add<Part>("bench.part")
       .constructor<>()
       .method<&Part::scale>("scale")
@@ -198,8 +201,9 @@ class AutogradBench {
     const auto each = [&](Iteration iteration, Mode mode) {
       const std::uint64_t before = count();
       for (int i = 0; i < kPasses; ++i) (this->*iteration)(x, mode);
-      // What is still to be said of the last contexts, their release included, leaves before these answers.
-      for (int i = 0; i < kPasses; ++i) count();
+      // The release of a context is the last that is said of it.
+      while (open_contexts(worker_) + worker_.rpc_sync<&open_contexts>(others_[0]) != 0) {
+      }
       return static_cast<double>(count() - before) / kPasses;
     };
     const double context = each(&AutogradBench::forward, Mode::smart);

@@ -102,7 +102,7 @@ class Engine::State final : private GraphOutputs {
 };
 
 Result<void> Engine::State::add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients) {
-  const at::ThreadLocalStateGuard guard(thread_state_);
+  const at::NoGradGuard no_grad;
   Result<Roots> made = tensor::catch_torch(Errc::bad_arguments, [&] { return make_roots(roots, gradients); });
   if (!made) return made.error();
   roots_ = *std::move(made);

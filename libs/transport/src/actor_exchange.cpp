@@ -1,6 +1,7 @@
 #include "caftan/transport/actor_exchange.hpp"
 
 #include <algorithm>
+#include <typeinfo>
 
 #include <caf/make_actor.hpp>
 #include <caf/send.hpp>
@@ -14,6 +15,11 @@ namespace caftan::transport {
 namespace {
 
 constexpr std::size_t kProxiesPerSlice = 64;
+/// As dynamic_cast, which walks all of CAF's bases before it fails. Null if it is no proxy.
+const Proxy* as_proxy(const caf::abstract_actor& actor) {
+  return typeid(actor) == typeid(Proxy) ? static_cast<const Proxy*>(&actor) : nullptr;
+}
+
 constexpr std::size_t kMaxLinks = 1 << 20;  // a peer cannot make us hold more than this
 
 /// Tells the exchange that an exported actor has ended.
@@ -33,7 +39,7 @@ class ExportWatch final : public caf::attachable {
 }  // namespace
 
 std::shared_ptr<Session> ActorExchange::session_of(const caf::strong_actor_ptr& actor) {
-  const auto* proxy = actor ? dynamic_cast<const Proxy*>(actor->get()) : nullptr;
+  const Proxy* const proxy = actor ? as_proxy(*actor->get()) : nullptr;
   return proxy ? proxy->session() : nullptr;
 }
 
@@ -105,7 +111,7 @@ void ActorExchange::export_watched(const Address& address, const caf::strong_act
 
 Address ActorExchange::export_actor(const caf::strong_actor_ptr& actor) {
   if (!actor) return {};
-  if (const auto* proxy = dynamic_cast<Proxy*>(actor->get())) {
+  if (const Proxy* const proxy = as_proxy(*actor->get())) {
     const std::lock_guard lock(mutex_);
     const auto found = proxies_.find(proxy->address_at_peer());
     if (found != proxies_.end() && caf::actor_cast<caf::strong_actor_ptr>(found->second) == actor) {
