@@ -55,7 +55,7 @@ struct ReferenceProcesses::State {
 
 ReferenceProcesses::ReferenceProcesses() : state_(std::make_unique<State>()) {
   const auto start = [](int rank, reference::Listener store) {
-    reference::start({.rank = static_cast<std::int16_t>(rank), .world = kWorkers, .transports = "shm", .store = store});
+    reference::start({.rank = static_cast<std::int16_t>(rank), .world = kWorkers, .transports = "uv", .store = store});
   };
   for (int rank = 1; rank < kWorkers; ++rank) {
     state_->peers.push_back(std::make_unique<bench::PeerProcess>([&, rank](const bench::ParentLink& parent) -> int {

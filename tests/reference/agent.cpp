@@ -49,8 +49,8 @@ void start(const Member& member) {
 
   std::optional<std::vector<std::string>> transport;
   std::optional<std::vector<std::string>> channel;
-  if (member.transports == "shm") {
-    transport = std::vector<std::string>{"shm"};
+  if (member.transports != "default") {
+    transport = std::vector<std::string>{member.transports};
     channel = std::vector<std::string>{"basic"};
   }
   rpc::TensorPipeRpcBackendOptions options(kWorkerThreads, transport, channel, kRpcTimeoutSeconds, "env://");

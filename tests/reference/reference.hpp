@@ -31,8 +31,10 @@ Listener listen_on_loopback();
 struct Member {
   std::int16_t rank = 0;
   std::int16_t world = 2;
-  std::string transports = "default";  ///< "default" = what the reference chooses; "shm" = {"shm"} with {"basic"}
-  Listener store;                      ///< rank 0: listening; others: the port alone
+  /// "default" = what the reference chooses; "shm" or "uv" = that one alone, with the channel "basic". Only uv sleeps
+  /// while it is idle.
+  std::string transports = "default";
+  Listener store;  ///< rank 0: listening; others: the port alone
 };
 /// Makes this process a member, and returns when it may call the others. Call in a process without other threads.
 void start(const Member& member);
