@@ -91,6 +91,9 @@ def explain(text, lock, wheels):
         fail("this Python has no pip; install the package python3-pip")
     if "No space left" in text:
         fail("the disk is full. Set CAFTAN_DEPS_DIR to another disk, or free some.")
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        fail("the package registry's certificate is not trusted here, as behind a proxy whose own is missing. Add that "
+             "to /usr/local/share/ca-certificates, run update-ca-certificates, start again.")
     errors = [line for line in text.splitlines() if line.startswith("ERROR:")] or text.splitlines()[-1:] or ["no output"]
     if OFFLINE.search(text):
         cause = re.search(r"[^:'()]*(name resolution|refused|timed out|unreachable)", text)

@@ -24,6 +24,10 @@ if part == "offline":
     sys.exit("WARNING: Retrying after connection broken by 'NewConnectionError(': Failed to establish a new connection:"
              " [Errno -3] Temporary failure in name resolution')': /simple/torch/\\n"
              "ERROR: Could not find a version that satisfies the requirement torch==2.11.0 (from versions: none)")
+if part == "untrusted":
+    sys.exit("WARNING: Retrying after connection broken by 'SSLError(SSLCertVerificationError(1, '[SSL: "
+             "CERTIFICATE_VERIFY_FAILED] certificate verify failed (_ssl.c:992)'))': /simple/torch/\\n"
+             "ERROR: Could not find a version that satisfies the requirement torch==2.11.0 (from versions: none)")
 names = ["torch/lib/libtorch_cpu.so", "torch/lib/libc10.so", "torch/lib/libgomp.so.1", "torch/lib/libtorch_cuda.so",
          "torch/include/ATen/ATen.h", "torch/include/fmt/core.h", "torch-2.11.0.dist-info/METADATA",
          "torch-2.11.0.dist-info/licenses/LICENSE", "nvidia/cu13/lib/libcudart.so.13"]
@@ -103,6 +107,9 @@ class Fetch(unittest.TestCase):
     def test_translates_an_unreachable_registry(self):
         self.assertIn("caftan: no package registry answered (pip: Temporary failure in name resolution). Nothing was "
                       "changed; start again when online.\n", self.fetch("offline").stdout)
+
+    def test_tells_an_untrusted_certificate_from_no_network(self):
+        self.assertIn("caftan: the package registry's certificate is not trusted here", self.fetch("untrusted").stdout)
 
     def test_refuses_wheels_without_a_library(self):
         self.assertIn("caftan: the wheels lack nvidia/cu13/lib/libcupti.so.13\n", self.fetch("incomplete").stdout)

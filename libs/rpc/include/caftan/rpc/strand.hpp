@@ -5,7 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -89,7 +89,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   std::uint32_t together_ = 0;      // concurrent jobs that have it
   Returning* returning_ = nullptr;  // first in first out, ahead of queue_
   Returning** returning_end_ = &returning_;
-  std::deque<Queued> queue_;
+  std::list<Queued> queue_;  // not a deque: an empty one takes 600 B in every object
 };
 
 /// The turn of the job on this stack. Found through Ambient.
