@@ -137,7 +137,7 @@ void ServedCall::create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayloa
   core_->dispatcher()
       .create(std::move(object), std::move(payload), make_info(), creation_->rref)
       .then([self = shared_from_this()](Result<std::shared_ptr<rpc::HostedObject>> value) {
-        // A failed creation is answered like any other: the error lives in the value (semantics 1.4).
+        // A failed creation is answered like any other: the error lives in the value.
         self->core_->rref_host().set_value(self->creation_->rref, std::move(value));
         self->answer(rpc::OutReply{});
       })

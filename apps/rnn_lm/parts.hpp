@@ -44,9 +44,8 @@ struct ModelShape {
 // Threads of all parts: one at a time. Precondition of all: a shape that passed its check.
 // @param dropout_seed  of the role that the part belongs to
 
-/// Source: EmbeddingTable of PyTorch's RPC tutorial: a table, then dropout. Difference: weights of variance 1 (uniform
-/// in
-/// +-sqrt(3)) as torch.nn.Embedding has them; the tutorial's +-0.1 learns visibly slower.
+/// Source: EmbeddingTable of PyTorch's RPC tutorial: a table, then dropout. Difference: weights of variance 1, uniform
+/// in +-sqrt(3), as torch.nn.Embedding has them; the tutorial's +-0.1 learns visibly slower.
 class EmbeddingTable {
  public:
   EmbeddingTable(const ModelShape& shape, std::uint64_t dropout_seed);

@@ -23,7 +23,7 @@ namespace caftan::autograd {
 namespace {
 
 Error walk_first() {
-  return Error(Errc::backward_failed, "a pass was run before all that was marked had been walked (DA-4)");
+  return Error(Errc::backward_failed, "a pass was run or fed before all that was marked had been walked (DA-4)");
 }
 
 }  // namespace

@@ -259,8 +259,8 @@ Result<void> ActorExchange::on_exit(const InFrame& frame) {
   std::tuple<Address, Address, Error> body;
   if (const auto read = wire::decode_into(frame.body, body); !read) return read;
   const auto& [to, from, reason] = body;
-  // The peer may end only what it is linked to; the proxy that goes down tells its links. A forged exit for anything
-  // else finds no proxy with a link and changes nothing.
+  // It takes the proxy of the peer's own actor down, which tells whoever is linked to that; `to` is not looked at. So a
+  // forged exit ends nothing of ours that has not linked itself to the peer's actor.
   caf::strong_actor_ptr proxy;
   {
     const std::lock_guard lock(mutex_);

@@ -123,7 +123,8 @@ void Proxy::attach(caf::attachable_ptr ptr) {
   if (wire::encode_into(body, address_)) send(wire::FrameKind::monitor, body);
 }
 
-// The two backlink hooks run under the mutexes of both actors: they append a frame and nothing else (caf.md 3.1).
+// CAF calls the two backlink hooks under the mutexes of both actors: they append a frame and nothing else, or the end
+// of the peer would deadlock.
 void Proxy::send_link(wire::FrameKind kind, caf::abstract_actor* other) {
   const auto session = session_.lock();
   if (!session) return;

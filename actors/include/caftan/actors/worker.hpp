@@ -113,7 +113,8 @@ class Worker : public CallSite {
   /// Starts a member and waits until every other one has come.
   /// @param registry  what peers may call; frozen from here on
   /// Errors: invalid_config (the world, a name, the registry), io_error (the address is in use), timeout (naming who
-  ///   has not come), not_authenticated, protocol_mismatch, wrong_cluster.
+  ///   has not come), not_authenticated, protocol_mismatch, wrong_cluster, unknown_worker (another worker answers at a
+  ///   member's address), duplicate_worker (this name is up in another process).
   /// Threads: not a runner's. Blocks.
   static Result<std::unique_ptr<Worker>> start(WorkerOptions options, Registry registry);
   /// As start, without waiting: `wait_until_ready` does. For several members in one thread.

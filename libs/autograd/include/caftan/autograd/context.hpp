@@ -25,8 +25,8 @@ namespace caftan::autograd {
 struct BackwardOptions {
   bool retain_graph = false;  ///< keep the graph on all workers, for another pass
   Mode mode = Mode::smart;    ///< fast: fewer messages, but a recorded call that the roots do not use is an error
-  std::optional<Duration> timeout =
-      {};  ///< of the whole pass, > 0; unset = none: the loss of a worker ends it in any case
+  /// Of the whole pass, > 0; unset = none: the loss of a worker ends it in any case.
+  std::optional<Duration> timeout = {};
   std::vector<at::Tensor> gradients = {};  ///< one per root, or none: 1 for each root, which must be scalars then
 };
 
@@ -45,11 +45,11 @@ class ContextView {
   /// Runs a backward pass from `roots` through the graphs of all workers, and waits. When it returns, each worker's
   /// gradients are in the context; a pass that fails changes none, on any worker.
   /// Errors (thrown): bad_arguments (no roots, a root that needs no gradient, not scalar and without gradient, a
-  /// gradient
-  ///   that does not fit), context_released, foreign_context (the graph has a call of another context), reentrant_pass
-  ///   (from inside a node of this context), pass_busy (another pass of this context is open), unused_branch
-  ///   (Mode::fast), graph_freed, backward_failed (a node threw, at any worker), invalid_gradient, peer_down, timeout,
-  ///   shut_down, would_deadlock (from an exclusive method).
+  ///   gradient that does not fit; a timeout <= 0; inside InferenceMode), context_released, foreign_context (the graph
+  ///   has a call of another context), reentrant_pass (from inside a node of this context), pass_busy (another pass of
+  ///   this context is open), unused_branch (Mode::fast), graph_freed, backward_failed (a node threw, at any worker),
+  ///   invalid_gradient, limit_exceeded (64 passes of this context have failed; gradients larger than a limit),
+  ///   peer_down, timeout, shut_down, would_deadlock (from an exclusive method).
   /// Source: torch.distributed.autograd.backward. Differences: unused results are no hang, roots need not be scalars, a
   ///   failed pass leaves no partial sums, and no time-out but the one given here ends it.
   void backward(const std::vector<at::Tensor>& roots, const BackwardOptions& options = {}) const {

@@ -65,7 +65,7 @@ class ContextPasses {
   bool is_released() const noexcept { return released_; }
   /// For every frame of this context.
   const DecidedSet& decided() const noexcept { return decided_; }
-  /// The workers that record in the context, as far as this one knows: at the home those that joined.
+  /// At the home: the workers that joined. Elsewhere none: only the home is told.
   std::vector<Life> workers() const;
   /// For listings and tests; null if there is none.
   const PassLedger* ledger() const noexcept { return ledger_ ? &*ledger_ : nullptr; }

@@ -85,7 +85,8 @@ class Engine {
   WalkSlice walk(std::size_t nodes);
 
   /// Hands over the gradients of a marked message. May overlap with run.
-  /// Errors: malformed_payload (not marked, a second time, not what SendFunction::check allows).
+  /// Errors: malformed_payload (not marked, a second time, not what SendFunction::check allows), backward_failed
+  ///         (marked and not walked yet, DA-4).
   /// Threads: any.
   Result<void> feed(const AutogradMessageId& message, std::vector<at::Tensor> gradients);
 

@@ -70,7 +70,7 @@ struct Granted {
     archive& pass& decided;
   }
 };
-/// Home -> initiator: no pass (pass_busy, context_released, limit_exceeded).
+/// Home -> initiator: no pass (pass_busy, limit_exceeded). A context that is over answers Release instead.
 struct Refused {
   ContextId context;
   Error error;

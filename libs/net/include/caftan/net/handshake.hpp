@@ -107,8 +107,7 @@ class Handshake {
   Step feed(wire::ByteView in);
 
   /// Ends a handshake that is not finished when its deadline passes, and returns its error: timeout, naming what did
-  /// not come; one that has ended stays as
-  /// it is. @param limit  the time it had, for the text
+  /// not come; one that has ended stays as it is. @param limit  the time it had, for the text
   const Error& expired(Duration limit);
 
   /// Ends a handshake whose connection was closed by the peer, and returns its error: peer_down, naming what did not

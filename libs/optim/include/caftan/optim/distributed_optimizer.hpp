@@ -83,10 +83,10 @@ class DistributedOptimizer final : public LearningRates {
   /// lost before the second phase stops the step everywhere; else the other owners have stepped all the same, and the
   /// text and `last_report` say which.
   /// Errors (thrown): bad_arguments (no backward pass of the context has succeeded, or its last one failed; no
-  /// parameter
-  ///   has a gradient; a norm that is not finite), context_released, foreign_worker (a context of another worker),
-  ///   unsupported (a sparse gradient where the algorithm takes none), remote_exception (libtorch failed in the step),
-  ///   peer_down, timeout (the owner may still step), shut_down.
+  ///   parameter has a gradient; a norm that is not finite; a learning rate out of range), context_released,
+  ///   foreign_context (a context of another worker), unsupported (a sparse gradient where the algorithm takes none),
+  ///   remote_exception (libtorch failed in the step), limit_exceeded (no memory), peer_down, timeout (the owner may
+  ///   still step), shut_down.
   StepReport step(const autograd::ContextView& context) { return try_step(context).value(); }
   Result<StepReport> try_step(const autograd::ContextView& context) { return step_async(context).result(); }
   /// As step, without waiting. The context must not end before the step has begun: one that waits for an earlier step

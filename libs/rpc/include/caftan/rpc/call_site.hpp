@@ -36,8 +36,10 @@ class Destination {
 /// Arguments are encoded before a call returns. Tensor bytes are read when they are written out: do not change a large
 /// tensor in place until the call has ended.
 /// Threads: any. The waiting forms block; they give the turn of the running object back meanwhile.
-/// Errors of all calls: unknown_worker, unknown_function, bad_arguments, unsupported (an argument that cannot travel),
-///   overloaded, timeout, cancelled, peer_down, remote_exception, wrong_type, malformed_payload, shut_down.
+/// Errors of all calls: unknown_worker, unknown_function, bad_arguments, unsupported (an argument or result that cannot
+///   travel), limit_exceeded (arguments or result larger than a message may be), overloaded, timeout, cancelled,
+///   peer_down, peer_unreachable (the owner of a reference among them), remote_exception, broken_promise, wrong_type,
+///   malformed_payload, shut_down; inside an autograd context also context_released and foreign_context.
 ///   `rpc_sync` and `remote` throw them as RpcException, the `try_` forms return them, futures hold them.
 class CallSite {
  public:

@@ -39,7 +39,7 @@ class Caller : public std::enable_shared_from_this<Caller> {
   /// Returns what functions get that have a `Worker&` as first parameter.
   virtual Worker& worker() noexcept = 0;
 
-  /// Errors: unknown_worker (with the nearest known name).
+  /// Errors: unknown_worker (with the names there are).
   virtual Result<Peer> find_peer(std::string_view name) = 0;
   virtual Result<Peer> find_peer(WorkerId id) = 0;
 

@@ -21,8 +21,7 @@ class Dispatcher {
   explicit Dispatcher(Caller& caller) : caller_(caller) {}
 
   /// Returns whether this request runs a function or method registered as brief, so that the thread that reads frames
-  /// may run it before it reads on. Unknown functions are brief: refusing them takes no time. `on` = the object of a
-  /// method, null else.
+  /// may run it before it reads on. Unknown functions are brief: refusing them takes no time.
   bool is_brief(wire::FrameKind kind, wire::ByteView body) const noexcept;
 
   /// Kind call: runs a registered function.
