@@ -1,5 +1,6 @@
 // Contexts: who has one, how code gets into one, listing, release, and what is refused.
 #include "autograd_roles.hpp"
+#include "caftan/autograd/checkpoint.hpp"
 #include "counting_hook.hpp"
 
 namespace caftan::test {
@@ -37,6 +38,19 @@ TEST_P(Contexts, ListedWithAgeCreatorWorkersAndBytes) {
   EXPECT_EQ(there[0].sent, 2U);
   EXPECT_EQ(there[0].received, 2U);
   EXPECT_EQ(there[0].workers, (std::vector<std::string>{"worker0", "worker2"}));
+}
+
+TEST_P(Contexts, ACallFromACheckpointedSegmentIsRefusedAndNothingIsSent) {
+  Errc code = Errc::ok;
+  const autograd::Segment segment = [&](const std::vector<at::Tensor>& in) {
+    const auto called = (*this)[0].try_rpc_sync<&square>("worker1", in[0]);
+    if (!called) code = called.error().code();
+    return in;
+  };
+  Context context((*this)[0]);
+  (void)autograd::checkpoint(segment, {leaf({1, 2})});
+  EXPECT_EQ(code, Errc::unsupported);
+  EXPECT_TRUE((*this)[1].autograd_contexts().empty());
 }
 
 TEST_P(Contexts, EndedScopesAreReleasedEverywhere) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "caftan/autograd/call_section.hpp"
+#include "caftan/autograd/checkpoint.hpp"
 #include "caftan/rpc/ambient.hpp"
 
 namespace caftan::autograd {
@@ -122,6 +123,9 @@ struct RecordingHook::Ticket {
 };
 
 Result<rpc::HookTicket> RecordingHook::on_request(const Peer& to, rpc::OutRequest& request) {
+  if (is_inside_checkpoint()) {
+    return Error(Errc::unsupported, "a call from a checkpointed segment: backward would make it again, unrecorded");
+  }
   Ambient* const ambient = Ambient::current();
   const bool in_context = ambient && was_set(ambient->autograd_context);
   if (!in_context && !next_) return rpc::HookTicket{};

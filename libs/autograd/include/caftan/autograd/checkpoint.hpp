@@ -31,8 +31,8 @@ struct CheckpointOptions {
 std::vector<at::Tensor> checkpoint(Segment segment, const std::vector<at::Tensor>& inputs,
                                    const CheckpointOptions& options = {});
 
-/// Returns whether the calling thread runs a segment: calls to other workers are refused meanwhile, because a second
-/// run would repeat them, unrecorded.
+/// Returns whether the calling thread runs a segment: calls are `unsupported` meanwhile, because a second run would
+/// repeat them, unrecorded.
 bool is_inside_checkpoint() noexcept;
 
 }  // namespace caftan::autograd
