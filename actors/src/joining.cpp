@@ -159,6 +159,9 @@ net::HandshakeOptions WorkerCore::handshake_options(std::uint64_t connection) {
   handshake.accept = [weak = std::weak_ptr(shared_core())](const net::PeerInfo& peer) -> Result<void> {
     const auto self = weak.lock();
     if (!self) return Error(Errc::shut_down, "this worker has left");
+    if (peer.purpose != net::Purpose::session) {
+      return Error(Errc::unsupported, "this version takes connections for sessions only");
+    }
     const std::lock_guard lock(self->mutex_);
     return self->membership_.admit({peer.name, peer.id, peer.incarnation, peer.address});
   };

@@ -14,6 +14,7 @@ Result<app::RoleTypes> RoleCatalog::types() const {
   for (const RoleDefinition& role : roles_) {
     app::RoleType type{.name = role.name, .doc = role.doc, .config = role.config, .drives = role.run != nullptr};
     type.requirements = role.requirements;
+    if (!role.misplaced.empty()) return Error(Errc::bad_arguments, "role '" + role.name + "': " + role.misplaced);
     for (const RoleDefinition& other : roles_) {
       if (&other != &role && other.type.hash == role.type.hash) {
         return Error(Errc::bad_arguments, "the class " + std::string(role.type.name) + " is registered as '" +

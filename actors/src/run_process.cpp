@@ -79,6 +79,7 @@ class Descriptor {
 
 /// Moves a descriptor out of the range that the child fills itself.
 int raised(int fd) {
+  if (fd < 0) return fd;  // errno still says why
   const int high = ::fcntl(fd, F_DUPFD_CLOEXEC, kControlDescriptor + 1);
   ::close(fd);
   return high;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 
 #include "caftan/tensor/packed.hpp"
 #include "caftan/wire/checkpoint_file.hpp"
@@ -84,10 +85,13 @@ Result<void> read_tensors(const fs::path& folder, const Manifest& manifest, cons
   return {};
 }
 
-/// Returns the step of a checkpoint's folder, none for another name.
+/// Returns the step of a checkpoint's folder, -1 for another name.
 std::int64_t step_of(const fs::path& folder) {
   const std::string name = folder.filename().string();
-  if (!name.starts_with(kPrefix) || name.size() > 24) return -1;
+  constexpr std::size_t kMostDigits = 18;  // any such number fits
+  if (!name.starts_with(kPrefix) || name.size() == kPrefix.size() || name.size() > kPrefix.size() + kMostDigits) {
+    return -1;
+  }
   std::int64_t step = 0;
   for (const char digit : name.substr(kPrefix.size())) {
     if (digit < '0' || digit > '9') return -1;

@@ -257,7 +257,8 @@ Result<void> Session::finish_payload() {
   }
   if (frame.header.bulk_size == 0 && bulk_sizes.empty()) return dispatch(std::move(frame));
 
-  if (bulk_sizes.size() % 8 != 0 || bulk_sizes.size() / 8 > limits_.tensors) {
+  if (bulk_sizes.size() % 8 != 0) return Error(Errc::malformed_payload, "a section of segment sizes is cut off");
+  if (bulk_sizes.size() / 8 > limits_.tensors) {
     return Error(Errc::limit_exceeded, "a message with " + std::to_string(bulk_sizes.size() / 8) +
                                            " tensor segments, the limit is " + std::to_string(limits_.tensors));
   }

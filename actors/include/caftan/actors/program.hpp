@@ -53,7 +53,11 @@ class RoleBuilder {
     return add([name](ClassBuilder<T>& builder) { builder.template concurrent<M>(name); });
   }
   /// The method before is short and never blocks: it may run in place on the thread that serves the protocol.
-  RoleBuilder& brief() { return role_.registrations.back().brief = true, *this; }
+  RoleBuilder& brief() {
+    if (!has_method_) role_.misplaced = "brief() belongs behind a method";
+    role_.registrations.back().brief = has_method_;
+    return *this;
+  }
 
  private:
   template <class F>
@@ -64,14 +68,21 @@ class RoleBuilder {
                                      if (brief) builder.brief();
                                    },
                                    false});
+    has_method_ = true;
     return *this;
   }
   RoleBuilder& bounds(int min, int max) {
-    if (!role_.uses.empty()) role_.uses.back().min = min, role_.uses.back().max = max;
+    if (role_.uses.empty()) {
+      role_.misplaced = "a number of replicas belongs behind uses<...>(...)";
+      return *this;
+    }
+    role_.uses.back().min = min;
+    role_.uses.back().max = max;
     return *this;
   }
 
   actors::RoleDefinition& role_;
+  bool has_method_ = false;
 };
 
 class Program {

@@ -43,6 +43,7 @@ struct RoleDefinition {
   SettingsDeclaration config{};
   std::vector<Use> uses{};
   std::vector<Registration> registrations{};
+  std::string misplaced{};  ///< what was said of a use or method that is not there; refused by RoleCatalog::types
   std::function<std::vector<app::MissingRequirement>(const std::any& config)> requirements{};
   /// Constructs the role; what its constructor throws comes out.
   std::shared_ptr<rpc::HostedObject> (*make)(std::shared_ptr<RoleContext> context, const std::any& config, RRefId id,
@@ -117,7 +118,7 @@ class RoleCatalog {
   void add(std::function<void(Registry&)> more) { more_.push_back(std::move(more)); }
 
   /// Returns what an application file may name. Errors: bad_arguments (a name or a class twice, a use of a class that
-  /// is no role, and what RoleTypes::add refuses).
+  /// is no role, a number of replicas without a use, `brief` without a method, and what RoleTypes::add refuses).
   Result<app::RoleTypes> types() const;
   /// Returns a new registry with everything in it.
   Registry make_registry() const;

@@ -31,8 +31,9 @@ struct VersionRange {
 /// What the connection is for.
 enum class Purpose : std::uint8_t {
   session = 1,  ///< a session of its own
-  bulk = 2,     ///< one more connection for tensor bytes of the session with the same number
-  probe = 3,    ///< only the handshake; both sides close after it
+  // Reserved: a worker of this version refuses them.
+  bulk = 2,   ///< one more connection for tensor bytes of the session with the same number
+  probe = 3,  ///< only the handshake; both sides close after it
 };
 
 /// What a side takes: the other one never sends more.
