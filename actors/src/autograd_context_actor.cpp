@@ -65,7 +65,7 @@ void AutogradContextActor::on_event(ContextEvent& event) {
 }
 
 void AutogradContextActor::on(context_event::Start& event) {
-  auto actions = passes_.open({event.start->mode, event.start->keep, false});
+  auto actions = passes_.open({event.start->mode, event.start->keep});
   if (!actions) {
     host_.core().executor().post(
         [promise = std::move(event.promise), error = actions.error().at(host_.core().name())] { promise->set(error); });

@@ -27,11 +27,6 @@ PassActions ContextPasses::join() {
 }
 
 Result<PassActions> ContextPasses::open(const OpenPass& options) {
-  if (options.from_inside_node) {  // DA-14
-    return Error(Errc::reentrant_pass, "backward from inside a node of a pass of the same context " +
-                                           to_string(context_) +
-                                           ": use another context, or caftan::autograd::checkpoint");
-  }
   if (released_ || (home_ && home_->release_asked())) return released(context_);
   if (ledger_) {
     return Error(Errc::pass_busy, "a pass of context " + to_string(context_) +

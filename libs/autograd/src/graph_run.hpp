@@ -48,7 +48,6 @@ class GraphRun {
   };
 
   void push(std::uint32_t node);
-  void run_source(GraphNode& node);
   void run_leaf(GraphNode& node, GraphOutputs& outputs);
   void run_received(GraphNode& node, GraphOutputs& outputs);
   void run_plain(GraphNode& node);

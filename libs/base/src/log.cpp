@@ -48,11 +48,7 @@ Result<Log> Log::open(const LogOptions& options) {
     log.level_ = options.level;
     log.sink_ = std::make_shared<Sink>(options.worker);
     spdlog::logger& logger = log.sink_->logger;
-    if (options.to_stderr) {
-      auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-      sink->set_level(spdlog_level(options.stderr_level));
-      logger.sinks().push_back(std::move(sink));
-    }
+    if (options.to_stderr) logger.sinks().push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
     if (!options.file.empty()) {
       logger.sinks().push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file.string(), false));
     }

@@ -1,7 +1,6 @@
 #include "caftan/net/membership.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "caftan/net/handshake.hpp"
@@ -127,11 +126,6 @@ std::vector<std::string> Membership::missing() const {
     if (!member.has_joined) names.push_back(member.known.name);
   }
   return names;
-}
-
-Error Membership::missing_error(Duration waited) const {
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count();
-  return Error(Errc::timeout, "not joined within " + std::to_string(milliseconds) + " ms: " + join_names(missing()));
 }
 
 View Membership::view() const {

@@ -13,7 +13,6 @@ Responder& Responder::operator=(Responder&& other) noexcept {
   if (this != &other) {
     drop();
     sink_ = std::move(other.sink_);
-    drop_error_ = std::move(other.drop_error_);
   }
   return *this;
 }
@@ -23,9 +22,7 @@ void Responder::answer(Result<OutReply> reply) noexcept {
 }
 
 void Responder::drop() noexcept {
-  if (!sink_) return;
-  const bool is_set = drop_error_.code() != Errc::ok;
-  fail(is_set ? drop_error_ : Error(Errc::broken_promise, "the request was dropped without an answer"));
+  if (sink_) fail(Error(Errc::broken_promise, "the request was dropped without an answer"));
 }
 
 }  // namespace caftan::rpc

@@ -75,7 +75,7 @@ caf::strong_actor_ptr ActorExchange::proxy(const Address& address) {
   return made;
 }
 
-void ActorExchange::forget(const Address& address, const Proxy*) {
+void ActorExchange::forget(const Address& address) {
   caf::strong_actor_ptr successor;  // released after the lock: its end comes here again
   const std::lock_guard lock(mutex_);
   const auto found = proxies_.find(address);

@@ -51,7 +51,7 @@ Proxy::Proxy(caf::actor_config& config, std::weak_ptr<Session> session, const Ad
     : caf::actor_proxy(config), session_(std::move(session)), address_(address), watched_(watched) {}
 
 Proxy::~Proxy() {
-  if (const auto session = session_.lock()) session->actors().forget(address_, this);
+  if (const auto session = session_.lock()) session->actors().forget(address_);
 }
 
 bool Proxy::send(wire::FrameKind kind, const wire::Bytes& body) {

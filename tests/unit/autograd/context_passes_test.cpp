@@ -65,14 +65,6 @@ TEST(ContextPasses, OneHopTakesSixMessages) {
   EXPECT_EQ(messages, 7);  // mark and report of A ride in one frame: six
 }
 
-TEST(ContextPasses, DA14_BackwardFromInsideANodeIsRefused) {
-  Sent sent;
-  ContextPasses home(kContext, kHome, sent);
-  OpenPass inside;
-  inside.from_inside_node = true;
-  EXPECT_EQ(home.open(inside).error().code(), Errc::reentrant_pass);
-}
-
 TEST(ContextPasses, DA1_ASecondPassOfOneWorkerIsRefused) {
   Sent sent;
   ContextPasses home(kContext, kHome, sent);

@@ -9,8 +9,6 @@
 namespace caftan::net {
 namespace {
 
-using namespace std::chrono_literals;
-
 std::vector<WorldEntry> make_world() {
   return {{"agent", {0}, "unix:a"}, {"observer0", {1}, ""}, {"observer1", {2}, ""}};
 }
@@ -55,7 +53,6 @@ TEST(Membership, SE20_AWorldWithGapsRepetitionsOrWithoutUsIsRefused) {
 TEST(Membership, SE21_NamesWhoIsMissingUntilAllHaveJoined) {
   Membership head = make_membership(0);
   EXPECT_EQ(head.missing(), (std::vector<std::string>{"observer0", "observer1"}));
-  EXPECT_EQ(head.missing_error(30s).message(), "timeout: not joined within 30000 ms: observer0, observer1");
   ASSERT_TRUE(head.join(make_join(2, 102)));
   EXPECT_EQ(head.missing(), std::vector<std::string>{"observer0"});
   EXPECT_FALSE(head.complete());

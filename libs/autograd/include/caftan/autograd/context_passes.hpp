@@ -20,8 +20,7 @@ namespace caftan::autograd {
 
 struct OpenPass {
   Mode mode = Mode::smart;
-  bool keep = false;              ///< retain the graph for another pass
-  bool from_inside_node = false;  ///< the caller runs inside a node of this context (DA-14)
+  bool keep = false;  ///< retain the graph for another pass
 };
 
 /// The parts that this worker plays: home, initiator, participant. Messages between them stay inside.
@@ -35,8 +34,8 @@ class ContextPasses {
   /// Tells the home that this worker records in the context. Call it once, after construction; not at the home.
   PassActions join();
 
-  /// Begins a backward pass; PassEnded follows, once. Errors: reentrant_pass, pass_busy (one of this worker is open),
-  /// context_released.
+  /// Begins a backward pass; PassEnded follows, once. Errors: pass_busy (one of this worker is open), context_released.
+  /// Whoever calls has made sure that no node of the context waits for it (DA-14, `Engine::is_inside_pass_of`).
   Result<PassActions> open(const OpenPass& options);
   /// Ends this worker's open pass with `error` (timeout, cancelled). Nothing to do: no action.
   PassActions abort(const Error& error);

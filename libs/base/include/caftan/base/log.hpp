@@ -15,9 +15,8 @@ namespace caftan {
 enum class LogLevel : std::uint8_t { debug, info, warning, error };
 
 struct LogOptions {
-  std::string worker{};                    ///< name shown in every line
-  LogLevel level = LogLevel::info;         ///< lines below are dropped
-  LogLevel stderr_level = LogLevel::info;  ///< further limit for stderr
+  std::string worker{};             ///< name shown in every line
+  LogLevel level = LogLevel::info;  ///< lines below are dropped
   bool to_stderr = true;
   std::filesystem::path file{};  ///< appended to; empty = no file
 };

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "caftan/base/clock.hpp"
 #include "caftan/base/ids.hpp"
 #include "caftan/base/result.hpp"
 
@@ -76,8 +75,6 @@ class Membership {
   bool complete() const { return missing().empty(); }
   /// Returns the names of those who have not, in order of their ids.
   std::vector<std::string> missing() const;
-  /// Returns timeout, naming those who have not joined. @param waited  for the text. Precondition: !complete().
-  Error missing_error(Duration waited) const;
   /// Returns the view to send. Precondition: complete().
   View view() const;
 

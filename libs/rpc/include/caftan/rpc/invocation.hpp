@@ -102,9 +102,7 @@ S supply(Invocation& in) {
   }
 }
 
-/// Decodes what travels and calls `function(supplied..., arguments...)`.
-template <class Split, class F>
-struct Apply;
+/// Calls `function(supplied..., arguments...)`.
 template <class... S>
 struct Supply {
   template <class Tuple, class F>

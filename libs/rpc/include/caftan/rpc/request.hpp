@@ -162,8 +162,6 @@ class Responder {
   ~Responder() { drop(); }
 
   bool is_open() const noexcept { return sink_ != nullptr; }
-  /// Sets what a dropped Responder answers instead.
-  void set_drop_error(Error error) { drop_error_ = std::move(error); }
   /// Answers; does nothing when there already was an answer.
   void answer(Result<OutReply> reply) noexcept;
   void fail(Error error) noexcept { answer(Result<OutReply>(std::move(error))); }
@@ -172,7 +170,6 @@ class Responder {
   void drop() noexcept;
 
   std::shared_ptr<ResponderSink> sink_;
-  Error drop_error_;  // ok = broken_promise
 };
 
 }  // namespace rpc

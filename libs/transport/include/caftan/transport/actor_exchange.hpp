@@ -69,7 +69,7 @@ class ActorExchange {
   caf::strong_actor_ptr find_export(const Address& address);
   void send_control(wire::FrameKind kind, const wire::Bytes& body);
   void on_export_exit(const Address& address, caf::actor_id id, const caf::error& reason);
-  void forget(const Address& address, const Proxy* proxy);
+  void forget(const Address& address);
 
   Result<void> on_message(InFrame& frame);
   Result<void> on_down(const InFrame& frame);

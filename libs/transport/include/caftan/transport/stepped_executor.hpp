@@ -32,7 +32,6 @@ class SteppedExecutor final : public PollingExecutor {
   void advance(Duration by);
   /// Moves the clock to the next timer and runs. Returns false when there is no timer.
   bool advance_to_next_timer();
-  ManualClock& manual_clock() noexcept { return clock_; }
 
   void post(Task task) override;
   void post_at(TimePoint when, Task task) override;
