@@ -5,13 +5,11 @@
 #include <ATen/ops/ones.h>
 #include <malloc.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -24,6 +22,7 @@
 #include "caftan/autograd/context.hpp"
 #include "caftan/tensor/tensor.hpp"
 #include "caftan/transport/threaded_executor.hpp"
+#include "folder.hpp"
 #include "measure.hpp"
 #include "peer_process.hpp"
 
@@ -85,28 +84,6 @@ WorkerOptions make_options(const std::string& name, const std::string& caller_at
   options.secret = "benchmark";
   return options;
 }
-
-/// A folder for socket files, gone with its owner.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    path_ = (std::filesystem::temp_directory_path() / "caftan-bench-XXXXXX").string();
-    if (mkdtemp(path_.data()) == nullptr) {
-      std::perror("caftan_bench: mkdtemp");
-      std::exit(1);
-    }
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const noexcept { return path_; }
-
- private:
-  std::string path_;
-};
 
 /// The measures of one calling worker. `peer` is null when the serving worker lives in this process.
 class CaftanBench {
@@ -248,10 +225,10 @@ int serve_until_end(const std::string& kind, const ParentLink& parent) {
 
 int run_two_processes(const std::string& kind) {
   PeerProcess peer([&](const ParentLink& parent) { return serve_until_end(kind, parent); });
-  const TemporaryFolder folder;
+  const test::Folder folder;
   const bool is_unix = kind == "unix";
-  const std::string caller_at = is_unix ? "unix:" + folder.path() + "/caller" : "tcp:127.0.0.1:0";
-  const std::string echo_at = is_unix ? "unix:" + folder.path() + "/echo" : "tcp:127.0.0.1:0";
+  const std::string caller_at = is_unix ? "unix:" + (folder / "caller") : "tcp:127.0.0.1:0";
+  const std::string echo_at = is_unix ? "unix:" + (folder / "echo") : "tcp:127.0.0.1:0";
   // The port is the system's choice, so the peer hears of it when this worker listens.
   const auto worker =
       value_or_exit(Worker::launch(make_options("caller", caller_at, echo_at), make_registry()), "launch");

@@ -6,7 +6,6 @@
 //   start_bench run FILE   the application
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,13 +13,13 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "caftan/actors/program.hpp"
+#include "folder.hpp"
 #include "measure.hpp"
 
 extern char** environ;
@@ -92,33 +91,29 @@ double median(std::vector<double> values) {
 }
 
 int serve() {
-  std::string folder = (std::filesystem::temp_directory_path() / "caftan-start-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) fail("no temporary folder");
-  const std::string file = folder + "/start.toml";
+  const test::Folder folder;
+  const std::string file = folder / "start.toml";
   std::ofstream(file) << "caftan = 1\n[run]\nname = \"start\"\nplacement = \"processes\"\n"
                       << "[roles.driver]\ntype = \"driver\"\n[roles.driver.uses]\nothers = \"idle\"\n"
                       << "[roles.idle]\ntype = \"idle\"\nreplicas = " << kWorkers - 1 << "\n"
-                      << "[output]\ndir = \"" << folder << "/runs\"\nprogress = \"none\"\n";
+                      << "[output]\ndir = \"" << folder / "runs"
+                      << "\"\nprogress = \"none\"\n";
   const Rig rig("caftan start", {});
-  const int code =
-      rig.serve({{"start", [&](const Request& request) {
-                    std::vector<double> runs;
-                    std::vector<double> loads;
-                    std::vector<double> beyond;
-                    const auto start = std::chrono::steady_clock::now();
-                    do {
-                      loads.push_back(load_ms());
-                      runs.push_back(run_ms(file));
-                      beyond.push_back(runs.back() - loads.back());
-                    } while (runs.size() < request.calls && std::chrono::steady_clock::now() - start < request.time);
-                    Line line;
-                    line.add("side", std::string("caftan start")).add("measure", request.measure);
-                    line.add("starts", std::uint64_t{runs.size()}).add("run_ms", median(runs));
-                    return line.add("load_ms", median(loads)).add("beyond_load_ms", median(beyond));
-                  }}});
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
-  return code;
+  return rig.serve({{"start", [&](const Request& request) {
+                       std::vector<double> runs;
+                       std::vector<double> loads;
+                       std::vector<double> beyond;
+                       const auto start = std::chrono::steady_clock::now();
+                       do {
+                         loads.push_back(load_ms());
+                         runs.push_back(run_ms(file));
+                         beyond.push_back(runs.back() - loads.back());
+                       } while (runs.size() < request.calls && std::chrono::steady_clock::now() - start < request.time);
+                       Line line;
+                       line.add("side", std::string("caftan start")).add("measure", request.measure);
+                       line.add("starts", std::uint64_t{runs.size()}).add("run_ms", median(runs));
+                       return line.add("load_ms", median(loads)).add("beyond_load_ms", median(beyond));
+                     }}});
 }
 
 }  // namespace

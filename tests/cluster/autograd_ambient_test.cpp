@@ -4,7 +4,7 @@
 
 #include "autograd_roles.hpp"
 #include "caftan/transport/threaded_executor.hpp"
-#include "socket_folder.hpp"
+#include "folder.hpp"
 
 namespace caftan::test {
 namespace {
@@ -41,7 +41,7 @@ class AmbientOnThreads : public testing::TestWithParam<AmbientCase> {
     for (const auto& worker : workers_) worker->wait_until_ready().value();
   }
 
-  SocketFolder folder_;
+  Folder folder_;
   std::shared_ptr<LocalNetwork> network_ = std::make_shared<LocalNetwork>();
   std::vector<std::unique_ptr<Worker>> workers_;
 };

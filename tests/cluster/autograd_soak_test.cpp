@@ -11,7 +11,7 @@
 #include "caftan/autograd/context.hpp"
 #include "caftan/tensor/operators.hpp"
 #include "caftan/transport/threaded_executor.hpp"
-#include "socket_folder.hpp"
+#include "folder.hpp"
 #include "worker_core.hpp"
 
 namespace caftan::test {
@@ -118,7 +118,7 @@ class ContextSoak : public testing::Test {
     EXPECT_EQ(held(1), expected[1]);
   }
 
-  const SocketFolder folder_;
+  const Folder folder_;
   std::vector<std::unique_ptr<Worker>> workers_;
   RRef<Scale> scale_;
   const at::Tensor x_ = at::ones({16}).requires_grad_();

@@ -4,8 +4,8 @@
 
 #include "caftan/tensor/operators.hpp"
 #include "caftan/transport/threaded_executor.hpp"
+#include "folder.hpp"
 #include "rref_roles.hpp"
-#include "socket_folder.hpp"
 
 namespace caftan::test {
 namespace {
@@ -34,7 +34,7 @@ class Backpressure : public testing::TestWithParam<unsigned> {
     for (const auto& worker : workers_) worker->wait_until_ready().value();
   }
 
-  SocketFolder folder_;
+  Folder folder_;
   std::vector<std::unique_ptr<Worker>> workers_;
   const at::Tensor big_ = at::arange(std::int64_t{8} << 20);  // 64 MiB
 };

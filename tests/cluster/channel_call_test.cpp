@@ -10,7 +10,7 @@
 #include "caftan/rpc/wait.hpp"
 #include "caftan/tensor/operators.hpp"
 #include "caftan/transport/threaded_executor.hpp"
-#include "socket_folder.hpp"
+#include "folder.hpp"
 
 namespace caftan {
 namespace {
@@ -63,7 +63,7 @@ class ChannelCall : public testing::TestWithParam<ChannelCase> {
     for (const auto& worker : workers_) worker->wait_until_ready().value();
   }
 
-  test::SocketFolder folder_;
+  test::Folder folder_;
   std::shared_ptr<LocalNetwork> network_ = std::make_shared<LocalNetwork>();
   std::shared_ptr<transport::PollingExecutor> shared_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -7,7 +7,7 @@
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/transport/threaded_executor.hpp"
-#include "socket_folder.hpp"
+#include "folder.hpp"
 
 namespace caftan {
 namespace {
@@ -54,7 +54,7 @@ class Membership : public testing::TestWithParam<const char*> {
     return b_ready ? Error() : b_ready.error();
   }
 
-  test::SocketFolder folder_;
+  test::Folder folder_;
   std::vector<WorkerAddress> world_{
       {"a", GetParam() == std::string("unix") ? "unix:" + (folder_ / "a") : "tcp:127.0.0.1:0"}, {"b", ""}};
   std::shared_ptr<transport::PollingExecutor> executor_ = std::make_shared<transport::ThreadedExecutor>();

@@ -19,7 +19,7 @@
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/transport/threaded_executor.hpp"
-#include "socket_folder.hpp"
+#include "folder.hpp"
 
 namespace caftan::test {
 namespace {
@@ -238,7 +238,7 @@ class Strangers : public testing::Test {
   }
 
  protected:
-  const SocketFolder folder_;
+  const Folder folder_;
   std::mutex mutex_;
   std::condition_variable logged_;
   std::map<std::string, std::size_t> refused_;

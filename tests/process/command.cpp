@@ -11,32 +11,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 
 namespace caftan::test {
 
 using Clock = std::chrono::steady_clock;
-
-Folder::Folder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "caftan-process-XXXXXX").string();
-  if (!::mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp failed");
-  path_ = pattern;
-}
-Folder::~Folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-std::string Folder::write(const std::string& name, const std::string& text) const {
-  std::ofstream(path_ / name) << text;
-  std::filesystem::permissions(path_ / name, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
-  return (path_ / name).string();
-}
-std::string Folder::read(const std::string& name) const {
-  std::ifstream stream(path_ / name, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
 
 Command::Command(const Folder& folder, const std::string& program, const std::vector<std::string>& arguments) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);

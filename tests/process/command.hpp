@@ -5,31 +5,15 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
+
+#include "folder.hpp"
 
 namespace caftan::test {
 
 using Seconds = std::chrono::seconds;
 inline constexpr Seconds kPatience{30};
-
-/// Its own folder, removed at the end.
-class Folder {
- public:
-  Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  /// Returns the file's path.
-  std::string write(const std::string& name, const std::string& text) const;
-  std::string read(const std::string& name) const;
-
- private:
-  std::filesystem::path path_;
-};
 
 class Command {
  public:

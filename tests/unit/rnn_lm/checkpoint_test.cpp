@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "text_folder.hpp"
+#include "small_texts.hpp"
 
 namespace caftan::rnn_lm {
 namespace {
@@ -41,7 +41,7 @@ class Checkpoints : public testing::Test {
   }
   static void put(const fs::path& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
 
-  TextFolder run_;
+  test::Folder run_;
 };
 
 TEST_F(Checkpoints, ComeBackBitForBitByTheirOwnFolderTheirParentsOrTheRuns) {

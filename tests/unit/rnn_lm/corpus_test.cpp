@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "text_folder.hpp"
+#include "small_texts.hpp"
 
 namespace caftan::rnn_lm {
 namespace {
@@ -19,7 +19,7 @@ class CorpusFiles : public testing::Test {
     config.path = path;
     return read_corpus(config);
   }
-  TextFolder folder_;
+  test::Folder folder_;
 };
 
 TEST(Corpus, TheDefaultIsOnEveryDebianEachLicenceOnce) {

@@ -6,7 +6,7 @@
 
 #include <ATen/ops/arange.h>
 
-#include "text_folder.hpp"
+#include "small_texts.hpp"
 
 namespace caftan::rnn_lm {
 namespace {
@@ -77,7 +77,7 @@ TEST(Windows, ATextTooShortForOneSaysHowLongItMustBe) {
 }
 
 TEST(Text, KeepsTheLastTenthOfEveryFileForValidation) {
-  const TextFolder folder;
+  const test::Folder folder;
   folder.write("a", std::string(180, 'a') + std::string(20, 'x'));
   folder.write("b", std::string(90, 'b') + std::string(10, 'y'));
   const Text text = read_text(make_config(folder.path())).value();
@@ -92,7 +92,7 @@ TEST(Text, KeepsTheLastTenthOfEveryFileForValidation) {
 }
 
 TEST(Text, TooShortForAWindowOrToValidateNamesTheFile) {
-  const TextFolder folder;
+  const test::Folder folder;
   const auto error = read_text(make_config(folder.write("short.txt", make_text(30)))).error();
   EXPECT_EQ(error.code(), Errc::invalid_config);
   EXPECT_THAT(error.text(), HasSubstr("short.txt: a text of 27 characters is too short"));

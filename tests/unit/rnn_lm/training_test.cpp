@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "rnn_lm/local.hpp"
-#include "text_folder.hpp"
+#include "small_texts.hpp"
 
 namespace caftan::rnn_lm {
 namespace {
@@ -36,7 +36,7 @@ class LocalRun : public testing::Test {
     return left.size() == right.size();
   }
 
-  TextFolder folder_;
+  test::Folder folder_;
   TrainerConfig config_;
 };
 

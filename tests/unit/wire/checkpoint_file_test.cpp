@@ -3,9 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <fstream>
+
+#include "folder.hpp"
 
 namespace caftan::wire {
 namespace {
@@ -22,16 +23,11 @@ CheckpointFile make_file() {
   return {.kind = "test", .records = {{"a", bytes_of("123")}, {"empty", {}}, {"b", bytes_of(std::string(5000, 'x'))}}};
 }
 
-class InAFolder : public testing::Test {
+class CheckpointOnDisk : public testing::Test {
  protected:
-  InAFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "caftan-checkpoint-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~InAFolder() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_;
+  const test::Folder own_;
+  const std::filesystem::path folder_ = own_.path();
 };
-using CheckpointOnDisk = InAFolder;
 
 TEST(Checkpoint, ReadsWhatWasWritten) {
   const auto file = decode_checkpoint(encode_checkpoint(make_file()).value(), "test").value();
