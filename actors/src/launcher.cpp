@@ -6,12 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "caftan/app/resolved.hpp"
+#include "caftan/base/settings_io.hpp"
 #include "progress_line.hpp"
 #include "run_process.hpp"
 #include "run_record.hpp"
@@ -25,12 +23,6 @@ constexpr Duration kDrawEvery = std::chrono::milliseconds(100);
 
 /// A worker may report faster than it is read: signals, deaths and time-outs must have their turn all the same.
 constexpr int kEventsInATurn = 64;
-
-std::string fixed(double number, int decimals) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", decimals, number);
-  return text.data();
-}
 
 /// Takes the signals that end a run out of their normal course.
 class SignalSource {
@@ -250,7 +242,7 @@ void Launch::take_ready(const RunEvent& event) {
   line.resize(widest + 4, ' ');
   const pid_t pid = processes_[static_cast<std::size_t>(planned(event.worker).process)]->pid();
   if (pid != 0) line += "pid " + std::to_string(pid) + "  ";
-  view_.note(line + "ready after " + fixed(std::chrono::duration<double>(elapsed()).count(), 2) + " s");
+  view_.note(line + "ready after " + format_fixed(std::chrono::duration<double>(elapsed()).count(), 2) + " s");
 }
 
 std::string Launch::where() const { return shown_ ? where_of(*standing_[*shown_]) : std::string(); }
@@ -366,7 +358,7 @@ LaunchOutcome Launch::finish() {
   for (const std::string& name : supervisor_.stragglers()) {
     view_.note("warning: " + name + " had not left in time (run.stop_timeout) and was killed");
   }
-  const std::string seconds = fixed(std::chrono::duration<double>(elapsed()).count(), 1) + " s";
+  const std::string seconds = format_fixed(std::chrono::duration<double>(elapsed()).count(), 1) + " s";
   const std::string& run = options_.application.run.name;
   switch (verdict.outcome) {
     case Verdict::Outcome::success:

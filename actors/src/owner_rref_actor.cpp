@@ -1,16 +1,10 @@
 #include "owner_rref_actor.hpp"
 
+#include "caftan/base/overloaded.hpp"
 #include "caftan/transport/actor_host.hpp"
 #include "rref_host.hpp"
 
 namespace caftan::actors {
-
-namespace {
-template <class... Fs>
-struct Overloaded : Fs... {
-  using Fs::operator()...;
-};
-}  // namespace
 
 OwnerRRefActor::OwnerRRefActor(caf::actor_config& config, RRefHost& host, RRefId id)
     : caf::event_based_actor(config), host_(host), id_(id) {

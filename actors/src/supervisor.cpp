@@ -1,8 +1,6 @@
 #include "supervisor.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "caftan/base/settings_io.hpp"
 
@@ -11,12 +9,6 @@ namespace {
 
 /// How long those who are here may take, after their own start time-out, to say whom they miss.
 constexpr Duration kOwnWords = std::chrono::seconds(1);
-
-std::string fixed(double number, int decimals) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", decimals, number);
-  return text.data();
-}
 
 std::string describe(const Death& death) {
   return death.by_signal ? "was killed by signal " + std::to_string(death.number)
@@ -88,7 +80,8 @@ void Supervisor::died(int process, Death death, const std::string& where, TimePo
     wants_stop_ = true;
     if (dead_) continue;
     dead_ = i;
-    death_text_ = describe(death) + (where.empty() ? " after " : " in " + where + ", ") + fixed(seconds(now), 1) + " s";
+    death_text_ =
+        describe(death) + (where.empty() ? " after " : " in " + where + ", ") + format_fixed(seconds(now), 1) + " s";
   }
 }
 

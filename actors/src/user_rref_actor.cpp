@@ -1,16 +1,10 @@
 #include "user_rref_actor.hpp"
 
+#include "caftan/base/overloaded.hpp"
 #include "caftan/transport/actor_exchange.hpp"
 #include "rref_host.hpp"
 
 namespace caftan::actors {
-
-namespace {
-template <class... Fs>
-struct Overloaded : Fs... {
-  using Fs::operator()...;
-};
-}  // namespace
 
 UserRRefActor::UserRRefActor(caf::actor_config& config, RRefHost& host, rpc::UserFork fork, ForkRequested request,
                              std::pair<WorkerId, Incarnation> owner, caf::strong_actor_ptr parent)

@@ -5,15 +5,10 @@
 #include <cstdio>
 #include <numeric>
 
+#include "caftan/base/settings_io.hpp"
+
 namespace caftan::cartpole {
 namespace {
-
-/// Returns the number with `decimals` digits after the point.
-std::string fixed(double number, int decimals) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", decimals, number);
-  return text.data();
-}
 
 /// Returns the number as short as it reads back: 475, not 475.0.
 std::string shortest(double number) {
@@ -23,7 +18,7 @@ std::string shortest(double number) {
 }
 
 std::string rate(std::int64_t count, double seconds) {
-  return fixed(seconds > 0 ? static_cast<double>(count) / seconds / 1000 : 0, 1) + " k";
+  return format_fixed(seconds > 0 ? static_cast<double>(count) / seconds / 1000 : 0, 1) + " k";
 }
 
 }  // namespace
@@ -37,28 +32,28 @@ std::string with_commas(std::int64_t number) {
 
 std::string episode_line(const Standing& standing) {
   std::string line = "episode " + std::to_string(standing.episode) + "  running reward " +
-                     fixed(standing.running_reward, 1) + " of " + shortest(standing.solved_at) + "  " +
+                     format_fixed(standing.running_reward, 1) + " of " + shortest(standing.solved_at) + "  " +
                      with_commas(standing.env_steps) + " steps, " + rate(standing.env_steps, standing.seconds) +
                      " steps/s, " + rate(standing.calls, standing.seconds) + " calls/s";
-  if (standing.call_p50_us > 0) line += ", p50 " + fixed(standing.call_p50_us, 0) + " us";
+  if (standing.call_p50_us > 0) line += ", p50 " + format_fixed(standing.call_p50_us, 0) + " us";
   return line;
 }
 
 std::string solved_line(const Standing& standing) {
-  return "solved: running reward " + fixed(standing.running_reward, 1) + " > " + shortest(standing.solved_at) +
+  return "solved: running reward " + format_fixed(standing.running_reward, 1) + " > " + shortest(standing.solved_at) +
          " after " + with_commas(standing.episode) + " episodes, " + with_commas(standing.env_steps) + " env steps, " +
-         fixed(standing.seconds, 1) + " s";
+         format_fixed(standing.seconds, 1) + " s";
 }
 
 std::string exhausted_text(const Standing& standing) {
-  return "the running reward is " + fixed(standing.running_reward, 1) + " after " + with_commas(standing.episode) +
-         " episodes (max_episodes), it had to pass " + shortest(standing.solved_at);
+  return "the running reward is " + format_fixed(standing.running_reward, 1) + " after " +
+         with_commas(standing.episode) + " episodes (max_episodes), it had to pass " + shortest(standing.solved_at);
 }
 
 std::string evaluation_line(std::span<const double> rewards) {
   const double sum = std::accumulate(rewards.begin(), rewards.end(), 0.0);
   return "greedy evaluation: " + with_commas(static_cast<std::int64_t>(rewards.size())) + " episodes, mean " +
-         fixed(sum / static_cast<double>(rewards.size()), 1) + ", min " +
+         format_fixed(sum / static_cast<double>(rewards.size()), 1) + ", min " +
          shortest(*std::min_element(rewards.begin(), rewards.end()));
 }
 

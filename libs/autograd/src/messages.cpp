@@ -1,12 +1,9 @@
 #include "caftan/autograd/messages.hpp"
 
+#include "caftan/base/overloaded.hpp"
+
 namespace caftan::autograd {
 namespace {
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
 
 std::string ids(const std::vector<AutogradMessageId>& messages) {
   std::string text = "[";

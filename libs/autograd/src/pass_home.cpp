@@ -10,8 +10,7 @@ namespace caftan::autograd {
 PassActions PassHome::open(Life initiator) {
   if (initiator != maker(context_)) joined_.insert(initiator);
   if (initiator_) {
-    const std::string text = "pass " + to_string(PassId{context_, *open_pass()}) + " of worker " +
-                             std::to_string(initiator_->worker.value) +
+    const std::string text = "pass " + to_string(PassId{context_, *open_pass()}) + " of " + name_of(*initiator_) +
                              " is still open: wait for it, or use a context of its own";
     return {Send{initiator, Refused{context_, Error(Errc::pass_busy, text)}}};
   }

@@ -6,11 +6,6 @@
 #include "lost_worker.hpp"
 
 namespace caftan::autograd {
-namespace {
-
-std::string name(Life life) { return "worker " + std::to_string(life.worker.value); }
-
-}  // namespace
 
 PassActions PassLedger::start() const { return {Send{maker(pass_.context), PassOpen{pass_.context}}}; }
 
@@ -134,7 +129,7 @@ void PassLedger::closed(PassActions& actions) {
 }
 
 PassActions PassLedger::out_of_line(Life from, const char* what) {
-  return fail(Error(Errc::malformed_payload, name(from) + " " + what + " (pass " + to_string(pass_) + ")"));
+  return fail(Error(Errc::malformed_payload, name_of(from) + " " + what + " (pass " + to_string(pass_) + ")"));
 }
 
 Error PassLedger::unused_branch() const {
@@ -143,7 +138,7 @@ Error PassLedger::unused_branch() const {
     for (const AutogradMessageId& message : participant.missing) {
       const auto at = entries_.find(message);
       if (at != entries_.end() && at->second.done) continue;  // it came after that report
-      return Error(Errc::unused_branch, "message " + to_string(message) + ", sent by " + name(life) +
+      return Error(Errc::unused_branch, "message " + to_string(message) + ", sent by " + name_of(life) +
                                             ", gets no gradient from these roots: use Mode::smart, or use its result");
     }
   }

@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::size_t kMostMissing = 4;  // named in a report
 
-std::string name(Life life) { return "worker " + std::to_string(life.worker.value); }
-
 // DA-5: the visited set is the engine's. Its defect must not become a second gradient.
 Error visited_twice(AutogradMessageId message) {
   return Error(Errc::backward_failed,
@@ -45,15 +43,15 @@ PassActions WorkerPass::begin() { return {BeginPass{number(), header_.mode, head
 PassActions WorkerPass::marked(Life from, const std::vector<AutogradMessageId>& messages) {
   if (phase_ == Phase::failed || settled_) return {};
   if (phase_ != Phase::marking) {
-    return fail(Error(Errc::malformed_payload, name(from) + " sends marks while gradients run"));
+    return fail(Error(Errc::malformed_payload, name_of(from) + " sends marks while gradients run"));
   }
   for (const AutogradMessageId message : messages) {
     if (recorded_.receiver_of(message) != from) {
       return fail(Error(Errc::malformed_payload,
-                        name(from) + " marks message " + to_string(message) + ", which was not sent to it"));
+                        name_of(from) + " marks message " + to_string(message) + ", which was not sent to it"));
     }
     if (!sends_.emplace(message, false).second) {
-      return fail(Error(Errc::malformed_payload, name(from) + " marks message " + to_string(message) + " twice"));
+      return fail(Error(Errc::malformed_payload, name_of(from) + " marks message " + to_string(message) + " twice"));
     }
     unwalked_.push_back(message);
   }
@@ -106,11 +104,11 @@ PassActions WorkerPass::gradient(Life from, AutogradMessageId message, std::uint
   if (phase_ == Phase::failed || settled_) return {};
   // A gradient is causally later than the closing of the ledger, which waited for every walk.
   if (phase_ == Phase::marking && (is_active() || is_initiator())) {
-    return fail(Error(Errc::invalid_gradient, name(from) + " sends a gradient before all marks were walked"));
+    return fail(Error(Errc::invalid_gradient, name_of(from) + " sends a gradient before all marks were walked"));
   }
   const auto at = sends_.find(message);
   if (at == sends_.end() || at->second || recorded_.receiver_of(message) != from) {
-    return fail(Error(Errc::invalid_gradient, name(from) + " sends a gradient for message " + to_string(message) +
+    return fail(Error(Errc::invalid_gradient, name_of(from) + " sends a gradient for message " + to_string(message) +
                                                   ", which is not expected from it in pass " +
                                                   to_string(header_.pass)));
   }

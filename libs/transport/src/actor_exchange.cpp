@@ -22,6 +22,8 @@ const Proxy* as_proxy(const caf::abstract_actor& actor) {
 
 constexpr std::size_t kMaxLinks = 1 << 20;  // a peer cannot make us hold more than this
 
+Error not_exported() { return Error(Errc::rref_deleted, "the actor is gone or was never exported to this peer"); }
+
 /// Tells the exchange that an exported actor has ended.
 class ExportWatch final : public caf::attachable {
  public:
@@ -215,9 +217,8 @@ Result<void> ActorExchange::on_message(InFrame& frame) {
   auto target = find_export(to);
   if (!target && is_name(to.kind) && host_.named_actors()) target = host_.named_actors()->stand_in(to);
   InAttachment beside{frame.table, std::move(frame.segments)};
-  const auto message =
-      target ? host_.messages().decode(frame.body.subspan(2 * kAddressSize), beside, *this)
-             : Result<caf::message>(Error(Errc::rref_deleted, "the actor is gone or was never exported to this peer"));
+  const auto message = target ? host_.messages().decode(frame.body.subspan(2 * kAddressSize), beside, *this)
+                              : Result<caf::message>(not_exported());
   caf::strong_actor_ptr sender;
   caf::message_id id;
   if (call != 0) {
@@ -240,36 +241,32 @@ Result<void> ActorExchange::on_message(InFrame& frame) {
   return {};
 }
 
-Result<void> ActorExchange::on_down(const InFrame& frame) {
-  std::tuple<Address, Error> body;
-  if (const auto read = wire::decode_into(frame.body, body); !read) return read;
+/// The peer's actor at `address` has ended: its proxy goes down. One that nobody holds any more is not in the table.
+void ActorExchange::take_down(const Address& address, const Error& reason) {
   caf::strong_actor_ptr proxy;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = proxies_.find(std::get<0>(body));
-    if (found == proxies_.end()) return {};  // nobody holds it any more
+    const auto found = proxies_.find(address);
+    if (found == proxies_.end()) return;
     proxy = caf::actor_cast<caf::strong_actor_ptr>(found->second);
     proxies_.erase(found);
   }
-  if (proxy) static_cast<Proxy*>(proxy->get())->kill_proxy(nullptr, to_caf(std::get<1>(body)));
+  if (proxy) static_cast<Proxy*>(proxy->get())->kill_proxy(nullptr, to_caf(reason));
+}
+
+Result<void> ActorExchange::on_down(const InFrame& frame) {
+  std::tuple<Address, Error> body;
+  if (const auto read = wire::decode_into(frame.body, body); !read) return read;
+  take_down(std::get<0>(body), std::get<1>(body));
   return {};
 }
 
 Result<void> ActorExchange::on_exit(const InFrame& frame) {
   std::tuple<Address, Address, Error> body;
   if (const auto read = wire::decode_into(frame.body, body); !read) return read;
-  const auto& [to, from, reason] = body;
-  // It takes the proxy of the peer's own actor down, which tells whoever is linked to that; `to` is not looked at. So a
-  // forged exit ends nothing of ours that has not linked itself to the peer's actor.
-  caf::strong_actor_ptr proxy;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = proxies_.find(from);
-    if (found == proxies_.end()) return {};
-    proxy = caf::actor_cast<caf::strong_actor_ptr>(found->second);
-    proxies_.erase(found);
-  }
-  if (proxy) static_cast<Proxy*>(proxy->get())->kill_proxy(nullptr, to_caf(reason));
+  // The proxy of the peer's own actor goes down, which tells whoever is linked to it; whom the exit is for is not
+  // looked at. So a forged one ends nothing of ours that has not linked itself to the peer's actor.
+  take_down(std::get<1>(body), std::get<2>(body));
   return {};
 }
 
@@ -279,8 +276,7 @@ Result<void> ActorExchange::on_monitor(const InFrame& frame) {
   const auto actor = find_export(address);
   if (!actor) {
     wire::Bytes body;
-    const Error gone(Errc::rref_deleted, "the actor is gone or was never exported to this peer");
-    if (wire::encode_into(body, std::make_tuple(address, gone))) send_control(wire::FrameKind::down, body);
+    if (wire::encode_into(body, std::make_tuple(address, not_exported()))) send_control(wire::FrameKind::down, body);
     return {};
   }
   export_watched(address, actor);
@@ -309,8 +305,8 @@ Result<void> ActorExchange::on_link(const InFrame& frame, bool link) {
   }
   if (!target) {
     wire::Bytes answer;
-    const Error gone(Errc::rref_deleted, "the actor is gone or was never exported to this peer");
-    if (wire::encode_into(answer, std::make_tuple(from, to, gone))) send_control(wire::FrameKind::exit, answer);
+    if (wire::encode_into(answer, std::make_tuple(from, to, not_exported())))
+      send_control(wire::FrameKind::exit, answer);
     return {};
   }
   const auto other = proxy(from);

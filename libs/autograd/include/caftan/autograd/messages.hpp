@@ -28,6 +28,9 @@ struct Life {
   }
 };
 
+/// Returns "worker 3", for texts.
+inline std::string name_of(const Life& life) { return "worker " + std::to_string(life.worker.value); }
+
 /// Returns who made the id: of a context its home, of a recorded message its sender, where S(m) is.
 template <class Tag>
 Life maker(const GlobalId<Tag>& id) {

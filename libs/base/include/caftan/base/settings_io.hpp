@@ -49,6 +49,8 @@ Result<std::int64_t> parse_duration(std::string_view text);
 Result<std::int64_t> parse_bytes(std::string_view text);
 /// Returns the shortest text that reads back as the same number and is a TOML float.
 std::string format_number(double value);
+/// Returns the number with `decimals` digits after the point, for people.
+std::string format_fixed(double value, int decimals);
 /// Returns the text as a TOML basic string, quoted and escaped.
 std::string quote_toml(std::string_view text);
 

@@ -71,6 +71,8 @@ class ActorExchange {
   void on_export_exit(const Address& address, caf::actor_id id, const caf::error& reason);
   void forget(const Address& address);
 
+  void take_down(const Address& address, const Error& reason);
+
   Result<void> on_message(InFrame& frame);
   Result<void> on_down(const InFrame& frame);
   Result<void> on_exit(const InFrame& frame);
