@@ -249,6 +249,7 @@ std::shared_ptr<Session> WorkerCore::add_session(const transport::PeerIdentity& 
   }
   if (primary) peers_[peer.id.value]->set_session(session);
   session->start(early);
+  if (primary) rrefs_.on_session_start();
   if (peer.id != self_) log("connected with " + peer.name + " over " + kind);
   return session;
 }

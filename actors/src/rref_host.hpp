@@ -45,6 +45,8 @@ class RRefWorld {
   /// The session with that life of that worker, null if there is none now.
   virtual std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) = 0;
   virtual Result<Peer> peer_of(WorkerId id) = 0;
+  /// Returns whether there was a session with every worker: then a worker without one is lost for good.
+  virtual bool has_met_all() const noexcept = 0;
   /// The proxy of a fork's actor in that session; one that is down already if the session has ended.
   virtual caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) = 0;
 };
@@ -122,6 +124,8 @@ class RRefHost {
   /// Gives `job` to the value's actor, or runs it with rref_deleted.
   void with_value(RRefId id, std::shared_ptr<ValueJob> job);
 
+  /// `world` returns the new session from `session_with` already.
+  void on_session_start();
   void on_session_end(const transport::Session& session);
   /// Ends all references with shut_down; returns how many there were.
   std::size_t end_all(const Error& reason);

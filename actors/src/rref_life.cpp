@@ -23,6 +23,17 @@ void RRefHost::with_value(RRefId id, std::shared_ptr<ValueJob> job) {
   }
 }
 
+void RRefHost::on_session_start() {
+  std::vector<caf::actor> users;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [fork, user] : users_) users.push_back(user.actor);
+  }
+  for (const auto& actor : users) {
+    if (actor) caf::anon_send(actor, UserEvent{user_event::SessionOpened{}});
+  }
+}
+
 void RRefHost::on_session_end(const transport::Session& session) {
   const rpc::PeerSession ended = peer_session(session);
   std::vector<caf::actor> users;

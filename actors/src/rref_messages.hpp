@@ -126,6 +126,8 @@ struct ChildNotHandedOver {
 struct OwnerLost {
   rpc::PeerSession session;
 };
+/// With whatever worker: who could not ask its owner yet tries again.
+struct SessionOpened {};
 struct Deadline {};
 struct HandleDropped {};
 struct Finish {
@@ -135,7 +137,8 @@ struct Finish {
 
 struct UserEvent {
   std::variant<user_event::CreationAnswered, user_event::ChildHandedOver, user_event::ChildNotHandedOver,
-               user_event::OwnerLost, user_event::Deadline, user_event::HandleDropped, user_event::Finish>
+               user_event::OwnerLost, user_event::SessionOpened, user_event::Deadline, user_event::HandleDropped,
+               user_event::Finish>
       event;
 };
 

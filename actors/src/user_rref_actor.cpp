@@ -53,6 +53,9 @@ void UserRRefActor::on_event(UserEvent& event) {
                      host_.user_confirmed(fork_.id(), usable);
                    }
                  },
+                 [this](SessionOpened&) {
+                   if (fork_.state() == rpc::UserFork::State::awaiting && !fork_.owner()) request_fork();
+                 },
                  [this](Deadline&) { perform(fork_.deadline()); },
                  [this](HandleDropped&) { perform(fork_.handle_dropped()); },
                  [this](Finish& e) {
@@ -83,8 +86,11 @@ void UserRRefActor::on_exit_message(const caf::exit_msg& exit) {
 }
 
 void UserRRefActor::request_fork() {
-  // Without a session with the owner now, only the deadline of the call that waits is left (RR-11).
-  if (const auto session = host_.send_fork_request(*this, request_, owner_)) fork_.request_sent(*session);
+  // Asked first: a session that comes in between is found below.
+  const bool has_met_all = host_.world().has_met_all();
+  if (const auto session = host_.send_fork_request(*this, request_, owner_)) return fork_.request_sent(*session);
+  // While this worker starts, the owner may come yet (SessionOpened); afterwards there is none to wait for (RR-11).
+  if (has_met_all) perform(fork_.deadline());
 }
 
 void UserRRefActor::perform(rpc::UserActions actions, const caf::strong_actor_ptr& known) {

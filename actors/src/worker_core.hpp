@@ -105,6 +105,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   Incarnation incarnation() const noexcept override { return incarnation_; }
   std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) override;
   Result<Peer> peer_of(WorkerId id) override { return find_peer(id); }
+  bool has_met_all() const noexcept override { return life_ != Life::starting; }
   caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) override;
 
   // Calls under way of this worker; stop() waits for them.
