@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 
 #include "caftan/app/load.hpp"
 #include "caftan/app/plan.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <utility>
 
 #include "agent.hpp"
 #include "caftan/caftan.hpp"

@@ -1,6 +1,5 @@
 #include "trainer.hpp"
 
-#include <array>
 #include <chrono>
 #include <filesystem>
 #include <utility>

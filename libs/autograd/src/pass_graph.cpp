@@ -6,7 +6,6 @@
 #include <optional>
 #include <tuple>
 #include <typeinfo>
-#include <utility>
 
 #include "recv_function.hpp"
 

@@ -1,7 +1,6 @@
 #include "caftan/autograd/pass_home.hpp"
 
 #include <cassert>
-#include <utility>
 
 #include "lost_worker.hpp"
 

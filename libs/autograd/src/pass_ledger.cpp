@@ -1,6 +1,5 @@
 #include "caftan/autograd/pass_ledger.hpp"
 
-#include <string>
 #include <utility>
 
 #include "lost_worker.hpp"

@@ -1,7 +1,6 @@
 #include "handshake_codec.hpp"
 
 #include <algorithm>
-#include <array>
 #include <concepts>
 #include <optional>
 #include <utility>

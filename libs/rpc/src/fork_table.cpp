@@ -1,7 +1,6 @@
 #include "caftan/rpc/fork_table.hpp"
 
 #include <cassert>
-#include <utility>
 
 namespace caftan::rpc {
 namespace {

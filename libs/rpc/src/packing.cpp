@@ -1,7 +1,5 @@
 #include "caftan/rpc/packing.hpp"
 
-#include <limits>
-
 namespace caftan::rpc {
 
 void write_prologue(wire::Bytes& body, const FunctionKey& key) {

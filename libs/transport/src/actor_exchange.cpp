@@ -1,6 +1,5 @@
 #include "caftan/transport/actor_exchange.hpp"
 
-#include <algorithm>
 #include <typeinfo>
 
 #include <caf/make_actor.hpp>
