@@ -282,13 +282,9 @@ Result<rpc::InPayload> WorkerCore::decode_payload(InFrame& frame) const {
     }
   }
   if (frame.manifest) payload.rrefs = std::static_pointer_cast<ReceivedRRefs>(frame.manifest)->handles;
-  wire::SectionReader sections(frame.sections);
-  for (;;) {
-    const auto section = sections.next();
-    if (!section) return section.error();
-    if (!*section) break;
-    if ((*section)->type == wire::SectionType::autograd) wire::append(payload.autograd, (*section)->content);
-  }
+  const auto recorded = wire::find_section(frame.sections, wire::SectionType::autograd);
+  if (!recorded) return recorded.error();
+  if (*recorded) wire::append(payload.autograd, **recorded);
   return payload;
 }
 

@@ -69,24 +69,16 @@ CallInfo ServedCall::make_info() {
   info.deadline = deadline_;
   info.cancel = std::shared_ptr<const CancelFlag>(shared_from_this(), &cancelled_);
   info.trace = frame_.header.trace;
-  wire::SectionReader sections(frame_.sections);
-  for (;;) {
-    const auto section = sections.next();
-    if (!section || !*section) break;
-    if ((*section)->type != wire::SectionType::chain) continue;
-    if (auto held = rpc::decode_held((*section)->content)) info.held = std::move(*held);
+  if (const auto chain = wire::find_section(frame_.sections, wire::SectionType::chain); chain && *chain) {
+    if (auto held = rpc::decode_held(**chain)) info.held = std::move(*held);
   }
   return info;
 }
 
 Result<RRefId> ServedCall::read_target() const {
-  wire::SectionReader sections(frame_.sections);
-  for (;;) {
-    const auto section = sections.next();
-    if (!section) return section.error();
-    if (!*section) return RRefId{};
-    if ((*section)->type == wire::SectionType::target) return wire::decode<RRefId>((*section)->content);
-  }
+  const auto target = wire::find_section(frame_.sections, wire::SectionType::target);
+  if (!target) return target.error();
+  return *target ? wire::decode<RRefId>(**target) : RRefId{};
 }
 
 void ServedCall::run() {

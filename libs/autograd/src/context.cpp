@@ -40,7 +40,7 @@ Future<void> ContextView::backward_async(const std::vector<at::Tensor>& roots, c
     return refuse(Error(Errc::bad_arguments, "the timeout of backward is not positive; leave it out for none"));
   }
   // Looked at first: of a graph whose context is over, the roots say nothing useful.
-  if (const auto open = record_->gradients(); !open) return refuse(open.error().at(caller->name()));
+  if (const auto open = record_->check_open(); !open) return refuse(open.error().at(caller->name()));
   auto engine = Engine::begin({id(), options.retain_graph});
   if (!engine) return refuse(engine.error().at(caller->name()));
   const Result<void> rooted = (*engine)->add_roots(roots, options.gradients);

@@ -212,6 +212,11 @@ void ContextRecord::drop(PassNumber pass) {
   node = staged_.extract(pass);
 }
 
+Result<void> ContextRecord::check_open() const {
+  if (is_over()) return released(id_);
+  return {};
+}
+
 Result<GradientBook> ContextRecord::gradients() const {
   const std::lock_guard lock(mutex_);
   if (over_) return released(id_);

@@ -18,7 +18,7 @@ Ambient outside_contexts() {
 
 /// What makes a context one that cannot be stepped by.
 Result<void> check_context(const autograd::ContextRecord& context) {
-  if (auto gradients = context.gradients(); !gradients) return gradients.error();
+  if (auto open = context.check_open(); !open) return open;
   const autograd::DecidedSet decided = context.decided();
   const std::string name = "autograd context " + to_string(context.id());
   if (decided.up_to().value == 0) {

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "caftan/tensor/codec.hpp"
-#include "caftan/tensor/torch_errors.hpp"
 #include "caftan/wire/archive.hpp"
 #include "caftan/wire/block_pool.hpp"
 #include "gradient_check.hpp"

@@ -70,6 +70,8 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// The context is over: forgets all nodes and gradients.
   void end() noexcept;
   bool is_over() const;
+  /// Errors: context_released.
+  Result<void> check_open() const;
 
   // Recording.
   /// Returns the id of a message that is about to be recorded as sent. Errors: limit_exceeded.

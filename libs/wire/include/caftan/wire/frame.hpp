@@ -101,5 +101,8 @@ class SectionReader {
  private:
   ByteView rest_;
 };
+/// Returns the content of the first section of that type, nullopt without one.
+/// Errors: malformed_payload (a size beyond the end, of any section).
+Result<std::optional<ByteView>> find_section(ByteView sections, SectionType type);
 
 }  // namespace caftan::wire
