@@ -112,6 +112,7 @@ class Launch {
   std::vector<std::optional<ProgressState>> standing_;  // by worker
   std::vector<std::string> errors_;                     // by worker
   std::optional<std::size_t> shown_;                    // the worker whose progress is shown
+  bool progress_is_news_ = false;
   bool must_exit_ = false;
 };
 
@@ -211,11 +212,13 @@ void Launch::take(const RunEvent& event) {
     case RunEventKind::progress:
       standing_[worker] = ProgressState{event.done, event.total, event.text};
       shown_ = worker;
+      progress_is_news_ = true;
       return draw(false);
     case RunEventKind::metrics:
       for (const auto& [metric, value] : event.values) record_.metric(name, metric, value);
       return;
     case RunEventKind::report:
+      progress_is_news_ = false;  // what was reached before would stand behind its result
       return view_.result(event.text);
     case RunEventKind::fingerprint:
       return record_.fingerprint(event.text);
@@ -226,7 +229,7 @@ void Launch::take(const RunEvent& event) {
       errors_[worker] = event.error.message();
       return supervisor_.failed(worker, event.error);
     case RunEventKind::peer_lost:
-      return supervisor_.peer_lost(event.text);
+      return supervisor_.peer_lost(event.text, event.error, clock_.now());
     case RunEventKind::traffic:
       return record_.add_sent(event.sent);
     case RunEventKind::left:
@@ -291,7 +294,7 @@ void Launch::perform(const std::vector<Supervisor::Action>& actions) {
 }
 
 void Launch::draw(bool at_once) {
-  if (!shown_ || supervisor_.is_over()) return;
+  if (!shown_ || !progress_is_news_ || supervisor_.is_over()) return;
   const TimePoint now = clock_.now();
   const bool due = view_.is_live() ? now >= next_drawing_ : at_once;
   if (!due) return;

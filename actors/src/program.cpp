@@ -1,6 +1,7 @@
 #include "caftan/actors/program.hpp"
 
 #include <ATen/Parallel.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +30,15 @@ void print(std::FILE* to, const std::string& text) {
 int refuse(const std::string& text) {
   print(stderr, "error: " + text + "\n");
   return kBadFile;
+}
+
+/// A standard descriptor that is closed would be given to the next file, and what is meant for the user end up there.
+void keep_standard_descriptors() {
+  int opened = 0;
+  do {
+    opened = ::open("/dev/null", O_RDWR);
+  } while (opened >= 0 && opened <= STDERR_FILENO);
+  if (opened >= 0) ::close(opened);
 }
 
 /// This program, to start it again. Where /proc is not mounted, the name it was called by.
@@ -103,6 +113,7 @@ int run(const CommandLine& line, const actors::RoleCatalog& catalog, const app::
 }  // namespace
 
 int Program::main(int argc, char** argv) {
+  keep_standard_descriptors();
   const auto types = catalog_.types();
   if (!types) return refuse(types.error().text());
   if (actors::is_worker_process(argc, argv)) actors::run_worker_process(catalog_, *types);

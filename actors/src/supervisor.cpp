@@ -1,6 +1,7 @@
 #include "supervisor.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "caftan/base/settings_io.hpp"
 
@@ -9,6 +10,8 @@ namespace {
 
 /// How long those who are here may take, after their own start time-out, to say whom they miss.
 constexpr Duration kOwnWords = std::chrono::seconds(1);
+/// How long the death of a process whose worker the others have lost may take to be seen.
+constexpr Duration kUntilDeath = std::chrono::seconds(1);
 
 std::string describe(const Death& death) {
   return death.by_signal ? "was killed by signal " + std::to_string(death.number)
@@ -58,10 +61,24 @@ void Supervisor::failed(std::size_t worker, const Error& error) {
   wants_stop_ = true;
 }
 
-void Supervisor::peer_lost(const std::string& name) {
+void Supervisor::peer_lost(const std::string& name, const Error& reason, TimePoint now) {
   const auto found = std::ranges::find(workers_, name, [](const Worker& w) { return w.is.name; });
-  if (found == workers_.end() || found->is.here) return;
-  found->gone = found->returned = true;
+  if (found == workers_.end()) return;
+  const auto worker = static_cast<std::size_t>(found - workers_.begin());
+  const bool in_good_order = reason.code() == Errc::shut_down;
+  if (!found->is.here) {
+    found->gone = found->returned = true;
+    if (!in_good_order) failed(worker, reason);
+  } else if (!in_good_order && !missed_ && !found->gone) {
+    missed_ = Missed{{worker, reason}, now + kUntilDeath};
+  }
+}
+
+/// A process that lives and answers nobody would keep the run for ever.
+void Supervisor::check_missed(TimePoint now) {
+  if (!missed_ || now < missed_->until) return;
+  const Failure failure = std::exchange(missed_, std::nullopt)->failure;
+  if (!workers_[failure.worker].gone) failed(failure.worker, failure.error);
 }
 
 void Supervisor::died(int process, Death death, const std::string& where, TimePoint now) {
@@ -152,6 +169,7 @@ void Supervisor::begin_stop(TimePoint now) {
 
 std::vector<Supervisor::Action> Supervisor::next(TimePoint now) {
   std::vector<Action> actions;
+  check_missed(now);
   if (phase_ == Phase::starting && !wants_stop_) check_start(now);
   if (phase_ == Phase::running && !wants_stop_ && now >= phase_deadline_) {
     broken(Error(Errc::timeout, "the run took longer than " + format_duration(options_.wall->count()) + " (run.wall)"));
@@ -178,7 +196,7 @@ TimePoint Supervisor::deadline() const noexcept {
   switch (phase_) {
     case Phase::starting:
     case Phase::running:
-      return phase_deadline_;
+      return missed_ ? std::min(phase_deadline_, missed_->until) : phase_deadline_;
     case Phase::stopping:
       return killed_ ? kNever : std::min(phase_deadline_, kill_at_);
     case Phase::leaving:

@@ -57,8 +57,8 @@ class Supervisor {
   void returned(std::size_t worker, const Error& error);
   void failed(std::size_t worker, const Error& error);
   void left(std::size_t worker);
-  /// A worker on another host has ended its session.
-  void peer_lost(const std::string& name);
+  /// Another worker has no session with this one any more. @param reason  shut_down if it said good-bye
+  void peer_lost(const std::string& name, const Error& reason, TimePoint now);
   /// @param where  how far the run was, for the text: "episode 121", or empty
   void died(int process, Death death, const std::string& where, TimePoint now);
   /// Ctrl-C: the first one stops, the second one kills.
@@ -91,9 +91,14 @@ class Supervisor {
     std::size_t worker = 0;
     Error error;
   };
+  struct Missed {
+    Failure failure;
+    TimePoint until;
+  };
 
   void begin_stop(TimePoint now);
   void check_start(TimePoint now);
+  void check_missed(TimePoint now);
   bool all_returned() const;
   bool all_gone() const;
   double seconds(TimePoint now) const;
@@ -111,6 +116,7 @@ class Supervisor {
   bool interrupted_first_ = false;
   std::optional<Failure> failure_;
   std::optional<Error> general_;  ///< of the run as a whole: start, wall, disk
+  std::optional<Missed> missed_;  ///< whom the others have lost, though its process lives
   std::optional<std::size_t> dead_;
   std::string death_text_;
   bool wants_stop_ = false;

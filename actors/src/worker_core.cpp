@@ -202,8 +202,11 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
   if (peer.id != self_) autograd_->on_peer_down({peer.id, peer.incarnation});
   if (was_up) hook_->on_peer_down(peer.id, peer.incarnation);
   if (was_up && life_ == Life::serving) {
-    log("lost " + peer.name + ": " + reason.message());
-    if (options_.on_peer_down) options_.on_peer_down(peer.name, reason);
+    log(session.has_left() ? peer.name + " has left" : "lost " + peer.name + ": " + reason.message());
+    if (options_.on_peer_down) {
+      options_.on_peer_down(peer.name,
+                            session.has_left() ? Error(Errc::shut_down, peer.name, peer.name + " has left") : reason);
+    }
   }
   const net::Traffic sent = session.traffic();
   // The last act: stop() goes on when no session is left.

@@ -183,13 +183,48 @@ TEST_F(Supervised, OnOtherHostsADriverThatLeftEndsTheRun) {
                         now_);
   supervisor.ready(1);
   EXPECT_THAT(supervisor.next(now_), IsEmpty());
-  supervisor.peer_lost("agent");
+  supervisor.peer_lost("agent", Error(Errc::shut_down, "agent", "agent has left"), now_);
   EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::leave));
   supervisor.left(1);
   supervisor.died(1, kExited, "", now_);
   supervisor.next(now_);
   EXPECT_TRUE(supervisor.is_over());
   EXPECT_EQ(supervisor.verdict().exit_code, 0);
+}
+
+TEST_F(Supervised, OnOtherHostsADriverThatIsLostFailsTheRun) {
+  Supervisor supervisor({.workers = {{.name = "agent", .process = 0, .drives = true, .here = false},
+                                     {.name = "observer-0", .process = 1}},
+                         .start_timeout = 10s,
+                         .stop_timeout = 2s},
+                        now_);
+  supervisor.ready(1);
+  supervisor.next(now_);
+  supervisor.peer_lost("agent", Error(Errc::peer_down, "agent", "lost agent: reset"), now_);
+  EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop, Action::leave));
+  supervisor.left(1);
+  supervisor.died(1, kExited, "", now_);
+  supervisor.next(now_);
+  EXPECT_EQ(supervisor.verdict().exit_code, 1);
+  EXPECT_EQ(supervisor.verdict().error, "agent: peer_down: lost agent: reset");
+}
+
+TEST_F(Supervised, AWorkerThatTheOthersLostThoughItsProcessLivesFailsTheRun) {
+  Supervisor supervisor = make_running();
+  supervisor.peer_lost("agent", Error(Errc::peer_down, "agent", "no bytes for 5000 ms"), now_);
+  EXPECT_THAT(supervisor.next(now_), IsEmpty());
+  EXPECT_EQ(supervisor.deadline(), now_ + 1s);
+  EXPECT_THAT(supervisor.next(now_ + 1s), ElementsAre(Action::stop));
+  EXPECT_EQ(supervisor.verdict().error, "agent: peer_down: no bytes for 5000 ms");
+}
+
+TEST_F(Supervised, TheDeathOfAWorkerSaysMoreThanThatTheOthersLostIt) {
+  Supervisor supervisor = make_running();
+  supervisor.peer_lost("observer-0", Error(Errc::peer_down, "observer-0", "lost observer-0"), now_);
+  supervisor.died(1, {true, 9}, "", now_ + 10ms);
+  supervisor.next(now_ + 10ms);
+  supervisor.next(now_ + 1s);
+  EXPECT_THAT(supervisor.verdict().error, HasSubstr("observer-0 was killed by signal 9"));
 }
 
 }  // namespace

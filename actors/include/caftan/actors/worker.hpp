@@ -84,7 +84,8 @@ struct WorkerOptions {
   std::shared_ptr<actors::RoleHost> role;                ///< the role that this worker plays; null = none
   /// Gets lines for the log. Threads: any. Default: nothing is logged.
   std::function<void(std::string_view line)> log;
-  /// Told once for each peer that is lost while this worker serves. Threads: a runner.
+  /// Told once for each peer that is lost while this worker serves: peer_down, or shut_down if it said good-bye.
+  /// Threads: a runner.
   std::function<void(const std::string& peer, const Error& reason)> on_peer_down;
 };
 

@@ -115,6 +115,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   const char* channel_kind() const noexcept { return channel_->kind(); }
   const SessionLimits& limits() const noexcept { return limits_; }
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
+  /// Returns whether the peer said good-bye.
+  bool has_left() const noexcept { return bye_received_; }
   ActorExchange& actors() noexcept { return *exchange_; }
   wire::BlockPool& pool() noexcept { return parts_.pool; }
 
