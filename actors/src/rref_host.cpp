@@ -150,10 +150,8 @@ Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
       tell_owner(id, OwnerEvent{owner_event::NotHandedOver{fork, session}});
     });
   } else if (shared.owner == session.peer && shared.owner_incarnation == session.incarnation) {
-    // To the owner itself nothing is registered: its reader takes a hold in order of arrival (RR-4). But only in the
-    // session that this fork is registered in: with another one the owner may have dropped it already.
-    const auto bound = static_cast<const UserHandle*>(handle)->owner_session();
-    if (bound && *bound != session) {
+    // To the owner itself nothing is registered: its reader takes a hold in order of arrival (RR-4).
+    if (!rpc::may_pass_back(static_cast<const UserHandle*>(handle)->owner_session(), session)) {
       return Error(Errc::peer_down, base->owner().name(),
                    "RRef " + to_string(shared.rref) + " belongs to an earlier session with " + base->owner().name());
     }

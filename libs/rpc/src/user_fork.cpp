@@ -1,9 +1,12 @@
 #include "caftan/rpc/user_fork.hpp"
 
-#include <cassert>
 #include <utility>
 
 namespace caftan::rpc {
+
+bool may_pass_back(const std::optional<PeerSession>& registered, const PeerSession& session) {
+  return registered == session;
+}
 
 UserFork UserFork::created(ForkId id, PeerSession owner, std::string owner_name) {
   UserFork fork(id, State::creating, std::move(owner_name));
@@ -64,17 +67,9 @@ UserActions UserFork::owner_lost(PeerSession session) {
   return fail(lost());
 }
 
-UserActions UserFork::owner_gone() { return fail(Error(Errc::peer_down, "owner " + owner_name_ + " has ended")); }
-
 Result<void> UserFork::may_use() const {
   if (state_ == State::failed) return error_;
   if (state_ == State::awaiting) return Error(Errc::bad_arguments, "the reference is not confirmed yet");
-  return {};
-}
-
-Result<void> UserFork::may_pass_back(PeerSession session) const {
-  if (Result<void> allowed = may_use(); !allowed) return allowed;
-  if (owner_ != session) return lost();
   return {};
 }
 
@@ -102,20 +97,6 @@ UserActions UserFork::child_exited(ForkId child, PeerSession session) {
   return actions;
 }
 
-Result<void> UserFork::fetch_started() {
-  if (Result<void> allowed = may_use(); !allowed) return allowed;
-  ++fetches_;
-  return {};
-}
-
-UserActions UserFork::fetch_finished() {
-  UserActions actions;
-  assert(fetches_ > 0);
-  --fetches_;
-  end_if_unused(actions);
-  return actions;
-}
-
 UserActions UserFork::handle_dropped() {
   UserActions actions;
   has_handle_ = false;
@@ -139,7 +120,7 @@ UserActions UserFork::fail(Error error) {
 // RR-7: the one place where a fork's end is decided. The parent, if still linked, learns of it by the actor's exit.
 void UserFork::end_if_unused(UserActions& actions) {
   const bool answered = state_ == State::confirmed || state_ == State::failed;
-  if (ended_ || has_handle_ || !answered || fetches_ != 0 || !children_.empty()) return;
+  if (ended_ || has_handle_ || !answered || !children_.empty()) return;
   ended_ = true;
   actions.push_back(EndFork{});
 }

@@ -159,7 +159,7 @@ void World::run_user(int worker, ForkId fork) {
   if (without_ == Without::rr7_waiting_for_children) {
     const UserFork& rules = actor.rules;
     const bool answered = rules.state() == UserFork::State::confirmed || rules.state() == UserFork::State::failed;
-    ends = ends || (answered && !rules.has_handle() && rules.fetches() == 0 && rules.pending_children() > 0);
+    ends = ends || (answered && !rules.has_handle() && rules.pending_children() > 0);
   }
   if (ends) end_fork(worker, fork);
 }
@@ -183,8 +183,6 @@ UserActions World::handle(int worker, UserActor& actor, const Mail& mail) {
       return rules.deadline();
     case Mail::Kind::owner_lost:
       return rules.owner_lost(mail.session);
-    case Mail::Kind::owner_gone:
-      return rules.owner_gone();
     case Mail::Kind::parent_exited:
       rules.parent_exited();
       return without_ == Without::rr10_owners_word ? rules.answered({}) : UserActions{};
@@ -195,11 +193,6 @@ UserActions World::handle(int worker, UserActor& actor, const Mail& mail) {
     case Mail::Kind::child_exited:
       forget(actor.children, {mail.fork, mail.session});
       return rules.child_exited(mail.fork, mail.session);
-    case Mail::Kind::fetch:
-      begin_fetch(worker, actor, mail.call);
-      return {};
-    case Mail::Kind::fetch_finished:
-      return rules.fetch_finished();
     case Mail::Kind::handle_dropped:
       return rules.handle_dropped();
     default:
@@ -245,7 +238,8 @@ void World::send_fork_request(int worker, UserActor& actor) {
   if (connection < 0 || !open(worker, connection)) return;
   const PeerSession session = seen(worker, connection);
   if (session.incarnation != value.owner_life) {
-    return post_user(worker, actor.rules.id(), {.kind = Mail::Kind::owner_gone});
+    // The owner's next life: nobody is left to ask, so nothing is waited for (RR-11).
+    return post_user(worker, actor.rules.id(), {.kind = Mail::Kind::deadline});
   }
   const ForkId parent = actor.rules.linked_parent() ? actor.rules.linked_parent()->fork : ForkId{};
   send(worker, connection,
@@ -253,18 +247,6 @@ void World::send_fork_request(int worker, UserActor& actor) {
   actor.unsent = false;
   actor.rules.request_sent(session);
   truth_[actor.rules.id()].connection = connection;
-}
-
-void World::begin_fetch(int worker, UserActor& actor, int id) {
-  const auto at = workers_[worker].calls.find(id);
-  if (at == workers_[worker].calls.end()) return;  // given up before it began
-  Call& call = at->second;
-  if (!actor.rules.fetch_started()) return fail_call(worker, id, Errc::peer_down);
-  call.running = true;
-  call.connection = number_of(*actor.rules.owner());
-  const Errc kind = call.used == Use::fetch ? Errc::ok : Errc::unsupported;
-  const Frame frame{.kind = Frame::Kind::use, .value = actor.value, .fork = actor.rules.id(), .call = id, .code = kind};
-  if (!send(worker, call.connection, frame)) fail_call(worker, id, Errc::peer_down);
 }
 
 // The owner learns of it by the down, a parent that is still linked by the exit.
@@ -284,9 +266,6 @@ void World::end_fork(int worker, ForkId fork) {
       send(worker, child.second,
            {.kind = Frame::Kind::exit_to_child, .value = last.value, .fork = child.first, .parent = fork});
     }
-  }
-  for (const Mail& mail : last.mailbox) {
-    if (mail.kind == Mail::Kind::fetch) fail_call(worker, mail.call, Errc::peer_down);
   }
 }
 
@@ -324,7 +303,7 @@ void World::fail_call(int worker, int id, Errc why) {
     if (call.value >= 0) post_owner(worker, call.value, {.kind = Mail::Kind::creation_finished});
     send(worker, call.connection, {.kind = Frame::Kind::reply, .call = call.peer_call, .code = why});
   } else if (call.use) {
-    if (call.running) post_user(worker, call.fork, {.kind = Mail::Kind::fetch_finished});
+    drop(worker, {call.value, false, call.fork});
   } else if (call.value >= 0) {
     post_user(worker, call.fork, {.kind = Mail::Kind::creation_answered, .code = why});
   }

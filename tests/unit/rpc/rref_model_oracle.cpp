@@ -31,6 +31,8 @@ std::string to_string(Without without) {
       return "RR-7 a parent waits for its children";
     case Without::rr7_held_proxies:
       return "RR-7 the watcher holds the proxy";
+    case Without::rr7_handles_of_calls:
+      return "RR-7 a call holds a handle";
     case Without::rr8_unfinished_creation:
       return "RR-8 an unfinished creation counts";
     case Without::rr8_running_methods:

@@ -30,6 +30,7 @@ enum class Without : std::uint8_t {
   rr6_waiting_for_confirmation,
   rr7_waiting_for_children,
   rr7_held_proxies,
+  rr7_handles_of_calls,
   rr8_unfinished_creation,
   rr8_running_methods,
   rr8_answers_at_the_end,
@@ -101,13 +102,10 @@ struct Mail {
     creation_answered,
     deadline,
     owner_lost,
-    owner_gone,
     parent_exited,
     child_handed_over,
     child_accepted,
     child_exited,
-    fetch,
-    fetch_finished,
     handle_dropped,
   };
   Kind kind{};
@@ -145,7 +143,8 @@ struct Token {
   int copies = 1;
 };
 
-/// A call, at its caller or at its callee. `tokens` are not seen by user code before it runs or ends.
+/// A call, at its caller or at its callee. One through a reference holds a handle of it until it is answered. `tokens`
+/// are not seen by user code before it runs or ends.
 struct Call {
   bool job = false;  ///< at the callee
   bool running = false;

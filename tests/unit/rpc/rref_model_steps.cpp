@@ -127,7 +127,7 @@ std::optional<Entry> World::hand_over(int worker, int connection, const Token& t
   const bool to_owner = session.incarnation == value.owner_life;
   const UserFork& rules = at->second.rules;
   const bool bound = to_owner && without_ != Without::rr4_the_counting_session;
-  if (!(bound ? rules.may_pass_back(session) : rules.may_use())) return std::nullopt;
+  if (!rules.may_use() || (bound && !may_pass_back(rules.owner(), session))) return std::nullopt;
   const Entry entry{token.value, next_fork(worker), token.fork};
   if (!to_owner) {
     truth_[entry.fork] = Truth{connections_[connection].end[1 - side_of(worker, connection)],
@@ -255,19 +255,23 @@ void World::use(const Step& step) {
   if (self.tokens.empty()) return;
   const Token& token = pick(self.tokens, step.b);
   if (token.local) return;
+  const Use used = step.c % 2 == 0 ? Use::fetch : Use::method;
+  const std::string text = name(worker) + (used == Use::fetch ? " fetches " : " calls a method of ") + name(token);
+  const auto user = self.users.find(token.fork);
+  const int connection = connection_between(worker, values_[token.value].owner);
+  const bool failed = user == self.users.end() || !user->second.rules.may_use();  // the handle knows
+  if (failed || connection < 0 || !open(worker, connection)) return say(text + ": fails at once");
   const int id = ++calls_;
   Call& outgoing = self.calls[id];
   outgoing.use = true;
-  outgoing.used = step.c % 2 == 0 ? Use::fetch : Use::method;
+  outgoing.used = used;
+  outgoing.connection = connection;
   outgoing.value = token.value;
   outgoing.fork = token.fork;
-  say(name(worker) + (outgoing.used == Use::fetch ? " fetches " : " calls a method of ") + name(token) + " (call " +
-      std::to_string(id) + ")");
-  if (self.users.count(token.fork) == 0) {
-    self.calls.erase(id);  // the actor was killed: peer_down at once
-  } else {
-    post_user(worker, token.fork, {.kind = Mail::Kind::fetch, .call = id});
-  }
+  say(text + " (call " + std::to_string(id) + ")");
+  const Errc kind = used == Use::fetch ? Errc::ok : Errc::unsupported;
+  send(worker, connection,
+       {.kind = Frame::Kind::use, .value = token.value, .fork = token.fork, .call = id, .code = kind});
 }
 
 void World::finish(const Step& step) {
@@ -316,9 +320,21 @@ void World::finish_job(int worker, int id, const Step& step) {
   }
 }
 
+// In user code, or by a call that was made through the fork.
+bool World::holds(int worker, ForkId fork) const {
+  const Worker& self = workers_[worker];
+  const auto has = [&](const Token& token) { return !token.local && token.fork == fork; };
+  const auto made_through = [&](const auto& entry) {
+    return entry.second.use && entry.second.fork == fork && without_ != Without::rr7_handles_of_calls;
+  };
+  return std::any_of(self.tokens.begin(), self.tokens.end(), has) ||
+         std::any_of(self.calls.begin(), self.calls.end(), made_through);
+}
+
 // The last copy of a handle posts one message (RR-13).
 void World::drop(int worker, const Token& token) {
   if (token.local) return post_owner(worker, token.value, {.kind = Mail::Kind::released, .used = Use::hold});
+  if (without_ != Without::rr13_one_message && holds(worker, token.fork)) return;
   post_user(worker, token.fork, {.kind = Mail::Kind::handle_dropped});
 }
 

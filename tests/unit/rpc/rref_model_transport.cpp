@@ -181,13 +181,12 @@ void World::read_reply(int worker, int number, const Frame& frame) {
   } else if (worst != Errc::ok) {
     fail_call(worker, frame.call, worst);
   } else {
-    if (call.use) {
-      post_user(worker, call.fork, {.kind = Mail::Kind::fetch_finished});
+    if (std::exchange(call.use, false)) {
+      drop(worker, {call.value, false, call.fork});
     } else if (call.value >= 0) {
       post_user(worker, call.fork, {.kind = Mail::Kind::creation_answered, .code = Errc::ok});
     }
-    call.use = false;  // answered: what may follow is the confirmation of what the reply brought
-    call.value = -1;
+    call.value = -1;  // answered: what may follow is the confirmation of what the reply brought
     if (call.unconfirmed == 0) show(worker, frame.call);
   }
 }

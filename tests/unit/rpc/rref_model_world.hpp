@@ -58,6 +58,7 @@ class World {
   void pass_deadline(const Step& step);
   std::optional<Entry> hand_over(int worker, int connection, const Token& token);
   void take_back(int worker, int connection, const Entry& entry);
+  bool holds(int worker, ForkId fork) const;
   void drop(int worker, const Token& token);
 
   // rref_model_weather.cpp: crashes, losses, reconnects, killed actors.
@@ -102,7 +103,6 @@ class World {
   void end_fork(int worker, ForkId fork);
   void send_fork_request(int worker, UserActor& actor);
   void begin_use(int worker, int value, const Mail& mail, OwnerActor& actor);
-  void begin_fetch(int worker, UserActor& actor, int id);
   void confirm(int worker, UserActor& actor);
   void show(int worker, int id);
   void fail_call(int worker, int id, Errc why);

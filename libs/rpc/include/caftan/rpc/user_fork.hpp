@@ -52,6 +52,11 @@ using UserAction =
 /// In the order in which they are to be done.
 using UserActions = std::vector<UserAction>;
 
+/// Returns true if a fork that is registered in `registered` may be handed to its owner in a frame of `session`: only
+/// in that one, or the owner may have dropped it when its session ended, though nobody here has heard of that yet
+/// (RR-4).
+bool may_pass_back(const std::optional<PeerSession>& registered, const PeerSession& session);
+
 /// One fork. Born with one handle: the creator's, or that of the frame's reader, who gives it to the call that waits
 /// for it or drops it. Threads: none of its own; call it from one actor.
 class UserFork {
@@ -89,8 +94,6 @@ class UserFork {
   UserActions deadline();
   /// A session ended. Ignored unless this fork is registered or asked for in it; then peer_down for good (RR-10).
   UserActions owner_lost(PeerSession session);
-  /// The owner's life is over, whether or not there was a session with it: peer_down for good.
-  UserActions owner_gone();
   /// The parent's actor ended or its session did. The owner's answer decides all the same (RR-10); nobody is left to
   /// send the acceptance to.
   void parent_exited() { parent_linked_ = false; }
@@ -98,10 +101,6 @@ class UserFork {
   /// Returns ok if user code may use the fork and hand it on. Errors: what made it fail; bad_arguments if it is
   /// unconfirmed, which user code never meets.
   Result<void> may_use() const;
-  /// Returns ok if the fork may be handed to its owner in a frame of `session`: only in the one it is registered in, or
-  /// the owner may have dropped it when another session ended, though this actor has not heard of that yet (RR-4).
-  /// Errors: as may_use, and peer_down for another session.
-  Result<void> may_pass_back(PeerSession session) const;
   /// A reference is about to be handed to another user; called before the frame is offered to the lane. If the lane
   /// does not accept the frame, call `child_exited(child, session)`. Not needed when the receiver is the owner (RR-4).
   UserActions child_handed_over(ForkId child, PeerSession session);
@@ -110,11 +109,8 @@ class UserFork {
   /// The child's actor ended before it was accepted, or its session did. Ignored if it is not pending.
   UserActions child_exited(ForkId child, PeerSession session);
 
-  /// A fetch or method call begins that was sent with this fork. Errors: as may_use; then nothing is to be finished.
-  Result<void> fetch_started();
-  /// It was answered, failed or given up. Precondition: a matching fetch_started.
-  UserActions fetch_finished();
-  /// The last copy of the handle is gone (RR-13). Repeating it changes nothing.
+  /// The last copy of the handle is gone (RR-13); a fetch or method call in flight holds one. Repeating it changes
+  /// nothing.
   UserActions handle_dropped();
 
   ForkId id() const noexcept { return id_; }
@@ -122,7 +118,6 @@ class UserFork {
   bool has_handle() const noexcept { return has_handle_; }
   bool ended() const noexcept { return ended_; }
   std::size_t pending_children() const noexcept { return children_.size(); }
-  std::size_t fetches() const noexcept { return fetches_; }
   /// The session it is registered or asked for in; none until the request was sent.
   const std::optional<PeerSession>& owner() const noexcept { return owner_; }
   /// The parent, while it is linked.
@@ -143,7 +138,6 @@ class UserFork {
   std::optional<Parent> parent_;
   bool parent_linked_ = false;
   std::map<ForkId, PeerSession> children_;
-  std::size_t fetches_ = 0;
   bool has_handle_ = true;
   bool ended_ = false;
 };
