@@ -1,11 +1,16 @@
 #include "backward_model_history.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <random>
+#include <utility>
+
+#include "histories.hpp"
 
 namespace caftan::autograd::model {
 namespace {
+
+using test::below;
 
 // In the order of Act. Messages must move faster than they are made; faults are rare enough to build up state.
 using Weights = std::array<std::uint32_t, kActs>;
@@ -53,24 +58,8 @@ History make_history(std::uint64_t seed, std::uint64_t index) {
   return history;
 }
 
-// Takes out chunks of steps, from halves down to single steps, until each step left is needed.
 History shrink(History bad, const std::function<bool(const History&)>& is_bad) {
-  for (std::size_t chunk = std::max<std::size_t>(bad.steps.size() / 2, 1);;) {
-    bool cut = false;
-    for (std::size_t at = 0; at < bad.steps.size();) {
-      History shorter = bad;
-      const auto first = shorter.steps.begin() + static_cast<std::ptrdiff_t>(at);
-      shorter.steps.erase(first, first + static_cast<std::ptrdiff_t>(std::min(chunk, bad.steps.size() - at)));
-      if (is_bad(shorter)) {
-        bad = std::move(shorter);
-        cut = true;
-      } else {
-        at += chunk;
-      }
-    }
-    if (chunk == 1 && !cut) return bad;
-    if (!cut) chunk /= 2;
-  }
+  return test::without_needless_steps(std::move(bad), is_bad);
 }
 
 }  // namespace caftan::autograd::model

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <random>
 #include <vector>
 
 namespace caftan::autograd::model {
@@ -49,10 +48,5 @@ History make_history(std::uint64_t seed, std::uint64_t index);
 
 /// Returns the shortest history found for which `is_bad` still holds, by delta debugging over the steps.
 History shrink(History bad, const std::function<bool(const History&)>& is_bad);
-
-/// Returns a number in [0, bound), the same with every standard library.
-inline std::uint32_t below(std::mt19937_64& random, std::uint32_t bound) {
-  return static_cast<std::uint32_t>(((random() >> 32) * bound) >> 32);
-}
 
 }  // namespace caftan::autograd::model

@@ -1,11 +1,11 @@
-/// Runs of many histories of the backward model, and the report of the first bad one.
+/// Runs of many histories of the backward model until one is bad.
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <utility>
 
 #include "backward_model_world.hpp"
+#include "histories.hpp"
 
 namespace caftan::autograd::model {
 
@@ -32,19 +32,6 @@ inline Found first_bad_history(Without without, std::uint64_t seed, std::uint64_
     break;
   }
   return found;
-}
-
-/// Returns the trace of the shortest history that is still bad, one line for each thing that happened.
-inline std::string report(const Found& found, Without without) {
-  if (!found.bad) return "no bad history";
-  const History shortest =
-      shrink(found.history, [&](const History& history) { return !World(without).run(history).empty(); });
-  std::vector<std::string> trace;
-  World(without, &trace).run(shortest);
-  std::string text = "bad after " + std::to_string(found.histories) + " histories; the shortest has " +
-                     std::to_string(shortest.steps.size()) + " steps:\n";
-  for (const std::string& line : trace) text += "  " + line + "\n";
-  return text;
 }
 
 }  // namespace caftan::autograd::model

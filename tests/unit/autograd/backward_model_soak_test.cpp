@@ -8,7 +8,7 @@ namespace {
 
 TEST(BackwardModelSoak, DA1_to_DA19_HoldInAMillionHistories) {
   const Found found = first_bad_history(Without::nothing, 1, 0, 1'000'000);
-  EXPECT_FALSE(found.bad) << report(found, Without::nothing);
+  EXPECT_FALSE(found.bad) << test::report<World>(found, Without::nothing);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Random histories over the real classes of the backward protocol, and the proof that each rule is needed.
 #include <gtest/gtest.h>
 
-#include <cctype>
 #include <cstdint>
 #include <iostream>
 #include <string>
@@ -17,7 +16,7 @@ constexpr std::uint64_t kSeed = 20250214;
 // DA-1, DA-3 to DA-10, DA-12 (messages come in any order), DA-13, DA-16, DA-19.
 TEST(BackwardModel, DA1_to_DA19_HoldInTenThousandHistories) {
   const Found found = first_bad_history(Without::nothing, kSeed, 0, 10'000);
-  EXPECT_FALSE(found.bad) << report(found, Without::nothing);
+  EXPECT_FALSE(found.bad) << test::report<World>(found, Without::nothing);
   std::cout << found.histories << " histories, passes: " << found.ok << " ok, " << found.failed << " failed\n";
   EXPECT_GT(found.ok, 10'000);
   EXPECT_GT(found.failed, 2'000);
@@ -38,8 +37,7 @@ class BackwardModelWithout : public ::testing::TestWithParam<Without> {};
 TEST_P(BackwardModelWithout, IsFoundWithin100000Histories) {
   const Found found = first_bad_history(GetParam(), kSeed, 0, 100'000);
   ASSERT_TRUE(found.bad) << "without " << to_string(GetParam()) << " nothing went wrong";
-  const History shortest =
-      shrink(found.history, [](const History& history) { return !World(GetParam()).run(history).empty(); });
+  const History shortest = test::shortest_bad<World>(found.history, GetParam());
   std::cout << "without " << to_string(GetParam()) << ": found after " << found.histories << " histories, shortest "
             << shortest.steps.size() << " steps: " << World(GetParam()).run(shortest) << "\n";
   // The same choices are harmless while the rule holds, so it is the missing rule that was found.
@@ -54,13 +52,8 @@ std::vector<Without> all_rules() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(DA1_to_DA19, BackwardModelWithout, ::testing::ValuesIn(all_rules()), [](const auto& info) {
-  std::string name;
-  for (const char letter : to_string(info.param)) {
-    if (letter != '-') name += std::isalnum(static_cast<unsigned char>(letter)) ? letter : '_';
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(DA1_to_DA19, BackwardModelWithout, ::testing::ValuesIn(all_rules()),
+                         [](const auto& info) { return test::test_name(to_string(info.param)); });
 
 }  // namespace
 }  // namespace caftan::autograd::model

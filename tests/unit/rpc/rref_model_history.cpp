@@ -1,11 +1,16 @@
 #include "rref_model_history.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <random>
+#include <utility>
+
+#include "histories.hpp"
 
 namespace caftan::rpc::model {
 namespace {
+
+using test::below;
 
 // In the order of Act. Frames and mailboxes must move faster than they fill; faults are rare enough to build up state.
 using Weights = std::array<std::uint32_t, kActs>;
@@ -20,26 +25,6 @@ Act draw_act(std::mt19937_64& random, const Weights& weights) {
   std::size_t act = 0;
   while (left >= weights[act]) left -= weights[act++];
   return static_cast<Act>(act);
-}
-
-// Takes out chunks of steps, from halves down to single steps, until each step left is needed.
-History without_needless_steps(History bad, const std::function<bool(const History&)>& is_bad) {
-  for (std::size_t chunk = std::max<std::size_t>(bad.steps.size() / 2, 1);;) {
-    bool cut = false;
-    for (std::size_t at = 0; at < bad.steps.size();) {
-      History shorter = bad;
-      const auto first = shorter.steps.begin() + static_cast<std::ptrdiff_t>(at);
-      shorter.steps.erase(first, first + static_cast<std::ptrdiff_t>(std::min(chunk, bad.steps.size() - at)));
-      if (is_bad(shorter)) {
-        bad = std::move(shorter);
-        cut = true;
-      } else {
-        at += chunk;
-      }
-    }
-    if (chunk == 1 && !cut) return bad;
-    if (!cut) chunk /= 2;
-  }
 }
 
 // Makes choices the first of what there is, where that changes nothing. Returns true if it could.
@@ -87,7 +72,7 @@ History shrink(History bad, const std::function<bool(const History&)>& is_bad) {
     if (is_bad(prompt)) bad = prompt;
   }
   do {
-    bad = without_needless_steps(std::move(bad), is_bad);
+    bad = test::without_needless_steps(std::move(bad), is_bad);
   } while (made_simpler(bad, is_bad));
   return bad;
 }

@@ -244,6 +244,7 @@ void World::check_empty() {
 
 std::string World::run(const History& history) {
   prompt_ = history.prompt;
+  if (!prompt_) say("mailboxes are read late");
   workers_.resize(static_cast<std::size_t>(history.workers));
   for (int worker = 0; worker < history.workers; ++worker) start_worker(worker);
   for (int first = 0; first < history.workers; ++first) {

@@ -1,10 +1,10 @@
-/// Runs of many histories of the RRef model, and the report of the first bad one.
+/// Runs of many histories of the RRef model until one is bad.
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <utility>
 
+#include "histories.hpp"
 #include "rref_model_world.hpp"
 
 namespace caftan::rpc::model {
@@ -22,20 +22,6 @@ inline Found first_bad_history(Without without, std::uint64_t seed, std::uint64_
     if (!World(without).run(history).empty()) return {true, index - first + 1, std::move(history)};
   }
   return {false, last - first, {}};
-}
-
-/// Returns the trace of the shortest history that is still bad, one line for each thing that happened.
-inline std::string report(const Found& found, Without without) {
-  if (!found.bad) return "no bad history";
-  const History shortest =
-      shrink(found.history, [&](const History& history) { return !World(without).run(history).empty(); });
-  std::vector<std::string> trace;
-  World(without, &trace).run(shortest);
-  std::string text = "bad after " + std::to_string(found.histories) + " histories; the shortest has " +
-                     std::to_string(shortest.steps.size()) + " steps" +
-                     (shortest.prompt ? "" : " (mailboxes are read late)") + ":\n";
-  for (const std::string& line : trace) text += "  " + line + "\n";
-  return text;
 }
 
 }  // namespace caftan::rpc::model

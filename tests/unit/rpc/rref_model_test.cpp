@@ -1,7 +1,6 @@
 // Random histories over the real ForkTable, UserFork and CreationLedger, and the proof that each rule is needed.
 #include <gtest/gtest.h>
 
-#include <cctype>
 #include <cstdint>
 #include <iostream>
 #include <string>
@@ -16,7 +15,7 @@ constexpr std::uint64_t kSeed = 20240611;
 
 TEST(RRefModel, RR1_to_RR13_HoldInTwentyThousandHistories) {
   const Found found = first_bad_history(Without::nothing, kSeed, 0, 20'000);
-  EXPECT_FALSE(found.bad) << report(found, Without::nothing);
+  EXPECT_FALSE(found.bad) << test::report<World>(found, Without::nothing);
 }
 
 TEST(RRefModel, AHistoryRunsTheSameWayEachTime) {
@@ -49,8 +48,7 @@ class RRefModelWithout : public ::testing::TestWithParam<Without> {};
 TEST_P(RRefModelWithout, IsFoundWithin100000Histories) {
   const Found found = first_bad_history(GetParam(), kSeed, 0, 100'000);
   ASSERT_TRUE(found.bad) << "without " << to_string(GetParam()) << " nothing went wrong";
-  const History shortest =
-      shrink(found.history, [](const History& history) { return !World(GetParam()).run(history).empty(); });
+  const History shortest = test::shortest_bad<World>(found.history, GetParam());
   std::cout << "without " << to_string(GetParam()) << ": found after " << found.histories << " histories, shortest "
             << shortest.steps.size() << " steps: " << World(GetParam()).run(shortest) << "\n";
   // The same choices are harmless while the rule holds, so it is the missing rule that was found.
@@ -63,13 +61,8 @@ std::vector<Without> all_rules() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(RR1_to_RR13, RRefModelWithout, ::testing::ValuesIn(all_rules()), [](const auto& info) {
-  std::string name;
-  for (const char letter : to_string(info.param)) {
-    if (letter != '-') name += std::isalnum(static_cast<unsigned char>(letter)) ? letter : '_';
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(RR1_to_RR13, RRefModelWithout, ::testing::ValuesIn(all_rules()),
+                         [](const auto& info) { return test::test_name(to_string(info.param)); });
 
 }  // namespace
 }  // namespace caftan::rpc::model
