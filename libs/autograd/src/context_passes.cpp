@@ -6,15 +6,9 @@
 #include <utility>
 
 #include "lost_worker.hpp"
+#include "released_context.hpp"
 
 namespace caftan::autograd {
-namespace {
-
-Error released(ContextId context) {
-  return Error(Errc::context_released, "context " + to_string(context) + " is released");
-}
-
-}  // namespace
 
 ContextPasses::ContextPasses(ContextId context, Life self, const RecordedMessages& recorded, PassLimits limits)
     : context_(context), self_(self), recorded_(recorded), limits_(limits) {
@@ -27,7 +21,7 @@ PassActions ContextPasses::join() {
 }
 
 Result<PassActions> ContextPasses::open(const OpenPass& options) {
-  if (released_ || (home_ && home_->release_asked())) return released(context_);
+  if (released_ || (home_ && home_->release_asked())) return released_context(context_);
   if (ledger_) {
     return Error(Errc::pass_busy, "a pass of context " + to_string(context_) +
                                       " is still open on this worker: wait for it, or use a context of its own");
@@ -72,45 +66,43 @@ PassActions ContextPasses::peer_down(Life peer, const std::string& name) {
   return finished(std::move(out));
 }
 
-PassActions ContextPasses::found(PassNumber pass, const std::vector<FoundRecv>& nodes) {
+// What a graph says of a pass that is no longer this worker's is too late.
+template <class Act>
+PassActions ContextPasses::at_worker(PassNumber pass, Act act) {
   PassActions out;
-  if (worker_ && worker_->number() == pass) by_worker(worker_->found(nodes), out);
+  if (worker_ && worker_->number() == pass) by_worker(act(*worker_), out);
   return finished(std::move(out));
+}
+
+PassActions ContextPasses::found(PassNumber pass, const std::vector<FoundRecv>& nodes) {
+  return at_worker(pass, [&](WorkerPass& worker) { return worker.found(nodes); });
 }
 
 PassActions ContextPasses::walked(PassNumber pass) {
-  PassActions out;
-  if (worker_ && worker_->number() == pass) by_worker(worker_->walked(), out);
-  return finished(std::move(out));
+  return at_worker(pass, [](WorkerPass& worker) { return worker.walked(); });
 }
 
 PassActions ContextPasses::produced(PassNumber pass, AutogradMessageId message) {
-  PassActions out;
-  if (worker_ && worker_->number() == pass) by_worker(worker_->produced(message), out);
-  return finished(std::move(out));
+  return at_worker(pass, [&](WorkerPass& worker) { return worker.produced(message); });
 }
 
 PassActions ContextPasses::ran(PassNumber pass, const RunResult& result) {
-  PassActions out;
-  if (worker_ && worker_->number() == pass) by_worker(worker_->ran(result), out);
-  return finished(std::move(out));
+  return at_worker(pass, [&](WorkerPass& worker) { return worker.ran(result); });
 }
 
 PassActions ContextPasses::graph_failed(PassNumber pass, const Error& error) {
-  PassActions out;
-  if (worker_ && worker_->number() == pass) by_worker(worker_->graph_failed(error), out);
-  return finished(std::move(out));
+  return at_worker(pass, [&](WorkerPass& worker) { return worker.graph_failed(error); });
 }
 
 PassActions ContextPasses::use_ends() {
   PassActions out;
-  if (home_->use_ends()) end_context(released(context_), out);
+  if (home_->use_ends()) end_context(released_context(context_), out);
   return finished(std::move(out));
 }
 
 PassActions ContextPasses::release() {
   PassActions out;
-  if (home_->release()) end_context(released(context_), out);
+  if (home_->release()) end_context(released_context(context_), out);
   return finished(std::move(out));
 }
 
@@ -210,7 +202,7 @@ void ContextPasses::on(Life from, const End& message, std::uint64_t, PassActions
 }
 
 void ContextPasses::on(Life from, const Release&, std::uint64_t, PassActions& out) {
-  if (from == maker(context_)) end_context(released(context_), out);
+  if (from == maker(context_)) end_context(released_context(context_), out);
 }
 
 // Brings this worker into the pass of a mark or gradient. Returns false if there is nothing to do for it now.
@@ -285,7 +277,7 @@ void ContextPasses::by_ledger(PassActions actions, PassActions& out) {
   }
   if (ledger_->phase() != PassLedger::Phase::ended) return;
   ledger_.reset();
-  if (home_ && !released_ && home_->use_ends()) end_context(released(context_), out);
+  if (home_ && !released_ && home_->use_ends()) end_context(released_context(context_), out);
 }
 
 void ContextPasses::by_home(PassActions actions, PassActions& out) {

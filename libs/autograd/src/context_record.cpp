@@ -7,23 +7,15 @@
 
 #include "caftan/autograd/context_host.hpp"
 #include "caftan/tensor/torch_errors.hpp"
+#include "released_context.hpp"
 
 namespace caftan::autograd {
-
-namespace {
-
-Error released(const ContextId& id) {
-  return Error(Errc::context_released, "autograd context " + to_string(id) +
-                                           " has ended: its handle is gone or its creator is lost; make a new one");
-}
-
-}  // namespace
 
 // ---- use
 
 Result<void> ContextRecord::begin_use() {
   const std::lock_guard lock(mutex_);
-  if (closing_ || over_) return released(id_);
+  if (closing_ || over_) return released_context(id_);
   ++uses_;
   return {};
 }
@@ -84,7 +76,7 @@ Result<void> ContextRecord::add_sent(std::shared_ptr<SendFunction> function, Lif
   auto strand = rpc::Strand::held_here();
   const std::uint64_t number = function->message().message.number;
   const std::lock_guard lock(mutex_);
-  if (over_) return released(id_);
+  if (over_) return released_context(id_);
   sent_.emplace(number, Sent{std::move(function), to, std::move(strand), bytes});
   recorded_bytes_ += bytes;
   return {};
@@ -99,7 +91,7 @@ void ContextRecord::forget_sent(AutogradMessageId message) noexcept {
 
 Result<void> ContextRecord::add_received(Life from, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (over_) return released(id_);
+  if (over_) return released_context(id_);
   ++received_;
   recorded_bytes_ += bytes;
   met_.insert(from.worker);
@@ -213,13 +205,13 @@ void ContextRecord::drop(PassNumber pass) {
 }
 
 Result<void> ContextRecord::check_open() const {
-  if (is_over()) return released(id_);
+  if (is_over()) return released_context(id_);
   return {};
 }
 
 Result<GradientBook> ContextRecord::gradients() const {
   const std::lock_guard lock(mutex_);
-  if (over_) return released(id_);
+  if (over_) return released_context(id_);
   return book_;
 }
 

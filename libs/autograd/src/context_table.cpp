@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "released_context.hpp"
+
 namespace caftan::autograd {
 
 ContextId ContextTable::create() {
@@ -13,16 +15,12 @@ ContextId ContextTable::create() {
 
 Result<bool> ContextTable::enter(ContextId context) {
   if (is_open(context)) return false;
-  const auto released = [&] {
-    return Error(Errc::context_released,
-                 "context " + to_string(context) + " is released; work in it must end before its scope does");
-  };
   if (!context || (maker(context) == self_ && context.number > made_)) {
     return Error(Errc::unknown_context, "there is no context " + to_string(context));
   }
-  if (maker(context) == self_) return released();
+  if (maker(context) == self_) return released_context(context);
   Creator& creator = creators_[maker(context)];
-  if (creator.refuses(context.number)) return released();
+  if (creator.refuses(context.number)) return released_context(context);
   creator.open.insert(context.number);
   return true;
 }
@@ -66,8 +64,7 @@ std::optional<Send> ContextTable::refuse(Life from, const PassMessage& message) 
   const ContextId context = context_of(message);
   // Back the way it came: whoever sent it takes part, and the initiator may be out of reach from here.
   const auto failed = [&](const PassHeader& header) {
-    const std::string text = "context " + to_string(context) + " is released";
-    return Send{from, Fail{header.pass, Error(Errc::context_released, text)}};
+    return Send{from, Fail{header.pass, released_context(context)}};
   };
   if (const auto* mark = std::get_if<Mark>(&message)) return failed(mark->header);
   if (const auto* grad = std::get_if<Grad>(&message)) return failed(grad->header);

@@ -84,8 +84,7 @@ Result<DistributedOptimizer> DistributedOptimizer::try_make(const CallSite& site
   std::vector<Future<RRef<RemoteOptimizer>>> futures;
   {
     // An optimizer outlives the context in which it may be made.
-    Ambient ambient = Ambient::capture();
-    ambient.autograd_context.reset();
+    Ambient ambient = outside_contexts();
     const AmbientSwap swap(&ambient);
     const CallSite calls = site.with({.timeout = options.timeout, .fail_when_full = false});
     for (const Share& share : *shares) futures.push_back(calls.rpc_async(kMakeOptimizer, share.peer, share.spec));

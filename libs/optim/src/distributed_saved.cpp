@@ -5,6 +5,7 @@
 
 #include "distributed_state.hpp"
 #include "gather.hpp"
+#include "state_format.hpp"
 
 namespace caftan::optim {
 namespace {
@@ -101,18 +102,9 @@ Result<void> DistributedOptimizer::State::check_saved(const Saved& saved) const 
 
 Future<void> DistributedOptimizer::State::load(wire::ByteView state) {
   const auto refuse = [](Error error) { return make_ready_future<void>(std::move(error)); };
-  std::uint64_t magic = 0;
-  std::uint32_t version = 0;
-  if (state.size() < kPrefix) return refuse(Error(Errc::malformed_payload, "the saved optimizer is truncated"));
-  std::memcpy(&magic, state.data(), sizeof magic);
-  std::memcpy(&version, state.data() + sizeof magic, sizeof version);
-  if (magic != kMagic) return refuse(Error(Errc::malformed_payload, "these bytes are no saved optimizer"));
-  if (version > kVersion) {
-    return refuse(Error(Errc::protocol_mismatch, "the saved optimizer has version " + std::to_string(version) +
-                                                     ", this build reads up to " + std::to_string(kVersion) +
-                                                     ": load it with the version that wrote it, or a later one"));
-  }
-  auto saved = wire::decode<Saved>(state.subspan(kPrefix));
+  const auto content = after_prefix(state, kMagic, kVersion);
+  if (!content) return refuse(content.error());
+  auto saved = wire::decode<Saved>(*content);
   if (!saved) return refuse(saved.error());
   if (Result<void> same = check_saved(*saved); !same) return refuse(same.error());
 

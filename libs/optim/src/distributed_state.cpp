@@ -9,13 +9,6 @@
 namespace caftan::optim {
 namespace {
 
-/// The running code's Ambient without its autograd context: what is called so is no part of any context.
-Ambient outside_contexts() {
-  Ambient ambient = Ambient::capture();
-  ambient.autograd_context.reset();
-  return ambient;
-}
-
 /// What makes a context one that cannot be stepped by.
 Result<void> check_context(const autograd::ContextRecord& context) {
   if (auto open = context.check_open(); !open) return open;
@@ -51,6 +44,12 @@ Result<void> check_owners(const StepReport& report) {
 }
 
 }  // namespace
+
+Ambient outside_contexts() {
+  Ambient ambient = Ambient::capture();
+  ambient.autograd_context.reset();
+  return ambient;
+}
 
 struct DistributedOptimizer::State::OpenStep {
   std::shared_ptr<autograd::ContextRecord> context;

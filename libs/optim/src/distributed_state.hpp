@@ -21,6 +21,9 @@ struct Owner {
   std::vector<std::uint32_t> groups;
 };
 
+/// Returns the running code's Ambient without its autograd context: what is called so is no part of any context.
+Ambient outside_contexts();
+
 class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
  public:
   /// @param caller  the coordinator's worker, whose executor waits use

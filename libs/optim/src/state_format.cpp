@@ -124,6 +124,20 @@ std::array<bool, 3> needed(const Algorithm& algorithm) {
 
 }  // namespace
 
+Result<wire::ByteView> after_prefix(wire::ByteView bytes, std::uint64_t magic, std::uint32_t newest) {
+  std::uint64_t found = 0;
+  std::uint32_t version = 0;
+  if (!take(bytes, found)) return truncated();
+  if (found != magic) return Error(Errc::malformed_payload, "these bytes are no saved optimizer");
+  if (!take(bytes, version)) return truncated();
+  if (version > newest) {
+    return Error(Errc::protocol_mismatch, "the saved optimizer has version " + std::to_string(version) +
+                                              ", this build reads up to " + std::to_string(newest) +
+                                              ": load it with the version that wrote it, or a later one");
+  }
+  return bytes;
+}
+
 Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const at::Tensor> parameters) {
   Head head{optimizer.algorithms, {}, {}};
   std::vector<at::Tensor> tensors;
@@ -157,17 +171,10 @@ Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const
 
 Result<SavedOptimizer> read_state(wire::ByteView bytes, std::span<const Algorithm> algorithms,
                                   std::span<const std::uint32_t> group_of, std::span<const at::Tensor> parameters) {
-  std::uint64_t magic = 0;
-  std::uint32_t version = 0;
+  const auto content = after_prefix(bytes, kMagic, kVersion);
+  if (!content) return content.error();
+  bytes = *content;
   std::uint64_t size = 0;
-  if (!take(bytes, magic)) return truncated();
-  if (magic != kMagic) return Error(Errc::malformed_payload, "these bytes are no saved optimizer");
-  if (!take(bytes, version)) return truncated();
-  if (version > kVersion) {
-    return Error(Errc::protocol_mismatch, "the saved optimizer has version " + std::to_string(version) +
-                                              ", this build reads up to " + std::to_string(kVersion) +
-                                              ": load it with the version that wrote it, or a later one");
-  }
   if (!take(bytes, size) || size > bytes.size()) return truncated();
   auto head = wire::decode<Head>(bytes.first(size));
   if (!head) return head.error();

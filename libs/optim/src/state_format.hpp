@@ -17,6 +17,11 @@ struct SavedOptimizer {
   std::vector<ParameterState> states;   ///< of each parameter
 };
 
+/// Returns what follows the magic number and the version of a saved optimizer.
+/// @param newest  the highest version that this build reads
+/// Errors: malformed_payload (truncated, or another magic number), protocol_mismatch (a later version).
+Result<wire::ByteView> after_prefix(wire::ByteView bytes, std::uint64_t magic, std::uint32_t newest);
+
 /// Errors: limit_exceeded.
 Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const at::Tensor> parameters);
 

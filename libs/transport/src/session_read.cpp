@@ -263,7 +263,8 @@ Result<void> Session::finish_payload() {
                                            " tensor segments, the limit is " + std::to_string(limits_.tensors));
   }
   if (incomplete_bytes_ + frame.header.bulk_size > limits_.receive) {
-    return Error(Errc::limit_exceeded, "more incomplete tensor bytes than limits.receive allows");
+    return Error(Errc::limit_exceeded,
+                 "more tensor bytes are arriving at once than this worker takes (WorkerLimits::receive)");
   }
   std::uint64_t left = frame.header.bulk_size;
   for (std::size_t at = 0; at < bulk_sizes.size(); at += 8) {

@@ -91,6 +91,8 @@ class ContextPasses {
   void on(Life from, const End& message, std::uint64_t, PassActions& out);
   void on(Life from, const Release& message, std::uint64_t, PassActions& out);
 
+  template <class Act>
+  PassActions at_worker(PassNumber pass, Act act);
   bool takes_part(Life from, const PassHeader& header, const PassMessage& message, std::uint64_t bytes,
                   PassActions& out);
   bool is_ledgers(const PassId& pass) const;
