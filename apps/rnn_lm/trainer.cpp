@@ -31,8 +31,9 @@ std::vector<app::MissingRequirement> Trainer::requirements(const Config& config)
   if (auto found = find_corpus(config.corpus); !found)
     missing.push_back({.key = "corpus", .text = found.error().text()});
   if (std::error_code ignored; config.resume && !std::filesystem::is_directory(*config.resume, ignored)) {
-    missing.push_back({.key = "resume", .text = "there is no folder " + config.resume->string() +
-                                                "; a path without a leading / is relative to the file"});
+    missing.push_back({.key = "resume",
+                       .text = "there is no folder " + config.resume->string() +
+                               "; a path without a leading / is relative to the file"});
   }
   return missing;
 }

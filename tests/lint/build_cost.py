@@ -27,12 +27,16 @@ SAMPLES = 5
 
 
 def read_log(build):
-    """Returns {object file: elapsed seconds of its last compilation} for the objects that are there."""
+    """Returns {object file: elapsed seconds of its last compilation} for the objects that are there and still made."""
     times = {}
+    made = build / "compile_commands.json"
+    made = made.read_text() if made.is_file() else None
     for line in (build / ".ninja_log").read_text().splitlines()[1:]:
         start, end, _, output, _ = line.split("\t")
         if "_verify_interface_header_sets.dir" in output:
             continue  # headers alone, which soak/headers compiles
+        if made is not None and output not in made:
+            continue  # its source is gone, the object stayed
         if output.endswith(".o") and (build / output).is_file():
             times[output] = (int(end) - int(start)) / 1000
     return times
@@ -96,6 +100,10 @@ def self_test():
             (build / output).touch()
             lines.append(f"0\t{int(seconds * 1000)}\t0\t{output}\tabc")
         lines.append("0\t90000\t0\tlibs/gone/CMakeFiles/g.dir/src/gone.cpp.o\tabc")
+        (build / "libs/stale.cpp.o").parent.mkdir(parents=True, exist_ok=True)
+        (build / "libs/stale.cpp.o").touch()
+        lines.append("0\t90000\t0\tlibs/stale.cpp.o\tabc")
+        (build / "compile_commands.json").write_text(json.dumps([{"output": output} for output in entries]))
         (build / ".ninja_log").write_text("\n".join(lines) + "\n")
         return folder, build
 
