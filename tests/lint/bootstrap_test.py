@@ -247,7 +247,14 @@ class Bootstrap(unittest.TestCase):
             done = self.start(*arguments)
             self.assertEqual(done.returncode, 2)
             self.assertIn("usage: ./caftan", done.stderr)
+        self.assertIn("no command 'rnu'", self.start("rnu").stderr)
         self.assertEqual(self.start("test", "--preset", "fast").returncode, 2)
+        (self.tree / "tests/fuzz").mkdir(parents=True)
+        (self.tree / "tests/fuzz/frame_fuzz.cpp").touch()
+        for kind, known in (("bench", "report"), ("fuzz", "frame_fuzz")):
+            done = self.start(kind, "nosuch", "--help")
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, f"no {kind} 'nosuch'; there are: .*{known}")
         self.assertFalse((self.tree / ".deps").exists())
 
 

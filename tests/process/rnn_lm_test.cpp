@@ -97,6 +97,9 @@ TEST_F(LanguageModel, ACheckpointThatDoesNotFitIsNamedWithTheWayOut) {
   EXPECT_THAT(cut.out, Not(HasSubstr("resumed")));
   const Finished none = run({"roles.trainer.config.resume=" + folder_.path().string()});
   EXPECT_THAT(none.err, AllOf(HasSubstr("there is no whole checkpoint"), HasSubstr("start anew")));
+  const Finished nowhere = run({"roles.trainer.config.resume=" + folder_.path().string() + "/nowhere"});
+  EXPECT_EQ(nowhere.code, 2) << "found before anything starts";
+  EXPECT_THAT(nowhere.err, AllOf(HasSubstr("/nowhere"), HasSubstr("relative to the file")));
 }
 
 }  // namespace

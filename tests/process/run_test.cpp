@@ -52,6 +52,19 @@ TEST_P(EachPlacement, TheUsersProgramRunsAsPrinted) {
   EXPECT_TRUE(is_whole_csv(folder.read("runs/latest/metrics.csv")));
 }
 
+TEST_P(EachPlacement, OutputOfACommandWithClosedDescriptorsStaysOutOfTheRunsFiles) {
+  const Folder folder;
+  folder.write("counting.toml", kCountingFile);
+  const std::string command =
+      "exec '" + std::string(kCounting) + "' run counting.toml run.placement=" + GetParam() + " >&- 2>&- <&-";
+  EXPECT_EQ(run_to_end(folder, "/bin/sh", {"-c", command}).code, 0);
+  EXPECT_TRUE(is_whole_csv(folder.read("runs/latest/metrics.csv")));
+  std::istringstream rows(folder.read("runs/latest/metrics.jsonl"));
+  std::size_t count = 0;
+  for (std::string row; std::getline(rows, row); ++count) EXPECT_THAT(row, StartsWith("{"));
+  EXPECT_GT(count, 0U);
+}
+
 TEST_P(EachPlacement, CartPoleHasOneFingerprintInAllPlacementsAndWithAnyNumberOfObserversTheSameTwice) {
   for (const std::string replicas : {"1", "2", "4"}) {
     const Folder folder;
