@@ -22,7 +22,15 @@ using optim::LocalOptimizer;
 using optim::SGD;
 using testing::HasSubstr;
 
-class Steps : public OptimizerCluster {};
+class Steps : public OptimizerCluster {
+ protected:
+  /// A pass that reaches layers 0 and 1, with a sparse gradient at the first.
+  void backward_with_sparse_gradient(const Context& context) {
+    const at::Tensor rows = layers_[0].rpc_sync<&Layer::look_up>(at::tensor({0, 2}, at::kLong));
+    const at::Tensor y = layers_[1].rpc_sync<&Layer::forward>(rows.repeat({1, 2}).narrow(1, 0, 4));
+    context.backward({y.sum()});
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Seeds, Steps, testing::Range<std::uint64_t>(1, 11));
 
 TEST_P(Steps, Row21_01_EqualLocalOnesBitForBit) {
@@ -72,9 +80,7 @@ TEST_P(Steps, Row21_03_AnOwnersRefusalArrivesWithItsTextAndTheOthersAreHeard) {
   DistributedOptimizer optimizer(here(), all_parameters(), Adam{});
   const auto before = values();
   Context context(here());
-  const at::Tensor rows = layers_[0].rpc_sync<&Layer::look_up>(at::tensor({0, 2}, at::kLong));
-  const at::Tensor y = layers_[1].rpc_sync<&Layer::forward>(rows.repeat({1, 2}).narrow(1, 0, 4));
-  context.backward({y.sum()});
+  backward_with_sparse_gradient(context);
   const auto stepped = optimizer.try_step(context);
   ASSERT_FALSE(stepped);
   EXPECT_EQ(stepped.error().code(), Errc::unsupported);
@@ -115,9 +121,7 @@ TEST_P(Steps, OP8_WithTwoPhasesARefusalLeavesEveryOwnerUnchanged) {
   const auto before = values();
   {
     Context context(here());
-    const at::Tensor rows = layers_[0].rpc_sync<&Layer::look_up>(at::tensor({0, 2}, at::kLong));
-    const at::Tensor y = layers_[1].rpc_sync<&Layer::forward>(rows.repeat({1, 2}).narrow(1, 0, 4));
-    context.backward({y.sum()});
+    backward_with_sparse_gradient(context);
     const auto stepped = optimizer.try_step(context);
     ASSERT_FALSE(stepped);
     EXPECT_EQ(stepped.error().code(), Errc::unsupported);

@@ -25,6 +25,18 @@ struct Case {
   std::string placement = "processes";
 };
 
+/// What configs/rnn_lm.test.toml and a case say of the model.
+rnn_lm::TrainerConfig config_of(const Case& c) {
+  rnn_lm::TrainerConfig config;
+  config.emb = 8;
+  config.hid = 16;
+  config.layers = c.layers;
+  config.dropout = c.dropout;
+  config.bptt = 16;
+  config.batch = 8;
+  return config;
+}
+
 /// The model of configs/rnn_lm.test.toml, in one process.
 class LocalModel {
  public:
@@ -41,13 +53,7 @@ class LocalModel {
 
  private:
   static rnn_lm::LocalTraining make(const Case& c) {
-    rnn_lm::TrainerConfig config;
-    config.emb = 8;
-    config.hid = 16;
-    config.layers = c.layers;
-    config.dropout = c.dropout;
-    config.bptt = 16;
-    config.batch = 8;
+    const rnn_lm::TrainerConfig config = config_of(c);
     const auto seed = [](const char* role, const char* purpose) { return app::stream_seed(1, role, 0, purpose); };
     return rnn_lm::LocalTraining::make(config, {.trainer = {.parameters = seed("trainer", "parameters"),
                                                             .dropout = seed("trainer", "dropout"),
@@ -98,13 +104,7 @@ TEST_P(SplitModel, EqualsTheLocalOneBitForBitAfter50Steps) {
   LocalModel local(c);
   for (int step = 0; step < 50; ++step) local.step();
 
-  rnn_lm::TrainerConfig as_run;
-  as_run.emb = 8;
-  as_run.hid = 16;
-  as_run.layers = c.layers;
-  as_run.dropout = c.dropout;
-  as_run.bptt = 16;
-  as_run.batch = 8;
+  rnn_lm::TrainerConfig as_run = config_of(c);
   as_run.optimizer.name = c.optimizer;
   const auto split =
       rnn_lm::read_checkpoint(folder.path() / "runs" / "latest", rnn_lm::facts_of(as_run, local.training().training()));
