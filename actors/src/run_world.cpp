@@ -6,12 +6,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
+
+#include "caftan/app/secret_file.hpp"
 
 namespace caftan::actors {
 namespace {
-
-constexpr std::size_t kLongestSecret = 4096;
 
 Result<std::string> random_secret() {
   std::array<char, 32> bytes{};
@@ -19,20 +18,6 @@ Result<std::string> random_secret() {
     return Error(Errc::io_error, std::string("getrandom: ") + std::strerror(errno));
   }
   return std::string(bytes.data(), bytes.size());
-}
-
-Result<std::string> read_secret(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string text(kLongestSecret, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad() || (!stream.is_open())) {
-    return Error(Errc::io_error, file.string() + ": " + std::strerror(errno));
-  }
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  const std::size_t end = text.find_last_not_of(" \t\r\n");
-  text.resize(end == std::string::npos ? 0 : end + 1);
-  if (text.empty()) return Error(Errc::invalid_config, file.string() + " is empty: it has to hold the shared secret");
-  return text;
 }
 
 /// mkdtemp makes it 0700. The path of a Unix socket has at most 107 bytes, so a long TMPDIR is of no use.
@@ -73,7 +58,7 @@ Result<RunWorld> RunWorld::make(const app::Application& application, const app::
       break;
   }
   RunWorld world(Kind::hosts);
-  auto secret = read_secret(application.cluster.secret_file.value_or(""));
+  auto secret = app::read_secret_file(application.cluster.secret_file.value_or(""));
   if (!secret) return secret.error();
   world.secret_ = *std::move(secret);
   const app::HostSpec& first = application.hosts.front();

@@ -28,8 +28,10 @@ void add_all(Fingerprint& fingerprint, const std::vector<at::Tensor>& tensors) {
 
 std::vector<app::MissingRequirement> Trainer::requirements(const Config& config) {
   std::vector<app::MissingRequirement> missing;
-  if (auto found = find_corpus(config.corpus); !found)
-    missing.push_back({.key = "corpus", .text = found.error().text()});
+  // Without tensors: the launcher must not have threads yet.
+  if (auto corpus = read_corpus(config.corpus); !corpus) {
+    missing.push_back({.key = "corpus", .text = corpus.error().text()});
+  }
   if (std::error_code ignored; config.resume && !std::filesystem::is_directory(*config.resume, ignored)) {
     missing.push_back({.key = "resume",
                        .text = "there is no folder " + config.resume->string() +

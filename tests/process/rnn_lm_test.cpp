@@ -76,8 +76,12 @@ TEST_F(LanguageModel, ATextThatIsMissingEmptyOrNotUtf8IsNamedWithTheWayOut) {
   EXPECT_THAT(run({path}).err, HasSubstr("text: it is empty"));
   folder_.write("text", "caf\xe9");
   const Finished latin = run({path});
-  EXPECT_EQ(latin.code, 1);
-  EXPECT_THAT(latin.err, AllOf(HasSubstr("error: trainer: malformed_payload"), HasSubstr("offset 3 is not UTF-8")));
+  EXPECT_EQ(latin.code, 2);
+  EXPECT_THAT(latin.err,
+              AllOf(HasSubstr("error: "), HasSubstr("role 'trainer': "), HasSubstr("offset 3 is not UTF-8")));
+  const Finished checked = run_to_end(folder_, kCaftan, {"check", kConfigs + "/rnn_lm.test.toml", path});
+  EXPECT_EQ(checked.code, 0);
+  EXPECT_THAT(checked.err, AllOf(HasSubstr("warning: "), HasSubstr("offset 3 is not UTF-8")));
   folder_.write("text", "too short");
   EXPECT_THAT(run({path}).err, AllOf(HasSubstr("text: a text of"), HasSubstr("is too short")));
 }

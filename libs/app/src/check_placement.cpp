@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "application_reader.hpp"
+#include "caftan/app/secret_file.hpp"
 #include "host_keys.hpp"
 
 namespace caftan::app {
@@ -154,7 +155,10 @@ void check_secret_file(const Reading& reading, const std::filesystem::path& file
   if ((status.st_mode & 077) != 0) {
     return reading.local_finding(node.place, subject + "can be read by others; chmod 600 " + shown);
   }
-  if (status.st_size == 0) reading.local_finding(node.place, subject + "is empty");
+  const auto secret = read_secret_file(file);
+  if (secret) return;
+  const bool is_empty = secret.error().code() == Errc::invalid_config;
+  reading.local_finding(node.place, is_empty ? subject + "is empty" : "secret_file " + secret.error().text());
 }
 
 }  // namespace

@@ -13,7 +13,12 @@ namespace {
 /// Reads at most one byte more than the limit, so that a file that grows or has no size is bounded too.
 Result<std::string> read_file(const std::filesystem::path& file) {
   std::error_code error;
-  if (std::filesystem::is_directory(file, error)) return Error(Errc::invalid_config, "is a directory, not a file");
+  const std::filesystem::file_status status = std::filesystem::status(file, error);
+  if (std::filesystem::is_directory(status)) return Error(Errc::invalid_config, "is a directory, not a file");
+  // Opening a pipe would wait for whoever writes into it.
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    return Error(Errc::invalid_config, "is no regular file");
+  }
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
   if (!stream) return Error(Errc::invalid_config, std::string("cannot be read: ") + std::strerror(errno));

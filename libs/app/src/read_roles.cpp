@@ -44,11 +44,33 @@ void read_config(const Reading& reading, const RoleType& type, const SettingsNod
   options.help = "caftan help " + type.name;
   const std::size_t before = reading.diagnostics.errors();
   read_settings(table ? *table : missing, fields, options, reading.diagnostics);
-  if (!type.requirements || reading.diagnostics.errors() != before) return;
+  if (!type.requirements || !reading.options.requirements || reading.diagnostics.errors() != before) return;
   for (const MissingRequirement& requirement : type.requirements(role.config)) {
     const SettingsEntry* key = table ? table->find(requirement.key) : nullptr;
-    reading.local_finding(key ? key->value.place : node.place, "role '" + role.name + "': " + requirement.text);
+    const SettingsPlace& place = key ? key->value.place : node.place;
+    const std::string text = "role '" + role.name + "': " + requirement.text;
+    // The role may run on another host, which has it.
+    if (reading.application.run.placement == Placement::hosts) {
+      reading.diagnostics.warning(place, text);
+    } else {
+      reading.local_finding(place, text);
+    }
   }
+}
+
+/// An override of a role that the file does not have makes a table of its own: most likely its name is mistyped.
+bool is_unknown_role(const Reading& reading, const SettingsNode& roles, const SettingsEntry& entry) {
+  if (entry.key_place.override_index < 0 || entry.value.kind != SettingsNode::Kind::table || entry.value.find("type")) {
+    return false;
+  }
+  std::vector<std::string> names;
+  for (const SettingsEntry& other : roles.entries) {
+    if (&other != &entry && other.key_place.override_index < 0) names.push_back(other.key);
+  }
+  reading.diagnostics.error(entry.key_place, "no role '" + entry.key + "' in the file" +
+                                                 did_you_mean(entry.key, names) +
+                                                 (names.empty() ? "" : " (it has: " + join(names) + ")"));
+  return true;
 }
 
 void read_role(const Reading& reading, const SettingsEntry& entry) {
@@ -175,7 +197,9 @@ void read_uses(const Reading& reading, const RoleType& type, const SettingsNode&
 void read_roles(const Reading& reading) {
   const SettingsNode* roles = reading.table("roles");
   if (roles) {
-    for (const SettingsEntry& entry : roles->entries) read_role(reading, entry);
+    for (const SettingsEntry& entry : roles->entries) {
+      if (!is_unknown_role(reading, *roles, entry)) read_role(reading, entry);
+    }
   }
   if (!reading.root.find("roles") || (roles && roles->entries.empty())) {
     reading.diagnostics.error({}, "no roles; each needs a table [roles.NAME] with a type");

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "caftan/base/settings_io.hpp"
 #include "settings_limits.hpp"
@@ -21,7 +22,8 @@ class FieldReader {
       case SettingKind::boolean:
         return node_.kind == Kind::boolean ? field_.set(std::get<bool>(node_.scalar)) : fail("true or false");
       case SettingKind::integer:
-        return node_.kind == Kind::integer ? read_integer(std::get<std::int64_t>(node_.scalar)) : fail("an integer");
+        if (node_.kind == Kind::integer) return read_integer(std::get<std::int64_t>(node_.scalar));
+        return is_integer_of_the_command_line() ? fail_range() : fail("an integer");
       case SettingKind::number:
         return read_number();
       case SettingKind::duration:
@@ -100,8 +102,27 @@ class FieldReader {
     const std::string example = " such as " + quote_toml(own == "none" ? usual : own);
     if (node_.kind != Kind::text) return fail("a string with a unit" + example);
     const Result<std::int64_t> value = parse(text());
+    if (!value && value.error().code() == Errc::limit_exceeded) return fail_range();
     if (!value) return fail("a string with a unit (" + units + ")" + example);
     read_integer(*value);
+  }
+
+  /// A number that 64 bits do not hold is no TOML value, so that an override of it is read as text.
+  bool is_integer_of_the_command_line() const {
+    if (node_.kind != Kind::text || node_.place.override_index < 0) return false;
+    const std::string_view digits = std::string_view(text()).substr(text().starts_with('-') ? 1 : 0);
+    return !digits.empty() && std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+  }
+
+  /// For a value that has the right form and that no field could hold: there is always a range to be said.
+  void fail_range() {
+    using Limits = std::numeric_limits<std::int64_t>;
+    const bool plain = field_.kind == SettingKind::integer;
+    const std::int64_t unit = plain ? 1 : field_.kind == SettingKind::duration ? 3'600'000'000'000 : 1LL << 40;
+    SettingField bounded = field_;
+    if (!bounded.lower) bounded.lower = SettingBound{.integer = plain ? Limits::min() : 0};
+    if (!bounded.upper) bounded.upper = SettingBound{.integer = Limits::max() - Limits::max() % unit};
+    diagnostics_.error(node_.place, field_.name + " must be " + condition_text(bounded, true) + ", is " + shown());
   }
 
   void read_choice() {

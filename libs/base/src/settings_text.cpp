@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <optional>
 
 #include "caftan/base/settings_io.hpp"
 
@@ -27,30 +26,42 @@ constexpr std::array<Unit, 5> kSizes{
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Reads digits, optionally a point and digits, and a unit. No value: not of that form, not whole, or too large.
+/// Reads digits, optionally a point and digits, and a unit.
+/// Errors: invalid_config (`wanted`: not of that form, or not whole), limit_exceeded (negative or too large).
 template <std::size_t N>
-std::optional<std::int64_t> parse_units(std::string_view text, const std::array<Unit, N>& units) {
+Result<std::int64_t> parse_units(std::string_view text, const std::array<Unit, N>& units, const char* wanted) {
+  const Error other_form(Errc::invalid_config, wanted);
+  const Error out_of_range(Errc::limit_exceeded, "negative or too large");
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
   const auto* end_of_number = std::ranges::find_if_not(text, [](char c) { return is_digit(c) || c == '.'; });
   const std::string_view number(text.begin(), end_of_number);
   const std::string_view name(end_of_number, text.end());
   const auto unit = std::ranges::find(units, name, &Unit::name);
-  if (unit == units.end() || number.empty() || !is_digit(number.front()) || !is_digit(number.back())) return {};
+  if (unit == units.end() || number.empty() || !is_digit(number.front()) || !is_digit(number.back())) {
+    return other_form;
+  }
   constexpr auto kMax = static_cast<__int128_t>(std::numeric_limits<std::int64_t>::max());
   __int128_t digits = 0;
   __int128_t scale = 1;
   bool fraction = false;
+  bool too_large = false;
   for (const char c : number) {
     if (c == '.') {
-      if (fraction) return {};
+      if (fraction) return other_form;
       fraction = true;
       continue;
     }
+    if (too_large) continue;
     digits = digits * 10 + (c - '0');
     if (fraction) scale *= 10;
-    if (digits > kMax || scale > kMax) return {};
+    too_large = digits > kMax;
+    if (scale > kMax) return other_form;
   }
   const __int128_t value = digits * unit->size;
-  if (value % scale != 0 || value / scale > kMax) return {};
+  if (negative || too_large) return out_of_range;
+  if (value % scale != 0) return other_form;
+  if (value / scale > kMax) return out_of_range;
   return static_cast<std::int64_t>(value / scale);
 }
 
@@ -67,13 +78,11 @@ std::string format_duration(std::int64_t nanoseconds) { return format_units(nano
 std::string format_bytes(std::int64_t bytes) { return format_units(bytes, kSizes, "0B"); }
 
 Result<std::int64_t> parse_duration(std::string_view text) {
-  if (const auto value = parse_units(text, kDurations)) return *value;
-  return Error(Errc::invalid_config, "not a duration with a unit (ns, us, ms, s, min, h)");
+  return parse_units(text, kDurations, "not a duration with a unit (ns, us, ms, s, min, h)");
 }
 
 Result<std::int64_t> parse_bytes(std::string_view text) {
-  if (const auto value = parse_units(text, kSizes)) return *value;
-  return Error(Errc::invalid_config, "not a size with a unit (B, KiB, MiB, GiB, TiB)");
+  return parse_units(text, kSizes, "not a size with a unit (B, KiB, MiB, GiB, TiB)");
 }
 
 std::string format_number(double value) {

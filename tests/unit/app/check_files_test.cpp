@@ -1,5 +1,6 @@
 // Files that cannot be read at all (BI-1).
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -38,6 +39,12 @@ TEST_F(Files, BI1_MissingFile) {
 TEST_F(Files, BI1_Directory) {
   EXPECT_EQ(check(folder_.string()), folder_.string() + ": error: is a directory, not a file\nerror: 1 error; " +
                                          folder_.string() + " is not valid\n");
+}
+
+TEST_F(Files, BI1_APipeIsRefusedAndNotWaitedFor) {
+  const std::string pipe = (folder_ / "pipe.toml").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(check(pipe), pipe + ": error: is no regular file\nerror: 1 error; " + pipe + " is not valid\n");
 }
 
 TEST_F(Files, BI1_Unreadable) {

@@ -159,6 +159,31 @@ TEST(Check, BI1_OutOfRange) {
             "error: 3 errors; app.toml is not valid\n");
 }
 
+TEST(Check, BI1_ValuesThatNothingCouldHoldAreToldTheirRange) {
+  EXPECT_EQ(check("name = \"cartpole\"",
+                  "start_timeout = \"-5s\"\nstop_timeout = \"99999999999999999999h\"\nwall = \"9999999h\""),
+            "app.toml:3:17: error: start_timeout must be 1s..1h, is -5s\n"
+            "app.toml:4:16: error: stop_timeout must be 100ms..10min, is 99999999999999999999h\n"
+            "app.toml:5:8: error: wall must be 1s..2562047h, is 9999999h\n"
+            "error: 3 errors; app.toml is not valid\n");
+  EXPECT_EQ(check("", "", {"limits.message=-1B", "limits.tensors=9999999TiB", "cluster.rpc_timeout=-1ms"}),
+            "command line: error: limits.message=-1B: message must be 1KiB..8388607TiB, is -1B\n"
+            "command line: error: limits.tensors=9999999TiB: tensors must be 1KiB..8388607TiB, is 9999999TiB\n"
+            "command line: error: cluster.rpc_timeout=-1ms: rpc_timeout must be 0s..2562047h, is -1ms\n"
+            "error: 3 errors; app.toml is not valid\n");
+  EXPECT_EQ(check("", "", {"run.seed=99999999999999999999", "roles.observer.replicas=-99999999999999999999"}),
+            "command line: error: run.seed=99999999999999999999: seed must be 0..2^63-1, is 99999999999999999999\n"
+            "command line: error: roles.observer.replicas=-99999999999999999999: replicas must be 1..1024, is "
+            "-99999999999999999999\n"
+            "error: 2 errors; app.toml is not valid\n");
+}
+
+TEST(Check, BI1_OverrideOfAnUnknownRole) {
+  EXPECT_EQ(check("", "", {"roles.agnt.config.gamma=1"}),
+            one("command line: error: roles.agnt.config.gamma=1: no role 'agnt' in the file; did you mean 'agent'? (it "
+                "has: agent, observer)\n"));
+}
+
 TEST(Check, BI1_ReplicasBeyondTheLimit) {
   EXPECT_EQ(check("type = \"cartpole.observer\"", "type = \"cartpole.observer\"\nreplicas = 1025"),
             one("app.toml:12:12: error: replicas must be 1..1024, is 1025\n"));

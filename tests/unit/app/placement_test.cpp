@@ -122,9 +122,17 @@ TEST_F(SecretFile, BI1_MissingIsAWarningInCheckAndAnErrorInRun) {
   EXPECT_EQ(check(LoadMode::run), one("app.toml:12:15: error: " + text));
 }
 
+TEST_F(SecretFile, BI1_UnreadableIsFoundByCheckToo) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read every file";
+  write("secret", std::filesystem::perms::owner_write);
+  EXPECT_EQ(check(LoadMode::check), "app.toml:12:15: warning: secret_file cluster.secret: Permission denied\n");
+}
+
 TEST_F(SecretFile, BI1_EmptyOrReadableByOthers) {
   write("", kPrivate);
   EXPECT_EQ(check(LoadMode::run), one("app.toml:12:15: error: secret_file \"cluster.secret\" is empty\n"));
+  write(" \n", kPrivate);
+  EXPECT_EQ(check(LoadMode::check), "app.toml:12:15: warning: secret_file \"cluster.secret\" is empty\n");
   write("secret", kPrivate | std::filesystem::perms::group_read);
   EXPECT_EQ(check(LoadMode::run),
             one("app.toml:12:15: error: secret_file \"cluster.secret\" can be read by others; chmod "
@@ -154,6 +162,13 @@ TEST(Data, BI1_MissingIsAWarningInCheckAndAnErrorInRun) {
       "dataset-fashion-mnist\n";
   EXPECT_EQ(load(kRoles, overrides, LoadMode::check).diagnostics.render(false), "command line: warning: " + text);
   EXPECT_EQ(load(kRoles, overrides, LoadMode::run).diagnostics.render(false), one("command line: error: " + text));
+}
+
+TEST(Data, BI1_MissingIsAWarningWhereTheRoleMayRunOnAnotherHost) {
+  const LoadedApplication loaded =
+      load(kRoles, {"roles.server.config.data=/dev/null/nowhere", "run.placement=hosts"}, LoadMode::run);
+  EXPECT_NE(loaded.diagnostics.render(false).find("warning: roles.server.config.data=/dev/null/nowhere: role 'server'"),
+            std::string::npos);
 }
 
 }  // namespace

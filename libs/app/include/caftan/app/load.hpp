@@ -16,7 +16,8 @@ enum class LoadMode { check, run };
 
 struct LoadOptions {
   LoadMode mode = LoadMode::run;
-  int cores = 0;  ///< of this machine; 0 = ask the operating system
+  int cores = 0;             ///< of this machine; 0 = ask the operating system
+  bool requirements = true;  ///< ask what roles need on this machine; a worker's process does not ask again
 };
 
 struct LoadedApplication {

@@ -43,9 +43,9 @@ std::size_t count_settings(const std::vector<SettingField>& fields);
 std::string format_duration(std::int64_t nanoseconds);
 /// Returns "64MiB", "100B".
 std::string format_bytes(std::int64_t bytes);
-/// Errors: invalid_config (no number with a unit; more than 292 years, negative).
+/// Errors: invalid_config (no number with a unit), limit_exceeded (more than 292 years, negative).
 Result<std::int64_t> parse_duration(std::string_view text);
-/// Errors: invalid_config (no whole number with a unit; more than 2^63-1).
+/// Errors: invalid_config (no whole number with a unit), limit_exceeded (more than 2^63-1, negative).
 Result<std::int64_t> parse_bytes(std::string_view text);
 /// Returns the shortest text that reads back as the same number and is a TOML float.
 std::string format_number(double value);

@@ -1,0 +1,15 @@
+/// The file with the secret that the workers of several hosts share.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "caftan/base/result.hpp"
+
+namespace caftan::app {
+
+/// Returns the secret without the blanks and line ends behind it.
+/// Errors: io_error (it cannot be read), invalid_config (it holds nothing else).
+Result<std::string> read_secret_file(const std::filesystem::path& file);
+
+}  // namespace caftan::app

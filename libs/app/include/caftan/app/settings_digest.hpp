@@ -1,0 +1,23 @@
+/// What two hosts compare before they run parts of one application: a digest of each table of its settings. Start with
+/// `settings_digest`.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caftan/app/application.hpp"
+#include "caftan/app/role_type.hpp"
+
+namespace caftan::app {
+
+/// Returns words "run=0f3a9c51 cluster=... limits=... hosts=... roles.agent=...", at most 255 bytes; where the roles do
+/// not fit one by one, a single "roles=...". Left out is what belongs to one host: [output], addresses, paths, and how
+/// long its launcher waits (`start_timeout`, `stop_timeout`). Not a secret and no proof, only against mistakes.
+/// Precondition: the application was loaded with `types` without errors.
+std::string settings_digest(const Application& application, const RoleTypes& types);
+
+/// Returns the tables in which two digests differ: "run", "roles.agent", "roles" if they list other roles.
+std::vector<std::string> differing_tables(std::string_view one, std::string_view other);
+
+}  // namespace caftan::app
