@@ -34,7 +34,7 @@ using transport::Session;
 
 namespace {
 constexpr Duration kDialAgain = std::chrono::milliseconds(20);
-}
+}  // namespace
 
 /// The root that peers talk to before they know any other actor of this worker.
 class WorkerCore::RootActor final : public caf::event_based_actor {
@@ -150,17 +150,24 @@ net::HandshakeOptions WorkerCore::handshake_options(std::uint64_t connection) {
   handshake.self.incarnation = incarnation_;
   handshake.self.limits = own_limits();
   handshake.self.connection = connection;
+  handshake.self.settings = options_.settings;
   {
     const std::lock_guard lock(mutex_);
     handshake.self.address = own_address_;
   }
   handshake.secret = net::Secret(options_.secret);
   handshake.allow_no_secret = options_.secret.empty();
-  handshake.accept = [weak = std::weak_ptr(shared_core())](const net::PeerInfo& peer) -> Result<void> {
+  const bool is_dialled = connection == 0;
+  handshake.accept = [weak = std::weak_ptr(shared_core()), is_dialled](const net::PeerInfo& peer) -> Result<void> {
     const auto self = weak.lock();
     if (!self) return Error(Errc::shut_down, "this worker has left");
     if (peer.purpose != net::Purpose::session) {
       return Error(Errc::unsupported, "this version takes connections for sessions only");
+    }
+    // One side is enough, and the one that was dialled knows that its refusal was not forged: the peer has proven the
+    // secret to it.
+    if (is_dialled) {
+      if (auto same = self->check_settings(peer); !same) return same;
     }
     const std::lock_guard lock(self->mutex_);
     return self->membership_.admit({peer.name, peer.id, peer.incarnation, peer.address});
@@ -195,10 +202,7 @@ void WorkerCore::dial_peer(WorkerId peer) {
 void WorkerCore::greeted(Result<transport::Greeted> result, bool dialled, const std::string& whom) {
   if (!result) {
     const Error& error = result.error();
-    if (!dialled) {
-      log("a connection was refused: " + error.message());
-      return;
-    }
+    if (!dialled) return refused(error);
     const bool not_there_yet = error.code() == Errc::peer_down || error.code() == Errc::timeout;
     if (!not_there_yet) return fail_start(Error(error.code(), whom, error.text()));
     {
@@ -359,6 +363,7 @@ Result<void> WorkerCore::wait_until_ready() {
                      format_duration(options_.start_timeout.count()) + "; " + std::to_string(here) + " of " +
                      std::to_string(peers_.size()) + " are here";
   if (last_dial_error_.code() != Errc::ok) text += " (last: " + last_dial_error_.text() + ")";
+  if (last_refusal_.code() != Errc::ok) text += " (refused: " + last_refusal_.message() + ")";
   start_error_ = Error(Errc::timeout, name(), std::move(text));
   return *start_error_;
 }

@@ -1,8 +1,6 @@
 #include "launcher.hpp"
 
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,11 +8,13 @@
 
 #include "caftan/app/resolved.hpp"
 #include "caftan/base/settings_io.hpp"
+#include "fatal_signals.hpp"
 #include "progress_line.hpp"
 #include "run_process.hpp"
 #include "run_record.hpp"
 #include "run_world.hpp"
 #include "runners.hpp"
+#include "signal_source.hpp"
 
 namespace caftan::actors {
 namespace {
@@ -23,37 +23,6 @@ constexpr Duration kDrawEvery = std::chrono::milliseconds(100);
 
 /// A worker may report faster than it is read: signals, deaths and time-outs must have their turn all the same.
 constexpr int kEventsInATurn = 64;
-
-/// Takes the signals that end a run out of their normal course.
-class SignalSource {
- public:
-  SignalSource() {
-    sigset_t ending;
-    ::sigemptyset(&ending);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ending, signal);
-    ::sigprocmask(SIG_BLOCK, &ending, &before_);
-    fd_ = ::signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
-    pipe_before_ = ::signal(SIGPIPE, SIG_IGN);  // output that nobody reads is no reason to end
-  }
-  ~SignalSource() {
-    if (fd_ >= 0) ::close(fd_);
-    ::signal(SIGPIPE, pipe_before_);
-    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
-  }
-  SignalSource(const SignalSource&) = delete;
-  SignalSource& operator=(const SignalSource&) = delete;
-
-  int fd() const noexcept { return fd_; }
-  bool take() {
-    signalfd_siginfo info{};
-    return ::read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info);
-  }
-
- private:
-  int fd_ = -1;
-  sigset_t before_{};
-  void (*pipe_before_)(int) = SIG_DFL;
-};
 
 /// Each process takes two descriptors here.
 void raise_descriptor_limit() {
@@ -95,6 +64,7 @@ class Launch {
   void command_all(RunCommandKind kind);
   void draw(bool at_once);
   void write_rows();
+  bool lose_results(Verdict& verdict) const;
   LaunchOutcome finish();
   std::string where() const;
 
@@ -121,6 +91,7 @@ SupervisorOptions Launch::supervisor_options(const LaunchOptions& options) {
   SupervisorOptions supervised{.start_timeout = run.start_timeout, .stop_timeout = run.stop_timeout, .wall = run.wall};
   for (const app::PlannedWorker& worker : options.plan.workers) {
     supervised.workers.push_back({.name = worker.name,
+                                  .role = worker.role,
                                   .process = worker.process,
                                   .drives = worker.drives,
                                   .here = std::ranges::find(options.workers, worker.id) != options.workers.end()});
@@ -234,6 +205,12 @@ void Launch::take(const RunEvent& event) {
       return record_.add_sent(event.sent);
     case RunEventKind::left:
       return supervisor_.left(worker);
+    case RunEventKind::making:
+      return supervisor_.making(worker);
+    case RunEventKind::made:
+      return supervisor_.made(worker);
+    case RunEventKind::refused:
+      return view_.error("warning: " + name + " refused a connection: " + event.error.message());
   }
 }
 
@@ -269,7 +246,7 @@ void Launch::take_news() {
 
 void Launch::command_all(RunCommandKind kind) {
   for (const auto& process : processes_) {
-    if (process) process->send({.kind = kind});
+    if (process) process->send({.kind = kind, .error = supervisor_.reason()});
   }
 }
 
@@ -332,6 +309,15 @@ LaunchOutcome Launch::run() {
   return finish();
 }
 
+/// Results that nobody can have got are a failure. Returns whether they made it one.
+bool Launch::lose_results(Verdict& verdict) const {
+  const std::string& lost = view_.lost_results();
+  if (lost.empty() || verdict.outcome != Verdict::Outcome::success) return false;
+  verdict = {
+      .outcome = Verdict::Outcome::failure, .exit_code = 1, .error = "standard output: " + lost + "; results are lost"};
+  return true;
+}
+
 LaunchOutcome Launch::finish() {
   write_rows();
   std::vector<RunRecord::WorkerEnd> ends;
@@ -356,8 +342,12 @@ LaunchOutcome Launch::finish() {
       if (!tail.empty()) verdict.error += ". Its log ends: " + tail;
     }
   }
-  const auto written = record_.finish(options_.application, verdict, elapsed(), std::move(ends));
-  if (!written) view_.error("error: " + written.error().message());
+  const auto record = [&] {
+    const auto written = record_.finish(options_.application, verdict, elapsed(), ends);
+    if (!written) view_.error("error: " + written.error().message());
+  };
+  lose_results(verdict);
+  record();
   for (const std::string& name : supervisor_.stragglers()) {
     view_.note("warning: " + name + " had not left in time (run.stop_timeout) and was killed");
   }
@@ -367,15 +357,18 @@ LaunchOutcome Launch::finish() {
     case Verdict::Outcome::success:
       if (options_.application.run.deterministic) view_.result(record_.sent_table());
       view_.result(path + ": resolved.toml metrics.csv metrics.jsonl summary.json log/");
+      if (lose_results(verdict)) record();
       break;
     case Verdict::Outcome::interrupted:
       view_.error(run + ": interrupted after " + seconds + ", exit 130; everything written so far is in " + path);
       break;
     case Verdict::Outcome::failure:
-      view_.error("error: " + verdict.error);
-      view_.error(run + ": failed after " + seconds + ", exit 1; everything written so far is in " + path +
-                  (log.empty() ? "" : ", start with " + log));
       break;
+  }
+  if (verdict.outcome == Verdict::Outcome::failure) {
+    view_.error("error: " + verdict.error);
+    view_.error(run + ": failed after " + seconds + ", exit " + std::to_string(verdict.exit_code) +
+                "; everything written so far is in " + path + (log.empty() ? "" : ", start with " + log));
   }
   return {verdict.exit_code, must_exit_};
 }
@@ -391,7 +384,15 @@ LaunchOutcome launch(const LaunchOptions& options) {
   auto world = RunWorld::make(options.application, options.plan);
   if (!world) return refused(world.error());
   auto record = RunRecord::create(options.application, app::resolved_text(options.application, options.types));
-  if (!record) return refused(record.error());
+  if (!record) {
+    const Error& error = record.error();
+    return refused(
+        Error(error.code(), "output.dir " + quote_toml(options.application.output.dir) + ": " + error.text()));
+  }
+  std::optional<FatalSignals> fatal;
+  if (options.application.run.placement == app::Placement::one_process) {
+    fatal.emplace(options.application.run.name, record->directory().path().string());
+  }
   return Launch(options, *std::move(record), *std::move(world)).run();
 }
 

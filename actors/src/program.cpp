@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "caftan/app/load.hpp"
 #include "caftan/app/plan.hpp"
@@ -22,9 +24,11 @@ using actors::CommandLine;
 
 constexpr int kBadFile = 2;
 
-void print(std::FILE* to, const std::string& text) {
-  std::fputs(text.c_str(), to);
-  std::fflush(to);
+/// Returns the exit code: 1 if standard output takes no more, for another reason than that nobody reads it.
+int print(std::FILE* to, const std::string& text) {
+  if ((std::fputs(text.c_str(), to) >= 0 && std::fflush(to) == 0) || to != stdout || errno == EPIPE) return 0;
+  std::fputs(("error: standard output: " + std::string(std::strerror(errno)) + "\n").c_str(), stderr);
+  return 1;
 }
 
 int refuse(const std::string& text) {
@@ -75,13 +79,12 @@ Result<std::vector<WorkerId>> select_workers(const CommandLine& line, const app:
 }
 
 int help(const CommandLine& line, const app::RoleTypes& types, const std::string& program) {
-  if (line.topic == "file") return print(stdout, app::reference_page(types)), 0;
+  if (line.topic == "file") return print(stdout, app::reference_page(types));
   if (line.topic.empty()) {
-    print(stdout, "usage: " + program + " run|check|plan FILE [KEY=VALUE ...], " + program + " help [TYPE | file]\n" +
-                      app::list_role_types(types));
-    return 0;
+    return print(stdout, "usage: " + program + " run|check|plan FILE [KEY=VALUE ...], " + program +
+                             " help [TYPE | file]\n" + app::list_role_types(types));
   }
-  if (const app::RoleType* const type = types.find(line.topic)) return print(stdout, app::help_role_type(*type)), 0;
+  if (const app::RoleType* const type = types.find(line.topic)) return print(stdout, app::help_role_type(*type));
   return refuse("no role type '" + line.topic + "' in this program" + did_you_mean(line.topic, types.names()) + "\n" +
                 app::list_role_types(types));
 }
@@ -119,8 +122,8 @@ int Program::main(int argc, char** argv) {
   if (actors::is_worker_process(argc, argv)) actors::run_worker_process(catalog_, *types);
   const auto parsed = actors::parse_command_line(name_, argc, argv);
   if (const auto* text = std::get_if<actors::CommandLineText>(&parsed)) {
-    print(text->exit_code == 0 ? stdout : stderr, text->text);
-    return text->exit_code;
+    const int printed = print(text->exit_code == 0 ? stdout : stderr, text->text);
+    return text->exit_code == 0 ? printed : text->exit_code;
   }
   const CommandLine& line = std::get<CommandLine>(parsed);
   if (line.command == CommandLine::Command::help) return help(line, *types, name_);
@@ -134,14 +137,12 @@ int Program::main(int argc, char** argv) {
     case CommandLine::Command::run:
       return run(line, catalog_, *types, loaded.application, argv);
     case CommandLine::Command::plan:
-      print(stdout, app::render_plan(loaded.application, app::make_plan(loaded.application)));
-      return 0;
+      return print(stdout, app::render_plan(loaded.application, app::make_plan(loaded.application)));
     case CommandLine::Command::check: {
       const std::size_t workers = app::make_plan(loaded.application).workers.size();
-      print(stdout, line.file.string() + " is valid: " + std::to_string(loaded.application.roles.size()) +
-                        (loaded.application.roles.size() == 1 ? " role, " : " roles, ") + std::to_string(workers) +
-                        (workers == 1 ? " worker\n" : " workers\n"));
-      return 0;
+      return print(stdout, line.file.string() + " is valid: " + std::to_string(loaded.application.roles.size()) +
+                               (loaded.application.roles.size() == 1 ? " role, " : " roles, ") +
+                               std::to_string(workers) + (workers == 1 ? " worker\n" : " workers\n"));
     }
     case CommandLine::Command::help:
       break;

@@ -5,20 +5,23 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace caftan::actors {
 namespace {
 
 constexpr std::int64_t kBar = 15;
 
-/// A closed pipe is no reason to end a run.
-void write_all(int fd, std::string_view text) {
+/// Returns the number of the error that kept it from being written, 0 if none did. A closed pipe is no reason to end a
+/// run, nor any error.
+int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
+    if (written <= 0) return errno == EPIPE ? 0 : errno;
     text.remove_prefix(static_cast<std::size_t>(written));
   }
+  return 0;
 }
 
 std::string bar(std::int64_t done, std::int64_t total) {
@@ -85,7 +88,8 @@ void RunView::erase() {
 
 void RunView::result(std::string_view line) {
   erase();
-  write_all(STDOUT_FILENO, std::string(line) + "\n");
+  const int error = write_all(STDOUT_FILENO, std::string(line) + "\n");
+  if (error != 0 && lost_results_.empty()) lost_results_ = std::strerror(error);
 }
 
 void RunView::note(std::string_view line) {

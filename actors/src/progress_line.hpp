@@ -36,6 +36,8 @@ class RunView {
 
   /// A line of results.
   void result(std::string_view line);
+  /// Returns why a line of results could not be written; empty if all were, or if nobody reads them any more.
+  const std::string& lost_results() const noexcept { return lost_results_; }
   /// A line about the start; not shown with progress "none".
   void note(std::string_view line);
   void error(std::string_view line);
@@ -47,6 +49,7 @@ class RunView {
   void erase();
   app::Progress mode_;
   bool drawn_ = false;
+  std::string lost_results_;
   std::string plain_;  // the last plain line's content: what has not changed is not said again
 };
 

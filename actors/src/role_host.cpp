@@ -57,6 +57,7 @@ void RoleHost::construct(caf::actor actor) {
       const std::lock_guard lock(self->mutex_);
       if (self->handle_) id = self->handle_->rref();
     }
+    self->state_->reporter->send(RunEventKind::making);
     auto role = rpc::run_user_code(self->state_->facts.worker, self->definition_.name, [&] {
       return self->definition_.make(context, self->config_, id, self->worker_->core().executor());
     });
@@ -77,6 +78,7 @@ void RoleHost::constructed(Result<std::shared_ptr<rpc::HostedObject>> role, caf:
     state_->reporter->send(RunEventKind::failed, {}, role.error().at(state_->facts.worker));
     return set_idle();
   }
+  state_->reporter->send(RunEventKind::made);
   if (!definition_.run) return set_idle();
   worker_->core().executor().post([self = shared_from_this(), object = *std::move(role), actor = std::move(actor)] {
     object->strand().run([self, object, actor] {

@@ -24,8 +24,11 @@ enum class RunEventKind : std::uint8_t {
   peer_lost,    ///< text: the peer's name; error
   traffic,      ///< sent: what it has sent until all roles here had returned
   left,         ///< it has said bye to all
+  making,       ///< its role's constructor begins
+  made,         ///< its role's constructor has returned
+  refused,      ///< a connection was refused while it waited for the others; error
 };
-constexpr bool is_valid(RunEventKind kind) noexcept { return kind <= RunEventKind::left; }
+constexpr bool is_valid(RunEventKind kind) noexcept { return kind <= RunEventKind::refused; }
 
 /// Worker -> launcher.
 struct RunEvent {
@@ -58,10 +61,11 @@ struct RunCommand {
   std::vector<std::uint32_t> workers{};
   std::vector<std::pair<std::string, std::string>> world{};  ///< name and address, the meeting one first
   std::string secret{};
+  Error error{};  ///< of leave: what the run failed of, for the other hosts; Errc::ok = nothing
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive& kind& run_directory& workers& world& secret;
+    archive& kind& run_directory& workers& world& secret& error;
   }
 };
 

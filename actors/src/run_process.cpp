@@ -229,7 +229,7 @@ LocalProcess::~LocalProcess() {
 
 void LocalProcess::send(const RunCommand& command) {
   if (command.kind == RunCommandKind::stop) workers_->stop();
-  if (command.kind == RunCommandKind::leave) workers_->leave();
+  if (command.kind == RunCommandKind::leave) workers_->leave(command.error);
 }
 
 void LocalProcess::kill() {

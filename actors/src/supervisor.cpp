@@ -13,6 +13,8 @@ constexpr Duration kOwnWords = std::chrono::seconds(1);
 /// How long the death of a process whose worker the others have lost may take to be seen.
 constexpr Duration kUntilDeath = std::chrono::seconds(1);
 
+constexpr int kBadFile = 2;
+
 std::string describe(const Death& death) {
   return death.by_signal ? "was killed by signal " + std::to_string(death.number)
                          : "exited with code " + std::to_string(death.number);
@@ -45,10 +47,12 @@ Supervisor::Supervisor(SupervisorOptions options, TimePoint now)
 
 void Supervisor::here(std::size_t worker) { workers_[worker].came = true; }
 void Supervisor::ready(std::size_t worker) { workers_[worker].came = workers_[worker].ready = true; }
+void Supervisor::making(std::size_t worker) { workers_[worker].making = true; }
+void Supervisor::made(std::size_t worker) { workers_[worker].made = true; }
 void Supervisor::left(std::size_t worker) { workers_[worker].left = true; }
 
 void Supervisor::returned(std::size_t worker, const Error& error) {
-  workers_[worker].returned = true;
+  workers_[worker].returned = workers_[worker].made = true;
   if (error.code() != Errc::ok) failed(worker, error);
 }
 
@@ -57,7 +61,9 @@ void Supervisor::failed(std::size_t worker, const Error& error) {
   // What a role says once it was asked to stop is no reason of its own.
   if (interrupts_ > 0 && !failure_ && !general_) return;
   if (wants_stop_ && error.code() == Errc::cancelled) return;
-  if (!failure_ || (is_echo(failure_->error) && !is_echo(error))) failure_ = Failure{worker, error};
+  if (!failure_ || (is_echo(failure_->error) && !is_echo(error))) {
+    failure_ = Failure{worker, error, phase_ == Phase::starting};
+  }
   wants_stop_ = true;
 }
 
@@ -68,7 +74,10 @@ void Supervisor::peer_lost(const std::string& name, const Error& reason, TimePoi
   const bool in_good_order = reason.code() == Errc::shut_down;
   if (!found->is.here) {
     found->gone = found->returned = true;
-    if (!in_good_order) failed(worker, reason);
+    if (in_good_order) return;
+    // A host that ends because of another one says so.
+    const auto blamed = std::ranges::find(workers_, reason.worker(), [](const Worker& w) { return w.is.name; });
+    failed(blamed == workers_.end() ? worker : static_cast<std::size_t>(blamed - workers_.begin()), reason);
   } else if (!in_good_order && !missed_ && !found->gone) {
     missed_ = Missed{{worker, reason}, now + kUntilDeath};
   }
@@ -127,6 +136,7 @@ void Supervisor::check_start(TimePoint now) {
   if (std::ranges::all_of(workers_, ready)) {
     phase_ = Phase::running;
     phase_deadline_ = options_.wall ? started_ + *options_.wall : kNever;
+    made_by_ = now + options_.start_timeout;
     return;
   }
   const auto came = [](const Worker& w) { return w.came || !w.is.here; };
@@ -153,6 +163,28 @@ void Supervisor::check_start(TimePoint now) {
   wants_stop_ = true;
 }
 
+/// A constructor that never returns would keep the run for ever.
+void Supervisor::check_made(TimePoint now) {
+  std::string late;
+  std::optional<std::size_t> first;
+  const auto is_late = [](const Worker& w) { return !w.made && w.is.here; };
+  // In one process those who hang may keep others from beginning.
+  const bool begun = std::ranges::any_of(workers_, [&](const Worker& w) { return is_late(w) && w.making; });
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const Worker& worker = workers_[i];
+    if (!is_late(worker) || (begun && !worker.making)) continue;
+    late += (first ? ", " : "") + worker.is.name + " (role '" + worker.is.role + "')";
+    if (!first) first = i;
+  }
+  if (!first) made_by_ = kNever;
+  if (now < made_by_) return;
+  made_by_ = kNever;
+  const bool many = late.find(", ") != std::string::npos;
+  failed(*first, Error(Errc::timeout, "start: the constructor" + std::string(many ? "s of " : " of ") + late +
+                                          (many ? " have" : " has") + " not returned within " +
+                                          format_duration(options_.start_timeout.count()) + " (run.start_timeout)"));
+}
+
 bool Supervisor::all_returned() const {
   return std::ranges::all_of(workers_, [](const Worker& w) { return !w.is.drives || w.returned; });
 }
@@ -171,6 +203,7 @@ std::vector<Supervisor::Action> Supervisor::next(TimePoint now) {
   std::vector<Action> actions;
   check_missed(now);
   if (phase_ == Phase::starting && !wants_stop_) check_start(now);
+  if (phase_ == Phase::running && !wants_stop_) check_made(now);
   if (phase_ == Phase::running && !wants_stop_ && now >= phase_deadline_) {
     broken(Error(Errc::timeout, "the run took longer than " + format_duration(options_.wall->count()) + " (run.wall)"));
   }
@@ -196,7 +229,7 @@ TimePoint Supervisor::deadline() const noexcept {
   switch (phase_) {
     case Phase::starting:
     case Phase::running:
-      return missed_ ? std::min(phase_deadline_, missed_->until) : phase_deadline_;
+      return std::min({phase_deadline_, made_by_, missed_ ? missed_->until : kNever});
     case Phase::stopping:
       return killed_ ? kNever : std::min(phase_deadline_, kill_at_);
     case Phase::leaving:
@@ -217,6 +250,17 @@ std::vector<std::string> Supervisor::stragglers() const {
   return names;
 }
 
+Error Supervisor::reason() const {
+  if (interrupted_first_) return {Errc::cancelled, "the run was interrupted"};
+  if (general_) return *general_;
+  if (dead_ && (!failure_ || is_echo(failure_->error))) {
+    const std::string& name = workers_[*dead_].is.name;
+    return {Errc::peer_down, name, name + " " + death_text_};
+  }
+  if (failure_) return failure_->error.at(workers_[failure_->worker].is.name);
+  return {};
+}
+
 Verdict Supervisor::verdict() const {
   if (interrupted_first_) return {.outcome = Verdict::Outcome::interrupted, .exit_code = 130};
   if (!failure_ && !general_ && !dead_) return {};
@@ -232,6 +276,8 @@ Verdict Supervisor::verdict() const {
     const Error& error = failure_->error;
     const bool is_own = error.code() == Errc::timeout && error.worker().empty();  // of check_start
     verdict.error = is_own ? error.text() : in_words_of(workers_[failure_->worker].is.name, error);
+    // Members that were started from different files are a matter of the command line.
+    if (failure_->at_start && error.code() == Errc::invalid_config) verdict.exit_code = kBadFile;
   }
   return verdict;
 }

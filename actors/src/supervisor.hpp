@@ -24,6 +24,7 @@ struct Death {
 
 struct SupervisedWorker {
   std::string name{};
+  std::string role{};
   int process = 0;
   bool drives = false;
   bool here = true;  ///< run by this launcher; others are on other hosts
@@ -54,10 +55,14 @@ class Supervisor {
   // What happened. Each may be said again without effect.
   void here(std::size_t worker);
   void ready(std::size_t worker);
+  /// Its role's constructor begins, and has returned.
+  void making(std::size_t worker);
+  void made(std::size_t worker);
   void returned(std::size_t worker, const Error& error);
   void failed(std::size_t worker, const Error& error);
   void left(std::size_t worker);
-  /// Another worker has no session with this one any more. @param reason  shut_down if it said good-bye
+  /// Another worker has no session with this one any more.
+  /// @param reason  shut_down if it left in good order; what it said if it left because its run failed
   void peer_lost(const std::string& name, const Error& reason, TimePoint now);
   /// @param where  how far the run was, for the text: "episode 121", or empty
   void died(int process, Death death, const std::string& where, TimePoint now);
@@ -74,6 +79,8 @@ class Supervisor {
   Phase phase() const noexcept { return phase_; }
   bool is_over() const noexcept { return phase_ == Phase::over; }
   Verdict verdict() const;
+  /// Returns what the run has failed of so far, for those on other hosts; Errc::ok = nothing.
+  Error reason() const;
   /// Returns the names of those that were killed because they did not leave in time.
   std::vector<std::string> stragglers() const;
 
@@ -82,6 +89,8 @@ class Supervisor {
     SupervisedWorker is;
     bool came = false;
     bool ready = false;
+    bool making = false;
+    bool made = false;
     bool returned = false;
     bool left = false;
     bool gone = false;  ///< its process, or its session if it is elsewhere
@@ -90,6 +99,7 @@ class Supervisor {
   struct Failure {
     std::size_t worker = 0;
     Error error;
+    bool at_start = false;
   };
   struct Missed {
     Failure failure;
@@ -98,6 +108,7 @@ class Supervisor {
 
   void begin_stop(TimePoint now);
   void check_start(TimePoint now);
+  void check_made(TimePoint now);
   void check_missed(TimePoint now);
   bool all_returned() const;
   bool all_gone() const;
@@ -110,6 +121,7 @@ class Supervisor {
   Phase phase_ = Phase::starting;
   TimePoint phase_deadline_;
   std::optional<TimePoint> all_came_at_;
+  TimePoint made_by_ = kNever;  ///< when all constructors must have returned
   TimePoint kill_at_ = kNever;
   int interrupts_ = 0;
   bool killed_ = false;

@@ -202,11 +202,16 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
   if (peer.id != self_) autograd_->on_peer_down({peer.id, peer.incarnation});
   if (was_up) hook_->on_peer_down(peer.id, peer.incarnation);
   if (was_up && life_ == Life::serving) {
-    log(session.has_left() ? peer.name + " has left" : "lost " + peer.name + ": " + reason.message());
-    if (options_.on_peer_down) {
-      options_.on_peer_down(peer.name,
-                            session.has_left() ? Error(Errc::shut_down, peer.name, peer.name + " has left") : reason);
+    Error told = reason;
+    std::string line = "lost " + peer.name + ": " + reason.message();
+    if (session.has_left()) {
+      const Error& farewell = session.farewell();
+      const bool in_good_order = farewell.code() == Errc::ok;
+      told = in_good_order ? Error(Errc::shut_down, peer.name, peer.name + " has left") : farewell;
+      line = peer.name + " has left" + (in_good_order ? "" : ": " + farewell.message());
     }
+    log(line);
+    if (options_.on_peer_down) options_.on_peer_down(peer.name, told);
   }
   const net::Traffic sent = session.traffic();
   // The last act: stop() goes on when no session is left.
@@ -258,7 +263,7 @@ void WorkerCore::stop() {
     const std::lock_guard lock(mutex_);
     for (const auto& [key, session] : sessions_) sessions.push_back(session);
   }
-  for (const auto& session : sessions) session->close();
+  for (const auto& session : sessions) session->close(farewell_);
   const auto wait_for_sessions = [this](TimePoint until) {
     options_.executor->with_wait([&](Executor::Wait& wait) {
       {

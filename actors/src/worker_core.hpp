@@ -68,6 +68,8 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   /// Waits until no call is under way and every reference that was let go has ended, at most until `deadline`.
   void settle(TimePoint deadline);
   void set_worker(Worker* worker) { worker_ = worker; }
+  /// What stop() tells the peers; Errc::ok = it leaves in good order.
+  void set_farewell(Error reason) { farewell_ = std::move(reason); }
 
   const WorkerOptions& options() const noexcept { return options_; }
   std::string address() const;
@@ -140,7 +142,10 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
 
   // Joining.
   Result<void> listen_at(const std::string& address);
+  /// @param connection  0 for the side that was dialled
   net::HandshakeOptions handshake_options(std::uint64_t connection);
+  Result<void> check_settings(const net::PeerInfo& peer);
+  void refused(const Error& error);
   void dial_peer(WorkerId peer);
   void greeted(Result<transport::Greeted> result, bool dialled, const std::string& whom);
   std::shared_ptr<transport::Session> add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
@@ -201,6 +206,10 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   bool view_published_ = false;
   std::vector<bool> dialling_;
   Error last_dial_error_;
+  Error last_refusal_;
+  std::size_t refusals_ = 0;
+  std::optional<Error> other_settings_;  // a member that was refused for its settings
+  Error farewell_;                       // of the thread that calls stop()
   WaitPoint* ready_waiter_ = nullptr;
   WaitPoint* idle_waiter_ = nullptr;
   WaitPoint* sessions_waiter_ = nullptr;

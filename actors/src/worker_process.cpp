@@ -39,7 +39,7 @@ void follow(const ControlSocket& control, WorkerSet& workers) {
     // A start that nobody waits for any more has nothing to end cleanly.
     if (!workers.has_joined()) leave(0);
     if (command->kind == RunCommandKind::stop) workers.stop();
-    if (command->kind == RunCommandKind::leave) workers.leave();
+    if (command->kind == RunCommandKind::leave) workers.leave(command->error);
   }
 }
 
@@ -58,7 +58,7 @@ void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types)
   if (assignment->workers.empty()) give_up(Error(Errc::malformed_payload, "an assignment without workers"));
   const auto directory = app::RunDirectory::open(assignment->run_directory);
   if (!directory) give_up(directory.error());
-  const auto loaded = app::load_application(directory->resolved_file(), {}, types, {});
+  const auto loaded = app::load_application(directory->resolved_file(), {}, types, {.requirements = false});
   if (!loaded.diagnostics.ok()) give_up(loaded.diagnostics.to_error());
   const app::Plan plan = app::make_plan(loaded.application);
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "caftan/app/run_directory.hpp"
+#include "caftan/app/settings_digest.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "caftan/wire/frame.hpp"
 #include "worker_core.hpp"
@@ -64,6 +65,10 @@ WorkerOptions WorkerSet::worker_options(Member& member) {
   options.on_peer_down = [reporter = member.reporter](const std::string& peer, const Error& reason) {
     reporter->send(RunEventKind::peer_lost, peer, reason);
   };
+  options.on_refused = [reporter = member.reporter](const Error& reason) {
+    reporter->send(RunEventKind::refused, {}, reason);
+  };
+  if (const auto types = options_.catalog.types()) options.settings = app::settings_digest(application, *types);
   return options;
 }
 
@@ -150,9 +155,10 @@ void WorkerSet::stop() {
   for (Member& member : members_) member.role->request_stop();
 }
 
-void WorkerSet::leave() {
+void WorkerSet::leave(const Error& reason) {
   stop();
   const std::lock_guard lock(mutex_);
+  if (!leaving_) farewell_ = reason;
   leaving_ = true;
   changed_.notify_all();
 }
@@ -181,6 +187,15 @@ void WorkerSet::report_traffic(TimePoint deadline) {
   }
 }
 
+/// Short, so that it fits into any peer's limits.
+Error WorkerSet::farewell_of(const Member& member) const {
+  constexpr std::size_t kLongestText = 500;
+  const std::lock_guard lock(mutex_);
+  if (farewell_.code() == Errc::ok) return {};
+  const std::string& worker = farewell_.worker().empty() ? member.worker->name() : farewell_.worker();
+  return {farewell_.code(), worker, farewell_.text().substr(0, kLongestText)};
+}
+
 bool WorkerSet::end() {
   const TimePoint deadline = SteadyClock().now() + options_.application.run.stop_timeout / 2;
   for (Member& member : members_) {
@@ -194,7 +209,9 @@ bool WorkerSet::end() {
     if (member.role) member.role->end();
   }
   for (Member& member : members_) {
-    if (member.worker) member.worker->stop();
+    if (!member.worker) continue;
+    member.worker->core().set_farewell(farewell_of(member));
+    member.worker->stop();
   }
   return true;
 }

@@ -45,8 +45,8 @@ class WorkerSet {
 
   /// Asks the roles to return. Threads: any.
   void stop();
-  /// Makes `run` end. Threads: any.
-  void leave();
+  /// Makes `run` end. Threads: any. @param reason  told to workers elsewhere if it is an error
+  void leave(const Error& reason = {});
   /// Returns whether all workers have met the others. Threads: any.
   bool has_joined() const;
 
@@ -66,6 +66,7 @@ class WorkerSet {
   std::string channels_of(const Worker& worker) const;
   void wait_for_leave();
   void report_traffic(TimePoint deadline);
+  Error farewell_of(const Member& member) const;
   bool end();
 
   const WorkerSetOptions options_;
@@ -75,6 +76,7 @@ class WorkerSet {
   bool joined_ = false;
   bool stopping_ = false;
   bool leaving_ = false;
+  Error farewell_;
   bool ended_ = false;
 };
 

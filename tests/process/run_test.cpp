@@ -1,6 +1,7 @@
 // Whole runs of real commands: what they print, what they leave behind, what they return.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <sstream>
 
@@ -130,6 +131,43 @@ TEST_P(EachPlacement, AConstructorThatThrowsEndsTheRunWithItsWords) {
   EXPECT_THAT(run.err, AllOf(HasSubstr("error: "), HasSubstr("stillborn")));
 }
 
+TEST_P(EachPlacement, BI2_AConstructorThatHangsIsNamedWithItsRole) {
+  const Folder folder;
+  folder.write("t.toml", ticking_file("start_timeout = \"2s\"\n"));
+  const Finished run =
+      run_to_end(folder, kTicking, {"run", "t.toml", "run.placement=" + GetParam(), "roles.echo.config.birth=hangs"});
+  EXPECT_EQ(run.code, 1);
+  // In one process the ticker may wait for an echo that has no runner left.
+  EXPECT_THAT(run.err, AllOf(HasSubstr("error: start: the constructor"), HasSubstr("echo-0 (role 'echo')"),
+                             HasSubstr(" not returned within 2s (run.start_timeout)")));
+}
+
+TEST_P(EachPlacement, AProcessThatASignalKillsIsNamed) {
+  const Folder folder;
+  folder.write("t.toml", ticking_file());
+  const Finished run =
+      run_to_end(folder, kTicking, {"run", "t.toml", "run.placement=" + GetParam(), "roles.echo.config.birth=crashes"});
+  if (GetParam() == "processes") {
+    EXPECT_EQ(run.code, 1);
+    EXPECT_THAT(run.err, AllOf(HasSubstr("error: echo-"), HasSubstr("was killed by signal 11")));
+  } else {
+    EXPECT_EQ(run.code, 128 + SIGSEGV);
+    EXPECT_THAT(run.err, AllOf(HasSubstr("error: ticking (pid "), HasSubstr("was killed by signal 11"),
+                               HasSubstr("runs/ticking-")));
+  }
+}
+
+TEST_P(EachPlacement, ResultsThatCannotBeWrittenFailTheRun) {
+  const Folder folder;
+  folder.write("counting.toml", kCountingFile);
+  const std::string command =
+      "exec '" + std::string(kCounting) + "' run counting.toml run.placement=" + GetParam() + " >/dev/full";
+  const Finished run = run_to_end(folder, "/bin/sh", {"-c", command});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, HasSubstr("error: standard output: No space left on device; results are lost\n"));
+  EXPECT_THAT(folder.read("runs/latest/summary.json"), HasSubstr("\"exit_code\": 1"));
+}
+
 TEST_P(EachPlacement, ARunThatTakesLongerThanItsWallFails) {
   const Folder folder;
   folder.write("t.toml", ticking_file("wall = \"1s\"\n"));
@@ -190,6 +228,25 @@ TEST(CommandLine, BadOnesAndBadFilesAnswerTwo) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "runs"));
 }
 
+TEST(CommandLine, TextThatCannotBeWrittenFails) {
+  const Folder folder;
+  for (const std::string& command :
+       {std::string("help"), std::string("--version"), "plan " + kConfigs + "/cartpole.toml"}) {
+    const Finished full = run_to_end(folder, "/bin/sh", {"-c", "exec '" + kCaftan + "' " + command + " >/dev/full"});
+    EXPECT_EQ(full.code, 1) << command;
+    EXPECT_THAT(full.err, HasSubstr("error: standard output: No space left on device\n")) << command;
+  }
+}
+
+TEST(CommandLine, AnOutputFolderThatCannotBeMadeIsNamedByItsKey) {
+  const Folder folder;
+  folder.write("counting.toml", kCountingFile);
+  folder.write("file", "");
+  const Finished run = run_to_end(folder, kCounting, {"run", "counting.toml", "output.dir=file/runs"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, HasSubstr("output.dir \"file/runs\": file/runs: Not a directory"));
+}
+
 TEST(CommandLine, CheckPlanAndHelpStartNothing) {
   const Folder folder;
   const Finished check = run_to_end(folder, kCaftan, {"check", kConfigs + "/cartpole.toml"});
@@ -202,7 +259,8 @@ TEST(CommandLine, CheckPlanAndHelpStartNothing) {
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.out, AllOf(HasSubstr("running_average"), HasSubstr("observers")));
   EXPECT_THAT(run_to_end(folder, kCaftan, {"help"}).out, HasSubstr("cartpole.observer"));
-  EXPECT_THAT(run_to_end(folder, kCaftan, {"--version"}).out, HasSubstr("0."));
+  EXPECT_THAT(run_to_end(folder, kCaftan, {"--version"}).out, StartsWith("caftan 0."));
+  EXPECT_EQ(run_to_end(folder, CAFTAN_SCRIPT, {"--version"}).out, run_to_end(folder, kCaftan, {"--version"}).out);
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "runs"));
 }
 

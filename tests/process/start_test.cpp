@@ -77,6 +77,8 @@ TEST_F(Hosts, BI2_AnotherSecretIsRefusedAtBothSides) {
   EXPECT_EQ(echo.wait(), 1);
   EXPECT_EQ(ticker.wait(), 1);
   EXPECT_THAT(echo.err(), HasSubstr("not_authenticated"));
+  EXPECT_THAT(ticker.err(), AllOf(HasSubstr("warning: ticker refused a connection: not_authenticated: "),
+                                  ContainsRegex("have not come within 6s.*\\(refused: not_authenticated: ")));
   EXPECT_THAT(folder_.read(ticker.run_directory() + "/log/ticker.log"), HasSubstr("not_authenticated"));
 }
 
@@ -89,7 +91,47 @@ TEST_F(Hosts, BI2_AnotherClusterIsRefusedAtBothSides) {
   EXPECT_EQ(echo.wait(), 1);
   EXPECT_EQ(ticker.wait(), 1);
   EXPECT_THAT(echo.err(), HasSubstr("wrong_cluster"));
+  EXPECT_THAT(ticker.err(), HasSubstr("warning: ticker refused a connection: wrong_cluster: "));
   EXPECT_THAT(folder_.read(ticker.run_directory() + "/log/ticker.log"), HasSubstr("wrong_cluster"));
+}
+
+TEST_F(Hosts, HS12_OtherSettingsAreRefusedAtBothSides) {
+  folder_.write("t.toml", hosts_file(port_.number()));
+  port_.release();
+  Command ticker(folder_, kTicking, {"run", "t.toml", "--role", "ticker"});
+  Command echo(folder_, kTicking, {"run", "t.toml", "run.seed=7", "--role", "echo", "--replica", "0"});
+  EXPECT_EQ(echo.wait(), 2);
+  EXPECT_EQ(ticker.wait(), 2);
+  for (const Command* side : {&ticker, &echo}) {
+    EXPECT_THAT(side->err(), HasSubstr("worker 'echo-0' was started from another file or with other overrides than "
+                                       "'ticker': they differ in [run]"));
+  }
+}
+
+TEST_F(Hosts, HS12_WhatBelongsToOneHostMayDiffer) {
+  folder_.write("t.toml", hosts_file(port_.number()));
+  port_.release();
+  Command ticker(folder_, kTicking, {"run", "t.toml", "run.start_timeout=30s", "--role", "ticker"});
+  Command echoes(folder_, kTicking, {"run", "t.toml", "run.start_timeout=40s", "output.dir=other", "--role", "echo"});
+  EXPECT_EQ(ticker.wait(), 0) << ticker.err();
+  EXPECT_EQ(echoes.wait(), 0) << echoes.err();
+}
+
+TEST_F(Hosts, ADriverThatFailsFailsTheRunOnEveryHost) {
+  folder_.write("t.toml", hosts_file(port_.number()));
+  port_.release();
+  const std::vector<std::string> common{"run", "t.toml", "run.start_timeout=30s", "roles.ticker.config.end=failure"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), common.begin(), common.end());
+    return more;
+  };
+  Command ticker(folder_, kTicking, with({"--role", "ticker"}));
+  Command first(folder_, kTicking, with({"--role", "echo", "--replica", "0"}));
+  Command second(folder_, kTicking, with({"--role", "echo", "--replica", "1"}));
+  for (Command* side : {&ticker, &first, &second}) {
+    EXPECT_EQ(side->wait(), 1) << side->err();
+    EXPECT_THAT(side->err(), HasSubstr("error: ticker: goal_missed: not good enough\n"));
+  }
 }
 
 /// A member from tomorrow: it speaks a version of the protocol that nobody here does.
@@ -118,7 +160,8 @@ TEST_F(Hosts, BI2_AnotherVersionThatComesIsRefusedAtBothSides) {
   }
   EXPECT_EQ(refused.code(), Errc::protocol_mismatch) << refused.message();
   EXPECT_EQ(ticker.wait(), 1);
-  EXPECT_THAT(ticker.err(), ContainsRegex("echo-0, echo-1 have not come within 6"));
+  EXPECT_THAT(ticker.err(), AllOf(ContainsRegex("echo-0, echo-1 have not come within 6"),
+                                  HasSubstr("warning: ticker refused a connection: protocol_mismatch: ")));
   EXPECT_THAT(folder_.read(ticker.run_directory() + "/log/ticker.log"), HasSubstr("protocol_mismatch"));
 }
 

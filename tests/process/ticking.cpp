@@ -1,7 +1,9 @@
 // A program whose run can be ended at any moment and in any way: the driver reports each round, and both roles
 // misbehave as their config says.
+#include <signal.h>
 #include <unistd.h>
 
+#include <future>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,16 +14,19 @@ namespace {
 
 class Echo {
  public:
-  enum class Birth { normal, throws, exits };
+  enum class Birth { normal, throws, exits, hangs, crashes };
   struct Config {
     Birth birth = Birth::normal;
   };
   static void settings(auto& s, Config& c) {
-    s("birth", c.birth, "what the constructor does").one_of({{"normal"}, {"throws"}, {"exits"}});
+    s("birth", c.birth, "what the constructor does")
+        .one_of({{"normal"}, {"throws"}, {"exits"}, {"hangs"}, {"crashes"}});
   }
   Echo(caftan::RoleContext&, Config config) {
     if (config.birth == Birth::throws) throw std::runtime_error("stillborn");
     if (config.birth == Birth::exits) ::_exit(7);
+    if (config.birth == Birth::hangs) std::promise<void>().get_future().wait();
+    if (config.birth == Birth::crashes) ::raise(SIGSEGV);
   }
   int echo(int value) { return value; }
 };

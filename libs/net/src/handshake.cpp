@@ -41,6 +41,9 @@ Result<void> check_options(const HandshakeOptions& options) {
   if (self.address.size() > kMaxAddress || !handshake::is_printable(self.address)) {
     return invalid("a listen address has at most " + std::to_string(kMaxAddress) + " bytes");
   }
+  if (self.settings.size() > kMaxSettings || !handshake::is_printable(self.settings)) {
+    return invalid("the digest of the settings has at most " + std::to_string(kMaxSettings) + " bytes");
+  }
   if (self.incarnation.value == 0) return invalid("the incarnation of worker " + quoted(self.name) + " is zero");
   if (self.limits.message == 0 || self.limits.window == 0) return invalid("a limit of zero bytes");
   if ((options.required_features & ~self.features) != 0) return invalid("a feature is required but not offered");

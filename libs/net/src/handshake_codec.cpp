@@ -140,6 +140,7 @@ wire::Bytes encode_hello(Kind kind, const Hello& hello, std::size_t room) {
   writer.put_sized(self.cluster);
   writer.put_sized(self.name);
   writer.put_sized(self.address);
+  writer.put_sized(self.settings);
   return std::move(writer).finish(room);
 }
 
@@ -190,6 +191,7 @@ Result<Hello> decode_hello(wire::ByteView payload) {
   peer.cluster = reader.get_sized();
   peer.name = reader.get_sized();
   peer.address = reader.get_sized();
+  if (!reader.at_end()) peer.settings = reader.get_sized();
   if (!reader.is_good()) return malformed("a hello ends before its last field");
   if (purpose < 1 || purpose > 3) return malformed("connection purpose " + std::to_string(purpose) + " does not exist");
   if (peer.incarnation.value == 0) return malformed("an incarnation of zero");
@@ -197,7 +199,7 @@ Result<Hello> decode_hello(wire::ByteView payload) {
   const auto is_name = [](const std::string& text) {
     return !text.empty() && text.size() <= kMaxName && is_printable(text);
   };
-  if (!is_name(peer.cluster) || !is_name(peer.name) || !is_printable(peer.address)) {
+  if (!is_name(peer.cluster) || !is_name(peer.name) || !is_printable(peer.address) || !is_printable(peer.settings)) {
     return malformed("a name is empty, longer than " + std::to_string(kMaxName) + " bytes or has control characters");
   }
   return hello;

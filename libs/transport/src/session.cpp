@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "caftan/transport/actor_exchange.hpp"
+#include "caftan/wire/archive.hpp"
 #include "read_turn.hpp"
 
 namespace caftan::transport {
@@ -136,6 +137,8 @@ void Session::flush_locked(std::unique_lock<std::mutex>& lock) {
       bye_queued_ = true;
       OutFrame bye;
       bye.header.kind = wire::FrameKind::bye;
+      const auto farewell = wire::encode(own_farewell_);
+      if (farewell && own_farewell_.code() != Errc::ok) bye.body = *farewell;
       append_locked(bye);
     }
     iovec vectors[kMaxVectors];
@@ -325,8 +328,9 @@ void Session::poll_liveness() {
   });
 }
 
-void Session::close() {
+void Session::close(const Error& reason) {
   std::unique_lock lock(out_mutex_);
+  if (!closing_) own_farewell_ = reason;
   closing_ = true;
   if (!want_write_ && !write_failed_) flush_locked(lock);
 }

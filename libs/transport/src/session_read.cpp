@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "caftan/transport/actor_exchange.hpp"
+#include "caftan/wire/archive.hpp"
 #include "read_turn.hpp"
 
 namespace caftan::transport {
@@ -307,6 +308,9 @@ Result<void> Session::dispatch(InFrame frame) {
     case wire::FrameKind::pong:
       return {};
     case wire::FrameKind::bye:
+      if (!frame.body.empty()) {
+        if (auto decoded = wire::decode_into(frame.body, farewell_); !decoded) return decoded;
+      }
       bye_received_ = true;
       close();  // ours follows; the peer ends when it has read it
       return {};

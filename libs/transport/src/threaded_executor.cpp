@@ -207,6 +207,8 @@ void ThreadedExecutor::add_thread_locked() {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  // Those are for the thread that did it; while they are blocked the kernel kills without asking a handler.
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) sigdelset(&all, fault);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   threads_.emplace_back([this] {
     if (options_.on_thread_start) options_.on_thread_start();

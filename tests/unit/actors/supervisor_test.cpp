@@ -25,8 +25,8 @@ class Supervised : public testing::Test {
  protected:
   Supervisor make(std::optional<Duration> wall = {}, bool second_is_here = true) const {
     return Supervisor({.workers = {{.name = "agent", .process = 0, .drives = true},
-                                   {.name = "observer-0", .process = 1},
-                                   {.name = "observer-1", .process = 2, .here = second_is_here}},
+                                   {.name = "observer-0", .role = "observer", .process = 1},
+                                   {.name = "observer-1", .role = "observer", .process = 2, .here = second_is_here}},
                        .start_timeout = 10s,
                        .stop_timeout = 2s,
                        .wall = wall},
@@ -34,7 +34,10 @@ class Supervised : public testing::Test {
   }
   Supervisor make_running(std::optional<Duration> wall = {}) {
     Supervisor supervisor = make(wall);
-    for (const std::size_t worker : {kAgent, kFirst, kSecond}) supervisor.ready(worker);
+    for (const std::size_t worker : {kAgent, kFirst, kSecond}) {
+      supervisor.ready(worker);
+      supervisor.made(worker);
+    }
     EXPECT_THAT(supervisor.next(now_), IsEmpty());
     EXPECT_EQ(supervisor.phase(), Phase::running);
     return supervisor;
@@ -89,6 +92,50 @@ TEST_F(Supervised, BI2_WhoIsHereMaySayItselfWhomItMisses) {
   supervisor.failed(kFirst, Error(Errc::not_authenticated, "observer-0", "another secret"));
   EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop));
   EXPECT_EQ(supervisor.verdict().error, "observer-0: not_authenticated: another secret");
+}
+
+TEST_F(Supervised, BI2_NamesWhoseConstructorDoesNotReturn) {
+  for (const bool both : {false, true}) {
+    Supervisor supervisor = make();
+    for (const std::size_t worker : {kAgent, kFirst, kSecond}) supervisor.ready(worker);
+    supervisor.made(kAgent);
+    if (!both) supervisor.made(kFirst);
+    EXPECT_THAT(supervisor.next(now_ + 1s), IsEmpty());
+    EXPECT_EQ(supervisor.deadline(), now_ + 11s);
+    EXPECT_THAT(supervisor.next(now_ + 11s), ElementsAre(Action::stop));
+    EXPECT_EQ(supervisor.verdict().error,
+              both ? "start: the constructors of observer-0 (role 'observer'), observer-1 (role 'observer') have not "
+                     "returned within 10s (run.start_timeout)"
+                   : "start: the constructor of observer-1 (role 'observer') has not returned within 10s "
+                     "(run.start_timeout)");
+    EXPECT_EQ(supervisor.verdict().exit_code, 1);
+  }
+}
+
+TEST_F(Supervised, BI2_WhoCouldNotEvenBeginIsNotBlamed) {
+  Supervisor supervisor = make();
+  for (const std::size_t worker : {kAgent, kFirst, kSecond}) supervisor.ready(worker);
+  supervisor.making(kFirst);
+  supervisor.next(now_);
+  supervisor.next(now_ + 10s);
+  EXPECT_THAT(supervisor.verdict().error, HasSubstr("the constructor of observer-0 (role 'observer') has not"));
+}
+
+TEST_F(Supervised, BI2_ConstructorsThatHaveReturnedAreNotWaitedFor) {
+  Supervisor supervisor = make_running();
+  EXPECT_THAT(supervisor.next(now_ + 1h), IsEmpty());
+  EXPECT_EQ(supervisor.deadline(), kNever);
+}
+
+TEST_F(Supervised, BI2_MembersOfDifferentFilesAreAMatterOfTheCommandLine) {
+  Supervisor supervisor = make();
+  supervisor.failed(kAgent, Error(Errc::invalid_config, "agent", "another file"));
+  supervisor.next(now_);
+  EXPECT_EQ(supervisor.verdict().exit_code, 2);
+  Supervisor running = make_running();
+  running.returned(kAgent, Error(Errc::invalid_config, "agent", "a config that only the role can judge"));
+  running.next(now_);
+  EXPECT_EQ(running.verdict().exit_code, 1);
 }
 
 TEST_F(Supervised, BI6_ADeathIsToldWithItsEcho) {
@@ -190,6 +237,41 @@ TEST_F(Supervised, OnOtherHostsADriverThatLeftEndsTheRun) {
   supervisor.next(now_);
   EXPECT_TRUE(supervisor.is_over());
   EXPECT_EQ(supervisor.verdict().exit_code, 0);
+}
+
+TEST_F(Supervised, OnOtherHostsADriverThatFailedAndLeftFailsTheRun) {
+  Supervisor supervisor({.workers = {{.name = "agent", .process = 0, .drives = true, .here = false},
+                                     {.name = "observer-0", .process = 1},
+                                     {.name = "observer-1", .process = 2, .here = false}},
+                         .start_timeout = 10s,
+                         .stop_timeout = 2s},
+                        now_);
+  supervisor.ready(1);
+  supervisor.next(now_);
+  // Whoever ended because of the agent says so too, and may be the first one to be heard.
+  supervisor.peer_lost("observer-1", Error(Errc::goal_missed, "agent", "not good enough"), now_);
+  EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop));
+  supervisor.peer_lost("agent", Error(Errc::goal_missed, "agent", "not good enough"), now_);
+  EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::leave));
+  EXPECT_EQ(supervisor.reason().message(), "goal_missed: agent: not good enough");
+  supervisor.left(1);
+  supervisor.died(1, kExited, "", now_);
+  supervisor.next(now_);
+  EXPECT_EQ(supervisor.verdict().exit_code, 1);
+  EXPECT_EQ(supervisor.verdict().error, "agent: goal_missed: not good enough");
+}
+
+TEST_F(Supervised, TellsOtherHostsWhatTheRunFailedOf) {
+  EXPECT_EQ(make_running().reason().code(), Errc::ok);
+  Supervisor interrupted = make_running();
+  interrupted.interrupt();
+  EXPECT_EQ(interrupted.reason().code(), Errc::cancelled);
+  Supervisor late = make_running(10min);
+  late.next(now_ + 10min);
+  EXPECT_EQ(late.reason().code(), Errc::timeout);
+  Supervisor died = make_running();
+  died.died(1, kKilled, "", now_ + 1s);
+  EXPECT_EQ(died.reason().message(), "peer_down: observer-0: observer-0 was killed by signal 9 after 1.0 s");
 }
 
 TEST_F(Supervised, OnOtherHostsADriverThatIsLostFailsTheRun) {

@@ -48,7 +48,8 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// With CAFTAN_UPDATE_CORPUS=1 the files are written instead; a change of the layout also needs a new protocol version.
+// With CAFTAN_UPDATE_CORPUS=1 the files are written instead; a change of the layout, other than a field behind the last
+// one, also needs a new protocol version.
 TEST(HandshakeCorpus, HS6_TheStoredTranscriptsAreThoseThisVersionSpeaks) {
   for (const auto& [name, input] : make_corpus()) {
     const std::string path = std::string(CAFTAN_CORPUS) + "/" + name;

@@ -206,6 +206,17 @@ TEST(HandshakeHostile, HS6_FieldsThatALaterVersionAppendsAreSkipped) {
   EXPECT_EQ(server.feed(hello).state, State::proof);
 }
 
+TEST(HandshakeHostile, HS6_AHelloWithoutSettingsIsOneThatSaysNothing) {
+  Handshake client = make_client();
+  wire::Bytes hello = client.start();
+  hello.pop_back();  // their size, which is 0
+  const std::size_t size = hello.size() - kHeader;
+  hello[9] = static_cast<std::byte>(size & 0xff);
+  hello[10] = static_cast<std::byte>(size >> 8);
+  Handshake server = make_server();
+  EXPECT_EQ(server.feed(hello).state, State::proof);
+}
+
 TEST(HandshakeHostile, HS7_ARejectIsCutCleanedAndNeverOpensAnything) {
   std::string text = "\x05\x0a";
   text += "bad\nline\x1b[";

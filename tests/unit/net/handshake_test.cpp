@@ -30,6 +30,7 @@ TEST(Handshake, HS3_BothSidesLearnWhoThePeerIs) {
   client.self.features = 0b0110;
   server.self.versions = {2, 9};
   client.self.limits = {1000, 2000, 3000};
+  client.self.settings = "run=0123 roles.agent=4567";
   const Introduction client_self = client.self;
   Introduction server_self = server.self;
   Conversation talk(std::move(client), std::move(server), "agent");

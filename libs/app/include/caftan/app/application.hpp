@@ -42,7 +42,9 @@ struct RunSettings {
     s("placement", c.placement, "who shares a process")
         .one_of({{"one_process"}, {"processes", "one per replica"}, {"hosts", "see [hosts]"}});
     s("deterministic", c.deterministic, "the same fingerprint in any placement, slower");
-    s("start_timeout", c.start_timeout, "whoever is missing by then is named and the run fails").range(1s, 1h);
+    s("start_timeout", c.start_timeout,
+      "whoever is missing by then, or whose constructor then takes as long again, is named and the run fails")
+        .range(1s, 1h);
     s("stop_timeout", c.stop_timeout, "after Ctrl-C, before the rest is killed").range(100ms, 10min);
     s("wall", c.wall, "a run that takes longer fails").at_least(1s);
   }

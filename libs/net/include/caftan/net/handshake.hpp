@@ -1,6 +1,6 @@
 /// What two workers say to each other before anything else is read: who they are, which versions they speak, and proof
 /// that both know the cluster's secret. `Handshake` is one side of it: bytes in, bytes out, then a peer or an error.
-/// Messages, states and invariants HS-1 to HS-11: docs/protocols/handshake.md.
+/// Messages, states and invariants HS-1 to HS-12: docs/protocols/handshake.md.
 #pragma once
 
 #include <array>
@@ -20,6 +20,7 @@ namespace caftan::net {
 inline constexpr std::size_t kMaxHandshakeMessage = 1024;  ///< bytes with the header
 inline constexpr std::size_t kMaxName = 64;                ///< bytes of a cluster's or worker's name
 inline constexpr std::size_t kMaxAddress = 255;            ///< bytes
+inline constexpr std::size_t kMaxSettings = 255;           ///< bytes
 inline constexpr std::size_t kMaxRejectText = 200;         ///< bytes
 
 struct VersionRange {
@@ -56,6 +57,8 @@ struct Introduction {
   Purpose purpose = Purpose::session;
   std::uint64_t connection = 0;  ///< number of the session between these two incarnations; the client counts
   std::string address;           ///< where it listens, up to kMaxAddress bytes; empty = it does not
+  /// What the owners of both sides compare, up to kMaxSettings bytes, no control characters; empty = nothing.
+  std::string settings;
   bool operator==(const Introduction&) const = default;
 };
 

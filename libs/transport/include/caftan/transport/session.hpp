@@ -117,6 +117,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   /// Returns whether the peer said good-bye.
   bool has_left() const noexcept { return bye_received_; }
+  /// Returns why the peer said good-bye: Errc::ok if in good order. Precondition: it has left and the session ended.
+  const Error& farewell() const noexcept { return farewell_; }
   ActorExchange& actors() noexcept { return *exchange_; }
   wire::BlockPool& pool() noexcept { return parts_.pool; }
 
@@ -145,7 +147,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   void cancel(CallId call, Error reason);
 
   /// Sends bye behind everything handed over so far. The peer drains, answers bye, and the session ends in order.
-  void close();
+  /// @param reason  told to the peer if it is an error
+  void close(const Error& reason = {});
   /// Ends the session now, as if the connection had broken.
   void abort(Error reason);
 
@@ -229,6 +232,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   bool write_failed_ = false;
   bool closing_ = false;  // nothing more is accepted; bye follows behind the last byte
   bool bye_queued_ = false;
+  Error own_farewell_;  // goes with bye
   Reader reader_ = Reader::poller;
   std::uint64_t claims_ = 0;
   bool deferral_watched_ = false;  // a task is posted that ends it
@@ -252,6 +256,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   bool work_queued_ = false;          // a frame was handed to runners
   std::uint32_t answers_in_row_ = 0;  // frames read since one that was no answer
   std::atomic<bool> bye_received_{false};
+  Error farewell_;  // of the peer; written by who reads
 
   std::mutex end_mutex_;
   std::optional<Error> end_requested_;

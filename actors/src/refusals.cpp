@@ -1,0 +1,56 @@
+// Who may not join: other settings than ours, and what is told of connections that were refused.
+
+#include "caftan/app/settings_digest.hpp"
+#include "worker_core.hpp"
+
+namespace caftan::actors {
+namespace {
+
+constexpr std::size_t kMostRefusalsTold = 8;  // strangers may come as often as they like
+
+/// Whether a refusal may be the reason why a member does not come; else it was nobody who speaks to us.
+bool concerns_members(const Error& refusal) {
+  switch (refusal.code()) {
+    case Errc::protocol_mismatch:
+    case Errc::wrong_cluster:
+    case Errc::not_authenticated:
+    case Errc::unknown_worker:
+    case Errc::invalid_config:
+    case Errc::duplicate_worker:
+      return true;
+    default:
+      return false;
+  }
+}
+}  // namespace
+
+Result<void> WorkerCore::check_settings(const net::PeerInfo& peer) {
+  if (peer.settings.empty() || options_.settings.empty() || peer.settings == options_.settings) return {};
+  std::string tables;
+  for (const std::string& table : app::differing_tables(options_.settings, peer.settings)) {
+    tables += (tables.empty() ? "[" : ", [") + table + "]";
+  }
+  Error error(Errc::invalid_config, "worker '" + peer.name +
+                                        "' was started from another file or with other overrides than '" + name() +
+                                        "': they differ in " + tables);
+  const std::lock_guard lock(mutex_);
+  if (!other_settings_) other_settings_ = error;
+  return error;
+}
+
+/// The refused side knows; here people wait for somebody who will not come.
+void WorkerCore::refused(const Error& error) {
+  log("a connection was refused: " + error.message());
+  std::optional<Error> other_settings;
+  {
+    const std::lock_guard lock(mutex_);
+    if (life_ != Life::starting || start_error_) return;
+    other_settings = other_settings_;
+    if (!other_settings && (!concerns_members(error) || ++refusals_ > kMostRefusalsTold)) return;
+    last_refusal_ = error;
+  }
+  if (other_settings) return fail_start(*other_settings);
+  if (options_.on_refused) options_.on_refused(error);
+}
+
+}  // namespace caftan::actors
