@@ -23,7 +23,7 @@ void add_file(CLI::App& command, CommandLine& line) {
 Subcommands declare(CLI::App& app, CommandLine& line) {
   Subcommands commands;
   app.require_subcommand(1);
-  app.set_version_flag("--version", CAFTAN_VERSION);
+  app.set_version_flag("--version", "caftan " CAFTAN_VERSION);
   commands.run = app.add_subcommand("run", "run the application that a file describes");
   add_file(*commands.run, line);
   CLI::Option* const host =
