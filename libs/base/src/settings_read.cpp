@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "caftan/base/settings_io.hpp"
 #include "settings_limits.hpp"
@@ -87,11 +89,13 @@ class FieldReader {
       value = std::get<double>(node_.scalar);
     } else if (node_.kind == Kind::integer) {
       value = static_cast<double>(std::get<std::int64_t>(node_.scalar));
+    } else if (const auto read = number_of_the_command_line()) {
+      value = *read;
     } else {
       return fail("a number");
     }
     if (!std::isfinite(value)) {
-      return diagnostics_.error(node_.place, field_.name + " must be a finite number, is " + format_number(value));
+      return diagnostics_.error(node_.place, field_.name + " must be a finite number, is " + shown());
     }
     if (in_range(value, &SettingBound::number)) field_.set(value);
   }
@@ -112,6 +116,16 @@ class FieldReader {
     if (node_.kind != Kind::text || node_.place.override_index < 0) return false;
     const std::string_view digits = std::string_view(text()).substr(text().starts_with('-') ? 1 : 0);
     return !digits.empty() && std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+  }
+
+  /// As above. Returns infinity for one that is too large.
+  std::optional<double> number_of_the_command_line() const {
+    if (node_.kind != Kind::text || node_.place.override_index < 0) return std::nullopt;
+    double value = std::numeric_limits<double>::infinity();
+    const char* const end = text().data() + text().size();
+    const auto [stopped, error] = std::from_chars(text().data(), end, value);
+    if (stopped != end || error == std::errc::invalid_argument) return std::nullopt;
+    return value;
   }
 
   /// For a value that has the right form and that no field could hold: there is always a range to be said.

@@ -171,6 +171,11 @@ TEST(Check, BI1_ValuesThatNothingCouldHoldAreToldTheirRange) {
             "command line: error: limits.tensors=9999999TiB: tensors must be 1KiB..8388607TiB, is 9999999TiB\n"
             "command line: error: cluster.rpc_timeout=-1ms: rpc_timeout must be 0s..2562047h, is -1ms\n"
             "error: 3 errors; app.toml is not valid\n");
+  EXPECT_EQ(check("", "", {"roles.agent.config.gamma=99999999999999999999", "roles.agent.config.solved_at=1e999"}),
+            "command line: error: roles.agent.config.gamma=99999999999999999999: gamma must be 0..1, is "
+            "99999999999999999999\n"
+            "command line: error: roles.agent.config.solved_at=1e999: solved_at must be a finite number, is 1e999\n"
+            "error: 2 errors; app.toml is not valid\n");
   EXPECT_EQ(check("", "", {"run.seed=99999999999999999999", "roles.observer.replicas=-99999999999999999999"}),
             "command line: error: run.seed=99999999999999999999: seed must be 0..2^63-1, is 99999999999999999999\n"
             "command line: error: roles.observer.replicas=-99999999999999999999: replicas must be 1..1024, is "
