@@ -186,19 +186,16 @@ void AutogradHost::context_ended(const ContextId& context) {
   end_if_empty(std::move(lock));
 }
 
-void AutogradHost::job_begins() noexcept {
+void AutogradHost::job_begins(const ContextId& context) noexcept {
   const std::lock_guard lock(mutex_);
   ++jobs_;
+  if (const auto entry = entries_.find(context); entry != entries_.end()) ++entry->second.jobs;
 }
 
-std::size_t AutogradHost::passes_here() const noexcept {
-  const std::lock_guard lock(mutex_);
-  return jobs_;
-}
-
-void AutogradHost::job_ends() noexcept {
+void AutogradHost::job_ends(const ContextId& context) noexcept {
   std::unique_lock lock(mutex_);
   --jobs_;
+  if (const auto entry = entries_.find(context); entry != entries_.end()) --entry->second.jobs;
   end_if_empty(std::move(lock));
 }
 
@@ -241,6 +238,7 @@ std::vector<autograd::ContextInfo> AutogradHost::list() const {
     std::set<WorkerId> workers;
     autograd::ContextInfo& info = infos.emplace_back(entry.record->info(workers));
     info.age = now - entry.record->born();
+    info.running = entry.jobs;
     if (const auto creator = core_.find_peer(id.worker)) info.creator = creator->name();
     for (const WorkerId worker : workers) {
       if (const auto peer = core_.find_peer(worker)) info.workers.push_back(peer->name());

@@ -75,10 +75,8 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
   /// Its actor has ended.
   void context_ended(const ContextId& context);
   /// A pass's graph is worked on here: the worker ends after that.
-  void job_begins() noexcept;
-  void job_ends() noexcept;
-  /// Returns how many passes have a graph here that is worked on.
-  std::size_t passes_here() const noexcept;
+  void job_begins(const ContextId& context) noexcept;
+  void job_ends(const ContextId& context) noexcept;
   /// Returns the answer to a message of a context that is not open here, if it needs one.
   std::optional<autograd::Send> refuse(const autograd::Life& from, const autograd::PassMessage& message) const;
 
@@ -92,6 +90,7 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
     std::shared_ptr<autograd::ContextRecord> record;
     caf::actor actor;
     FunctionActors functions;
+    std::size_t jobs = 0;
     bool over = false;
   };
 
@@ -109,7 +108,7 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
   std::unordered_map<ContextId, Entry> entries_;
   std::unordered_map<std::uint64_t, ContextId> places_;  // ContextRecord::place
   std::uint64_t next_place_ = 1;
-  std::size_t jobs_ = 0;
+  std::size_t jobs_ = 0;  // of all contexts, also of those that have ended
   std::function<void()> empty_;
 };
 

@@ -54,12 +54,14 @@ class GraphJob::Sink final : public autograd::GradientSink {
   const AutogradHost& host_;
 };
 
-GraphJob::Counted::Counted(AutogradHost& host) : host_(host) { host_.job_begins(); }
-GraphJob::Counted::~Counted() { host_.job_ends(); }
+GraphJob::Counted::Counted(AutogradHost& host, const ContextId& context) : host_(host), context_(context) {
+  host_.job_begins(context_);
+}
+GraphJob::Counted::~Counted() { host_.job_ends(context_); }
 
 GraphJob::GraphJob(AutogradHost& host, caf::actor context, std::shared_ptr<autograd::ContextRecord> record,
                    autograd::PassNumber pass, std::shared_ptr<Engine> engine, std::shared_ptr<rpc::Strand> strand)
-    : counted_(host),
+    : counted_(host, record->id()),
       host_(host),
       executor_(host.core().executor()),
       context_(std::move(context)),

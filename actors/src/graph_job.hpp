@@ -48,13 +48,14 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
   /// The worker ends after its graphs. First of the members: destroyed last.
   class Counted {
    public:
-    explicit Counted(AutogradHost& host);
+    Counted(AutogradHost& host, const ContextId& context);
     ~Counted();
     Counted(const Counted&) = delete;
     Counted& operator=(const Counted&) = delete;
 
    private:
     AutogradHost& host_;
+    const ContextId context_;
   };
 
   const Counted counted_;

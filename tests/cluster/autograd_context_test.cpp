@@ -135,6 +135,16 @@ TEST_P(Contexts, Row18_04_BadRootsAreRefusedByName) {
   context.backward({y.sum()});
 }
 
+TEST_P(Contexts, Row18_04_ALeafAsRootGetsItsGradientBesideThatOfItsHops) {
+  const at::Tensor x = leaf({3});
+  Context context((*this)[0]);
+  const at::Tensor y = (*this)[0].rpc_sync<&square>("worker1", x);
+  context.backward({x, y}, {.retain_graph = true});
+  EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{7}));
+  context.backward({x});
+  EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{8}));
+}
+
 TEST_P(Contexts, DA3_AGraphOfAnotherContextIsRefused) {
   const at::Tensor x = leaf({1, 2});
   at::Tensor old;

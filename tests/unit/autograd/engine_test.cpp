@@ -286,6 +286,8 @@ TEST(Engine, Row18_04_BadRootsAreTypedErrorsThatNameThem) {
   EXPECT_THAT(error_of({x * 2}), HasSubstr("root 0 has sizes [3]: backward needs its gradient"));
   EXPECT_THAT(error_of({x * 2}, {at::ones({2})}), HasSubstr("gradient of root 0 has sizes [2]"));
   EXPECT_THAT(error_of({x * 2}, {at::ones({3}, at::kDouble)}), HasSubstr("dtype Double"));
+  const at::Tensor elsewhere = at::ones({3}, at::TensorOptions(at::kMeta));
+  EXPECT_THAT(error_of({x * 2}, {elsewhere}), HasSubstr("gradient of root 0 has device meta, its tensor has cpu"));
   EXPECT_THAT(error_of({x * 2}, {at::ones({3}), at::ones({3})}), HasSubstr("2 gradients for 1 roots"));
   EXPECT_TRUE((*engine)->add_roots(std::vector<at::Tensor>{x * 2}, std::vector<at::Tensor>{at::ones({3})}));
 }

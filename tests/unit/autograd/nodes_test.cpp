@@ -192,7 +192,8 @@ TEST(OneHop, GradientsThatDoNotFitAreRefused) {
            {{good, good, good}, "3 gradients"},
            {{good, at::ones({5, 3})}, "gradient 1 of message 0.1 has sizes [5, 3], its tensor has [3]"},
            {{at::ones({}), good}, "gradient 0 of message 0.1 has sizes []"},
-           {{good, at::ones({3}, at::kDouble)}, "dtype Double, its tensor has Float"}}) {
+           {{good, at::ones({3}, at::kDouble)}, "dtype Double, its tensor has Float"},
+           {{good, at::ones({3}, at::TensorOptions(at::kMeta))}, "device meta, its tensor has cpu"}}) {
     const Error error = hop.feed(bad);
     EXPECT_EQ(error.code(), Errc::malformed_payload);
     EXPECT_THAT(error.text(), HasSubstr(what));

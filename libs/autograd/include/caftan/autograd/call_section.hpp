@@ -1,5 +1,5 @@
 /// `CallSection`: what a frame of a call says about its autograd context: the content of section `autograd`. Layout:
-/// docs/protocols/dist_autograd.md, "Wire layout".
+/// docs/protocols/dist_autograd.md, "Layout".
 #pragma once
 
 #include <cstdint>

@@ -43,6 +43,7 @@ struct ContextInfo {
   std::size_t received = 0;          ///< recorded messages that arrived here
   std::uint64_t bytes = 0;           ///< of the recorded tensors and of the gradients
   std::uint64_t passes = 0;          ///< decided ones, as far as known here
+  std::size_t running = 0;           ///< passes whose graph is in work here; a failed one until its last node has ended
 };
 
 /// Threads: any, all methods.
@@ -114,7 +115,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// Returns the gradients of this worker's leaves, as they are now: later passes do not change what was returned.
   /// Errors: context_released.
   Result<GradientBook> gradients() const;
-  /// Fills all but the names and the age. @param workers  gets the ids of the workers met
+  /// Fills what is known here: not the names, the age and what runs. @param workers  gets the ids of the workers met
   ContextInfo info(std::set<WorkerId>& workers) const;
 
  private:
