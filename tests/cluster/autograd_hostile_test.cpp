@@ -4,13 +4,11 @@
 #include <gmock/gmock.h>
 #include <caf/send.hpp>
 
-#include <cstring>
 #include <functional>
 
 #include "autograd_host.hpp"
 #include "autograd_roles.hpp"
-#include "caftan/transport/address.hpp"
-#include "caftan/transport/message_registry.hpp"
+#include "pass_frames.hpp"
 #include "worker_core.hpp"
 
 namespace caftan::test {
@@ -21,11 +19,8 @@ using autograd::ContextView;
 using testing::HasSubstr;
 
 bool is_gradient(const TappedFrame& frame) {
-  if (frame.header.kind != wire::FrameKind::actor_message) return false;
-  const std::size_t at = frame.header.sections_size + 2 * wire::encode(transport::Address()).value().size();
-  std::uint64_t type = 0;
-  std::memcpy(&type, frame.payload().data() + at, sizeof type);
-  return type == transport::MessageRegistry::id_of("autograd.gradient");
+  const auto message = pass_message(frame);
+  return message && std::holds_alternative<autograd::Grad>(*message);
 }
 
 /// worker1 has squared x of worker0 and owes its gradient; it is kept back, so that others can be sent instead.
@@ -136,6 +131,39 @@ TEST_P(ForgedGradients, DA6_ASecondOneDoesNotCount) {
   EXPECT_EQ(values(context_.gradients().of(x_)), (std::vector<double>{1, 1, 1})) << "who owes it may say anything";
   forge(1, {at::ones({3}, at::kDouble)}, message());
   EXPECT_EQ(values(context_.gradients().of(x_)), (std::vector<double>{1, 1, 1}));
+}
+
+// ---- gradients of another device
+
+/// What comes back through it is on no device that has memory.
+at::Tensor lose_gradient(const at::Tensor& x) {
+  at::Tensor y = x.view(x.sizes());
+  y.register_hook(
+      [](const at::Tensor& gradient) { return at::zeros(gradient.sizes(), gradient.options().device(at::kMeta)); });
+  return y;
+}
+
+Registry make_device_registry() {
+  Registry registry = make_autograd_registry();
+  registry.add<&lose_gradient>("lose_gradient");
+  return registry;
+}
+
+class Devices : public AutogradCluster {
+ protected:
+  Devices() : AutogradCluster({"worker0", "worker1", "worker2"}, &make_device_registry) {}
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, Devices, testing::Range<std::uint64_t>(1, 6));
+
+TEST_P(Devices, AGradientThatLeftItsTensorsDeviceFailsThePass) {
+  const at::Tensor x = leaf({1, 2});
+  const Context context((*this)[0]);
+  const at::Tensor y = (*this)[0].rpc_sync<&lose_gradient>("worker1", x);
+  const Result<void> done = context.try_backward({y.sum()});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code(), Errc::backward_failed) << done.error().message();
+  EXPECT_THAT(done.error().message(), HasSubstr("MetaDoubleType"));
+  EXPECT_TRUE(context.gradients().empty());
 }
 
 // ---- backward from inside a node

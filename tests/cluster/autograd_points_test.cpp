@@ -3,37 +3,17 @@
 #include <ATen/ops/full.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <optional>
 #include <tuple>
 
 #include "autograd_roles.hpp"
-#include "caftan/transport/address.hpp"
-#include "caftan/transport/message_registry.hpp"
-#include "caftan/wire/archive.hpp"
+#include "pass_frames.hpp"
 
 namespace caftan::test {
 namespace {
 
 using autograd::Context;
 using autograd::ContextView;
-
-/// In the order of autograd::PassMessage.
-constexpr std::array<const char*, 13> kMessages{"PassOpen", "Granted", "Refused", "Mark", "Report", "Grad",   "Done",
-                                                "Fail",     "Decide",  "Decided", "Join", "End",    "Release"};
-
-/// Returns which message of a pass a frame is.
-std::optional<std::string> pass_message(const TappedFrame& frame) {
-  if (frame.header.kind != wire::FrameKind::actor_message) return {};
-  const wire::ByteView body = frame.payload().subspan(frame.header.sections_size, frame.header.body_size);
-  const std::size_t at = 2 * wire::encode(transport::Address()).value().size();
-  std::uint64_t type = 0;
-  std::memcpy(&type, body.data() + at, sizeof type);
-  if (type == transport::MessageRegistry::id_of("autograd.gradient")) return "Grad";
-  if (type != transport::MessageRegistry::id_of("autograd.pass")) return {};
-  return kMessages.at(static_cast<std::size_t>(body[at + sizeof type]));
-}
 
 /// Who dies when. The home is worker0, the participant worker1; the initiator is worker2, or the home.
 struct Point {
@@ -107,7 +87,8 @@ class ProtocolPoints : public testing::TestWithParam<std::tuple<Point, std::uint
     const bool by_victim = tap.from == victim();
     if (reached_) return !by_victim;
     if (half_ && by_victim && frame.header.kind == wire::FrameKind::chunk) return cut_short(tap, frame);
-    if (half_ || pass_message(frame) != point().message) return true;
+    const auto message = pass_message(frame);
+    if (half_ || !message || name_of(*message) != point().message) return true;
     if (point().when == "Unread") {
       reached_ = tap.to == victim();
       return true;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <tuple>
@@ -129,11 +130,9 @@ class Writer {
       if (from == worker) continue;
       std::vector<Value> sent;
       for (int n = 1 + draw(3); n > 0; --n) sent.push_back(pick(from));
-      std::vector<at::Tensor> tensors;
-      for (const Value& value : sent) tensors.push_back(value.tensor);
       const std::uint64_t key = next_key();
       std::vector<at::Tensor> came;
-      hops_.run_body(from, key, [&] { came = hops_.move(from, worker, tensors, mix64(key)); });
+      hops_.run_body(from, key, [&] { came = send(from, worker, sent, mix64(key)); });
       ++program_.hops;
       for (std::size_t n = 0; n < came.size(); ++n) {
         // In place on what has just arrived alone (several tensors may share memory): the hop's node must not notice.
@@ -143,6 +142,21 @@ class Writer {
         add(worker, came[n], in_place ? 2 * sent[n].bound : sent[n].bound, {{sent[n].id, 1}});
       }
     }
+  }
+
+  /// The same tensor twice is one entry of a message, and one tensor where it arrives.
+  std::vector<at::Tensor> send(int from, int to, const std::vector<Value>& values, std::uint64_t order_key) {
+    std::vector<at::Tensor> entries;
+    std::vector<std::ptrdiff_t> places;
+    for (const Value& value : values) {
+      const auto same = [&value](const at::Tensor& entry) { return entry.is_same(value.tensor); };
+      places.push_back(std::find_if(entries.begin(), entries.end(), same) - entries.begin());
+      if (places.back() == std::ssize(entries)) entries.push_back(value.tensor);
+    }
+    const std::vector<at::Tensor> arrived = hops_.move(from, to, entries, order_key);
+    std::vector<at::Tensor> came;
+    for (const std::ptrdiff_t place : places) came.push_back(arrived[place]);
+    return came;
   }
 
   struct Use {

@@ -19,7 +19,7 @@ class Hops {
   virtual ~Hops() = default;
   /// Runs `code` as the body `key` of a function called at `worker`.
   virtual void run_body(int worker, std::uint64_t key, const std::function<void()>& code) = 0;
-  /// Sends `tensors` in one message. Returns them as they arrive.
+  /// Sends `tensors`, all different, in one message. Returns them as they arrive.
   virtual std::vector<at::Tensor> move(int from, int to, const std::vector<at::Tensor>& tensors,
                                        std::uint64_t order_key) = 0;
 };

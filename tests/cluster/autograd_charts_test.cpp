@@ -1,0 +1,86 @@
+// The pictures of docs/protocols/dist_autograd.md are drawn from what these runs send: a page that says otherwise fails
+// here, with the picture to put there.
+#include <fstream>
+#include <iterator>
+
+#include "autograd_roles.hpp"
+#include "message_chart.hpp"
+
+namespace caftan::test {
+namespace {
+
+using autograd::Context;
+using Names = std::vector<std::string>;
+
+class Charts : public testing::Test {
+ protected:
+  /// @param title  the line before the picture
+  static void expect_in_page(const std::string& title, const MessageChart& chart) {
+    std::ifstream file(CAFTAN_DOCS "/protocols/dist_autograd.md");
+    const std::string page{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t at = page.find(title + "\n\n```mermaid\n");
+    ASSERT_NE(at, std::string::npos) << "no picture: " << title << "\n\n" << chart.markdown();
+    const std::size_t begin = at + title.size() + 2;
+    const std::size_t end = page.find("```\n", begin + 3) + 4;
+    EXPECT_EQ(page.substr(begin, end - begin), chart.markdown());
+  }
+
+  TappedNetwork net_;
+};
+
+TEST_F(Charts, OneHop) {
+  const Names names{"worker0", "worker1"};
+  Cluster cluster(1, names, &make_autograd_registry, net_.change());
+  MessageChart chart(net_, names);
+  const at::Tensor x = leaf({1, 2});
+  {
+    const Context context(cluster[0]);
+    const at::Tensor y = cluster[0].rpc_sync<&square>("worker1", x);
+    chart.note(0, "backward");
+    context.backward({y.sum()});
+    chart.note(0, "backward returns, the context ends");
+    EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{2, 4}));
+  }
+  cluster.settle();
+  expect_in_page("One call:", chart);
+}
+
+TEST_F(Charts, AChainOfThreeCalls) {
+  const Names names{"worker0", "worker1", "worker2", "worker3"};
+  Cluster cluster(1, names, &make_autograd_registry, net_.change());
+  MessageChart chart(net_, names);
+  const at::Tensor x = leaf({1, 2});
+  {
+    const Context context(cluster[0]);
+    const at::Tensor y = cluster[0].rpc_sync<&relay>("worker1", Names{"worker2", "worker3"}, x);
+    chart.note(0, "backward");
+    context.backward({y.sum()});
+    chart.note(0, "backward returns, the context ends");
+    EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{18, 36}));
+  }
+  cluster.settle();
+  expect_in_page("A chain of three calls, each made by the one before:", chart);
+}
+
+TEST_F(Charts, AFanOutWithAnUnusedBranch) {
+  const Names names{"worker0", "worker1", "worker2"};
+  Cluster cluster(1, names, &make_autograd_registry, net_.change());
+  MessageChart chart(net_, names);
+  const at::Tensor x = leaf({1, 2});
+  {
+    const Context context(cluster[0]);
+    const at::Tensor y = cluster[0].rpc_sync<&square>("worker1", x);
+    const at::Tensor z = cluster[0].rpc_sync<&square>("worker2", x);
+    const at::Tensor unused = cluster[0].rpc_sync<&square>("worker2", z);
+    EXPECT_TRUE(unused.requires_grad());
+    chart.note(0, "backward from m2 and m4, not m6");
+    context.backward({(y + z).sum()});
+    chart.note(0, "backward returns, the context ends");
+    EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{4, 8}));
+  }
+  cluster.settle();
+  expect_in_page("Two workers at once, and a third call whose result nobody uses:", chart);
+}
+
+}  // namespace
+}  // namespace caftan::test

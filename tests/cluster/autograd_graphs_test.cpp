@@ -1,0 +1,119 @@
+// Random graphs over 2 to 4 Workers, recorded by real calls and differentiated by real passes, against one local graph
+// (autograd-protocol, "Tests that cannot be fooled"). tests/unit/autograd/random_graph_test.cpp does the same with the
+// engine alone.
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <iostream>
+
+#include "graph_cluster.hpp"
+
+namespace caftan::test {
+namespace {
+
+using autograd::test::Case;
+using autograd::test::first_difference;
+using autograd::test::Histogram;
+using autograd::test::LeafGradients;
+using autograd::test::LocalRun;
+using autograd::test::Numbers;
+using autograd::test::to_dense;
+
+#ifndef CAFTAN_GRAPHS
+#define CAFTAN_GRAPHS 300
+#endif
+
+constexpr std::size_t kGraphs = CAFTAN_GRAPHS;  // with exact arithmetic; half as many in each of the two other suites
+
+/// What adding a gradient to itself gives.
+LeafGradients doubled(LeafGradients gradients) {
+  for (auto& leaves : gradients) {
+    for (at::Tensor& gradient : leaves) {
+      if (gradient.defined()) gradient = gradient + gradient;
+    }
+  }
+  return gradients;
+}
+
+class Graphs : public testing::Test {
+ protected:
+  /// @param check  compares one graph
+  void run_suite(Numbers numbers, std::size_t wanted, const std::function<void(const Case&, const LocalRun&)>& check) {
+    std::size_t graphs = 0;
+    for (std::uint64_t seed = kGraphs; graphs < wanted && !HasFailure(); ++seed) {
+      const Case one{seed, numbers};
+      const auto local = run_locally(one);
+      if (!local) continue;
+      SCOPED_TRACE("seed " + std::to_string(seed));
+      ++graphs;
+      operations_.add(local->operations);
+      workers_.add(one.workers);
+      check(one, *local);
+    }
+    for (const Histogram* each : {&workers_, &operations_, &marked_, &unused_, &returned_, &messages_}) each->print();
+    std::cout << other_orders_ << " passes again in another order, " << fast_ << " also in FAST mode\n";
+    EXPECT_GE(operations_.median(), 40U);
+    EXPECT_GE(marked_.median(), 6U);
+    EXPECT_GT(unused_.above_zero(), graphs / 2);
+    EXPECT_GT(returned_.above_zero(), graphs / 2);
+  }
+
+  /// Runs it twice, in two orders of everything: both must give the same bits. Returns what they give.
+  LeafGradients run_twice(const Case& one, Bodies bodies) {
+    const GraphRun run = run_over_cluster(one, bodies, 2 * one.seed);
+    const GraphRun other = run_over_cluster(one, bodies, 2 * one.seed + 1);
+    EXPECT_EQ(first_difference(run.gradients, other.gradients), "");
+    EXPECT_EQ(first_difference(run.both, other.both), "");
+    other_orders_ += run.trace == other.trace ? 0 : 1;
+    marked_.add(run.marked);
+    unused_.add(run.recorded - run.marked);
+    returned_.add(run.returned);
+    messages_.add(run.trace.size());
+    expect_fast(run);
+    EXPECT_EQ(run.left + other.left, 0U);
+    return run.gradients;
+  }
+
+  /// The second pass adds the same once more, or refuses the unused branches and adds nothing.
+  void expect_fast(const GraphRun& run) {
+    if (run.marked < run.recorded) {
+      ASSERT_FALSE(run.fast);
+      EXPECT_EQ(run.fast.error().code(), Errc::unused_branch) << run.fast.error().message();
+    } else {
+      EXPECT_TRUE(run.fast) << run.fast.error().message();
+      ++fast_;
+    }
+    EXPECT_EQ(first_difference(to_dense(run.fast ? doubled(run.gradients) : run.gradients), to_dense(run.both)), "");
+  }
+
+ private:
+  Histogram workers_{"workers", 1};
+  Histogram operations_{"operations", 20};
+  Histogram marked_{"marked messages (hops)"};
+  Histogram unused_{"unused messages"};
+  Histogram returned_{"gradients that came back to the initiator"};
+  Histogram messages_{"messages of a pass", 20};
+  std::size_t other_orders_ = 0;
+  std::size_t fast_ = 0;
+};
+
+TEST_F(Graphs, BitEqualToTheLocalGraphWhereArithmeticIsExact) {
+  run_suite(Numbers::small_integers, kGraphs, [this](const Case& one, const LocalRun& local) {
+    // The order of a sparse gradient's entries is that of the bodies, which the local graph has not.
+    EXPECT_EQ(first_difference(to_dense(local.gradients), to_dense(run_twice(one, Bodies::calls))), "");
+  });
+}
+
+TEST_F(Graphs, BitEqualInFloat32WhereEachWorkerRunsOneBody) {
+  run_suite(Numbers::floats, kGraphs / 2, [this](const Case& one, const LocalRun& local) {
+    EXPECT_EQ(first_difference(local.gradients, run_twice(one, Bodies::one_each)), "");
+  });
+}
+
+TEST_F(Graphs, BitEqualInFloat32InEveryOrderWhereEachBodyIsACall) {
+  run_suite(Numbers::floats, kGraphs / 2, [this](const Case& one, const LocalRun&) { run_twice(one, Bodies::calls); });
+}
+
+}  // namespace
+}  // namespace caftan::test

@@ -1,0 +1,34 @@
+/// Random programs (tests/support/graph_program.hpp) over real Workers: recorded by calls, differentiated by
+/// `Context::backward`, in the stepped cluster.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "caftan/base/result.hpp"
+#include "graph_oracle.hpp"
+
+namespace caftan::test {
+
+/// Which calls the code of a program runs in.
+enum class Bodies {
+  calls,     ///< each body is a call of its own; messages are arguments or results
+  one_each,  ///< all of a worker's code is one call, so sums come in the local graph's order; messages are arguments
+};
+
+struct GraphRun {
+  autograd::test::LeafGradients gradients;  ///< after a SMART pass that keeps the graph
+  Result<void> fast;                        ///< how a FAST pass after it ended
+  autograd::test::LeafGradients both;       ///< after that
+  std::vector<std::string> trace;           ///< the messages of the first pass, as they left
+  std::size_t recorded = 0;                 ///< messages
+  std::size_t marked = 0;                   ///< those that got a gradient in the first pass
+  std::size_t returned = 0;                 ///< gradients that came back to the initiator
+  std::size_t left = 0;                     ///< contexts that are still there after all has come to rest
+};
+
+/// @param order  seed of the order in which everything happens
+GraphRun run_over_cluster(const autograd::test::Case& one, Bodies bodies, std::uint64_t order);
+
+}  // namespace caftan::test

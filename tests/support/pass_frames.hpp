@@ -1,0 +1,36 @@
+/// Reads the messages of backward passes from tapped frames: `pass_message`.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "caftan/autograd/messages.hpp"
+#include "caftan/transport/address.hpp"
+#include "caftan/transport/message_registry.hpp"
+#include "caftan/wire/archive.hpp"
+#include "channel_tap.hpp"
+
+namespace caftan::test {
+
+/// Returns the message of a pass that a frame carries, if it does. The tensors of a gradient are not looked at.
+inline std::optional<autograd::PassMessage> pass_message(const TappedFrame& frame) {
+  if (frame.header.kind != wire::FrameKind::actor_message) return {};
+  wire::ByteView body = frame.payload().subspan(frame.header.sections_size, frame.header.body_size);
+  body = body.subspan(2 * wire::encode(transport::Address()).value().size());
+  std::uint64_t type = 0;
+  std::memcpy(&type, body.data(), sizeof type);
+  body = body.subspan(sizeof type);
+  if (type == transport::MessageRegistry::id_of("autograd.gradient")) return wire::decode<autograd::Grad>(body).value();
+  if (type != transport::MessageRegistry::id_of("autograd.pass")) return {};
+  return wire::decode<autograd::PassMessage>(body).value();
+}
+
+/// Returns "Mark", "Grad", ...
+inline std::string name_of(const autograd::PassMessage& message) {
+  const std::string text = to_string(message);
+  return text.substr(0, text.find(' '));
+}
+
+}  // namespace caftan::test
