@@ -19,9 +19,9 @@
 #include "caftan/autograd/context.hpp"
 #include "caftan/optim/distributed_optimizer.hpp"
 #include "caftan/tensor/tensor.hpp"
+#include "folder.hpp"
 #include "measure.hpp"
 #include "peer_process.hpp"
-#include "socket_folder.hpp"
 
 namespace caftan::bench {
 namespace {
@@ -224,7 +224,7 @@ class AutogradBench {
   optim::DistributedOptimizer step_;
 };
 
-Result<std::unique_ptr<Worker>> start(const test::SocketFolder& folder, const std::vector<std::string>& names,
+Result<std::unique_ptr<Worker>> start(const test::Folder& folder, const std::vector<std::string>& names,
                                       std::size_t self) {
   WorkerOptions options;
   options.name = names[self];
@@ -234,7 +234,7 @@ Result<std::unique_ptr<Worker>> start(const test::SocketFolder& folder, const st
 }
 
 int run(std::size_t count) {
-  const test::SocketFolder folder;
+  const test::Folder folder;
   std::vector<std::string> names{"trainer"};
   for (std::size_t i = 1; i <= count; ++i) names.push_back("part" + std::to_string(i));
   std::vector<std::unique_ptr<PeerProcess>> peers;

@@ -21,7 +21,7 @@ using autograd::test::Numbers;
 using autograd::test::to_dense;
 
 #ifndef CAFTAN_GRAPHS
-#define CAFTAN_GRAPHS 300
+#define CAFTAN_GRAPHS 500
 #endif
 
 constexpr std::size_t kGraphs = CAFTAN_GRAPHS;  // with exact arithmetic; half as many in each of the two other suites
