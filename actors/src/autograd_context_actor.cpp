@@ -13,6 +13,16 @@ using autograd::PassActions;
 using autograd::PassNumber;
 using transport::Address;
 
+namespace {
+
+/// The future's continuations are user code: they run on a runner, not here.
+void settle(Promise<void>& promise, Result<void> outcome) {
+  const rpc::FrameReading reading;
+  promise.set(std::move(outcome));
+}
+
+}  // namespace
+
 AutogradContextActor::AutogradContextActor(caf::actor_config& config, AutogradHost& host,
                                            std::shared_ptr<autograd::ContextRecord> record)
     : caf::event_based_actor(config),
@@ -66,11 +76,7 @@ void AutogradContextActor::on_event(ContextEvent& event) {
 
 void AutogradContextActor::on(context_event::Start& event) {
   auto actions = passes_.open({event.start->mode, event.start->keep});
-  if (!actions) {
-    host_.core().executor().post(
-        [promise = std::move(event.promise), error = actions.error().at(host_.core().name())] { promise->set(error); });
-    return;
-  }
+  if (!actions) return settle(*event.promise, actions.error().at(host_.core().name()));
   start_ = std::move(event.start);
   promise_ = std::move(event.promise);
   ++starts_;
@@ -144,6 +150,14 @@ void AutogradContextActor::perform(PassActions actions) {
     unreachable_.pop_back();
     peer_down(lost);
   }
+  if (in_walked_) return;  // a walk may begin the next one: in turn, not on top of each other
+  in_walked_ = true;
+  while (!walked_.empty()) {
+    context_event::Walked walked = std::move(walked_.front());
+    walked_.pop_front();
+    on(walked);
+  }
+  in_walked_ = false;
 }
 
 void AutogradContextActor::peer_down(const Life& lost) {
@@ -220,8 +234,8 @@ GraphJob::Functions AutogradContextActor::functions(const std::vector<AutogradMe
 }
 
 void AutogradContextActor::perform(autograd::WalkGraph& action) {
-  if (job_) return job_->walk(functions(action.messages));
-  send(this, ContextEvent{context_event::Walked{action.pass, {}, true, *begin_error_}});
+  walked_.push_back(job_ ? job_->walk(functions(action.messages))
+                         : context_event::Walked{action.pass, {}, true, *begin_error_});
 }
 
 void AutogradContextActor::perform(autograd::RunGraph& action) {
@@ -273,12 +287,11 @@ void AutogradContextActor::perform(autograd::DropGradients& action) {
 
 void AutogradContextActor::perform(autograd::PassEnded& action) { resolve(std::move(action.outcome)); }
 
-/// The future's continuations are user code: they run on a runner, not here.
 void AutogradContextActor::resolve(Result<void> outcome) {
   start_ = nullptr;
-  if (!promise_) return;
-  host_.core().executor().post(
-      [promise = std::exchange(promise_, nullptr), outcome = std::move(outcome)] { promise->set(outcome); });
+  const auto promise = std::exchange(promise_, nullptr);
+  if (!promise) return;
+  settle(*promise, std::move(outcome));
 }
 
 void AutogradContextActor::perform(autograd::ContextReleased& action) {

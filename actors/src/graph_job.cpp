@@ -12,6 +12,7 @@ using autograd::Engine;
 namespace {
 
 constexpr std::size_t kNodesPerSlice = 1024;  // then other jobs get their turn
+constexpr std::size_t kNodesInPlace = 128;    // some 10 us: a job and its event would cost as much
 
 /// Runs `job` in turn with all of `strands` from `first` on. They are in one order everywhere, so no two slices wait
 /// for each other; methods that wait give their turns back.
@@ -79,30 +80,36 @@ void GraphJob::stop() noexcept {
   engine_->abort();
 }
 
-void GraphJob::walk(Functions marks) {
-  marks_ = std::move(marks);
-  post(&GraphJob::walk_slice);
+context_event::Walked GraphJob::walk(Functions marks) {
+  context_event::Walked walked{pass_, {}, true, {}};
+  for (auto& function : marks) {
+    marked_.push_back(function->message().message);
+    walked.outcome = engine_->mark(std::move(function));
+    if (!walked.outcome) return walked;
+  }
+  walked = walk_slice(kNodesInPlace);
+  if (!walked.done) post(&GraphJob::walk_on);
+  return walked;
 }
 
-void GraphJob::tell_walked(Engine::WalkSlice slice, bool done, Result<void> outcome) {
-  context_event::Walked walked{pass_, {}, done, std::move(outcome)};
+context_event::Walked GraphJob::walk_slice(std::size_t nodes) {
+  context_event::Walked walked{pass_, {}, true, {}};
+  if (stopped_.load(std::memory_order_acquire)) {
+    walked.outcome = Error(Errc::cancelled, "the walk was stopped");
+    return walked;
+  }
+  const auto slice = engine_->walk(nodes);
+  walked.done = slice.done;
   walked.found.reserve(slice.found.size());
   for (const auto& recv : slice.found) walked.found.push_back({recv.context, recv.message});
-  caf::anon_send(context_, ContextEvent{std::move(walked)});
+  return walked;
 }
 
-void GraphJob::walk_slice() {
-  for (auto& function : std::exchange(marks_, {})) {
-    marked_.push_back(function->message().message);
-    if (const auto marked = engine_->mark(std::move(function)); !marked) return tell_walked({}, true, marked.error());
-  }
-  if (stopped_.load(std::memory_order_acquire)) {
-    return tell_walked({}, true, Error(Errc::cancelled, "the walk was stopped"));
-  }
-  auto slice = engine_->walk(kNodesPerSlice);
-  const bool done = slice.done;
-  if (done || !slice.found.empty()) tell_walked(std::move(slice), done, {});
-  if (!done) post(&GraphJob::walk_slice);
+void GraphJob::walk_on() {
+  context_event::Walked walked = walk_slice(kNodesPerSlice);
+  const bool done = walked.done;
+  if (done || !walked.found.empty()) caf::anon_send(context_, ContextEvent{std::move(walked)});
+  if (!done) post(&GraphJob::walk_on);
 }
 
 void GraphJob::run(Functions sources, std::vector<Feed> feeds) {

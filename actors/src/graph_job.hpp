@@ -1,5 +1,6 @@
 // One pass's graph at this worker: its engine, and the runner jobs that walk and run it. The context's actor starts
-// them and gets what they find as events; no node runs in an actor's handler (DA-11).
+// them and gets what they find as events; no node runs in an actor's handler (DA-11). Walking runs none: small graphs
+// are walked where they are asked for.
 #pragma once
 
 #include <atomic>
@@ -29,8 +30,9 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
   GraphJob(AutogradHost& host, caf::actor context, std::shared_ptr<autograd::ContextRecord> record,
            autograd::PassNumber pass, std::shared_ptr<autograd::Engine> engine, std::shared_ptr<rpc::Strand> strand);
 
-  /// Walks from what is marked and from `marks` on. Ends with a Walked event that is done.
-  void walk(Functions marks);
+  /// Walks from what is marked and from `marks` on: returns what the first nodes gave. The rest, if any, comes as
+  /// events, the last of which is done.
+  context_event::Walked walk(Functions marks);
   /// Feeds, then runs what can run. Ends with a Ran event that is done.
   /// @param sources  marked first, at the first run of a pass without marks
   void run(Functions sources, std::vector<Feed> feeds);
@@ -40,10 +42,10 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
  private:
   class Sink;
   void post(void (GraphJob::*job)());
-  void walk_slice();
+  void walk_on();
+  context_event::Walked walk_slice(std::size_t nodes);
   void run_slice();
   void run_nodes();
-  void tell_walked(autograd::Engine::WalkSlice slice, bool done, Result<void> outcome);
 
   /// The worker ends after its graphs. First of the members: destroyed last.
   class Counted {
