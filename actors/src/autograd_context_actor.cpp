@@ -15,7 +15,7 @@ using transport::Address;
 
 namespace {
 
-/// The future's continuations are user code: they run on a runner, not here.
+/// The future's continuations are user code: on a stack that is marked like this they are posted to a runner.
 void settle(Promise<void>& promise, Result<void> outcome) {
   const rpc::FrameReading reading;
   promise.set(std::move(outcome));
@@ -150,11 +150,10 @@ void AutogradContextActor::perform(PassActions actions) {
     unreachable_.pop_back();
     peer_down(lost);
   }
-  if (in_walked_) return;  // a walk may begin the next one: in turn, not on top of each other
+  if (in_walked_) return;
   in_walked_ = true;
-  while (!walked_.empty()) {
-    context_event::Walked walked = std::move(walked_.front());
-    walked_.pop_front();
+  while (walked_) {
+    context_event::Walked walked = *std::exchange(walked_, std::nullopt);
     on(walked);
   }
   in_walked_ = false;
@@ -234,8 +233,9 @@ GraphJob::Functions AutogradContextActor::functions(const std::vector<AutogradMe
 }
 
 void AutogradContextActor::perform(autograd::WalkGraph& action) {
-  walked_.push_back(job_ ? job_->walk(functions(action.messages))
-                         : context_event::Walked{action.pass, {}, true, *begin_error_});
+  // A walk that another one begins, as a call to oneself does, waits its turn: a chain of them is no small graph.
+  walked_ = job_ ? job_->walk(functions(action.messages), !in_walked_)
+                 : context_event::Walked{action.pass, {}, true, *begin_error_};
 }
 
 void AutogradContextActor::perform(autograd::RunGraph& action) {

@@ -2,7 +2,6 @@
 // watches the context's actors at the workers it speaks with.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -67,9 +66,9 @@ class AutogradContextActor final : public caf::event_based_actor, public transpo
   autograd::ContextPasses passes_;
   autograd::PassNumber published_;  // what the record knows of decided passes
   std::map<autograd::Life, caf::strong_actor_ptr> watched_;
-  std::vector<autograd::Life> unreachable_;   // found while actions were performed
-  std::deque<context_event::Walked> walked_;  // meanwhile in place
-  bool in_walked_ = false;
+  std::vector<autograd::Life> unreachable_;      // found while actions were performed
+  std::optional<context_event::Walked> walked_;  // while actions were performed; passes_ does not know yet
+  bool in_walked_ = false;                       // passes_ is being told
 
   // The pass that this worker started, if any:
   std::shared_ptr<autograd::PassStart> start_;

@@ -46,6 +46,7 @@ FatalSignals::FatalSignals(const std::string& run, const std::string& directory)
     Line& line = lines[i];
     line.size = std::min(text.size(), line.text.size());
     std::memcpy(line.text.data(), text.data(), line.size);
+    line.text[line.size - 1] = '\n';  // of one that was cut, too
     if (!is_default(kFatal[i])) continue;
     struct sigaction action {};
     action.sa_handler = tell;

@@ -6,8 +6,9 @@
 namespace caftan::actors {
 
 /// While it lives, a fatal signal (a bad access, an abort) writes one line on standard error before it ends the process
-/// as it would have done anyway. A handler that somebody else has set, a sanitizer's for instance, stays.
-/// Threads: one; at most one object at a time.
+/// as it would have done anyway. A handler that somebody else has set, a sanitizer's for instance, stays. Nothing is
+/// written for a stack that has overflown: the handler has no other one to run on.
+/// Threads: one; at most one object at a time in a process, as signals and what is written for them are the process's.
 class FatalSignals {
  public:
   /// @param run        the run's name

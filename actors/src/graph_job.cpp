@@ -12,7 +12,7 @@ using autograd::Engine;
 namespace {
 
 constexpr std::size_t kNodesPerSlice = 1024;  // then other jobs get their turn
-constexpr std::size_t kNodesInPlace = 128;    // some 10 us: a job and its event would cost as much
+constexpr std::size_t kNodesInPlace = 128;    // as long as a job and its event take, or less
 
 /// Runs `job` in turn with all of `strands` from `first` on. They are in one order everywhere, so no two slices wait
 /// for each other; methods that wait give their turns back.
@@ -80,20 +80,24 @@ void GraphJob::stop() noexcept {
   engine_->abort();
 }
 
-context_event::Walked GraphJob::walk(Functions marks) {
-  context_event::Walked walked{pass_, {}, true, {}};
-  for (auto& function : marks) {
-    marked_.push_back(function->message().message);
-    walked.outcome = engine_->mark(std::move(function));
-    if (!walked.outcome) return walked;
+std::optional<context_event::Walked> GraphJob::walk(Functions marks, bool in_place) {
+  marks_ = std::move(marks);
+  if (!in_place || marks_.size() > kNodesInPlace) {
+    post(&GraphJob::walk_on);
+    return std::nullopt;
   }
-  walked = walk_slice(kNodesInPlace);
+  context_event::Walked walked = walk_slice(kNodesInPlace);
   if (!walked.done) post(&GraphJob::walk_on);
   return walked;
 }
 
 context_event::Walked GraphJob::walk_slice(std::size_t nodes) {
   context_event::Walked walked{pass_, {}, true, {}};
+  for (auto& function : std::exchange(marks_, {})) {
+    marked_.push_back(function->message().message);
+    walked.outcome = engine_->mark(std::move(function));
+    if (!walked.outcome) return walked;
+  }
   if (stopped_.load(std::memory_order_acquire)) {
     walked.outcome = Error(Errc::cancelled, "the walk was stopped");
     return walked;

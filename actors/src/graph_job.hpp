@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <caf/actor.hpp>
@@ -30,9 +31,9 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
   GraphJob(AutogradHost& host, caf::actor context, std::shared_ptr<autograd::ContextRecord> record,
            autograd::PassNumber pass, std::shared_ptr<autograd::Engine> engine, std::shared_ptr<rpc::Strand> strand);
 
-  /// Walks from what is marked and from `marks` on: returns what the first nodes gave. The rest, if any, comes as
-  /// events, the last of which is done.
-  context_event::Walked walk(Functions marks);
+  /// Walks from what is marked and from `marks` on. `in_place` walks the first nodes here and returns what they gave;
+  /// all else comes as events, the last of which is done.
+  std::optional<context_event::Walked> walk(Functions marks, bool in_place);
   /// Feeds, then runs what can run. Ends with a Ran event that is done.
   /// @param sources  marked first, at the first run of a pass without marks
   void run(Functions sources, std::vector<Feed> feeds);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "caftan/app/resolved.hpp"
 #include "caftan/base/settings_io.hpp"
@@ -245,8 +246,10 @@ void Launch::take_news() {
 }
 
 void Launch::command_all(RunCommandKind kind) {
+  RunCommand command{.kind = kind};
+  if (kind == RunCommandKind::leave) command.error = supervisor_.reason();
   for (const auto& process : processes_) {
-    if (process) process->send({.kind = kind, .error = supervisor_.reason()});
+    if (process) process->send(command);
   }
 }
 

@@ -30,9 +30,10 @@ Result<void> WorkerCore::check_settings(const net::PeerInfo& peer) {
   for (const std::string& table : app::differing_tables(options_.settings, peer.settings)) {
     tables += (tables.empty() ? "[" : ", [") + table + "]";
   }
-  Error error(Errc::invalid_config, "worker '" + peer.name +
-                                        "' was started from another file or with other overrides than '" + name() +
-                                        "': they differ in " + tables);
+  // The tables come first: the peer gets no more than the beginning (HS-7).
+  Error error(Errc::invalid_config, "other settings" + (tables.empty() ? "" : " in " + tables) + ": worker '" +
+                                        peer.name + "' was started from another file or with other overrides than '" +
+                                        name() + "'");
   const std::lock_guard lock(mutex_);
   if (!other_settings_) other_settings_ = error;
   return error;
@@ -46,8 +47,9 @@ void WorkerCore::refused(const Error& error) {
     const std::lock_guard lock(mutex_);
     if (life_ != Life::starting || start_error_) return;
     other_settings = other_settings_;
-    if (!other_settings && (!concerns_members(error) || ++refusals_ > kMostRefusalsTold)) return;
+    if (!other_settings && !concerns_members(error)) return;
     last_refusal_ = error;
+    if (!other_settings && ++refusals_ > kMostRefusalsTold) return;
   }
   if (other_settings) return fail_start(*other_settings);
   if (options_.on_refused) options_.on_refused(error);

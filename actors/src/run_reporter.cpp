@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "shortened.hpp"
+
 namespace caftan::actors {
 namespace {
 
@@ -27,11 +29,11 @@ void RunReporter::progress(std::int64_t done, std::int64_t total, std::string te
   schedule_locked();
 }
 
-void RunReporter::send(RunEventKind kind, std::string text, Error error) {
+void RunReporter::send(RunEventKind kind, std::string text, const Error& error) {
   if (text.size() > kLongestText) text.resize(kLongestText);
   const std::lock_guard lock(mutex_);
   flush_locked();
-  sink_({.kind = kind, .worker = worker_, .text = std::move(text), .error = std::move(error)});
+  sink_({.kind = kind, .worker = worker_, .text = std::move(text), .error = shortened(error, kLongestText)});
 }
 
 void RunReporter::traffic(std::vector<SentFrames> sent) {

@@ -26,7 +26,7 @@ class RunReporter : public std::enable_shared_from_this<RunReporter> {
   void metric(std::string_view name, double value);
   void progress(std::int64_t done, std::int64_t total, std::string text);
   /// Sends what is collected, then this.
-  void send(RunEventKind kind, std::string text = {}, Error error = {});
+  void send(RunEventKind kind, std::string text = {}, const Error& error = {});
   /// Sends what is collected, then what the worker has sent.
   void traffic(std::vector<SentFrames> sent);
   void flush();

@@ -1,9 +1,11 @@
 #include "supervisor.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "caftan/base/settings_io.hpp"
+#include "shortened.hpp"
 
 namespace caftan::actors {
 namespace {
@@ -36,6 +38,15 @@ std::string in_words_of(const std::string& worker, const Error& error) {
   std::shared_ptr<const Error> cause;
   if (error.cause()) cause = std::make_shared<const Error>(*error.cause());
   return worker + ": " + Error(error.code(), {}, error.text(), std::move(cause)).message();
+}
+
+/// As other hosts and processes are told. Less than any limits.message.
+Error told(const Error& error) {
+  const Error brief = shortened(error, 320);
+  if (brief.code() != Errc::shut_down) return brief;
+  std::shared_ptr<const Error> cause;
+  if (brief.cause()) cause = std::make_shared<const Error>(*brief.cause());
+  return {Errc::peer_down, brief.worker(), brief.text(), std::move(cause)};  // shut_down is a good-bye in good order
 }
 
 }  // namespace
@@ -165,24 +176,24 @@ void Supervisor::check_start(TimePoint now) {
 
 /// A constructor that never returns would keep the run for ever.
 void Supervisor::check_made(TimePoint now) {
-  std::string late;
-  std::optional<std::size_t> first;
   const auto is_late = [](const Worker& w) { return !w.made && w.is.here; };
+  if (std::ranges::none_of(workers_, is_late)) made_by_ = kNever;
+  if (now < made_by_) return;
+  made_by_ = kNever;
+  std::string late;
+  std::size_t first = workers_.size();
   // In one process those who hang may keep others from beginning.
   const bool begun = std::ranges::any_of(workers_, [&](const Worker& w) { return is_late(w) && w.making; });
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const Worker& worker = workers_[i];
     if (!is_late(worker) || (begun && !worker.making)) continue;
-    late += (first ? ", " : "") + worker.is.name + " (role '" + worker.is.role + "')";
-    if (!first) first = i;
+    late += (late.empty() ? "" : ", ") + worker.is.name + " (role '" + worker.is.role + "')";
+    first = std::min(first, i);
   }
-  if (!first) made_by_ = kNever;
-  if (now < made_by_) return;
-  made_by_ = kNever;
   const bool many = late.find(", ") != std::string::npos;
-  failed(*first, Error(Errc::timeout, "start: the constructor" + std::string(many ? "s of " : " of ") + late +
-                                          (many ? " have" : " has") + " not returned within " +
-                                          format_duration(options_.start_timeout.count()) + " (run.start_timeout)"));
+  failed(first, Error(Errc::timeout, "start: the constructor" + std::string(many ? "s of " : " of ") + late +
+                                         (many ? " have" : " has") + " not returned within " +
+                                         format_duration(options_.start_timeout.count()) + " (run.start_timeout)"));
 }
 
 bool Supervisor::all_returned() const {
@@ -252,12 +263,12 @@ std::vector<std::string> Supervisor::stragglers() const {
 
 Error Supervisor::reason() const {
   if (interrupted_first_) return {Errc::cancelled, "the run was interrupted"};
-  if (general_) return *general_;
+  if (general_) return told(*general_);
   if (dead_ && (!failure_ || is_echo(failure_->error))) {
     const std::string& name = workers_[*dead_].is.name;
     return {Errc::peer_down, name, name + " " + death_text_};
   }
-  if (failure_) return failure_->error.at(workers_[failure_->worker].is.name);
+  if (failure_) return told(failure_->error.at(workers_[failure_->worker].is.name));
   return {};
 }
 
@@ -274,7 +285,7 @@ Verdict Supervisor::verdict() const {
   } else {
     verdict.blame = failure_->worker;
     const Error& error = failure_->error;
-    const bool is_own = error.code() == Errc::timeout && error.worker().empty();  // of check_start
+    const bool is_own = error.code() == Errc::timeout && error.worker().empty();  // of check_start or check_made
     verdict.error = is_own ? error.text() : in_words_of(workers_[failure_->worker].is.name, error);
     // Members that were started from different files are a matter of the command line.
     if (failure_->at_start && error.code() == Errc::invalid_config) verdict.exit_code = kBadFile;

@@ -79,7 +79,7 @@ class Supervisor {
   Phase phase() const noexcept { return phase_; }
   bool is_over() const noexcept { return phase_ == Phase::over; }
   Verdict verdict() const;
-  /// Returns what the run has failed of so far, for those on other hosts; Errc::ok = nothing.
+  /// Returns what the run has failed of so far, shortened, for those on other hosts; Errc::ok = nothing.
   Error reason() const;
   /// Returns the names of those that were killed because they did not leave in time.
   std::vector<std::string> stragglers() const;

@@ -187,13 +187,9 @@ void WorkerSet::report_traffic(TimePoint deadline) {
   }
 }
 
-/// Short, so that it fits into any peer's limits.
 Error WorkerSet::farewell_of(const Member& member) const {
-  constexpr std::size_t kLongestText = 500;
   const std::lock_guard lock(mutex_);
-  if (farewell_.code() == Errc::ok) return {};
-  const std::string& worker = farewell_.worker().empty() ? member.worker->name() : farewell_.worker();
-  return {farewell_.code(), worker, farewell_.text().substr(0, kLongestText)};
+  return farewell_.code() == Errc::ok ? Error() : farewell_.at(member.worker->name());
 }
 
 bool WorkerSet::end() {

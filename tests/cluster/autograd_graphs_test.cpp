@@ -41,6 +41,7 @@ class Graphs : public testing::Test {
   /// @param check  compares one graph
   void run_suite(Numbers numbers, std::size_t wanted, const std::function<void(const Case&, const LocalRun&)>& check) {
     std::size_t graphs = 0;
+    // From there, so that the soak test has graphs that the suite does not run.
     for (std::uint64_t seed = kGraphs; graphs < wanted && !HasFailure(); ++seed) {
       const Case one{seed, numbers};
       const auto local = run_locally(one);
@@ -57,6 +58,7 @@ class Graphs : public testing::Test {
     EXPECT_GE(marked_.median(), 6U);
     EXPECT_GT(unused_.above_zero(), graphs / 2);
     EXPECT_GT(returned_.above_zero(), graphs / 2);
+    EXPECT_GT(other_orders_, 0U);
   }
 
   /// Runs it twice, in two orders of everything: both must give the same bits. Returns what they give.

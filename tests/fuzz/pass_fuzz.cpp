@@ -8,9 +8,12 @@
 #include <deque>
 #include <iterator>
 #include <optional>
+#include <span>
+#include <variant>
 #include <vector>
 
 #include "caftan/autograd/context_passes.hpp"
+#include "caftan/wire/archive.hpp"
 
 namespace {
 

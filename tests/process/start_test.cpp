@@ -103,8 +103,8 @@ TEST_F(Hosts, HS12_OtherSettingsAreRefusedAtBothSides) {
   EXPECT_EQ(echo.wait(), 2);
   EXPECT_EQ(ticker.wait(), 2);
   for (const Command* side : {&ticker, &echo}) {
-    EXPECT_THAT(side->err(), HasSubstr("worker 'echo-0' was started from another file or with other overrides than "
-                                       "'ticker': they differ in [run]"));
+    EXPECT_THAT(side->err(), HasSubstr("other settings in [run]: worker 'echo-0' was started from another file or with "
+                                       "other overrides than 'ticker'"));
   }
 }
 

@@ -29,7 +29,11 @@ LeafGradients to_dense(LeafGradients gradients) {
 }
 
 std::string first_difference(const LeafGradients& expected, const LeafGradients& actual) {
+  if (actual.size() != expected.size()) return "gradients of another number of workers";
   for (std::size_t worker = 0; worker < expected.size(); ++worker) {
+    if (actual[worker].size() != expected[worker].size()) {
+      return "worker " + std::to_string(worker) + ": another number of leaves";
+    }
     for (std::size_t leaf = 0; leaf < expected[worker].size(); ++leaf) {
       const std::string what = bit_difference(expected[worker][leaf], actual[worker][leaf]);
       if (!what.empty()) return "worker " + std::to_string(worker) + ", leaf " + std::to_string(leaf) + ": " + what;

@@ -5,10 +5,11 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
+#include <variant>
 #include <vector>
 
 #include "caftan/autograd/call_section.hpp"
+#include "channel_tap.hpp"
 #include "pass_frames.hpp"
 
 namespace caftan::test {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <system_error>
 
 #include "caftan/base/settings_io.hpp"
 #include "settings_limits.hpp"
@@ -25,7 +26,7 @@ class FieldReader {
         return node_.kind == Kind::boolean ? field_.set(std::get<bool>(node_.scalar)) : fail("true or false");
       case SettingKind::integer:
         if (node_.kind == Kind::integer) return read_integer(std::get<std::int64_t>(node_.scalar));
-        return is_integer_of_the_command_line() ? fail_range() : fail("an integer");
+        return is_too_large_an_integer() ? fail_range() : fail("an integer");
       case SettingKind::number:
         return read_number();
       case SettingKind::duration:
@@ -111,20 +112,24 @@ class FieldReader {
     read_integer(*value);
   }
 
-  /// A number that 64 bits do not hold is no TOML value, so that an override of it is read as text.
-  bool is_integer_of_the_command_line() const {
+  /// A number that 64 bits do not hold is no TOML value, so that an override of it is read as text. What is text for
+  /// another reason (`.5`, `007`, quotes) stays text, as in a file.
+  bool is_too_large_an_integer() const {
     if (node_.kind != Kind::text || node_.place.override_index < 0) return false;
-    const std::string_view digits = std::string_view(text()).substr(text().starts_with('-') ? 1 : 0);
-    return !digits.empty() && std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+    std::int64_t ignored = 0;
+    const char* const end = text().data() + text().size();
+    const auto [stopped, error] = std::from_chars(text().data(), end, ignored);
+    return stopped == end && error == std::errc::result_out_of_range;
   }
 
-  /// As above. Returns infinity for one that is too large.
+  /// As above. Returns infinity for one that no double holds.
   std::optional<double> number_of_the_command_line() const {
     if (node_.kind != Kind::text || node_.place.override_index < 0) return std::nullopt;
     double value = std::numeric_limits<double>::infinity();
     const char* const end = text().data() + text().size();
     const auto [stopped, error] = std::from_chars(text().data(), end, value);
     if (stopped != end || error == std::errc::invalid_argument) return std::nullopt;
+    if (error == std::errc() && !is_too_large_an_integer()) return std::nullopt;
     return value;
   }
 

@@ -137,8 +137,11 @@ void Session::flush_locked(std::unique_lock<std::mutex>& lock) {
       bye_queued_ = true;
       OutFrame bye;
       bye.header.kind = wire::FrameKind::bye;
-      const auto farewell = wire::encode(own_farewell_);
-      if (farewell && own_farewell_.code() != Errc::ok) bye.body = *farewell;
+      wire::Bytes farewell;  // the frame only looks at it
+      if (own_farewell_.code() != Errc::ok) {
+        if (auto encoded = wire::encode(own_farewell_)) farewell = *std::move(encoded);
+      }
+      bye.body = farewell;
       append_locked(bye);
     }
     iovec vectors[kMaxVectors];

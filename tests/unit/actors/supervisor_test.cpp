@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
 namespace caftan::actors {
 namespace {
 
@@ -272,6 +274,20 @@ TEST_F(Supervised, TellsOtherHostsWhatTheRunFailedOf) {
   Supervisor died = make_running();
   died.died(1, kKilled, "", now_ + 1s);
   EXPECT_EQ(died.reason().message(), "peer_down: observer-0: observer-0 was killed by signal 9 after 1.0 s");
+}
+
+TEST_F(Supervised, WhatOtherHostsAreToldIsNoGoodByeAndAnEchoStaysOne) {
+  Supervisor refused = make_running();
+  refused.returned(kAgent, Error(Errc::shut_down, "observer-0", "observer-0 has left"));
+  EXPECT_EQ(refused.reason().code(), Errc::peer_down);
+  Supervisor failed = make_running();
+  const std::string long_text(1000, 'x');
+  failed.returned(kAgent, Error(Errc::backward_failed, "agent", long_text,
+                                std::make_shared<const Error>(Errc::peer_down, "observer-0", long_text)));
+  const Error told = failed.reason();
+  ASSERT_NE(told.cause(), nullptr);
+  EXPECT_EQ(told.cause()->code(), Errc::peer_down);
+  EXPECT_LT(told.message().size(), 600U);
 }
 
 TEST_F(Supervised, OnOtherHostsADriverThatIsLostFailsTheRun) {

@@ -15,9 +15,12 @@ namespace caftan::app {
 /// not fit one by one, a single "roles=...". Left out is what belongs to one host: [output], addresses, paths, and how
 /// long its launcher waits (`start_timeout`, `stop_timeout`). Not a secret and no proof, only against mistakes.
 /// Precondition: the application was loaded with `types` without errors.
+/// Threads: any.
 std::string settings_digest(const Application& application, const RoleTypes& types);
 
-/// Returns the tables in which two digests differ: "run", "roles.agent", "roles" if they list other roles.
+/// Returns the tables in which two digests differ: "run", "roles.agent", "roles" where not both list the roles one by
+/// one. Empty is possible for texts that are not from `settings_digest`.
+/// Threads: any.
 std::vector<std::string> differing_tables(std::string_view one, std::string_view other);
 
 }  // namespace caftan::app

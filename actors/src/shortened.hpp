@@ -1,0 +1,14 @@
+// Errors on their way out of a process: an exception's text can be of any length, what carries it cannot.
+#pragma once
+
+#include <cstddef>
+
+#include "caftan/base/error.hpp"
+
+namespace caftan::actors {
+
+/// Returns `error` with at most `text` bytes of text, and its causes with half as many each: they tell whether it is
+/// only an echo of another worker's end. In all less than 2 * text bytes and the names.
+Error shortened(const Error& error, std::size_t text);
+
+}  // namespace caftan::actors
