@@ -216,8 +216,8 @@ Result<void> ActorExchange::on_message(InFrame& frame) {
   auto target = find_export(to);
   if (!target && is_name(to.kind) && host_.named_actors()) target = host_.named_actors()->stand_in(to);
   InAttachment beside{frame.table, std::move(frame.segments)};
-  const auto message = target ? host_.messages().decode(frame.body.subspan(2 * kAddressSize), beside, *this)
-                              : Result<caf::message>(not_exported());
+  auto message = target ? host_.messages().decode(frame.body.subspan(2 * kAddressSize), beside, *this)
+                        : Result<caf::message>(not_exported());
   caf::strong_actor_ptr sender;
   caf::message_id id;
   if (call != 0) {
