@@ -56,6 +56,7 @@ class Launch {
   void show_heading();
   Result<void> start();
   Result<void> start_children();
+  void start_failed(const Error& error);
   void assign(int process);
   void wait();
   void take_news();
@@ -152,6 +153,15 @@ Result<void> Launch::start_children() {
       assign(static_cast<int>(i));
   }
   return {};
+}
+
+void Launch::start_failed(const Error& error) {
+  supervisor_.broken(error);
+  for (const WorkerId id : options_.workers) {
+    const int process = planned(id.value).process;
+    const auto index = static_cast<std::size_t>(process);
+    if (index >= processes_.size() || !processes_[index]) supervisor_.not_started(process);
+  }
 }
 
 void Launch::assign(int process) {
@@ -302,7 +312,7 @@ void Launch::wait() {
 
 LaunchOutcome Launch::run() {
   show_heading();
-  if (const auto started = start(); !started) supervisor_.broken(started.error());
+  if (const auto started = start(); !started) start_failed(started.error());
   for (;;) {
     take_news();
     perform(supervisor_.next(clock_.now()));

@@ -73,7 +73,7 @@ void Supervisor::failed(std::size_t worker, const Error& error) {
   if (interrupts_ > 0 && !failure_ && !general_) return;
   if (wants_stop_ && error.code() == Errc::cancelled) return;
   if (!failure_ || (is_echo(failure_->error) && !is_echo(error))) {
-    failure_ = Failure{worker, error, phase_ == Phase::starting};
+    failure_ = Failure{worker, error, !workers_[worker].ready};
   }
   wants_stop_ = true;
 }
@@ -119,6 +119,12 @@ void Supervisor::died(int process, Death death, const std::string& where, TimePo
     dead_ = i;
     death_text_ =
         describe(death) + (where.empty() ? " after " : " in " + where + ", ") + format_fixed(seconds(now), 1) + " s";
+  }
+}
+
+void Supervisor::not_started(int process) {
+  for (Worker& worker : workers_) {
+    if (worker.is.process == process && worker.is.here) worker.gone = worker.returned = true;
   }
 }
 

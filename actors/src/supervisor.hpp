@@ -66,6 +66,8 @@ class Supervisor {
   void peer_lost(const std::string& name, const Error& reason, TimePoint now);
   /// @param where  how far the run was, for the text: "episode 121", or empty
   void died(int process, Death death, const std::string& where, TimePoint now);
+  /// A process could not be started: nobody waits for its workers.
+  void not_started(int process);
   /// Ctrl-C: the first one stops, the second one kills.
   void interrupt();
   /// The launcher itself cannot go on: a full disk, say.

@@ -247,6 +247,22 @@ TEST(CommandLine, AnOutputFolderThatCannotBeMadeIsNamedByItsKey) {
   EXPECT_THAT(run.err, HasSubstr("output.dir \"file/runs\": file/runs: Not a directory"));
 }
 
+TEST(CommandLine, AFolderWithANulIsRefused) {
+  const Folder folder;
+  folder.write("counting.toml", kCountingFile);
+  const Finished run = run_to_end(folder, kCounting, {"run", "counting.toml", "output.dir=\"b\\u0000c\""});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, HasSubstr("dir must be a path, has a NUL character"));
+}
+
+TEST(CommandLine, AProcessThatCannotBeStartedFailsTheRun) {
+  const Folder folder;
+  folder.write("counting.toml", kCountingFile);
+  const Finished run = run_to_end(folder, "/bin/sh", {"-c", "ulimit -n 14; exec " + kCounting + " run counting.toml"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, HasSubstr("Too many open files"));
+}
+
 TEST(CommandLine, CheckPlanAndHelpStartNothing) {
   const Folder folder;
   const Finished check = run_to_end(folder, kCaftan, {"check", kConfigs + "/cartpole.toml"});

@@ -76,8 +76,12 @@ void read_tables(const Reading& reading) {
   read_table(reading, "limits", application.limits);
   read_table(reading, "output", application.output);
   check_run_name(reading);
-  if (const SettingsNode* dir = reading.value("output", "dir"); dir && application.output.dir.empty()) {
-    reading.diagnostics.error(dir->place, "dir must not be empty");
+  if (const SettingsNode* dir = reading.value("output", "dir")) {
+    const std::string& path = application.output.dir;
+    if (path.empty()) reading.diagnostics.error(dir->place, "dir must not be empty");
+    if (path.find('\0') != std::string::npos) {
+      reading.diagnostics.error(dir->place, "dir must be a path, has a NUL character");
+    }
   }
 }
 

@@ -129,6 +129,27 @@ TEST_F(Supervised, BI2_ConstructorsThatHaveReturnedAreNotWaitedFor) {
   EXPECT_EQ(supervisor.deadline(), kNever);
 }
 
+TEST_F(Supervised, NobodyWaitsForAProcessThatCouldNotBeStarted) {
+  Supervisor supervisor = make();
+  supervisor.broken(Error(Errc::io_error, "cannot start observer-0: Too many open files"));
+  supervisor.not_started(1);
+  supervisor.not_started(2);
+  EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop));
+  supervisor.died(0, kExited, "", now_);
+  supervisor.next(now_);
+  EXPECT_TRUE(supervisor.is_over());
+  EXPECT_EQ(supervisor.verdict().exit_code, 1);
+  EXPECT_EQ(supervisor.verdict().error, "cannot start observer-0: Too many open files");
+}
+
+TEST_F(Supervised, WhatARoleRefusesIsNoMatterOfTheStartWhoeverElseStillStarts) {
+  Supervisor supervisor = make();
+  supervisor.ready(kAgent);
+  supervisor.returned(kAgent, Error(Errc::invalid_config, "agent", "a config that only the role can judge"));
+  supervisor.next(now_);
+  EXPECT_EQ(supervisor.verdict().exit_code, 1);
+}
+
 TEST_F(Supervised, BI2_MembersOfDifferentFilesAreAMatterOfTheCommandLine) {
   Supervisor supervisor = make();
   supervisor.failed(kAgent, Error(Errc::invalid_config, "agent", "another file"));
