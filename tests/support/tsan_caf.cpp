@@ -1,7 +1,7 @@
 // In builds with ThreadSanitizer only. Debian's CAF is not instrumented: the sanitizer sees neither that a message
 // which was put into a mailbox is read after that, nor that whoever gives back the last reference to an actor comes
 // after all others, and takes both for races. The dynamic linker prefers the functions below, which do what CAF 0.17.6
-// does and say so to the sanitizer. With them no report of CAF has to be suppressed.
+// does and say so to the sanitizer. With them no report of CAF has to be suppressed; of libtorch one is.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 
@@ -39,3 +39,7 @@ scheduled_actor::message_category scheduled_actor::categorize(mailbox_element& m
 }
 
 }  // namespace caf
+
+/// The last holder of a tensor gives back its gradient accumulator's count, the others have done so with atomic
+/// operations of our code or of libtorch's. Those of libtorch, which is not instrumented, the sanitizer does not see.
+extern "C" const char* __tsan_default_suppressions() { return "race:torch::autograd::AutogradMeta::~AutogradMeta"; }
