@@ -90,7 +90,8 @@ struct WorkerOptions {
   /// Told once for each peer that is lost while this worker serves: peer_down, or, if it said good-bye, what it said or
   /// shut_down. Threads: a runner.
   std::function<void(const std::string& peer, const Error& reason)> on_peer_down;
-  /// Told of connections that were refused while this worker waits for the others. Threads: a runner.
+  /// Told of refused connections that may be a member's, at most 8, while this worker waits for the others. Threads: a
+  /// runner.
   std::function<void(const Error& reason)> on_refused;
 };
 

@@ -1,6 +1,5 @@
 /// `DecidedSet`: which backward passes of one context are decided, and how. It rides in every frame that carries a
-/// context; the home's write into it is the commit point of a pass (docs/protocols/dist_autograd.md, section
-/// "Deciding").
+/// context; the home's write into it is the commit point of a pass (docs/protocols/dist_autograd.md, "One pass").
 #pragma once
 
 #include <compare>
