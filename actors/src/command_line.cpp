@@ -1,7 +1,12 @@
 #include "command_line.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
 #include <sstream>
+
+#include "caftan/base/settings_diagnostics.hpp"
+#include "caftan/base/settings_io.hpp"
 
 namespace caftan::actors {
 namespace {
@@ -32,7 +37,9 @@ Subcommands declare(CLI::App& app, CommandLine& line) {
       commands.run->add_option("--role", line.role, "placement \"hosts\": run the workers of this role");
   commands.run->add_option("--replica", line.replica, "only this one of the role")
       ->needs(role)
-      ->check(CLI::NonNegativeNumber);
+      ->check([](const std::string& given) {
+        return given.starts_with('-') ? "replicas are numbered from 0, is " + given : std::string();
+      });
   host->excludes(role);
   commands.check = app.add_subcommand("check", "find all errors of a file without starting anything");
   add_file(*commands.check, line);
@@ -43,10 +50,27 @@ Subcommands declare(CLI::App& app, CommandLine& line) {
   return commands;
 }
 
+/// What stands where the command belongs and is none: CLI11 would not name it.
+std::optional<std::string> find_wrong_command(const std::string& name, int argc, const char* const* argv) {
+  static const std::vector<std::string> kKnown{"run", "check", "plan", "help", "--help", "-h", "--version"};
+  const std::string first = argc > 1 ? printable(argv[1]) : std::string();
+  const std::string usage = "usage: " + name + " run|check|plan FILE [KEY=VALUE ...], " + name +
+                            " help [TYPE | file], " + name + " --version\n";
+  if (argc <= 1) return "error: the command is missing\n" + usage;
+  if (std::ranges::find(kKnown, first) == kKnown.end()) {
+    return "error: no command '" + first + "'" + did_you_mean(first, kKnown) + "\n" + usage;
+  }
+  if (first == "--version" && argc > 2) {
+    return "error: nothing may follow --version, there is '" + printable(argv[2]) + "'\n" + usage;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::variant<CommandLine, CommandLineText> parse_command_line(const std::string& name, int argc,
                                                               const char* const* argv) {
+  if (auto wrong = find_wrong_command(name, argc, argv)) return CommandLineText{kBadCommandLine, *std::move(wrong)};
   CLI::App app("Runs actor applications that a file describes.", name);
   CommandLine line;
   const Subcommands commands = declare(app, line);

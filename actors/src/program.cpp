@@ -13,6 +13,7 @@
 #include "caftan/app/load.hpp"
 #include "caftan/app/plan.hpp"
 #include "caftan/app/reference.hpp"
+#include "caftan/base/settings_io.hpp"
 #include "command_line.hpp"
 #include "launcher.hpp"
 #include "worker_process.hpp"
@@ -140,7 +141,8 @@ int Program::main(int argc, char** argv) {
       return print(stdout, app::render_plan(loaded.application, app::make_plan(loaded.application)));
     case CommandLine::Command::check: {
       const std::size_t workers = app::make_plan(loaded.application).workers.size();
-      return print(stdout, line.file.string() + " is valid: " + std::to_string(loaded.application.roles.size()) +
+      return print(stdout, printable(line.file.string()) +
+                               " is valid: " + std::to_string(loaded.application.roles.size()) +
                                (loaded.application.roles.size() == 1 ? " role, " : " roles, ") +
                                std::to_string(workers) + (workers == 1 ? " worker\n" : " workers\n"));
     }

@@ -252,7 +252,33 @@ TEST(CommandLine, AFolderWithANulIsRefused) {
   folder.write("counting.toml", kCountingFile);
   const Finished run = run_to_end(folder, kCounting, {"run", "counting.toml", "output.dir=\"b\\u0000c\""});
   EXPECT_EQ(run.code, 2);
-  EXPECT_THAT(run.err, HasSubstr("dir must be a path, has a NUL character"));
+  EXPECT_THAT(run.err, HasSubstr("dir must be a path without control characters"));
+}
+
+TEST(CommandLine, AWrongCommandIsNamedWithTheRightOnes) {
+  const Folder folder;
+  const std::string usage =
+      "usage: counting run|check|plan FILE [KEY=VALUE ...], counting help [TYPE | file], counting --version\n";
+  const auto refused = [&](const std::vector<std::string>& words) {
+    const Finished finished = run_to_end(folder, kCounting, words);
+    EXPECT_EQ(finished.code, 2);
+    return finished.err;
+  };
+  EXPECT_EQ(refused({}), "error: the command is missing\n" + usage);
+  EXPECT_EQ(refused({"nonsense"}), "error: no command 'nonsense'\n" + usage);
+  EXPECT_EQ(refused({"chek", "a.toml"}), "error: no command 'chek'; did you mean 'check'?\n" + usage);
+  EXPECT_EQ(refused({"version"}), "error: no command 'version'; did you mean '--version'?\n" + usage);
+  EXPECT_EQ(refused({"-V"}), "error: no command '-V'\n" + usage);
+  EXPECT_EQ(refused({"a\nb"}), "error: no command 'a?b'\n" + usage);
+  EXPECT_EQ(refused({"--version", "x"}), "error: nothing may follow --version, there is 'x'\n" + usage);
+  EXPECT_EQ(refused({"run", "a.toml", "--role", "driver", "--replica", "-1"}),
+            "--replica: replicas are numbered from 0, is -1\nRun with --help for more information.\n");
+}
+
+TEST(CommandLine, AFileNameCannotMoveTheCursor) {
+  const Folder folder;
+  folder.write("a\nb.toml", kCountingFile);
+  EXPECT_THAT(run_to_end(folder, kCounting, {"check", "a\nb.toml"}).out, StartsWith("a?b.toml is valid: "));
 }
 
 TEST(CommandLine, AProcessThatCannotBeStartedFailsTheRun) {

@@ -30,7 +30,8 @@ Result<std::string> read_file(const std::filesystem::path& file) {
   return text;
 }
 
-/// A run's name from a file's: "cartpole.test.toml" gives "cartpole-test".
+/// A run's name from a file's: "cartpole.test.toml" gives "cartpole-test". Never with a dash in front: commands would
+/// take the run's folder for an option.
 std::string run_name(const std::filesystem::path& file) {
   std::string name;
   for (const char c : file.stem().string()) {
@@ -40,6 +41,7 @@ std::string run_name(const std::filesystem::path& file) {
       name += (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
     }
   }
+  name.erase(0, name.find_first_not_of('-'));
   name.resize(std::min<std::size_t>(name.size(), 64));
   return name.empty() ? "run" : name;
 }

@@ -79,8 +79,9 @@ void read_tables(const Reading& reading) {
   if (const SettingsNode* dir = reading.value("output", "dir")) {
     const std::string& path = application.output.dir;
     if (path.empty()) reading.diagnostics.error(dir->place, "dir must not be empty");
-    if (path.find('\0') != std::string::npos) {
-      reading.diagnostics.error(dir->place, "dir must be a path, has a NUL character");
+    // It is named on the terminal, where a control character would move the cursor.
+    if (std::ranges::any_of(path, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) {
+      reading.diagnostics.error(dir->place, "dir must be a path without control characters, is " + quote_toml(path));
     }
   }
 }

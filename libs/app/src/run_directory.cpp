@@ -35,6 +35,36 @@ Result<void> point_latest(const std::filesystem::path& dir, const std::string& r
   return Error(Errc::io_error, (dir / "latest").string() + ": " + error.message());
 }
 
+/// Looked at before anything is made: what is no link is not ours to replace.
+Result<void> check_latest(const std::filesystem::path& latest) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::symlink_status(latest, error);
+  if (!std::filesystem::exists(status) || std::filesystem::is_symlink(status)) return {};
+  const char* const is = std::filesystem::is_directory(status) ? "a folder" : "a file";
+  return Error(Errc::io_error, latest.string() + ": it is " + is +
+                                   ", but has to be a link to the last run; remove it or give it another name");
+}
+
+/// Why a folder could not be made: "File exists" alone says nothing of a link that leads nowhere.
+std::string folder_failure(const std::filesystem::path& dir, const std::error_code& reason) {
+  for (std::filesystem::path part = dir; part.has_relative_path(); part = part.parent_path()) {
+    std::error_code error;
+    if (!std::filesystem::is_symlink(part, error) || std::filesystem::exists(part, error)) continue;
+    return part.string() + ": it is a link to " + std::filesystem::read_symlink(part, error).string() +
+           ", which does not exist; make that folder or remove the link";
+  }
+  return dir.string() + ": " + reason.message();
+}
+
+Result<void> fill(const RunDirectory& run, std::string_view resolved) {
+  const std::filesystem::path& path = run.path();
+  if (::mkdir((path / "log").c_str(), 0777) != 0) {
+    return Error(Errc::io_error, (path / "log").string() + ": " + std::strerror(errno));
+  }
+  if (auto written = write_whole_file(run.resolved_file(), resolved); !written) return written;
+  return point_latest(path.parent_path(), path.filename().string());
+}
+
 }  // namespace
 
 std::chrono::year_month_day today() {
@@ -62,22 +92,21 @@ Result<RunDirectory> RunDirectory::create(const std::filesystem::path& dir, std:
                                           std::chrono::year_month_day date, std::string_view resolved) {
   std::error_code error;
   std::filesystem::create_directories(dir, error);
-  if (error) return Error(Errc::io_error, dir.string() + ": " + error.message());
+  if (error) return Error(Errc::io_error, folder_failure(dir, error));
+  if (auto checked = check_latest(dir / "latest"); !checked) return checked.error();
   const std::string stem = std::string(name) + "-" + date_text(date) + "-";
   for (int number = 1;; ++number) {
-    const std::string run = stem + std::to_string(number);
-    const std::filesystem::path path = dir / run;
+    const std::filesystem::path path = dir / (stem + std::to_string(number));
     // mkdir is the lock: of two starts at once one gets EEXIST.
     if (::mkdir(path.c_str(), 0777) != 0) {
       if (errno == EEXIST) continue;
       return Error(Errc::io_error, path.string() + ": " + std::strerror(errno));
     }
-    if (::mkdir((path / "log").c_str(), 0777) != 0) {
-      return Error(Errc::io_error, (path / "log").string() + ": " + std::strerror(errno));
-    }
     RunDirectory made(path);
-    if (auto written = write_whole_file(made.resolved_file(), resolved); !written) return written.error();
-    if (auto pointed = point_latest(dir, run); !pointed) return pointed.error();
+    if (auto filled = fill(made, resolved); !filled) {
+      std::filesystem::remove_all(path, error);  // a run that never began leaves nothing
+      return filled.error();
+    }
     return made;
   }
 }

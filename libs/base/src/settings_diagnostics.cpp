@@ -5,17 +5,10 @@
 #include <limits>
 #include <tuple>
 
+#include "caftan/base/settings_io.hpp"
+
 namespace caftan {
 namespace {
-
-/// What a file says must not move the cursor of the terminal it is quoted on.
-std::string printable(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return result;
-}
 
 std::tuple<int, int, int, int> order(const SettingsPlace& place) {
   return {place.override_index >= 0 ? 1 : 0, place.override_index, place.line, place.column};

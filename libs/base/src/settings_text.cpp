@@ -101,6 +101,14 @@ std::string format_fixed(double value, int decimals) {
   return text.data();
 }
 
+std::string printable(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return result;
+}
+
 std::string quote_toml(std::string_view text) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string result = "\"";

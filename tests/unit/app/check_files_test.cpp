@@ -91,6 +91,8 @@ TEST_F(Files, TheRunsNameComesFromTheFilesName) {
   };
   EXPECT_EQ(name("My_App.test.toml"), "my-app-test");
   EXPECT_EQ(name("cartpole_4_observers.toml"), "cartpole-4-observers");
+  EXPECT_EQ(name("\u00e4.toml"), "run") << "a folder that begins with a dash would be an option to rm and cd";
+  EXPECT_EQ(name("_\u00e4_b_.toml"), "b-");
 }
 
 }  // namespace

@@ -376,6 +376,13 @@ TEST(Check, BI1_OverridesReplaceValuesAndAreJudgedLikeThem) {
             "error: 7 errors; app.toml is not valid\n");
 }
 
+TEST(Check, BI1_AFolderForRunsHasNoControlCharacters) {
+  for (const std::string dir : {"b\\u0000c", "b\\nc", "b\\u001B[2J"}) {
+    EXPECT_EQ(check("[roles.agent]", "[output]\ndir = \"" + dir + "\"\n[roles.agent]"),
+              one("app.toml:5:7: error: dir must be a path without control characters, is \"" + dir + "\"\n"));
+  }
+}
+
 TEST(Check, TextsFromTheFileCannotMoveTheCursor) {
   EXPECT_EQ(check("\"cartpole\"", "\"\\u001b[2J\""),
             one("app.toml:3:8: error: name must be a-z 0-9 -, 1..64 characters, is \"\\u001B[2J\"\n"));

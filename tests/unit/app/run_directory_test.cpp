@@ -58,9 +58,32 @@ TEST_F(RunDirectories, WhatIsNoFolderIsAnError) {
   EXPECT_TRUE(RunDirectory::open(root_));
 }
 
-TEST_F(RunDirectories, ALinkNamedLatestIsReplacedAFolderIsNot) {
+TEST_F(RunDirectories, ALinkNamedLatestIsReplacedAFolderOrFileIsNotAndNoRunIsLeft) {
+  const auto refused = [&](const std::string& is) {
+    const Error error = RunDirectory::create(root_, "a", kDate, "").error();
+    EXPECT_EQ(error.code(), Errc::io_error);
+    EXPECT_EQ(error.text(), (root_ / "latest").string() + ": it is " + is +
+                                ", but has to be a link to the last run; remove it or give it another name");
+    EXPECT_FALSE(std::filesystem::exists(root_ / "a-20261121-1"));
+  };
   std::filesystem::create_directories(root_ / "latest/x");
-  EXPECT_EQ(RunDirectory::create(root_, "a", kDate, "").error().code(), Errc::io_error);
+  refused("a folder");
+  std::filesystem::remove_all(root_ / "latest");
+  std::ofstream(root_ / "latest") << "mine";
+  refused("a file");
+  EXPECT_EQ(read(root_ / "latest"), "mine");
+  std::filesystem::remove(root_ / "latest");
+  std::filesystem::create_symlink("gone", root_ / "latest");
+  EXPECT_TRUE(RunDirectory::create(root_, "a", kDate, ""));
+}
+
+TEST_F(RunDirectories, ALinkThatLeadsNowhereIsNamedWithItsEnd) {
+  std::filesystem::create_directories(root_);
+  std::filesystem::create_symlink("gone", root_ / "link");
+  const std::string text =
+      (root_ / "link").string() + ": it is a link to gone, which does not exist; make that folder or remove the link";
+  EXPECT_EQ(RunDirectory::create(root_ / "link", "a", kDate, "").error().text(), text);
+  EXPECT_EQ(RunDirectory::create(root_ / "link/runs", "a", kDate, "").error().text(), text);
 }
 
 TEST_F(RunDirectories, TheSummaryIsReplacedAsAWhole) {

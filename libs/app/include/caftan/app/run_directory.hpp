@@ -22,7 +22,7 @@ class RunDirectory {
  public:
   /// Makes `dir` if needed, then the first free DIR/NAME-YYYYMMDD-N (N from 1; two starts at once get different ones),
   /// its log/ and resolved.toml, and points the link DIR/latest to it.
-  /// Errors: io_error.
+  /// Errors: io_error (also if DIR/latest is no link); no new run is left then.
   static Result<RunDirectory> create(const std::filesystem::path& dir, std::string_view name,
                                      std::chrono::year_month_day date, std::string_view resolved);
   /// Opens an existing one, for a worker process of the same run. Errors: io_error (it is no folder).
