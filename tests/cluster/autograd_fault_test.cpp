@@ -110,6 +110,63 @@ TEST_P(LeavingWorker, EndsInTheMiddleOfAPass) {
   pass.forget();
 }
 
+/// A hop under so many local nodes that their walk begins in the actor's handler and goes on in jobs.
+class LongWalk : public AutogradCluster {
+ protected:
+  Future<void> start(const Context& context, const at::Tensor& x, int nodes) {
+    at::Tensor y = (*this)[0].rpc_sync<&square>("worker1", x);
+    for (int i = 0; i < nodes; ++i) y = y + 1;
+    return context.backward_async({y.sum()});
+  }
+  /// Takes some steps of those that all of it needs.
+  void step(std::uint64_t steps) {
+    while (steps-- > 0 && cluster_.executor().step()) {
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Steps, LongWalk, testing::Range<std::uint64_t>(1, 25));
+
+TEST_P(LongWalk, DA11_TheGradientIsThatOfAShortOne) {
+  const at::Tensor x = leaf({1, 2, 3});
+  for (const int nodes : {124, 125, 126, 127, 128, 129, 3000}) {
+    const Context context((*this)[0]);
+    Future<void> pass = start(context, x, nodes);
+    std::move(pass).get();
+    EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{2, 4, 6})) << nodes;
+  }
+}
+
+TEST_P(LongWalk, DA10_ALossInTheMiddleEndsIt) {
+  const at::Tensor x = leaf({1, 2, 3});
+  {
+    const Context context((*this)[0]);
+    Future<void> pass = start(context, x, 3000);
+    step(GetParam());
+    net_.isolate("worker1");
+    settle();
+    ASSERT_TRUE(pass.ready());
+    const auto outcome = std::move(pass).result();
+    if (!outcome) {
+      EXPECT_EQ(outcome.error().code(), Errc::peer_down) << outcome.error().message();
+    }
+    EXPECT_EQ(context.gradients().empty(), !outcome);
+  }
+  expect_no_contexts();
+}
+
+TEST_P(LongWalk, ItsContextIsReleasedInTheMiddle) {
+  const at::Tensor x = leaf({1, 2, 3});
+  Future<void> pass;
+  {
+    const Context context((*this)[0]);
+    pass = start(context, x, 3000);
+    step(GetParam());
+  }
+  expect_no_contexts();
+  ASSERT_TRUE(pass.ready());
+  pass.forget();
+}
+
 class TimedPass : public AutogradCluster {};
 INSTANTIATE_TEST_SUITE_P(Seeds, TimedPass, testing::Range<std::uint64_t>(1, 6));
 

@@ -58,7 +58,8 @@ class Graphs : public testing::Test {
     EXPECT_GE(marked_.median(), 6U);
     EXPECT_GT(unused_.above_zero(), graphs / 2);
     EXPECT_GT(returned_.above_zero(), graphs / 2);
-    EXPECT_GT(other_orders_, 0U);
+    EXPECT_GT(other_orders_, graphs / 2);
+    EXPECT_GT(fast_, graphs / 8);
   }
 
   /// Runs it twice, in two orders of everything: both must give the same bits. Returns what they give.
@@ -77,9 +78,10 @@ class Graphs : public testing::Test {
     return run.gradients;
   }
 
-  /// The second pass adds the same once more, or refuses the unused branches and adds nothing.
+  /// The second pass adds the same once more, or refuses the unused branches and adds nothing. What a worker that it
+  /// does not reach has sent is none of its business.
   void expect_fast(const GraphRun& run) {
-    if (run.marked < run.recorded) {
+    if (run.marked < run.awaited) {
       ASSERT_FALSE(run.fast);
       EXPECT_EQ(run.fast.error().code(), Errc::unused_branch) << run.fast.error().message();
     } else {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "caftan/autograd/context.hpp"
@@ -101,21 +102,20 @@ class GraphCluster final : public autograd::test::Hops {
   }
 
   GraphRun run(const autograd::test::Case& one) {
-    GraphRun run;
     {
       const Context context(cluster_[0]);
       const Program program = record(one);
-      trace(run);
+      trace();
       context.backward(program.roots, {.retain_graph = true});
       net_.filter_all(nullptr);
-      run.gradients = collect(program);
-      run.recorded = recorded();
-      run.fast = context.try_backward(program.roots, {.mode = autograd::Mode::fast});
-      run.both = collect(program);
+      run_.gradients = collect(program);
+      count_recorded();
+      run_.fast = context.try_backward(program.roots, {.mode = autograd::Mode::fast});
+      run_.both = collect(program);
     }
     cluster_.settle();
-    for (std::size_t i = 0; i < names_.size(); ++i) run.left += cluster_[i].autograd_contexts().size();
-    return run;
+    for (std::size_t i = 0; i < names_.size(); ++i) run_.left += cluster_[i].autograd_contexts().size();
+    return std::move(run_);
   }
 
  private:
@@ -150,17 +150,18 @@ class GraphCluster final : public autograd::test::Hops {
 
   void call(int worker, const Code& code) { cluster_[0].rpc_sync<&run_code>(names_[worker], address_of(&code)); }
 
-  void trace(GraphRun& run) {
+  void trace() {
     for (const std::string& from : names_) {
       for (const std::string& to : names_) {
         if (from == to) continue;
-        net_.tap(from, to).set_filter([&run, from, to](const TappedFrame& frame) {
+        net_.tap(from, to).set_filter([this, from, to](const TappedFrame& frame) {
           const auto message = pass_message(frame);
           if (!message) return true;
-          run.trace.push_back(from + " -> " + to + ": " + to_string(*message));
+          run_.trace.push_back(from + " -> " + to + ": " + to_string(*message));
           if (!std::holds_alternative<autograd::Grad>(*message)) return true;
-          ++run.marked;
-          run.returned += to == "worker0" ? 1 : 0;
+          ++run_.marked;
+          reached_.insert(to);
+          run_.returned += to == "worker0" ? 1 : 0;
           return true;
         });
       }
@@ -180,16 +181,19 @@ class GraphCluster final : public autograd::test::Hops {
     return all;
   }
 
-  std::size_t recorded() {
-    std::size_t sum = 0;
+  void count_recorded() {
     for (std::size_t i = 0; i < names_.size(); ++i) {
-      for (const autograd::ContextInfo& info : cluster_[i].autograd_contexts()) sum += info.sent;
+      for (const autograd::ContextInfo& info : cluster_[i].autograd_contexts()) {
+        run_.recorded += info.sent;
+        if (reached_.count(names_[i]) > 0) run_.awaited += info.sent;
+      }
     }
-    return sum;
   }
 
   const std::vector<std::string> names_;
   const Bodies bodies_;
+  std::set<std::string> reached_{"worker0"};  // by the pass
+  GraphRun run_;                              // both outlive the filters of net_
   TappedNetwork net_;
   Cluster cluster_;
   std::vector<std::unique_ptr<Seat>> seats_;

@@ -23,6 +23,7 @@ struct GraphRun {
   autograd::test::LeafGradients both;       ///< after that
   std::vector<std::string> trace;           ///< the messages of the first pass, as they left
   std::size_t recorded = 0;                 ///< messages
+  std::size_t awaited = 0;                  ///< those that a FAST pass waits for: of the workers that it reaches
   std::size_t marked = 0;                   ///< those that got a gradient in the first pass
   std::size_t returned = 0;                 ///< gradients that came back to the initiator
   std::size_t left = 0;                     ///< contexts that are still there after all has come to rest

@@ -22,8 +22,9 @@ struct Case {
   Numbers numbers;
   int workers = 2 + static_cast<int>(seed % 3);
   int bodies = 12 + static_cast<int>(seed % 7);
+  Roots roots = seed % 4 == 0 ? Roots::all : Roots::a_few;
 
-  Program run(Hops& hops) const { return run_program(seed, numbers, workers, bodies, hops); }
+  Program run(Hops& hops) const { return run_program(seed, numbers, workers, bodies, roots, hops); }
 };
 
 struct LocalRun {

@@ -68,7 +68,7 @@ class Writer {
     for (int worker = 0; worker < workers; ++worker) make_leaves(worker);
   }
 
-  Program write(int bodies) {
+  Program write(int bodies, Roots roots) {
     for (int i = 0; i < bodies; ++i) {
       const int worker = draw(static_cast<int>(pools_.size()));
       fetch(worker, 1 + draw(3));
@@ -77,7 +77,10 @@ class Writer {
       });
     }
     fetch(0, 2 * static_cast<int>(pools_.size()));
-    hops_.run_body(0, next_key(), [&] { make_roots(); });
+    if (roots == Roots::all) {
+      for (int worker = 1; worker < static_cast<int>(pools_.size()); ++worker) bring(worker, 0, pools_[worker]);
+    }
+    hops_.run_body(0, next_key(), [&] { roots == Roots::all ? make_all_roots() : make_roots(); });
     bound_gradients();
     return std::move(program_);
   }
@@ -130,17 +133,21 @@ class Writer {
       if (from == worker) continue;
       std::vector<Value> sent;
       for (int n = 1 + draw(3); n > 0; --n) sent.push_back(pick(from));
-      const std::uint64_t key = next_key();
-      std::vector<at::Tensor> came;
-      hops_.run_body(from, key, [&] { came = send(from, worker, sent, mix64(key)); });
-      ++program_.hops;
-      for (std::size_t n = 0; n < came.size(); ++n) {
-        // In place on what has just arrived alone (several tensors may share memory): the hop's node must not notice.
-        const bool in_place =
-            draw(2) == 0 && came.size() == 1 && came[n].requires_grad() && came[n].is_non_overlapping_and_dense();
-        if (in_place) hops_.run_body(worker, next_key(), [&] { came[n].add_(came[n].detach()); });
-        add(worker, came[n], in_place ? 2 * sent[n].bound : sent[n].bound, {{sent[n].id, 1}});
-      }
+      bring(from, worker, sent);
+    }
+  }
+
+  void bring(int from, int to, const std::vector<Value>& sent) {
+    const std::uint64_t key = next_key();
+    std::vector<at::Tensor> came;
+    hops_.run_body(from, key, [&] { came = send(from, to, sent, mix64(key)); });
+    ++program_.hops;
+    for (std::size_t n = 0; n < came.size(); ++n) {
+      // In place on what has just arrived alone (several tensors may share memory): the hop's node must not notice.
+      const bool in_place =
+          draw(2) == 0 && came.size() == 1 && came[n].requires_grad() && came[n].is_non_overlapping_and_dense();
+      if (in_place) hops_.run_body(to, next_key(), [&] { came[n].add_(came[n].detach()); });
+      add(to, came[n], in_place ? 2 * sent[n].bound : sent[n].bound, {{sent[n].id, 1}});
     }
   }
 
@@ -241,11 +248,18 @@ class Writer {
     const int wanted = 2 + draw(3);
     for (int i = 0; i < wanted || program_.roots.empty(); ++i) {
       const std::size_t last = pool.size() - 1 - draw(std::min<int>(6, static_cast<int>(pool.size())));
-      const Value& value = i < 20 ? pool[last] : pool[0];
-      if (!value.tensor.requires_grad()) continue;
-      program_.roots.push_back(value.tensor.sum());
-      tape_.push_back({value.id, kRoot, 1});
+      add_root(i < 20 ? pool[last] : pool[0]);
     }
+  }
+
+  void make_all_roots() {
+    for (const Value& value : pools_[0]) add_root(value);
+  }
+
+  void add_root(const Value& value) {
+    if (!value.tensor.requires_grad()) return;
+    program_.roots.push_back(value.tensor.sum());
+    tape_.push_back({value.id, kRoot, 1});
   }
 
   void bound_gradients() {
@@ -299,8 +313,8 @@ std::vector<at::Tensor> IdentityHops::move(int, int, const std::vector<at::Tenso
   return all;
 }
 
-Program run_program(std::uint64_t seed, Numbers numbers, int workers, int bodies, Hops& hops) {
-  return Writer(seed, numbers, workers, hops).write(bodies);
+Program run_program(std::uint64_t seed, Numbers numbers, int workers, int bodies, Roots roots, Hops& hops) {
+  return Writer(seed, numbers, workers, hops).write(bodies, roots);
 }
 
 std::string bit_difference(const at::Tensor& expected, const at::Tensor& actual) {

@@ -48,8 +48,14 @@ struct Program {
 /// Below it float64 adds and multiplies integers exactly.
 constexpr double kExact = 9007199254740992.0;
 
+/// What the roots are made of.
+enum class Roots {
+  a_few,  ///< two to four of worker 0's values; much of the rest, messages too, has no part in them
+  all,    ///< every value of every worker, so that no message is unused
+};
+
 /// @param bodies  called functions, each of a few operations
-Program run_program(std::uint64_t seed, Numbers numbers, int workers, int bodies, Hops& hops);
+Program run_program(std::uint64_t seed, Numbers numbers, int workers, int bodies, Roots roots, Hops& hops);
 
 /// Returns what differs between two gradients, to the last bit and in the layout, too; empty when nothing does.
 std::string bit_difference(const at::Tensor& expected, const at::Tensor& actual);

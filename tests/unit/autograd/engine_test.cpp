@@ -40,7 +40,7 @@ void add_node_hook(const at::Tensor& tensor, std::function<void()> run) {
 
 Program local_program(std::uint64_t seed) {
   IdentityHops identity;
-  return run_program(seed, Numbers::floats, 2, 10, identity);
+  return run_program(seed, Numbers::floats, 2, 10, Roots::a_few, identity);
 }
 
 TEST(Engine, BitEqualToTorchOn300RandomGraphsInSlicesOfAnyLength) {
