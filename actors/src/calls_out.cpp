@@ -135,34 +135,47 @@ rpc::CallToken WorkerCore::submit(const Peer& peer, rpc::OutRequest&& request, c
     sink->on_reply(std::move(error));
     return rpc::CallToken{};
   };
-  const OwnCall own(*this);  // counted before the look at life_: stop() waits for it, or it sees that stop() began
-  if (is_leaving()) return refuse(Error(Errc::shut_down, name(), "this worker is leaving"));
-  const auto session = static_cast<const PeerState&>(*peer.record()).session();
-  if (!session) return refuse(Error(Errc::peer_down, peer.name(), "there is no connection with " + peer.name()));
-  const auto room = take_room(*session, request, options.fail_when_full);
-  if (!room) return refuse(room.error());
+  const OwnCall own(*this);
+  auto way = open_way(peer, request, options);
+  if (!way) return refuse(way.error());
+  const auto call = send_request(*way, request, sink);
+  if (!call) return refuse(call.error());
+  return {*call, peer.id(), way->session->connection()};
+}
 
+/// Its OwnCall was counted before this looks at life_: stop() waits for it, or this sees that stop() began.
+Result<WorkerCore::Way> WorkerCore::open_way(const Peer& peer, const rpc::OutRequest& request,
+                                             const CallOptions& options) {
+  if (is_leaving()) return Error(Errc::shut_down, name(), "this worker is leaving");
+  auto session = static_cast<const PeerState&>(*peer.record()).session();
+  if (!session) return Error(Errc::peer_down, peer.name(), "there is no connection with " + peer.name());
+  const auto room = take_room(*session, request, options.fail_when_full);
+  if (!room) return room.error();
   auto sharing = rrefs_.share(request.rrefs, session);
   if (!sharing) {
     session->give_back(*room);
-    return refuse(sharing.error());
+    return sharing.error();
   }
+  return Way{std::move(session), *room, std::move(*sharing)};
+}
+
+Result<CallId> WorkerCore::send_request(Way& way, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink) {
   wire::Bytes sections;
   tensor::EncodedTensors tensors;
-  auto frame = encode_request(request, *sharing, sections, tensors);
+  auto frame = encode_request(request, way.sharing, sections, tensors);
   if (!frame) {
-    session->give_back(*room);
-    sharing->undo();
-    return refuse(frame.error());
+    way.session->give_back(way.room);
+    way.sharing.undo();
+    return frame.error();
   }
-  auto pending = std::make_shared<PendingCall>(shared_core(), sink, ticket, std::move(request.keep), request.deadline);
-  const auto call = session->request(*frame, *room, request.deadline, pending);
+  auto pending = std::make_shared<PendingCall>(shared_core(), std::move(sink), request.hook_ticket,
+                                               std::move(request.keep), request.deadline);
+  const auto call = way.session->request(*frame, way.room, request.deadline, pending);
   if (!call) {
     pending->forget();
-    sharing->undo();
-    return refuse(call.error());
+    way.sharing.undo();
   }
-  return {*call, peer.id(), session->connection()};
+  return call;
 }
 
 void WorkerCore::cancel(const rpc::CallToken& token) noexcept {
@@ -194,18 +207,9 @@ Result<std::shared_ptr<rpc::RRefHandle>> WorkerCore::create_remote(const Peer& p
     return error;
   };
   const OwnCall own(*this);
-  if (is_leaving()) return refuse(Error(Errc::shut_down, name(), "this worker is leaving"));
+  auto way = open_way(peer, request, options);
+  if (!way) return refuse(way.error());
   auto& state = const_cast<PeerState&>(static_cast<const PeerState&>(*peer.record()));
-  const auto session = state.session();
-  if (!session) return refuse(Error(Errc::peer_down, peer.name(), "there is no connection with " + peer.name()));
-  const auto room = take_room(*session, request, options.fail_when_full);
-  if (!room) return refuse(room.error());
-
-  auto shared = rrefs_.share(request.rrefs, session);
-  if (!shared) {
-    session->give_back(*room);
-    return refuse(shared.error());
-  }
   const RRefId id = make_rref_id();
   std::shared_ptr<rpc::RRefHandle> handle;
   std::function<void(Result<void>)> answered;
@@ -213,37 +217,22 @@ Result<std::shared_ptr<rpc::RRefHandle>> WorkerCore::create_remote(const Peer& p
   const std::lock_guard order(state.create_mutex);
   if (peer.id() == self_) {
     handle = rrefs_.own(id, type);
-    shared->set_creation(Creation{id, {}, {}});
+    way->sharing.set_creation(Creation{id, {}, {}});
     answered = [this, id](Result<void> answer) {
       // The value was set by the serving side unless the request failed before it.
       if (!answer) rrefs_.set_value(id, answer.error());
     };
   } else {
-    handle = rrefs_.use_created(id, session, peer, type, *shared);
+    handle = rrefs_.use_created(id, way->session, peer, type, way->sharing);
     answered = [this, fork = handle->fork()](Result<void> answer) {
       rrefs_.creation_answered(fork, std::move(answer));
     };
   }
-  wire::Bytes sections;
-  tensor::EncodedTensors tensors;
-  const auto give_up = [&](const Error& error) {
-    shared->undo();
-    answered(error);
-    return refuse(error);
-  };
-  auto frame = encode_request(request, *shared, sections, tensors);
-  if (!frame) {
-    session->give_back(*room);
-    return give_up(frame.error());
-  }
   // The fork ends by itself when its last handle goes, also while the creation is running: so the answer does not
   // keep the handle.
-  auto pending = std::make_shared<PendingCall>(shared_core(), std::make_shared<CreationSink>(answered), ticket,
-                                               std::move(request.keep), request.deadline);
-  const auto call = session->request(*frame, *room, request.deadline, pending);
-  if (!call) {
-    pending->forget();
-    return give_up(call.error());
+  if (const auto call = send_request(*way, request, std::make_shared<CreationSink>(answered)); !call) {
+    answered(call.error());
+    return refuse(call.error());
   }
   return handle;
 }

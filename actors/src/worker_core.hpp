@@ -162,6 +162,14 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   }
 
   // Calls.
+  /// What a request has taken before it is sent; send_request uses it or gives it back.
+  struct Way {
+    std::shared_ptr<transport::Session> session;
+    std::uint64_t room;
+    Sharing sharing;
+  };
+  Result<Way> open_way(const Peer& peer, const rpc::OutRequest& request, const CallOptions& options);
+  Result<CallId> send_request(Way& way, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink);
   Result<transport::OutFrame> encode_request(rpc::OutRequest& request, Sharing& sharing, wire::Bytes& sections,
                                              tensor::EncodedTensors& tensors);
   /// Holds stop() up while a call is handed over.

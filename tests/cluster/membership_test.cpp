@@ -1,6 +1,9 @@
 // Who may join, and what is said at both sides when somebody may not (BI-2).
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <future>
 #include <mutex>
@@ -13,6 +16,7 @@ namespace caftan {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::HasSubstr;
 
 /// Two members "a" and "b"; a listens, b dials.
 class Membership : public testing::TestWithParam<const char*> {
@@ -26,6 +30,7 @@ class Membership : public testing::TestWithParam<const char*> {
     options.log = [this, name](std::string_view line) {
       const std::lock_guard lock(mutex_);
       log_ += name + ": " + std::string(line) + "\n";
+      logged_.notify_all();
     };
     return options;
   }
@@ -33,6 +38,14 @@ class Membership : public testing::TestWithParam<const char*> {
   std::string log() {
     const std::lock_guard lock(mutex_);
     return log_;
+  }
+  void wait_for_log(const std::string& line, int times) {
+    std::unique_lock lock(mutex_);
+    logged_.wait(lock, [&] {
+      int found = 0;
+      for (auto at = log_.find(line); at != std::string::npos; at = log_.find(line, at + 1)) ++found;
+      return found >= times;
+    });
   }
   /// Starts a, then b with `change`; a waits only until b has had its answer.
   Error refusal_of_b(const std::function<void(WorkerOptions&)>& change) {
@@ -59,6 +72,7 @@ class Membership : public testing::TestWithParam<const char*> {
       {"a", GetParam() == std::string("unix") ? "unix:" + (folder_ / "a") : "tcp:127.0.0.1:0"}, {"b", ""}};
   std::shared_ptr<transport::PollingExecutor> executor_ = std::make_shared<transport::ThreadedExecutor>();
   std::mutex mutex_;
+  std::condition_variable logged_;
   std::string log_;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, Membership, testing::Values("unix", "tcp"),
@@ -80,6 +94,51 @@ TEST_P(Membership, BI2_AnotherClusterIsNamedAtBothSides) {
   const Error refusal = refusal_of_b([](WorkerOptions& options) { options.cluster = "other"; });
   EXPECT_EQ(refusal.code(), Errc::wrong_cluster) << refusal.message();
   EXPECT_NE(log().find("a: a connection was refused: wrong_cluster"), std::string::npos) << log();
+}
+
+TEST_P(Membership, HS12_OtherSettingsEndBothStartsAndNameTheTables) {
+  auto a_options = options_of("a");
+  a_options.settings = "run=01 roles.agent=02";
+  auto a = launch(a_options);
+  world_[0].address = a->address();
+  auto b_options = options_of("b");
+  b_options.settings = "run=01 roles.agent=03";
+  auto b = launch(b_options);
+  for (Worker* worker : {b.get(), a.get()}) {
+    const auto ready = worker->wait_until_ready();
+    ASSERT_FALSE(ready);
+    EXPECT_EQ(ready.error().code(), Errc::invalid_config) << ready.error().message();
+    EXPECT_THAT(ready.error().text(), HasSubstr("other settings in [roles.agent]: worker 'b'"));
+  }
+}
+
+TEST_P(Membership, HS12_WhoSaysNothingOfItsSettingsMayJoin) {
+  auto a_options = options_of("a");
+  a_options.settings = "run=01";
+  auto a = launch(a_options);
+  world_[0].address = a->address();
+  auto b = launch(options_of("b"));
+  EXPECT_TRUE(b->wait_until_ready());
+  EXPECT_TRUE(a->wait_until_ready());
+}
+
+TEST_P(Membership, AtMostEightRefusalsAreTold) {
+  std::atomic<int> told = 0;
+  auto a_options = options_of("a");
+  a_options.on_refused = [&told](const Error& reason) {
+    EXPECT_EQ(reason.code(), Errc::not_authenticated);
+    ++told;
+  };
+  auto a = launch(a_options);
+  world_[0].address = a->address();
+  for (int i = 0; i < 10; ++i) {
+    auto options = options_of("b");
+    options.secret = "guessed";
+    EXPECT_FALSE(launch(options)->wait_until_ready());
+    wait_for_log("a: a connection was refused: not_authenticated", i + 1);
+  }
+  a->stop();
+  EXPECT_EQ(told, 8);
 }
 
 TEST_P(Membership, BI2_AnAddressInUseIsNamed) {

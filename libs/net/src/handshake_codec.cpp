@@ -134,7 +134,7 @@ wire::Bytes encode_hello(Kind kind, const Hello& hello, std::size_t room) {
   writer.put(self.incarnation.value);
   writer.put(self.connection);
   writer.put(self.limits.message);
-  writer.put(self.limits.tensors);
+  writer.put(self.limits.tensor_bytes);
   writer.put(self.limits.window);
   writer.put(wire::ByteView(hello.nonce));
   writer.put_sized(self.cluster);
@@ -184,7 +184,7 @@ Result<Hello> decode_hello(wire::ByteView payload) {
   peer.incarnation.value = reader.get<std::uint64_t>();
   peer.connection = reader.get<std::uint64_t>();
   peer.limits.message = reader.get<std::uint64_t>();
-  peer.limits.tensors = reader.get<std::uint64_t>();
+  peer.limits.tensor_bytes = reader.get<std::uint64_t>();
   peer.limits.window = reader.get<std::uint64_t>();
   const wire::ByteView nonce = reader.get_bytes(hello.nonce.size());
   std::copy(nonce.begin(), nonce.end(), hello.nonce.begin());
@@ -199,8 +199,11 @@ Result<Hello> decode_hello(wire::ByteView payload) {
   const auto is_name = [](const std::string& text) {
     return !text.empty() && text.size() <= kMaxName && is_printable(text);
   };
-  if (!is_name(peer.cluster) || !is_name(peer.name) || !is_printable(peer.address) || !is_printable(peer.settings)) {
+  if (!is_name(peer.cluster) || !is_name(peer.name)) {
     return malformed("a name is empty, longer than " + std::to_string(kMaxName) + " bytes or has control characters");
+  }
+  if (!is_printable(peer.address) || !is_printable(peer.settings)) {
+    return malformed("an address or settings have control characters");
   }
   return hello;
 }

@@ -196,7 +196,7 @@ Result<void> Session::check_size(const OutFrame& frame) const {
   for (const auto& segment : frame.segments) bulk += segment.size;
   SessionLimits both = limits_;
   both.message = std::min(both.message, peer_.limits.message);
-  both.tensor_bytes = std::min(both.tensor_bytes, peer_.limits.tensors);
+  both.tensor_bytes = std::min(both.tensor_bytes, peer_.limits.tensor_bytes);
   const auto fits = both.check(frame.sections.size() + frame.body.size() + frame.table.size(), bulk);
   return fits ? fits : fits.error().at(peer_.name);
 }

@@ -1,6 +1,7 @@
 // What a peer can send before it is known (BI-3): each ends the handshake with a typed error and allocates nothing.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -215,6 +216,7 @@ TEST(HandshakeHostile, HS6_AHelloWithoutSettingsIsOneThatSaysNothing) {
   hello[10] = static_cast<std::byte>(size >> 8);
   Handshake server = make_server();
   EXPECT_EQ(server.feed(hello).state, State::proof);
+  EXPECT_EQ(server.peer().settings, "");
 }
 
 TEST(HandshakeHostile, HS7_ARejectIsCutCleanedAndNeverOpensAnything) {
@@ -255,6 +257,19 @@ TEST(HandshakeHostile, HS2_FieldsOutOfTheirRangeFail) {
   expect_malformed(89, {0});                       // cluster: empty
   expect_malformed(89, {255});                     // cluster: beyond the end
   expect_malformed(90, {'\n'});                    // cluster: a control character
+}
+
+TEST(HandshakeHostile, HS2_ControlCharactersInAddressOrSettingsFail) {
+  for (const std::string what : {"address", "settings"}) {
+    HandshakeOptions options = make_client_side();
+    (what == "address" ? options.self.address : options.self.settings) = "~";
+    wire::Bytes hello = Handshake::client(options).value().start();
+    const auto at = std::find(hello.begin() + kHeader + 89, hello.end(), std::byte{'~'});
+    ASSERT_NE(at, hello.end());
+    *at = std::byte{'\n'};
+    const Handshake server = expect_failure(make_server(), hello, Errc::malformed_payload, true);
+    EXPECT_EQ(server.error().text(), "handshake: an address or settings have control characters");
+  }
 }
 
 }  // namespace

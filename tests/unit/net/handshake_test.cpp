@@ -95,6 +95,7 @@ TEST(Handshake, HS2_MessagesFitIntoOneKiB) {
     side->self.cluster.assign(kMaxName, 'c');
     side->self.name.assign(kMaxName, 'n');
     side->self.address.assign(kMaxAddress, 'a');
+    side->self.settings.assign(kMaxSettings, 's');
   }
   Conversation talk(std::move(client), std::move(server));
   talk.run();
@@ -226,6 +227,9 @@ TEST(Handshake, HS2_OptionsThatWouldNotFitAreRefusedBeforeTheFirstByte) {
       [](HandshakeOptions& o) { o.self.name.assign(kMaxName + 1, 'x'); },
       [](HandshakeOptions& o) { o.self.name = "a\nb"; },
       [](HandshakeOptions& o) { o.self.address.assign(kMaxAddress + 1, 'x'); },
+      [](HandshakeOptions& o) { o.self.address = "a\x7f"; },
+      [](HandshakeOptions& o) { o.self.settings.assign(kMaxSettings + 1, 'x'); },
+      [](HandshakeOptions& o) { o.self.settings = "run=01\n"; },
       [](HandshakeOptions& o) { o.self.incarnation = {}; },
       [](HandshakeOptions& o) { o.self.limits.message = 0; },
       [](HandshakeOptions& o) { o.self.limits.window = 0; },

@@ -75,6 +75,11 @@ class SessionSide {
 /// The other end of a channel as plain bytes: writes what it likes and reads what came.
 class BytePeer {
  public:
+  struct Frame {
+    wire::FrameHeader header;
+    wire::Bytes payload;
+  };
+
   explicit BytePeer(std::shared_ptr<Channel> channel) : channel_(std::move(channel)) {
     channel_->start([](bool, bool) {});
   }
@@ -87,24 +92,25 @@ class BytePeer {
   /// Returns the kinds of the frames that came since the last look.
   std::vector<wire::FrameKind> read_kinds() {
     std::vector<wire::FrameKind> kinds;
-    for (const wire::FrameHeader& header : read_headers()) kinds.push_back(header.kind);
+    for (const Frame& frame : read()) kinds.push_back(frame.header.kind);
     return kinds;
   }
-  std::vector<wire::FrameHeader> read_headers() {
+  std::vector<Frame> read() {
     std::byte buffer[4096];
     const iovec vector{buffer, sizeof buffer};
     for (auto got = channel_->read(&vector, 1); got && *got > 0; got = channel_->read(&vector, 1)) {
       wire::append(unread_, {buffer, *got});
     }
-    std::vector<wire::FrameHeader> headers;
+    std::vector<Frame> frames;
     while (unread_.size() >= wire::kFrameHeaderSize) {
       const wire::FrameHeader header = wire::decode_header(unread_.data()).value();
       const std::size_t size = wire::kFrameHeaderSize + header.payload_size();
       if (unread_.size() < size) break;
-      headers.push_back(header);
-      unread_.erase(unread_.begin(), unread_.begin() + static_cast<std::ptrdiff_t>(size));
+      const auto end = unread_.begin() + static_cast<std::ptrdiff_t>(size);
+      frames.push_back({header, {unread_.begin() + wire::kFrameHeaderSize, end}});
+      unread_.erase(unread_.begin(), end);
     }
-    return headers;
+    return frames;
   }
 
  private:

@@ -198,10 +198,10 @@ TEST_P(Sessions, WI1_BytesBehindTheHandshakeBelongToTheSession) {
 
 TEST_P(Sessions, SE1_ARequestGetsItsAnswerOnceAndLateOnesFindNobody) {
   const CallId call = request(10).value();
-  const auto sent = peer_->read_headers();
+  const auto sent = peer_->read();
   ASSERT_EQ(sent.size(), 1U);
-  EXPECT_EQ(sent[0].call, call.value);
-  EXPECT_EQ(sent[0].remaining_us, 0U);
+  EXPECT_EQ(sent[0].header.call, call.value);
+  EXPECT_EQ(sent[0].header.remaining_us, 0U);
   for (int i = 0; i < 2; ++i) receive(make_frame(header_of(FrameKind::response, call.value)));
   ASSERT_EQ(sink_->ends.size(), 1U);
   EXPECT_TRUE(sink_->ends[0]);
@@ -210,16 +210,16 @@ TEST_P(Sessions, SE1_ARequestGetsItsAnswerOnceAndLateOnesFindNobody) {
 
 TEST_P(Sessions, SE3_ALateRequestTimesOutAndThePeerIsTold) {
   const CallId call = request(10, executor_.clock().now() + std::chrono::milliseconds(500)).value();
-  EXPECT_EQ(peer_->read_headers().at(0).remaining_us, 500'000U);
+  EXPECT_EQ(peer_->read().at(0).header.remaining_us, 500'000U);
   executor_.advance(std::chrono::milliseconds(499));
   EXPECT_TRUE(sink_->ends.empty());
   executor_.advance(std::chrono::milliseconds(2));
   ASSERT_EQ(sink_->ends.size(), 1U);
   EXPECT_EQ(sink_->ends[0].error().code(), Errc::timeout);
-  const auto sent = peer_->read_headers();
+  const auto sent = peer_->read();
   ASSERT_EQ(sent.size(), 1U);
-  EXPECT_EQ(sent[0].kind, FrameKind::cancel);
-  EXPECT_EQ(sent[0].call, call.value);
+  EXPECT_EQ(sent[0].header.kind, FrameKind::cancel);
+  EXPECT_EQ(sent[0].header.call, call.value);
 }
 
 TEST_P(Sessions, SE10_AFullWindowIsOverloadedUntilSomethingEnds) {
@@ -285,6 +285,42 @@ TEST_P(Sessions, ByeEndsBothSidesInOrder) {
   peer_->close_write();
   expect_end(Errc::peer_down);
   EXPECT_EQ(got().ends[0].text(), "worker1 has left");
+}
+
+TEST_P(Sessions, TheReasonOfAByeIsKept) {
+  const wire::Bytes reason = wire::encode(Error(Errc::limit_exceeded, "worker1", "no memory")).value();
+  receive(make_frame(header_of(FrameKind::bye), {}, reason));
+  EXPECT_FALSE(session().ended());
+  EXPECT_EQ(session().farewell().message(), "limit_exceeded: worker1: no memory");
+  peer_->close_write();
+  expect_end(Errc::peer_down);
+}
+
+TEST_P(Sessions, AByeThatCannotBeReadEndsTheSession) {
+  wire::Bytes reason = wire::encode(Error(Errc::limit_exceeded, "worker1", "no memory")).value();
+  reason.resize(reason.size() / 2);
+  receive(make_frame(header_of(FrameKind::bye), {}, reason));
+  expect_end(Errc::malformed_payload);
+  EXPECT_EQ(session().farewell().code(), Errc::ok);
+}
+
+TEST_P(Sessions, NothingComesBehindABye) {
+  wire::Bytes both = make_frame(header_of(FrameKind::bye));
+  wire::append(both, make_frame(header_of(FrameKind::bye), {}, wire::encode(Error(Errc::timeout, "late")).value()));
+  receive(both);
+  expect_end(Errc::malformed_payload);
+  EXPECT_EQ(session().farewell().code(), Errc::ok);
+}
+
+TEST_P(Sessions, ClosingWithAReasonTellsThePeer) {
+  session().close(Error(Errc::remote_exception, "worker0", "the driver failed"));
+  session().close(Error(Errc::timeout, "a second reason does not count"));
+  executor_.run();
+  const auto frames = peer_->read();
+  ASSERT_EQ(frames.size(), 1U);
+  Error reason;
+  ASSERT_TRUE(wire::decode_into(frames[0].payload, reason));
+  EXPECT_EQ(reason.message(), "remote_exception: worker0: the driver failed");
 }
 
 TEST_P(Sessions, TheByeOfThePeerIsAnsweredBehindWhatIsOpen) {

@@ -39,9 +39,9 @@ enum class Purpose : std::uint8_t {
 
 /// What a side takes: the other one never sends more.
 struct PeerLimits {
-  std::uint64_t message = 64ULL << 20;  ///< bytes of one message beside its tensors, >= 1
-  std::uint64_t tensors = 16ULL << 30;  ///< bytes of one message's tensors
-  std::uint64_t window = 256ULL << 20;  ///< bytes of requests outstanding, replies included, >= 1
+  std::uint64_t message = 64ULL << 20;       ///< bytes of one message beside its tensors, >= 1
+  std::uint64_t tensor_bytes = 16ULL << 30;  ///< of one message
+  std::uint64_t window = 256ULL << 20;       ///< bytes of requests outstanding, replies included, >= 1
   bool operator==(const PeerLimits&) const = default;
 };
 
