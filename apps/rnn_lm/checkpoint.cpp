@@ -136,9 +136,11 @@ void remove_old(const fs::path& folder, std::int64_t keep) {
 
 }  // namespace
 
-ModelFacts facts_of(const TrainerConfig& config, const Training& training) {
-  return {.vocabulary = training.text().vocabulary.characters(),
-          .text = training.text().checksum,
+namespace {
+
+ModelFacts facts_of(const TrainerConfig& config, std::string vocabulary, std::uint32_t text, std::uint64_t seed) {
+  return {.vocabulary = std::move(vocabulary),
+          .text = text,
           .emb = config.emb,
           .hid = config.hid,
           .layers = config.layers,
@@ -146,7 +148,19 @@ ModelFacts facts_of(const TrainerConfig& config, const Training& training) {
           .batch = config.batch,
           .dropout = config.dropout,
           .optimizer = config.optimizer.name == OptimizerConfig::Name::adam ? "adam" : "sgd",
-          .seed = training.shape().parameter_seed};
+          .seed = seed};
+}
+
+}  // namespace
+
+ModelFacts facts_of(const TrainerConfig& config, const Training& training) {
+  const Text& text = training.text();
+  return facts_of(config, text.vocabulary.characters(), text.checksum, training.shape().parameter_seed);
+}
+
+ModelFacts facts_of(const TrainerConfig& config, const Corpus& corpus, std::uint64_t parameter_seed) {
+  const std::string whole = whole_text(corpus);
+  return facts_of(config, Vocabulary(whole).characters(), checksum_of(whole), parameter_seed);
 }
 
 std::string difference(const ModelFacts& checkpoint, const ModelFacts& here) {
@@ -200,7 +214,15 @@ Result<fs::path> write_checkpoint(const fs::path& folder, const Checkpoint& chec
   return place;
 }
 
-Result<Checkpoint> read_checkpoint(const fs::path& path, const ModelFacts& here) {
+namespace {
+
+struct Found {
+  fs::path folder;
+  Manifest manifest;
+};
+
+/// Finds the checkpoint of a path; it fits and all its files are there.
+Result<Found> find_fitting(const fs::path& path, const ModelFacts& here) {
   const auto folder = find_checkpoint(path);
   if (!folder) return folder.error();
   const fs::path file = *folder / kManifest;
@@ -208,19 +230,47 @@ Result<Checkpoint> read_checkpoint(const fs::path& path, const ModelFacts& here)
   if (!read) return read.error();
   const auto bytes = read->find(kManifest);
   if (!bytes) return at_file(file, bytes.error());
-  const auto manifest = wire::decode<Manifest>(*bytes);
+  auto manifest = wire::decode<Manifest>(*bytes);
   if (!manifest) return at_file(file, manifest.error());
   if (const std::string other = difference(manifest->model, here); !other.empty()) {
     return at_file(file, Error(Errc::invalid_config, "a checkpoint of another model: " + other +
                                                          "; take over its value, or leave resume out to start anew"));
   }
-  Checkpoint checkpoint{.model = manifest->model, .state = manifest->state};
+  for (const FileFacts& part : manifest->files) {
+    if (std::error_code error; fs::exists(*folder / part.name, error)) continue;
+    return at_file(*folder / part.name, Error(Errc::io_error, "it is missing; use an earlier checkpoint"));
+  }
+  return Found{*folder, *std::move(manifest)};
+}
+
+}  // namespace
+
+Result<void> check_steps(const TrainingState& state, std::int64_t max_steps) {
+  if (state.step <= max_steps) return {};
+  return Error(Errc::invalid_config, "the checkpoint stands at step " + std::to_string(state.step) +
+                                         ", beyond max_steps = " + std::to_string(max_steps) +
+                                         "; raise max_steps, or resume from an earlier checkpoint");
+}
+
+Result<void> check_checkpoint(const fs::path& path, const ModelFacts& here, std::int64_t max_steps) {
+  const auto found = find_fitting(path, here);
+  if (!found) return found.error();
+  const auto steps = check_steps(found->manifest.state, max_steps);
+  if (!steps) return at_file(found->folder, steps.error());
+  return {};
+}
+
+Result<Checkpoint> read_checkpoint(const fs::path& path, const ModelFacts& here) {
+  const auto found = find_fitting(path, here);
+  if (!found) return found.error();
+  const auto& [folder, manifest] = *found;
+  Checkpoint checkpoint{.model = manifest.model, .state = manifest.state};
   const std::array<std::pair<const char*, std::vector<at::Tensor>*>, 3> parts{
       {{"trainer", &checkpoint.trainer}, {"embedding", &checkpoint.embedding}, {"decoder", &checkpoint.decoder}}};
   for (const auto& [part, tensors] : parts) {
-    if (auto done = read_tensors(*folder, *manifest, part, *tensors); !done) return done.error();
+    if (auto done = read_tensors(folder, manifest, part, *tensors); !done) return done.error();
   }
-  auto optimizer = read_part(*folder, *manifest, "optimizer");
+  auto optimizer = read_part(folder, manifest, "optimizer");
   if (!optimizer) return optimizer.error();
   checkpoint.optimizer = *std::move(optimizer);
   return checkpoint;

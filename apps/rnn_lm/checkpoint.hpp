@@ -11,6 +11,7 @@
 #include "caftan/base/result.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "config.hpp"
+#include "corpus.hpp"
 #include "training.hpp"
 
 namespace caftan::rnn_lm {
@@ -31,6 +32,8 @@ struct ModelFacts {
 };
 
 ModelFacts facts_of(const TrainerConfig& config, const Training& training);
+/// The same before there is a training. Without tensors. @param parameter_seed  as TrainerSeeds::parameters
+ModelFacts facts_of(const TrainerConfig& config, const Corpus& corpus, std::uint64_t parameter_seed);
 
 /// Returns the first difference with the keys to set, empty if there is none.
 std::string difference(const ModelFacts& checkpoint, const ModelFacts& here);
@@ -50,9 +53,17 @@ struct Checkpoint {
 Result<std::filesystem::path> write_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
                                                std::int64_t keep);
 
+/// Returns whether a training that goes on from `state` can end at `max_steps`: there may be nothing left to do.
+/// Errors: invalid_config (it is beyond).
+Result<void> check_steps(const TrainingState& state, std::int64_t max_steps);
+
+/// Returns what `read_checkpoint` and then `check_steps` would say, of the manifest alone. Without tensors.
+Result<void> check_checkpoint(const std::filesystem::path& path, const ModelFacts& here, std::int64_t max_steps);
+
 /// Reads a checkpoint that fits `here`. Nothing of it has an effect before all of it was read and checked.
 /// @param path  of a checkpoint, or of a run's folder or its checkpoints: the newest whole one
-/// Errors, naming file and way out: io_error (nothing there), malformed_payload (cut off, damaged, or a file of another
+/// Errors, naming file and way out: io_error (nothing there, or a file of it is missing), malformed_payload (cut off,
+/// damaged, or a file of another
 ///         checkpoint), unsupported (of a newer version), invalid_config (of another model).
 Result<Checkpoint> read_checkpoint(const std::filesystem::path& path, const ModelFacts& here);
 

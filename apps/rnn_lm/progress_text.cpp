@@ -38,6 +38,24 @@ std::string trained_line(const Standing& standing) {
          with_digits("%.1f", standing.seconds) + " s";
 }
 
+std::string resumed_line(std::int64_t step, const std::string& path, double learning_rate, double lr) {
+  const std::string line = "resumed: step " + std::to_string(step) + " of " + path;
+  if (learning_rate == lr) return line;
+  return line + ", learning rate " + with_digits("%g", learning_rate) + " as there (optimizer.lr is not read)";
+}
+
+std::string nothing_left_line(std::int64_t step) {
+  const std::string steps = std::to_string(step);
+  return "nothing to train: the checkpoint stands at step " + steps + " and max_steps is " + steps +
+         "; raise max_steps";
+}
+
+std::string diverged_text(std::int64_t step, const std::string& what, double value, double learning_rate) {
+  return "step " + std::to_string(step) + ": the " + what + " is " + with_digits("%g", std::abs(value)) +
+         ", the training has diverged; its learning rate was " + with_digits("%g", learning_rate) +
+         ": start anew with a lower optimizer.lr, or resume from an earlier checkpoint";
+}
+
 std::string missed_text(double valid_loss, double goal) {
   return "valid loss " + with_digits("%.3f", valid_loss) + " nats per character, the goal is " +
          with_digits("%.3f", goal);

@@ -7,6 +7,7 @@
 
 #include "caftan/base/result.hpp"
 #include "config.hpp"
+#include "corpus.hpp"
 #include "vocabulary.hpp"
 #include "windows.hpp"
 
@@ -20,6 +21,15 @@ struct Text {
   Windows train;
   Windows valid;  ///< of as many rows as the tenth has room for, at most the batch
 };
+
+/// Returns all files of a corpus as one text.
+std::string whole_text(const Corpus& corpus);
+/// Returns the CRC-32C of a whole text.
+std::uint32_t checksum_of(const std::string& whole) noexcept;
+
+/// Returns whether `read_text` would find room for a window of the batch, without making tensors.
+/// Errors: invalid_config (too short, naming the source).
+Result<void> check_room(const TrainerConfig& config, const Corpus& corpus);
 
 /// Errors: those of `read_corpus`; invalid_config (too short for one window of the batch, and some text to validate).
 /// Threads: blocks.

@@ -1,16 +1,19 @@
 #include "trainer.hpp"
 
 #include <chrono>
-#include <filesystem>
+#include <cmath>
 #include <utility>
 
+#include "caftan/app/seeds.hpp"
 #include "caftan/caftan.hpp"
 #include "caftan/optim/distributed_optimizer.hpp"
-#include "corpus.hpp"
 #include "fingerprint/fingerprint.hpp"
+#include "requirements.hpp"
 
 namespace caftan::rnn_lm {
 namespace {
+
+constexpr const char* kParameterStream = "parameters";
 
 optim::Algorithm algorithm_of(const OptimizerConfig& config) {
   if (config.name == OptimizerConfig::Name::sgd) return optim::SGD{.lr = config.lr};
@@ -26,18 +29,11 @@ void add_all(Fingerprint& fingerprint, const std::vector<at::Tensor>& tensors) {
 
 }  // namespace
 
-std::vector<app::MissingRequirement> Trainer::requirements(const Config& config) {
-  std::vector<app::MissingRequirement> missing;
-  // Without tensors: the launcher must not have threads yet.
-  if (auto corpus = read_corpus(config.corpus); !corpus) {
-    missing.push_back({.key = "corpus", .text = corpus.error().text()});
-  }
-  if (std::error_code ignored; config.resume && !std::filesystem::is_directory(*config.resume, ignored)) {
-    missing.push_back({.key = "resume",
-                       .text = "there is no folder " + config.resume->string() +
-                               "; a path without a leading / is relative to the file"});
-  }
-  return missing;
+std::vector<app::MissingRequirement> Trainer::requirements(const Config& config, const app::RolePlace& place) {
+  constexpr std::uint32_t kReplica = 0;
+  return find_missing(config,
+                      {.parameter_seed = app::stream_seed(place.root_seed, place.role, kReplica, kParameterStream),
+                       .memory = memory_of_this_machine()});
 }
 
 Trainer::Trainer(RoleContext& context, Config config)
@@ -75,7 +71,7 @@ Result<void> Trainer::run(std::stop_token stop) {
 }
 
 Result<void> Trainer::prepare() {
-  auto training = Training::make(config_, {.parameters = context_.seed("parameters"),
+  auto training = Training::make(config_, {.parameters = context_.seed(kParameterStream),
                                            .dropout = context_.seed("dropout"),
                                            .sample = context_.seed("sample")});
   if (!training) return training.error();
@@ -115,13 +111,16 @@ Result<void> Trainer::prepare() {
 Result<void> Trainer::resume(const std::filesystem::path& path) {
   const auto checkpoint = read_checkpoint(path, facts_of(config_, *training_));
   if (!checkpoint) return checkpoint.error();
+  if (auto fits = check_steps(checkpoint->state, config_.max_steps); !fits) return fits;
   for (const auto& [part, server, values] : {std::tuple(Part::embedding, embedding_, checkpoint->embedding),
                                              std::tuple(Part::decoder, decoder_, checkpoint->decoder)}) {
     if (auto loaded = server.try_rpc_sync<&ParameterServer::load>(part, values); !loaded) return loaded;
   }
-  if (auto resumed = training_->resume(checkpoint->state, checkpoint->trainer); !resumed) return resumed;
+  const TrainingState& state = checkpoint->state;
+  if (auto resumed = training_->resume(state, checkpoint->trainer); !resumed) return resumed;
   if (auto loaded = optimizer_->try_load(checkpoint->optimizer); !loaded) return loaded;
-  context_.report("resumed: step " + std::to_string(checkpoint->state.step) + " of " + path.string());
+  context_.report(resumed_line(state.step, path.string(), state.learning_rate, config_.optimizer.lr));
+  if (state.step == config_.max_steps) context_.report(nothing_left_line(state.step));
   return {};
 }
 
@@ -130,11 +129,20 @@ Result<void> Trainer::train_step() {
   if (!context) return context.error();
   const auto loss = training_->forward(ends_);
   if (!loss) return loss.error();
+  if (const auto value = loss->item<double>(); !std::isfinite(value)) return diverged("loss", value);
   if (auto done = context->try_backward({*loss}); !done) return done;
-  if (auto stepped = optimizer_->try_step(*context); !stepped) return stepped.error();
+  if (auto stepped = optimizer_->try_step(*context); !stepped) {
+    const double norm = optimizer_->last_report().norm;
+    return std::isfinite(norm) ? stepped.error() : diverged("norm of all gradients", norm);
+  }
   training_->end_step(loss->detach());
   show(loss->item<double>());
   return {};
+}
+
+Error Trainer::diverged(const char* what, double value) const {
+  const TrainingState& state = training_->state();
+  return {Errc::invalid_config, diverged_text(state.step + 1, what, value, state.learning_rate)};
 }
 
 double Trainer::traffic() const {

@@ -30,20 +30,21 @@ class Trainer {
  public:
   using Config = TrainerConfig;
 
-  /// Returns the corpus if it is not on this machine.
-  static std::vector<app::MissingRequirement> requirements(const Config& config);
+  /// Returns what is missing on this machine, or unsuitable: corpus, checkpoint, memory.
+  static std::vector<app::MissingRequirement> requirements(const Config& config, const app::RolePlace& place);
 
   Trainer(RoleContext& context, Config config);
 
   /// Trains for max_steps, validates, and prints a sample.
-  /// Errors: goal_missed; those of the text and of the checkpoint; cancelled (`stop` was requested); those of calls and
-  ///         backward passes.
+  /// Errors: goal_missed; those of the text and of the checkpoint; invalid_config (it diverged); cancelled (`stop` was
+  ///         requested); those of calls and backward passes.
   Result<void> run(std::stop_token stop);
 
  private:
   Result<void> prepare();
   Result<void> resume(const std::filesystem::path& path);
   Result<void> train_step();
+  Error diverged(const char* what, double value) const;
   Result<void> validate();
   Result<void> write_checkpoint();
   Result<void> finish();

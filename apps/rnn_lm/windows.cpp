@@ -5,15 +5,17 @@
 
 namespace caftan::rnn_lm {
 
+Result<void> check_room(std::int64_t size, std::int64_t rows, std::int64_t length) {
+  if (size >= 2 && (size - 1) / rows >= length) return {};
+  return Error(Errc::invalid_config, "a text of " + std::to_string(size) + " characters is too short for " +
+                                         std::to_string(rows) + " windows of " + std::to_string(length) +
+                                         " side by side: it needs " + std::to_string(rows * length + 1) +
+                                         "; take a longer text, or a smaller batch or bptt");
+}
+
 Result<Windows> Windows::make(const at::Tensor& characters, std::int64_t rows, std::int64_t length) {
-  const std::int64_t size = characters.numel();
-  const std::int64_t row_length = (size - 1) / rows;
-  if (size < 2 || row_length < length) {
-    return Error(Errc::invalid_config, "a text of " + std::to_string(size) + " characters is too short for " +
-                                           std::to_string(rows) + " windows of " + std::to_string(length) +
-                                           " side by side: it needs " + std::to_string(rows * length + 1) +
-                                           "; take a longer text, or a smaller batch or bptt");
-  }
+  if (auto room = check_room(characters.numel(), rows, length); !room) return room.error();
+  const std::int64_t row_length = (characters.numel() - 1) / rows;
   const auto in_rows = [&](std::int64_t start) {
     return characters.narrow(0, start, rows * row_length).view({rows, row_length}).t().contiguous();
   };

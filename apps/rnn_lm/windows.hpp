@@ -16,6 +16,10 @@ struct Window {
   bool starts = false;  ///< the rows begin here: there is no state from the window before
 };
 
+/// Returns whether a text of `size` characters has a whole window of `rows` side by side, `length` long.
+/// Errors: invalid_config (it has not; says how long it must be).
+Result<void> check_room(std::int64_t size, std::int64_t rows, std::int64_t length);
+
 /// The rows follow each other in the text: row b holds the characters [b * L, (b + 1) * L), and the last target of a
 /// row is the first character of the next. What does not fill a row is left out. Source: batchify and get_batch of
 /// PyTorch's word language model. Threads: one at a time.

@@ -11,6 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -83,23 +84,61 @@ TEST_F(LanguageModel, ATextThatIsMissingEmptyOrNotUtf8IsNamedWithTheWayOut) {
   EXPECT_EQ(checked.code, 0);
   EXPECT_THAT(checked.err, AllOf(HasSubstr("warning: "), HasSubstr("offset 3 is not UTF-8")));
   folder_.write("text", "too short");
-  EXPECT_THAT(run({path}).err, AllOf(HasSubstr("text: a text of"), HasSubstr("is too short")));
+  const Finished shorter = run({path, "roles.trainer.config.batch=4"});
+  EXPECT_EQ(shorter.code, 2);
+  EXPECT_THAT(shorter.err, AllOf(StartsWith("command line: error: " + path + ": role 'trainer': "),
+                                 HasSubstr("text: a text of 9 characters is too short for 4 windows")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "runs")) << "found before anything starts";
+}
+
+TEST_F(LanguageModel, ATrainingThatDivergesNamesTheLearningRate) {
+  const Finished diverged = run({"roles.trainer.config.optimizer.lr=1e308"});
+  EXPECT_EQ(diverged.code, 1);
+  EXPECT_THAT(diverged.err, AllOf(HasSubstr("trainer: invalid_config: step 2: the "), HasSubstr("lower optimizer.lr")));
+}
+
+TEST_F(LanguageModel, TheLatestRunGoesOnAndHasNothingToDoAtItsLastStep) {
+  const std::string steps = "roles.trainer.config.max_steps=";
+  folder_.write("lm.toml", folder_.read(kFile));  // paths are relative to the file
+  const auto resume = [&](int max_steps) {
+    return run_to_end(folder_, kCaftan,
+                      {"run", "lm.toml", "roles.trainer.config.resume=runs/latest", steps + std::to_string(max_steps)});
+  };
+  ASSERT_EQ(run({steps + "20", "roles.trainer.config.goal=10.0"}).code, 0);
+  const auto first = std::filesystem::canonical(folder_.path() / "runs/latest");
+  const Finished on = resume(40);
+  ASSERT_EQ(on.code, 0) << on.err;
+  EXPECT_THAT(on.out, AllOf(HasSubstr("resumed: step 20 of " + first.string() + "\n"), HasSubstr("trained: 40 steps")));
+  const auto second = std::filesystem::canonical(folder_.path() / "runs/latest");
+  EXPECT_NE(second, first);
+  EXPECT_THAT(folder_.read("runs/latest/resolved.toml"), HasSubstr("resume = \"" + first.string() + "\""));
+  const Finished back = resume(30);
+  EXPECT_EQ(back.code, 2);
+  EXPECT_THAT(back.err, AllOf(HasSubstr("command line: error: "), HasSubstr("at step 40, beyond max_steps = 30")));
+  EXPECT_EQ(std::filesystem::canonical(folder_.path() / "runs/latest"), second) << "a refused run is no run";
+  const Finished done = resume(40);
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, AllOf(HasSubstr("nothing to train: the checkpoint stands at step 40 and max_steps is 40"),
+                              HasSubstr(line_with(on.out, "fingerprint sha256:"))));
 }
 
 TEST_F(LanguageModel, ACheckpointThatDoesNotFitIsNamedWithTheWayOut) {
   ASSERT_EQ(run({"roles.trainer.config.max_steps=20", "roles.trainer.config.goal=10.0"}).code, 0);
   const auto folder = std::filesystem::canonical(folder_.path() / "runs" / "latest" / "checkpoints" / "step-000020");
   const std::string resume = "roles.trainer.config.resume=" + folder.string();
-  const Finished other = run({resume, "roles.trainer.config.hid=17"});
-  EXPECT_EQ(other.code, 1);
-  EXPECT_THAT(other.err,
-              AllOf(HasSubstr("invalid_config"), HasSubstr("hid = 16, here it is 17"), HasSubstr("manifest")));
+  for (const std::string change : {"roles.trainer.config.hid=17", "run.seed=2"}) {
+    const Finished other = run({resume, change});
+    EXPECT_EQ(other.code, 2) << "found before anything starts";
+    EXPECT_THAT(other.err, AllOf(StartsWith("command line: error: " + resume), HasSubstr("manifest: a checkpoint of")));
+    EXPECT_THAT(other.err, AnyOf(HasSubstr("hid = 16, here it is 17"), HasSubstr("another run.seed")));
+  }
   std::filesystem::resize_file(folder / "optimizer", 100);
   const Finished cut = run({resume});
   EXPECT_EQ(cut.code, 1);
   EXPECT_THAT(cut.err, AllOf(HasSubstr("optimizer: "), HasSubstr("cut off"), HasSubstr("earlier checkpoint")));
   EXPECT_THAT(cut.out, Not(HasSubstr("resumed")));
   const Finished none = run({"roles.trainer.config.resume=" + folder_.path().string()});
+  EXPECT_EQ(none.code, 2);
   EXPECT_THAT(none.err, AllOf(HasSubstr("there is no whole checkpoint"), HasSubstr("start anew")));
   const Finished nowhere = run({"roles.trainer.config.resume=" + folder_.path().string() + "/nowhere"});
   EXPECT_EQ(nowhere.code, 2) << "found before anything starts";

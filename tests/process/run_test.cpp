@@ -301,6 +301,7 @@ TEST(CommandLine, CheckPlanAndHelpStartNothing) {
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.out, AllOf(HasSubstr("running_average"), HasSubstr("observers")));
   EXPECT_THAT(run_to_end(folder, kCaftan, {"help"}).out, HasSubstr("cartpole.observer"));
+  EXPECT_EQ(run_to_end(folder, kCaftan, {"help", "file"}).out, folder.read(kConfigs + "/../docs/configuration.md"));
   EXPECT_THAT(run_to_end(folder, kCaftan, {"--version"}).out, StartsWith("caftan 0."));
   EXPECT_EQ(run_to_end(folder, CAFTAN_SCRIPT, {"--version"}).out, run_to_end(folder, kCaftan, {"--version"}).out);
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "runs"));

@@ -1,7 +1,9 @@
 // [roles.NAME]: its own keys, the config that belongs to its type, and what it uses.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
+#include <system_error>
 
 #include "application_reader.hpp"
 #include "use_text.hpp"
@@ -30,6 +32,43 @@ const SettingsNode* inner_table(const Reading& reading, const SettingsNode& role
   return nullptr;
 }
 
+/// What a link means is settled when the file is read: a run makes runs/latest point to itself before its roles look.
+void follow_links(std::vector<SettingField>& fields) {  // NOLINT(misc-no-recursion)
+  for (SettingField& field : fields) {
+    follow_links(field.fields);
+    if (field.kind != SettingKind::path) continue;
+    const SettingValue value = field.get();
+    const auto* const text = std::get_if<std::string>(&value);
+    if (!text || !std::filesystem::path(*text).is_absolute()) continue;
+    std::error_code error;  // what does not exist keeps its name
+    const std::filesystem::path real = std::filesystem::canonical(*text, error);
+    if (!error) field.set(real.string());
+  }
+}
+
+/// Returns null if the table has no such key. @param key  "corpus.path" is in the sub-table "corpus"
+const SettingsNode* find_value(const SettingsNode& table, std::string_view key) {
+  const SettingsNode* node = &table;
+  while (node) {
+    const std::size_t dot = key.find('.');
+    const SettingsEntry* const entry = node->find(key.substr(0, dot));
+    node = entry ? &entry->value : nullptr;
+    if (dot == std::string_view::npos) return node;
+    key.remove_prefix(dot + 1);
+  }
+  return nullptr;
+}
+
+/// The place to blame: a key that was typed on the command line before any of the file.
+SettingsPlace place_of(const MissingRequirement& requirement, const SettingsNode* table, const SettingsNode& role) {
+  const SettingsNode* found = nullptr;
+  for (const std::string& key : requirement.keys) {
+    const SettingsNode* const value = table ? find_value(*table, key) : nullptr;
+    if (value && (!found || (found->place.override_index < 0 && value->place.override_index >= 0))) found = value;
+  }
+  return found ? found->place : role.place;
+}
+
 void read_config(const Reading& reading, const RoleType& type, const SettingsNode& node, RoleSpec& role) {
   role.config = type.config.make();
   std::vector<SettingField> fields = type.config.bind(role.config);
@@ -44,10 +83,11 @@ void read_config(const Reading& reading, const RoleType& type, const SettingsNod
   options.help = "caftan help " + type.name;
   const std::size_t before = reading.diagnostics.errors();
   read_settings(table ? *table : missing, fields, options, reading.diagnostics);
+  follow_links(fields);
   if (!type.requirements || !reading.options.requirements || reading.diagnostics.errors() != before) return;
-  for (const MissingRequirement& requirement : type.requirements(role.config)) {
-    const SettingsEntry* key = table ? table->find(requirement.key) : nullptr;
-    const SettingsPlace& place = key ? key->value.place : node.place;
+  const RolePlace asked{.role = role.name, .root_seed = static_cast<std::uint64_t>(reading.application.run.seed)};
+  for (const MissingRequirement& requirement : type.requirements(role.config, asked)) {
+    const SettingsPlace place = place_of(requirement, table, node);
     const std::string text = "role '" + role.name + "': " + requirement.text;
     // The role may run on another host, which has it.
     if (reading.application.run.placement == Placement::hosts) {

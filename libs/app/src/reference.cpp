@@ -43,8 +43,8 @@ std::string reference_page(const RoleTypes& types) {
       "(`roles.observer.replicas=4`). An unknown key is an error at every level.\n\n"
       "Durations are strings such as `\"250ms\"`, `\"2s\"`, `\"10min\"`, `\"1h\"` (ns, us, ms, s, min, h); sizes such "
       "as\n"
-      "`\"64MiB\"` (B, KiB, MiB, GiB, TiB). Paths are relative to the file, except `output.dir`. Ranges include their\n"
-      "ends unless `<` or `>` says otherwise.\n\n"
+      "`\"64MiB\"` (B, KiB, MiB, GiB, TiB). Paths are relative to the file, except `output.dir`; in those of a\n"
+      "role links are followed when the file is read. Ranges include their ends unless `<` or `>` says otherwise.\n\n"
       "`caftan = " +
       std::to_string(kSchemaVersion) + "` is required: the version of this schema.\n";
   page += section<RunSettings>("[run]", "");

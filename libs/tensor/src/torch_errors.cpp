@@ -4,20 +4,25 @@
 
 #include <exception>
 #include <new>
+#include <string_view>
 
 #include "caftan/wire/archive_error.hpp"
 
 namespace caftan::tensor {
+
+bool is_out_of_memory(const c10::Error& error) {
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
+  // Of c10/core/impl/alloc_cpu.cpp.
+  return std::string_view(error.what_without_backtrace()).find("DefaultCPUAllocator: ") != std::string_view::npos;
+}
 
 Error torch_failure(Errc code) {
   try {
     throw;
   } catch (const wire::DecodeError& error) {
     return Error(error.code(), error.what());
-  } catch (const c10::OutOfMemoryError& error) {
-    return Error(Errc::limit_exceeded, error.what_without_backtrace());
   } catch (const c10::Error& error) {
-    return Error(code, error.what_without_backtrace());
+    return Error(is_out_of_memory(error) ? Errc::limit_exceeded : code, error.what_without_backtrace());
   } catch (const std::bad_alloc&) {
     return Error(Errc::limit_exceeded, "no memory");
   } catch (const std::exception& error) {

@@ -5,6 +5,8 @@
 
 #include <fstream>
 
+#include "caftan/app/resolved.hpp"
+#include "caftan/base/settings_io.hpp"
 #include "role_types.hpp"
 
 namespace caftan::app::testing {
@@ -83,6 +85,28 @@ TEST_F(Files, BI1_NothingIsCreated) {
   int entries = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_)) ++entries;
   EXPECT_EQ(entries, 1);
+}
+
+TEST_F(Files, APathOfARoleIsWhatItsLinksMeanWhenTheFileIsRead) {
+  std::filesystem::create_directories(folder_ / "runs/a-1");
+  std::filesystem::create_directory_symlink("a-1", folder_ / "runs/latest");
+  const auto data = [&](const std::string& path) {
+    const RoleTypes types = make_types();
+    const std::string file = write("app.toml",
+                                   "caftan = 1\n[roles.trainer]\ntype = \"parameter_server.trainer\"\n"
+                                   "uses.server = \"server\"\n[roles.server]\ntype = \"parameter_server.server\"\n"
+                                   "config.model = \"m\"\n");
+    const std::vector<std::string> overrides{"roles.server.config.data=" + path};
+    const LoadedApplication loaded = load_application(file, overrides, types, {.mode = LoadMode::check, .cores = 64});
+    EXPECT_TRUE(loaded.diagnostics.ok());
+    const std::string resolved = resolved_text(loaded.application, types);
+    const std::size_t at = resolved.find("data = ") + 7;
+    return resolved.substr(at, resolved.find('\n', at) - at);
+  };
+  const std::string real = std::filesystem::canonical(folder_).string();
+  EXPECT_EQ(data("runs/latest"), quote_toml(real + "/runs/a-1"));
+  EXPECT_EQ(data(folder_.string() + "/runs/latest/"), quote_toml(real + "/runs/a-1"));
+  EXPECT_EQ(data("runs/none"), quote_toml((folder_ / "runs/none").string()));
 }
 
 TEST_F(Files, TheRunsNameComesFromTheFilesName) {

@@ -164,6 +164,24 @@ TEST(Data, BI1_MissingIsAWarningInCheckAndAnErrorInRun) {
   EXPECT_EQ(load(kRoles, overrides, LoadMode::run).diagnostics.render(false), one("command line: error: " + text));
 }
 
+TEST(Data, BI1_TheCommandLineIsBlamedBeforeTheFileAndTheFileBeforeTheRole) {
+  const auto check = [](const std::vector<std::string>& overrides) {
+    return load(
+               "caftan = 1\n[roles.trainer]\ntype = \"parameter_server.trainer\"\nuses.server = \"server\"\n"
+               "[roles.server]\ntype = \"parameter_server.server\"\n[roles.server.config]\nmodel = \"huge\"\n"
+               "[roles.server.config.optimizer]\ntype = \"adam\"\n",
+               overrides)
+        .diagnostics.render(false);
+  };
+  EXPECT_EQ(check({}), "app.toml:8:9: warning: role 'server': no room for 'server' of seed 1\n");
+  EXPECT_EQ(
+      check({"run.seed=7", "roles.server.config.optimizer.type=sgd"}),
+      "command line: warning: roles.server.config.optimizer.type=sgd: role 'server': no room for 'server' of seed "
+      "7\n");
+  EXPECT_EQ(check({"roles.server.config.optimizer.type=sgd", "roles.server.config.model=huge"}),
+            "command line: warning: roles.server.config.model=huge: role 'server': no room for 'server' of seed 1\n");
+}
+
 TEST(Data, BI1_MissingIsAWarningWhereTheRoleMayRunOnAnotherHost) {
   const LoadedApplication loaded =
       load(kRoles, {"roles.server.config.data=/dev/null/nowhere", "run.placement=hosts"}, LoadMode::run);

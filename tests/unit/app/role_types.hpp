@@ -63,10 +63,14 @@ inline RoleTypes make_types() {
   RoleTypes types = make_cartpole_types();
   RoleType server{.name = "parameter_server.server"};
   server.config = SettingsDeclaration::of<ServerConfig>();
-  server.requirements = [](const std::any& config) -> std::vector<MissingRequirement> {
-    const auto& data = std::any_cast<const ServerConfig&>(config).data;
-    if (!data || std::filesystem::exists(*data)) return {};
-    return {{.key = "data", .text = "no data there; apt-get install dataset-fashion-mnist"}};
+  server.requirements = [](const std::any& config, const RolePlace& place) -> std::vector<MissingRequirement> {
+    const auto& server = std::any_cast<const ServerConfig&>(config);
+    if (server.model == "huge") {
+      return {{.keys = {"model", "optimizer.type"},
+               .text = "no room for '" + place.role + "' of seed " + std::to_string(place.root_seed)}};
+    }
+    if (!server.data || std::filesystem::exists(*server.data)) return {};
+    return {{.keys = {"data"}, .text = "no data there; apt-get install dataset-fashion-mnist"}};
   };
   RoleType trainer{.name = "parameter_server.trainer", .drives = true};
   trainer.uses = {{.name = "server", .role_type = "parameter_server.server"},

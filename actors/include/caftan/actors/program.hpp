@@ -92,8 +92,8 @@ class Program {
 
   /// Registers the class T as role type `name`. T is made by T(RoleContext&, T::Config), or T(RoleContext&) if it has
   /// no Config; the keys of Config are declared by `static void settings(auto& s, Config& c)`. A T with `Result<void>
-  /// run(std::stop_token)` drives. A T with `static std::vector<app::MissingRequirement> requirements(const Config&)`
-  /// says what it misses on this machine.
+  /// run(std::stop_token)` drives. A T with `static std::vector<app::MissingRequirement> requirements(const Config&)`,
+  /// or with a second parameter `const app::RolePlace&`, says what it misses on this machine.
   template <class T>
   RoleBuilder<T> role(std::string_view name) {
     return RoleBuilder<T>(catalog_.add(actors::make_role_definition<T>(name)));

@@ -44,7 +44,8 @@ struct RoleDefinition {
   std::vector<Use> uses{};
   std::vector<Registration> registrations{};
   std::string misplaced{};  ///< what was said of a use or method that is not there; refused by RoleCatalog::types
-  std::function<std::vector<app::MissingRequirement>(const std::any& config)> requirements{};
+  std::function<std::vector<app::MissingRequirement>(const std::any& config, const app::RolePlace& place)>
+      requirements{};
   /// Constructs the role; what its constructor throws comes out.
   std::shared_ptr<rpc::HostedObject> (*make)(std::shared_ptr<RoleContext> context, const std::any& config, RRefId id,
                                              Executor& executor) = nullptr;
@@ -96,9 +97,14 @@ RoleDefinition make_role_definition(std::string_view name) {
     definition.run = [](rpc::HostedObject& object, std::stop_token stop) { return object.as<T>()->run(stop); };
   }
   if constexpr (requires { typename T::Config; }) {
-    if constexpr (requires(const typename T::Config& c) { T::requirements(c); }) {
-      definition.requirements = [](const std::any& config) {
-        return T::requirements(std::any_cast<const typename T::Config&>(config));
+    using Config = typename T::Config;
+    if constexpr (requires(const Config& c, const app::RolePlace& p) { T::requirements(c, p); }) {
+      definition.requirements = [](const std::any& config, const app::RolePlace& place) {
+        return T::requirements(std::any_cast<const Config&>(config), place);
+      };
+    } else if constexpr (requires(const Config& c) { T::requirements(c); }) {
+      definition.requirements = [](const std::any& config, const app::RolePlace&) {
+        return T::requirements(std::any_cast<const Config&>(config));
       };
     }
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <any>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
@@ -25,8 +26,15 @@ struct RoleUse {
 
 /// Something a role needs on this machine and does not find, for example a data package.
 struct MissingRequirement {
-  std::string key{};   ///< of the config that asks for it; "" = the role as a whole
+  /// Of the config that ask for it ("corpus.path"), the likeliest first; none that the file has = the role as a whole.
+  std::vector<std::string> keys{};
   std::string text{};  ///< what is missing and how to get it
+};
+
+/// Where in a file the config stands that a role type is asked about.
+struct RolePlace {
+  std::string role{};           ///< its name
+  std::uint64_t root_seed = 0;  ///< run.seed
 };
 
 struct RoleType {
@@ -36,7 +44,7 @@ struct RoleType {
   std::vector<RoleUse> uses{};
   bool drives = false;  ///< has run(): the application ends when all of these have returned
   /// Asked with the role's config after it was read without errors.
-  std::function<std::vector<MissingRequirement>(const std::any& config)> requirements{};
+  std::function<std::vector<MissingRequirement>(const std::any& config, const RolePlace& place)> requirements{};
 };
 
 class RoleTypes {

@@ -5,7 +5,14 @@
 
 #include "caftan/base/result.hpp"
 
+namespace c10 {
+class Error;
+}
+
 namespace caftan::tensor {
+
+/// Returns whether the error says that there is no memory. Libtorch has a type of its own for devices only.
+bool is_out_of_memory(const c10::Error& error);
 
 /// Turns the exception in flight into an Error; only called from a handler. Memory that is not there is limit_exceeded,
 /// a wire::DecodeError keeps its code, everything else gets `code`. The text is libtorch's without its backtrace, which

@@ -1,0 +1,71 @@
+#include "requirements.hpp"
+
+#include <sys/sysinfo.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+
+#include "checkpoint.hpp"
+#include "corpus.hpp"
+#include "text.hpp"
+
+namespace caftan::rnn_lm {
+namespace {
+
+/// Returns what the LSTM's parameters, their gradients and the optimizer's state take, bytes: there is no less.
+double least_memory(const TrainerConfig& config) {
+  const auto emb = static_cast<double>(config.emb);
+  const auto hid = static_cast<double>(config.hid);
+  const auto layers = static_cast<double>(config.layers);
+  const double parameters = 4 * hid * (emb + hid + 2) + (layers - 1) * 4 * hid * (2 * hid + 2);
+  const double copies = config.optimizer.name == OptimizerConfig::Name::adam ? 4 : 2;  // Adam keeps two moments
+  return copies * parameters * sizeof(float);
+}
+
+std::string gib(double bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f GiB", bytes / (1U << 30));
+  return text.data();
+}
+
+Result<void> check_resume(const TrainerConfig& config, const Corpus& corpus, std::uint64_t parameter_seed) {
+  return check_checkpoint(*config.resume, facts_of(config, corpus, parameter_seed), config.max_steps);
+}
+
+}  // namespace
+
+std::int64_t memory_of_this_machine() {
+  struct sysinfo info {};
+  if (::sysinfo(&info) != 0) return std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>((info.totalram + info.totalswap) * info.mem_unit);
+}
+
+std::vector<app::MissingRequirement> find_missing(const TrainerConfig& config, const TrainerPlace& place) {
+  std::vector<app::MissingRequirement> missing;
+  if (const double needed = least_memory(config); needed > static_cast<double>(place.memory)) {
+    missing.push_back({.keys = {"hid", "layers", "emb"},
+                       .text = "the LSTM's parameters, their gradients and the optimizer's state take " + gib(needed) +
+                               ", this machine has " + gib(static_cast<double>(place.memory)) +
+                               " of memory; lower hid, layers or emb"});
+  }
+  const auto corpus = read_corpus(config.corpus);
+  const auto room = corpus ? check_room(config, *corpus) : corpus.error();
+  if (!corpus) {
+    missing.push_back({.keys = {"corpus.path", "corpus.name", "corpus"}, .text = corpus.error().text()});
+  } else if (!room) {
+    missing.push_back({.keys = {"corpus.path", "corpus.name", "corpus", "batch", "bptt"}, .text = room.error().text()});
+  }
+  if (!config.resume) return missing;
+  if (std::error_code ignored; !std::filesystem::is_directory(*config.resume, ignored)) {
+    missing.push_back({.keys = {"resume"},
+                       .text = "there is no folder " + config.resume->string() +
+                               "; a path without a leading / is relative to the file"});
+  } else if (room) {
+    const auto fits = check_resume(config, *corpus, place.parameter_seed);
+    if (!fits) missing.push_back({.keys = {"resume", "max_steps"}, .text = fits.error().text()});
+  }
+  return missing;
+}
+
+}  // namespace caftan::rnn_lm

@@ -1,0 +1,40 @@
+// What user code throws becomes an error that says who it was and what to do.
+#include "caftan/rpc/user_code.hpp"
+
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+
+#include <new>
+#include <stdexcept>
+
+namespace caftan::rpc {
+namespace {
+
+template <class Thrown>
+Error failure_of(Thrown thrown) {
+  return run_user_code("w", "math.add", [&]() -> int { throw Thrown(std::move(thrown)); }).error();
+}
+
+TEST(UserCode, AnExceptionIsNamedWithTheWorkerAndTheFunction) {
+  const Error error = failure_of(std::runtime_error("no such row"));
+  EXPECT_EQ(error.code(), Errc::remote_exception);
+  EXPECT_EQ(error.worker(), "w");
+  EXPECT_EQ(error.text(), "math.add: no such row");
+  EXPECT_EQ(failure_of(7).text(), "math.add: threw something that is not a std::exception");
+}
+
+TEST(UserCode, MemoryThatIsNotThereIsLimitExceeded) {
+  const Error error = failure_of(std::bad_alloc());
+  EXPECT_EQ(error.code(), Errc::limit_exceeded);
+  EXPECT_EQ(error.text(), "math.add: no memory");
+  // As libtorch's allocator throws it; sanitizers end a process that asks for so much.
+  const std::string torch = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 68719476736 bytes.";
+  const Error tensors = failure_of(c10::Error({}, torch));
+  EXPECT_EQ(tensors.code(), Errc::limit_exceeded);
+  EXPECT_EQ(tensors.text(), "math.add: no memory: " + torch);
+  EXPECT_EQ(failure_of(c10::OutOfMemoryError({}, "device")).code(), Errc::limit_exceeded);
+  EXPECT_EQ(failure_of(c10::Error({}, "shapes differ")).code(), Errc::remote_exception);
+}
+
+}  // namespace
+}  // namespace caftan::rpc
