@@ -1,8 +1,10 @@
 #include "control_socket.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -60,6 +62,12 @@ Result<void> ControlSocket::send(const RunEvent& event) const {
   return send_bytes(*bytes, 0);
 }
 
+Result<void> ControlSocket::offer(const RunEvent& event) const {
+  const auto bytes = wire::encode(event);
+  if (!bytes) return bytes.error();
+  return send_bytes(*bytes, MSG_DONTWAIT);
+}
+
 Result<void> ControlSocket::send(const RunCommand& command) const {
   const auto bytes = wire::encode(command);
   if (!bytes) return bytes.error();
@@ -71,6 +79,17 @@ Result<RunCommand> ControlSocket::receive_command() const {
   if (!bytes) return bytes.error();
   if (!*bytes) return Error(Errc::io_error, "the control socket does not wait");
   return wire::decode<RunCommand>(**bytes);
+}
+
+Result<std::optional<RunCommand>> ControlSocket::receive_command(TimePoint until) const {
+  pollfd readable{fd_, POLLIN, 0};
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock().now()).count();
+  const int found = ::poll(&readable, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
+  if (found < 0 && errno != EINTR) return system_error("poll");
+  if (found <= 0) return std::optional<RunCommand>();
+  auto command = receive_command();
+  if (!command) return command.error();
+  return std::optional(*std::move(command));
 }
 
 Result<std::optional<RunEvent>> ControlSocket::receive_event() const {

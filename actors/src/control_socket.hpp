@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "caftan/base/clock.hpp"
 #include "caftan/base/result.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "run_messages.hpp"
@@ -33,9 +34,12 @@ class ControlSocket {
   Result<void> send(const RunEvent& event) const;
   /// Never blocks. Errors: as above; overloaded (the other side does not read).
   Result<void> send(const RunCommand& command) const;
+  Result<void> offer(const RunEvent& event) const;
 
   /// Waits for the next packet. Errors: peer_down (the other side is gone), malformed_payload, io_error.
   Result<RunCommand> receive_command() const;
+  /// Returns the next packet, nothing if none comes until `until`. Errors: as above.
+  Result<std::optional<RunCommand>> receive_command(TimePoint until) const;
   /// Returns the next packet, nothing if there is none now. Errors: as above.
   Result<std::optional<RunEvent>> receive_event() const;
 

@@ -11,6 +11,7 @@
 #include "caftan/base/settings_io.hpp"
 #include "fatal_signals.hpp"
 #include "progress_line.hpp"
+#include "run_end.hpp"
 #include "run_process.hpp"
 #include "run_record.hpp"
 #include "run_world.hpp"
@@ -66,7 +67,6 @@ class Launch {
   void command_all(RunCommandKind kind);
   void draw(bool at_once);
   void write_rows();
-  bool lose_results(Verdict& verdict) const;
   LaunchOutcome finish();
   std::string where() const;
 
@@ -90,7 +90,11 @@ class Launch {
 
 SupervisorOptions Launch::supervisor_options(const LaunchOptions& options) {
   const app::RunSettings& run = options.application.run;
-  SupervisorOptions supervised{.start_timeout = run.start_timeout, .stop_timeout = run.stop_timeout, .wall = run.wall};
+  const bool watched = run.placement != app::Placement::one_process;
+  SupervisorOptions supervised{.start_timeout = run.start_timeout,
+                               .stop_timeout = run.stop_timeout,
+                               .heartbeat = watched ? options.application.cluster.heartbeat : Duration::zero(),
+                               .wall = run.wall};
   for (const app::PlannedWorker& worker : options.plan.workers) {
     supervised.workers.push_back({.name = worker.name,
                                   .role = worker.role,
@@ -222,6 +226,10 @@ void Launch::take(const RunEvent& event) {
       return supervisor_.made(worker);
     case RunEventKind::refused:
       return view_.error("warning: " + name + " refused a connection: " + event.error.message());
+    case RunEventKind::alive:
+      return;
+    case RunEventKind::answered:
+      return supervisor_.answered(planned(worker).process);
   }
 }
 
@@ -247,6 +255,7 @@ void Launch::take_news() {
     for (int taken = 0; death || taken < kEventsInATurn; ++taken) {
       const auto event = processes_[i]->next_event();
       if (!event) break;
+      supervisor_.alive(static_cast<int>(i), clock_.now());
       take(*event);
     }
     if (!death) continue;
@@ -322,68 +331,21 @@ LaunchOutcome Launch::run() {
   return finish();
 }
 
-/// Results that nobody can have got are a failure. Returns whether they made it one.
-bool Launch::lose_results(Verdict& verdict) const {
-  const std::string& lost = view_.lost_results();
-  if (lost.empty() || verdict.outcome != Verdict::Outcome::success) return false;
-  verdict = {
-      .outcome = Verdict::Outcome::failure, .exit_code = 1, .error = "standard output: " + lost + "; results are lost"};
-  return true;
-}
-
 LaunchOutcome Launch::finish() {
   write_rows();
-  std::vector<RunRecord::WorkerEnd> ends;
+  EndedRun ended{.launch = options_,
+                 .record = record_,
+                 .view = view_,
+                 .verdict = supervisor_.verdict(),
+                 .stragglers = supervisor_.stragglers(),
+                 .elapsed = elapsed(),
+                 .pids = std::vector<pid_t>(errors_.size()),
+                 .errors = std::move(errors_)};
   for (const WorkerId id : options_.workers) {
-    const app::PlannedWorker& worker = planned(id.value);
-    const auto process = static_cast<std::size_t>(worker.process);
-    const pid_t pid = process < processes_.size() && processes_[process] ? processes_[process]->pid() : 0;
-    ends.push_back({worker.name, worker.host, pid == 0 ? ::getpid() : pid, errors_[id.value]});
+    const auto process = static_cast<std::size_t>(planned(id.value).process);
+    if (process < processes_.size() && processes_[process]) ended.pids[id.value] = processes_[process]->pid();
   }
-  Verdict verdict = supervisor_.verdict();
-  const std::string path = record_.directory().path().string();
-  std::string log;
-  if (verdict.blame && planned(*verdict.blame).process < static_cast<int>(processes_.size())) {
-    const app::PlannedWorker& blamed = planned(*verdict.blame);
-    const auto& process = processes_[static_cast<std::size_t>(blamed.process)];
-    log = "log/" + blamed.name + ".log";
-    if (process && process->pid() != 0 && verdict.error.starts_with(blamed.name + " ")) {
-      verdict.error.insert(blamed.name.size(), " (pid " + std::to_string(process->pid()) + ")");
-    }
-    if (errors_[*verdict.blame].empty()) {
-      const std::string tail = last_line(record_.directory().log_file(blamed.name));
-      if (!tail.empty()) verdict.error += ". Its log ends: " + tail;
-    }
-  }
-  const auto record = [&] {
-    const auto written = record_.finish(options_.application, verdict, elapsed(), ends);
-    if (!written) view_.error("error: " + written.error().message());
-  };
-  lose_results(verdict);
-  record();
-  for (const std::string& name : supervisor_.stragglers()) {
-    view_.note("warning: " + name + " had not left in time (run.stop_timeout) and was killed");
-  }
-  const std::string seconds = format_fixed(std::chrono::duration<double>(elapsed()).count(), 1) + " s";
-  const std::string& run = options_.application.run.name;
-  switch (verdict.outcome) {
-    case Verdict::Outcome::success:
-      if (options_.application.run.deterministic) view_.result(record_.sent_table());
-      view_.result(path + ": resolved.toml metrics.csv metrics.jsonl summary.json log/");
-      if (lose_results(verdict)) record();
-      break;
-    case Verdict::Outcome::interrupted:
-      view_.error(run + ": interrupted after " + seconds + ", exit 130; everything written so far is in " + path);
-      break;
-    case Verdict::Outcome::failure:
-      break;
-  }
-  if (verdict.outcome == Verdict::Outcome::failure) {
-    view_.error("error: " + verdict.error);
-    view_.error(run + ": failed after " + seconds + ", exit " + std::to_string(verdict.exit_code) +
-                "; everything written so far is in " + path + (log.empty() ? "" : ", start with " + log));
-  }
-  return {verdict.exit_code, must_exit_};
+  return {tell_end(std::move(ended)), must_exit_};
 }
 
 }  // namespace

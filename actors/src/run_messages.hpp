@@ -12,6 +12,9 @@
 
 namespace caftan::actors {
 
+/// Of cluster.heartbeat: the silence after which a peer, or a process of this launcher, is lost.
+inline constexpr int kBeatsUntilLost = 5;
+
 enum class RunEventKind : std::uint8_t {
   here = 0,     ///< listens; text: its address, of the worker where the others meet
   ready,        ///< all others have come; text: the kinds of its channels
@@ -27,8 +30,10 @@ enum class RunEventKind : std::uint8_t {
   making,       ///< its role's constructor begins
   made,         ///< its role's constructor has returned
   refused,      ///< a connection was refused while it waited for the others; error
+  alive,        ///< nothing but a sign of life of its process, each heartbeat (RN-1)
+  answered,     ///< its process has read a stop or a leave (RN-4)
 };
-constexpr bool is_valid(RunEventKind kind) noexcept { return kind <= RunEventKind::refused; }
+constexpr bool is_valid(RunEventKind kind) noexcept { return kind <= RunEventKind::answered; }
 
 /// Worker -> launcher.
 struct RunEvent {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "caftan/base/settings_io.hpp"
+#include "run_messages.hpp"
 #include "shortened.hpp"
 
 namespace caftan::actors {
@@ -16,6 +17,7 @@ constexpr Duration kOwnWords = std::chrono::seconds(1);
 constexpr Duration kUntilDeath = std::chrono::seconds(1);
 
 constexpr int kBadFile = 2;
+constexpr std::size_t kMostNames = 8;  // of stragglers
 
 std::string describe(const Death& death) {
   return death.by_signal ? "was killed by signal " + std::to_string(death.number)
@@ -53,7 +55,12 @@ Error told(const Error& error) {
 
 Supervisor::Supervisor(SupervisorOptions options, TimePoint now)
     : options_(std::move(options)), started_(now), phase_deadline_(now + options_.start_timeout) {
-  for (const SupervisedWorker& worker : options_.workers) workers_.push_back({.is = worker});
+  int processes = 0;
+  for (const SupervisedWorker& worker : options_.workers) {
+    workers_.push_back({.is = worker});
+    processes = std::max(processes, worker.process + 1);
+  }
+  pulses_.resize(static_cast<std::size_t>(processes));
 }
 
 void Supervisor::here(std::size_t worker) { workers_[worker].came = true; }
@@ -61,6 +68,16 @@ void Supervisor::ready(std::size_t worker) { workers_[worker].came = workers_[wo
 void Supervisor::making(std::size_t worker) { workers_[worker].making = true; }
 void Supervisor::made(std::size_t worker) { workers_[worker].made = true; }
 void Supervisor::left(std::size_t worker) { workers_[worker].left = true; }
+
+void Supervisor::alive(int process, TimePoint now) {
+  if (options_.heartbeat == Duration::zero()) return;
+  auto& liveness = pulses_[static_cast<std::size_t>(process)].liveness;
+  const net::LivenessOptions limits{options_.heartbeat, kBeatsUntilLost * options_.heartbeat};
+  if (!liveness) liveness.emplace(limits, std::string(), now);
+  liveness->on_bytes_in(now, 1);
+}
+
+void Supervisor::answered(int process) { ++pulses_[static_cast<std::size_t>(process)].answers; }
 
 void Supervisor::returned(std::size_t worker, const Error& error) {
   workers_[worker].returned = workers_[worker].made = true;
@@ -101,15 +118,43 @@ void Supervisor::check_missed(TimePoint now) {
   if (!workers_[failure.worker].gone) failed(failure.worker, failure.error);
 }
 
+/// Whether silence still says something: of a run that has failed already, it may be the reason.
+bool Supervisor::listens() const {
+  return !dead_ && !killed_ && phase_ != Phase::over && (phase_ != Phase::leaving || failure_);
+}
+
+/// RN-2; RN-3 is what Liveness does with the time in which nobody asks it.
+void Supervisor::check_silent(TimePoint now) {
+  for (std::size_t i = 0; i < workers_.size() && listens(); ++i) {
+    if (!workers_[i].is.here || workers_[i].gone) continue;
+    auto& liveness = pulses_[static_cast<std::size_t>(workers_[i].is.process)].liveness;
+    if (!liveness || liveness->poll(now) != net::Liveness::Action::dead) continue;
+    dead_ = i;
+    death_text_ = "has shown no sign of life for " + format_duration((kBeatsUntilLost * options_.heartbeat).count()) +
+                  " (" + std::to_string(kBeatsUntilLost) +
+                  " of cluster.heartbeat): it is stopped, or its machine is overloaded";
+    wants_stop_ = true;
+  }
+}
+
+Supervisor::Worker::Late Supervisor::lateness(const Worker& worker) const {
+  if (worker.left || !worker.came) return Worker::Late::no;  // it was not asked before it came
+  const bool is_asked = options_.heartbeat != Duration::zero();
+  if (is_asked && pulses_[static_cast<std::size_t>(worker.is.process)].answers < asked_)
+    return Worker::Late::unanswered;
+  return worker.is.drives && !worker.returned ? Worker::Late::running : Worker::Late::leaving;
+}
+
 void Supervisor::died(int process, Death death, const std::string& where, TimePoint now) {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     Worker& worker = workers_[i];
     if (worker.is.process != process || !worker.is.here || worker.gone) continue;
+    const Worker::Late late = lateness(worker);
     worker.gone = worker.returned = true;
     const bool expected = worker.left && !death.by_signal && death.number == 0;
     if (expected) continue;
     if (killed_) {
-      worker.killed_late = !worker.left;
+      worker.late = late;
       continue;
     }
     // A process that was asked to stop before it was ready just goes.
@@ -219,6 +264,7 @@ void Supervisor::begin_stop(TimePoint now) {
 std::vector<Supervisor::Action> Supervisor::next(TimePoint now) {
   std::vector<Action> actions;
   check_missed(now);
+  check_silent(now);
   if (phase_ == Phase::starting && !wants_stop_) check_start(now);
   if (phase_ == Phase::running && !wants_stop_) check_made(now);
   if (phase_ == Phase::running && !wants_stop_ && now >= phase_deadline_) {
@@ -236,65 +282,105 @@ std::vector<Supervisor::Action> Supervisor::next(TimePoint now) {
   }
   if (!killed_ && !all_gone() && (interrupts_ >= 2 || now >= kill_at_)) {
     killed_ = true;
+    killed_at_once_ = now < kill_at_;
     actions.push_back(Action::kill);
   }
+  asked_ += static_cast<int>(std::ranges::count_if(actions, [](Action action) { return action != Action::kill; }));
   if ((phase_ == Phase::stopping || phase_ == Phase::leaving) && all_gone()) phase_ = Phase::over;
   return actions;
 }
 
 TimePoint Supervisor::deadline() const noexcept {
-  switch (phase_) {
-    case Phase::starting:
-    case Phase::running:
-      return std::min({phase_deadline_, made_by_, missed_ ? missed_->until : kNever});
-    case Phase::stopping:
-      return killed_ ? kNever : std::min(phase_deadline_, kill_at_);
-    case Phase::leaving:
-      return killed_ ? kNever : kill_at_;
-    case Phase::over:
-      break;
+  if (killed_ || phase_ == Phase::over) return kNever;
+  TimePoint first = kNever;
+  if (listens()) {
+    for (const Worker& worker : workers_) {
+      if (!worker.is.here || worker.gone) continue;
+      const auto& liveness = pulses_[static_cast<std::size_t>(worker.is.process)].liveness;
+      if (liveness) first = std::min(first, liveness->next_poll());
+    }
   }
-  return kNever;
+  if (phase_ == Phase::leaving) return std::min(first, kill_at_);
+  if (phase_ == Phase::stopping) return std::min({first, phase_deadline_, kill_at_});
+  return std::min({first, phase_deadline_, made_by_, missed_ ? missed_->until : kNever});
 }
 
 double Supervisor::seconds(TimePoint now) const { return std::chrono::duration<double>(now - started_).count(); }
 
-std::vector<std::string> Supervisor::stragglers() const {
-  std::vector<std::string> names;
-  for (const Worker& worker : workers_) {
-    if (worker.killed_late) names.push_back(worker.is.name);
+std::string Supervisor::stragglers() const {
+  using Late = Worker::Late;
+  const auto are = [this](Late late) {
+    return std::ranges::any_of(workers_, [late](const Worker& w) { return w.late == late; });
+  };
+  const Late named = are(Late::unanswered) ? Late::unanswered : are(Late::running) ? Late::running : Late::leaving;
+  std::string names;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].late != named || i == dead_) continue;
+    if (++count <= kMostNames) names += (names.empty() ? "" : ", ") + workers_[i].is.name;
   }
-  return names;
+  if (count == 0) return {};
+  if (count > kMostNames) names += " and " + std::to_string(count - kMostNames) + " more";
+  const std::string what = named == Late::unanswered ? " had not answered"
+                           : named == Late::running  ? " had not returned from run()"
+                                                     : " had not left";
+  return names + what +
+         (killed_at_once_ ? " when the second Ctrl-C came"
+                          : " within " + format_duration(options_.stop_timeout.count()) + " (run.stop_timeout)") +
+         (count == 1 ? " and was killed" : " and were killed");
+}
+
+Supervisor::Cause Supervisor::cause() const {
+  if (general_) return Cause::general;
+  if (dead_ && (!failure_ || is_echo(failure_->error))) return Cause::death;
+  return failure_ ? Cause::failure : Cause::none;
 }
 
 Error Supervisor::reason() const {
   if (interrupted_first_) return {Errc::cancelled, "the run was interrupted"};
-  if (general_) return told(*general_);
-  if (dead_ && (!failure_ || is_echo(failure_->error))) {
-    const std::string& name = workers_[*dead_].is.name;
-    return {Errc::peer_down, name, name + " " + death_text_};
+  switch (cause()) {
+    case Cause::none:
+      break;
+    case Cause::general:
+      return told(*general_);
+    case Cause::death: {
+      const std::string& name = workers_[*dead_].is.name;
+      return {Errc::peer_down, name, name + " " + death_text_};
+    }
+    case Cause::failure:
+      return told(failure_->error.at(workers_[failure_->worker].is.name));
   }
-  if (failure_) return told(failure_->error.at(workers_[failure_->worker].is.name));
   return {};
 }
 
 Verdict Supervisor::verdict() const {
   if (interrupted_first_) return {.outcome = Verdict::Outcome::interrupted, .exit_code = 130};
-  if (!failure_ && !general_ && !dead_) return {};
   Verdict verdict{.outcome = Verdict::Outcome::failure, .exit_code = 1};
-  if (general_) {
-    verdict.error = general_->text();
-  } else if (dead_ && (!failure_ || is_echo(failure_->error))) {
-    verdict.blame = dead_;
-    verdict.error = workers_[*dead_].is.name + " " + death_text_;
-    if (failure_) verdict.error += "; " + in_words_of(workers_[failure_->worker].is.name, failure_->error);
-  } else {
-    verdict.blame = failure_->worker;
-    const Error& error = failure_->error;
-    const bool is_own = error.code() == Errc::timeout && error.worker().empty();  // of check_start or check_made
-    verdict.error = is_own ? error.text() : in_words_of(workers_[failure_->worker].is.name, error);
-    // Members that were started from different files are a matter of the command line.
-    if (failure_->at_start && error.code() == Errc::invalid_config) verdict.exit_code = kBadFile;
+  switch (cause()) {
+    case Cause::none:
+      return {};
+    case Cause::general:
+      verdict.error = general_->text();
+      break;
+    case Cause::death:
+      verdict.blame = dead_;
+      verdict.error = workers_[*dead_].is.name + " " + death_text_;
+      if (failure_) {
+        const std::string& teller = workers_[failure_->worker].is.name;
+        // That it is lost need not be said twice.
+        const bool is_same = failure_->worker == *dead_ && failure_->error.worker() == teller;
+        if (!is_same) verdict.error += "; " + in_words_of(teller, failure_->error);
+      }
+      break;
+    case Cause::failure: {
+      verdict.blame = failure_->worker;
+      const Error& error = failure_->error;
+      const bool is_own = error.code() == Errc::timeout && error.worker().empty();  // of check_start or check_made
+      verdict.error = is_own ? error.text() : in_words_of(workers_[failure_->worker].is.name, error);
+      // Members that were started from different files are a matter of the command line.
+      if (failure_->at_start && error.code() == Errc::invalid_config) verdict.exit_code = kBadFile;
+      break;
+    }
   }
   return verdict;
 }

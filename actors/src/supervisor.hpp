@@ -3,7 +3,9 @@
 /// was.
 ///
 ///     starting --all ready--> running --every run() returned--> leaving --all processes gone--> over
-///         \------- failure, death, Ctrl-C -------> stopping --run()s returned, or half of stop_timeout--/
+///         \--- failure, death, silence, Ctrl-C ---> stopping --run()s returned, or half of stop_timeout--/
+///
+/// Invariants RN-1 to RN-5: docs/protocols/run.md.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +15,7 @@
 
 #include "caftan/base/clock.hpp"
 #include "caftan/base/error.hpp"
+#include "caftan/net/liveness.hpp"
 
 namespace caftan::actors {
 
@@ -34,6 +37,7 @@ struct SupervisorOptions {
   std::vector<SupervisedWorker> workers{};
   Duration start_timeout{};
   Duration stop_timeout{};
+  Duration heartbeat{};  ///< of the processes; 0 = the workers live and die with the launcher
   std::optional<Duration> wall{};
 };
 
@@ -61,6 +65,9 @@ class Supervisor {
   void returned(std::size_t worker, const Error& error);
   void failed(std::size_t worker, const Error& error);
   void left(std::size_t worker);
+  /// A process has shown a sign of life; has answered one more stop or leave.
+  void alive(int process, TimePoint now);
+  void answered(int process);
   /// Another worker has no session with this one any more.
   /// @param reason  shut_down if it left in good order; what it said if it left because its run failed
   void peer_lost(const std::string& name, const Error& reason, TimePoint now);
@@ -83,8 +90,8 @@ class Supervisor {
   Verdict verdict() const;
   /// Returns what the run has failed of so far, shortened, for those on other hosts; Errc::ok = nothing.
   Error reason() const;
-  /// Returns the names of those that were killed because they did not leave in time.
-  std::vector<std::string> stragglers() const;
+  /// Returns who was killed because it had not left, and why so; empty = nobody (RN-4).
+  std::string stragglers() const;
 
  private:
   struct Worker {
@@ -96,7 +103,11 @@ class Supervisor {
     bool returned = false;
     bool left = false;
     bool gone = false;  ///< its process, or its session if it is elsewhere
-    bool killed_late = false;
+    enum class Late { no, unanswered, running, leaving } late = Late::no;  ///< when it was killed
+  };
+  struct Pulse {
+    std::optional<net::Liveness> liveness;  ///< from the first sign of life
+    int answers = 0;
   };
   struct Failure {
     std::size_t worker = 0;
@@ -108,10 +119,17 @@ class Supervisor {
     TimePoint until;
   };
 
+  /// What the run has failed of, of all that is known.
+  enum class Cause { none, general, death, failure };
+  Cause cause() const;
+
   void begin_stop(TimePoint now);
   void check_start(TimePoint now);
   void check_made(TimePoint now);
   void check_missed(TimePoint now);
+  void check_silent(TimePoint now);
+  bool listens() const;
+  Worker::Late lateness(const Worker& worker) const;
   bool all_returned() const;
   bool all_gone() const;
   double seconds(TimePoint now) const;
@@ -120,6 +138,8 @@ class Supervisor {
   const SupervisorOptions options_;
   const TimePoint started_;
   std::vector<Worker> workers_;
+  std::vector<Pulse> pulses_;  // by process
+  int asked_ = 0;              // how many times they were told to stop or to leave
   Phase phase_ = Phase::starting;
   TimePoint phase_deadline_;
   std::optional<TimePoint> all_came_at_;
@@ -127,11 +147,12 @@ class Supervisor {
   TimePoint kill_at_ = kNever;
   int interrupts_ = 0;
   bool killed_ = false;
+  bool killed_at_once_ = false;
   bool interrupted_first_ = false;
   std::optional<Failure> failure_;
-  std::optional<Error> general_;  ///< of the run as a whole: start, wall, disk
-  std::optional<Missed> missed_;  ///< whom the others have lost, though its process lives
-  std::optional<std::size_t> dead_;
+  std::optional<Error> general_;     ///< of the run as a whole: start, wall, disk
+  std::optional<Missed> missed_;     ///< whom the others have lost, though its process lives
+  std::optional<std::size_t> dead_;  ///< or silent
   std::string death_text_;
   bool wants_stop_ = false;
 };

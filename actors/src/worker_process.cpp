@@ -31,15 +31,25 @@ namespace {
   ::_exit(code);
 }
 
-/// Reads commands until the end. Ends the process when the launcher is gone: nobody may be left without one.
-void follow(const ControlSocket& control, WorkerSet& workers) {
+/// Reads commands until the end, and shows each heartbeat that this process lives (RN-1). Ends the process when the
+/// launcher is gone: nobody may be left without one.
+void follow(const ControlSocket& control, WorkerSet& workers, std::uint32_t worker, Duration heartbeat) {
+  const SteadyClock clock;
+  TimePoint next_beat = clock.now();
   for (;;) {
-    const auto command = control.receive_command();
+    if (clock.now() >= next_beat) {
+      // A socket without room holds signs of life enough.
+      (void)control.offer({.kind = RunEventKind::alive, .worker = worker});
+      next_beat = clock.now() + heartbeat;
+    }
+    const auto command = control.receive_command(next_beat);
     if (!command) leave(1);
+    if (!*command) continue;
     // A start that nobody waits for any more has nothing to end cleanly.
     if (!workers.has_joined()) leave(0);
-    if (command->kind == RunCommandKind::stop) workers.stop();
-    if (command->kind == RunCommandKind::leave) workers.leave(command->error);
+    if ((*command)->kind == RunCommandKind::stop) workers.stop();
+    if ((*command)->kind == RunCommandKind::leave) workers.leave((*command)->error);
+    (void)control.send({.kind = RunEventKind::answered, .worker = worker});
   }
 }
 
@@ -81,7 +91,9 @@ void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types)
     (void)control.send(event);
   };
   WorkerSet workers(std::move(options));
-  std::thread([&] { follow(control, workers); }).detach();
+  std::thread([&] {
+    follow(control, workers, assignment->workers.front(), loaded.application.cluster.heartbeat);
+  }).detach();
   leave(workers.run() ? 0 : 1);
 }
 

@@ -57,7 +57,7 @@ WorkerOptions WorkerSet::worker_options(Member& member) {
   options.start_timeout = application.run.start_timeout;
   options.stop_timeout = application.run.stop_timeout / 2;
   options.heartbeat = application.cluster.heartbeat;
-  options.peer_timeout = 5 * application.cluster.heartbeat;
+  options.peer_timeout = kBeatsUntilLost * application.cluster.heartbeat;
   options.executor = options_.executor;
   options.network = options_.network;
   options.role = member.role;

@@ -41,9 +41,11 @@ Liveness::Action Liveness::poll(TimePoint now) {
   const Duration silence = now - heard_;
   if (silence >= options_.timeout) {
     is_dead_ = true;
-    error_ = Error(Errc::peer_down, peer_,
-                   "no bytes for " + milliseconds(silence) + " (limit " + milliseconds(options_.timeout) + "), after " +
-                       std::to_string(bytes_in_) + " bytes in and " + std::to_string(bytes_out_) + " out");
+    error_ =
+        Error(Errc::peer_down, peer_,
+              "no bytes from " + peer_ + " for " + milliseconds(silence) + " (limit " + milliseconds(options_.timeout) +
+                  "; cluster.heartbeat is " + milliseconds(options_.interval) + "), after " +
+                  std::to_string(bytes_in_) + " bytes in and " + std::to_string(bytes_out_) + " out");
     return Action::dead;
   }
   if (now - spoken_ >= options_.interval) {

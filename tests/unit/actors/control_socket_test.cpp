@@ -28,7 +28,7 @@ TEST(ControlSocket, CarriesEventsAndCommandsWhole) {
   EXPECT_EQ(command->workers, (std::vector<std::uint32_t>{1, 2}));
 }
 
-TEST(ControlSocket, SaysWhenTheOtherSideIsGone) {
+TEST(ControlSocket, RN5_SaysWhenTheOtherSideIsGone) {
   auto pair = ControlSocket::make_pair();
   ASSERT_TRUE(pair);
   const auto nothing = pair->first.receive_event();
@@ -38,6 +38,27 @@ TEST(ControlSocket, SaysWhenTheOtherSideIsGone) {
   EXPECT_EQ(pair->first.receive_event().error().code(), Errc::peer_down);
   EXPECT_EQ(pair->first.receive_command().error().code(), Errc::peer_down);
   EXPECT_EQ(pair->first.send(RunCommand{}).error().code(), Errc::peer_down);
+}
+
+TEST(ControlSocket, RN1_ASignOfLifeNeverWaitsForRoom) {
+  const auto pair = ControlSocket::make_pair();
+  ASSERT_TRUE(pair);
+  Result<void> sent;
+  for (int i = 0; i < 100'000 && sent; ++i) sent = pair->first.offer({.kind = RunEventKind::alive});
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code(), Errc::overloaded);
+}
+
+TEST(ControlSocket, ACommandThatDoesNotComeInTimeIsNoError) {
+  const auto pair = ControlSocket::make_pair();
+  ASSERT_TRUE(pair);
+  const auto nothing = pair->first.receive_command(TimePoint{});
+  ASSERT_TRUE(nothing);
+  EXPECT_FALSE(*nothing);
+  ASSERT_TRUE(pair->second.send(RunCommand{.kind = RunCommandKind::leave}));
+  const auto command = pair->first.receive_command(kNever);
+  ASSERT_TRUE(command && *command);
+  EXPECT_EQ((*command)->kind, RunCommandKind::leave);
 }
 
 TEST(ControlSocket, DoesNotWaitForALauncherThatListensToNobody) {

@@ -1,60 +1,10 @@
 // What a run does next, event by event.
-#include "supervisor.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <memory>
+
+#include "supervised.hpp"
 
 namespace caftan::actors {
 namespace {
-
-using namespace std::chrono_literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using Action = Supervisor::Action;
-using Phase = Supervisor::Phase;
-
-constexpr std::size_t kAgent = 0;
-constexpr std::size_t kFirst = 1;
-constexpr std::size_t kSecond = 2;
-constexpr Death kKilled{true, 9};
-constexpr Death kExited{false, 0};
-
-/// An agent that drives and two observers, each a process.
-class Supervised : public testing::Test {
- protected:
-  Supervisor make(std::optional<Duration> wall = {}, bool second_is_here = true) const {
-    return Supervisor({.workers = {{.name = "agent", .process = 0, .drives = true},
-                                   {.name = "observer-0", .role = "observer", .process = 1},
-                                   {.name = "observer-1", .role = "observer", .process = 2, .here = second_is_here}},
-                       .start_timeout = 10s,
-                       .stop_timeout = 2s,
-                       .wall = wall},
-                      now_);
-  }
-  Supervisor make_running(std::optional<Duration> wall = {}) {
-    Supervisor supervisor = make(wall);
-    for (const std::size_t worker : {kAgent, kFirst, kSecond}) {
-      supervisor.ready(worker);
-      supervisor.made(worker);
-    }
-    EXPECT_THAT(supervisor.next(now_), IsEmpty());
-    EXPECT_EQ(supervisor.phase(), Phase::running);
-    return supervisor;
-  }
-  /// All workers say bye and their processes end.
-  void all_leave(Supervisor& supervisor) {
-    for (int process = 0; process < 3; ++process) {
-      supervisor.left(static_cast<std::size_t>(process));
-      supervisor.died(process, kExited, "", now_);
-    }
-    EXPECT_THAT(supervisor.next(now_), IsEmpty());
-    EXPECT_TRUE(supervisor.is_over());
-  }
-  TimePoint now_ = ManualClock().now();
-};
 
 TEST_F(Supervised, EndsWellWhenEveryRunHasReturned) {
   Supervisor supervisor = make_running();
@@ -224,8 +174,6 @@ TEST_F(Supervised, BI8_WhoDoesNotLeaveIsKilledAfterStopTimeout) {
   EXPECT_EQ(supervisor.deadline(), now_ + 2s);
   EXPECT_THAT(supervisor.next(now_ + 2s), ElementsAre(Action::kill));
   EXPECT_EQ(supervisor.deadline(), kNever);
-  supervisor.died(0, kKilled, "", now_);
-  EXPECT_THAT(supervisor.stragglers(), ElementsAre("agent"));
 }
 
 TEST_F(Supervised, BI8_WhatARoleSaysAfterAnInterruptIsNoFailure) {

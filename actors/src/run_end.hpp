@@ -1,0 +1,29 @@
+/// The end of a run as people and its folder are told of it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "launcher.hpp"
+#include "progress_line.hpp"
+#include "run_record.hpp"
+
+namespace caftan::actors {
+
+struct EndedRun {
+  const LaunchOptions& launch;
+  RunRecord& record;
+  RunView& view;
+  Verdict verdict{};
+  std::string stragglers{};
+  Duration elapsed{};
+  std::vector<pid_t> pids{};          ///< by worker; 0 = this process, or elsewhere
+  std::vector<std::string> errors{};  ///< by worker: what it said itself
+};
+
+/// Writes the summary and says how the run ended. Returns the exit code.
+int tell_end(EndedRun run);
+
+}  // namespace caftan::actors

@@ -1,0 +1,80 @@
+// What people are told when a run has failed: the process, and only logs that are there.
+#include "run_end.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "folder.hpp"
+
+namespace caftan::actors {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class RunEnd : public testing::Test {
+ protected:
+  RunEnd() {
+    application_.run.name = "run";
+    application_.output.dir = folder_ / "runs";
+    application_.output.progress = app::Progress::plain;
+    plan_.processes = 2;
+    plan_.workers.resize(2);
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      plan_.workers[i].id = WorkerId{i};
+      plan_.workers[i].name = i == 0 ? "agent" : "observer";
+      plan_.workers[i].process = static_cast<int>(i);
+      plan_.workers[i].host = i == 0 ? "one" : "two";
+    }
+  }
+  /// Ends a run of the agent's host. Returns what it said on standard error.
+  std::string told(std::size_t blame, const std::string& error, const std::string& log_of_agent) {
+    auto record = RunRecord::create(application_, "");
+    EXPECT_TRUE(record);
+    std::ofstream(record->directory().log_file("agent")) << log_of_agent;
+    RunView view(application_.output.progress);
+    testing::internal::CaptureStderr();
+    const int code =
+        tell_end({.launch = {.catalog = catalog_,
+                             .types = types_,
+                             .application = application_,
+                             .plan = plan_,
+                             .workers = {WorkerId{0}}},
+                  .record = *record,
+                  .view = view,
+                  .verdict = {.outcome = Verdict::Outcome::failure, .exit_code = 1, .error = error, .blame = blame},
+                  .pids = {1234, 0},
+                  .errors = std::vector<std::string>(2)});
+    EXPECT_EQ(code, 1);
+    return testing::internal::GetCapturedStderr();
+  }
+  const test::Folder folder_;
+  app::Application application_;
+  app::Plan plan_;
+  RoleCatalog catalog_;
+  app::RoleTypes types_;
+};
+
+TEST_F(RunEnd, NamesTheProcessAndItsLog) {
+  const std::string text = told(0, "agent was killed by signal 9", "out of memory\n");
+  EXPECT_THAT(text, HasSubstr("error: agent (pid 1234) was killed by signal 9. Its log ends: out of memory\n"));
+  EXPECT_THAT(text, HasSubstr(", start with log/agent.log\n"));
+}
+
+TEST_F(RunEnd, ALogWithNothingInItIsNoStart) {
+  const std::string text = told(0, "start: agent has not come within 10s", "");
+  EXPECT_THAT(text, HasSubstr("everything written so far is in "));
+  EXPECT_THAT(text, Not(HasSubstr("start with")));
+}
+
+TEST_F(RunEnd, TheLogOfAWorkerElsewhereIsThere) {
+  const std::string text = told(1, "observer: peer_down: lost observer", "nothing of interest\n");
+  EXPECT_THAT(text, HasSubstr("error: observer: peer_down: lost observer\n"));
+  EXPECT_THAT(text, HasSubstr("; the log of observer is with its own launcher, on host two\n"));
+  EXPECT_THAT(text, Not(HasSubstr("start with")));
+}
+
+}  // namespace
+}  // namespace caftan::actors
