@@ -23,7 +23,12 @@ void check_run_name(const Reading& reading) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
   });
   const SettingsNode* value = reading.value("run", "name");
-  if (good || !value) return;
+  if (!value) return;
+  if (good && name.front() == '-') {
+    reading.diagnostics.error(value->place, "name must begin with a letter or digit, is " + quote_toml(name) +
+                                                ": commands would take the run's folder for an option");
+  }
+  if (good) return;
   reading.diagnostics.error(value->place, "name must be a-z 0-9 -, 1..64 characters, is " + quote_toml(name));
 }
 

@@ -212,7 +212,7 @@ TEST(Check, BI1_IntegerOverflow) {
             one("app.toml:3:27: error: Error while parsing decimal integer: '9223372036854775808' is not representable "
                 "in 64 bits\n"));
   EXPECT_EQ(check("type = \"cartpole.observer\"", "type = \"cartpole.observer\"\ntorch_threads = 4294967297"),
-            one("app.toml:12:17: error: torch_threads must be 1..2147483647, is 4294967297\n"));
+            one("app.toml:12:17: error: torch_threads must be 1..1024, is 4294967297\n"));
 }
 
 TEST(Check, BI1_SizesNeedUnits) {
@@ -229,6 +229,10 @@ TEST(Check, BI1_RunName) {
             one("app.toml:3:8: error: name must be a-z 0-9 -, 1..64 characters, is \"Cart Pole\"\n"));
   EXPECT_EQ(check("\"cartpole\"", "\"\""),
             one("app.toml:3:8: error: name must be a-z 0-9 -, 1..64 characters, is \"\"\n"));
+  EXPECT_EQ(
+      check("\"cartpole\"", "\"-rf\""),
+      one("app.toml:3:8: error: name must begin with a letter or digit, is \"-rf\": commands would take the run's "
+          "folder for an option\n"));
 }
 
 TEST(Check, BI1_SchemaVersion) {

@@ -36,7 +36,7 @@ struct RunSettings {
 
   static void settings(auto& s, RunSettings& c) {
     using namespace std::chrono_literals;
-    s("name", c.name, "a-z 0-9 -, 1..64 characters").default_text("the file's name");
+    s("name", c.name, "a-z 0-9 -, 1..64 characters, no - in front").default_text("the file's name");
     s("seed", c.seed, "each (role, replica, purpose) draws its own stream from it")
         .range(0, std::numeric_limits<std::int64_t>::max());
     s("placement", c.placement, "who shares a process")
@@ -76,7 +76,7 @@ struct LimitsSettings {
   std::int64_t pending_calls = 10000;
 
   static void settings(auto& s, LimitsSettings& c) {
-    s("message", c.message, "bytes of one message without its tensors; larger ones end that connection")
+    s("message", c.message, "bytes of one message without its tensors; a larger one is not sent, but `limit_exceeded`")
         .at_least(ByteSize::kib(1));
     s("tensors", c.tensors, "bytes of all tensors of one message").at_least(ByteSize::kib(1));
     s("send_queue", c.send_queue, "bytes per peer, then `overloaded`").at_least(ByteSize::kib(1));
@@ -109,7 +109,7 @@ struct RoleKeys {
   static void settings(auto& s, RoleKeys& c) {
     s("type", c.type, "a registered role type; `caftan help` lists them").required();
     s("replicas", c.replicas, "workers NAME-0, NAME-1, ...; without this key one worker NAME").range(1, 1024);
-    s("torch_threads", c.torch_threads, "intra-op threads of each worker").at_least(1);
+    s("torch_threads", c.torch_threads, "intra-op threads of each worker").range(1, 1024);
     s("hosts", c.hosts, "only read with placement = \"hosts\"; replicas go round the list")
         .default_text("the first host");
   }
