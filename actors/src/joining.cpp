@@ -1,10 +1,10 @@
 // How a worker meets the others: in one process, by listening and dialling, and by the head's view of who is where.
 
+#include <algorithm>
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
 #include "autograd_host.hpp"
-#include "caftan/base/settings_io.hpp"
 #include "worker_core.hpp"
 
 namespace caftan {
@@ -262,6 +262,7 @@ void WorkerCore::on_member_up(WorkerId peer, const std::string& address) {
   {
     const std::lock_guard lock(mutex_);
     if (peers_[peer.value]->address.empty()) peers_[peer.value]->address = address;
+    peers_[peer.value]->met = true;
     if (self_ == WorkerId{0}) {
       const Session* session = peers_[peer.value]->session().get();
       if (session) {
@@ -307,6 +308,7 @@ void WorkerCore::apply_view(const net::View& view) {
       log("the head's view was refused: " + applied.error().message());
       return;
     }
+    is_told_ = true;
     for (const net::Join& member : view.members) {
       std::string& address = peers_[member.id.value]->address;
       if (address.empty()) address = member.address;
@@ -335,6 +337,21 @@ void WorkerCore::fail_start(Error error) {
   if (ready_waiter_) ready_waiter_->notify();
 }
 
+std::vector<MemberAtStart> WorkerCore::members_at_start_locked() const {
+  std::vector<MemberAtStart> members;
+  for (const auto& peer : peers_) {
+    const bool is_sibling = std::ranges::find(siblings_, peer->name()) != siblings_.end();
+    const bool is_up = peer->id() == self_ || membership_.is_up(peer->id());
+    // Neighbours in one process find each other, and all come to the head.
+    const bool would_be_met = options_.network || self_ == WorkerId{0} || !peer->address.empty();
+    members.push_back({.name = peer->name(),
+                       .is_here = is_up || (is_sibling && !would_be_met && !peer->met),
+                       .has_left = peer->met && !is_up,
+                       .would_be_met = would_be_met});
+  }
+  return members;
+}
+
 Result<void> WorkerCore::wait_until_ready() {
   const TimePoint deadline = options_.executor->clock().now() + options_.start_timeout;
   options_.executor->with_wait([&](Executor::Wait& wait) {
@@ -350,18 +367,7 @@ Result<void> WorkerCore::wait_until_ready() {
   const std::lock_guard lock(mutex_);
   if (ready_) return {};
   if (start_error_) return *start_error_;
-  std::string missing;
-  std::size_t here = 0;
-  for (const auto& peer : peers_) {
-    if (peer->id() == self_ || membership_.is_up(peer->id())) {
-      ++here;
-    } else {
-      missing += (missing.empty() ? "" : ", ") + peer->name();
-    }
-  }
-  std::string text = missing + (peers_.size() - here == 1 ? " has" : " have") + " not come within " +
-                     format_duration(options_.start_timeout.count()) + "; " + std::to_string(here) + " of " +
-                     std::to_string(peers_.size()) + " are here";
+  std::string text = who_is_missing(members_at_start_locked(), is_told_, options_.start_timeout);
   if (last_dial_error_.code() != Errc::ok) text += " (last: " + last_dial_error_.text() + ")";
   if (last_refusal_.code() != Errc::ok) text += " (refused: " + last_refusal_.message() + ")";
   start_error_ = Error(Errc::timeout, name(), std::move(text));

@@ -174,6 +174,7 @@ void Launch::assign(int process) {
                      .run_directory = std::filesystem::absolute(record_.directory().path()).string(),
                      .secret = world_.secret()};
   for (const WorkerId id : workers) command.workers.push_back(id.value);
+  for (const WorkerId id : options_.workers) command.launched.push_back(id.value);
   for (const WorkerAddress& member : world_.addresses_for(options_.plan, workers.front(), options_.application.hosts)) {
     command.world.emplace_back(member.name, member.address);
   }

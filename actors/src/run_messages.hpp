@@ -64,13 +64,14 @@ struct RunCommand {
   RunCommandKind kind = RunCommandKind::stop;
   std::string run_directory{};  ///< absolute; its resolved.toml is the application
   std::vector<std::uint32_t> workers{};
+  std::vector<std::uint32_t> launched{};                     ///< all that this launcher starts
   std::vector<std::pair<std::string, std::string>> world{};  ///< name and address, the meeting one first
   std::string secret{};
   Error error{};  ///< of leave: what the run failed of, for the other hosts; Errc::ok = nothing
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive& kind& run_directory& workers& world& secret& error;
+    archive& kind& run_directory& workers& launched& world& secret& error;
   }
 };
 

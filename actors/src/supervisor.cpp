@@ -211,7 +211,10 @@ void Supervisor::check_start(TimePoint now) {
     return;
   }
   const auto missing = list(all_came ? &Worker::ready : &Worker::came);
-  const auto present = std::ranges::count_if(workers_, [&](const Worker& w) { return all_came ? w.ready : w.came; });
+  const auto is_here = [](const Worker& w) { return w.is.here; };
+  const auto launched = std::ranges::count_if(workers_, is_here);
+  const auto present =
+      std::ranges::count_if(workers_, [&](const Worker& w) { return w.is.here && (all_came ? w.ready : w.came); });
   const bool many = missing.find(',') != std::string::npos;
   for (std::size_t i = 0; i < workers_.size() && !dead_ && !failure_; ++i) {
     if (all_came ? ready(workers_[i]) : came(workers_[i])) continue;
@@ -219,7 +222,8 @@ void Supervisor::check_start(TimePoint now) {
         i, Error(Errc::timeout, "start: " + missing + (many ? " have" : " has") +
                                     (all_came ? " not met the others" : " not come") + " within " +
                                     format_duration(options_.start_timeout.count()) + " (run.start_timeout); " +
-                                    std::to_string(present) + " of " + std::to_string(workers_.size()) + " are here")};
+                                    std::to_string(present) + " of " + std::to_string(launched) +
+                                    (std::ranges::all_of(workers_, is_here) ? "" : " of this host") + " are here")};
     break;
   }
   wants_stop_ = true;

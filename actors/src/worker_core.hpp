@@ -19,6 +19,7 @@
 #include "caftan/transport/actor_exchange.hpp"
 #include "caftan/transport/endpoint.hpp"
 #include "rref_host.hpp"
+#include "who_is_missing.hpp"
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::View)
 
@@ -54,6 +55,7 @@ class PeerState final : public rpc::PeerRecord {
  public:
   std::mutex create_mutex;  // creation numbers are drawn in the order in which the lane accepts the frames (RR-9)
   std::string address;      // guarded by WorkerCore::mutex_
+  bool met = false;         // has been up; guarded by WorkerCore::mutex_
 };
 
 class WorkerCore final : public rpc::Caller, public RRefWorld, private transport::FrameHandler {
@@ -70,6 +72,8 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   void set_worker(Worker* worker) { worker_ = worker; }
   /// What stop() tells the peers; Errc::ok = it leaves in good order.
   void set_farewell(Error reason) { farewell_ = std::move(reason); }
+  /// Names of those that the same launcher has started: it says itself when one of them does not come.
+  void set_siblings(std::vector<std::string> names) { siblings_ = std::move(names); }
 
   const WorkerOptions& options() const noexcept { return options_; }
   std::string address() const;
@@ -156,6 +160,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   void apply_view(const net::View& view);
   void check_ready();
   void fail_start(Error error);
+  std::vector<MemberAtStart> members_at_start_locked() const;
   transport::SessionLimits session_limits() const;
   net::PeerLimits own_limits() const {
     return {options_.limits.message, options_.limits.tensor_bytes, options_.limits.window};
@@ -212,12 +217,14 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   std::optional<Error> start_error_;
   bool ready_ = false;
   bool view_published_ = false;
+  bool is_told_ = false;  // by the head, where everybody is
   std::vector<bool> dialling_;
   Error last_dial_error_;
   Error last_refusal_;
   std::size_t refusals_ = 0;
   std::optional<Error> other_settings_;  // a member that was refused for its settings
   Error farewell_;                       // of the thread that calls stop()
+  std::vector<std::string> siblings_;    // of the thread that waits until ready
   WaitPoint* ready_waiter_ = nullptr;
   WaitPoint* idle_waiter_ = nullptr;
   WaitPoint* sessions_waiter_ = nullptr;

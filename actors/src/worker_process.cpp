@@ -84,6 +84,9 @@ void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types)
     torch_threads = std::max(torch_threads, plan.workers[worker].torch_threads);
   }
   at::set_num_threads(torch_threads);  // before any thread was started
+  for (const std::uint32_t worker : assignment->launched) {
+    if (worker < plan.workers.size()) options.siblings.push_back(plan.workers[worker].name);
+  }
   for (const auto& [name, address] : assignment->world) options.world.push_back({name, address});
   options.executor = make_runners();
   options.sink = [&control](const RunEvent& event) {

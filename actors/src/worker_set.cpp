@@ -91,6 +91,7 @@ Result<void> WorkerSet::launch(Member& member) {
   auto worker = Worker::launch(worker_options(member), options_.catalog.make_registry());
   if (!worker) return worker.error();
   member.worker = *std::move(worker);
+  member.worker->core().set_siblings(options_.siblings);
   state->caller = member.worker->caller();
   member.role->attach(*member.worker);
   member.reporter->send(RunEventKind::here, member.worker->address());

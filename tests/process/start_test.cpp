@@ -1,6 +1,7 @@
 // BI-2: a start that cannot succeed is over within the start time-out, and says why, at both sides.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <future>
 
@@ -64,7 +65,35 @@ TEST_F(Hosts, BI2_AWorkerThatNeverComesIsNamed) {
   EXPECT_EQ(echo.wait(), 1);
   // Whoever gives up first leaves, and is missed by the other one as well.
   EXPECT_THAT(ticker.err(), ContainsRegex("echo-1 ha(s|ve) not come within 6"));
-  EXPECT_THAT(echo.err(), ContainsRegex("echo-1 ha(s|ve) not come within 6"));
+  EXPECT_THAT(echo.err(), HasSubstr("echo-0: timeout: echo-1 has not come within 6"));
+}
+
+TEST_F(Hosts, SE26_WithoutTheFirstHostOnlyItIsMissed) {
+  folder_.write("t.toml", hosts_file(port_.number()));
+  port_.release();
+  const Finished echoes = run_to_end(folder_, kTicking, {"run", "t.toml", "--role", "echo"});
+  EXPECT_EQ(echoes.code, 1);
+  EXPECT_THAT(echoes.err, ContainsRegex("echo-[01]: timeout: ticker has not come within 6s; 2 of 3 are here \\("));
+}
+
+TEST_F(Hosts, SE26_WhoRunsOnTheSameHostIsNotMissed) {
+  std::string file = hosts_file(port_.number());
+  file.replace(file.find("replicas = 2"), 12, "replicas = 3");
+  folder_.write("t.toml", file + "[hosts.there]\naddress = \"127.0.0.1\"\n");
+  port_.release();
+  const std::vector<std::string> common{"run", "t.toml", "roles.echo.hosts=[\"here\", \"there\", \"there\"]"};
+  auto with = [&common](std::initializer_list<std::string> more) {
+    std::vector<std::string> words = common;
+    words.insert(words.end(), more);
+    return words;
+  };
+  // Of the echoes only two come, both by one command; the ticker waits longer than they do.
+  Command ticker(folder_, kTicking, with({"run.start_timeout=20s", "--role", "ticker"}));
+  Command echoes(folder_, kTicking, with({"--host", "there"}));
+  EXPECT_EQ(echoes.wait(), 1);
+  ticker.signal(SIGINT);
+  EXPECT_EQ(ticker.wait(), 130);
+  EXPECT_THAT(echoes.err(), ContainsRegex("echo-[12]: timeout: echo-0 has not come within 6s; 3 of 4 are here"));
 }
 
 TEST_F(Hosts, BI2_AnotherSecretIsRefusedAtBothSides) {
