@@ -134,10 +134,6 @@ void remove_old(const fs::path& folder, std::int64_t keep) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 ModelFacts facts_of(const TrainerConfig& config, std::string vocabulary, std::uint32_t text, std::uint64_t seed) {
   return {.vocabulary = std::move(vocabulary),
           .text = text,
@@ -149,6 +145,33 @@ ModelFacts facts_of(const TrainerConfig& config, std::string vocabulary, std::ui
           .dropout = config.dropout,
           .optimizer = config.optimizer.name == OptimizerConfig::Name::adam ? "adam" : "sgd",
           .seed = seed};
+}
+
+struct Found {
+  fs::path folder;
+  Manifest manifest;
+};
+
+/// Finds the checkpoint of a path; it fits and all its files are there.
+Result<Found> find_fitting(const fs::path& path, const ModelFacts& here) {
+  const auto folder = find_checkpoint(path);
+  if (!folder) return folder.error();
+  const fs::path file = *folder / kManifest;
+  const auto read = wire::read_checkpoint_file(file, kManifestKind);
+  if (!read) return read.error();
+  const auto bytes = read->find(kManifest);
+  if (!bytes) return at_file(file, bytes.error());
+  auto manifest = wire::decode<Manifest>(*bytes);
+  if (!manifest) return at_file(file, manifest.error());
+  if (const std::string other = difference(manifest->model, here); !other.empty()) {
+    return at_file(file, Error(Errc::invalid_config, "a checkpoint of another model: " + other +
+                                                         "; take over its value, or leave resume out to start anew"));
+  }
+  for (const FileFacts& part : manifest->files) {
+    if (std::error_code error; fs::exists(*folder / part.name, error)) continue;
+    return at_file(*folder / part.name, Error(Errc::io_error, "it is missing; use an earlier checkpoint"));
+  }
+  return Found{*folder, *std::move(manifest)};
 }
 
 }  // namespace
@@ -213,37 +236,6 @@ Result<fs::path> write_checkpoint(const fs::path& folder, const Checkpoint& chec
   remove_old(folder, keep);
   return place;
 }
-
-namespace {
-
-struct Found {
-  fs::path folder;
-  Manifest manifest;
-};
-
-/// Finds the checkpoint of a path; it fits and all its files are there.
-Result<Found> find_fitting(const fs::path& path, const ModelFacts& here) {
-  const auto folder = find_checkpoint(path);
-  if (!folder) return folder.error();
-  const fs::path file = *folder / kManifest;
-  const auto read = wire::read_checkpoint_file(file, kManifestKind);
-  if (!read) return read.error();
-  const auto bytes = read->find(kManifest);
-  if (!bytes) return at_file(file, bytes.error());
-  auto manifest = wire::decode<Manifest>(*bytes);
-  if (!manifest) return at_file(file, manifest.error());
-  if (const std::string other = difference(manifest->model, here); !other.empty()) {
-    return at_file(file, Error(Errc::invalid_config, "a checkpoint of another model: " + other +
-                                                         "; take over its value, or leave resume out to start anew"));
-  }
-  for (const FileFacts& part : manifest->files) {
-    if (std::error_code error; fs::exists(*folder / part.name, error)) continue;
-    return at_file(*folder / part.name, Error(Errc::io_error, "it is missing; use an earlier checkpoint"));
-  }
-  return Found{*folder, *std::move(manifest)};
-}
-
-}  // namespace
 
 Result<void> check_steps(const TrainingState& state, std::int64_t max_steps) {
   if (state.step <= max_steps) return {};

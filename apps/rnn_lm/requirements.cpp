@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 
 #include "checkpoint.hpp"
 #include "corpus.hpp"

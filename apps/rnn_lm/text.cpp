@@ -8,7 +8,6 @@
 #include "caftan/wire/checkpoint_file.hpp"
 
 namespace caftan::rnn_lm {
-
 namespace {
 
 std::int64_t characters_in(const std::string& text) {

@@ -84,6 +84,8 @@ TEST(TorchErrors, TextComesWithoutABacktrace) {
   EXPECT_EQ(failed.error().text(), "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)");
   const auto memory = []() -> Result<int> { throw std::bad_alloc(); };
   EXPECT_EQ(catch_torch(Errc::bad_arguments, memory).error().code(), Errc::limit_exceeded);
+  const auto tensors = []() -> Result<int> { throw c10::Error({}, "DefaultCPUAllocator: can't allocate memory"); };
+  EXPECT_EQ(catch_torch(Errc::bad_arguments, tensors).error().code(), Errc::limit_exceeded);
 }
 
 }  // namespace
