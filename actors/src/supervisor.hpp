@@ -122,6 +122,8 @@ class Supervisor {
   /// What the run has failed of, of all that is known.
   enum class Cause { none, general, death, failure };
   Cause cause() const;
+  /// Whether an error is only the echo of somebody else's end.
+  static bool is_echo(const Error& error);
 
   void begin_stop(TimePoint now);
   void check_start(TimePoint now);

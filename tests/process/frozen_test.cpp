@@ -59,6 +59,13 @@ TEST_F(Frozen, RN2_OneOfThemIsNamedWhoeverFindsItFirst) {
   expect_named(command, "echo-1", pid);
 }
 
+TEST_F(Frozen, RN1_UserCodeThatNeverReturnsIsNoSilence) {
+  folder_.write("t.toml", ticking_file("start_timeout = \"3s\"\n", kQuickBeats));
+  const Finished run = run_to_end(folder_, kTicking, {"run", "t.toml", "roles.echo.config.birth=hangs"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("error: start: the constructor"), Not(HasSubstr("no sign of life"))));
+}
+
 TEST_F(Frozen, RN2_TheOnlyOneOfAHost) {
   folder_.write("s", "a shared secret\n");
   FreePort port;
