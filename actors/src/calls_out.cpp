@@ -2,6 +2,7 @@
 
 #include <caf/send.hpp>
 
+#include "caftan/base/wait_permit.hpp"
 #include "caftan/tensor/codec.hpp"
 #include "rref_handles.hpp"
 #include "worker_core.hpp"
@@ -80,6 +81,8 @@ Result<std::uint64_t> take_room(Session& session, const rpc::OutRequest& request
   const std::uint64_t room = Session::room_for(size);
   auto taken = session.try_acquire(room);
   if (!taken && !fail_when_full && taken.error().code() == Errc::overloaded) {
+    const WaitPermit permit;
+    if (!permit) return permit.error();
     const rpc::TurnPause pause;
     taken = session.acquire(room, request.deadline);
   }

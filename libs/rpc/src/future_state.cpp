@@ -1,8 +1,10 @@
 #include "caftan/rpc/future_state.hpp"
 
+#include "caftan/base/wait_permit.hpp"
 #include "caftan/rpc/call_state.hpp"
 #include "caftan/rpc/caller.hpp"
 #include "caftan/rpc/strand.hpp"
+#include "permitted_wait.hpp"
 #include "thread_point.hpp"
 
 namespace caftan::rpc {
@@ -22,7 +24,11 @@ class PointWaiter final : public StateWaiter {
 
 Error no_state() { return Error(Errc::broken_promise, "this future has no result: it is empty or was read already"); }
 
-Error executor_ended() { return Error(Errc::shut_down, "the executor ended while a thread waited"); }
+Error executor_ended() {
+  // On a runner that may be refused nothing else ends a wait without a deadline.
+  if (const RunnerLimit* limit = RunnerLimit::current()) return limit->too_many_wait();
+  return Error(Errc::shut_down, "the executor ended while a thread waited");
+}
 
 Executor* FutureCore::executor(std::shared_ptr<Caller>& keep) const {
   keep = caller_.lock();
@@ -31,27 +37,34 @@ Executor* FutureCore::executor(std::shared_ptr<Caller>& keep) const {
 }
 
 bool FutureCore::wait(TimePoint deadline) {
-  if (ready()) return true;
+  const auto waited = permitted_wait(*this, deadline);
+  return waited && *waited;
+}
+
+Result<bool> permitted_wait(FutureCore& future, TimePoint deadline) {
+  if (future.ready()) return true;
+  const WaitPermit permit;
+  if (!permit) return permit.error();
   std::shared_ptr<Caller> keep;
-  Executor* const executor = this->executor(keep);
+  Executor* const executor = future.executor(keep);
   const TurnPause pause;
   const FrameReading reading;
   if (!executor) {
     ThreadPoint point;
     PointWaiter waiter(point);
-    if (add_waiter(waiter)) {
+    if (future.add_waiter(waiter)) {
       point.wait(deadline);
-      remove_waiter(waiter);
+      future.remove_waiter(waiter);
     }
-    return ready();
+    return future.ready();
   }
-  const std::shared_ptr<ReadableSource> source = this->source();
+  const std::shared_ptr<ReadableSource> source = future.source();
   return executor->with_wait([&](Executor::Wait& wait) {
     PointWaiter waiter(wait.point());
-    if (!add_waiter(waiter)) return true;
+    if (!future.add_waiter(waiter)) return true;
     wait.wait(deadline, source.get());
-    remove_waiter(waiter);  // also lets whoever completed it leave before the wait point goes away
-    return ready();
+    future.remove_waiter(waiter);  // also lets whoever completed it leave before the wait point goes away
+    return future.ready();
   });
 }
 

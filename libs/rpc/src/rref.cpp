@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "caftan/rpc/hosted_object.hpp"
+#include "permitted_wait.hpp"
 
 namespace caftan::rpc {
 
@@ -33,7 +34,9 @@ Result<void> wait_within(FutureCore& future, Caller& caller, const CallOptions& 
   const TimePoint inherited = Ambient::current() ? Ambient::current()->deadline : kNever;
   const TimePoint now = caller.executor().clock().now();
   const bool unbounded = timeout == Duration::zero() || timeout >= kNever - now;
-  if (future.wait(unbounded ? inherited : std::min(inherited, now + timeout))) return {};
+  const auto waited = permitted_wait(future, unbounded ? inherited : std::min(inherited, now + timeout));
+  if (!waited) return waited.error().at(caller.name());
+  if (*waited) return {};
   return Error(Errc::timeout, caller.name(), std::string(what) + ": the value was not there in time");
 }
 

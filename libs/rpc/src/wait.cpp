@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "caftan/base/wait_permit.hpp"
 #include "caftan/rpc/caller.hpp"
 #include "caftan/rpc/strand.hpp"
 #include "thread_point.hpp"
@@ -52,12 +53,14 @@ std::optional<std::size_t> decided(std::span<FutureCore* const> states, Until un
 
 }  // namespace
 
-std::optional<std::size_t> wait_several(std::span<FutureCore* const> states, Until until,
-                                        std::optional<Duration> timeout) {
+Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> states, Until until,
+                                                std::optional<Duration> timeout) {
   if (const auto index = decided(states, until)) return index;
   const auto first_open = std::find_if(states.begin(), states.end(), [](FutureCore* s) { return !s->ready(); });
   if (first_open == states.end()) return decided(states, until);  // the last one came meanwhile
   FutureCore& open = **first_open;
+  const WaitPermit permit;
+  if (!permit) return permit.error();
   std::shared_ptr<Caller> keep;
   Executor* const executor = open.executor(keep);
   const TimePoint now = executor ? executor->clock().now() : SteadyClock().now();

@@ -26,7 +26,7 @@ constexpr int kQuietPeriods = 20;  // then the watch ends
 
 /// What a thread carries while it is a runner or waits. Empty for threads that are neither.
 struct ThreadState {
-  const ThreadedExecutor* runner_of = nullptr;
+  ThreadedExecutor* runner_of = nullptr;
   bool reads_for_wait = false;
   bool quiet = false;  // inside Pollable::on_ready or QuietPosts: what is posted now runs here right afterwards
   int event_fd = -1;
@@ -64,6 +64,12 @@ int wait_for_period(int epoll, epoll_event& event) {
   return count >= 0 || errno != ENOSYS ? count : ::epoll_wait(epoll, &event, 1, 1);
 }
 
+ThreadedExecutor::Options completed(ThreadedExecutor::Options options) {
+  if (options.runners == 0) options.runners = std::max(2U, std::thread::hardware_concurrency());
+  options.max_threads = std::max(options.max_threads, options.runners);
+  return options;
+}
+
 epoll_event event_of(std::uint32_t events, std::uint64_t key) {
   epoll_event event{};
   event.events = (events & EPOLLET) != 0 ? events : events | EPOLLONESHOT;
@@ -94,21 +100,23 @@ class ThreadedExecutor::ThreadWait final : public Executor::Wait, public WaitPoi
   bool wait(TimePoint deadline, ReadableSource* source) override {
     if (notified()) return true;
     ThreadState& thread = thread_state();
-    const bool runner = thread.runner_of == &executor_;
+    // The one to be replaced; it need not be of the executor that this wait belongs to.
+    ThreadedExecutor* const runner_of = thread.runner_of;
     auto* claimable = static_cast<ClaimableSource*>(source);
     const bool claimed = claimable && claimable->claim_fd() >= 0 && claimable->claim();
     if (const auto deferred = std::exchange(thread.deferred, {}).lock()) {
       if (!claimed || deferred.get() != claimable) deferred->end_deferral();
     }
     executor_.flush_pending();
-    if (runner) executor_.enter_blocked();
+    if (runner_of) runner_of->enter_blocked();
     bool done = false;
     if (claimed) {
       done = read_until_notified(*claimable, deadline, thread);
-      thread.deferred = claimable->release(done && !runner);  // runners poll again soon, others may compute for long
+      thread.deferred =
+          claimable->release(done && runner_of != &executor_);  // runners poll again soon, others may compute for long
     }
     if (!done) sleep_until_notified(deadline);
-    if (runner) executor_.leave_blocked();
+    if (runner_of) runner_of->leave_blocked();
     return notified();
   }
 
@@ -170,9 +178,7 @@ class ThreadedExecutor::ThreadWait final : public Executor::Wait, public WaitPoi
   const int event_fd_;  // set before anyone can notify
 };
 
-ThreadedExecutor::ThreadedExecutor(Options options)
-    : options_{options.runners ? options.runners : std::max(2U, std::thread::hardware_concurrency()),
-               options.max_threads, std::move(options.on_thread_start)} {
+ThreadedExecutor::ThreadedExecutor(Options options) : options_(completed(std::move(options))) {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   wake_fd_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   epoll_event event{};
@@ -273,6 +279,7 @@ void ThreadedExecutor::queue_expired_timers() {
 
 void ThreadedExecutor::run() {
   thread_state().runner_of = this;
+  RunnerLimit::set_current(this);
   int tasks = 0;
   for (;;) {
     Task task;
@@ -461,7 +468,7 @@ void ThreadedExecutor::enter_blocked() {
       if (parked_count_ > unpark_) {
         ++unpark_;
         parked_.notify_one();
-      } else if (threads_.size() < options_.max_threads) {
+      } else if (threads_.size() < options_.max_threads || (running_ == 0 && unpark_ == 0)) {
         add_thread_locked();
       }
     }
@@ -472,6 +479,25 @@ void ThreadedExecutor::enter_blocked() {
 void ThreadedExecutor::leave_blocked() {
   const std::lock_guard lock(mutex_);
   ++running_;
+}
+
+bool ThreadedExecutor::begin_wait() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (permits_ + 1 >= options_.max_threads) return false;
+  ++permits_;
+  return true;
+}
+
+void ThreadedExecutor::end_wait() noexcept {
+  const std::lock_guard lock(mutex_);
+  --permits_;
+}
+
+Error ThreadedExecutor::too_many_wait() const {
+  const std::string limit = std::to_string(options_.max_threads);
+  return Error(Errc::overloaded, std::to_string(options_.max_threads - 1) +
+                                     " runners wait already; the limit is ThreadedExecutor::Options::max_threads = " +
+                                     limit + ", one of them stays free");
 }
 
 Executor::Wait* ThreadedExecutor::make_wait(std::byte* room) {

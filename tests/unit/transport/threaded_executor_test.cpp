@@ -5,8 +5,10 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <future>
 #include <thread>
+#include <vector>
 
 namespace caftan::transport {
 namespace {
@@ -29,6 +31,71 @@ TEST(ThreadedExecutor, EveryThreadBeginsWithOnThreadStart) {
   });
   EXPECT_TRUE(blocked.get_future().get());
   EXPECT_TRUE(replacement.get_future().get());
+}
+
+TEST(ThreadedExecutor, OneRunnerGetsNoPermitToWait) {
+  std::promise<std::vector<bool>> first;
+  std::promise<bool> again;
+  ThreadedExecutor executor({.runners = 1, .max_threads = 3});
+  executor.post([&] {
+    const auto wait_for = [&](auto&& task) {
+      executor.with_wait([&](Executor::Wait& wait) {
+        executor.post([&] {
+          task();
+          wait.point().notify();
+        });
+        wait.wait(kNever, nullptr);
+      });
+    };
+    std::vector<bool> granted;
+    {
+      const WaitPermit one;
+      wait_for([&] {
+        const WaitPermit two;
+        wait_for([&] {
+          const WaitPermit three;
+          granted = {static_cast<bool>(one), static_cast<bool>(two), static_cast<bool>(three)};
+          EXPECT_EQ(three.error().code(), Errc::overloaded);
+        });
+      });
+    }
+    first.set_value(granted);
+    again.set_value(static_cast<bool>(WaitPermit()));
+  });
+  EXPECT_EQ(first.get_future().get(), (std::vector<bool>{true, true, false}));
+  EXPECT_TRUE(again.get_future().get());
+  EXPECT_TRUE(WaitPermit()) << "this thread is no runner";
+}
+
+TEST(ThreadedExecutor, WaitsThatCannotFailLeaveARunnerAtAnyLimit) {
+  std::promise<int> deepest;
+  std::function<void(int)> nest;
+  ThreadedExecutor executor({.runners = 1, .max_threads = 1});
+  nest = [&](int depth) {
+    if (depth == 5) return deepest.set_value(depth);
+    executor.with_wait([&](Executor::Wait& wait) {
+      executor.post_at(executor.clock().now(), [&, depth] {
+        nest(depth + 1);
+        wait.point().notify();
+      });
+      wait.wait(kNever, nullptr);
+    });
+  };
+  executor.post([&] { nest(0); });
+  EXPECT_EQ(deepest.get_future().get(), 5);
+}
+
+TEST(ThreadedExecutor, ARunnerThatWaitsWithAnotherExecutorIsReplaced) {
+  std::promise<bool> notified;
+  ThreadedExecutor other({.runners = 1});
+  ThreadedExecutor executor({.runners = 1});
+  executor.post([&] {
+    other.with_wait([&](Executor::Wait& wait) {
+      executor.post([&] { wait.point().notify(); });
+      notified.set_value(wait.wait(kNever, nullptr));
+    });
+  });
+  EXPECT_TRUE(notified.get_future().get());
 }
 
 /// Nothing ever arrives here.

@@ -17,8 +17,9 @@ enum class Until { all, first };
 /// Waits until all are ready or one has failed (`all`), or one is ready (`first`), or `deadline`.
 /// Returns the index of the first in order that is ready (`first`) or failed (`all`); states.size() when all are ready
 /// without error; nullopt when the deadline came first. Null states count as failed.
-std::optional<std::size_t> wait_several(std::span<FutureCore* const> states, Until until,
-                                        std::optional<Duration> timeout);
+/// Errors: overloaded (too many runners wait already).
+Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> states, Until until,
+                                                std::optional<Duration> timeout);
 
 template <class T>
 std::vector<FutureCore*> states_of(const std::vector<Future<T>>& futures) {
@@ -32,12 +33,14 @@ std::vector<FutureCore*> states_of(const std::vector<Future<T>>& futures) {
 
 /// Waits for all and moves their values out, in order; ends with the first error as soon as there is one.
 /// @param timeout  >= 0; none = as long as it takes
-/// Errors: the first error; timeout. The futures keep running; those not read stay usable.
-/// Threads: as Future. Source: torch.futures.wait_all.
+/// Errors: the first error; timeout; overloaded (too many runners wait already). The futures keep running; those not
+/// read stay usable. Threads: as Future. Source: torch.futures.wait_all.
 template <class T>
 auto try_wait_all(std::vector<Future<T>>& futures, std::optional<Duration> timeout = {})
     -> Result<std::conditional_t<std::is_void_v<T>, void, std::vector<rpc::Stored<T>>>> {
-  const auto end = rpc::wait_several(rpc::states_of(futures), rpc::Until::all, timeout);
+  const auto waited = rpc::wait_several(rpc::states_of(futures), rpc::Until::all, timeout);
+  if (!waited) return waited.error();
+  const auto end = *waited;
   if (!end) return Error(Errc::timeout, "waiting for " + std::to_string(futures.size()) + " futures took too long");
   if (*end < futures.size()) return std::move(futures[*end]).result().error();
   if constexpr (std::is_void_v<T>) {
@@ -73,10 +76,11 @@ auto wait_all(std::vector<Future<T>>&& futures, std::optional<Duration> timeout 
 
 /// Waits until one is ready, with a value or an error, and returns its index; the lowest if several are. nullopt when
 /// `timeout` passed first or there are none.
+/// Errors (thrown): overloaded (too many runners wait already).
 template <class T>
 std::optional<std::size_t> wait_any(const std::vector<Future<T>>& futures, std::optional<Duration> timeout = {}) {
   if (futures.empty()) return std::nullopt;
-  return rpc::wait_several(rpc::states_of(futures), rpc::Until::first, timeout);
+  return rpc::wait_several(rpc::states_of(futures), rpc::Until::first, timeout).value();
 }
 
 }  // namespace caftan

@@ -11,17 +11,21 @@
 #include <vector>
 
 #include "caftan/base/executor.hpp"
+#include "caftan/base/wait_permit.hpp"
 #include "caftan/transport/poller.hpp"
 
 struct epoll_event;
 
 namespace caftan::transport {
 
-class ThreadedExecutor final : public PollingExecutor {
+class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
  public:
   struct Options {
-    unsigned runners = 0;                        ///< threads that wait for work at the same time; 0 = cores, at least 2
-    unsigned max_threads = 128;                  ///< with those that blocked runners are replaced by
+    unsigned runners = 0;  ///< threads that wait for work at the same time; 0 = cores, at least 2
+    /// With those that replace runners which wait; `runners` if that is more. One of them always stays free: a wait of
+    /// user code that would take it is `overloaded`. Waits that cannot fail (a worker's end, an object's turn in a
+    /// backward pass) get a thread beyond this when there is no other.
+    unsigned max_threads = 128;
     std::function<void()> on_thread_start = {};  ///< runs first in each of them
   };
   ThreadedExecutor() : ThreadedExecutor(Options()) {}
@@ -65,6 +69,9 @@ class ThreadedExecutor final : public PollingExecutor {
   void add_thread_locked();
   void enter_blocked();
   void leave_blocked();
+  bool begin_wait() noexcept override;
+  void end_wait() noexcept override;
+  Error too_many_wait() const override;
   bool flush_is_due();
   void flush_pending();
 
@@ -89,6 +96,7 @@ class ThreadedExecutor final : public PollingExecutor {
   unsigned unpark_ = 0;
   unsigned idle_ = 0;
   unsigned running_ = 0;  // threads that neither wait in a call nor are parked
+  unsigned permits_ = 0;  // waits of user code
   bool stopping_ = false;
 
   std::mutex slots_mutex_;

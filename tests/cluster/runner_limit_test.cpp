@@ -1,0 +1,128 @@
+// Calls that wait inside functions, more than there may be threads: they fail, and nothing hangs.
+#include <gtest/gtest.h>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/rpc/wait.hpp"
+#include "caftan/transport/threaded_executor.hpp"
+#include "folder.hpp"
+
+namespace caftan {
+namespace {
+
+std::string other_than(const Worker& worker) { return worker.name() == "a" ? "b" : "a"; }
+
+/// Returns how many calls are below this one.
+int nest(Worker& worker, int depth) {
+  return depth == 0 ? 0 : 1 + worker.rpc_sync<&nest>(other_than(worker), depth - 1);
+}
+
+/// What nobody answers.
+struct Unanswered {
+  std::mutex mutex;
+  std::vector<Promise<int>> promises;
+} unanswered;
+Future<int> never() {
+  const std::lock_guard lock(unanswered.mutex);
+  return unanswered.promises.emplace_back().future();
+}
+int relay(Worker& worker) { return worker.rpc_sync<&never>(other_than(worker)); }
+int relay_all(Worker& worker) {
+  std::vector<Future<int>> answers;
+  answers.push_back(worker.rpc_async<&never>(other_than(worker)));
+  return wait_all(answers).front();
+}
+int relay_any(Worker& worker) {
+  std::vector<Future<int>> answers;
+  answers.push_back(worker.rpc_async<&never>(other_than(worker)));
+  return std::move(answers[wait_any(answers).value()]).get();
+}
+int relay_fetch(Worker& worker) { return worker.remote<&never>(other_than(worker)).to_here(); }
+
+Registry make_registry() {
+  Registry registry;
+  registry.add<&nest>("nest");
+  registry.add<&never>("never");
+  registry.add<&relay>("relay");
+  registry.add<&relay_all>("relay_all");
+  registry.add<&relay_any>("relay_any");
+  registry.add<&relay_fetch>("relay_fetch");
+  return registry;
+}
+
+struct LimitCase {
+  const char* kind;
+  int deepest;  // 3 of 4 threads wait, in one executor or in two
+};
+
+class RunnerLimit : public testing::TestWithParam<LimitCase> {
+ protected:
+  RunnerLimit() {
+    const bool loopback = GetParam().kind == std::string("loopback");
+    const auto network = std::make_shared<LocalNetwork>();
+    std::vector<WorkerAddress> world{{"a", ""}, {"b", ""}};
+    if (!loopback) {
+      for (auto& member : world) member.address = "unix:" + (folder_ / member.name);
+    }
+    std::shared_ptr<transport::ThreadedExecutor> executor;
+    for (const auto& member : world) {
+      if (!executor || !loopback) {
+        executor = std::make_shared<transport::ThreadedExecutor>(
+            transport::ThreadedExecutor::Options{.runners = 1, .max_threads = 4});
+      }
+      WorkerOptions options;
+      options.name = member.name;
+      options.world = world;
+      options.secret = "shared by this test";
+      options.executor = executor;
+      if (loopback) options.network = network;
+      workers_.push_back(Worker::launch(std::move(options), make_registry()).value());
+    }
+    for (const auto& worker : workers_) worker->wait_until_ready().value();
+  }
+  ~RunnerLimit() override {
+    const std::lock_guard lock(unanswered.mutex);
+    unanswered.promises.clear();
+  }
+
+  test::Folder folder_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, RunnerLimit, testing::Values(LimitCase{"loopback", 3}, LimitCase{"unix", 6}),
+                         [](const auto& info) { return std::string(info.param.kind); });
+
+const Error& root_of(const Error& error) { return error.cause() ? root_of(*error.cause()) : error; }
+
+TEST_P(RunnerLimit, ACallTooDeepIsOverloaded) {
+  const int deepest = GetParam().deepest;
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(workers_[0]->rpc_sync<&nest>("b", deepest), deepest);
+    const auto result = workers_[0]->try_rpc_sync<&nest>("b", deepest + 1);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(root_of(result.error()).code(), Errc::overloaded);
+    EXPECT_EQ(
+        root_of(result.error()).text(),
+        "3 runners wait already; the limit is ThreadedExecutor::Options::max_threads = 4, one of them stays free");
+  }
+}
+
+TEST_P(RunnerLimit, DeadlinesPassHoweverManyCallsWait) {
+  using namespace std::chrono_literals;
+  std::vector<Future<int>> calls;
+  const auto caller = workers_[0]->with({.timeout = 50ms});
+  for (int i = 0; i < 4; ++i) {
+    calls.push_back(caller.rpc_async<&relay>("b"));
+    calls.push_back(caller.rpc_async<&relay_all>("b"));
+    calls.push_back(caller.rpc_async<&relay_any>("b"));
+    calls.push_back(caller.rpc_async<&relay_fetch>("b"));
+  }
+  for (Future<int>& call : calls) {
+    const auto result = std::move(call).result();
+    ASSERT_FALSE(result);
+    const Errc root = root_of(result.error()).code();
+    EXPECT_TRUE(root == Errc::timeout || root == Errc::overloaded) << result.error().message();
+  }
+  EXPECT_EQ(workers_[0]->rpc_sync<&nest>("b", 0), 0);
+}
+
+}  // namespace
+}  // namespace caftan
