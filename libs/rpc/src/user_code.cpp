@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 
+#include "caftan/base/what_of.hpp"
 #include "caftan/tensor/torch_errors.hpp"
 
 namespace caftan::rpc {
@@ -24,7 +25,7 @@ Error user_code_failure(std::string_view worker, std::string_view what) {
   } catch (const std::bad_alloc&) {
     return failed(Errc::limit_exceeded, "no memory");
   } catch (const std::exception& failure) {
-    return failed(Errc::remote_exception, failure.what());
+    return failed(Errc::remote_exception, what_of(failure));
   } catch (...) {
     return failed(Errc::remote_exception, "threw something that is not a std::exception");
   }

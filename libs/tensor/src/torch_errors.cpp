@@ -6,6 +6,7 @@
 #include <new>
 #include <string_view>
 
+#include "caftan/base/what_of.hpp"
 #include "caftan/wire/archive_error.hpp"
 
 namespace caftan::tensor {
@@ -26,7 +27,7 @@ Error torch_failure(Errc code) {
   } catch (const std::bad_alloc&) {
     return Error(Errc::limit_exceeded, "no memory");
   } catch (const std::exception& error) {
-    return Error(code, error.what());
+    return Error(code, what_of(error));
   } catch (...) {
     return Error(code, "an exception of an unknown type");
   }

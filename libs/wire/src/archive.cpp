@@ -4,6 +4,8 @@
 #include <exception>
 #include <new>
 
+#include "caftan/base/what_of.hpp"
+
 namespace caftan::wire {
 
 void OutArchive::grow(std::size_t size) {
@@ -47,7 +49,7 @@ Error encode_failure() {
   } catch (const std::bad_alloc&) {
     return Error(Errc::limit_exceeded, "no memory to encode the value");
   } catch (const std::exception& failure) {
-    return Error(Errc::unsupported, std::string("serialize threw: ") + failure.what());
+    return Error(Errc::unsupported, std::string("serialize threw: ") + what_of(failure));
   } catch (...) {
     return Error(Errc::unsupported, "serialize threw");
   }
@@ -62,7 +64,7 @@ Error decode_failure(std::size_t position) {
   } catch (const std::bad_alloc&) {
     return Error(Errc::limit_exceeded, at("no memory to decode the value"));
   } catch (const std::exception& failure) {
-    return Error(Errc::malformed_payload, at(std::string("serialize threw: ") + failure.what()));
+    return Error(Errc::malformed_payload, at(std::string("serialize threw: ") + what_of(failure)));
   } catch (...) {
     return Error(Errc::malformed_payload, at("serialize threw"));
   }

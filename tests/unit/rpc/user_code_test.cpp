@@ -21,6 +21,10 @@ TEST(UserCode, AnExceptionIsNamedWithTheWorkerAndTheFunction) {
   EXPECT_EQ(error.worker(), "w");
   EXPECT_EQ(error.text(), "math.add: no such row");
   EXPECT_EQ(failure_of(7).text(), "math.add: threw something that is not a std::exception");
+  struct Silent : std::exception {
+    const char* what() const noexcept override { return nullptr; }
+  };
+  EXPECT_EQ(failure_of(Silent()).text(), "math.add: an exception without a text");
 }
 
 TEST(UserCode, MemoryThatIsNotThereIsLimitExceeded) {

@@ -86,6 +86,11 @@ TEST(TorchErrors, TextComesWithoutABacktrace) {
   EXPECT_EQ(catch_torch(Errc::bad_arguments, memory).error().code(), Errc::limit_exceeded);
   const auto tensors = []() -> Result<int> { throw c10::Error({}, "DefaultCPUAllocator: can't allocate memory"); };
   EXPECT_EQ(catch_torch(Errc::bad_arguments, tensors).error().code(), Errc::limit_exceeded);
+  struct Silent : std::exception {
+    const char* what() const noexcept override { return nullptr; }
+  };
+  const auto silent = []() -> Result<int> { throw Silent(); };
+  EXPECT_EQ(catch_torch(Errc::bad_arguments, silent).error().text(), "an exception without a text");
 }
 
 }  // namespace

@@ -164,6 +164,15 @@ TEST(ArchiveHostile, WhatSerializeThrowsIsAnError) {
     void serialize(InArchive&, unsigned) { throw std::runtime_error("no"); }
   };
   EXPECT_EQ(decode<Throws>({}).error().text(), "serialize threw: no at byte 0");
+  struct ThrowsSilently {
+    void serialize(InArchive&, unsigned) {
+      struct Silent : std::exception {
+        const char* what() const noexcept override { return nullptr; }
+      };
+      throw Silent();
+    }
+  };
+  EXPECT_EQ(decode<ThrowsSilently>({}).error().text(), "serialize threw: an exception without a text at byte 0");
 }
 
 }  // namespace

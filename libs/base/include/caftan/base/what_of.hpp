@@ -1,0 +1,14 @@
+/// The text of an exception that somebody else wrote.
+#pragma once
+
+#include <exception>
+
+namespace caftan {
+
+/// As what(), which may be null.
+inline const char* what_of(const std::exception& failure) noexcept {
+  const char* const text = failure.what();
+  return text ? text : "an exception without a text";
+}
+
+}  // namespace caftan
