@@ -47,6 +47,19 @@ enum class Without : std::uint8_t {
 /// Returns the rule's name, for example "DA-1 one open pass".
 std::string to_string(Without without);
 
+/// What the graph of one pass knows: an engine in which a node is a message. (clang 14 cannot make an optional of it in
+/// World.)
+struct Graph {
+  PassNumber pass;
+  Mode mode = Mode::smart;
+  std::set<int> roots;
+  std::set<int> walked;      // sources; kRoots = the roots
+  std::set<int> found;       // R nodes
+  std::map<int, int> waits;  // R node -> sources that must run before it
+  std::multiset<int> staged;
+  bool counted = false;
+};
+
 class World {
  public:
   explicit World(Without without = Without::nothing, std::vector<std::string>* trace = nullptr)
@@ -67,17 +80,6 @@ class World {
     Life receiver_life;
     std::set<int> reaches;
     bool arrived = false;
-  };
-  // What the graph of one pass knows: an engine in which a node is a message.
-  struct Graph {
-    PassNumber pass;
-    Mode mode = Mode::smart;
-    std::set<int> roots;
-    std::set<int> walked;      // sources; kRoots = the roots
-    std::set<int> found;       // R nodes
-    std::map<int, int> waits;  // R node -> sources that must run before it
-    std::multiset<int> staged;
-    bool counted = false;
   };
   struct Job {
     PassNumber pass;

@@ -7,5 +7,7 @@ template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;
 };
+template <class... Functions>  // clang 14, which builds the fuzzers, does not deduce aggregates
+Overloaded(Functions...) -> Overloaded<Functions...>;
 
 }  // namespace caftan
