@@ -1,8 +1,14 @@
 // The calls that peers make here: from a frame to a ServedCall, and its answer back to a frame.
 
 #include "served_call.hpp"
+#include "shortened.hpp"
 
 namespace caftan::actors {
+
+namespace {
+/// What an exception says may be of any length. A result that is too large is refused; an error must arrive.
+constexpr std::size_t kMostErrorText = 4096;
+}  // namespace
 
 using transport::InFrame;
 using transport::OutFrame;
@@ -55,7 +61,8 @@ Result<void> WorkerCore::send_response(const std::shared_ptr<Session>& session, 
   wire::Bytes body;
   if (!reply) {
     frame.header.flags = wire::kFlagError;
-    if (auto encoded = wire::encode_into(body, reply.error().at(name())); !encoded) return encoded;
+    if (auto encoded = wire::encode_into(body, shortened(reply.error().at(name()), kMostErrorText)); !encoded)
+      return encoded;
     frame.body = body;
     session->send(frame, false);
     return {};

@@ -113,6 +113,14 @@ TEST_P(Contexts, EndWithTheirScopeOnTheirThread) {
   EXPECT_EQ(Context::try_current((*this)[0]).error().code(), Errc::unknown_context);
 }
 
+TEST_P(Contexts, APassOfAHandleThatWasMovedAwayIsRefused) {
+  Context context((*this)[0]);
+  const Context moved = std::move(context);
+  const auto refused = context.try_backward({leaf({1})});  // NOLINT(bugprone-use-after-move): that is what is tested
+  EXPECT_EQ(refused.error().code(), Errc::bad_arguments);
+  EXPECT_TRUE(moved.try_backward({leaf({1}).sum()}));
+}
+
 TEST_P(Contexts, OfAnotherWorkerOfTheProcessAreRefused) {
   Context context((*this)[0]);
   EXPECT_EQ((*this)[1].try_rpc_sync<&square>("worker0", leaf({1})).error().code(), Errc::foreign_context);

@@ -11,6 +11,7 @@ namespace {
 int add(int a, int b) { return a + b; }
 std::string greet(Worker& worker, const std::string& whom) { return worker.name() + " greets " + whom; }
 int fails(int) { throw std::runtime_error("no luck"); }
+int fails_at_length(int bytes) { throw std::runtime_error(std::string(static_cast<std::size_t>(bytes), 'x')); }
 at::Tensor twice(const at::Tensor& t) { return t + t; }
 
 Registry make_registry() {
@@ -18,6 +19,7 @@ Registry make_registry() {
   registry.add<&add>("math.add");
   registry.add<&greet>("greet");
   registry.add<&fails>("fails");
+  registry.add<&fails_at_length>("fails_at_length");
   registry.add<&twice>("twice");
   return registry;
 }
@@ -41,6 +43,14 @@ TEST_P(SteppedCall, ExceptionArrivesTyped) {
   EXPECT_EQ(result.error().code(), Errc::remote_exception);
   EXPECT_EQ(result.error().worker(), "worker1");
   EXPECT_NE(result.error().text().find("no luck"), std::string::npos);
+}
+
+TEST_P(SteppedCall, AnExceptionOfAnyLengthArrivesShortenedAndTheConnectionGoesOn) {
+  const auto result = cluster_[0].try_rpc_sync<&fails_at_length>("worker1", 70'000'000);  // more than limits.message
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code(), Errc::remote_exception);
+  EXPECT_LT(result.error().text().size(), 10'000U);
+  EXPECT_EQ(cluster_[0].rpc_sync<&add>("worker1", 2, 40), 42);
 }
 
 TEST_P(SteppedCall, TensorsTravel) {

@@ -147,6 +147,27 @@ TEST_P(Refusals, ALearningRateOutOfRangeStepsNothing) {
   EXPECT_TRUE(same_values(values(), before));
 }
 
+TEST_P(Refusals, AGroupThatIsNotThereIsNamed) {
+  DistributedOptimizer optimizer(here(), all_parameters(), SGD{.lr = 1});
+  EXPECT_THROW((void)optimizer.lr(1), RpcException);
+  EXPECT_THROW(optimizer.set_lr(5, 0.1), RpcException);
+  EXPECT_EQ(optimizer.lr(0), 1);
+}
+
+TEST_P(Refusals, AnOptimizerThatWasMovedAwayStepsNothing) {
+  DistributedOptimizer optimizer(here(), all_parameters(), SGD{.lr = 1});
+  DistributedOptimizer moved = std::move(optimizer);
+  Context context(here());
+  context.backward({forward(make_input(0)).sum()});
+  // NOLINTBEGIN(bugprone-use-after-move): that is what is tested
+  EXPECT_EQ(optimizer.try_step(context).error().code(), Errc::bad_arguments);
+  EXPECT_EQ(optimizer.try_save().error().code(), Errc::bad_arguments);
+  EXPECT_THROW((void)optimizer.lr(0), RpcException);
+  // NOLINTEND(bugprone-use-after-move)
+  EXPECT_EQ(moved.try_step(autograd::ContextView(nullptr)).error().code(), Errc::bad_arguments);
+  EXPECT_TRUE(moved.try_step(context));
+}
+
 // ---- states
 
 TEST_P(Refusals, OP4_ASavedStateThatDoesNotFitChangesNoOwner) {

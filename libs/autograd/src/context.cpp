@@ -22,6 +22,7 @@ bool is_same(const std::weak_ptr<void>& one, const std::shared_ptr<void>& other)
 
 Future<void> ContextView::backward_async(const std::vector<at::Tensor>& roots, const BackwardOptions& options) const {
   const auto refuse = [](Error error) { return make_ready_future<void>(std::move(error)); };
+  if (!record_) return refuse(Error(Errc::bad_arguments, "this handle of an autograd context is empty, or moved away"));
   const auto caller = record_->caller().lock();
   if (!caller) return refuse(Error(Errc::shut_down, "the worker has ended"));
   if (Engine::is_inside_pass_of(id())) {

@@ -19,6 +19,8 @@ struct Share {
   std::vector<std::size_t> numbers;   // in the list, of each parameter
 };
 
+Error moved_away() { return Error(Errc::bad_arguments, "this optimizer was moved away"); }
+
 std::string name_of(std::size_t number) { return "parameter " + std::to_string(number); }
 
 Result<void> check_options(const StepOptions& options) {
@@ -107,19 +109,42 @@ Result<DistributedOptimizer> DistributedOptimizer::try_make(const CallSite& site
 }
 
 Future<StepReport> DistributedOptimizer::step_async(const autograd::ContextView& context) {
+  if (!state_) return make_ready_future<StepReport>(moved_away());
+  if (!context.record()) {
+    return make_ready_future<StepReport>(Error(Errc::bad_arguments, "the autograd context is empty, or moved away"));
+  }
   return state_->step(context.record());
 }
 
 StepReport DistributedOptimizer::last_report() const { return state_->last_report(); }
 
-Result<wire::Bytes> DistributedOptimizer::try_save() { return state_->save().result(); }
+Result<wire::Bytes> DistributedOptimizer::try_save() {
+  if (!state_) return moved_away();
+  return state_->save().result();
+}
 
-Result<void> DistributedOptimizer::try_load(wire::ByteView state) { return state_->load(state).result(); }
+Result<void> DistributedOptimizer::try_load(wire::ByteView state) {
+  if (!state_) return moved_away();
+  return state_->load(state).result();
+}
 
 std::size_t DistributedOptimizer::groups() const noexcept { return state_->groups(); }
 
-double DistributedOptimizer::lr(std::size_t group) const { return state_->lr(group); }
+double DistributedOptimizer::lr(std::size_t group) const {
+  check_group(group);
+  return state_->lr(group);
+}
 
-void DistributedOptimizer::set_lr(std::size_t group, double lr) { state_->set_lr(group, lr); }
+void DistributedOptimizer::set_lr(std::size_t group, double lr) {
+  check_group(group);
+  state_->set_lr(group, lr);
+}
+
+void DistributedOptimizer::check_group(std::size_t group) const {
+  if (!state_) throw RpcException(moved_away());
+  if (group < state_->groups()) return;
+  throw RpcException(Error(Errc::bad_arguments, "there is no group " + std::to_string(group) +
+                                                    " of parameters: there are " + std::to_string(state_->groups())));
+}
 
 }  // namespace caftan::optim

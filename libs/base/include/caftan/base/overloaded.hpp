@@ -8,6 +8,6 @@ struct Overloaded : Functions... {
   using Functions::operator()...;
 };
 template <class... Functions>  // clang 14, which builds the fuzzers, does not deduce aggregates
-Overloaded(Functions...) -> Overloaded<Functions...>;
+Overloaded(Functions...)->Overloaded<Functions...>;
 
 }  // namespace caftan

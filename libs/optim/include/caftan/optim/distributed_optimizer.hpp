@@ -108,12 +108,14 @@ class DistributedOptimizer final : public LearningRates {
   Result<void> try_load(wire::ByteView state);
 
   std::size_t groups() const noexcept override;
+  /// Errors of both (thrown): bad_arguments (there is no such group).
   double lr(std::size_t group) const override;
   void set_lr(std::size_t group, double lr) override;
 
  private:
   class State;
   explicit DistributedOptimizer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  void check_group(std::size_t group) const;
 
   std::shared_ptr<State> state_;
 };
