@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <vector>
 
 #include "caftan/base/what_of.hpp"
 
@@ -77,13 +78,14 @@ Error trailing_bytes(std::size_t position, std::size_t left) {
 }  // namespace detail
 
 void Codec<Error>::save(OutArchive& to, const Error& error) {
-  std::size_t causes = 0;
-  for (const Error* cause = error.cause(); cause && causes < kMostCauses; cause = cause->cause()) ++causes;
-  to << error.code() << error.worker() << error.text();
-  to.save_count(causes);
-  for (const Error* cause = error.cause(); causes > 0; cause = cause->cause(), --causes) {
-    to << cause->code() << cause->worker() << cause->text();
+  std::vector<const Error*> causes;
+  for (const Error* cause = error.cause(); cause; cause = cause->cause()) {
+    if (causes.size() == kMostCauses) causes.pop_back();  // the innermost says what happened
+    causes.push_back(cause);
   }
+  to << error.code() << error.worker() << error.text();
+  to.save_count(causes.size());
+  for (const Error* cause : causes) to << cause->code() << cause->worker() << cause->text();
 }
 
 namespace {

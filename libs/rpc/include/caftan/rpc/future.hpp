@@ -69,7 +69,7 @@ class [[nodiscard]] Future {
   bool ready() const noexcept { return !state_ || state_->ready(); }
 
   /// Waits and returns the value; may be called again. `std::move(f).get()` moves it out.
-  /// Errors (thrown as RpcException): those of the call; broken_promise when it was dropped.
+  /// Errors (thrown as RpcException): those of the call; broken_promise (dropped); overloaded (too many runners wait).
   T get() & { return result().value(); }
   T get() && { return std::move(*this).result().value(); }
 
@@ -90,7 +90,7 @@ class [[nodiscard]] Future {
     return std::move(state->settled());
   }
 
-  /// Waits at most `timeout` >= 0. Returns whether the result is there. The call goes on either way.
+  /// Waits at most `timeout` >= 0, not at all if too many runners wait. Returns whether the result is there.
   bool wait_for(Duration timeout) { return !state_ || state_->wait_for(timeout); }
 
   /// Gives up: the result becomes `cancelled` and the peer is told, unless the result was first.

@@ -23,7 +23,7 @@ using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
 /// What a future without a state answers.
 Error no_state();
-/// What a wait without a deadline answers when the executor ends first.
+/// What a wait without a deadline answers when the executor ends first, or too many runners wait already.
 Error executor_ended();
 
 /// Someone who waits for one state. Registered and removed under the state's lock.
@@ -52,7 +52,7 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   /// Returns whether it is ready, and an error at that.
   bool failed() const noexcept { return ready() && failed_; }
 
-  /// Waits until ready or `deadline`; returns whether it is ready. Gives the turn back meanwhile.
+  /// Waits until ready, `deadline`, or not at all without WaitPermit; returns whether it is ready. Gives the turn back.
   bool wait(TimePoint deadline);
   bool wait_for(Duration timeout);
 
