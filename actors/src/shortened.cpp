@@ -1,14 +1,33 @@
 #include "shortened.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 namespace caftan::actors {
 
+namespace {
+
+constexpr std::size_t kShortest = 80;
+constexpr std::size_t kInnermost = 160;
+
+Error without_causes(const Error& error, std::size_t text) {
+  return {error.code(), error.worker(), error.text().substr(0, text)};
+}
+
+const Error& innermost(const Error& error) {
+  const Error* last = &error;
+  while (last->cause()) last = last->cause();
+  return *last;
+}
+
+}  // namespace
+
 Error shortened(const Error& error, std::size_t text) {  // NOLINT(misc-no-recursion)
-  constexpr std::size_t kShortest = 80;
-  std::shared_ptr<const Error> cause;
-  if (error.cause() && text > kShortest) cause = std::make_shared<const Error>(shortened(*error.cause(), text / 2));
+  if (!error.cause()) return without_causes(error, text);
+  const bool cut = text <= kShortest || !error.cause()->cause();
+  auto cause = std::make_shared<const Error>(cut ? without_causes(innermost(error), std::max(text / 2, kInnermost))
+                                                 : shortened(*error.cause(), text / 2));
   return {error.code(), error.worker(), error.text().substr(0, text), std::move(cause)};
 }
 

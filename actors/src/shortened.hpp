@@ -8,7 +8,8 @@
 namespace caftan::actors {
 
 /// Returns `error` with at most `text` bytes of text, and its causes with half as many each: they tell whether it is
-/// only an echo of another worker's end. In all less than 2 * text bytes and the names.
+/// only an echo of another worker's end. Of many causes the first and the innermost are kept, as that one says what
+/// happened. In all less than 2 * text + 160 bytes and the names.
 Error shortened(const Error& error, std::size_t text);
 
 }  // namespace caftan::actors

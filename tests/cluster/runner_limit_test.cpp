@@ -98,7 +98,7 @@ TEST_P(RunnerLimit, ACallTooDeepIsOverloaded) {
     EXPECT_EQ(workers_[0]->rpc_sync<&nest>("b", deepest), deepest);
     const auto result = workers_[0]->try_rpc_sync<&nest>("b", deepest + 1);
     ASSERT_FALSE(result);
-    EXPECT_EQ(root_of(result.error()).code(), Errc::overloaded);
+    EXPECT_EQ(root_of(result.error()).code(), Errc::overloaded) << result.error().message();
     EXPECT_EQ(
         root_of(result.error()).text(),
         "3 runners wait already; the limit is ThreadedExecutor::Options::max_threads = 4, one of them stays free");

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace caftan::actors {
 namespace {
@@ -22,15 +23,15 @@ TEST(Shortened, KeepsCodesWorkersAndTheBeginningsOfTexts) {
   EXPECT_EQ(brief.cause()->text(), text.substr(0, 500));
 }
 
-TEST(Shortened, DropsTheCausesBeyondAFew) {
+TEST(Shortened, OfManyCausesKeepsAFewAndTheInnermost) {
   Error error(Errc::remote_exception, "agent", "0");
   for (int i = 1; i < 100; ++i) {
     error = Error(Errc::remote_exception, "agent", std::to_string(i), std::make_shared<const Error>(std::move(error)));
   }
   const Error brief = shortened(error, 1000);
-  int causes = 0;
-  for (const Error* cause = brief.cause(); cause; cause = cause->cause()) ++causes;
-  EXPECT_EQ(causes, 4);
+  std::vector<std::string> causes;
+  for (const Error* cause = brief.cause(); cause; cause = cause->cause()) causes.push_back(cause->text());
+  EXPECT_EQ(causes, (std::vector<std::string>{"98", "97", "96", "95", "0"}));
 }
 
 }  // namespace
