@@ -151,7 +151,14 @@ Result<WorkerCore::Way> WorkerCore::open_way(const Peer& peer, const rpc::OutReq
                                              const CallOptions& options) {
   if (is_leaving()) return Error(Errc::shut_down, name(), "this worker is leaving");
   auto session = static_cast<const PeerState&>(*peer.record()).session();
-  if (!session) return Error(Errc::peer_down, peer.name(), "there is no connection with " + peer.name());
+  if (!session) {
+    const std::lock_guard lock(mutex_);
+    if (!peers_[peer.id().value]->met) {
+      return Error(Errc::peer_unreachable, peer.name(),
+                   peer.name() + " has not come yet: calls begin when the worker is ready");
+    }
+    return Error(Errc::peer_down, peer.name(), "there is no connection with " + peer.name());
+  }
   const auto room = take_room(*session, request, options.fail_when_full);
   if (!room) return room.error();
   auto sharing = rrefs_.share(request.rrefs, session);

@@ -1,4 +1,4 @@
-// How a worker meets the others: in one process, by listening and dialling, and by the head's view of who is where.
+// How a worker comes to its sessions with the others: in one process, or by listening and dialling.
 
 #include <algorithm>
 #include <caf/event_based_actor.hpp>
@@ -66,6 +66,9 @@ class WorkerCore::RootActor final : public caf::event_based_actor {
           const auto session = transport::ActorExchange::session_of(current_sender());
           if (session && session->peer().id == WorkerId{0}) core_.apply_view(view);
         },
+        [this](const net::Met&) {
+          if (const auto session = transport::ActorExchange::session_of(current_sender())) core_.on_met(session);
+        },
     };
   }
 
@@ -113,7 +116,8 @@ Result<void> WorkerCore::launch() {
   if (!options_.network) {
     for (std::uint32_t id = 0; id < self_.value; ++id) dial_peer(WorkerId{id});
   }
-  check_ready();
+  if (self_ == WorkerId{0}) publish_view();  // it may be alone
+  check_met();
   return {};
 }
 
@@ -272,106 +276,7 @@ void WorkerCore::on_member_up(WorkerId peer, const std::string& address) {
     }
   }
   if (self_ == WorkerId{0}) publish_view();
-  check_ready();
-}
-
-/// Head: once all have come, everybody learns where everybody is.
-void WorkerCore::publish_view() {
-  net::View view;
-  std::vector<std::shared_ptr<Session>> sessions;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& peer : peers_) {
-      // Up comes before the session is there: whoever sets the last one comes here again.
-      if (peer->id() != self_ && (!membership_.is_up(peer->id()) || !peer->session())) return;
-    }
-    if (!membership_.complete() || std::exchange(view_published_, true)) return;
-    view = membership_.view();
-    for (const auto& peer : peers_) {
-      if (peer->id() != self_) sessions.push_back(peer->session());
-    }
-  }
-  for (const auto& session : sessions) {
-    if (!session) continue;
-    session->actors()
-        .proxy(transport::Address::root())
-        ->enqueue(caf::actor_cast<caf::strong_actor_ptr>(root_), caf::make_message_id(), caf::make_message(view),
-                  nullptr);
-  }
-}
-
-void WorkerCore::apply_view(const net::View& view) {
-  std::vector<WorkerId> to_dial;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto applied = membership_.apply(view); !applied) {
-      log("the head's view was refused: " + applied.error().message());
-      return;
-    }
-    is_told_ = true;
-    for (const net::Join& member : view.members) {
-      std::string& address = peers_[member.id.value]->address;
-      if (address.empty()) address = member.address;
-      if (member.id.value < self_.value && !membership_.is_up(member.id)) to_dial.push_back(member.id);
-    }
-  }
-  for (const WorkerId id : to_dial) dial_peer(id);
-}
-
-void WorkerCore::check_ready() {
-  const std::lock_guard lock(mutex_);
-  for (const auto& peer : peers_) {
-    if (peer->id() != self_ && (!membership_.is_up(peer->id()) || !peer->session())) return;
-  }
-  if (ready_) return;
-  ready_ = true;
-  Life starting = Life::starting;
-  life_.compare_exchange_strong(starting, Life::serving);
-  if (ready_waiter_) ready_waiter_->notify();
-}
-
-void WorkerCore::fail_start(Error error) {
-  const std::lock_guard lock(mutex_);
-  if (ready_ || start_error_) return;
-  start_error_ = std::move(error);
-  if (ready_waiter_) ready_waiter_->notify();
-}
-
-std::vector<MemberAtStart> WorkerCore::members_at_start_locked() const {
-  std::vector<MemberAtStart> members;
-  for (const auto& peer : peers_) {
-    const bool is_sibling = std::ranges::find(siblings_, peer->name()) != siblings_.end();
-    const bool is_up = peer->id() == self_ || membership_.is_up(peer->id());
-    // Neighbours in one process find each other, and all come to the head.
-    const bool would_be_met = options_.network || self_ == WorkerId{0} || !peer->address.empty();
-    members.push_back({.name = peer->name(),
-                       .is_here = is_up || (is_sibling && !would_be_met && !peer->met),
-                       .has_left = peer->met && !is_up,
-                       .would_be_met = would_be_met});
-  }
-  return members;
-}
-
-Result<void> WorkerCore::wait_until_ready() {
-  const TimePoint deadline = options_.executor->clock().now() + options_.start_timeout;
-  options_.executor->with_wait([&](Executor::Wait& wait) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (ready_ || start_error_) return;
-      ready_waiter_ = &wait.point();
-    }
-    wait.wait(deadline, nullptr);
-    const std::lock_guard lock(mutex_);
-    ready_waiter_ = nullptr;
-  });
-  const std::lock_guard lock(mutex_);
-  if (ready_) return {};
-  if (start_error_) return *start_error_;
-  std::string text = who_is_missing(members_at_start_locked(), is_told_, options_.start_timeout);
-  if (last_dial_error_.code() != Errc::ok) text += " (last: " + last_dial_error_.text() + ")";
-  if (last_refusal_.code() != Errc::ok) text += " (refused: " + last_refusal_.message() + ")";
-  start_error_ = Error(Errc::timeout, name(), std::move(text));
-  return *start_error_;
+  check_met();
 }
 
 }  // namespace caftan::actors

@@ -13,6 +13,7 @@ struct MemberAtStart {
   bool is_here = false;
   bool has_left = false;      ///< was here
   bool would_be_met = false;  ///< its address is known, or it knows ours: if it were here it had been met
+  bool is_meeting = false;    ///< is here, and has not said to the head that it has met all others
 };
 
 /// @param members  all, the head first

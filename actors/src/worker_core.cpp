@@ -1,4 +1,4 @@
-// Making a worker, finding peers, and leaving. How it meets the others is in joining.cpp.
+// Making a worker, finding peers, and leaving. How it meets the others is in joining.cpp and meeting.cpp.
 
 #include "worker_core.hpp"
 
@@ -35,9 +35,17 @@ Result<std::shared_ptr<WorkerCore>> WorkerCore::make(WorkerOptions options, Regi
   for (const WorkerAddress& member : options.world) {
     const WorkerId id{static_cast<std::uint32_t>(world.size())};
     if (member.name == options.name) self = id;
+    if (!member.address.empty()) {
+      if (auto fits = transport::check_address(member.address); !fits) return fits.error().at(member.name);
+    }
     world.push_back({member.name, id, member.address});
   }
   if (!self) return Error(Errc::invalid_config, "worker '" + options.name + "' is not a member of its own world");
+  const WorkerAddress& head = options.world.front();
+  if (!options.network && self->value != 0 && !transport::is_dialable(head.address)) {
+    return Error(Errc::invalid_config, "worker '" + options.name + "' cannot dial '" + head.name +
+                                           "', the first of its world, at '" + head.address + "'");
+  }
   if (options.peer_timeout < 2 * options.heartbeat || options.heartbeat <= Duration::zero()) {
     return Error(Errc::invalid_config, "peer_timeout must be at least two heartbeats");
   }
@@ -68,13 +76,16 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, WorkerId self, 
   messages_.add<ForkAnswered>("rref.answer");
   messages_.add<ForkAccepted>("rref.accept");
   messages_.add<net::View>("membership.view");
+  messages_.add<net::Met>("membership.met");
   messages_.add<PassEnvelope>("autograd.pass");
   messages_.add<GradientMessage>("autograd.gradient");
   actor_host_ = std::make_unique<transport::ActorHost>(*options_.executor, messages_, self_, incarnation_);
   actor_host_->set_named_actors(autograd_.get());
   for (const WorkerAddress& member : options_.world) {
     const WorkerId id{static_cast<std::uint32_t>(peers_.size())};
-    peers_.push_back(std::make_shared<PeerState>(id, member.name, member.address));
+    // A port that the system chooses is learnt from the head, as an address that is left empty.
+    peers_.push_back(
+        std::make_shared<PeerState>(id, member.name, transport::is_dialable(member.address) ? member.address : ""));
     ids_[member.name] = id;
   }
   dialling_.resize(peers_.size());
@@ -194,31 +205,40 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
   const auto& peer = session.peer();
   rrefs_.on_session_end(session);
   bool was_up = false;
+  bool is_serving = false;
   if (peer.id != self_) {
     const std::lock_guard lock(mutex_);
     was_up = membership_.on_down(peer.id, peer.incarnation);
+    is_serving = life_ == Life::serving;
+    if (was_up) peers_[peer.id.value]->has_met_all = false;
+    if (was_up && life_ == Life::starting) {
+      lost_at_start_[peer.id] = {sessions_[{peer.id, peer.incarnation, session.connection()}], reason};
+    }
   }
   if (peers_[peer.id.value]->session().get() == &session) peers_[peer.id.value]->set_session(nullptr);
   if (peer.id != self_) autograd_->on_peer_down({peer.id, peer.incarnation});
   if (was_up) hook_->on_peer_down(peer.id, peer.incarnation);
-  if (was_up && life_ == Life::serving) {
-    Error told = reason;
-    std::string line = "lost " + peer.name + ": " + reason.message();
-    if (session.has_left()) {
-      const Error& farewell = session.farewell();
-      const bool in_good_order = farewell.code() == Errc::ok;
-      told = in_good_order ? Error(Errc::shut_down, peer.name, peer.name + " has left") : farewell;
-      line = peer.name + " has left" + (in_good_order ? "" : ": " + farewell.message());
-    }
-    log(line);
-    if (options_.on_peer_down) options_.on_peer_down(peer.name, told);
-  }
+  if (was_up && is_serving) tell_lost(session, reason);
   const net::Traffic sent = session.traffic();
   // The last act: stop() goes on when no session is left.
   const std::lock_guard lock(mutex_);
   ended_traffic_ += sent;
   sessions_.erase({peer.id, peer.incarnation, session.connection()});
   if (sessions_.empty() && sessions_waiter_) sessions_waiter_->notify();
+}
+
+void WorkerCore::tell_lost(const Session& session, const Error& reason) {
+  const std::string& peer = session.peer().name;
+  Error told = reason;
+  std::string line = "lost " + peer + ": " + reason.message();
+  if (session.has_left()) {
+    const Error& farewell = session.farewell();
+    const bool in_good_order = farewell.code() == Errc::ok;
+    told = in_good_order ? Error(Errc::shut_down, peer, peer + " has left") : farewell;
+    line = peer + " has left" + (in_good_order ? "" : ": " + farewell.message());
+  }
+  log(line);
+  if (options_.on_peer_down) options_.on_peer_down(peer, told);
 }
 
 void WorkerCore::notify_if_idle() {
@@ -296,6 +316,12 @@ void WorkerCore::stop() {
   root_ = nullptr;
   for (const auto& peer : peers_) peer->set_session(nullptr);
   sessions.clear();
+  decltype(lost_at_start_) lost;
+  {
+    const std::lock_guard lock(mutex_);
+    lost.swap(lost_at_start_);
+  }
+  lost.clear();
   actor_host_.reset();
   life_ = Life::ended;
 }

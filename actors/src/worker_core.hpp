@@ -22,6 +22,7 @@
 #include "who_is_missing.hpp"
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::View)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::Met)
 
 namespace caftan::actors {
 
@@ -53,9 +54,10 @@ class PeerState final : public rpc::PeerRecord {
   std::shared_ptr<transport::Session> session_;
 
  public:
-  std::mutex create_mutex;  // creation numbers are drawn in the order in which the lane accepts the frames (RR-9)
-  std::string address;      // guarded by WorkerCore::mutex_
-  bool met = false;         // has been up; guarded by WorkerCore::mutex_
+  std::mutex create_mutex;   // creation numbers are drawn in the order in which the lane accepts the frames (RR-9)
+  std::string address;       // guarded by WorkerCore::mutex_
+  bool met = false;          // has been up; guarded by WorkerCore::mutex_
+  bool has_met_all = false;  // says its present life, to the head; guarded by WorkerCore::mutex_
 };
 
 class WorkerCore final : public rpc::Caller, public RRefWorld, private transport::FrameHandler {
@@ -144,6 +146,12 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   Result<void> on_frame(const std::shared_ptr<transport::Session>& session, transport::InFrame frame) override;
   void on_end(transport::Session& session, const Error& reason) override;
 
+  /// Keeps the session: at the start the head's last words may not be read yet.
+  struct LostPeer {
+    std::shared_ptr<transport::Session> session;
+    Error reason;
+  };
+
   // Joining.
   Result<void> listen_at(const std::string& address);
   /// @param connection  0 for the side that was dialled
@@ -158,7 +166,11 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   void on_member_up(WorkerId peer, const std::string& address);
   void publish_view();
   void apply_view(const net::View& view);
-  void check_ready();
+  void check_met();
+  void on_met(const std::shared_ptr<transport::Session>& session);
+  void become_ready();
+  void tell_root(transport::Session& peer, caf::message message);
+  void tell_lost(const transport::Session& session, const Error& reason);
   void fail_start(Error error);
   std::vector<MemberAtStart> members_at_start_locked() const;
   transport::SessionLimits session_limits() const;
@@ -216,8 +228,10 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   std::string own_address_;  // where the listener is; empty before it listens
   std::optional<Error> start_error_;
   bool ready_ = false;
+  bool has_met_all_ = false;  // once; the head: all have
   bool view_published_ = false;
   bool is_told_ = false;  // by the head, where everybody is
+  std::map<WorkerId, LostPeer> lost_at_start_;
   std::vector<bool> dialling_;
   Error last_dial_error_;
   Error last_refusal_;

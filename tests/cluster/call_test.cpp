@@ -81,6 +81,7 @@ TEST_P(SteppedCall, WhatIsCountedAsSentIsWhatArrives) {
   EXPECT_EQ(frames["fetch"], 1U);
   EXPECT_EQ(frames["response"], 3U);
   EXPECT_EQ(frames["membership.view"], 2U);
+  EXPECT_EQ(frames["membership.met"], 4U);
   const auto before = cluster_[0].traffic();
   cluster_[0].stop();
   EXPECT_GE(cluster_[0].traffic().size(), before.size()) << "the frames of ended sessions stay counted";

@@ -20,7 +20,7 @@ struct SocketAddress {
   const char* kind() const noexcept { return family() == AF_UNIX ? "unix" : "tcp"; }
 };
 
-/// Errors: invalid_config (neither form, a path of more than 107 bytes), io_error (the host is not known).
+/// Errors: as check_address; io_error (the host is not known).
 Result<SocketAddress> parse_address(const std::string& address);
 /// Returns "tcp:host:port" or "unix:path" of a bound socket.
 std::string address_of(int fd, const std::string& asked);

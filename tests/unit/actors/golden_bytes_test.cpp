@@ -111,6 +111,7 @@ TEST(GoldenBytes, MessagesBetweenActors) {
   view.revision = 2;
   view.members = {{"agent", WorkerId{0}, Incarnation{1}, "unix:/a"}};
   EXPECT_EQ(hex_of(view), "020000000000000001056167656e7400000000010000000000000007756e69783a2f61");
+  EXPECT_EQ(hex_of(net::Met{}), "");
   // The id of a message on the wire is made of its name.
   EXPECT_EQ(transport::MessageRegistry::id_of("rref.fork"), 16451004460458615968ULL);
 }

@@ -44,5 +44,13 @@ TEST(WhoIsMissing, SE26_WhoWasHereHasLeft) {
   EXPECT_EQ(who_is_missing({left("a"), here("b")}, false, 6s), "a has come and left; 1 of 2 are here");
 }
 
+TEST(WhoIsMissing, SE26_TheHeadKnowsWhoHasNotMetAll) {
+  MemberAtStart meeting = here("b");
+  meeting.is_meeting = true;
+  EXPECT_EQ(who_is_missing({here("a"), meeting, here("c")}, false, 6s),
+            "b has not met all others within 6s; 3 of 3 are here");
+  EXPECT_EQ(who_is_missing({here("a"), meeting, absent("c")}, false, 6s), "c has not come within 6s; 2 of 3 are here");
+}
+
 }  // namespace
 }  // namespace caftan::actors

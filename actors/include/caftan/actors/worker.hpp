@@ -54,7 +54,7 @@ class LocalNetwork {
 /// One member of the world as every member knows it from the start.
 struct WorkerAddress {
   std::string name;
-  std::string address;  ///< "unix:/path", "tcp:host:port"; empty: learnt from member 0, or reached by a LocalNetwork
+  std::string address;  ///< "unix:/path", "tcp:host:port"; empty or port 0: learnt from member 0, or a LocalNetwork
 };
 
 struct WorkerLimits {
@@ -117,11 +117,12 @@ struct SentFrames {
 
 class Worker : public CallSite {
  public:
-  /// Starts a member and waits until every other one has come.
+  /// Starts a member and waits until all have come and are connected with each other, so that each can call each.
   /// @param registry  what peers may call; frozen from here on
-  /// Errors: invalid_config (the world, a name, the registry), io_error (the address is in use), timeout (naming who
-  ///   has not come), not_authenticated, protocol_mismatch, wrong_cluster, unknown_worker (another worker answers at a
-  ///   member's address), duplicate_worker (this name is up in another process).
+  /// Errors: invalid_config (the world, an address, a name, the registry), io_error (the address is in use), timeout
+  ///   (naming who has not come, or has not met all), not_authenticated, protocol_mismatch, wrong_cluster,
+  ///   unknown_worker (another worker answers at a member's address), duplicate_worker (this name is up in another
+  ///   process).
   /// Threads: not a runner's. Blocks.
   static Result<std::unique_ptr<Worker>> start(WorkerOptions options, Registry registry);
   /// As start, without waiting: `wait_until_ready` does. For several members in one thread.

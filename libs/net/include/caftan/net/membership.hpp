@@ -1,6 +1,6 @@
 /// Who belongs to the job, who is up, and in which life. The application file fixes names and ids; incarnations and
 /// addresses are learnt: at the head from the workers' `Join`, elsewhere from the head's `View`. Start with
-/// `Membership::make`. Invariants SE-20 to SE-25: docs/protocols/session.md.
+/// `Membership::make`. Invariants SE-20 to SE-25, SE-27 to SE-29: docs/protocols/session.md.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,12 @@ struct View {
   void serialize(Archive& archive, unsigned) {
     archive& revision& members;
   }
+};
+
+/// To the head: the sender has a session with every other worker. From the head: all have said so, the start is over.
+struct Met {
+  template <class Archive>
+  void serialize(Archive&, unsigned) {}
 };
 
 /// Threads: none of its own and no lock; the worker's root actor or a test calls it.

@@ -52,6 +52,13 @@ Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::s
 void dial(PollingExecutor& executor, const std::string& address, net::HandshakeOptions options,
           const std::string& expected_peer, GreetingOptions greeting, GreetingDone done);
 
+/// Checks the form of an address and asks no name service. Errors: invalid_config (neither form, a path of more than
+/// 107 bytes, a port above 65535); the text names the address.
+Result<void> check_address(const std::string& address);
+
+/// Returns whether an address that has the right form leads anywhere: it is not empty, and its TCP port is not 0.
+bool is_dialable(const std::string& address);
+
 /// Returns whether `address` can be reached from other hosts: a TCP address that is not loopback.
 bool is_beyond_loopback(const std::string& address);
 

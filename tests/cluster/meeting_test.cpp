@@ -1,0 +1,201 @@
+// When a start is over: once all have met all (SE-27 to SE-29), and at which addresses they find each other.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <future>
+#include <mutex>
+
+#include "caftan/transport/stepped_executor.hpp"
+#include "caftan/transport/threaded_executor.hpp"
+#include "channel_tap.hpp"
+#include "folder.hpp"
+#include "worker_core.hpp"
+
+namespace caftan {
+namespace {
+
+using testing::HasSubstr;
+
+int depth(Worker& worker, const std::vector<std::string>& through) {
+  if (through.empty()) return 0;
+  return 1 + worker.rpc_sync<&depth>(through.front(), std::vector<std::string>(through.begin() + 1, through.end()));
+}
+
+Registry make_registry() {
+  Registry registry;
+  registry.add<&depth>("depth");
+  return registry;
+}
+
+/// Three members over connections that hold everything until a test releases them.
+class SteppedMeeting : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  void SetUp() override {
+    for (const std::string name : {"w0", "w1", "w2"}) {
+      WorkerOptions options;
+      options.name = name;
+      options.world = {{"w0", ""}, {"w1", ""}, {"w2", ""}};
+      options.executor = executor_;
+      options.network = network_;
+      options.on_peer_down = [this, name](const std::string& peer, const Error& reason) {
+        lost_.push_back(name + " lost " + peer + ": " + std::string(to_string(reason.code())));
+      };
+      workers_.push_back(Worker::launch(std::move(options), make_registry()).value());
+    }
+  }
+  void release(const std::string& from, const std::string& to) { taps_.at({from, to})->release(); }
+  void release_all_but(const std::string& from, const std::string& to) {
+    for (const auto& [ends, tap] : taps_) {
+      if (ends != std::pair(from, to)) tap->release();
+    }
+  }
+  bool is_over(std::size_t worker) { return workers_[worker]->core().has_met_all(); }
+
+  std::shared_ptr<transport::SteppedExecutor> executor_ = std::make_shared<transport::SteppedExecutor>(GetParam());
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<test::ChannelTap>> taps_;
+  std::shared_ptr<LocalNetwork> network_ = std::make_shared<LocalNetwork>(
+      [this](transport::PollingExecutor& executor, const std::string& one, const std::string& other) {
+        auto [mine, theirs] = transport::make_loopback_pair(executor);
+        auto first = taps_[{one, other}] = std::make_shared<test::ChannelTap>(std::move(mine), one, other);
+        auto second = taps_[{other, one}] = std::make_shared<test::ChannelTap>(std::move(theirs), other, one);
+        first->hold();
+        second->hold();
+        return LocalNetwork::Connection(first, second);
+      });
+  std::vector<std::string> lost_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, SteppedMeeting, testing::Range<std::uint64_t>(1, 21));
+
+TEST_P(SteppedMeeting, SE27_NobodyIsReadyBeforeAllHaveSaidSo) {
+  release_all_but("w2", "w0");
+  executor_->run();
+  EXPECT_FALSE(is_over(0) || is_over(1) || is_over(2));
+  release("w2", "w0");
+  executor_->run();
+  for (const auto& worker : workers_) EXPECT_TRUE(worker->wait_until_ready());
+}
+
+TEST_P(SteppedMeeting, SE26_TheHeadNamesWhoHasNotMetAll) {
+  release_all_but("w2", "w0");
+  std::optional<Result<void>> ready;
+  executor_->post([&] { ready = workers_[0]->wait_until_ready(); });
+  executor_->run();
+  executor_->advance(WorkerOptions().start_timeout);
+  ASSERT_TRUE(ready);
+  ASSERT_FALSE(*ready);
+  EXPECT_EQ(ready->error().code(), Errc::timeout);
+  EXPECT_THAT(ready->error().text(), HasSubstr("w2 has not met all others within"));
+}
+
+TEST_P(SteppedMeeting, SE28_OneWhoLeavesAtOnceLeavesNobodyWaiting) {
+  release_all_but("", "");
+  workers_[0]->wait_until_ready().value();
+  workers_[0]->stop();
+  for (std::size_t i : {1, 2}) EXPECT_TRUE(workers_[i]->wait_until_ready()) << i;
+  executor_->run();
+  EXPECT_THAT(lost_, testing::UnorderedElementsAre("w1 lost w0: shut_down", "w2 lost w0: shut_down"));
+  EXPECT_EQ(workers_[1]->rpc_sync<&depth>("w2", std::vector<std::string>{"w1", "w2"}), 2);
+}
+
+TEST_P(SteppedMeeting, SE29_ACallBeforeItsCalleeHasComeIsNoLoss) {
+  WorkerOptions options;
+  options.name = "a";
+  options.world = {{"a", ""}, {"b", ""}};
+  options.executor = executor_;
+  options.network = std::make_shared<LocalNetwork>();
+  const auto early = Worker::launch(options, make_registry()).value();
+  const auto result = early->try_rpc_sync<&depth>("b", std::vector<std::string>{});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code(), Errc::peer_unreachable) << result.error().message();
+  EXPECT_THAT(result.error().text(), HasSubstr("b has not come yet"));
+}
+
+/// Three members with sockets and threads of their own.
+class Meeting : public testing::Test {
+ protected:
+  Worker& launch(const std::string& name, std::vector<WorkerAddress> world) {
+    WorkerOptions options;
+    options.name = name;
+    options.world = std::move(world);
+    options.secret = "shared by this test";
+    options.executor =
+        std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{.runners = 1});
+    options.log = [this, name](std::string_view line) {
+      const std::lock_guard lock(mutex_);
+      log_ += name + ": " + std::string(line) + "\n";
+      logged_.notify_all();
+    };
+    workers_.push_back(Worker::launch(std::move(options), make_registry()).value());
+    return *workers_.back();
+  }
+  void wait_for_log(const std::string& line) {
+    std::unique_lock lock(mutex_);
+    logged_.wait(lock, [&] { return log_.find(line) != std::string::npos; });
+  }
+
+  test::Folder folder_;
+  std::mutex mutex_;
+  std::condition_variable logged_;
+  std::string log_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+TEST_F(Meeting, SE27_TheHeadWaitsUntilTheOthersHaveMet) {
+  const auto at = [&](const std::string& name) { return "unix:" + (folder_ / name); };
+  Worker& w0 = launch("w0", {{"w0", at("w0")}, {"w1", at("w1")}, {"w2", at("w2")}});
+  launch("w1", {{"w0", at("w0")}, {"w1", at("w1")}, {"w2", at("w2")}});
+  // Where w2 looks for w1 nobody is yet.
+  launch("w2", {{"w0", at("w0")}, {"w1", at("later")}, {"w2", at("w2")}});
+  auto ready = std::async(std::launch::async, [&] { return w0.wait_until_ready(); });
+  wait_for_log("w0: connected with w1");
+  wait_for_log("w0: connected with w2");
+  wait_for_log("w1: connected with w0");
+  wait_for_log("w2: connected with w0");
+  EXPECT_FALSE(w0.core().has_met_all());
+  std::filesystem::create_symlink(folder_ / "w1", folder_ / "later");
+  ASSERT_TRUE(ready.get());
+  EXPECT_EQ(w0.rpc_sync<&depth>("w1", std::vector<std::string>{"w2", "w1", "w2"}), 3);
+  for (const auto& worker : workers_) EXPECT_TRUE(worker->wait_until_ready());
+}
+
+TEST_F(Meeting, APortThatTheSystemChoosesIsLearntFromTheHead) {
+  const std::string any = "tcp:127.0.0.1:0";
+  Worker& w0 = launch("w0", {{"w0", any}, {"w1", any}, {"w2", any}});
+  for (const std::string name : {"w1", "w2"}) launch(name, {{"w0", w0.address()}, {"w1", any}, {"w2", any}});
+  ASSERT_TRUE(w0.wait_until_ready());
+  EXPECT_EQ(w0.rpc_sync<&depth>("w1", std::vector<std::string>{"w2", "w1"}), 2);
+}
+
+Error refusal(const std::string& name, std::vector<WorkerAddress> world) {
+  WorkerOptions options;
+  options.name = name;
+  options.world = std::move(world);
+  const auto launched = Worker::launch(std::move(options), {});
+  return launched ? Error() : launched.error();
+}
+
+TEST(Addresses, AHeadThatNobodyCanDialIsRefused) {
+  for (const std::string at : {"", "tcp:127.0.0.1:0"}) {
+    const Error error = refusal("b", {{"a", at}, {"b", ""}});
+    EXPECT_EQ(error.code(), Errc::invalid_config);
+    EXPECT_THAT(error.text(), HasSubstr("cannot dial 'a', the first of its world, at '" + at + "'"));
+  }
+}
+
+TEST(Addresses, APortThatIsNoneIsNamedBeforeAnythingListens) {
+  for (const std::string port : {"65536", "99999", "-1", "", "http", "80x"}) {
+    const std::string bad = "tcp:127.0.0.1:" + port;
+    for (const auto& world : {std::vector<WorkerAddress>{{"a", bad}, {"b", ""}},
+                              std::vector<WorkerAddress>{{"a", "tcp:127.0.0.1:0"}, {"b", bad}}}) {
+      const Error error = refusal("a", world);
+      EXPECT_EQ(error.code(), Errc::invalid_config) << bad << error.message();
+      EXPECT_THAT(error.text(), HasSubstr("'" + bad + "'"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace caftan
