@@ -62,7 +62,7 @@ struct ClusterSettings {
     s("channel", c.channel, "how workers talk; the choice is in the log")
         .one_of({{"auto", "unix on one host"}, {"unix"}, {"tcp"}});
     s("rpc_timeout", c.rpc_timeout, "of a call that names none; 0s = none").at_least(0s);
-    s("heartbeat", c.heartbeat, "a peer without progress for 5 of them is down").range(100ms, 1min);
+    s("heartbeat", c.heartbeat, "a peer or process that shows no life for 5 of them is lost").range(100ms, 1min);
     s("secret_file", c.secret_file, "relative to the file, mode 0600; required with placement = \"hosts\"")
         .default_text("a random secret per run");
   }
