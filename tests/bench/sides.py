@@ -27,7 +27,7 @@ class Side:
         self._spins = spins_when_idle
         self._process = None
         self._peers = []
-        self._measures = set()
+        self.measures = set()
         self._rest = b""
 
     def start(self):
@@ -39,12 +39,12 @@ class Side:
             env={**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"})
         ready = self._read_answer(self.START_TIMEOUT_S)
         if ready is not None:
-            self._measures = set(ready["ready"].split())
+            self.measures = set(ready["ready"].split())
             self._peers = ready["peers"]
             self._pause(signal.SIGSTOP)
 
     def offers(self, measure):
-        return self.failure is None and measure in self._measures
+        return self.failure is None and measure in self.measures
 
     def ask(self, request, timeout_s):
         """Returns the answer as a dict, or None when this side has failed."""

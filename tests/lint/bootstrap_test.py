@@ -28,7 +28,7 @@ TOOLS = {
     "df": 'printf "head\\nx 9 9 %s 9 /\\n" "${FREE_MB:-9999}"',
     "cmake": '''echo cmake "$@" >>"$CALLS"
 case $* in
-  *--build*) [ -z "$COMPILER_SAYS" ] || { echo "$COMPILER_SAYS"; exit 1; }
+  *--build*) case $COMPILER_SAYS in ?*) case $PWD in *"$COMPILER_FAILS_IN"*) echo "$COMPILER_SAYS"; exit 1 ;; esac ;; esac
     mkdir -p build/release/bin
     printf '#!/bin/sh\\nprintf "[%%s]" "$PWD" "$@"; exit 7\\n' >build/release/bin/caftan
     chmod +x build/release/bin/caftan ;;
@@ -183,6 +183,45 @@ class Bootstrap(unittest.TestCase):
         self.assertIn("a.cpp:1:1: error: expected unqualified-id\n", done.stderr)
         self.assertIn("caftan: building failed; all of it is in", done.stderr)
         self.assertEqual(self.start("help").returncode, 7)
+
+    def make_history(self):
+        """Makes the tree a git checkout with one commit, and a script in the comparison's place that prints its call."""
+        (self.tree / "tests/bench").mkdir(parents=True)
+        (self.tree / "tests/bench/against.py").write_text(
+            "import sys\nif '--parse-only' not in sys.argv: print(*sys.argv[1:], sep='|')\n"
+            "elif '--turns=x' in sys.argv: sys.exit(2)\n")
+        (self.tree / ".gitignore").write_text("/build/\n/.deps\n")
+        for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "a"]):
+            subprocess.run(["git", "-C", self.tree, *command], check=True)
+        return subprocess.run(["git", "-C", self.tree, "rev-parse", "HEAD"], check=True, capture_output=True,
+                              text=True).stdout.strip()
+
+    def test_a_comparison_builds_both_commits_in_folders_of_their_own(self):
+        commit = self.make_history()
+        (self.tree / "libs/base/a.cpp").write_text("int edited;\n")
+        done = self.start("bench", "--against", "HEAD", "report", "--turns", "9")
+        self.assertEqual((done.returncode, done.stderr.count("[4/4] build")), (0, 2), done.stderr)
+        other = self.tree / "build/against" / commit
+        self.assertEqual(done.stdout, f"--before|{other}/build/bench|--today|{self.tree}/build/bench|--commit|"
+                                      f"{commit[:7]}|report|--turns|9\n")
+        self.assertEqual((other / "libs/base/a.cpp").read_text(), "")
+        self.assertEqual([path.name for path in other.parent.iterdir()], [commit])
+
+    def test_a_comparison_says_what_is_wrong_with_the_commit(self):
+        self.assertIn("this is no git checkout", self.start("bench", "--against", "HEAD").stderr)
+        commit = self.make_history()
+        done = self.start("bench", "--against", "nosuch")
+        self.assertEqual((done.returncode, done.stderr), (2, "caftan: there is no commit 'nosuch' here\n"))
+        self.assertEqual(self.start("bench", "--against", "HEAD", "--turns=x").returncode, 2)
+        self.assertEqual(self.start("bench", "--against").returncode, 2)
+        self.assertFalse((self.tree / ".deps").exists())
+        done = self.start("bench", "--against", "HEAD", COMPILER_SAYS="a.cpp:1:1: error: no", COMPILER_FAILS_IN="/against/")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn(f"a.cpp:1:1: error: no\ncaftan: building of commit {commit[:7]} failed;", done.stderr)
+        (self.tree / "libs/cmake/wheels.lock").write_text("torch==2.12.0\n")
+        done = self.start("bench", "--against", "HEAD")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn(f"commit {commit[:7]} is for another libtorch", done.stderr)
 
     def interrupt(self, at, **settings):
         """Starts the script and sends it Ctrl-C while the tool whose call has `at` in it is at work. Returns what the
