@@ -100,6 +100,11 @@ std::optional<Life> AutogradHost::life_of(const Peer& peer) const {
   return Life{session->peer().id, session->peer().incarnation};
 }
 
+std::string AutogradHost::name_of(WorkerId peer) const {
+  const auto known = core_.find_peer(peer);
+  return known ? known->name() : autograd::name_of({peer, {}});
+}
+
 // ---- actors by name
 
 caf::strong_actor_ptr AutogradHost::find_named(const transport::Session& session, const Address& name) {

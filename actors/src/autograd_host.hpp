@@ -55,6 +55,7 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
   Future<void> start_pass(const std::shared_ptr<autograd::ContextRecord>& context, autograd::PassStart start) override;
   autograd::Life self() const noexcept override { return self_; }
   std::optional<autograd::Life> life_of(const Peer& peer) const override;
+  std::string name_of(WorkerId peer) const override;
 
   // NamedActors
   caf::strong_actor_ptr find_named(const transport::Session& session, const transport::Address& name) override;

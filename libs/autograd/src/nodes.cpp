@@ -52,6 +52,27 @@ torch_autograd::variable_list RecvFunction::apply(torch_autograd::variable_list&
                                                   std::to_string(message_.peer.value) + ")"));
 }
 
+namespace {
+
+/// The history of what came without one that could be followed.
+class UnrecordedFunction final : public torch_autograd::Node {
+ public:
+  explicit UnrecordedFunction(Error reason) : reason_(std::move(reason)) {}
+  std::string name() const override { return "UnrecordedFunction"; }
+
+ private:
+  torch_autograd::variable_list apply(torch_autograd::variable_list&& gradients) override {
+    for (const at::Tensor& gradient : gradients) {
+      if (gradient.defined()) throw RpcException(reason_);
+    }
+    return {};
+  }
+
+  const Error reason_;
+};
+
+}  // namespace
+
 const RecordedMessage& message_of(const RecvFunction& function) noexcept { return function.message(); }
 
 std::shared_ptr<SendFunction> record_sent(const RecordedMessage& message, std::span<const at::Tensor> tensors,
@@ -94,6 +115,16 @@ Result<std::shared_ptr<RecvFunction>> record_received(const RecordedMessage& mes
     if (recorded[i] != 0) torch_autograd::create_gradient_edge(tensors[i], function);
   }
   return function;
+}
+
+void refuse_gradients(std::span<at::Tensor> tensors, const Error& reason) {
+  std::shared_ptr<UnrecordedFunction> function;
+  for (at::Tensor& tensor : tensors) {
+    if (!tensor.defined() || !tensor.requires_grad() || !tensor.is_leaf()) continue;
+    if (!function) function.reset(new UnrecordedFunction(reason), torch_autograd::deleteNode);
+    tensor.set_requires_grad(false);
+    torch_autograd::create_gradient_edge(tensor, function);
+  }
 }
 
 }  // namespace caftan::autograd

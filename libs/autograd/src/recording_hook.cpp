@@ -2,6 +2,8 @@
 
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "caftan/autograd/call_section.hpp"
@@ -94,6 +96,40 @@ class Body {
   const std::uint64_t key_;
 };
 
+/// What a reply must know of its call. Fits into the ticket, whose lowest bit tells it from a pointer.
+struct Origin {
+  WorkerId peer;
+  bool grad_mode = true;  // of the code that called
+
+  static bool is_origin(rpc::HookTicket ticket) noexcept { return (ticket.value & 1) != 0; }
+  static Origin from(rpc::HookTicket ticket) noexcept {
+    return {WorkerId{static_cast<std::uint32_t>(ticket.value >> 2)}, (ticket.value & 2) != 0};
+  }
+  rpc::HookTicket to_ticket() const noexcept { return {(std::uint64_t{peer.value} << 2) | (grad_mode ? 2U : 0U) | 1U}; }
+};
+
+/// DA-21: what came unrecorded takes no gradient, and says so.
+void close_unrecorded(ContextHost& host, const Origin& origin, bool in_context, std::vector<at::Tensor>& tensors) {
+  const bool any = std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
+    return tensor.defined() && tensor.requires_grad() && tensor.is_leaf();
+  });
+  if (!any) return;
+  if (!origin.grad_mode) {
+    for (at::Tensor& tensor : tensors) {
+      if (tensor.defined() && tensor.is_leaf()) tensor.set_requires_grad(false);
+    }
+    return;
+  }
+  const std::string name = host.name_of(origin.peer);
+  const char* const why = in_context ? "its autograd context could record nothing more, or had ended"
+                                     : "it was made in no autograd context";
+  refuse_gradients(tensors,
+                   Error(Errc::unknown_context, name,
+                         "the graph has a result of a call to " + name + " that was not recorded: " + why +
+                             ". Open autograd::Context before the call, and on threads of your own pass it on with "
+                             "context.bind; or detach() the result, if no gradient is to flow through it"));
+}
+
 Result<void> learn(ContextHost& host, ContextRecord& context, const DecidedSet& decided) {
   const Result<bool> news = context.learn(decided);
   if (!news) return news.error();
@@ -107,11 +143,13 @@ Result<void> learn(ContextHost& host, ContextRecord& context, const DecidedSet& 
 /// (CALL-3), which deletes it.
 struct RecordingHook::Ticket {
   std::shared_ptr<ContextRecord> context;  // null = outside any
-  WorkerId peer;
+  Origin origin;
   AutogradMessageId message;  // recorded with the request
   rpc::HookTicket next;
 
+  /// Returns null for the ticket of a call outside any context that no other hook sees: it is its Origin.
   static std::unique_ptr<Ticket> take(rpc::HookTicket ticket) {
+    if (Origin::is_origin(ticket)) return nullptr;
     return std::unique_ptr<Ticket>(reinterpret_cast<Ticket*>(ticket.value));
   }
   static rpc::HookTicket give(std::unique_ptr<Ticket> ticket) {
@@ -128,9 +166,10 @@ Result<rpc::HookTicket> RecordingHook::on_request(const Peer& to, rpc::OutReques
   }
   Ambient* const ambient = Ambient::current();
   const bool in_context = ambient && was_set(ambient->autograd_context);
-  if (!in_context && !next_) return rpc::HookTicket{};
+  const Origin origin{to.id(), c10::GradMode::is_enabled()};
+  if (!in_context && !next_) return origin.to_ticket();
   auto ticket = std::make_unique<Ticket>();
-  ticket->peer = to.id();
+  ticket->origin = origin;
   if (in_context) {
     if (const Result<void> recorded = record_request(to, request, *ticket); !recorded) return recorded.error();
   }
@@ -227,10 +266,13 @@ Result<void> RecordingHook::on_reply_received(rpc::HookTicket value, rpc::InPayl
       done = Error(Errc::malformed_payload, "a reply of another autograd context than its call's");
     } else {
       done = learn(host_, *ticket->context, section->decided);
-      if (done) done = record_received_tensors(*ticket->context, *section, ticket->peer, reply);
+      if (done) done = record_received_tensors(*ticket->context, *section, ticket->origin.peer, reply);
     }
   } else if (!reply.recorded.empty()) {
     done = Error(Errc::malformed_payload, "recorded tensors without an autograd context");
+  }
+  if (done && !reply.tensors.empty()) {
+    close_unrecorded(host_, ticket ? ticket->origin : Origin::from(value), ticket && ticket->context, reply.tensors);
   }
   if (!next_ || !ticket) return done;
   if (done) return next_->on_reply_received(ticket->next, reply);

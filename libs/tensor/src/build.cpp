@@ -113,12 +113,13 @@ at::Tensor make_tensor(const LayoutTable& table, const Entry& entry, const Stora
   return at::_sparse_compressed_tensor_unsafe(indices, plain, values, sizes, options);
 }
 
-/// DA-20: recorded tensors over one storage share a version counter, as views of each other do.
+/// DA-20: tensors over one storage share a version counter, as views of each other do; also those that are not
+/// recorded, for a node that saves one of them saves the bytes that an operation on the other changes.
 void share_version_counters(const LayoutTable& table, std::vector<DecodedTensor>& tensors) {
-  std::vector<const c10::TensorImpl*> first(table.storages.size(), nullptr);
+  c10::SmallVector<const c10::TensorImpl*, 16> first(table.storages.size(), nullptr);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Entry& entry = table.tensors[i];
-    if (!entry.recorded || entry.kind != Kind::strided) continue;
+    if (!entry.defined || entry.kind != Kind::strided) continue;
     const Part& part = table.parts[entry.first_part];
     if (part.storage == kNoStorage) continue;
     c10::TensorImpl* impl = tensors[i].tensor.unsafeGetTensorImpl();
@@ -134,7 +135,6 @@ std::vector<DecodedTensor> build_unguarded(const LayoutTable& table, std::vector
   const Storages storages = make_storages(table, std::move(blocks));
   std::vector<DecodedTensor> tensors;
   tensors.reserve(table.tensors.size());
-  std::size_t recorded = 0;
   for (const Entry& entry : table.tensors) {
     DecodedTensor& made = tensors.emplace_back();
     if (!entry.defined) continue;
@@ -142,10 +142,9 @@ std::vector<DecodedTensor> build_unguarded(const LayoutTable& table, std::vector
     made.defined = true;
     made.requires_grad = entry.requires_grad;
     made.recorded = entry.recorded;
-    recorded += entry.recorded ? 1 : 0;
     if (entry.requires_grad && !entry.recorded) made.tensor.set_requires_grad(true);
   }
-  if (recorded > 1) share_version_counters(table, tensors);
+  if (tensors.size() > 1) share_version_counters(table, tensors);
   return tensors;
 }
 

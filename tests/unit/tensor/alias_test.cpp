@@ -71,12 +71,20 @@ TEST(TensorAlias, DA20_RecordedTensorsOverOneStorageShareAVersionCounter) {
   EXPECT_EQ(made[2].tensor._version(), 0);
 }
 
-TEST(TensorAlias, DA20_UnrecordedTensorsShareStorageButNoVersionCounter) {
+TEST(TensorAlias, A3_DA20_UnrecordedTensorsOverOneStorageShareItsVersionCounterToo) {
   const at::Tensor base = at::ones({8});
-  const std::vector<DecodedTensor> made = travel({base, base.slice(0, 2, 6)});
+  const std::vector<DecodedTensor> made = travel({base, base.slice(0, 2, 6), at::ones({8}), at::Tensor()});
   made[0].tensor.add_(1);
   EXPECT_EQ(made[1].tensor[0].item<float>(), 2);
-  EXPECT_EQ(made[1].tensor._version(), 0);
+  EXPECT_EQ(made[1].tensor._version(), 1);
+  EXPECT_EQ(made[2].tensor._version(), 0);
+}
+
+TEST(TensorAlias, A3_DA20_ARecordedTensorSharesTheVersionCounterOfAnUnrecordedOne) {
+  const at::Tensor h = at::ones({8}).requires_grad_() * 1;
+  const std::vector<DecodedTensor> made = travel({h, h.detach()}, {1, 0});
+  made[1].tensor.add_(1);
+  EXPECT_EQ(made[0].tensor._version(), 1);
 }
 
 TEST(TensorAlias, SparseComponentsMayShareStorageWithDenseTensors) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "caftan/autograd/context_record.hpp"
 #include "caftan/autograd/engine.hpp"
@@ -41,6 +42,8 @@ class ContextHost {
   virtual Life self() const noexcept = 0;
   /// Returns the peer's present life; none when there is no connection.
   virtual std::optional<Life> life_of(const Peer& peer) const = 0;
+  /// Returns the peer's name, for errors.
+  virtual std::string name_of(WorkerId peer) const = 0;
 };
 
 }  // namespace caftan::autograd

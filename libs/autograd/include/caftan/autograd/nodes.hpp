@@ -100,4 +100,10 @@ std::shared_ptr<SendFunction> record_sent(const RecordedMessage& message, std::s
 Result<std::shared_ptr<RecvFunction>> record_received(const RecordedMessage& message, std::span<at::Tensor> tensors,
                                                       std::span<const std::uint8_t> recorded);
 
+/// Makes those of `tensors` that need gradients and have no history results of one node that refuses gradients (DA-21):
+/// backward through one of them, by an Engine or by torch, fails with `reason`. Undefined gradients pass.
+/// @param tensors  as the codec built them, with the recorded ones recorded already; undefined ones allowed
+/// Threads: any.
+void refuse_gradients(std::span<at::Tensor> tensors, const Error& reason);
+
 }  // namespace caftan::autograd

@@ -1,0 +1,121 @@
+// Results of calls that were not recorded take no gradient, and say so (DA-21); tensors over one storage at a callee
+// (DA-20).
+#include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "autograd_roles.hpp"
+
+namespace caftan::test {
+namespace {
+
+using autograd::Context;
+using autograd::Mode;
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// A weighted sum whose input is changed in place afterwards, through another tensor over its storage.
+at::Tensor change_an_alias(at::Tensor x, const at::Tensor& view, const at::Tensor& w) {
+  at::Tensor y = (w * view).sum();
+  x.add_(100);
+  return y;
+}
+/// Calls from a thread that knows no context, though the function runs in one.
+at::Tensor square_on_a_thread(Worker& worker, const std::string& where, const at::Tensor& x) {
+  at::Tensor y;
+  std::thread([&] { y = worker.rpc_sync<&square>(where, x); }).join();
+  return y;
+}
+
+Registry make_registry() {
+  Registry registry = make_autograd_registry();
+  registry.add<&change_an_alias>("change_an_alias");
+  registry.add<&square_on_a_thread>("square_on_a_thread");
+  return registry;
+}
+
+class Unrecorded : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  void expect_named(const Result<void>& done, const std::string& peer) {
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code(), Errc::backward_failed);
+    EXPECT_EQ(innermost(done.error()).code(), Errc::unknown_context);
+    EXPECT_THAT(done.error().message(),
+                AllOf(HasSubstr("a call to " + peer), HasSubstr("Open autograd::Context"), HasSubstr("context.bind")));
+  }
+  static Error innermost(const Error& error) { return error.cause() ? innermost(*error.cause()) : error; }
+
+  Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_registry};
+  Worker& here_ = cluster_[0];
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, Unrecorded, testing::Range<std::uint64_t>(1, 6));
+
+TEST_P(Unrecorded, U1_DA21_BackwardThroughAResultFromOutsideTheContextNamesTheWorkerAndTheWayOut) {
+  const RRef<Scale> part = here_.remote<Scale>("worker1", 3.0);
+  const at::Tensor y = part.rpc_sync<&Scale::forward>(leaf({2}));
+  const Context context(here_);
+  for (const Mode mode : {Mode::smart, Mode::fast}) {
+    expect_named(context.try_backward({y.sum()}, {.mode = mode}), "worker1");
+  }
+  EXPECT_TRUE(context.gradients().empty());
+}
+
+TEST_P(Unrecorded, U1_DA21_AlsoWhereAnotherPartOfTheLossIsRecorded) {
+  const RRef<Scale> forgotten = here_.remote<Scale>("worker1", 3.0);
+  const RRef<Scale> kept = here_.remote<Scale>("worker2", 4.0);
+  const at::Tensor x = leaf({2});
+  const at::Tensor y = forgotten.rpc_sync<&Scale::forward>(x);
+  const Context context(here_);
+  const at::Tensor loss = (y * kept.rpc_sync<&Scale::forward>(x)).sum();
+  expect_named(context.try_backward({loss}), "worker1");
+  EXPECT_TRUE(kept.rpc_sync<&Scale::gradient>().empty()) << "half the model would be stepped";
+  EXPECT_TRUE(context.gradients().empty());
+}
+
+TEST_P(Unrecorded, U1_DA21_TorchsOwnBackwardSaysItToo) {
+  const at::Tensor y = here_.rpc_sync<&square>("worker1", leaf({2}));
+  try {
+    y.sum().backward();
+    FAIL() << "a gradient was lost";
+  } catch (const RpcException& e) {
+    EXPECT_THAT(e.error().text(), HasSubstr("a call to worker1"));
+  }
+}
+
+TEST_P(Unrecorded, U1_DA21_ThatAlsoHoldsInTheMiddleOfAPass) {
+  const at::Tensor x = leaf({2});
+  const Context context(here_);
+  const at::Tensor y = here_.rpc_sync<&square_on_a_thread>("worker1", "worker2", x);
+  expect_named(context.try_backward({y.sum()}), "worker2");
+  EXPECT_TRUE(context.gradients().empty());
+}
+
+TEST_P(Unrecorded, U1_DA21_WhereNoGradientFlowsItIsAnOrdinaryTensor) {
+  const at::Tensor x = leaf({2});
+  const at::Tensor y = here_.rpc_sync<&square>("worker1", x);
+  EXPECT_EQ(values(y), (std::vector<double>{4}));
+  {
+    const Context context(here_);
+    context.backward({(x * y.detach()).sum()});
+    EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{4}));
+  }
+  const at::Tensor mine = y.detach().requires_grad_();
+  (mine * 5).sum().backward();
+  EXPECT_EQ(values(mine.grad()), (std::vector<double>{5}));
+  const at::NoGradGuard evaluation;
+  EXPECT_FALSE(here_.rpc_sync<&square>("worker1", x).requires_grad());
+}
+
+TEST_P(Unrecorded, A3_DA20_AChangeThroughAnAliasIsFoundAtTheCallee) {
+  const Context context(here_);
+  const at::Tensor x = at::ones({2}, at::kDouble);
+  const at::Tensor w = leaf({1, 1});
+  const at::Tensor y = here_.rpc_sync<&change_an_alias>("worker1", x, x.view({2}), w);
+  const auto done = context.try_backward({y});
+  ASSERT_FALSE(done) << "the gradient of w would be " << values(context.gradients().of(w))[0] << ", right is 1";
+  EXPECT_THAT(done.error().message(), HasSubstr("modified by an inplace operation"));
+}
+
+}  // namespace
+}  // namespace caftan::test
