@@ -108,8 +108,13 @@ inline at::Tensor make_input(int step) { return at::linspace(-1.0 - step, 2.0, 8
 /// A layer each at worker1, worker2 and, called without a call, at worker0 itself.
 class OptimizerCluster : public testing::TestWithParam<std::uint64_t> {
  protected:
-  explicit OptimizerCluster(const std::function<Registry()>& registry = make_optimizer_registry)
-      : cluster_(GetParam(), {"worker0", "worker1", "worker2"}, registry, net_.change()) {
+  /// @param change  applied to each worker's options before it starts
+  explicit OptimizerCluster(const std::function<Registry()>& registry = make_optimizer_registry,
+                            const Cluster::Change& change = {})
+      : cluster_(GetParam(), {"worker0", "worker1", "worker2"}, registry, [&](WorkerOptions& options) {
+          net_.change()(options);
+          if (change) change(options);
+        }) {
     for (int i = 0; i < 3; ++i) {
       layers_.push_back(here().remote<Layer>(WorkerId{static_cast<std::uint32_t>((i + 1) % 3)}, i + 1));
     }

@@ -1,10 +1,10 @@
 // Saving and loading the state of a DistributedOptimizer: docs/protocols/optimizer.md, "Messages".
 
+#include <atomic>
 #include <cstring>
 #include <utility>
 
 #include "distributed_state.hpp"
-#include "gather.hpp"
 #include "state_format.hpp"
 
 namespace caftan::optim {
@@ -24,15 +24,13 @@ struct SavedOwner {
   }
 };
 
-/// Sets `promise` to the first failure. Returns whether there was none.
-template <class T, class U>
-bool all_well(Promise<T>& promise, const std::vector<Owner>& owners, const std::vector<Result<U>>& outcomes) {
+/// Returns the first failure, with the owner's name.
+template <class U>
+Result<void> first_failure(const std::vector<Owner>& owners, const std::vector<Result<U>>& outcomes) {
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (outcomes[i]) continue;
-    promise.set(outcomes[i].error().at(owners[i].worker));
-    return false;
+    if (!outcomes[i]) return outcomes[i].error().at(owners[i].worker);
   }
-  return true;
+  return {};
 }
 
 Error another_placement(const std::string& difference) {
@@ -51,10 +49,21 @@ struct DistributedOptimizer::State::Saved {
   }
 };
 
+struct DistributedOptimizer::State::OpenLoad {
+  Promise<void> promise;
+  Saved saved;
+  std::atomic<bool> answered{false};
+
+  OpenLoad(Promise<void> to, Saved kept) : promise(std::move(to)), saved(std::move(kept)) {}
+  void answer(Result<void> outcome) {
+    if (!answered.exchange(true)) promise.set(std::move(outcome));
+  }
+};
+
 Future<wire::Bytes> DistributedOptimizer::State::save() {
   auto promise = std::make_shared<Promise<wire::Bytes>>(caller_);
   Future<wire::Bytes> future = promise->future();
-  take_turn([self = shared_from_this(), promise] {
+  const auto begin = [self = shared_from_this(), promise] {
     auto futures = self->call_all<wire::Bytes>([&](const Owner& owner) {
       return owner.optimizer.with(self->call_options()).rpc_async<&RemoteOptimizer::save>();
     });
@@ -65,8 +74,11 @@ Future<wire::Bytes> DistributedOptimizer::State::save() {
         saved.step = self->last_;
         for (const Algorithm& algorithm : self->algorithms_) saved.lrs.push_back(learning_rate(algorithm));
       }
-      self->end_turn();
-      if (!all_well(*promise, self->owners_, outcomes)) return;
+      self->turns_->end();
+      if (const Result<void> well = first_failure(self->owners_, outcomes); !well) {
+        promise->set(well.error());
+        return;
+      }
       for (std::size_t i = 0; i < outcomes.size(); ++i) {
         saved.owners.push_back({self->owners_[i].worker, self->owners_[i].groups, *std::move(outcomes[i])});
       }
@@ -79,7 +91,10 @@ Future<wire::Bytes> DistributedOptimizer::State::save() {
         promise->set(std::move(bytes));
       }
     });
-  });
+  };
+  turns_->take({begin, [promise](const Error& error) {
+                  promise->set(Error(error.code(), error.worker(), "saving " + error.text()));
+                }});
   return future;
 }
 
@@ -108,42 +123,52 @@ Future<void> DistributedOptimizer::State::load(wire::ByteView state) {
   if (!saved) return refuse(saved.error());
   if (Result<void> same = check_saved(*saved); !same) return refuse(same.error());
 
-  Promise<void> promise(caller_);
-  Future<void> future = promise.future();
-  auto answer = std::make_shared<Promise<void>>(std::move(promise));
-  take_turn([self = shared_from_this(), answer, kept = std::make_shared<Saved>(*std::move(saved))] {
+  auto open = std::make_shared<OpenLoad>(Promise<void>(caller_), *std::move(saved));
+  Future<void> future = open->promise.future();
+  const auto begin = [self = shared_from_this(), open] {
     std::vector<Future<void>> futures;
     for (std::size_t i = 0; i < self->owners_.size(); ++i) {
       futures.push_back(self->owners_[i]
                             .optimizer.with(self->call_options())
-                            .rpc_async<&RemoteOptimizer::stage_state>(kept->owners[i].state));
+                            .rpc_async<&RemoteOptimizer::stage_state>(open->saved.owners[i].state));
     }
-    gather(std::move(futures), [self, answer, kept](std::vector<Result<void>> outcomes) {
-      if (all_well(*answer, self->owners_, outcomes)) return self->take_states(std::move(*answer), kept);
-      for (const Owner& owner : self->owners_) {
-        owner.optimizer.with(self->call_options()).rpc_async<&RemoteOptimizer::drop_state>().forget();
+    gather(std::move(futures), [self, open](std::vector<Result<void>> outcomes) {
+      if (const Result<void> staged = first_failure(self->owners_, outcomes); !staged) {
+        for (Future<void>& dropped : self->call_decided<void>(
+                 [](const auto& optimizer) { return optimizer.template rpc_async<&RemoteOptimizer::drop_state>(); })) {
+          dropped.forget();
+        }
+        self->turns_->end();
+        return open->answer(staged);
       }
-      self->end_turn();
+      self->take_states(open);
     });
-  });
+  };
+  turns_->take({begin, [open](const Error& error) {
+                  open->answer(Error(error.code(), error.worker(), "loading " + error.text()));
+                }});
   return future;
 }
 
-void DistributedOptimizer::State::take_states(Promise<void> answer, const std::shared_ptr<Saved>& saved) {
-  auto futures = call_all<void>([&](const Owner& owner) {
-    return owner.optimizer.with(call_options()).rpc_async<&RemoteOptimizer::take_state>(saved->step);
+void DistributedOptimizer::State::take_states(const std::shared_ptr<OpenLoad>& open) {
+  turns_->bound(wait_until(), "loading a saved state", [open] {
+    open->answer(Error(Errc::timeout,
+                       "every owner was sent the order to take the saved state over, not all have confirmed it yet"));
   });
-  gather(std::move(futures),
-         [self = shared_from_this(), saved,
-          answer = std::make_shared<Promise<void>>(std::move(answer))](std::vector<Result<void>> outcomes) {
-           {
-             const std::lock_guard lock(self->mutex_);
-             self->last_ = saved->step;
-             for (std::size_t i = 0; i < saved->lrs.size(); ++i) set_learning_rate(self->algorithms_[i], saved->lrs[i]);
-           }
-           self->end_turn();
-           if (all_well(*answer, self->owners_, outcomes)) answer->set({});
-         });
+  auto futures = call_decided<void>([step = open->saved.step](const auto& optimizer) {
+    return optimizer.template rpc_async<&RemoteOptimizer::take_state>(step);
+  });
+  gather(std::move(futures), [self = shared_from_this(), open](const std::vector<Result<void>>& outcomes) {
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->last_ = open->saved.step;
+      for (std::size_t i = 0; i < open->saved.lrs.size(); ++i) {
+        set_learning_rate(self->algorithms_[i], open->saved.lrs[i]);
+      }
+    }
+    self->turns_->end();
+    open->answer(first_failure(self->owners_, outcomes));
+  });
 }
 
 }  // namespace caftan::optim

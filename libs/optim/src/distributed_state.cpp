@@ -1,10 +1,10 @@
 #include "distributed_state.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "caftan/optim/clipping.hpp"
-#include "gather.hpp"
 
 namespace caftan::optim {
 namespace {
@@ -54,32 +54,25 @@ Ambient outside_contexts() {
 struct DistributedOptimizer::State::OpenStep {
   std::shared_ptr<autograd::ContextRecord> context;
   Promise<StepReport> promise;
-  StepReport report;
+  StepReport report;      // guarded by the state's mutex once the step is committed
+  bool answered = false;  // guarded by the state's mutex
 };
 
-// ---- turns
-
-void DistributedOptimizer::State::take_turn(std::function<void()> begin) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (running_) return waiting_.push_back(std::move(begin));
-    running_ = true;
-  }
-  begin();
+std::optional<Duration> DistributedOptimizer::State::wait() const {
+  const auto caller = caller_.lock();
+  const Duration timeout = options_.timeout.value_or(caller ? caller->default_timeout() : Duration::zero());
+  if (timeout <= Duration::zero()) return std::nullopt;
+  return timeout;
 }
 
-void DistributedOptimizer::State::end_turn() {
-  std::function<void()> next;
-  {
-    const std::lock_guard lock(mutex_);
-    if (waiting_.empty()) {
-      running_ = false;
-      return;
-    }
-    next = std::move(waiting_.front());
-    waiting_.pop_front();
-  }
-  next();
+TimePoint DistributedOptimizer::State::wait_until() const {
+  const Ambient* const ambient = Ambient::current();
+  const TimePoint inherited = ambient ? ambient->deadline : kNever;
+  const auto caller = caller_.lock();
+  const std::optional<Duration> longest = wait();
+  if (!caller || !longest) return inherited;
+  const TimePoint now = caller->executor().clock().now();
+  return *longest < kNever - now ? std::min(inherited, now + *longest) : inherited;
 }
 
 // ---- steps
@@ -87,7 +80,10 @@ void DistributedOptimizer::State::end_turn() {
 Future<StepReport> DistributedOptimizer::State::step(std::shared_ptr<autograd::ContextRecord> context) {
   auto open = std::make_shared<OpenStep>(OpenStep{std::move(context), Promise<StepReport>(caller_), {}});
   Future<StepReport> future = open->promise.future();
-  take_turn([self = shared_from_this(), open] { self->begin_step(open); });
+  turns_->take({[self = shared_from_this(), open] { self->begin_step(open); },
+                [self = shared_from_this(), open](const Error& error) {
+                  self->answer(open, Error(error.code(), error.worker(), "a step " + error.text()));
+                }});
   return future;
 }
 
@@ -159,26 +155,31 @@ void DistributedOptimizer::State::on_prepared(const Open& open, std::vector<Resu
 void DistributedOptimizer::State::give_up(const Open& open, const std::vector<Result<Prepared>>& outcomes,
                                           Result<void> verdict) {
   std::vector<Result<StepDone>> results;
-  {
-    Ambient ambient = outside_contexts();
-    const AmbientSwap swap(&ambient);
-    for (std::size_t i = 0; i < outcomes.size(); ++i) {
-      results.emplace_back(outcomes[i] ? Error(Errc::cancelled, "had agreed, and has not stepped")
-                                       : outcomes[i].error());
-      owners_[i].optimizer.with(call_options()).rpc_async<&RemoteOptimizer::abort>(open->report.step).forget();
-    }
+  for (const Result<Prepared>& outcome : outcomes) {
+    results.emplace_back(outcome ? Error(Errc::cancelled, "had agreed, and has not stepped") : outcome.error());
+  }
+  for (Future<void>& aborted : call_decided<void>([step = open->report.step](const auto& optimizer) {
+         return optimizer.template rpc_async<&RemoteOptimizer::abort>(step);
+       })) {
+    aborted.forget();
   }
   finish(open, std::move(results), std::move(verdict));
 }
 
 void DistributedOptimizer::State::commit(const Open& open) {
-  std::vector<Future<StepDone>> futures;
-  {
-    Ambient ambient = outside_contexts();
-    const AmbientSwap swap(&ambient);
-    futures = call_all<StepDone>([&](const Owner& owner) {
-      return owner.optimizer.with(call_options())
-          .rpc_async<&RemoteOptimizer::commit>(open->report.step, open->report.scale);
+  for (const Owner& owner : owners_) {
+    open->report.owners.push_back(
+        {owner.worker, Error(Errc::timeout, owner.worker, "was sent the commit, and has not confirmed it yet")});
+  }
+  turns_->bound(wait_until(), "step " + std::to_string(open->report.step.value),
+                [self = shared_from_this(), open] { self->stop_waiting(open); });
+  auto futures = call_decided<StepDone>([step = open->report.step, scale = open->report.scale](const auto& optimizer) {
+    return optimizer.template rpc_async<&RemoteOptimizer::commit>(step, scale);
+  });
+  for (std::size_t i = 0; i < futures.size(); ++i) {
+    futures[i] = std::move(futures[i]).then([self = shared_from_this(), open, i](Result<StepDone> outcome) {
+      self->on_committed(open, i, outcome);
+      return outcome;
     });
   }
   gather(std::move(futures), [self = shared_from_this(), open](std::vector<Result<StepDone>> outcomes) {
@@ -186,15 +187,36 @@ void DistributedOptimizer::State::commit(const Open& open) {
   });
 }
 
+void DistributedOptimizer::State::on_committed(const Open& open, std::size_t owner, const Result<StepDone>& outcome) {
+  const std::lock_guard lock(mutex_);
+  open->report.owners[owner].outcome = outcome;
+}
+
+void DistributedOptimizer::State::stop_waiting(const Open& open) {
+  StepReport report;
+  {
+    const std::lock_guard lock(mutex_);
+    report = report_ = open->report;
+  }
+  std::string text = "step " + std::to_string(report.step.value) + " is committed, not yet confirmed";
+  std::string first;
+  for (const OwnerStep& owner : report.owners) {
+    text += "; " + sentence(owner);
+    if (first.empty() && !owner.outcome) first = owner.worker;
+  }
+  answer(open, Error(Errc::timeout, first, std::move(text)));
+}
+
 void DistributedOptimizer::State::finish(const Open& open, std::vector<Result<StepDone>> outcomes,
                                          Result<void> verdict) {
   std::uint64_t stepped = 0;
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (outcomes[i]) stepped += outcomes[i]->stepped;
-    open->report.owners.push_back({owners_[i].worker, std::move(outcomes[i])});
-  }
   {
     const std::lock_guard lock(mutex_);
+    open->report.owners.clear();
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      if (outcomes[i]) stepped += outcomes[i]->stepped;
+      open->report.owners.push_back({owners_[i].worker, std::move(outcomes[i])});
+    }
     report_ = open->report;
   }
   if (verdict) verdict = check_owners(open->report);
@@ -210,7 +232,15 @@ void DistributedOptimizer::State::finish(const Open& open, std::vector<Result<St
 }
 
 void DistributedOptimizer::State::settle(const Open& open, Result<StepReport> outcome) {
-  end_turn();
+  turns_->end();
+  answer(open, std::move(outcome));
+}
+
+void DistributedOptimizer::State::answer(const Open& open, Result<StepReport> outcome) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(open->answered, true)) return;
+  }
   open->promise.set(std::move(outcome));
 }
 

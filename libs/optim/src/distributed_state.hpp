@@ -2,8 +2,6 @@
 /// other.
 #pragma once
 
-#include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,6 +9,8 @@
 
 #include "caftan/optim/distributed_optimizer.hpp"
 #include "caftan/optim/remote_optimizer.hpp"
+#include "gather.hpp"
+#include "turns.hpp"
 
 namespace caftan::optim {
 
@@ -29,7 +29,11 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   /// @param caller  the coordinator's worker, whose executor waits use
   State(std::weak_ptr<rpc::Caller> caller, std::vector<Owner> owners, std::vector<Algorithm> algorithms,
         const StepOptions& options)
-      : caller_(std::move(caller)), owners_(std::move(owners)), options_(options), algorithms_(std::move(algorithms)) {}
+      : caller_(std::move(caller)),
+        owners_(std::move(owners)),
+        options_(options),
+        turns_(std::make_shared<Turns>(caller_, wait())),
+        algorithms_(std::move(algorithms)) {}
 
   Future<StepReport> step(std::shared_ptr<autograd::ContextRecord> context);
   Future<wire::Bytes> save();
@@ -44,10 +48,6 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   struct OpenStep;
   using Open = std::shared_ptr<OpenStep>;
 
-  /// Runs `begin` when everything before it has ended. What begins must end with `end_turn`.
-  void take_turn(std::function<void()> begin);
-  void end_turn();
-
   void begin_step(const Open& open);
   void step_at_once(const Open& open);
   void prepare(const Open& open);
@@ -55,13 +55,32 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   /// Tells the owners that there is no second phase. @param verdict  why, if it is no owner's outcome
   void give_up(const Open& open, const std::vector<Result<Prepared>>& outcomes, Result<void> verdict);
   void commit(const Open& open);
+  void on_committed(const Open& open, std::size_t owner, const Result<StepDone>& outcome);
+  /// The caller of a committed step has waited long enough: it gets what is known.
+  void stop_waiting(const Open& open);
   void finish(const Open& open, std::vector<Result<StepDone>> outcomes, Result<void> verdict);
   void settle(const Open& open, Result<StepReport> outcome);
+  /// Answers the caller of a step, unless that has been done.
+  void answer(const Open& open, Result<StepReport> outcome);
   struct Saved;
+  struct OpenLoad;
   Result<void> check_saved(const Saved& saved) const;
-  void take_states(Promise<void> answer, const std::shared_ptr<Saved>& saved);
+  void take_states(const std::shared_ptr<OpenLoad>& open);
   StepOrder order_for(const Owner& owner, StepNumber step);
   CallOptions call_options() const { return {.timeout = options_.timeout, .fail_when_full = false}; }
+  /// Returns how long a caller waits for what owners say, none = as long as it takes.
+  std::optional<Duration> wait() const;
+  /// Returns until when the running code's caller waits.
+  TimePoint wait_until() const;
+  /// Makes `start(optimizer)` a call to each owner that nothing refuses any more (OP-8). `start` is copied.
+  template <class T, class F>
+  std::vector<Future<T>> call_decided(F start) const {
+    return call_all<T>([&](const Owner& owner) {
+      return DecidedCall<T>::make(caller_, [start, optimizer = owner.optimizer](const CallOptions& options) {
+        return start(optimizer.with(options));
+      });
+    });
+  }
   /// Calls `start(owner)` for each and returns the futures.
   template <class T, class F>
   std::vector<Future<T>> call_all(F start) const {
@@ -74,14 +93,13 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   const std::weak_ptr<rpc::Caller> caller_;
   const std::vector<Owner> owners_;
   const StepOptions options_;
+  const std::shared_ptr<Turns> turns_;
 
   mutable std::mutex mutex_;
   // Guarded by mutex_ (their number is constant):
   std::vector<Algorithm> algorithms_;
   StepNumber last_;
   StepReport report_;
-  std::deque<std::function<void()>> waiting_;
-  bool running_ = false;
 };
 
 }  // namespace caftan::optim

@@ -1,11 +1,13 @@
-/// Waiting for several calls without a thread.
+/// Waiting for several calls without a thread, and calls that must arrive.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "caftan/rpc/caller.hpp"
 #include "caftan/rpc/future.hpp"
 
 namespace caftan::optim {
@@ -30,5 +32,46 @@ void gather(std::vector<Future<T>> futures, F done) {
         .forget();
   }
 }
+
+/// A call that carries out what is decided (OP-8): it has no time-out, no deadline and no cancel flag, and where there
+/// is no room for it, it is made again after a millisecond. It ends by the answer or by the end of the connection.
+template <class T>
+class DecidedCall : public std::enable_shared_from_this<DecidedCall<T>> {
+ public:
+  /// @param start  makes the call, with these options
+  using Start = std::function<Future<T>(const CallOptions&)>;
+  static Future<T> make(const std::weak_ptr<rpc::Caller>& caller, Start start) {
+    const std::shared_ptr<DecidedCall> call(new DecidedCall(caller, std::move(start)));
+    Future<T> future = call->promise_.future();
+    call->try_once();
+    return future;
+  }
+
+ private:
+  DecidedCall(std::weak_ptr<rpc::Caller> caller, Start start)
+      : caller_(std::move(caller)), start_(std::move(start)), promise_(caller_) {}
+
+  void try_once() {
+    Ambient ambient;  // of no surrounding call
+    const AmbientSwap swap(&ambient);
+    start_({.timeout = Duration::zero(), .fail_when_full = true})
+        .then([self = this->shared_from_this()](Result<T> outcome) { self->on_outcome(std::move(outcome)); })
+        .forget();
+  }
+  void on_outcome(Result<T> outcome) {
+    const auto caller = caller_.lock();
+    if (outcome || outcome.error().code() != Errc::overloaded || !caller) {
+      promise_.set(std::move(outcome));
+      return;
+    }
+    Executor& executor = caller->executor();
+    executor.post_at(executor.clock().now() + std::chrono::milliseconds(1),
+                     [self = this->shared_from_this()] { self->try_once(); });
+  }
+
+  const std::weak_ptr<rpc::Caller> caller_;
+  const Start start_;
+  Promise<T> promise_;
+};
 
 }  // namespace caftan::optim

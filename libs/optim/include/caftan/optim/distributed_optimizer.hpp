@@ -35,9 +35,11 @@ struct StepOptions {
   /// Limit of the norm of all gradients of all owners together; 0 = none. A step then has two phases: nothing is
   /// changed anywhere before every owner has agreed.
   double clip_norm = 0;
-  double clip_value = 0;                 ///< limit of each element of a gradient, before the norm is taken; 0 = none
-  bool error_if_nonfinite = true;        ///< with clip_norm: an infinite norm or one that is no number steps nothing
-  std::optional<Duration> timeout = {};  ///< of each call to an owner, 0 = none; unset = the worker's default
+  double clip_value = 0;           ///< limit of each element of a gradient, before the norm is taken; 0 = none
+  bool error_if_nonfinite = true;  ///< with clip_norm: an infinite norm or one that is no number steps nothing
+  /// Of each call to an owner before the decision of a step in two phases, and of the wait for what follows; 0 = none;
+  /// unset = the worker's default.
+  std::optional<Duration> timeout = {};
 };
 
 /// What one owner said to a step.
@@ -85,8 +87,9 @@ class DistributedOptimizer final : public LearningRates {
   /// Errors (thrown): bad_arguments (no backward pass of the context has succeeded, or its last one failed; no
   ///   parameter has a gradient; a norm that is not finite; a learning rate out of range), context_released,
   ///   foreign_context (a context of another worker), unsupported (a sparse gradient where the algorithm takes none),
-  ///   remote_exception (libtorch failed in the step), limit_exceeded (no memory), peer_down, timeout (the owner may
-  ///   still step), shut_down.
+  ///   remote_exception (libtorch failed in the step), limit_exceeded (no memory), peer_down, shut_down, timeout (an
+  ///   owner may still step; with clip_norm the text says "committed, not yet confirmed" when all will, and "has not
+  ///   begun" when the step waited for one that is not confirmed).
   StepReport step(const autograd::ContextView& context) { return try_step(context).value(); }
   Result<StepReport> try_step(const autograd::ContextView& context) { return step_async(context).result(); }
   /// As step, without waiting. The context must not end before the step has begun: one that waits for an earlier step
@@ -103,7 +106,8 @@ class DistributedOptimizer final : public LearningRates {
   /// Takes over what `save` returned, at all owners or, on an error, at none; only an owner that is lost in between
   /// leaves the others loaded.
   /// Errors (thrown): malformed_payload (truncated, or no such state), protocol_mismatch (a newer version),
-  ///   bad_arguments (of another model, or placed on other workers), and those of calls.
+  ///   bad_arguments (of another model, or placed on other workers), and those of calls; timeout, with a text that says
+  ///   so, also when the load is decided and not all owners have confirmed it yet.
   void load(wire::ByteView state) { try_load(state).value(); }
   Result<void> try_load(wire::ByteView state);
 

@@ -1,0 +1,116 @@
+#include "turns.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace caftan::optim {
+
+void Turns::take(Job job) {
+  std::function<void()> timer;
+  {
+    Waiting waiting{std::move(job), Ambient::capture(), kNever};
+    const std::lock_guard lock(mutex_);
+    if (const auto caller = caller_.lock(); caller && bound_ && !bound_->overdue) {
+      limit_locked(waiting, caller->executor().clock().now());
+    }
+    waiting_.push_back(std::move(waiting));
+    timer = set_timer_locked();
+  }
+  if (timer) timer();
+  begin_next();
+}
+
+void Turns::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    running_ = false;
+    bound_.reset();
+    for (Waiting& waiting : waiting_) waiting.until = kNever;
+  }
+  begin_next();
+}
+
+void Turns::begin_next() {
+  std::unique_lock lock(mutex_);
+  if (std::exchange(beginning_, true)) return;  // that one sees what has changed
+  while (!running_ && !waiting_.empty()) {
+    Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    running_ = true;
+    lock.unlock();
+    {
+      if (const Ambient* const here = Ambient::current()) next.ambient.turn = here->turn;
+      const AmbientSwap swap(&next.ambient);
+      next.job.begin();
+      next.job = {};  // before the lock: it may hold the last reference to anything
+    }
+    lock.lock();
+  }
+  beginning_ = false;
+}
+
+void Turns::bound(TimePoint until, std::string name, std::function<void()> overdue) {
+  std::function<void()> timer;
+  {
+    const std::lock_guard lock(mutex_);
+    bound_ = Bound{until, std::move(name), std::move(overdue)};
+    timer = set_timer_locked();
+  }
+  if (timer) timer();
+}
+
+void Turns::limit_locked(Waiting& waiting, TimePoint now) {
+  if (wait_ && *wait_ < kNever - now) waiting.until = now + *wait_;
+}
+
+/// One timer is set at a time, unless an earlier one is needed: timers cannot be cancelled. Returns what sets it.
+std::function<void()> Turns::set_timer_locked() {
+  TimePoint first = bound_ && bound_->overdue ? bound_->until : kNever;
+  for (const Waiting& waiting : waiting_) first = std::min(first, waiting.until);
+  if (first >= timer_) return {};
+  timer_ = first;
+  return [caller = caller_, first, self = weak_from_this()] {
+    const auto alive = caller.lock();
+    if (!alive) return;
+    alive->executor().post_at(first, [self] {
+      if (const auto turns = self.lock()) turns->look();
+    });
+  };
+}
+
+void Turns::look() {
+  const auto caller = caller_.lock();
+  if (!caller) return;
+  const TimePoint now = caller->executor().clock().now();
+  std::function<void()> overdue;
+  std::vector<Job> refused;
+  std::string name;
+  std::function<void()> timer;
+  {
+    const std::lock_guard lock(mutex_);
+    timer_ = kNever;
+    if (bound_ && bound_->overdue && bound_->until <= now) {
+      overdue = std::exchange(bound_->overdue, nullptr);
+      for (Waiting& waiting : waiting_) limit_locked(waiting, now);
+    }
+    if (bound_) name = bound_->name;
+    for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
+      if (waiting->until > now) {
+        ++waiting;
+        continue;
+      }
+      refused.push_back(std::move(waiting->job));
+      waiting = waiting_.erase(waiting);
+    }
+    timer = set_timer_locked();
+  }
+  if (timer) timer();
+  if (overdue) overdue();
+  for (const Job& job : refused) {
+    job.refuse(Error(Errc::timeout, caller->name(),
+                     "has not begun: " + name + " is not confirmed by every owner yet; once it is, repeat this"));
+  }
+}
+
+}  // namespace caftan::optim

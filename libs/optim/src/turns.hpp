@@ -1,0 +1,69 @@
+/// `Turns`: runs what an optimizer is asked to do one after the other, without a thread, and bounds how long callers
+/// wait for what cannot be given up any more (OP-8, OP-10).
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "caftan/base/clock.hpp"
+#include "caftan/base/error.hpp"
+#include "caftan/rpc/ambient.hpp"
+#include "caftan/rpc/caller.hpp"
+
+namespace caftan::optim {
+
+/// Threads: any, all methods.
+class Turns : public std::enable_shared_from_this<Turns> {
+ public:
+  struct Job {
+    std::function<void()> begin;        ///< what it starts must call `end` once
+    std::function<void(Error)> refuse;  ///< called instead, with `timeout`
+  };
+
+  /// @param caller  the worker whose executor and clock are used
+  /// @param wait  how long a job waits behind one that is overdue; none = for ever
+  Turns(std::weak_ptr<rpc::Caller> caller, std::optional<Duration> wait) : caller_(std::move(caller)), wait_(wait) {}
+
+  /// Begins `job` when all before it have ended, under the Ambient of now; here if that is so already.
+  void take(Job job);
+  /// The running job has ended: the next one begins, here, but not on the stack of another one that begins.
+  void end();
+
+  /// The running job cannot be given up any more and ends when others answer. If it has not ended by `until`, calls
+  /// `overdue`, which tells the job's caller; jobs that wait behind it are refused after `wait`.
+  /// @param name  of the job, for the text of those refusals
+  void bound(TimePoint until, std::string name, std::function<void()> overdue);
+
+ private:
+  struct Waiting {
+    Job job;
+    Ambient ambient;
+    TimePoint until = kNever;
+  };
+  struct Bound {
+    TimePoint until;
+    std::string name;
+    std::function<void()> overdue;  ///< empty once it was called
+  };
+  void begin_next();
+  void look();
+  void limit_locked(Waiting& waiting, TimePoint now);
+  std::function<void()> set_timer_locked();
+
+  const std::weak_ptr<rpc::Caller> caller_;
+  const std::optional<Duration> wait_;
+
+  std::mutex mutex_;
+  // Guarded by mutex_:
+  std::deque<Waiting> waiting_;
+  std::optional<Bound> bound_;  ///< of the running job
+  TimePoint timer_ = kNever;    ///< the earliest one that is set
+  bool running_ = false;
+  bool beginning_ = false;  ///< a thread is in begin_next
+};
+
+}  // namespace caftan::optim
