@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <tuple>
 
 #include "caftan/tensor/packed.hpp"
 #include "caftan/wire/checkpoint_file.hpp"
+#include "fingerprint/fingerprint.hpp"
 
 namespace caftan::rnn_lm {
 namespace {
@@ -210,6 +212,19 @@ std::string difference(const ModelFacts& checkpoint, const ModelFacts& here) {
   if (checkpoint.text != here.text || checkpoint.vocabulary != here.vocabulary) return "another corpus";
   if (checkpoint.seed != here.seed) return "another run.seed";
   return {};
+}
+
+std::string fingerprint_of(const Checkpoint& checkpoint) {
+  Fingerprint digest;
+  digest.add(static_cast<std::uint64_t>(checkpoint.state.step));
+  digest.add(checkpoint.state.history);
+  for (const auto* tensors : {&checkpoint.trainer, &checkpoint.embedding, &checkpoint.decoder}) {
+    for (const at::Tensor& tensor : *tensors) {
+      const at::Tensor values = tensor.contiguous();
+      digest.add(std::span(values.const_data_ptr<float>(), static_cast<std::size_t>(values.numel())));
+    }
+  }
+  return digest.text();
 }
 
 Result<fs::path> write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, std::int64_t keep) {

@@ -48,6 +48,10 @@ struct Checkpoint {
   wire::Bytes optimizer{};  ///< its state at all owners
 };
 
+/// Returns the digest of where a training stands: its step, all of its losses, and the values of every tensor of all
+/// owners. Equal ones of two runs mean that they learned the same bits.
+std::string fingerprint_of(const Checkpoint& checkpoint);
+
 /// Writes FOLDER/step-000600 and then deletes all but the newest `keep` of the folder.
 /// @return the checkpoint's folder. Errors: io_error.
 Result<std::filesystem::path> write_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,

@@ -7,7 +7,6 @@
 #include "caftan/app/seeds.hpp"
 #include "caftan/caftan.hpp"
 #include "caftan/optim/distributed_optimizer.hpp"
-#include "fingerprint/fingerprint.hpp"
 #include "requirements.hpp"
 
 namespace caftan::rnn_lm {
@@ -18,13 +17,6 @@ constexpr const char* kParameterStream = "parameters";
 optim::Algorithm algorithm_of(const OptimizerConfig& config) {
   if (config.name == OptimizerConfig::Name::sgd) return optim::SGD{.lr = config.lr};
   return optim::Adam{.lr = config.lr};
-}
-
-void add_all(Fingerprint& fingerprint, const std::vector<at::Tensor>& tensors) {
-  for (const at::Tensor& tensor : tensors) {
-    const at::Tensor values = tensor.contiguous();
-    fingerprint.add(std::span(values.const_data_ptr<float>(), static_cast<std::size_t>(values.numel())));
-  }
 }
 
 }  // namespace
@@ -212,16 +204,6 @@ Result<void> Trainer::write_checkpoint() {
   return {};
 }
 
-Result<std::string> Trainer::fingerprint() {
-  const auto last = cut();
-  if (!last) return last.error();
-  Fingerprint digest;
-  digest.add(static_cast<std::uint64_t>(last->state.step));
-  digest.add(last->state.history);
-  for (const auto* tensors : {&last->trainer, &last->embedding, &last->decoder}) add_all(digest, *tensors);
-  return digest.text();
-}
-
 Result<void> Trainer::finish() {
   if (training_->state().validated_at != training_->state().step) {
     if (auto validated = validate(); !validated) return validated;
@@ -239,10 +221,11 @@ Result<void> Trainer::finish() {
     context_.report("sample:");
     for (const std::string& line : indented_lines(*sample)) context_.report(line);
   }
-  const auto digest = fingerprint();
-  if (!digest) return digest.error();
-  context_.fingerprint(*digest);
-  context_.report("fingerprint " + *digest);
+  const auto last = cut();
+  if (!last) return last.error();
+  const std::string digest = fingerprint_of(*last);
+  context_.fingerprint(digest);
+  context_.report("fingerprint " + digest);
   if (config_.goal && !(loss <= *config_.goal)) return Error(Errc::goal_missed, missed_text(loss, *config_.goal));
   return {};
 }

@@ -48,7 +48,6 @@ class Trainer {
   Result<void> validate();
   Result<void> write_checkpoint();
   Result<void> finish();
-  Result<std::string> fingerprint();
   Result<Checkpoint> cut();
   Ends make_ends() const;
   double traffic() const;

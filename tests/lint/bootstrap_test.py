@@ -223,6 +223,16 @@ class Bootstrap(unittest.TestCase):
         self.assertEqual(done.returncode, 3)
         self.assertIn(f"commit {commit[:7]} is for another libtorch", done.stderr)
 
+    def test_mutants_get_their_names_and_the_folder_of_libtorch(self):
+        (self.tree / "tests/mutants").mkdir(parents=True)
+        (self.tree / "tests/mutants/mutants.py").write_text(
+            "import sys\nif '--parse-only' not in sys.argv: print(*sys.argv[1:], sep='|')\n"
+            "elif 'nosuch' in sys.argv: sys.exit(2)\n")
+        done = self.start("test", "--mutants", "one", "t*")
+        self.assertEqual(done.stdout, f"--root|{self.tree}|--deps|{self.tree}/.deps|one|t*\n", done.stderr)
+        self.assertTrue((self.tree / ".deps/stamp").is_file())
+        self.assertEqual(self.start("test", "--mutants", "nosuch").returncode, 2)
+
     def interrupt(self, at, **settings):
         """Starts the script and sends it Ctrl-C while the tool whose call has `at` in it is at work. Returns what the
         script said; the test fails unless it ends with 130 and the tool's own child is gone."""

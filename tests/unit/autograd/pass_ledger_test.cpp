@@ -91,6 +91,18 @@ TEST(PassLedger, DA16_AReportAboutAnothersMessageFailsThePass) {
   EXPECT_EQ(failure(roots.report(kB, report({kRoots}, {}))), Errc::malformed_payload);
 }
 
+TEST(PassLedger, DA16_M_ASecondDoneOfOneWorkerIsNotAnothers) {
+  PassLedger ledger = begun();
+  ledger.report(kA, report({kRoots}, {kOfB, kOfC}));
+  ledger.report(kB, report({kOfB}, {}));
+  ledger.report(kC, report({kOfC}, {}));
+  EXPECT_TRUE(ledger.done(kA).empty());
+  EXPECT_TRUE(ledger.done(kB).empty());
+  // Without C's the pass is not over; that B says it again is an error, which names B.
+  const PassActions again = ledger.done(kB);
+  EXPECT_EQ(failure(again), Errc::malformed_payload);
+}
+
 TEST(PassLedger, DA6_AnEntryMadeTwiceFailsThePass) {
   PassLedger ledger = begun();
   ledger.report(kB, report({kOfB}, {}));

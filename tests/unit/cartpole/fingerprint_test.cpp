@@ -17,12 +17,15 @@ TEST(Fingerprint, IsTheSha256OfTheBytes) {
 TEST(Fingerprint, GoesOnAfterItWasRead) {
   Fingerprint read;
   read.add(1.5);
-  EXPECT_FALSE(read.text().empty());
+  const std::string half = read.text();
+  EXPECT_EQ(read.text(), half) << "reading changes nothing";
   read.add(2.5);
   Fingerprint unread;
   unread.add(1.5);
+  EXPECT_EQ(unread.text(), half);
   unread.add(2.5);
   EXPECT_EQ(read.text(), unread.text());
+  EXPECT_NE(read.text(), half);
 }
 
 TEST(Fingerprint, TellsOrderAndLastBitsApart) {

@@ -106,6 +106,24 @@ TEST(Training, FingerprintDependsOnTheSeedsOfAgentAndObservers) {
   EXPECT_NE(first->fingerprint, other_observer->fingerprint);
 }
 
+TEST(Training, M12_TheFingerprintCountsEachParameterToItsLastBit) {
+  const Training training = make_training(make_options(1, 1));
+  const std::string whole = training.fingerprint();
+  std::size_t parameters = 0;
+  for (const at::Tensor& parameter : training.policy().parameters()) {
+    for (const std::int64_t at : {std::int64_t{0}, parameter.numel() - 1}) {
+      float& value = parameter.data_ptr<float>()[at];
+      const float before = value;
+      value = std::nextafter(value, 1e9F);
+      EXPECT_NE(training.fingerprint(), whole) << "parameter " << parameters << ", value " << at;
+      value = before;
+    }
+    ++parameters;
+  }
+  EXPECT_GE(parameters, 4U);
+  EXPECT_EQ(training.fingerprint(), whole);
+}
+
 TEST(Training, SharesTheStepsOfAnEpisodeAmongItsObservers) {
   LocalOptions options = make_options(3, 1);
   options.agent.steps_per_episode = 10;

@@ -55,6 +55,21 @@ TEST(RequestTable, SE2_IdsThatWereNeverMadeFindNothing) {
   }
 }
 
+TEST(RequestTable, SE2_M_EachBitOfAnIdCounts) {
+  Table table(kStart);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(table.insert(make_sink(i), kNever));
+  const CallId first{std::uint64_t{1} << 24};
+  ASSERT_TRUE(table.take(first));
+  const auto reused = table.insert(make_sink(3), kNever);  // the slot of the first, in its second generation
+  ASSERT_TRUE(reused);
+  ASSERT_EQ(reused->value, std::uint64_t{2} << 24);
+  EXPECT_FALSE(table.take(first)) << "an answer to the slot's former request";
+  for (unsigned bit = 24; bit < 64; ++bit) {
+    EXPECT_FALSE(table.take(CallId{reused->value ^ (std::uint64_t{1} << bit)})) << "bit " << bit;
+  }
+  EXPECT_TRUE(table.take(*reused));
+}
+
 TEST(RequestTable, SE3_DeadlinesExpireInOrderAndNoneMeansNone) {
   Table table(kStart);
   ASSERT_TRUE(table.insert(make_sink(0), kNever));

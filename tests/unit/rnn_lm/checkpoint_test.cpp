@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "small_texts.hpp"
 
 namespace caftan::rnn_lm {
@@ -43,6 +45,32 @@ class Checkpoints : public testing::Test {
 
   test::Folder run_;
 };
+
+TEST(FingerprintOfACheckpoint, M12_CountsEachTensorOfEachOwnerToItsLastBit) {
+  const Checkpoint whole = make_checkpoint(100);
+  const std::string of_whole = fingerprint_of(whole);
+  EXPECT_EQ(fingerprint_of(make_checkpoint(100)), of_whole);
+  std::size_t tensors = 0;
+  for (const auto part : {&Checkpoint::trainer, &Checkpoint::embedding, &Checkpoint::decoder}) {
+    for (std::size_t i = 0; i < (whole.*part).size(); ++i) {
+      for (const bool last : {false, true}) {
+        Checkpoint changed = make_checkpoint(100);
+        auto* const values = (changed.*part)[i].data_ptr<float>();
+        float& value = last ? values[(changed.*part)[i].numel() - 1] : values[0];
+        value = std::nextafter(value, 1e9F);
+        EXPECT_NE(fingerprint_of(changed), of_whole) << "tensor " << tensors << (last ? ", its last value" : "");
+      }
+      ++tensors;
+    }
+  }
+  EXPECT_EQ(tensors, 5U);
+  Checkpoint other_losses = make_checkpoint(100);
+  other_losses.state.history = 1;
+  EXPECT_NE(fingerprint_of(other_losses), of_whole);
+  Checkpoint other_step = make_checkpoint(100);
+  other_step.state.step = 101;
+  EXPECT_NE(fingerprint_of(other_step), of_whole);
+}
 
 TEST_F(Checkpoints, ComeBackBitForBitByTheirOwnFolderTheirParentsOrTheRuns) {
   write(100);

@@ -43,6 +43,18 @@ TEST(Windows, LieSideBySideAndFollowEachOther) {
   EXPECT_EQ(numbers_of(again.inputs), numbers_of(first.inputs));
 }
 
+TEST(Windows, M_TheLastOneThatFitsExactlyIsTaken) {
+  Windows windows = Windows::make(at::arange(0, 21, at::kLong), 2, 5).value();  // 2 rows of 10: two windows, no rest
+  EXPECT_EQ(windows.count(), 2);
+  EXPECT_EQ(numbers_of(windows.next().inputs)[0], 0);
+  const Window last = windows.next();
+  EXPECT_EQ(numbers_of(last.inputs)[0], 5);
+  EXPECT_FALSE(last.starts);
+  EXPECT_EQ(windows.position(), 10);
+  EXPECT_TRUE(windows.next().starts);
+  EXPECT_EQ(windows.all().size(), 2U);
+}
+
 TEST(Windows, AllHaveEveryCharacterOfTheRowsOnce) {
   const Windows windows = Windows::make(at::arange(0, 25, at::kLong), 2, 5).value();
   std::vector<std::int64_t> seen;

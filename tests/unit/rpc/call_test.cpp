@@ -55,6 +55,8 @@ std::int64_t remaining_ms() {
   return Ambient::current()->deadline == kNever ? -1 : Ambient::current()->deadline.time_since_epoch().count();
 }
 int unregistered(int a) { return a; }
+int starts_counted = 0;
+int count_start() { return ++starts_counted; }
 struct Point {
   int x = 0;
   int y = 0;
@@ -113,6 +115,7 @@ Registry make_registry() {
   registry.add<&mirror>("mirror");
   registry.add<&make_untold>("make_untold");
   registry.add<&keep_secret>("keep_secret");
+  registry.add<&count_start>("count_start");
   return registry;
 }
 
@@ -283,11 +286,15 @@ TEST_F(Calls, CALL5_ACancelledCallSendsNoFurtherOnes) {
 }
 
 TEST_F(Calls, CALL1_CancelEndsTheCallAndTheCalleeDoesNotStartIt) {
-  Future<int> future = worker().rpc_async<&add>("worker1", 1, 2);
+  starts_counted = 0;
+  Future<int> future = worker().rpc_async<&count_start>("worker1");
   EXPECT_TRUE(future.cancel());
   EXPECT_EQ(future.result().error().code(), Errc::cancelled);
   EXPECT_EQ(job.at(0).pending(), 0U);
   EXPECT_FALSE(future.cancel());
+  job.executor.run_until_idle();
+  EXPECT_EQ(starts_counted, 0) << "the callee started it";
+  EXPECT_EQ(worker().rpc_sync<&count_start>("worker1"), 1);
 }
 
 TEST_F(Calls, CALL1_PeerDownEndsCallsInFlight) {

@@ -1,6 +1,8 @@
 // Strands and futures under real threads. The outcomes do not depend on timing; the thread sanitizer sees the rest.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -97,6 +99,11 @@ class Countdown {
     std::unique_lock lock(mutex_);
     all_.wait(lock, [this] { return left_ == 0; });
   }
+  /// Returns whether it ended within `limit`.
+  bool wait_for(std::chrono::seconds limit) {
+    std::unique_lock lock(mutex_);
+    return all_.wait_for(lock, limit, [this] { return left_ <= 0; });
+  }
 
  private:
   std::mutex mutex_;
@@ -165,14 +172,24 @@ TEST(Concurrency, CALL7_ConcurrentJobsReadWhatSerialOnesWrote) {
   rpc::Strand strand(pool);
   Countdown left(kJobs);
   long a = 0, b = 0;
+  std::atomic<int> readers{0};
   for (int i = 0; i < kJobs; ++i) {
     pool.post([&, i] {
       if (i % 4 == 0) {
-        strand.run([&] { ++a, ++b, left.done(); });
+        strand.run([&] {
+          ++a;
+          // What may overlap gets the time for it.
+          for (int turn = 0; turn < 20; ++turn) std::this_thread::yield();
+          EXPECT_EQ(readers, 0);
+          ++b, left.done();
+        });
       } else {
         strand.run(
             [&] {
+              ++readers;
               EXPECT_EQ(a, b);
+              std::this_thread::yield();
+              --readers;
               left.done();
             },
             TurnMode::concurrent);
@@ -180,6 +197,28 @@ TEST(Concurrency, CALL7_ConcurrentJobsReadWhatSerialOnesWrote) {
     });
   }
   left.wait();
+}
+
+TEST(Concurrency, CALL7_M15_ConcurrentJobsRunAtTheSameTime) {
+  constexpr int kJobs = 3;
+  GrowingPool pool;
+  rpc::Strand strand(pool);
+  Countdown met(kJobs), left(kJobs);
+  std::atomic<int> together{0};
+  for (int i = 0; i < kJobs; ++i) {
+    pool.post([&] {
+      strand.run(
+          [&] {
+            met.done();
+            // Serial ones would wait for each other: only a failing test reaches the limit.
+            if (met.wait_for(std::chrono::seconds(20))) ++together;
+            left.done();
+          },
+          TurnMode::concurrent);
+    });
+  }
+  left.wait();
+  EXPECT_EQ(together, kJobs);
 }
 
 TEST(Concurrency, CALL1_OneOfSetAndCancelDecidesEachFuture) {

@@ -7,6 +7,7 @@
 
 #include "baton_executor.hpp"
 #include "caftan/rpc/future.hpp"
+#include "caftan/rpc/wait.hpp"
 
 namespace caftan::rpc {
 namespace {
@@ -72,6 +73,32 @@ TEST(Strand, CALL7_AWaitGivesTheTurnBackAndTakesItAgainFirst) {
   });
   f.executor.run_until_idle();
   EXPECT_EQ(f.log, "a(bb)ac");
+}
+
+TEST(Strand, CALL7_M_WaitingForSeveralGivesTheTurnBackToo) {
+  using Waiting = void (*)(std::vector<Future<int>>&);
+  const Waiting for_all = [](std::vector<Future<int>>& futures) { EXPECT_EQ(wait_all(futures), std::vector<int>{7}); };
+  const Waiting for_any = [](std::vector<Future<int>>& futures) { EXPECT_EQ(wait_any(futures), 0U); };
+  for (const Waiting wait : {for_all, for_any}) {
+    Fixture f;
+    Promise<int> promise;
+    std::vector<Future<int>> futures;
+    futures.push_back(promise.future());
+    f.executor.post([&] {
+      f.strand.run([&] {
+        f.log += "a(";
+        wait(futures);
+        EXPECT_TRUE(f.strand.is_held_here());
+        f.log += ")a";
+      });
+    });
+    f.executor.run_until_idle();
+    f.add("b");
+    EXPECT_EQ(f.log, "a(b") << "the turn was kept";
+    promise.set(7);
+    f.executor.run_until_idle();
+    EXPECT_EQ(f.log, "a(b)a");
+  }
 }
 
 TEST(Strand, CALL7_AnExclusiveJobKeepsItsTurnWhileItWaits) {

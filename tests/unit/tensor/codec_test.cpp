@@ -25,14 +25,17 @@ TEST(TensorCodec, EveryShapeKeepsSizesAndStrides) {
   }
 }
 
-TEST(TensorCodec, LargeTensorsOfEveryShapeKeepThemToo) {
+TEST(TensorCodec, LargeTensorsKeepSizesAndStridesUnlessTheyHaveGaps) {
   const at::Tensor base = at::arange(24 * 4096, at::kFloat).view({4, 6, 4096});
   for (const at::Tensor& tensor : {base, base.transpose(0, 2), base.slice(2, 100, 4000), base[1].expand({3, 6, 4096}),
-                                   base.slice(2, 0, 4096, 3), base.flatten().unfold(0, 4096, 1024)}) {
-    const at::Tensor back = travel_one(tensor);
-    EXPECT_EQ(back.sizes(), tensor.sizes());
-    EXPECT_TRUE(at::equal(back, tensor));
+                                   base.flatten().unfold(0, 4096, 1024)}) {
+    EXPECT_EQ(difference(tensor, travel_one(tensor)), "") << tensor.sizes();
   }
+  // Two of three values lie between its own: they do not travel, and what arrives lies densely.
+  const at::Tensor gaps = base.slice(2, 0, 4096, 3);
+  const at::Tensor back = travel_one(gaps);
+  EXPECT_TRUE(at::equal(back, gaps));
+  EXPECT_TRUE(back.is_contiguous());
 }
 
 TEST(TensorCodec, EveryOtherKindComesBack) {

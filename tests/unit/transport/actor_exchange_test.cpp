@@ -253,10 +253,24 @@ TEST_P(Exchange, UnlinkedActorsDoNot) {
   executor_.run();
   local().unlink_from(caf::actor_cast<caf::actor>(proxy_));
   executor_.run();
-  caf::anon_send_exit(remote_, caf::exit_reason::user_shutdown);
+  if (GetParam() % 2 == 0) {
+    caf::anon_send_exit(remote_, caf::exit_reason::user_shutdown);
+  } else {
+    caf::anon_send_exit(local_, caf::exit_reason::user_shutdown);
+  }
   executor_.run();
-  EXPECT_TRUE(remote_notes_->ended);
+  EXPECT_EQ(remote_notes_->ended, GetParam() % 2 == 0);
+  EXPECT_EQ(local_notes_->ended, GetParam() % 2 == 1);
+}
+
+TEST_P(Exchange, M3_AnUnlinkedActorOutlivesTheSession) {
+  local().link_to(caf::actor_cast<caf::actor>(proxy_));
+  executor_.run();
+  local().unlink_from(caf::actor_cast<caf::actor>(proxy_));
+  executor_.run();
+  lose();
   EXPECT_FALSE(local_notes_->ended);
+  EXPECT_FALSE(remote_notes_->ended) << "the unlink did not reach its side";
 }
 
 TEST_P(Exchange, ALinkEndsWithTheSession) {

@@ -250,13 +250,18 @@ class SlowReader : public std::enable_shared_from_this<SlowReader> {
     std::byte bytes[3];
     const iovec vector{bytes, sizeof bytes};
     const auto got = channel_->read(&vector, 1);
-    if (!got) return ended_.set_value(count_);
+    if (!got) {
+      // A hang-up is reported also to who has not armed again: here when the test closes the other end.
+      if (!has_ended_.exchange(true)) ended_.set_value(count_);
+      return;
+    }
     count_ += *got;
     channel_->arm(true, false);
   }
 
   const std::shared_ptr<Channel> channel_;
-  std::size_t count_ = 0;  // reports come one after the other
+  std::size_t count_ = 0;  // reports before the end come one after the other
+  std::atomic<bool> has_ended_{false};
   std::promise<std::size_t> ended_;
 };
 
@@ -269,25 +274,28 @@ TEST_P(ChannelConformance, WhatWasLeftUnreadAndTheEndBehindItAreReportedAgain) {
   EXPECT_EQ(reader->count(), 100U);
 }
 
-TEST_P(ChannelConformance, ReadinessIsReportedOncePerArm) {
-  std::promise<void> reported;
+TEST_P(ChannelConformance, M14_ReadinessIsReportedOncePerArm) {
+  // What was reported is left unread and more comes all the time: a report that was not asked for, however late it is,
+  // comes before the last of the rounds, and then there is one more than they armed.
+  constexpr int kRounds = 60;
+  std::atomic<int> arms{0};
   std::atomic<int> reports{0};
   other_->channel->start([&](bool readable, bool) {
     EXPECT_TRUE(readable);
-    if (++reports == 1) reported.set_value();
+    EXPECT_LE(++reports, arms);
+    reports.notify_all();
   });
-  other_->channel->arm(true, false);
-  one_->start(make_bytes(10, 6), 0);
-  one_->finish();
-  reported.get_future().get();
-  // More bytes and the end, but nobody armed.
+  one_->start({}, 0);
   const wire::Bytes more = make_bytes(10, 7);
   const iovec out{const_cast<std::byte*>(more.data()), more.size()};
-  EXPECT_EQ(one_->channel->write(&out, 1).value(), more.size());
-  std::promise<void> later;
-  executor_.post([&] { executor_.post([&] { later.set_value(); }); });
-  later.get_future().get();
-  EXPECT_EQ(reports, 1);
+  for (int round = 1; round <= kRounds; ++round) {
+    EXPECT_EQ(one_->channel->write(&out, 1).value(), more.size());
+    ++arms;
+    other_->channel->arm(true, false);
+    for (int seen = reports; seen < round; seen = reports) reports.wait(seen);
+    EXPECT_EQ(one_->channel->write(&out, 1).value(), more.size());
+    ASSERT_EQ(reports, round);
+  }
   other_->channel->close();
 }
 

@@ -88,10 +88,18 @@ TEST(ArchiveHostile, AnAbsurdLengthIsRefusedBeforeAnythingIsAllocated) {
   }
 }
 
-TEST(ArchiveHostile, ALengthHasOneForm) {
-  EXPECT_FALSE(decode<std::string>(bytes_of({0x81, 0x00, 'x'})));  // 1 in two bytes
-  EXPECT_FALSE(decode<std::string>(bytes_of({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02})));
-  EXPECT_FALSE(decode<std::string>(bytes_of({0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01})));
+TEST(ArchiveHostile, M10_ALengthHasOneForm) {
+  const auto text_of = [](const Bytes& bytes) { return decode<std::string>(bytes).error().text(); };
+  ASSERT_EQ(decode<std::string>(bytes_of({0x01, 'x'})).value(), "x");
+  EXPECT_EQ(text_of(bytes_of({0x81, 0x00, 'x'})), "bad length at byte 2");  // 1 in two bytes
+  // The largest number of 64 bits is read, and exceeds what is there; one of 65 bits is none.
+  const Bytes largest = bytes_of({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01});
+  EXPECT_EQ(text_of(largest), "a length exceeds what is left at byte 10");
+  // Its bits 0 to 63 are zero: without its bit 64 it were an empty string.
+  const Bytes wide = bytes_of({0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02});
+  EXPECT_EQ(text_of(wide), "bad length at byte 10");
+  const Bytes eleven = bytes_of({0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01});
+  EXPECT_EQ(text_of(eleven), "bad length at byte 10");
 }
 
 TEST(ArchiveHostile, ABoolIsZeroOrOne) {
