@@ -2,6 +2,10 @@
 #include <ATen/ops/arange.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <thread>
+
 #include "caftan/tensor/operators.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
@@ -12,9 +16,22 @@ namespace {
 
 at::Tensor echo_tensor(const at::Tensor& tensor) { return tensor; }
 
+/// A call that ends when the test says so.
+struct Gate {
+  std::promise<void> reached;
+  Promise<int> answer;
+};
+Gate* gate = nullptr;
+Future<int> wait_at_gate(const at::Tensor& tensor) {
+  Future<int> later = gate->answer.future();
+  gate->reached.set_value();
+  return later.then([size = static_cast<int>(tensor.numel())](Result<int> extra) { return size + *extra; });
+}
+
 Registry make_registry() {
   Registry registry = make_rref_registry();
   registry.add<&echo_tensor>("echo_tensor");
+  registry.add<&wait_at_gate>("wait_at_gate");
   return registry;
 }
 
@@ -47,16 +64,27 @@ TEST_P(Backpressure, BI7_BothSidesEchoMoreThanTheirWindows) {
   EXPECT_TRUE(back.get().equal(big_));
 }
 
-TEST_P(Backpressure, BI7_AFullWindowIsOverloadedForWhoDoesNotWaitAndWaitingForTheOthers) {
-  Future<at::Tensor> busy = workers_[0]->rpc_async<&echo_tensor>("b", big_);
+TEST_P(Backpressure, BI7_M5_AFullWindowIsOverloadedForWhoDoesNotWaitAndWaitingForTheOthers) {
+  Gate held;
+  gate = &held;
+  Future<int> busy = workers_[0]->rpc_async<&wait_at_gate>("b", big_);
+  held.reached.get_future().get();
+  // It has its room until its answer is here: the window is full.
   const auto refused =
       workers_[0]->with({.timeout = std::nullopt, .fail_when_full = true}).try_rpc_sync<&add>("b", 1, 2);
-  const auto waited = workers_[0]->try_rpc_sync<&add>("b", 1, 2);
-  EXPECT_TRUE(busy.get().equal(big_));
-  // The echo may have ended before: then there was room.
-  EXPECT_TRUE(refused || refused.error().code() == Errc::overloaded);
-  ASSERT_TRUE(waited);
-  EXPECT_EQ(*waited, 3);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Errc::overloaded);
+  std::atomic<bool> opened{false};
+  std::thread other([&] {
+    const auto waited = workers_[0]->try_rpc_sync<&add>("b", 1, 2);
+    EXPECT_TRUE(opened) << "a call that had no room was sent";
+    ASSERT_TRUE(waited);
+    EXPECT_EQ(*waited, 3);
+  });
+  opened = true;
+  held.answer.set(1);
+  EXPECT_EQ(busy.get(), static_cast<int>(big_.numel()) + 1);
+  other.join();
 }
 
 TEST_P(Backpressure, BI7_NoDownAndNoReplyIsLostBehindTensors) {

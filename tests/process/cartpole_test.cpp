@@ -46,13 +46,20 @@ TEST(CartPole, WhatIsNotSolvedInTimeFails) {
   EXPECT_THAT(folder.read("runs/latest/summary.json"), HasSubstr("\"exit_code\": 1"));
 }
 
-TEST(CartPole, WhoDoesNotLearnFails) {
+TEST(CartPole, M1_TheSameEpisodesWithoutLearningBringNoReward) {
   const Folder folder;
-  const Finished run = run_to_end(folder, kCaftan,
-                                  {"run", kConfigs + "/cartpole.toml", "roles.agent.config.learning_rate=1e-9",
-                                   "roles.agent.config.max_episodes=150"});
-  EXPECT_EQ(run.code, 1);
-  EXPECT_THAT(run.err, HasSubstr("error: agent: goal_missed: "));
+  const auto reward_with = [&](const std::string& rate) {
+    const Finished run = run_to_end(folder, kCaftan,
+                                    {"run", kConfigs + "/cartpole.toml", "roles.agent.config.learning_rate=" + rate,
+                                     "roles.agent.config.max_episodes=150"});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_THAT(run.err, HasSubstr("error: agent: goal_missed: "));
+    return number(run.err, "the running reward is ([0-9,]+)");
+  };
+  const std::int64_t idle = reward_with("1e-9");
+  const std::int64_t learned = reward_with("1e-2");
+  EXPECT_GT(idle, 5);
+  EXPECT_GT(learned, 2 * idle) << "the learning rate makes no difference";
 }
 
 TEST(CartPole, OneCommandForEachWorkerPlaysTheEpisodesOfOneProcess) {

@@ -32,6 +32,11 @@ class Killed : public testing::TestWithParam<std::uint64_t> {
   Folder folder_;
   const std::string file_ = folder_.write("t.toml", ticking_file("", "[output]\nprogress = \"plain\"\n"));
 };
+class Stopped : public testing::Test {
+ protected:
+  Folder folder_;
+  const std::string file_ = folder_.write("t.toml", ticking_file());
+};
 INSTANTIATE_TEST_SUITE_P(Moments, Killed, testing::Range<std::uint64_t>(0, CAFTAN_MOMENTS));
 
 TEST_P(Killed, BI6_AUsedWorkerIsNamedAndCallsToItFailAsPeerDown) {
@@ -65,6 +70,20 @@ TEST_P(Killed, BI6_TheDriverIsNamed) {
   EXPECT_TRUE(command.nothing_is_left(0ms));
   EXPECT_THAT(command.err(), HasSubstr("error: ticker (pid " + std::to_string(pid) + ") was killed by signal 9"));
   EXPECT_TRUE(is_whole_csv(folder_.read(command.run_directory() + "/metrics.csv")));
+}
+
+TEST_F(Stopped, BI6_M_WorkersThatAreStoppedDieWithTheirLauncher) {
+  // They cannot notice the loss themselves: the kernel ends them.
+  Command command(folder_, kTicking, {"run", "t.toml"});
+  ASSERT_TRUE(command.wait_for_line("tick 5")) << command.err();
+  for (const std::string name : {"ticker", "echo-0", "echo-1"}) {
+    ASSERT_TRUE(command.wait_for_line("  " + name)) << command.err();
+    ASSERT_GT(command.worker(name), 0);
+    ASSERT_EQ(::kill(command.worker(name), SIGSTOP), 0);
+  }
+  command.signal(SIGKILL);
+  EXPECT_EQ(command.wait(), 128 + SIGKILL);
+  EXPECT_TRUE(command.nothing_is_left(2s));
 }
 
 TEST_P(Killed, BI6_WithTheLauncherAllEndWithinTwoSeconds) {
