@@ -36,8 +36,9 @@ void raise_descriptor_limit() {
 
 class Launch {
  public:
-  Launch(const LaunchOptions& options, RunRecord record, RunWorld world)
+  Launch(const LaunchOptions& options, SignalSource& signals, RunRecord record, RunWorld world)
       : options_(options),
+        signals_(signals),
         record_(std::move(record)),
         world_(std::move(world)),
         view_(options.application.output.progress),
@@ -61,6 +62,7 @@ class Launch {
   void assign(int process);
   void wait();
   void take_news();
+  bool takes_events() const;
   void take(const RunEvent& event);
   void take_ready(const RunEvent& event);
   void perform(const std::vector<Supervisor::Action>& actions);
@@ -71,10 +73,10 @@ class Launch {
   std::string where() const;
 
   const LaunchOptions& options_;
+  SignalSource& signals_;
   RunRecord record_;
   RunWorld world_;
   RunView view_;
-  SignalSource signals_;
   SteadyClock clock_;
   Supervisor supervisor_;
   const TimePoint started_;
@@ -106,6 +108,8 @@ SupervisorOptions Launch::supervisor_options(const LaunchOptions& options) {
 }
 
 void Launch::show_heading() {
+  const std::string& warnings = options_.warnings;
+  if (!warnings.empty()) view_.error(std::string_view(warnings).substr(0, warnings.size() - 1));
   const app::Application& application = options_.application;
   const std::size_t count = options_.workers.size();
   std::string text = application.run.name + ": seed " + std::to_string(application.run.seed) + ", ";
@@ -247,13 +251,22 @@ void Launch::take_ready(const RunEvent& event) {
 
 std::string Launch::where() const { return shown_ ? where_of(*standing_[*shown_]) : std::string(); }
 
+/// RN-7: results that are not read keep their workers waiting, as long as the run goes on.
+bool Launch::takes_events() const {
+  const auto phase = supervisor_.phase();
+  return !view_.is_full() || (phase != Supervisor::Phase::starting && phase != Supervisor::Phase::running);
+}
+
 void Launch::take_news() {
   while (signals_.take()) supervisor_.interrupt();
+  view_.flush();
+  const bool takes = takes_events();
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     if (!processes_[i]) continue;
+    if (!takes) supervisor_.alive(static_cast<int>(i), clock_.now());  // it may have said so
     // Looked at before the events: those of a process that has ended are all there then.
     const auto death = processes_[i]->take_death();
-    for (int taken = 0; death || taken < kEventsInATurn; ++taken) {
+    for (int taken = 0; death || (takes && taken < kEventsInATurn); ++taken) {
       const auto event = processes_[i]->next_event();
       if (!event) break;
       supervisor_.alive(static_cast<int>(i), clock_.now());
@@ -308,12 +321,16 @@ void Launch::write_rows() {
 
 void Launch::wait() {
   std::vector<pollfd> waited{{signals_.fd(), POLLIN, 0}};
+  view_.add_to(waited);
   for (const auto& process : processes_) {
-    if (process) process->add_to(waited);
+    if (process) process->add_to(waited, takes_events());
   }
   const TimePoint until = std::min(supervisor_.deadline(), next_row_);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock_.now()).count();
-  (void)::poll(waited.data(), waited.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
+  {
+    const SignalsOpen open;
+    (void)::poll(waited.data(), waited.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
+  }
   if (clock_.now() < next_row_) return;
   next_row_ = clock_.now() + options_.application.output.every;
   write_rows();
@@ -337,6 +354,7 @@ LaunchOutcome Launch::finish() {
   EndedRun ended{.launch = options_,
                  .record = record_,
                  .view = view_,
+                 .signals = &signals_,
                  .verdict = supervisor_.verdict(),
                  .stragglers = supervisor_.stragglers(),
                  .elapsed = elapsed(),
@@ -352,6 +370,7 @@ LaunchOutcome Launch::finish() {
 }  // namespace
 
 LaunchOutcome launch(const LaunchOptions& options) {
+  SignalSource signals;
   const auto refused = [](const Error& error) {
     const std::string line = "error: " + error.message() + "\n";
     std::fputs(line.c_str(), stderr);
@@ -369,7 +388,7 @@ LaunchOutcome launch(const LaunchOptions& options) {
   if (options.application.run.placement == app::Placement::one_process) {
     fatal.emplace(options.application.run.name, record->directory().path().string());
   }
-  return Launch(options, *std::move(record), *std::move(world)).run();
+  return Launch(options, signals, *std::move(record), *std::move(world)).run();
 }
 
 }  // namespace caftan::actors

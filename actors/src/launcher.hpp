@@ -19,6 +19,7 @@ struct LaunchOptions {
   const app::Plan& plan;
   std::vector<WorkerId> workers{};  ///< to run here: all, or with placement "hosts" those of this host
   std::string executable{};         ///< of this program, to start worker processes with
+  std::string warnings{};           ///< of the file, for people; whole lines
 };
 
 struct LaunchOutcome {

@@ -91,7 +91,8 @@ int help(const CommandLine& line, const app::RoleTypes& types, const std::string
 }
 
 int run(const CommandLine& line, const actors::RoleCatalog& catalog, const app::RoleTypes& types,
-        const app::Application& application, char** argv) {
+        const app::LoadedApplication& loaded, char** argv) {
+  const app::Application& application = loaded.application;
   const app::Plan plan = app::make_plan(application);
   auto workers = select_workers(line, application, plan);
   if (!workers) return refuse(workers.error().text());
@@ -106,7 +107,8 @@ int run(const CommandLine& line, const actors::RoleCatalog& catalog, const app::
                                        .application = application,
                                        .plan = plan,
                                        .workers = *std::move(workers),
-                                       .executable = executable(argv[0])});
+                                       .executable = executable(argv[0]),
+                                       .warnings = loaded.diagnostics.render(::isatty(STDERR_FILENO) == 1)});
   if (outcome.must_exit) {
     std::fflush(nullptr);
     ::_exit(outcome.exit_code);
@@ -132,11 +134,11 @@ int Program::main(int argc, char** argv) {
   const bool is_run = line.command == CommandLine::Command::run;
   const auto loaded = app::load_application(line.file, line.overrides, *types,
                                             {.mode = is_run ? app::LoadMode::run : app::LoadMode::check});
-  print(stderr, loaded.diagnostics.render(::isatty(STDERR_FILENO) == 1));
+  if (!is_run || !loaded.diagnostics.ok()) print(stderr, loaded.diagnostics.render(::isatty(STDERR_FILENO) == 1));
   if (!loaded.diagnostics.ok()) return kBadFile;
   switch (line.command) {
     case CommandLine::Command::run:
-      return run(line, catalog_, *types, loaded.application, argv);
+      return run(line, catalog_, *types, loaded, argv);
     case CommandLine::Command::plan:
       return print(stdout, app::render_plan(loaded.application, app::make_plan(loaded.application)));
     case CommandLine::Command::check: {

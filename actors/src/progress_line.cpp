@@ -4,25 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 namespace caftan::actors {
 namespace {
 
 constexpr std::int64_t kBar = 15;
-
-/// Returns the number of the error that kept it from being written, 0 if none did. A closed pipe is no reason to end a
-/// run, nor any error.
-int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return errno == EPIPE ? 0 : errno;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
+constexpr std::size_t kMostResults = 1024 * 1024;  ///< bytes that wait for a reader
+constexpr std::size_t kMostWords = 64 * 1024;      ///< the same on standard error; more is dropped
 
 std::string bar(std::int64_t done, std::int64_t total) {
   const double share = std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0);
@@ -71,37 +60,47 @@ std::string where_of(const ProgressState& progress) {
   return printable(progress.text.substr(0, progress.text.find("  ")));
 }
 
-RunView::RunView(app::Progress progress) : mode_(progress) {
+RunView::RunView(app::Progress progress) : mode_(progress), out_(STDOUT_FILENO), err_(STDERR_FILENO) {
   if (mode_ == app::Progress::automatic) {
     mode_ = ::isatty(STDERR_FILENO) == 1 ? app::Progress::live : app::Progress::plain;
   }
 }
 
 RunView::~RunView() {
-  if (drawn_) write_all(STDERR_FILENO, "\n");
+  if (drawn_) say("\n");
+}
+
+void RunView::say(std::string_view text) {
+  if (err_.waiting() + text.size() <= kMostWords) err_.write(text);
 }
 
 void RunView::erase() {
-  if (drawn_) write_all(STDERR_FILENO, "\r\x1b[K");
+  if (drawn_) say("\r\x1b[K");
   drawn_ = false;
 }
 
 void RunView::result(std::string_view line) {
   erase();
-  const int error = write_all(STDOUT_FILENO, std::string(line) + "\n");
-  if (error != 0 && lost_results_.empty()) lost_results_ = std::strerror(error);
+  // Workers that are being ended go on for a moment.
+  dropped_ = dropped_ || out_.waiting() > 2 * kMostResults;
+  if (!dropped_) out_.write(std::string(line) + "\n");
+}
+
+std::string RunView::lost_results() const {
+  if (out_.error() != 0) return std::strerror(out_.error());
+  return dropped_ ? "it is not read" : "";
 }
 
 void RunView::note(std::string_view line) {
   if (mode_ == app::Progress::none) return;
   erase();
-  write_all(STDERR_FILENO, std::string(line) + "\n");
+  say(std::string(line) + "\n");
 }
 
 void RunView::error(std::string_view line) {
-  if (drawn_) write_all(STDERR_FILENO, "\n");  // how far it was stays visible
+  if (drawn_) say("\n");  // how far it was stays visible
   drawn_ = false;
-  write_all(STDERR_FILENO, std::string(line) + "\n");
+  say(std::string(line) + "\n");
 }
 
 void RunView::progress(const std::string& worker, const ProgressState& state, Duration elapsed) {
@@ -109,11 +108,41 @@ void RunView::progress(const std::string& worker, const ProgressState& state, Du
   const bool live = is_live();
   const std::string line = render_progress(worker, state, elapsed, live ? terminal_width() : 0);
   if (live) {
-    write_all(STDERR_FILENO, "\r" + line + "\x1b[K");
-    drawn_ = true;
-  } else if (const std::string content = state.text + std::to_string(state.done); content != plain_) {
-    plain_ = content;
-    write_all(STDERR_FILENO, line + "\n");
+    drawn_ = err_.offer("\r" + line + "\x1b[K") || drawn_;
+  } else if (std::string content = state.text + std::to_string(state.done); content != plain_) {
+    if (err_.offer(line + "\n")) plain_ = std::move(content);
+  }
+}
+
+bool RunView::is_full() const noexcept { return out_.waiting() > kMostResults; }
+
+void RunView::add_to(std::vector<pollfd>& waited) const {
+  for (const OutputStream* stream : {&out_, &err_}) {
+    if (stream->waiting() > 0) waited.push_back({stream->fd(), POLLOUT, 0});
+  }
+}
+
+void RunView::flush() {
+  out_.flush();
+  err_.flush();
+}
+
+bool RunView::wait_for_reader(const SignalSource* signals, TimePoint until) {
+  const SteadyClock clock;
+  for (;;) {
+    flush();
+    std::vector<pollfd> waited{{signals ? signals->fd() : -1, POLLIN, 0}};
+    add_to(waited);
+    if (waited.size() == 1) return true;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock.now()).count();
+    const SignalsOpen open;
+    const int found =
+        left <= 0 ? 0 : ::poll(waited.data(), waited.size(), static_cast<int>(std::min<std::int64_t>(left, 60'000)));
+    if (waited.front().revents == 0 && (found > 0 || left > 0)) continue;
+    dropped_ = dropped_ || out_.waiting() > 0;
+    out_.drop();
+    err_.drop();
+    return false;
   }
 }
 

@@ -2,12 +2,17 @@
 /// that is drawn over on a terminal, as plain lines elsewhere.
 #pragma once
 
+#include <poll.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "caftan/app/application.hpp"
 #include "caftan/base/clock.hpp"
+#include "output_stream.hpp"
+#include "signal_source.hpp"
 
 namespace caftan::actors {
 
@@ -25,6 +30,7 @@ std::string render_progress(const std::string& worker, const ProgressState& prog
 /// Returns the first part of the text, "episode 121": where a run was when something happened.
 std::string where_of(const ProgressState& progress);
 
+/// Never waits for a reader (RN-7): progress that finds no room is dropped, all else is kept until there is room.
 /// Threads: one.
 class RunView {
  public:
@@ -36,8 +42,8 @@ class RunView {
 
   /// A line of results.
   void result(std::string_view line);
-  /// Returns why a line of results could not be written; empty if all were, or if nobody reads them any more.
-  const std::string& lost_results() const noexcept { return lost_results_; }
+  /// Returns why a line of results could not be written; empty if all were, or if the reader has closed its end.
+  std::string lost_results() const;
   /// A line about the start; not shown with progress "none".
   void note(std::string_view line);
   void error(std::string_view line);
@@ -45,11 +51,24 @@ class RunView {
   /// Whether progress is drawn over, and may be so more often than every `output.every`.
   bool is_live() const noexcept { return mode_ == app::Progress::live; }
 
+  /// Whether so much waits for a reader of the results that no more should be made.
+  bool is_full() const noexcept;
+  /// Appends what to wait for until more can be written.
+  void add_to(std::vector<pollfd>& waited) const;
+  /// Writes what there is room for now.
+  void flush();
+  /// Waits until all is written, `until`, or a signal can be taken from `signals`. Returns whether all is written; what
+  /// is not is dropped.
+  bool wait_for_reader(const SignalSource* signals, TimePoint until);
+
  private:
   void erase();
+  void say(std::string_view text);
   app::Progress mode_;
   bool drawn_ = false;
-  std::string lost_results_;
+  bool dropped_ = false;  // results that were not read
+  OutputStream out_;
+  OutputStream err_;
   std::string plain_;  // the last plain line's content: what has not changed is not said again
 };
 

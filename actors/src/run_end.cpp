@@ -52,7 +52,7 @@ std::string where_to_start(const EndedRun& run) {
 
 /// Results that nobody can have got are a failure: returns what a success becomes then.
 std::optional<Verdict> lost_results(const EndedRun& run) {
-  const std::string& lost = run.view.lost_results();
+  const std::string lost = run.view.lost_results();
   if (lost.empty() || run.verdict.outcome != Verdict::Outcome::success) return std::nullopt;
   return Verdict{
       .outcome = Verdict::Outcome::failure, .exit_code = 1, .error = "standard output: " + lost + "; results are lost"};
@@ -84,7 +84,10 @@ int tell_end(EndedRun run) {
   if (run.verdict.outcome == Verdict::Outcome::success) {
     if (run.launch.application.run.deterministic) run.view.result(run.record.sent_table());
     run.view.result(path + ": resolved.toml metrics.csv metrics.jsonl summary.json log/");
-    if (auto failure = lost_results(run)) {
+    if (!run.view.wait_for_reader(run.signals, kNever)) {
+      run.verdict = {.outcome = Verdict::Outcome::interrupted, .exit_code = 130};
+      write_summary(run);
+    } else if (auto failure = lost_results(run)) {
       run.verdict = *std::move(failure);
       write_summary(run);
     }
@@ -100,6 +103,9 @@ int tell_end(EndedRun run) {
       run.view.error(name + ": failed after " + seconds + ", exit " + std::to_string(run.verdict.exit_code) + "; " +
                      written + where_to_start(run));
       break;
+  }
+  if (run.verdict.outcome != Verdict::Outcome::success) {
+    (void)run.view.wait_for_reader(run.signals, SteadyClock().now() + run.launch.application.run.stop_timeout);
   }
   return run.verdict.exit_code;
 }

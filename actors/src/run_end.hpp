@@ -16,6 +16,7 @@ struct EndedRun {
   const LaunchOptions& launch;
   RunRecord& record;
   RunView& view;
+  const SignalSource* signals = nullptr;  ///< what ends a wait for readers; null = nothing
   Verdict verdict{};
   std::string stragglers{};
   Duration elapsed{};
@@ -23,7 +24,7 @@ struct EndedRun {
   std::vector<std::string> errors{};  ///< by worker: what it said itself
 };
 
-/// Writes the summary and says how the run ended. Returns the exit code.
+/// Writes the summary, says how the run ended, and waits until that is read (RN-7). Returns the exit code.
 int tell_end(EndedRun run);
 
 }  // namespace caftan::actors

@@ -77,6 +77,11 @@ class Descriptor {
   int fd_;
 };
 
+void wait_for(pid_t pid) {
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
 /// Moves a descriptor out of the range that the child fills itself.
 int raised(int fd) {
   if (fd < 0) return fd;  // errno still says why
@@ -118,7 +123,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const ChildOptions& op
   if (pidfd < 0) {
     const Error error = system_error("pidfd_open");
     ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
+    wait_for(pid);
     return error;
   }
   return std::unique_ptr<ChildProcess>(new ChildProcess(pid, pidfd, std::move(pair->first)));
@@ -126,7 +131,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const ChildOptions& op
 
 ChildProcess::~ChildProcess() {
   if (!ended_) ::kill(pid_, SIGKILL);
-  ::waitpid(pid_, nullptr, 0);
+  wait_for(pid_);
   ::close(pidfd_);
 }
 
@@ -138,8 +143,8 @@ void ChildProcess::kill() {
   if (!ended_) ::kill(pid_, SIGKILL);
 }
 
-void ChildProcess::add_to(std::vector<pollfd>& waited) const {
-  if (talks_) waited.push_back({socket_.fd(), POLLIN, 0});
+void ChildProcess::add_to(std::vector<pollfd>& waited, bool events) const {
+  if (talks_ && events) waited.push_back({socket_.fd(), POLLIN, 0});
   if (!ended_) waited.push_back({pidfd_, POLLIN, 0});
 }
 
@@ -237,8 +242,8 @@ void LocalProcess::kill() {
   queue_->signal();
 }
 
-void LocalProcess::add_to(std::vector<pollfd>& waited) const {
-  if (!told_) waited.push_back({queue_->wake, POLLIN, 0});
+void LocalProcess::add_to(std::vector<pollfd>& waited, bool events) const {
+  if (!told_ && events) waited.push_back({queue_->wake, POLLIN, 0});
 }
 
 std::optional<RunEvent> LocalProcess::next_event() {

@@ -27,8 +27,8 @@ class RunProcess {
   virtual void send(const RunCommand& command) = 0;
   /// Ends it at once.
   virtual void kill() = 0;
-  /// Appends what to wait for until there is news.
-  virtual void add_to(std::vector<pollfd>& waited) const = 0;
+  /// Appends what to wait for until there is news. @param events  whether events are news: else only its end
+  virtual void add_to(std::vector<pollfd>& waited, bool events) const = 0;
   /// Returns the next event, nothing if there is none now.
   virtual std::optional<RunEvent> next_event() = 0;
   /// Returns how it ended, once, after all its events were taken.
@@ -58,7 +58,7 @@ class ChildProcess final : public RunProcess {
   pid_t pid() const noexcept override { return pid_; }
   void send(const RunCommand& command) override;
   void kill() override;
-  void add_to(std::vector<pollfd>& waited) const override;
+  void add_to(std::vector<pollfd>& waited, bool events) const override;
   std::optional<RunEvent> next_event() override;
   std::optional<Death> take_death() override;
 
@@ -83,7 +83,7 @@ class LocalProcess final : public RunProcess {
   void send(const RunCommand& command) override;
   /// Lets go of workers that do not end; the launcher exits the process then.
   void kill() override;
-  void add_to(std::vector<pollfd>& waited) const override;
+  void add_to(std::vector<pollfd>& waited, bool events) const override;
   std::optional<RunEvent> next_event() override;
   std::optional<Death> take_death() override;
 

@@ -2,40 +2,42 @@
 #pragma once
 
 #include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 namespace caftan::actors {
 
-/// Takes the signals that end a run out of their normal course.
+/// Takes SIGINT, SIGTERM and SIGHUP out of their normal course, except those that were ignored when the program was
+/// started (RN-6). They stay blocked for the calling thread and for the threads that it starts; where SignalsOpen
+/// stands they are noted. SIGPIPE and SIGXFSZ are ignored meanwhile: a write that fails says why. At its end, signals
+/// that come later change nothing once, and then take their default action. Threads: one; at most one object at a time
+/// in a process, as signals are the process's.
 class SignalSource {
  public:
-  SignalSource() {
-    sigset_t ending;
-    ::sigemptyset(&ending);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ending, signal);
-    ::sigprocmask(SIG_BLOCK, &ending, &before_);
-    fd_ = ::signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
-    pipe_before_ = ::signal(SIGPIPE, SIG_IGN);  // output that nobody reads is no reason to end
-  }
-  ~SignalSource() {
-    if (fd_ >= 0) ::close(fd_);
-    ::signal(SIGPIPE, pipe_before_);
-    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
-  }
+  SignalSource();
+  ~SignalSource();
   SignalSource(const SignalSource&) = delete;
   SignalSource& operator=(const SignalSource&) = delete;
 
+  /// Readable while a signal was noted and not taken.
   int fd() const noexcept { return fd_; }
-  bool take() {
-    signalfd_siginfo info{};
-    return ::read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info);
-  }
+  bool take();
 
  private:
   int fd_ = -1;
   sigset_t before_{};
-  void (*pipe_before_)(int) = SIG_DFL;
+  struct sigaction pipe_before_ {};
+  struct sigaction size_before_ {};
+};
+
+/// Lets the signals of a SignalSource through while this thread may block: they interrupt its system call.
+class SignalsOpen {
+ public:
+  SignalsOpen();
+  ~SignalsOpen();
+  SignalsOpen(const SignalsOpen&) = delete;
+  SignalsOpen& operator=(const SignalsOpen&) = delete;
+
+ private:
+  sigset_t before_{};
 };
 
 }  // namespace caftan::actors

@@ -1,0 +1,37 @@
+/// Standard output or error of a launcher, which must go on when nobody reads it (RN-7).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace caftan::actors {
+
+/// Writes what there is room for and keeps the rest. Threads: one.
+class OutputStream {
+ public:
+  explicit OutputStream(int fd) noexcept : fd_(fd) {}
+
+  /// Keeps the order of what is written.
+  void write(std::string_view text);
+  /// Writes the text if it can be written now. Returns whether it was.
+  bool offer(std::string_view text);
+  /// Writes what there is room for now.
+  void flush();
+
+  int fd() const noexcept { return fd_; }
+  /// Returns how many bytes wait for room.
+  std::size_t waiting() const noexcept { return waiting_.size(); }
+  /// Forgets what waits.
+  void drop() noexcept { waiting_.clear(); }
+  /// Returns the number of the first error that lost something; 0 if there was none. A closed pipe is none: nobody
+  /// reads it any more.
+  int error() const noexcept { return error_; }
+
+ private:
+  int fd_;
+  int error_ = 0;
+  std::string waiting_;
+};
+
+}  // namespace caftan::actors
