@@ -1,22 +1,44 @@
-/// What is said of a process whose workers share it, when a signal kills it: nobody else is there to name it.
+/// What is said of a process that a signal kills, in its last moment.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace caftan::actors {
 
-/// While it lives, a fatal signal (a bad access, an abort) writes one line on standard error before it ends the process
-/// as it would have done anyway. A handler that somebody else has set, a sanitizer's for instance, stays. Nothing is
-/// written for a stack that has overflown: the handler has no other one to run on.
+/// "signal 11 (SIGSEGV)"
+std::string name_of_signal(int number);
+
+/// How the line begins that a worker process adds to its log; the addresses of the calls follow.
+inline constexpr std::string_view kKilledBy = "-- killed by ";
+
+/// While it lives, a fatal signal (a bad access, an abort) has its words written before it ends the process as it would
+/// have done anyway. A handler that somebody else has set, a sanitizer's for instance, stays. Nothing is written for a
+/// stack that has overflown: the handler has no other one to run on.
 /// Threads: one; at most one object at a time in a process, as signals and what is written for them are the process's.
 class FatalSignals {
  public:
-  /// @param run        the run's name
-  /// @param directory  its folder
-  FatalSignals(const std::string& run, const std::string& directory);
+  struct Words {
+    std::string line{};  ///< for standard error
+    /// What summary.json is to hold before and behind the seconds since this object was made; empty = it is not
+    /// written.
+    std::string summary{};
+    std::string rest{};
+  };
+  /// @param words         what is written for a signal
+  /// @param summary_file  absolute; if the words have a summary
+  /// @param stack         whether standard error gets the addresses of the calls, too
+  FatalSignals(const std::function<Words(int number)>& words, const std::string& summary_file, bool stack);
   ~FatalSignals();
   FatalSignals(const FatalSignals&) = delete;
   FatalSignals& operator=(const FatalSignals&) = delete;
+
+ private:
+  std::vector<Words> words_;
+  std::string fresh_;  // the summary as long as it is not whole
+  std::string file_;
 };
 
 }  // namespace caftan::actors

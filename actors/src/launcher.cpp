@@ -9,6 +9,7 @@
 
 #include "caftan/app/resolved.hpp"
 #include "caftan/base/settings_io.hpp"
+#include "exit_watch.hpp"
 #include "fatal_signals.hpp"
 #include "progress_line.hpp"
 #include "run_end.hpp"
@@ -23,6 +24,10 @@ namespace {
 
 constexpr Duration kDrawEvery = std::chrono::milliseconds(100);
 
+/// How often the loop comes round at least, and from when on a round that took longer is time in which it was stopped.
+constexpr Duration kRound = std::chrono::seconds(1);
+constexpr Duration kLongRound = 2 * kRound;
+
 /// A worker may report faster than it is read: signals, deaths and time-outs must have their turn all the same.
 constexpr int kEventsInATurn = 64;
 
@@ -36,14 +41,16 @@ void raise_descriptor_limit() {
 
 class Launch {
  public:
-  Launch(const LaunchOptions& options, SignalSource& signals, RunRecord record, RunWorld world)
+  Launch(const LaunchOptions& options, SignalSource& signals, ExitWatch* exits, RunRecord record, RunWorld world)
       : options_(options),
         signals_(signals),
+        exits_(exits),
         record_(std::move(record)),
         world_(std::move(world)),
         view_(options.application.output.progress),
         supervisor_(supervisor_options(options), clock_.now()),
         started_(clock_.now()),
+        looked_(started_),
         next_row_(started_ + options.application.output.every),
         standing_(options.plan.workers.size()),
         errors_(options.plan.workers.size()) {}
@@ -61,7 +68,9 @@ class Launch {
   void start_failed(const Error& error);
   void assign(int process);
   void wait();
+  void note_pause();
   void take_news();
+  void take_exit();
   bool takes_events() const;
   void take(const RunEvent& event);
   void take_ready(const RunEvent& event);
@@ -74,12 +83,14 @@ class Launch {
 
   const LaunchOptions& options_;
   SignalSource& signals_;
+  ExitWatch* const exits_;  // null with worker processes
   RunRecord record_;
   RunWorld world_;
   RunView view_;
   SteadyClock clock_;
   Supervisor supervisor_;
   const TimePoint started_;
+  TimePoint looked_;
   TimePoint next_row_;
   TimePoint next_drawing_{};
   std::vector<std::unique_ptr<RunProcess>> processes_;  // by number in the plan; null if elsewhere
@@ -251,14 +262,30 @@ void Launch::take_ready(const RunEvent& event) {
 
 std::string Launch::where() const { return shown_ ? where_of(*standing_[*shown_]) : std::string(); }
 
+/// RN-9
+void Launch::take_exit() {
+  const auto status = exits_ ? exits_->take() : std::nullopt;
+  if (!status) return;
+  supervisor_.broken(Error(Errc::shut_down, "code of a role called exit(" + std::to_string(*status) +
+                                                "), which ends all workers of this process (run.placement)"));
+  processes_.front()->kill();
+}
+
 /// RN-7: results that are not read keep their workers waiting, as long as the run goes on.
 bool Launch::takes_events() const {
   const auto phase = supervisor_.phase();
   return !view_.is_full() || (phase != Supervisor::Phase::starting && phase != Supervisor::Phase::running);
 }
 
+void Launch::note_pause() {
+  const TimePoint now = clock_.now();
+  if (now - looked_ > kLongRound) supervisor_.unwatched(now - looked_ - kRound);
+  looked_ = now;
+}
+
 void Launch::take_news() {
   while (signals_.take()) supervisor_.interrupt();
+  take_exit();
   view_.flush();
   const bool takes = takes_events();
   for (std::size_t i = 0; i < processes_.size(); ++i) {
@@ -320,12 +347,12 @@ void Launch::write_rows() {
 }
 
 void Launch::wait() {
-  std::vector<pollfd> waited{{signals_.fd(), POLLIN, 0}};
+  std::vector<pollfd> waited{{signals_.fd(), POLLIN, 0}, {exits_ ? exits_->fd() : -1, POLLIN, 0}};
   view_.add_to(waited);
   for (const auto& process : processes_) {
     if (process) process->add_to(waited, takes_events());
   }
-  const TimePoint until = std::min(supervisor_.deadline(), next_row_);
+  const TimePoint until = std::min({supervisor_.deadline(), next_row_, looked_ + kRound});
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock_.now()).count();
   {
     const SignalsOpen open;
@@ -341,6 +368,7 @@ LaunchOutcome Launch::run() {
   show_heading();
   if (const auto started = start(); !started) start_failed(started.error());
   for (;;) {
+    note_pause();
     take_news();
     perform(supervisor_.next(clock_.now()));
     if (supervisor_.is_over()) break;
@@ -367,6 +395,27 @@ LaunchOutcome Launch::finish() {
   return {tell_end(std::move(ended)), must_exit_};
 }
 
+/// What a signal that kills the one process of a run leaves behind.
+FatalSignals::Words words_for(int number, const LaunchOptions& options, const RunRecord& record) {
+  const app::RunSettings& run = options.application.run;
+  const std::string end =
+      "was killed by " + name_of_signal(number) + " in one of its workers, which share a process (run.placement)";
+  FatalSignals::Words words{.line = "error: " + run.name + " (pid " + std::to_string(::getpid()) + ") " + end +
+                                    "; everything written so far is in " + record.directory().path().string() + "\n"};
+  std::vector<RunRecord::WorkerEnd> workers;
+  for (const WorkerId id : options.workers) {
+    const app::PlannedWorker& worker = options.plan.workers[id.value];
+    workers.push_back({worker.name, worker.host, ::getpid(), {}});
+  }
+  const Verdict verdict{.outcome = Verdict::Outcome::failure, .exit_code = 128 + number, .error = run.name + " " + end};
+  words.summary = record.summary(options.application, verdict, Duration::zero(), std::move(workers));
+  constexpr std::string_view kDuration = "\"duration_s\": ";
+  const std::size_t at = words.summary.find(kDuration) + kDuration.size();
+  words.rest = words.summary.substr(words.summary.find(',', at));
+  words.summary.resize(at);
+  return words;
+}
+
 }  // namespace
 
 LaunchOutcome launch(const LaunchOptions& options) {
@@ -378,17 +427,22 @@ LaunchOutcome launch(const LaunchOptions& options) {
   };
   auto world = RunWorld::make(options.application, options.plan);
   if (!world) return refused(world.error());
-  auto record = RunRecord::create(options.application, app::resolved_text(options.application, options.types));
+  auto record = RunRecord::create(options.application, app::resolved_text(options.application, options.types),
+                                  options.workers.size());
   if (!record) {
     const Error& error = record.error();
     return refused(
         Error(error.code(), "output.dir " + quote_toml(options.application.output.dir) + ": " + error.text()));
   }
+  const bool is_shared = options.application.run.placement == app::Placement::one_process;
   std::optional<FatalSignals> fatal;
-  if (options.application.run.placement == app::Placement::one_process) {
-    fatal.emplace(options.application.run.name, record->directory().path().string());
+  std::optional<ExitWatch> exits;
+  if (is_shared) {
+    const std::string summary = std::filesystem::absolute(record->directory().summary_file()).string();
+    fatal.emplace([&](int number) { return words_for(number, options, *record); }, summary, false);
+    exits.emplace();
   }
-  return Launch(options, signals, *std::move(record), *std::move(world)).run();
+  return Launch(options, signals, exits ? &*exits : nullptr, *std::move(record), *std::move(world)).run();
 }
 
 }  // namespace caftan::actors

@@ -75,6 +75,7 @@ void RoleHost::constructed(Result<std::shared_ptr<rpc::HostedObject>> role, caf:
   if (!handle) return set_idle();
   worker_->core().rref_host().set_value(handle->rref(), role);
   if (!role) {
+    state_->log.error("the constructor failed: " + role.error().message());
     state_->reporter->send(RunEventKind::failed, {}, role.error().at(state_->facts.worker));
     return set_idle();
   }
@@ -90,6 +91,7 @@ void RoleHost::constructed(Result<std::shared_ptr<rpc::HostedObject>> role, caf:
 }
 
 void RoleHost::returned(Result<void> outcome) {
+  if (!outcome) state_->log.error("run() returned an error: " + outcome.error().message());
   state_->reporter->send(RunEventKind::returned, {}, outcome ? Error() : outcome.error().at(state_->facts.worker));
   set_idle();
 }

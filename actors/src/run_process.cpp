@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +18,18 @@
 namespace caftan::actors {
 namespace {
 
-Error system_error(const std::string& what) { return {Errc::io_error, what + ": " + std::strerror(errno)}; }
+/// @param what  did not work; errno says why
+Error system_error(const std::string& what) {
+  const int number = errno;
+  std::string text = what + ": " + std::strerror(number);
+  rlimit limit{};
+  if (number == EMFILE && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    text += "; this process may have " + std::to_string(limit.rlim_cur) +
+            " descriptors (ulimit -n), and needs 2 for each worker process";
+  }
+  if (number == EAGAIN) text += "; there is a limit of processes and threads (ulimit -u, or of a container)";
+  return {Errc::io_error, std::move(text)};
+}
 
 /// The environment with what libgomp reads before main: waiting threads must not spin on cores that others need.
 std::vector<std::string> child_environment() {
@@ -93,13 +105,14 @@ int raised(int fd) {
 }  // namespace
 
 Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const ChildOptions& options) {
+  const std::string process = "the process of worker '" + options.name + "' could not be started: ";
   auto pair = ControlSocket::make_pair();
-  if (!pair) return pair.error();
+  if (!pair) return system_error(process + "socketpair");
   const Descriptor log(raised(::open(options.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)));
-  if (log.get() < 0) return system_error(options.log.string());
+  if (log.get() < 0) return system_error(process + options.log.string());
   const Descriptor null(raised(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
   const Descriptor control(::fcntl(pair->second.fd(), F_DUPFD_CLOEXEC, kControlDescriptor + 1));
-  if (null.get() < 0 || control.get() < 0) return system_error("/dev/null");
+  if (null.get() < 0 || control.get() < 0) return system_error(process + "/dev/null");
 
   std::vector<std::string> variables = child_environment();
   std::vector<char*> environment;
@@ -116,12 +129,12 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const ChildOptions& op
                   options.group,
                   ::getpid()};
   const pid_t pid = ::fork();
-  if (pid < 0) return system_error("fork");
+  if (pid < 0) return system_error(process + "fork");
   if (pid == 0) become_child(exec);
   ::setpgid(pid, options.group);  // also here: whoever is first
   const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (pidfd < 0) {
-    const Error error = system_error("pidfd_open");
+    const Error error = system_error(process + "pidfd_open");
     ::kill(pid, SIGKILL);
     wait_for(pid);
     return error;

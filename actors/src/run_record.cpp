@@ -5,11 +5,15 @@
 #include <fstream>
 #include <thread>
 
+#include "fatal_signals.hpp"
+
 namespace caftan::actors {
 namespace {
 
 constexpr std::size_t kLongestLine = 300;
 constexpr std::streamoff kTail = 4096;
+constexpr std::size_t kSummary = 16 * 1024;  ///< bytes, with some hundred metrics
+constexpr std::size_t kSummaryOfWorker = 256;
 
 std::map<std::string, std::string> environment() {
   std::map<std::string, std::string> facts{{"caftan", CAFTAN_VERSION},
@@ -50,12 +54,20 @@ constexpr const char* text_of(Verdict::Outcome outcome) {
 
 }  // namespace
 
-Result<RunRecord> RunRecord::create(const app::Application& application, const std::string& resolved) {
+Result<RunRecord> RunRecord::create(const app::Application& application, const std::string& resolved,
+                                    std::size_t workers) {
   auto directory = app::RunDirectory::create(application.output.dir, application.run.name, app::today(), resolved);
   if (!directory) return directory.error();
+  const auto failed = [&](const Error& error) {
+    std::error_code ignored;
+    std::filesystem::remove_all(directory->path(), ignored);  // a run that never began leaves nothing
+    return error;
+  };
   auto writer = app::MetricsWriter::create(directory->path());
-  if (!writer) return writer.error();
-  return RunRecord(*std::move(directory), *std::move(writer));
+  if (!writer) return failed(writer.error());
+  auto reserve = app::DiskReserve::make(directory->path(), kSummary + workers * kSummaryOfWorker);
+  if (!reserve) return failed(reserve.error());
+  return RunRecord(*std::move(directory), *std::move(writer), *std::move(reserve));
 }
 
 Result<void> RunRecord::write_rows(Duration elapsed) {
@@ -70,8 +82,8 @@ void RunRecord::add_sent(const std::vector<SentFrames>& sent) {
   }
 }
 
-Result<void> RunRecord::finish(const app::Application& application, const Verdict& verdict, Duration elapsed,
-                               std::vector<WorkerEnd> workers) {
+std::string RunRecord::summary(const app::Application& application, const Verdict& verdict, Duration elapsed,
+                               std::vector<WorkerEnd> workers) const {
   app::RunSummary summary{.name = application.run.name,
                           .outcome = text_of(verdict.outcome),
                           .exit_code = verdict.exit_code,
@@ -87,7 +99,15 @@ Result<void> RunRecord::finish(const app::Application& application, const Verdic
   for (WorkerEnd& worker : workers) {
     summary.workers.push_back({std::move(worker.name), std::move(worker.host), worker.pid, std::move(worker.error)});
   }
-  return app::write_summary(directory_.summary_file(), summary);
+  return app::summary_text(summary);
+}
+
+Result<void> RunRecord::finish(const app::Application& application, const Verdict& verdict, Duration elapsed,
+                               std::vector<WorkerEnd> workers) {
+  const std::string text = summary(application, verdict, elapsed, std::move(workers));
+  if (app::write_whole_file(directory_.summary_file(), text)) return {};
+  reserve_.release();
+  return app::write_whole_file(directory_.summary_file(), text);
 }
 
 std::string last_line(const std::filesystem::path& file) {
@@ -98,6 +118,7 @@ std::string last_line(const std::filesystem::path& file) {
   std::string line;
   std::string last;
   while (std::getline(stream, line)) {
+    if (line.starts_with(kKilledBy)) break;
     const bool is_routine = line.find("Z info ") != std::string::npos;
     if (!is_routine && line.find_first_not_of(" \t\r") != std::string::npos) last = line;
   }

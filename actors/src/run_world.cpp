@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "caftan/app/secret_file.hpp"
@@ -18,19 +17,6 @@ Result<std::string> random_secret() {
     return Error(Errc::io_error, std::string("getrandom: ") + std::strerror(errno));
   }
   return std::string(bytes.data(), bytes.size());
-}
-
-/// mkdtemp makes it 0700. The path of a Unix socket has at most 107 bytes, so a long TMPDIR is of no use.
-Result<std::filesystem::path> make_folder() {
-  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-  constexpr std::size_t kRoomForName = 40;
-  constexpr std::size_t kLongestPath = 107;
-  for (const std::string& base : {std::string(runtime ? runtime : ""), std::string("/tmp")}) {
-    if (base.empty() || base.front() != '/' || base.size() + kRoomForName > kLongestPath) continue;
-    std::string path = base + "/caftan-XXXXXX";
-    if (::mkdtemp(path.data())) return std::filesystem::path(path);
-  }
-  return Error(Errc::io_error, std::string("no folder for sockets in /tmp: ") + std::strerror(errno));
 }
 
 std::string bracketed(const std::string& host) { return host.find(':') == std::string::npos ? host : "[" + host + "]"; }
@@ -48,9 +34,9 @@ Result<RunWorld> RunWorld::make(const app::Application& application, const app::
       if (!secret) return secret.error();
       world.secret_ = *std::move(secret);
       if (!tcp) {
-        auto folder = make_folder();
+        auto folder = SocketFolder::make();
         if (!folder) return folder.error();
-        world.folder_ = *std::move(folder);
+        world.folder_.emplace(*std::move(folder));
       }
       return world;
     }
@@ -58,7 +44,11 @@ Result<RunWorld> RunWorld::make(const app::Application& application, const app::
       break;
   }
   RunWorld world(Kind::hosts);
-  auto secret = app::read_secret_file(application.cluster.secret_file.value_or(""));
+  const std::filesystem::path file = application.cluster.secret_file.value_or("");
+  auto secret = app::read_secret_file(file);
+  if (!secret && secret.error().code() == Errc::invalid_config) {
+    return Error(Errc::invalid_config, file.string() + " " + secret.error().text());
+  }
   if (!secret) return secret.error();
   world.secret_ = *std::move(secret);
   const app::HostSpec& first = application.hosts.front();
@@ -85,7 +75,7 @@ const char* RunWorld::channel() const noexcept {
 std::vector<WorkerAddress> RunWorld::addresses_for(const app::Plan& plan, WorkerId self,
                                                    const std::vector<app::HostSpec>& hosts) const {
   const auto address_of = [&](const app::PlannedWorker& worker) -> std::string {
-    if (kind_ == Kind::unix_sockets) return "unix:" + (folder_ / std::to_string(worker.id.value)).string();
+    if (kind_ == Kind::unix_sockets) return "unix:" + (folder_->path() / std::to_string(worker.id.value)).string();
     if (kind_ == Kind::local) return {};
     if (worker.id == meeting_) return meeting_address_.empty() ? "tcp:127.0.0.1:0" : meeting_address_;
     // The others learn the port from the meeting worker.
@@ -111,10 +101,7 @@ bool RunWorld::learn_meeting(WorkerId worker, const std::string& address) {
 }
 
 void RunWorld::remove_sockets() {
-  if (folder_.empty()) return;
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-  folder_.clear();
+  if (folder_ && folder_->remove()) folder_.reset();
 }
 
 }  // namespace caftan::actors

@@ -1,32 +1,22 @@
 /// Where the workers of a run reach each other: addresses by placement, and the secret they share.
 #pragma once
 
-#include <filesystem>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/app/application.hpp"
 #include "caftan/app/plan.hpp"
 #include "caftan/base/result.hpp"
+#include "socket_folder.hpp"
 
 namespace caftan::actors {
 
-/// Unix sockets lie in a private folder with a short path, which is removed with this object at the latest.
 class RunWorld {
  public:
-  /// Errors: io_error (the folder, the secret file), invalid_config (an empty secret).
+  /// Errors: io_error (the folder, the secret file), invalid_config (an empty or short secret).
   static Result<RunWorld> make(const app::Application& application, const app::Plan& plan);
-  RunWorld(RunWorld&& other) noexcept
-      : kind_(other.kind_),
-        secret_(std::move(other.secret_)),
-        folder_(std::exchange(other.folder_, {})),
-        meeting_(other.meeting_),
-        meeting_address_(std::move(other.meeting_address_)) {}
-  RunWorld& operator=(RunWorld&&) = delete;
-  ~RunWorld() { remove_sockets(); }
-
   const std::string& secret() const noexcept { return secret_; }
   /// Returns the kind of channel for the heading: "unix", "tcp", "loopback".
   const char* channel() const noexcept;
@@ -40,6 +30,8 @@ class RunWorld {
   /// Takes the address at which a worker listens. Returns whether the others can be told now.
   bool learn_meeting(WorkerId worker, const std::string& address);
 
+  /// Removes the folder of Unix sockets, which nobody needs once all have met. While a worker makes or removes its
+  /// socket that fails, and the next call tries again; the last one is the end of this object.
   void remove_sockets();
 
  private:
@@ -48,7 +40,7 @@ class RunWorld {
 
   Kind kind_;
   std::string secret_;
-  std::filesystem::path folder_;
+  std::optional<SocketFolder> folder_;
   WorkerId meeting_{};
   std::string meeting_address_;  ///< of kinds tcp and hosts
 };

@@ -1,9 +1,11 @@
 #include "supervisor.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "caftan/base/settings_io.hpp"
+#include "fatal_signals.hpp"
 #include "run_messages.hpp"
 
 namespace caftan::actors {
@@ -15,7 +17,7 @@ constexpr Duration kOwnWords = std::chrono::seconds(1);
 constexpr Duration kUntilDeath = std::chrono::seconds(1);
 
 std::string describe(const Death& death) {
-  return death.by_signal ? "was killed by signal " + std::to_string(death.number)
+  return death.by_signal ? "was killed by " + name_of_signal(death.number)
                          : "exited with code " + std::to_string(death.number);
 }
 
@@ -153,6 +155,36 @@ std::string Supervisor::list(bool Worker::*state) const {
   return names;
 }
 
+/// What may help those whose processes only take long.
+std::string Supervisor::who_lives(bool all_came) const {
+  std::set<int> waited_for;
+  std::set<int> living;
+  for (const Worker& worker : workers_) {
+    if (!worker.is.here || (all_came ? worker.ready : worker.came)) continue;
+    waited_for.insert(worker.is.process);
+    if (!worker.gone) living.insert(worker.is.process);
+  }
+  if (options_.heartbeat == Duration::zero() || living.empty()) return {};
+  std::string text = "; ";
+  if (living.size() == 1) {
+    text += waited_for.size() == 1 ? "its process lives" : "the process of one of them lives";
+  } else {
+    text +=
+        "the processes of " + std::string(living == waited_for ? "all " : "") + std::to_string(living.size()) + " live";
+  }
+  return text + ": if the machine is busy, raise run.start_timeout";
+}
+
+/// RN-8
+void Supervisor::unwatched(Duration time) {
+  for (TimePoint* const at : {&made_by_, &kill_at_}) {
+    if (*at != kNever) *at += time;
+  }
+  if (all_came_at_) *all_came_at_ += time;
+  if (missed_) missed_->until += time;
+  if (phase_ != Phase::running && phase_deadline_ != kNever) phase_deadline_ += time;
+}
+
 void Supervisor::check_start(TimePoint now) {
   const auto ready = [](const Worker& w) { return w.ready || !w.is.here; };
   if (std::ranges::all_of(workers_, ready)) {
@@ -178,12 +210,13 @@ void Supervisor::check_start(TimePoint now) {
   const bool many = missing.find(',') != std::string::npos;
   for (std::size_t i = 0; i < workers_.size() && !dead_ && !failure_; ++i) {
     if (all_came ? ready(workers_[i]) : came(workers_[i])) continue;
-    failure_ = Failure{
-        i, Error(Errc::timeout, "start: " + missing + (many ? " have" : " has") +
-                                    (all_came ? " not met the others" : " not come") + " within " +
-                                    format_duration(options_.start_timeout.count()) + " (run.start_timeout); " +
-                                    std::to_string(present) + " of " + std::to_string(launched) +
-                                    (std::ranges::all_of(workers_, is_here) ? "" : " of this host") + " are here")};
+    failure_ =
+        Failure{i, Error(Errc::timeout, "start: " + missing + (many ? " have" : " has") +
+                                            (all_came ? " not met the others" : " not come") + " within " +
+                                            format_duration(options_.start_timeout.count()) + " (run.start_timeout); " +
+                                            std::to_string(present) + " of " + std::to_string(launched) +
+                                            (std::ranges::all_of(workers_, is_here) ? "" : " of this host") +
+                                            " are here" + who_lives(all_came))};
     break;
   }
   wants_stop_ = true;

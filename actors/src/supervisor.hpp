@@ -5,7 +5,7 @@
 ///     starting --all ready--> running --every run() returned--> leaving --all processes gone--> over
 ///         \--- failure, death, silence, Ctrl-C ---> stopping --run()s returned, or half of stop_timeout--/
 ///
-/// Invariants RN-1 to RN-5: docs/protocols/run.md.
+/// Invariants RN-1 to RN-10: docs/protocols/run.md.
 #pragma once
 
 #include <cstdint>
@@ -77,6 +77,8 @@ class Supervisor {
   void not_started(int process);
   /// Ctrl-C: the first one stops, the second one kills.
   void interrupt();
+  /// The launcher was stopped, or had no core, for so long: it is not counted as time that others have taken (RN-8).
+  void unwatched(Duration time);
   /// The launcher itself cannot go on: a full disk, say.
   void broken(const Error& error);
 
@@ -126,6 +128,7 @@ class Supervisor {
   static bool is_echo(const Error& error);
 
   void begin_stop(TimePoint now);
+  std::string who_lives(bool all_came) const;
   void check_start(TimePoint now);
   void check_made(TimePoint now);
   void check_missed(TimePoint now);

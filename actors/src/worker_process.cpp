@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
 #include "caftan/app/load.hpp"
 #include "caftan/app/run_directory.hpp"
+#include "fatal_signals.hpp"
 #include "run_process.hpp"
 #include "runners.hpp"
 
@@ -60,6 +62,13 @@ bool is_worker_process(int argc, char** argv) {
 }
 
 void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types) {
+  const FatalSignals fatal(
+      [](int number) {
+        return FatalSignals::Words{.line = std::string(kKilledBy) + name_of_signal(number) + "; its calls:\n"};
+      },
+      {}, true);
+  // Threads of roles still run: what exit() destroys after this would be gone under them.
+  (void)::on_exit([](int status, void*) { leave(status); }, nullptr);
   ::fcntl(kControlDescriptor, F_SETFD, FD_CLOEXEC);
   const ControlSocket control(kControlDescriptor);
   const auto assignment = control.receive_command();

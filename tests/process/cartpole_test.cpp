@@ -64,7 +64,7 @@ TEST(CartPole, M1_TheSameEpisodesWithoutLearningBringNoReward) {
 
 TEST(CartPole, OneCommandForEachWorkerPlaysTheEpisodesOfOneProcess) {
   const Folder folder;
-  folder.write("secret", "a shared secret\n");
+  folder.write("secret", "our shared secret\n");
   FreePort port;
   const std::string roles =
       "[roles.agent]\ntype = \"cartpole.agent\"\n[roles.agent.config]\nsteps_per_episode = 500\nsolved_at = 20.0\n"

@@ -66,7 +66,7 @@ TEST_F(Frozen, RN1_UserCodeThatNeverReturnsIsNoSilence) {
 }
 
 TEST_F(Frozen, RN2_TheOnlyOneOfAHost) {
-  folder_.write("s", "a shared secret\n");
+  folder_.write("s", "our shared secret\n");
   FreePort port;
   folder_.write("t.toml",
                 ticking_file("placement = \"hosts\"\nstart_timeout = \"30s\"\n",

@@ -157,6 +157,60 @@ TEST_P(EachPlacement, AProcessThatASignalKillsIsNamed) {
   }
 }
 
+TEST_P(EachPlacement, U3_RN9_ARoleThatCallsExitFailsTheRunWithWordsAndASummary) {
+  for (const std::string code : {"0", "2", "3"}) {
+    const Folder folder;
+    folder.write("t.toml", ticking_file());
+    const Finished run = run_to_end(folder, kTicking,
+                                    {"run", "t.toml", "run.placement=" + GetParam(), "roles.ticker.config.rounds=3",
+                                     "roles.ticker.config.end=std_exit", "roles.ticker.config.code=" + code});
+    EXPECT_EQ(run.code, 1) << run.err;
+    const std::string words = GetParam() == "processes"
+                                  ? " exited with code " + code
+                                  : "error: code of a role called exit(" + code +
+                                        "), which ends all workers of this process (run.placement)\n";
+    EXPECT_THAT(run.err, AllOf(HasSubstr(words), HasSubstr("ticking: failed after ")));
+    EXPECT_THAT(folder.read("runs/latest/summary.json"),
+                AllOf(HasSubstr("\"outcome\": \"failure\""), HasSubstr("exit")));
+  }
+}
+
+TEST_P(EachPlacement, U3_U9_ACrashLeavesASummaryAndItsWords) {
+  const Folder folder;
+  folder.write("t.toml", ticking_file());
+  const Finished run = run_to_end(folder, kTicking,
+                                  {"run", "t.toml", "run.placement=" + GetParam(), "roles.ticker.config.rounds=3",
+                                   "roles.ticker.config.end=crash"});
+  const std::string summary = folder.read("runs/latest/summary.json");
+  EXPECT_THAT(run.err, HasSubstr("was killed by signal 11 (SIGSEGV)"));
+  EXPECT_THAT(summary,
+              AllOf(HasSubstr("\"outcome\": \"failure\""), HasSubstr("was killed by signal 11 (SIGSEGV)"),
+                    HasSubstr("\"name\": \"echo-1\""), testing::ContainsRegex("\"duration_s\": [0-9]+\\.[0-9]+,")));
+  if (GetParam() == "one_process") {
+    EXPECT_EQ(run.code, 128 + SIGSEGV);
+    EXPECT_THAT(summary, HasSubstr("\"exit_code\": 139"));
+    return;
+  }
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err,
+              AllOf(HasSubstr(". Its log ends: the table is empty\n"), HasSubstr("start with log/ticker.log")));
+  const std::string log = folder.read("runs/latest/log/ticker.log");
+  EXPECT_THAT(log, HasSubstr("the table is empty\n-- killed by signal 11 (SIGSEGV); its calls:\n"));
+  EXPECT_THAT(log.substr(log.find("its calls:\n") + 11), HasSubstr("caftan_ticking("));
+}
+
+TEST_P(EachPlacement, U9_TheLogOfARoleThatThrewSaysWhat) {
+  const Folder folder;
+  folder.write("t.toml", ticking_file());
+  const Finished run = run_to_end(folder, kTicking,
+                                  {"run", "t.toml", "run.placement=" + GetParam(), "roles.ticker.config.rounds=3",
+                                   "roles.ticker.config.end=exception"});
+  EXPECT_THAT(run.err, HasSubstr("ticker.run: std::runtime_error: out of luck"));
+  EXPECT_THAT(
+      folder.read("runs/latest/log/ticker.log"),
+      HasSubstr("run() returned an error: remote_exception: ticker: ticker.run: std::runtime_error: out of luck"));
+}
+
 TEST_P(EachPlacement, ResultsThatCannotBeWrittenFailTheRun) {
   const Folder folder;
   folder.write("counting.toml", kCountingFile);

@@ -31,7 +31,7 @@ std::string hosts_file(const std::string& port, const std::string& name = "ticki
 
 class Hosts : public testing::Test {
  protected:
-  void SetUp() override { folder_.write("s", "a shared secret\n"); }
+  void SetUp() override { folder_.write("s", "our shared secret\n"); }
   Folder folder_;
   FreePort port_;
 };
@@ -97,7 +97,7 @@ TEST_F(Hosts, SE26_WhoRunsOnTheSameHostIsNotMissed) {
 }
 
 TEST_F(Hosts, BI2_AnotherSecretIsRefusedAtBothSides) {
-  folder_.write("other", "not that secret\n");
+  folder_.write("other", "not the same secret\n");
   folder_.write("t.toml", hosts_file(port_.number()));
   folder_.write("u.toml", hosts_file(port_.number(), "ticking", "other"));
   port_.release();
@@ -171,7 +171,7 @@ net::HandshakeOptions from_tomorrow(const std::string& name, std::uint32_t id) {
   options.self.name = name;
   options.self.id = WorkerId{id};
   options.self.incarnation = Incarnation{1};
-  options.secret = net::Secret("a shared secret");
+  options.secret = net::Secret("our shared secret");
   return options;
 }
 

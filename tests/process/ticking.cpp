@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <future>
+#include <iostream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -33,16 +35,19 @@ class Echo {
 
 class Ticker {
  public:
-  enum class End { success, failure, exception, exit };
+  enum class End { success, failure, exception, exit, std_exit, crash };
   struct Config {
     int rounds = 100'000'000;
     End end = End::success;
+    int code = 3;
     bool ignore_stop = false;
     bool flood = false;
   };
   static void settings(auto& s, Config& c) {
     s("rounds", c.rounds, "calls to each echo").at_least(1);
-    s("end", c.end, "how run() ends").one_of({{"success"}, {"failure"}, {"exception"}, {"exit"}});
+    s("end", c.end, "how run() ends")
+        .one_of({{"success"}, {"failure"}, {"exception"}, {"exit"}, {"std_exit"}, {"crash"}});
+    s("code", c.code, "that it exits with").range(0, 255);
     s("ignore_stop", c.ignore_stop, "goes on when asked to stop");
     s("flood", c.flood, "reports without pause, faster than anybody reads");
   }
@@ -64,6 +69,11 @@ class Ticker {
     if (config_.end == End::failure) return caftan::Error(caftan::Errc::goal_missed, "not good enough");
     if (config_.end == End::exception) throw std::runtime_error("out of luck");
     if (config_.end == End::exit) ::_exit(3);
+    if (config_.end == End::std_exit) std::exit(config_.code);  // NOLINT(concurrency-mt-unsafe)
+    if (config_.end == End::crash) {
+      std::cerr << "the table is empty\n" << std::flush;
+      ::raise(SIGSEGV);
+    }
     context_.report("seed " + std::to_string(context_.seed("ticks")) + " of " + context_.name());
     return {};
   }

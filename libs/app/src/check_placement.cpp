@@ -152,13 +152,20 @@ void check_secret_file(const Reading& reading, const std::filesystem::path& file
                                                  shown + "), the same on every host");
   }
   if (!S_ISREG(status.st_mode)) return reading.local_finding(node.place, subject + "is not a file");
-  if ((status.st_mode & 077) != 0) {
-    return reading.local_finding(node.place, subject + "can be read by others; chmod 600 " + shown);
+  if ((status.st_mode & 066) != 0) {
+    const bool readable = (status.st_mode & 044) != 0;
+    const bool writable = (status.st_mode & 022) != 0;
+    return reading.local_finding(node.place, subject + "can be " + (readable ? "read" : "") +
+                                                 (readable && writable ? " and " : "") + (writable ? "written" : "") +
+                                                 " by others; chmod 600 " + shown);
   }
   const auto secret = read_secret_file(file);
   if (secret) return;
-  const bool is_empty = secret.error().code() == Errc::invalid_config;
-  reading.local_finding(node.place, is_empty ? subject + "is empty" : "secret_file " + secret.error().text());
+  const Error& error = secret.error();
+  reading.local_finding(node.place, error.code() == Errc::invalid_config
+                                        ? subject + error.text() + "; make one: (umask 077; openssl rand -hex 32 > " +
+                                              shown + "), the same on every host"
+                                        : "secret_file " + error.text());
 }
 
 }  // namespace

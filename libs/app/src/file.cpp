@@ -19,10 +19,17 @@ File::~File() {
 }
 
 Result<void> File::write(std::string_view text) {
+  const off_t before = size_;
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor_, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return Error(Errc::io_error, path_ + ": " + std::strerror(errno));
+    if (written < 0) {
+      const Error error(Errc::io_error, path_ + ": " + std::strerror(errno));
+      // Half a line would keep the file from being read.
+      if (size_ != before && ::ftruncate(descriptor_, before) == 0) size_ = before;
+      return error;
+    }
+    size_ += written;
     text.remove_prefix(static_cast<std::size_t>(written));
   }
   return {};

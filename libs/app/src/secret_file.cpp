@@ -6,13 +6,14 @@
 
 namespace caftan::app {
 namespace {
+constexpr std::size_t kShortestSecret = 16;  // what proves it in a handshake also tells a right guess (handshake.md)
 constexpr std::size_t kLongestSecret = 4096;
-}
+}  // namespace
 
 Result<std::string> read_secret_file(const std::filesystem::path& file) {
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
-  std::string text(kLongestSecret, '\0');
+  std::string text(2 * kLongestSecret, '\0');  // what ends it may be white space
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (stream.bad() || !stream.is_open()) {
     return Error(Errc::io_error, file.string() + ": " + std::strerror(errno));
@@ -20,7 +21,13 @@ Result<std::string> read_secret_file(const std::filesystem::path& file) {
   text.resize(static_cast<std::size_t>(stream.gcount()));
   const std::size_t end = text.find_last_not_of(" \t\r\n");
   text.resize(end == std::string::npos ? 0 : end + 1);
-  if (text.empty()) return Error(Errc::invalid_config, file.string() + " is empty: it has to hold the shared secret");
+  if (text.empty()) return Error(Errc::invalid_config, "is empty");
+  if (text.size() < kShortestSecret) {
+    return Error(Errc::invalid_config, "holds a secret of " + std::to_string(text.size()) +
+                                           (text.size() == 1 ? " byte" : " bytes") +
+                                           ", which can be guessed: it needs 16");
+  }
+  if (text.size() > kLongestSecret) return Error(Errc::invalid_config, "holds more than a secret's 4096 bytes");
   return text;
 }
 

@@ -44,8 +44,4 @@ std::string frames_table(const std::map<std::string, RunSummary::Sent>& sent) {
   return table;
 }
 
-Result<void> write_summary(const std::filesystem::path& file, const RunSummary& summary) {
-  return write_whole_file(file, summary_text(summary));
-}
-
 }  // namespace caftan::app

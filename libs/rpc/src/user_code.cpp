@@ -1,14 +1,30 @@
 #include "caftan/rpc/user_code.hpp"
 
 #include <c10/util/Exception.h>
+#include <cxxabi.h>
 
+#include <cstdlib>
 #include <memory>
 #include <new>
+#include <typeinfo>
 
 #include "caftan/base/what_of.hpp"
 #include "caftan/tensor/torch_errors.hpp"
 
 namespace caftan::rpc {
+namespace {
+
+/// Returns "std::runtime_error" of the exception that is being handled.
+std::string type_in_flight() {
+  const std::type_info* const type = abi::__cxa_current_exception_type();
+  if (!type) return "foreign exception";
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type->name(), nullptr, nullptr, &status),
+                                                         &std::free);
+  return name ? name.get() : type->name();
+}
+
+}  // namespace
 
 Error user_code_failure(std::string_view worker, std::string_view what) {
   const auto failed = [&](Errc code, std::string_view text, std::shared_ptr<const Error> cause = nullptr) {
@@ -25,9 +41,9 @@ Error user_code_failure(std::string_view worker, std::string_view what) {
   } catch (const std::bad_alloc&) {
     return failed(Errc::limit_exceeded, "no memory");
   } catch (const std::exception& failure) {
-    return failed(Errc::remote_exception, what_of(failure));
+    return failed(Errc::remote_exception, type_in_flight() + ": " + what_of(failure));
   } catch (...) {
-    return failed(Errc::remote_exception, "threw something that is not a std::exception");
+    return failed(Errc::remote_exception, "threw an object of type " + type_in_flight());
   }
 }
 

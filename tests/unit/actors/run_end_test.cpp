@@ -31,7 +31,7 @@ class RunEnd : public testing::Test {
   }
   /// Ends a run of the agent's host. Returns what it said on standard error.
   std::string told(std::size_t blame, const std::string& error, const std::string& log_of_agent) {
-    auto record = RunRecord::create(application_, "");
+    auto record = RunRecord::create(application_, "", plan_.workers.size());
     EXPECT_TRUE(record);
     std::ofstream(record->directory().log_file("agent")) << log_of_agent;
     RunView view(application_.output.progress);

@@ -116,7 +116,7 @@ TEST_F(Watched, ALossIsNotToldTwice) {
   supervisor.peer_lost("observer-0", Error(Errc::peer_down, "observer-0", "lost observer-0"), now_);
   supervisor.next(now_ + 1s);
   supervisor.died(1, kKilled, "", now_ + 2s);
-  EXPECT_EQ(supervisor.verdict().error, "observer-0 was killed by signal 9 after 2.0 s");
+  EXPECT_EQ(supervisor.verdict().error, "observer-0 was killed by signal 9 (SIGKILL) after 2.0 s");
 }
 
 TEST_F(Watched, RN4_WhoDoesNotAnswerIsNamedNotThoseWhoWaitForIt) {

@@ -36,6 +36,49 @@ TEST_F(Supervised, BI2_NamesWhoHasNotComeInTime) {
   EXPECT_EQ(supervisor.verdict().blame, kFirst);
 }
 
+TEST_F(Supervised, U12_SaysWhoLivesAndWhatMayHelp) {
+  Supervisor supervisor = make({}, 1s);
+  supervisor.here(kAgent);
+  supervisor.next(now_ + 10s);
+  EXPECT_EQ(
+      supervisor.verdict().error,
+      "start: observer-0, observer-1 have not come within 10s (run.start_timeout); 1 of 3 are here; the processes "
+      "of all 2 live: if the machine is busy, raise run.start_timeout");
+  Supervisor one = make({}, 1s);
+  one.here(kAgent);
+  one.here(kFirst);
+  one.next(now_ + 10s);
+  EXPECT_THAT(one.verdict().error, HasSubstr("; 2 of 3 are here; its process lives: if the machine is busy, raise "));
+}
+
+TEST_F(Supervised, K15_RN8_TimeInWhichTheLauncherWasStoppedIsNotOfTheStart) {
+  Supervisor supervisor = make();
+  supervisor.here(kAgent);
+  supervisor.unwatched(1min);
+  EXPECT_THAT(supervisor.next(now_ + 1min + 9s), IsEmpty());
+  EXPECT_EQ(supervisor.deadline(), now_ + 1min + 10s);
+  EXPECT_THAT(supervisor.next(now_ + 1min + 10s), ElementsAre(Action::stop));
+}
+
+TEST_F(Supervised, K15_RN8_NorOfConstructorsAndEndings) {
+  Supervisor supervisor = make();
+  for (const std::size_t worker : {kAgent, kFirst, kSecond}) supervisor.ready(worker);
+  supervisor.next(now_);
+  supervisor.unwatched(1min);
+  EXPECT_THAT(supervisor.next(now_ + 1min + 9s), IsEmpty());
+  supervisor.interrupt();
+  EXPECT_THAT(supervisor.next(now_ + 1min + 9s), ElementsAre(Action::stop));
+  supervisor.unwatched(1min);
+  EXPECT_THAT(supervisor.next(now_ + 2min + 9900ms), IsEmpty());
+  EXPECT_THAT(supervisor.next(now_ + 2min + 11s), ElementsAre(Action::leave, Action::kill));
+}
+
+TEST_F(Supervised, K15_RN8_TheWallIsAWall) {
+  Supervisor supervisor = make_running(1min);
+  supervisor.unwatched(1min);
+  EXPECT_THAT(supervisor.next(now_ + 1min), ElementsAre(Action::stop));
+}
+
 TEST_F(Supervised, BI2_WhoIsHereMaySayItselfWhomItMisses) {
   Supervisor supervisor = make();
   for (const std::size_t worker : {kAgent, kFirst, kSecond}) supervisor.here(worker);
@@ -120,9 +163,9 @@ TEST_F(Supervised, BI6_ADeathIsToldWithItsEcho) {
     supervisor.died(1, kKilled, "episode 121", now_ + 2100ms);
     if (!echo_first) supervisor.returned(kAgent, echo);
     supervisor.next(now_);
-    EXPECT_EQ(
-        supervisor.verdict().error,
-        "observer-0 was killed by signal 9 in episode 121, 2.1 s; agent: peer_down: observer-0: connection reset");
+    EXPECT_EQ(supervisor.verdict().error,
+              "observer-0 was killed by signal 9 (SIGKILL) in episode 121, 2.1 s; agent: peer_down: observer-0: "
+              "connection reset");
     EXPECT_EQ(supervisor.verdict().blame, kFirst);
     EXPECT_EQ(supervisor.verdict().exit_code, 1);
   }
@@ -133,7 +176,7 @@ TEST_F(Supervised, BI6_ARoleThatStopsBecauseOfADeathDoesNotHideIt) {
   supervisor.died(1, kKilled, "", now_ + 1s);
   EXPECT_THAT(supervisor.next(now_ + 1s), ElementsAre(Action::stop));
   supervisor.returned(kAgent, Error(Errc::cancelled, "agent", "stopped after 40 steps"));
-  EXPECT_EQ(supervisor.verdict().error, "observer-0 was killed by signal 9 after 1.0 s");
+  EXPECT_EQ(supervisor.verdict().error, "observer-0 was killed by signal 9 (SIGKILL) after 1.0 s");
   EXPECT_EQ(supervisor.verdict().blame, kFirst);
 }
 
@@ -242,7 +285,7 @@ TEST_F(Supervised, TellsOtherHostsWhatTheRunFailedOf) {
   EXPECT_EQ(late.reason().code(), Errc::timeout);
   Supervisor died = make_running();
   died.died(1, kKilled, "", now_ + 1s);
-  EXPECT_EQ(died.reason().message(), "peer_down: observer-0: observer-0 was killed by signal 9 after 1.0 s");
+  EXPECT_EQ(died.reason().message(), "peer_down: observer-0: observer-0 was killed by signal 9 (SIGKILL) after 1.0 s");
 }
 
 TEST_F(Supervised, WhatOtherHostsAreToldIsNoGoodByeAndAnEchoStaysOne) {

@@ -1,6 +1,8 @@
 #include "caftan/app/metrics.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -51,6 +53,26 @@ TEST_F(Metrics, BothFilesHoldEachRowAsSoonAsItIsWritten) {
             "\"max\":3}\n"
             "{\"time_s\":1,\"worker\":\"a,\\\"b\\\"\\u000a\",\"metric\":\"loss\",\"count\":1,\"last\":null,\"mean\":"
             "null,\"min\":-0.1,\"max\":1e+300}\n");
+}
+
+TEST_F(Metrics, K12_OfALineThatFindsNoRoomNothingIsWritten) {
+  MetricsWriter writer = MetricsWriter::create(folder_).value();
+  const std::vector<MetricRow> row{{.time_s = 0.5, .worker = "agent", .metric = "reward", .count = 1}};
+  writer.write(row).value();
+  const std::string jsonl = read(folder_ / "metrics.jsonl");
+  const auto before = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  ::getrlimit(RLIMIT_FSIZE, &limit);
+  const rlimit no_more{jsonl.size() + 10, limit.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &no_more);
+  const auto written = writer.write(row);
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  ::signal(SIGXFSZ, before);
+  EXPECT_EQ(written.error().code(), Errc::io_error);
+  EXPECT_EQ(written.error().text(), (folder_ / "metrics.jsonl").string() + ": File too large");
+  EXPECT_EQ(read(folder_ / "metrics.jsonl"), jsonl);
+  writer.write(row).value();  // there is room again
+  EXPECT_EQ(read(folder_ / "metrics.jsonl"), jsonl + jsonl);
 }
 
 TEST_F(Metrics, AnExistingFileIsNotOverwritten) {

@@ -1,4 +1,5 @@
 // Findings about hosts, the secret, cores and data (BI-1).
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,6 +10,10 @@
 
 namespace caftan::app::testing {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr std::string_view kRoles = R"(caftan = 1
 [roles.server]
@@ -110,6 +115,7 @@ class SecretFile : public ::testing::Test {
     return found;
   }
 
+  const std::string kFix = "; make one: (umask 077; openssl rand -hex 32 > cluster.secret), the same on every host\n";
   static constexpr auto kPrivate = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
   std::filesystem::path folder_;
 };
@@ -132,14 +138,40 @@ TEST_F(SecretFile, BI1_UnreadableIsFoundByCheckToo) {
 
 TEST_F(SecretFile, BI1_EmptyOrReadableByOthers) {
   write("", kPrivate);
-  EXPECT_EQ(check(LoadMode::run), one("app.toml:12:15: error: secret_file \"cluster.secret\" is empty\n"));
+  EXPECT_EQ(check(LoadMode::run), one("app.toml:12:15: error: secret_file \"cluster.secret\" is empty" + kFix));
   write(" \n", kPrivate);
-  EXPECT_EQ(check(LoadMode::check), "app.toml:12:15: warning: secret_file \"cluster.secret\" is empty\n");
+  EXPECT_EQ(check(LoadMode::check), "app.toml:12:15: warning: secret_file \"cluster.secret\" is empty" + kFix);
   write("secret", kPrivate | std::filesystem::perms::group_read);
   EXPECT_EQ(check(LoadMode::run),
             one("app.toml:12:15: error: secret_file \"cluster.secret\" can be read by others; chmod "
                 "600 cluster.secret\n"));
-  write("secret", kPrivate);
+  write(std::string(16, 's'), kPrivate);
+  EXPECT_EQ(check(LoadMode::run), "");
+}
+
+TEST_F(SecretFile, K14_OneThatCanBeGuessedAndOneThatWouldBeCutAreRefused) {
+  for (const std::string secret : {"s", "fifteen bytes.."}) {
+    write(secret + "\n", kPrivate);
+    EXPECT_THAT(check(LoadMode::run),
+                AllOf(StartsWith("app.toml:12:15: error: secret_file \"cluster.secret\" holds a secret of " +
+                                 std::to_string(secret.size()) + " byte"),
+                      HasSubstr(", which can be guessed: it needs 16; make one: (umask 077; openssl rand")));
+  }
+  write(std::string(4096, 's') + "\r\n", kPrivate);
+  EXPECT_EQ(check(LoadMode::run), "");
+  for (const std::size_t size : {4097, 100'000}) {
+    write(std::string(size, 's'), kPrivate);
+    EXPECT_THAT(check(LoadMode::run), HasSubstr("holds more than a secret's 4096 bytes; make one"));
+  }
+}
+
+TEST_F(SecretFile, K14_WhatOthersMayDoWithItIsSaidRight) {
+  using std::filesystem::perms;
+  write("secret", kPrivate | perms::group_write | perms::others_write);
+  EXPECT_THAT(check(LoadMode::run), HasSubstr("\" can be written by others; chmod 600 cluster.secret\n"));
+  write("secret", kPrivate | perms::group_read | perms::others_write);
+  EXPECT_THAT(check(LoadMode::run), HasSubstr("\" can be read and written by others; chmod 600 cluster.secret\n"));
+  write(std::string(16, 's'), kPrivate | perms::others_exec);
   EXPECT_EQ(check(LoadMode::run), "");
 }
 

@@ -90,7 +90,7 @@ TEST_F(RunDirectories, TheSummaryIsReplacedAsAWhole) {
   const RunDirectory run = RunDirectory::create(root_, "a", kDate, "").value();
   RunSummary summary{
       .name = "a", .outcome = "failure", .exit_code = 1, .duration_s = 2.5, .seed = 543, .placement = "processes"};
-  write_summary(run.summary_file(), summary).value();
+  write_whole_file(run.summary_file(), summary_text(summary)).value();
   summary.outcome = "success";
   summary.exit_code = 0;
   summary.fingerprint = "sha256:00";
@@ -98,7 +98,7 @@ TEST_F(RunDirectories, TheSummaryIsReplacedAsAWhole) {
   summary.frames_sent = {{"call", {2, 300}}, {"rref.fork", {1, 99}}};
   summary.environment = {{"caftan", "0.1.0"}};
   summary.workers = {{.name = "agent", .pid = 7, .error = "\xff bad"}};
-  write_summary(run.summary_file(), summary).value();
+  write_whole_file(run.summary_file(), summary_text(summary)).value();
   EXPECT_EQ(read(run.summary_file()), R"({
   "name": "a",
   "outcome": "success",

@@ -204,7 +204,7 @@ TEST_F(Calls, CALL4_ExceptionsArriveWithWorkerFunctionAndText) {
   const Error error = worker().try_rpc_sync<&fail_with>("worker1", "boom").error();
   EXPECT_EQ(error.code(), Errc::remote_exception);
   EXPECT_EQ(error.worker(), "worker1");
-  EXPECT_EQ(error.text(), "fail_with: boom");
+  EXPECT_EQ(error.text(), "fail_with: std::runtime_error: boom");
   EXPECT_EQ(worker().try_rpc_sync<&fail_oddly>("worker1").error().code(), Errc::remote_exception);
   EXPECT_EQ(worker().try_rpc_sync<&refuse>("worker1").error().code(), Errc::device_unavailable);
   EXPECT_EQ(worker().rpc_sync<&add>("worker1", 1, 2), 3) << "the worker goes on";

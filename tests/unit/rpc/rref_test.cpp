@@ -168,7 +168,7 @@ TEST_F(RRefs, AFailedCreationIsSeenByEveryUse) {
   const RRef<int> failed = worker().remote<&fail_to_make>("worker1");
   const Error error = failed.try_to_here().error();
   EXPECT_EQ(error.code(), Errc::remote_exception);
-  EXPECT_EQ(error.text(), "fail_to_make: not made");
+  EXPECT_EQ(error.text(), "fail_to_make: std::runtime_error: not made");
   EXPECT_EQ(failed.failed()->code(), Errc::remote_exception);
   const RRef<Net> net = worker().remote<Net>("worker1", -1, 2);
   EXPECT_EQ(net.with({}).try_rpc_sync<&Net::rows>().error().code(), Errc::remote_exception);
@@ -176,7 +176,7 @@ TEST_F(RRefs, AFailedCreationIsSeenByEveryUse) {
 
 TEST_F(RRefs, CALL4_AThrowingMethodIsAnErrorAndTheObjectGoesOn) {
   const RRef<Net> net = worker().remote<Net>("worker1", 4, 2);
-  EXPECT_EQ(net.try_rpc_sync<&Net::fail>().error().text(), "net.fail: no net");
+  EXPECT_EQ(net.try_rpc_sync<&Net::fail>().error().text(), "net.fail: std::runtime_error: no net");
   EXPECT_EQ(net.rpc_sync<&Net::rows>(), 4);
 }
 

@@ -63,7 +63,8 @@ struct ClusterSettings {
         .one_of({{"auto", "unix on one host"}, {"unix"}, {"tcp"}});
     s("rpc_timeout", c.rpc_timeout, "of a call that names none; 0s = none").at_least(0s);
     s("heartbeat", c.heartbeat, "a peer or process that shows no life for 5 of them is lost").range(100ms, 1min);
-    s("secret_file", c.secret_file, "relative to the file, mode 0600; required with placement = \"hosts\"")
+    s("secret_file", c.secret_file,
+      "relative to the file, mode 0600, 16..4096 bytes; required with placement = \"hosts\"")
         .default_text("a random secret per run");
   }
 };

@@ -45,7 +45,4 @@ std::string summary_text(const RunSummary& summary);
 /// Returns a table of what was sent: a heading, then a line for each kind.
 std::string frames_table(const std::map<std::string, RunSummary::Sent>& sent);
 
-/// Writes the text as a whole. Errors: io_error.
-Result<void> write_summary(const std::filesystem::path& file, const RunSummary& summary);
-
 }  // namespace caftan::app

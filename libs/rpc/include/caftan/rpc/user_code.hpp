@@ -15,7 +15,7 @@ inline constexpr bool kIsResultType = false;
 template <class T>
 inline constexpr bool kIsResultType<Result<T>> = true;
 
-/// Turns the exception in flight into a remote_exception "what: text"; only called from a handler. Never asks a
+/// Turns the exception in flight into a remote_exception "what: type: text"; only called from a handler. Never asks a
 /// c10::Error for its backtrace (that takes milliseconds). An RpcException becomes the cause.
 Error user_code_failure(std::string_view worker, std::string_view what);
 
