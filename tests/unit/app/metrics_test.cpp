@@ -55,7 +55,7 @@ TEST_F(Metrics, BothFilesHoldEachRowAsSoonAsItIsWritten) {
             "null,\"min\":-0.1,\"max\":1e+300}\n");
 }
 
-TEST_F(Metrics, K12_OfALineThatFindsNoRoomNothingIsWritten) {
+TEST_F(Metrics, K12_RN11_OfALineThatFindsNoRoomNothingIsWritten) {
   MetricsWriter writer = MetricsWriter::create(folder_).value();
   const std::vector<MetricRow> row{{.time_s = 0.5, .worker = "agent", .metric = "reward", .count = 1}};
   writer.write(row).value();
