@@ -177,9 +177,11 @@ bool AutogradContextActor::send_to(const Life& to, autograd::PassMessage message
   const auto known = watched_.find(to);
   const auto there = known != watched_.end() ? known->second : host_.proxy(to, Address::of(record_->id()));
   if (!there) return false;
-  there->enqueue(caf::actor_cast<caf::strong_actor_ptr>(this), caf::make_message_id(),
-                 caf::make_message(PassEnvelope{std::move(message)}), nullptr);
-  return true;
+  const auto sent = transport::ActorExchange::send(there, caf::actor_cast<caf::strong_actor_ptr>(this),
+                                                   caf::make_message(PassEnvelope{std::move(message)}));
+  if (sent || sent.error().code() == Errc::peer_down) return true;  // a loss is an event of its own
+  host_.core().log("a message of context " + to_string(record_->id()) + " was not sent: " + sent.error().message());
+  return false;
 }
 
 void AutogradContextActor::perform(autograd::Send& action) {

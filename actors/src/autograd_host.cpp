@@ -16,6 +16,8 @@ using transport::Address;
 
 namespace {
 
+constexpr std::size_t kGradientEnvelope = 256;  // bytes, and more than a gradient takes beside its tensors
+
 /// Answers for contexts that are not open here, so that nobody waits for this worker.
 class DoormanActor final : public caf::event_based_actor {
  public:
@@ -149,6 +151,8 @@ Result<void> AutogradHost::check_size(WorkerId peer, const tensor::EncodedTensor
   const auto session = known ? static_cast<const PeerState&>(*known->record()).session() : nullptr;
   if (!session) return {};  // its end fails the pass
   transport::OutFrame frame;
+  const wire::Bytes envelope(kGradientEnvelope);
+  frame.body = envelope;
   frame.table = tensors.table;
   frame.segments = tensors.segments;
   return session->check_size(frame);

@@ -32,10 +32,6 @@ namespace caftan::actors {
 
 using transport::Session;
 
-namespace {
-constexpr Duration kDialAgain = std::chrono::milliseconds(20);
-}  // namespace
-
 /// The root that peers talk to before they know any other actor of this worker.
 class WorkerCore::RootActor final : public caf::event_based_actor {
  public:
@@ -134,7 +130,10 @@ Result<void> WorkerCore::listen_at(const std::string& address) {
       },
       {},
       [weak](Result<transport::Greeted> result) {
-        if (const auto self = weak.lock()) self->greeted(std::move(result), false, {});
+        const auto self = weak.lock();
+        if (!self) return;
+        if (!result) return self->refused(result.error());
+        self->greeted(*std::move(result));
       });
   if (!listener) return listener.error().at(name());
   listener_ = std::move(*listener);
@@ -153,6 +152,7 @@ net::HandshakeOptions WorkerCore::handshake_options(std::uint64_t connection) {
   handshake.self.id = self_;
   handshake.self.incarnation = incarnation_;
   handshake.self.limits = own_limits();
+  handshake.self.features = net::kSaysSegments;
   handshake.self.connection = connection;
   handshake.self.settings = options_.settings;
   {
@@ -174,9 +174,19 @@ net::HandshakeOptions WorkerCore::handshake_options(std::uint64_t connection) {
       if (auto same = self->check_settings(peer); !same) return same;
     }
     const std::lock_guard lock(self->mutex_);
-    return self->membership_.admit({peer.name, peer.id, peer.incarnation, peer.address});
+    if (auto known = self->membership_.admit({peer.name, peer.id, peer.incarnation, peer.address}); !known) {
+      return known;
+    }
+    return self->check_connection_locked({peer.id, peer.incarnation, peer.connection});
   };
   return handshake;
+}
+
+/// Requests, references and read bytes belong to one connection: a second one under its number is no part of it.
+Result<void> WorkerCore::check_connection_locked(const SessionKey& key) const {
+  if (!sessions_.contains(key)) return {};
+  return Error(Errc::duplicate_worker, "connection " + std::to_string(std::get<2>(key)) + " of this life of " +
+                                           peers_[std::get<0>(key).value]->name() + " is open already");
 }
 
 /// Dials until the peer answers or the start is over. A peer without a known address is learnt from the head's view.
@@ -185,44 +195,57 @@ void WorkerCore::dial_peer(WorkerId peer) {
   std::uint64_t connection = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (dialling_[peer.value] || membership_.is_up(peer) || start_error_) return;
-    address = peers_[peer.value]->address;
+    PeerState& state = *peers_[peer.value];
+    if (state.dialling || membership_.is_up(peer) || start_error_ || life_ != Life::starting) return;
+    address = state.address;
     if (address.empty()) return;
-    dialling_[peer.value] = true;
+    state.dialling = true;
     connection = next_connection_++;
   }
   transport::dial(*options_.executor, address, handshake_options(connection), peers_[peer.value]->name(), {},
                   [weak = std::weak_ptr(shared_core()), peer](Result<transport::Greeted> result) {
                     const auto self = weak.lock();
                     if (!self) return;
+                    if (!result) return self->dial_failed(peer, result.error());
                     {
                       const std::lock_guard lock(self->mutex_);
-                      self->dialling_[peer.value] = false;
+                      self->peers_[peer.value]->dialling = false;
                     }
-                    self->greeted(std::move(result), true, self->peers_[peer.value]->name());
+                    self->greeted(*std::move(result));
                   });
 }
 
-void WorkerCore::greeted(Result<transport::Greeted> result, bool dialled, const std::string& whom) {
-  if (!result) {
-    const Error& error = result.error();
-    if (!dialled) return refused(error);
-    const bool not_there_yet = error.code() == Errc::peer_down || error.code() == Errc::timeout;
-    if (!not_there_yet) return fail_start(Error(error.code(), whom, error.text()));
-    {
-      const std::lock_guard lock(mutex_);
-      last_dial_error_ = error;
-      if (start_error_ || life_ != Life::starting) return;
-    }
-    options_.executor->post_at(options_.executor->clock().now() + kDialAgain,
-                               [weak = std::weak_ptr(shared_core()), id = ids_.at(whom)] {
-                                 if (const auto self = weak.lock()) self->dial_peer(id);
-                               });
-    return;
+/// SE-30: who may still come is dialled again.
+void WorkerCore::dial_failed(WorkerId peer, const Error& error) {
+  // A duplicate may be an earlier life that froze: it is lost when it has been silent for long enough.
+  const bool may_come =
+      error.code() == Errc::peer_down || error.code() == Errc::timeout || error.code() == Errc::duplicate_worker;
+  PeerState& state = *peers_[peer.value];
+  const TimePoint now = options_.executor->clock().now();
+  TimePoint again = now;
+  {
+    const std::lock_guard lock(mutex_);
+    if (may_come) last_dial_error_ = error;
+    state.dialling = may_come && !start_error_ && life_ == Life::starting;
+    if (may_come && !state.dialling) return;
+    again += state.dial_pause.after_failure(now);
   }
-  const net::PeerInfo& peer = result->peer;
-  if (add_session({peer.id, peer.name, peer.incarnation, peer.limits}, peer.connection, std::move(result->channel),
-                  result->early, true)) {
+  if (!may_come) return fail_start(Error(error.code(), state.name(), error.text()));
+  options_.executor->post_at(again, [weak = std::weak_ptr(shared_core()), peer] {
+    const auto self = weak.lock();
+    if (!self) return;
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->peers_[peer.value]->dialling = false;
+    }
+    self->dial_peer(peer);
+  });
+}
+
+void WorkerCore::greeted(transport::Greeted&& greeted) {
+  const net::PeerInfo& peer = greeted.peer;
+  if (add_session({peer.id, peer.name, peer.incarnation, peer.limits}, peer.connection, std::move(greeted.channel),
+                  greeted.early, true)) {
     on_member_up(peer.id, peer.address);
   }
 }
@@ -236,24 +259,13 @@ void WorkerCore::add_local_session(const transport::PeerIdentity& peer, std::uin
 std::shared_ptr<Session> WorkerCore::add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
                                                  std::shared_ptr<transport::Channel> channel, wire::ByteView early,
                                                  bool primary) {
-  if (peer.id != self_) {
-    const std::lock_guard lock(mutex_);
-    const auto up = is_leaving() ? Result<bool>(Error(Errc::shut_down, "this worker is leaving"))
-                                 : membership_.on_up(peer.id, peer.incarnation);
-    if (!up) {
-      log(peer.name + " was refused: " + up.error().message());
-      channel->close();
-      return nullptr;
-    }
-  }
   const char* kind = channel->kind();
   auto session = Session::make({*options_.executor, *actor_host_, pool_, *this}, peer, connection, std::move(channel),
                                session_limits());
   session->actors().export_at(transport::Address::root(), caf::actor_cast<caf::strong_actor_ptr>(root_));
-  {
-    const std::lock_guard lock(mutex_);
-    if (is_leaving()) return nullptr;  // stop() has looked at sessions_ already, or will not see this one
-    sessions_[{peer.id, peer.incarnation, connection}] = session;
+  if (auto kept = keep_session(session); !kept) {
+    log(peer.name + " was refused: " + kept.error().message());
+    return nullptr;  // closes the channel
   }
   if (primary) peers_[peer.id.value]->set_session(session);
   session->start(early);
@@ -262,17 +274,32 @@ std::shared_ptr<Session> WorkerCore::add_session(const transport::PeerIdentity& 
   return session;
 }
 
+Result<void> WorkerCore::keep_session(const std::shared_ptr<Session>& session) {
+  const transport::PeerIdentity& peer = session->peer();
+  const SessionKey key{peer.id, peer.incarnation, session->connection()};
+  const std::lock_guard lock(mutex_);
+  // stop() has looked at sessions_ already, or will not see this one.
+  if (is_leaving()) return Error(Errc::shut_down, "this worker is leaving");
+  if (auto is_new = check_connection_locked(key); !is_new) return is_new;
+  if (peer.id != self_) {
+    if (const auto up = membership_.on_up(peer.id, peer.incarnation); !up) return up.error();
+  }
+  sessions_[key] = session;
+  return {};
+}
+
 void WorkerCore::on_member_up(WorkerId peer, const std::string& address) {
   {
     const std::lock_guard lock(mutex_);
-    if (peers_[peer.value]->address.empty()) peers_[peer.value]->address = address;
-    peers_[peer.value]->met = true;
-    if (self_ == WorkerId{0}) {
-      const Session* session = peers_[peer.value]->session().get();
-      if (session) {
-        (void)membership_.join(
-            {peers_[peer.value]->name(), peer, session->peer().incarnation, peers_[peer.value]->address});
-      }
+    PeerState& state = *peers_[peer.value];
+    state.learn_address(address);
+    state.met = true;
+    state.dial_pause.reset();
+    const std::shared_ptr<Session> session = self_ == WorkerId{0} ? state.session() : nullptr;
+    if (session) {
+      const auto changed = membership_.join({state.name(), peer, session->peer().incarnation, state.address});
+      // SE-31: a new life has an address of its own, which all hear of.
+      if (changed && *changed) view_published_ = false;
     }
   }
   if (self_ == WorkerId{0}) publish_view();

@@ -26,14 +26,18 @@ void WorkerCore::publish_view() {
     }
   }
   for (const auto& session : sessions) {
-    if (session) tell_root(*session, caf::make_message(view));
+    if (!session) continue;
+    const auto told = tell_root(*session, caf::make_message(view));
+    // One that is gone is found missing by itself.
+    if (!told && told.error().code() != Errc::peer_down) {
+      return fail_start(Error(told.error().code(), name(), "the list of all workers: " + told.error().message()));
+    }
   }
 }
 
-void WorkerCore::tell_root(Session& peer, caf::message message) {
-  peer.actors()
-      .proxy(transport::Address::root())
-      ->enqueue(caf::actor_cast<caf::strong_actor_ptr>(root_), caf::make_message_id(), std::move(message), nullptr);
+Result<void> WorkerCore::tell_root(Session& peer, const caf::message& message) {
+  return transport::ActorExchange::send(peer.actors().proxy(transport::Address::root()),
+                                        caf::actor_cast<caf::strong_actor_ptr>(root_), message);
 }
 
 void WorkerCore::apply_view(const net::View& view) {
@@ -46,8 +50,7 @@ void WorkerCore::apply_view(const net::View& view) {
     }
     is_told_ = true;
     for (const net::Join& member : view.members) {
-      std::string& address = peers_[member.id.value]->address;
-      if (address.empty()) address = member.address;
+      peers_[member.id.value]->learn_address(member.address);
       if (member.id.value < self_.value && !membership_.is_up(member.id)) to_dial.push_back(member.id);
     }
   }
@@ -69,7 +72,8 @@ void WorkerCore::check_met() {
     }
     has_met_all_ = true;
   }
-  for (const auto& session : to_tell) tell_root(*session, caf::make_message(net::Met{}));
+  // It always fits; who is gone meanwhile need not hear it.
+  for (const auto& session : to_tell) (void)tell_root(*session, caf::make_message(net::Met{}));
   if (is_head) become_ready();
 }
 
@@ -79,12 +83,16 @@ void WorkerCore::on_met(const std::shared_ptr<Session>& session) {
     if (sender == WorkerId{0}) become_ready();
     return;
   }
+  bool is_over = false;
   {
     const std::lock_guard lock(mutex_);
-    if (peers_[sender.value]->session() != session) return;  // of a life that has ended
+    const auto present = peers_[sender.value]->session();
+    if (!present || present->peer().incarnation != session->peer().incarnation) return;  // of a life that has ended
     peers_[sender.value]->has_met_all = true;
+    is_over = has_met_all_;
   }
-  check_met();
+  if (!is_over) return check_met();
+  (void)tell_root(*session, caf::make_message(net::Met{}));  // a new life, after the start of the others
 }
 
 void WorkerCore::become_ready() {

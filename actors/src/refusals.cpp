@@ -39,9 +39,35 @@ Result<void> WorkerCore::check_settings(const net::PeerInfo& peer) {
   return error;
 }
 
+/// HS-14.
+void WorkerCore::log_refusal(const Error& error) {
+  using Action = net::RefusalLog::Action;
+  const Errc code = error.code();
+  Action action{};
+  TimePoint until{};
+  {
+    const std::lock_guard lock(mutex_);
+    action = refusal_log_.on_refused(code, options_.executor->clock().now());
+    until = refusal_log_.until(code);
+  }
+  if (action == Action::write) log("a connection was refused: " + error.message());
+  if (action != Action::count_first) return;
+  options_.executor->post_at(until, [weak = std::weak_ptr(shared_core()), code] {
+    const auto self = weak.lock();
+    if (!self) return;
+    std::size_t counted = 0;
+    {
+      const std::lock_guard lock(self->mutex_);
+      counted = self->refusal_log_.end_of_minute(code);
+    }
+    self->log(std::to_string(counted) +
+              " more connections were refused within a minute: " + std::string(to_string(code)));
+  });
+}
+
 /// The refused side knows; here people wait for somebody who will not come.
 void WorkerCore::refused(const Error& error) {
-  log("a connection was refused: " + error.message());
+  log_refusal(error);
   std::optional<Error> other_settings;
   {
     const std::lock_guard lock(mutex_);

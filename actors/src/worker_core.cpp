@@ -49,6 +49,12 @@ Result<std::shared_ptr<WorkerCore>> WorkerCore::make(WorkerOptions options, Regi
   if (options.peer_timeout < 2 * options.heartbeat || options.heartbeat <= Duration::zero()) {
     return Error(Errc::invalid_config, "peer_timeout must be at least two heartbeats");
   }
+  const WorkerLimits& limits = options.limits;
+  constexpr std::uint64_t kMostMessage = 0xffff'ffff;  // a frame counts its parts in 32 bits
+  if (limits.message == 0 || limits.message > kMostMessage || limits.window == 0 || limits.tensors == 0) {
+    return Error(Errc::invalid_config, "WorkerLimits: message has 1 to " + std::to_string(kMostMessage) +
+                                           " bytes, window and tensors are not 0");
+  }
   const std::string& address = world[self->value].address;
   if (options.secret.empty() && transport::is_beyond_loopback(address)) {
     return Error(Errc::invalid_config, "worker '" + options.name + "' would listen beyond this host at " + address +
@@ -84,11 +90,9 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, WorkerId self, 
   for (const WorkerAddress& member : options_.world) {
     const WorkerId id{static_cast<std::uint32_t>(peers_.size())};
     // A port that the system chooses is learnt from the head, as an address that is left empty.
-    peers_.push_back(
-        std::make_shared<PeerState>(id, member.name, transport::is_dialable(member.address) ? member.address : ""));
+    peers_.push_back(std::make_shared<PeerState>(id, member.name, member.address, incarnation_));
     ids_[member.name] = id;
   }
-  dialling_.resize(peers_.size());
 }
 
 WorkerCore::~WorkerCore() = default;
@@ -104,7 +108,6 @@ transport::SessionLimits WorkerCore::session_limits() const {
   limits.tensors = options_.limits.tensors;
   limits.requests = options_.limits.pending_calls;
   limits.window = options_.limits.window;
-  limits.receive = options_.limits.receive;
   limits.liveness = {options_.heartbeat, options_.peer_timeout};
   return limits;
 }
@@ -204,7 +207,7 @@ std::vector<SentFrames> WorkerCore::traffic() const {
 void WorkerCore::on_end(Session& session, const Error& reason) {
   const auto& peer = session.peer();
   rrefs_.on_session_end(session);
-  bool was_up = false;
+  bool was_up = false;  // and this was the last session with that life
   bool is_serving = false;
   if (peer.id != self_) {
     const std::lock_guard lock(mutex_);
@@ -215,16 +218,35 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
       lost_at_start_[peer.id] = {sessions_[{peer.id, peer.incarnation, session.connection()}], reason};
     }
   }
-  if (peers_[peer.id.value]->session().get() == &session) peers_[peer.id.value]->set_session(nullptr);
-  if (peer.id != self_) autograd_->on_peer_down({peer.id, peer.incarnation});
-  if (was_up) hook_->on_peer_down(peer.id, peer.incarnation);
-  if (was_up && is_serving) tell_lost(session, reason);
+  if (peers_[peer.id.value]->session().get() == &session) {
+    peers_[peer.id.value]->set_session(other_session_with(session));
+  }
+  if (was_up) {
+    autograd_->on_peer_down({peer.id, peer.incarnation});
+    hook_->on_peer_down(peer.id, peer.incarnation);
+    if (is_serving) tell_lost(session, reason);
+    // While the others start it may come back, at another address perhaps (SE-31).
+    if (!options_.network && peer.id < self_) dial_peer(peer.id);
+  }
   const net::Traffic sent = session.traffic();
   // The last act: stop() goes on when no session is left.
   const std::lock_guard lock(mutex_);
   ended_traffic_ += sent;
   sessions_.erase({peer.id, peer.incarnation, session.connection()});
   if (sessions_.empty() && sessions_waiter_) sessions_waiter_->notify();
+}
+
+/// Returns another session with the same life that calls can use, null without one.
+std::shared_ptr<Session> WorkerCore::other_session_with(const Session& ended) const {
+  const transport::PeerIdentity& peer = ended.peer();
+  if (peer.id == self_) return nullptr;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, session] : sessions_) {
+    if (session->peer().id == peer.id && session->peer().incarnation == peer.incarnation && !session->ended()) {
+      return session;
+    }
+  }
+  return nullptr;
 }
 
 void WorkerCore::tell_lost(const Session& session, const Error& reason) {

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
+#include "caftan/net/dial_pause.hpp"
 #include "caftan/net/membership.hpp"
+#include "caftan/net/refusal_log.hpp"
 #include "caftan/rpc/call_hook.hpp"
 #include "caftan/rpc/serve.hpp"
 #include "caftan/tensor/codec.hpp"
@@ -32,8 +34,13 @@ class ServedCall;
 /// A member as callers see it; holds the session with its present life.
 class PeerState final : public rpc::PeerRecord {
  public:
-  PeerState(WorkerId id, std::string name, std::string address)
-      : id_(id), name_(std::move(name)), address(std::move(address)) {}
+  /// @param own  this worker's life, for the pauses between attempts to dial
+  PeerState(WorkerId id, std::string name, const std::string& configured, Incarnation own)
+      : id_(id),
+        name_(std::move(name)),
+        is_fixed_(transport::is_dialable(configured)),
+        address(is_fixed_ ? configured : ""),
+        dial_pause(own.value ^ mix64(id.value + 1)) {}
   WorkerId id() const noexcept override { return id_; }
   const std::string& name() const noexcept override { return name_; }
   std::shared_ptr<ReadableSource> source() const override { return session(); }
@@ -46,18 +53,27 @@ class PeerState final : public rpc::PeerRecord {
     const std::lock_guard lock(mutex_);
     session_ = std::move(session);
   }
+  /// Takes where its present life listens, unless that stands in the world. Caller holds WorkerCore::mutex_.
+  void learn_address(const std::string& listens_at) {
+    if (is_fixed_ || listens_at.empty() || listens_at == address) return;
+    address = listens_at;
+    dial_pause.reset();
+  }
 
  private:
   const WorkerId id_;
   const std::string name_;
+  const bool is_fixed_;
   mutable std::mutex mutex_;
   std::shared_ptr<transport::Session> session_;
 
  public:
-  std::mutex create_mutex;   // creation numbers are drawn in the order in which the lane accepts the frames (RR-9)
-  std::string address;       // guarded by WorkerCore::mutex_
-  bool met = false;          // has been up; guarded by WorkerCore::mutex_
-  bool has_met_all = false;  // says its present life, to the head; guarded by WorkerCore::mutex_
+  std::mutex create_mutex;    // creation numbers are drawn in the order in which the lane accepts the frames (RR-9)
+  std::string address;        // empty: not known yet; guarded by WorkerCore::mutex_
+  net::DialPause dial_pause;  // guarded by WorkerCore::mutex_
+  bool dialling = false;      // or waiting to dial again; guarded by WorkerCore::mutex_
+  bool met = false;           // has been up; guarded by WorkerCore::mutex_
+  bool has_met_all = false;   // says its present life, to the head; guarded by WorkerCore::mutex_
 };
 
 class WorkerCore final : public rpc::Caller, public RRefWorld, private transport::FrameHandler {
@@ -152,14 +168,21 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
     Error reason;
   };
 
+  using SessionKey = std::tuple<WorkerId, Incarnation, std::uint64_t>;
+
   // Joining.
   Result<void> listen_at(const std::string& address);
   /// @param connection  0 for the side that was dialled
   net::HandshakeOptions handshake_options(std::uint64_t connection);
   Result<void> check_settings(const net::PeerInfo& peer);
   void refused(const Error& error);
+  void log_refusal(const Error& error);
+  Result<void> check_connection_locked(const SessionKey& key) const;
+  /// Enters a session that is about to start, and counts it. Errors: why its peer may not have one.
+  Result<void> keep_session(const std::shared_ptr<transport::Session>& session);
   void dial_peer(WorkerId peer);
-  void greeted(Result<transport::Greeted> result, bool dialled, const std::string& whom);
+  void dial_failed(WorkerId peer, const Error& error);
+  void greeted(transport::Greeted&& greeted);
   std::shared_ptr<transport::Session> add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
                                                   std::shared_ptr<transport::Channel> channel, wire::ByteView early,
                                                   bool primary);
@@ -169,13 +192,14 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   void check_met();
   void on_met(const std::shared_ptr<transport::Session>& session);
   void become_ready();
-  void tell_root(transport::Session& peer, caf::message message);
+  Result<void> tell_root(transport::Session& peer, const caf::message& message);
+  std::shared_ptr<transport::Session> other_session_with(const transport::Session& ended) const;
   void tell_lost(const transport::Session& session, const Error& reason);
   void fail_start(Error error);
   std::vector<MemberAtStart> members_at_start_locked() const;
   transport::SessionLimits session_limits() const;
   net::PeerLimits own_limits() const {
-    return {options_.limits.message, options_.limits.tensor_bytes, options_.limits.window};
+    return {options_.limits.message, options_.limits.tensor_bytes, options_.limits.window, options_.limits.tensors};
   }
 
   // Calls.
@@ -222,7 +246,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
 
   mutable std::mutex mutex_;
   net::Membership membership_;
-  std::map<std::tuple<WorkerId, Incarnation, std::uint64_t>, std::shared_ptr<transport::Session>> sessions_;
+  std::map<SessionKey, std::shared_ptr<transport::Session>> sessions_;
   net::Traffic ended_traffic_;  // of sessions that have ended
   std::uint64_t next_connection_ = kSelfServing + 2;
   std::string own_address_;  // where the listener is; empty before it listens
@@ -232,10 +256,10 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   bool view_published_ = false;
   bool is_told_ = false;  // by the head, where everybody is
   std::map<WorkerId, LostPeer> lost_at_start_;
-  std::vector<bool> dialling_;
   Error last_dial_error_;
   Error last_refusal_;
   std::size_t refusals_ = 0;
+  net::RefusalLog refusal_log_;
   std::optional<Error> other_settings_;  // a member that was refused for its settings
   Error farewell_;                       // of the thread that calls stop()
   std::vector<std::string> siblings_;    // of the thread that waits until ready

@@ -50,7 +50,6 @@ WorkerOptions WorkerSet::worker_options(Member& member) {
   options.secret = options_.secret;
   options.limits.message = static_cast<std::uint64_t>(limits.message.bytes);
   options.limits.tensor_bytes = static_cast<std::uint64_t>(limits.tensors.bytes);
-  options.limits.receive = std::max(options.limits.receive, options.limits.tensor_bytes);
   options.limits.pending_calls = static_cast<std::size_t>(limits.pending_calls);
   options.limits.window = static_cast<std::uint64_t>(limits.send_queue.bytes);
   options.rpc_timeout = application.cluster.rpc_timeout;

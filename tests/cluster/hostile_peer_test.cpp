@@ -353,6 +353,15 @@ TEST_P(HostilePeer, ForgedDownsAndExitsEndNothingOfOthers) {
   EXPECT_EQ(cluster_[0].counters().owner_rrefs, 1U);
 }
 
+TEST_P(HostilePeer, T4_ALinkItsExitAndTheLinkAgainHangNobody) {
+  // The exit takes the proxy out of the table, the second link drops the last handle of it.
+  for (int i = 0; i < 3; ++i) {
+    attack({FrameKind::link, encode(Address::root(), Address::exported(1)), 0, {}, 0});
+    attack({FrameKind::exit, encode(Address::root(), Address::exported(1), Error(Errc::peer_down, "x")), 0, {}, 0});
+  }
+  expect_ignored();
+}
+
 TEST_P(HostilePeer, ALinkFollowedByACutEndsNobodyElse) {
   RRef<int> shared = cluster_[1].rpc_sync<&make_here>("worker0", 5);
   RRef<int> mine = cluster_[0].rpc_sync<&make_here>("worker1", 6);

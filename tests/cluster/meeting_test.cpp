@@ -113,6 +113,36 @@ TEST_P(SteppedMeeting, SE29_ACallBeforeItsCalleeHasComeIsNoLoss) {
   EXPECT_THAT(result.error().text(), HasSubstr("b has not come yet"));
 }
 
+TEST_P(SteppedMeeting, T9_SE24_ALifeIsUpUntilTheLastOfItsSessionsHasEnded) {
+  for (const bool newest_ends : {false, true}) {
+    WorkerOptions options;
+    options.name = "a";
+    options.world = {{"a", ""}, {"b", ""}, {"c", ""}};
+    options.executor = executor_;
+    options.network = std::make_shared<LocalNetwork>();
+    const auto a = Worker::launch(std::move(options), make_registry()).value();
+    std::vector<std::shared_ptr<transport::Channel>> far;
+    for (const std::uint64_t connection : {10, 11}) {
+      auto [near, other] = transport::make_loopback_pair(*executor_);
+      a->core().add_local_session({WorkerId{1}, "b", Incarnation{77}, {}}, connection, std::move(near));
+      far.push_back(std::move(other));
+    }
+    executor_->run();
+    far[newest_ends ? 1 : 0]->close();
+    executor_->run();
+    EXPECT_EQ(a->channel_kind("b"), "loopback") << "calls go over the other one";
+    std::optional<Result<void>> ready;
+    executor_->post([&] { ready = a->wait_until_ready(); });
+    executor_->run();
+    executor_->advance(WorkerOptions().start_timeout);
+    ASSERT_TRUE(ready);
+    EXPECT_EQ(ready->error().text(), "c has not come within 10s; 2 of 3 are here");
+    far[newest_ends ? 0 : 1]->close();
+    executor_->run();
+    EXPECT_EQ(a->channel_kind("b"), "");
+  }
+}
+
 /// Three members with sockets and threads of their own.
 class Meeting : public testing::Test {
  protected:
@@ -131,9 +161,13 @@ class Meeting : public testing::Test {
     workers_.push_back(Worker::launch(std::move(options), make_registry()).value());
     return *workers_.back();
   }
-  void wait_for_log(const std::string& line) {
+  void wait_for_log(const std::string& line, int times = 1) {
     std::unique_lock lock(mutex_);
-    logged_.wait(lock, [&] { return log_.find(line) != std::string::npos; });
+    logged_.wait(lock, [&] {
+      int found = 0;
+      for (auto at = log_.find(line); at != std::string::npos; at = log_.find(line, at + 1)) ++found;
+      return found >= times;
+    });
   }
 
   test::Folder folder_;
@@ -167,6 +201,44 @@ TEST_F(Meeting, APortThatTheSystemChoosesIsLearntFromTheHead) {
   for (const std::string name : {"w1", "w2"}) launch(name, {{"w0", w0.address()}, {"w1", any}, {"w2", any}});
   ASSERT_TRUE(w0.wait_until_ready());
   EXPECT_EQ(w0.rpc_sync<&depth>("w1", std::vector<std::string>{"w2", "w1"}), 2);
+}
+
+TEST_F(Meeting, K7_SE31_AMemberThatIsStartedAnewDuringAStartIsFoundAtItsNewAddress) {
+  const std::string any = "tcp:127.0.0.1:0";
+  Worker& w0 = launch("w0", {{"w0", any}, {"w1", any}, {"w2", any}});
+  const std::vector<WorkerAddress> world{{"w0", w0.address()}, {"w1", any}, {"w2", any}};
+  Worker& first = launch("w1", world);
+  wait_for_log("w1: connected with w0");
+  wait_for_log("w0: connected with w1");
+  first.stop();
+  Worker& again = launch("w1", world);
+  wait_for_log("w1: connected with w0", 2);
+  launch("w2", world);
+  ASSERT_TRUE(w0.wait_until_ready());
+  EXPECT_TRUE(again.wait_until_ready());
+  EXPECT_EQ(w0.rpc_sync<&depth>("w2", std::vector<std::string>{"w1", "w2"}), 2);
+}
+
+TEST_F(Meeting, K7_SE31_OneThatComesBackAfterAllWereThereIsMetByAll) {
+  // w2 knows w1 at a place of its own, where nobody listens before the end: so the start is under way until then.
+  const auto at = [&](const std::string& name) { return "unix:" + (folder_ / name); };
+  const std::string any = "tcp:127.0.0.1:0";
+  Worker& w0 = launch("w0", {{"w0", at("w0")}, {"w1", any}, {"w2", at("w2")}, {"w3", at("w3")}});
+  const std::vector<WorkerAddress> world{{"w0", at("w0")}, {"w1", any}, {"w2", at("w2")}, {"w3", at("w3")}};
+  Worker& w1 = launch("w1", world);
+  launch("w2", world);
+  launch("w3", {{"w0", at("w0")}, {"w1", any}, {"w2", at("later")}, {"w3", at("w3")}});
+  wait_for_log("w2: connected with w1");
+  wait_for_log("w3: connected with w1");
+  w1.stop();
+  Worker& again = launch("w1", world);
+  wait_for_log("w2: connected with w1", 2);
+  wait_for_log("w3: connected with w1", 2);
+  EXPECT_FALSE(w0.core().has_met_all());
+  std::filesystem::create_symlink(folder_ / "w2", folder_ / "later");
+  ASSERT_TRUE(w0.wait_until_ready());
+  EXPECT_TRUE(again.wait_until_ready());
+  EXPECT_EQ(w0.rpc_sync<&depth>("w2", std::vector<std::string>{"w1", "w3", "w1"}), 3);
 }
 
 Error refusal(const std::string& name, std::vector<WorkerAddress> world) {

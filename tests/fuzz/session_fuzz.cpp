@@ -55,7 +55,6 @@ SessionLimits small_limits() {
   limits.message = 64 * 1024;
   limits.tensor_bytes = 64 * 1024;
   limits.tensors = 8;
-  limits.receive = 128 * 1024;
   return limits;
 }
 

@@ -46,6 +46,7 @@ Result<void> check_options(const HandshakeOptions& options) {
   }
   if (self.incarnation.value == 0) return invalid("the incarnation of worker " + quoted(self.name) + " is zero");
   if (self.limits.message == 0 || self.limits.window == 0) return invalid("a limit of zero bytes");
+  if (self.limits.segments == 0) return invalid("a limit of zero segments");
   if ((options.required_features & ~self.features) != 0) return invalid("a feature is required but not offered");
   if (options.secret.empty() && !options.allow_no_secret) {
     return invalid("no secret, and connections without one are not allowed");
@@ -143,7 +144,7 @@ Result<void> Handshake::on_hello(wire::ByteView message, wire::Bytes& send) {
   auto hello = handshake::decode_hello(payload);
   if (!hello) return hello.error();
   static_cast<Introduction&>(peer_) = std::move(hello->introduction);
-  if (auto agreed = agree(); !agreed) return refuse(agreed.error(), send);
+  if (auto agreed = agree(); !agreed) return refuse_unproven(agreed.error(), send);
   if (equal_in_constant_time(hello->nonce, nonce_)) {
     return refuse(
         Error(Errc::not_authenticated,
@@ -166,8 +167,10 @@ Result<void> Handshake::agree() {
   peer_.version = std::min(peer_.versions.max, self.versions.max);
   peer_.agreed_features = peer_.features & self.features;
   if (const std::uint64_t lacking = options_.required_features & ~peer_.agreed_features; lacking != 0) {
-    return Error(Errc::protocol_mismatch, quoted(self.name) + " needs feature bits " + std::to_string(lacking) +
-                                              ", which " + quoted(peer_.name) + " does not have");
+    const bool is_client = role_ == Role::client;
+    return Error(Errc::protocol_mismatch, std::string(is_client ? "the client" : "the server") +
+                                              " needs feature bits " + std::to_string(lacking) + ", which the " +
+                                              (is_client ? "server" : "client") + " does not have");
   }
   // The client decides what the connection is for; a server repeats it.
   if (role_ == Role::client && (peer_.purpose != self.purpose || peer_.connection != self.connection)) {
@@ -241,6 +244,15 @@ Error Handshake::on_reject(wire::ByteView payload) {
 
 Error Handshake::refuse(Error error, wire::Bytes& send) const {
   wire::append(send, handshake::encode_reject(error));
+  return error;
+}
+
+/// HS-13: the peer has proven nothing yet, so it is told no name but its own.
+Error Handshake::refuse_unproven(Error error, wire::Bytes& send) const {
+  if (error.code() != Errc::wrong_cluster) return refuse(std::move(error), send);
+  const std::string side = role_ == Role::server ? "the server" : "the client";
+  wire::append(send, handshake::encode_reject(Error(
+                         Errc::wrong_cluster, side + " belongs to another cluster than " + quoted(peer_.cluster))));
   return error;
 }
 

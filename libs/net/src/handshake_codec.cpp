@@ -141,6 +141,7 @@ wire::Bytes encode_hello(Kind kind, const Hello& hello, std::size_t room) {
   writer.put_sized(self.name);
   writer.put_sized(self.address);
   writer.put_sized(self.settings);
+  if (self.features & kSaysSegments) writer.put(self.limits.segments);
   return std::move(writer).finish(room);
 }
 
@@ -192,10 +193,12 @@ Result<Hello> decode_hello(wire::ByteView payload) {
   peer.name = reader.get_sized();
   peer.address = reader.get_sized();
   if (!reader.at_end()) peer.settings = reader.get_sized();
+  if (peer.features & kSaysSegments) peer.limits.segments = reader.get<std::uint32_t>();
   if (!reader.is_good()) return malformed("a hello ends before its last field");
   if (purpose < 1 || purpose > 3) return malformed("connection purpose " + std::to_string(purpose) + " does not exist");
   if (peer.incarnation.value == 0) return malformed("an incarnation of zero");
   if (peer.limits.message == 0 || peer.limits.window == 0) return malformed("a limit of zero bytes");
+  if (peer.limits.segments == 0) return malformed("a limit of zero segments");
   const auto is_name = [](const std::string& text) {
     return !text.empty() && text.size() <= kMaxName && is_printable(text);
   };

@@ -34,7 +34,7 @@ Result<Membership> Membership::make(std::vector<WorldEntry> world, const Join& s
       return invalid("a worker's name has 1 to " + std::to_string(kMaxName) + " bytes");
     }
     if (entry.name == self.name && entry.id == self.id) self_index = index;
-    members.push_back({{std::move(entry.name), entry.id, {}, std::move(entry.address)}, false, false, {}});
+    members.push_back({{std::move(entry.name), entry.id, {}, std::move(entry.address)}, 0, false, {}});
   }
   if (self_index == members.size()) {
     return invalid("worker " + quoted(self.name) + " with id " + std::to_string(self.id.value) + " is not in this job");
@@ -44,7 +44,12 @@ Result<Membership> Membership::make(std::vector<WorldEntry> world, const Join& s
   members[self_index].has_joined = true;
   if (!self.address.empty()) members[self_index].known.address = self.address;
   Membership membership(std::move(members), self_index);
-  if (membership.by_name_.size() != membership.members_.size()) return invalid("two workers have the same name");
+  for (const Member& member : membership.members_) {
+    if (membership.by_name_.at(member.known.name) == member.known.id.value) continue;
+    return invalid("two workers have the same name, " + quoted(member.known.name) + ": ids " +
+                   std::to_string(membership.by_name_.at(member.known.name)) + " and " +
+                   std::to_string(member.known.id.value));
+  }
   return membership;
 }
 
@@ -81,7 +86,7 @@ Result<void> Membership::check_life(const Member& member, Incarnation incarnatio
       incarnation.value == 0) {
     return Error(Errc::peer_down, known.name, "this incarnation has ended and was replaced by a later one");
   }
-  if (member.is_up) {
+  if (member.sessions != 0) {
     return Error(Errc::duplicate_worker, "worker " + quoted(known.name) +
                                              " is up in another process; when that one has "
                                              "ended a new one may join");
@@ -175,14 +180,15 @@ Result<bool> Membership::on_up(WorkerId id, Incarnation incarnation) {
   Member& member = members_[id.value];
   if (auto life = check_life(member, incarnation); !life) return life.error();
   begin_life(member, incarnation);
-  return !std::exchange(member.is_up, true);
+  return member.sessions++ == 0;
 }
 
 bool Membership::on_down(WorkerId id, Incarnation incarnation) {
   if (id.value >= members_.size() || members_[id.value].known.incarnation != incarnation) return false;
-  return std::exchange(members_[id.value].is_up, false);
+  Member& member = members_[id.value];
+  return member.sessions != 0 && --member.sessions == 0;
 }
 
-bool Membership::is_up(WorkerId id) const { return id.value < members_.size() && members_[id.value].is_up; }
+bool Membership::is_up(WorkerId id) const { return id.value < members_.size() && members_[id.value].sessions != 0; }
 
 }  // namespace caftan::net

@@ -53,6 +53,12 @@ caf::strong_actor_ptr ActorExchange::dead_proxy(ActorHost& host, const Error& re
   return dead;
 }
 
+Result<void> ActorExchange::send(const caf::strong_actor_ptr& to, const caf::strong_actor_ptr& from,
+                                 const caf::message& message) {
+  if (!to || !as_proxy(*to->get())) return Error(Errc::bad_arguments, "a message to an actor that is no proxy");
+  return static_cast<Proxy*>(to->get())->tell(from, message.content());
+}
+
 caf::strong_actor_ptr ActorExchange::proxy(const Address& address) {
   const bool watched = address.kind == AddressKind::user_rref;
   caf::strong_actor_ptr made;
@@ -113,9 +119,11 @@ void ActorExchange::export_watched(const Address& address, const caf::strong_act
 Address ActorExchange::export_actor(const caf::strong_actor_ptr& actor) {
   if (!actor) return {};
   if (const Proxy* const proxy = as_proxy(*actor->get())) {
+    caf::strong_actor_ptr current;  // released after the lock: the end of a proxy comes back here
     const std::lock_guard lock(mutex_);
     const auto found = proxies_.find(proxy->address_at_peer());
-    if (found != proxies_.end() && caf::actor_cast<caf::strong_actor_ptr>(found->second) == actor) {
+    if (found != proxies_.end()) current = caf::actor_cast<caf::strong_actor_ptr>(found->second);
+    if (current == actor) {
       Address address = proxy->address_at_peer();
       if (address.kind == AddressKind::exported) address.kind = AddressKind::returned;
       return address;
@@ -310,10 +318,11 @@ Result<void> ActorExchange::on_link(const InFrame& frame, bool link) {
   }
   const auto other = proxy(from);
   {
+    caf::strong_actor_ptr replaced;  // released after the lock: the end of a proxy comes back here
     const std::lock_guard lock(mutex_);
     if (links_.size() >= kMaxLinks) return Error(Errc::limit_exceeded, "too many links of one peer");
     // CAF's links hold their ends weakly: without this the proxy would be gone before its exit could be told.
-    links_[{to, from}] = other;
+    replaced = std::exchange(links_[{to, from}], other);
   }
   export_watched(to, target);
   link_silently(*target->get(), other);

@@ -65,35 +65,39 @@ bool Proxy::send(wire::FrameKind kind, const wire::Bytes& body) {
 
 void Proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   const caf::type_erased_tuple& content = what->content();
+  if (content.match_elements<caf::exit_msg>()) return send_exit(content.get_as<caf::exit_msg>(0));
+  const auto sent = send_message(content, what->sender, what->mid);
+  if (!sent) bounce_request(*what, sent.error());
+}
+
+Result<void> Proxy::tell(const caf::strong_actor_ptr& from, const caf::type_erased_tuple& content) {
+  return send_message(content, from, caf::make_message_id());
+}
+
+/// A linked local actor has ended: the peer's actor shares its fate.
+void Proxy::send_exit(const caf::exit_msg& exit) {
   const auto session = session_.lock();
-  if (content.match_elements<caf::exit_msg>()) {
-    // A linked local actor has ended: the peer's actor shares its fate.
-    const auto& exit = content.get_as<caf::exit_msg>(0);
-    if (!session) return;
-    const auto source = caf::actor_cast<caf::strong_actor_ptr>(exit.source);
-    wire::Bytes body;
-    const Address from = source ? session->actors().export_actor(source) : Address();
-    if (wire::encode_into(body, std::make_tuple(address_, from, from_caf(exit.reason, home_system())))) {
-      send(wire::FrameKind::exit, body);
-    }
-    return;
+  if (!session) return;
+  const auto source = caf::actor_cast<caf::strong_actor_ptr>(exit.source);
+  wire::Bytes body;
+  const Address from = source ? session->actors().export_actor(source) : Address();
+  if (wire::encode_into(body, std::make_tuple(address_, from, from_caf(exit.reason, home_system())))) {
+    send(wire::FrameKind::exit, body);
   }
-  if (!session || session->ended()) {
-    bounce_request(*what, Error(Errc::peer_down, "the worker of this actor is gone"));
-    return;
-  }
+}
+
+Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const caf::strong_actor_ptr& sender,
+                                 caf::message_id id) {
+  const auto session = session_.lock();
+  if (!session || session->ended()) return Error(Errc::peer_down, "the worker of this actor is gone");
   ActorExchange& exchange = session->actors();
   wire::Bytes body;
-  const bool wants_answer = what->mid.is_request();
-  const Address from = what->sender && !wants_answer ? exchange.export_actor(what->sender) : Address();
+  const bool wants_answer = id.is_request();
+  const Address from = sender && !wants_answer ? exchange.export_actor(sender) : Address();
   OutAttachment beside;
-  const Result<void> addressed = wire::encode_into(body, std::make_tuple(address_, from));
-  const auto encoded = addressed ? exchange.host().messages().encode(content, body, beside, exchange)
-                                 : Result<std::uint64_t>(addressed.error());
-  if (!encoded) {
-    bounce_request(*what, encoded.error());
-    return;
-  }
+  if (const auto addressed = wire::encode_into(body, std::make_tuple(address_, from)); !addressed) return addressed;
+  const auto encoded = exchange.host().messages().encode(content, body, beside, exchange);
+  if (!encoded) return encoded.error();
   OutFrame frame;
   frame.header.kind = wire::FrameKind::actor_message;
   frame.message = *encoded;
@@ -101,19 +105,16 @@ void Proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   frame.table = beside.table;
   frame.segments = std::move(beside.segments);
   if (!wants_answer) {
-    session->send(frame, false);
-    return;
+    if (const auto fits = session->check_size(frame); !fits) return fits;
+    if (session->send(frame, false)) return {};
+    return Error(Errc::peer_down, "the worker of this actor is gone");
   }
   std::uint64_t size = body.size() + beside.table.size();
   for (const auto& segment : frame.segments) size += segment.size;
   const std::uint64_t room = Session::room_for(size);
-  if (const auto admitted = session->try_acquire(room); !admitted) {
-    bounce_request(*what, admitted.error());
-    return;
-  }
-  const auto sent =
-      session->request(frame, room, kNever, std::make_shared<ActorRequest>(session, what->sender, what->mid));
-  if (!sent) bounce_request(*what, sent.error());
+  if (const auto admitted = session->try_acquire(room); !admitted) return admitted;
+  const auto sent = session->request(frame, room, kNever, std::make_shared<ActorRequest>(session, sender, id));
+  return sent ? Result<void>() : sent.error();
 }
 
 void Proxy::attach(caf::attachable_ptr ptr) {
@@ -190,6 +191,7 @@ void ReplyActor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   frame.body = body;
   frame.table = beside.table;
   frame.segments = std::move(beside.segments);
+  if (const auto fits = session->check_size(frame); !fits) return answer_error(fits.error());
   session->send(frame, false);
 }
 

@@ -19,7 +19,10 @@ class Proxy final : public caf::actor_proxy {
   const Address& address_at_peer() const noexcept { return address_; }
   std::shared_ptr<Session> session() const noexcept { return session_.lock(); }
 
+  /// What it gets without asking for an answer and cannot send is dropped: `tell` says why.
   void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;
+  /// As enqueue of a message that wants no answer. Errors: as ActorExchange::send.
+  Result<void> tell(const caf::strong_actor_ptr& from, const caf::type_erased_tuple& content);
   void attach(caf::attachable_ptr ptr) override;
   bool add_backlink(caf::abstract_actor* other) override;
   bool remove_backlink(caf::abstract_actor* other) override;
@@ -34,6 +37,9 @@ class Proxy final : public caf::actor_proxy {
 
  private:
   bool send(wire::FrameKind kind, const wire::Bytes& body);
+  void send_exit(const caf::exit_msg& exit);
+  Result<void> send_message(const caf::type_erased_tuple& content, const caf::strong_actor_ptr& sender,
+                            caf::message_id id);
   void send_link(wire::FrameKind kind, caf::abstract_actor* other);
 
   const std::weak_ptr<Session> session_;

@@ -16,6 +16,11 @@ constexpr unsigned kFramesHeldBack = 16;     // requests that leave together whi
 constexpr std::uint64_t kReplyRoom = 4096;   // bytes of the window kept for a reply beside an equal echo
 constexpr int kMaxVectors = 128;
 
+/// Bytes of a frame's sections as they are sent: the sizes of its segments are one more.
+std::uint64_t sections_size(const OutFrame& frame) {
+  return frame.sections.size() + (frame.segments.empty() ? 0 : wire::kSectionHeaderSize + 8 * frame.segments.size());
+}
+
 }  // namespace
 
 std::shared_ptr<Session> Session::make(Parts parts, PeerIdentity peer, std::uint64_t connection,
@@ -85,8 +90,7 @@ void Session::append_locked(OutFrame& frame) {
   std::uint64_t bulk = 0;
   for (const auto& segment : frame.segments) bulk += segment.size;
   frame.header.bulk_size = bulk;
-  std::size_t sections = frame.sections.size();
-  if (!frame.segments.empty()) sections += 8 + 8 * frame.segments.size();
+  const std::uint64_t sections = sections_size(frame);
   frame.header.sections_size = static_cast<std::uint32_t>(sections);
   frame.header.body_size = static_cast<std::uint32_t>(frame.body.size());
   frame.header.table_size = static_cast<std::uint32_t>(frame.table.size());
@@ -181,13 +185,18 @@ void Session::arm_locked() {
   channel_->arm(reader_ == Reader::poller, want_write_);
 }
 
-Result<void> SessionLimits::check(std::uint64_t own, std::uint64_t bulk) const {
+Result<void> SessionLimits::check(std::uint64_t own, std::uint64_t bulk, std::uint64_t segments) const {
   const auto beyond = [](const char* of, std::uint64_t size, const char* limit, std::uint64_t most) {
     return Error(Errc::limit_exceeded, "a message with " + std::to_string(size) + " bytes" + of + ", " + limit +
                                            " is " + std::to_string(most));
   };
   if (own > message) return beyond(" beside its tensors", own, "limits.message", message);
   if (bulk > tensor_bytes) return beyond(" of tensors", bulk, "limits.tensors", tensor_bytes);
+  if (segments > tensors) {
+    return Error(Errc::limit_exceeded, "a message with " + std::to_string(segments) +
+                                           " pieces of tensor memory, WorkerLimits::tensors is " +
+                                           std::to_string(tensors) + ": send it in several messages");
+  }
   return {};
 }
 
@@ -197,7 +206,9 @@ Result<void> Session::check_size(const OutFrame& frame) const {
   SessionLimits both = limits_;
   both.message = std::min(both.message, peer_.limits.message);
   both.tensor_bytes = std::min(both.tensor_bytes, peer_.limits.tensor_bytes);
-  const auto fits = both.check(frame.sections.size() + frame.body.size() + frame.table.size(), bulk);
+  both.tensors = std::min(both.tensors, peer_.limits.segments);
+  const std::uint64_t own = sections_size(frame) + frame.body.size() + frame.table.size();
+  const auto fits = both.check(own, bulk, frame.segments.size());
   return fits ? fits : fits.error().at(peer_.name);
 }
 
@@ -258,9 +269,17 @@ Result<CallId> Session::request(OutFrame& frame, std::uint64_t room, TimePoint d
   const bool alone = requests_.size() <= 1;
   if (!hand_over(frame, alone ? std::nullopt : std::optional(FlushBy::soon)) && requests_.take(*call)) {
     window_.release(room);
-    return Error(Errc::peer_down, peer_.name, "the session with " + peer_.name + " has ended");
+    return left();
   }
   return call;
+}
+
+/// What requests fail of once the session takes none. A good-bye that was read says of what its sender failed.
+Error Session::left() const {
+  if (!bye_received_) return Error(Errc::peer_down, peer_.name, "the session with " + peer_.name + " has ended");
+  std::shared_ptr<const Error> cause;
+  if (farewell_.code() != Errc::ok) cause = std::make_shared<const Error>(farewell_);
+  return Error(Errc::peer_down, peer_.name, peer_.name + " has left", std::move(cause));
 }
 
 void Session::fail(Pending pending, const Error& error) {

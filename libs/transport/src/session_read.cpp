@@ -120,7 +120,7 @@ Session::ReadOutcome Session::read_some() {
     if (const auto parsed = parse(); !parsed) {
       end(parsed.error());
     } else {
-      end(bye_received_ ? Error(Errc::peer_down, peer_.name, peer_.name + " has left")
+      end(bye_received_ ? left()
                         : Error(Errc::peer_down, peer_.name, "lost " + peer_.name + ": " + got.error().text()));
     }
     return ReadOutcome::ended;
@@ -134,8 +134,7 @@ Session::ReadOutcome Session::read_some() {
   const std::size_t direct = std::min(*got, target.size());
   if (direct > 0) {
     if (chunk_left_ > 0) {
-      chunk_left_ -= static_cast<std::uint32_t>(direct);
-      incomplete_.front().offset += direct;
+      took_bulk(direct);
     } else {
       payload_filled_ += direct;
     }
@@ -160,7 +159,7 @@ std::span<std::byte> Session::direct_target() {
 /// The rest of the segment that the current chunk fills. Precondition: chunk_left_ > 0, nothing left to settle.
 std::span<std::byte> Session::bulk_target() {
   Incomplete& message = incomplete_.front();
-  wire::Block& block = message.frame.segments[message.segment];
+  wire::Block& block = message.frame.segments.back();
   return {block.data() + message.offset, std::min<std::size_t>(block.size() - message.offset, chunk_left_)};
 }
 
@@ -173,8 +172,7 @@ Result<void> Session::parse() {
       const std::size_t part = std::min(target.size(), buffered);
       if (part == 0) return {};
       std::memcpy(target.data(), buffer_.get() + begin_, part);
-      incomplete_.front().offset += part;
-      chunk_left_ -= static_cast<std::uint32_t>(part);
+      took_bulk(part);
       begin_ += part;
     } else if (header_) {
       const std::size_t part = std::min(payload_.size() - payload_filled_, buffered);
@@ -193,14 +191,26 @@ Result<void> Session::parse() {
   }
 }
 
-/// Goes to the next segment that has bytes to come.
-void Session::advance_bulk() {
+void Session::took_bulk(std::size_t bytes) {
   Incomplete& message = incomplete_.front();
-  while (message.segment < message.frame.segments.size() &&
-         message.offset == message.frame.segments[message.segment].size()) {
-    ++message.segment;
-    message.offset = 0;
+  message.offset += bytes;
+  message.missing -= bytes;
+  chunk_left_ -= static_cast<std::uint32_t>(bytes);
+}
+
+/// Takes memory for the next segment of the oldest message once the one before it is full; empty ones are passed by.
+Result<void> Session::begin_segment() {
+  auto& [frame, sizes, offset, missing] = incomplete_.front();
+  while (8 * frame.segments.size() < sizes.size() &&
+         (frame.segments.empty() || offset == frame.segments.back().size())) {
+    std::uint64_t size = 0;
+    std::memcpy(&size, sizes.data() + 8 * frame.segments.size(), 8);
+    auto block = parts_.pool.take(size);
+    if (!block) return block.error();
+    frame.segments.push_back(std::move(*block));
+    offset = 0;
   }
+  return {};
 }
 
 Result<void> Session::begin_frame(const wire::FrameHeader& header) {
@@ -211,7 +221,7 @@ Result<void> Session::begin_frame(const wire::FrameHeader& header) {
     chunk_left_ = header.body_size;
     return {};
   }
-  if (const auto fits = limits_.check(header.payload_size(), header.bulk_size); !fits) return fits;
+  if (const auto fits = limits_.check(header.payload_size(), header.bulk_size, 0); !fits) return fits;
   header_ = header;
   payload_.resize(header.payload_size());
   payload_filled_ = 0;
@@ -259,39 +269,28 @@ Result<void> Session::finish_payload() {
   if (frame.header.bulk_size == 0 && bulk_sizes.empty()) return dispatch(std::move(frame));
 
   if (bulk_sizes.size() % 8 != 0) return Error(Errc::malformed_payload, "a section of segment sizes is cut off");
-  if (bulk_sizes.size() / 8 > limits_.tensors) {
-    return Error(Errc::limit_exceeded, "a message with " + std::to_string(bulk_sizes.size() / 8) +
-                                           " tensor segments, the limit is " + std::to_string(limits_.tensors));
-  }
-  if (incomplete_bytes_ + frame.header.bulk_size > limits_.receive) {
-    return Error(Errc::limit_exceeded,
-                 "more tensor bytes are arriving at once than this worker takes (WorkerLimits::receive)");
-  }
+  if (const auto fits = limits_.check(0, 0, bulk_sizes.size() / 8); !fits) return fits;
   std::uint64_t left = frame.header.bulk_size;
   for (std::size_t at = 0; at < bulk_sizes.size(); at += 8) {
     std::uint64_t size = 0;
     std::memcpy(&size, bulk_sizes.data() + at, 8);
     if (size > left) return Error(Errc::malformed_payload, "segments are larger than their message");
     left -= size;
-    auto block = parts_.pool.take(size);
-    if (!block) return block.error();
-    frame.segments.push_back(std::move(*block));
   }
   if (left != 0) return Error(Errc::malformed_payload, "segments are smaller than their message");
-  incomplete_bytes_ += frame.header.bulk_size;
-  incomplete_.push_back(Incomplete{std::move(frame)});
+  const std::uint64_t missing = frame.header.bulk_size;
+  incomplete_.push_back({std::move(frame), bulk_sizes, 0, missing});
   return {};
 }
 
 /// Hands over the messages whose last byte has come. Bulk arrives in the order of its messages.
 Result<void> Session::finish_bulk() {
   while (!incomplete_.empty()) {
-    advance_bulk();
-    if (incomplete_.front().segment < incomplete_.front().frame.segments.size()) break;
+    if (auto begun = begin_segment(); !begun) return begun;
+    if (incomplete_.front().missing != 0) break;
     if (chunk_left_ > 0) return Error(Errc::malformed_payload, "a chunk is longer than its message");
     InFrame frame = std::move(incomplete_.front().frame);
     incomplete_.pop_front();
-    incomplete_bytes_ -= frame.header.bulk_size;
     if (auto done = dispatch(std::move(frame)); !done) return done;
   }
   return {};

@@ -29,6 +29,12 @@ std::map<std::string, std::string> make_corpus() {
   corpus["accepted_to_server_in_pieces"] = make_input(to_server, 7, good.to_server);
   corpus["client_hello_alone"] = make_input(to_server, 0, Handshake::client(make_client_side())->start());
 
+  HandshakeOptions older = make_client_side();
+  older.self.features = 0b110;  // without kSaysSegments
+  Conversation mixed(std::move(older), make_server_side());
+  mixed.run();
+  corpus["accepted_to_server_without_segments"] = make_input(to_server, 0, mixed.to_server);
+
   HandshakeOptions other_secret = make_client_side();
   other_secret.secret = Secret("wrong");
   Conversation refused(std::move(other_secret), make_server_side());

@@ -22,7 +22,6 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
     limits.tensor_bytes = 100'000;
     limits.tensors = 4;
     limits.window = 10'000;
-    limits.receive = 150'000;
     limits.liveness = {seconds(1), seconds(5)};
     return limits;
   }
@@ -153,8 +152,6 @@ TEST_P(Sessions, WI2_WI12_WhatBreaksTheRulesEndsTheSessionTyped) {
   wire::append_section(critical, static_cast<wire::SectionType>(77), wire::kSectionCritical, {});
   wire::Bytes late = make_frame(header_of(FrameKind::bye));
   wire::append(late, make_frame(header_of(FrameKind::ping)));
-  wire::Bytes too_much = bulk_call(1, {80'000});
-  wire::append(too_much, bulk_call(2, {80'000}));
   wire::Bytes too_long = bulk_call(1, {8});
   wire::append(too_long, chunk(9, std::byte{0}));
   const std::vector<Case> cases{
@@ -165,7 +162,6 @@ TEST_P(Sessions, WI2_WI12_WhatBreaksTheRulesEndsTheSessionTyped) {
       {chunk(4, std::byte{0}), Errc::malformed_payload},
       {late, Errc::malformed_payload},
       {bulk_call(1, {1, 1, 1, 1, 1}), Errc::limit_exceeded},
-      {too_much, Errc::limit_exceeded},
       {too_long, Errc::malformed_payload},
       {make_frame(header_of(FrameKind::monitor), {}, wire::Bytes(2)), Errc::malformed_payload},
   };
@@ -318,6 +314,19 @@ TEST_P(Sessions, TheReasonOfAByeIsKept) {
   EXPECT_EQ(session().farewell().message(), "limit_exceeded: worker1: no memory");
   peer_->close_write();
   expect_end(Errc::peer_down);
+}
+
+TEST_P(Sessions, K11_WI21_RequestsFailWithTheWordsOfTheBye) {
+  request(10).value();
+  const wire::Bytes reason = wire::encode(Error(Errc::cancelled, "worker1", "the run was interrupted")).value();
+  receive(make_frame(header_of(FrameKind::bye), {}, reason));
+  const std::string words =
+      "peer_down: worker1: worker1 has left (because: cancelled: worker1: the run was interrupted)";
+  EXPECT_EQ(request(10).error().message(), words) << "before the session has ended";
+  peer_->close_write();
+  executor_.run();
+  ASSERT_EQ(sink_->ends.size(), 1U);
+  EXPECT_EQ(sink_->ends[0].error().message(), words) << "one that was under way";
 }
 
 TEST_P(Sessions, AByeThatCannotBeReadEndsTheSession) {

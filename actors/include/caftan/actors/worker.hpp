@@ -58,12 +58,11 @@ struct WorkerAddress {
 };
 
 struct WorkerLimits {
-  std::uint64_t message = std::uint64_t{64} << 20;      ///< bytes of one message without its tensors
+  std::uint64_t message = std::uint64_t{64} << 20;      ///< bytes of one message without its tensors, below 4 GiB
   std::uint64_t tensor_bytes = std::uint64_t{1} << 30;  ///< bytes of all tensors of one message
-  std::uint32_t tensors = 4096;                         ///< tensors of one message
+  std::uint32_t tensors = 1U << 20;                     ///< tensors of one message, and pieces of memory they lie in
   std::size_t pending_calls = 10000;                    ///< requests outstanding to one peer, then `overloaded`
   std::uint64_t window = std::uint64_t{512} << 20;  ///< bytes of requests, replies included, outstanding to one peer
-  std::uint64_t receive = std::uint64_t{1} << 30;   ///< bytes of incomplete messages from one peer
 };
 
 struct WorkerOptions {

@@ -23,6 +23,9 @@ inline constexpr std::size_t kMaxAddress = 255;            ///< bytes
 inline constexpr std::size_t kMaxSettings = 255;           ///< bytes
 inline constexpr std::size_t kMaxRejectText = 200;         ///< bytes
 
+/// Feature bit: the hello says how many tensor segments of one message the sender takes.
+inline constexpr std::uint64_t kSaysSegments = 1;
+
 struct VersionRange {
   std::uint16_t min = 1;
   std::uint16_t max = 1;
@@ -42,6 +45,7 @@ struct PeerLimits {
   std::uint64_t message = 64ULL << 20;       ///< bytes of one message beside its tensors, >= 1
   std::uint64_t tensor_bytes = 16ULL << 30;  ///< of one message
   std::uint64_t window = 256ULL << 20;       ///< bytes of requests outstanding, replies included, >= 1
+  std::uint32_t segments = 4096;             ///< of one message, >= 1; said with kSaysSegments, else as it is here
   bool operator==(const PeerLimits&) const = default;
 };
 
@@ -143,6 +147,7 @@ class Handshake {
   Result<void> agree();
   Result<void> accept_peer() const;
   Error refuse(Error error, wire::Bytes& send) const;
+  Error refuse_unproven(Error error, wire::Bytes& send) const;
   const Error& fail(Error error);
   void forget();
 

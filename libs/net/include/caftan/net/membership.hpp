@@ -90,12 +90,12 @@ class Membership {
   /// (the head knows another incarnation of this worker).
   Result<std::vector<WorkerId>> apply(const View& view);
 
-  /// Tells that a session with this incarnation is up. Returns whether it was not before. An incarnation that replaces
-  /// another ends that one for good. Errors: unknown_worker, duplicate_worker, peer_down; as admit.
+  /// Tells that one more session with this incarnation is up. Returns whether it is the first. An incarnation that
+  /// replaces another ends that one for good. Errors: unknown_worker, duplicate_worker, peer_down; as admit.
   Result<bool> on_up(WorkerId id, Incarnation incarnation);
 
-  /// Tells that the last session with this incarnation has ended. Returns true once for each time it was up; false for
-  /// an incarnation that is not the current one.
+  /// Tells that one of the sessions with this incarnation has ended. Returns whether it was the last; false for an
+  /// incarnation that is not the current one.
   bool on_down(WorkerId id, Incarnation incarnation);
 
   bool is_up(WorkerId id) const;
@@ -103,7 +103,7 @@ class Membership {
  private:
   struct Member {
     Join known;
-    bool is_up = false;
+    std::size_t sessions = 0;           ///< with its present life; it is up while there is one
     bool has_joined = false;            ///< the head has its join, or sent a view with it
     std::vector<Incarnation> replaced;  ///< earlier lives; as many as there were restarts
   };

@@ -36,6 +36,11 @@ class ActorExchange {
   /// Returns the session whose proxy `actor` is; null if it is none or its session is gone.
   static std::shared_ptr<Session> session_of(const caf::strong_actor_ptr& actor);
 
+  /// Sends a message of a registered type that wants no answer to the peer's actor behind the proxy `to`.
+  /// Errors: limit_exceeded (naming the limit, of this side or the peer's), unsupported, peer_down; nothing was sent.
+  static Result<void> send(const caf::strong_actor_ptr& to, const caf::strong_actor_ptr& from,
+                           const caf::message& message);
+
   /// Makes `actor` reachable for the peer under `address`.
   void export_at(const Address& address, const caf::strong_actor_ptr& actor);
   /// As export_at, and announces the actor's end with a down frame.

@@ -83,14 +83,14 @@ class FrameHandler {
 struct SessionLimits {
   std::uint64_t message = std::uint64_t{64} << 20;      ///< bytes of one message without its tensors
   std::uint64_t tensor_bytes = std::uint64_t{1} << 30;  ///< bytes of all tensors of one message
-  std::uint32_t tensors = 4096;                         ///< tensor segments of one message
+  std::uint32_t tensors = 1U << 20;                     ///< tensor segments of one message
   std::size_t requests = 65536;                         ///< outstanding to a peer
   std::uint64_t window = std::uint64_t{512} << 20;      ///< bytes of requests outstanding to a peer
-  std::uint64_t receive = std::uint64_t{1} << 30;       ///< bytes of incomplete messages from a peer
   net::LivenessOptions liveness;
 
   /// Errors: limit_exceeded, naming the limit. @param own  bytes without tensors @param bulk  of the tensors
-  Result<void> check(std::uint64_t own, std::uint64_t bulk) const;
+  /// @param segments  runs of tensor bytes
+  Result<void> check(std::uint64_t own, std::uint64_t bulk, std::uint64_t segments) const;
 };
 
 class Session final : public std::enable_shared_from_this<Session>, public ClaimableSource, public Flushable {
@@ -117,7 +117,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   /// Returns whether the peer said good-bye.
   bool has_left() const noexcept { return bye_received_; }
-  /// Returns why the peer said good-bye: Errc::ok if in good order. Precondition: it has left and the session ended.
+  /// Returns why the peer said good-bye: Errc::ok if in good order. Precondition: it has left.
   const Error& farewell() const noexcept { return farewell_; }
   ActorExchange& actors() noexcept { return *exchange_; }
   wire::BlockPool& pool() noexcept { return parts_.pool; }
@@ -179,9 +179,10 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
     std::uint64_t bytes = 0;
   };
   struct Incomplete {
-    InFrame frame;
-    std::size_t segment = 0;  // the one being filled
-    std::size_t offset = 0;
+    InFrame frame;              // its last segment is being filled; those behind it have no memory yet (WI-7)
+    wire::ByteView sizes;       // of all its segments, in the frame's payload
+    std::size_t offset = 0;     // bytes of the last segment that have come
+    std::uint64_t missing = 0;  // bytes of all segments that have not come
   };
 
   Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::shared_ptr<Channel> channel,
@@ -198,7 +199,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   Result<void> dispatch(InFrame frame);
   std::span<std::byte> direct_target();
   std::span<std::byte> bulk_target();
-  void advance_bulk();
+  Result<void> begin_segment();
+  void took_bulk(std::size_t bytes);
   void end(Error reason);
 
   bool hand_over(OutFrame& frame, std::optional<FlushBy> may_wait);
@@ -211,6 +213,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   void expire_requests();
   void poll_liveness();
   void fail(Pending pending, const Error& error);
+  Error left() const;
 
   const Parts parts_;
   const PeerIdentity peer_;
@@ -252,11 +255,10 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   std::size_t payload_filled_ = 0;
   std::uint32_t chunk_left_ = 0;
   std::deque<Incomplete> incomplete_;
-  std::uint64_t incomplete_bytes_ = 0;
   bool work_queued_ = false;          // a frame was handed to runners
   std::uint32_t answers_in_row_ = 0;  // frames read since one that was no answer
   std::atomic<bool> bye_received_{false};
-  Error farewell_;  // of the peer; written by who reads
+  Error farewell_;  // of the peer; constant once bye_received_ is set
 
   std::mutex end_mutex_;
   std::optional<Error> end_requested_;

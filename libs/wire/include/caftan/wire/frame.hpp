@@ -55,6 +55,7 @@ enum class SectionType : std::uint16_t {
   target = 5,    ///< the RRef that a fetch, a method or the creation of a method's result is about
 };
 inline constexpr std::uint16_t kSectionCritical = 1;
+inline constexpr std::size_t kSectionHeaderSize = 8;  ///< bytes of type, flags and size
 
 inline constexpr std::uint8_t kFlagError = 1;  ///< of a response or actor_reply: the body is an Error
 

@@ -1,0 +1,33 @@
+/// How long to wait before a member that did not answer is dialled again: a fixed part of the time that it has been
+/// missing already, so that one that comes early is met at once and one that stays away costs little. SE-30:
+/// docs/protocols/session.md.
+#pragma once
+
+#include <cstdint>
+
+#include "caftan/base/clock.hpp"
+
+namespace caftan::net {
+
+/// Threads: none of its own and no lock.
+class DialPause {
+ public:
+  static constexpr Duration kShortest = std::chrono::milliseconds(20);
+  static constexpr Duration kLongest = std::chrono::seconds(1);
+
+  /// @param seed  of the jitter, another one in each process and for each member
+  explicit DialPause(std::uint64_t seed) : seed_(seed) {}
+
+  /// Returns the pause after an attempt that failed at `now`: an eighth of the time since the first one that did,
+  /// between kShortest and kLongest, less up to a quarter of it by chance, so that processes do not dial in step.
+  Duration after_failure(TimePoint now);
+
+  /// Begins anew: the member has another address, or has left again.
+  void reset() noexcept { first_ = kNever; }
+
+ private:
+  std::uint64_t seed_;
+  TimePoint first_ = kNever;  ///< failure since the last reset
+};
+
+}  // namespace caftan::net

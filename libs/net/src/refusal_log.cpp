@@ -1,0 +1,21 @@
+#include "caftan/net/refusal_log.hpp"
+
+namespace caftan::net {
+
+RefusalLog::Action RefusalLog::on_refused(Errc code, TimePoint now) {
+  Minute& minute = minutes_[index(code)];
+  // A minute in which some were only counted ends with end_of_minute and not before.
+  if (now >= minute.until && minute.seen <= kLines) minute = {now + kMinute, 0};
+  ++minute.seen;
+  if (minute.seen <= kLines) return Action::write;
+  return minute.seen == kLines + 1 ? Action::count_first : Action::count;
+}
+
+std::size_t RefusalLog::end_of_minute(Errc code) noexcept {
+  Minute& minute = minutes_[index(code)];
+  const std::size_t counted = minute.seen > kLines ? minute.seen - kLines : 0;
+  minute = {};
+  return counted;
+}
+
+}  // namespace caftan::net

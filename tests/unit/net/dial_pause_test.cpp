@@ -1,0 +1,55 @@
+// SE-30: who is missing is dialled often at first, and seldom later.
+#include "caftan/net/dial_pause.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace caftan::net {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(DialPause, T13_SE30_OneThatStaysAwayIsDialledSeldom) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    DialPause pause(seed);
+    TimePoint now{};
+    int attempts = 0;
+    for (; now < TimePoint{} + seconds(60); now += pause.after_failure(now)) ++attempts;
+    EXPECT_LE(attempts, 150) << seed;  // each 20 ms: 3000
+    EXPECT_GE(attempts, 50) << seed;
+  }
+}
+
+TEST(DialPause, T13_SE30_OneThatComesIsMetWithinAnEighthOfItsTime) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    DialPause pause(seed);
+    const TimePoint first{};
+    for (TimePoint now = first; now < first + seconds(30);) {
+      const Duration next = pause.after_failure(now);
+      ASSERT_LE(next, std::max<Duration>(DialPause::kShortest, std::min<Duration>((now - first) / 8, seconds(1))));
+      ASSERT_GE(next, DialPause::kShortest * 3 / 4);
+      now += next;
+    }
+  }
+}
+
+TEST(DialPause, T13_ProcessesDoNotDialInStep) {
+  std::set<Duration> pauses;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) pauses.insert(DialPause(seed).after_failure({}));
+  EXPECT_GT(pauses.size(), 10U);
+}
+
+TEST(DialPause, AResetBeginsAnew) {
+  DialPause pause(1);
+  TimePoint now{};
+  (void)pause.after_failure(now);
+  now += seconds(100);
+  EXPECT_GT(pause.after_failure(now), milliseconds(700));
+  pause.reset();
+  EXPECT_LE(pause.after_failure(now), DialPause::kShortest);
+}
+
+}  // namespace
+}  // namespace caftan::net

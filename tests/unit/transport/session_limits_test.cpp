@@ -1,0 +1,167 @@
+// What a session takes and what it sends: limits that both sides know, and memory for one message at a time.
+#include <gtest/gtest.h>
+#include <caf/event_based_actor.hpp>
+
+#include <cstring>
+
+#include "caftan/wire/archive.hpp"
+#include "session_side.hpp"
+
+namespace caftan::transport {
+namespace {
+
+using wire::FrameKind;
+
+struct Note {
+  std::string text;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& text;
+  }
+};
+
+}  // namespace
+}  // namespace caftan::transport
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::transport::Note)
+
+namespace caftan::transport {
+namespace {
+
+SessionLimits small_limits() {
+  SessionLimits limits;
+  limits.message = 2000;
+  limits.tensor_bytes = 100'000;
+  limits.tensors = 16;
+  return limits;
+}
+
+net::PeerLimits as_said(const SessionLimits& limits) {
+  return {limits.message, limits.tensor_bytes, limits.window, limits.tensors};
+}
+
+wire::Segment zeros(std::size_t size) {
+  auto bytes = std::make_shared<wire::Bytes>(size);
+  const std::byte* const data = bytes->data();
+  return {data, size, std::move(bytes)};
+}
+
+/// Two sessions with each other; the second takes what `theirs` says and has told so.
+class SessionLimit : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  void connect(const SessionLimits& ours, const SessionLimits& theirs) {
+    auto [here, there] = make_loopback_pair(executor_);
+    MessageRegistry registry;
+    registry.add<Note>("note");
+    a_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(here), ours, registry,
+                                       as_said(theirs));
+    b_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(there), theirs, registry,
+                                       as_said(ours));
+    a_->session->start();
+    b_->session->start();
+  }
+  /// @param segments  of 8 bytes each
+  Result<CallId> request(std::size_t body_size, std::size_t segments) {
+    const wire::Bytes body(body_size);
+    OutFrame frame;
+    frame.header.kind = FrameKind::call;
+    frame.body = body;
+    for (std::size_t i = 0; i < segments; ++i) frame.segments.push_back(zeros(8));
+    const std::uint64_t room = Session::room_for(body_size);
+    if (auto admitted = a_->session->try_acquire(room); !admitted) return admitted.error();
+    return a_->session->request(frame, room, kNever, sink_);
+  }
+  void expect_alive() {
+    executor_.run();
+    EXPECT_TRUE(a_->handler.ends.empty());
+    EXPECT_TRUE(b_->handler.ends.empty()) << b_->handler.ends[0].message();
+  }
+
+  SteppedExecutor executor_{GetParam()};
+  std::shared_ptr<RecordingSink> sink_ = std::make_shared<RecordingSink>();
+  std::unique_ptr<SessionSide> a_;
+  std::unique_ptr<SessionSide> b_;
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, SessionLimit, testing::Range<std::uint64_t>(1, 4));
+
+TEST_P(SessionLimit, T2_WI20_TheSizesOfSegmentsCountAsTheyAreSent) {
+  connect(small_limits(), small_limits());
+  constexpr std::size_t kSegments = 3;
+  constexpr std::size_t kSection = 8 + 8 * kSegments;
+  EXPECT_TRUE(request(2000 - kSection, kSegments));
+  EXPECT_TRUE(request(2000, 0));
+  for (std::size_t above = 1; above <= kSection; above += 5) {
+    const auto refused = request(2000 - kSection + above, kSegments);
+    ASSERT_FALSE(refused) << above;
+    EXPECT_EQ(refused.error().code(), Errc::limit_exceeded);
+    EXPECT_NE(refused.error().text().find("limits.message"), std::string::npos) << refused.error().text();
+  }
+  expect_alive();
+  EXPECT_EQ(b_->handler.frames.size(), 2U);
+}
+
+TEST_P(SessionLimit, T2_WI20_MoreSegmentsThanEitherSideTakesAreNotSent) {
+  SessionLimits theirs = small_limits();
+  theirs.tensors = 5;
+  connect(small_limits(), theirs);
+  const auto refused = request(0, 6);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Errc::limit_exceeded);
+  EXPECT_EQ(refused.error().text(),
+            "a message with 6 pieces of tensor memory, WorkerLimits::tensors is 5: send it in several messages");
+  EXPECT_TRUE(request(0, 5));
+  expect_alive();
+  ASSERT_EQ(b_->handler.frames.size(), 1U);
+  EXPECT_EQ(b_->handler.frames[0].segments.size(), 5U);
+}
+
+TEST_P(SessionLimit, T2_WI7_MemoryIsTakenForOneMessageAfterTheOther) {
+  connect(small_limits(), small_limits());
+  constexpr std::uint64_t kMessages = 200;
+  constexpr std::uint64_t kSize = 65'536;
+  BytePeer peer([&] {
+    auto [here, there] = make_loopback_pair(executor_);
+    b_ = nullptr;
+    b_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(here), small_limits());
+    b_->session->start();
+    return there;
+  }());
+  wire::Bytes sections;
+  wire::Bytes size(8);
+  std::memcpy(size.data(), &kSize, 8);
+  wire::append_section(sections, wire::SectionType::bulk, wire::kSectionCritical, size);
+  for (std::uint64_t call = 1; call <= kMessages; ++call) {
+    wire::FrameHeader header = header_of(FrameKind::call, call);
+    header.bulk_size = kSize;
+    peer.write(make_frame(header, sections));
+    executor_.run();
+  }
+  EXPECT_TRUE(b_->handler.ends.empty());
+  for (std::uint64_t call = 1; call <= kMessages; ++call) {
+    peer.write(make_frame(header_of(FrameKind::chunk), {}, wire::Bytes(kSize, std::byte{1})));
+    executor_.run();
+    ASSERT_EQ(b_->handler.frames.size(), 1U);
+    EXPECT_EQ(b_->handler.frames[0].header.call, call);
+    b_->handler.frames.clear();  // its block goes back to the pool
+  }
+  // All blocks that were ever taken: of the message that was arriving, and of the one behind it.
+  EXPECT_LE(b_->pool.cached_bytes(), 2 * kSize);
+}
+
+TEST_P(SessionLimit, T2_WI20_AnActorMessageThatIsTooLargeIsNotSent) {
+  connect(small_limits(), small_limits());
+  const auto root = a_->session->actors().proxy(Address::root());
+  const auto tell = [&](std::size_t size) {
+    return ActorExchange::send(root, nullptr, caf::make_message(Note{std::string(size, 'x')}));
+  };
+  const auto refused = tell(2000);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Errc::limit_exceeded);
+  EXPECT_EQ(refused.error().worker(), "worker1");
+  EXPECT_TRUE(tell(1000));
+  expect_alive();
+  EXPECT_EQ(ActorExchange::send(root, nullptr, caf::make_message(1)).error().code(), Errc::unsupported);
+}
+
+}  // namespace
+}  // namespace caftan::transport
