@@ -259,9 +259,11 @@ void WorkerCore::add_local_session(const transport::PeerIdentity& peer, std::uin
 std::shared_ptr<Session> WorkerCore::add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
                                                  std::shared_ptr<transport::Channel> channel, wire::ByteView early,
                                                  bool primary) {
-  const char* kind = channel->kind();
-  auto session = Session::make({*options_.executor, *actor_host_, pool_, *this}, peer, connection, std::move(channel),
-                               session_limits());
+  const std::string_view kind = channel->kind();
+  transport::SessionLimits limits = session_limits();
+  if (kind == "loopback") limits.liveness.reset();  // SE-32
+  auto session = Session::make({*options_.executor, *actor_host_, options_.executor->pool(), *this}, peer, connection,
+                               std::move(channel), limits);
   session->actors().export_at(transport::Address::root(), caf::actor_cast<caf::strong_actor_ptr>(root_));
   if (auto kept = keep_session(session); !kept) {
     log(peer.name + " was refused: " + kept.error().message());
@@ -270,7 +272,7 @@ std::shared_ptr<Session> WorkerCore::add_session(const transport::PeerIdentity& 
   if (primary) peers_[peer.id.value]->set_session(session);
   session->start(early);
   if (primary) rrefs_.on_session_start();
-  if (peer.id != self_) log("connected with " + peer.name + " over " + kind);
+  if (peer.id != self_) log("connected with " + peer.name + " over " + std::string(kind));
   return session;
 }
 

@@ -98,7 +98,7 @@ void Supervisor::check_silent(TimePoint now) {
   for (std::size_t i = 0; i < workers_.size() && listens(); ++i) {
     if (!workers_[i].is.here || workers_[i].gone) continue;
     auto& liveness = pulses_[static_cast<std::size_t>(workers_[i].is.process)].liveness;
-    if (!liveness || liveness->poll(now) != net::Liveness::Action::dead) continue;
+    if (!liveness || liveness->poll(now, false) != net::Liveness::Action::dead) continue;
     dead_ = i;
     death_text_ = "has shown no sign of life for " + format_duration((kBeatsUntilLost * options_.heartbeat).count()) +
                   " (" + std::to_string(kBeatsUntilLost) +

@@ -108,7 +108,7 @@ transport::SessionLimits WorkerCore::session_limits() const {
   limits.tensors = options_.limits.tensors;
   limits.requests = options_.limits.pending_calls;
   limits.window = options_.limits.window;
-  limits.liveness = {options_.heartbeat, options_.peer_timeout};
+  limits.liveness = net::LivenessOptions{options_.heartbeat, options_.peer_timeout};
   return limits;
 }
 
@@ -345,6 +345,7 @@ void WorkerCore::stop() {
   }
   lost.clear();
   actor_host_.reset();
+  options_.executor->pool().trim();
   life_ = Life::ended;
 }
 

@@ -233,7 +233,6 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   const Incarnation incarnation_;
   Worker* worker_ = nullptr;
   transport::MessageRegistry messages_;
-  wire::BlockPool pool_;
   std::unique_ptr<transport::ActorHost> actor_host_;
   RRefHost rrefs_;
   std::unique_ptr<AutogradHost> autograd_;

@@ -69,6 +69,7 @@ class ChannelTap final : public transport::Channel {
     pass_frames();
     return taken;
   }
+  bool has_unread() const override { return inner_->has_unread(); }
   void close_write() override { inner_->close_write(); }
   void break_off() override { inner_->break_off(); }
   void close() override { inner_->close(); }

@@ -33,8 +33,9 @@ void Liveness::on_bytes_out(TimePoint now, std::size_t count) noexcept {
   bytes_out_ += count;
 }
 
-Liveness::Action Liveness::poll(TimePoint now) {
+Liveness::Action Liveness::poll(TimePoint now, bool unread) {
   if (is_dead_) return Action::dead;
+  if (unread) heard_ = std::max(heard_, now);  // SE-30
   const TimePoint due = last_poll_ + options_.interval;
   if (now > due) heard_ = std::min(now, heard_ + (now - due));
   last_poll_ = std::max(last_poll_, now);

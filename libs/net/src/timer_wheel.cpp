@@ -11,7 +11,18 @@ constexpr std::uint64_t kTickNanoseconds = static_cast<std::uint64_t>(TimerWheel
 }  // namespace
 
 TimerWheel::TimerWheel(TimePoint start) noexcept : start_(start) {
-  for (Timer& head : heads_) head.prev_ = head.next_ = &head;
+  for (Timer& head : late_heads_) head.prev_ = head.next_ = &head;
+}
+
+/// Returns the head of a list; those of a level are made with the first of them.
+Timer& TimerWheel::head(std::uint32_t bucket) noexcept {
+  if (bucket >= kDue) return late_heads_[bucket - kDue];
+  std::unique_ptr<Timer[]>& level = heads_[bucket / kSlots];
+  if (!level) {
+    level = std::make_unique<Timer[]>(kSlots);
+    for (unsigned slot = 0; slot < kSlots; ++slot) level[slot].prev_ = level[slot].next_ = &level[slot];
+  }
+  return level[bucket % kSlots];
 }
 
 std::uint64_t TimerWheel::floor_tick(TimePoint at) const noexcept {
@@ -58,12 +69,12 @@ void TimerWheel::place(Timer& timer) noexcept {
 }
 
 void TimerWheel::append(std::uint32_t bucket, Timer& timer) noexcept {
-  Timer& head = heads_[bucket];
+  Timer& first = head(bucket);
   timer.bucket_ = bucket;
-  timer.next_ = &head;
-  timer.prev_ = head.prev_;
-  head.prev_->next_ = &timer;
-  head.prev_ = &timer;
+  timer.next_ = &first;
+  timer.prev_ = first.prev_;
+  first.prev_->next_ = &timer;
+  first.prev_ = &timer;
 }
 
 void TimerWheel::unlink(Timer& timer) noexcept {
@@ -86,15 +97,15 @@ TimerWheel::Event TimerWheel::next_event() const noexcept {
 }
 
 TimePoint TimerWheel::next_expiry() const noexcept {
-  if (heads_[kDue].next_ != &heads_[kDue]) return time_of(current_);
+  if (late_heads_[0].next_ != &late_heads_[0]) return time_of(current_);
   const Event event = next_event();
   return event.level == kLevels ? kNever : time_of(event.tick);
 }
 
 void TimerWheel::spread(std::uint32_t bucket) noexcept {
-  Timer& head = heads_[bucket];
-  while (head.next_ != &head) {
-    Timer& timer = *head.next_;
+  const Timer& first = head(bucket);
+  while (first.next_ != &first) {
+    Timer& timer = *first.next_;
     unlink(timer);
     if (timer.tick_ <= current_) {
       append(kExpired, timer);
@@ -116,9 +127,9 @@ void TimerWheel::collect(std::uint64_t target) noexcept {
 }
 
 Timer* TimerWheel::pop_expired() noexcept {
-  Timer& head = heads_[kExpired];
-  if (head.next_ == &head) return nullptr;
-  Timer* timer = head.next_;
+  const Timer& first = late_heads_[1];
+  if (first.next_ == &first) return nullptr;
+  Timer* timer = first.next_;
   unlink(*timer);
   --size_;
   return timer;

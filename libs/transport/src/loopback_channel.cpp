@@ -111,6 +111,11 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
     return put;
   }
 
+  bool has_unread() const override {
+    const std::lock_guard lock(in_->mutex);
+    return in_->available() > 0;
+  }
+
   void close_write() override { end(*out_, &Direction::write_closed); }
 
   void break_off() override {

@@ -34,11 +34,12 @@ void Session::start(wire::ByteView early) {
   });
   if (!early.empty()) {
     const ReadTurn turn(reading_);
+    buffer_.reset(new std::byte[kBufferSize]);
     std::memcpy(buffer_.get(), early.data(), std::min(early.size(), kBufferSize));
     end_ = std::min(early.size(), kBufferSize);
     if (const auto parsed = parse(); !parsed) end(parsed.error());
   }
-  poll_liveness();
+  if (liveness_) watch_life();
   const std::lock_guard lock(out_mutex_);
   arm_locked();
 }
@@ -53,8 +54,9 @@ Session::Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::
       exchange_(std::make_unique<ActorExchange>(*this, parts.actors)),
       requests_(parts.executor.clock().now(), limits.requests),
       window_(std::min(limits.window, peer_.limits.window)),
-      buffer_(new std::byte[kBufferSize]),
-      liveness_(limits.liveness, peer_.name, parts.executor.clock().now()) {}
+      liveness_(limits.liveness ? std::optional<net::Liveness>(std::in_place, *limits.liveness, peer_.name,
+                                                               parts.executor.clock().now())
+                                : std::nullopt) {}
 
 Session::~Session() { channel_->close(); }
 
@@ -167,10 +169,10 @@ void Session::flush_locked(std::unique_lock<std::mutex>& lock) {
     write_again_ = write_again_ || (closing_ && !bye_queued_);
   }
   writing_ = false;
-  if (total > 0) {
-    bytes_out_.fetch_add(total, std::memory_order_relaxed);
+  if (total > 0) bytes_out_.fetch_add(total, std::memory_order_relaxed);
+  if (total > 0 && liveness_) {
     const std::lock_guard liveness(liveness_mutex_);
-    liveness_.on_bytes_out(parts_.executor.clock().now(), total);
+    liveness_->on_bytes_out(parts_.executor.clock().now(), total);
   }
   if (full != want_write_) {
     want_write_ = full;
@@ -328,26 +330,46 @@ void Session::expire_requests() {
   if (const TimePoint next = requests_.next_deadline(); next != kNever) arm_expiry(next);
 }
 
-void Session::poll_liveness() {
+/// On the thread that keeps time: a worker is alive, and judges its peers, however long its runners compute (SE-31).
+void Session::watch_life() {
   net::Liveness::Action action;
   TimePoint next;
   {
     const std::lock_guard lock(liveness_mutex_);
-    action = liveness_.poll(parts_.executor.clock().now());
-    next = liveness_.next_poll();
+    action = liveness_->poll(parts_.executor.clock().now(), channel_->has_unread());
+    next = liveness_->next_poll();
   }
   if (action == net::Liveness::Action::dead) {
-    abort(liveness_.error());
+    {
+      const std::lock_guard lock(end_mutex_);
+      if (!end_requested_) end_requested_ = liveness_->error();
+    }
+    channel_->break_off();  // wakes a thread that waits for an answer and reads
+    // The end runs user code: continuations, on_peer_down.
+    parts_.executor.post([weak = weak_from_this()] {
+      if (const auto self = weak.lock(); self && !self->ended()) self->abort(self->liveness_->error());
+    });
     return;
   }
-  if (action == net::Liveness::Action::send_ping) {
-    OutFrame frame;
-    frame.header.kind = wire::FrameKind::ping;
-    send(frame);
-  }
-  parts_.executor.post_at(next, [weak = weak_from_this()] {
-    if (const auto self = weak.lock(); self && !self->ended()) self->poll_liveness();
+  if (action == net::Liveness::Action::send_ping) show_life();
+  parts_.executor.keep_time(next, [weak = weak_from_this()] {
+    if (const auto self = weak.lock(); self && !self->ended()) self->watch_life();
   });
+}
+
+/// Lets bytes go out: what waits to be written, or else a ping. What waits may have room by now that no runner has
+/// seen.
+void Session::show_life() {
+  std::unique_lock lock(out_mutex_);
+  if (ended() || write_failed_) return;
+  if (outbox_.empty()) {
+    if (closing_) return;
+    OutFrame ping;
+    ping.header.kind = wire::FrameKind::ping;
+    append_locked(ping);
+    frames_out_.fetch_add(1, std::memory_order_relaxed);
+  }
+  flush_locked(lock);
 }
 
 void Session::close(const Error& reason) {

@@ -92,7 +92,7 @@ void Session::read_by_poller_locked() {
 
 /// Ends a deferral when no thread has claimed the session for a while; goes on as long as one does.
 void Session::watch_deferral(std::uint64_t claims_seen) {
-  parts_.executor.post_at(parts_.executor.clock().now() + kLongestDeferral, [weak = weak_from_this(), claims_seen] {
+  parts_.executor.keep_time(parts_.executor.clock().now() + kLongestDeferral, [weak = weak_from_this(), claims_seen] {
     const auto self = weak.lock();
     if (!self || self->ended()) return;
     const std::lock_guard lock(self->out_mutex_);
@@ -104,6 +104,7 @@ void Session::watch_deferral(std::uint64_t claims_seen) {
 
 Session::ReadOutcome Session::read_some() {
   if (ended()) return ReadOutcome::ended;
+  if (!buffer_) buffer_.reset(new std::byte[kBufferSize]);
   std::span<std::byte> target = direct_target();
   if (begin_ == end_) begin_ = end_ = 0;
   if (begin_ > 0 && kBufferSize - end_ < wire::kFrameHeaderSize) {
@@ -127,9 +128,9 @@ Session::ReadOutcome Session::read_some() {
   }
   if (*got == 0) return ReadOutcome::drained;
   bytes_in_.fetch_add(*got, std::memory_order_relaxed);
-  {
+  if (liveness_) {
     const std::lock_guard lock(liveness_mutex_);
-    liveness_.on_bytes_in(parts_.executor.clock().now(), *got);
+    liveness_->on_bytes_in(parts_.executor.clock().now(), *got);
   }
   const std::size_t direct = std::min(*got, target.size());
   if (direct > 0) {
@@ -258,6 +259,7 @@ Result<void> Session::finish_payload() {
       case wire::SectionType::autograd:
       case wire::SectionType::target:
       case wire::SectionType::chain:
+      case wire::SectionType::depth:
         break;
       default:
         if ((*section)->flags & wire::kSectionCritical) {

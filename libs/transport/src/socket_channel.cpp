@@ -1,4 +1,5 @@
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -89,6 +90,11 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
       if (errno == EAGAIN || errno == EWOULDBLOCK) return std::size_t{0};
       return Error(Errc::peer_down, std::string("writing failed: ") + std::strerror(errno));
     }
+  }
+
+  bool has_unread() const override {
+    int bytes = 0;
+    return ::ioctl(fd_, FIONREAD, &bytes) == 0 && bytes > 0;
   }
 
   void close_write() override { ::shutdown(fd_, SHUT_WR); }

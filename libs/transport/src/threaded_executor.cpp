@@ -2,7 +2,6 @@
 
 #include <linux/futex.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -11,8 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <csignal>
-#include <tuple>
+#include <system_error>
 
 namespace caftan::transport {
 
@@ -178,19 +176,31 @@ class ThreadedExecutor::ThreadWait final : public Executor::Wait, public WaitPoi
   const int event_fd_;  // set before anyone can notify
 };
 
-ThreadedExecutor::ThreadedExecutor(Options options) : options_(completed(std::move(options))) {
+ThreadedExecutor::ThreadedExecutor(Options options)
+    : options_(completed(std::move(options))), timers_([this](Task task) { post_due(std::move(task)); }) {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   wake_fd_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;  // every write is one edge and wakes one runner; the counter is never read
   event.data.u64 = kWakeKey;
   ::epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_fd_, &event);
-  const std::lock_guard lock(mutex_);
-  for (unsigned i = 0; i < options_.runners; ++i) add_thread_locked();
+  bool complete = timers_.start();
+  {
+    const std::lock_guard lock(mutex_);
+    for (unsigned i = 0; complete && i < options_.runners; ++i) {
+      if (!add_thread_locked()) complete = false;
+    }
+    if (!threads_.empty()) return;
+  }
+  timers_.stop();
+  ::close(wake_fd_);
+  ::close(epoll_);
+  throw std::system_error(EAGAIN, std::system_category(), "no thread for a runner");
 }
 
 ThreadedExecutor::~ThreadedExecutor() {
-  std::vector<std::thread> threads;
+  timers_.stop();
+  std::vector<Thread> threads;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -199,28 +209,25 @@ ThreadedExecutor::~ThreadedExecutor() {
   parked_.notify_all();
   // Each runner that leaves passes the wake-up on (see run), so one edge is enough.
   wake();
-  for (std::thread& thread : threads) thread.join();
+  for (Thread& thread : threads) thread.join();
+  due_.clear();
   queue_.clear();
-  timers_.clear();
+  held_.clear();
   flushes_.clear();
   ::close(wake_fd_);
   ::close(epoll_);
 }
 
-void ThreadedExecutor::add_thread_locked() {
-  ++running_;
-  // Signals belong to the threads of the program, never to runners.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  // Those are for the thread that did it; while they are blocked the kernel kills without asking a handler.
-  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) sigdelset(&all, fault);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  threads_.emplace_back([this] {
+/// Returns false if the system gives no thread.
+bool ThreadedExecutor::add_thread_locked() {
+  auto thread = Thread::make([this] {
     if (options_.on_thread_start) options_.on_thread_start();
     run();
   });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!thread) return false;
+  threads_.push_back(*std::move(thread));
+  ++running_;
+  return true;
 }
 
 void ThreadedExecutor::wake() noexcept {
@@ -236,7 +243,7 @@ void ThreadedExecutor::post(Task task) {
     queue_.push_back(std::move(task));
     const ThreadState& thread = thread_state();
     // This runner takes it right afterwards; see to more than one in `run`.
-    const bool runs_it_next = thread.runner_of == this && thread.quiet;
+    const bool runs_it_next = thread.runner_of == this && thread.quiet && !UserCode::runs_here();
     must_wake = idle_ > 0 && !runs_it_next;
     task_wake_ = task_wake_ || must_wake;
   }
@@ -244,18 +251,22 @@ void ThreadedExecutor::post(Task task) {
 }
 
 void ThreadedExecutor::post_at(TimePoint when, Task task) {
+  timers_.add(when, TimerThread::Place::runner, std::move(task));
+}
+
+void ThreadedExecutor::keep_time(TimePoint when, Task task) {
+  timers_.add(when, TimerThread::Place::here, std::move(task));
+}
+
+/// What is due goes ahead of the queue: a deadline does not wait for the work that it limits.
+void ThreadedExecutor::post_due(Task task) {
   bool must_wake = false;
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
-    timers_.push_back(Timer{when, timer_order_++, std::move(task)});
-    std::push_heap(timers_.begin(), timers_.end(), [](const Timer& a, const Timer& b) {
-      return std::tie(a.when, a.order) > std::tie(b.when, b.order);
-    });
-    if (when < sleeping_until_) {
-      sleeping_until_ = when;
-      must_wake = idle_ > 0;
-    }
+    due_.push_back(std::move(task));
+    must_wake = idle_ > 0;
+    task_wake_ = task_wake_ || must_wake;
   }
   if (must_wake) wake();
 }
@@ -264,17 +275,12 @@ bool ThreadedExecutor::post_quietly(bool quietly) noexcept { return std::exchang
 
 bool ThreadedExecutor::reads_for_wait() const noexcept { return thread_state().reads_for_wait; }
 
-void ThreadedExecutor::queue_expired_timers() {
-  const auto later = [](const Timer& a, const Timer& b) {
-    return std::tie(a.when, a.order) > std::tie(b.when, b.order);
-  };
-  if (timers_.empty()) return;
-  const TimePoint now = clock_.now();
-  while (!timers_.empty() && timers_.front().when <= now) {
-    std::pop_heap(timers_.begin(), timers_.end(), later);
-    queue_.push_back(std::move(timers_.back().task));
-    timers_.pop_back();
-  }
+Task ThreadedExecutor::take_task_locked() {
+  std::deque<Task>& from = due_.empty() ? queue_ : due_;
+  Task task = std::move(from.front());
+  from.pop_front();
+  ++begun_;
+  return task;
 }
 
 void ThreadedExecutor::run() {
@@ -287,14 +293,11 @@ void ThreadedExecutor::run() {
     {
       std::unique_lock lock(mutex_);
       if (stopping_) break;
-      if (tasks == 0) queue_expired_timers();
-      if (!queue_.empty() && tasks < kTasksBetweenPolls) {
-        task = std::move(queue_.front());
-        queue_.pop_front();
-        ++begun_;
-        // Behind a long task somebody else has to look after what waits here.
-        must_wake = (!queue_.empty() || !flushes_.empty()) && want_watch_locked();
-      } else if (queue_.empty() && flushes_.empty() && idle_ >= options_.runners) {
+      if (queued_locked() > 0 && tasks < kTasksBetweenPolls) {
+        task = take_task_locked();
+        // Behind a long task another thread has to look after what waits here.
+        must_wake = (queued_locked() > 0 || !flushes_.empty()) && want_watch_locked();
+      } else if (queued_locked() == 0 && flushes_.empty() && idle_ >= options_.runners) {
         // Enough threads wait for work already: this one was a replacement.
         --running_;
         ++parked_count_;
@@ -328,17 +331,14 @@ bool ThreadedExecutor::want_watch_locked() {
   return true;
 }
 
-/// Waits for a socket, for a wake-up or for time to pass, and serves what comes. Returns false when the executor ends.
+/// Waits for a socket or for a wake-up, and serves what comes. Returns false when the executor ends.
 bool ThreadedExecutor::sleep_in_epoll() {
-  int timeout = 0;
+  int timeout = -1;
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return false;
     ++idle_;
-    if (queue_.empty()) {
-      sleeping_until_ = timers_.empty() ? kNever : timers_.front().when;
-      timeout = poll_timeout(sleeping_until_, clock_.now());
-    }
+    if (queued_locked() > 0) timeout = 0;
   }
   epoll_event event{};
   int count = ::epoll_wait(epoll_, &event, 1, timeout);
@@ -365,16 +365,15 @@ bool ThreadedExecutor::sleep_in_epoll() {
 int ThreadedExecutor::keep_watch(std::unique_lock<std::mutex>& lock, epoll_event& event) {
   int quiet = 0;
   for (;;) {
-    const std::uint64_t all_begun = begun_ + queue_.size();  // when all that is queued now has begun
+    const std::uint64_t all_begun = begun_ + queued_locked();  // when all that is queued now has begun
     const bool flush = !flushes_.empty();
-    quiet = flush || !queue_.empty() ? 0 : quiet + 1;
+    quiet = flush || queued_locked() > 0 ? 0 : quiet + 1;
     lock.unlock();
     if (flush) flush_pending();
     const int count = wait_for_period(epoll_, event);
     lock.lock();
     const bool left_waiting = begun_ < all_begun;
-    const bool timer_due = !timers_.empty() && timers_.front().when <= clock_.now();
-    if (count > 0 || left_waiting || timer_due || quiet == kQuietPeriods || stopping_) return count;
+    if (count > 0 || left_waiting || quiet == kQuietPeriods || stopping_) return count;
   }
 }
 
@@ -430,7 +429,7 @@ void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable, FlushBy
     const std::lock_guard lock(mutex_);
     if (flushes_.empty()) oldest_flush_ = clock_.now();
     flushes_.push_back(std::move(flushable));
-    if (by == FlushBy::soon) {
+    if (by == FlushBy::soon || UserCode::runs_here()) {
       must_wake = want_watch_locked();
       nobody_watches = watch_ == Watch::none;
     }

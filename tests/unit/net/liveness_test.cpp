@@ -20,7 +20,7 @@ struct Poller {
     Action action = Action::nothing;
     while (action != Action::dead && liveness.next_poll() <= end) {
       now = liveness.next_poll();
-      action = liveness.poll(now);
+      action = liveness.poll(now, false);
       if (action == Action::send_ping) {
         ++pings;
         liveness.on_bytes_out(now, 48);
@@ -47,7 +47,7 @@ TEST(Liveness, SE6_DeathIsFinal) {
   Poller poller;
   ASSERT_EQ(poller.run_until(kStart + 10s), Action::dead);
   poller.liveness.on_bytes_in(kStart + 10s, 1);
-  EXPECT_EQ(poller.liveness.poll(kStart + 10s), Action::dead);
+  EXPECT_EQ(poller.liveness.poll(kStart + 10s, false), Action::dead);
   EXPECT_EQ(poller.liveness.next_poll(), kNever);
 }
 
@@ -86,10 +86,10 @@ TEST(Liveness, SE9_PingsOncePerIntervalOfOwnSilenceOnly) {
 
 TEST(Liveness, SE9_APingThatCannotBeWrittenIsAskedForOncePerInterval) {
   Liveness liveness(kOptions, "worker1", kStart);
-  EXPECT_EQ(liveness.poll(kStart + 1s), Action::send_ping);
-  EXPECT_EQ(liveness.poll(kStart + 1s), Action::nothing);
-  EXPECT_EQ(liveness.poll(kStart + 1999ms), Action::nothing);
-  EXPECT_EQ(liveness.poll(kStart + 2s), Action::send_ping);
+  EXPECT_EQ(liveness.poll(kStart + 1s, false), Action::send_ping);
+  EXPECT_EQ(liveness.poll(kStart + 1s, false), Action::nothing);
+  EXPECT_EQ(liveness.poll(kStart + 1999ms, false), Action::nothing);
+  EXPECT_EQ(liveness.poll(kStart + 2s, false), Action::send_ping);
 }
 
 TEST(Liveness, SE8_TimeInWhichWeStoodStillIsNotThePeersSilence) {
@@ -97,9 +97,20 @@ TEST(Liveness, SE8_TimeInWhichWeStoodStillIsNotThePeersSilence) {
   poller.run_until(kStart + 1s);
   poller.liveness.on_bytes_in(poller.now, 48);
   // We were stopped for an hour; what the peer sent meanwhile has not been read yet.
-  EXPECT_EQ(poller.liveness.poll(kStart + 1h), Action::send_ping);
+  EXPECT_EQ(poller.liveness.poll(kStart + 1h, false), Action::send_ping);
   EXPECT_NE(poller.run_until(kStart + 1h + 3s), Action::dead);
   EXPECT_EQ(poller.run_until(kStart + 1h + 6s), Action::dead) << "but it does not live for ever";
+}
+
+TEST(Liveness, SE30_BytesThatWereNotReadYetAreNoSilence) {
+  Liveness liveness(kOptions, "worker1", kStart);
+  for (TimePoint now = kStart + 1s; now <= kStart + 1min; now += 1s) {
+    EXPECT_NE(liveness.poll(now, true), Action::dead);
+  }
+  // From when all is read on it is judged as before.
+  TimePoint now = kStart + 1min;
+  while (liveness.poll(now, false) != Action::dead) now += 1s;
+  EXPECT_EQ(now, kStart + 1min + kOptions.timeout);
 }
 
 }  // namespace

@@ -173,5 +173,7 @@ TEST(TimerWheel, TW5_FollowingNextExpiryReachesEachDeadlineInAFewSteps) {
   }
 }
 
+TEST(TimerWheel, T12_IsSmallUntilItIsUsed) { EXPECT_LE(sizeof(TimerWheel), 256U); }
+
 }  // namespace
 }  // namespace caftan::net

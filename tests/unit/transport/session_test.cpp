@@ -22,7 +22,7 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
     limits.tensor_bytes = 100'000;
     limits.tensors = 4;
     limits.window = 10'000;
-    limits.liveness = {seconds(1), seconds(5)};
+    limits.liveness = net::LivenessOptions{seconds(1), seconds(5)};
     return limits;
   }
   Sessions() {

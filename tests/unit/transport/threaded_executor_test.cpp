@@ -1,19 +1,47 @@
 #include "caftan/transport/threaded_executor.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <functional>
 #include <future>
+#include <optional>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace caftan::transport {
 namespace {
 
+using namespace std::chrono_literals;
+
 thread_local bool prepared = false;
+
+/// As long as one lives, the system gives no threads: their stacks would be too large.
+class NoThreads {
+ public:
+  NoThreads() {
+    EXPECT_EQ(::pthread_getattr_default_np(&before_), 0);
+    pthread_attr_t huge;
+    EXPECT_EQ(::pthread_getattr_default_np(&huge), 0);
+    EXPECT_EQ(::pthread_attr_setstacksize(&huge, std::size_t{1} << 46), 0);
+    EXPECT_EQ(::pthread_setattr_default_np(&huge), 0);
+    ::pthread_attr_destroy(&huge);
+  }
+  ~NoThreads() {
+    EXPECT_EQ(::pthread_setattr_default_np(&before_), 0);
+    ::pthread_attr_destroy(&before_);
+  }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+
+ private:
+  pthread_attr_t before_;
+};
 
 TEST(ThreadedExecutor, EveryThreadBeginsWithOnThreadStart) {
   ThreadedExecutor executor({.runners = 1, .max_threads = 2, .on_thread_start = [] { prepared = true; }});
@@ -96,6 +124,117 @@ TEST(ThreadedExecutor, ARunnerThatWaitsWithAnotherExecutorIsReplaced) {
     });
   });
   EXPECT_TRUE(notified.get_future().get());
+}
+
+TEST(ThreadedExecutor, T5_ATimerIsOnTimeBesideAnIdleRunner) {
+  ThreadedExecutor executor({.runners = 2});
+  const auto pause = [&](Duration duration) {
+    executor.with_wait([&](Executor::Wait& wait) { wait.wait(executor.clock().now() + duration, nullptr); });
+  };
+  for (int round = 0; round < 3; ++round) {
+    std::promise<void> fired;
+    std::promise<bool> in_time;
+    pause(10ms);  // both sleep
+    executor.post_at(executor.clock().now() + 40ms, [&] { fired.set_value(); });
+    pause(10ms);  // and again
+    executor.post([&] { in_time.set_value(fired.get_future().wait_for(20s) == std::future_status::ready); });
+    EXPECT_TRUE(in_time.get_future().get());
+  }
+}
+
+TEST(ThreadedExecutor, T1_TimeIsKeptWhileAllRunnersCompute) {
+  std::promise<void> kept;
+  const std::shared_future<void> is_kept(kept.get_future());
+  std::promise<bool> in_time[2];
+  ThreadedExecutor executor({.runners = 2});
+  for (auto& each : in_time) {
+    executor.post([&] { each.set_value(is_kept.wait_for(20s) == std::future_status::ready); });
+  }
+  executor.keep_time(executor.clock().now() + 1ms, [&] { kept.set_value(); });
+  for (auto& each : in_time) EXPECT_TRUE(each.get_future().get());
+}
+
+TEST(ThreadedExecutor, T1_WhatIsDueGoesAheadOfTheQueue) {
+  std::vector<char> order;
+  std::promise<void> posted;
+  std::promise<void> all;
+  ThreadedExecutor executor({.runners = 1});
+  executor.post([&] {
+    for (int i = 0; i < 100; ++i) executor.post([&] { order.push_back('q'); });
+    executor.post([&] { all.set_value(); });
+    executor.post_at(executor.clock().now(), [&] { order.push_back('d'); });
+    // Timers that are due are handed over in order: when this one runs, the other one is queued.
+    std::promise<void> passed;
+    executor.keep_time(executor.clock().now(), [&] { passed.set_value(); });
+    passed.get_future().get();
+  });
+  all.get_future().get();
+  EXPECT_EQ(order.front(), 'd');
+  EXPECT_EQ(order.size(), 101U);
+}
+
+class FlushFlag final : public Flushable {
+ public:
+  void flush() override { flushed.set_value(); }
+  std::promise<void> flushed;
+};
+
+TEST(ThreadedExecutor, T6_WhatUserCodeLeavesForTheEndOfItsTaskIsDoneBefore) {
+  ThreadedExecutor executor({.runners = 2});
+  const auto flag = std::make_shared<FlushFlag>();
+  std::promise<std::pair<bool, bool>> in_time;
+  executor.post([&] {
+    const UserCode running;
+    executor.flush_later(flag, FlushBy::queue_end);
+    std::promise<void> ran;
+    {
+      const Executor::QuietPosts quiet(executor);
+      executor.post([&] { ran.set_value(); });
+    }
+    const bool flushed = flag->flushed.get_future().wait_for(20s) == std::future_status::ready;
+    in_time.set_value({flushed, ran.get_future().wait_for(20s) == std::future_status::ready});
+  });
+  EXPECT_EQ(in_time.get_future().get(), std::make_pair(true, true));
+}
+
+TEST(ThreadedExecutor, T7_AWaitForWhichTheSystemGivesNoThreadIsRefused) {
+  ThreadedExecutor executor({.runners = 1});
+  std::promise<void> done;
+  executor.post([&] {
+    {
+      const NoThreads none;
+      const WaitPermit refused;
+      EXPECT_FALSE(refused);
+      EXPECT_EQ(refused.error().code(), Errc::overloaded);
+      EXPECT_NE(refused.error().text().find("the system gives no more threads"), std::string::npos);
+    }
+    EXPECT_TRUE(WaitPermit());
+    done.set_value();
+  });
+  done.get_future().get();
+}
+
+TEST(ThreadedExecutor, T7_AWaitThatCannotFailIsReplacedWhenThereAreThreadsAgain) {
+  ThreadedExecutor executor({.runners = 1});
+  std::optional<NoThreads> none;
+  std::promise<void> waits;
+  std::promise<bool> notified;
+  executor.post([&] {
+    none.emplace();
+    executor.with_wait([&](Executor::Wait& wait) {
+      executor.post([&] { wait.point().notify(); });  // by another thread, as this one waits
+      executor.keep_time(executor.clock().now() + 1ms, [&] { waits.set_value(); });
+      notified.set_value(wait.wait(kNever, nullptr));
+    });
+  });
+  waits.get_future().get();
+  none.reset();
+  EXPECT_TRUE(notified.get_future().get());
+}
+
+TEST(ThreadedExecutor, T7_WithoutAnyThreadItIsAnExceptionNotAnAbort) {
+  const NoThreads none;
+  EXPECT_THROW(ThreadedExecutor({.runners = 1}), std::system_error);
 }
 
 /// Nothing ever arrives here.

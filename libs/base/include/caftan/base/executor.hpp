@@ -22,6 +22,21 @@ class ReadableSource {
   virtual ~ReadableSource() = default;
 };
 
+/// While one lives, its thread runs user code. That may go on for any time: what is left for the end of the task, the
+/// next task or bytes to write, is left to another thread instead.
+class UserCode {
+ public:
+  UserCode() noexcept { ++depth_; }
+  ~UserCode() { --depth_; }
+  UserCode(const UserCode&) = delete;
+  UserCode& operator=(const UserCode&) = delete;
+
+  static bool runs_here() noexcept { return depth_ != 0; }
+
+ private:
+  static thread_local constinit unsigned depth_;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -39,7 +54,7 @@ class Executor {
   virtual bool reads_for_wait() const noexcept = 0;
 
   /// While one lives, what its thread posts wakes nobody: this runner takes it when its task ends, which must be soon.
-  /// On threads that are no runners it does nothing.
+  /// On threads that are no runners, and inside user code, it does nothing.
   class QuietPosts {
    public:
     explicit QuietPosts(Executor& executor) noexcept : executor_(executor), before_(executor.post_quietly(true)) {}

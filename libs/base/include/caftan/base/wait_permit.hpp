@@ -2,6 +2,7 @@
 #pragma once
 
 #include "caftan/base/error.hpp"
+#include "caftan/base/task.hpp"
 
 namespace caftan {
 
@@ -11,6 +12,10 @@ class RunnerLimit {
   /// Returns false when all waits that there may be at the same time are under way.
   virtual bool begin_wait() noexcept = 0;
   virtual void end_wait() noexcept = 0;
+  /// Runs `call`, now or, from a task of its own, when enough waits are left for the calls that are nested deeper: only
+  /// these can end its own wait.
+  /// @param depth  calls that wait for this one, directly or not
+  virtual void run_call(unsigned depth, Task call) = 0;
   /// Returns what a wait without permit answers: overloaded.
   virtual Error too_many_wait() const = 0;
 

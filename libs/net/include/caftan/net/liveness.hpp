@@ -16,7 +16,7 @@ struct LivenessOptions {
   Duration timeout = std::chrono::seconds(5);   ///< silence of the peer after which it is dead; >= 2 intervals
 };
 
-/// Threads: none of its own and no lock; the poller that owns the channel calls it.
+/// Threads: none of its own and no lock; the owner of the channel serializes all calls.
 class Liveness {
  public:
   enum class Action {
@@ -35,9 +35,10 @@ class Liveness {
   /// process still has its socket buffers filled.
   void on_bytes_out(TimePoint now, std::size_t count) noexcept;
 
-  /// Returns what to do now. Call it after reading what the channel has, and no later than `next_poll`. When the calls
-  /// come later than that it was us who stood still, and that time is not counted as the peer's silence (SE-8).
-  Action poll(TimePoint now);
+  /// Returns what to do now. Call it no later than `next_poll`. When the calls come later than that it was us who stood
+  /// still, and that time is not counted as the peer's silence (SE-8).
+  /// @param unread  bytes of the peer lie in the channel: it is not silent, we have not read (SE-30)
+  Action poll(TimePoint now, bool unread);
 
   /// Returns when `poll` must be called next; kNever once the peer is dead.
   TimePoint next_poll() const noexcept;

@@ -1,4 +1,5 @@
-/// A hierarchical timer wheel: insert and cancel in O(1) without allocation, expiry in order of time. Timers are
+/// A hierarchical timer wheel: insert and cancel in O(1), expiry in order of time. A level takes memory when its first
+/// timer comes, so an unused wheel is small; later inserts do not allocate. Timers are
 /// intrusive: derive from `Timer`, insert it, and get it back in `advance` when its deadline has passed.
 /// Invariants TW-1 to TW-5: docs/protocols/session.md.
 #pragma once
@@ -7,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "caftan/base/clock.hpp"
 
@@ -74,6 +76,7 @@ class TimerWheel {
   static constexpr std::uint32_t kDue = kLevels * kSlots;  ///< inserted too late for any slot
   static constexpr std::uint32_t kExpired = kDue + 1;      ///< expired in the `advance` that is running
 
+  Timer& head(std::uint32_t bucket) noexcept;
   std::uint64_t floor_tick(TimePoint at) const noexcept;
   std::uint64_t ceil_tick(TimePoint at) const noexcept;
   TimePoint time_of(std::uint64_t tick) const noexcept;
@@ -94,7 +97,9 @@ class TimerWheel {
   std::uint64_t current_ = 0;  ///< every tick up to this one has been collected
   std::size_t size_ = 0;
   std::array<std::uint64_t, kLevels> used_{};
-  std::array<Timer, kLevels * kSlots + 2> heads_;  ///< circular lists
+  // Circular lists.
+  std::array<std::unique_ptr<Timer[]>, kLevels> heads_;  ///< of the slots of each level, null until used
+  std::array<Timer, 2> late_heads_;                      ///< kDue, kExpired
 };
 
 }  // namespace caftan::net

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "caftan/base/executor.hpp"
 #include "caftan/base/result.hpp"
 
 namespace caftan::rpc {
@@ -25,6 +26,7 @@ template <class F>
 auto run_user_code(std::string_view worker, std::string_view what, F&& function) {
   using Returned = std::remove_cvref_t<std::invoke_result_t<F&>>;
   using Outcome = std::conditional_t<kIsResultType<Returned>, Returned, Result<Returned>>;
+  const UserCode running;
   try {
     if constexpr (std::is_void_v<Returned>) {
       function();

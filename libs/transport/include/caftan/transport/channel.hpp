@@ -34,6 +34,9 @@ class Channel {
   /// Writes from the vectors; may take less than all; 0 = full now. Errors: peer_down.
   virtual Result<std::size_t> write(const iovec* vectors, int count) = 0;
 
+  /// Returns whether bytes have arrived that were not read yet. Threads: any, also while another one reads.
+  virtual bool has_unread() const = 0;
+
   /// Ends writing; what was written still arrives.
   virtual void close_write() = 0;
   /// Breaks the connection; both ends find its end when they read, also a thread that waits in poll.

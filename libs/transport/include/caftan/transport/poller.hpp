@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "caftan/base/executor.hpp"
+#include "caftan/wire/block_pool.hpp"
 
 namespace caftan::transport {
 
@@ -56,6 +57,9 @@ enum class FlushBy {
 
 class PollingExecutor : public Executor {
  public:
+  /// As post_at, but on the thread that keeps time: so it is on time however long all runners compute. `task` must not
+  /// block, and must not run user code.
+  virtual void keep_time(TimePoint when, Task task) = 0;
   /// Starts to report `events` (EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLET) of `pollable`.
   virtual void watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) = 0;
   virtual void rearm(const Pollable& pollable, std::uint32_t events) = 0;
@@ -63,6 +67,12 @@ class PollingExecutor : public Executor {
   virtual void unwatch(const Pollable& pollable) = 0;
   /// Calls `flush` before this thread sleeps or waits, and no later than `by`; at once where nothing coalesces.
   virtual void flush_later(std::shared_ptr<Flushable> flushable, FlushBy by) = 0;
+
+  /// Memory for what the Workers of this executor receive: one cache for all of them.
+  wire::BlockPool& pool() noexcept { return pool_; }
+
+ private:
+  wire::BlockPool pool_;
 };
 
 }  // namespace caftan::transport

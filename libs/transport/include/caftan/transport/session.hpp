@@ -81,12 +81,12 @@ class FrameHandler {
 };
 
 struct SessionLimits {
-  std::uint64_t message = std::uint64_t{64} << 20;      ///< bytes of one message without its tensors
-  std::uint64_t tensor_bytes = std::uint64_t{1} << 30;  ///< bytes of all tensors of one message
-  std::uint32_t tensors = 1U << 20;                     ///< tensor segments of one message
-  std::size_t requests = 65536;                         ///< outstanding to a peer
-  std::uint64_t window = std::uint64_t{512} << 20;      ///< bytes of requests outstanding to a peer
-  net::LivenessOptions liveness;
+  std::uint64_t message = std::uint64_t{64} << 20;                        ///< bytes of one message without its tensors
+  std::uint64_t tensor_bytes = std::uint64_t{1} << 30;                    ///< bytes of all tensors of one message
+  std::uint32_t tensors = 1U << 20;                                       ///< tensor segments of one message
+  std::size_t requests = 65536;                                           ///< outstanding to a peer
+  std::uint64_t window = std::uint64_t{512} << 20;                        ///< bytes of requests outstanding to a peer
+  std::optional<net::LivenessOptions> liveness = net::LivenessOptions();  ///< none: the peer cannot fall silent alone
 
   /// Errors: limit_exceeded, naming the limit. @param own  bytes without tensors @param bulk  of the tensors
   /// @param segments  runs of tensor bytes
@@ -211,7 +211,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   void watch_deferral(std::uint64_t claims_seen);
   void arm_expiry(TimePoint deadline);
   void expire_requests();
-  void poll_liveness();
+  void watch_life();
+  void show_life();
   void fail(Pending pending, const Error& error);
   Error left() const;
 
@@ -247,7 +248,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
 
   // Reading: one thread at a time.
   std::atomic<bool> reading_{false};
-  std::unique_ptr<std::byte[]> buffer_;
+  std::unique_ptr<std::byte[]> buffer_;  // made when bytes come: many sessions stay without
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::optional<wire::FrameHeader> header_;
@@ -263,7 +264,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   std::mutex end_mutex_;
   std::optional<Error> end_requested_;
   std::mutex liveness_mutex_;
-  net::Liveness liveness_;
+  std::optional<net::Liveness> liveness_;
   std::atomic<std::uint64_t> frames_out_{0}, frames_in_{0}, bytes_out_{0}, bytes_in_{0};
 };
 

@@ -1,18 +1,22 @@
-/// Runners: threads that wait in one epoll, read what arrives and run what follows from it in place. One executor per
-/// process, shared by all its Workers. Rules about blocking and wake-ups: docs/architecture.md, "Runners".
+/// Runners: threads that wait in one epoll, read what arrives and run what follows from it in place; beside them a
+/// thread that keeps time. One executor per process, shared by all its Workers. Rules about blocking and wake-ups:
+/// docs/architecture.md, "Runners".
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "caftan/base/executor.hpp"
 #include "caftan/base/wait_permit.hpp"
 #include "caftan/transport/poller.hpp"
+#include "caftan/transport/thread.hpp"
+#include "caftan/transport/timer_thread.hpp"
 
 struct epoll_event;
 
@@ -23,18 +27,22 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   struct Options {
     unsigned runners = 0;  ///< threads that wait for work at the same time; 0 = cores, at least 2
     /// With those that replace runners which wait; `runners` if that is more. One of them always stays free: a wait of
-    /// user code that would take it is `overloaded`. Waits that cannot fail (a worker's end, an object's turn in a
-    /// backward pass) get a thread beyond this when there is no other.
+    /// user code that would take it is `overloaded`, and calls begin later where that keeps others from ending so.
+    /// Waits that cannot fail (a worker's end, an object's turn in a backward pass) get a thread beyond this when there
+    /// is no other.
     unsigned max_threads = 128;
     std::function<void()> on_thread_start = {};  ///< runs first in each of them
   };
   ThreadedExecutor() : ThreadedExecutor(Options()) {}
+  /// Goes on with fewer runners where the system gives no more threads.
+  /// Throws std::system_error when it does not even give one, and one that keeps time.
   explicit ThreadedExecutor(Options options);
   /// Stops and joins all runners; tasks that have not begun are dropped. Not from a runner.
   ~ThreadedExecutor() override;
 
   void post(Task task) override;
   void post_at(TimePoint when, Task task) override;
+  void keep_time(TimePoint when, Task task) override;
   const Clock& clock() const noexcept override { return clock_; }
   bool reads_for_wait() const noexcept override;
 
@@ -49,12 +57,6 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
 
  private:
   class ThreadWait;
-  struct Timer {
-    TimePoint when;
-    std::uint64_t order;
-    Task task;
-  };
-
   /// The runner that keeps watch wakes up by itself every kWatchPeriod: it writes what is held back and takes over
   /// tasks that have waited for that long. So others need not be woken for each of these.
   enum class Watch { none, wanted, kept };
@@ -64,13 +66,21 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   int keep_watch(std::unique_lock<std::mutex>& lock, epoll_event& event);
   bool want_watch_locked();
   void serve(std::uint64_t key, std::uint32_t events);
-  void queue_expired_timers();
+  void post_due(Task task);
+  std::size_t queued_locked() const noexcept { return due_.size() + queue_.size(); }
+  Task take_task_locked();
   void wake() noexcept;
-  void add_thread_locked();
+  bool add_thread_locked();
+  bool replace_locked();
+  void replace_again();
   void enter_blocked();
   void leave_blocked();
   bool begin_wait() noexcept override;
   void end_wait() noexcept override;
+  void run_call(unsigned depth, Task call) override;
+  bool count_call(unsigned depth) noexcept;
+  void run_counted(Task call);
+  bool post_held_locked();
   Error too_many_wait() const override;
   bool flush_is_due();
   void flush_pending();
@@ -80,28 +90,33 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   int epoll_ = -1;
   int wake_fd_ = -1;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::deque<Task> queue_;
-  std::vector<Timer> timers_;  // a heap, earliest first
-  std::uint64_t timer_order_ = 0;
-  TimePoint sleeping_until_ = kNever;
+  std::deque<Task> due_;                             // whose time has come; ahead of queue_
   std::vector<std::shared_ptr<Flushable>> flushes_;  // appended by runners, written by whichever comes first
   TimePoint oldest_flush_;
   Watch watch_ = Watch::none;
   bool task_wake_ = false;   // a runner was woken for a task
   std::uint64_t begun_ = 0;  // tasks
-  std::vector<std::thread> threads_;
+  std::vector<Thread> threads_;
   std::condition_variable parked_;
   unsigned parked_count_ = 0;
   unsigned unpark_ = 0;
   unsigned idle_ = 0;
-  unsigned running_ = 0;  // threads that neither wait in a call nor are parked
-  unsigned permits_ = 0;  // waits of user code
+  unsigned running_ = 0;              // threads that neither wait in a call nor are parked
+  unsigned permits_ = 0;              // waits of user code
+  std::atomic<unsigned> calls_ = 0;   // that have begun and not ended
+  std::atomic<unsigned> others_ = 0;  // of the permits, those that no such call has; written under mutex_
+  std::map<unsigned, std::deque<Task>, std::greater<>> held_;  // calls that have not begun, by depth
+  std::atomic<bool> holds_ = false;                            // held_ is not empty; written under mutex_
+  bool replacement_due_ = false;                               // the system gave no thread; it is asked again
   bool stopping_ = false;
 
   std::mutex slots_mutex_;
   std::vector<std::shared_ptr<Pollable>> slots_;
   std::vector<std::uint32_t> free_slots_;
+
+  TimerThread timers_;
 };
 
 }  // namespace caftan::transport

@@ -53,6 +53,7 @@ enum class SectionType : std::uint16_t {
   chain = 3,     ///< the objects held by the call chain, for would_deadlock
   bulk = 4,      ///< sizes of the tensor segments that follow as chunks: u64 each
   target = 5,    ///< the RRef that a fetch, a method or the creation of a method's result is about
+  depth = 6,     ///< u8: calls that wait for this one; left out for none
 };
 inline constexpr std::uint16_t kSectionCritical = 1;
 inline constexpr std::size_t kSectionHeaderSize = 8;  ///< bytes of type, flags and size

@@ -1,0 +1,32 @@
+/// `Thread`: a thread of the transport. Unlike std::thread it says by its value that the system gives no more of them
+/// (a limit of the user, or of the container), so that its maker can go on with fewer.
+#pragma once
+
+#include <pthread.h>
+
+#include <functional>
+#include <optional>
+#include <utility>
+
+namespace caftan::transport {
+
+/// Move-only; join it before it is destroyed. It takes no signals: those belong to the threads of the program.
+class Thread {
+ public:
+  /// Starts a thread that runs `body`. Returns nothing if the system gives none; then nothing has changed.
+  static std::optional<Thread> make(std::function<void()> body);
+
+  Thread(Thread&& other) noexcept : handle_(std::exchange(other.handle_, std::nullopt)) {}
+  Thread& operator=(Thread&&) = delete;
+  ~Thread();
+
+  /// Waits for its end. Not from the thread itself.
+  void join();
+
+ private:
+  explicit Thread(pthread_t handle) noexcept : handle_(handle) {}
+
+  std::optional<pthread_t> handle_;
+};
+
+}  // namespace caftan::transport

@@ -1,0 +1,61 @@
+/// `TimerThread`: the thread of an executor that keeps time. It never runs user code, so what falls due is on time
+/// however long all runners compute. Rules: docs/architecture.md, "Runners"; docs/adr/0016-a-thread-that-keeps-time.md.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "caftan/base/clock.hpp"
+#include "caftan/base/task.hpp"
+#include "caftan/transport/thread.hpp"
+
+namespace caftan::transport {
+
+/// Threads: any, all methods but `start` and `stop`.
+class TimerThread {
+ public:
+  /// @param to_runners  receives, on this thread, each task that is for a runner
+  explicit TimerThread(std::function<void(Task)> to_runners) : to_runners_(std::move(to_runners)) {}
+  TimerThread(const TimerThread&) = delete;
+  TimerThread& operator=(const TimerThread&) = delete;
+  ~TimerThread() { stop(); }
+
+  /// Returns false if the system gives no thread.
+  bool start();
+  /// Ends the thread; what has not fallen due is dropped, here and later. Safe to repeat.
+  void stop();
+
+  enum class Place : std::uint8_t {
+    here,    ///< on this thread: must not block, and must not run user code
+    runner,  ///< handed to the runners
+  };
+  /// Runs `task` at `when`, those of one moment in the order of the calls.
+  void add(TimePoint when, Place place, Task task);
+
+ private:
+  struct Timer {
+    TimePoint when;
+    std::uint64_t order;
+    Place place;
+    Task task;
+  };
+  static bool later(const Timer& a, const Timer& b) noexcept;
+  void run();
+
+  const std::function<void(Task)> to_runners_;
+  const SteadyClock clock_;
+  std::mutex mutex_;
+  // Guarded by mutex_:
+  std::condition_variable changed_;
+  std::vector<Timer> timers_;  // a heap, earliest first
+  std::uint64_t order_ = 0;
+  bool stopping_ = false;
+
+  std::optional<Thread> thread_;
+};
+
+}  // namespace caftan::transport

@@ -1,0 +1,68 @@
+#include "caftan/transport/timer_thread.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace caftan::transport {
+
+bool TimerThread::later(const Timer& a, const Timer& b) noexcept {
+  return std::tie(a.when, a.order) > std::tie(b.when, b.order);
+}
+
+bool TimerThread::start() {
+  auto thread = Thread::make([this] { run(); });
+  if (!thread) return false;
+  thread_.emplace(*std::move(thread));
+  return true;
+}
+
+void TimerThread::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_one();
+  }
+  if (thread_) thread_->join();
+  thread_.reset();
+  std::vector<Timer> dropped;  // destroyed without the lock: a task may own what posts another one when it goes
+  const std::lock_guard lock(mutex_);
+  dropped.swap(timers_);
+}
+
+void TimerThread::add(TimePoint when, Place place, Task task) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  const bool is_first = timers_.empty() || when < timers_.front().when;
+  timers_.push_back(Timer{when, order_++, place, std::move(task)});
+  std::push_heap(timers_.begin(), timers_.end(), &later);
+  if (is_first) changed_.notify_one();
+}
+
+void TimerThread::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (timers_.empty() || timers_.front().when == kNever) {
+      changed_.wait(lock);
+      continue;
+    }
+    const TimePoint first = timers_.front().when;
+    if (first > clock_.now()) {
+      changed_.wait_until(lock, first);
+      continue;
+    }
+    std::pop_heap(timers_.begin(), timers_.end(), &later);
+    Timer timer = std::move(timers_.back());
+    timers_.pop_back();
+    lock.unlock();
+    if (timer.place == Place::here) {
+      timer.task();
+    } else {
+      to_runners_(std::move(timer.task));
+    }
+    timer.task = Task();
+    lock.lock();
+  }
+}
+
+}  // namespace caftan::transport
