@@ -1,5 +1,6 @@
 // The calls that this worker makes: from OutRequest to a frame, and from the answer back to the caller.
 
+#include <algorithm>
 #include <caf/send.hpp>
 
 #include "caftan/base/wait_permit.hpp"
@@ -114,6 +115,10 @@ Result<OutFrame> WorkerCore::encode_request(rpc::OutRequest& request, Sharing& s
     wire::Bytes held;
     rpc::encode_held(request.held, held);
     wire::append_section(sections, wire::SectionType::chain, 0, held);
+  }
+  if (request.depth > 0) {
+    const std::byte depth{static_cast<std::uint8_t>(std::min(request.depth, 255U))};
+    wire::append_section(sections, wire::SectionType::depth, 0, {&depth, 1});
   }
   if (!request.autograd.empty()) {
     wire::append_section(sections, wire::SectionType::autograd, wire::kSectionCritical, request.autograd);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "caftan/base/wait_permit.hpp"
+
 namespace caftan::actors {
 
 namespace {
@@ -33,6 +35,9 @@ ServedCall::ServedCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<transpo
     deadline_ = core_->executor().clock().now() +
                 std::chrono::microseconds(std::min<std::uint64_t>(frame_.header.remaining_us, kMost));
   }
+  if (const auto depth = wire::find_section(frame_.sections, wire::SectionType::depth); depth && *depth) {
+    if ((*depth)->size() == 1) depth_ = std::to_integer<unsigned>((*depth)->front());
+  }
 }
 
 ServedCall::~ServedCall() {
@@ -47,14 +52,14 @@ void ServedCall::start(bool in_place) {
     if (in_place && !self->core_->executor().reads_for_wait()) {
       self->run();
     } else {
-      self->core_->executor().post([self] { self->run(); });
+      self->core_->executor().post([self] { self->run_when_due(); });
     }
   };
   if (!frame_.manifest) return go();
   const auto received = std::static_pointer_cast<ReceivedRRefs>(frame_.manifest);
   core_->rref_host().when_confirmed(received, deadline_, [self, received](Result<void> confirmed) {
     if (confirmed) {
-      self->core_->executor().post([self] { self->run(); });
+      self->core_->executor().post([self] { self->run_when_due(); });
     } else {
       self->creation_ = received->take_creation();
       self->fail(confirmed.error());
@@ -69,6 +74,7 @@ CallInfo ServedCall::make_info() {
   info.deadline = deadline_;
   info.cancel = std::shared_ptr<const CancelFlag>(shared_from_this(), &cancelled_);
   info.trace = frame_.header.trace;
+  info.depth = depth_;
   if (const auto chain = wire::find_section(frame_.sections, wire::SectionType::chain); chain && *chain) {
     if (auto held = rpc::decode_held(**chain)) info.held = std::move(*held);
   }
@@ -79,6 +85,13 @@ Result<RRefId> ServedCall::read_target() const {
   const auto target = wire::find_section(frame_.sections, wire::SectionType::target);
   if (!target) return target.error();
   return *target ? wire::decode<RRefId>(**target) : RRefId{};
+}
+
+/// Later, if the permits to wait that are left are kept for calls nested deeper (CALL-15).
+void ServedCall::run_when_due() {
+  RunnerLimit* const limit = RunnerLimit::current();
+  if (!limit) return run();
+  limit->run_call(depth_, [self = shared_from_this()] { self->run(); });
 }
 
 void ServedCall::run() {

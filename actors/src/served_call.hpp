@@ -26,6 +26,7 @@ class ServedCall final : public rpc::ResponderSink, public std::enable_shared_fr
   }
 
  private:
+  void run_when_due();
   void run();
   void run_on_object(const RRefId& target, rpc::InPayload payload);
   void create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload);
@@ -38,6 +39,7 @@ class ServedCall final : public rpc::ResponderSink, public std::enable_shared_fr
   transport::InFrame frame_;
   CancelFlag cancelled_;
   TimePoint deadline_ = kNever;
+  unsigned depth_ = 0;
   std::optional<Creation> creation_;
   std::function<void()> used_;  // tells the value's actor that this call no longer uses it
   std::atomic<bool> answered_{false};

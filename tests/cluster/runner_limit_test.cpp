@@ -124,5 +124,43 @@ TEST_P(RunnerLimit, DeadlinesPassHoweverManyCallsWait) {
   EXPECT_EQ(workers_[0]->rpc_sync<&nest>("b", 0), 0);
 }
 
+class Burst : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, Burst, testing::Values("loopback", "unix"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(Burst, H10_CALL15_NestedCallsBeginBeforeOnesThatWouldWaitForThem) {
+  const bool loopback = GetParam() == std::string("loopback");
+  const test::Folder folder;
+  const auto network = std::make_shared<LocalNetwork>();
+  std::vector<WorkerAddress> world{{"a", ""}, {"b", ""}};
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::shared_ptr<transport::ThreadedExecutor> executor;
+  for (auto& member : world) {
+    if (!loopback) member.address = "unix:" + (folder / member.name);
+  }
+  for (const auto& member : world) {
+    if (!executor || !loopback) {
+      executor = std::make_shared<transport::ThreadedExecutor>(
+          transport::ThreadedExecutor::Options{.runners = 2, .max_threads = 32});
+    }
+    WorkerOptions options;
+    options.name = member.name;
+    options.world = world;
+    options.secret = "shared by this test";
+    options.executor = executor;
+    if (loopback) options.network = network;
+    workers.push_back(Worker::launch(std::move(options), make_registry()).value());
+  }
+  for (const auto& worker : workers) worker->wait_until_ready().value();
+
+  std::vector<Future<int>> calls;
+  for (int i = 0; i < 300; ++i) calls.push_back(workers[0]->rpc_async<&nest>("b", 3));
+  for (Future<int>& call : calls) {
+    const auto result = std::move(call).result();
+    ASSERT_TRUE(result) << result.error().message();
+    EXPECT_EQ(*result, 3);
+  }
+}
+
 }  // namespace
 }  // namespace caftan

@@ -52,6 +52,7 @@ Result<void> begin_request(OutRequest& request, const CallTarget& target, wire::
   }
   if (ambient) {
     request.trace = ambient->trace;
+    request.depth = ambient->depth;
     request.held = ambient->held;
   }
   if (key) write_prologue(request.body, *key);

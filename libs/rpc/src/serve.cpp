@@ -14,6 +14,7 @@ Ambient ambient_of(const CallInfo& info) {
   ambient.cancel = info.cancel;
   ambient.deadline = info.deadline;
   ambient.trace = info.trace;
+  ambient.depth = info.depth + 1;
   ambient.order.key = info.order_key;
   if (const Ambient* const around = Ambient::current()) ambient.turn = around->turn;
   return ambient;

@@ -46,6 +46,7 @@ TEST(GoldenBytes, KindsOfFramesKeepTheirNumbersAndNames) {
   EXPECT_EQ(static_cast<int>(wire::SectionType::chain), 3);
   EXPECT_EQ(static_cast<int>(wire::SectionType::bulk), 4);
   EXPECT_EQ(static_cast<int>(wire::SectionType::target), 5);
+  EXPECT_EQ(static_cast<int>(wire::SectionType::depth), 6);
 }
 
 TEST(GoldenBytes, TheHeaderOfAFrame) {

@@ -54,6 +54,7 @@ struct Ambient {
   std::shared_ptr<const CancelFlag> cancel;  ///< null = nobody can cancel
   TimePoint deadline = kNever;               ///< nested calls inherit what is left of it
   std::uint64_t trace = 0;
+  unsigned depth = 0;  ///< calls that wait for this code, directly or not
   OrderKey order;
   rpc::Turn* turn = nullptr;     ///< the strand turn this stack holds; never copied to another stack
   Executor* executor = nullptr;  ///< the one whose runner this is, if it is one

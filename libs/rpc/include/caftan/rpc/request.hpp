@@ -76,6 +76,7 @@ struct CallInfo {
   TimePoint deadline = kNever;               ///< when the caller stops waiting
   std::shared_ptr<const CancelFlag> cancel;  ///< null = the caller cannot give up
   std::uint64_t trace = 0;
+  unsigned depth = 0;  ///< calls that wait for this one, directly or not
   HeldObjects held;
   std::weak_ptr<void> autograd_context;  ///< set by the call hook
   std::uint64_t order_key = 0;           ///< set by the call hook: of this call, see OrderKey
@@ -100,6 +101,7 @@ struct OutRequest {
   HeldObjects held;   ///< for section `chain`
   TimePoint deadline = kNever;
   std::uint64_t trace = 0;
+  unsigned depth = 0;                             ///< for section `depth`
   wire::Bytes autograd;                           ///< section `autograd`, written by the call hook; empty = none
   std::vector<std::uint8_t> recorded;             ///< one per tensor, 1 = recorded by autograd; empty = none
   std::uint64_t hook_ticket = 0;                  ///< what CallHook::on_request returned; 0 when there is no hook
