@@ -142,7 +142,7 @@ Result<void> Launch::start() {
                                     .workers = options_.workers,
                                     .world = world_.addresses_for(options_.plan, WorkerId{}, {}),
                                     .run_directory = std::filesystem::absolute(record_.directory().path()),
-                                    .executor = make_runners(),
+                                    .executor = make_runners(options_.workers.size()),
                                     .network = std::make_shared<LocalNetwork>()});
   if (!local) return local.error();
   processes_.push_back(*std::move(local));

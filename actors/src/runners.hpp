@@ -9,6 +9,7 @@ namespace caftan::actors {
 
 /// Returns an executor whose threads use as many intra-op threads as the calling one. ATen hands its number on by
 /// itself, but only where it splits the work: BLAS and oneDNN ask OpenMP, which starts each thread with all cores.
-std::shared_ptr<transport::ThreadedExecutor> make_runners();
+/// @param workers  that live on it: run() of each role may wait, and as many calls as for one worker
+std::shared_ptr<transport::ThreadedExecutor> make_runners(std::size_t workers = 1);
 
 }  // namespace caftan::actors

@@ -97,7 +97,7 @@ void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types)
     if (worker < plan.workers.size()) options.siblings.push_back(plan.workers[worker].name);
   }
   for (const auto& [name, address] : assignment->world) options.world.push_back({name, address});
-  options.executor = make_runners();
+  options.executor = make_runners(options.workers.size());
   options.sink = [&control](const RunEvent& event) {
     // An event that cannot be sent has nobody to take it: the launcher is gone, and `follow` ends this process.
     (void)control.send(event);

@@ -1,6 +1,7 @@
 #include "worker_set.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 
 #include "caftan/app/run_directory.hpp"
@@ -10,6 +11,10 @@
 #include "worker_core.hpp"
 
 namespace caftan::actors {
+
+namespace {
+constexpr std::size_t kStoppedAtOnce = 16;
+}
 
 WorkerSet::WorkerSet(WorkerSetOptions options) : options_(std::move(options)) {
   for (const WorkerId id : options_.workers) {
@@ -22,6 +27,7 @@ WorkerSet::WorkerSet(WorkerSetOptions options) : options_(std::move(options)) {
 
 WorkerSet::~WorkerSet() {
   if (!ended_) end();
+  if (stopper_) stopper_->join();
 }
 
 RoleFacts WorkerSet::facts_of(const app::PlannedWorker& planned) const {
@@ -138,7 +144,7 @@ bool WorkerSet::run() {
     for (Member& member : members_) member.reporter->send(RunEventKind::ready, channels_of(*member.worker));
     const std::lock_guard lock(mutex_);
     for (Member& member : members_) {
-      if (stopping_) member.role->request_stop();
+      if (stopping_) member.role->request_stop();  // it has no code yet
       member.role->begin();
     }
   }
@@ -150,9 +156,35 @@ bool WorkerSet::run() {
 
 void WorkerSet::stop() {
   const std::lock_guard lock(mutex_);
-  stopping_ = true;
-  if (!joined_) return;
+  if (std::exchange(stopping_, true) || !joined_) return;
+  // Not on a runner: all of them may be busy with roles that only wait to be asked.
+  telling_ = true;
+  if (auto thread = transport::Thread::make([this] { tell_roles(); })) {
+    stopper_.emplace(*std::move(thread));
+  } else {
+    options_.executor->post([this] { tell_roles(); });
+  }
+}
+
+/// The stop_callbacks of roles run here.
+void WorkerSet::tell_roles() {
   for (Member& member : members_) member.role->request_stop();
+  const std::lock_guard lock(mutex_);
+  telling_ = false;
+  changed_.notify_all();
+}
+
+/// Waits until no code of a role runs any more. Returns whether that is so.
+bool WorkerSet::wait_for_roles(TimePoint deadline) {
+  for (Member& member : members_) {
+    if (!member.role || member.role->wait_until_idle(deadline)) continue;
+    member.log.error("the role has not returned in time");
+    return false;
+  }
+  std::unique_lock lock(mutex_);
+  const bool done = changed_.wait_until(lock, deadline, [this] { return !telling_; });
+  if (!done) members_.front().log.error("a stop_callback of a role has not returned in time");
+  return done;
 }
 
 void WorkerSet::leave(const Error& reason) {
@@ -194,22 +226,35 @@ Error WorkerSet::farewell_of(const Member& member) const {
 
 bool WorkerSet::end() {
   const TimePoint deadline = SteadyClock().now() + options_.application.run.stop_timeout / 2;
-  for (Member& member : members_) {
-    if (!member.role || member.role->wait_until_idle(deadline)) continue;
-    member.log.error("the role has not returned in time");
-    return false;
-  }
+  if (!wait_for_roles(deadline)) return false;
   ended_ = true;
   report_traffic(deadline);
   for (Member& member : members_) {
     if (member.role) member.role->end();
   }
-  for (Member& member : members_) {
-    if (!member.worker) continue;
-    member.worker->core().set_farewell(farewell_of(member));
-    member.worker->stop();
-  }
+  stop_workers();
   return true;
+}
+
+/// Several at a time: each waits for the good-byes of all others.
+void WorkerSet::stop_workers() {
+  std::atomic<std::size_t> next{0};
+  const auto stop_some = [this, &next] {
+    for (std::size_t i = next++; i < members_.size(); i = next++) {
+      Member& member = members_[i];
+      if (!member.worker) continue;
+      member.worker->core().set_farewell(farewell_of(member));
+      member.worker->stop();
+    }
+  };
+  std::vector<transport::Thread> helpers;
+  while (helpers.size() + 1 < std::min(members_.size(), kStoppedAtOnce)) {
+    auto thread = transport::Thread::make(stop_some);
+    if (!thread) break;  // the system gives no more
+    helpers.push_back(*std::move(thread));
+  }
+  stop_some();
+  for (transport::Thread& helper : helpers) helper.join();
 }
 
 }  // namespace caftan::actors

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "caftan/actors/worker.hpp"
 #include "caftan/app/application.hpp"
 #include "caftan/app/plan.hpp"
+#include "caftan/transport/thread.hpp"
 #include "role_host.hpp"
 
 namespace caftan::actors {
@@ -44,7 +46,7 @@ class WorkerSet {
   /// code still runs on this object and only the end of the process stops it. Threads: not a runner's. Blocks.
   [[nodiscard]] bool run();
 
-  /// Asks the roles to return. Threads: any.
+  /// Asks the roles to return. Threads: any; what user code does with that runs on a thread of its own.
   void stop();
   /// Makes `run` end. Threads: any. @param reason  told to workers elsewhere if it is an error
   void leave(const Error& reason = {});
@@ -66,9 +68,12 @@ class WorkerSet {
   RoleFacts facts_of(const app::PlannedWorker& planned) const;
   std::string channels_of(const Worker& worker) const;
   void wait_for_leave();
+  void tell_roles();
+  bool wait_for_roles(TimePoint deadline);
   void report_traffic(TimePoint deadline);
   Error farewell_of(const Member& member) const;
   bool end();
+  void stop_workers();
 
   const WorkerSetOptions options_;
   std::vector<Member> members_;
@@ -79,6 +84,8 @@ class WorkerSet {
   bool leaving_ = false;
   Error farewell_;
   bool ended_ = false;
+  std::optional<transport::Thread> stopper_;  // runs the roles' stop_callbacks; made under mutex_
+  bool telling_ = false;                      // it is at work
 };
 
 }  // namespace caftan::actors

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <functional>
+#include <future>
 #include <thread>
 
 #include "caftan/app/load.hpp"
 #include "caftan/caftan.hpp"
 #include "caftan/transport/threaded_executor.hpp"
+#include "gate.hpp"
 #include "worker_set.hpp"
 
 namespace caftan {
@@ -67,7 +70,8 @@ class ProgramRun : public testing::Test {
   }
 
   /// Runs until `returned` run()s have ended, then leaves. Returns whether all roles ended.
-  bool run(const std::string& file, std::size_t returned) {
+  /// @param act  done meanwhile
+  bool run(const std::string& file, std::size_t returned, const std::function<void(actors::WorkerSet&)>& act = {}) {
     const auto types = program_.catalog().types().value();
     const auto loaded = app::parse_application(file, "/test.toml", {}, types, {});
     EXPECT_TRUE(loaded.diagnostics.ok()) << loaded.diagnostics.render(false);
@@ -90,6 +94,7 @@ class ProgramRun : public testing::Test {
     workers_ = &workers;
     bool ended = false;
     std::thread life([&] { ended = workers.run(); });
+    if (act) act(workers);
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return count(actors::RunEventKind::returned) + failures() >= returned; });
@@ -154,6 +159,38 @@ TEST_F(ProgramRun, AUseThatWasNotDeclaredFailsTheRoleByName) {
     EXPECT_EQ(event.error.worker(), "broken");
     EXPECT_THAT(event.error.message(), HasSubstr("has no use 'undeclared'"));
   }
+}
+
+test::Gate stop_callbacks;
+
+/// Ends when it is asked to, and takes its time for what it does with that.
+class Reluctant {
+ public:
+  explicit Reluctant(RoleContext&) {}
+  Result<void> run(std::stop_token stop) {
+    std::promise<void> asked;
+    const std::stop_callback callback(stop, [&] {
+      asked.set_value();
+      EXPECT_TRUE(stop_callbacks.pass());
+    });
+    running.open();
+    asked.get_future().get();
+    return {};
+  }
+  static inline test::Gate running;
+};
+
+TEST_F(ProgramRun, T16_WhoAsksRolesToStopDoesNotWaitForTheirStopCallbacks) {
+  program_.role<Reluctant>("reluctant");
+  const std::string file = "caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.reluctant]\ntype = \"reluctant\"\n";
+  EXPECT_TRUE(run(file, 1, [](actors::WorkerSet& workers) {
+    EXPECT_TRUE(Reluctant::running.pass());
+    workers.stop();
+    workers.stop();
+    stop_callbacks.wait_for(1);
+    stop_callbacks.open();
+  }));
+  EXPECT_EQ(count(actors::RunEventKind::left), 1U);
 }
 
 TEST(Catalog, RefusesAClassTwiceAndUsesOfWhatIsNoRole) {
