@@ -61,8 +61,15 @@ Result<void> WorkerCore::send_response(const std::shared_ptr<Session>& session, 
   wire::Bytes body;
   if (!reply) {
     frame.header.flags = wire::kFlagError;
-    if (auto encoded = wire::encode_into(body, shortened(reply.error().at(name()), kMostErrorText)); !encoded)
-      return encoded;
+    Error error = shortened(reply.error().at(name()), kMostErrorText);
+    wire::Bytes sections;
+    if (!(session->peer().features & net::kKnowsErrorKinds)) {
+      error = without_kinds(error);
+    } else if (const wire::Bytes kinds = wire::encode_kinds(error); !kinds.empty()) {
+      wire::append_section(sections, wire::SectionType::error_kinds, 0, kinds);
+    }
+    if (auto encoded = wire::encode_into(body, error); !encoded) return encoded;
+    frame.sections = sections;
     frame.body = body;
     session->send(frame, false);
     return {};

@@ -16,25 +16,56 @@ using transport::Session;
 
 namespace {
 
+std::string in_words(Duration time) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  constexpr std::int64_t kWholeSeconds = 1000;
+  if (ms % kWholeSeconds == 0 && ms > 0) return std::to_string(ms / kWholeSeconds) + " s";
+  return std::to_string(ms) + " ms";
+}
+
 /// Turns the one end of a request into the one answer of its caller.
-class PendingCall final : public transport::ResponseSink {
+class PendingCall final : public transport::ResponseSink, public CancelFlag::Part {
  public:
-  PendingCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<rpc::ReplySink> sink, std::uint64_t ticket,
-              std::shared_ptr<rpc::RRefHandle> keep, TimePoint deadline)
-      : core_(std::move(core)), sink_(std::move(sink)), ticket_(ticket), keep_(std::move(keep)), deadline_(deadline) {
+  PendingCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<rpc::ReplySink> sink, std::shared_ptr<Session> session,
+              rpc::OutRequest& request)
+      : core_(std::move(core)),
+        sink_(std::move(sink)),
+        session_(std::move(session)),
+        ticket_(request.hook_ticket),
+        keep_(std::move(request.keep)),
+        cancel_(std::move(request.cancel)),
+        deadline_(request.deadline),
+        what_(request.what),
+        what_owner_(std::move(request.what_owner)),
+        timeout_(request.timeout),
+        timeout_of_(request.timeout_of),
+        kind_(request.kind) {
     core_->own_call_begins();
+    if (cancel_) cancel_->add(*this);
+  }
+  ~PendingCall() override {
+    if (cancel_) cancel_->remove(*this);
   }
 
+  /// It was sent. The call that it is part of may have been cancelled meanwhile.
+  void sent_as(CallId call) {
+    call_.store(call.value);
+    if (cancel_ && cancel_->is_set()) give_up();
+  }
   /// It was not sent: nobody will be answered through it.
   void forget() { core_->own_call_ends(); }
 
+  void give_up() noexcept override {
+    const CallId call{call_.load()};
+    if (call.value == 0) return;  // sent_as sees that the flag is set
+    session_->cancel(call, Error(Errc::cancelled, std::string(what_) + ": the call that it is part of was cancelled"));
+  }
+
   void on_response(Result<InFrame> response) override {
-    if (!response) return finish(response.error());
-    if (response->header.flags & wire::kFlagError) {
-      Error error;
-      const auto decoded = wire::decode_into(response->body, error);
-      return finish(decoded ? error : decoded.error());
+    if (!response) {
+      return finish(response.error().code() == Errc::timeout ? too_late() : response.error());
     }
+    if (response->header.flags & wire::kFlagError) return finish(decode_error(*response));
     auto payload = core_->decode_payload(*response);
     if (!payload) return finish(payload.error());
     payload->owner = std::make_shared<const wire::Bytes>(std::move(response->payload));  // moved: the views stay
@@ -42,8 +73,8 @@ class PendingCall final : public transport::ResponseSink {
     // A response may carry references too: nobody sees them before they are confirmed (RR-6).
     auto received = std::static_pointer_cast<ReceivedRRefs>(response->manifest);
     auto waiting = std::make_shared<rpc::InPayload>(std::move(*payload));
-    auto self = std::make_shared<PendingCall>(std::move(*this));
-    self->core_->rref_host().when_confirmed(received, deadline_, [self, waiting](Result<void> confirmed) {
+    const auto self = std::static_pointer_cast<PendingCall>(CancelFlag::Part::shared_from_this());
+    core_->rref_host().when_confirmed(received, deadline_, [self, waiting](Result<void> confirmed) {
       self->finish(confirmed ? Result<rpc::InPayload>(std::move(*waiting)) : Result<rpc::InPayload>(confirmed.error()));
     });
   }
@@ -65,11 +96,41 @@ class PendingCall final : public transport::ResponseSink {
     core_->own_call_ends();
   }
 
-  std::shared_ptr<WorkerCore> core_;
-  std::shared_ptr<rpc::ReplySink> sink_;
-  std::uint64_t ticket_;
-  std::shared_ptr<rpc::RRefHandle> keep_;
-  TimePoint deadline_;
+  static Error decode_error(const InFrame& response) {
+    Error error;
+    if (const auto decoded = wire::decode_into(response.body, error); !decoded) return decoded.error();
+    const auto kinds = wire::find_section(response.sections, wire::SectionType::error_kinds);
+    if (!kinds) return kinds.error();
+    if (!*kinds) return error;
+    const auto added = wire::add_kinds(error, **kinds);
+    return added ? error : added.error();
+  }
+
+  /// Says what is known here of an answer that did not come.
+  Error too_late() const {
+    std::string text = std::string(what_) + ": no answer within " + in_words(timeout_);
+    if (timeout_of_ == rpc::TimeoutOf::call) text += ", the time-out of this call";
+    if (timeout_of_ == rpc::TimeoutOf::worker) text += " (cluster.rpc_timeout, WorkerOptions::rpc_timeout)";
+    if (timeout_of_ == rpc::TimeoutOf::surrounding) text += ", which were left of the call that it is part of";
+    text += "; " + session_->peer().name + " is connected: the call still runs there or waits for ";
+    text += kind_ == wire::FrameKind::method || kind_ == wire::FrameKind::fetch ? "its turn on a busy object"
+                                                                                : "a free runner";
+    return Error(Errc::timeout, session_->peer().name, std::move(text));
+  }
+
+  const std::shared_ptr<WorkerCore> core_;
+  const std::shared_ptr<rpc::ReplySink> sink_;
+  const std::shared_ptr<Session> session_;
+  const std::uint64_t ticket_;
+  const std::shared_ptr<rpc::RRefHandle> keep_;
+  const std::shared_ptr<const CancelFlag> cancel_;
+  const TimePoint deadline_;
+  const std::string_view what_;
+  const std::shared_ptr<const std::string> what_owner_;
+  const Duration timeout_;
+  const rpc::TimeoutOf timeout_of_;
+  const wire::FrameKind kind_;
+  std::atomic<std::uint64_t> call_{0};  // 0 = it was not sent yet
 };
 
 /// Takes room in the peer's window; waits for it if the caller wants that, and gives the turn of the running object
@@ -82,6 +143,7 @@ Result<std::uint64_t> take_room(Session& session, const rpc::OutRequest& request
   const std::uint64_t room = Session::room_for(size);
   auto taken = session.try_acquire(room);
   if (!taken && !fail_when_full && taken.error().code() == Errc::overloaded) {
+    if (const auto may = rpc::check_may_wait(); !may) return may.error();
     const WaitPermit permit;
     if (!permit) return permit.error();
     const rpc::TurnPause pause;
@@ -183,13 +245,14 @@ Result<CallId> WorkerCore::send_request(Way& way, rpc::OutRequest& request, std:
     way.sharing.undo();
     return frame.error();
   }
-  auto pending = std::make_shared<PendingCall>(shared_core(), std::move(sink), request.hook_ticket,
-                                               std::move(request.keep), request.deadline);
+  auto pending = std::make_shared<PendingCall>(shared_core(), std::move(sink), way.session, request);
   const auto call = way.session->request(*frame, way.room, request.deadline, pending);
   if (!call) {
     pending->forget();
     way.sharing.undo();
+    return call.error();
   }
+  pending->sent_as(*call);
   return call;
 }
 
@@ -262,7 +325,26 @@ Result<std::shared_ptr<rpc::RRefHandle>> WorkerCore::create_local(std::shared_pt
 }
 
 void WorkerCore::on_unobserved_error(std::string_view what, const Error& error) noexcept {
+  if (!unobserved_.add(what)) return;
   log(std::string(what) + ": nobody looked at this error: " + error.message());
+  count_unobserved_later(std::string(what));
+}
+
+void WorkerCore::count_unobserved_later(std::string what) {
+  constexpr Duration kPeriod = std::chrono::seconds(1);
+  executor().post_at(executor().clock().now() + kPeriod, [weak = weak_from_this(), what = std::move(what)] {
+    const auto alive = weak.lock();
+    if (!alive) return;
+    auto& self = static_cast<WorkerCore&>(*alive);
+    const std::size_t more = self.unobserved_.end_period(what);
+    if (more == 0) return;
+    self.log_unobserved(what, more);
+    self.count_unobserved_later(what);
+  });
+}
+
+void WorkerCore::log_unobserved(const std::string& what, std::size_t more) const {
+  log(what + ": nobody looked at " + std::to_string(more) + " more errors in this second");
 }
 
 Result<rpc::InPayload> WorkerCore::decode_payload(InFrame& frame) const {

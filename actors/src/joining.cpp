@@ -152,7 +152,7 @@ net::HandshakeOptions WorkerCore::handshake_options(std::uint64_t connection) {
   handshake.self.id = self_;
   handshake.self.incarnation = incarnation_;
   handshake.self.limits = own_limits();
-  handshake.self.features = net::kSaysSegments;
+  handshake.self.features = kFeatures;
   handshake.self.connection = connection;
   handshake.self.settings = options_.settings;
   {
@@ -215,7 +215,7 @@ void WorkerCore::dial_peer(WorkerId peer) {
                   });
 }
 
-/// SE-30: who may still come is dialled again.
+/// SE-33: who may still come is dialled again.
 void WorkerCore::dial_failed(WorkerId peer, const Error& error) {
   // A duplicate may be an earlier life that froze: it is lost when it has been silent for long enough.
   const bool may_come =
@@ -244,8 +244,8 @@ void WorkerCore::dial_failed(WorkerId peer, const Error& error) {
 
 void WorkerCore::greeted(transport::Greeted&& greeted) {
   const net::PeerInfo& peer = greeted.peer;
-  if (add_session({peer.id, peer.name, peer.incarnation, peer.limits}, peer.connection, std::move(greeted.channel),
-                  greeted.early, true)) {
+  if (add_session({peer.id, peer.name, peer.incarnation, peer.limits, peer.agreed_features}, peer.connection,
+                  std::move(greeted.channel), greeted.early, true)) {
     on_member_up(peer.id, peer.address);
   }
 }
@@ -300,7 +300,7 @@ void WorkerCore::on_member_up(WorkerId peer, const std::string& address) {
     const std::shared_ptr<Session> session = self_ == WorkerId{0} ? state.session() : nullptr;
     if (session) {
       const auto changed = membership_.join({state.name(), peer, session->peer().incarnation, state.address});
-      // SE-31: a new life has an address of its own, which all hear of.
+      // SE-34: a new life has an address of its own, which all hear of.
       if (changed && *changed) view_published_ = false;
     }
   }

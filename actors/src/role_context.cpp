@@ -46,6 +46,20 @@ const std::vector<std::string>& RoleContext::workers_of(std::string_view key) co
                                " Declare it with uses<...>(\"" + std::string(key) + "\")"));
 }
 
+/// Says in words of the program why uses<...> found no reference of that class.
+Error RoleContext::wrong_use(std::string_view key, rpc::TypeKey asked, const Error& error) const {
+  const std::string call = "uses<" + std::string(asked.name) + ">(\"" + std::string(key) + "\")";
+  if (error.code() == Errc::unknown_function) {
+    return Error(Errc::wrong_type, name(),
+                 call + ": " + std::string(asked.name) +
+                     " is not the class of a role of this program; write the class "
+                     "that the program declares for '" +
+                     std::string(key) + "'");
+  }
+  if (error.code() == Errc::wrong_type) return Error(Errc::wrong_type, name(), call + ": " + error.text());
+  return error;
+}
+
 std::shared_ptr<rpc::RRefHandle> RoleContext::self_handle(rpc::TypeKey type) const {
   std::shared_ptr<rpc::RRefHandle> self;
   {

@@ -87,7 +87,7 @@ Result<RRefId> ServedCall::read_target() const {
   return *target ? wire::decode<RRefId>(**target) : RRefId{};
 }
 
-/// Later, if the permits to wait that are left are kept for calls nested deeper (CALL-15).
+/// Later, if the permits to wait that are left are kept for calls nested deeper (CALL-16).
 void ServedCall::run_when_due() {
   RunnerLimit* const limit = RunnerLimit::current();
   if (!limit) return run();

@@ -12,7 +12,7 @@ constexpr std::size_t kShortest = 80;
 constexpr std::size_t kInnermost = 160;
 
 Error without_causes(const Error& error, std::size_t text) {
-  return {error.code(), error.worker(), error.text().substr(0, text)};
+  return Error(error.code(), error.worker(), error.text().substr(0, text)).of_kind(error.kind());
 }
 
 const Error& innermost(const Error& error) {
@@ -28,7 +28,13 @@ Error shortened(const Error& error, std::size_t text) {  // NOLINT(misc-no-recur
   const bool cut = text <= kShortest || !error.cause()->cause();
   auto cause = std::make_shared<const Error>(cut ? without_causes(innermost(error), std::max(text / 2, kInnermost))
                                                  : shortened(*error.cause(), text / 2));
-  return {error.code(), error.worker(), error.text().substr(0, text), std::move(cause)};
+  return Error(error.code(), error.worker(), error.text().substr(0, text), std::move(cause)).of_kind(error.kind());
+}
+
+Error without_kinds(const Error& error) {  // NOLINT(misc-no-recursion)
+  const Errc code = error.code() == Errc::user_error ? Errc::remote_exception : error.code();
+  auto cause = error.cause() ? std::make_shared<const Error>(without_kinds(*error.cause())) : nullptr;
+  return {code, error.worker(), error.text(), std::move(cause)};
 }
 
 }  // namespace caftan::actors

@@ -12,4 +12,7 @@ namespace caftan::actors {
 /// happened. In all less than 2 * text + 160 bytes and the names.
 Error shortened(const Error& error, std::size_t text);
 
+/// Returns `error` as peers without kKnowsErrorKinds know it: user_error is remote_exception.
+Error without_kinds(const Error& error);
+
 }  // namespace caftan::actors

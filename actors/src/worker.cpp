@@ -34,7 +34,15 @@ Result<void> Worker::wait_until_ready() { return core_->wait_until_ready(); }
 
 Worker::~Worker() { stop(); }
 
-void Worker::stop() { core_->stop(); }
+StopReport Worker::stop() { return core_->stop(); }
+
+Result<void> Worker::set_rpc_timeout(Duration timeout) {
+  if (timeout < Duration::zero()) {
+    return Error(Errc::bad_arguments, name(), "rpc_timeout is negative; 0 means that calls have no time-out");
+  }
+  core_->set_rpc_timeout(timeout);
+  return {};
+}
 
 WorkerId Worker::id() const noexcept { return core_->id(); }
 const std::string& Worker::name() const noexcept { return core_->name(); }

@@ -55,6 +55,9 @@ Result<std::shared_ptr<WorkerCore>> WorkerCore::make(WorkerOptions options, Regi
     return Error(Errc::invalid_config, "WorkerLimits: message has 1 to " + std::to_string(kMostMessage) +
                                            " bytes, window and tensors are not 0");
   }
+  if (options.rpc_timeout < Duration::zero()) {
+    return Error(Errc::invalid_config, "rpc_timeout is negative; 0 means that calls have no time-out");
+  }
   const std::string& address = world[self->value].address;
   if (options.secret.empty() && transport::is_beyond_loopback(address)) {
     return Error(Errc::invalid_config, "worker '" + options.name + "' would listen beyond this host at " + address +
@@ -71,6 +74,7 @@ Result<std::shared_ptr<WorkerCore>> WorkerCore::make(WorkerOptions options, Regi
 WorkerCore::WorkerCore(WorkerOptions options, Registry registry, WorkerId self, net::Membership membership)
     : options_(std::move(options)),
       registry_(std::move(registry)),
+      rpc_timeout_(options_.rpc_timeout),
       self_(self),
       incarnation_(membership.self().incarnation),
       rrefs_(*this),
@@ -225,7 +229,7 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
     autograd_->on_peer_down({peer.id, peer.incarnation});
     hook_->on_peer_down(peer.id, peer.incarnation);
     if (is_serving) tell_lost(session, reason);
-    // While the others start it may come back, at another address perhaps (SE-31).
+    // While the others start it may come back, at another address perhaps (SE-34).
     if (!options_.network && peer.id < self_) dial_peer(peer.id);
   }
   const net::Traffic sent = session.traffic();
@@ -291,14 +295,19 @@ void WorkerCore::settle(TimePoint deadline) {
   });
 }
 
-void WorkerCore::stop() {
-  if (life_.exchange(Life::draining) >= Life::draining) return;
+StopReport WorkerCore::stop() {
+  StopReport given_up;
+  if (life_.exchange(Life::draining) >= Life::draining) return given_up;
   const TimePoint deadline = options_.executor->clock().now() + options_.stop_timeout;
   const Error leaving(Errc::shut_down, name(), "this worker has left");
   wait_until_idle(deadline);
+  for (const auto& [what, more] : unobserved_.end_all()) log_unobserved(what, more);
+  given_up.calls = own_calls_.load();
+  given_up.served_calls = served_calls_.load();
   if (listener_) listener_->close();
+  given_up.contexts = autograd_->list().size();
   autograd_->end_all(leaving);
-  rrefs_.end_all(leaving);
+  given_up.references = rrefs_.end_all(leaving);
 
   std::vector<std::shared_ptr<Session>> sessions;
   {
@@ -347,6 +356,7 @@ void WorkerCore::stop() {
   actor_host_.reset();
   options_.executor->pool().trim();
   life_ = Life::ended;
+  return given_up;
 }
 
 }  // namespace caftan::actors

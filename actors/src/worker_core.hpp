@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
+#include "caftan/base/repeated_lines.hpp"
 #include "caftan/net/dial_pause.hpp"
 #include "caftan/net/membership.hpp"
 #include "caftan/net/refusal_log.hpp"
@@ -84,7 +85,9 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
 
   Result<void> launch();
   Result<void> wait_until_ready();
-  void stop();
+  StopReport stop();
+  /// Precondition: not negative.
+  void set_rpc_timeout(Duration timeout) noexcept { rpc_timeout_.store(timeout, std::memory_order_relaxed); }
   /// Waits until no call is under way and every reference that was let go has ended, at most until `deadline`.
   void settle(TimePoint deadline);
   void set_worker(Worker* worker) { worker_ = worker; }
@@ -109,10 +112,13 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   const Registry& registry() const noexcept override { return registry_; }
   Executor& executor() noexcept override { return *options_.executor; }
   rpc::CallHook* hook() noexcept override { return hook_.get(); }
-  Duration default_timeout() const noexcept override { return options_.rpc_timeout; }
+  Duration default_timeout() const noexcept override { return rpc_timeout_.load(std::memory_order_relaxed); }
   Worker& worker() noexcept override { return *worker_; }
   Result<Peer> find_peer(std::string_view name) override;
   Result<Peer> find_peer(WorkerId id) override;
+  bool knows(const rpc::PeerRecord& peer) const noexcept override {
+    return peer.id().value < peers_.size() && peers_[peer.id().value].get() == &peer;
+  }
   rpc::CallToken submit(const Peer& peer, rpc::OutRequest&& request, const CallOptions& options,
                         std::shared_ptr<rpc::ReplySink> sink) override;
   void cancel(const rpc::CallToken& token) noexcept override;
@@ -121,6 +127,9 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   RRefId make_rref_id() override { return rrefs_.make_rref_id(); }
   Result<std::shared_ptr<rpc::RRefHandle>> create_local(std::shared_ptr<rpc::HostedObject> object) override;
   void on_unobserved_error(std::string_view what, const Error& error) noexcept override;
+  /// Says at the end of a second how many errors of `what` nobody looked at in it.
+  void count_unobserved_later(std::string what);
+  void log_unobserved(const std::string& what, std::size_t more) const;
 
   // RRefWorld
   std::shared_ptr<rpc::Caller> shared_caller() override { return shared_from_this(); }
@@ -150,9 +159,10 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   /// In-process neighbours: one end of a loopback pair becomes a session.
   void add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,
                          std::shared_ptr<transport::Channel> channel);
-  transport::PeerIdentity identity() const { return {self_, options_.name, incarnation_, own_limits()}; }
+  transport::PeerIdentity identity() const { return {self_, options_.name, incarnation_, own_limits(), kFeatures}; }
 
  private:
+  static constexpr std::uint64_t kFeatures = net::kSaysSegments | net::kKnowsErrorKinds;
   class RootActor;
   WorkerCore(WorkerOptions options, Registry registry, WorkerId self, net::Membership membership);
 
@@ -229,6 +239,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
 
   WorkerOptions options_;
   Registry registry_;
+  std::atomic<Duration> rpc_timeout_;
   const WorkerId self_;
   const Incarnation incarnation_;
   Worker* worker_ = nullptr;
@@ -271,6 +282,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   std::atomic<std::size_t> served_calls_{0};
   std::atomic<std::uint64_t> calls_served_{0};
 
+  RepeatedLines unobserved_;
   std::mutex served_mutex_;
   std::unordered_map<std::uint64_t, std::weak_ptr<ServedCall>> cancellable_;  // by session connection and call
 };

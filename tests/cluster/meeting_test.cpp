@@ -203,7 +203,7 @@ TEST_F(Meeting, APortThatTheSystemChoosesIsLearntFromTheHead) {
   EXPECT_EQ(w0.rpc_sync<&depth>("w1", std::vector<std::string>{"w2", "w1"}), 2);
 }
 
-TEST_F(Meeting, K7_SE31_AMemberThatIsStartedAnewDuringAStartIsFoundAtItsNewAddress) {
+TEST_F(Meeting, K7_SE34_AMemberThatIsStartedAnewDuringAStartIsFoundAtItsNewAddress) {
   const std::string any = "tcp:127.0.0.1:0";
   Worker& w0 = launch("w0", {{"w0", any}, {"w1", any}, {"w2", any}});
   const std::vector<WorkerAddress> world{{"w0", w0.address()}, {"w1", any}, {"w2", any}};
@@ -219,7 +219,7 @@ TEST_F(Meeting, K7_SE31_AMemberThatIsStartedAnewDuringAStartIsFoundAtItsNewAddre
   EXPECT_EQ(w0.rpc_sync<&depth>("w2", std::vector<std::string>{"w1", "w2"}), 2);
 }
 
-TEST_F(Meeting, K7_SE31_OneThatComesBackAfterAllWereThereIsMetByAll) {
+TEST_F(Meeting, K7_SE34_OneThatComesBackAfterAllWereThereIsMetByAll) {
   // w2 knows w1 at a place of its own, where nobody listens before the end: so the start is under way until then.
   const auto at = [&](const std::string& name) { return "unix:" + (folder_ / name); };
   const std::string any = "tcp:127.0.0.1:0";

@@ -182,12 +182,12 @@ TEST_P(Membership, SE23_ASecondWorkerOfThatNameIsADuplicate) {
   auto second = launch(options);
   const auto ready = second->wait_until_ready();
   ASSERT_FALSE(ready);
-  EXPECT_EQ(ready.error().code(), Errc::timeout);  // the first one might have frozen, and be lost later (SE-30)
+  EXPECT_EQ(ready.error().code(), Errc::timeout);  // the first one might have frozen, and be lost later (SE-33)
   EXPECT_THAT(ready.error().text(), HasSubstr("worker \"b\" is up in another process"));
   EXPECT_EQ(a->channel_kind("b"), GetParam());
 }
 
-TEST_P(Membership, T18_K7b_SE30_ANewLifeIsAdmittedOnceTheOldOneHasEnded) {
+TEST_P(Membership, T18_K7b_SE33_ANewLifeIsAdmittedOnceTheOldOneHasEnded) {
   auto a = launch(options_of("a"));
   world_[0].address = a->address();
   auto b = launch(options_of("b"));

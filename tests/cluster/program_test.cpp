@@ -193,6 +193,32 @@ TEST_F(ProgramRun, T16_WhoAsksRolesToStopDoesNotWaitForTheirStopCallbacks) {
   EXPECT_EQ(count(actors::RunEventKind::left), 1U);
 }
 
+class NoRole {};
+
+/// Declares one class and asks for another.
+template <class Asked>
+class Confused {
+ public:
+  explicit Confused(RoleContext& context) { (void)context.uses<Asked>("server"); }
+  Result<void> run(std::stop_token) { return {}; }
+};
+
+TEST_F(ProgramRun, U6_AUseOfAWrongClassSaysSoInWordsOfTheProgram) {
+  program_.role<Confused<Client>>("of_another_role").uses<Server>("server");
+  program_.role<Confused<NoRole>>("of_no_role").uses<Server>("server");
+  EXPECT_TRUE(run(std::string(kFile) + "[roles.x]\ntype = \"of_another_role\"\n[roles.x.uses]\nserver = \"server\"\n"
+                                       "[roles.y]\ntype = \"of_no_role\"\n[roles.y.uses]\nserver = \"server\"\n",
+                  5));
+  ASSERT_EQ(failures(), 2U);
+  for (const auto& event : events_) {
+    if (event.kind != actors::RunEventKind::failed) continue;
+    const std::string text = event.error.message();
+    EXPECT_THAT(text, HasSubstr(event.error.worker() == "x" ? "Client>(\"server\"): the role of this worker is a"
+                                                            : "NoRole is not the class of a role of this program"));
+    EXPECT_THAT(text, testing::Not(HasSubstr("role_of"))) << "no internal names";
+  }
+}
+
 TEST(Catalog, RefusesAClassTwiceAndUsesOfWhatIsNoRole) {
   Program twice("test");
   twice.role<Broken>("a");

@@ -128,7 +128,7 @@ class Burst : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, Burst, testing::Values("loopback", "unix"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST_P(Burst, H10_CALL15_NestedCallsBeginBeforeOnesThatWouldWaitForThem) {
+TEST_P(Burst, H10_CALL16_NestedCallsBeginBeforeOnesThatWouldWaitForThem) {
   const bool loopback = GetParam() == std::string("loopback");
   const test::Folder folder;
   const auto network = std::make_shared<LocalNetwork>();

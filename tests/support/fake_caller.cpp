@@ -1,5 +1,6 @@
 #include "fake_caller.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "caftan/rpc/call_hook.hpp"
@@ -125,6 +126,11 @@ Result<Peer> FakeCaller::find_peer(std::string_view name) {
 Result<Peer> FakeCaller::find_peer(WorkerId id) {
   if (id.value < job_.workers_.size() && job_.workers_[id.value]) return job_.workers_[id.value]->peer_;
   return Error(Errc::unknown_worker, "no worker has the number " + std::to_string(id.value));
+}
+
+bool FakeCaller::knows(const rpc::PeerRecord& peer) const noexcept {
+  return std::any_of(job_.workers_.begin(), job_.workers_.end(),
+                     [&](const auto& worker) { return worker && worker->peer_.record().get() == &peer; });
 }
 
 Result<rpc::InPayload> FakeCaller::carry(FakeCaller& to, wire::Bytes body, std::vector<at::Tensor> tensors,

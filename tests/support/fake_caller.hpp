@@ -62,6 +62,7 @@ class FakeCaller final : public rpc::Caller {
   Worker& worker() noexcept override { return *worker_; }
   Result<Peer> find_peer(std::string_view name) override;
   Result<Peer> find_peer(WorkerId id) override;
+  bool knows(const rpc::PeerRecord& peer) const noexcept override;
   rpc::CallToken submit(const Peer& peer, rpc::OutRequest&& request, const CallOptions& options,
                         std::shared_ptr<rpc::ReplySink> sink) override;
   void cancel(const rpc::CallToken& token) noexcept override;

@@ -76,6 +76,8 @@ std::string_view to_string(Errc code) noexcept {
       return "invalid_gradient";
     case Errc::graph_freed:
       return "graph_freed";
+    case Errc::user_error:
+      return "user_error";
   }
   return "unknown";
 }
@@ -87,11 +89,27 @@ const Error::Body& Error::body() const noexcept {
 
 Error Error::at(std::string worker) const {
   if (!body().worker.empty()) return *this;
-  return Error(code_, std::move(worker), body().text, body().cause);
+  Body changed = body();
+  changed.worker = std::move(worker);
+  return Error(code_, std::make_shared<const Body>(std::move(changed)));
+}
+
+Error Error::with_code(Errc code) const { return Error(code, body_); }
+
+Error Error::of_kind(std::string kind) const {
+  Body changed = body();
+  changed.kind = std::move(kind);
+  if (changed.kind.size() > kMostKind) changed.kind.resize(kMostKind);
+  return Error(code_, std::make_shared<const Body>(std::move(changed)));
+}
+
+Error user_error(std::string kind, std::string text) {
+  return Error(Errc::user_error, std::move(text)).of_kind(std::move(kind));
 }
 
 std::string Error::message() const {
   std::string out(to_string(code_));
+  if (!kind().empty()) out += " " + kind();
   if (!worker().empty()) out += ": " + worker();
   if (!text().empty()) out += ": " + text();
   if (cause()) out += " (because: " + cause()->message() + ")";

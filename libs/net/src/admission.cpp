@@ -8,12 +8,17 @@ namespace caftan::net {
 
 // Written so that sizes near 2^64 cannot wrap.
 bool AdmissionWindow::fits(std::uint64_t bytes) const noexcept {
-  return holders_ == 0 || (outstanding_ <= limit_ && bytes <= limit_ - outstanding_);
+  return holders_ == 0 || (holders_ < most_ && outstanding_ <= limit_ && bytes <= limit_ - outstanding_);
 }
 
 Result<void> AdmissionWindow::try_acquire(std::uint64_t bytes) {
   const std::scoped_lock lock(mutex_);
   if (closed_) return *closed_;
+  if (holders_ >= most_) {
+    return Error(Errc::overloaded, std::to_string(holders_) +
+                                       " requests are in flight to this peer already "
+                                       "(limits.pending_calls)");
+  }
   if (!waiting_.empty() || !fits(bytes)) {
     return Error(Errc::overloaded, std::to_string(bytes) + " bytes do not fit: " + std::to_string(outstanding_) +
                                        " of " + std::to_string(limit_) + " are outstanding and " +

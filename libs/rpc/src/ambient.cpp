@@ -8,6 +8,40 @@ namespace caftan {
 
 thread_local constinit Ambient* Ambient::current_ = nullptr;
 
+void CancelFlag::set() noexcept {
+  set_.store(true);
+  for (;;) {
+    std::shared_ptr<Part> part;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!parts_) return;
+      part = parts_->weak_from_this().lock();  // null: it is being destroyed
+      Part& first = *parts_;
+      parts_ = first.next_;
+      if (parts_) parts_->before_ = &parts_;
+      first.before_ = nullptr;
+    }
+    if (part) part->give_up();
+  }
+}
+
+void CancelFlag::add(Part& part) const {
+  const std::lock_guard lock(mutex_);
+  if (is_set()) return;
+  part.next_ = parts_;
+  part.before_ = &parts_;
+  if (parts_) parts_->before_ = &part.next_;
+  parts_ = &part;
+}
+
+void CancelFlag::remove(Part& part) const noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!part.before_) return;
+  *part.before_ = part.next_;
+  if (part.next_) part.next_->before_ = part.before_;
+  part.before_ = nullptr;
+}
+
 Ambient& Ambient::of_thread() noexcept {
   static thread_local Ambient own;
   if (!current_) current_ = &own;
@@ -21,6 +55,7 @@ Ambient Ambient::capture() {
     captured.order = {current_->order.next(), 0};
   }
   captured.turn = nullptr;
+  captured.brief = nullptr;
   captured.executor = nullptr;
   captured.reads_frames = false;
   captured.grad_mode = c10::GradMode::is_enabled();
@@ -51,6 +86,14 @@ Ambient make_reading() {
 constexpr std::size_t kMostHeld = 64;
 constexpr std::size_t kLongestName = 256;
 }  // namespace
+
+Result<void> check_may_wait() {
+  const Ambient* const ambient = Ambient::current();
+  if (!ambient || !ambient->brief) return {};
+  return Error(Errc::would_deadlock, *ambient->brief +
+                                         " is registered as brief, so it must not wait: the thread that it "
+                                         "runs on reads the answers. Register it without brief()");
+}
 
 FrameReading::FrameReading() noexcept : empty_(make_reading()), swap_(&empty_) {}
 

@@ -7,20 +7,28 @@ namespace caftan::rpc {
 
 namespace {
 
-/// Returns when a call that starts now has to be over.
+/// Writes down when a call that starts now has to be over, and why then.
 /// Errors: bad_arguments, timeout, cancelled.
-Result<TimePoint> deadline_of(Caller& caller, const CallOptions& options, const Ambient* ambient) {
+Result<void> set_deadline(OutRequest& request, Caller& caller, const CallOptions& options, const Ambient* ambient) {
   const Duration timeout = options.timeout.value_or(caller.default_timeout());
   if (timeout < Duration::zero()) return Error(Errc::bad_arguments, "a timeout is negative; 0 means none");
   if (ambient && ambient->cancel && ambient->cancel->is_set()) {
     return Error(Errc::cancelled, "the caller of the surrounding call gave up; nothing was sent");
   }
   const TimePoint inherited = ambient ? ambient->deadline : kNever;
-  if (timeout == Duration::zero() && inherited == kNever) return kNever;
+  if (timeout == Duration::zero() && inherited == kNever) return {};
   const TimePoint now = caller.executor().clock().now();
   if (inherited <= now) return Error(Errc::timeout, "no time was left of the surrounding call; nothing was sent");
   const bool unbounded = timeout == Duration::zero() || timeout >= kNever - now;
-  return unbounded ? inherited : std::min(inherited, now + timeout);
+  request.deadline = unbounded ? inherited : std::min(inherited, now + timeout);
+  if (request.deadline == kNever) return {};
+  request.timeout = request.deadline - now;
+  if (!unbounded && request.deadline == now + timeout) {
+    request.timeout_of = options.timeout ? TimeoutOf::call : TimeoutOf::worker;
+  } else {
+    request.timeout_of = TimeoutOf::surrounding;
+  }
+  return {};
 }
 
 Result<void> show_to_hook(const CallTarget& target, OutRequest& request) {
@@ -41,9 +49,8 @@ Result<void> begin_request(OutRequest& request, const CallTarget& target, wire::
   if (!target.peer) return target.peer.error();
   if (!target.caller) return Error(Errc::shut_down, "the worker has ended");
   const Ambient* const ambient = Ambient::current();
-  const Result<TimePoint> deadline = deadline_of(*target.caller, target.options, ambient);
-  if (!deadline) return Error(deadline.error().code(), std::string(what) + ": " + deadline.error().text());
-  request.deadline = *deadline;
+  const Result<void> in_time = set_deadline(request, *target.caller, target.options, ambient);
+  if (!in_time) return Error(in_time.error().code(), std::string(what) + ": " + in_time.error().text());
   request.kind = kind;
   request.what = what;
   if (target.object) {
@@ -54,6 +61,7 @@ Result<void> begin_request(OutRequest& request, const CallTarget& target, wire::
     request.trace = ambient->trace;
     request.depth = ambient->depth;
     request.held = ambient->held;
+    request.cancel = ambient->cancel;
   }
   if (key) write_prologue(request.body, *key);
   return {};
@@ -70,6 +78,19 @@ CallToken send_request(const CallTarget& target, OutRequest&& request, std::shar
 Result<std::shared_ptr<RRefHandle>> send_creation(const CallTarget& target, OutRequest&& request, TypeKey type) {
   if (const Result<void> seen = show_to_hook(target, request); !seen) return seen.error();
   return target.caller->create_remote(*target.peer, std::move(request), target.options, type);
+}
+
+Error other_signature(const FunctionEntry& entry, std::string_view given) {
+  return Error(Errc::bad_arguments,
+               entry.name + " is " + std::string(entry.key.signature) + " here, the caller has " + std::string(given));
+}
+
+Result<const FunctionKey*> check_key(const CallTarget& target, const FunctionKey& key) {
+  if (target.caller) {
+    const FunctionEntry* const entry = target.caller->registry().find(key.name_hash, key.name);
+    if (entry && entry->key.signature_hash != key.signature_hash) return other_signature(*entry, key.signature);
+  }
+  return &key;
 }
 
 Error not_registered_here(std::string_view function, std::string_view signature) {

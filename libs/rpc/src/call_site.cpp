@@ -7,6 +7,11 @@ Result<Peer> Destination::find(rpc::Caller& caller) const {
   if (const auto* id = std::get_if<WorkerId>(&to_)) return caller.find_peer(*id);
   const Peer& peer = **std::get_if<const Peer*>(&to_);
   if (!peer) return Error(Errc::bad_arguments, "this Peer is empty");
+  if (!caller.knows(*peer.record())) {
+    return Error(Errc::bad_arguments, "this Peer '" + peer.name() +
+                                          "' belongs to another Worker of this process; take " + caller.name() +
+                                          ".peer(\"" + peer.name() + "\")");
+  }
   return peer;
 }
 

@@ -24,7 +24,8 @@ class PointWaiter final : public StateWaiter {
 
 Error no_state() { return Error(Errc::broken_promise, "this future has no result: it is empty or was read already"); }
 
-Error executor_ended() {
+Error why_not_waited() {
+  if (const Result<void> may = check_may_wait(); !may) return may.error();
   // On a runner that may be refused nothing else ends a wait without a deadline.
   if (const RunnerLimit* limit = RunnerLimit::current()) return limit->too_many_wait();
   return Error(Errc::shut_down, "the executor ended while a thread waited");
@@ -43,6 +44,7 @@ bool FutureCore::wait(TimePoint deadline) {
 
 Result<bool> permitted_wait(FutureCore& future, TimePoint deadline) {
   if (future.ready()) return true;
+  if (const Result<void> may = check_may_wait(); !may) return may.error();
   const WaitPermit permit;
   if (!permit) return permit.error();
   std::shared_ptr<Caller> keep;
@@ -50,6 +52,7 @@ Result<bool> permitted_wait(FutureCore& future, TimePoint deadline) {
   const TurnPause pause;
   const FrameReading reading;
   if (!executor) {
+    const Continuations::Pause others(nullptr);
     ThreadPoint point;
     PointWaiter waiter(point);
     if (future.add_waiter(waiter)) {
@@ -84,7 +87,7 @@ void FutureCore::add_continuation(Task continuation) {
       return;
     }
   }
-  continuation();
+  run_continuation(std::move(continuation));
 }
 
 bool FutureCore::add_waiter(StateWaiter& waiter) {
@@ -127,15 +130,19 @@ void FutureCore::settle(std::unique_lock<std::mutex> lock, bool failed) {
   const bool report = failed && abandoned_;
   lock.unlock();
   if (report) report_unobserved();
-  for (Task& continuation : continuations) run_continuation(continuation);
+  for (Task& continuation : continuations) run_continuation(std::move(continuation));
 }
 
-void FutureCore::run_continuation(Task& continuation) {
+void FutureCore::run_continuation(Task continuation) {
   std::shared_ptr<Caller> keep;
   Executor* const executor = this->executor(keep);
-  const bool waits = Ambient::current() && Ambient::current()->reads_frames;
-  if (executor && (waits || executor->reads_for_wait())) return executor->post(std::move(continuation));
-  continuation();
+  const Ambient* const ambient = Ambient::current();
+  // A continuation does not have the turn of the object whose method completes it or asks for it: if it ran inside of
+  // that method and waited, the turn would not be given back (CALL-7).
+  const bool elsewhere =
+      ambient && (ambient->reads_frames || ambient->brief || (ambient->turn && ambient->turn->is_held()));
+  if (executor && (elsewhere || executor->reads_for_wait())) return executor->post(std::move(continuation));
+  Continuations::run(std::move(continuation));
 }
 
 void cancel_request(const std::weak_ptr<Caller>& caller, const CallToken& token) noexcept {

@@ -102,22 +102,125 @@ Result<OperatorValue> from_ivalue(const c10::IValue& value) {
   return Error(Errc::unsupported, "a result of type " + value.tagKind() + " cannot be sent");
 }
 
-/// Runs an allowed operator. Errors: bad_arguments, remote_exception, unsupported (a result).
-Result<OperatorValues> run(const c10::OperatorHandle& op, const std::vector<OperatorArgument>& arguments) {
+/// Arguments as the dispatcher takes them.
+struct Inputs {
   std::vector<c10::IValue> stack;
   std::unordered_map<std::string, c10::IValue> keywords;
+};
+
+/// Errors: bad_arguments.
+Result<Inputs> make_inputs(std::string_view name, const std::vector<OperatorArgument>& arguments) {
+  Inputs inputs;
   try {
     for (const OperatorArgument& argument : arguments) {
       if (argument.name.empty()) {
-        stack.push_back(to_ivalue(argument.value));
-      } else if (!keywords.emplace(argument.name, to_ivalue(argument.value)).second) {
-        return Error(Errc::bad_arguments, "argument '" + argument.name + "' is given twice");
+        inputs.stack.push_back(to_ivalue(argument.value));
+      } else if (!inputs.keywords.emplace(argument.name, to_ivalue(argument.value)).second) {
+        return Error(Errc::bad_arguments, std::string(name) + ": argument '" + argument.name + "' is given twice");
       }
     }
-    op.schema().checkAndNormalizeInputs(stack, keywords);
+    return inputs;
+  } catch (...) {
+    return Error(Errc::bad_arguments, user_code_failure({}, name).text());
+  }
+}
+
+/// Compares the arguments with the schema and adds its default values.
+/// Errors: bad_arguments.
+Result<void> complete_inputs(const c10::OperatorHandle& op, Inputs& inputs) {
+  try {
+    op.schema().checkAndNormalizeInputs(inputs.stack, inputs.keywords);
+    return {};
   } catch (...) {
     return Error(Errc::bad_arguments, user_code_failure({}, op.operator_name().name).text());
   }
+}
+
+/// Returns whether complete_inputs would succeed, without an exception for each overload that does not fit.
+bool fits(const c10::FunctionSchema& schema, const Inputs& inputs) {
+  const auto& declared = schema.arguments();
+  if (inputs.stack.size() > declared.size()) return false;
+  std::size_t keywords = 0;
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    const c10::Argument& argument = declared[i];
+    const auto keyword = inputs.keywords.find(argument.name());
+    const bool by_position = i < inputs.stack.size();
+    const bool by_keyword = keyword != inputs.keywords.end();
+    if (by_position ? argument.kwarg_only() || by_keyword : !by_keyword && !argument.default_value()) return false;
+    keywords += by_keyword ? 1 : 0;
+    if (!by_position && !by_keyword) continue;
+    const c10::IValue& value = by_position ? inputs.stack[i] : keyword->second;
+    if (!value.type()->isSubtypeOf(*argument.type())) return false;
+  }
+  return keywords == inputs.keywords.size();
+}
+
+/// Returns the overloads of an operator of ATen, those with fewer parameters first.
+std::vector<c10::OperatorHandle> overloads_of(const std::string& name) {
+  // The dispatcher can only list the names of all its operators: once is enough.
+  static const std::unordered_multimap<std::string, std::string> overloads = [] {
+    std::unordered_multimap<std::string, std::string> all;
+    for (const c10::OperatorName& each : c10::Dispatcher::singleton().getAllOpNames()) {
+      if (each.name.starts_with("aten::")) all.emplace(each.name, each.overload_name);
+    }
+    return all;
+  }();
+  std::vector<c10::OperatorHandle> found;
+  const auto [first, last] = overloads.equal_range(name);
+  for (auto at = first; at != last; ++at) {
+    if (const auto op = c10::Dispatcher::singleton().findSchema({name, at->second})) found.push_back(*op);
+  }
+  std::sort(found.begin(), found.end(), [](const c10::OperatorHandle& a, const c10::OperatorHandle& b) {
+    const auto rank = [](const c10::OperatorHandle& op) {
+      return std::pair(op.schema().arguments().size(), std::string_view(op.operator_name().overload_name));
+    };
+    return rank(a) < rank(b);
+  });
+  return found;
+}
+
+Error no_operator(const std::string& name, const std::string& overload) {
+  return Error(Errc::unknown_function, "there is no operator " + name + (overload.empty() ? "" : "." + overload));
+}
+
+/// Returns the overload that takes the arguments: the one named; else the one without a name, if it does, or the first
+/// that does of those with the fewest parameters.
+/// Errors: unknown_function; bad_arguments (naming what there is, or the rule that forbids it).
+Result<c10::OperatorHandle> choose(const std::string& name, const std::string& overload, Inputs inputs) {
+  const auto named = c10::Dispatcher::singleton().findSchema({name, overload});
+  if (named) {
+    const Result<void> allowed = check_allowed(*named);
+    if (!overload.empty() && !allowed) return allowed.error();
+    if (allowed && fits(named->schema(), inputs)) return *named;
+  }
+  const std::vector<c10::OperatorHandle> others =
+      overload.empty() ? overloads_of(name) : std::vector<c10::OperatorHandle>();
+  std::vector<c10::OperatorHandle> possible;
+  for (const c10::OperatorHandle& op : others) {
+    if (!check_allowed(op)) continue;
+    if (fits(op.schema(), inputs)) return op;
+    possible.push_back(op);
+  }
+  if (possible.empty() && named) possible.push_back(*named);
+  if (possible.empty()) return others.empty() ? no_operator(name, overload) : check_allowed(others.front()).error();
+  if (possible.size() == 1) {
+    const Result<void> allowed = check_allowed(possible.front());
+    if (!allowed) return allowed.error();
+    const Result<void> done = complete_inputs(possible.front(), inputs);
+    if (!done) return done.error();
+    return possible.front();
+  }
+  std::string known;
+  for (const c10::OperatorHandle& op : possible) known += "; " + c10::toString(op.schema());
+  return Error(Errc::bad_arguments, "no overload of " + name + " takes these arguments; there are" + known.substr(1));
+}
+
+/// Runs an allowed operator. Errors: bad_arguments, remote_exception, unsupported (a result).
+Result<OperatorValues> run(const c10::OperatorHandle& op, const std::vector<OperatorArgument>& arguments) {
+  Result<Inputs> inputs = make_inputs(op.operator_name().name, arguments);
+  if (!inputs) return inputs.error();
+  if (const Result<void> complete = complete_inputs(op, *inputs); !complete) return complete.error();
+  std::vector<c10::IValue>& stack = inputs->stack;
   const Result<void> done = run_user_code({}, op.operator_name().name, [&] { op.callBoxed(stack); });
   if (!done) return done.error();
   OperatorValues results;
@@ -129,16 +232,25 @@ Result<OperatorValues> run(const c10::OperatorHandle& op, const std::vector<Oper
   return results;
 }
 
-Result<void> pack_operator(OutRequest& request, std::string_view schema,
-                           const std::vector<OperatorArgument>& arguments) {
+/// Finds the overload and looks at the arguments before anything is sent.
+Result<c10::OperatorHandle> choose(std::string_view schema, const std::vector<OperatorArgument>& arguments) {
   const std::size_t dot = schema.find('.');
   const std::string_view overload = dot == std::string_view::npos ? std::string_view() : schema.substr(dot + 1);
-  const auto name = std::make_shared<const std::string>(schema);
-  request.what_owner = name;
-  request.what = *name;
+  Result<Inputs> inputs = make_inputs(schema, arguments);
+  if (!inputs) return inputs.error();
+  return choose(std::string(schema.substr(0, dot)), std::string(overload), *std::move(inputs));
+}
+
+Error not_one_tensor() { return Error(Errc::wrong_type, "the operator does not return one tensor; use rpc_op_async"); }
+
+Result<void> pack_operator(OutRequest& request, const c10::OperatorHandle& op,
+                           const std::vector<OperatorArgument>& arguments) {
+  const auto& [name, overload] = op.operator_name();
+  request.what_owner = std::make_shared<const std::string>(overload.empty() ? name : name + "." + overload);
+  request.what = *request.what_owner;
   try {
     Packer packer(request.body, request.tensors, request.rrefs);
-    packer.archive << schema.substr(0, dot) << overload << arguments;
+    packer.archive << name << overload << arguments;
     return {};
   } catch (...) {
     return wire::detail::encode_failure();
@@ -151,7 +263,10 @@ Future<OperatorValues> start_operator(const CallTarget& target, std::string_view
                                       const std::vector<OperatorArgument>& arguments) {
   OutRequest request;
   Result<void> done = begin_request(request, target, wire::FrameKind::op, nullptr, schema);
-  if (done) done = pack_operator(request, schema, arguments);
+  if (!done) return make_ready_future<OperatorValues>(done.error());
+  const Result<c10::OperatorHandle> op = choose(schema, arguments);
+  if (!op) return make_ready_future<OperatorValues>(op.error());
+  done = pack_operator(request, *op, arguments);
   if (!done) return make_ready_future<OperatorValues>(done.error());
   return submit_request<OperatorValues>(target, std::move(request));
 }
@@ -161,8 +276,12 @@ Result<std::shared_ptr<RRefHandle>> start_operator_creation(const CallTarget& ta
   OutRequest request;
   Result<void> done = begin_request(request, target, wire::FrameKind::create, nullptr, schema);
   if (!done) return done.error();
+  const Result<c10::OperatorHandle> op = choose(schema, arguments);
+  if (!op) return op.error();
+  const auto& returns = op->schema().returns();
+  if (returns.size() != 1 || returns.front().type()->kind() != c10::TypeKind::TensorType) return not_one_tensor();
   wire::OutArchive(request.body) << kOperatorMark;
-  done = pack_operator(request, schema, arguments);
+  done = pack_operator(request, *op, arguments);
   if (!done) return done.error();
   return send_creation(target, std::move(request), type_key<at::Tensor>());
 }
@@ -172,7 +291,7 @@ Result<at::Tensor> single_tensor(Result<OperatorValues> results) {
   if (results->size() == 1) {
     if (at::Tensor* const tensor = std::get_if<at::Tensor>(&(*results)[0])) return std::move(*tensor);
   }
-  return Error(Errc::wrong_type, "the operator does not return one tensor; use rpc_op_async");
+  return not_one_tensor();
 }
 
 bool is_operator_creation(wire::ByteView body) noexcept {
@@ -192,11 +311,7 @@ Result<OperatorValues> run_operator(const InPayload& payload) {
     return wire::detail::decode_failure(unpacker.archive.position());
   }
   const auto op = c10::Dispatcher::singleton().findSchema({request.name, request.overload});
-  if (!op) {
-    return Error(Errc::unknown_function, "there is no operator " + request.name +
-                                             (request.overload.empty() ? "" : "." + request.overload) +
-                                             "; write name and overload, such as aten::add.Tensor");
-  }
+  if (!op) return no_operator(request.name, request.overload);
   const Result<void> allowed = check_allowed(*op);
   if (!allowed) return allowed.error();
   return run(*op, request.arguments);

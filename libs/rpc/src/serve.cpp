@@ -1,5 +1,6 @@
 #include "caftan/rpc/serve.hpp"
 
+#include "caftan/rpc/call.hpp"
 #include "caftan/rpc/operators.hpp"
 #include "caftan/rpc/rref.hpp"
 
@@ -37,8 +38,7 @@ Error unknown_function(std::string_view name) {
 
 Result<void> check_entry(const FunctionEntry& entry, const FunctionKey& key, const HostedObject* object, bool creates) {
   if (entry.key.signature_hash != key.signature_hash) {
-    return Error(Errc::bad_arguments, entry.name + " is " + std::string(entry.key.signature) +
-                                          " here, the caller has " + std::string(key.signature));
+    return other_signature(entry, key.signature);
   }
   const bool is_method = entry.kind == FunctionEntry::Kind::method;
   if (is_method && !object) return Error(Errc::bad_arguments, entry.name + " is a method: call it on an RRef");
@@ -69,6 +69,8 @@ auto run_operation(Caller& caller, InPayload& payload, CallInfo& info, Run run) 
 }  // namespace
 
 void Completion::fail(Error error) {
+  // What a continuation threw that works for a caller elsewhere (CALL-4).
+  if (error.code() == Errc::user_error && error.kind().empty()) error = error.with_code(Errc::remote_exception);
   if (creation_) {
     creation_->set(std::move(error));
   } else {
@@ -77,7 +79,7 @@ void Completion::fail(Error error) {
 }
 
 void Completion::reply(Caller& caller, const CallInfo& info, Result<OutReply> reply) {
-  if (!reply) return responder_.fail(reply.error().at(caller.name()));
+  if (!reply) return fail(reply.error().at(caller.name()));
   if (CallHook* const hook = caller.hook()) hook->on_reply(info, *reply);
   responder_.answer(std::move(reply));
 }
@@ -117,6 +119,7 @@ void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload payload, 
     if (in.entry->mode == TurnMode::exclusive) {
       ambient.held = with_held(ambient.held, {in.object->id(), in.object->name()});
     }
+    if (in.entry->brief) ambient.brief = &in.entry->name;
     const AmbientSwap swap(&ambient);
     in.entry->invoke(in);
   };

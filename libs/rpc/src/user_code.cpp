@@ -14,36 +14,39 @@
 namespace caftan::rpc {
 namespace {
 
-/// Returns "std::runtime_error" of the exception that is being handled.
+/// Returns the type of the exception in flight, for example "std::out_of_range".
 std::string type_in_flight() {
   const std::type_info* const type = abi::__cxa_current_exception_type();
-  if (!type) return "foreign exception";
+  if (!type) return "unknown";
   int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type->name(), nullptr, nullptr, &status),
-                                                         &std::free);
-  return name ? name.get() : type->name();
+  const std::unique_ptr<char, void (*)(void*)> name(abi::__cxa_demangle(type->name(), nullptr, nullptr, &status),
+                                                    std::free);
+  return status == 0 ? name.get() : type->name();
 }
 
 }  // namespace
 
-Error user_code_failure(std::string_view worker, std::string_view what) {
+Error user_code_failure(std::string_view worker, std::string_view what, Errc thrown) {
   const auto failed = [&](Errc code, std::string_view text, std::shared_ptr<const Error> cause = nullptr) {
     return Error(code, std::string(worker), std::string(what) + ": " + std::string(text), std::move(cause));
   };
   try {
     throw;
   } catch (const RpcException& failure) {
-    return failed(Errc::remote_exception, "a call in it failed", std::make_shared<const Error>(failure.error()));
+    const Error& error = failure.error();
+    const bool is_own = error.code() == Errc::user_error && !error.kind().empty() && error.worker().empty();
+    if (is_own) return error.at(std::string(worker));
+    return failed(thrown, "a call in it failed", std::make_shared<const Error>(error));
   } catch (const c10::Error& failure) {
     const std::string_view text = failure.what_without_backtrace();
-    if (!tensor::is_out_of_memory(failure)) return failed(Errc::remote_exception, text);
+    if (!tensor::is_out_of_memory(failure)) return failed(thrown, type_in_flight() + ": " + std::string(text));
     return failed(Errc::limit_exceeded, "no memory: " + std::string(text));
   } catch (const std::bad_alloc&) {
     return failed(Errc::limit_exceeded, "no memory");
   } catch (const std::exception& failure) {
-    return failed(Errc::remote_exception, type_in_flight() + ": " + what_of(failure));
+    return failed(thrown, type_in_flight() + ": " + std::string(what_of(failure)));
   } catch (...) {
-    return failed(Errc::remote_exception, "threw an object of type " + type_in_flight());
+    return failed(thrown, "threw a value of type " + type_in_flight());
   }
 }
 

@@ -19,7 +19,8 @@ class Counter {
 
   void completed(bool failed) noexcept {
     const bool last = open_.fetch_sub(1) == 1;
-    if ((last || failed || until_ == Until::first) && !notified_.exchange(true)) point_.notify();
+    if ((last || (failed && until_ == Until::all) || until_ == Until::first) && !notified_.exchange(true))
+      point_.notify();
   }
 
  private:
@@ -44,21 +45,26 @@ std::optional<std::size_t> decided(std::span<FutureCore* const> states, Until un
   for (std::size_t i = 0; i < states.size(); ++i) {
     const bool ready = !states[i] || states[i]->ready();
     const bool failed = !states[i] || states[i]->failed();
-    if (until == Until::first ? ready : failed) return i;
+    if (until == Until::first ? ready : failed && until == Until::all) return i;
     all_ready &= ready;
   }
-  if (until == Until::all && all_ready) return states.size();
+  if (until != Until::first && all_ready) return states.size();
   return std::nullopt;
 }
 
 }  // namespace
 
+Error too_late(std::size_t futures) {
+  return Error(Errc::timeout, "waiting for " + std::to_string(futures) + " futures took too long");
+}
+
 Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> states, Until until,
                                                 std::optional<Duration> timeout) {
   if (const auto index = decided(states, until)) return index;
-  const auto first_open = std::find_if(states.begin(), states.end(), [](FutureCore* s) { return !s->ready(); });
+  const auto first_open = std::find_if(states.begin(), states.end(), [](FutureCore* s) { return s && !s->ready(); });
   if (first_open == states.end()) return decided(states, until);  // the last one came meanwhile
   FutureCore& open = **first_open;
+  if (const Result<void> may = check_may_wait(); !may) return may.error();
   const WaitPermit permit;
   if (!permit) return permit.error();
   std::shared_ptr<Caller> keep;
@@ -71,16 +77,19 @@ Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> sta
     Counter counter(states.size(), until, point);
     std::vector<CountedWaiter> waiters(states.size(), CountedWaiter(counter));
     for (std::size_t i = 0; i < states.size(); ++i) {
-      if (!states[i]->add_waiter(waiters[i])) counter.completed(states[i]->failed());
+      if (!states[i] || !states[i]->add_waiter(waiters[i])) counter.completed(!states[i] || states[i]->failed());
     }
     wait();
-    for (std::size_t i = 0; i < states.size(); ++i) states[i]->remove_waiter(waiters[i]);
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      if (states[i]) states[i]->remove_waiter(waiters[i]);
+    }
   };
   if (executor) {
     const std::shared_ptr<ReadableSource> source = open.source();
     executor->with_wait(
         [&](Executor::Wait& wait) { wait_with(wait.point(), [&] { wait.wait(deadline, source.get()); }); });
   } else {
+    const Continuations::Pause others(nullptr);
     ThreadPoint point;
     wait_with(point, [&] { point.wait(deadline); });
   }

@@ -53,7 +53,7 @@ Session::Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::
       channel_(std::move(channel)),
       exchange_(std::make_unique<ActorExchange>(*this, parts.actors)),
       requests_(parts.executor.clock().now(), limits.requests),
-      window_(std::min(limits.window, peer_.limits.window)),
+      window_(std::min(limits.window, peer_.limits.window), limits.requests),
       liveness_(limits.liveness ? std::optional<net::Liveness>(std::in_place, *limits.liveness, peer_.name,
                                                                parts.executor.clock().now())
                                 : std::nullopt) {}
@@ -243,7 +243,10 @@ Result<void> Session::acquire(std::uint64_t room, TimePoint deadline) {
     const bool gave_up = window_.cancel(*id);
     const std::lock_guard lock(shared->mutex);
     shared->point = nullptr;
-    if (gave_up) return Error(Errc::timeout, peer_.name, "the window of " + peer_.name + " stayed full");
+    if (gave_up)
+      return Error(Errc::timeout, peer_.name,
+                   "there was no room in time: limits.pending_calls and limits.send_queue bound what is under way to " +
+                       peer_.name);
     return shared->admitted;
   });
 }

@@ -97,7 +97,7 @@ void ThreadedExecutor::run_call(unsigned depth, Task call) {
   run_counted(std::move(call));
 }
 
-// CALL-15. Each depth but the greatest keeps some permits for those below it. A call of the greatest depth that there
+// CALL-16. Each depth but the greatest keeps some permits for those below it. A call of the greatest depth that there
 // is anywhere waits for none that is held, so it ends, and so do all.
 bool ThreadedExecutor::count_call(unsigned depth) noexcept {
   const unsigned most = options_.max_threads - 1;

@@ -77,12 +77,50 @@ Error trailing_bytes(std::size_t position, std::size_t left) {
 
 }  // namespace detail
 
-void Codec<Error>::save(OutArchive& to, const Error& error) {
+namespace {
+
+/// Returns the causes that are saved.
+std::vector<const Error*> causes_of(const Error& error) {
   std::vector<const Error*> causes;
   for (const Error* cause = error.cause(); cause; cause = cause->cause()) {
-    if (causes.size() == kMostCauses) causes.pop_back();  // the innermost says what happened
+    if (causes.size() == Codec<Error>::kMostCauses) causes.pop_back();  // the innermost says what happened
     causes.push_back(cause);
   }
+  return causes;
+}
+
+}  // namespace
+
+Bytes encode_kinds(const Error& error) {
+  std::vector<std::string> kinds{error.kind()};
+  for (const Error* cause : causes_of(error)) kinds.push_back(cause->kind());
+  while (!kinds.empty() && kinds.back().empty()) kinds.pop_back();
+  Bytes bytes;
+  if (!kinds.empty()) OutArchive(bytes) << kinds;
+  return bytes;
+}
+
+Result<void> add_kinds(Error& error, ByteView content) {
+  const Result<std::vector<std::string>> kinds = decode<std::vector<std::string>>(content);
+  if (!kinds) return kinds.error();
+  std::vector<const Error*> lines = causes_of(error);
+  lines.insert(lines.begin(), &error);
+  const auto too_long = [](const std::string& kind) { return kind.size() > Error::kMostKind; };
+  if (kinds->size() > lines.size() || std::any_of(kinds->begin(), kinds->end(), too_long)) {
+    return Error(Errc::malformed_payload, "kinds of errors that are not there, or too long");
+  }
+  std::shared_ptr<const Error> cause;
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    Error line(lines[i]->code(), lines[i]->worker(), lines[i]->text(), std::move(cause));
+    if (i < kinds->size() && !(*kinds)[i].empty()) line = line.of_kind((*kinds)[i]);
+    cause = std::make_shared<const Error>(std::move(line));
+  }
+  error = *cause;
+  return {};
+}
+
+void Codec<Error>::save(OutArchive& to, const Error& error) {
+  const std::vector<const Error*> causes = causes_of(error);
   to << error.code() << error.worker() << error.text();
   to.save_count(causes.size());
   for (const Error* cause : causes) to << cause->code() << cause->worker() << cause->text();

@@ -47,6 +47,7 @@ TEST(GoldenBytes, KindsOfFramesKeepTheirNumbersAndNames) {
   EXPECT_EQ(static_cast<int>(wire::SectionType::bulk), 4);
   EXPECT_EQ(static_cast<int>(wire::SectionType::target), 5);
   EXPECT_EQ(static_cast<int>(wire::SectionType::depth), 6);
+  EXPECT_EQ(static_cast<int>(wire::SectionType::error_kinds), 7);
 }
 
 TEST(GoldenBytes, TheHeaderOfAFrame) {
@@ -121,6 +122,14 @@ TEST(GoldenBytes, AnError) {
   const Error cause(Errc::timeout, "b", "late");
   EXPECT_EQ(hex_of(Error(Errc::remote_exception, "a", "no", std::make_shared<const Error>(cause))),
             "090161026e6f01010162046c617465");
+}
+
+TEST(GoldenBytes, U19_TheKindsOfAnError) {
+  const Error cause = Error(Errc::user_error, "b", "empty").of_kind("no_funds");
+  const Error error(Errc::remote_exception, "a", "no", std::make_shared<const Error>(cause));
+  EXPECT_EQ(hex_of(error), "090161026e6f0124016205656d707479") << "kinds are no part of an error's own bytes";
+  EXPECT_EQ(hex(wire::encode_kinds(error)), "0200086e6f5f66756e6473");
+  EXPECT_EQ(hex(wire::encode_kinds(Error(Errc::timeout, "late"))), "");
 }
 
 }  // namespace

@@ -30,6 +30,17 @@ TEST(Error, MessageNamesCodeWorkerTextAndCause) {
   }
 }
 
+TEST(Error, U19_AKindStaysWhateverElseIsFilledIn) {
+  const Error error = user_error("bank.no_funds", "3 are missing");
+  EXPECT_EQ(error.code(), Errc::user_error);
+  EXPECT_EQ(error.at("bank").kind(), "bank.no_funds");
+  EXPECT_EQ(error.with_code(Errc::remote_exception).kind(), "bank.no_funds");
+  EXPECT_EQ(error.with_code(Errc::remote_exception).code(), Errc::remote_exception);
+  EXPECT_EQ(error.at("bank").message(), "user_error bank.no_funds: bank: 3 are missing");
+  EXPECT_EQ(Error(Errc::timeout, "late").kind(), "");
+  EXPECT_EQ(user_error(std::string(500, 'x'), "").kind().size(), Error::kMostKind);
+}
+
 TEST(Result, ValueThrowsTheErrorAtTheUsersEdge) {
   EXPECT_EQ(Result<int>(3).value(), 3);
   try {

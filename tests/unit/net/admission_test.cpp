@@ -35,6 +35,22 @@ TEST(AdmissionWindow, SE10_RefusesWhatDoesNotFitAndTakesNothing) {
   EXPECT_TRUE(window.try_acquire(60));
 }
 
+TEST(AdmissionWindow, K9_SE10_AdmitsNoMoreRequestsThanItMayAndLetsOthersWait) {
+  AdmissionWindow window(100, 2);
+  Served served;
+  EXPECT_TRUE(window.try_acquire(1));
+  EXPECT_TRUE(window.try_acquire(1));
+  const auto refused = window.try_acquire(1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Errc::overloaded);
+  EXPECT_NE(refused.error().text().find("limits.pending_calls"), std::string::npos) << refused.error().text();
+  EXPECT_NE(*window.acquire_or_wait(1, served.waiter(1)), 0U);
+  EXPECT_TRUE(served.order.empty());
+  window.release(1);
+  EXPECT_EQ(served.order, std::vector<int>{1});
+  EXPECT_FALSE(window.try_acquire(1));
+}
+
 TEST(AdmissionWindow, SE11_OneLargerThanTheWindowIsAdmittedAlone) {
   AdmissionWindow window(100);
   EXPECT_TRUE(window.try_acquire(kHuge));

@@ -1,4 +1,4 @@
-// SE-30: who is missing is dialled often at first, and seldom later.
+// SE-33: who is missing is dialled often at first, and seldom later.
 #include "caftan/net/dial_pause.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST(DialPause, T13_SE30_OneThatStaysAwayIsDialledSeldom) {
+TEST(DialPause, T13_SE33_OneThatStaysAwayIsDialledSeldom) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     DialPause pause(seed);
     TimePoint now{};
@@ -22,7 +22,7 @@ TEST(DialPause, T13_SE30_OneThatStaysAwayIsDialledSeldom) {
   }
 }
 
-TEST(DialPause, T13_SE30_OneThatComesIsMetWithinAnEighthOfItsTime) {
+TEST(DialPause, T13_SE33_OneThatComesIsMetWithinAnEighthOfItsTime) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     DialPause pause(seed);
     const TimePoint first{};

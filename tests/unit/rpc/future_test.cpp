@@ -117,11 +117,14 @@ TEST(Future, ThenGivesWhatTheContinuationReturns) {
   EXPECT_EQ(from(Error(Errc::peer_down, "x")).then([](Result<int> r) { return r.has_value(); }).get(), false);
 }
 
-TEST(Future, CALL4_AThrowingContinuationIsAnError) {
+TEST(Future, U19_CALL4_AThrowingContinuationIsAnErrorOfThisWorker) {
   auto future = make_ready_future<int>(1).then([](Result<int>) -> int { throw std::runtime_error("boom"); });
   const Error error = future.result().error();
-  EXPECT_EQ(error.code(), Errc::remote_exception);
-  EXPECT_NE(error.text().find("boom"), std::string::npos) << error.text();
+  EXPECT_EQ(error.code(), Errc::user_error);
+  EXPECT_EQ(error.text(), "continuation: std::runtime_error: boom");
+  auto own =
+      make_ready_future<int>(1).then([](Result<int>) -> int { throw RpcException(user_error("bank.no_funds", "no")); });
+  EXPECT_EQ(own.result().error().kind(), "bank.no_funds");
 }
 
 TEST(Future, CALL6_AContinuationNeverRunsOnTheStackOfAWaitingCaller) {
@@ -192,6 +195,57 @@ TEST(WaitAll, EndsAtItsTimeout) {
   EXPECT_EQ(seen, Errc::ok);
   executor.advance(std::chrono::milliseconds(2));
   EXPECT_EQ(seen, Errc::timeout);
+}
+
+TEST(WaitAll, H3_LeavesTheFuturesAsTheyAre) {
+  std::vector<Future<int>> futures;
+  futures.push_back(make_ready_future<int>(1));
+  futures.push_back(make_ready_future<int>(Error(Errc::peer_down, "gone")));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(try_wait_all(futures).error().code(), Errc::peer_down);
+  EXPECT_EQ(futures[0].get(), 1);
+  EXPECT_EQ(futures[1].result().error().code(), Errc::peer_down);
+  futures.pop_back();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(wait_all(futures), std::vector<int>{1});
+}
+
+TEST(WaitAll, MovesTheValuesOutOfFuturesThatAreGivenAway) {
+  std::vector<Future<std::unique_ptr<int>>> futures;
+  futures.push_back(make_ready_future<std::unique_ptr<int>>(std::make_unique<int>(3)));
+  EXPECT_EQ(*wait_all(std::move(futures)).front(), 3);
+}
+
+TEST(WaitAllResults, H3_GivesEveryOutcome) {
+  BatonExecutor executor;
+  std::vector<Promise<int>> promises(3);
+  std::vector<Future<int>> futures;
+  for (auto& promise : promises) futures.push_back(promise.future());
+  std::vector<Result<int>> results;
+  executor.post([&] { results = wait_all_results(futures); });
+  executor.post([&] { promises[0].set(Error(Errc::peer_down, "gone")); });
+  executor.run_until_idle();
+  EXPECT_TRUE(results.empty()) << "an error does not end the wait";
+  executor.post([&] { promises[2].set(Error(Errc::timeout, "late")); });
+  executor.post([&] { promises[1].set(20); });
+  executor.run_until_idle();
+  ASSERT_EQ(results.size(), 3U);
+  EXPECT_EQ(results[0].error().code(), Errc::peer_down);
+  EXPECT_EQ(*results[1], 20);
+  EXPECT_EQ(results[2].error().code(), Errc::timeout);
+  EXPECT_EQ(futures[0].result().error().code(), Errc::peer_down);
+}
+
+TEST(WaitAllResults, WhatIsNotThereInTimeIsATimeout) {
+  BatonExecutor executor;
+  std::vector<Promise<int>> promises(2);
+  std::vector<Future<int>> futures;
+  for (auto& promise : promises) futures.push_back(promise.future());
+  promises[1].set(5);
+  std::vector<Result<int>> results;
+  executor.post([&] { results = wait_all_results(futures, std::chrono::milliseconds(3)); });
+  executor.advance(std::chrono::milliseconds(4));
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(results[0].error().code(), Errc::timeout);
+  EXPECT_EQ(*results[1], 5);
 }
 
 TEST(WaitAny, NamesTheFirstThatIsReadyAlsoWithAnError) {

@@ -57,7 +57,6 @@ TEST_F(Operators, MayLeaveTheirResultThere) {
 TEST_F(Operators, CALL10_TheirErrorsAreTyped) {
   const at::Tensor a = at::ones({2, 3});
   EXPECT_EQ(refused("aten::no_such_thing").code(), Errc::unknown_function);
-  EXPECT_EQ(refused("aten::add").code(), Errc::unknown_function) << "the overload is part of the name";
   EXPECT_EQ(refused("aten::add.Tensor", {a}).code(), Errc::bad_arguments);
   EXPECT_EQ(refused("aten::add.Tensor", {a, a, a, a}).code(), Errc::bad_arguments);
   EXPECT_EQ(refused("aten::add.Tensor", {a, kwarg("other", a), kwarg("other", a)}).code(), Errc::bad_arguments);
@@ -67,6 +66,41 @@ TEST_F(Operators, CALL10_TheirErrorsAreTyped) {
   EXPECT_NE(shape.text().find("cannot be multiplied"), std::string::npos) << shape.text();
   EXPECT_EQ(refused("aten::to.dtype", {a, rpc::OperatorValue(static_cast<at::ScalarType>(120))}).code(),
             Errc::bad_arguments);
+}
+
+TEST_F(Operators, H11_TheArgumentsChooseTheOverload) {
+  const at::Tensor a = at::ones({2, 3});
+  EXPECT_TRUE(worker().rpc_op("worker1", "aten::add", a, a).equal(a * 2));
+  EXPECT_EQ(job.at(0).last_request().what, "aten::add.Tensor");
+  EXPECT_TRUE(worker().rpc_op("worker1", "aten::add", a, 2).equal(a * 3));
+  EXPECT_EQ(job.at(0).last_request().what, "aten::add.Scalar");
+  EXPECT_EQ(worker().rpc_op("worker1", "aten::sum", a).item<float>(), 6.0F);
+  EXPECT_EQ(job.at(0).last_request().what, "aten::sum");
+  EXPECT_EQ(worker().rpc_op("worker1", "aten::sum", a, std::vector<std::int64_t>{0}).size(0), 3);
+  EXPECT_EQ(job.at(0).last_request().what, "aten::sum.dim_IntList");
+  EXPECT_EQ(worker().rpc_op_async("worker1", "aten::max", a, 1).get().size(), 2U);
+  EXPECT_TRUE(worker().remote_op("worker1", "aten::add", a, a, kwarg("alpha", 3)).to_here().equal(a * 4));
+}
+
+TEST_F(Operators, H11_WrongArgumentsAreFoundBeforeAFrameIsSent) {
+  const at::Tensor a = at::ones({2, 3});
+  EXPECT_TRUE(worker().rpc_op("worker1", "aten::neg", a).equal(-a));
+  for (const Error& error : {refused("aten::add", {a, "text"}), refused("aten::add.Tensor", {a}),
+                             refused("aten::no_such_thing", {a}), refused("aten::neg", {a, kwarg("other", a)}),
+                             refused("aten::add_.Tensor", {a, a}), refused("aten::add.Tensor", {a, a, a})}) {
+    EXPECT_TRUE(error.code() == Errc::bad_arguments || error.code() == Errc::unknown_function) << error.message();
+    EXPECT_EQ(job.at(0).last_request().what, "aten::neg") << error.message();
+  }
+  const Error error = refused("aten::add", {a, "text"});
+  EXPECT_NE(error.text().find("aten::add.Tensor(Tensor self, Tensor other"), std::string::npos) << error.text();
+  const Result<std::shared_ptr<rpc::RRefHandle>> made = [&] {
+    rpc::CallTarget target;
+    target.caller = worker().alive().value();
+    target.peer = worker().peer("worker1");
+    return rpc::start_operator_creation(target, "aten::max", {a, 1});
+  }();
+  EXPECT_EQ(made.error().code(), Errc::wrong_type);
+  EXPECT_EQ(job.at(0).last_request().what, "aten::neg");
 }
 
 TEST_F(Operators, CALL10_WhatIsNotPureIsRefused) {

@@ -20,11 +20,24 @@ TEST(UserCode, U9_AnExceptionIsNamedWithTheWorkerTheFunctionAndItsType) {
   EXPECT_EQ(error.code(), Errc::remote_exception);
   EXPECT_EQ(error.worker(), "w");
   EXPECT_EQ(error.text(), "math.add: std::runtime_error: no such row");
-  EXPECT_EQ(failure_of(7).text(), "math.add: threw an object of type int");
+  EXPECT_EQ(failure_of(7).text(), "math.add: threw a value of type int");
   struct Silent : std::exception {
     const char* what() const noexcept override { return nullptr; }
   };
   EXPECT_TRUE(failure_of(Silent()).text().ends_with("Silent: an exception without a text"));
+}
+
+TEST(UserCode, U19_AnErrorOfTheApplicationsOwnStaysWhatItIs) {
+  const Error own = failure_of(RpcException(user_error("bank.no_funds", "3 missing")));
+  EXPECT_EQ(own.code(), Errc::user_error);
+  EXPECT_EQ(own.kind(), "bank.no_funds");
+  EXPECT_EQ(own.worker(), "w");
+  EXPECT_EQ(own.text(), "3 missing");
+  // That of a call inside is its cause.
+  const Error nested = failure_of(RpcException(user_error("bank.no_funds", "3 missing").at("bank")));
+  EXPECT_EQ(nested.code(), Errc::remote_exception);
+  ASSERT_NE(nested.cause(), nullptr);
+  EXPECT_EQ(nested.cause()->kind(), "bank.no_funds");
 }
 
 TEST(UserCode, MemoryThatIsNotThereIsLimitExceeded) {

@@ -164,6 +164,45 @@ TEST(Archive, TheBufferHoldsExactlyWhatWasWrittenAfterEachStatement) {
   EXPECT_EQ(to.position(), 10u);
 }
 
+TEST(Archive, U19_KindsOfErrorsComeBackBesideThem) {
+  const auto root = std::make_shared<const Error>(Error(Errc::user_error, "w2", "empty").of_kind("no_funds"));
+  const auto middle = std::make_shared<const Error>(Errc::remote_exception, "w1", "a call in it failed", root);
+  const Error error = Error(Errc::user_error, "", "no", middle).of_kind("declined");
+  const Error bare = round_trip(error);
+  EXPECT_EQ(bare.kind(), "");
+  Error whole = bare;
+  add_kinds(whole, encode_kinds(error)).value();
+  EXPECT_EQ(whole.kind(), "declined");
+  EXPECT_EQ(whole.cause()->kind(), "");
+  EXPECT_EQ(whole.cause()->cause()->kind(), "no_funds");
+  EXPECT_EQ(whole.message(), error.message());
+  EXPECT_TRUE(encode_kinds(Error(Errc::timeout, "late")).empty());
+  // Of a chain that is cut the kinds of those that are kept.
+  std::shared_ptr<const Error> cause = root;
+  for (int i = 0; i < 30; ++i) cause = std::make_shared<const Error>(Errc::timeout, "", std::to_string(i), cause);
+  const Error deep(Errc::peer_down, "", "top", cause);
+  Error back = round_trip(deep);
+  add_kinds(back, encode_kinds(deep)).value();
+  const Error* last = &back;
+  while (last->cause()) last = last->cause();
+  EXPECT_EQ(last->kind(), "no_funds");
+}
+
+TEST(Archive, U19_KindsThatDoNotFitTheirErrorAreRefused) {
+  const Error error(Errc::user_error, "no");
+  const auto refused = [&](const std::vector<std::string>& kinds) {
+    Error of_kinds = error;
+    const auto result = add_kinds(of_kinds, encode(kinds).value());
+    return !result && result.error().code() == Errc::malformed_payload;
+  };
+  EXPECT_FALSE(refused({"one"}));
+  EXPECT_FALSE(refused({}));
+  EXPECT_TRUE(refused({"one", "of no error"}));
+  EXPECT_TRUE(refused({std::string(Error::kMostKind + 1, 'x')}));
+  Error other = error;
+  EXPECT_EQ(add_kinds(other, {}).error().code(), Errc::malformed_payload);
+}
+
 TEST(Archive, EncodingAppendsAndLeavesTheBufferAloneOnError) {
   Bytes bytes(3, std::byte{7});
   ASSERT_TRUE(encode_into(bytes, 1));

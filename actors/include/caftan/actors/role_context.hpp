@@ -51,7 +51,11 @@ class RoleContext : public CallSite {
     std::vector<Future<RRef<X>>> asked;
     for (const std::string& worker : workers_of(key)) asked.push_back(rpc_async<&actors::role_of<X>>(worker));
     std::vector<RRef<X>> roles;
-    for (auto& one : asked) roles.push_back(std::move(one).get());
+    for (auto& one : asked) {
+      Result<RRef<X>> role = std::move(one).result();
+      if (!role) throw RpcException(wrong_use(key, rpc::type_key<X>(), role.error()));
+      roles.push_back(*std::move(role));
+    }
     return roles;
   }
 
@@ -92,6 +96,7 @@ class RoleContext : public CallSite {
 
  private:
   const std::vector<std::string>& workers_of(std::string_view key) const;
+  Error wrong_use(std::string_view key, rpc::TypeKey asked, const Error& error) const;
   std::shared_ptr<rpc::RRefHandle> self_handle(rpc::TypeKey type) const;
 
   std::shared_ptr<actors::RoleState> state_;

@@ -61,7 +61,7 @@ struct WorkerLimits {
   std::uint64_t message = std::uint64_t{64} << 20;      ///< bytes of one message without its tensors, below 4 GiB
   std::uint64_t tensor_bytes = std::uint64_t{1} << 30;  ///< bytes of all tensors of one message
   std::uint32_t tensors = 1U << 20;                     ///< tensors of one message, and pieces of memory they lie in
-  std::size_t pending_calls = 10000;                    ///< requests outstanding to one peer, then `overloaded`
+  std::size_t pending_calls = 10000;                    ///< requests outstanding to one peer; the next one waits
   std::uint64_t window = std::uint64_t{512} << 20;  ///< bytes of requests, replies included, outstanding to one peer
 };
 
@@ -114,6 +114,14 @@ struct SentFrames {
   }
 };
 
+/// What a worker gave up when it stopped.
+struct StopReport {
+  std::size_t calls = 0;         ///< of its own, without an answer after stop_timeout
+  std::size_t served_calls = 0;  ///< of peers, not answered after stop_timeout
+  std::size_t references = 0;    ///< values that it owned, and references to values of others, that had not ended
+  std::size_t contexts = 0;      ///< autograd contexts that were open here
+};
+
 class Worker : public CallSite {
  public:
   /// Starts a member and waits until all have come and are connected with each other, so that each can call each.
@@ -136,7 +144,12 @@ class Worker : public CallSite {
 
   /// Leaves the job: refuses new calls, lets own and served ones end, ends all references, says bye to every peer.
   /// What is not over within stop_timeout fails with shut_down. Safe to repeat. Blocks.
-  void stop();
+  /// Returns what it gave up; the first call does.
+  StopReport stop();
+
+  /// Changes the time-out of later calls that name none, which WorkerOptions::rpc_timeout has set; 0 = none.
+  /// Errors: bad_arguments (negative). Threads: any. Source: torch.distributed.rpc._set_rpc_timeout.
+  Result<void> set_rpc_timeout(Duration timeout);
 
   WorkerId id() const noexcept;
   const std::string& name() const noexcept;

@@ -80,8 +80,9 @@ struct LimitsSettings {
     s("message", c.message, "bytes of one message without its tensors; a larger one is not sent, but `limit_exceeded`")
         .range(ByteSize::kib(1), ByteSize::mib(4095));  // a frame counts them in 32 bits
     s("tensors", c.tensors, "bytes of all tensors of one message").at_least(ByteSize::kib(1));
-    s("send_queue", c.send_queue, "bytes per peer, then `overloaded`").at_least(ByteSize::kib(1));
-    s("pending_calls", c.pending_calls, "requests outstanding per peer, then `overloaded`").at_least(1);
+    s("send_queue", c.send_queue, "bytes of requests outstanding per peer; then callers wait")
+        .at_least(ByteSize::kib(1));
+    s("pending_calls", c.pending_calls, "requests outstanding per peer; then callers wait").at_least(1);
   }
 };
 

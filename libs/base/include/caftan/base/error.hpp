@@ -48,6 +48,7 @@ enum class Errc : std::uint8_t {
   pass_busy = 33,           ///< another backward pass of this context is still open
   invalid_gradient = 34,    ///< a gradient that does not fit what was sent forward, or that nobody expects
   graph_freed = 35,         ///< the graph was freed by an earlier pass that failed without retain_graph
+  user_error = 36,          ///< code of the application failed here, or says with `kind` what is wrong
 };
 
 /// Returns the enumerator's name, for example "peer_down"; "unknown" for a number this build does not know.
@@ -66,9 +67,16 @@ class [[nodiscard]] Error {
   const std::string& worker() const noexcept { return body().worker; }
   const std::string& text() const noexcept { return body().text; }
   const Error* cause() const noexcept { return body().cause.get(); }
+  /// Of an error of the application's own: which one it is, for programs, for example "bank.no_funds"; else empty.
+  const std::string& kind() const noexcept { return body().kind; }
 
   /// Returns this error with `worker` filled in where it was empty.
   Error at(std::string worker) const;
+  /// Returns this error with another code.
+  Error with_code(Errc code) const;
+  /// Returns this error with `kind`, of which at most kMostKind bytes are kept.
+  Error of_kind(std::string kind) const;
+  static constexpr std::size_t kMostKind = 128;
   /// Returns one line: "code: worker: text (because: ...)".
   std::string message() const;
 
@@ -77,12 +85,19 @@ class [[nodiscard]] Error {
     std::string worker;
     std::string text;
     std::shared_ptr<const Error> cause;
+    std::string kind{};
   };
+  Error(Errc code, std::shared_ptr<const Body> body) noexcept : code_(code), body_(std::move(body)) {}
   const Body& body() const noexcept;
 
   Errc code_ = Errc::ok;
   std::shared_ptr<const Body> body_;
 };
+
+/// Returns an error of the application's own. A remote function returns it in its Result, or throws it as RpcException:
+/// it arrives at the caller with its kind, which no text need be searched for.
+/// @param kind  at most 128 bytes, for example "bank.no_funds"
+Error user_error(std::string kind, std::string text);
 
 /// What `Future::get`, `rpc_sync` and `to_here` throw. Each has a form that returns `Result` instead.
 class RpcException : public std::runtime_error {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "caftan/base/clock.hpp"
+#include "caftan/base/continuations.hpp"
 #include "caftan/base/task.hpp"
 
 namespace caftan {
@@ -80,6 +81,7 @@ class Executor {
   /// Calls `body(wait)` with a Wait that lives on this stack.
   template <class Body>
   auto with_wait(Body&& body) {
+    const Continuations::Pause pause(this);
     alignas(16) std::byte room[kWaitSize];
     struct Destroy {
       Wait* wait;

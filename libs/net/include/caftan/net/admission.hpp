@@ -1,11 +1,13 @@
-/// The window of one peer: how many bytes of requests, with room for their replies, may be outstanding. A caller that
-/// finds it full is refused or waits its turn, as it chooses. Invariants SE-10 to SE-13: docs/protocols/session.md.
+/// The window of one peer: how many requests, and bytes of them with room for their replies, may be outstanding. A
+/// caller that finds it full is refused or waits its turn, as it chooses. Invariants SE-10 to SE-13:
+/// docs/protocols/session.md.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -24,7 +26,9 @@ class AdmissionWindow {
   using WaiterId = std::uint64_t;
 
   /// @param limit  bytes outstanding at once, >= 1
-  explicit AdmissionWindow(std::uint64_t limit) : limit_(limit == 0 ? 1 : limit) {}
+  /// @param most   acquisitions outstanding at once, >= 1
+  explicit AdmissionWindow(std::uint64_t limit, std::uint64_t most = std::numeric_limits<std::uint64_t>::max())
+      : limit_(limit == 0 ? 1 : limit), most_(most == 0 ? 1 : most) {}
   /// Ends waiters that are left with shut_down.
   ~AdmissionWindow() { close(Error(Errc::shut_down, "the session has ended")); }
   AdmissionWindow(const AdmissionWindow&) = delete;
@@ -64,6 +68,7 @@ class AdmissionWindow {
   std::vector<Waiter> admit_waiters();
 
   const std::uint64_t limit_;
+  const std::uint64_t most_;
   mutable std::mutex mutex_;
   // All below: protected by mutex_.
   std::uint64_t outstanding_ = 0;

@@ -25,6 +25,8 @@ inline constexpr std::size_t kMaxRejectText = 200;         ///< bytes
 
 /// Feature bit: the hello says how many tensor segments of one message the sender takes.
 inline constexpr std::uint64_t kSaysSegments = 1;
+/// Feature bit: the section `error_kinds` and the error code user_error are understood.
+inline constexpr std::uint64_t kKnowsErrorKinds = 2;
 
 struct VersionRange {
   std::uint16_t min = 1;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,34 @@ class Turn;
 /// Says that the caller of a running call gave up. Set once, by the worker that serves the call. Threads: any.
 class CancelFlag {
  public:
-  void set() noexcept { set_.store(true, std::memory_order_release); }
-  bool is_set() const noexcept { return set_.load(std::memory_order_acquire); }
+  /// What is given up with the call: a call that it made and that has no answer yet. Owned by shared_ptr.
+  class Part : public std::enable_shared_from_this<Part> {
+   public:
+    Part() = default;
+    virtual ~Part() = default;
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+    /// Called at most once, by the thread that sets the flag.
+    virtual void give_up() noexcept = 0;
+
+   private:
+    friend class CancelFlag;
+    Part* next_ = nullptr;
+    Part** before_ = nullptr;  // null = it is not in the list
+  };
+
+  /// Gives up all parts.
+  void set() noexcept;
+  bool is_set() const noexcept { return set_.load(); }
+
+  /// Adds a part, unless the flag is set: its owner looks at is_set afterwards. It is removed before it is destroyed.
+  void add(Part& part) const;
+  void remove(Part& part) const noexcept;
 
  private:
   std::atomic<bool> set_{false};
+  mutable std::mutex mutex_;
+  mutable Part* parts_ = nullptr;  // guarded by mutex_
 };
 
 /// An object whose turn a call chain keeps while it waits (a method registered as exclusive).
@@ -56,8 +80,9 @@ struct Ambient {
   std::uint64_t trace = 0;
   unsigned depth = 0;  ///< calls that wait for this code, directly or not
   OrderKey order;
-  rpc::Turn* turn = nullptr;     ///< the strand turn this stack holds; never copied to another stack
-  Executor* executor = nullptr;  ///< the one whose runner this is, if it is one
+  rpc::Turn* turn = nullptr;           ///< the strand turn this stack holds; never copied to another stack
+  Executor* executor = nullptr;        ///< the one whose runner this is, if it is one
+  const std::string* brief = nullptr;  ///< the function on this stack if it is registered as brief: it must not wait
   bool grad_mode = true;
   bool reads_frames = false;  ///< this stack is inside a wait that may read frames: user code must not run on it
 
@@ -67,7 +92,8 @@ struct Ambient {
   /// As current; a thread that bound none gets one of its own, which stays.
   static Ambient& of_thread() noexcept;
 
-  /// Returns what a continuation made now will run under: everything but the turn and the thread. The grad mode is
+  /// Returns what a continuation made now will run under: everything but the turn, the brief function
+  /// and the thread. The grad mode is
   /// the thread's; the order is the continuation's own.
   static Ambient capture();
 
@@ -91,6 +117,9 @@ class AmbientSwap {
 };
 
 namespace rpc {
+
+/// Errors: would_deadlock when the running function is registered as brief: nobody reads frames while it runs.
+Result<void> check_may_wait();
 
 /// Empties the Ambient while a waiting caller reads frames, and marks the stack as one that must not run user code.
 class FrameReading {

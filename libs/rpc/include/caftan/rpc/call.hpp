@@ -45,6 +45,12 @@ constexpr std::string_view function_name() noexcept {
   return text.substr(0, text.find_first_of(";]"));
 }
 
+/// Returns the key of a handle. Errors: bad_arguments when this worker has registered that name with other types.
+Result<const FunctionKey*> check_key(const CallTarget& target, const FunctionKey& key);
+
+/// Returns the error for a name that stands for other types at the callee (or here) than at the caller.
+Error other_signature(const FunctionEntry& entry, std::string_view given);
+
 template <auto F, class Class = void>
 Result<const FunctionKey*> find_key(const CallTarget& target) {
   if (!target.peer) return target.peer.error();

@@ -26,7 +26,7 @@ class Destination {
   Destination(WorkerId id) : to_(id) {}                                  // NOLINT(google-explicit-constructor)
   Destination(const Peer& peer) : to_(&peer) {}                          // NOLINT(google-explicit-constructor)
 
-  /// Errors: unknown_worker; bad_arguments (an empty Peer).
+  /// Errors: unknown_worker; bad_arguments (an empty Peer, or one of another Worker of this process).
   Result<Peer> find(rpc::Caller& caller) const;
 
  private:
@@ -38,9 +38,10 @@ class Destination {
 /// Threads: any. The waiting forms block; they give the turn of the running object back meanwhile.
 /// Errors of all calls: unknown_worker, unknown_function, bad_arguments, unsupported (an argument or result that cannot
 ///   travel), limit_exceeded (arguments or result larger than a message may be), overloaded, timeout, cancelled,
-///   peer_down, peer_unreachable (the owner of a reference among them), remote_exception, broken_promise, wrong_type,
-///   malformed_payload, shut_down; inside an autograd context also context_released and foreign_context.
-///   `rpc_sync` and `remote` throw them as RpcException, the `try_` forms return them, futures hold them.
+///   peer_down, peer_unreachable (the owner of a reference among them), remote_exception, user_error (with the kind
+///   that the function gave it), would_deadlock, broken_promise, wrong_type, malformed_payload, shut_down; inside an
+///   autograd context also context_released and foreign_context. `rpc_sync` and `remote` throw them as RpcException,
+///   the `try_` forms return them, futures hold them.
 class CallSite {
  public:
   explicit CallSite(std::weak_ptr<rpc::Caller> caller, CallOptions options = {})
@@ -67,6 +68,8 @@ class CallSite {
   /// Source: torch.distributed.rpc.rpc_async.
   template <auto F, class... A>
   auto rpc_async(Destination to, const A&... arguments) const {
+    static_assert(rpc::kIsFunction<decltype(F)>,
+                  "a method is called on a reference to its object: rref.rpc_sync<&Net::forward>(...)");
     using Types = rpc::CallTypes<decltype(F)>;
     const rpc::CallTarget target = target_of(to);
     return rpc::start_call<typename Types::Value>(target, rpc::find_key<F>(target), typename Types::Wire{},
@@ -75,11 +78,13 @@ class CallSite {
   /// Runs F there, keeps its result there and returns a reference to it, without waiting.
   /// Source: torch.distributed.rpc.remote.
   template <auto F, class... A>
-  requires(!std::is_member_pointer_v<decltype(F)>) auto remote(Destination to, const A&... arguments) const {
+  auto remote(Destination to, const A&... arguments) const {
     return try_remote<F>(to, arguments...).value();
   }
   template <auto F, class... A>
-  requires(!std::is_member_pointer_v<decltype(F)>) auto try_remote(Destination to, const A&... arguments) const {
+  auto try_remote(Destination to, const A&... arguments) const {
+    static_assert(rpc::kIsFunction<decltype(F)>,
+                  "a method is called on a reference to its object: rref.remote<&Net::forward>(...)");
     using Types = rpc::CallTypes<decltype(F)>;
     const rpc::CallTarget target = target_of(to);
     return create<typename Types::Value>(target, rpc::find_key<F>(target), typename Types::Wire{}, arguments...);
@@ -97,7 +102,9 @@ class CallSite {
   template <class R, class... P, class... A>
   auto rpc_async(const Function<R(P...)>& function, Destination to, const A&... arguments) const {
     using Types = typename Function<R(P...)>::Types;
-    return rpc::start_call<typename Types::Value>(target_of(to), &function.key(), typename Types::Wire{}, arguments...);
+    const rpc::CallTarget target = target_of(to);
+    return rpc::start_call<typename Types::Value>(target, rpc::check_key(target, function.key()),
+                                                  typename Types::Wire{}, arguments...);
   }
   template <class R, class... P, class... A>
   auto remote(const Function<R(P...)>& function, Destination to, const A&... arguments) const {
@@ -106,7 +113,9 @@ class CallSite {
   template <class R, class... P, class... A>
   auto try_remote(const Function<R(P...)>& function, Destination to, const A&... arguments) const {
     using Types = typename Function<R(P...)>::Types;
-    return create<typename Types::Value>(target_of(to), &function.key(), typename Types::Wire{}, arguments...);
+    const rpc::CallTarget target = target_of(to);
+    return create<typename Types::Value>(target, rpc::check_key(target, function.key()), typename Types::Wire{},
+                                         arguments...);
   }
 
   /// Makes an object of the registered class C there. Its constructor's parameters are the types of the arguments, or
@@ -140,7 +149,8 @@ class CallSite {
     return RRef<std::decay_t<T>>(caller->create_local(std::move(object)).value());
   }
 
-  /// Runs a pure ATen operator there: `rpc_op("worker1", "aten::add.Tensor", a, b, rpc::kwarg("alpha", 2))`.
+  /// Runs a pure ATen operator there: `rpc_op("worker1", "aten::add", a, b, rpc::kwarg("alpha", 2))`; the arguments
+  /// choose the overload unless it is named ("aten::add.Tensor"). Operator and arguments are checked here.
   /// Operators that mutate, touch the callee's files or process, or draw from a generator object are refused.
   /// Errors: as all calls; wrong_type when the result is not one tensor.
   template <class... A>

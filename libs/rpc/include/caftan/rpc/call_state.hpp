@@ -56,6 +56,7 @@ class CallState final : public FutureState<T>, public ReplySink {
   std::shared_ptr<ReadableSource> source() const override { return record_.peer.record()->source(); }
 
  private:
+  bool ends_by_complete() const noexcept override { return false; }
   Result<T> decode() override {
     const InPayload payload = std::move(record_.payload);
     Result<T> value = decode_reply<T>(payload);

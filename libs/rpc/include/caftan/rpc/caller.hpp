@@ -42,6 +42,8 @@ class Caller : public std::enable_shared_from_this<Caller> {
   /// Errors: unknown_worker (with the names there are).
   virtual Result<Peer> find_peer(std::string_view name) = 0;
   virtual Result<Peer> find_peer(WorkerId id) = 0;
+  /// Returns whether `peer` came from this worker's find_peer.
+  virtual bool knows(const PeerRecord& peer) const noexcept = 0;
 
   /// Sends a request of kind call, fetch, method or op. The answer or the error always arrives at `sink`.
   /// Waits for room in the peer's window unless `options.fail_when_full` (then `overloaded`).

@@ -79,15 +79,24 @@ class [[nodiscard]] Future {
                   "this value can only be moved out: std::move(future).result()");
     if (!state_) return rpc::no_state();
     observe();
-    if (!state_->wait(kNever)) return rpc::executor_ended();
+    if (!state_->wait(kNever)) return rpc::why_not_waited();
     return state_->settled();
   }
   Result<T> result() && {
     if (!state_) return rpc::no_state();
     observe();
-    if (!state_->wait(kNever)) return rpc::executor_ended();
+    if (!state_->wait(kNever)) return rpc::why_not_waited();
     const auto state = std::move(state_);
     return std::move(state->settled());
+  }
+
+  /// Waits and returns the error, if there is one; the value stays where it is. Errors: as get.
+  Result<void> status() {
+    if (!state_) return rpc::no_state();
+    observe();
+    if (!state_->wait(kNever)) return rpc::why_not_waited();
+    const Result<T>& outcome = state_->settled();
+    return outcome ? Result<void>() : Result<void>(outcome.error());
   }
 
   /// Waits at most `timeout` >= 0, not at all if too many runners wait. Returns whether the result is there.
@@ -98,9 +107,10 @@ class [[nodiscard]] Future {
   bool cancel() { return state_ && state_->cancel(); }
 
   /// Runs `continuation(Result<T>)` when the result is there, and returns a future of what it returns (T, void, Result
-  /// or Future, which is followed). It runs in the thread that completes the call, here when that has happened already,
-  /// and on a runner when the completing thread is a caller that waits. It runs under the Ambient of now, but holds no
-  /// object's turn: state shared with methods goes through the object's strand. It should not block.
+  /// or Future, which is followed). It runs in the thread that completes the call, here when that has happened already:
+  /// at once, or, inside of another continuation, after that one (so chains and loops of any length are fine). It runs
+  /// on a runner when that thread waits for a call or holds an object's turn. It runs under the Ambient of now, but
+  /// holds no object's turn: state shared with methods goes through the object's strand. It should not block.
   template <class F>
   auto then(F&& continuation) & {
     return attach<false>(std::forward<F>(continuation));
@@ -152,8 +162,22 @@ class Promise {
     const auto state = std::move(state_);
     return state && state->complete(std::move(result));
   }
+  /// Completes with what `other` becomes.
+  void follow(Future<T> other) {
+    const auto state = other.state();
+    other.forget();
+    if (!state_) return;
+    if (!state) {
+      set(rpc::no_state());
+    } else if (state->forward(state_->destination())) {
+      state_.reset();
+    } else {
+      state->add_continuation(
+          [state, promise = std::move(*this)]() mutable { promise.set(std::move(state->settled())); });
+    }
+  }
   /// Returns whether the future was cancelled or set.
-  bool is_settled() const noexcept { return !state_ || state_->ready(); }
+  bool is_settled() const { return !state_ || state_->destination()->ready(); }
 
  private:
   void drop() noexcept {
@@ -183,16 +207,17 @@ template <class U>
 void follow(Promise<U> promise, Result<Future<U>> outcome) {
   if (!outcome) {
     promise.set(outcome.error());
-    return;
+  } else {
+    promise.follow(*std::move(outcome));
   }
-  auto end = std::move(*outcome).then([p = std::move(promise)](Result<U> result) mutable { p.set(std::move(result)); });
-  end.forget();
 }
 
 template <class U, class F, class T>
 void run_continuation(Promise<U> promise, F& continuation, Result<T> result) {
-  follow(std::move(promise),
-         run_user_code({}, "continuation", [&]() -> decltype(auto) { return continuation(std::move(result)); }));
+  follow(
+      std::move(promise),
+      run_user_code(
+          {}, "continuation", [&]() -> decltype(auto) { return continuation(std::move(result)); }, Errc::user_error));
 }
 
 }  // namespace rpc

@@ -23,8 +23,9 @@ using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
 /// What a future without a state answers.
 Error no_state();
-/// What a wait without a deadline answers when the executor ends first, or too many runners wait already.
-Error executor_ended();
+/// What a wait without a deadline answers that ended too early: the executor ended first, too many runners wait
+/// already, or the running function is brief.
+Error why_not_waited();
 
 /// Someone who waits for one state. Registered and removed under the state's lock.
 class StateWaiter {
@@ -59,7 +60,8 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   /// Settles with `cancelled`, or asks the worker to. Returns whether this decided the outcome.
   virtual bool cancel() = 0;
 
-  /// Runs `continuation` once ready: here if it is, else in the completing thread; on a runner if that one waits.
+  /// Runs `continuation` once ready: on this thread if it is, else on the completing one (CALL-14); on a runner if that
+  /// one reads frames or holds an object's turn.
   void add_continuation(Task continuation);
 
   /// Returns false, and registers nothing, when it is ready already.
@@ -78,13 +80,15 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
  protected:
   /// Marks the outcome as there: wakes waiters, runs continuations. `lock` holds mutex_ and is released.
   void settle(std::unique_lock<std::mutex> lock, bool failed);
+  /// Precondition: mutex_ is held.
+  bool has_continuations() const noexcept { return !continuations_.empty(); }
   /// Reports the error of an abandoned state. Called at most once, unlocked.
   virtual void report_unobserved() noexcept {}
 
   mutable std::mutex mutex_;
 
  private:
-  void run_continuation(Task& continuation);
+  void run_continuation(Task continuation);
 
   std::weak_ptr<Caller> caller_;
   std::atomic<bool> ready_{false};
@@ -100,14 +104,40 @@ class FutureState : public FutureCore {
  public:
   using FutureCore::FutureCore;
 
-  /// Sets the outcome. Returns false when there was one.
+  /// Sets the outcome, here or where `forward` says. Returns false when there was one.
   bool complete(Result<T> result) {
-    std::unique_lock lock(mutex_);
-    if (ready()) return false;
-    const bool failed = !result.has_value();
-    value_.emplace(std::move(result));
-    settle(std::move(lock), failed);
+    std::shared_ptr<FutureState> keep;
+    for (FutureState* at = this;; at = keep.get()) {
+      std::unique_lock lock(at->mutex_);
+      if (!at->forward_) return at->complete_here(std::move(lock), std::move(result));
+      std::shared_ptr<FutureState> next = std::move(at->forward_);
+      lock.unlock();
+      keep = std::move(next);
+    }
+  }
+
+  /// Hands the outcome on to `to`, so that a promise that only follows another one costs nothing while it waits
+  /// (CALL-14). The future of this state is not looked at any more.
+  /// Returns false, and does nothing, where this cannot be done: it is ready, has continuations, or is a call's.
+  bool forward(const std::shared_ptr<FutureState>& to) {
+    const std::lock_guard lock(mutex_);
+    if (!ends_by_complete() || ready() || has_continuations() || to.get() == this) return false;
+    forward_ = to;
     return true;
+  }
+
+  /// Returns the state in which an outcome set here arrives.
+  std::shared_ptr<FutureState> destination() {
+    auto at = std::static_pointer_cast<FutureState>(shared_from_this());
+    for (;;) {
+      std::shared_ptr<FutureState> next;
+      {
+        const std::lock_guard lock(at->mutex_);
+        next = at->forward_;
+      }
+      if (!next) return at;
+      at = std::move(next);
+    }
   }
 
   bool cancel() override { return complete(Result<T>(Error(Errc::cancelled, "cancelled by the caller"))); }
@@ -125,6 +155,8 @@ class FutureState : public FutureCore {
   }
 
  protected:
+  /// Whether `complete` alone sets the outcome.
+  virtual bool ends_by_complete() const noexcept { return true; }
   /// Sets an outcome that `decode` will produce when someone looks, on that thread.
   bool complete_undecoded(std::unique_lock<std::mutex> lock) {
     undecoded_.store(true, std::memory_order_relaxed);
@@ -137,7 +169,16 @@ class FutureState : public FutureCore {
   std::optional<Result<T>> value_;
 
  private:
+  bool complete_here(std::unique_lock<std::mutex> lock, Result<T> result) {
+    if (ready()) return false;
+    const bool failed = !result.has_value();
+    value_.emplace(std::move(result));
+    settle(std::move(lock), failed);
+    return true;
+  }
+
   std::atomic<bool> undecoded_{false};
+  std::shared_ptr<FutureState> forward_;  // guarded by mutex_
 };
 
 }  // namespace caftan::rpc

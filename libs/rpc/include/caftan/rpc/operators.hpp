@@ -64,7 +64,10 @@ struct OperatorArgument {
 /// Returns an argument given by keyword.
 inline OperatorArgument kwarg(std::string name, OperatorValue value) { return {std::move(name), std::move(value)}; }
 
-/// @param schema  "aten::add.Tensor" (name and overload), as the dispatcher knows it
+/// The overload is chosen and the arguments are compared with it before anything is sent.
+/// @param schema  "aten::add.Tensor" (name and overload), as the dispatcher knows it, or "aten::add": the overload that
+///   takes the arguments; the one without a name first, then those with fewer parameters
+/// Errors: those of a call; unknown_function and bad_arguments (naming the overloads there are) without sending
 Future<OperatorValues> start_operator(const CallTarget& target, std::string_view schema,
                                       const std::vector<OperatorArgument>& arguments);
 Result<std::shared_ptr<RRefHandle>> start_operator_creation(const CallTarget& target, std::string_view schema,

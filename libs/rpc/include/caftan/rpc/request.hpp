@@ -24,7 +24,8 @@ namespace caftan {
 struct CallOptions {
   std::optional<Duration> timeout;  ///< >= 0; 0 = none of its own; unset = the worker's default. What is left of the
                                     ///< surrounding call's time bounds it in any case
-  bool fail_when_full = false;      ///< true: a full window answers `overloaded` at once instead of waiting
+  bool fail_when_full = false;      ///< true: where limits.send_queue or limits.pending_calls is reached the call is
+                                    ///< `overloaded` at once instead of waiting (as long as its time-out)
 };
 
 namespace rpc {
@@ -91,6 +92,13 @@ namespace rpc {
 
 using RRefHandles = std::vector<std::shared_ptr<RRefHandle>>;
 
+/// What set the time that a request has.
+enum class TimeoutOf : std::uint8_t {
+  call,         ///< CallOptions::timeout
+  worker,       ///< the worker's default
+  surrounding,  ///< what was left of the call that it is part of
+};
+
 /// A request as it leaves: the worker adds ids, sections and the tensor table.
 struct OutRequest {
   wire::FrameKind kind = wire::FrameKind::call;  ///< call, create, fetch, method or op
@@ -100,6 +108,9 @@ struct OutRequest {
   RRefId target;      ///< fetch and method: the object meant; create: the object whose method makes the value, or none
   HeldObjects held;   ///< for section `chain`
   TimePoint deadline = kNever;
+  Duration timeout{0};                       ///< from its begin to `deadline`; 0 = none
+  TimeoutOf timeout_of = TimeoutOf::call;    ///< whose time-out that is
+  std::shared_ptr<const CancelFlag> cancel;  ///< of the call that it is part of; null = none
   std::uint64_t trace = 0;
   unsigned depth = 0;                             ///< for section `depth`
   wire::Bytes autograd;                           ///< section `autograd`, written by the call hook; empty = none

@@ -49,6 +49,10 @@ struct FunctionTraits<R (C::*)(P...) noexcept> : FunctionTraits<R (C::*)(P...)> 
 template <class R, class C, class... P>
 struct FunctionTraits<R (C::*)(P...) const noexcept> : FunctionTraits<R (C::*)(P...)> {};
 
+/// Whether a pointer of type F means a function, not a method.
+template <class F>
+inline constexpr bool kIsFunction = !std::is_member_pointer_v<F>;
+
 /// Parameters the callee fills in; they come first and do not travel.
 template <class P>
 inline constexpr bool kIsSupplied =
@@ -147,11 +151,20 @@ struct CallTypes {
 template <class Class, auto F>
 inline constexpr char kFunctionTag = 0;
 
+/// Whether a Given becomes an Expected by the rules of list-initialisation: no number loses a part of its value.
+template <class Given, class Expected>
+concept KeepsValue = !(std::is_arithmetic_v<Expected> || std::is_enum_v<Expected>) || requires {
+  std::type_identity_t<Expected[]>{std::declval<Given>()};
+};
+
 /// Fails with a text that names the argument: Argument<position, expected, given>.
 template <std::size_t Position, class Expected, class Given>
 struct Argument {
   static_assert(std::is_convertible_v<Given, Expected>,
                 "an argument of a remote call has the wrong type; it is shown as Argument<position, expected, given>");
+  static_assert(!std::is_convertible_v<Given, Expected> || KeepsValue<Given, Expected>,
+                "an argument of a remote call might lose a part of its value (as int{3.9} would); it is shown as "
+                "Argument<position, expected, given>: give the expected type, or convert it yourself");
   static constexpr bool ok = true;
 };
 

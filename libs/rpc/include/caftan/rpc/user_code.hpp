@@ -18,12 +18,15 @@ inline constexpr bool kIsResultType<Result<T>> = true;
 
 /// Turns the exception in flight into a remote_exception "what: type: text"; only called from a handler. Never asks a
 /// c10::Error for its backtrace (that takes milliseconds). An RpcException becomes the cause.
-Error user_code_failure(std::string_view worker, std::string_view what);
+/// An error of the application's own that it holds (user_error) stays what it is.
+/// @param code  user_error for code that nobody called from elsewhere
+Error user_code_failure(std::string_view worker, std::string_view what, Errc code = Errc::remote_exception);
 
 /// Runs `function` and returns what it returned (a Result as it is, references as values), or what it threw.
 /// @param what  "math.add", for the text of an exception
+/// @param thrown  the code of what it threw
 template <class F>
-auto run_user_code(std::string_view worker, std::string_view what, F&& function) {
+auto run_user_code(std::string_view worker, std::string_view what, F&& function, Errc thrown = Errc::remote_exception) {
   using Returned = std::remove_cvref_t<std::invoke_result_t<F&>>;
   using Outcome = std::conditional_t<kIsResultType<Returned>, Returned, Result<Returned>>;
   const UserCode running;
@@ -35,7 +38,7 @@ auto run_user_code(std::string_view worker, std::string_view what, F&& function)
       return Outcome(function());
     }
   } catch (...) {
-    return Outcome(user_code_failure(worker, what));
+    return Outcome(user_code_failure(worker, what, thrown));
   }
 }
 

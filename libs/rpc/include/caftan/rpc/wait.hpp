@@ -1,4 +1,5 @@
-/// Waiting for several futures: `wait_all` returns their values in order, `wait_any` says which is first.
+/// Waiting for several futures: `wait_all` returns their values in order, `wait_all_results` every outcome, `wait_any`
+/// says which is first. Without a thread that waits: collect.hpp.
 #pragma once
 
 #include <optional>
@@ -12,12 +13,16 @@ namespace caftan {
 namespace rpc {
 
 /// When a wait for several ends.
-enum class Until { all, first };
+enum class Until {
+  all,    ///< all are ready, or one has failed
+  every,  ///< all are ready, with values or errors
+  first   ///< one is ready
+};
 
-/// Waits until all are ready or one has failed (`all`), or one is ready (`first`), or `deadline`.
+/// Waits until `until` or for `timeout`.
 /// Returns the index of the first in order that is ready (`first`) or failed (`all`); states.size() when all are ready
-/// without error; nullopt when the deadline came first. Null states count as failed.
-/// Errors: overloaded (too many runners wait already).
+/// (of `all`: without error); nullopt when `timeout` passed first. Null states count as failed.
+/// Errors: overloaded (too many runners wait already), would_deadlock (inside a brief function).
 Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> states, Until until,
                                                 std::optional<Duration> timeout);
 
@@ -29,40 +34,58 @@ std::vector<FutureCore*> states_of(const std::vector<Future<T>>& futures) {
   return states;
 }
 
-}  // namespace rpc
+Error too_late(std::size_t futures);
 
-/// Waits for all and moves their values out, in order; ends with the first error as soon as there is one.
-/// @param timeout  >= 0; none = as long as it takes
-/// Errors: the first error; timeout; overloaded (too many runners wait already). The futures keep running; those not
-/// read stay usable. Threads: as Future. Source: torch.futures.wait_all.
+/// Waits as `try_wait_all` says. Errors: the first error; timeout; overloaded; would_deadlock.
 template <class T>
-auto try_wait_all(std::vector<Future<T>>& futures, std::optional<Duration> timeout = {})
-    -> Result<std::conditional_t<std::is_void_v<T>, void, std::vector<rpc::Stored<T>>>> {
-  const auto waited = rpc::wait_several(rpc::states_of(futures), rpc::Until::all, timeout);
+Result<void> wait_for_all(std::vector<Future<T>>& futures, std::optional<Duration> timeout) {
+  const auto waited = wait_several(states_of(futures), Until::all, timeout);
   if (!waited) return waited.error();
-  const auto end = *waited;
-  if (!end) return Error(Errc::timeout, "waiting for " + std::to_string(futures.size()) + " futures took too long");
-  if (*end < futures.size()) return std::move(futures[*end]).result().error();
+  if (!*waited) return too_late(futures.size());
+  return **waited < futures.size() ? futures[**waited].status() : Result<void>();
+}
+
+/// What a wait for all returns: a vector, or nothing where there are no values.
+template <class T>
+using Values = std::conditional_t<std::is_void_v<T>, void, std::vector<Stored<T>>>;
+
+/// Takes the values of ready futures that have not failed, with `take(future)`.
+template <class T, class Take>
+Result<Values<T>> values_of(std::vector<Future<T>>& futures, Take take) {
   if constexpr (std::is_void_v<T>) {
     for (Future<T>& future : futures) {
-      const Result<T> result = std::move(future).result();
-      if (!result) return result.error();
+      if (const Result<void> result = future.status(); !result) return result.error();
     }
     return {};
   } else {
     std::vector<T> values;
     values.reserve(futures.size());
     for (Future<T>& future : futures) {
-      Result<T> result = std::move(future).result();
+      // A reply that does not decode is found only now.
+      Result<T> result = take(future);
       if (!result) return result.error();
       values.push_back(*std::move(result));
     }
     return values;
   }
 }
+
+}  // namespace rpc
+
+/// Waits for all and returns their values in order; ends with the first error as soon as there is one. The futures stay
+/// as they are: each gives its own value or error again. Those given as `std::move(futures)` give their values away.
+/// @param timeout  >= 0; none = as long as it takes
+/// Errors: the first error; timeout; overloaded (too many runners wait already); would_deadlock (inside a brief
+/// function). The futures keep running. Threads: as Future. Source: torch.futures.wait_all.
 template <class T>
-auto try_wait_all(std::vector<Future<T>>&& futures, std::optional<Duration> timeout = {}) {
-  return try_wait_all(futures, timeout);
+Result<rpc::Values<T>> try_wait_all(std::vector<Future<T>>& futures, std::optional<Duration> timeout = {}) {
+  if (const Result<void> waited = rpc::wait_for_all(futures, timeout); !waited) return waited.error();
+  return rpc::values_of(futures, [](Future<T>& future) { return future.result(); });
+}
+template <class T>
+Result<rpc::Values<T>> try_wait_all(std::vector<Future<T>>&& futures, std::optional<Duration> timeout = {}) {
+  if (const Result<void> waited = rpc::wait_for_all(futures, timeout); !waited) return waited.error();
+  return rpc::values_of(futures, [](Future<T>& future) { return std::move(future).result(); });
 }
 /// As try_wait_all, throwing.
 template <class T>
@@ -71,12 +94,29 @@ auto wait_all(std::vector<Future<T>>& futures, std::optional<Duration> timeout =
 }
 template <class T>
 auto wait_all(std::vector<Future<T>>&& futures, std::optional<Duration> timeout = {}) {
-  return try_wait_all(futures, timeout).value();
+  return try_wait_all(std::move(futures), timeout).value();
+}
+
+/// Waits until all have ended, with values or errors, and returns every outcome in order. The futures stay as they are.
+/// What is not ready when the wait ends early has its error: timeout, overloaded or would_deadlock as in try_wait_all.
+template <class T>
+std::vector<Result<T>> wait_all_results(std::vector<Future<T>>& futures, std::optional<Duration> timeout = {}) {
+  const auto waited = rpc::wait_several(rpc::states_of(futures), rpc::Until::every, timeout);
+  std::vector<Result<T>> results;
+  results.reserve(futures.size());
+  for (Future<T>& future : futures) {
+    if (future.ready()) {
+      results.push_back(future.result());
+    } else {
+      results.push_back(waited ? rpc::too_late(futures.size()) : waited.error());
+    }
+  }
+  return results;
 }
 
 /// Waits until one is ready, with a value or an error, and returns its index; the lowest if several are. nullopt when
 /// `timeout` passed first or there are none.
-/// Errors (thrown): overloaded (too many runners wait already).
+/// Errors (thrown): overloaded (too many runners wait already); would_deadlock (inside a brief function).
 template <class T>
 std::optional<std::size_t> wait_any(const std::vector<Future<T>>& futures, std::optional<Duration> timeout = {}) {
   if (futures.empty()) return std::nullopt;

@@ -34,7 +34,8 @@ struct PeerIdentity {
   WorkerId id;
   std::string name;
   Incarnation incarnation;
-  net::PeerLimits limits;  ///< what it takes, as it said in the handshake
+  net::PeerLimits limits;      ///< what it takes, as it said in the handshake
+  std::uint64_t features = 0;  ///< bits that both sides can use
 };
 
 /// A frame as it arrived: header, its three parts, and its tensor segments, complete.

@@ -36,6 +36,13 @@ struct Codec<Error> {
   static void load(InArchive& from, Error& error);
 };
 
+/// Returns the content of section `error_kinds`: the kinds of `error` and its causes, in the order in which these are
+/// saved; nothing when none has one.
+Bytes encode_kinds(const Error& error);
+/// Gives `error` and its causes the kinds that encode_kinds wrote.
+/// Errors: malformed_payload (more kinds than errors, a kind that is too long, bytes left over).
+Result<void> add_kinds(Error& error, ByteView kinds);
+
 template <class T>
 struct Codec<Result<T>> {
   static void save(OutArchive& to, const Result<T>& result) {

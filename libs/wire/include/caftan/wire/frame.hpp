@@ -48,12 +48,13 @@ std::string_view name_of(FrameKind kind) noexcept;
 inline bool is_known(FrameKind kind) noexcept { return !name_of(kind).empty(); }
 
 enum class SectionType : std::uint16_t {
-  rrefs = 1,     ///< the manifest of references; read before anything else (RR-3)
-  autograd = 2,  ///< the context a call belongs to
-  chain = 3,     ///< the objects held by the call chain, for would_deadlock
-  bulk = 4,      ///< sizes of the tensor segments that follow as chunks: u64 each
-  target = 5,    ///< the RRef that a fetch, a method or the creation of a method's result is about
-  depth = 6,     ///< u8: calls that wait for this one; left out for none
+  rrefs = 1,        ///< the manifest of references; read before anything else (RR-3)
+  autograd = 2,     ///< the context a call belongs to
+  chain = 3,        ///< the objects held by the call chain, for would_deadlock
+  bulk = 4,         ///< sizes of the tensor segments that follow as chunks: u64 each
+  target = 5,       ///< the RRef that a fetch, a method or the creation of a method's result is about
+  depth = 6,        ///< u8: calls that wait for this one; left out for none
+  error_kinds = 7,  ///< of a response that is an error: what the application calls it and its causes
 };
 inline constexpr std::uint16_t kSectionCritical = 1;
 inline constexpr std::size_t kSectionHeaderSize = 8;  ///< bytes of type, flags and size

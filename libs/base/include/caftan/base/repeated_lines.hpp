@@ -1,0 +1,53 @@
+/// `RepeatedLines`: of many lines about the same, the first is written at once, and then one per period that says how
+/// many there were.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace caftan {
+
+/// Whoever uses it keeps the time: it calls `end_period` one period after `add` or `end_period` said so.
+/// Threads: any.
+class RepeatedLines {
+ public:
+  /// Returns whether to write a line about `key` now, which begins a period; else it is counted.
+  bool add(std::string_view key) {
+    const std::lock_guard lock(mutex_);
+    const auto [place, is_first] = counts_.try_emplace(std::string(key), 0);
+    if (!is_first) ++place->second;
+    return is_first;
+  }
+
+  /// Returns how many were counted in the period that is over. Another one begins unless there were none.
+  std::size_t end_period(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = counts_.find(key);
+    if (found == counts_.end()) return 0;
+    const std::size_t counted = std::exchange(found->second, 0);
+    if (counted == 0) counts_.erase(found);
+    return counted;
+  }
+
+  /// Ends all periods; returns what was counted in them.
+  std::vector<std::pair<std::string, std::size_t>> end_all() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::pair<std::string, std::size_t>> counted;
+    for (const auto& [key, count] : counts_) {
+      if (count > 0) counted.emplace_back(key, count);
+    }
+    counts_.clear();
+    return counted;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::size_t> counts_;
+};
+
+}  // namespace caftan

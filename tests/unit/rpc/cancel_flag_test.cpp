@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "caftan/rpc/ambient.hpp"
+
+namespace caftan {
+namespace {
+
+class Counted final : public CancelFlag::Part {
+ public:
+  Counted(CancelFlag& flag, std::atomic<int>& given_up) : flag_(flag), given_up_(given_up) { flag_.add(*this); }
+  ~Counted() override { flag_.remove(*this); }
+  void give_up() noexcept override { ++given_up_; }
+
+ private:
+  CancelFlag& flag_;
+  std::atomic<int>& given_up_;
+};
+
+TEST(CancelFlag, CALL5_GivesUpEachPartThatIsStillThereOnce) {
+  CancelFlag flag;
+  std::atomic<int> given_up{0};
+  std::vector<std::shared_ptr<Counted>> parts;
+  for (int i = 0; i < 5; ++i) parts.push_back(std::make_shared<Counted>(flag, given_up));
+  parts.erase(parts.begin() + 4);
+  parts.erase(parts.begin() + 2);
+  parts.erase(parts.begin());
+  EXPECT_EQ(given_up, 0);
+  flag.set();
+  EXPECT_TRUE(flag.is_set());
+  EXPECT_EQ(given_up, 2);
+  flag.set();
+  EXPECT_EQ(given_up, 2);
+}
+
+TEST(CancelFlag, CALL5_TakesNoPartsOnceItIsSet) {
+  CancelFlag flag;
+  flag.set();
+  std::atomic<int> given_up{0};
+  const auto late = std::make_shared<Counted>(flag, given_up);
+  flag.set();
+  EXPECT_EQ(given_up, 0) << "its owner looks at the flag";
+}
+
+TEST(CancelFlag, CALL5_PartsMayEndWhileTheyAreGivenUp) {
+  for (int round = 0; round < 200; ++round) {
+    CancelFlag flag;
+    std::atomic<int> given_up{0};
+    std::vector<std::shared_ptr<Counted>> parts;
+    for (int i = 0; i < 8; ++i) parts.push_back(std::make_shared<Counted>(flag, given_up));
+    std::thread ends([&] { parts.clear(); });
+    flag.set();
+    ends.join();
+    EXPECT_LE(given_up, 8);
+  }
+}
+
+}  // namespace
+}  // namespace caftan
