@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "caftan/rpc/collect.hpp"
 #include "distributed_state.hpp"
 #include "state_format.hpp"
 
@@ -67,30 +68,33 @@ Future<wire::Bytes> DistributedOptimizer::State::save() {
     auto futures = self->call_all<wire::Bytes>([&](const Owner& owner) {
       return owner.optimizer.with(self->call_options()).rpc_async<&RemoteOptimizer::save>();
     });
-    gather(std::move(futures), [self, promise](std::vector<Result<wire::Bytes>> outcomes) {
-      Saved saved;
-      {
-        const std::lock_guard lock(self->mutex_);
-        saved.step = self->last_;
-        for (const Algorithm& algorithm : self->algorithms_) saved.lrs.push_back(learning_rate(algorithm));
-      }
-      self->turns_->end();
-      if (const Result<void> well = first_failure(self->owners_, outcomes); !well) {
-        promise->set(well.error());
-        return;
-      }
-      for (std::size_t i = 0; i < outcomes.size(); ++i) {
-        saved.owners.push_back({self->owners_[i].worker, self->owners_[i].groups, *std::move(outcomes[i])});
-      }
-      wire::Bytes bytes(kPrefix);
-      std::memcpy(bytes.data(), &kMagic, sizeof kMagic);
-      std::memcpy(bytes.data() + sizeof kMagic, &kVersion, sizeof kVersion);
-      if (Result<void> written = wire::encode_into(bytes, saved); !written) {
-        promise->set(written.error());
-      } else {
-        promise->set(std::move(bytes));
-      }
-    });
+    collect_all_results(std::move(futures))
+        .then([self, promise](Result<std::vector<Result<wire::Bytes>>> collected) {
+          std::vector<Result<wire::Bytes>> outcomes = *std::move(collected);
+          Saved saved;
+          {
+            const std::lock_guard lock(self->mutex_);
+            saved.step = self->last_;
+            for (const Algorithm& algorithm : self->algorithms_) saved.lrs.push_back(learning_rate(algorithm));
+          }
+          self->turns_->end();
+          if (const Result<void> well = first_failure(self->owners_, outcomes); !well) {
+            promise->set(well.error());
+            return;
+          }
+          for (std::size_t i = 0; i < outcomes.size(); ++i) {
+            saved.owners.push_back({self->owners_[i].worker, self->owners_[i].groups, *std::move(outcomes[i])});
+          }
+          wire::Bytes bytes(kPrefix);
+          std::memcpy(bytes.data(), &kMagic, sizeof kMagic);
+          std::memcpy(bytes.data() + sizeof kMagic, &kVersion, sizeof kVersion);
+          if (Result<void> written = wire::encode_into(bytes, saved); !written) {
+            promise->set(written.error());
+          } else {
+            promise->set(std::move(bytes));
+          }
+        })
+        .forget();
   };
   turns_->take({begin, [promise](const Error& error) {
                   promise->set(Error(error.code(), error.worker(), "saving " + error.text()));
@@ -132,17 +136,21 @@ Future<void> DistributedOptimizer::State::load(wire::ByteView state) {
                             .optimizer.with(self->call_options())
                             .rpc_async<&RemoteOptimizer::stage_state>(open->saved.owners[i].state));
     }
-    gather(std::move(futures), [self, open](std::vector<Result<void>> outcomes) {
-      if (const Result<void> staged = first_failure(self->owners_, outcomes); !staged) {
-        for (Future<void>& dropped : self->call_decided<void>(
-                 [](const auto& optimizer) { return optimizer.template rpc_async<&RemoteOptimizer::drop_state>(); })) {
-          dropped.forget();
-        }
-        self->turns_->end();
-        return open->answer(staged);
-      }
-      self->take_states(open);
-    });
+    collect_all_results(std::move(futures))
+        .then([self, open](Result<std::vector<Result<void>>> collected) {
+          std::vector<Result<void>> outcomes = *std::move(collected);
+          if (const Result<void> staged = first_failure(self->owners_, outcomes); !staged) {
+            for (Future<void>& dropped : self->call_decided<void>([](const auto& optimizer) {
+                   return optimizer.template rpc_async<&RemoteOptimizer::drop_state>();
+                 })) {
+              dropped.forget();
+            }
+            self->turns_->end();
+            return open->answer(staged);
+          }
+          self->take_states(open);
+        })
+        .forget();
   };
   turns_->take({begin, [open](const Error& error) {
                   open->answer(Error(error.code(), error.worker(), "loading " + error.text()));
@@ -158,17 +166,20 @@ void DistributedOptimizer::State::take_states(const std::shared_ptr<OpenLoad>& o
   auto futures = call_decided<void>([step = open->saved.step](const auto& optimizer) {
     return optimizer.template rpc_async<&RemoteOptimizer::take_state>(step);
   });
-  gather(std::move(futures), [self = shared_from_this(), open](const std::vector<Result<void>>& outcomes) {
-    {
-      const std::lock_guard lock(self->mutex_);
-      self->last_ = open->saved.step;
-      for (std::size_t i = 0; i < open->saved.lrs.size(); ++i) {
-        set_learning_rate(self->algorithms_[i], open->saved.lrs[i]);
-      }
-    }
-    self->turns_->end();
-    open->answer(first_failure(self->owners_, outcomes));
-  });
+  collect_all_results(std::move(futures))
+      .then([self = shared_from_this(), open](Result<std::vector<Result<void>>> collected) {
+        std::vector<Result<void>> outcomes = *std::move(collected);
+        {
+          const std::lock_guard lock(self->mutex_);
+          self->last_ = open->saved.step;
+          for (std::size_t i = 0; i < open->saved.lrs.size(); ++i) {
+            set_learning_rate(self->algorithms_[i], open->saved.lrs[i]);
+          }
+        }
+        self->turns_->end();
+        open->answer(first_failure(self->owners_, outcomes));
+      })
+      .forget();
 }
 
 }  // namespace caftan::optim

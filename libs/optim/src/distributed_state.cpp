@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "caftan/optim/clipping.hpp"
+#include "caftan/rpc/collect.hpp"
 
 namespace caftan::optim {
 namespace {
@@ -115,9 +116,12 @@ void DistributedOptimizer::State::step_at_once(const Open& open) {
           .rpc_async<&RemoteOptimizer::step>(order_for(owner, open->report.step));
     });
   })();
-  gather(std::move(futures), [self = shared_from_this(), open](std::vector<Result<StepDone>> outcomes) {
-    self->finish(open, std::move(outcomes), {});
-  });
+  collect_all_results(std::move(futures))
+      .then([self = shared_from_this(), open](Result<std::vector<Result<StepDone>>> collected) {
+        std::vector<Result<StepDone>> outcomes = *std::move(collected);
+        self->finish(open, std::move(outcomes), {});
+      })
+      .forget();
 }
 
 void DistributedOptimizer::State::prepare(const Open& open) {
@@ -128,9 +132,12 @@ void DistributedOptimizer::State::prepare(const Open& open) {
           .rpc_async<&RemoteOptimizer::prepare>(order_for(owner, open->report.step));
     });
   })();
-  gather(std::move(futures), [self = shared_from_this(), open](std::vector<Result<Prepared>> outcomes) {
-    self->on_prepared(open, std::move(outcomes));
-  });
+  collect_all_results(std::move(futures))
+      .then([self = shared_from_this(), open](Result<std::vector<Result<Prepared>>> collected) {
+        std::vector<Result<Prepared>> outcomes = *std::move(collected);
+        self->on_prepared(open, std::move(outcomes));
+      })
+      .forget();
 }
 
 void DistributedOptimizer::State::on_prepared(const Open& open, std::vector<Result<Prepared>> outcomes) {
@@ -182,9 +189,12 @@ void DistributedOptimizer::State::commit(const Open& open) {
       return outcome;
     });
   }
-  gather(std::move(futures), [self = shared_from_this(), open](std::vector<Result<StepDone>> outcomes) {
-    self->finish(open, std::move(outcomes), {});
-  });
+  collect_all_results(std::move(futures))
+      .then([self = shared_from_this(), open](Result<std::vector<Result<StepDone>>> collected) {
+        std::vector<Result<StepDone>> outcomes = *std::move(collected);
+        self->finish(open, std::move(outcomes), {});
+      })
+      .forget();
 }
 
 void DistributedOptimizer::State::on_committed(const Open& open, std::size_t owner, const Result<StepDone>& outcome) {

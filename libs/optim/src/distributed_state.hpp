@@ -9,7 +9,7 @@
 
 #include "caftan/optim/distributed_optimizer.hpp"
 #include "caftan/optim/remote_optimizer.hpp"
-#include "gather.hpp"
+#include "decided_call.hpp"
 #include "turns.hpp"
 
 namespace caftan::optim {
