@@ -91,7 +91,8 @@ Result<void> WorkerCore::send_response(const std::shared_ptr<Session>& session, 
     wire::append_section(sections, wire::SectionType::autograd, wire::kSectionCritical, reply->autograd);
   }
   if (!reply->tensors.empty()) {
-    auto encoded = tensor::encode_tensors(reply->tensors, reply->recorded);
+    const auto shared = reply->of_object ? tensor::SharedMemory::copy : tensor::SharedMemory::reference;
+    auto encoded = tensor::encode_tensors(reply->tensors, reply->recorded, shared);
     if (!encoded) {
       std::string text = encoded.error().text();
       if (text.starts_with("argument ")) text = "result " + text.substr(9);

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "caftan/rpc/call_hook.hpp"
-#include "caftan/tensor/codec.hpp"
 
 namespace caftan {
 Worker::Worker(test::FakeCaller& fake) : CallSite(fake.weak_from_this()), fake_(fake) {}
@@ -71,7 +70,8 @@ class FakeResponder final : public rpc::ResponderSink {
     callee->serving_.erase({caller->id(), call_});
     Result<rpc::InPayload> arrived = Error();
     if (reply) {
-      arrived = callee->carry(*caller, std::move(reply->body), std::move(reply->tensors), reply->rrefs);
+      arrived = callee->carry(*caller, std::move(reply->body), std::move(reply->tensors), reply->rrefs,
+                              reply->of_object ? tensor::SharedMemory::copy : tensor::SharedMemory::reference);
     } else {
       arrived = reply.error();
     }
@@ -134,12 +134,12 @@ bool FakeCaller::knows(const rpc::PeerRecord& peer) const noexcept {
 }
 
 Result<rpc::InPayload> FakeCaller::carry(FakeCaller& to, wire::Bytes body, std::vector<at::Tensor> tensors,
-                                         const rpc::RRefHandles& rrefs) {
+                                         const rpc::RRefHandles& rrefs, tensor::SharedMemory shared) {
   rpc::InPayload payload;
   auto owned = std::make_shared<wire::Bytes>(std::move(body));
   payload.body = *owned;
   payload.owner = std::move(owned);
-  Result<tensor::EncodedTensors> encoded = tensor::encode_tensors(tensors);
+  Result<tensor::EncodedTensors> encoded = tensor::encode_tensors(tensors, {}, shared);
   if (!encoded) return encoded.error();
   Result<tensor::TensorLayout> layout = tensor::TensorLayout::parse(encoded->table, {});
   if (!layout) return layout.error();

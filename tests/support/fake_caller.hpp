@@ -16,6 +16,7 @@
 #include "caftan/rpc/caller.hpp"
 #include "caftan/rpc/rref_handle.hpp"
 #include "caftan/rpc/serve.hpp"
+#include "caftan/tensor/codec.hpp"
 
 namespace caftan::test {
 class FakeCaller;
@@ -99,7 +100,8 @@ class FakeCaller final : public rpc::Caller {
   void serve(FakeCaller& from, wire::FrameKind kind, RRefId target, rpc::InPayload payload, CallInfo info);
   void finish(std::uint64_t call, Result<rpc::InPayload> reply);
   Result<rpc::InPayload> carry(FakeCaller& to, wire::Bytes body, std::vector<at::Tensor> tensors,
-                               const rpc::RRefHandles& rrefs);
+                               const rpc::RRefHandles& rrefs,
+                               tensor::SharedMemory shared = tensor::SharedMemory::reference);
 
   FakeJob& job_;
   const WorkerId id_;

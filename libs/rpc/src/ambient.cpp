@@ -99,9 +99,14 @@ FrameReading::FrameReading() noexcept : empty_(make_reading()), swap_(&empty_) {
 
 void encode_held(const HeldObjects& held, wire::Bytes& to) {
   wire::OutArchive archive(to);
-  archive.save_count(held ? held->size() : 0);
-  if (!held) return;
-  for (const HeldObject& object : *held) archive << object.id << object.name;
+  std::vector<const HeldObject*> live;
+  if (held) {
+    for (const HeldObject& object : *held) {
+      if (!object.is_over()) live.push_back(&object);
+    }
+  }
+  archive.save_count(live.size());
+  for (const HeldObject* object : live) archive << object->id << object->name;
 }
 
 Result<HeldObjects> decode_held(wire::ByteView from) {

@@ -77,16 +77,4 @@ Error cannot_be_sent(std::string_view type) {
 
 }  // namespace detail
 
-void protect_tensors(OutReply& reply) {
-  for (at::Tensor& tensor : reply.tensors) {
-    if (!tensor.defined()) continue;
-    // Nobody else holds the tensor, and nobody else its storage: there is nobody to write into it.
-    if (tensor.use_count() == 1 && tensor.has_storage() && tensor.storage().use_count() == 1) continue;
-    // Not _lazy_clone: two threads that drop the last two holders of copy-on-write memory at once corrupt the heap
-    // (COWDeleterContext::decrement_refcount locks a mutex that the other one has deleted), and the clone is dropped by
-    // whichever thread writes its last byte.
-    tensor = tensor.clone();
-  }
-}
-
 }  // namespace caftan::rpc

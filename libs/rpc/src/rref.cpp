@@ -54,19 +54,12 @@ Result<std::shared_ptr<HostedObject>> wait_for_local(const std::shared_ptr<RRefH
 Result<void> check_not_held(const HostedObject& object, const HeldObjects& held) {
   if (!held) return {};
   const RRefId whole = object.shared_strand()->object();
-  const auto same = [&whole](const HeldObject& h) { return h.id == whole; };
+  const auto same = [&whole](const HeldObject& h) { return h.id == whole && !h.is_over(); };
   if (std::none_of(held->begin(), held->end(), same)) return {};
   std::string chain;
   for (const HeldObject& h : *held) chain += h.name + " -> ";
   return Error(Errc::would_deadlock, object.name() + " keeps its turn while it waits, and the call came back to it: " +
                                          chain + object.name());
-}
-
-std::shared_ptr<HostedObject> host_tensor(RRefId id, Executor& executor, at::Tensor tensor) {
-  if (std::shared_ptr<Strand> strand = Strand::held_here()) {
-    return std::make_shared<detail::Hosted<at::Tensor>>(id, std::move(strand), std::move(tensor));
-  }
-  return make_hosted<at::Tensor>(id, executor, std::move(tensor));
 }
 
 void save_rref(wire::OutArchive& to, const std::shared_ptr<RRefHandle>& handle) {

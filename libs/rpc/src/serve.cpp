@@ -1,5 +1,8 @@
 #include "caftan/rpc/serve.hpp"
 
+#include <atomic>
+#include <optional>
+
 #include "caftan/rpc/call.hpp"
 #include "caftan/rpc/operators.hpp"
 #include "caftan/rpc/rref.hpp"
@@ -29,6 +32,20 @@ Result<void> check_wanted(Caller& caller, const CallInfo& info) {
   }
   return {};
 }
+
+/// An object that the running method holds until this goes away.
+class Hold {
+ public:
+  Hold(Ambient& ambient, const HostedObject& object) : over_(std::make_shared<std::atomic<bool>>(false)) {
+    ambient.held = with_held(ambient.held, {object.shared_strand()->object(), object.name(), over_});
+  }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  ~Hold() { over_->store(true, std::memory_order_release); }
+
+ private:
+  const std::shared_ptr<std::atomic<bool>> over_;
+};
 
 Error unknown_function(std::string_view name) {
   const std::string text(name);
@@ -84,6 +101,18 @@ void Completion::reply(Caller& caller, const CallInfo& info, Result<OutReply> re
   responder_.answer(std::move(reply));
 }
 
+void reply_on_strand(std::unique_ptr<Invocation> in, Result<OutReply> reply) {
+  const TurnMode mode = in->entry->mode == TurnMode::concurrent ? TurnMode::concurrent : TurnMode::serial;
+  const std::shared_ptr<HostedObject> keep = in->object;  // the job keeps it, and with it the strand, to its very end
+  keep->strand().run(
+      [keep, in = std::move(in), reply = std::move(reply)]() mutable {
+        const std::shared_ptr<Caller> alive = in->alive.lock();
+        if (!alive) return in->completion.fail(Error(Errc::shut_down, "the worker ended before the result was sent"));
+        in->completion.reply(*alive, in->info, std::move(reply));
+      },
+      mode);
+}
+
 bool Dispatcher::is_brief(wire::FrameKind kind, wire::ByteView body) const noexcept {
   if (kind != wire::FrameKind::call && kind != wire::FrameKind::method && kind != wire::FrameKind::create) return false;
   if (kind == wire::FrameKind::create && is_operator_creation(body)) return false;
@@ -116,9 +145,8 @@ void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload payload, 
     if (!wanted) return in.completion.fail(wanted.error().at(in.caller->name()));
     const std::shared_ptr<void> running = std::exchange(in.info.running, nullptr);
     Ambient ambient = ambient_of(in.info);
-    if (in.entry->mode == TurnMode::exclusive) {
-      ambient.held = with_held(ambient.held, {in.object->id(), in.object->name()});
-    }
+    std::optional<Hold> hold;
+    if (in.entry->mode == TurnMode::exclusive) hold.emplace(ambient, *in.object);
     if (in.entry->brief) ambient.brief = &in.entry->name;
     const AmbientSwap swap(&ambient);
     in.entry->invoke(in);
@@ -173,7 +201,7 @@ void Dispatcher::fetch(std::shared_ptr<HostedObject> object, InPayload payload, 
         if (!wanted) return completion.fail(wanted.error());
         Result<OutReply> reply = run_operation(*alive, payload, info, [&] {
           Result<OutReply> encoded = object->type().encode(*object);
-          if (encoded) protect_tensors(*encoded);
+          if (encoded) encoded->of_object = true;
           return encoded;
         });
         completion.reply(*alive, info, std::move(reply));

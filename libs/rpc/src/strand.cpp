@@ -33,12 +33,24 @@ void Strand::enqueue(Task job, TurnMode mode) {
 
 std::vector<Strand::Queued> Strand::take_startable() {
   std::vector<Queued> jobs;
-  while (!returning_ && !queue_.empty() && may_start(queue_.front().mode)) {
-    occupy(queue_.front().mode);
-    jobs.push_back(std::move(queue_.front()));
-    queue_.pop_front();
+  for (;;) {
+    if (returning_ && !is_queue_due()) {
+      Returning* const first = returning_;
+      if (!may_start(first->mode)) return jobs;
+      returning_ = first->next;
+      if (!returning_) returning_end_ = &returning_;
+      occupy(first->mode);
+      if (!queue_.empty()) ++returns_;
+      first->granted = true;
+      first->point->notify();
+    } else {
+      if (queue_.empty() || !may_start(queue_.front().mode)) return jobs;
+      occupy(queue_.front().mode);
+      jobs.push_back(std::move(queue_.front()));
+      queue_.pop_front();
+      returns_ = 0;
+    }
   }
-  return jobs;
 }
 
 void Strand::post(std::vector<Queued> jobs) {
@@ -58,14 +70,6 @@ void Strand::release(TurnMode mode) {
     } else {
       alone_ = false;
     }
-    while (returning_ && may_start(returning_->mode)) {
-      Returning* const first = returning_;
-      returning_ = first->next;
-      if (!returning_) returning_end_ = &returning_;
-      occupy(first->mode);
-      first->granted = true;
-      first->point->notify();
-    }
     startable = take_startable();
   }
   post(std::move(startable));
@@ -73,13 +77,20 @@ void Strand::release(TurnMode mode) {
 
 void Strand::take_again(TurnMode mode) {
   std::unique_lock lock(mutex_);
-  if (!returning_ && may_start(mode)) return occupy(mode);
+  // Where the turn is free although jobs are queued, concurrent jobs have it and the oldest queued one wants it alone.
+  const auto taken = [&] {
+    if (returning_ || is_queue_due() || !may_start(mode)) return false;
+    occupy(mode);
+    if (!queue_.empty()) ++returns_;
+    return true;
+  };
+  if (taken()) return;
   lock.unlock();
   const FrameReading reading;
   executor_.with_wait([&](Executor::Wait& wait) {
     Returning self{&wait.point(), mode};
     lock.lock();
-    if (!returning_ && may_start(mode)) return occupy(mode);
+    if (taken()) return;
     *returning_end_ = &self;
     returning_end_ = &self.next;
     while (!self.granted) {
@@ -100,6 +111,17 @@ bool Strand::is_held_here() const noexcept {
   const Ambient* const ambient = Ambient::current();
   return ambient && ambient->turn && ambient->turn->is_held() && &ambient->turn->strand() == this;
 }
+
+FirstTurn::FirstTurn(Strand& strand)
+    : release_(strand, TurnMode::serial),
+      turn_(strand, TurnMode::serial),
+      ambient_(Ambient::of_thread()),
+      around_(std::exchange(ambient_.turn, &turn_)) {
+  const std::lock_guard lock(strand.mutex_);
+  strand.occupy(TurnMode::serial);
+}
+
+FirstTurn::~FirstTurn() { ambient_.turn = around_; }
 
 TurnPause::TurnPause() : turn_(Ambient::current() ? Ambient::current()->turn : nullptr) {
   if (turn_ && (!turn_->held_ || !turn_->yields())) turn_ = nullptr;

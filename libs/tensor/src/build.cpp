@@ -1,12 +1,14 @@
-#include <ATen/ops/_make_per_tensor_quantized_tensor.h>
 #include <ATen/ops/_sparse_compressed_tensor_unsafe.h>
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/_validate_sparse_compressed_tensor_args.h>
 #include <ATen/ops/_validate_sparse_coo_tensor_args.h>
+#include <ATen/quantized/QTensorImpl.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
+
+#include <cmath>
 
 #include "caftan/tensor/codec.hpp"
 #include "caftan/tensor/torch_errors.hpp"
@@ -75,6 +77,32 @@ at::Tensor make_part(const LayoutTable& table, const Part& part, const Storages&
   return tensor;
 }
 
+/// Returns the quantized tensor whose integers are `integers`, over the same memory.
+at::Tensor make_quantized(const LayoutTable& table, const Entry& entry, const at::Tensor& integers,
+                          const Storages& storages) {
+  const at::ScalarType dtype = c10::toQIntType(integers.scalar_type());
+  at::QuantizerPtr quantizer;
+  if (entry.kind == Kind::quantized) {
+    quantizer = at::make_per_tensor_affine_quantizer(entry.scale, entry.zero_point, dtype);
+  } else {
+    const at::Tensor scales = make_part(table, table.parts[entry.first_part + 1], storages);
+    const at::Tensor zero_points = make_part(table, table.parts[entry.first_part + 2], storages);
+    for (std::int64_t i = 0; i < scales.numel(); ++i) {
+      const double scale = scales.const_data_ptr<double>()[i];
+      const std::int64_t zero_point = zero_points.const_data_ptr<std::int64_t>()[i];
+      if (!std::isfinite(scale) || scale <= 0 || !is_zero_point(zero_point, integers.scalar_type())) {
+        throw wire::DecodeError("a bad scale or zero point");
+      }
+    }
+    quantizer = at::make_per_channel_affine_quantizer(scales, zero_points, entry.axis, dtype);
+  }
+  at::Tensor tensor = at::detail::make_tensor<at::QTensorImpl>(c10::Storage(integers.storage()),
+                                                               c10::DispatchKeySet(c10::DispatchKey::QuantizedCPU),
+                                                               c10::scalarTypeToTypeMeta(dtype), std::move(quantizer));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(integers.sizes(), integers.strides(), integers.storage_offset());
+  return tensor;
+}
+
 at::Layout layout_of(Kind kind) {
   switch (kind) {
     case Kind::sparse_coo:
@@ -96,9 +124,7 @@ at::Tensor make_tensor(const LayoutTable& table, const Entry& entry, const Stora
   const Part* parts = table.parts.data() + entry.first_part;
   at::Tensor values = make_part(table, parts[0], storages);
   if (entry.kind == Kind::strided) return values;
-  if (entry.kind == Kind::quantized) {
-    return at::_make_per_tensor_quantized_tensor(values, entry.scale, entry.zero_point);
-  }
+  if (!is_sparse(entry.kind)) return make_quantized(table, entry, values, storages);
   const c10::IntArrayRef sizes = table.sizes(entry);
   const at::Layout layout = layout_of(entry.kind);
   const at::TensorOptions options = values.options().layout(layout);

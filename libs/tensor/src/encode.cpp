@@ -1,5 +1,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/as_strided.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/CPUAllocator.h>
 #include <c10/core/Storage.h>
 #include <c10/util/SmallVector.h>
 
@@ -31,6 +33,7 @@ struct Range {
   std::uint64_t end = 0;
   std::uint64_t used = 0;  ///< distinct bytes of all its tensors
   std::uint32_t number = 0;
+  std::uint32_t first = kNoStorage;  ///< source over it; the others follow in Encoder::next_in_range
 
   std::uint64_t size() const noexcept { return end - begin; }
   const std::byte* data() const noexcept { return static_cast<const std::byte*>(storage->data()) + begin; }
@@ -38,20 +41,25 @@ struct Range {
 
 struct Encoder {
   Sources sources;
-  c10::SmallVector<std::uint32_t, 4> range_of;  ///< per source
+  c10::SmallVector<std::uint32_t, 4> range_of;       ///< per source
+  c10::SmallVector<std::uint32_t, 4> next_in_range;  ///< per source: the next one over the same range
   c10::SmallVector<Range, 4> ranges;
   LayoutTable table;
 
   void find_ranges();
   void compact_sparsely_used();
-  std::vector<wire::Segment> lay_out();
+  /// Errors: limit_exceeded (no memory for a copy).
+  Result<std::vector<wire::Segment>> lay_out(SharedMemory shared);
   void describe_parts();
 
  private:
   std::uint32_t range_number(const c10::StorageImpl* storage);
   void extend(std::size_t source);
   bool any_overlap(std::uint32_t range) const;
-  void compact(Source& source);
+  void compact(std::uint32_t range);
+  /// Returns whether something besides the tensors of the message, and the bases of views among them, holds the memory.
+  bool is_held_elsewhere(std::uint32_t range) const;
+  Result<wire::Segment> segment_of(std::uint32_t range, SharedMemory shared) const;
   wire::Segment gather(std::uint64_t size, c10::ArrayRef<std::uint32_t> small) const;
 
   std::unordered_map<const c10::StorageImpl*, std::uint32_t> by_storage_;  ///< used once there are many
@@ -77,7 +85,7 @@ std::uint32_t Encoder::range_number(const c10::StorageImpl* storage) {
     const auto [entry, is_new] = by_storage_.emplace(storage, next);
     if (!is_new) return entry->second;
   }
-  ranges.push_back(Range{storage, UINT64_MAX, 0, 0, 0});
+  ranges.push_back(Range{.storage = storage, .begin = UINT64_MAX});
   return next;
 }
 
@@ -111,36 +119,109 @@ bool Encoder::any_overlap(std::uint32_t range) const {
   return false;
 }
 
-/// Replaces a tensor by a contiguous copy of its distinct elements; expanded dimensions stay expanded.
-void Encoder::compact(Source& source) {
-  const at::Tensor& tensor = source.tensor;
+/// Returns the sizes without the dimensions that are expanded, which count as 1.
+c10::SmallVector<std::int64_t, 8> distinct_sizes(const at::Tensor& tensor) {
   c10::SmallVector<std::int64_t, 8> sizes(tensor.sizes().begin(), tensor.sizes().end());
   for (std::size_t d = 0; d < sizes.size(); ++d) {
     if (tensor.strides()[d] == 0) sizes[d] = 1;
   }
-  const at::Tensor distinct = at::as_strided(tensor, sizes, tensor.strides(), tensor.storage_offset());
-  const at::Tensor copy = distinct.clone(at::MemoryFormat::Contiguous);
-  c10::SmallVector<std::int64_t, 8> strides(copy.strides().begin(), copy.strides().end());
-  for (std::size_t d = 0; d < strides.size(); ++d) {
-    if (tensor.strides()[d] == 0) strides[d] = 0;
+  return sizes;
+}
+
+/// Replaces the tensors of a range by contiguous copies of their distinct elements, side by side in one storage;
+/// expanded dimensions stay expanded.
+void Encoder::compact(std::uint32_t range) {
+  std::uint64_t total = 0;
+  const auto bytes_of_copy = [](const Source& source) {
+    const std::uint64_t bytes = static_cast<std::uint64_t>(source.extent.distinct) * source.tensor.itemsize();
+    return (bytes + kRangeAlignment - 1) / kRangeAlignment * kRangeAlignment;
+  };
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (range_of[i] == range) total += bytes_of_copy(sources[i]);
   }
-  at::Tensor expanded = at::as_strided(copy, tensor.sizes(), strides, 0);
-  source.extent = *extent_of(expanded.sizes(), expanded.strides(), 0, expanded.itemsize());
-  source.tensor = std::move(expanded);
+  const at::Tensor memory = at::empty({static_cast<std::int64_t>(total)}, at::kByte);
+  const std::uint32_t into = range_number(memory.storage().unsafeGetStorageImpl());
+  std::uint64_t filled = 0;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (range_of[i] != range) continue;
+    const at::Tensor& tensor = sources[i].tensor;
+    const auto offset = static_cast<std::int64_t>(filled / tensor.itemsize());
+    filled += bytes_of_copy(sources[i]);
+    const c10::SmallVector<std::int64_t, 8> sizes = distinct_sizes(tensor);
+    c10::SmallVector<std::int64_t, 8> strides(sizes.size());
+    contiguous_strides(sizes, strides.data());
+    at::Tensor copy = at::detail::make_tensor<c10::TensorImpl>(
+        c10::Storage(memory.storage()), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+    copy.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
+    copy.copy_(at::as_strided(tensor, sizes, tensor.strides(), tensor.storage_offset()));
+    for (std::size_t d = 0; d < strides.size(); ++d) {
+      if (tensor.strides()[d] == 0) strides[d] = 0;
+    }
+    copy.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), strides, offset);
+    const Extent extent = *extent_of(copy.sizes(), copy.strides(), offset, copy.itemsize());
+    sources[i] = Source{std::move(copy), extent, nullptr};
+    range_of[i] = into;
+    extend(i);
+  }
 }
 
 void Encoder::compact_sparsely_used() {
   const auto known = static_cast<std::uint32_t>(ranges.size());
   for (std::uint32_t r = 0; r < known; ++r) {
     if (ranges[r].size() < kCompactFrom || ranges[r].size() < 2 * ranges[r].used || any_overlap(r)) continue;
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      if (range_of[i] != r) continue;
-      compact(sources[i]);
-      range_of[i] = range_number(sources[i].tensor.storage().unsafeGetStorageImpl());
-      extend(i);
-    }
+    compact(r);
     ranges[r] = Range{};
   }
+}
+
+bool Encoder::is_held_elsewhere(std::uint32_t range) const {
+  struct Holder {
+    const c10::TensorImpl* impl;
+    std::size_t references;
+    std::size_t ours;
+  };
+  c10::SmallVector<Holder, 4> holders;
+  const auto add = [&holders](const at::TensorBase& tensor) {
+    const auto* impl = tensor.unsafeGetTensorImpl();
+    const auto known = std::find_if(holders.begin(), holders.end(), [impl](const Holder& h) { return h.impl == impl; });
+    if (known != holders.end()) {
+      ++known->ours;
+    } else {
+      holders.push_back(Holder{impl, tensor.use_count(), 1});
+    }
+  };
+  const c10::Storage* storage = nullptr;
+  for (std::uint32_t i = ranges[range].first; i != kNoStorage; i = next_in_range[i]) {
+    const at::Tensor* given = sources[i].given;
+    if (!given) continue;
+    storage = &sources[i].tensor.storage();
+    // The parts of a sparse tensor, scales and zero points are held by what they are parts of.
+    if (!given->has_storage() || !given->storage().is_alias_of(*storage)) return true;
+    add(*given);
+    add(sources[i].tensor);
+    if (given->is_view() && given->_base().storage().is_alias_of(*storage)) add(given->_base());
+  }
+  if (!storage) return false;
+  const bool ours = std::all_of(holders.begin(), holders.end(), [](const Holder& h) { return h.references == h.ours; });
+  return !ours || storage->use_count() != holders.size();
+}
+
+Result<wire::Segment> Encoder::segment_of(std::uint32_t range, SharedMemory shared) const {
+  const std::uint64_t size = ranges[range].size();
+  if (shared == SharedMemory::reference || !is_held_elsewhere(range)) {
+    // The storage, not the tensor: the owner must not keep a graph alive.
+    const c10::Storage& storage = sources[ranges[range].first].tensor.storage();
+    return wire::Segment{ranges[range].data(), size, std::make_shared<const c10::Storage>(storage)};
+  }
+  Result<c10::DataPtr> copy = catch_torch(
+      Errc::limit_exceeded, [size]() -> Result<c10::DataPtr> { return c10::GetCPUAllocator()->allocate(size); });
+  if (!copy) {
+    return Error(Errc::limit_exceeded, "no memory for a copy of " + std::to_string(size) +
+                                           " bytes of tensors, which something else holds, too");
+  }
+  std::memcpy(copy->get(), ranges[range].data(), size);
+  const auto* data = static_cast<const std::byte*>(copy->get());
+  return wire::Segment{data, size, std::make_shared<const c10::DataPtr>(*std::move(copy))};
 }
 
 wire::Segment Encoder::gather(std::uint64_t size, c10::ArrayRef<std::uint32_t> small) const {
@@ -156,7 +237,7 @@ wire::Segment Encoder::gather(std::uint64_t size, c10::ArrayRef<std::uint32_t> s
   return wire::Segment{data, size, std::move(buffer)};
 }
 
-std::vector<wire::Segment> Encoder::lay_out() {
+Result<std::vector<wire::Segment>> Encoder::lay_out(SharedMemory shared) {
   std::uint64_t total = 0;
   for (const Range& range : ranges) total += range.size();
   c10::SmallVector<std::uint32_t, 4> small;
@@ -180,19 +261,17 @@ std::vector<wire::Segment> Encoder::lay_out() {
     segments.push_back(gather(end, small));
     table.segments.push_back(end);
   }
-  std::unordered_map<const c10::StorageImpl*, const at::Tensor*> holders;
-  if (!large.empty()) {
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      if (range_of[i] != kNoStorage) holders.emplace(ranges[range_of[i]].storage, &sources[i].tensor);
-    }
+  next_in_range.resize(sources.size());
+  for (std::uint32_t i = static_cast<std::uint32_t>(sources.size()); i-- > 0;) {
+    if (range_of[i] != kNoStorage) next_in_range[i] = std::exchange(ranges[range_of[i]].first, i);
   }
   for (const std::uint32_t r : large) {
+    Result<wire::Segment> segment = segment_of(r, shared);
+    if (!segment) return segment.error();
     ranges[r].number = static_cast<std::uint32_t>(table.storages.size());
     table.storages.push_back(StorageEntry{static_cast<std::uint32_t>(segments.size()), 0, ranges[r].size()});
     table.segments.push_back(ranges[r].size());
-    // The storage, not the tensor: the owner must not keep a graph alive.
-    auto owner = std::make_shared<const c10::Storage>(holders.at(ranges[r].storage)->storage());
-    segments.push_back(wire::Segment{ranges[r].data(), ranges[r].size(), std::move(owner)});
+    segments.push_back(*std::move(segment));
   }
   return segments;
 }
@@ -220,7 +299,7 @@ void Encoder::describe_parts() {
 }
 
 Result<EncodedTensors> encode_unguarded(std::span<const at::Tensor> tensors, std::span<const std::uint8_t> recorded,
-                                        std::size_t& position) {
+                                        SharedMemory shared, std::size_t& position) {
   Encoder encoder;
   encoder.table.tensors.reserve(tensors.size());
   encoder.sources.reserve(tensors.size());
@@ -231,7 +310,7 @@ Result<EncodedTensors> encode_unguarded(std::span<const at::Tensor> tensors, std
     if (!entry) return Error(entry.error().code(), describe(position, tensor) + ": " + entry.error().text());
     entry->first_part = first_part;
     entry->recorded = !recorded.empty() && recorded[position] != 0 && entry->requires_grad;
-    if (entry->kind >= Kind::sparse_coo) {
+    if (is_sparse(entry->kind)) {
       entry->dims_at = static_cast<std::uint32_t>(encoder.table.dims.size());
       entry->dims = static_cast<std::uint8_t>(tensor.dim());
       const c10::IntArrayRef sizes = tensor.sizes();
@@ -241,8 +320,10 @@ Result<EncodedTensors> encode_unguarded(std::span<const at::Tensor> tensors, std
   }
   encoder.find_ranges();
   encoder.compact_sparsely_used();
+  Result<std::vector<wire::Segment>> segments = encoder.lay_out(shared);
+  if (!segments) return segments.error();
   EncodedTensors encoded;
-  encoded.segments = encoder.lay_out();
+  encoded.segments = *std::move(segments);
   encoder.describe_parts();
   encoded.table = write_table(encoder.table);
   return encoded;
@@ -250,7 +331,8 @@ Result<EncodedTensors> encode_unguarded(std::span<const at::Tensor> tensors, std
 
 }  // namespace
 
-Result<EncodedTensors> encode_tensors(std::span<const at::Tensor> tensors, std::span<const std::uint8_t> recorded) {
+Result<EncodedTensors> encode_tensors(std::span<const at::Tensor> tensors, std::span<const std::uint8_t> recorded,
+                                      SharedMemory shared) {
   if (!recorded.empty() && recorded.size() != tensors.size()) {
     return Error(Errc::bad_arguments, "recorded has another length than tensors");
   }
@@ -258,7 +340,7 @@ Result<EncodedTensors> encode_tensors(std::span<const at::Tensor> tensors, std::
   Result<EncodedTensors> encoded = catch_torch(Errc::unsupported, [&] {
     // The copies made on the way must not become part of the caller's graph.
     const at::NoGradGuard no_grad;
-    return encode_unguarded(tensors, recorded, position);
+    return encode_unguarded(tensors, recorded, shared, position);
   });
   // A refusal has its position already; what libtorch threw while a tensor was taken apart has none.
   if (encoded || position >= tensors.size() || encoded.error().text().starts_with("argument tensor ")) return encoded;

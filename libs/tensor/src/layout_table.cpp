@@ -105,6 +105,12 @@ std::optional<Extent> extent_of(c10::IntArrayRef sizes, c10::IntArrayRef strides
   return extent;
 }
 
+bool is_zero_point(std::int64_t zero_point, at::ScalarType dtype) noexcept {
+  if (dtype == at::ScalarType::Char) return zero_point >= INT8_MIN && zero_point <= INT8_MAX;
+  if (dtype == at::ScalarType::Byte) return zero_point >= 0 && zero_point <= UINT8_MAX;
+  return zero_point >= INT32_MIN && zero_point <= INT32_MAX;
+}
+
 void contiguous_strides(c10::IntArrayRef sizes, std::int64_t* strides) noexcept {
   std::int64_t stride = 1;
   for (std::size_t i = sizes.size(); i-- > 0;) {

@@ -24,11 +24,14 @@ enum class Kind : std::uint8_t {
   sparse_csc = 4,
   sparse_bsr = 5,
   sparse_bsc = 6,
+  quantized_channels = 7,  ///< parts: integer representation, scales, zero points
 };
-inline constexpr std::uint8_t kKinds = 7;
+constexpr bool is_sparse(Kind kind) noexcept { return kind >= Kind::sparse_coo && kind <= Kind::sparse_bsc; }
 constexpr std::size_t parts_of(Kind kind) noexcept {
   return kind <= Kind::quantized ? 1 : kind == Kind::sparse_coo ? 2 : 3;
 }
+/// Returns whether the zero point of integers of this dtype may be `zero_point`.
+bool is_zero_point(std::int64_t zero_point, at::ScalarType dtype) noexcept;
 
 inline constexpr std::size_t kMostDims = 64;
 inline constexpr std::uint32_t kNoStorage = 0xffffffff;
@@ -60,8 +63,9 @@ struct Entry {
   std::uint8_t dims = 0;         ///< sparse only: of the whole tensor
   std::uint32_t dims_at = 0;     ///< sparse only: sizes
   std::uint32_t first_part = 0;  ///< parts_of(kind) of them
-  double scale = 1;
-  std::int64_t zero_point = 0;
+  double scale = 1;              ///< quantized per tensor
+  std::int64_t zero_point = 0;   ///< quantized per tensor
+  std::uint8_t axis = 0;         ///< quantized per channel: the dimension of the channels
 };
 
 /// A message with one or two small tensors costs no allocation here.

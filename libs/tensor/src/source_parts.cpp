@@ -3,7 +3,9 @@
 #include <ATen/NamedTensorUtils.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/clone.h>
-#include <ATen/ops/int_repr.h>
+#include <ATen/ops/q_per_channel_axis.h>
+#include <ATen/ops/q_per_channel_scales.h>
+#include <ATen/ops/q_per_channel_zero_points.h>
 #include <ATen/ops/q_scale.h>
 #include <ATen/ops/q_zero_point.h>
 #include <ATen/ops/resolve_conj.h>
@@ -51,20 +53,22 @@ Result<Extent> extent_in_storage(const at::Tensor& tensor) {
   return *extent;
 }
 
-Result<void> add_strided(at::Tensor tensor, Sources& sources) {
+/// @param given  the tensor of the message that `tensor` is, or is part of
+Result<void> add_strided(at::Tensor tensor, const at::Tensor& given, Sources& sources) {
   if (!dtype_code(tensor.scalar_type())) return refuse("this dtype does not travel");
   if (static_cast<std::size_t>(tensor.dim()) > kMostDims) return refuse("it has more than 64 dimensions");
+  const bool is_copied = tensor._is_zerotensor() || tensor.is_conj() || tensor.is_neg();
   if (tensor._is_zerotensor()) tensor = at::clone(tensor);
   if (tensor.is_conj()) tensor = at::resolve_conj(tensor);
   if (tensor.is_neg()) tensor = at::resolve_neg(tensor);
   Result<Extent> extent = extent_in_storage(tensor);
   if (!extent) return extent.error();
-  sources.push_back(Source{std::move(tensor), *extent});
+  sources.push_back(Source{std::move(tensor), *extent, is_copied ? nullptr : &given});
   return {};
 }
 
 /// Components are sent contiguous, so that their check at the receiver is linear in their bytes.
-Result<void> add_component(const at::Tensor& tensor, Sources& sources) {
+Result<void> add_component(const at::Tensor& tensor, const at::Tensor& given, Sources& sources) {
   at::Tensor whole = tensor.contiguous();
   // A dimension of size 1 keeps whatever stride it had, as the sums of sparse tensors have it.
   c10::SmallVector<std::int64_t, 8> strides(static_cast<std::size_t>(whole.dim()));
@@ -72,7 +76,7 @@ Result<void> add_component(const at::Tensor& tensor, Sources& sources) {
   if (whole.strides() != c10::IntArrayRef(strides)) {
     whole = at::as_strided(whole, whole.sizes(), strides, whole.storage_offset());
   }
-  return add_strided(std::move(whole), sources);
+  return add_strided(std::move(whole), given, sources);
 }
 
 struct Components {
@@ -101,23 +105,41 @@ Result<Entry> take_sparse(const at::Tensor& tensor, Entry entry, Sources& source
   entry.kind = of.kind;
   entry.coalesced = of.kind == Kind::sparse_coo && tensor.is_coalesced();
   for (const at::Tensor& component : of.tensors) {
-    Result<void> added = add_component(component, sources);
+    Result<void> added = add_component(component, tensor, sources);
     if (!added) return added.error();
   }
   return entry;
 }
 
+/// Returns a quantized tensor's integers as a tensor over the same memory.
+at::Tensor integers_of(const at::Tensor& tensor) {
+  at::Tensor integers = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(tensor.storage()), c10::DispatchKeySet(c10::DispatchKey::CPU),
+      c10::scalarTypeToTypeMeta(c10::toUnderlying(tensor.scalar_type())));
+  integers.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  return integers;
+}
+
 Result<Entry> take_quantized(const at::Tensor& tensor, Entry entry, Sources& sources) {
-  if (tensor.qscheme() != c10::kPerTensorAffine && tensor.qscheme() != c10::kPerTensorSymmetric) {
-    return refuse("quantized per channel: only per tensor travels");
+  const c10::QScheme scheme = tensor.qscheme();
+  const bool per_tensor = scheme == c10::kPerTensorAffine || scheme == c10::kPerTensorSymmetric;
+  if (!per_tensor && scheme != c10::kPerChannelAffine && scheme != c10::kPerChannelSymmetric) {
+    return refuse("quantized with zero points that are no integers");
   }
   if (tensor.scalar_type() == at::ScalarType::QUInt4x2 || tensor.scalar_type() == at::ScalarType::QUInt2x4) {
     return refuse("a quantized dtype of less than a byte");
   }
-  entry.kind = Kind::quantized;
-  entry.scale = at::q_scale(tensor);
-  entry.zero_point = at::q_zero_point(tensor);
-  Result<void> added = add_component(at::int_repr(tensor), sources);
+  Result<void> added = add_strided(integers_of(tensor), tensor, sources);
+  if (per_tensor) {
+    entry.kind = Kind::quantized;
+    entry.scale = at::q_scale(tensor);
+    entry.zero_point = at::q_zero_point(tensor);
+  } else {
+    entry.kind = Kind::quantized_channels;
+    entry.axis = static_cast<std::uint8_t>(at::q_per_channel_axis(tensor));
+    if (added) added = add_component(at::q_per_channel_scales(tensor), tensor, sources);
+    if (added) added = add_component(at::q_per_channel_zero_points(tensor), tensor, sources);
+  }
   if (!added) return added.error();
   return entry;
 }
@@ -137,7 +159,7 @@ Result<Entry> take_apart(const at::Tensor& tensor, Sources& sources) {
   if (tensor.has_names()) return refuse("named tensors do not travel: call rename(None) first");
   const std::uint64_t keys = material_keys(tensor);
   if ((keys & ~kLazy) == 0 && (keys & kCpu) == kCpu) {
-    Result<void> added = add_strided(tensor, sources);
+    Result<void> added = add_strided(tensor, tensor, sources);
     if (!added) return added.error();
     return entry;
   }

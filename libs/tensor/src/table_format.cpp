@@ -3,10 +3,14 @@
 ///   version (1 byte) · segments: count, bytes of each · storages: count, each {segment, offset, bytes}
 ///   tensors: count, each
 ///     flags (1 byte): 1 defined, 2 requires_grad, 4 recorded, 8 coalesced, kind << 4
-///     quantized: scale (8 bytes, bits of a double), zero point (8 bytes)
+///     quantized per tensor: scale (8 bytes, bits of a double), zero point (8 bytes)
+///     quantized per channel: axis
 ///     sparse: dims, sizes
 ///     parts (1, 2 or 3 by kind), each
 ///       dtype (1 byte) · dims << 1 | has strides · sizes · strides · storage + 1 (0 = none) · offset in elements
+///
+/// Version 2 has what version 1 has not: quantized per channel, and strides of quantized tensors. A table without these
+/// is written as version 1, which older builds read (ADR 8).
 #include <array>
 #include <cmath>
 
@@ -19,19 +23,32 @@ namespace {
 using wire::DecodeError;
 
 constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersionOfQuantized = 2;
 enum Flag : std::uint8_t { kDefined = 1, kRequiresGrad = 2, kRecorded = 4, kCoalesced = 8 };
+
+bool has_strides(const LayoutTable& table, const Part& part) {
+  std::array<std::int64_t, kMostDims> contiguous{};
+  contiguous_strides(table.sizes(part), contiguous.data());
+  return table.strides(part) != c10::IntArrayRef(contiguous.data(), part.dims);
+}
+
+std::uint8_t version_of(const LayoutTable& table) {
+  for (const Entry& entry : table.tensors) {
+    if (!entry.defined) continue;
+    if (entry.kind == Kind::quantized_channels) return kVersionOfQuantized;
+    if (entry.kind == Kind::quantized && has_strides(table, table.parts[entry.first_part])) return kVersionOfQuantized;
+  }
+  return kVersion;
+}
 
 void write_part(wire::OutArchive& to, const LayoutTable& table, const Part& part) {
   const c10::IntArrayRef sizes = table.sizes(part);
-  const c10::IntArrayRef strides = table.strides(part);
-  std::array<std::int64_t, kMostDims> contiguous{};
-  contiguous_strides(sizes, contiguous.data());
-  const bool has_strides = strides != c10::IntArrayRef(contiguous.data(), part.dims);
+  const bool strided = has_strides(table, part);
   to << *dtype_code(part.dtype);
-  to.save_count(std::uint64_t{part.dims} << 1 | (has_strides ? 1 : 0));
+  to.save_count(std::uint64_t{part.dims} << 1 | (strided ? 1 : 0));
   for (const std::int64_t size : sizes) to.save_count(static_cast<std::uint64_t>(size));
-  if (has_strides) {
-    for (const std::int64_t stride : strides) to.save_count(static_cast<std::uint64_t>(stride));
+  if (strided) {
+    for (const std::int64_t stride : table.strides(part)) to.save_count(static_cast<std::uint64_t>(stride));
   }
   to.save_count(part.storage == kNoStorage ? 0 : std::uint64_t{part.storage} + 1);
   to.save_count(static_cast<std::uint64_t>(part.offset));
@@ -87,23 +104,29 @@ void read_part(wire::InArchive& from, LayoutTable& table, bool may_have_strides)
 
 void check_quantized(const LayoutTable& table, const Entry& entry) {
   const at::ScalarType dtype = table.parts[entry.first_part].dtype;
-  std::int64_t lowest = INT32_MIN;
-  std::int64_t highest = INT32_MAX;
-  if (dtype == at::ScalarType::Char) {
-    lowest = INT8_MIN;
-    highest = INT8_MAX;
-  } else if (dtype == at::ScalarType::Byte) {
-    lowest = 0;
-    highest = UINT8_MAX;
-  } else if (dtype != at::ScalarType::Int) {
+  if (dtype != at::ScalarType::Char && dtype != at::ScalarType::Byte && dtype != at::ScalarType::Int) {
     throw DecodeError("a quantized tensor of another dtype");
   }
-  if (!std::isfinite(entry.scale) || entry.scale <= 0 || entry.zero_point < lowest || entry.zero_point > highest) {
-    throw DecodeError("a bad scale or zero point");
+  if (entry.kind == Kind::quantized) {
+    if (!std::isfinite(entry.scale) || entry.scale <= 0 || !is_zero_point(entry.zero_point, dtype)) {
+      throw DecodeError("a bad scale or zero point");
+    }
+    return;
+  }
+  const Part& values = table.parts[entry.first_part];
+  const Part& scales = table.parts[entry.first_part + 1];
+  const Part& zero_points = table.parts[entry.first_part + 2];
+  if (scales.dtype != at::ScalarType::Double || zero_points.dtype != at::ScalarType::Long) {
+    throw DecodeError("scales or zero points of another dtype");
+  }
+  if (entry.axis >= values.dims) throw DecodeError("channels along a dimension that is not there");
+  const c10::IntArrayRef channels(&table.sizes(values)[entry.axis], 1);
+  if (table.sizes(scales) != channels || table.sizes(zero_points) != channels) {
+    throw DecodeError("another number of scales or zero points than of channels");
   }
 }
 
-void read_tensor(wire::InArchive& from, LayoutTable& table) {
+void read_tensor(wire::InArchive& from, LayoutTable& table, std::uint8_t version) {
   std::uint8_t flags = 0;
   from >> flags;
   Entry entry;
@@ -116,23 +139,30 @@ void read_tensor(wire::InArchive& from, LayoutTable& table) {
     table.tensors.push_back(entry);
     return;
   }
-  if ((flags >> 4) >= kKinds) throw DecodeError("an unknown kind of tensor");
+  const Kind last = version == kVersion ? Kind::sparse_bsc : Kind::quantized_channels;
+  if ((flags >> 4) > static_cast<std::uint8_t>(last)) throw DecodeError("an unknown kind of tensor");
   entry.kind = static_cast<Kind>(flags >> 4);
   if (entry.coalesced && entry.kind != Kind::sparse_coo) throw DecodeError("coalesced, but not sparse");
   if (entry.kind == Kind::quantized) from >> entry.scale >> entry.zero_point;
-  if (entry.kind >= Kind::sparse_coo) {
+  if (entry.kind == Kind::quantized_channels) {
+    const std::uint64_t axis = from.load_number();
+    if (axis >= kMostDims) throw DecodeError("channels along a dimension that is not there");
+    entry.axis = static_cast<std::uint8_t>(axis);
+  }
+  if (is_sparse(entry.kind)) {
     entry.dims_at = static_cast<std::uint32_t>(table.dims.size());
     entry.dims = read_sizes(from, table, from.load_number());
     const std::array<std::int64_t, kMostDims> none{};
     if (!extent_of(table.sizes(entry), {none.data(), entry.dims}, 0, 16)) throw DecodeError("a tensor too large");
   }
   entry.first_part = static_cast<std::uint32_t>(table.parts.size());
-  for (std::size_t i = 0; i < parts_of(entry.kind); ++i) read_part(from, table, entry.kind == Kind::strided);
-  if (entry.kind == Kind::quantized) check_quantized(table, entry);
+  const bool quantized = entry.kind == Kind::quantized || entry.kind == Kind::quantized_channels;
+  const bool first_may_have_strides = entry.kind == Kind::strided || (quantized && version != kVersion);
+  for (std::size_t i = 0; i < parts_of(entry.kind); ++i) read_part(from, table, i == 0 && first_may_have_strides);
+  if (quantized) check_quantized(table, entry);
 
   const at::ScalarType dtype = table.parts[entry.first_part].dtype;
-  const bool differentiable =
-      entry.kind != Kind::quantized && (c10::isFloatingType(dtype) || c10::isComplexType(dtype));
+  const bool differentiable = !quantized && (c10::isFloatingType(dtype) || c10::isComplexType(dtype));
   if (entry.requires_grad && !differentiable) throw DecodeError("requires_grad of a dtype without gradients");
   if (entry.recorded && !entry.requires_grad) throw DecodeError("recorded, but requires no grad");
   table.tensors.push_back(entry);
@@ -167,7 +197,8 @@ void write_tensor(wire::OutArchive& to, const LayoutTable& table, const Entry& e
                                   (entry.recorded ? kRecorded : 0) | (entry.coalesced ? kCoalesced : 0) |
                                   (static_cast<int>(entry.kind) << 4));
   if (entry.kind == Kind::quantized) to << entry.scale << entry.zero_point;
-  if (entry.kind >= Kind::sparse_coo) {
+  if (entry.kind == Kind::quantized_channels) to.save_count(entry.axis);
+  if (is_sparse(entry.kind)) {
     to.save_count(entry.dims);
     for (const std::int64_t size : table.sizes(entry)) to.save_count(static_cast<std::uint64_t>(size));
   }
@@ -181,7 +212,7 @@ void write_tensor(wire::OutArchive& to, const LayoutTable& table, const Entry& e
 template <>
 struct caftan::wire::Codec<caftan::tensor::detail::LayoutTable> {
   static void save(OutArchive& to, const caftan::tensor::detail::LayoutTable& table) {
-    to << caftan::tensor::detail::kVersion;
+    to << caftan::tensor::detail::version_of(table);
     to.save_count(table.segments.size());
     for (const std::uint64_t size : table.segments) to.save_count(size);
     to.save_count(table.storages.size());
@@ -210,7 +241,7 @@ LayoutTable read_table(wire::ByteView bytes, const TensorLayout::Limits& limits)
   LayoutTable table;
   std::uint8_t version = 0;
   from >> version;
-  if (version != kVersion) throw DecodeError("another version of the tensor table");
+  if (version != kVersion && version != kVersionOfQuantized) throw DecodeError("another version of the tensor table");
   const std::size_t segments = from.load_count();
   if (segments > 3 * limits.max_tensors) throw DecodeError("more tensors than allowed", Errc::limit_exceeded);
   std::uint64_t left = limits.max_bytes;
@@ -227,7 +258,7 @@ LayoutTable read_table(wire::ByteView bytes, const TensorLayout::Limits& limits)
   if (tensors > limits.max_tensors) throw DecodeError("more tensors than allowed", Errc::limit_exceeded);
   table.tensors.reserve(tensors);
   table.parts.reserve(tensors);
-  for (std::size_t i = 0; i < tensors; ++i) read_tensor(from, table);
+  for (std::size_t i = 0; i < tensors; ++i) read_tensor(from, table, version);
   if (from.remaining() > 0) throw DecodeError("bytes left over in the tensor table");
   return table;
 }

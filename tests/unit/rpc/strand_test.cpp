@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -152,6 +155,66 @@ TEST(Strand, CALL7_TwoWaitingJobsComeBackInTheOrderOfTheirWishes) {
   EXPECT_EQ(f.log, "a(b(-)b)a");
 }
 
+TEST(Strand, A5_AJobThatThrowsGivesItsTurnBack) {
+  Fixture f;
+  EXPECT_THROW(f.strand.run([] { throw std::runtime_error("no job does that"); }), std::runtime_error);
+  f.add("a");
+  EXPECT_EQ(f.log, "a");
+}
+
+TEST(Strand, A6_AQueuedJobGoesAheadOfJobsThatKeepComingBackFromWaits) {
+  Fixture f;
+  int rounds = 0;
+  bool ended = false;
+  const auto let_others_run = [&] {
+    f.executor.with_wait([&](Executor::Wait& wait) {
+      f.executor.post([&wait] { wait.point().notify(); });
+      wait.wait(kNever, nullptr);
+    });
+  };
+  const auto loop = [&] {
+    for (int i = 0; i < 100 && !ended; ++i) {
+      ++rounds;
+      let_others_run();  // the other loop's wait is over by now: it wants its turn back
+      Promise<void> promise;
+      Future<void> future = promise.future();
+      f.executor.post([p = std::move(promise)]() mutable { p.set({}); });
+      future.get();
+    }
+  };
+  for (int i = 0; i < 2; ++i) f.executor.post([&] { f.strand.run(loop); });
+  int when_run = 0;
+  f.strand.run([&] {
+    f.executor.run_until_idle();
+    f.strand.run([&] {
+      when_run = rounds;
+      ended = true;
+    });
+  });
+  f.executor.run_until_idle();
+  EXPECT_TRUE(ended);
+  EXPECT_LE(when_run, 8);
+}
+
+TEST(Strand, A6_TheQueueStaysInOrder) {
+  Fixture f;
+  Promise<void> promises[6];
+  std::vector<Future<void>> futures;
+  for (Promise<void>& promise : promises) futures.push_back(promise.future());
+  for (int i = 0; i < 6; ++i)
+    f.add_waiting(std::string(1, static_cast<char>('a' + i)), futures[static_cast<std::size_t>(i)]);
+  f.executor.run_until_idle();
+  f.log.clear();
+  f.strand.run([&] {
+    f.add("x");
+    f.add("y");
+    for (Promise<void>& promise : promises) promise.set({});
+    f.executor.run_until_idle();  // all six want their turn back
+  });
+  f.executor.run_until_idle();
+  EXPECT_EQ(f.log, ")a)b)c)dx)e)fy");
+}
+
 TEST(Strand, ATurnIsNotCopiedToContinuations) {
   Fixture f;
   f.strand.run([&] {
@@ -175,6 +238,19 @@ TEST(Held, ChainsSurviveTheWire) {
   }
   bytes.push_back(std::byte{0});
   EXPECT_EQ(decode_held(bytes).error().code(), Errc::malformed_payload);
+}
+
+TEST(Held, B2_WhatIsOverDoesNotTravel) {
+  const auto over = std::make_shared<std::atomic<bool>>(false);
+  HeldObjects held = with_held(nullptr, {RRefId{{1}, {2}, 3}, "agent", over});
+  held = with_held(held, {RRefId{{4}, {5}, 6}, "net"});
+  *over = true;
+  wire::Bytes bytes;
+  encode_held(held, bytes);
+  const Result<HeldObjects> read = decode_held(bytes);
+  ASSERT_TRUE(read);
+  ASSERT_EQ((*read)->size(), 1U);
+  EXPECT_EQ((**read)[0].name, "net");
 }
 
 TEST(Held, AChainOfSixtyFiveObjectsIsRefused) {

@@ -61,6 +61,18 @@ TEST(TensorAlias, FarApartPartsOfOneStorageTravelWithoutWhatLiesBetween) {
   for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(difference(ends[i], made[i].tensor), "");
 }
 
+TEST(TensorAlias, H4_FarApartPartsOfOneStorageShareOneAtTheReceiver) {
+  const at::Tensor base = at::arange(1000000, at::kFloat);
+  const at::Tensor whole = base.view(at::kByte);
+  const std::vector<DecodedTensor> made =
+      travel({base.slice(0, 0, 10000), base.slice(0, 500000, 500001).expand({7}), whole.slice(0, 3999990, 4000000)});
+  ASSERT_EQ(made.size(), 3u);
+  EXPECT_TRUE(made[0].tensor.is_alias_of(made[1].tensor) && made[0].tensor.is_alias_of(made[2].tensor));
+  EXPECT_EQ(difference(base.slice(0, 500000, 500001).expand({7}), made[1].tensor), "");
+  EXPECT_EQ(difference(whole.slice(0, 3999990, 4000000), made[2].tensor), "");
+  EXPECT_EQ(made[0].tensor.storage().nbytes(), 40000u + 16 + 10) << "without what lies between";
+}
+
 TEST(TensorAlias, DA20_RecordedTensorsOverOneStorageShareAVersionCounter) {
   const at::Tensor base = at::ones({8}).requires_grad_() * 1;
   const std::vector<DecodedTensor> made =

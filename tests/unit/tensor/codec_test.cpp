@@ -28,7 +28,7 @@ TEST(TensorCodec, EveryShapeKeepsSizesAndStrides) {
 TEST(TensorCodec, LargeTensorsKeepSizesAndStridesUnlessTheyHaveGaps) {
   const at::Tensor base = at::arange(24 * 4096, at::kFloat).view({4, 6, 4096});
   for (const at::Tensor& tensor : {base, base.transpose(0, 2), base.slice(2, 100, 4000), base[1].expand({3, 6, 4096}),
-                                   base.flatten().unfold(0, 4096, 1024)}) {
+                                   base.slice(2, 0, 4096, 2), base.flatten().unfold(0, 4096, 1024)}) {
     EXPECT_EQ(difference(tensor, travel_one(tensor)), "") << tensor.sizes();
   }
   // Two of three values lie between its own: they do not travel, and what arrives lies densely.
@@ -36,6 +36,69 @@ TEST(TensorCodec, LargeTensorsKeepSizesAndStridesUnlessTheyHaveGaps) {
   const at::Tensor back = travel_one(gaps);
   EXPECT_TRUE(at::equal(back, gaps));
   EXPECT_TRUE(back.is_contiguous());
+}
+
+/// Returns the address of the first byte that is sent.
+const void* sent_from(std::initializer_list<at::Tensor> tensors, SharedMemory shared) {
+  return encode_tensors(std::span(tensors.begin(), tensors.size()), {}, shared)->segments.at(0).data;
+}
+
+TEST(TensorCodec, B6_OnlyMemoryThatSomethingElseHoldsIsCopied) {
+  constexpr auto kCopy = SharedMemory::copy;
+  const auto sent = [](at::Tensor tensor) {
+    const void* const own = tensor.const_data_ptr();
+    std::vector<at::Tensor> all;
+    all.push_back(std::move(tensor));
+    return encode_tensors(all, {}, kCopy)->segments.at(0).data == own;
+  };
+  EXPECT_TRUE(sent(at::ones({8192})));
+  // Views whose bases are held by nothing but the views.
+  const auto transposed = [] { return at::ones({8192}).view({2, 4096}).t(); };
+  const auto part = [] { return at::ones({8192}).slice(0, 100).narrow(0, 0, 8000); };
+  EXPECT_TRUE(sent(transposed()));
+  EXPECT_TRUE(sent(part()));
+  const at::Tensor kept = at::ones({8192});
+  EXPECT_FALSE(sent(kept));
+  EXPECT_FALSE(sent(kept.view({2, 4096})));
+  EXPECT_FALSE(sent(kept.detach()));
+  EXPECT_EQ(sent_from({kept}, SharedMemory::reference), kept.const_data_ptr());
+  {
+    at::Tensor base = at::ones({8192});
+    const void* const own = base.const_data_ptr();
+    std::vector<at::Tensor> both{base.view({2, 4096}), base.slice(0, 5)};
+    both.push_back(std::move(base));
+    EXPECT_EQ(encode_tensors(both, {}, kCopy)->segments.at(0).data, own) << "views and their base, in one message";
+    const at::Tensor held = both[1];
+    EXPECT_NE(encode_tensors(both, {}, kCopy)->segments.at(0).data, own);
+  }
+}
+
+TEST(TensorCodec, H5_CopiedMemoryKeepsStridesOfEveryShapeAndDtype) {
+  for (const Sample& small : every_dtype()) {
+    at::Tensor base = at::zeros({4, 6}, at::kByte)
+                          .repeat({1, static_cast<std::int64_t>(small.tensor.itemsize())})
+                          .view(small.tensor.scalar_type());
+    for (const Sample& sample : every_shape(base)) {
+      wire::BlockPool pool;
+      const Result<EncodedTensors> encoded = encode_tensors({&sample.tensor, 1}, {}, SharedMemory::copy);
+      ASSERT_TRUE(encoded) << encoded.error().message();
+      const Result<TensorLayout> layout = TensorLayout::parse(encoded->table, kLimits);
+      const auto made = layout->build(receive(pool, encoded->segments));
+      EXPECT_EQ(difference(sample.tensor, (*made)[0].tensor), "") << small.name << " " << sample.name;
+    }
+  }
+}
+
+TEST(TensorCodec, H5_ReceivedQuantizedTensorsAreOrdinary) {
+  const at::Tensor weight = at::arange(6, at::kFloat).view({2, 3});
+  const at::Tensor scales = at::tensor({0.5, 0.25}, at::kDouble);
+  const at::Tensor channels =
+      travel_one(at::quantize_per_channel(weight, scales, at::zeros({2}, at::kLong), 0, at::kQInt8));
+  EXPECT_TRUE(at::equal(channels.dequantize(), weight));
+  EXPECT_TRUE(at::equal(channels.clone().dequantize(), weight));
+  const at::Tensor whole = travel_one(at::quantize_per_tensor(weight, 0.5, 1, at::kQUInt8).t());
+  EXPECT_TRUE(at::equal(whole.dequantize(), weight.t()));
+  EXPECT_TRUE(at::equal(whole.contiguous().dequantize(), weight.t()));
 }
 
 TEST(TensorCodec, EveryOtherKindComesBack) {

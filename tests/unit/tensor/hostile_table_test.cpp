@@ -158,7 +158,8 @@ TEST(HostileTable, LimitsHoldBeforeAnythingIsAllocated) {
 }
 
 TEST(HostileTable, BitsThatContradictEachOtherAreRefused) {
-  EXPECT_EQ(outcome(TableWriter().byte(2)), "another version of the tensor table");
+  EXPECT_EQ(outcome(TableWriter().byte(0)), "another version of the tensor table");
+  EXPECT_EQ(outcome(TableWriter().byte(3)), "another version of the tensor table");
   EXPECT_EQ(outcome(one_storage(8).byte(2)), "an undefined tensor with properties");
   EXPECT_EQ(outcome(one_storage(8).byte(1 | 7 << 4)), "an unknown kind of tensor");
   EXPECT_EQ(outcome(one_storage(8).byte(1 | 8).byte(kInt64).numbers({0, 1, 0})), "coalesced, but not sparse");
@@ -183,6 +184,16 @@ TEST(HostileTable, AScaleAndZeroPointAreValues) {
   EXPECT_EQ(quantized(0, 0), "a bad scale or zero point");
   EXPECT_EQ(quantized(std::numeric_limits<double>::quiet_NaN(), 0), "a bad scale or zero point");
   EXPECT_EQ(quantized(1, 0, kFloat32), "a quantized tensor of another dtype");
+}
+
+TEST(HostileTable, H5_OnlyVersionTwoHasStridesOfQuantizedTensors) {
+  const auto strided = [](unsigned version) {
+    TableWriter table = TableWriter().byte(version).numbers({1, 8, 1, 0, 0, 8, 1});
+    return outcome(
+        table.byte(1 | 1 << 4).fixed(0.5).fixed(std::int64_t{0}).byte(kInt8).numbers({1 << 1 | 1, 4, 2, 1, 0}));
+  };
+  EXPECT_EQ(strided(1), "strides where none can be");
+  EXPECT_EQ(strided(2), "accepted");
 }
 
 Result<std::vector<DecodedTensor>> build(const TableWriter& table, std::vector<wire::Bytes> segments) {
@@ -215,6 +226,45 @@ TEST(HostileTable, AHugeExpandedBoolTakesNoTime) {
   const wire::Bytes bytes(64, std::byte{1});
   const std::uint64_t side = std::uint64_t{1} << 30;
   EXPECT_TRUE(build(one_storage(64).byte(1).byte(kBool).numbers({2 << 1 | 1, side, side, 0, 0, 1, 0}), {bytes}));
+}
+
+TEST(HostileTable, H5_ChannelsAreChecked) {
+  // Four values of int8; two scales of float64; two zero points of int64.
+  struct Of {
+    std::uint64_t axis = 1;
+    unsigned values = kInt8;
+    unsigned scales = 8;
+    unsigned zero_points = kInt64;
+    std::uint64_t channels = 2;
+    double scale = 0.5;
+    std::int64_t zero_point = 0;
+  };
+  const auto table_of = [](const Of& of) {
+    TableWriter table = TableWriter().byte(2).numbers({3, 4, 16, 16, 3, 0, 0, 4, 1, 0, 16, 2, 0, 16, 1});
+    table.byte(1 | 7 << 4).numbers({of.axis}).byte(of.values).numbers({2 << 1, 2, 2, 1, 0});
+    return table.byte(of.scales).numbers({1 << 1, of.channels, 2, 0}).byte(of.zero_points).numbers({1 << 1, 2, 3, 0});
+  };
+  EXPECT_EQ(outcome(table_of({})), "accepted");
+  EXPECT_EQ(outcome(table_of({.axis = 2})), "channels along a dimension that is not there");
+  EXPECT_EQ(outcome(table_of({.axis = 1000})), "channels along a dimension that is not there");
+  EXPECT_EQ(outcome(table_of({.values = kBool})), "a quantized tensor of another dtype");
+  EXPECT_EQ(outcome(table_of({.scales = kInt64})), "scales or zero points of another dtype");
+  EXPECT_EQ(outcome(table_of({.zero_points = 8})), "scales or zero points of another dtype");
+  EXPECT_EQ(outcome(table_of({.channels = 1})), "another number of scales or zero points than of channels");
+  const auto built = [&](const Of& of) {
+    wire::Bytes scales(16, std::byte{0});
+    wire::Bytes zero_points(16, std::byte{0});
+    const double good = 0.5;
+    std::memcpy(scales.data(), &good, 8);
+    std::memcpy(scales.data() + 8, &of.scale, 8);
+    std::memcpy(zero_points.data() + 8, &of.zero_point, 8);
+    const auto made = build(table_of(of), {wire::Bytes(4), scales, zero_points});
+    return made ? "accepted" : made.error().text();
+  };
+  EXPECT_EQ(built({}), "accepted");
+  EXPECT_EQ(built({.scale = -1}), "a bad scale or zero point");
+  EXPECT_EQ(built({.scale = std::numeric_limits<double>::infinity()}), "a bad scale or zero point");
+  EXPECT_EQ(built({.zero_point = 128}), "a bad scale or zero point");
 }
 
 wire::Bytes int64_bytes(std::initializer_list<std::int64_t> values) {

@@ -24,8 +24,8 @@ TEST(TensorRefusal, EachKindIsNamedWithItsPosition) {
             "argument tensor 1 (float32 mkldnn): opaque mkldnn storage: call to_dense() first");
   EXPECT_EQ(refusal(at::_nested_tensor_from_tensor_list({at::ones({2}), at::ones({3})})),
             "argument tensor 1 (float32 nested): nested tensors do not travel: send its tensors");
-  EXPECT_EQ(refusal(at::quantize_per_channel(matrix, at::ones({2}), at::zeros({2}, at::kLong), 0, at::kQInt8)),
-            "argument tensor 1 (QInt8 strided): quantized per channel: only per tensor travels");
+  EXPECT_EQ(refusal(at::quantize_per_channel(matrix, at::ones({2}), at::zeros({2}, at::kFloat), 0, at::kQUInt8)),
+            "argument tensor 1 (QUInt8 strided): quantized with zero points that are no integers");
   at::Tensor named = at::ones({2});
   at::internal_set_names_inplace(named, std::vector<at::Dimname>{at::Dimname::fromSymbol(at::Symbol::dimname("batch"))},
                                  true);

@@ -40,6 +40,20 @@ std::string parts_differ(const at::Tensor& expected, const at::Tensor& actual) {
   return found + part(difference(expected.values().detach(), actual.values().detach()), "values");
 }
 
+std::string quantized_differ(const at::Tensor& expected, const at::Tensor& actual) {
+  if (expected.qscheme() != actual.qscheme()) return differs("scheme");
+  if (expected.qscheme() == c10::kPerChannelAffine) {
+    if (expected.q_per_channel_axis() != actual.q_per_channel_axis()) return differs("axis");
+    if (!at::equal(expected.q_per_channel_scales(), actual.q_per_channel_scales())) return differs("scales");
+    if (!at::equal(expected.q_per_channel_zero_points(), actual.q_per_channel_zero_points())) {
+      return differs("zero points");
+    }
+  } else if (expected.q_scale() != actual.q_scale() || expected.q_zero_point() != actual.q_zero_point()) {
+    return differs("scale or zero point");
+  }
+  return bits_differ(expected.int_repr(), actual.int_repr());
+}
+
 }  // namespace
 
 std::vector<wire::Block> receive(wire::BlockPool& pool, const std::vector<wire::Segment>& segments) {
@@ -84,13 +98,8 @@ std::string difference(const at::Tensor& expected, const at::Tensor& actual) {
   if (expected.sizes() != actual.sizes()) return differs("size");
   if (expected.requires_grad() != actual.requires_grad()) return differs("requires_grad");
   if (expected.layout() != at::kStrided) return parts_differ(expected, actual);
-  if (expected.is_quantized()) {
-    if (expected.q_scale() != actual.q_scale() || expected.q_zero_point() != actual.q_zero_point()) {
-      return differs("scale or zero point");
-    }
-    return bits_differ(expected.int_repr(), actual.int_repr());
-  }
   if (expected.strides() != actual.strides()) return differs("stride");
+  if (expected.is_quantized()) return quantized_differ(expected, actual);
   if (actual.is_conj() || actual.is_neg() || actual._is_zerotensor()) return differs("lazy bit");
   return bits_differ(expected, actual);
 }
@@ -169,6 +178,11 @@ std::vector<Sample> every_other_kind() {
       {"qint8", at::quantize_per_tensor(quantizable, 0.5, 3, at::kQInt8)},
       {"quint8", at::quantize_per_tensor(quantizable, 0.1, 7, at::kQUInt8)},
       {"qint32 transposed", at::quantize_per_tensor(quantizable, 1e-3, 0, at::kQInt32).t()},
+      {"qint8 every other", at::quantize_per_tensor(quantizable, 0.5, 3, at::kQInt8).slice(1, 0, 3, 2)},
+      {"qint8 per channel", at::quantize_per_channel(quantizable, at::tensor({0.5, 0.25}, at::kDouble),
+                                                     at::tensor({-3, 4}, at::kLong), 0, at::kQInt8)},
+      {"quint8 per channel transposed", at::quantize_per_channel(quantizable.t(), at::tensor({0.5, 0.25}, at::kDouble),
+                                                                 at::tensor({3, 4}, at::kLong), 1, at::kQUInt8)},
   };
 }
 

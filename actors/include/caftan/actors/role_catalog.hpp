@@ -46,7 +46,7 @@ struct RoleDefinition {
   std::string misplaced{};  ///< what was said of a use or method that is not there; refused by RoleCatalog::types
   std::function<std::vector<app::MissingRequirement>(const std::any& config, const app::RolePlace& place)>
       requirements{};
-  /// Constructs the role; what its constructor throws comes out.
+  /// Constructs the role, holding its turn; what its constructor throws comes out.
   std::shared_ptr<rpc::HostedObject> (*make)(std::shared_ptr<RoleContext> context, const std::any& config, RRefId id,
                                              Executor& executor) = nullptr;
   /// Null if the role does not drive. What run() throws comes out. Called on the object's strand.
@@ -57,8 +57,9 @@ struct RoleDefinition {
 template <class T>
 class HostedRole final : public rpc::HostedObject {
  public:
-  HostedRole(std::shared_ptr<RoleContext> context, const std::any& config, RRefId id, Executor& executor)
-      : rpc::HostedObject(rpc::detail::kTypeDescriptor<T>, id, executor),
+  HostedRole(std::shared_ptr<RoleContext> context, const std::any& config, RRefId id,
+             std::shared_ptr<rpc::Strand> strand)
+      : rpc::HostedObject(rpc::detail::kTypeDescriptor<T>, id, std::move(strand)),
         context_(std::move(context)),
         role_(construct(*context_, config)) {
     value_ = &role_;
@@ -91,7 +92,9 @@ RoleDefinition make_role_definition(std::string_view name) {
   definition.config = app::role_settings<T>();
   definition.make = [](std::shared_ptr<RoleContext> context, const std::any& config, RRefId id,
                        Executor& executor) -> std::shared_ptr<rpc::HostedObject> {
-    return std::make_shared<HostedRole<T>>(std::move(context), config, id, executor);
+    auto strand = std::make_shared<rpc::Strand>(executor, id);
+    const rpc::FirstTurn turn(*strand);
+    return std::make_shared<HostedRole<T>>(std::move(context), config, id, strand);
   };
   if constexpr (Drives<T>) {
     definition.run = [](rpc::HostedObject& object, std::stop_token stop) { return object.as<T>()->run(stop); };

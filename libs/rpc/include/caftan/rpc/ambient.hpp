@@ -59,6 +59,10 @@ class CancelFlag {
 struct HeldObject {
   RRefId id;
   std::string name;  ///< for the text of would_deadlock
+  /// Set when the method has returned; null = of a method of another worker, which runs as far as is known here.
+  std::shared_ptr<const std::atomic<bool>> over{};
+
+  bool is_over() const noexcept { return over && over->load(std::memory_order_acquire); }
 };
 /// The chain, outermost first; null = nothing is held.
 using HeldObjects = std::shared_ptr<const std::vector<HeldObject>>;
@@ -131,7 +135,7 @@ class FrameReading {
   AmbientSwap swap_;
 };
 
-/// Appends `held` as the content of section `chain`. Layout: docs/protocols/call.md.
+/// Appends what of `held` is not over as the content of section `chain`. Layout: docs/protocols/call.md.
 void encode_held(const HeldObjects& held, wire::Bytes& to);
 
 /// Reads the content of section `chain`.

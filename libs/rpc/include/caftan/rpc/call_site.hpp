@@ -134,18 +134,15 @@ class CallSite {
                      Wire{}, arguments...);
   }
 
-  /// Makes this worker the owner of `value` and returns a reference to hand out. A tensor referred to from inside a
-  /// method takes its turns with the method's object: its fetches and steps never overlap with that object's methods.
+  /// Makes this worker the owner of `value` and returns a reference to hand out. A tensor (or container of tensors)
+  /// referred to from inside a method or constructor takes its turns with that object: its fetches and steps never
+  /// overlap with the object's methods.
   /// Errors (thrown): shut_down.
   template <class T>
   RRef<std::decay_t<T>> make_rref(T&& value) const {
     const std::shared_ptr<rpc::Caller> caller = alive().value();
-    std::shared_ptr<rpc::HostedObject> object;
-    if constexpr (std::is_same_v<std::decay_t<T>, at::Tensor>) {
-      object = rpc::host_tensor(caller->make_rref_id(), caller->executor(), std::forward<T>(value));
-    } else {
-      object = rpc::make_hosted<std::decay_t<T>>(caller->make_rref_id(), caller->executor(), std::forward<T>(value));
-    }
+    auto object = rpc::make_hosted_part<std::decay_t<T>>(caller->make_rref_id(), caller->executor(),
+                                                         rpc::Strand::held_here(), std::forward<T>(value));
     return RRef<std::decay_t<T>>(caller->create_local(std::move(object)).value());
   }
 

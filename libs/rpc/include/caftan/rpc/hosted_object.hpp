@@ -2,6 +2,7 @@
 /// knows its type, how to send its value, and has the strand on which its methods take turns.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,8 +18,7 @@ class HostedObject;
 /// What the library knows of a hosted type; one constant per type.
 struct TypeDescriptor {
   TypeKey key;
-  /// Encodes the value for a fetch; null when the type cannot be serialized. Called on the strand. Tensors leave as
-  /// copies, so that nobody reads a parameter while it is written.
+  /// Encodes the value for a fetch; null when the type cannot be serialized. Called on the strand.
   Result<OutReply> (*encode)(const HostedObject&) = nullptr;
 };
 
@@ -101,8 +101,31 @@ std::shared_ptr<HostedObject> make_hosted(RRefId id, Executor& executor, Args&&.
   return std::make_shared<detail::Hosted<T>>(id, executor, std::forward<Args>(args)...);
 }
 
-/// Returns `tensor` as a hosted object. Made in a method of an object it takes its turns with that object: whoever
-/// fetches a parameter, or steps it, does so between the methods that read it.
-std::shared_ptr<HostedObject> host_tensor(RRefId id, Executor& executor, at::Tensor tensor);
+/// As make_hosted, holding the turn of the new object while its constructor runs.
+template <class T, class... Args>
+std::shared_ptr<HostedObject> construct_hosted(RRefId id, Executor& executor, Args&&... args) {
+  auto strand = std::make_shared<Strand>(executor, id);
+  const FirstTurn turn(*strand);
+  return std::make_shared<detail::Hosted<T>>(id, strand, std::forward<Args>(args)...);
+}
+
+/// Whether a T is a tensor, or a standard container, tuple, optional or variant of them. A class is not looked into.
+template <class T>
+inline constexpr bool kHoldsTensors = std::is_same_v<T, at::Tensor>;
+template <template <class...> class C, class... A>
+inline constexpr bool kHoldsTensors<C<A...>> = (kHoldsTensors<A> || ...);
+template <class T, std::size_t N>
+inline constexpr bool kHoldsTensors<std::array<T, N>> = kHoldsTensors<T>;
+
+/// Returns `value`, which came out of an object, as a hosted object. Tensors take their turns with that object: fetches
+/// and steps of a parameter never overlap with the methods that read it.
+/// @param of  the strand of the object; null = there is none
+template <class T, class V>
+std::shared_ptr<HostedObject> make_hosted_part(RRefId id, Executor& executor, std::shared_ptr<Strand> of, V&& value) {
+  if constexpr (kHoldsTensors<T>) {
+    if (of) return std::make_shared<detail::Hosted<T>>(id, std::move(of), std::forward<V>(value));
+  }
+  return make_hosted<T>(id, executor, std::forward<V>(value));
+}
 
 }  // namespace caftan::rpc

@@ -52,20 +52,25 @@ struct Invocation {
   std::string_view name() const noexcept { return info.function; }
 };
 
-/// Sends or hosts the outcome of a call.
+/// Hosts the outcome of a call.
 template <class T>
-void complete(Caller& caller, Invocation& in, Result<T> outcome) {
+void create(Caller& caller, Invocation& in, Result<T> outcome) {
   if (!outcome) return in.completion.fail(outcome.error().at(caller.name()));
-  if (in.completion.creates()) {
-    auto hosted = run_user_code(caller.name(), in.name(), [&] {
-      if constexpr (std::is_void_v<T>) {
-        return make_hosted<std::monostate>(in.completion.id(), caller.executor());
-      } else {
-        return make_hosted<T>(in.completion.id(), caller.executor(), *std::move(outcome));
-      }
-    });
-    return in.completion.create(std::move(hosted));
-  }
+  in.completion.create(run_user_code(caller.name(), in.name(), [&] {
+    if constexpr (std::is_void_v<T>) {
+      return make_hosted<std::monostate>(in.completion.id(), caller.executor());
+    } else {
+      std::shared_ptr<Strand> strand = in.object ? in.object->shared_strand() : nullptr;
+      return make_hosted_part<T>(in.completion.id(), caller.executor(), std::move(strand), *std::move(outcome));
+    }
+  }));
+}
+
+/// Encodes the outcome of a call. What is returned is all that is left of it: whatever else holds its tensors now may
+/// change them.
+template <class T>
+Result<OutReply> take_reply(Caller& caller, const Invocation& in, Result<T> outcome) {
+  if (!outcome) return outcome.error().at(caller.name());
   Result<OutReply> reply = [&] {
     if constexpr (std::is_void_v<T>) {
       return encode_reply(std::monostate());
@@ -73,20 +78,34 @@ void complete(Caller& caller, Invocation& in, Result<T> outcome) {
       return encode_reply<T>(*outcome);
     }
   }();
-  // What a method returns may be its object's own tensors; the copy of the value must be gone before looking who else
-  // holds them.
-  if (reply && in.object) protect_tensors(*reply);
+  if (reply) reply->of_object = in.object != nullptr;
+  return reply;
+}
+
+/// Sends or hosts the outcome of a call; of a method, on the strand of its object.
+template <class T>
+void complete(Caller& caller, Invocation& in, Result<T> outcome) {
+  in.payload = {};
+  if (in.completion.creates()) return create(caller, in, std::move(outcome));
+  Result<OutReply> reply = take_reply(caller, in, std::move(outcome));  // a statement: its argument must be gone
   in.completion.reply(caller, in.info, std::move(reply));
 }
+
+/// Sends what a method's future became. Tensors leave their object on its strand, as those of other methods do.
+void reply_on_strand(std::unique_ptr<Invocation> in, Result<OutReply> reply);
+
 template <class T>
 void complete(Caller& caller, Invocation& in, Result<Future<T>> outcome) {
   if (!outcome) return in.completion.fail(outcome.error().at(caller.name()));
   in.payload = {};
   std::move(*outcome)
-      .then([in = std::move(in)](Result<T> result) mutable {
-        const std::shared_ptr<Caller> alive = in.alive.lock();
-        if (!alive) return in.completion.fail(Error(Errc::shut_down, "the worker ended before the result was there"));
-        complete(*alive, in, std::move(result));
+      .then([in = std::make_unique<Invocation>(std::move(in))](Result<T> result) mutable {
+        const std::shared_ptr<Caller> alive = in->alive.lock();
+        if (!alive) return in->completion.fail(Error(Errc::shut_down, "the worker ended before the result was there"));
+        if (in->completion.creates()) return create(*alive, *in, std::move(result));
+        Result<OutReply> reply = take_reply(*alive, *in, std::move(result));
+        if (in->object && reply && !reply->tensors.empty()) return reply_on_strand(std::move(in), std::move(reply));
+        in->completion.reply(*alive, in->info, std::move(reply));
       })
       .forget();
 }
@@ -121,17 +140,22 @@ struct SupplyOf<TypeList<S...>> {
 
 }  // namespace detail
 
+/// Decodes the arguments and calls `function`. The arguments are gone when it returns.
+template <class Split, class F>
+auto call_decoded(Invocation& in, F& function) {
+  typename Split::WireTuple arguments;
+  using Supply = typename detail::SupplyOf<typename Split::SuppliedTypes>::type;
+  const auto call = [&]() -> decltype(auto) { return Supply::call(in, arguments, function); };
+  using Outcome = decltype(run_user_code(in.caller->name(), in.name(), call));
+  const Result<void> decoded = unpack_arguments(in.payload, in.payload.body, in.name(), arguments);
+  if (!decoded) return Outcome(decoded.error());
+  return run_user_code(in.caller->name(), in.name(), call);
+}
+
 /// Runs one call of a function with the parameter split `Split`.
 template <class Split, class F>
 void invoke(Invocation& in, F function) {
-  Caller& caller = *in.caller;
-  typename Split::WireTuple arguments;
-  Result<void> decoded = unpack_arguments(in.payload, in.payload.body, in.name(), arguments);
-  if (!decoded) return in.completion.fail(decoded.error().at(caller.name()));
-  using Supply = typename detail::SupplyOf<typename Split::SuppliedTypes>::type;
-  auto outcome = run_user_code(caller.name(), in.name(),
-                               [&]() -> decltype(auto) { return Supply::call(in, arguments, function); });
-  complete(caller, in, std::move(outcome));
+  complete(*in.caller, in, call_decoded<Split>(in, function));
 }
 
 /// Runs one construction. Precondition: in.completion.creates().
@@ -143,7 +167,7 @@ void invoke_constructor(Invocation& in) {
   if (!decoded) return in.completion.fail(decoded.error().at(caller.name()));
   using Supply = typename detail::SupplyOf<typename Split::SuppliedTypes>::type;
   const auto construct = [&](auto&&... argument) {
-    return make_hosted<C>(in.completion.id(), caller.executor(), std::forward<decltype(argument)>(argument)...);
+    return construct_hosted<C>(in.completion.id(), caller.executor(), std::forward<decltype(argument)>(argument)...);
   };
   in.completion.create(run_user_code(caller.name(), in.name(), [&] { return Supply::call(in, arguments, construct); }));
 }

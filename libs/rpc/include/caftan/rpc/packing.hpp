@@ -132,10 +132,6 @@ Result<void> unpack_arguments(const InPayload& payload, wire::ByteView body, std
   return {};
 }
 
-/// Replaces tensors of a reply that something else still refers to by copies, so that nobody reads them torn. Called on
-/// the strand of the object they belong to.
-void protect_tensors(OutReply& reply);
-
 /// Encodes a result: the hash of its type, then the value.
 /// Errors: unsupported.
 template <class T>

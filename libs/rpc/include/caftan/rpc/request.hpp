@@ -126,6 +126,7 @@ struct OutReply {
   wire::Bytes body;
   std::vector<at::Tensor> tensors;
   RRefHandles rrefs;
+  bool of_object = false;  ///< tensors of an object that lives on: memory that something else holds is sent as a copy
   wire::Bytes autograd;
   std::vector<std::uint8_t> recorded;
 };
@@ -161,7 +162,8 @@ struct CallToken {
 class ResponderSink {
  public:
   virtual ~ResponderSink() = default;
-  /// Called exactly once. Threads: any.
+  /// Called exactly once. A reply of an object is encoded before this returns: it is called on the object's strand.
+  /// Threads: any.
   virtual void answer(Result<OutReply> reply) noexcept = 0;
 };
 

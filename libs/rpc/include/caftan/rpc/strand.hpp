@@ -1,7 +1,8 @@
 /// `Strand`: the turn queue of one hosted object. Its jobs run one at a time, in order of arrival; a job that waits
-/// gives its turn back and, once it wakes, takes it again ahead of jobs that have not started. Any code that must not
-/// overlap with an object's methods (optimizer steps, backward slices) joins with `run`. Objects that are parts of
-/// another one share its strand: the tensors that a method hands out references to.
+/// gives its turn back and, once it wakes, takes it again ahead of jobs that have not started, but of the oldest of
+/// these after a few such returns. Any code that must not overlap with an object's methods (optimizer steps, backward
+/// slices) joins with `run`. Objects that are parts of another one share its strand: the tensors that its methods and
+/// its constructor hand out references to.
 #pragma once
 
 #include <cstdint>
@@ -55,10 +56,23 @@ class Strand : public std::enable_shared_from_this<Strand> {
   bool is_held_here() const noexcept;
 
  private:
+  friend class FirstTurn;
   friend class TurnPause;
   struct Queued {
     Task job;
     TurnMode mode;
+  };
+  /// Gives the turn back however the job ends.
+  class Release {
+   public:
+    Release(Strand& strand, TurnMode mode) noexcept : strand_(strand), mode_(mode) {}
+    Release(const Release&) = delete;
+    Release& operator=(const Release&) = delete;
+    ~Release() { strand_.release(mode_); }
+
+   private:
+    Strand& strand_;
+    const TurnMode mode_;
   };
   /// A job that gave its turn back and wants it again; lives on its stack.
   struct Returning {
@@ -74,12 +88,18 @@ class Strand : public std::enable_shared_from_this<Strand> {
   void enqueue(Task job, TurnMode mode);
   bool may_start(TurnMode mode) const noexcept;
   void occupy(TurnMode mode) noexcept;
-  /// Takes the queued jobs that may start now. The caller runs them, unlocked, with `post`.
+  /// Returns whether the oldest queued job goes ahead of those that come back from a wait.
+  bool is_queue_due() const noexcept { return !queue_.empty() && returns_ >= kMostReturns; }
+  /// Gives the turn to all that may have it now: notifies those that come back, and returns the queued jobs, which the
+  /// caller starts, unlocked, with `post`.
   std::vector<Queued> take_startable();
   void post(std::vector<Queued> jobs);
   /// Ends one turn and starts whoever is next.
   void release(TurnMode mode);
   void take_again(TurnMode mode);
+
+  /// Jobs that come back from a wait go ahead of the oldest queued job this often; then that one has the turn.
+  static constexpr std::uint32_t kMostReturns = 4;
 
   Executor& executor_;
   const RRefId object_;
@@ -89,7 +109,8 @@ class Strand : public std::enable_shared_from_this<Strand> {
   std::uint32_t together_ = 0;      // concurrent jobs that have it
   Returning* returning_ = nullptr;  // first in first out, ahead of queue_
   Returning** returning_end_ = &returning_;
-  std::list<Queued> queue_;  // not a deque: an empty one takes 600 B in every object
+  std::uint32_t returns_ = 0;  // turns that jobs took again since the first of queue_ is the first
+  std::list<Queued> queue_;    // not a deque: an empty one takes 600 B in every object
 };
 
 /// The turn of the job on this stack. Found through Ambient.
@@ -104,6 +125,7 @@ class Turn {
   bool yields() const noexcept { return mode_ != TurnMode::exclusive; }
 
  private:
+  friend class FirstTurn;
   friend class Strand;
   friend class TurnPause;
   Strand& strand_;
@@ -113,16 +135,31 @@ class Turn {
 
 template <class F>
 void Strand::execute(F& job, TurnMode mode) {
+  const Release release(*this, mode);
   Turn turn(*this, mode);
   Ambient ambient;
   ambient.turn = &turn;
   ambient.executor = &executor_;
-  {
-    const AmbientSwap swap(&ambient);
-    job();
-  }
-  release(mode);
+  const AmbientSwap swap(&ambient);
+  job();
 }
+
+/// The turn of the code that constructs an object, on its new strand, which lives longer: what the constructor makes
+/// references to takes its turns with the object. Lives on the stack of one thread.
+class FirstTurn {
+ public:
+  /// Precondition: nothing else knows `strand` yet.
+  explicit FirstTurn(Strand& strand);
+  ~FirstTurn();
+  FirstTurn(const FirstTurn&) = delete;
+  FirstTurn& operator=(const FirstTurn&) = delete;
+
+ private:
+  const Strand::Release release_;
+  Turn turn_;
+  Ambient& ambient_;
+  Turn* const around_;
+};
 
 /// Gives back the turn of the running code for as long as it lives; every Caftan wait makes one. The destructor blocks
 /// until the turn is here again. Does nothing where no turn is held, and for exclusive ones.

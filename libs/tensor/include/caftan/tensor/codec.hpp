@@ -3,8 +3,10 @@
 /// `TensorLayout::build` makes the tensors own the blocks: no copy. The graph never travels, only bits about it.
 ///
 /// Travels: strided CPU tensors of every dtype of whole bytes with their strides; sparse COO, CSR, CSC, BSR, BSC;
-/// per-tensor quantized. Conjugated, negated and zero tensors are made real first. Tensors of one message over one
-/// storage share a storage at the receiver too.
+/// quantized ones with their strides, per tensor or per channel. Conjugated, negated and zero tensors are made real
+/// first. Tensors of one message over one storage share a storage at the receiver too.
+/// Of a storage only the range that the tensors touch travels. Where they use less than half of 8 KiB or more, and do
+/// not reach into each other's ranges, each travels contiguous, its expanded dimensions expanded.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +29,21 @@ struct EncodedTensors {
   std::vector<wire::Segment> segments;
 };
 
+/// What becomes of large memory that something besides the tensors of the message holds, and could write.
+enum class SharedMemory : std::uint8_t {
+  reference,  ///< the caller sees to it that nothing writes it before it is sent
+  copy,       ///< it is copied while encode_tensors runs
+};
+
 /// Describes `tensors` for the wire. An undefined tensor travels as undefined.
 /// @param recorded  empty, or one byte per tensor: 1 = the sender has recorded it for a backward pass. Kept only where
 ///                  the tensor requires grad.
+/// @param shared  with `copy`, memory that only `tensors` hold (and the bases of views among them) is not copied
 /// Errors: unsupported ("argument tensor 2 (float32 nested): ..."): a tensor that cannot travel; bad_arguments when
 ///         `recorded` has another length; limit_exceeded without memory for a copy.
 /// Threads: any; the tensors must not be modified meanwhile.
-Result<EncodedTensors> encode_tensors(std::span<const at::Tensor> tensors, std::span<const std::uint8_t> recorded = {});
+Result<EncodedTensors> encode_tensors(std::span<const at::Tensor> tensors, std::span<const std::uint8_t> recorded = {},
+                                      SharedMemory shared = SharedMemory::reference);
 
 struct DecodedTensor {
   at::Tensor tensor;
