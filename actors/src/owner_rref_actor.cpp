@@ -95,7 +95,7 @@ void OwnerRRefActor::perform(rpc::OwnerActions actions, const caf::strong_actor_
 void OwnerRRefActor::set_value(Result<std::shared_ptr<rpc::HostedObject>> value) {
   if (value_) return;
   value_ = std::move(value);
-  host_.owner_state(id_, *value_ ? "ready" : "failed");
+  host_.owner_settled(id_, *value_);
   for (const auto& job : std::exchange(waiting_, {})) start(job);
   perform(table_.creation_finished());
 }

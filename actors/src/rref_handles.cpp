@@ -18,7 +18,7 @@ bool HandleBase::confirmed_by_owner() const noexcept {
   return settled_ && !error_;
 }
 
-std::optional<Error> HandleBase::failed() const {
+std::optional<Error> HandleBase::refused() const {
   const std::lock_guard lock(mutex_);
   return error_;
 }
@@ -57,6 +57,23 @@ void UserHandle::bind(const rpc::PeerSession& session) {
   session_ = session;
 }
 
+Future<void> UserHandle::created() {
+  if (!shared().is_creators()) {
+    return make_ready_future<void>(Error(
+        Errc::unsupported, "RRef " + to_string(rref()) + " came from another worker: only its creator and its owner, " +
+                               owner().name() + ", are told of its creation"));
+  }
+  auto promise = std::make_shared<Promise<void>>(caller_);
+  Future<void> created = promise->future();
+  const auto tell = [promise, self = shared_from_this()] {
+    const rpc::FrameReading reading;  // an actor settles it: continuations must not run here
+    const auto error = self->refused();
+    promise->set(error ? Result<void>(*error) : Result<void>());
+  };
+  if (settled_or(tell)) tell();
+  return created;
+}
+
 Future<std::shared_ptr<rpc::HostedObject>> UserHandle::local_value() {
   Promise<std::shared_ptr<rpc::HostedObject>> promise(caller_);
   auto future = promise.future();
@@ -69,6 +86,18 @@ Future<std::shared_ptr<rpc::HostedObject>> UserHandle::local_value() {
 
 OwnerHandle::~OwnerHandle() {
   if (const auto alive = caller()) host_.tell_owner(rref(), OwnerEvent{owner_event::Released{rpc::Use::hold}});
+}
+
+std::optional<Error> OwnerHandle::failed() const {
+  if (auto refused = this->refused()) return refused;
+  return value_error_ ? value_error_->get() : std::nullopt;
+}
+
+Future<void> OwnerHandle::created() {
+  return local_value().then([](Result<std::shared_ptr<rpc::HostedObject>> value) -> Result<void> {
+    if (!value) return value.error();
+    return {};
+  });
 }
 
 namespace {

@@ -35,28 +35,36 @@ ForkId RRefHost::make_fork_id() {
 
 // ---- making references
 
-caf::actor RRefHost::make_owner(RRefId id, std::string type) {
+std::shared_ptr<const ValueError> RRefHost::make_owner(RRefId id, std::string type) {
   caf::actor actor = world_.actor_host().spawn<OwnerRRefActor>(*this, id);
+  auto error = std::make_shared<ValueError>();
   const std::lock_guard lock(mutex_);
   Owner& owner = owners_[id];
-  owner.actor = actor;
+  owner.actor = std::move(actor);
   owner.type = std::move(type);
+  owner.error = error;
   owner.born = world_.actor_host().executor().clock().now();
-  return actor;
+  return error;
+}
+
+std::shared_ptr<const ValueError> RRefHost::value_error(RRefId id) const {
+  const std::lock_guard lock(mutex_);
+  const auto owner = owners_.find(id);
+  return owner == owners_.end() ? nullptr : owner->second.error;
 }
 
 std::shared_ptr<rpc::RRefHandle> RRefHost::own(RRefId id, rpc::TypeKey type) {
-  make_owner(id, std::string(type.name));
+  auto error = make_owner(id, std::string(type.name));
   tell_owner(id, OwnerEvent{owner_event::CreatedHere{}});
   const auto caller = world_.shared_caller();
   SharedRRef shared{id, {}, caller->id(), world_.incarnation(), {}, {}, type.hash, std::string(type.name)};
-  return std::make_shared<OwnerHandle>(*this, caller, std::move(shared), *world_.peer_of(caller->id()), true);
+  return std::make_shared<OwnerHandle>(*this, caller, std::move(shared), *world_.peer_of(caller->id()), true,
+                                       std::move(error));
 }
 
 std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const Peer& owner, rpc::UserFork fork,
                                                 caf::strong_actor_ptr parent, caf::actor& actor) {
-  const bool confirmed = fork.state() != rpc::UserFork::State::awaiting;
-  auto handle = std::make_shared<UserHandle>(*this, world_.shared_caller(), shared, owner, confirmed);
+  auto handle = std::make_shared<UserHandle>(*this, world_.shared_caller(), shared, owner, fork.is_confirmed());
   // One step under the lock: the end of a session that comes now finds either no fork or its actor. Spawning only
   // posts the actor, so nothing of it runs here.
   const std::lock_guard lock(mutex_);
@@ -64,7 +72,8 @@ std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const 
       *this, std::move(fork), ForkRequested{shared.rref, shared.creation, shared.fork, shared.parent},
       std::make_pair(shared.owner, shared.owner_incarnation), std::move(parent));
   handle->set_actor(actor);
-  users_[shared.fork] = User{actor, handle, shared.rref, world_.actor_host().executor().clock().now()};
+  users_[shared.fork] =
+      User{actor, handle, shared.rref, world_.actor_host().executor().clock().now(), shared.is_creators()};
   return handle;
 }
 
@@ -228,7 +237,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& s
 
   if (shared.owner == caller->id() && shared.owner_incarnation == world_.incarnation()) {
     // It came home.
-    auto handle = std::make_shared<OwnerHandle>(*this, caller, shared, *owner, false);
+    auto handle = std::make_shared<OwnerHandle>(*this, caller, shared, *owner, false, value_error(shared.rref));
     const auto answer = [weak = std::weak_ptr(handle)](Result<void> held) {
       if (const auto strong = weak.lock()) strong->settle(std::move(held));
     };
@@ -274,7 +283,7 @@ void RRefHost::when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, Ti
     void one() {
       if (left.fetch_sub(1) != 1) return;
       for (const auto& handle : received->handles) {
-        if (auto failed = handle->failed()) return done(std::move(*failed));
+        if (auto refused = static_cast<const HandleBase&>(*handle).refused()) return done(std::move(*refused));
       }
       done({});
     }

@@ -30,6 +30,7 @@ namespace caftan::actors {
 class RRefHost;
 class UserHandle;
 class OwnerHandle;
+class ValueError;
 
 /// The connection of a worker with itself has two ends here, each a session: their numbers differ in the lowest bit.
 inline constexpr std::uint64_t kSelfServing = 2;
@@ -152,7 +153,7 @@ class RRefHost {
   std::optional<rpc::PeerSession> send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
                                                     const std::pair<WorkerId, Incarnation>& owner);
   void owner_ending(RRefId id);
-  void owner_state(RRefId id, std::string state);
+  void owner_settled(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value);
   void fork_counted(RRefId id, ForkInfo fork);
   void fork_ended(RRefId id, ForkId fork);
   void user_ending(ForkId id);
@@ -166,6 +167,7 @@ class RRefHost {
     caf::actor actor;
     std::string type;
     std::string state = "pending";
+    std::shared_ptr<ValueError> error;
     TimePoint born;
     std::unordered_map<ForkId, ForkInfo> forks;
   };
@@ -174,12 +176,14 @@ class RRefHost {
     std::weak_ptr<UserHandle> handle;
     RRefId rref;
     TimePoint born;
+    bool is_creators = false;
   };
 
   ForkId make_fork_id();
   Result<void> share_one(const std::shared_ptr<rpc::RRefHandle>& base, const std::shared_ptr<transport::Session>& to,
                          Sharing& sharing);
-  caf::actor make_owner(RRefId id, std::string type);
+  std::shared_ptr<const ValueError> make_owner(RRefId id, std::string type);
+  std::shared_ptr<const ValueError> value_error(RRefId id) const;
   bool tell_owner(RRefId id, OwnerEvent event);
   std::shared_ptr<UserHandle> make_user(const SharedRRef& shared, const Peer& owner, rpc::UserFork fork,
                                         caf::strong_actor_ptr parent, caf::actor& actor);

@@ -140,7 +140,10 @@ std::vector<RRefInfo> RRefHost::list() const {
   for (const auto& [fork, user] : users_) {
     const auto handle = user.handle.lock();
     std::string state = "released";  // no handle, but a child is not accepted yet
-    if (handle) state = handle->failed() ? "failed" : handle->confirmed_by_owner() ? "confirmed" : "awaiting";
+    if (handle) {
+      const char* const unanswered = user.is_creators ? "creating" : "awaiting";
+      state = handle->failed() ? "failed" : handle->confirmed_by_owner() ? "confirmed" : unanswered;
+    }
     infos.push_back({user.rref,
                      false,
                      fork,
@@ -210,9 +213,12 @@ void RRefHost::owner_ending(RRefId id) {
   notify_if_empty();
 }
 
-void RRefHost::owner_state(RRefId id, std::string state) {
+void RRefHost::owner_settled(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value) {
   const std::lock_guard lock(mutex_);
-  if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.state = std::move(state);
+  const auto owner = owners_.find(id);
+  if (owner == owners_.end()) return;
+  owner->second.state = value ? "ready" : "failed";
+  if (!value) owner->second.error->set(value.error());
 }
 
 void RRefHost::fork_counted(RRefId id, ForkInfo fork) {

@@ -22,6 +22,9 @@ struct SharedRRef {
   std::uint64_t type_hash = 0;
   std::string type_name;
 
+  /// Returns whether this is the fork that the creation of the value made.
+  bool is_creators() const noexcept { return !parent && fork && fork.worker != owner; }
+
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
     archive& rref& fork& owner& owner_incarnation& parent& creation.connection& creation.number& type_hash& type_name;

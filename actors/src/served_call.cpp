@@ -142,9 +142,10 @@ void ServedCall::create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayloa
   core_->dispatcher()
       .create(std::move(object), std::move(payload), make_info(), creation_->rref)
       .then([self = shared_from_this()](Result<std::shared_ptr<rpc::HostedObject>> value) {
-        // A failed creation is answered like any other: the error lives in the value.
+        Result<rpc::OutReply> reply = rpc::OutReply{};
+        if (!value) reply = value.error();
         self->core_->rref_host().set_value(self->creation_->rref, std::move(value));
-        self->answer(rpc::OutReply{});
+        self->answer(std::move(reply));
       })
       .forget();
 }

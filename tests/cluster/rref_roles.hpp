@@ -69,6 +69,29 @@ inline int pass_on(Worker& worker, const RRef<int>& rref, std::vector<std::strin
 }
 inline RRef<int> echo(const RRef<int>& rref) { return rref; }
 
+/// Keeps `wait_for_gate` from ending until it is opened. One at a time.
+class Gate {
+ public:
+  Gate() { current() = this; }
+  ~Gate() { current() = nullptr; }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  static Gate*& current() {
+    static Gate* gate = nullptr;
+    return gate;
+  }
+  void open() {
+    for (Promise<void>& promise : std::exchange(waiting_, {})) promise.set({});
+  }
+  Future<void> wait() { return waiting_.emplace_back().future(); }
+
+ private:
+  std::vector<Promise<void>> waiting_;
+};
+inline Future<int> wait_for_gate(int value) {
+  return Gate::current()->wait().then([value](Result<void>) { return value; });
+}
+
 inline Registry make_rref_registry() {
   Registry registry;
   registry.add<&add>("add");
@@ -83,6 +106,7 @@ inline Registry make_rref_registry() {
   registry.add<&bump>("bump");
   registry.add<&pass_on>("pass_on");
   registry.add<&echo>("echo");
+  registry.add<&wait_for_gate>("wait_for_gate");
   registry.add<Counter>("counter").constructor<int>().method<&Counter::add>("add").method<&Counter::value>("value");
   registry.add<Shelf>("shelf")
       .constructor<>()

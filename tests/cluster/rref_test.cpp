@@ -1,4 +1,4 @@
-// References between three workers: who may use them, what they keep alive, and that nothing is left (RR-1 to RR-13).
+// References between three workers: who may use them, what they keep alive, and that nothing is left (RR-1 to RR-14).
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -188,6 +188,77 @@ TEST_P(RRefs, LocalValueElsewhereNamesBothWorkersAndTheIds) {
   EXPECT_NE(text.find("worker0"), std::string::npos) << text;
   EXPECT_NE(text.find("worker1"), std::string::npos) << text;
   EXPECT_NE(text.find(to_string(r.id())), std::string::npos) << text;
+}
+
+// ---- what a handle says (RR-14)
+
+TEST_P(RRefs, B1_RR14_IsConfirmedWhenTheOwnerHasAnswered) {
+  {
+    RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
+    EXPECT_FALSE(r.confirmed_by_owner()) << "nothing was sent yet";
+    EXPECT_EQ(cluster_[0].rrefs().at(0).state, "creating");
+    cluster_.settle();
+    EXPECT_TRUE(r.confirmed_by_owner());
+    EXPECT_EQ(cluster_[0].rrefs().at(0).state, "confirmed");
+  }
+  EXPECT_EQ(live_at_rest(), kNothing);
+}
+
+TEST_P(RRefs, B1_RR14_IsNotConfirmedWhileItsFunctionRuns) {
+  Gate gate;
+  {
+    RRef<int> r = cluster_[0].remote<&wait_for_gate>("worker1", 1);
+    Future<void> created = r.created();
+    cluster_.settle();
+    EXPECT_FALSE(r.confirmed_by_owner() || created.ready());
+    gate.open();
+    cluster_.settle();
+    EXPECT_TRUE(r.confirmed_by_owner() && created.ready());
+    EXPECT_TRUE(created.result());
+  }
+  EXPECT_EQ(live_at_rest(), kNothing);
+}
+
+TEST_P(RRefs, B1_RR14_ACreationThatTookTooLongWasNeverConfirmed) {
+  for (const char* owner : {"worker1", "worker0"}) {  // H6: at a peer, and on itself
+    Gate gate;
+    RRef<int> r = cluster_[0].with({.timeout = std::chrono::seconds(1)}).remote<&wait_for_gate>(owner, 1);
+    Future<void> created = r.created();
+    EXPECT_FALSE(r.failed());
+    cluster_.executor().advance(std::chrono::seconds(2));
+    cluster_.settle();
+    ASSERT_TRUE(r.failed()) << owner;
+    EXPECT_EQ(r.failed()->code(), Errc::timeout);
+    EXPECT_EQ(created.result().error().code(), Errc::timeout);
+    EXPECT_EQ(r.try_to_here().error().code(), Errc::timeout);
+    EXPECT_EQ(cluster_[0].try_rpc_sync<&fetch>("worker2", r).error().code(), Errc::timeout);
+    EXPECT_EQ(r.confirmed_by_owner(), r.is_owner());
+    gate.open();
+    cluster_.settle();
+  }
+  EXPECT_EQ(live_at_rest(), kNothing);
+}
+
+TEST_P(RRefs, B1_RR14_CreatedEndsWithTheErrorOfTheFunction) {
+  for (const char* owner : {"worker1", "worker0"}) {
+    RRef<int> r = cluster_[0].remote<&fails>(owner, 1);
+    const auto created = r.created().result();
+    ASSERT_FALSE(created) << owner;
+    EXPECT_EQ(created.error().code(), Errc::remote_exception);
+    EXPECT_EQ(created.error().worker(), owner);
+    EXPECT_EQ(r.failed()->code(), Errc::remote_exception);
+  }
+  EXPECT_EQ(live_at_rest(), kNothing);
+}
+
+TEST_P(RRefs, B1_RR14_CreatedNeedsNoHandleAndFetchesNothing) {
+  Future<void> created = cluster_[0].remote<Counter>("worker1", 1).created();  // a Counter cannot be sent
+  EXPECT_TRUE(created.result());
+  EXPECT_TRUE(cluster_[0].make_rref(1).created().result());
+  const RRef<int> of_another = cluster_[0].rpc_sync<&make_at>("worker1", "worker2", 7);
+  EXPECT_EQ(of_another.created().result().error().code(), Errc::unsupported);
+  const RRef<int> of_owner = cluster_[0].rpc_sync<&make_here>("worker1", 7);
+  EXPECT_EQ(of_owner.created().result().error().code(), Errc::unsupported);
 }
 
 // ---- the live listing

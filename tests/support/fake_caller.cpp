@@ -41,6 +41,12 @@ class FakeHandle final : public rpc::RRefHandle {
     if (value_->outcome && !*value_->outcome) return value_->outcome->error();
     return std::nullopt;
   }
+  Future<void> created() override {
+    return value_->get(caller_).then([](Result<std::shared_ptr<rpc::HostedObject>> value) -> Result<void> {
+      if (!value) return value.error();
+      return {};
+    });
+  }
   Future<std::shared_ptr<rpc::HostedObject>> local_value() override {
     if (is_owner()) return value_->get(caller_);
     return make_ready_future<std::shared_ptr<rpc::HostedObject>>(

@@ -53,6 +53,8 @@ std::string to_string(Without without) {
       return "RR-12 drain before the end";
     case Without::rr13_one_message:
       return "RR-13 one message for the last copy";
+    case Without::rr14_only_what_was_answered:
+      return "RR-14 confirmed only by the owner's answer";
     case Without::watches:
       return "down and exit frames";
   }
@@ -88,6 +90,20 @@ bool World::in_sight(int worker, const Token& token) const {
   const auto at = truth_.find(token.fork);
   if (at == truth_.end() || !at->second.parent || at->second.confirmed || at->second.killed) return false;
   return good(*at->second.parent) && !connections_[at->second.parent_connection].cut;
+}
+
+// User code asks its handle whether the owner has confirmed it.
+void World::look_at(int worker, const Token& token) {
+  if (token.local) return;
+  const auto at = workers_[worker].users.find(token.fork);
+  if (at == workers_[worker].users.end()) return;
+  const UserFork& rules = at->second.rules;
+  const bool says_so = rules.is_confirmed() ||
+                       (without_ == Without::rr14_only_what_was_answered && rules.state() == UserFork::State::creating);
+  if (says_so && !truth_.at(token.fork).answered) {
+    break_rule("RR-14: the handle of fork " + caftan::to_string(token.fork) +
+               " says that it is confirmed before the owner has answered");
+  }
 }
 
 bool World::reachable(int value) const {

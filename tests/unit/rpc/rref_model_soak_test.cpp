@@ -6,7 +6,7 @@
 namespace caftan::rpc::model {
 namespace {
 
-TEST(RRefModelSoak, RR1_to_RR13_HoldInAMillionHistories) {
+TEST(RRefModelSoak, RR1_to_RR14_HoldInAMillionHistories) {
   const Found found = first_bad_history(Without::nothing, 1, 0, 1'000'000);
   EXPECT_FALSE(found.bad) << test::report<World>(found, Without::nothing);
 }

@@ -41,6 +41,7 @@ enum class Without : std::uint8_t {
   rr11_deadline,
   rr12_drain_before_end,
   rr13_one_message,
+  rr14_only_what_was_answered,
   watches,
 };
 

@@ -117,6 +117,7 @@ std::optional<Entry> World::hand_over(int worker, int connection, const Token& t
                                connection,
                                true,
                                false,
+                               true,
                                std::nullopt,
                                -1};
     post_owner(worker, token.value, {.kind = Mail::Kind::handed_over, .fork = entry.fork, .session = session});
@@ -133,6 +134,7 @@ std::optional<Entry> World::hand_over(int worker, int connection, const Token& t
     truth_[entry.fork] = Truth{connections_[connection].end[1 - side_of(worker, connection)],
                                session.incarnation,
                                -1,
+                               false,
                                false,
                                false,
                                token.fork,
@@ -202,7 +204,7 @@ void World::create(const Step& step) {
   const ForkId fork = next_fork(from);
   values_.push_back({rref, to, session.incarnation, {session.connection, ++self.creations[connection]}, fork});
   const bool accepted = (step.c >> 8) % 12 != 0;
-  truth_[fork] = Truth{from, self.life, accepted ? connection : -1, true, false, std::nullopt, -1};
+  truth_[fork] = Truth{from, self.life, accepted ? connection : -1, true, false, false, std::nullopt, -1};
   UserActor actor{.rules = UserFork::created(fork, session, name(to)), .value = number};
   // Known before user code sees the handle, or it could hand on what the owner will never hear of.
   if (!accepted) actor.rules.creation_answered(Error(Errc::overloaded, ""));
@@ -254,6 +256,7 @@ void World::use(const Step& step) {
   Worker& self = workers_[worker];
   if (self.tokens.empty()) return;
   const Token& token = pick(self.tokens, step.b);
+  look_at(worker, token);
   if (token.local) return;
   const Use used = step.c % 2 == 0 ? Use::fetch : Use::method;
   const std::string text = name(worker) + (used == Use::fetch ? " fetches " : " calls a method of ") + name(token);
@@ -299,8 +302,14 @@ void World::finish_job(int worker, int id, const Step& step) {
   }
   if (job.peer_call >= 0 && open(worker, job.connection)) {
     Frame reply{.kind = Frame::Kind::reply, .call = job.peer_call};
+    const bool creates = job.value >= 0 && !job.use;
+    if (creates && (step.c >> 9) % 4 == 0) {
+      reply.code = Errc::remote_exception;  // the function threw: the error is the value
+    } else if (creates) {
+      truth_.at(values_[job.value].creator).answered = true;
+    }
     std::vector<Token>& source = step.c % 4 == 1 && !self.tokens.empty() ? self.tokens : job.tokens;
-    if (step.c % 2 == 1 && !source.empty() && !job.use) {
+    if (step.c % 2 == 1 && !source.empty() && !job.use && reply.code == Errc::ok) {
       const Token& token = pick(source, step.b);
       if (const std::optional<Entry> entry = hand_over(worker, job.connection, token)) {
         reply.entries.push_back(*entry);
@@ -345,6 +354,7 @@ void World::copy_or_drop(const Step& step, bool copy) {
   std::vector<Token>& tokens = workers_[worker].tokens;
   if (tokens.empty()) return;
   Token& token = pick(tokens, step.b);
+  look_at(worker, token);
   say(name(worker) + (copy ? " copies " : token.copies > 1 ? " drops one copy of " : " drops ") + name(token));
   if (copy) {
     ++token.copies;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20240611;
 
-TEST(RRefModel, RR1_to_RR13_HoldInTwentyThousandHistories) {
+TEST(RRefModel, RR1_to_RR14_HoldInTwentyThousandHistories) {
   const Found found = first_bad_history(Without::nothing, kSeed, 0, 20'000);
   EXPECT_FALSE(found.bad) << test::report<World>(found, Without::nothing);
 }
@@ -61,7 +61,7 @@ std::vector<Without> all_rules() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(RR1_to_RR13, RRefModelWithout, ::testing::ValuesIn(all_rules()),
+INSTANTIATE_TEST_SUITE_P(RR1_to_RR14, RRefModelWithout, ::testing::ValuesIn(all_rules()),
                          [](const auto& info) { return test::test_name(to_string(info.param)); });
 
 }  // namespace

@@ -72,7 +72,7 @@ void World::read(int number, int side, bool refuse) {
     case Frame::Kind::answer:
       say(name(worker) + " reads the answer to fork " + caftan::to_string(frame.fork) +
           (frame.code == Errc::ok ? ": ok" : ": " + std::string(caftan::to_string(frame.code))));
-      if (frame.code == Errc::ok) truth_[frame.fork].confirmed = true;
+      if (frame.code == Errc::ok) truth_[frame.fork].confirmed = truth_[frame.fork].answered = true;
       post_user(worker, frame.fork, {.kind = Mail::Kind::answered, .code = frame.code});
       break;
     case Frame::Kind::accept:

@@ -39,6 +39,7 @@ class World {
     int connection = -1;  // in which the owner counts it
     bool confirmed = false;
     bool killed = false;
+    bool answered = false;  // the owner has said that it counts it, or made it
     std::optional<ForkId> parent;
     int parent_connection = -1;
   };
@@ -114,6 +115,7 @@ class World {
   bool good(ForkId fork) const;
   bool on_the_way(const Entry& entry, int sender, int connection) const;
   bool in_sight(int worker, const Token& token) const;
+  void look_at(int worker, const Token& token);
   void check_refusal(int value, const std::string& where);
   void come_to_rest();
   void settle();

@@ -169,10 +169,18 @@ class RRef : public RRefCalls<T> {
   Peer owner() const { return this->handle_->owner(); }
   const std::string& owner_name() const { return this->handle_->owner().name(); }
   bool is_owner() const noexcept { return this->handle_->is_owner(); }
-  /// Returns whether the owner knows this reference; always true on the owner.
+  /// Returns whether the owner has said that it counts this reference: for the one that `remote` returned, when the
+  /// function there has ended without error. Always true on the owner.
+  /// Source: torch.distributed.rpc.RRef.confirmed_by_owner.
   bool confirmed_by_owner() const noexcept { return this->handle_->confirmed_by_owner(); }
-  /// Returns why the value will never be there, if that is known.
+  /// Returns why the value will never be there, if that is known: at the owner and at the creator, when the creation
+  /// failed or took too long.
   std::optional<Error> failed() const { return this->handle_->failed(); }
+  /// Returns a future that is ready when the value has been made: waits for a creation without fetching anything.
+  /// Errors: those of the creation (remote_exception, timeout, peer_down and the like), shut_down; unsupported for a
+  ///         reference that came from another worker: only the creator and the owner are told.
+  /// Threads: any. Source: torch.distributed.rpc.RRef._get_future. Difference: also at the owner.
+  Future<void> created() const { return this->handle_->created(); }
   RRefId id() const noexcept { return this->handle_->rref(); }
   const std::shared_ptr<rpc::RRefHandle>& handle() const noexcept { return this->handle_; }
 };

@@ -28,11 +28,16 @@ class RRefHandle {
   /// Returns the type of the value; its name lives as long as the handle.
   virtual TypeKey type() const noexcept = 0;
   virtual bool is_owner() const noexcept = 0;
-  /// Returns whether the owner knows this fork; true at the owner.
+  /// Returns whether the owner has said that it counts this fork (RR-14); true at the owner.
   virtual bool confirmed_by_owner() const noexcept = 0;
 
   /// Returns why the value will never be there: creation failed, the owner went down, the reference was refused.
   virtual std::optional<Error> failed() const = 0;
+
+  /// Returns a future that is ready when the value has been made, with the error if it was not. It keeps the reference
+  /// until then.
+  /// Errors: those of the creation, shut_down; unsupported (not at the owner, and not the creator's own reference).
+  virtual Future<void> created() = 0;
 
   /// Returns the value once it exists. Owner only.
   /// Errors: not_owner (naming ids, this worker and the owner), the error of the creation, shut_down.

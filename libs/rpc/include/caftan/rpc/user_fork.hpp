@@ -87,8 +87,8 @@ class UserFork {
   void request_sent(PeerSession owner) { owner_ = owner; }
   /// The owner's answer to the fork request: ok, rref_deleted or timeout. Ignored unless awaiting.
   UserActions answered(Result<void> answer);
-  /// The reply to the creation: ok also if the function failed, for then the value holds its error; an error if the
-  /// creation was not sent, not run or not answered in time. Ignored unless creating.
+  /// The reply to the creation: an error if it was not sent, not run or not answered in time, or if the function
+  /// failed; the owner counts the fork all the same in the last case. Ignored unless creating.
   UserActions creation_answered(Result<void> answer);
   /// The deadline of the call that waits for this fork passed: peer_unreachable (RR-11). Ignored unless awaiting.
   UserActions deadline();
@@ -115,6 +115,8 @@ class UserFork {
 
   ForkId id() const noexcept { return id_; }
   State state() const noexcept { return state_; }
+  /// Returns what its handle may say of it: that the owner has answered, and counts it (RR-14).
+  bool is_confirmed() const noexcept { return state_ == State::confirmed; }
   bool has_handle() const noexcept { return has_handle_; }
   bool ended() const noexcept { return ended_; }
   std::size_t pending_children() const noexcept { return children_.size(); }
