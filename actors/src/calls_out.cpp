@@ -285,6 +285,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> WorkerCore::create_remote(const Peer& p
     return error;
   };
   const OwnCall own(*this);
+  if (!options.fail_when_full) rrefs_.wait_for_ends(request.deadline);
   auto way = open_way(peer, request, options);
   if (!way) return refuse(way.error());
   auto& state = const_cast<PeerState&>(static_cast<const PeerState&>(*peer.record()));

@@ -43,6 +43,7 @@ bool HandleBase::settled_or(std::function<void()> waiter) {
 
 UserHandle::~UserHandle() {
   if (const auto alive = caller(); alive && actor_) {
+    if (has_actor_) host_.handle_let_go();
     caf::anon_send(actor_, UserEvent{user_event::HandleDropped{}});
   }
 }

@@ -84,9 +84,12 @@ class UserHandle final : public HandleBase {
   /// The session in which the owner counts this fork, once it was asked for there.
   std::optional<rpc::PeerSession> owner_session() const;
   void bind(const rpc::PeerSession& session);
+  /// The actor has ended before the handle, which is no longer one of those that were let go before their actors.
+  void outlive_actor() noexcept { has_actor_ = false; }
 
  private:
   caf::actor actor_;
+  std::atomic<bool> has_actor_{true};
   mutable std::mutex session_mutex_;
   std::optional<rpc::PeerSession> session_;
 };

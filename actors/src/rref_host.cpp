@@ -35,31 +35,30 @@ ForkId RRefHost::make_fork_id() {
 
 // ---- making references
 
-std::shared_ptr<const ValueError> RRefHost::make_owner(RRefId id, std::string type) {
+void RRefHost::make_owner(RRefId id, std::string type) {
   caf::actor actor = world_.actor_host().spawn<OwnerRRefActor>(*this, id);
-  auto error = std::make_shared<ValueError>();
   const std::lock_guard lock(mutex_);
   Owner& owner = owners_[id];
   owner.actor = std::move(actor);
   owner.type = std::move(type);
-  owner.error = error;
   owner.born = world_.actor_host().executor().clock().now();
-  return error;
 }
 
-std::shared_ptr<const ValueError> RRefHost::value_error(RRefId id) const {
+std::shared_ptr<const ValueError> RRefHost::value_error(RRefId id) {
   const std::lock_guard lock(mutex_);
   const auto owner = owners_.find(id);
-  return owner == owners_.end() ? nullptr : owner->second.error;
+  if (owner == owners_.end()) return nullptr;
+  if (!owner->second.error) owner->second.error = std::make_shared<ValueError>();
+  return owner->second.error;
 }
 
 std::shared_ptr<rpc::RRefHandle> RRefHost::own(RRefId id, rpc::TypeKey type) {
-  auto error = make_owner(id, std::string(type.name));
+  make_owner(id, std::string(type.name));
   tell_owner(id, OwnerEvent{owner_event::CreatedHere{}});
   const auto caller = world_.shared_caller();
   SharedRRef shared{id, {}, caller->id(), world_.incarnation(), {}, {}, type.hash, std::string(type.name)};
   return std::make_shared<OwnerHandle>(*this, caller, std::move(shared), *world_.peer_of(caller->id()), true,
-                                       std::move(error));
+                                       value_error(id));
 }
 
 std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const Peer& owner, rpc::UserFork fork,
@@ -79,6 +78,7 @@ std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const 
 
 std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::shared_ptr<transport::Session>& session,
                                                        const Peer& owner, rpc::TypeKey type, Sharing& sharing) {
+  creating_.fetch_add(1, std::memory_order_relaxed);
   rpc::CreationNumber number{session->connection(), 0};
   {
     const std::lock_guard lock(mutex_);
@@ -96,6 +96,7 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::sha
 }
 
 void RRefHost::creation_answered(ForkId fork, Result<void> answer) {
+  creating_.fetch_sub(1, std::memory_order_relaxed);
   caf::actor actor;
   {
     const std::lock_guard lock(mutex_);

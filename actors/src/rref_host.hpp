@@ -135,12 +135,18 @@ class RRefHost {
   /// Calls `done` when every fork that is left has a handle: those that were let go have ended. Here if that is so
   /// already; an empty `done` gives the wait up.
   void when_settled(std::function<void()> done);
+  /// Waits until `deadline` at most, and not where no wait is permitted, while so many references of answered creations
+  /// were let go and have not ended that memory fills up: ends are work for runners, creations may be quicker.
+  void wait_for_ends(TimePoint deadline);
 
   std::size_t owners() const;
   std::size_t users() const;
   /// Returns how many fork requests wait for their creation.
   std::size_t parked() const;
   std::vector<RRefInfo> list() const;
+
+  // For the handles.
+  void handle_let_go() noexcept { let_go_.fetch_add(1, std::memory_order_relaxed); }
 
   // For the actors.
   /// @param child  the proxy of the actor that asks
@@ -167,7 +173,7 @@ class RRefHost {
     caf::actor actor;
     std::string type;
     std::string state = "pending";
-    std::shared_ptr<ValueError> error;
+    std::shared_ptr<ValueError> error;  // made for the first handle here, or when the value failed
     TimePoint born;
     std::unordered_map<ForkId, ForkInfo> forks;
   };
@@ -182,15 +188,17 @@ class RRefHost {
   ForkId make_fork_id();
   Result<void> share_one(const std::shared_ptr<rpc::RRefHandle>& base, const std::shared_ptr<transport::Session>& to,
                          Sharing& sharing);
-  std::shared_ptr<const ValueError> make_owner(RRefId id, std::string type);
-  std::shared_ptr<const ValueError> value_error(RRefId id) const;
+  void make_owner(RRefId id, std::string type);
+  /// Returns null if the value is gone.
+  std::shared_ptr<const ValueError> value_error(RRefId id);
   bool tell_owner(RRefId id, OwnerEvent event);
   std::shared_ptr<UserHandle> make_user(const SharedRRef& shared, const Peer& owner, rpc::UserFork fork,
                                         caf::strong_actor_ptr parent, caf::actor& actor);
   Result<std::shared_ptr<rpc::RRefHandle>> receive(transport::Session& session, const SharedRRef& shared);
   void bind(ForkId fork, const rpc::PeerSession& session);
   void notify_if_empty();
-  void notify_if_settled();
+  void notify_of_end();
+  std::int64_t ending() const noexcept { return let_go_ - creating_; }
   caf::strong_actor_ptr take_parked(const ForkId& fork);
 
   RRefWorld& world_;
@@ -207,6 +215,10 @@ class RRefHost {
   std::unordered_map<std::uint64_t, std::uint64_t> creations_;  // by connection of the session
   std::function<void()> empty_;
   std::function<void()> settled_;
+  std::vector<Promise<void>> waiting_for_ends_;
+  // Not guarded:
+  std::atomic<std::int64_t> let_go_{0};    // forks without a handle, whose actors have not ended
+  std::atomic<std::int64_t> creating_{0};  // creations that were sent and not answered: their forks cannot end
 };
 
 rpc::PeerSession peer_session(const transport::Session& session);

@@ -15,6 +15,11 @@ namespace caftan::actors {
 
 using transport::Address;
 
+namespace {
+/// References that were let go and have not ended, at some 5 KiB each with their values, until creations wait for them.
+constexpr std::int64_t kMostEnding = 4096;
+}  // namespace
+
 // ---- serving
 
 void RRefHost::with_value(RRefId id, std::shared_ptr<ValueJob> job) {
@@ -101,15 +106,30 @@ void RRefHost::when_settled(std::function<void()> done) {
     const std::lock_guard lock(mutex_);
     settled_ = std::move(done);
   }
-  notify_if_settled();
+  notify_of_end();
 }
 
-void RRefHost::notify_if_settled() {
-  // Called under the lock, so that whoever gives up its wait knows that it is not being notified.
-  const std::lock_guard lock(mutex_);
-  if (!settled_) return;
-  const bool settled = std::ranges::none_of(users_, [](const auto& user) { return user.second.handle.expired(); });
-  if (settled) std::exchange(settled_, nullptr)();
+void RRefHost::wait_for_ends(TimePoint deadline) {
+  if (ending() <= kMostEnding) return;
+  Promise<void> promise(world_.shared_caller());
+  const Future<void> fewer = promise.future();
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending() <= kMostEnding) return;
+    waiting_for_ends_.push_back(std::move(promise));
+  }
+  (void)fewer.state()->wait(deadline);
+}
+
+void RRefHost::notify_of_end() {
+  std::vector<Promise<void>> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!waiting_for_ends_.empty() && ending() <= kMostEnding / 2) waiting.swap(waiting_for_ends_);
+    // Called under the lock, so that whoever gives up its wait knows that it is not being notified.
+    if (settled_ && let_go_ <= 0) std::exchange(settled_, nullptr)();
+  }
+  for (Promise<void>& promise : waiting) promise.set({});
 }
 
 std::size_t RRefHost::owners() const {
@@ -218,7 +238,9 @@ void RRefHost::owner_settled(RRefId id, const Result<std::shared_ptr<rpc::Hosted
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return;
   owner->second.state = value ? "ready" : "failed";
-  if (!value) owner->second.error->set(value.error());
+  if (value) return;
+  if (!owner->second.error) owner->second.error = std::make_shared<ValueError>();
+  owner->second.error->set(value.error());
 }
 
 void RRefHost::fork_counted(RRefId id, ForkInfo fork) {
@@ -240,7 +262,12 @@ void RRefHost::user_ending(ForkId id) {
     last = std::move(user->second);
     users_.erase(user);
   }
-  notify_if_settled();
+  if (const auto handle = last.handle.lock()) {
+    handle->outlive_actor();
+  } else {
+    let_go_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  notify_of_end();
   notify_if_empty();
 }
 

@@ -1,4 +1,5 @@
 // Roles of a program on Workers of one process: how they find each other, take turns and end. Over threads.
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -217,6 +218,34 @@ TEST_F(ProgramRun, U6_AUseOfAWrongClassSaysSoInWordsOfTheProgram) {
                                                             : "NoRole is not the class of a role of this program"));
     EXPECT_THAT(text, testing::Not(HasSubstr("role_of"))) << "no internal names";
   }
+}
+
+/// Refers to its own tensor from its constructor on.
+class Keeper {
+ public:
+  explicit Keeper(RoleContext& context)
+      : context_(context), self_(context.self<Keeper>()), kept_(context.make_rref(at::ones({2}))) {}
+  Result<void> run(std::stop_token) {
+    const auto strand_of = [](const auto& rref) { return rref.handle()->local_value().get()->shared_strand(); };
+    context_.metric("shared", strand_of(kept_) == strand_of(self_) ? 1 : 0);
+    return {};
+  }
+
+ private:
+  RoleContext& context_;
+  RRef<Keeper> self_;
+  RRef<at::Tensor> kept_;
+};
+
+TEST_F(ProgramRun, A4_WhatARolesConstructorRefersToTakesItsTurnsWithTheRole) {
+  program_.role<Keeper>("keeper");
+  const std::string file = "caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.keeper]\ntype = \"keeper\"\n";
+  EXPECT_TRUE(run(file, 1));
+  std::size_t shared = 0;
+  for (const auto& event : events_) {
+    for (const auto& [name, value] : event.values) shared += name == "shared" && value == 1.0 ? 1 : 0;
+  }
+  EXPECT_EQ(shared, 1U);
 }
 
 TEST(Catalog, RefusesAClassTwiceAndUsesOfWhatIsNoRole) {

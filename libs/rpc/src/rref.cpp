@@ -28,25 +28,30 @@ CallTarget target_of(const std::shared_ptr<RRefHandle>& handle, const CallOption
   return target;
 }
 
-Result<void> wait_within(FutureCore& future, Caller& caller, const CallOptions& options, std::string_view what) {
-  const Duration timeout = options.timeout.value_or(caller.default_timeout());
+Result<TimePoint> wait_deadline(const std::shared_ptr<RRefHandle>& handle, const CallOptions& options) {
+  if (!handle) return empty_reference();
+  const std::shared_ptr<Caller> caller = handle->caller();
+  if (!caller) return Error(Errc::shut_down, "the worker has ended");
+  const Duration timeout = options.timeout.value_or(caller->default_timeout());
   if (timeout < Duration::zero()) return Error(Errc::bad_arguments, "a timeout is negative; 0 means none");
   const TimePoint inherited = Ambient::current() ? Ambient::current()->deadline : kNever;
-  const TimePoint now = caller.executor().clock().now();
+  const TimePoint now = caller->executor().clock().now();
   const bool unbounded = timeout == Duration::zero() || timeout >= kNever - now;
-  const auto waited = permitted_wait(future, unbounded ? inherited : std::min(inherited, now + timeout));
+  return unbounded ? inherited : std::min(inherited, now + timeout);
+}
+
+Result<void> wait_until(FutureCore& future, Caller& caller, TimePoint deadline, std::string_view what) {
+  const auto waited = permitted_wait(future, deadline);
   if (!waited) return waited.error().at(caller.name());
   if (*waited) return {};
   return Error(Errc::timeout, caller.name(), std::string(what) + ": the value was not there in time");
 }
 
-Result<std::shared_ptr<HostedObject>> wait_for_local(const std::shared_ptr<RRefHandle>& handle,
-                                                     const CallOptions& options) {
-  if (!handle) return empty_reference();
+Result<std::shared_ptr<HostedObject>> wait_for_local(const std::shared_ptr<RRefHandle>& handle, TimePoint deadline) {
   const std::shared_ptr<Caller> caller = handle->caller();
   if (!caller) return Error(Errc::shut_down, "the worker has ended");
   Future<std::shared_ptr<HostedObject>> object = handle->local_value();
-  const Result<void> waited = wait_within(*object.state(), *caller, options, "local_value");
+  const Result<void> waited = wait_until(*object.state(), *caller, deadline, "local_value");
   if (!waited) return waited.error();
   return std::move(object).result();
 }

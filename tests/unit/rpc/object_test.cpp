@@ -6,6 +6,10 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "caftan/rpc/call_hook.hpp"
@@ -17,6 +21,10 @@ namespace caftan {
 namespace {
 
 using test::FakeJob;
+
+static_assert(rpc::kHoldsTensors<std::map<std::string, std::optional<at::Tensor>>>);
+static_assert(rpc::kHoldsTensors<std::pair<int, std::array<at::Tensor, 2>>>);
+static_assert(!rpc::kHoldsTensors<std::vector<RRef<at::Tensor>>> && !rpc::kHoldsTensors<std::string>);
 
 constexpr std::int64_t kLarge = 65536;  // floats: more than is copied into a message anyway
 

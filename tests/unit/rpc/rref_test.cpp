@@ -63,6 +63,26 @@ int wait_long(Worker& worker) {
   return 1;
 }
 
+/// Takes its time to come and keeps its turn.
+class Slow {
+ public:
+  Slow() = default;
+  explicit Slow(Worker& worker) : worker_(&worker) { wait(6ms); }
+  int hold() {
+    wait(1h);
+    return 1;
+  }
+  template <class Archive>
+  void serialize(Archive&, unsigned) {}
+
+ private:
+  void wait(Duration time) {
+    Promise<int> promise(worker_->alive().value());
+    promise.future().wait_for(time);
+  }
+  Worker* worker_ = nullptr;
+};
+
 int Net::ask(Worker& worker, const RRef<Net>& self, const std::string& name) {
   return worker.rpc_sync<&rows_of>(name, self);
 }
@@ -94,6 +114,7 @@ Registry make_registry() {
       .exclusive<&Net::ask_and_keep>("ask_and_keep")
       .method<&Net::share_weight>("share_weight")
       .exclusive<&Net::lend>("lend");
+  registry.add<Slow>("slow").constructor<Worker&>().exclusive<&Slow::hold>("hold");
   registry.add<Counter>("counter").constructor<Worker&>().method<&Counter::add>("add").method<&Counter::name>("name");
   return registry;
 }
@@ -206,6 +227,15 @@ TEST_F(RRefs, TheTimeoutOfToHereHoldsOnTheOwnerToo) {
   EXPECT_EQ(remote.with({.timeout = 5ms}).try_to_here().error().code(), Errc::timeout);
   const RRef<int> own = worker().remote<&wait_long>("worker0");
   EXPECT_EQ(own.with({.timeout = 5ms}).try_to_here().error().code(), Errc::timeout);
+}
+
+TEST_F(RRefs, B8_ToHereAtTheOwnerTakesNoLongerThanItsTimeoutAltogether) {
+  const RRef<Slow> own = worker().remote<Slow>("worker0");  // there after 6 ms
+  Future<int> held = own.rpc_async<&Slow::hold>();          // which then keeps its turn for an hour
+  const TimePoint begun = job.executor.clock().now();
+  EXPECT_EQ(own.with({.timeout = 10ms}).try_to_here().error().code(), Errc::timeout);
+  EXPECT_EQ(job.executor.clock().now() - begun, 10ms);
+  EXPECT_EQ(held.get(), 1);
 }
 
 TEST_F(RRefs, AFetchOfWhatCannotBeSentIsUnsupported) {

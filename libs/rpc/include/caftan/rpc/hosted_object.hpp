@@ -11,6 +11,11 @@
 #include "caftan/rpc/packing.hpp"
 #include "caftan/rpc/strand.hpp"
 
+namespace caftan {
+template <class T>
+class RRef;
+}
+
 namespace caftan::rpc {
 
 class HostedObject;
@@ -116,6 +121,8 @@ template <template <class...> class C, class... A>
 inline constexpr bool kHoldsTensors<C<A...>> = (kHoldsTensors<A> || ...);
 template <class T, std::size_t N>
 inline constexpr bool kHoldsTensors<std::array<T, N>> = kHoldsTensors<T>;
+template <class T>
+inline constexpr bool kHoldsTensors<RRef<T>> = false;
 
 /// Returns `value`, which came out of an object, as a hosted object. Tensors take their turns with that object: fetches
 /// and steps of a parameter never overlap with the methods that read it.

@@ -19,13 +19,16 @@ namespace rpc {
 /// Errors: bad_arguments (an empty RRef), shut_down, what the handle failed with.
 CallTarget target_of(const std::shared_ptr<RRefHandle>& handle, const CallOptions& options);
 
-/// Waits for the owner's value at most as long as `options` allow.
-/// Errors: not_owner, those of the creation, timeout.
-Result<std::shared_ptr<HostedObject>> wait_for_local(const std::shared_ptr<RRefHandle>& handle,
-                                                     const CallOptions& options);
+/// Returns when a wait through `handle` that begins now has to be over.
+/// Errors: bad_arguments (an empty RRef, a negative timeout), shut_down.
+Result<TimePoint> wait_deadline(const std::shared_ptr<RRefHandle>& handle, const CallOptions& options);
 
-/// Waits for `future` at most as long as `options` allow. Returns whether it is ready.
-Result<void> wait_within(FutureCore& future, Caller& caller, const CallOptions& options, std::string_view what);
+/// Waits for the owner's value until `deadline`. Precondition: `handle` is not null.
+/// Errors: not_owner, those of the creation, timeout, shut_down.
+Result<std::shared_ptr<HostedObject>> wait_for_local(const std::shared_ptr<RRefHandle>& handle, TimePoint deadline);
+
+/// Waits for `future` until `deadline`. Errors: timeout, overloaded.
+Result<void> wait_until(FutureCore& future, Caller& caller, TimePoint deadline, std::string_view what);
 
 /// Returns would_deadlock when the running call chain holds `object` elsewhere.
 Result<void> check_not_held(const HostedObject& object, const HeldObjects& held);
@@ -72,7 +75,9 @@ class RRefCalls {
   /// Source: torch.distributed.rpc.RRef.local_value.
   std::shared_ptr<Value> local_value() const { return try_local_value().value(); }
   Result<std::shared_ptr<Value>> try_local_value() const {
-    Result<std::shared_ptr<rpc::HostedObject>> object = rpc::wait_for_local(handle_, options_);
+    const Result<TimePoint> deadline = rpc::wait_deadline(handle_, options_);
+    if (!deadline) return deadline.error();
+    Result<std::shared_ptr<rpc::HostedObject>> object = rpc::wait_for_local(handle_, *deadline);
     if (!object) return object.error();
     Value* const value = (*object)->template as<Value>();
     if (!value) return Error(Errc::wrong_type, "the value is a " + std::string((*object)->type().key.name));
@@ -123,7 +128,9 @@ class RRefCalls {
   };
 
   Result<T> copy_local() const {
-    Result<std::shared_ptr<rpc::HostedObject>> object = rpc::wait_for_local(handle_, options_);
+    const Result<TimePoint> deadline = rpc::wait_deadline(handle_, options_);  // of both waits
+    if (!deadline) return deadline.error();
+    Result<std::shared_ptr<rpc::HostedObject>> object = rpc::wait_for_local(handle_, *deadline);
     if (!object) return object.error();
     if constexpr (std::is_void_v<T>) {
       return {};
@@ -144,7 +151,7 @@ class RRefCalls {
       strand.run([value, keep = *object, promise = std::move(promise)]() mutable {
         promise.set(rpc::run_user_code({}, "copy of the value", [value]() -> const T& { return *value; }));
       });
-      const Result<void> waited = rpc::wait_within(*copied.state(), *caller, options_, "to_here");
+      const Result<void> waited = rpc::wait_until(*copied.state(), *caller, *deadline, "to_here");
       if (!waited) return waited.error();
       return std::move(copied).result();
     }
