@@ -47,7 +47,15 @@ Result<void> wait_until(FutureCore& future, Caller& caller, TimePoint deadline, 
   return Error(Errc::timeout, caller.name(), std::string(what) + ": the value was not there in time");
 }
 
-Result<std::shared_ptr<HostedObject>> wait_for_local(const std::shared_ptr<RRefHandle>& handle, TimePoint deadline) {
+Result<std::shared_ptr<HostedObject>> wait_for_local(const std::shared_ptr<RRefHandle>& handle,
+                                                     const CallOptions& options) {
+  const Result<TimePoint> deadline = wait_deadline(handle, options);
+  if (!deadline) return deadline.error();
+  return wait_for_local_until(handle, *deadline);
+}
+
+Result<std::shared_ptr<HostedObject>> wait_for_local_until(const std::shared_ptr<RRefHandle>& handle,
+                                                           TimePoint deadline) {
   const std::shared_ptr<Caller> caller = handle->caller();
   if (!caller) return Error(Errc::shut_down, "the worker has ended");
   Future<std::shared_ptr<HostedObject>> object = handle->local_value();

@@ -23,9 +23,14 @@ CallTarget target_of(const std::shared_ptr<RRefHandle>& handle, const CallOption
 /// Errors: bad_arguments (an empty RRef, a negative timeout), shut_down.
 Result<TimePoint> wait_deadline(const std::shared_ptr<RRefHandle>& handle, const CallOptions& options);
 
-/// Waits for the owner's value until `deadline`. Precondition: `handle` is not null.
-/// Errors: not_owner, those of the creation, timeout, shut_down.
-Result<std::shared_ptr<HostedObject>> wait_for_local(const std::shared_ptr<RRefHandle>& handle, TimePoint deadline);
+/// Waits for the owner's value at most as long as `options` allow.
+/// Errors: those of wait_deadline, not_owner, those of the creation, timeout.
+Result<std::shared_ptr<HostedObject>> wait_for_local(const std::shared_ptr<RRefHandle>& handle,
+                                                     const CallOptions& options);
+
+/// As wait_for_local, until `deadline`. Precondition: `handle` is not null.
+Result<std::shared_ptr<HostedObject>> wait_for_local_until(const std::shared_ptr<RRefHandle>& handle,
+                                                           TimePoint deadline);
 
 /// Waits for `future` until `deadline`. Errors: timeout, overloaded.
 Result<void> wait_until(FutureCore& future, Caller& caller, TimePoint deadline, std::string_view what);
@@ -75,9 +80,7 @@ class RRefCalls {
   /// Source: torch.distributed.rpc.RRef.local_value.
   std::shared_ptr<Value> local_value() const { return try_local_value().value(); }
   Result<std::shared_ptr<Value>> try_local_value() const {
-    const Result<TimePoint> deadline = rpc::wait_deadline(handle_, options_);
-    if (!deadline) return deadline.error();
-    Result<std::shared_ptr<rpc::HostedObject>> object = rpc::wait_for_local(handle_, *deadline);
+    Result<std::shared_ptr<rpc::HostedObject>> object = rpc::wait_for_local(handle_, options_);
     if (!object) return object.error();
     Value* const value = (*object)->template as<Value>();
     if (!value) return Error(Errc::wrong_type, "the value is a " + std::string((*object)->type().key.name));
@@ -130,7 +133,7 @@ class RRefCalls {
   Result<T> copy_local() const {
     const Result<TimePoint> deadline = rpc::wait_deadline(handle_, options_);  // of both waits
     if (!deadline) return deadline.error();
-    Result<std::shared_ptr<rpc::HostedObject>> object = rpc::wait_for_local(handle_, *deadline);
+    Result<std::shared_ptr<rpc::HostedObject>> object = rpc::wait_for_local_until(handle_, *deadline);
     if (!object) return object.error();
     if constexpr (std::is_void_v<T>) {
       return {};
