@@ -67,6 +67,13 @@ void ServedCall::start(bool in_place) {
   });
 }
 
+bool ServedCall::hold_back(const void* order, const std::function<Task()>& again) {
+  net::ServeGate::Tasks ready;
+  const bool may_begin = session_->serve_gate().pass(place_, order, again, ready);
+  for (Task& task : ready) core_->executor().post(std::move(task));
+  return !may_begin;
+}
+
 CallInfo ServedCall::make_info() {
   CallInfo info;
   if (auto peer = core_->find_peer(session_->peer().id)) info.caller = *std::move(peer);
@@ -75,6 +82,7 @@ CallInfo ServedCall::make_info() {
   info.cancel = std::shared_ptr<const CancelFlag>(shared_from_this(), &cancelled_);
   info.trace = frame_.header.trace;
   info.depth = depth_;
+  info.gate = shared_from_this();
   if (const auto chain = wire::find_section(frame_.sections, wire::SectionType::chain); chain && *chain) {
     if (auto held = rpc::decode_held(**chain)) info.held = std::move(*held);
   }

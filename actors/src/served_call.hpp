@@ -10,7 +10,9 @@
 
 namespace caftan::actors {
 
-class ServedCall final : public rpc::ResponderSink, public std::enable_shared_from_this<ServedCall> {
+class ServedCall final : public rpc::ResponderSink,
+                         public rpc::BeginGate,
+                         public std::enable_shared_from_this<ServedCall> {
  public:
   ServedCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<transport::Session> session, transport::InFrame frame);
   ~ServedCall() override;
@@ -19,6 +21,8 @@ class ServedCall final : public rpc::ResponderSink, public std::enable_shared_fr
   void start(bool in_place);
   void answer(Result<rpc::OutReply> reply) noexcept override;
   void cancel() noexcept { cancelled_.set(); }
+  bool may_hold_back() const noexcept override { return session_->serve_gate().is_busy(); }
+  bool hold_back(const void* order, const std::function<Task()>& again) override;
 
   std::uint64_t key() const noexcept { return key_of(*session_, frame_.header.call); }
   static std::uint64_t key_of(const transport::Session& session, std::uint64_t call) noexcept {
@@ -38,6 +42,7 @@ class ServedCall final : public rpc::ResponderSink, public std::enable_shared_fr
   const std::shared_ptr<transport::Session> session_;
   transport::InFrame frame_;
   CancelFlag cancelled_;
+  net::ServeGate::Place place_;  // used by one thread at a time: the call asks before it begins
   TimePoint deadline_ = kNever;
   unsigned depth_ = 0;
   std::optional<Creation> creation_;

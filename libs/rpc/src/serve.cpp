@@ -83,6 +83,91 @@ auto run_operation(Caller& caller, InPayload& payload, CallInfo& info, Run run) 
   return run();
 }
 
+/// Returns whether the call has to wait until its caller has read more answers (SE-35). Then it comes back to `again`.
+template <class In>
+bool held_back(std::unique_ptr<In>& in, const void* order, void (*again)(std::unique_ptr<In>)) {
+  if (!in->info.gate || !in->info.gate->may_hold_back()) return false;
+  const std::shared_ptr<BeginGate> gate = in->info.gate;
+  return gate->hold_back(order, [&] { return Task([in = std::move(in), again]() mutable { again(std::move(in)); }); });
+}
+
+void run_invocation(Invocation& in) {
+  Result<void> wanted = check_wanted(*in.caller, in.info);
+  if (CallHook* const hook = in.caller->hook(); hook && wanted) wanted = hook->on_receive(in.payload, in.info);
+  if (!wanted) return in.completion.fail(wanted.error().at(in.caller->name()));
+  const std::shared_ptr<void> running = std::exchange(in.info.running, nullptr);
+  Ambient ambient = ambient_of(in.info);
+  std::optional<Hold> hold;
+  if (in.entry->mode == TurnMode::exclusive) hold.emplace(ambient, *in.object);
+  if (in.entry->brief) ambient.brief = &in.entry->name;
+  const AmbientSwap swap(&ambient);
+  in.entry->invoke(in);
+}
+
+void run_free(std::unique_ptr<Invocation> in) {
+  if (!held_back(in, nullptr, run_free)) run_invocation(*in);
+}
+
+void run_in_turn(std::unique_ptr<Invocation> in) {
+  const std::shared_ptr<HostedObject> keep = in->object;  // the job keeps it, and with it the strand, to its very end
+  const TurnMode mode = in->entry->mode;
+  keep->strand().run(
+      [keep, alive = in->caller->shared_from_this(), in = std::move(in)]() mutable {
+        if (!held_back(in, &keep->strand(), run_in_turn)) run_invocation(*in);
+      },
+      mode);
+}
+
+struct OperatorCall {
+  std::shared_ptr<Caller> alive;
+  InPayload payload;
+  CallInfo info;
+  Completion completion;
+};
+
+void run_operator_call(Caller& caller, InPayload& payload, CallInfo& info, Completion& completion) {
+  Result<void> wanted = check_wanted(caller, info);
+  if (!wanted) return completion.fail(wanted.error());
+  info.function = "operator";
+  Result<OutReply> reply = run_operation(caller, payload, info, [&]() -> Result<OutReply> {
+    const Result<OperatorValues> results = run_operator(payload);
+    if (!results) return results.error();
+    return encode_reply(*results);
+  });
+  completion.reply(caller, info, std::move(reply));
+}
+
+void run_held_operator(std::unique_ptr<OperatorCall> in) {
+  if (held_back(in, nullptr, run_held_operator)) return;
+  run_operator_call(*in->alive, in->payload, in->info, in->completion);
+}
+
+struct Fetch {
+  std::shared_ptr<Caller> alive;
+  std::shared_ptr<HostedObject> object;
+  InPayload payload;  // only what it says to the hook
+  CallInfo info;
+  Completion completion;
+};
+
+void run_fetch(Fetch& in) {
+  const Result<void> wanted = check_wanted(*in.alive, in.info);
+  if (!wanted) return in.completion.fail(wanted.error());
+  Result<OutReply> reply = run_operation(*in.alive, in.payload, in.info, [&] {
+    Result<OutReply> encoded = in.object->type().encode(*in.object);
+    if (encoded) encoded->of_object = true;
+    return encoded;
+  });
+  in.completion.reply(*in.alive, in.info, std::move(reply));
+}
+
+void fetch_in_turn(std::unique_ptr<Fetch> in) {
+  const std::shared_ptr<HostedObject> keep = in->object;
+  keep->strand().run([keep, in = std::move(in)]() mutable {
+    if (!held_back(in, &keep->strand(), fetch_in_turn)) run_fetch(*in);
+  });
+}
+
 }  // namespace
 
 void Completion::fail(Error error) {
@@ -139,25 +224,12 @@ void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload payload, 
                 std::move(payload),
                 std::move(object),
                 std::move(completion)};
-  const auto run = [](Invocation& in) {
-    Result<void> wanted = check_wanted(*in.caller, in.info);
-    if (CallHook* const hook = in.caller->hook(); hook && wanted) wanted = hook->on_receive(in.payload, in.info);
-    if (!wanted) return in.completion.fail(wanted.error().at(in.caller->name()));
-    const std::shared_ptr<void> running = std::exchange(in.info.running, nullptr);
-    Ambient ambient = ambient_of(in.info);
-    std::optional<Hold> hold;
-    if (in.entry->mode == TurnMode::exclusive) hold.emplace(ambient, *in.object);
-    if (in.entry->brief) ambient.brief = &in.entry->name;
-    const AmbientSwap swap(&ambient);
-    in.entry->invoke(in);
-  };
-  if (!in.object) return run(in);
-  const std::shared_ptr<HostedObject> keep = in.object;  // the job keeps it, and with it the strand, to its very end
-  const TurnMode mode = entry->mode;
-  in.payload.keep_body();
-  keep->strand().run(
-      [run, keep, alive = caller_.shared_from_this(), in = std::make_unique<Invocation>(std::move(in))] { run(*in); },
-      mode);
+  if (in.object) {
+    in.payload.keep_body();
+    return run_in_turn(std::make_unique<Invocation>(std::move(in)));
+  }
+  if (!in.info.gate || !in.info.gate->may_hold_back()) return run_invocation(in);
+  run_free(std::make_unique<Invocation>(std::move(in)));
 }
 
 void Dispatcher::call(InPayload payload, CallInfo info, Responder responder) {
@@ -170,42 +242,19 @@ void Dispatcher::method(std::shared_ptr<HostedObject> object, InPayload payload,
 
 void Dispatcher::op(InPayload payload, CallInfo info, Responder responder) {
   Completion completion(std::move(responder));
-  Result<void> wanted = check_wanted(caller_, info);
-  if (!wanted) return completion.fail(wanted.error());
-  info.function = "operator";
-  Result<OutReply> reply = run_operation(caller_, payload, info, [&]() -> Result<OutReply> {
-    const Result<OperatorValues> results = run_operator(payload);
-    if (!results) return results.error();
-    return encode_reply(*results);
-  });
-  completion.reply(caller_, info, std::move(reply));
+  if (!info.gate || !info.gate->may_hold_back()) return run_operator_call(caller_, payload, info, completion);
+  run_held_operator(std::make_unique<OperatorCall>(
+      OperatorCall{caller_.shared_from_this(), std::move(payload), std::move(info), std::move(completion)}));
 }
 
 void Dispatcher::fetch(std::shared_ptr<HostedObject> object, InPayload payload, CallInfo info, Responder responder) {
-  struct Fetch {
-    InPayload payload;  // only what it says to the hook
-    CallInfo info;
-    Completion completion;
-  };
   Completion completion(std::move(responder));
   Result<void> allowed = check_not_held(*object, info.held);
   if (allowed && !object->type().encode) allowed = detail::cannot_be_sent(object->type().key.name);
   if (!allowed) return completion.fail(allowed.error().at(caller_.name()));
   info.function = "to_here";
-  HostedObject& target = *object;
-  target.strand().run(
-      [alive = caller_.shared_from_this(), object = std::move(object),
-       in = std::make_unique<Fetch>(Fetch{std::move(payload), std::move(info), std::move(completion)})] {
-        auto& [payload, info, completion] = *in;
-        const Result<void> wanted = check_wanted(*alive, info);
-        if (!wanted) return completion.fail(wanted.error());
-        Result<OutReply> reply = run_operation(*alive, payload, info, [&] {
-          Result<OutReply> encoded = object->type().encode(*object);
-          if (encoded) encoded->of_object = true;
-          return encoded;
-        });
-        completion.reply(*alive, info, std::move(reply));
-      });
+  fetch_in_turn(std::make_unique<Fetch>(Fetch{caller_.shared_from_this(), std::move(object), std::move(payload),
+                                              std::move(info), std::move(completion)}));
 }
 
 Future<std::shared_ptr<HostedObject>> Dispatcher::create(std::shared_ptr<HostedObject> object, InPayload payload,

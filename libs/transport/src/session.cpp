@@ -54,6 +54,7 @@ Session::Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::
       exchange_(std::make_unique<ActorExchange>(*this, parts.actors)),
       requests_(parts.executor.clock().now(), limits.requests),
       window_(std::min(limits.window, peer_.limits.window), limits.requests),
+      serve_gate_(std::min(limits.window, peer_.limits.window)),
       liveness_(limits.liveness ? std::optional<net::Liveness>(std::in_place, *limits.liveness, peer_.name,
                                                                parts.executor.clock().now())
                                 : std::nullopt) {}
@@ -72,6 +73,7 @@ bool Session::hand_over(OutFrame& frame, std::optional<FlushBy> may_wait) {
     std::unique_lock lock(out_mutex_);
     if (ended() || closing_) return false;
     append_locked(frame);
+    watch_backlog_locked();
     frames_out_.fetch_add(1, std::memory_order_relaxed);
     if (want_write_ || write_failed_) return true;
     ++held_back_;
@@ -120,6 +122,12 @@ void Session::append_locked(OutFrame& frame) {
   }
 }
 
+void Session::watch_backlog_locked() {
+  const std::uint64_t backlog = outbox_.backlog();
+  if (!serve_gate_.concerns(backlog)) return;
+  for (Task& again : serve_gate_.on_backlog(backlog)) parts_.executor.post(std::move(again));
+}
+
 void Session::flush() {
   std::unique_lock lock(out_mutex_);
   flush_due_.reset();
@@ -164,6 +172,7 @@ void Session::flush_locked(std::unique_lock<std::mutex>& lock) {
       break;
     }
     outbox_.consume(*written);
+    watch_backlog_locked();
     total += *written;
     full = *written < offered;
     write_again_ = write_again_ || (closing_ && !bye_queued_);

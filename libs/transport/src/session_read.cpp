@@ -353,6 +353,7 @@ void Session::end(Error reason) {
   channel_->close();
   incomplete_.clear();
   window_.close(reason);
+  serve_gate_.close();  // what was held back is dropped: its answers would reach no one
   for (auto& entry : requests_.take_all(reason)) fail(std::move(entry.sink), reason);
   exchange_->end(reason, [self, reason] { self->parts_.handler.on_end(*self, reason); });
 }

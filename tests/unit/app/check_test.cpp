@@ -167,10 +167,13 @@ TEST(Check, BI1_ValuesThatNothingCouldHoldAreToldTheirRange) {
             "app.toml:5:8: error: wall must be 1s..2562047h, is 9999999h\n"
             "error: 3 errors; app.toml is not valid\n");
   EXPECT_EQ(check("", "", {"limits.message=-1B", "limits.tensors=9999999TiB", "cluster.rpc_timeout=-1ms"}),
-            "command line: error: limits.message=-1B: message must be 1KiB..8388607TiB, is -1B\n"
+            "command line: error: limits.message=-1B: message must be 1KiB..4095MiB, is -1B\n"
             "command line: error: limits.tensors=9999999TiB: tensors must be 1KiB..8388607TiB, is 9999999TiB\n"
             "command line: error: cluster.rpc_timeout=-1ms: rpc_timeout must be 0s..2562047h, is -1ms\n"
             "error: 3 errors; app.toml is not valid\n");
+  EXPECT_EQ(check("", "", {"limits.message=8GiB"}),  // T2: a frame counts its parts in 32 bits
+            "command line: error: limits.message=8GiB: message must be 1KiB..4095MiB, is 8GiB\n"
+            "error: 1 error; app.toml is not valid\n");
   EXPECT_EQ(check("", "", {"roles.agent.config.gamma=99999999999999999999", "roles.agent.config.solved_at=1e999"}),
             "command line: error: roles.agent.config.gamma=99999999999999999999: gamma must be 0..1, is "
             "99999999999999999999\n"

@@ -49,6 +49,8 @@ class Outbox {
   bool unfinished() const noexcept { return !committed_.empty() || !bulk_.empty(); }
   /// Returns the bytes not yet consumed, both lanes, without headers of chunks that are not cut yet.
   std::uint64_t queued_bytes() const noexcept { return queued_bytes_; }
+  /// As queued_bytes, without the bulk of the message that is being written: what one message waits for.
+  std::uint64_t backlog() const noexcept { return queued_bytes_ - (bulk_.empty() ? 0 : bulk_.front().rest); }
 
  private:
   /// One contiguous run of bytes with its owner: `bytes`, or the segment's.

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "caftan/base/result.hpp"
+#include "caftan/base/task.hpp"
 #include "caftan/rpc/ambient.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "caftan/wire/frame.hpp"
@@ -70,6 +72,19 @@ class Peer {
   std::shared_ptr<const rpc::PeerRecord> record_;
 };
 
+namespace rpc {
+/// Says whether a call that arrived may begin now. Implemented by the worker. Threads: any.
+class BeginGate {
+ public:
+  virtual ~BeginGate() = default;
+  /// Returns false where every call may begin at once; cheap.
+  virtual bool may_hold_back() const noexcept = 0;
+  /// Returns whether the call has to wait. Then `again` was called, and the task that it made runs later, once, and
+  /// asks anew. @param order  calls with the same one, not null, begin in the order in which they asked first
+  virtual bool hold_back(const void* order, const std::function<Task()>& again) = 0;
+};
+}  // namespace rpc
+
 /// What a called function may know of its call: give it `CallInfo&` or `const CallInfo&` as first parameter.
 struct CallInfo {
   Peer caller;
@@ -83,6 +98,7 @@ struct CallInfo {
   std::uint64_t order_key = 0;           ///< set by the call hook: of this call, see OrderKey
   std::shared_ptr<void> running;  ///< set by the call hook; goes, on the thread of the call, when the code returns
   std::string_view function;      ///< registered name; lives as long as the worker
+  std::shared_ptr<rpc::BeginGate> gate;  ///< of the worker; null = it begins at once
 
   /// Returns whether the caller gave up. Threads: any.
   bool is_cancelled() const noexcept { return cancel && cancel->is_set(); }

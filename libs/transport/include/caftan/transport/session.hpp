@@ -18,6 +18,7 @@
 #include "caftan/net/liveness.hpp"
 #include "caftan/net/outbox.hpp"
 #include "caftan/net/request_table.hpp"
+#include "caftan/net/serve_gate.hpp"
 #include "caftan/net/traffic.hpp"
 #include "caftan/transport/channel.hpp"
 #include "caftan/wire/block_pool.hpp"
@@ -135,6 +136,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   /// As try_acquire, and waits in line for it. Errors: timeout, peer_down. Blocks; not for threads that poll.
   Result<void> acquire(std::uint64_t room, TimePoint deadline);
   void give_back(std::uint64_t room) { window_.release(room); }
+  /// Asked before a call of the peer begins (SE-35).
+  net::ServeGate& serve_gate() noexcept { return serve_gate_; }
 
   /// Sends a request that has taken `room`, which goes back with its end. The sink gets exactly one end unless an error
   /// is returned; then nothing was sent. Errors: overloaded (too many requests), limit_exceeded, peer_down.
@@ -207,6 +210,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   bool hand_over(OutFrame& frame, std::optional<FlushBy> may_wait);
   void append_locked(OutFrame& frame);
   void flush_locked(std::unique_lock<std::mutex>& lock);
+  void watch_backlog_locked();
   void arm_locked();
   void read_by_poller_locked();
   void watch_deferral(std::uint64_t claims_seen);
@@ -244,6 +248,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
 
   net::RequestTable<Pending> requests_;
   net::AdmissionWindow window_;
+  net::ServeGate serve_gate_;
   std::mutex expiry_mutex_;
   std::atomic<TimePoint> expiry_armed_{kNever};  // written under expiry_mutex_; the earliest task that is posted
 
