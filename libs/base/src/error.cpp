@@ -1,5 +1,9 @@
 #include "caftan/base/error.hpp"
 
+#include <stdexcept>
+
+#include "caftan/base/result.hpp"
+
 namespace caftan {
 
 std::string_view to_string(Errc code) noexcept {
@@ -115,5 +119,7 @@ std::string Error::message() const {
   if (cause()) out += " (because: " + cause()->message() + ")";
   return out;
 }
+
+void detail::no_error_there() { throw std::logic_error("error() of a Result that has a value"); }
 
 }  // namespace caftan

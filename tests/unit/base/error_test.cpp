@@ -41,6 +41,14 @@ TEST(Error, U19_AKindStaysWhateverElseIsFilledIn) {
   EXPECT_EQ(user_error(std::string(500, 'x'), "").kind().size(), Error::kMostKind);
 }
 
+TEST(Result, M_TheErrorOfAValueIsAnExceptionAndNotTheEndOfTheProcess) {
+  const Result<int> value(3);
+  EXPECT_THROW((void)value.error(), std::logic_error);
+  EXPECT_THROW((void)Result<void>().error(), std::logic_error);
+  EXPECT_EQ(Result<int>(Error(Errc::timeout, "late")).error().code(), Errc::timeout);
+  EXPECT_EQ(Result<void>(Error(Errc::timeout, "late")).error().code(), Errc::timeout);
+}
+
 TEST(Result, ValueThrowsTheErrorAtTheUsersEdge) {
   EXPECT_EQ(Result<int>(3).value(), 3);
   try {

@@ -9,6 +9,11 @@
 
 namespace caftan {
 
+namespace detail {
+/// Throws std::logic_error.
+[[noreturn]] void no_error_there();
+}  // namespace detail
+
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -25,8 +30,11 @@ class [[nodiscard]] Result {
   T&& operator*() && noexcept { return std::move(*std::get_if<0>(&state_)); }
   T* operator->() noexcept { return std::get_if<0>(&state_); }
   const T* operator->() const noexcept { return std::get_if<0>(&state_); }
-  /// Precondition: !has_value().
-  const Error& error() const noexcept { return *std::get_if<1>(&state_); }
+  /// Returns the error. Throws std::logic_error where there is a value: that is a mistake of the caller.
+  const Error& error() const {
+    if (has_value()) detail::no_error_there();
+    return *std::get_if<1>(&state_);
+  }
 
   /// Returns the value or throws RpcException.
   T& value() & { return check(), **this; }
@@ -48,8 +56,11 @@ class [[nodiscard]] Result<void> {
 
   bool has_value() const noexcept { return !error_; }
   explicit operator bool() const noexcept { return has_value(); }
-  /// Precondition: !has_value().
-  const Error& error() const noexcept { return *error_; }
+  /// As that of any Result.
+  const Error& error() const {
+    if (!error_) detail::no_error_there();
+    return *error_;
+  }
   void value() const {
     if (error_) throw RpcException(*error_);
   }
