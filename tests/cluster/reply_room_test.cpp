@@ -63,6 +63,7 @@ class StuckChannel final : public transport::Channel {
   Result<std::size_t> write(const iovec* vectors, int count) override {
     return stuck_ ? Result<std::size_t>(std::size_t{0}) : inner_->write(vectors, count);
   }
+  bool has_unread() const override { return inner_->has_unread(); }
   void close_write() override { inner_->close_write(); }
   void break_off() override { inner_->break_off(); }
   void close() override { inner_->close(); }
