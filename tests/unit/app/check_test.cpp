@@ -383,8 +383,20 @@ TEST(Check, BI1_OverridesReplaceValuesAndAreJudgedLikeThem) {
             "error: 7 errors; app.toml is not valid\n");
 }
 
+TEST(Check, BI1_ARolesNameDoesNotBeginWithADigit) {
+  EXPECT_EQ(check("[roles.observer]\n", "[roles.observer]\ntype = \"cartpole.observer\"\n[roles.1st]\n"),
+            one("app.toml:12:8: error: a role's name must be a-z 0-9 - _, start with a letter and have 1..64 "
+                "characters, is \"1st\"\n"));
+}
+
+TEST(Check, BI1_BracketsInsideOfStringsAreNoLevels) {
+  const std::string brackets(600, '[');
+  EXPECT_EQ(check("\"cartpole\"", "\"a\\\"" + brackets + "\""),
+            one("app.toml:3:8: error: name must be a-z 0-9 -, 1..64 characters, is \"a\\\"" + brackets + "\"\n"));
+}
+
 TEST(Check, BI1_AFolderForRunsHasNoControlCharacters) {
-  for (const std::string dir : {"b\\u0000c", "b\\nc", "b\\u001B[2J"}) {
+  for (const std::string dir : {"b\\u0000c", "b\\nc", "b\\u001B[2J", "b\\u007Fc"}) {
     EXPECT_EQ(check("[roles.agent]", "[output]\ndir = \"" + dir + "\"\n[roles.agent]"),
               one("app.toml:5:7: error: dir must be a path without control characters, is \"" + dir + "\"\n"));
   }

@@ -78,6 +78,13 @@ TEST(Plan, HostsAreGoneRoundAndTheFirstHostIsMetAtItsPort) {
             "no worker runs on host 'node2'; did you mean 'node1'? (hosts: node1, head)");
 }
 
+TEST(Plan, WhoIsAloneOnAHostReachesTheOthersByTcp) {
+  const Plan plan = make_plan(load_plan({"run.placement=hosts", "roles.trainer.replicas=1"}));
+  ASSERT_EQ(plan.workers.size(), 2U);
+  EXPECT_EQ(plan.workers[0].host, "node1");
+  EXPECT_EQ(plan.workers[0].channel, "tcp");
+}
+
 TEST(Plan, SelectsByRoleAndReplica) {
   const Plan plan = make_plan(load_plan());
   EXPECT_EQ(*plan.select("trainer", 2), std::vector<WorkerId>{{2}});

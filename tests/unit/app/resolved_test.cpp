@@ -111,6 +111,13 @@ TEST(Resolved, ReadAgainFromAnotherFolderGivesTheSameApplication) {
             render_plan(first.application, make_plan(first.application)));
 }
 
+TEST(Resolved, EveryPortIsKept) {
+  std::string text(kFile);
+  text.replace(text.find(":29500"), 6, ":80");
+  const LoadedApplication loaded = load_from(text, "/apps/configs/servers.toml");
+  EXPECT_NE(resolved_text(loaded.application, make_types()).find("\"[2001:db8::1]:80\""), std::string::npos);
+}
+
 TEST(Resolved, OverridesAreInIt) {
   const LoadedApplication loaded = load(
       "caftan = 1\n[roles.agent]\ntype = \"cartpole.agent\"\nuses.observers = "

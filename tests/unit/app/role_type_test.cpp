@@ -63,6 +63,8 @@ TEST(RoleTypes, WrongRegistrationsAreRefused) {
   EXPECT_EQ(refused({.name = "counter"}), "role type 'counter' is registered twice");
   EXPECT_EQ(refused({.name = "a b"}), "role type 'a b': a name is made of letters, digits and _ . -");
   EXPECT_EQ(refused({.name = "x", .uses = {{.name = "a"}, {.name = "a"}}}), "role type x: use 'a' is declared twice");
+  EXPECT_EQ(refused({.name = "x", .uses = {{.name = "a"}, {.name = "b"}, {.name = "b"}}}),
+            "role type x: use 'b' is declared twice");
   EXPECT_EQ(refused({.name = "x", .uses = {{.name = "a", .min = 2, .max = 1}}}),
             "role type x: use 'a' has no name or no range");
   EXPECT_EQ(refused({.name = "x", .config = SettingsDeclaration::of<OutOfRange>()}),

@@ -41,6 +41,16 @@ TEST_F(RunDirectories, AreNumberedAndNeverOverwritten) {
   EXPECT_EQ(first.log_file("observer-0"), first.path() / "log/observer-0.log");
 }
 
+TEST_F(RunDirectories, AFileThatCannotBeReplacedLeavesNothingBeside) {
+  std::filesystem::create_directories(root_ / "summary.json" / "a folder of this name");
+  const auto written = write_whole_file(root_ / "summary.json", "{}");
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code(), Errc::io_error);
+  int entries = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(root_)) ++entries;
+  EXPECT_EQ(entries, 1);
+}
+
 TEST_F(RunDirectories, LatestPointsToTheNewest) {
   RunDirectory::create(root_, "a", kDate, "").value();
   RunDirectory::create(root_, "b", 2027y / 1 / 2, "").value();

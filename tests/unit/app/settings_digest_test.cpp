@@ -51,6 +51,16 @@ TEST(SettingsDigest, HS12_NamesTheTablesInWhichTwoHostsDiffer) {
               ElementsAre("roles.other"));
 }
 
+TEST(SettingsDigest, HS12_TheOrderOfTheRolesNumbersTheWorkers) {
+  std::string swapped(kFile);
+  const std::size_t server = swapped.find("[roles.server]");
+  const std::size_t trainer = swapped.find("[roles.trainer]");
+  const std::string first = swapped.substr(server, trainer - server);
+  swapped.erase(server, first.size());
+  swapped.insert(swapped.find("[cluster]"), first);
+  EXPECT_THAT(differing_tables(digest({}), digest({}, swapped)), ElementsAre("roles.server", "roles.trainer"));
+}
+
 TEST(SettingsDigest, HS12_WhatBelongsToOneHostIsNotCompared) {
   EXPECT_THAT(differing({"output.dir=elsewhere", "output.every=3s", "output.progress=none"}), IsEmpty());
   EXPECT_THAT(differing({"hosts.head.address=localhost:29501", "cluster.secret_file=other"}), IsEmpty());

@@ -81,6 +81,16 @@ TEST(ContextPasses, DA9_ALateGradientOfAnOldPassChangesNothing) {
   EXPECT_EQ(a.pass()->phase(), WorkerPass::Phase::marking);
 }
 
+TEST(ContextPasses, DA4_AGradientWhereNothingWasMarkedBeginsNoPass) {
+  Sent sent;
+  sent.to[kAtoHome] = kHome;
+  ContextPasses a(kContext, kA, sent);
+  const PassActions actions = a.receive(kB, Grad{header(1, kHome), kAtoHome});
+  ASSERT_EQ(actions.size(), 1u);
+  EXPECT_EQ(sent_to<Fail>(kB, actions).at(0).error.code(), Errc::invalid_gradient);
+  EXPECT_FALSE(a.pass());
+}
+
 TEST(ContextPasses, DA8_AnyFrameTellsThatAPassIsDecided) {
   Sent sent;
   sent.to[kAtoHome] = kHome;

@@ -132,6 +132,15 @@ TEST_F(WorkerPassTest, DA17_TooManyBytesFail) {
   EXPECT_EQ(failure(queued.ran({true, 101})), Errc::limit_exceeded);
 }
 
+TEST_F(WorkerPassTest, DA17_QueuedAndStagedBytesCountTogether) {
+  WorkerPass pass = participant(Mode::smart, {100});
+  pass.marked(kA, {kBtoA, kBtoA2});
+  pass.walked();
+  EXPECT_EQ(failure(pass.gradient(kA, kBtoA, 60)), Errc::ok);
+  EXPECT_EQ(failure(pass.ran({false, 60})), Errc::ok);
+  EXPECT_EQ(failure(pass.gradient(kA, kBtoA2, 41)), Errc::limit_exceeded);
+}
+
 TEST_F(WorkerPassTest, DA7_TheStagedBookStaysUntilTheOutcomeIsKnown) {
   WorkerPass pass = walked();
   pass.gradient(kA, kBtoA, 8);

@@ -8,6 +8,8 @@ namespace {
 TEST(DidYouMean, FindsTheNearestName) {
   EXPECT_EQ(nearest("gama", {"gamma", "hidden"}), "gamma");
   EXPECT_EQ(nearest("seeed", {"speeds", "seed"}), "seed");
+  EXPECT_EQ(nearest("learning_rate", {"learning_rats1", "learning_rat"}), "learning_rat")
+      << "a later one may be nearer";
   EXPECT_EQ(nearest("nmae", {"name"}), "name") << "two swapped letters are one mistake";
   EXPECT_EQ(nearest("observers", {"observer", "server"}), "observer");
   EXPECT_EQ(nearest("max_epsiodes", {"max_episodes"}), "max_episodes");

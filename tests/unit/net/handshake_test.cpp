@@ -284,5 +284,18 @@ TEST(Secret, HS3_ProofsAreHmacSha256) {
   EXPECT_NE(*random_nonce(), *random_nonce());
 }
 
+TEST(Secret, OnlyEqualBytesOfEqualLengthAreEqual) {
+  const std::vector<std::byte> proof(32, std::byte{7});
+  EXPECT_TRUE(equal_in_constant_time(proof, proof));
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{31}}) {
+    const auto start = std::span(proof).first(size);
+    EXPECT_FALSE(equal_in_constant_time(start, proof)) << size;
+    EXPECT_FALSE(equal_in_constant_time(proof, start)) << size;
+  }
+  std::vector<std::byte> other = proof;
+  other.back() = std::byte{8};
+  EXPECT_FALSE(equal_in_constant_time(proof, other));
+}
+
 }  // namespace
 }  // namespace caftan::net

@@ -43,6 +43,14 @@ TEST(Liveness, SE6_ASilentPeerIsDeadAfterTheTimeoutAndTheErrorNamesIt) {
       "no bytes from worker1 for 5000 ms (limit 5000 ms; cluster.heartbeat is 1000 ms), after 0 bytes in and 192 out");
 }
 
+TEST(Liveness, SE6_ATimeoutBelowTwoIntervalsCountsAsTwo) {
+  Poller poller;
+  poller.liveness = Liveness({1s, 500ms}, "worker1", kStart);
+  EXPECT_NE(poller.run_until(kStart + 1999ms), Action::dead);
+  EXPECT_EQ(poller.run_until(kStart + 10s), Action::dead);
+  EXPECT_EQ(poller.now, kStart + 2s);
+}
+
 TEST(Liveness, SE6_DeathIsFinal) {
   Poller poller;
   ASSERT_EQ(poller.run_until(kStart + 10s), Action::dead);

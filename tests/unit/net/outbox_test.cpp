@@ -69,6 +69,43 @@ std::size_t write(Outbox& outbox, Reader& reader, std::size_t limit, std::size_t
 
 constexpr std::size_t kAll = 1 << 30;
 
+std::size_t gathered_bytes(Outbox& outbox, std::size_t& largest) {
+  std::vector<iovec> pieces(64);
+  pieces.resize(outbox.gather(pieces));
+  std::size_t sum = 0;
+  largest = 0;
+  for (const iovec& piece : pieces) {
+    sum += piece.iov_len;
+    largest = std::max(largest, piece.iov_len);
+  }
+  return sum;
+}
+
+TEST(Outbox, SmallFramesShareBuffersOfAtMost64KiB) {
+  Outbox outbox;
+  for (std::uint64_t i = 1; i <= 100; ++i) outbox.append(make_frame(i, 3000));
+  std::size_t largest = 0;
+  EXPECT_EQ(gathered_bytes(outbox, largest), 100 * (3000 + wire::kFrameHeaderSize));
+  EXPECT_LE(largest, 64U * 1024);
+}
+
+TEST(Outbox, SE16_NothingIsCommittedBehindAChunkThatIsNotOut) {
+  Outbox outbox;
+  outbox.append(make_frame(1, 10, 4 * wire::kMaxChunk), CallId{1}, {make_segment(1, 0, 4 * wire::kMaxChunk)});
+  std::size_t largest = 0;
+  const std::size_t first = gathered_bytes(outbox, largest);
+  outbox.append(make_frame(2, 10));
+  EXPECT_EQ(gathered_bytes(outbox, largest), first);
+  Reader reader;
+  EXPECT_EQ(write(outbox, reader, kAll), first);
+  // The control frame goes before the next chunk.
+  write(outbox, reader, kAll);
+  ASSERT_GE(reader.frames.size(), 4U);
+  EXPECT_EQ(reader.frames[1].header.kind, wire::FrameKind::chunk);
+  EXPECT_EQ(reader.frames[2].header.call, 2U);
+  EXPECT_EQ(reader.frames[3].header.kind, wire::FrameKind::chunk);
+}
+
 TEST(Outbox, SE14_ControlFramesKeepTheirOrderAndShareWrites) {
   Outbox outbox;
   Reader reader;

@@ -38,6 +38,17 @@ TEST(BlockPool, AReturnedBlockIsTakenAgain) {
   }
 }
 
+TEST(BlockPool, ABlockHasRoomForTheSizeAskedForAndIsNoLargerThanNeeded) {
+  for (const std::size_t power : {std::size_t{64}, std::size_t{4096}, std::size_t{1} << 17}) {
+    BlockPool pool;
+    { const Block exact = take(pool, power); }
+    EXPECT_EQ(pool.cached_bytes(), power);
+    pool.trim();
+    { const Block one_more = take(pool, power + 1); }
+    EXPECT_EQ(pool.cached_bytes(), 2 * power);
+  }
+}
+
 TEST(BlockPool, TheCacheKeepsToItsCap) {
   BlockPool pool({.max_cached_bytes = 1 << 20});
   {
