@@ -1,7 +1,6 @@
 #include "worker_set.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <set>
 
 #include "caftan/app/run_directory.hpp"
@@ -11,10 +10,6 @@
 #include "worker_core.hpp"
 
 namespace caftan::actors {
-
-namespace {
-constexpr std::size_t kStoppedAtOnce = 16;
-}
 
 WorkerSet::WorkerSet(WorkerSetOptions options) : options_(std::move(options)) {
   for (const WorkerId id : options_.workers) {
@@ -232,29 +227,12 @@ bool WorkerSet::end() {
   for (Member& member : members_) {
     if (member.role) member.role->end();
   }
-  stop_workers();
-  return true;
-}
-
-/// Several at a time: each waits for the good-byes of all others.
-void WorkerSet::stop_workers() {
-  std::atomic<std::size_t> next{0};
-  const auto stop_some = [this, &next] {
-    for (std::size_t i = next++; i < members_.size(); i = next++) {
-      Member& member = members_[i];
-      if (!member.worker) continue;
-      member.worker->core().set_farewell(farewell_of(member));
-      member.worker->stop();
-    }
-  };
-  std::vector<transport::Thread> helpers;
-  while (helpers.size() + 1 < std::min(members_.size(), kStoppedAtOnce)) {
-    auto thread = transport::Thread::make(stop_some);
-    if (!thread) break;  // the system gives no more
-    helpers.push_back(*std::move(thread));
+  for (Member& member : members_) {
+    if (!member.worker) continue;
+    member.worker->core().set_farewell(farewell_of(member));
+    member.worker->stop();
   }
-  stop_some();
-  for (transport::Thread& helper : helpers) helper.join();
+  return true;
 }
 
 }  // namespace caftan::actors

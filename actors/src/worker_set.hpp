@@ -73,7 +73,6 @@ class WorkerSet {
   void report_traffic(TimePoint deadline);
   Error farewell_of(const Member& member) const;
   bool end();
-  void stop_workers();
 
   const WorkerSetOptions options_;
   std::vector<Member> members_;
