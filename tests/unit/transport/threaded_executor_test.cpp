@@ -186,12 +186,12 @@ TEST(ThreadedExecutor, T6_WhatUserCodeLeavesForTheEndOfItsTaskIsDoneBefore) {
   executor.post([&] {
     const UserCode running;
     executor.flush_later(flag, FlushBy::queue_end);
+    const bool flushed = flag->flushed.get_future().wait_for(20s) == std::future_status::ready;
     std::promise<void> ran;
     {
       const Executor::QuietPosts quiet(executor);
       executor.post([&] { ran.set_value(); });
     }
-    const bool flushed = flag->flushed.get_future().wait_for(20s) == std::future_status::ready;
     in_time.set_value({flushed, ran.get_future().wait_for(20s) == std::future_status::ready});
   });
   EXPECT_EQ(in_time.get_future().get(), std::make_pair(true, true));
