@@ -183,6 +183,8 @@ TEST(ThreadedExecutor, T6_WhatUserCodeLeavesForTheEndOfItsTaskIsDoneBefore) {
   ThreadedExecutor executor({.runners = 2});
   const auto flag = std::make_shared<FlushFlag>();
   std::promise<std::pair<bool, bool>> in_time;
+  executor.with_wait(
+      [&](Executor::Wait& wait) { wait.wait(executor.clock().now() + 10ms, nullptr); });  // both runners sleep
   executor.post([&] {
     const UserCode running;
     executor.flush_later(flag, FlushBy::queue_end);
