@@ -203,7 +203,8 @@ TEST_P(Calls, U9_ATimeoutNamesTheFunctionTheTimeAndItsKey) {
   EXPECT_NE(common.text().find("drawer.never: no answer within 2 s (cluster.rpc_timeout"), std::string::npos)
       << common.text();
   const RRef<Drawer> between = cluster_[2].remote<Drawer>("a");
-  const Error outer = between.with({.timeout = 50ms}).try_rpc_sync<&Drawer::waits_for>(drawer).error();
+  const RRef<Drawer> last = cluster_[2].remote<Drawer>("b");
+  const Error outer = between.with({.timeout = 50ms}).try_rpc_sync<&Drawer::waits_for>(last).error();
   EXPECT_NE(outer.text().find("drawer.waits_for"), std::string::npos) << outer.text();
 }
 
