@@ -52,14 +52,14 @@ void ServedCall::start(bool in_place) {
     if (in_place && !self->core_->executor().reads_for_wait()) {
       self->run();
     } else {
-      self->core_->executor().post([self] { self->run_when_due(); });
+      self->core_->executor().post([self] { self->when_due([self] { self->run(); }); });
     }
   };
   if (!frame_.manifest) return go();
   const auto received = std::static_pointer_cast<ReceivedRRefs>(frame_.manifest);
   core_->rref_host().when_confirmed(received, deadline_, [self, received](Result<void> confirmed) {
     if (confirmed) {
-      self->core_->executor().post([self] { self->run_when_due(); });
+      self->core_->executor().post([self] { self->when_due([self] { self->run(); }); });
     } else {
       self->creation_ = received->take_creation();
       self->fail(confirmed.error());
@@ -69,7 +69,10 @@ void ServedCall::start(bool in_place) {
 
 bool ServedCall::hold_back(const void* order, const std::function<Task()>& again) {
   net::ServeGate::Tasks ready;
-  const bool may_begin = session_->serve_gate().pass(place_, order, again, ready);
+  const auto asks_again = [&] {
+    return Task([self = shared_from_this(), task = again()]() mutable { self->when_due(std::move(task)); });
+  };
+  const bool may_begin = session_->serve_gate().pass(place_, order, asks_again, ready);
   for (Task& task : ready) core_->executor().post(std::move(task));
   return !may_begin;
 }
@@ -96,10 +99,10 @@ Result<RRefId> ServedCall::read_target() const {
 }
 
 /// Later, if the permits to wait that are left are kept for calls nested deeper (CALL-16).
-void ServedCall::run_when_due() {
+void ServedCall::when_due(Task task) {
   RunnerLimit* const limit = RunnerLimit::current();
-  if (!limit) return run();
-  limit->run_call(depth_, [self = shared_from_this()] { self->run(); });
+  if (!limit) return task();
+  limit->run_call(depth_, std::move(task));
 }
 
 void ServedCall::run() {

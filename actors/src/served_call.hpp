@@ -30,7 +30,7 @@ class ServedCall final : public rpc::ResponderSink,
   }
 
  private:
-  void run_when_due();
+  void when_due(Task task);
   void run();
   void run_on_object(const RRefId& target, rpc::InPayload payload);
   void create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload);
