@@ -22,7 +22,7 @@ Bytes sorted(Bytes bytes) {
 
 template <class T>
 void decode_and_write_again(ByteView input) {
-  T value = detail::blank<T>();
+  T value = wire::detail::blank<T>();
   const Result<void> read = decode_into(input, value);
   if (!read) {
     require(read.error().code() == Errc::malformed_payload || read.error().code() == Errc::limit_exceeded);
@@ -30,7 +30,7 @@ void decode_and_write_again(ByteView input) {
   }
   const Result<Bytes> written = encode(value);
   require(written.has_value() && written->size() == input.size());
-  T again = detail::blank<T>();
+  T again = wire::detail::blank<T>();
   require(decode_into(*written, again).has_value());
   require(sorted(*encode(again)) == sorted(*written));
 }
