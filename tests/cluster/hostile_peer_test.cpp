@@ -354,10 +354,11 @@ TEST_P(HostilePeer, ForgedDownsAndExitsEndNothingOfOthers) {
 }
 
 TEST_P(HostilePeer, T4_ALinkItsExitAndTheLinkAgainHangNobody) {
-  // The exit takes the proxy out of the table, the second link drops the last handle of it.
+  // The exit takes the proxy out of the table. The second link drops the last handle of it, once the exit was handled.
   for (int i = 0; i < 3; ++i) {
-    attack({FrameKind::link, encode(Address::root(), Address::exported(1)), 0, {}, 0});
-    attack({FrameKind::exit, encode(Address::root(), Address::exported(1), Error(Errc::peer_down, "x")), 0, {}, 0});
+    attack_and_settle({FrameKind::link, encode(Address::root(), Address::exported(1)), 0, {}, 0});
+    attack_and_settle(
+        {FrameKind::exit, encode(Address::root(), Address::exported(1), Error(Errc::peer_down, "x")), 0, {}, 0});
   }
   expect_ignored();
 }
