@@ -24,6 +24,18 @@ TEST(KeyedRandom, IsAFunctionOfTheWholeKey) {
   EXPECT_EQ(blocks.size(), 81U);
 }
 
+TEST(KeyedRandom, EveryBitOfTheKeyCounts) {
+  const RandomKey key{.seed = 3, .context = 5, .call = 7};
+  const std::array<std::uint32_t, 4> block = random_block(key, 9);
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    const std::uint64_t flip = std::uint64_t{1} << bit;
+    EXPECT_NE(random_block({.seed = key.seed ^ flip, .context = 5, .call = 7}, 9), block) << bit;
+    EXPECT_NE(random_block({.seed = 3, .context = key.context ^ flip, .call = 7}, 9), block) << bit;
+    EXPECT_NE(random_block({.seed = 3, .context = 5, .call = key.call ^ flip}, 9), block) << bit;
+    EXPECT_NE(random_block(key, std::uint64_t{9} ^ flip), block) << bit;
+  }
+}
+
 TEST(KeyedRandom, NeverChangesBetweenVersions) {
   // The first of a Philox4x32-10 that also gives the authors' known answers.
   const std::array<std::uint32_t, 4> first = random_block({.seed = 543, .context = 2, .call = 1}, 3);

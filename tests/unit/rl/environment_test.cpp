@@ -72,6 +72,25 @@ TEST(TimeLimit, MayTruncateOnTheStepThatTerminates) {
   EXPECT_TRUE(last->truncated);
 }
 
+/// Takes any step at any time.
+class Endless final : public Environment {
+ public:
+  const EnvironmentSpec& spec() const noexcept override { return spec_; }
+  std::span<const float> reset(std::uint64_t) override { return {}; }
+  std::span<const float> reset() override { return {}; }
+  Result<Transition> step(int) override { return Transition{}; }
+
+ private:
+  const EnvironmentSpec spec_{.id = "endless"};
+};
+
+TEST(TimeLimit, TakesNoStepBeforeTheFirstReset) {
+  TimeLimit environment(std::make_unique<Endless>(), 2);
+  EXPECT_FALSE(environment.step(0));
+  environment.reset();
+  EXPECT_TRUE(environment.step(0));
+}
+
 TEST(TimeLimit, DoesNotCountARefusedStep) {
   TimeLimit environment(std::make_unique<CartPole>(), 2);
   EXPECT_FALSE(environment.step(0)) << "before the first reset";
