@@ -285,7 +285,9 @@ Result<std::shared_ptr<rpc::RRefHandle>> WorkerCore::create_remote(const Peer& p
     return error;
   };
   const OwnCall own(*this);
-  if (!options.fail_when_full) rrefs_.wait_for_ends(request.deadline);
+  if (!options.fail_when_full) {
+    if (const auto ended = rrefs_.wait_for_ends(request.deadline); !ended) return refuse(ended.error().at(name()));
+  }
   auto way = open_way(peer, request, options);
   if (!way) return refuse(way.error());
   auto& state = const_cast<PeerState&>(static_cast<const PeerState&>(*peer.record()));

@@ -135,9 +135,10 @@ class RRefHost {
   /// Calls `done` when every fork that is left has a handle: those that were let go have ended. Here if that is so
   /// already; an empty `done` gives the wait up.
   void when_settled(std::function<void()> done);
-  /// Waits until `deadline` at most, and not where no wait is permitted, while so many references of answered creations
-  /// were let go and have not ended that memory fills up: ends are work for runners, creations may be quicker.
-  void wait_for_ends(TimePoint deadline);
+  /// Waits, but not where no wait is permitted, while so many references of answered creations were let go and have not
+  /// ended that memory fills up: ends are work for runners, creations may be quicker.
+  /// Errors: timeout (`deadline` came first).
+  Result<void> wait_for_ends(TimePoint deadline);
 
   std::size_t owners() const;
   std::size_t users() const;

@@ -109,16 +109,18 @@ void RRefHost::when_settled(std::function<void()> done) {
   notify_of_end();
 }
 
-void RRefHost::wait_for_ends(TimePoint deadline) {
-  if (ending() <= kMostEnding) return;
+Result<void> RRefHost::wait_for_ends(TimePoint deadline) {
+  if (ending() <= kMostEnding) return {};
   Promise<void> promise(world_.shared_caller());
   const Future<void> fewer = promise.future();
   {
     const std::lock_guard lock(mutex_);
-    if (ending() <= kMostEnding) return;
+    if (ending() <= kMostEnding) return {};
     waiting_for_ends_.push_back(std::move(promise));
   }
-  (void)fewer.state()->wait(deadline);
+  if (fewer.state()->wait(deadline) || world_.actor_host().executor().clock().now() < deadline) return {};
+  return Error(Errc::timeout, "its time was over before enough of the " + std::to_string(ending()) +
+                                  " references that were let go had ended: are all runners busy with plain code?");
 }
 
 void RRefHost::notify_of_end() {

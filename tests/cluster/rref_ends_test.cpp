@@ -1,5 +1,6 @@
 // References that are dropped as quickly as others are made: their ends keep up, however the runners are busy.
 #include <algorithm>
+#include <future>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -15,30 +16,68 @@
 namespace caftan::test {
 namespace {
 
-TEST(RRefEnds, K6_KeepUpWithCreationsOverSockets) {
-  const Folder folder;
-  const std::vector<WorkerAddress> world{{"a", "unix:" + (folder / "a")}, {"b", "unix:" + (folder / "b")}};
-  std::vector<std::unique_ptr<Worker>> workers;
-  for (const WorkerAddress& member : world) {
-    WorkerOptions options;
-    options.name = member.name;
-    options.world = world;
-    options.limits.pending_calls = 200'000;
-    options.executor =
-        std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{.runners = 2});
-    workers.push_back(Worker::launch(std::move(options), make_rref_registry()).value());
+/// Two workers over a socket, each with a runner of its own.
+struct RunnersOfTheirOwn {
+  RunnersOfTheirOwn() {
+    const std::vector<WorkerAddress> world{{"a", "unix:" + (folder / "a")}, {"b", "unix:" + (folder / "b")}};
+    for (const WorkerAddress& member : world) {
+      WorkerOptions options;
+      options.name = member.name;
+      options.world = world;
+      executors.push_back(
+          std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{.runners = 1}));
+      options.executor = executors.back();
+      workers.push_back(Worker::launch(std::move(options), make_rref_registry()).value());
+    }
+    for (const auto& worker : workers) worker->wait_until_ready().value();
   }
-  for (const auto& worker : workers) worker->wait_until_ready().value();
-  const Peer b = workers[0]->peer("b");
+  ~RunnersOfTheirOwn() {
+    for (const auto& worker : workers) worker->stop();
+  }
+
+  const Folder folder;
+  std::vector<std::shared_ptr<transport::ThreadedExecutor>> executors;
+  std::vector<std::unique_ptr<Worker>> workers;
+};
+
+TEST(RRefEnds, K6_CreationsWaitForThemWhileTheRunnersAreBusy) {
+  RunnersOfTheirOwn two;
+  Worker& a = *two.workers[0];
+  const Peer b = a.peer("b");
+  // The one runner that could end references of `a` computes; answers are read by the thread that waits for them.
+  std::promise<void> free;
+  std::promise<void> busy;
+  two.executors[0]->post([&busy, may_go_on = free.get_future().share()] {
+    busy.set_value();
+    may_go_on.wait();
+  });
+  busy.get_future().wait();
+  int made = 0;
+  Result<RRef<Counter>> last = Error();
+  do {
+    last = a.with({.timeout = std::chrono::milliseconds(200)}).try_remote<Counter>(b, made);
+    if (last) last = RRef<Counter>();
+    ++made;
+    if (made % 500 == 0) a.rpc_sync<&add>(b, 1, 2);  // so every creation before it is answered
+  } while (last && made < 20'000);
+  ASSERT_FALSE(last) << "all " << made << " of them pile up";
+  EXPECT_EQ(last.error().code(), Errc::timeout);
+  EXPECT_LE(a.counters().user_rrefs, 5000U);
+  free.set_value();
+  EXPECT_TRUE(a.try_remote<Counter>(b, 1)) << "waits until the runner has ended enough of them";
+}
+
+TEST(RRefEnds, K6_KeepUpWithCreationsOverSockets) {
+  RunnersOfTheirOwn two;
+  const Peer b = two.workers[0]->peer("b");
   std::size_t most = 0;
   for (int i = 0; i < 40'000; ++i) {
-    (void)workers[0]->remote<Counter>(b, i);
+    (void)two.workers[0]->remote<Counter>(b, i);
     if (i % 500 != 499) continue;
-    workers[0]->rpc_sync<&add>(b, 1, 2);
-    most = std::max({most, workers[0]->counters().user_rrefs, workers[1]->counters().owner_rrefs});
+    two.workers[0]->rpc_sync<&add>(b, 1, 2);
+    most = std::max({most, two.workers[0]->counters().user_rrefs, two.workers[1]->counters().owner_rrefs});
   }
   EXPECT_LE(most, 12'000U);
-  for (const auto& worker : workers) worker->stop();
 }
 
 class RRefEndsInOrder : public testing::TestWithParam<std::uint64_t> {
