@@ -13,16 +13,6 @@ using autograd::PassActions;
 using autograd::PassNumber;
 using transport::Address;
 
-namespace {
-
-/// The future's continuations are user code: on a stack that is marked like this they are posted to a runner.
-void settle(Promise<void>& promise, Result<void> outcome) {
-  const rpc::FrameReading reading;
-  promise.set(std::move(outcome));
-}
-
-}  // namespace
-
 AutogradContextActor::AutogradContextActor(caf::actor_config& config, AutogradHost& host,
                                            std::shared_ptr<autograd::ContextRecord> record)
     : caf::event_based_actor(config),
@@ -62,6 +52,7 @@ void AutogradContextActor::on_envelope(const PassEnvelope& envelope) {
   const auto session = transport::ActorExchange::session_of(current_sender());
   if (!session) return;  // it ended: the loss of the peer is an event of its own
   const Life from{session->peer().id, session->peer().incarnation};
+  if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) host_.learn_released(from, *release);
   if (passes_.is_released()) {
     if (auto answer = host_.refuse(from, envelope.message)) send_to(answer->to, std::move(answer->message));
     return;
@@ -75,8 +66,8 @@ void AutogradContextActor::on_event(ContextEvent& event) {
 }
 
 void AutogradContextActor::on(context_event::Start& event) {
-  auto actions = passes_.open({event.start->mode, event.start->keep});
-  if (!actions) return settle(*event.promise, actions.error().at(host_.core().name()));
+  auto actions = passes_.open({event.start->mode, event.start->keep, event.start->held});
+  if (!actions) return event.promise->set(actions.error().at(host_.core().name()));
   start_ = std::move(event.start);
   promise_ = std::move(event.promise);
   ++starts_;
@@ -93,6 +84,11 @@ void AutogradContextActor::on(context_event::Start& event) {
 void AutogradContextActor::on(context_event::Deadline& event) {
   if (!promise_ || event.start != starts_) return;
   perform(passes_.abort(Error(Errc::timeout, host_.core().name(), "the time-out of backward passed")));
+}
+
+void AutogradContextActor::on(context_event::Cancelled& event) {
+  if (!promise_ || !promise_->is_of(event.pass)) return;
+  perform(passes_.abort(Error(Errc::cancelled, host_.core().name(), "the future of backward was cancelled")));
 }
 
 void AutogradContextActor::on(context_event::GradientArrived& event) {
@@ -221,7 +217,7 @@ void AutogradContextActor::perform(autograd::BeginPass& action) {
     }
   }
   job_ = std::make_shared<GraphJob>(host_, caf::actor_cast<caf::actor>(this), record_, action.pass, std::move(engine),
-                                    std::move(strand));
+                                    std::move(strand), std::move(action.held));
 }
 
 GraphJob::Functions AutogradContextActor::functions(const std::vector<AutogradMessageId>& messages) const {
@@ -293,11 +289,11 @@ void AutogradContextActor::resolve(Result<void> outcome) {
   start_ = nullptr;
   const auto promise = std::exchange(promise_, nullptr);
   if (!promise) return;
-  settle(*promise, std::move(outcome));
+  promise->set(std::move(outcome));
 }
 
 void AutogradContextActor::perform(autograd::ContextReleased& action) {
-  const autograd::ReleasedSet released = host_.context_over(record_->id());
+  const autograd::ReleasedRange released = host_.context_over(record_->id());
   record_->end();
   for (const Life& peer : action.tell) send_to(peer, autograd::Release{record_->id(), released});
 }

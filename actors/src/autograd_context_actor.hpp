@@ -31,6 +31,7 @@ class AutogradContextActor final : public caf::event_based_actor, public transpo
   void on_event(ContextEvent& event);
   void on(context_event::Start& event);
   void on(context_event::Deadline& event);
+  void on(context_event::Cancelled& event);
   void on(context_event::GradientArrived& event);
   void on(context_event::Walked& event);
   void on(context_event::Ran& event);
@@ -72,7 +73,7 @@ class AutogradContextActor final : public caf::event_based_actor, public transpo
 
   // The pass that this worker started, if any:
   std::shared_ptr<autograd::PassStart> start_;
-  std::shared_ptr<Promise<void>> promise_;
+  std::shared_ptr<PassPromise> promise_;
   std::uint64_t starts_ = 0;
 
   // The pass that this worker takes part in, if any:

@@ -27,7 +27,9 @@ class DoormanActor final : public caf::event_based_actor {
     return {[this](const PassEnvelope& envelope) {
       const auto session = transport::ActorExchange::session_of(current_sender());
       if (!session) return;
-      auto answer = host_.refuse({session->peer().id, session->peer().incarnation}, envelope.message);
+      const Life from{session->peer().id, session->peer().incarnation};
+      if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) host_.learn_released(from, *release);
+      auto answer = host_.refuse(from, envelope.message);
       if (!answer) return;
       send(caf::actor_cast<caf::actor>(current_sender()), PassEnvelope{std::move(answer->message)});
     }};
@@ -37,7 +39,31 @@ class DoormanActor final : public caf::event_based_actor {
   AutogradHost& host_;
 };
 
+/// The outcome of a pass, whose future may be cancelled.
+class PassState final : public rpc::FutureState<void> {
+ public:
+  PassState(std::weak_ptr<rpc::Caller> caller, AutogradHost& host, const ContextId& context)
+      : FutureState(std::move(caller)), host_(host), context_(context) {}
+
+  bool cancel() override {
+    if (!FutureState::cancel()) return false;
+    if (const auto alive = caller().lock()) host_.cancelled(context_, weak_from_this());
+    return true;
+  }
+
+ private:
+  AutogradHost& host_;  // valid while the caller is
+  const ContextId context_;
+};
+
 }  // namespace
+
+PassPromise::~PassPromise() { set(Error(Errc::context_released, worker_, "the autograd context has ended")); }
+
+void PassPromise::set(Result<void> outcome) {
+  const rpc::FrameReading reading;
+  state_->complete(std::move(outcome));
+}
 
 void AutogradHost::launch() { doorman_ = core_.actor_host().spawn<DoormanActor>(*this); }
 
@@ -87,19 +113,22 @@ void AutogradHost::release(const ContextId& context) noexcept { tell(context, Co
 void AutogradHost::learned(const ContextId& context) { tell(context, ContextEvent{context_event::Learned{}}); }
 
 Future<void> AutogradHost::start_pass(const std::shared_ptr<ContextRecord>& context, autograd::PassStart start) {
-  auto promise = std::make_shared<Promise<void>>(core_.weak_from_this());
-  Future<void> future = promise->future();
-  const bool told =
-      tell(context->id(),
-           ContextEvent{context_event::Start{std::make_shared<autograd::PassStart>(std::move(start)), promise}});
-  if (!told) promise->set(Error(Errc::context_released, core_.name(), "the autograd context has ended"));
-  return future;
+  const auto state = std::make_shared<PassState>(core_.weak_from_this(), *this, context->id());
+  const auto promise = std::make_shared<PassPromise>(state, core_.name());
+  // Where the actor is gone, or has quit and drops what it is sent, the promise answers.
+  tell(context->id(),
+       ContextEvent{context_event::Start{std::make_shared<autograd::PassStart>(std::move(start)), promise}});
+  return Future<void>(state);
 }
 
 std::optional<Life> AutogradHost::life_of(const Peer& peer) const {
   const auto session = static_cast<const PeerState&>(*peer.record()).session();
   if (!session) return std::nullopt;
   return Life{session->peer().id, session->peer().incarnation};
+}
+
+void AutogradHost::cancelled(const ContextId& context, std::weak_ptr<rpc::FutureCore> pass) {
+  tell(context, ContextEvent{context_event::Cancelled{std::move(pass)}});
 }
 
 std::string AutogradHost::name_of(WorkerId peer) const {
@@ -173,14 +202,20 @@ void AutogradHost::drop_functions(const ContextId& context) {
 
 // ---- ends
 
-autograd::ReleasedSet AutogradHost::context_over(const ContextId& context) {
+autograd::ReleasedRange AutogradHost::context_over(const ContextId& context) {
   const std::lock_guard lock(mutex_);
   table_.released(context);
   if (const auto entry = entries_.find(context); entry != entries_.end()) {
     entry->second.over = true;
     places_.erase(entry->second.record->place());
   }
-  return table_.released_set();
+  return autograd::maker(context) == self_ ? table_.released_around(context) : autograd::ReleasedRange{};
+}
+
+void AutogradHost::learn_released(const Life& from, const autograd::Release& release) {
+  if (autograd::maker(release.context) != from) return;
+  const std::lock_guard lock(mutex_);
+  table_.learn(from, release.released);
 }
 
 void AutogradHost::context_ended(const ContextId& context) {

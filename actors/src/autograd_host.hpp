@@ -61,6 +61,9 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
   caf::strong_actor_ptr find_named(const transport::Session& session, const transport::Address& name) override;
   caf::strong_actor_ptr stand_in(const transport::Address& name) override;
 
+  /// The future of a pass that was started here was cancelled.
+  void cancelled(const ContextId& context, std::weak_ptr<rpc::FutureCore> pass);
+
   // For the actors.
   WorkerCore& core() noexcept { return core_; }
   /// Returns the proxy of a named actor there; null if there is no session with that life.
@@ -72,7 +75,9 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
   /// A pass is over: its functions' actors go.
   void drop_functions(const ContextId& context);
   /// The context is over: nobody finds it any more. Returns what a Release says.
-  autograd::ReleasedSet context_over(const ContextId& context);
+  autograd::ReleasedRange context_over(const ContextId& context);
+  /// A Release arrived: what it names is refused for ever (DA-13).
+  void learn_released(const autograd::Life& from, const autograd::Release& release);
   /// Its actor has ended.
   void context_ended(const ContextId& context);
   /// A pass's graph is worked on here: the worker ends after that.

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -39,14 +41,37 @@ struct ShipGradient {
   std::shared_ptr<tensor::EncodedTensors> encoded;
 };
 
+/// The duty to say how a pass ended. Dropped, as by an actor that has quit, it says that the context has ended.
+class PassPromise {
+ public:
+  /// @param worker  its name, for the error
+  PassPromise(std::shared_ptr<rpc::FutureState<void>> state, std::string worker)
+      : state_(std::move(state)), worker_(std::move(worker)) {}
+  PassPromise(const PassPromise&) = delete;
+  PassPromise& operator=(const PassPromise&) = delete;
+  ~PassPromise();
+
+  /// Does nothing if there is an outcome. The future's continuations are user code: they are posted to a runner.
+  void set(Result<void> outcome);
+  bool is_of(const std::weak_ptr<rpc::FutureCore>& pass) const { return pass.lock() == state_; }
+
+ private:
+  const std::shared_ptr<rpc::FutureState<void>> state_;
+  const std::string worker_;
+};
+
 /// Events of a context's actor.
 namespace context_event {
 struct Start {
   std::shared_ptr<autograd::PassStart> start;
-  std::shared_ptr<Promise<void>> promise;
+  std::shared_ptr<PassPromise> promise;
 };
 struct Deadline {
   std::uint64_t start;  ///< which of this worker's passes
+};
+/// The future of a pass was cancelled.
+struct Cancelled {
+  std::weak_ptr<rpc::FutureCore> pass;  ///< its state
 };
 /// A SendFunction's actor has looked at what came for it.
 struct GradientArrived {
@@ -85,9 +110,9 @@ struct Finish {
 }  // namespace context_event
 
 struct ContextEvent {
-  std::variant<context_event::Start, context_event::Deadline, context_event::GradientArrived, context_event::Walked,
-               context_event::Ran, context_event::PeerDown, context_event::Learned, context_event::Release,
-               context_event::Finish>
+  std::variant<context_event::Start, context_event::Deadline, context_event::Cancelled, context_event::GradientArrived,
+               context_event::Walked, context_event::Ran, context_event::PeerDown, context_event::Learned,
+               context_event::Release, context_event::Finish>
       event;
 };
 

@@ -61,7 +61,8 @@ GraphJob::Counted::Counted(AutogradHost& host, const ContextId& context) : host_
 GraphJob::Counted::~Counted() { host_.job_ends(context_); }
 
 GraphJob::GraphJob(AutogradHost& host, caf::actor context, std::shared_ptr<autograd::ContextRecord> record,
-                   autograd::PassNumber pass, std::shared_ptr<Engine> engine, std::shared_ptr<rpc::Strand> strand)
+                   autograd::PassNumber pass, std::shared_ptr<Engine> engine, std::shared_ptr<rpc::Strand> strand,
+                   std::vector<autograd::HeldByWaiter> held)
     : counted_(host, record->id()),
       host_(host),
       executor_(host.core().executor()),
@@ -69,7 +70,8 @@ GraphJob::GraphJob(AutogradHost& host, caf::actor context, std::shared_ptr<autog
       record_(std::move(record)),
       pass_(pass),
       engine_(std::move(engine)),
-      strand_(std::move(strand)) {}
+      strand_(std::move(strand)),
+      held_(std::move(held)) {}
 
 void GraphJob::post(void (GraphJob::*job)()) {
   executor_.post([self = shared_from_this(), job] { ((*self).*job)(); });
@@ -126,10 +128,31 @@ void GraphJob::run_slice() {
   for (auto& function : marks_) marked_.push_back(function->message().message);
   const auto strands = record_->strands_of(marked_, strand_);
   if (strands.empty()) return run_nodes();
+  if (Result<void> free = check_not_held(strands); !free) {
+    context_event::Ran ran;
+    ran.pass = pass_;
+    ran.done = true;
+    ran.outcome = std::move(free);
+    caf::anon_send(context_, ContextEvent{std::move(ran)});
+    return;
+  }
   if (strands.size() == 1) {
     return strands[0]->run([self = shared_from_this(), strand = strands[0]] { self->run_nodes(); });
   }
   run_in_turn(executor_, strands, 0, [this] { run_nodes(); });
+}
+
+Result<void> GraphJob::check_not_held(const std::vector<std::shared_ptr<rpc::Strand>>& strands) const {
+  for (const auto& held : held_) {
+    for (const auto& strand : strands) {
+      if (strand->object() != held.object) continue;
+      return Error(Errc::would_deadlock,
+                   "the pass goes through what " + held.name +
+                       " recorded, whose turn is kept by an exclusive method that waits for the pass: register that "
+                       "method as serial, or let it return before backward");
+    }
+  }
+  return {};
 }
 
 void GraphJob::run_nodes() {

@@ -28,8 +28,10 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
 
   /// @param context  the actor that gets the events
   /// @param strand  of the code that started the pass, null = none
+  /// @param held  by the chain of calls that waits for the pass: what is read in turn with one of them fails (DA-22)
   GraphJob(AutogradHost& host, caf::actor context, std::shared_ptr<autograd::ContextRecord> record,
-           autograd::PassNumber pass, std::shared_ptr<autograd::Engine> engine, std::shared_ptr<rpc::Strand> strand);
+           autograd::PassNumber pass, std::shared_ptr<autograd::Engine> engine, std::shared_ptr<rpc::Strand> strand,
+           std::vector<autograd::HeldByWaiter> held);
 
   /// Walks from what is marked and from `marks` on. `in_place` walks the first nodes here and returns what they gave;
   /// all else comes as events, the last of which is done.
@@ -47,6 +49,7 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
   context_event::Walked walk_slice(std::size_t nodes);
   void run_slice();
   void run_nodes();
+  Result<void> check_not_held(const std::vector<std::shared_ptr<rpc::Strand>>& strands) const;
 
   /// The worker ends after its graphs. First of the members: destroyed last.
   class Counted {
@@ -69,6 +72,7 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
   const autograd::PassNumber pass_;
   const std::shared_ptr<autograd::Engine> engine_;
   const std::shared_ptr<rpc::Strand> strand_;
+  const std::vector<autograd::HeldByWaiter> held_;
   std::atomic<bool> stopped_{false};
   // Of the job under way:
   bool begun_ = false;  // a run has begun

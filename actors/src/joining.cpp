@@ -147,6 +147,7 @@ Result<void> WorkerCore::listen_at(const std::string& address) {
 
 net::HandshakeOptions WorkerCore::handshake_options(std::uint64_t connection) {
   net::HandshakeOptions handshake;
+  handshake.self.versions = {2, 2};  // 1: passes without held objects, releases that list open contexts
   handshake.self.cluster = options_.cluster;
   handshake.self.name = options_.name;
   handshake.self.id = self_;

@@ -59,6 +59,15 @@ TEST_P(Refusals, OptionsOutOfRangeAreRefusedBeforeAnythingIsSent) {
   EXPECT_EQ(refusal(good, SGD{}, {.clip_value = std::nan("")}).code(), Errc::bad_arguments);
 }
 
+TEST_P(Refusals, B8_ClipValueOfAComplexParameterIsRefusedWhenTheOptimizerIsMade) {
+  const Parameters complex{here().remote<&make_complex>("worker1")};
+  const auto made = DistributedOptimizer::try_make(here(), {{complex, SGD{}}}, {.clip_value = 1});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code(), Errc::bad_arguments);
+  EXPECT_NE(made.error().text().find("parameter 0 is complex: clip_value"), std::string::npos);
+  EXPECT_TRUE(DistributedOptimizer::try_make(here(), {{complex, SGD{}}}));
+}
+
 TEST_P(Refusals, NothingIsLeftOfAnOptimizerThatOneOwnerRefused) {
   const Parameters good = layers_[0].rpc_sync<&Layer::parameters>();
   cluster_.settle();

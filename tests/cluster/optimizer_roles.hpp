@@ -1,6 +1,7 @@
 /// What the optimizer tests register on each worker, the same model without workers, and the fixture they start from.
 #pragma once
 
+#include <ATen/ops/complex.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linspace.h>
@@ -79,10 +80,12 @@ inline bool Layer::hold(Worker& worker) {
 }
 
 inline at::Tensor make_constant() { return at::ones({2}); }
+inline at::Tensor make_complex() { return at::complex(at::ones({2}), at::ones({2})).requires_grad_(); }
 
 inline Registry make_optimizer_registry() {
   Registry registry;
   registry.add<&make_constant>("make_constant");
+  registry.add<&make_complex>("make_complex");
   registry.add<&wait_at_gate>("wait_at_gate");
   registry.add<Layer>("layer")
       .constructor<int>()

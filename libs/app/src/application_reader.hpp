@@ -36,6 +36,7 @@ void check_uses(const Reading& reading);
 void read_hosts(const Reading& reading);
 void check_placement(const Reading& reading);
 void check_cores(const Reading& reading);
+void check_torch_threads(const Reading& reading);
 
 /// Returns " (line 7)" or " (command line)".
 std::string line_text(const SettingsPlace& place);

@@ -204,6 +204,22 @@ void check_placement(const Reading& reading) {
   if (secret) check_secret_file(reading, *application.cluster.secret_file);
 }
 
+/// Workers of one process share torch's threads: their number is one.
+void check_torch_threads(const Reading& reading) {
+  const Application& application = reading.application;
+  if (application.run.placement != Placement::one_process || application.roles.empty()) return;
+  const RoleSpec& first = application.roles.front();
+  for (const RoleSpec& role : application.roles) {
+    if (role.keys.torch_threads == first.keys.torch_threads) continue;
+    reading.diagnostics.error(
+        role.place,
+        "torch_threads is " + std::to_string(role.keys.torch_threads) + " in [roles." + role.name + "] and " +
+            std::to_string(first.keys.torch_threads) + " in [roles." + first.name +
+            "], but with run.placement = \"one_process\" all workers compute with the same threads: set one "
+            "number, or run.placement = \"processes\"");
+  }
+}
+
 void check_cores(const Reading& reading) {
   const Application& application = reading.application;
   if (application.run.placement == Placement::hosts || application.roles.empty()) return;

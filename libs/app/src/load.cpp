@@ -73,6 +73,7 @@ LoadedApplication parse_application(std::string_view text, const std::filesystem
   read_hosts(reading);
   check_placement(reading);
   check_cores(reading);
+  check_torch_threads(reading);
   return loaded;
 }
 

@@ -51,6 +51,14 @@ Future<void> ContextView::backward_async(const std::vector<at::Tensor>& roots, c
   start.mode = options.mode;
   start.keep = options.retain_graph;
   start.strand = rpc::Strand::held_here();
+  if (const Ambient* const ambient = Ambient::current(); ambient && ambient->held) {
+    for (const HeldObject& object : *ambient->held) {
+      if (!object.is_over()) start.held.push_back({object.id, object.name});
+    }
+    if (start.held.size() > kMostHeld) {
+      return refuse(Error(Errc::would_deadlock, caller->name(), "backward below more than 64 exclusive methods"));
+    }
+  }
   if (options.timeout) {
     const TimePoint now = caller->executor().clock().now();
     if (*options.timeout < kNever - now) start.deadline = now + *options.timeout;
@@ -85,6 +93,7 @@ Result<Context> Context::try_make(const CallSite& site) {
   Scope scope{&ambient, std::this_thread::get_id(), ambient.autograd_context, ambient.order};
   ambient.autograd_context = *record;
   ambient.order = {};
+  (*record)->set_depth(ambient.depth);
   (*record)->begin_body(0);
   return Context(*std::move(record), std::move(scope));
 }

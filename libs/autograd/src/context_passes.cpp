@@ -28,6 +28,7 @@ Result<PassActions> ContextPasses::open(const OpenPass& options) {
   }
   ledger_.emplace(context_, self_, options.mode);
   keep_ = options.keep;
+  held_ = options.held;
   if (home_) home_->use_begins();
   PassActions out;
   by_ledger(ledger_->start(), out);
@@ -124,7 +125,7 @@ void ContextPasses::on(Life from, const Granted& message, std::uint64_t bytes, P
   }
   by_ledger(ledger_->granted(message.pass.number), out);
   if (ledger_->phase() != PassLedger::Phase::counting) return;
-  PassHeader header{message.pass, message.decided, self_, ledger_->mode(), keep_};
+  PassHeader header{message.pass, message.decided, self_, ledger_->mode(), keep_, held_};
   worker_.emplace(self_, std::move(header), recorded_, limits_);
   by_worker(worker_->begin_at_roots(), out);
 }
@@ -214,6 +215,8 @@ bool ContextPasses::takes_part(Life from, const PassHeader& header, const PassMe
     if (from != self_) out.push_back(Send{from, Fail{header.pass, Error(code, text)}});
     return false;
   };
+  if (header.held.size() > kMostHeld)
+    return refuse(Errc::malformed_payload, "a pass whose caller holds too many objects");
   // One open pass at a time: who was granted n knows how all before it ended.
   if (header.decided.up_to().value + 1 != pass.value) return refuse(Errc::malformed_payload, "a pass out of order");
   take_over(header.decided, out);

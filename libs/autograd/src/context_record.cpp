@@ -13,9 +13,9 @@ namespace caftan::autograd {
 
 // ---- use
 
-Result<void> ContextRecord::begin_use() {
+Result<void> ContextRecord::begin_use(unsigned depth) {
   const std::lock_guard lock(mutex_);
-  if (closing_ || over_) return released_context(id_);
+  if (over_ || (closing_ && !(depth > depth_ && uses_ > 0))) return released_context(id_);
   ++uses_;
   return {};
 }

@@ -1,6 +1,8 @@
 #include "caftan/autograd/context_table.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <string>
 
 #include "released_context.hpp"
@@ -30,22 +32,27 @@ void ContextTable::released(ContextId context) {
   if (at != creators_.end()) at->second.open.erase(context.number);
 }
 
-void ContextTable::learn(Life creator, const ReleasedSet& released) {
-  if (creator == self_) return;
-  Creator& known = creators_[creator];
-  const auto says_released = [&](std::uint64_t number) {
-    return number <= released.newest && !std::binary_search(released.open.begin(), released.open.end(), number);
-  };
-  // What either says is released is released: Releases overtake each other.
-  std::set<std::uint64_t> exceptions;
-  for (const std::uint64_t number : known.exceptions) {
-    if (!says_released(number)) exceptions.insert(number);
+bool ContextTable::Creator::refuses(std::uint64_t number) const {
+  const auto after = released.upper_bound(number);
+  return after != released.begin() && std::prev(after)->second >= number;
+}
+
+void ContextTable::Creator::add(ReleasedRange range) {
+  if (range.first > range.last) return;
+  auto at = released.upper_bound(range.first);
+  // The one before it counts as touched when it ends right before this one.
+  if (at != released.begin() && std::prev(at)->second >= range.first - 1) --at;
+  while (at != released.end() && (at->first <= range.last || at->first == range.last + 1)) {
+    range.first = std::min(range.first, at->first);
+    range.last = std::max(range.last, at->second);
+    at = released.erase(at);
   }
-  for (const std::uint64_t number : released.open) {
-    if (number > known.newest && number <= released.newest) exceptions.insert(number);
-  }
-  known.exceptions = std::move(exceptions);
-  known.newest = std::max(known.newest, released.newest);
+  released.emplace(range.first, range.last);
+}
+
+void ContextTable::learn(Life creator, const ReleasedRange& range) {
+  if (creator == self_ || range.first == 0 || range.last == std::numeric_limits<std::uint64_t>::max()) return;
+  creators_[creator].add(range);
 }
 
 std::vector<ContextId> ContextTable::peer_down(Life peer) {
@@ -54,8 +61,9 @@ std::vector<ContextId> ContextTable::peer_down(Life peer) {
   if (at == creators_.end() || peer == self_) return open_here;
   Creator& creator = at->second;
   for (const std::uint64_t number : creator.open) open_here.push_back({peer.worker, peer.incarnation, number});
-  if (!creator.open.empty()) creator.newest = std::max(creator.newest, *creator.open.rbegin());
-  creator.exceptions.clear();
+  std::uint64_t last = creator.released.empty() ? 0 : creator.released.rbegin()->second;
+  if (!creator.open.empty()) last = std::max(last, *creator.open.rbegin());
+  creator.add({1, last});
   return open_here;
 }
 
@@ -69,7 +77,7 @@ std::optional<Send> ContextTable::refuse(Life from, const PassMessage& message) 
   if (const auto* mark = std::get_if<Mark>(&message)) return failed(mark->header);
   if (const auto* grad = std::get_if<Grad>(&message)) return failed(grad->header);
   if (maker(context) != self_ || context.number == 0 || context.number > made_) return std::nullopt;
-  return Send{from, Release{context, released_set()}};
+  return Send{from, Release{context, released_around(context)}};
 }
 
 bool ContextTable::is_open(ContextId context) const {
@@ -77,12 +85,12 @@ bool ContextTable::is_open(ContextId context) const {
   return at != creators_.end() && at->second.open.count(context.number) != 0;
 }
 
-ReleasedSet ContextTable::released_set() const {
-  ReleasedSet set{made_, {}};
-  if (const auto at = creators_.find(self_); at != creators_.end()) {
-    set.open.assign(at->second.open.begin(), at->second.open.end());
-  }
-  return set;
+ReleasedRange ContextTable::released_around(ContextId context) const {
+  const auto at = creators_.find(self_);
+  if (at == creators_.end() || at->second.open.count(context.number) != 0) return {};
+  const std::set<std::uint64_t>& open = at->second.open;
+  const auto after = open.upper_bound(context.number);
+  return {after == open.begin() ? 1 : *std::prev(after) + 1, after == open.end() ? made_ : *after - 1};
 }
 
 std::size_t ContextTable::open_contexts() const noexcept {
@@ -93,7 +101,7 @@ std::size_t ContextTable::open_contexts() const noexcept {
 
 std::size_t ContextTable::remembered() const noexcept {
   std::size_t count = 0;
-  for (const auto& [life, creator] : creators_) count += 1 + creator.exceptions.size();
+  for (const auto& [life, creator] : creators_) count += creator.released.size();
   return count;
 }
 

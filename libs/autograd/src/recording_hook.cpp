@@ -145,6 +145,7 @@ struct RecordingHook::Ticket {
   std::shared_ptr<ContextRecord> context;  // null = outside any
   Origin origin;
   AutogradMessageId message;  // recorded with the request
+  OrderKey drawn;             // of the calling code, after its key was drawn
   rpc::HookTicket next;
 
   /// Returns null for the ticket of a call outside any context that no other hook sees: it is its Origin.
@@ -194,11 +195,12 @@ Result<void> RecordingHook::record_request(const Peer& to, rpc::OutRequest& requ
     return Error(Errc::foreign_context, "autograd context " + to_string(context->id()) +
                                             " belongs to another worker of this process: call through that one");
   }
-  if (const Result<void> used = context->begin_use(); !used) return used;
+  if (const Result<void> used = context->begin_use(ambient.depth); !used) return used;
   ticket.context = context;
   CallSection section;
   section.context = context->id();
   section.order_key = ambient.order.next();
+  ticket.drawn = ambient.order;
   const auto message =
       record_sent_tensors(*context, host_.life_of(to), section.order_key, request.tensors, request.recorded);
   if (!message) return message.error();
@@ -215,6 +217,12 @@ void RecordingHook::on_unsent(rpc::HookTicket value) noexcept {
   const auto ticket = Ticket::take(value);
   if (!ticket) return;
   if (ticket->message) ticket->context->forget_sent(ticket->message);
+  // What a lane refuses has not happened: the next try, and all after it, have the keys that they would have had.
+  Ambient* const ambient = Ambient::current();
+  const OrderKey& drawn = ticket->drawn;
+  if (ambient && drawn.ordinal != 0 && ambient->order.key == drawn.key && ambient->order.ordinal == drawn.ordinal) {
+    --ambient->order.ordinal;
+  }
   if (next_) next_->on_unsent(ticket->next);
 }
 

@@ -38,7 +38,7 @@ PassActions WorkerPass::begin_at_roots() {
   return actions;
 }
 
-PassActions WorkerPass::begin() { return {BeginPass{number(), header_.mode, header_.keep}}; }
+PassActions WorkerPass::begin() { return {BeginPass{number(), header_.mode, header_.keep, header_.held}}; }
 
 PassActions WorkerPass::marked(Life from, const std::vector<AutogradMessageId>& messages) {
   if (phase_ == Phase::failed || settled_) return {};

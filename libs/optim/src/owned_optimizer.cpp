@@ -24,6 +24,10 @@ Result<std::shared_ptr<OwnedOptimizer>> OwnedOptimizer::make(
         return Error(Errc::wrong_type, "parameter " + std::to_string(number) + " is a " +
                                            std::string(object->type().key.name) + ", not a tensor");
       }
+      if (spec.clip_value > 0 && tensor->is_complex()) {
+        return Error(Errc::bad_arguments, "parameter " + std::to_string(number) +
+                                              " is complex: clip_value limits only real gradients; use clip_norm");
+      }
       made.parameters.push_back(*tensor);
       const auto& strand = object->shared_strand();
       auto turn = std::find_if(turns.begin(), turns.end(), [&strand](const Turn& t) { return t.strand == strand; });

@@ -14,9 +14,7 @@ void check(bool fits, const char* option) {
 
 }  // namespace
 
-Schedule::Schedule(LearningRates& optimizer) : optimizer_(optimizer) {
-  for (std::size_t group = 0; group < optimizer.groups(); ++group) state_.base_lrs.push_back(optimizer.lr(group));
-}
+Schedule::Schedule(LearningRates& optimizer) : optimizer_(optimizer), state_{0, optimizer.initial_lrs()} {}
 
 void Schedule::step() {
   ++state_.epoch;

@@ -2,6 +2,7 @@
 // feature bit; it never happens by the way. (Handshakes, values and tensor tables: their own corpora.)
 #include <gtest/gtest.h>
 
+#include "caftan/autograd/messages.hpp"
 #include "caftan/net/membership.hpp"
 #include "caftan/transport/address.hpp"
 #include "caftan/transport/message_registry.hpp"
@@ -116,6 +117,28 @@ TEST(GoldenBytes, MessagesBetweenActors) {
   EXPECT_EQ(hex_of(net::Met{}), "");
   // The id of a message on the wire is made of its name.
   EXPECT_EQ(transport::MessageRegistry::id_of("rref.fork"), 16451004460458615968ULL);
+}
+
+TEST(GoldenBytes, MessagesOfTheBackwardProtocol) {
+  const ContextId context{WorkerId{1}, Incarnation{2}, 3};
+  autograd::DecidedSet decided;
+  decided.decide_next(true);
+  decided.decide_next(false);
+  const autograd::PassHeader header{{context, {4}},       decided, {WorkerId{5}, Incarnation{6}},
+                                    autograd::Mode::fast, true,    {{kRRef, "net"}}};
+  EXPECT_EQ(hex_of(header),
+            "0100000002000000000000000300000000000000"
+            "0400000000000000"
+            "0200000000000000"
+            "010200000000000000"
+            "050000000600000000000000"
+            "01"
+            "01"
+            "010100000088776655443322110300000000000000036e6574");
+  EXPECT_EQ(hex_of(autograd::PassMessage(autograd::Release{context, {2, 9}})),
+            "0c"
+            "0100000002000000000000000300000000000000"
+            "02000000000000000900000000000000");
 }
 
 TEST(GoldenBytes, AnError) {

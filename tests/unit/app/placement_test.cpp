@@ -189,6 +189,18 @@ TEST(Cores, BI1_MoreThreadsThanCoresIsAWarningWithTheFix) {
             "[roles.trainer]\n");
 }
 
+TEST(Cores, B8_WorkersOfOneProcessHaveOneNumberOfTorchThreads) {
+  const auto check = [](const std::string& placement, const std::string& threads) {
+    return parse_application(kRoles, "app.toml",
+                             {"run.placement=" + placement, "roles.trainer.torch_threads=" + threads}, make_types(),
+                             {.mode = LoadMode::check, .cores = 64})
+        .diagnostics.render(false);
+  };
+  EXPECT_NE(check("one_process", "4").find("error: torch_threads is "), std::string::npos) << check("one_process", "4");
+  EXPECT_EQ(check("one_process", "1"), "");
+  EXPECT_EQ(check("processes", "4"), "");
+}
+
 TEST(Data, BI1_MissingIsAWarningInCheckAndAnErrorInRun) {
   const std::vector<std::string> overrides{"roles.server.config.data=/dev/null/nowhere"};
   const std::string text =

@@ -104,7 +104,8 @@ void World::perform(int worker, int context, PassActions actions) {
       workers_[worker].released.insert(context);
       workers_[worker].table.released(contexts_[context].id);
       for (const Life to : released->tell) {
-        send(worker, context, to, Release{contexts_[context].id, workers_[worker].table.released_set()});
+        send(worker, context, to,
+             Release{contexts_[context].id, workers_[worker].table.released_around(contexts_[context].id)});
       }
     } else {
       drop_part(worker, context);

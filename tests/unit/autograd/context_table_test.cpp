@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <random>
+
 #include "pass_events.hpp"
 
 namespace caftan::autograd {
@@ -32,17 +37,46 @@ TEST(ContextTable, AnothersContextIsNewOnce) {
 }
 
 TEST(ContextTable, DA13_ReleasesThatOvertakeEachOtherRefuseTheSame) {
-  const ReleasedSet first{10, {3, 7}};
-  const ReleasedSet second{12, {7, 11}};
-  for (const bool in_order : {true, false}) {
+  const std::vector<ReleasedRange> releases{{1, 2}, {4, 6}, {8, 10}, {8, 10}, {1, 6}, {12, 12}};
+  std::vector<std::size_t> order(releases.size());
+  std::iota(order.begin(), order.end(), 0);
+  do {
     ContextTable table(kA);
-    table.learn(kHome, in_order ? first : second);
-    table.learn(kHome, in_order ? second : first);
+    for (const std::size_t i : order) table.learn(kHome, releases[i]);
+    EXPECT_EQ(table.remembered(), 3U);
     for (std::uint64_t number = 1; number <= 14; ++number) {
       const bool is_open = number == 7 || number == 11 || number > 12;
       EXPECT_EQ(entering(table, number), is_open ? Errc::ok : Errc::context_released) << number;
     }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(ContextTable, K3_DA13_AReleaseHasOneSizeHoweverManyContextsAreOpen) {
+  ContextTable home(kHome);
+  std::vector<ContextId> contexts;
+  for (int i = 0; i < 20'000; ++i) contexts.push_back(home.create());
+  std::mt19937_64 random(1);
+  std::shuffle(contexts.begin(), contexts.end(), random);
+  ContextTable peer(kA);
+  for (const ContextId& id : contexts) {
+    ASSERT_TRUE(peer.enter(id));
+    home.released(id);
+    const Release release{id, home.released_around(id)};
+    ASSERT_LE(wire::encode(release)->size(), 40U);
+    peer.learn(kHome, release.released);
+    peer.released(id);
+    ASSERT_FALSE(peer.enter(id));
   }
+  EXPECT_EQ(peer.remembered(), 1U);
+  EXPECT_EQ(peer.open_contexts(), 0U);
+}
+
+TEST(ContextTable, K3_DA13_RangesOfAHostileHomeAreRefusedOrMerged) {
+  ContextTable table(kA);
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  for (const ReleasedRange range : {ReleasedRange{0, 5}, {5, 4}, {1, kMost}, {kMost, kMost}}) table.learn(kHome, range);
+  EXPECT_EQ(table.remembered(), 0U);
+  EXPECT_EQ(entering(table, 5), Errc::ok);
 }
 
 TEST(ContextTable, DA13_AHundredThousandContextsLeaveNothingBehind) {
@@ -54,7 +88,7 @@ TEST(ContextTable, DA13_AHundredThousandContextsLeaveNothingBehind) {
     const ContextId id = home.create();
     ASSERT_TRUE(peer.enter(id));
     home.released(id);
-    peer.learn(kHome, home.released_set());
+    peer.learn(kHome, home.released_around(id));
     peer.released(id);
     ASSERT_LE(peer.remembered(), 2u);
   }
@@ -62,7 +96,7 @@ TEST(ContextTable, DA13_AHundredThousandContextsLeaveNothingBehind) {
   EXPECT_EQ(home.open_contexts(), 1u);
   EXPECT_EQ(entering(peer, 2), Errc::context_released);
   home.released(long_lived);
-  peer.learn(kHome, home.released_set());
+  peer.learn(kHome, home.released_around(long_lived));
   peer.released(long_lived);
   EXPECT_EQ(peer.remembered(), 1u);
   EXPECT_EQ(peer.open_contexts(), 0u);
@@ -92,7 +126,7 @@ TEST(ContextTable, DA13_WhoJoinsAReleasedContextIsReleased) {
   table.released(id);
   const auto answer = table.refuse(kB, Join{id});
   ASSERT_TRUE(answer);
-  EXPECT_EQ(std::get<Release>(answer->message).released, table.released_set());
+  EXPECT_EQ(std::get<Release>(answer->message).released, (ReleasedRange{1, 1}));
   EXPECT_FALSE(table.refuse(kB, Join{context(99)}));
   EXPECT_FALSE(ContextTable(kA).refuse(kB, Join{id}));
 }

@@ -23,7 +23,9 @@ DecidedSet decided(std::initializer_list<bool> outcomes) {
   return set;
 }
 
-PassHeader header() { return {{kContext, {4}}, decided({true, false, true}), kPeer, Mode::fast, true}; }
+PassHeader header() {
+  return {{kContext, {4}}, decided({true, false, true}), kPeer, Mode::fast, true, {{RRefId{{1}, {2}, 3}, "X"}}};
+}
 
 TEST(PassMessages, EachTravelsUnchanged) {
   const PassId pass{kContext, {4}};
@@ -41,7 +43,7 @@ TEST(PassMessages, EachTravelsUnchanged) {
       Decided{pass, {}, decided({false})},
       Join{kContext},
       End{pass, error, decided({true, true, true, false})},
-      Release{kContext, {9, {2, 7}}}};
+      Release{kContext, {2, 7}}};
   ASSERT_EQ(all.size(), std::variant_size_v<PassMessage>);
   for (const PassMessage& sent : all) {
     const auto bytes = wire::encode(sent);

@@ -32,6 +32,14 @@ Curve curve(const Rates& rates, Made& schedule, std::size_t steps) {
   return lrs;
 }
 
+TEST(Schedules, B7_ALaterScheduleHasTheRatesFromBeforeTheFirstAsItsBase) {
+  Rates rates({1.0, 0.5});
+  LambdaLR warm_up(rates, [](std::int64_t epoch) { return epoch < 5 ? 0.1 : 1.0; });
+  EXPECT_EQ(rates.lr(0), 0.1);
+  const CosineAnnealingLR cosine(rates, {.t_max = 2});
+  EXPECT_EQ(cosine.state().base_lrs, (std::vector<double>{1.0, 0.5}));
+}
+
 TEST(Schedules, StepLREqualsTorch) {
   const Curve expected{0x1.999999999999ap-4, 0x1.999999999999ap-4, 0x1.999999999999ap-4, 0x1.eb851eb851eb8p-6,
                        0x1.eb851eb851eb8p-6, 0x1.eb851eb851eb8p-6, 0x1.26e978d4fdf3bp-7, 0x1.26e978d4fdf3bp-7,

@@ -111,7 +111,9 @@ struct RoleKeys {
   static void settings(auto& s, RoleKeys& c) {
     s("type", c.type, "a registered role type; `caftan help` lists them").required();
     s("replicas", c.replicas, "workers NAME-0, NAME-1, ...; without this key one worker NAME").range(1, 1024);
-    s("torch_threads", c.torch_threads, "intra-op threads of each worker").range(1, 1024);
+    s("torch_threads", c.torch_threads,
+      "intra-op threads of each worker; with `run.placement = \"one_process\"` all roles have the same number")
+        .range(1, 1024);
     s("hosts", c.hosts, "only read with placement = \"hosts\"; replicas go round the list")
         .default_text("the first host");
   }

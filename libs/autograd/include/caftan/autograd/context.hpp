@@ -58,7 +58,8 @@ class ContextView {
   Result<void> try_backward(const std::vector<at::Tensor>& roots, const BackwardOptions& options = {}) const {
     return backward_async(roots, options).result();
   }
-  /// As backward, without waiting. Cancelling the future does not stop the pass.
+  /// As backward, without waiting. Cancelling the future ends the pass, on all workers, unless it was decided already:
+  /// then its gradients are in the context all the same.
   Future<void> backward_async(const std::vector<at::Tensor>& roots, const BackwardOptions& options = {}) const;
 
   /// Returns the gradients of this worker's leaves. Errors (thrown): context_released.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "caftan/autograd/context_record.hpp"
 #include "caftan/autograd/engine.hpp"
@@ -18,6 +19,7 @@ struct PassStart {
   std::unique_ptr<Engine> engine;  ///< with its roots
   Mode mode = Mode::smart;
   bool keep = false;
+  std::vector<HeldByWaiter> held;  ///< by the calling code
   TimePoint deadline = kNever;
   std::shared_ptr<rpc::Strand> strand;  ///< whose turn the caller holds: its graph is read on it; null = none
 };

@@ -20,7 +20,8 @@ namespace caftan::autograd {
 
 struct OpenPass {
   Mode mode = Mode::smart;
-  bool keep = false;  ///< retain the graph for another pass
+  bool keep = false;                    ///< retain the graph for another pass
+  std::vector<HeldByWaiter> held = {};  ///< by the code that waits for the pass
 };
 
 /// The parts that this worker plays: home, initiator, participant. Messages between them stay inside.
@@ -113,7 +114,8 @@ class ContextPasses {
   std::map<PassNumber, Error> failures_;  // reasons, as far as known here
   std::optional<PassHome> home_;
   std::optional<PassLedger> ledger_;
-  bool keep_ = false;  // of the pass of `ledger_`
+  bool keep_ = false;               // of the pass of `ledger_`
+  std::vector<HeldByWaiter> held_;  // likewise
   std::optional<WorkerPass> worker_;
   std::vector<Waiting> waiting_;                                // for the pass after one that still stops
   std::unordered_map<AutogradMessageId, PassNumber> freed_by_;  // failed passes that did not keep the graph

@@ -63,10 +63,14 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   ContextHost& host() const noexcept { return host_; }
 
   // Use: the context's own calls and steps. Its release waits for them (DA-19).
+  /// The handle's code runs at this depth (Ambient::depth): what runs deeper was called by it. Call it before any use.
+  void set_depth(unsigned depth) noexcept { depth_ = depth; }
+  /// @param depth  of the code that uses it. What the handle's code has called may go on after the handle's end, for as
+  ///   long as a use of the handle's own waits for it
   /// Errors: context_released.
-  Result<void> begin_use();
+  Result<void> begin_use(unsigned depth);
   void end_use() noexcept;
-  /// The handle is gone: no use begins any more. The host is told once the last one has ended.
+  /// The handle is gone: no use of its own code begins any more. The host is told once the last one has ended.
   void close() noexcept;
   /// The context is over: forgets all nodes and gradients.
   void end() noexcept;
@@ -148,6 +152,8 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::size_t uses_ = 0;
   bool closing_ = false;
   bool over_ = false;
+
+  unsigned depth_ = 0;  // constant after the context was made
 };
 
 }  // namespace caftan::autograd

@@ -27,8 +27,8 @@ class ContextTable {
   Result<bool> enter(ContextId context);
   /// The context is over here. Repeating it changes nothing.
   void released(ContextId context);
-  /// What a Release says about all contexts of its sender's life.
-  void learn(Life creator, const ReleasedSet& released);
+  /// What a Release says about contexts of its sender's life.
+  void learn(Life creator, const ReleasedRange& released);
   /// A session with `peer` ended. Returns its contexts that were open here: each is to be told `peer_down`.
   /// Those that this worker has seen or joined of that life are refused from now on: messages of them may be lost.
   std::vector<ContextId> peer_down(Life peer);
@@ -38,18 +38,18 @@ class ContextTable {
   std::optional<Send> refuse(Life from, const PassMessage& message) const;
 
   bool is_open(ContextId context) const;
-  /// Returns what a Release from here says.
-  ReleasedSet released_set() const;
+  /// Returns what a Release of `context`, one of this worker's, says: the longest range of released ones around it.
+  ReleasedRange released_around(ContextId context) const;
   std::size_t open_contexts() const noexcept;
-  /// Returns how many numbers are kept to refuse what was released; not counting the open contexts.
+  /// Returns how many ranges of numbers are kept to refuse what was released; not counting the open contexts.
   std::size_t remembered() const noexcept;
 
  private:
   struct Creator {
-    std::uint64_t newest = 0;            // all up to here are released ...
-    std::set<std::uint64_t> exceptions;  // ... but these
-    std::set<std::uint64_t> open;        // here
-    bool refuses(std::uint64_t number) const { return number <= newest && exceptions.count(number) == 0; }
+    std::map<std::uint64_t, std::uint64_t> released;  // first -> last; apart from each other
+    std::set<std::uint64_t> open;                     // here
+    bool refuses(std::uint64_t number) const;
+    void add(ReleasedRange range);
   };
 
   Life self_;

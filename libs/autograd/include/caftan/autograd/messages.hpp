@@ -4,6 +4,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -83,16 +84,30 @@ struct Refused {
   }
 };
 
+/// An object whose turn the code that waits for a pass keeps (rpc::HeldObject).
+struct HeldByWaiter {
+  RRefId object;
+  std::string name;
+  bool operator==(const HeldByWaiter&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& object& name;
+  }
+};
+
+inline constexpr std::size_t kMostHeld = 64;
+
 /// What a worker must know to take part in a pass it has not heard of.
 struct PassHeader {
   PassId pass;
   DecidedSet decided;
   Life initiator;
   Mode mode = Mode::smart;
-  bool keep = false;  ///< retain the graph
+  bool keep = false;                    ///< retain the graph
+  std::vector<HeldByWaiter> held = {};  ///< by the chain of calls that waits for the pass, at most kMostHeld
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive& pass& decided& initiator& mode& keep;
+    archive& pass& decided& initiator& mode& keep& held;
   }
 };
 
@@ -187,20 +202,20 @@ struct Join {
   }
 };
 
-/// Which contexts of one creator's life are released: all up to `newest` but those in `open`.
-struct ReleasedSet {
-  std::uint64_t newest = 0;
-  std::vector<std::uint64_t> open;  ///< ascending
-  bool operator==(const ReleasedSet&) const = default;
+/// Contexts of one creator's life that are released, by number: all from `first` to `last`.
+struct ReleasedRange {
+  std::uint64_t first = 1;
+  std::uint64_t last = 0;  ///< below `first`: none
+  bool operator==(const ReleasedRange&) const = default;
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive& newest& open;
+    archive& first& last;
   }
 };
 /// Home -> whoever joined, or speaks of a context that is over.
 struct Release {
   ContextId context;
-  ReleasedSet released;
+  ReleasedRange released;  ///< the longest one around it
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
     archive& context& released;

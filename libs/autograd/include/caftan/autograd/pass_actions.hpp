@@ -30,6 +30,8 @@ struct BeginPass {
   PassNumber pass;
   Mode mode = Mode::smart;
   bool keep = false;
+  /// A graph that is read in turn with one of these cannot run: `graph_failed` with `would_deadlock` (DA-22).
+  std::vector<HeldByWaiter> held = {};
 };
 /// Walk from the roots (if `from_roots`) and from S(m) of each message, with the visited set of the pass. Call `found`
 /// for the R nodes met, as often as you like, then `walked` or `graph_failed`, once.

@@ -1,8 +1,8 @@
 /// Learning-rate schedules, computed as PyTorch's Python ones are: bit for bit in double.
 ///     optim::StepLR schedule(optimizer, {.step_size = 10, .gamma = 0.5});
 ///     for (...) { ...; optimizer.step(context); schedule.step(); }
-/// They change the learning rates of any optimizer here, local or distributed, which must outlive them. Each group has
-/// the rate it begins with.
+/// They change the learning rates of any optimizer here, local or distributed, which must outlive them. The base of
+/// each group is the rate that it had when the first schedule over the optimizer was made, also for later ones.
 /// Threads: one at a time. Source: torch.optim.lr_scheduler.
 #pragma once
 
