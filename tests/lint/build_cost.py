@@ -20,10 +20,10 @@ YARDSTICK = 18.0  # CPU seconds that torch/torch.h takes where the limits below 
 FILE_LIMIT = 23.0  # CPU seconds
 # What may be slower, and why.
 SLOW = {"tests/bench/reference_agent.cpp": "PyTorch's own RPC agent comes whole or not at all"}
-# name: (folders, files, CPU seconds); minutes on two cores = CPU seconds / 120
+# name: (folders, CPU seconds); minutes on two cores = CPU seconds / 120
 GROUPS = {
-    "what ./caftan run builds": (("libs/", "actors/", "apps/"), 190, 1200.0),
-    "everything": (("libs/", "actors/", "apps/", "tests/"), 430, 2600.0),
+    "what ./caftan run builds": (("libs/", "actors/", "apps/"), 1200.0),
+    "everything": (("libs/", "actors/", "apps/", "tests/"), 2600.0),
 }
 SAMPLES = 5
 
@@ -89,20 +89,18 @@ def measured_again(build, times, measure):
 def check(build, measure=cpu_seconds):
     times = read_log(build)
     totals = {group: sum(seconds for output, seconds in times.items() if output.startswith(folders))
-              for group, (folders, _, _) in GROUPS.items()}
+              for group, (folders, _) in GROUPS.items()}
     timed = {output: seconds for output, seconds in times.items() if source_of(output) not in SLOW}
     scale, measured = 1.0, {}
-    if max(timed.values(), default=0) > FILE_LIMIT or any(totals[group] > GROUPS[group][2] for group in GROUPS):
+    if max(timed.values(), default=0) > FILE_LIMIT or any(totals[group] > GROUPS[group][1] for group in GROUPS):
         measured = measured_again(build, timed, measure)
         scale = min(1.0, sum(measured.values()) / sum(times[output] for output in measured))
 
     errors = [f"{source_of(output)}: {seconds:.1f} CPU s to compile, the limit is {FILE_LIMIT:.0f} (where torch/torch.h "
               f"takes {YARDSTICK:.0f})" for output, seconds in sorted(measured.items()) if seconds > FILE_LIMIT]
-    for group, (folders, most_files, limit) in GROUPS.items():
+    for group, (folders, limit) in GROUPS.items():
         files = sum(output.startswith(folders) for output in times)
         print(f"{group}: {files} files, {totals[group] * scale:.0f} CPU s ({totals[group]:.0f} s elapsed)")
-        if files > most_files:
-            errors.append(f"{group}: {files} files, the limit is {most_files}")
         if totals[group] * scale > limit:
             errors.append(f"{group}: {totals[group] * scale:.0f} CPU s, the limit is {limit:.0f}")
     return errors
@@ -137,7 +135,6 @@ def self_test():
 
     one = {"libs/a/CMakeFiles/a.dir/src/a.cpp.o": 25.0}
     many = {f"tests/unit/CMakeFiles/t.dir/t{i}.cpp.o": 19.0 for i in range(160)}
-    few = {f"libs/a/CMakeFiles/a.dir/a{i}.cpp.o": 0.1 for i in range(191)}
     bench = {"tests/bench/CMakeFiles/r.dir/reference_agent.cpp.o": 50.0}
     return [*expect("slow file", one, costing(24.0), "libs/a/src/a.cpp: 24.0 CPU s"),
             *expect("slow machine", one, costing(24.0, torch=20.0), None),
@@ -146,8 +143,7 @@ def self_test():
             *expect("listed", bench, costing(50.0), None),
             *expect("sum", many, costing(18.0), "everything: 2880 CPU s"),
             *expect("sum on a slow machine", many, costing(18.0, torch=25.0), None),
-            *expect("sum on a busy machine", many, costing(3.0), None),
-            *expect("number of files", few, costing(0.1), "191 files")]
+            *expect("sum on a busy machine", many, costing(3.0), None)]
 
 
 if __name__ == "__main__":
