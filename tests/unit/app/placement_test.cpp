@@ -191,9 +191,8 @@ TEST(Cores, BI1_MoreThreadsThanCoresIsAWarningWithTheFix) {
 
 TEST(Cores, B8_WorkersOfOneProcessHaveOneNumberOfTorchThreads) {
   const auto check = [](const std::string& placement, const std::string& threads) {
-    return parse_application(kRoles, "app.toml",
-                             {"run.placement=" + placement, "roles.trainer.torch_threads=" + threads}, make_types(),
-                             {.mode = LoadMode::check, .cores = 64})
+    const std::vector<std::string> overrides{"run.placement=" + placement, "roles.trainer.torch_threads=" + threads};
+    return parse_application(kRoles, "app.toml", overrides, make_types(), {.mode = LoadMode::check, .cores = 64})
         .diagnostics.render(false);
   };
   EXPECT_NE(check("one_process", "4").find("error: torch_threads is "), std::string::npos) << check("one_process", "4");
