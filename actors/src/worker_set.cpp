@@ -87,7 +87,8 @@ Result<void> WorkerSet::launch(Member& member) {
   state->facts = facts_of(planned);
   state->reporter = member.reporter;
   state->log = member.log.in("role");
-  member.role = std::make_shared<RoleHost>(*definition, options_.application.find_role(planned.role)->config, state);
+  member.role = std::make_shared<RoleHost>(
+      *definition, options_.application.find_role(planned.role)->config_of(planned.replica), state);
   auto worker = Worker::launch(worker_options(member), options_.catalog.make_registry());
   if (!worker) return worker.error();
   member.worker = *std::move(worker);

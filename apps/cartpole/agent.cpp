@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "caftan/caftan.hpp"
+#include "caftan/rl/environment.hpp"
+#include "goal.hpp"
+#include "local.hpp"
 #include "observer.hpp"
 
 namespace caftan::cartpole {
@@ -28,6 +31,20 @@ Result<std::vector<T>> collect(std::vector<Future<T>> futures) {
 Error not_running() { return {Errc::bad_arguments, "the agent has not begun to train"}; }
 
 }  // namespace
+
+std::vector<app::MissingRequirement> Agent::requirements(const Config& config, const app::RolePlace& place) {
+  const auto observers = place.uses.find("observers");
+  if (observers == place.uses.end() || observers->second.empty()) return {};
+  const auto environment =
+      rl::make_environment(environment_id(std::any_cast<const ObserverConfig&>(*observers->second.front())));
+  if (!environment) return {};
+  auto found = find_unreachable_goal(config, observers->second.size(), (*environment)->spec());
+  if (!found) return {};
+  using Kind = app::MissingRequirement::Kind;
+  return {{.keys = {found->by_environment ? "solved_at" : "steps_per_episode"},
+           .text = std::move(found->text),
+           .kind = found->by_environment ? Kind::doubt : Kind::file}};
+}
 
 Agent::Agent(RoleContext& context, Config config)
     : context_(context),

@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "caftan/app/role_type.hpp"
 #include "caftan/base/clock.hpp"
 #include "caftan/base/result.hpp"
 #include "caftan/rpc/future.hpp"
@@ -29,6 +30,9 @@ class Agent {
   using Config = AgentConfig;
 
   Agent(RoleContext& context, Config config);
+
+  /// Finds a goal that cannot be reached: with so many observers that is an error, in this environment a warning.
+  static std::vector<app::MissingRequirement> requirements(const Config& config, const app::RolePlace& place);
 
   /// Trains until the running reward passes the threshold, then evaluates.
   /// Errors: goal_missed (max_episodes came first), invalid_config, cancelled (`stop` was requested), those of calls to

@@ -33,7 +33,8 @@ TEST(CartPole, AnObserverMakesTwoCallsForEachEnvStep) {
   const std::int64_t observers = 2;
   const std::int64_t of_agent = observers * episodes + 2;  // each episode's start; the facts and the evaluation once
   ASSERT_GT(steps, 1000);
-  EXPECT_EQ(number(run.out, "\nmethod +([0-9]+)") - of_agent, 2 * steps) << run.out;
+  const std::string summary = folder.read("runs/latest/summary.json");
+  EXPECT_EQ(number(summary, "\"method\": \\{\\s+\"frames\": ([0-9]+)") - of_agent, 2 * steps) << summary;
 }
 
 TEST(CartPole, WhatIsNotSolvedInTimeFails) {
@@ -90,6 +91,22 @@ TEST(CartPole, OneCommandForEachWorkerPlaysTheEpisodesOfOneProcess) {
   const std::size_t at = in_one.out.find("fingerprint sha256:");
   ASSERT_NE(at, std::string::npos);
   EXPECT_THAT(agent.out(), HasSubstr(in_one.out.substr(at, in_one.out.find('\n', at) - at)));
+}
+
+TEST(CartPole, U8_AGoalThatCannotBeReachedIsFoundBeforeAnythingStarts) {
+  const Folder folder;
+  for (const std::string command : {"check", "run"}) {
+    const Finished run =
+        run_to_end(folder, kCaftan, {command, kConfigs + "/cartpole.toml", "roles.observer.replicas=16"});
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.err,
+                HasSubstr("error: role 'agent': 16 observers share 5000 steps an episode, 312 each: no running "
+                          "reward can pass the goal of 475.0; steps_per_episode has to be 7616 at least\n"));
+  }
+  const Finished endless =
+      run_to_end(folder, kCaftan, {"check", kConfigs + "/cartpole.toml", "roles.agent.config.solved_at=1e9"});
+  EXPECT_EQ(endless.code, 0);
+  EXPECT_THAT(endless.err, HasSubstr("CartPole-v1 ends an episode after 500 steps"));
 }
 
 }  // namespace

@@ -235,7 +235,11 @@ void check_cores(const Reading& reading) {
     if (!largest || wants(role) > wants(*largest)) largest = &role;
   }
   if (threads <= cores) return;
-  const std::string fix = largest->keys.torch_threads > 1
+  // Workers that share cores are how most applications run: only `check` says so, and a run where it is torch's
+  // threads.
+  const bool by_torch = largest->keys.torch_threads > 1;
+  if (!by_torch && reading.options.mode == LoadMode::run) return;
+  const std::string fix = by_torch
                               ? "set torch_threads = 1 in [roles." + largest->name + "]"
                               : "they will share cores; fewer replicas in [roles." + largest->name + "] avoid that";
   reading.diagnostics.warning(largest->place, std::to_string(workers) + " workers x torch_threads are " +

@@ -70,6 +70,7 @@ LoadedApplication parse_application(std::string_view text, const std::filesystem
   read_tables(reading);
   read_roles(reading);
   check_uses(reading);
+  check_requirements(reading);
   read_hosts(reading);
   check_placement(reading);
   check_cores(reading);

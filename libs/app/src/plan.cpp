@@ -34,8 +34,10 @@ void plan_uses(const Application& application, Plan& plan) {
   for (PlannedWorker& worker : plan.workers) {
     for (const RoleSpec::Use& use : application.find_role(worker.role)->uses) {
       PlannedUse planned{.name = use.name, .workers = {}};
-      for (const PlannedWorker& other : plan.workers) {
-        if (other.role == use.role && other.id != worker.id) planned.workers.push_back(other.id);
+      for (const std::string& role : use.roles) {
+        for (const PlannedWorker& other : plan.workers) {
+          if (other.role == role && other.id != worker.id) planned.workers.push_back(other.id);
+        }
       }
       worker.uses.push_back(std::move(planned));
     }

@@ -1,9 +1,12 @@
 // [roles.NAME]: its own keys, the config that belongs to its type, and what it uses.
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "application_reader.hpp"
 #include "use_text.hpp"
@@ -69,32 +72,70 @@ SettingsPlace place_of(const MissingRequirement& requirement, const SettingsNode
   return found ? found->place : role.place;
 }
 
-void read_config(const Reading& reading, const RoleType& type, const SettingsNode& node, RoleSpec& role) {
-  role.config = type.config.make();
-  std::vector<SettingField> fields = type.config.bind(role.config);
-  const SettingsNode* table = inner_table(reading, node, "config");
-  if (!table && node.find("config")) return;
-  SettingsNode missing;
-  missing.place = node.place;
+/// Reads a table of a role's config; after an error it is empty. Returns whether there was none.
+bool read_fields(const Reading& reading, const RoleType& type, const SettingsNode& table, const std::string& name,
+                 std::any& config) {
+  config = type.config.make();
+  std::vector<SettingField> fields = type.config.bind(config);
   ReadSettings options;
-  options.table = table_of(role, "config");
+  options.table = name;
   options.owner = type.name;
   options.base = reading.application.file.parent_path();
   options.help = "caftan help " + type.name;
   const std::size_t before = reading.diagnostics.errors();
-  read_settings(table ? *table : missing, fields, options, reading.diagnostics);
+  read_settings(table, fields, options, reading.diagnostics);
   follow_links(fields);
-  if (!type.requirements || !reading.options.requirements || reading.diagnostics.errors() != before) return;
-  const RolePlace asked{.role = role.name, .root_seed = static_cast<std::uint64_t>(reading.application.run.seed)};
-  for (const MissingRequirement& requirement : type.requirements(role.config, asked)) {
-    const SettingsPlace place = place_of(requirement, table, node);
-    const std::string text = "role '" + role.name + "': " + requirement.text;
-    // The role may run on another host, which has it.
-    if (reading.application.run.placement == Placement::hosts) {
-      reading.diagnostics.warning(place, text);
+  if (reading.diagnostics.errors() == before) return true;
+  config.reset();
+  return false;
+}
+
+/// What stands in `above` replaces what stands in `below`, key by key.
+SettingsNode merged(SettingsNode below, const SettingsNode& above) {  // NOLINT(misc-no-recursion)
+  for (const SettingsEntry& entry : above.entries) {
+    const auto found = std::ranges::find(below.entries, entry.key, &SettingsEntry::key);
+    if (found == below.entries.end()) {
+      below.entries.push_back(entry);
+    } else if (found->value.kind == SettingsNode::Kind::table && entry.value.kind == SettingsNode::Kind::table) {
+      found->value = merged(std::move(found->value), entry.value);
     } else {
-      reading.local_finding(place, text);
+      *found = entry;
     }
+  }
+  return below;
+}
+
+/// The number of a replica, or nothing after an error was reported.
+std::optional<int> read_replica(const Reading& reading, const RoleSpec& role, const SettingsEntry& entry) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(entry.key.data(), entry.key.data() + entry.key.size(), number);
+  const bool is_number = error == std::errc() && end == entry.key.data() + entry.key.size() &&
+                         std::to_string(number) == entry.key;  // no second name for a replica
+  if (!is_number || number < 0 || number >= role.keys.replicas) {
+    reading.diagnostics.error(entry.key_place, "per_replica." + entry.key + ": role '" + role.name +
+                                                   "' has replicas 0.." + std::to_string(role.keys.replicas - 1));
+    return std::nullopt;
+  }
+  if (entry.value.kind == SettingsNode::Kind::table) return number;
+  reading.diagnostics.error(entry.value.place,
+                            "per_replica." + entry.key + " must be a table, is " + entry.value.describe());
+  return std::nullopt;
+}
+
+void read_config(const Reading& reading, const RoleType& type, const SettingsNode& node, RoleSpec& role) {
+  const SettingsNode* const table = inner_table(reading, node, "config");
+  const SettingsNode* const each = inner_table(reading, node, "per_replica");
+  if ((!table && node.find("config")) || (!each && node.find("per_replica"))) return;
+  SettingsNode missing;
+  missing.place = node.place;
+  const SettingsNode& below = table ? *table : missing;
+  // An error of the shared table would be told again for each replica.
+  if (!read_fields(reading, type, below, table_of(role, "config"), role.config)) return;
+  for (const SettingsEntry& entry : each ? each->entries : missing.entries) {
+    const auto number = read_replica(reading, role, entry);
+    if (!number) continue;
+    const SettingsNode own = merged(below, entry.value);
+    read_fields(reading, type, own, table_of(role, "per_replica." + entry.key), role.configs[*number]);
   }
 }
 
@@ -130,7 +171,7 @@ void read_role(const Reading& reading, const SettingsEntry& entry) {
   std::vector<SettingField> fields = bind_settings(role.keys);
   ReadSettings options;
   options.table = table_of(role);
-  options.other_keys = {"config", "uses"};
+  options.other_keys = {"config", "per_replica", "uses"};
   read_settings(entry.value, fields, options, reading.diagnostics);
   role.has_replicas = entry.value.find("replicas") != nullptr;
   const SettingsEntry* hosts = entry.value.find("hosts");
@@ -168,20 +209,62 @@ void check_worker_names(const Reading& reading) {
   }
 }
 
-/// Judges one use that names an existing role.
-void check_use(const Reading& reading, const RoleSpec& role, const RoleUse& use, const SettingsNode& value,
-               const RoleSpec& used) {
-  const std::string wants = "uses." + use.name + " wants ";
-  const std::string found = ", role '" + used.name + "'" + line_text(used.place) + " ";
-  if (used.keys.type != use.role_type) {
-    if (!reading.types.find(used.keys.type)) return;  // reported where its type stands
-    return reading.diagnostics.error(value.place, wants + "a " + use.role_type + found + "is a " + used.keys.type);
+/// The roles that a use names, each with its place: a string or a list of them. Reports what is neither, and what is no
+/// role.
+std::vector<std::pair<const RoleSpec*, SettingsPlace>> find_used(const Reading& reading, const RoleUse& use,
+                                                                 const SettingsNode& value) {
+  const bool is_list = value.kind == SettingsNode::Kind::list;
+  const std::vector<SettingsNode> single{value};
+  std::vector<std::pair<const RoleSpec*, SettingsPlace>> found;
+  std::vector<std::string> role_names;
+  for (const RoleSpec& other : reading.application.roles) role_names.push_back(other.name);
+  if (is_list && value.items.empty()) {
+    reading.diagnostics.error(value.place, "uses." + use.name + " must name at least one role");
   }
-  const bool itself = &used == &role;
-  const int count = used.keys.replicas - (itself ? 1 : 0);
+  for (const SettingsNode& item : is_list ? value.items : single) {
+    if (item.kind != SettingsNode::Kind::text) {
+      reading.diagnostics.error(
+          item.place,
+          "uses." + use.name + " must be a string, the name of a role, or a list of them, is " + item.describe());
+      continue;
+    }
+    const auto& name = std::get<std::string>(item.scalar);
+    const RoleSpec* const used = reading.application.find_role(name);
+    const bool is_twice = std::ranges::any_of(found, [used](const auto& other) { return other.first == used; });
+    if (!used) {
+      reading.diagnostics.error(item.place,
+                                "uses." + use.name + ": no role '" + name + "'" + did_you_mean(name, role_names));
+    } else if (is_twice) {
+      reading.diagnostics.error(item.place, "uses." + use.name + " names role '" + name + "' twice");
+    } else {
+      found.emplace_back(used, item.place);
+    }
+  }
+  return found;
+}
+
+/// Judges one use whose roles exist.
+void check_use(const Reading& reading, const RoleSpec& role, const RoleUse& use, const SettingsNode& value,
+               const std::vector<std::pair<const RoleSpec*, SettingsPlace>>& all) {
+  const std::string wants = "uses." + use.name + " wants ";
+  int count = 0;
+  bool itself = false;
+  std::string names;
+  for (const auto& [used, place] : all) {
+    const std::string found = "role '" + used->name + "'" + line_text(used->place);
+    if (used->keys.type != use.role_type) {
+      if (!reading.types.find(used->keys.type)) return;  // reported where its type stands
+      return reading.diagnostics.error(
+          place, wants + with_article(use.role_type) + ", " + found + " is " + with_article(used->keys.type));
+    }
+    itself = itself || used == &role;
+    count += used->keys.replicas - (used == &role ? 1 : 0);
+    names += (names.empty() ? "" : ", ") + found;
+  }
   if (count >= use.min && count <= use.max) return;
-  reading.diagnostics.error(value.place, wants + count_text(use.min, use.max) + " " + use.role_type + found + "has " +
-                                             std::to_string(count) + (count == 1 ? " replica" : " replicas") +
+  reading.diagnostics.error(value.place, wants + count_text(use.min, use.max) + " " + use.role_type + ", " + names +
+                                             (all.size() == 1 ? " has " : " have ") + std::to_string(count) +
+                                             (count == 1 ? " replica" : " replicas") +
                                              (itself ? " beside the asking one" : ""));
 }
 
@@ -197,8 +280,6 @@ void read_uses(const Reading& reading, const RoleType& type, const SettingsNode&
     for (const RoleUse& use : type.uses) options.other_keys.push_back(use.name);
     read_settings(*table, none, options, reading.diagnostics);
   }
-  std::vector<std::string> role_names;
-  for (const RoleSpec& other : reading.application.roles) role_names.push_back(other.name);
   for (const RoleUse& use : type.uses) {
     const SettingsEntry* entry = table ? table->find(use.name) : nullptr;
     if (!entry) {
@@ -207,28 +288,49 @@ void read_uses(const Reading& reading, const RoleType& type, const SettingsNode&
       for (const RoleSpec& other : reading.application.roles) {
         if (other.keys.type == use.role_type) candidates.push_back(other.name);
       }
-      reading.diagnostics.error(
-          role.place, "role '" + role.name + "' (" + type.name + ") needs '" + use.name + "' in [" +
-                          table_of(role, "uses") + "]; " +
-                          (candidates.empty() ? "no role is a " + use.role_type : "candidates: " + join(candidates)));
+      reading.diagnostics.error(role.place, "role '" + role.name + "' (" + type.name + ") needs '" + use.name +
+                                                "' in [" + table_of(role, "uses") + "]; " +
+                                                (candidates.empty() ? "no role is " + with_article(use.role_type)
+                                                                    : "candidates: " + join(candidates)));
       continue;
     }
-    const SettingsNode& value = entry->value;
-    if (value.kind != SettingsNode::Kind::text) {
-      reading.diagnostics.error(value.place,
-                                "uses." + use.name + " must be a string, the name of a role, is " + value.describe());
-      continue;
+    const auto found = find_used(reading, use, entry->value);
+    if (found.empty()) continue;
+    check_use(reading, role, use, entry->value, found);
+    RoleSpec::Use& read = role.uses.emplace_back(RoleSpec::Use{use.name, {}});
+    for (const auto& [used, place] : found) {
+      if (used != &role) used_roles.insert(used->name);
+      read.roles.push_back(used->name);
     }
-    const auto& name = std::get<std::string>(value.scalar);
-    const RoleSpec* used = reading.application.find_role(name);
-    if (!used) {
-      reading.diagnostics.error(value.place,
-                                "uses." + use.name + ": no role '" + name + "'" + did_you_mean(name, role_names));
-      continue;
+  }
+}
+
+std::vector<const std::any*> configs_of(const Reading& reading, const RoleSpec::Use& use) {
+  std::vector<const std::any*> configs;
+  for (const std::string& name : use.roles) {
+    const RoleSpec& used = *reading.application.find_role(name);
+    for (int replica = 0; replica < used.keys.replicas; ++replica) {
+      if (used.config_of(replica).has_value()) configs.push_back(&used.config_of(replica));
     }
-    check_use(reading, role, use, value, *used);
-    if (used != &role) used_roles.insert(name);
-    role.uses.push_back({use.name, name});
+  }
+  return configs;
+}
+
+void report(const Reading& reading, const RoleSpec& role, const SettingsNode& node, const SettingsNode* table,
+            const std::vector<MissingRequirement>& missing) {
+  using Kind = MissingRequirement::Kind;
+  for (const MissingRequirement& requirement : missing) {
+    const SettingsPlace place = place_of(requirement, table, node);
+    const std::string text = "role '" + role.name + "': " + requirement.text;
+    // The role may run on another host, which has it.
+    const bool is_elsewhere = reading.application.run.placement == Placement::hosts;
+    if (requirement.kind == Kind::file) {
+      reading.diagnostics.error(place, text);
+    } else if (requirement.kind == Kind::doubt || is_elsewhere) {
+      reading.diagnostics.warning(place, text);
+    } else {
+      reading.local_finding(place, text);
+    }
   }
 }
 
@@ -273,6 +375,28 @@ void check_uses(const Reading& reading) {
   }
   reading.diagnostics.error(
       {}, "no role drives the run; role types that do: " + (driving.empty() ? "none" : join(driving)));
+}
+
+void check_requirements(const Reading& reading) {
+  if (!reading.options.requirements) return;
+  for (const RoleSpec& role : reading.application.roles) {
+    const RoleType* const type = reading.types.find(role.keys.type);
+    if (!type || !type->requirements || !role.config.has_value()) continue;
+    RolePlace asked{.role = role.name, .root_seed = static_cast<std::uint64_t>(reading.application.run.seed)};
+    for (const RoleSpec::Use& use : role.uses) asked.uses[use.name] = configs_of(reading, use);
+    const SettingsNode& node = reading.root.find("roles")->value.find(role.name)->value;
+    const SettingsEntry* const config = node.find("config");
+    const SettingsNode* const table = config ? &config->value : nullptr;
+    SettingsNode none;
+    for (const auto& [replica, own] : role.configs) {
+      if (!own.has_value()) continue;
+      const SettingsNode& above = node.find("per_replica")->value.find(std::to_string(replica))->value;
+      const SettingsNode both = merged(table ? *table : none, above);
+      report(reading, role, node, &both, type->requirements(own, asked));
+    }
+    const bool is_used = role.configs.size() < static_cast<std::size_t>(role.keys.replicas);
+    if (is_used) report(reading, role, node, table, type->requirements(role.config, asked));
+  }
 }
 
 }  // namespace caftan::app

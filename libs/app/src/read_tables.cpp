@@ -32,6 +32,22 @@ void check_run_name(const Reading& reading) {
   reading.diagnostics.error(value->place, "name must be a-z 0-9 -, 1..64 characters, is " + quote_toml(name));
 }
 
+/// [agent.config] for [roles.agent.config]: reported here with the way out, and added to the keys that are known.
+void find_misplaced_roles(const Reading& reading, std::vector<std::string>& known) {
+  const SettingsEntry* const roles = reading.root.find("roles");
+  for (const SettingsEntry& entry : reading.root.entries) {
+    if (std::ranges::find(known, entry.key) != known.end() || entry.value.kind != SettingsNode::Kind::table) continue;
+    const bool is_role = roles && roles->value.find(entry.key);
+    const bool has_keys = entry.value.find("type") || entry.value.find("config") || entry.value.find("uses");
+    if (!is_role && !has_keys) continue;
+    const std::string inner = entry.value.entries.size() == 1 ? "." + entry.value.entries.front().key : "";
+    reading.diagnostics.error(
+        entry.key_place,
+        "unknown key '" + entry.key + "': a role stands below [roles]; write [roles." + entry.key + inner + "]");
+    known.push_back(entry.key);
+  }
+}
+
 }  // namespace
 
 const SettingsNode* Reading::table(std::string_view key) const {
@@ -74,6 +90,7 @@ void read_tables(const Reading& reading) {
   ReadSettings top;
   top.other_keys = {"caftan", "run", "roles", "cluster", "hosts", "limits", "output"};
   std::vector<SettingField> none;
+  find_misplaced_roles(reading, top.other_keys);
   read_settings(reading.root, none, top, reading.diagnostics);
   Application& application = reading.application;
   read_table(reading, "run", application.run);

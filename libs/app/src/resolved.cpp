@@ -13,6 +13,14 @@ std::string table_text(const std::string& name, Settings settings) {
   return "\n[" + name + "]\n" + dump_settings(bind_settings(settings), name);
 }
 
+/// "a role", or ["a role", "another"]
+std::string roles_text(const std::vector<std::string>& roles) {
+  if (roles.size() == 1) return quote_toml(roles.front());
+  std::string text;
+  for (const std::string& role : roles) text += (text.empty() ? "[" : ", ") + quote_toml(role);
+  return text + "]";
+}
+
 std::string role_text(const RoleSpec& role, const RoleType& type) {
   const std::string name = "roles." + role.name;
   RoleKeys keys = role.keys;
@@ -25,10 +33,15 @@ std::string role_text(const RoleSpec& role, const RoleType& type) {
   std::any config = role.config;
   const std::vector<SettingField> config_fields = type.config.bind(config);
   if (!config_fields.empty()) text += "\n[" + name + ".config]\n" + dump_settings(config_fields, name + ".config");
+  for (const auto& [replica, own] : role.configs) {
+    const std::string table = name + ".per_replica." + std::to_string(replica);
+    config = own;
+    text += "\n[" + table + "]\n" + dump_settings(type.config.bind(config), table);
+  }
   if (!role.uses.empty()) text += "\n[" + name + ".uses]\n";
   for (const RoleSpec::Use& use : role.uses) {
     const bool bare = use.name.find('.') == std::string::npos;
-    text += (bare ? use.name : quote_toml(use.name)) + " = " + quote_toml(use.role) + "\n";
+    text += (bare ? use.name : quote_toml(use.name)) + " = " + roles_text(use.roles) + "\n";
   }
   return text;
 }

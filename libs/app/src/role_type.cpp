@@ -45,6 +45,10 @@ Result<void> check_declaration(const RoleType& type) {
 
 }  // namespace
 
+std::string with_article(const std::string& type) {
+  return (std::string("aeiouAEIOU").find(type.front()) == std::string::npos ? "a " : "an ") + type;
+}
+
 std::string count_text(int min, int max) {
   if (min == max) return "exactly " + std::to_string(min);
   if (max == RoleUse::kAnyNumber) return "at least " + std::to_string(min);
@@ -99,8 +103,8 @@ std::string help_role_type(const RoleType& type) {
   if (!fields.empty()) text += "\n[roles.NAME.config]\n" + help_settings(fields, "roles.NAME.config");
   if (!type.uses.empty()) text += "\n[roles.NAME.uses]\n";
   for (const RoleUse& use : type.uses) {
-    text += use.name + " = \"ROLE\"  # a role that is a " + use.role_type + ", " + count_text(use.min, use.max) +
-            (use.min == 0 ? "; may be left out\n" : "; required\n");
+    text += use.name + " = \"ROLE\"  # a role, or a list of roles, of type " + use.role_type + ", " +
+            count_text(use.min, use.max) + (use.min == 0 ? "; may be left out\n" : "; required\n");
   }
   return text;
 }

@@ -39,7 +39,13 @@ std::string role_text(const RoleSpec& role, const RoleType& type) {
   std::any config = role.config;
   std::string text = shared_text(bind_settings(keys)) + (role.has_replicas ? "numbered\n" : "") +
                      shared_text(type.config.bind(config));
-  for (const RoleSpec::Use& use : role.uses) text += use.name + "=" + use.role + "\n";
+  for (const auto& [replica, own] : role.configs) {
+    config = own;
+    text += std::to_string(replica) + "\n" + shared_text(type.config.bind(config));
+  }
+  for (const RoleSpec::Use& use : role.uses) {
+    for (const std::string& used : use.roles) text += use.name + "=" + used + "\n";
+  }
   return text;
 }
 

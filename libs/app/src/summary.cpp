@@ -1,10 +1,6 @@
 #include "caftan/app/summary.hpp"
 
-#include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
-
-#include "caftan/app/run_directory.hpp"
 
 namespace caftan::app {
 
@@ -31,17 +27,6 @@ std::string summary_text(const RunSummary& summary) {
   json["environment"] = summary.environment;
   json["workers"] = workers;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::string frames_table(const std::map<std::string, RunSummary::Sent>& sent) {
-  std::string table = "sent                      frames            bytes";
-  for (const auto& [kind, sum] : sent) {
-    std::array<char, 96> line{};
-    std::snprintf(line.data(), line.size(), "\n%-20s %11llu %16llu", kind.c_str(),
-                  static_cast<unsigned long long>(sum.frames), static_cast<unsigned long long>(sum.bytes));
-    table += line.data();
-  }
-  return table;
 }
 
 }  // namespace caftan::app

@@ -110,7 +110,9 @@ std::string Diagnostics::render(bool snippets) const {
   if (errors_ == 0) return result;
   result += "error: " + std::to_string(errors_) + (errors_ == 1 ? " error" : " errors");
   if (errors_ > kShown) result += ", " + std::to_string(errors_ - kShown) + " not shown";
-  return result + "; " + printable(file_) + " is not valid\n";
+  const bool of_file = std::ranges::any_of(
+      entries_, [](const Entry& entry) { return entry.severity == Severity::error && entry.place.override_index < 0; });
+  return result + "; " + (of_file ? printable(file_) : "the command line") + " is not valid\n";
 }
 
 Error Diagnostics::to_error() const {

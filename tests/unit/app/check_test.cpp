@@ -28,7 +28,10 @@ std::string check(std::string_view from, std::string_view to, std::vector<std::s
   return load(text, std::move(overrides)).diagnostics.render(false);
 }
 
-std::string one(const std::string& line) { return line + "error: 1 error; app.toml is not valid\n"; }
+std::string one(const std::string& line) {
+  return line + "error: 1 error; " + (line.starts_with("command line: ") ? "the command line" : "app.toml") +
+         " is not valid\n";
+}
 
 TEST(Check, BI1_AGoodFileSaysNothing) { EXPECT_EQ(load(kGood).diagnostics.render(true), ""); }
 
@@ -170,20 +173,20 @@ TEST(Check, BI1_ValuesThatNothingCouldHoldAreToldTheirRange) {
             "command line: error: limits.message=-1B: message must be 1KiB..4095MiB, is -1B\n"
             "command line: error: limits.tensors=9999999TiB: tensors must be 1KiB..8388607TiB, is 9999999TiB\n"
             "command line: error: cluster.rpc_timeout=-1ms: rpc_timeout must be 0s..2562047h, is -1ms\n"
-            "error: 3 errors; app.toml is not valid\n");
+            "error: 3 errors; the command line is not valid\n");
   EXPECT_EQ(check("", "", {"limits.message=8GiB"}),  // T2: a frame counts its parts in 32 bits
             "command line: error: limits.message=8GiB: message must be 1KiB..4095MiB, is 8GiB\n"
-            "error: 1 error; app.toml is not valid\n");
+            "error: 1 error; the command line is not valid\n");
   EXPECT_EQ(check("", "", {"roles.agent.config.gamma=99999999999999999999", "roles.agent.config.solved_at=1e999"}),
             "command line: error: roles.agent.config.gamma=99999999999999999999: gamma must be 0..1, is "
             "99999999999999999999\n"
             "command line: error: roles.agent.config.solved_at=1e999: solved_at must be a finite number, is 1e999\n"
-            "error: 2 errors; app.toml is not valid\n");
+            "error: 2 errors; the command line is not valid\n");
   EXPECT_EQ(check("", "", {"run.seed=99999999999999999999", "roles.observer.replicas=-99999999999999999999"}),
             "command line: error: run.seed=99999999999999999999: seed must be 0..2^63-1, is 99999999999999999999\n"
             "command line: error: roles.observer.replicas=-99999999999999999999: replicas must be 1..1024, is "
             "-99999999999999999999\n"
-            "error: 2 errors; app.toml is not valid\n");
+            "error: 2 errors; the command line is not valid\n");
 }
 
 TEST(Check, BI1_OverrideOfAnUnknownRole) {
@@ -292,8 +295,9 @@ TEST(Check, BI1_UseMissing) {
 TEST(Check, BI1_UseOfAMissingRole) {
   EXPECT_EQ(check("observers = \"observer\"", "observers = \"obserwer\""),
             one("app.toml:9:13: error: uses.observers: no role 'obserwer'; did you mean 'observer'?\n"));
-  EXPECT_EQ(check("observers = \"observer\"", "observers = [\"observer\"]"),
-            one("app.toml:9:13: error: uses.observers must be a string, the name of a role, is a list\n"));
+  EXPECT_EQ(check("observers = \"observer\"", "observers = 3"),
+            one("app.toml:9:13: error: uses.observers must be a string, the name of a role, or a list of them, is the "
+                "integer 3\n"));
 }
 
 TEST(Check, BI1_UseOfAWrongType) {
@@ -380,7 +384,7 @@ TEST(Check, BI1_OverridesReplaceValuesAndAreJudgedLikeThem) {
             "command line: error: run.name=a b: what follows '=' is no TOML value; put quotes around a string\n"
             "command line: error: roles.agent.uses.observers=agent: uses.observers wants a cartpole.observer, role "
             "'agent' (line 4) is a cartpole.agent\n"
-            "error: 7 errors; app.toml is not valid\n");
+            "error: 7 errors; the command line is not valid\n");
 }
 
 TEST(Check, BI1_ARolesNameDoesNotBeginWithADigit) {
@@ -415,7 +419,7 @@ TEST(Check, ValuesAndOrderArriveInTheApplication) {
   ASSERT_EQ(application.roles.size(), 2U);
   EXPECT_EQ(application.roles[0].name, "agent");
   EXPECT_EQ(application.roles[0].worker_name(0), "agent");
-  EXPECT_EQ(application.roles[0].uses.front().role, "observer");
+  EXPECT_EQ(application.roles[0].uses.front().roles, std::vector<std::string>{"observer"});
   EXPECT_EQ(std::any_cast<const cartpole::AgentConfig&>(application.roles[0].config).gamma, 0.99);
   EXPECT_TRUE(application.roles[0].drives);
   EXPECT_EQ(application.limits.message.bytes, 64 << 20);

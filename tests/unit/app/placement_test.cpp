@@ -29,7 +29,10 @@ std::string check(const std::string& rest, std::vector<std::string> overrides = 
   return load(std::string(kRoles) + rest, std::move(overrides)).diagnostics.render(false);
 }
 
-std::string one(const std::string& line) { return line + "error: 1 error; app.toml is not valid\n"; }
+std::string one(const std::string& line) {
+  return line + "error: 1 error; " + (line.starts_with("command line: ") ? "the command line" : "app.toml") +
+         " is not valid\n";
+}
 
 TEST(Hosts, BI1_PlacementNeedsHostsAndASecret) {
   EXPECT_EQ(check("[run]\nplacement = \"hosts\"\n"),
@@ -176,15 +179,16 @@ TEST_F(SecretFile, K14_WhatOthersMayDoWithItIsSaidRight) {
 }
 
 TEST(Cores, BI1_MoreThreadsThanCoresIsAWarningWithTheFix) {
-  const auto check = [](std::vector<std::string> overrides, int cores) {
-    return parse_application(kRoles, "app.toml", overrides, make_types(), {.mode = LoadMode::run, .cores = cores})
+  const auto check = [](std::vector<std::string> overrides, int cores, LoadMode mode = LoadMode::check) {
+    return parse_application(kRoles, "app.toml", overrides, make_types(), {.mode = mode, .cores = cores})
         .diagnostics.render(false);
   };
   EXPECT_EQ(check({}, 3), "");
   EXPECT_EQ(check({}, 2),
             "app.toml:5:1: warning: 3 workers x torch_threads are 3 threads on 2 cores; they will share cores; fewer "
             "replicas in [roles.trainer] avoid that\n");
-  EXPECT_EQ(check({"roles.trainer.torch_threads=4"}, 8),
+  EXPECT_EQ(check({}, 2, LoadMode::run), "") << "U13: nothing to mend at each start";
+  EXPECT_EQ(check({"roles.trainer.torch_threads=4"}, 8, LoadMode::run),
             "app.toml:5:1: warning: 3 workers x torch_threads are 9 threads on 8 cores; set torch_threads = 1 in "
             "[roles.trainer]\n");
 }

@@ -52,7 +52,8 @@ TEST(RoleTypes, HelpIsAPieceOfAFile) {
             "start = 0  # first value, 0..1000; default 0\n");
   EXPECT_EQ(help_role_type(*types.find("driver")),
             "driver\n(drives the run: it ends when all roles that drive have returned)\n\n[roles.NAME]\ntype = "
-            "\"driver\"\n\n[roles.NAME.uses]\ncounters = \"ROLE\"  # a role that is a counter, at least 1; required\n");
+            "\"driver\"\n\n[roles.NAME.uses]\ncounters = \"ROLE\"  # a role, or a list of roles, of type counter, at "
+            "least 1; required\n");
   EXPECT_EQ(list_role_types(types), "counter  Counts\ndriver   drives the run\n");
 }
 

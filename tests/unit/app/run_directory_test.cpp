@@ -150,12 +150,5 @@ TEST_F(RunDirectories, TheSummaryIsReplacedAsAWhole) {
 )");
 }
 
-TEST(FramesTable, HasALineForEachKind) {
-  EXPECT_EQ(frames_table({{"call", {4, 548}}, {"membership.view", {12345678, 987654321012}}}),
-            "sent                      frames            bytes\n"
-            "call                           4              548\n"
-            "membership.view         12345678     987654321012");
-}
-
 }  // namespace
 }  // namespace caftan::app

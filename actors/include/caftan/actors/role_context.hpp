@@ -43,9 +43,10 @@ class RoleContext : public CallSite {
   explicit RoleContext(std::shared_ptr<actors::RoleState> state);
   ~RoleContext();
 
-  /// Returns references to all replicas of the role that [roles.NAME.uses] names for `key`, in their order; of one's
-  /// own role all others. Their constructors may still be running: the first call waits for that. Errors (thrown):
-  /// bad_arguments (a key that the role type did not declare), peer_down, wrong_type. Threads: as a call; blocks.
+  /// Returns references to all replicas of the role, or roles, that [roles.NAME.uses] names for `key`, in that order;
+  /// of one's own role all others. Their constructors may still be running: the first call waits for that. Errors
+  /// (thrown): bad_arguments (a key that the role type did not declare), peer_down, wrong_type. Threads: as a call;
+  /// blocks.
   template <class X>
   std::vector<RRef<X>> uses(std::string_view key) const {
     std::vector<Future<RRef<X>>> asked;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -101,7 +102,7 @@ struct OutputSettings {
   }
 };
 
-/// The keys of [roles.NAME] beside its tables `config` and `uses`.
+/// The keys of [roles.NAME] beside its tables `config`, `per_replica` and `uses`.
 struct RoleKeys {
   std::string type;
   int replicas = 1;
@@ -122,17 +123,22 @@ struct RoleKeys {
 /// [roles.NAME]
 struct RoleSpec {
   struct Use {
-    std::string name;  ///< the type's name for it
-    std::string role;  ///< an existing role's name
+    std::string name;                ///< the type's name for it
+    std::vector<std::string> roles;  ///< names of existing roles, one at least, each once
   };
   std::string name;
   RoleKeys keys;
   bool has_replicas = false;  ///< the file gives `replicas`: workers are numbered, also a single one
   bool drives = false;
-  std::any config;        ///< the type's Config
-  std::vector<Use> uses;  ///< in the order the type declares them
+  std::any config;                  ///< the type's Config
+  std::map<int, std::any> configs;  ///< of the replicas that have one of their own
+  std::vector<Use> uses;            ///< in the order the type declares them
   SettingsPlace place;
 
+  const std::any& config_of(int replica) const {
+    const auto own = configs.find(replica);
+    return own == configs.end() ? config : own->second;
+  }
   /// Returns "observer-2", or "agent" for a role without `replicas`.
   std::string worker_name(int replica) const { return has_replicas ? name + "-" + std::to_string(replica) : name; }
 };

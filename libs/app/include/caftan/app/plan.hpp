@@ -15,7 +15,7 @@ namespace caftan::app {
 
 struct PlannedUse {
   std::string name;               ///< the type's name for it
-  std::vector<WorkerId> workers;  ///< all replicas of the used role; of one's own role all others
+  std::vector<WorkerId> workers;  ///< all replicas of the used roles in their order; of one's own role all others
 };
 
 struct PlannedWorker {

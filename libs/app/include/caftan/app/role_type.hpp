@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,7 @@
 
 namespace caftan::app {
 
-/// Another role that a role type calls: `[roles.NAME.uses] name = "a role"`.
+/// Other roles that a role type calls: `[roles.NAME.uses] name = "a role"`, or a list of roles.
 struct RoleUse {
   static constexpr int kAnyNumber = std::numeric_limits<int>::max();
   std::string name{};
@@ -24,17 +25,25 @@ struct RoleUse {
   int max = 1;  ///< replicas
 };
 
-/// Something a role needs on this machine and does not find, for example a data package.
+/// Something a role needs and does not find, for example a data package on this machine.
 struct MissingRequirement {
+  enum class Kind {
+    here,   ///< this machine lacks it: a warning of `check`, an error of `run`
+    file,   ///< the file is wrong wherever it runs: an error
+    doubt,  ///< what the file asks for is possible, but hardly meant: a warning
+  };
   /// Of the config that ask for it ("corpus.path"), the likeliest first; none that the file has = the role as a whole.
   std::vector<std::string> keys{};
   std::string text{};  ///< what is missing and how to get it
+  Kind kind = Kind::here;
 };
 
 /// Where in a file the config stands that a role type is asked about.
 struct RolePlace {
   std::string role{};           ///< its name
   std::uint64_t root_seed = 0;  ///< run.seed
+  /// The config of each replica that it uses, by the type's name for the use. The pointers hold during the question.
+  std::map<std::string, std::vector<const std::any*>> uses{};
 };
 
 struct RoleType {
@@ -43,7 +52,7 @@ struct RoleType {
   SettingsDeclaration config{};  ///< of [roles.NAME.config]
   std::vector<RoleUse> uses{};
   bool drives = false;  ///< has run(): the application ends when all of these have returned
-  /// Asked with the role's config after it was read without errors.
+  /// Asked with the role's config, or a replica's own, after all roles were read, if it has no errors.
   std::function<std::vector<MissingRequirement>(const std::any& config, const RolePlace& place)> requirements{};
 };
 

@@ -42,7 +42,4 @@ struct RunSummary {
 /// are replaced.
 std::string summary_text(const RunSummary& summary);
 
-/// Returns a table of what was sent: a heading, then a line for each kind.
-std::string frames_table(const std::map<std::string, RunSummary::Sent>& sent);
-
 }  // namespace caftan::app
