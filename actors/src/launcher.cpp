@@ -69,6 +69,7 @@ class Launch {
   void assign(int process);
   void wait();
   void note_pause();
+  void leave_start();
   void take_news();
   void take_exit();
   bool takes_events() const;
@@ -91,6 +92,8 @@ class Launch {
   Supervisor supervisor_;
   const TimePoint started_;
   TimePoint looked_;
+  std::optional<TimePoint> met_;    // when the start was over
+  std::vector<std::string> early_;  // results that came before
   TimePoint next_row_;
   TimePoint next_drawing_{};
   std::vector<std::unique_ptr<RunProcess>> processes_;  // by number in the plan; null if elsewhere
@@ -221,6 +224,8 @@ void Launch::take(const RunEvent& event) {
       return;
     case RunEventKind::report:
       progress_is_news_ = false;  // what was reached before would stand behind its result
+      // What its workers say that they are ready stands before what the first of them has to tell.
+      if (supervisor_.phase() == Supervisor::Phase::starting) return early_.push_back(event.text);
       return view_.result(event.text);
     case RunEventKind::fingerprint:
       return record_.fingerprint(event.text);
@@ -275,6 +280,13 @@ void Launch::take_exit() {
 bool Launch::takes_events() const {
   const auto phase = supervisor_.phase();
   return !view_.is_full() || (phase != Supervisor::Phase::starting && phase != Supervisor::Phase::running);
+}
+
+void Launch::leave_start() {
+  if (supervisor_.phase() == Supervisor::Phase::starting || met_) return;
+  met_ = clock_.now();
+  for (const std::string& line : early_) view_.result(line);
+  early_.clear();
 }
 
 void Launch::note_pause() {
@@ -339,7 +351,7 @@ void Launch::draw(bool at_once) {
   const bool due = view_.is_live() ? now >= next_drawing_ : at_once;
   if (!due) return;
   next_drawing_ = now + kDrawEvery;
-  view_.progress(planned(*shown_).name, *standing_[*shown_], elapsed());
+  view_.progress(planned(*shown_).name, *standing_[*shown_], met_ ? clock_.now() - *met_ : Duration::zero());
 }
 
 void Launch::write_rows() {
@@ -371,6 +383,7 @@ LaunchOutcome Launch::run() {
     note_pause();
     take_news();
     perform(supervisor_.next(clock_.now()));
+    leave_start();
     if (supervisor_.is_over()) break;
     wait();
   }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -83,7 +84,11 @@ int help(const CommandLine& line, const app::RoleTypes& types, const std::string
   if (line.topic == "file") return print(stdout, app::reference_page(types));
   if (line.topic.empty()) {
     return print(stdout, "usage: " + program + " run|check|plan FILE [KEY=VALUE ...], " + program +
-                             " help [TYPE | file]\n" + app::list_role_types(types));
+                             " help [TYPE | file | run | check | plan]\n" + app::list_role_types(types));
+  }
+  if (line.topic == "run" || line.topic == "check" || line.topic == "plan") {
+    const std::array<const char*, 3> words{program.c_str(), line.topic.c_str(), "--help"};
+    return print(stdout, std::get<actors::CommandLineText>(actors::parse_command_line(program, 3, words.data())).text);
   }
   if (const app::RoleType* const type = types.find(line.topic)) return print(stdout, app::help_role_type(*type));
   return refuse("no role type '" + line.topic + "' in this program" + did_you_mean(line.topic, types.names()) + "\n" +

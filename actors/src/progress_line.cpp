@@ -41,18 +41,25 @@ std::size_t terminal_width() {
 
 std::string render_progress(const std::string& worker, const ProgressState& progress, Duration elapsed,
                             std::size_t width) {
-  std::string line = progress.text;
-  std::string rest;
-  if (line.empty()) {
-    line = worker + "  " + std::to_string(progress.done);
-    if (progress.total > 0) line += " of " + std::to_string(progress.total);
-  } else if (const auto last = line.rfind("  "); last != std::string::npos) {
-    rest = line.substr(last);
-    line.resize(last);
+  std::vector<std::string> parts;
+  for (std::string_view text = progress.text; !text.empty();) {
+    const std::size_t end = std::min(text.find("  "), text.size());
+    if (end > 0) parts.push_back(printable(std::string(text.substr(0, end))));
+    text.remove_prefix(std::min(end + 2, text.size()));
   }
-  if (progress.total > 0) line += " " + bar(progress.done, progress.total);
-  line = printable(line + rest) + "  " + minutes(elapsed);
-  if (width > 0 && line.size() > width) line.resize(width);
+  if (parts.empty()) {
+    parts.push_back(worker + "  " + std::to_string(progress.done));
+    if (progress.total > 0) parts.back() += " of " + std::to_string(progress.total);
+  }
+  // The bar stands behind what it measures, before the last of several parts.
+  const std::string drawn = progress.total > 0 ? " " + bar(progress.done, progress.total) : std::string();
+  const std::size_t barred = parts.size() > 1 ? parts.size() - 2 : 0;
+  std::string line = minutes(elapsed);
+  const auto fits = [&](const std::string& more) { return width == 0 || line.size() + more.size() <= width; };
+  for (std::size_t i = 0; i < parts.size() && fits("  " + parts[i]); ++i) {
+    line += "  " + parts[i];
+    if (i == barred && fits(drawn)) line += drawn;
+  }
   return line;
 }
 

@@ -22,8 +22,10 @@ struct ProgressState {
   std::string text{};      ///< parts separated by two spaces; the bar goes before the last of several
 };
 
-/// Returns "episode 190  running reward 300.2 of 475 [#########------]  34,120 steps  0:02".
-/// @param width  the line is cut there; 0 = it is not
+/// Returns "0:02  episode 190  running reward 300.2 of 475 [#########------]  34,120 steps".
+/// @param elapsed  since all have met
+/// @param width    columns that the line may take: parts that do not fit are left out whole, the last ones and the bar
+///                 first; 0 = any
 std::string render_progress(const std::string& worker, const ProgressState& progress, Duration elapsed,
                             std::size_t width);
 

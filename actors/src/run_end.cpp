@@ -82,7 +82,6 @@ int tell_end(EndedRun run) {
   write_summary(run);
   if (!run.stragglers.empty()) run.view.note("warning: " + run.stragglers);
   if (run.verdict.outcome == Verdict::Outcome::success) {
-    if (run.launch.application.run.deterministic) run.view.result(run.record.sent_table());
     run.view.result(path + ": resolved.toml metrics.csv metrics.jsonl summary.json log/");
     if (!run.view.wait_for_reader(run.signals, kNever)) {
       run.verdict = {.outcome = Verdict::Outcome::interrupted, .exit_code = 130};

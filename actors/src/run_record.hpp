@@ -27,8 +27,6 @@ class RunRecord {
   void metric(const std::string& worker, const std::string& name, double value) { table_.add(worker, name, value); }
   void fingerprint(std::string text) { fingerprint_ = std::move(text); }
   void add_sent(const std::vector<SentFrames>& sent);
-  /// Returns the table of what all workers have sent.
-  std::string sent_table() const { return app::frames_table(sent_); }
   /// Writes a row for each metric that has new values. Errors: io_error.
   Result<void> write_rows(Duration elapsed);
 

@@ -55,10 +55,16 @@ void Supervisor::returned(std::size_t worker, const Error& error) {
 }
 
 void Supervisor::failed(std::size_t worker, const Error& error) {
-  if (phase_ == Phase::leaving || phase_ == Phase::over) return;
   // What a role says once it was asked to stop is no reason of its own.
-  if (interrupts_ > 0 && !failure_ && !general_) return;
   if (wants_stop_ && error.code() == Errc::cancelled) return;
+  note_failure(worker, error);
+}
+
+void Supervisor::note_failure(std::size_t worker, const Error& error) {
+  // Why another host left may be heard after its echo in a role here has begun the end.
+  const bool is_late = phase_ == Phase::leaving && !(failure_ && is_echo(failure_->error));
+  if (is_late || phase_ == Phase::over) return;
+  if (interrupts_ > 0 && !failure_ && !general_) return;
   if (!failure_ || (is_echo(failure_->error) && !is_echo(error))) {
     failure_ = Failure{worker, error, !workers_[worker].ready};
   }
@@ -75,7 +81,7 @@ void Supervisor::peer_lost(const std::string& name, const Error& reason, TimePoi
     if (in_good_order) return;
     // A host that ends because of another one says so.
     const auto blamed = std::ranges::find(workers_, reason.worker(), [](const Worker& w) { return w.is.name; });
-    failed(blamed == workers_.end() ? worker : static_cast<std::size_t>(blamed - workers_.begin()), reason);
+    note_failure(blamed == workers_.end() ? worker : static_cast<std::size_t>(blamed - workers_.begin()), reason);
   } else if (!in_good_order && !missed_ && !found->gone) {
     missed_ = Missed{{worker, reason}, now + kUntilDeath};
   }

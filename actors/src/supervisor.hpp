@@ -128,6 +128,7 @@ class Supervisor {
   static bool is_echo(const Error& error);
 
   void begin_stop(TimePoint now);
+  void note_failure(std::size_t worker, const Error& error);
   std::string who_lives(bool all_came) const;
   void check_start(TimePoint now);
   void check_made(TimePoint now);

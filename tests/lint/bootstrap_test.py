@@ -291,6 +291,10 @@ class Bootstrap(unittest.TestCase):
         output, _ = script.communicate()
         self.assertEqual(output, f"[{self.where}][help]")
 
+    def test_U13_a_step_is_told_with_its_own_words(self):
+        done = self.start("bench", "report")
+        self.assertIn("[4/4] build      the benchmarks", done.stderr)
+
     def test_a_wrong_command_installs_nothing(self):
         for arguments in (["rnu", "a.toml"], []):
             done = self.start(*arguments)

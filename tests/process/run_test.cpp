@@ -21,16 +21,30 @@ std::string line_with(const std::string& text, const std::string& start) {
   return at == std::string::npos ? std::string() : text.substr(at, text.find('\n', at) - at);
 }
 
-/// What a deterministic run says that must not depend on where its workers are: its results and the table of what was
-/// sent, without signs of life and without who is where.
+/// The results of a run that must not depend on where its workers are.
 std::string placeless(const std::string& out) {
   std::string kept;
   std::istringstream lines(out);
   for (std::string line; std::getline(lines, line);) {
-    const bool of_place =
-        line.starts_with("ping ") || line.starts_with("pong ") || line.starts_with("membership.view ");
     const bool timed = line.starts_with("solved: ") || line.starts_with("runs/");
-    if (!of_place && !timed) kept += line + "\n";
+    if (!timed) kept += line + "\n";
+  }
+  return kept;
+}
+
+/// What the last run in a folder has sent, frame for frame and byte for byte, without signs of life and without who is
+/// where.
+std::string frames_sent(const Folder& folder) {
+  const std::string summary = folder.read("runs/latest/summary.json");
+  const std::size_t begin = summary.find("\"frames_sent\": {");
+  std::string kept;
+  std::istringstream lines(summary.substr(begin, summary.find("\n  }", begin) - begin));
+  bool is_kept = true;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with("{"))
+      is_kept = line.find("\"ping\"") == std::string::npos && line.find("\"pong\"") == std::string::npos &&
+                line.find("\"membership.view\"") == std::string::npos;
+    if (is_kept) kept += line + "\n";
   }
   return kept;
 }
@@ -74,6 +88,7 @@ TEST_P(EachPlacement, CartPoleHasOneFingerprintInAllPlacementsAndWithAnyNumberOf
     std::vector<std::string> here = in_one;
     here[2] = "run.placement=" + GetParam();
     const Finished first = run_to_end(folder, kCaftan, in_one);
+    const std::string frames = frames_sent(folder);
     const Finished second = run_to_end(folder, kCaftan, here);
     ASSERT_EQ(first.code, 0) << first.err;
     ASSERT_EQ(second.code, 0) << second.err;
@@ -83,8 +98,8 @@ TEST_P(EachPlacement, CartPoleHasOneFingerprintInAllPlacementsAndWithAnyNumberOf
     EXPECT_THAT(folder.read("runs/latest/summary.json"),
                 AllOf(HasSubstr(fingerprint.substr(12)), HasSubstr("\"frames_sent\": {\n    \"call\": {")));
     EXPECT_THAT(second.out, AllOf(HasSubstr("solved: "), HasSubstr("greedy evaluation: 3 episodes")));
-    // Frame for frame and byte for byte.
-    EXPECT_THAT(second.out, AllOf(HasSubstr("\nmethod  "), HasSubstr("\nresponse  "), HasSubstr("\ndown  ")));
+    EXPECT_THAT(frames, AllOf(HasSubstr("\"method\": {"), HasSubstr("\"response\": {"), HasSubstr("\"down\": {")));
+    EXPECT_EQ(frames_sent(folder), frames);
     EXPECT_EQ(placeless(second.out), placeless(first.out));
   }
 }
@@ -95,11 +110,13 @@ TEST(Run, EachProtocolOfCartPoleSendsTheSameFramesInEveryPlacement) {
     std::vector<std::string> words{"run", kConfigs + "/cartpole.test.toml", "run.placement=one_process",
                                    "roles.observer.replicas=4", "roles.agent.config.protocol=" + protocol};
     const Finished in_one = run_to_end(folder, kCaftan, words);
+    const std::string frames = frames_sent(folder);
     words[2] = "run.placement=processes";
     const Finished in_five = run_to_end(folder, kCaftan, words);
     ASSERT_EQ(in_one.code, 0) << in_one.err;
     ASSERT_EQ(in_five.code, 0) << in_five.err;
-    EXPECT_THAT(in_five.out, HasSubstr("\nmethod  "));
+    EXPECT_THAT(frames, HasSubstr("\"method\": {"));
+    EXPECT_EQ(frames_sent(folder), frames) << protocol;
     EXPECT_EQ(placeless(in_five.out), placeless(in_one.out)) << protocol;
   }
 }
@@ -312,7 +329,8 @@ TEST(CommandLine, AFolderWithANulIsRefused) {
 TEST(CommandLine, AWrongCommandIsNamedWithTheRightOnes) {
   const Folder folder;
   const std::string usage =
-      "usage: counting run|check|plan FILE [KEY=VALUE ...], counting help [TYPE | file], counting --version\n";
+      "usage: counting run|check|plan FILE [KEY=VALUE ...], counting help [TYPE | file | run | check | plan], counting "
+      "--version\n";
   const auto refused = [&](const std::vector<std::string>& words) {
     const Finished finished = run_to_end(folder, kCounting, words);
     EXPECT_EQ(finished.code, 2);
@@ -327,6 +345,42 @@ TEST(CommandLine, AWrongCommandIsNamedWithTheRightOnes) {
   EXPECT_EQ(refused({"--version", "x"}), "error: nothing may follow --version, there is 'x'\n" + usage);
   EXPECT_EQ(refused({"run", "a.toml", "--role", "driver", "--replica", "-1"}),
             "--replica: replicas are numbered from 0, is -1\nRun with --help for more information.\n");
+}
+
+TEST(CommandLine, U13_AnOptionThatIsASettingIsToldHowToWriteIt) {
+  const Folder folder;
+  folder.write("counting.toml", kCountingFile);
+  for (const std::vector<std::string>& given : {std::vector<std::string>{"--seed", "3"}, {"--seed=3"}}) {
+    std::vector<std::string> words{"run", "counting.toml"};
+    words.insert(words.end(), given.begin(), given.end());
+    const Finished run = run_to_end(folder, kCounting, words);
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.err, HasSubstr("settings stand as KEY=VALUE behind FILE: write run.seed=3\n"));
+  }
+  EXPECT_THAT(run_to_end(folder, kCounting, {"run", "counting.toml", "--rpc-timeout"}).err,
+              HasSubstr("write cluster.rpc_timeout=...\n"));
+  EXPECT_THAT(run_to_end(folder, kCounting, {"run", "counting.toml", "--verbose"}).err,
+              Not(HasSubstr("KEY=VALUE behind")));
+}
+
+TEST(CommandLine, U13_HelpExplainsCommandsToo) {
+  const Folder folder;
+  for (const std::string command : {"run", "check", "plan"}) {
+    const Finished help = run_to_end(folder, kCounting, {"help", command});
+    EXPECT_EQ(help.code, 0) << help.err;
+    EXPECT_THAT(help.out, HasSubstr("KEY=VALUE"));
+    EXPECT_EQ(help.out, run_to_end(folder, kCounting, {command, "--help"}).out);
+  }
+}
+
+TEST_P(EachPlacement, U13_WhoIsReadyStandsBeforeTheFirstResults) {
+  const Folder folder;
+  folder.write("t.toml", ticking_file());
+  const Finished run = run_to_end(
+      folder, "/bin/sh",
+      {"-c", "exec '" + kTicking + "' run t.toml roles.ticker.config.rounds=50 run.placement=" + GetParam() + " 2>&1"});
+  ASSERT_EQ(run.code, 0) << run.out;
+  EXPECT_LT(run.out.rfind(" ready after "), run.out.find("\ntick 1\n")) << run.out;
 }
 
 TEST(CommandLine, AFileNameCannotMoveTheCursor) {

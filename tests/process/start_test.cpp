@@ -48,6 +48,32 @@ TEST_F(Hosts, OneCommandForEachRoleRunsTheApplication) {
   EXPECT_EQ(second.wait(), 0) << second.err();
 }
 
+TEST_F(Hosts, K11_EachSideHearsThatTheOtherWasInterrupted) {
+  for (const bool driver : {true, false}) {
+    FreePort port;
+    folder_.write("t.toml", hosts_file(port.number()));
+    port.release();
+    const std::vector<std::string> words{"run", "t.toml", "run.start_timeout=30s",
+                                         "roles.ticker.config.rounds=100000000",
+                                         "roles.ticker.config.ignore_stop=" + std::string(driver ? "false" : "true")};
+    const auto with = [&](const std::string& role) {
+      std::vector<std::string> all = words;
+      all.insert(all.end(), {"--role", role});
+      return all;
+    };
+    Command ticker(folder_, kTicking, with("ticker"));
+    Command echoes(folder_, kTicking, with("echo"));
+    ASSERT_TRUE(ticker.wait_for_line("tick 20")) << ticker.err() << echoes.err();
+    ASSERT_TRUE(echoes.wait_for_line("  echo-1")) << echoes.err();
+    Command& interrupted = driver ? ticker : echoes;
+    Command& other = driver ? echoes : ticker;
+    interrupted.signal(SIGTERM);
+    EXPECT_EQ(interrupted.wait(), 130) << interrupted.err();
+    EXPECT_EQ(other.wait(), 1) << other.err();
+    EXPECT_THAT(other.err(), HasSubstr("cancelled: the run was interrupted"));
+  }
+}
+
 TEST_F(Hosts, BI2_APortInUseIsNamed) {
   folder_.write("t.toml", hosts_file(port_.number()));
   const Finished run = run_to_end(folder_, kTicking, {"run", "t.toml", "--role", "ticker"});

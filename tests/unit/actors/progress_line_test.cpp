@@ -12,18 +12,29 @@ TEST(ProgressLine, PutsTheBarBeforeTheLastPartOfTheText) {
   const ProgressState state{
       .done = 300, .total = 475, .text = "episode 190  running reward 300.2 of 475  34,120 steps, 21.4 k steps/s"};
   EXPECT_EQ(render_progress("agent", state, 2s, 0),
-            "episode 190  running reward 300.2 of 475 [#########------]  34,120 steps, 21.4 k steps/s  0:02");
+            "0:02  episode 190  running reward 300.2 of 475 [#########------]  34,120 steps, 21.4 k steps/s");
 }
 
 TEST(ProgressLine, CountsWhereARoleSaysNothingElse) {
-  EXPECT_EQ(render_progress("driver", {.done = 37, .total = 100}, 61s, 0), "driver  37 of 100 [#####----------]  1:01");
-  EXPECT_EQ(render_progress("driver", {.done = 37}, 0s, 0), "driver  37  0:00");
+  EXPECT_EQ(render_progress("driver", {.done = 37, .total = 100}, 61s, 0), "1:01  driver  37 of 100 [#####----------]");
+  EXPECT_EQ(render_progress("driver", {.done = 37}, 0s, 0), "0:00  driver  37");
 }
 
 TEST(ProgressLine, StaysWithinTheTerminalAndOnItsLine) {
   const ProgressState state{.done = 500, .total = 100, .text = "a\x1b[2Jb\nc"};
-  EXPECT_EQ(render_progress("x", state, 0s, 0), "a [2Jb c [###############]  0:00");
-  EXPECT_EQ(render_progress("x", state, 0s, 6), "a [2Jb");
+  EXPECT_EQ(render_progress("x", state, 0s, 0), "0:00  a [2Jb c [###############]");
+  EXPECT_EQ(render_progress("x", state, 0s, 6), "0:00");
+}
+
+TEST(ProgressLine, U11_LeavesOutWholePartsWhereThereIsNoRoomAndKeepsTheTime) {
+  const ProgressState state{
+      .done = 300,
+      .total = 475,
+      .text = "episode 190  running reward 300.2 of 475  34,120 steps, 21.4 k steps/s, 42.8 k calls/s"};
+  EXPECT_EQ(render_progress("agent", state, 62s, 80),
+            "1:02  episode 190  running reward 300.2 of 475 [#########------]");
+  EXPECT_EQ(render_progress("agent", state, 62s, 60), "1:02  episode 190  running reward 300.2 of 475");
+  EXPECT_EQ(render_progress("agent", state, 62s, 20), "1:02  episode 190");
 }
 
 TEST(ProgressLine, KnowsWhereARunIs) {

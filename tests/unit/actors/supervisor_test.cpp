@@ -275,6 +275,27 @@ TEST_F(Supervised, OnOtherHostsADriverThatFailedAndLeftFailsTheRun) {
   EXPECT_EQ(supervisor.verdict().error, "agent: goal_missed: not good enough");
 }
 
+TEST_F(Supervised, K11_WhyAnotherHostLeftReplacesItsEchoHere) {
+  // The role here fails of the calls that the loss ended; the reason may come before or after the end has begun.
+  for (const bool begun : {false, true}) {
+    Supervisor supervisor({.workers = {{.name = "agent", .process = 0, .drives = true},
+                                       {.name = "observer", .process = 1, .here = false}},
+                           .start_timeout = 10s,
+                           .stop_timeout = 2s},
+                          now_);
+    supervisor.ready(0);
+    supervisor.next(now_);
+    supervisor.returned(0, Error(Errc::peer_down, "observer", "the session with observer has ended"));
+    if (begun) {
+      EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop, Action::leave));
+    }
+    supervisor.peer_lost("observer", Error(Errc::cancelled, "observer", "the run was interrupted"), now_);
+    supervisor.next(now_);
+    EXPECT_EQ(supervisor.verdict().error, "observer: cancelled: the run was interrupted");
+    EXPECT_EQ(supervisor.verdict().exit_code, 1);
+  }
+}
+
 TEST_F(Supervised, TellsOtherHostsWhatTheRunFailedOf) {
   EXPECT_EQ(make_running().reason().code(), Errc::ok);
   Supervisor interrupted = make_running();
