@@ -208,6 +208,7 @@ class ByHand {
   /// Returns the channel of a session, or why there is none.
   Result<std::shared_ptr<transport::Channel>> connect(std::uint64_t connection) {
     net::HandshakeOptions handshake;
+    handshake.self.versions = {2, 2};  // what workers speak
     handshake.self.cluster = "caftan";
     handshake.self.name = "b";
     handshake.self.id = WorkerId{1};
