@@ -124,6 +124,24 @@ TEST(Training, M12_TheFingerprintCountsEachParameterToItsLastBit) {
   EXPECT_EQ(training.fingerprint(), whole);
 }
 
+TEST(Training, TheFingerprintCountsTheStatesOfTheRandomStreams) {
+  const auto fingerprint_with = [](std::size_t word, std::uint64_t change) {
+    Training training = make_training(make_options(1, 5));
+    training.begin_episode();
+    const auto environment = *rl::make_environment("CartPole-v1");
+    EpisodeRecord record =
+        roll_out(training.policy(), *environment, 3, rl::Pcg64(training.stream_seed(0)), training.step_budget())
+            .value();
+    record.random[word] ^= change;
+    EXPECT_TRUE(training.accept(0, std::move(record)));
+    EXPECT_TRUE(training.end_episode());
+    return training.fingerprint();
+  };
+  const std::string whole = fingerprint_with(0, 0);
+  EXPECT_EQ(fingerprint_with(0, 0), whole);
+  for (std::size_t word = 0; word < 4; ++word) EXPECT_NE(fingerprint_with(word, 1), whole) << word;
+}
+
 TEST(Training, SharesTheStepsOfAnEpisodeAmongItsObservers) {
   LocalOptions options = make_options(3, 1);
   options.agent.steps_per_episode = 10;

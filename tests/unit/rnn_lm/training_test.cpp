@@ -116,6 +116,19 @@ TEST_F(LocalRun, TheTrainerGoesOnFromItsStateAndSnapshot) {
             first.generate(ends, {.chars = 40, .temperature = 1}).value());
 }
 
+TEST_F(LocalRun, NothingIsCarriedFromTheEndOfTheTextToItsStart) {
+  Training training = Training::make(config_, kSeeds.trainer).value();
+  const EmbeddingTable embedding(training.shape(), 4);
+  const Decoder decoder(training.shape(), 5);
+  const Ends ends{
+      .embed = [&](const at::Tensor& x, const Mode& mode) -> Result<at::Tensor> { return embedding.forward(x, mode); },
+      .decode = [&](const at::Tensor& x, const Mode& mode) -> Result<at::Tensor> { return decoder.forward(x, mode); }};
+  const auto loss = [&] { return training.forward(ends).value().item<double>(); };
+  const double first = loss();
+  for (std::int64_t i = 1; i < training.text().train.count(); ++i) EXPECT_NE(loss(), first);
+  EXPECT_EQ(loss(), first) << "the same window and parameters";
+}
+
 TEST_F(LocalRun, ASnapshotOfAnotherModelChangesNothing) {
   Training training = Training::make(config_, kSeeds.trainer).value();
   const auto before = training.snapshot();
@@ -128,6 +141,15 @@ TEST_F(LocalRun, ASnapshotOfAnotherModelChangesNothing) {
   const auto after = training.snapshot();
   for (std::size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(after[i].equal(before[i]));
   EXPECT_EQ(training.state().step, 0);
+}
+
+TEST(Parts, EachParameterOfTheLstmIsDrawnByItself) {
+  const Lstm lstm({.vocabulary = 5, .emb = 3, .hid = 3, .layers = 2, .parameter_seed = 1}, 0);
+  const auto& parameters = lstm.parameters();
+  ASSERT_EQ(parameters.size(), 8U);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) EXPECT_FALSE(parameters[i].equal(parameters[j])) << i << " is as " << j;
+  }
 }
 
 TEST(Parts, AnImpossibleShapeIsRefused) {
