@@ -35,7 +35,7 @@ bool OutputStream::offer(std::string_view text) {
 void OutputStream::flush() {
   std::size_t done = 0;
   while (done < waiting_.size() && has_room(fd_)) {
-    const SignalsOpen open;  // somebody else may have taken the room
+    const SignalsOpen open;  // another thread may have taken the room
     const ssize_t written =
         ::write(fd_, waiting_.data() + done, std::min<std::size_t>(waiting_.size() - done, PIPE_BUF));
     if (written > 0) {

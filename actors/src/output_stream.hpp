@@ -1,4 +1,4 @@
-/// Standard output or error of a launcher, which must go on when nobody reads it (RN-7).
+/// Standard output or error of a launcher. The launcher goes on when the other end is not read (RN-7).
 #pragma once
 
 #include <cstddef>

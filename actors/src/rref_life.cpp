@@ -128,7 +128,7 @@ void RRefHost::notify_of_end() {
   {
     const std::lock_guard lock(mutex_);
     if (!waiting_for_ends_.empty() && ending() <= kMostEnding / 2) waiting.swap(waiting_for_ends_);
-    // Called under the lock, so that whoever gives up its wait knows that it is not being notified.
+    // Called under the lock, so that a waiter that gives up knows that no notification is under way.
     if (settled_ && let_go_ <= 0) std::exchange(settled_, nullptr)();
   }
   for (Promise<void>& promise : waiting) promise.set({});

@@ -30,7 +30,7 @@ class RunWorld {
   /// Takes the address at which a worker listens. Returns whether the others can be told now.
   bool learn_meeting(WorkerId worker, const std::string& address);
 
-  /// Removes the folder of Unix sockets, which nobody needs once all have met. While a worker makes or removes its
+  /// Removes the folder of Unix sockets, which is not needed once all have met. While a worker makes or removes its
   /// socket that fails, and the next call tries again; the last one is the end of this object.
   void remove_sockets();
 

@@ -127,7 +127,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   RRefId make_rref_id() override { return rrefs_.make_rref_id(); }
   Result<std::shared_ptr<rpc::RRefHandle>> create_local(std::shared_ptr<rpc::HostedObject> object) override;
   void on_unobserved_error(std::string_view what, const Error& error) noexcept override;
-  /// Says at the end of a second how many errors of `what` nobody looked at in it.
+  /// Says at the end of a second how many errors of `what` were dropped unread in it.
   void count_unobserved_later(std::string what);
   void log_unobserved(const std::string& what, std::size_t more) const;
 

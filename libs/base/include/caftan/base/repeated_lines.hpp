@@ -12,7 +12,7 @@
 
 namespace caftan {
 
-/// Whoever uses it keeps the time: it calls `end_period` one period after `add` or `end_period` said so.
+/// The owner of this object keeps the time: it calls `end_period` one period after `add` or `end_period` said so.
 /// Threads: any.
 class RepeatedLines {
  public:

@@ -122,7 +122,7 @@ class AmbientSwap {
 
 namespace rpc {
 
-/// Errors: would_deadlock when the running function is registered as brief: nobody reads frames while it runs.
+/// Errors: would_deadlock when the running function is registered as brief: no thread reads frames while it runs.
 Result<void> check_may_wait();
 
 /// Empties the Ambient while a waiting caller reads frames, and marks the stack as one that must not run user code.
