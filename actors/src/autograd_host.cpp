@@ -220,14 +220,14 @@ void AutogradHost::learn_released(const Life& from, const autograd::Release& rel
 
 void AutogradHost::context_ended(const ContextId& context) {
   Entry ended;
-  std::unique_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   const auto entry = entries_.find(context);
   if (entry == entries_.end()) return;
   places_.erase(entry->second.record->place());
   ended = std::move(entry->second);
   entries_.erase(entry);
   table_.released(context);
-  end_if_empty(std::move(lock));
+  notify_if_empty_locked();
 }
 
 void AutogradHost::job_begins(const ContextId& context) noexcept {
@@ -237,17 +237,15 @@ void AutogradHost::job_begins(const ContextId& context) noexcept {
 }
 
 void AutogradHost::job_ends(const ContextId& context) noexcept {
-  std::unique_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   --jobs_;
   if (const auto entry = entries_.find(context); entry != entries_.end()) --entry->second.jobs;
-  end_if_empty(std::move(lock));
+  notify_if_empty_locked();
 }
 
-void AutogradHost::end_if_empty(std::unique_lock<std::mutex> lock) noexcept {
-  if (!entries_.empty() || jobs_ != 0) return;
-  const auto done = std::exchange(empty_, nullptr);
-  lock.unlock();
-  if (done) done();
+/// Under the lock, so that a waiter that gives up knows that no notification is under way.
+void AutogradHost::notify_if_empty_locked() noexcept {
+  if (empty_ && entries_.empty() && jobs_ == 0) std::exchange(empty_, nullptr)();
 }
 
 std::optional<autograd::Send> AutogradHost::refuse(const Life& from, const autograd::PassMessage& message) const {
@@ -268,9 +266,9 @@ void AutogradHost::end_all(const Error& reason) {
 }
 
 void AutogradHost::when_empty(std::function<void()> done) {
-  std::unique_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   empty_ = std::move(done);
-  end_if_empty(std::move(lock));
+  notify_if_empty_locked();
 }
 
 std::vector<autograd::ContextInfo> AutogradHost::list() const {

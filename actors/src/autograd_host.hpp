@@ -40,7 +40,8 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
   void on_peer_down(const autograd::Life& peer);
   /// Ends all contexts here: the worker leaves.
   void end_all(const Error& reason);
-  /// Calls `done` when no actor of a context and no graph of a pass is left; here if that is so already.
+  /// Calls `done` when no actor of a context and no graph of a pass is left; here if that is so already. An empty
+  /// `done` gives the wait up.
   void when_empty(std::function<void()> done);
   /// Ends what `launch` made. No session is left.
   void close() { doorman_ = nullptr; }
@@ -101,7 +102,7 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
   };
 
   std::shared_ptr<autograd::ContextRecord> make_entry_locked(const ContextId& id);
-  void end_if_empty(std::unique_lock<std::mutex> lock) noexcept;
+  void notify_if_empty_locked() noexcept;
   bool tell(const ContextId& context, ContextEvent event);
   caf::strong_actor_ptr find_send_function(const transport::Session& session, const AutogradMessageId& message);
 

@@ -130,7 +130,7 @@ class RRefHost {
   void on_session_end(const transport::Session& session);
   /// Ends all references with shut_down; returns how many there were.
   std::size_t end_all(const Error& reason);
-  /// Calls `done` when no actor of a reference is left; here if that is so already.
+  /// Calls `done` when no actor of a reference is left; here if that is so already. An empty `done` gives the wait up.
   void when_empty(std::function<void()> done);
   /// Calls `done` when every fork that is left has a handle: those that were let go have ended. Here if that is so
   /// already; an empty `done` gives the wait up.

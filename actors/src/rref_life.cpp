@@ -93,12 +93,9 @@ void RRefHost::when_empty(std::function<void()> done) {
 }
 
 void RRefHost::notify_if_empty() {
-  std::function<void()> done;
-  {
-    const std::lock_guard lock(mutex_);
-    if (owners_.empty() && users_.empty()) done = std::exchange(empty_, nullptr);
-  }
-  if (done) done();
+  // Called under the lock, so that a waiter that gives up knows that no notification is under way.
+  const std::lock_guard lock(mutex_);
+  if (empty_ && owners_.empty() && users_.empty()) std::exchange(empty_, nullptr)();
 }
 
 void RRefHost::when_settled(std::function<void()> done) {

@@ -33,7 +33,7 @@ Result<std::unique_ptr<Worker>> Worker::start(WorkerOptions options, Registry re
 
 Result<void> Worker::wait_until_ready() { return core_->wait_until_ready(); }
 
-Worker::~Worker() { stop(); }
+Worker::~Worker() { core_->end(); }
 
 StopReport Worker::stop() { return core_->stop(); }
 

@@ -17,6 +17,9 @@ using transport::Session;
 
 namespace {
 
+/// For what stop() ends at its deadline to be over.
+constexpr Duration kStopGrace = std::chrono::seconds(1);
+
 Incarnation random_incarnation() {
   std::random_device device;
   std::uint64_t value = 0;
@@ -297,66 +300,97 @@ void WorkerCore::settle(TimePoint deadline) {
 
 StopReport WorkerCore::stop() {
   StopReport given_up;
-  if (life_.exchange(Life::draining) >= Life::draining) return given_up;
-  const TimePoint deadline = options_.executor->clock().now() + options_.stop_timeout;
-  const Error leaving(Errc::shut_down, name(), "this worker has left");
+  Life life = life_.load();
+  while (life < Life::draining && !life_.compare_exchange_weak(life, Life::draining)) {
+  }
+  if (life >= Life::draining) return given_up;
+  const Clock& clock = options_.executor->clock();
+  const TimePoint deadline = clock.now() + options_.stop_timeout;
   wait_until_idle(deadline);
   for (const auto& [what, more] : unobserved_.end_all()) log_unobserved(what, more);
   given_up.calls = own_calls_.load();
   given_up.served_calls = served_calls_.load();
   if (listener_) listener_->close();
   given_up.contexts = autograd_->list().size();
-  autograd_->end_all(leaving);
-  given_up.references = rrefs_.end_all(leaving);
+  autograd_->end_all(leaving());
+  given_up.references = rrefs_.end_all(leaving());
+  close_sessions(deadline);
+  if (!end_rest(clock.now() + kStopGrace)) {
+    given_up.in_use = count_rest();
+    log("stop: code on a runner still uses " + std::to_string(given_up.in_use) +
+        " connections, references, contexts, passes or actors of this worker");
+  }
+  return given_up;
+}
 
+void WorkerCore::end() {
+  (void)stop();
+  if (life_ != Life::ended) (void)end_rest(kNever);
+}
+
+Error WorkerCore::leaving() const { return Error(Errc::shut_down, name(), "this worker has left"); }
+
+void WorkerCore::close_sessions(TimePoint deadline) {
   std::vector<std::shared_ptr<Session>> sessions;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [key, session] : sessions_) sessions.push_back(session);
   }
   for (const auto& session : sessions) session->close(farewell_);
-  const auto wait_for_sessions = [this](TimePoint until) {
-    options_.executor->with_wait([&](Executor::Wait& wait) {
-      {
-        const std::lock_guard lock(mutex_);
-        if (sessions_.empty()) return;
-        sessions_waiter_ = &wait.point();
-      }
-      wait.wait(until, nullptr);
+  (void)wait_for_sessions(deadline);
+  for (const auto& session : sessions) session->abort(leaving());
+}
+
+bool WorkerCore::wait_for_sessions(TimePoint until) {
+  return options_.executor->with_wait([&](Executor::Wait& wait) {
+    {
       const std::lock_guard lock(mutex_);
-      sessions_waiter_ = nullptr;
+      if (sessions_.empty()) return true;
+      sessions_waiter_ = &wait.point();
+    }
+    (void)wait.wait(until, nullptr);
+    const std::lock_guard lock(mutex_);
+    sessions_waiter_ = nullptr;
+    return sessions_.empty();
+  });
+}
+
+bool WorkerCore::end_rest(TimePoint until) {
+  if (!wait_for_sessions(until)) return false;
+  // No frame comes any more: this ends all that is left of references and contexts.
+  rrefs_.end_all(leaving());
+  autograd_->end_all(leaving());
+  const auto wait_for = [&](auto& host) {
+    return options_.executor->with_wait([&](Executor::Wait& wait) {
+      host.when_empty([&] { wait.point().notify(); });
+      const bool ended = wait.wait(until, nullptr);
+      host.when_empty(nullptr);
+      return ended;
     });
   };
-  wait_for_sessions(deadline);
-  for (const auto& session : sessions) session->abort(leaving);
-  wait_for_sessions(kNever);
-
-  // All that is left of references and contexts ends now: nothing is waited for any more.
-  rrefs_.end_all(leaving);
-  autograd_->end_all(leaving);
-  options_.executor->with_wait([&](Executor::Wait& wait) {
-    rrefs_.when_empty([&] { wait.point().notify(); });
-    wait.wait(kNever, nullptr);
-  });
-  options_.executor->with_wait([&](Executor::Wait& wait) {
-    autograd_->when_empty([&] { wait.point().notify(); });
-    wait.wait(kNever, nullptr);
-  });
+  if (!wait_for(rrefs_) || !wait_for(*autograd_)) return false;
   autograd_->close();
-  caf::anon_send_exit(root_, caf::exit_reason::user_shutdown);
-  root_ = nullptr;
+  if (root_) caf::anon_send_exit(std::exchange(root_, nullptr), caf::exit_reason::user_shutdown);
   for (const auto& peer : peers_) peer->set_session(nullptr);
-  sessions.clear();
   decltype(lost_at_start_) lost;
   {
     const std::lock_guard lock(mutex_);
     lost.swap(lost_at_start_);
   }
   lost.clear();
+  if (!actor_host_->wait_until_idle(until)) return false;
   actor_host_.reset();
   options_.executor->pool().trim();
   life_ = Life::ended;
-  return given_up;
+  return true;
+}
+
+std::size_t WorkerCore::count_rest() const {
+  const AutogradCounts counts = autograd_->counts();
+  const std::size_t rest =
+      rrefs_.owners() + rrefs_.users() + counts.contexts + counts.jobs + actor_host_->busy_actors();
+  const std::lock_guard lock(mutex_);
+  return rest + sessions_.size();
 }
 
 }  // namespace caftan::actors

@@ -85,7 +85,9 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
 
   Result<void> launch();
   Result<void> wait_until_ready();
+  /// Ends within stop_timeout and a second (architecture.md, "Life of a worker"). `end` also waits for code that runs.
   StopReport stop();
+  void end();
   /// Precondition: not negative.
   void set_rpc_timeout(Duration timeout) noexcept { rpc_timeout_.store(timeout, std::memory_order_relaxed); }
   /// Waits until no call is under way and every reference that was let go has ended, at most until `deadline`.
@@ -235,6 +237,12 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
     WorkerCore& core_;
   };
   void wait_until_idle(TimePoint deadline);
+  Error leaving() const;
+  void close_sessions(TimePoint deadline);
+  // Both return whether it was over in time.
+  bool wait_for_sessions(TimePoint until);
+  bool end_rest(TimePoint until);
+  std::size_t count_rest() const;
   void notify_if_idle();
 
   WorkerOptions options_;

@@ -228,12 +228,15 @@ bool WorkerSet::end() {
   for (Member& member : members_) {
     if (member.role) member.role->end();
   }
+  bool ended = true;
   for (Member& member : members_) {
     if (!member.worker) continue;
     member.worker->core().set_farewell(farewell_of(member));
-    member.worker->stop();
+    if (member.worker->stop().in_use == 0) continue;
+    member.log.error("code of functions, methods or graph nodes has not returned in time");
+    ended = false;
   }
-  return true;
+  return ended;
 }
 
 }  // namespace caftan::actors

@@ -20,11 +20,15 @@ int run_backward(Worker& worker) {
   return 5;
 }
 
+/// Kept until the test opens it.
+std::optional<Promise<int>> gate;
+
 /// A module with an exclusive method that waits for a pass through its own graph.
 class Holder {
  public:
   at::Tensor forward(const at::Tensor& x) const { return (weight_ * x).sum(); }
   int hold(Worker& worker) { return worker.rpc_sync<&run_backward>("worker1"); }
+  int wait_for_gate() { return gate->future().get(); }
 
  private:
   at::Tensor weight_ = leaf({3});
@@ -40,7 +44,11 @@ Registry make_registry() {
   registry.add<&add>("add_numbers");
   registry.add<&add_at_2>("add_at_2");
   registry.add<&through_0>("through_0");
-  registry.add<Holder>("holder").constructor<>().method<&Holder::forward>("forward").exclusive<&Holder::hold>("hold");
+  registry.add<Holder>("holder")
+      .constructor<>()
+      .method<&Holder::forward>("forward")
+      .exclusive<&Holder::hold>("hold")
+      .exclusive<&Holder::wait_for_gate>("wait_for_gate");
   return registry;
 }
 
@@ -141,6 +149,34 @@ TEST_P(Waits, K3_ReleasesOfManyOpenContextsStaySmall) {
   open.clear();
   expect_no_contexts();
   EXPECT_LE(released() - before, kContexts * 400U);
+}
+
+TEST_P(Waits, K3_H8_AStopEndsThoughAPassWaitsForATurnAndSaysSo) {
+  const RRef<Holder> holder = (*this)[1].remote<Holder>("worker0");
+  gate.emplace();
+  std::vector<Context> open;
+  Ambient& ambient = Ambient::of_thread();
+  constexpr std::size_t kContexts = 100;
+  at::Tensor loss;
+  for (std::size_t i = 0; i < kContexts; ++i) {
+    open.emplace_back((*this)[1]);
+    loss = holder.rpc_sync<&Holder::forward>(leaf({1}));
+    ambient.autograd_context.reset();  // contexts do not nest: this one stays open beside the next
+  }
+  const Future<int> kept = holder.rpc_async<&Holder::wait_for_gate>();
+  const Future<void> pass = open.back().backward_async({loss});
+  settle();
+  const TimePoint begun = now();
+  const StopReport given_up = (*this)[0].stop();
+  EXPECT_LE(now() - begun, WorkerOptions().stop_timeout + 1s);
+  EXPECT_EQ(given_up.contexts, kContexts);
+  EXPECT_EQ(given_up.served_calls, 1U);
+  EXPECT_EQ(given_up.in_use, 1U) << "the graph of the pass, which waits for the turn";
+  EXPECT_EQ((*this)[0].stop().in_use, 0U) << "the first one said it";
+  gate->set(1);
+  settle();
+  gate.reset();
+  open.clear();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What callers may rely on beyond the way of one call: limits, misuse that is found, what a stop gives up.
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,18 @@ int burst(Worker& worker, const std::string& whom, int count) {
 }
 int sum_of_burst(int count) { return count * (count + 1) / 2; }
 
+/// Of the function that computes on until the test lets it return.
+struct Computation {
+  std::latch begun{1};
+  std::latch may_end{1};
+};
+Computation* computation = nullptr;
+int compute() {
+  computation->begun.count_down();
+  computation->may_end.wait();
+  return 1;
+}
+
 Result<int> withdraw(int amount) { return user_error("bank.no_funds", std::to_string(amount) + " are missing"); }
 int withdraw_or_throw(int amount) { throw RpcException(user_error("bank.no_funds", std::to_string(amount))); }
 int withdraw_elsewhere(Worker& worker, const std::string& bank) { return worker.rpc_sync<&withdraw>(bank, 3); }
@@ -64,6 +77,7 @@ Registry make_registry() {
   registry.add<&asks_and_waits>("asks_and_waits").brief();
   registry.add<&waits_for_many>("waits_for_many").brief();
   registry.add<&burst>("burst");
+  registry.add<&compute>("compute");
   registry.add<Drawer>("drawer")
       .constructor<>()
       .method<&Drawer::never>("never")
@@ -137,6 +151,32 @@ TEST(CallsOnThreads, K9_OneRunnerIsEnoughToWaitForRoom) {
   }
   for (const auto& worker : workers) worker->wait_until_ready().value();
   EXPECT_EQ(workers[2]->rpc_sync<&burst>("a", "b", 2000), sum_of_burst(2000));
+}
+
+TEST(CallsOnThreads, K3_AStopEndsThoughAllRunnersCompute) {
+  const auto executor =
+      std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{.runners = 1});
+  const auto network = std::make_shared<LocalNetwork>();
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (const char* name : {"a", "b"}) {
+    WorkerOptions options;
+    options.name = name;
+    options.world = {{"a", ""}, {"b", ""}};
+    options.executor = executor;
+    options.network = network;
+    options.stop_timeout = 0ms;
+    workers.push_back(Worker::launch(std::move(options), make_registry()).value());
+  }
+  for (const auto& worker : workers) worker->wait_until_ready().value();
+  Computation running;
+  computation = &running;
+  const Future<int> call = workers[0]->rpc_async<&compute>("b");
+  running.begun.wait();
+  const StopReport given_up = workers[1]->stop();  // hangs if it waits for the runner
+  EXPECT_EQ(given_up.served_calls, 1U);
+  EXPECT_GT(given_up.in_use, 0U);
+  running.may_end.count_down();
+  workers.clear();
 }
 
 TEST_P(Calls, U4_AWaitInABriefFunctionFailsAtOnceAndNamesIt) {

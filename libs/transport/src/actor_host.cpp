@@ -80,6 +80,12 @@ void ActorHost::forget_logger() { caf::logger::set_current_actor_system(nullptr)
 
 ActorHost::~ActorHost() = default;
 
+bool ActorHost::wait_until_idle(TimePoint until) {
+  return static_cast<Coordinator&>(system_->scheduler()).wait_until_idle(until);
+}
+
+std::size_t ActorHost::busy_actors() const { return static_cast<Coordinator&>(system_->scheduler()).in_flight(); }
+
 namespace {
 const caf::atom_value kCategory = caf::atom("caftan");
 }

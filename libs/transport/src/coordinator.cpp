@@ -73,17 +73,27 @@ void Coordinator::finished() {
   if (--in_flight_ == 0 && stopping_) stopping_->notify();
 }
 
-void Coordinator::stop() {
-  executor_.with_wait([this](Executor::Wait& wait) {
-    {
+bool Coordinator::wait_until_idle(TimePoint until) {
+  bool in_time = true;
+  while (in_flight() != 0 && in_time) {
+    in_time = executor_.with_wait([&](Executor::Wait& wait) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (in_flight_ == 0) return true;
+        stopping_ = &wait.point();
+      }
+      const bool notified = wait.wait(until, nullptr);
       const std::lock_guard lock(mutex_);
-      if (in_flight_ == 0) return;
-      stopping_ = &wait.point();
-    }
-    wait.wait(kNever, nullptr);
-    const std::lock_guard lock(mutex_);
-    stopping_ = nullptr;
-  });
+      stopping_ = nullptr;
+      return notified;
+    });
+  }
+  return in_flight() == 0;
+}
+
+std::size_t Coordinator::in_flight() const {
+  const std::lock_guard lock(mutex_);
+  return in_flight_;
 }
 
 ExecutorClock::time_point ExecutorClock::now() const noexcept {

@@ -44,7 +44,11 @@ class Coordinator final : public caf::scheduler::abstract_coordinator {
   ExecutorClock& clock() noexcept override { return clock_; }
   void start() override;
   /// Waits until nothing it handed to the executor is left.
-  void stop() override;
+  void stop() override { (void)wait_until_idle(kNever); }
+  /// As stop, at most until then; returns whether nothing is left.
+  bool wait_until_idle(TimePoint until);
+  /// Returns how many actors the executor has, waiting or running.
+  std::size_t in_flight() const;
 
  private:
   class Unit;
@@ -55,7 +59,7 @@ class Coordinator final : public caf::scheduler::abstract_coordinator {
   ExecutorClock clock_;
   std::unique_ptr<caf::execution_unit> unit_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::size_t in_flight_ = 0;
   WaitPoint* stopping_ = nullptr;
 };

@@ -120,6 +120,9 @@ struct StopReport {
   std::size_t served_calls = 0;  ///< of peers, not answered after stop_timeout
   std::size_t references = 0;    ///< values that it owned, and references to values of others, that had not ended
   std::size_t contexts = 0;      ///< autograd contexts that were open here
+  /// Connections, references, contexts, backward passes and actors that waited for code on a runner when `stop`
+  /// returned, a second after stop_timeout; the Worker's destructor waits for that code.
+  std::size_t in_use = 0;
 };
 
 class Worker : public CallSite {
@@ -137,14 +140,15 @@ class Worker : public CallSite {
   /// Errors: as start.
   Result<void> wait_until_ready();
 
-  /// Ends as `stop` does.
+  /// Stops, and then waits without bound until no code on a runner uses this worker's memory: a function, method or
+  /// graph node that never returns keeps it here. Not on a runner.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   /// Leaves the job: refuses new calls, lets own and served ones end, ends all references, says bye to every peer.
-  /// What is not over within stop_timeout fails with shut_down. Safe to repeat. Blocks.
-  /// Returns what it gave up; the first call does.
+  /// What is not over within stop_timeout fails with shut_down. Safe to repeat. Blocks for stop_timeout and a second at
+  /// most, whatever code still runs. Returns what it gave up; the first call does.
   StopReport stop();
 
   /// Changes the time-out of later calls that name none, which WorkerOptions::rpc_timeout has set; 0 = none.

@@ -56,6 +56,10 @@ class ActorHost {
     forget_logger();
     return actor;
   }
+  /// Waits until no actor has a message that it has not read, at most until then; returns whether that is so.
+  bool wait_until_idle(TimePoint until);
+  /// Returns how many actors run or wait for a runner.
+  std::size_t busy_actors() const;
   caf::execution_unit& unit() noexcept { return *unit_; }
   PollingExecutor& executor() noexcept { return executor_; }
   const MessageRegistry& messages() const noexcept { return messages_; }
