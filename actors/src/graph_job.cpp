@@ -1,5 +1,7 @@
 #include "graph_job.hpp"
 
+#include <span>
+
 #include <caf/send.hpp>
 
 #include "autograd_host.hpp"
@@ -13,21 +15,6 @@ namespace {
 
 constexpr std::size_t kNodesPerSlice = 1024;  // then other jobs get their turn
 constexpr std::size_t kNodesInPlace = 128;    // as long as a job and its event take, or less
-
-/// Runs `job` in turn with all of `strands` from `first` on. They are in one order everywhere, so no two slices wait
-/// for each other; methods that wait give their turns back.
-void run_in_turn(Executor& executor, const std::vector<std::shared_ptr<rpc::Strand>>& strands, std::size_t first,
-                 const std::function<void()>& job) {
-  if (first == strands.size()) return job();
-  executor.with_wait([&](Executor::Wait& wait) {
-    // The strand must outlive its job, which ends after the wait does.
-    strands[first]->run([strand = strands[first], &executor, &strands, first, &job, &wait] {
-      run_in_turn(executor, strands, first + 1, job);
-      wait.point().notify();
-    });
-    wait.wait(kNever, nullptr);
-  });
-}
 
 }  // namespace
 
@@ -120,12 +107,12 @@ void GraphJob::walk_on() {
 
 void GraphJob::run(Functions sources, std::vector<Feed> feeds) {
   marks_ = std::move(sources);
+  for (const auto& function : marks_) marked_.push_back(function->message().message);
   feeds_ = std::move(feeds);
   post(&GraphJob::run_slice);
 }
 
 void GraphJob::run_slice() {
-  for (auto& function : marks_) marked_.push_back(function->message().message);
   const auto strands = record_->strands_of(marked_, strand_);
   if (strands.empty()) return run_nodes();
   if (Result<void> free = check_not_held(strands); !free) {
@@ -136,10 +123,13 @@ void GraphJob::run_slice() {
     caf::anon_send(context_, ContextEvent{std::move(ran)});
     return;
   }
-  if (strands.size() == 1) {
-    return strands[0]->run([self = shared_from_this(), strand = strands[0]] { self->run_nodes(); });
-  }
-  run_in_turn(executor_, strands, 0, [this] { run_nodes(); });
+  // The strands are in one order everywhere, so no two slices wait for each other (DA-23). The job keeps them.
+  strands[0]->run([self = shared_from_this(), strands] {
+    const auto others = std::span(strands).subspan(1);
+    const auto kept = rpc::Strand::run_with_all(others, [&self] { self->run_nodes(); });
+    // An exclusive method waits, perhaps for an object whose turn is here: the slice begins anew behind that method.
+    if (kept) kept->run([self, kept] { self->post(&GraphJob::run_slice); });
+  });
 }
 
 Result<void> GraphJob::check_not_held(const std::vector<std::shared_ptr<rpc::Strand>>& strands) const {

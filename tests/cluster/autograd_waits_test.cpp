@@ -29,6 +29,10 @@ class Holder {
   at::Tensor forward(const at::Tensor& x) const { return (weight_ * x).sum(); }
   int hold(Worker& worker) { return worker.rpc_sync<&run_backward>("worker1"); }
   int wait_for_gate() { return gate->future().get(); }
+  int wait_then_ask(const RRef<Holder>& other) {
+    return wait_for_gate() + other.with({.timeout = 5s}).rpc_sync<&Holder::answer>();
+  }
+  int answer() { return 7; }
 
  private:
   at::Tensor weight_ = leaf({3});
@@ -48,6 +52,8 @@ Registry make_registry() {
       .constructor<>()
       .method<&Holder::forward>("forward")
       .exclusive<&Holder::hold>("hold")
+      .method<&Holder::answer>("answer")
+      .exclusive<&Holder::wait_then_ask>("wait_then_ask")
       .exclusive<&Holder::wait_for_gate>("wait_for_gate");
   return registry;
 }
@@ -70,6 +76,42 @@ TEST_P(Waits, B3_DA22_APassThroughAnObjectThatIsHeldMeanwhileIsRefusedAtOnce) {
   EXPECT_EQ(now(), start);
   EXPECT_THAT(held.error().message(), HasSubstr("would_deadlock"));
   EXPECT_THAT(held.error().message(), HasSubstr("whose turn is kept by an exclusive method that waits for the pass"));
+}
+
+TEST_P(Waits, B3_DA23_APassThroughTwoObjectsLetsGoOfOneThatAnExclusiveMethodOfTheOtherAsks) {
+  const RRef<Holder> first = (*this)[1].remote<Holder>("worker0");
+  const RRef<Holder> second = (*this)[1].remote<Holder>("worker0");
+  gate.emplace();
+  Context context((*this)[1]);
+  const at::Tensor loss = first.rpc_sync<&Holder::forward>(leaf({1})) + second.rpc_sync<&Holder::forward>(leaf({2}));
+  const TimePoint start = now();
+  Future<int> asked = second.rpc_async<&Holder::wait_then_ask>(first);
+  settle();
+  Future<void> pass = context.backward_async({loss});
+  settle();
+  gate->set(1);
+  const Result<int> answer = asked.result();
+  EXPECT_EQ(answer ? *answer : -1, 8) << answer.error().message();
+  const Result<void> done = pass.result();
+  EXPECT_TRUE(done) << done.error().message();
+  EXPECT_EQ(now(), start);
+  gate.reset();
+}
+
+TEST_P(Waits, B3_DA23_PassesThroughTwoObjectsInOppositeOrderDoNotWaitForEachOther) {
+  const std::vector<RRef<Holder>> parts{(*this)[1].remote<Holder>("worker0"), (*this)[1].remote<Holder>("worker0")};
+  const TimePoint start = now();
+  std::vector<Context> open;
+  std::vector<Future<void>> passes;
+  for (const auto& [first, second] : {std::pair(0U, 1U), std::pair(1U, 0U)}) {
+    open.emplace_back((*this)[1]);
+    const at::Tensor loss =
+        parts[first].rpc_sync<&Holder::forward>(leaf({1})) + parts[second].rpc_sync<&Holder::forward>(leaf({2}));
+    passes.push_back(open.back().backward_async({loss}));
+    Ambient::of_thread().autograd_context.reset();  // contexts do not nest
+  }
+  for (Future<void>& pass : passes) EXPECT_TRUE(pass.result());
+  EXPECT_EQ(now(), start);
 }
 
 TEST_P(Waits, B5_DA19_ACallThatTheContextWaitsForGoesOnAfterTheHandlesEnd) {

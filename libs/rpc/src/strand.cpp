@@ -75,7 +75,7 @@ void Strand::release(TurnMode mode) {
   post(std::move(startable));
 }
 
-void Strand::take_again(TurnMode mode) {
+bool Strand::take(TurnMode mode, Patience patience) {
   std::unique_lock lock(mutex_);
   // Where the turn is free although jobs are queued, concurrent jobs have it and the oldest queued one wants it alone.
   const auto taken = [&] {
@@ -84,21 +84,59 @@ void Strand::take_again(TurnMode mode) {
     if (!queue_.empty()) ++returns_;
     return true;
   };
-  if (taken()) return;
+  const auto gives_up = [&] { return patience == Patience::gives_up && kept_ > 0; };
+  if (taken()) return true;
+  if (gives_up()) return false;
   lock.unlock();
   const FrameReading reading;
-  executor_.with_wait([&](Executor::Wait& wait) {
-    Returning self{&wait.point(), mode};
+  return executor_.with_wait([&](Executor::Wait& wait) {
+    Returning self{&wait.point(), mode, patience};
     lock.lock();
-    if (taken()) return;
+    if (taken()) return true;
+    if (gives_up()) return false;
     *returning_end_ = &self;
     returning_end_ = &self.next;
-    while (!self.granted) {
+    while (!self.granted && !self.gave_up) {
       lock.unlock();
       wait.wait(kNever, nullptr);
       lock.lock();  // also lets whoever granted it leave before the wait point goes away
     }
+    return self.granted;
   });
+}
+
+void Strand::keep_while_waiting() {
+  const std::lock_guard lock(mutex_);
+  ++kept_;
+  Returning** at = &returning_;
+  while (Returning* const one = *at) {
+    if (one->patience == Patience::waits) {
+      at = &one->next;
+      continue;
+    }
+    *at = one->next;
+    one->gave_up = true;
+    one->point->notify();
+  }
+  returning_end_ = at;
+}
+
+void Strand::stop_waiting() {
+  const std::lock_guard lock(mutex_);
+  --kept_;
+}
+
+std::shared_ptr<Strand> Strand::run_with_all(std::span<const std::shared_ptr<Strand>> strands,
+                                             const std::function<void()>& job) {
+  if (strands.empty()) {
+    job();
+    return nullptr;
+  }
+  if (!strands.front()->take(TurnMode::serial, Patience::gives_up)) return strands.front();
+  std::shared_ptr<Strand> kept;
+  const auto with_others = [&] { kept = run_with_all(strands.subspan(1), job); };
+  strands.front()->execute(with_others, TurnMode::serial);
+  return kept;
 }
 
 std::shared_ptr<Strand> Strand::held_here() noexcept {
@@ -124,15 +162,17 @@ FirstTurn::FirstTurn(Strand& strand)
 FirstTurn::~FirstTurn() { ambient_.turn = around_; }
 
 TurnPause::TurnPause() : turn_(Ambient::current() ? Ambient::current()->turn : nullptr) {
-  if (turn_ && (!turn_->held_ || !turn_->yields())) turn_ = nullptr;
+  if (turn_ && !turn_->held_) turn_ = nullptr;
   if (!turn_) return;
+  if (!turn_->yields()) return turn_->strand_.keep_while_waiting();
   turn_->held_ = false;
   turn_->strand_.release(turn_->mode_);
 }
 
 TurnPause::~TurnPause() {
   if (!turn_) return;
-  turn_->strand_.take_again(turn_->mode_);
+  if (!turn_->yields()) return turn_->strand_.stop_waiting();
+  turn_->strand_.take(turn_->mode_, Strand::Patience::waits);
   turn_->held_ = true;
 }
 

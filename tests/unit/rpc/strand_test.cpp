@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -259,6 +260,80 @@ TEST(Held, AChainOfSixtyFiveObjectsIsRefused) {
   wire::Bytes bytes;
   encode_held(held, bytes);
   EXPECT_EQ(decode_held(bytes).error().code(), Errc::malformed_payload);
+}
+
+/// Two strands, and a job of the first that wants the second too.
+struct TwoStrands {
+  BatonExecutor executor;
+  const std::vector<std::shared_ptr<Strand>> strands{std::make_shared<Strand>(executor),
+                                                     std::make_shared<Strand>(executor)};
+  Strand& first = *strands[0];
+  Strand& second = *strands[1];
+  std::string log;
+  std::shared_ptr<Strand> kept;
+
+  void add_to_both(std::string name) {
+    executor.post([this, name] {
+      first.run([this, name] {
+        kept = Strand::run_with_all(std::span(strands).subspan(1), [this, name] {
+          EXPECT_TRUE(second.is_held_here());
+          log += name;
+        });
+      });
+    });
+  }
+};
+
+TEST(Strand, B3_DA23_OneWhoTakesSeveralTurnsKeepsThoseThatItHas) {
+  TwoStrands f;
+  f.second.run([&] {
+    f.add_to_both("both");
+    f.executor.run_until_idle();
+    f.first.run([&] { f.log += "|first"; });
+    EXPECT_EQ(f.log, "") << "the turn of the first was given back";
+    f.log += "second|";
+  });
+  f.executor.run_until_idle();
+  EXPECT_EQ(f.log, "second|both|first");
+  EXPECT_EQ(f.kept, nullptr);
+}
+
+TEST(Strand, B3_DA23_ItGivesThemBackWhenAnExclusiveJobBeginsToWait) {
+  TwoStrands f;
+  Promise<void> promise;
+  Future<void> asked = promise.future();
+  f.second.run(
+      [&] {
+        f.add_to_both("both");
+        f.executor.run_until_idle();
+        f.first.run([&] {
+          f.log += "first|";
+          promise.set({});
+        });
+        EXPECT_EQ(f.log, "");
+        asked.get();
+        f.log += "second";
+      },
+      TurnMode::exclusive);
+  f.executor.run_until_idle();
+  EXPECT_EQ(f.log, "first|second");
+  EXPECT_EQ(f.kept, f.strands[1]);
+}
+
+TEST(Strand, B3_DA23_ItDoesNotWaitForOneThatWaitsAlready) {
+  TwoStrands f;
+  Promise<void> promise;
+  Future<void> asked = promise.future();
+  f.executor.post([&] { f.second.run([&] { asked.get(); }, TurnMode::exclusive); });
+  f.executor.run_until_idle();
+  f.add_to_both("both");
+  f.executor.run_until_idle();
+  EXPECT_EQ(f.kept, f.strands[1]);
+  promise.set({});
+  f.executor.run_until_idle();
+  f.add_to_both("both");
+  f.executor.run_until_idle();
+  EXPECT_EQ(f.log, "both") << "it waits no longer";
 }
 
 }  // namespace

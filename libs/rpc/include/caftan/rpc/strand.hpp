@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -46,6 +48,14 @@ class Strand : public std::enable_shared_from_this<Strand> {
     execute(job, mode);
   }
 
+  /// Runs `job` here with the turns of all of `strands`, besides what the calling code holds, and returns null. Blocks.
+  /// It takes one after the other, ahead of jobs that have not started, and keeps those that it has; but a turn that an
+  /// exclusive job keeps while it waits may never come as long as these are kept. It returns that strand then, without
+  /// having run `job`: the caller gives back its own turns and begins anew when that strand is free.
+  /// Precondition: everybody who takes several turns takes them in one order.
+  static std::shared_ptr<Strand> run_with_all(std::span<const std::shared_ptr<Strand>> strands,
+                                              const std::function<void()>& job);
+
   /// Returns the strand whose turn the calling code holds, null if it holds none.
   static std::shared_ptr<Strand> held_here() noexcept;
 
@@ -74,11 +84,16 @@ class Strand : public std::enable_shared_from_this<Strand> {
     Strand& strand_;
     const TurnMode mode_;
   };
-  /// A job that gave its turn back and wants it again; lives on its stack.
+  /// Whether code that wants a turn gives up where an exclusive job keeps it while it waits.
+  enum class Patience : std::uint8_t { waits, gives_up };
+  /// A job that gave its turn back and wants it again, or that has other turns and wants this one too; lives on its
+  /// stack.
   struct Returning {
     WaitPoint* point;
     TurnMode mode;
+    Patience patience;
     bool granted = false;
+    bool gave_up = false;
     Returning* next = nullptr;
   };
 
@@ -96,7 +111,11 @@ class Strand : public std::enable_shared_from_this<Strand> {
   void post(std::vector<Queued> jobs);
   /// Ends one turn and starts whoever is next.
   void release(TurnMode mode);
-  void take_again(TurnMode mode);
+  /// Takes the turn ahead of queued jobs. Returns false if it gave up.
+  bool take(TurnMode mode, Patience patience);
+  /// Of the exclusive job that has the turn: a wait begins, a wait is over.
+  void keep_while_waiting();
+  void stop_waiting();
 
   /// Jobs that come back from a wait go ahead of the oldest queued job this often; then that one has the turn.
   static constexpr std::uint32_t kMostReturns = 4;
@@ -107,6 +126,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   // Guarded by mutex_:
   bool alone_ = false;              // a serial or exclusive job has the turn
   std::uint32_t together_ = 0;      // concurrent jobs that have it
+  std::uint32_t kept_ = 0;          // waits in which an exclusive job keeps the turn
   Returning* returning_ = nullptr;  // first in first out, ahead of queue_
   Returning** returning_end_ = &returning_;
   std::uint32_t returns_ = 0;  // turns that jobs took again since the first of queue_ is the first
@@ -162,7 +182,7 @@ class FirstTurn {
 };
 
 /// Gives back the turn of the running code for as long as it lives; every Caftan wait makes one. The destructor blocks
-/// until the turn is here again. Does nothing where no turn is held, and for exclusive ones.
+/// until the turn is here again. An exclusive turn stays, and its strand knows that it is kept by a job that waits.
 class TurnPause {
  public:
   TurnPause();
