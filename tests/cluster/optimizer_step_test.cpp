@@ -255,6 +255,29 @@ TEST_P(Steps, OP5_TrainingGoesOnFromASavedState) {
   EXPECT_EQ(resumed.last_report().step.value, 6U);
 }
 
+TEST_P(Steps, B7_OP5_TheBaseOfSchedulesIsPartOfASavedState) {
+  const Parameters parameters = all_parameters();
+  wire::Bytes before;
+  wire::Bytes after;
+  {
+    DistributedOptimizer optimizer(here(), parameters, SGD{.lr = 1.0});
+    before = optimizer.save();
+    const optim::LambdaLR warm_up(optimizer, [](std::int64_t) { return 0.125; });
+    after = optimizer.save();
+  }
+  DistributedOptimizer resumed(here(), parameters, SGD{.lr = 3.0});
+  resumed.load(after);
+  EXPECT_EQ(resumed.lr(0), 0.125);
+  EXPECT_EQ(resumed.initial_lrs(), std::vector<double>{1.0});
+  EXPECT_EQ(resumed.save(), after);
+  EXPECT_EQ(resumed.try_load(wire::ByteView(after).first(after.size() - 1)).error().code(), Errc::malformed_payload);
+  EXPECT_EQ(resumed.initial_lrs(), std::vector<double>{1.0});
+  EXPECT_EQ(before[8], std::byte{1}) << "no schedule, no newer version";
+  resumed.load(before);
+  resumed.set_lr(0, 0.5);
+  EXPECT_EQ(resumed.initial_lrs(), std::vector<double>{0.5});
+}
+
 TEST_P(Steps, NothingIsLeftWhenTheOptimizerEnds) {
   cluster_.settle();
   const auto before = cluster_[1].counters().owner_rrefs;

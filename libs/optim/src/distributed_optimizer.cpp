@@ -140,6 +140,11 @@ void DistributedOptimizer::set_lr(std::size_t group, double lr) {
   state_->set_lr(group, lr);
 }
 
+std::vector<double> DistributedOptimizer::initial_lrs() {
+  if (!state_) throw RpcException(moved_away());
+  return state_->initial_lrs();
+}
+
 void DistributedOptimizer::check_group(std::size_t group) const {
   if (!state_) throw RpcException(moved_away());
   if (group < state_->groups()) return;

@@ -1,7 +1,8 @@
 // Saving and loading the state of a DistributedOptimizer: docs/protocols/optimizer.md, "Messages".
 
 #include <atomic>
-#include <cstring>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "caftan/rpc/collect.hpp"
@@ -12,8 +13,8 @@ namespace caftan::optim {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x54504f5444544643;  // "CFTDTOPT"
-constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kPrefix = sizeof kMagic + sizeof kVersion;
+constexpr std::uint32_t kVersion = 1;                 // without initial rates
+constexpr std::uint32_t kWithInitial = 2;             // with them
 
 struct SavedOwner {
   std::string worker;
@@ -44,9 +45,21 @@ struct DistributedOptimizer::State::Saved {
   StepNumber step;
   std::vector<double> lrs;
   std::vector<SavedOwner> owners;
-  template <class Archive>
-  void serialize(Archive& archive, unsigned) {
-    archive& step& lrs& owners;
+  std::vector<double> initial_lrs;  // empty before the first schedule, and in version 1
+
+  /// Appends them behind a prefix of the version that has them.
+  Result<void> write(wire::Bytes& to) const {
+    const std::uint32_t version = initial_lrs.empty() ? kVersion : kWithInitial;
+    wire::append(to, std::as_bytes(std::span(&kMagic, 1)));
+    wire::append(to, std::as_bytes(std::span(&version, 1)));
+    if (version == kVersion) return wire::encode_into(to, std::tie(step, lrs, owners));
+    return wire::encode_into(to, std::tie(step, lrs, owners, initial_lrs));
+  }
+  Result<void> read(wire::ByteView bytes) {
+    const auto content = after_prefix(bytes, kMagic, kWithInitial);
+    if (!content) return content.error();
+    if (content->version < kWithInitial) return wire::decode_into(content->bytes, std::tie(step, lrs, owners));
+    return wire::decode_into(content->bytes, std::tie(step, lrs, owners, initial_lrs));
   }
 };
 
@@ -76,6 +89,7 @@ Future<wire::Bytes> DistributedOptimizer::State::save() {
             const std::lock_guard lock(self->mutex_);
             saved.step = self->last_;
             for (const Algorithm& algorithm : self->algorithms_) saved.lrs.push_back(learning_rate(algorithm));
+            saved.initial_lrs = self->initial_lrs_;
           }
           self->turns_->end();
           if (const Result<void> well = first_failure(self->owners_, outcomes); !well) {
@@ -85,10 +99,8 @@ Future<wire::Bytes> DistributedOptimizer::State::save() {
           for (std::size_t i = 0; i < outcomes.size(); ++i) {
             saved.owners.push_back({self->owners_[i].worker, self->owners_[i].groups, *std::move(outcomes[i])});
           }
-          wire::Bytes bytes(kPrefix);
-          std::memcpy(bytes.data(), &kMagic, sizeof kMagic);
-          std::memcpy(bytes.data() + sizeof kMagic, &kVersion, sizeof kVersion);
-          if (Result<void> written = wire::encode_into(bytes, saved); !written) {
+          wire::Bytes bytes;
+          if (Result<void> written = saved.write(bytes); !written) {
             promise->set(written.error());
           } else {
             promise->set(std::move(bytes));
@@ -107,6 +119,9 @@ Result<void> DistributedOptimizer::State::check_saved(const Saved& saved) const 
     return another_placement(std::to_string(saved.lrs.size()) + " parameter groups, here are " +
                              std::to_string(groups()));
   }
+  if (!saved.initial_lrs.empty() && saved.initial_lrs.size() != groups()) {
+    return Error(Errc::malformed_payload, "the saved optimizer has initial rates of another number of groups");
+  }
   if (saved.owners.size() != owners_.size()) {
     return another_placement(std::to_string(saved.owners.size()) + " owners, here are " +
                              std::to_string(owners_.size()));
@@ -121,13 +136,11 @@ Result<void> DistributedOptimizer::State::check_saved(const Saved& saved) const 
 
 Future<void> DistributedOptimizer::State::load(wire::ByteView state) {
   const auto refuse = [](Error error) { return make_ready_future<void>(std::move(error)); };
-  const auto content = after_prefix(state, kMagic, kVersion);
-  if (!content) return refuse(content.error());
-  auto saved = wire::decode<Saved>(*content);
-  if (!saved) return refuse(saved.error());
-  if (Result<void> same = check_saved(*saved); !same) return refuse(same.error());
+  Saved saved;
+  if (Result<void> read = saved.read(state); !read) return refuse(read.error());
+  if (Result<void> same = check_saved(saved); !same) return refuse(same.error());
 
-  auto open = std::make_shared<OpenLoad>(Promise<void>(caller_), *std::move(saved));
+  auto open = std::make_shared<OpenLoad>(Promise<void>(caller_), std::move(saved));
   Future<void> future = open->promise.future();
   const auto begin = [self = shared_from_this(), open] {
     std::vector<Future<void>> futures;
@@ -175,6 +188,7 @@ void DistributedOptimizer::State::take_states(const std::shared_ptr<OpenLoad>& o
           for (std::size_t i = 0; i < open->saved.lrs.size(); ++i) {
             set_learning_rate(self->algorithms_[i], open->saved.lrs[i]);
           }
+          self->initial_lrs_ = open->saved.initial_lrs;
         }
         self->turns_->end();
         open->answer(first_failure(self->owners_, outcomes));

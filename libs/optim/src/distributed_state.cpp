@@ -271,4 +271,12 @@ void DistributedOptimizer::State::set_lr(std::size_t group, double lr) {
   set_learning_rate(algorithms_[group], lr);
 }
 
+std::vector<double> DistributedOptimizer::State::initial_lrs() {
+  const std::lock_guard lock(mutex_);
+  if (initial_lrs_.empty()) {
+    for (const Algorithm& algorithm : algorithms_) initial_lrs_.push_back(learning_rate(algorithm));
+  }
+  return initial_lrs_;
+}
+
 }  // namespace caftan::optim

@@ -43,6 +43,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   std::size_t groups() const noexcept { return algorithms_.size(); }
   double lr(std::size_t group) const;
   void set_lr(std::size_t group, double lr);
+  std::vector<double> initial_lrs();
 
  private:
   struct OpenStep;
@@ -96,8 +97,9 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   const std::shared_ptr<Turns> turns_;
 
   mutable std::mutex mutex_;
-  // Guarded by mutex_ (their number is constant):
-  std::vector<Algorithm> algorithms_;
+  // Guarded by mutex_:
+  std::vector<Algorithm> algorithms_;  // their number is constant
+  std::vector<double> initial_lrs_;    // of each group; empty before the first schedule
   StepNumber last_;
   StepReport report_;
 };

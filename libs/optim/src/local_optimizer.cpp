@@ -89,13 +89,21 @@ Result<std::size_t> LocalOptimizer::step(std::span<const at::Tensor> gradients) 
   return stepped;
 }
 
-Result<wire::Bytes> LocalOptimizer::save() const { return write_state({algorithms_, group_of_, states_}, parameters_); }
+std::vector<double> LocalOptimizer::initial_lrs() {
+  if (initial_lrs_.empty()) initial_lrs_ = lrs();
+  return initial_lrs_;
+}
+
+Result<wire::Bytes> LocalOptimizer::save() const {
+  return write_state({algorithms_, group_of_, states_, initial_lrs_}, parameters_);
+}
 
 Result<void> LocalOptimizer::load(wire::ByteView bytes) {
   auto saved = read_state(bytes, algorithms_, group_of_, parameters_);
   if (!saved) return saved.error();
   algorithms_ = std::move(saved->algorithms);
   states_ = std::move(saved->states);
+  initial_lrs_ = std::move(saved->initial_lrs);
   half_stepped_ = false;
   return {};
 }

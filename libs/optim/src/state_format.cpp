@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <string>
+#include <tuple>
 
 #include "caftan/tensor/codec.hpp"
 #include "caftan/wire/archive.hpp"
@@ -12,7 +13,8 @@ namespace caftan::optim {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x54504f4e41544643;  // "CFTANOPT"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 1;                 // without initial rates
+constexpr std::uint32_t kWithInitial = 2;             // with them
 
 /// A parameter as the file describes it: enough to tell another model from this one.
 struct Entry {
@@ -56,6 +58,14 @@ bool take(wire::ByteView& from, Number& number) {
 template <class Number>
 void put(wire::Bytes& to, Number number) {
   wire::append(to, std::as_bytes(std::span(&number, 1)));
+}
+
+/// @param initial_lrs  left empty by version 1
+Result<void> read_head(wire::ByteView bytes, std::uint32_t version, Head& head, std::vector<double>& initial_lrs) {
+  if (version < kWithInitial) return wire::decode_into(bytes, head);
+  if (auto read = wire::decode_into(bytes, std::tie(head, initial_lrs)); !read) return read;
+  if (initial_lrs.size() == head.algorithms.size()) return {};
+  return Error(Errc::malformed_payload, "the saved optimizer has initial rates of another number of groups");
 }
 
 Result<void> check_model(const Head& head, std::span<const Algorithm> algorithms,
@@ -124,7 +134,7 @@ std::array<bool, 3> needed(const Algorithm& algorithm) {
 
 }  // namespace
 
-Result<wire::ByteView> after_prefix(wire::ByteView bytes, std::uint64_t magic, std::uint32_t newest) {
+Result<SavedContent> after_prefix(wire::ByteView bytes, std::uint64_t magic, std::uint32_t newest) {
   std::uint64_t found = 0;
   std::uint32_t version = 0;
   if (!take(bytes, found)) return truncated();
@@ -135,7 +145,7 @@ Result<wire::ByteView> after_prefix(wire::ByteView bytes, std::uint64_t magic, s
                                               ", this build reads up to " + std::to_string(newest) +
                                               ": load it with the version that wrote it, or a later one");
   }
-  return bytes;
+  return SavedContent{version, bytes};
 }
 
 Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const at::Tensor> parameters) {
@@ -160,8 +170,9 @@ Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const
   head.table = std::move(encoded->table);
   wire::Bytes bytes;
   put(bytes, kMagic);
-  put(bytes, kVersion);
-  auto written = wire::encode(head);
+  const bool with_initial = !optimizer.initial_lrs.empty();
+  put(bytes, with_initial ? kWithInitial : kVersion);
+  auto written = with_initial ? wire::encode(std::tie(head, optimizer.initial_lrs)) : wire::encode(head);
   if (!written) return written.error();
   put(bytes, std::uint64_t{written->size()});
   wire::append(bytes, *written);
@@ -171,21 +182,22 @@ Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const
 
 Result<SavedOptimizer> read_state(wire::ByteView bytes, std::span<const Algorithm> algorithms,
                                   std::span<const std::uint32_t> group_of, std::span<const at::Tensor> parameters) {
-  const auto content = after_prefix(bytes, kMagic, kVersion);
+  const auto content = after_prefix(bytes, kMagic, kWithInitial);
   if (!content) return content.error();
-  bytes = *content;
+  bytes = content->bytes;
   std::uint64_t size = 0;
   if (!take(bytes, size) || size > bytes.size()) return truncated();
-  auto head = wire::decode<Head>(bytes.first(size));
-  if (!head) return head.error();
-  if (Result<void> same = check_model(*head, algorithms, group_of, parameters); !same) return same.error();
-  auto tensors = read_tensors(head->table, bytes.subspan(size));
+  Head head;
+  std::vector<double> initial_lrs;
+  if (auto read = read_head(bytes.first(size), content->version, head, initial_lrs); !read) return read.error();
+  if (Result<void> same = check_model(head, algorithms, group_of, parameters); !same) return same.error();
+  auto tensors = read_tensors(head.table, bytes.subspan(size));
   if (!tensors) return tensors.error();
 
-  SavedOptimizer saved{std::move(head->algorithms), {group_of.begin(), group_of.end()}, {}};
+  SavedOptimizer saved{std::move(head.algorithms), {group_of.begin(), group_of.end()}, {}, std::move(initial_lrs)};
   std::size_t next = 0;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const Entry& entry = head->entries[i];
+    const Entry& entry = head.entries[i];
     const Algorithm& algorithm = saved.algorithms[entry.group];
     const std::array<bool, 3> expected = entry.steps > 0 ? needed(algorithm) : std::array<bool, 3>{};
     ParameterState& state = saved.states.emplace_back(ParameterState{entry.steps, {}});

@@ -15,12 +15,18 @@ struct SavedOptimizer {
   std::vector<Algorithm> algorithms;    ///< of each group
   std::vector<std::uint32_t> group_of;  ///< of each parameter
   std::vector<ParameterState> states;   ///< of each parameter
+  std::vector<double> initial_lrs;      ///< of each group; empty = no schedule was made, or version 1
 };
 
-/// Returns what follows the magic number and the version of a saved optimizer.
+struct SavedContent {
+  std::uint32_t version;
+  wire::ByteView bytes;
+};
+
+/// Returns the version of a saved optimizer, and what follows it.
 /// @param newest  the highest version that this build reads
 /// Errors: malformed_payload (truncated, or another magic number), protocol_mismatch (a later version).
-Result<wire::ByteView> after_prefix(wire::ByteView bytes, std::uint64_t magic, std::uint32_t newest);
+Result<SavedContent> after_prefix(wire::ByteView bytes, std::uint64_t magic, std::uint32_t newest);
 
 /// Errors: limit_exceeded.
 Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const at::Tensor> parameters);

@@ -14,9 +14,14 @@ class Rates final : public LearningRates {
   std::size_t groups() const noexcept override { return lrs_.size(); }
   double lr(std::size_t group) const override { return lrs_[group]; }
   void set_lr(std::size_t group, double lr) override { lrs_[group] = lr; }
+  std::vector<double> initial_lrs() override {
+    if (initial_lrs_.empty()) initial_lrs_ = lrs();
+    return initial_lrs_;
+  }
 
  private:
   std::vector<double> lrs_;
+  std::vector<double> initial_lrs_;
 };
 
 using Curve = std::vector<double>;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "caftan/optim/local_optimizer.hpp"
+#include "caftan/optim/schedules.hpp"
 
 namespace caftan::optim {
 namespace {
@@ -119,14 +120,49 @@ TEST(SavedState, OP3_AnotherModelIsRefusedAndTheDifferenceNamed) {
   EXPECT_THAT(refusal(fewer).text(), HasSubstr("3 parameters, here are 2"));
 }
 
+std::uint32_t version_of(const wire::Bytes& state) {
+  std::uint32_t version = 0;
+  std::memcpy(&version, state.data() + 8, sizeof version);
+  return version;
+}
+
+TEST(SavedState, B7_OP5_ASecondScheduleAfterLoadingHasTheBaseOfTheFirst) {
+  Model whole(SGD{.lr = 1.0});
+  whole.optimizer.set_lr(1, 0.5);
+  const LambdaLR warm_up(whole.optimizer, [](std::int64_t) { return 0.1; });
+  const wire::Bytes state = whole.optimizer.save().value();
+  EXPECT_EQ(version_of(state), 2U);
+  Model resumed(SGD{.lr = 3.0});
+  ASSERT_TRUE(resumed.optimizer.load(state));
+  EXPECT_EQ(resumed.optimizer.lr(0), 0.1);
+  EXPECT_EQ(resumed.optimizer.initial_lrs(), (std::vector<double>{1.0, 0.5}));
+  EXPECT_EQ(resumed.optimizer.save().value(), state);
+  const LambdaLR second(resumed.optimizer, [](std::int64_t) { return 1.0; });
+  EXPECT_EQ(resumed.optimizer.lr(1), 0.5);
+  for (std::size_t size = 0; size < state.size(); ++size) {
+    EXPECT_EQ(resumed.optimizer.load(wire::ByteView(state).first(size)).error().code(), Errc::malformed_payload)
+        << size << " of " << state.size();
+  }
+}
+
+TEST(SavedState, B7_OP2_AStateWithoutASchedulesRatesIsOfTheFirstVersionAndItsRatesAreTheBase) {
+  Model whole(SGD{.lr = 0.25});
+  const wire::Bytes state = whole.optimizer.save().value();
+  EXPECT_EQ(version_of(state), 1U);
+  Model resumed(SGD{.lr = 3.0});
+  (void)resumed.optimizer.initial_lrs();
+  ASSERT_TRUE(resumed.optimizer.load(state));
+  EXPECT_EQ(resumed.optimizer.initial_lrs(), (std::vector<double>{0.25, 0.25}));
+}
+
 TEST(SavedState, OP2_ANewerVersionSaysWhatToDo) {
   Model model(SGD{});
   wire::Bytes state = model.optimizer.save().value();
-  const std::uint32_t version = 2;
+  const std::uint32_t version = 3;
   std::memcpy(state.data() + 8, &version, sizeof version);
   const Error error = model.optimizer.load(state).error();
   EXPECT_EQ(error.code(), Errc::protocol_mismatch);
-  EXPECT_THAT(error.text(), HasSubstr("version 2, this build reads up to 1"));
+  EXPECT_THAT(error.text(), HasSubstr("version 3, this build reads up to 2"));
 }
 
 }  // namespace

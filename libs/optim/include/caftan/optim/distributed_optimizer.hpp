@@ -115,6 +115,7 @@ class DistributedOptimizer final : public LearningRates {
   /// Errors of both (thrown): bad_arguments (there is no such group).
   double lr(std::size_t group) const override;
   void set_lr(std::size_t group, double lr) override;
+  std::vector<double> initial_lrs() override;
 
  private:
   class State;

@@ -17,16 +17,17 @@ class LearningRates {
   virtual void set_lr(std::size_t group, double lr) = 0;
 
   /// Returns the rate that each group had when the first schedule over this optimizer was made, which is when this is
-  /// called first. Source: "initial_lr" of PyTorch's parameter groups. Threads: one at a time, as schedules.
-  const std::vector<double>& initial_lrs() {
-    if (initial_lrs_.empty()) {
-      for (std::size_t group = 0; group < groups(); ++group) initial_lrs_.push_back(lr(group));
-    }
-    return initial_lrs_;
-  }
+  /// called first, or when the state that it has loaded was saved. Part of saved states.
+  /// Source: "initial_lr" of PyTorch's parameter groups.
+  virtual std::vector<double> initial_lrs() = 0;
 
- private:
-  std::vector<double> initial_lrs_;
+ protected:
+  /// Returns the rates of all groups now.
+  std::vector<double> lrs() const {
+    std::vector<double> all;
+    for (std::size_t group = 0; group < groups(); ++group) all.push_back(lr(group));
+    return all;
+  }
 };
 
 }  // namespace caftan::optim

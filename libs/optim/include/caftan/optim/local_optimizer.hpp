@@ -46,6 +46,7 @@ class LocalOptimizer final : public LearningRates {
   std::size_t groups() const noexcept override { return algorithms_.size(); }
   double lr(std::size_t group) const override { return learning_rate(algorithms_[group]); }
   void set_lr(std::size_t group, double lr) override { set_learning_rate(algorithms_[group], lr); }
+  std::vector<double> initial_lrs() override;
 
   /// Checks everything that can be wrong with `gradients` and allocates the state of parameters that are stepped for
   /// the first time; parameters and state keep their values.
@@ -78,6 +79,7 @@ class LocalOptimizer final : public LearningRates {
   std::vector<std::uint32_t> group_of_;  // of each parameter
   std::vector<Algorithm> algorithms_;    // of each group
   std::vector<ParameterState> states_;   // of each parameter
+  std::vector<double> initial_lrs_;      // of each group; empty before the first schedule
   bool half_stepped_ = false;
 };
 

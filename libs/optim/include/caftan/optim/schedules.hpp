@@ -2,7 +2,8 @@
 ///     optim::StepLR schedule(optimizer, {.step_size = 10, .gamma = 0.5});
 ///     for (...) { ...; optimizer.step(context); schedule.step(); }
 /// They change the learning rates of any optimizer here, local or distributed, which must outlive them. The base of
-/// each group is the rate that it had when the first schedule over the optimizer was made, also for later ones.
+/// each group is the rate that it had when the first schedule over the optimizer was made, also for later ones and for
+/// those made after the optimizer's saved state was loaded.
 /// Threads: one at a time. Source: torch.optim.lr_scheduler.
 #pragma once
 
