@@ -36,6 +36,20 @@ TEST(KeyedRandom, EveryBitOfTheKeyCounts) {
   }
 }
 
+TEST(KeyedRandom, EachBitOfEachPartCountsSeparately) {
+  for (const std::uint64_t base :
+       {std::uint64_t{0}, std::uint64_t{9}, ~std::uint64_t{0}, std::uint64_t{0x5555555555555555}}) {
+    std::set<std::array<std::uint32_t, 4>> blocks{random_block({.seed = base, .context = base, .call = base}, base)};
+    for (unsigned bit = 0; bit < 64; ++bit) {
+      const std::uint64_t flipped = base ^ (std::uint64_t{1} << bit);
+      EXPECT_TRUE(blocks.insert(random_block({.seed = flipped, .context = base, .call = base}, base)).second) << bit;
+      EXPECT_TRUE(blocks.insert(random_block({.seed = base, .context = flipped, .call = base}, base)).second) << bit;
+      EXPECT_TRUE(blocks.insert(random_block({.seed = base, .context = base, .call = flipped}, base)).second) << bit;
+      EXPECT_TRUE(blocks.insert(random_block({.seed = base, .context = base, .call = base}, flipped)).second) << bit;
+    }
+  }
+}
+
 TEST(KeyedRandom, NeverChangesBetweenVersions) {
   // The first of a Philox4x32-10 that also gives the authors' known answers.
   const std::array<std::uint32_t, 4> first = random_block({.seed = 543, .context = 2, .call = 1}, 3);

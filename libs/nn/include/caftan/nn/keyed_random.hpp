@@ -18,7 +18,7 @@ struct RandomKey {
 
 /// Returns the 128 random bits at position `index` of a key's stream.
 /// Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", Philox4x32-10; the generator behind
-/// torch's CUDA dropout. Key: seed and call, mixed; counter: index, context.
+/// torch's CUDA dropout. Key: seed and call, mixed to 64 bits; counter: index, context. Each bit of the four counts.
 std::array<std::uint32_t, 4> random_block(const RandomKey& key, std::uint64_t index) noexcept;
 
 /// Returns a number in [0, 1) with 24 random bits: exact in float32.
