@@ -28,10 +28,28 @@ at::Tensor square_on_a_thread(Worker& worker, const std::string& where, const at
   return y;
 }
 
+/// Returns whether the tensor arrived as a leaf, and whether it needs a gradient.
+std::vector<int> how_it_arrived(const at::Tensor& x) { return {x.is_leaf(), x.requires_grad()}; }
+/// A module that is given its parameter.
+class Given {
+ public:
+  explicit Given(at::Tensor weight) : weight_(std::move(weight)) {}
+  at::Tensor forward(const at::Tensor& x) const { return (weight_ * x).sum(); }
+  std::vector<double> gradient(Worker& worker) const {
+    return values(Context::current(worker).gradients().of(weight_));
+  }
+
+ private:
+  at::Tensor weight_;
+};
+
 Registry make_registry() {
   Registry registry = make_autograd_registry();
   registry.add<&change_an_alias>("change_an_alias");
   registry.add<&square_on_a_thread>("square_on_a_thread");
+  registry.add<&how_it_arrived>("how_it_arrived");
+  registry.add<Given>("Given").constructor<at::Tensor>().method<&Given::forward>("forward").method<&Given::gradient>(
+      "gradient");
   return registry;
 }
 
@@ -105,6 +123,22 @@ TEST_P(Unrecorded, U1_DA21_WhereNoGradientFlowsItIsAnOrdinaryTensor) {
   EXPECT_EQ(values(mine.grad()), (std::vector<double>{5}));
   const at::NoGradGuard evaluation;
   EXPECT_FALSE(here_.rpc_sync<&square>("worker1", x).requires_grad());
+}
+
+TEST_P(Unrecorded, U1_AnArgumentFromOutsideAContextIsALeafThatCanBeTrainedThere) {
+  const at::Tensor weight = leaf({3, 4});
+  EXPECT_EQ(here_.rpc_sync<&how_it_arrived>("worker1", weight * 2), (std::vector<int>{1, 1}));
+  EXPECT_EQ(here_.rpc_sync<&how_it_arrived>("worker1", weight.detach()), (std::vector<int>{1, 0}));
+  {
+    const at::NoGradGuard no_grad;
+    EXPECT_EQ(here_.rpc_sync<&how_it_arrived>("worker1", weight), (std::vector<int>{1, 0}));
+  }
+  const RRef<Given> module = here_.remote<Given>("worker1", weight);
+  ASSERT_TRUE(module.created().result());
+  const Context context(here_);
+  context.backward({module.rpc_sync<&Given::forward>(leaf({5, 6}))});
+  EXPECT_EQ(module.rpc_sync<&Given::gradient>(), (std::vector<double>{5, 6}));
+  EXPECT_FALSE(context.gradients().of(weight).defined()) << "it is another parameter from there on";
 }
 
 TEST_P(Unrecorded, A3_DA20_AChangeThroughAnAliasIsFoundAtTheCallee) {
