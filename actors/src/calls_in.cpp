@@ -1,5 +1,6 @@
 // The calls that peers make here: from a frame to a ServedCall, and its answer back to a frame.
 
+#include "in_words.hpp"
 #include "served_call.hpp"
 #include "shortened.hpp"
 
@@ -51,6 +52,16 @@ void WorkerCore::served_call_ended(const ServedCall& call) {
   }
   served_calls_.fetch_sub(1);
   notify_if_idle();
+}
+
+void WorkerCore::on_late_answer(std::string_view function, WorkerId caller, Duration late, Duration waited,
+                                Duration took) {
+  if (life_ == Life::ended) return;  // so is the log
+  const std::string name(function);
+  log_repeated(name + ", called by " + peers_[caller.value]->name() + ", ended " + in_words(late) +
+                   " after its time: it waited " + in_words(waited) + " here before it began, and took " +
+                   in_words(took) + " then",
+               name + ": # more calls ended after their time in this second");
 }
 
 Result<void> WorkerCore::send_response(const std::shared_ptr<Session>& session, std::uint64_t call,

@@ -5,6 +5,7 @@
 
 #include "caftan/base/wait_permit.hpp"
 #include "caftan/tensor/codec.hpp"
+#include "in_words.hpp"
 #include "rref_handles.hpp"
 #include "worker_core.hpp"
 
@@ -15,13 +16,6 @@ using transport::OutFrame;
 using transport::Session;
 
 namespace {
-
-std::string in_words(Duration time) {
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
-  constexpr std::int64_t kWholeSeconds = 1000;
-  if (ms % kWholeSeconds == 0 && ms > 0) return std::to_string(ms / kWholeSeconds) + " s";
-  return std::to_string(ms) + " ms";
-}
 
 /// Turns the one end of a request into the one answer of its caller.
 class PendingCall final : public transport::ResponseSink, public CancelFlag::Part {
@@ -106,16 +100,19 @@ class PendingCall final : public transport::ResponseSink, public CancelFlag::Par
     return added ? error : added.error();
   }
 
-  /// Says what is known here of an answer that did not come.
+  /// Says what is known here of an answer that did not come. Whether the call runs or waits only its callee knows,
+  /// which says so when it ends (CALL-17).
   Error too_late() const {
     std::string text = std::string(what_) + ": no answer within " + in_words(timeout_);
     if (timeout_of_ == rpc::TimeoutOf::call) text += ", the time-out of this call";
     if (timeout_of_ == rpc::TimeoutOf::worker) text += " (cluster.rpc_timeout, WorkerOptions::rpc_timeout)";
     if (timeout_of_ == rpc::TimeoutOf::surrounding) text += ", which were left of the call that it is part of";
-    text += "; " + session_->peer().name + " is connected: the call still runs there or waits for ";
+    const std::string& callee = session_->peer().name;
+    text += "; " + callee + " is connected: the call still runs there or waits for ";
     text += kind_ == wire::FrameKind::method || kind_ == wire::FrameKind::fetch ? "its turn on a busy object"
                                                                                 : "a free runner";
-    return Error(Errc::timeout, session_->peer().name, std::move(text));
+    text += "; once it ends the log of " + callee + " says which (log/" + callee + ".log in a run)";
+    return Error(Errc::timeout, callee, std::move(text));
   }
 
   const std::shared_ptr<WorkerCore> core_;
@@ -328,26 +325,28 @@ Result<std::shared_ptr<rpc::RRefHandle>> WorkerCore::create_local(std::shared_pt
 }
 
 void WorkerCore::on_unobserved_error(std::string_view what, const Error& error) noexcept {
-  if (!unobserved_.add(what)) return;
-  log(std::string(what) + ": nobody looked at this error: " + error.message());
-  count_unobserved_later(std::string(what));
+  const std::string about(what);
+  log_repeated(about + ": nobody looked at this error: " + error.message(),
+               about + ": nobody looked at # more errors in this second");
 }
 
-void WorkerCore::count_unobserved_later(std::string what) {
+void WorkerCore::log_repeated(const std::string& line, const std::string& more) {
+  if (!repeated_.add(more)) return;
+  log(line);
+  count_repeated_later(more);
+}
+
+void WorkerCore::count_repeated_later(const std::string& more) {
   constexpr Duration kPeriod = std::chrono::seconds(1);
-  executor().post_at(executor().clock().now() + kPeriod, [weak = weak_from_this(), what = std::move(what)] {
+  executor().post_at(executor().clock().now() + kPeriod, [weak = weak_from_this(), more] {
     const auto alive = weak.lock();
     if (!alive) return;
     auto& self = static_cast<WorkerCore&>(*alive);
-    const std::size_t more = self.unobserved_.end_period(what);
-    if (more == 0) return;
-    self.log_unobserved(what, more);
-    self.count_unobserved_later(what);
+    const std::size_t count = self.repeated_.end_period(more);
+    if (count == 0) return;
+    self.log(RepeatedLines::with_count(more, count));
+    self.count_repeated_later(more);
   });
-}
-
-void WorkerCore::log_unobserved(const std::string& what, std::size_t more) const {
-  log(what + ": nobody looked at " + std::to_string(more) + " more errors in this second");
 }
 
 Result<rpc::InPayload> WorkerCore::decode_payload(InFrame& frame) const {

@@ -32,8 +32,8 @@ ServedCall::ServedCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<transpo
   if (frame_.header.remaining_us != 0) {
     // A hostile remaining time must not overflow; nobody means more than ten years.
     constexpr std::uint64_t kMost = 10ULL * 365 * 24 * 3600 * 1'000'000;
-    deadline_ = core_->executor().clock().now() +
-                std::chrono::microseconds(std::min<std::uint64_t>(frame_.header.remaining_us, kMost));
+    arrived_ = core_->executor().clock().now();
+    deadline_ = arrived_ + std::chrono::microseconds(std::min<std::uint64_t>(frame_.header.remaining_us, kMost));
   }
   if (const auto depth = wire::find_section(frame_.sections, wire::SectionType::depth); depth && *depth) {
     if ((*depth)->size() == 1) depth_ = std::to_integer<unsigned>((*depth)->front());
@@ -75,6 +75,19 @@ bool ServedCall::hold_back(const void* order, const std::function<Task()>& again
   const bool may_begin = session_->serve_gate().pass(place_, order, asks_again, ready);
   for (Task& task : ready) core_->executor().post(std::move(task));
   return !may_begin;
+}
+
+void ServedCall::begins(std::string_view function) noexcept {
+  if (deadline_ == kNever) return;
+  begun_ = core_->executor().clock().now();
+  function_ = function;
+}
+
+void ServedCall::look_if_late() const {
+  if (function_.empty()) return;
+  const TimePoint now = core_->executor().clock().now();
+  if (now < deadline_) return;
+  core_->on_late_answer(function_, session_->peer().id, now - deadline_, begun_ - arrived_, now - begun_);
 }
 
 CallInfo ServedCall::make_info() {
@@ -168,6 +181,7 @@ void ServedCall::fail(const Error& error) {
 
 void ServedCall::answer(Result<rpc::OutReply> reply) noexcept {
   if (answered_.exchange(true)) return;
+  look_if_late();
   if (const auto sent = core_->send_response(session_, frame_.header.call, std::move(reply)); !sent) {
     (void)core_->send_response(session_, frame_.header.call, sent.error());
   }

@@ -23,6 +23,7 @@ class ServedCall final : public rpc::ResponderSink,
   void cancel() noexcept { cancelled_.set(); }
   bool may_hold_back() const noexcept override { return session_->serve_gate().is_busy(); }
   bool hold_back(const void* order, const std::function<Task()>& again) override;
+  void begins(std::string_view function) noexcept override;
 
   std::uint64_t key() const noexcept { return key_of(*session_, frame_.header.call); }
   static std::uint64_t key_of(const transport::Session& session, std::uint64_t call) noexcept {
@@ -35,6 +36,7 @@ class ServedCall final : public rpc::ResponderSink,
   void run_on_object(const RRefId& target, rpc::InPayload payload);
   void create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload);
   void fail(const Error& error);
+  void look_if_late() const;
   CallInfo make_info();
   Result<RRefId> read_target() const;
 
@@ -44,6 +46,10 @@ class ServedCall final : public rpc::ResponderSink,
   CancelFlag cancelled_;
   net::ServeGate::Place place_;  // used by one thread at a time: the call asks before it begins
   TimePoint deadline_ = kNever;
+  // Of calls with a deadline:
+  TimePoint arrived_{};
+  TimePoint begun_{};
+  std::string_view function_;  // empty: it has not begun
   unsigned depth_ = 0;
   std::optional<Creation> creation_;
   std::function<void()> used_;  // tells the value's actor that this call no longer uses it

@@ -307,7 +307,7 @@ StopReport WorkerCore::stop() {
   const Clock& clock = options_.executor->clock();
   const TimePoint deadline = clock.now() + options_.stop_timeout;
   wait_until_idle(deadline);
-  for (const auto& [what, more] : unobserved_.end_all()) log_unobserved(what, more);
+  for (const auto& [more, count] : repeated_.end_all()) log(RepeatedLines::with_count(more, count));
   given_up.calls = own_calls_.load();
   given_up.served_calls = served_calls_.load();
   if (listener_) listener_->close();

@@ -129,9 +129,6 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   RRefId make_rref_id() override { return rrefs_.make_rref_id(); }
   Result<std::shared_ptr<rpc::RRefHandle>> create_local(std::shared_ptr<rpc::HostedObject> object) override;
   void on_unobserved_error(std::string_view what, const Error& error) noexcept override;
-  /// Says at the end of a second how many errors of `what` were dropped unread in it.
-  void count_unobserved_later(std::string what);
-  void log_unobserved(const std::string& what, std::size_t more) const;
 
   // RRefWorld
   std::shared_ptr<rpc::Caller> shared_caller() override { return shared_from_this(); }
@@ -157,6 +154,8 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   Result<void> send_response(const std::shared_ptr<transport::Session>& session, std::uint64_t call,
                              Result<rpc::OutReply> reply);
   void served_call_ended(const ServedCall& call);
+  /// A call ended after its time (CALL-17). @param waited  before it began  @param took  since then
+  void on_late_answer(std::string_view function, WorkerId caller, Duration late, Duration waited, Duration took);
 
   /// In-process neighbours: one end of a loopback pair becomes a session.
   void add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,
@@ -236,6 +235,9 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
    private:
     WorkerCore& core_;
   };
+  /// Writes `line`; of many with the same `more` only the first, then each second `more` with their count for its '#'.
+  void log_repeated(const std::string& line, const std::string& more);
+  void count_repeated_later(const std::string& more);
   void wait_until_idle(TimePoint deadline);
   Error leaving() const;
   void close_sessions(TimePoint deadline);
@@ -290,7 +292,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   std::atomic<std::size_t> served_calls_{0};
   std::atomic<std::uint64_t> calls_served_{0};
 
-  RepeatedLines unobserved_;
+  RepeatedLines repeated_;
   std::mutex served_mutex_;
   std::unordered_map<std::uint64_t, std::weak_ptr<ServedCall>> cancellable_;  // by session connection and call
 };

@@ -3,6 +3,7 @@
 
 #include <latch>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ Future<int> throws_later(Worker& worker, const std::string& whom) {
   return worker.rpc_async<&add>(whom, 1, 2).then([](Result<int>) -> int { throw std::runtime_error("no luck"); });
 }
 
+std::optional<Promise<int>> gate;
+
 class Drawer {
  public:
   int waits_for(const RRef<Drawer>& other) { return other.rpc_sync<&Drawer::never>(); }
@@ -60,6 +63,8 @@ class Drawer {
     kept_.emplace_back();
     return kept_.back().future();
   }
+  /// Exclusive: keeps the turn until the test opens the gate.
+  int hold() { return gate->future().get(); }
   int close() {
     const auto count = static_cast<int>(kept_.size());
     kept_.clear();
@@ -82,6 +87,7 @@ Registry make_registry() {
       .constructor<>()
       .method<&Drawer::never>("never")
       .method<&Drawer::close>("close")
+      .exclusive<&Drawer::hold>("hold")
       .method<&Drawer::waits_for>("waits_for");
   registry.add<&withdraw>("withdraw");
   registry.add<&withdraw_or_throw>("withdraw_or_throw");
@@ -237,7 +243,7 @@ TEST_P(Calls, U9_ATimeoutNamesTheFunctionTheTimeAndItsKey) {
   EXPECT_EQ(
       own.text(),
       "drawer.never: no answer within 20 ms, the time-out of this call; b is connected: the call still runs there "
-      "or waits for its turn on a busy object");
+      "or waits for its turn on a busy object; once it ends the log of b says which (log/b.log in a run)");
   ASSERT_TRUE(cluster_[0].set_rpc_timeout(2s));
   const Error common = drawer.try_rpc_sync<&Drawer::never>().error();
   EXPECT_NE(common.text().find("drawer.never: no answer within 2 s (cluster.rpc_timeout"), std::string::npos)
@@ -246,6 +252,44 @@ TEST_P(Calls, U9_ATimeoutNamesTheFunctionTheTimeAndItsKey) {
   const RRef<Drawer> last = cluster_[2].remote<Drawer>("b");
   const Error outer = between.with({.timeout = 50ms}).try_rpc_sync<&Drawer::waits_for>(last).error();
   EXPECT_NE(outer.text().find("drawer.waits_for"), std::string::npos) << outer.text();
+}
+
+TEST_P(Calls, U9_CALL17_TheLogOfTheCalleeSaysOfALateCallHowLongItWaitedAndTook) {
+  const auto late_lines = [this] {
+    std::vector<std::string> found;
+    for (const std::string& line : cluster_.log()) {
+      if (line.find("after its time") != std::string::npos || line.find("after their time") != std::string::npos)
+        found.push_back(line);
+    }
+    return found;
+  };
+  const RRef<Drawer> drawer = cluster_[0].remote<Drawer>("b");
+  EXPECT_FALSE(drawer.with({.timeout = 20ms}).try_rpc_sync<&Drawer::never>());
+  cluster_.executor().advance(980ms);
+  EXPECT_TRUE(late_lines().empty()) << "it has not ended";
+  EXPECT_EQ(drawer.rpc_sync<&Drawer::close>(), 1);
+  cluster_.settle();
+  ASSERT_EQ(late_lines().size(), 1U);
+  EXPECT_EQ(late_lines()[0],
+            "b: drawer.never, called by a, ended 980 ms after its time: it waited 0 ms here before it began, and took "
+            "1 s then");
+
+  gate.emplace();
+  const Future<int> holding = drawer.rpc_async<&Drawer::hold>();
+  cluster_.settle();
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(drawer.with({.timeout = 20ms}).try_rpc_sync<&Drawer::close>());
+  cluster_.executor().advance(440ms);
+  gate->set(1);
+  cluster_.settle();
+  gate.reset();
+  ASSERT_EQ(late_lines().size(), 2U);
+  EXPECT_EQ(
+      late_lines()[1],
+      "b: drawer.close, called by a, ended 480 ms after its time: it waited 500 ms here before it began, and took "
+      "0 ms then");
+  cluster_.executor().advance(1s);
+  ASSERT_EQ(late_lines().size(), 3U);
+  EXPECT_EQ(late_lines()[2], "b: drawer.close: 2 more calls ended after their time in this second");
 }
 
 TEST_P(Calls, U10_ErrorsThatNobodyLooksAtAreOneLineAFunctionAndSecond) {

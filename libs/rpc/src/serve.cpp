@@ -24,8 +24,9 @@ Ambient ambient_of(const CallInfo& info) {
   return ambient;
 }
 
-/// Returns why a call need not run any more.
-Result<void> check_wanted(Caller& caller, const CallInfo& info) {
+/// Of a call that has its runner and its turn: returns why it need not run any more.
+Result<void> begin(Caller& caller, const CallInfo& info) {
+  if (info.gate) info.gate->begins(info.function);
   if (info.is_cancelled()) return Error(Errc::cancelled, caller.name(), "the caller gave up before it ran");
   if (info.deadline != kNever && caller.executor().clock().now() >= info.deadline) {
     return Error(Errc::timeout, caller.name(), "its time was over before it ran");
@@ -92,7 +93,7 @@ bool held_back(std::unique_ptr<In>& in, const void* order, void (*again)(std::un
 }
 
 void run_invocation(Invocation& in) {
-  Result<void> wanted = check_wanted(*in.caller, in.info);
+  Result<void> wanted = begin(*in.caller, in.info);
   if (CallHook* const hook = in.caller->hook(); hook && wanted) wanted = hook->on_receive(in.payload, in.info);
   if (!wanted) return in.completion.fail(wanted.error().at(in.caller->name()));
   const std::shared_ptr<void> running = std::exchange(in.info.running, nullptr);
@@ -126,9 +127,9 @@ struct OperatorCall {
 };
 
 void run_operator_call(Caller& caller, InPayload& payload, CallInfo& info, Completion& completion) {
-  Result<void> wanted = check_wanted(caller, info);
-  if (!wanted) return completion.fail(wanted.error());
   info.function = "operator";
+  const Result<void> wanted = begin(caller, info);
+  if (!wanted) return completion.fail(wanted.error());
   Result<OutReply> reply = run_operation(caller, payload, info, [&]() -> Result<OutReply> {
     const Result<OperatorValues> results = run_operator(payload);
     if (!results) return results.error();
@@ -151,7 +152,7 @@ struct Fetch {
 };
 
 void run_fetch(Fetch& in) {
-  const Result<void> wanted = check_wanted(*in.alive, in.info);
+  const Result<void> wanted = begin(*in.alive, in.info);
   if (!wanted) return in.completion.fail(wanted.error());
   Result<OutReply> reply = run_operation(*in.alive, in.payload, in.info, [&] {
     Result<OutReply> encoded = in.object->type().encode(*in.object);

@@ -31,5 +31,7 @@ TEST(RepeatedLines, U10_TheEndOfAllSaysWhatWasCounted) {
   EXPECT_TRUE(lines.add("b"));
 }
 
+TEST(RepeatedLines, U10_ALineHasItsCount) { EXPECT_EQ(RepeatedLines::with_count("f#: # more", 12), "f#: 12 more"); }
+
 }  // namespace
 }  // namespace caftan

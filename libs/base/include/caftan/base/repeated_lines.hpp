@@ -34,6 +34,11 @@ class RepeatedLines {
     return counted;
   }
 
+  /// Returns `line` with `count` in the place of its last '#'. Precondition: it has one.
+  static std::string with_count(std::string line, std::size_t count) {
+    return line.replace(line.rfind('#'), 1, std::to_string(count));
+  }
+
   /// Ends all periods; returns what was counted in them.
   std::vector<std::pair<std::string, std::size_t>> end_all() {
     const std::lock_guard lock(mutex_);

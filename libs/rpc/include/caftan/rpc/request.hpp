@@ -73,7 +73,7 @@ class Peer {
 };
 
 namespace rpc {
-/// Says whether a call that arrived may begin now. Implemented by the worker. Threads: any.
+/// Says whether a call that arrived may begin now, and is told when it does. Implemented by the worker. Threads: any.
 class BeginGate {
  public:
   virtual ~BeginGate() = default;
@@ -82,6 +82,9 @@ class BeginGate {
   /// Returns whether the call has to wait. Then `again` was called, and the task that it made runs later, once, and
   /// asks anew. @param order  calls with the same one, not null, begin in the order in which they asked first
   virtual bool hold_back(const void* order, const std::function<Task()>& again) = 0;
+  /// It has its runner and its turn: it runs now, or is refused because its time is over. Called at most once.
+  /// @param function  lives as long as the worker
+  virtual void begins(std::string_view function) noexcept = 0;
 };
 }  // namespace rpc
 
