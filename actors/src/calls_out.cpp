@@ -101,7 +101,7 @@ class PendingCall final : public transport::ResponseSink, public CancelFlag::Par
   }
 
   /// Says what is known here of an answer that did not come. Whether the call runs or waits only its callee knows,
-  /// which says so when it ends (CALL-17).
+  /// which says so when it ends (CALL-18).
   Error too_late() const {
     std::string text = std::string(what_) + ": no answer within " + in_words(timeout_);
     if (timeout_of_ == rpc::TimeoutOf::call) text += ", the time-out of this call";
@@ -159,8 +159,8 @@ void append_target(wire::Bytes& sections, const RRefId& id) {
 
 }  // namespace
 
-Result<OutFrame> WorkerCore::encode_request(rpc::OutRequest& request, Sharing& sharing, wire::Bytes& sections,
-                                            tensor::EncodedTensors& tensors) {
+Result<OutFrame> WorkerCore::encode_request(rpc::OutRequest& request, std::uint64_t features, Sharing& sharing,
+                                            wire::Bytes& sections, tensor::EncodedTensors& tensors) {
   OutFrame frame;
   frame.header.kind = request.kind;
   frame.header.trace = request.trace;
@@ -175,9 +175,13 @@ Result<OutFrame> WorkerCore::encode_request(rpc::OutRequest& request, Sharing& s
     rpc::encode_held(request.held, held);
     wire::append_section(sections, wire::SectionType::chain, 0, held);
   }
-  if (request.depth > 0) {
+  if (request.depth > 0 && (features & net::kKnowsDepth)) {
     const std::byte depth{static_cast<std::uint8_t>(std::min(request.depth, 255U))};
     wire::append_section(sections, wire::SectionType::depth, 0, {&depth, 1});
+  }
+  if (!request.grad_mode && (features & net::kKnowsGradMode)) {
+    const std::byte off{0};
+    wire::append_section(sections, wire::SectionType::grad_mode, 0, {&off, 1});
   }
   if (!request.autograd.empty()) {
     wire::append_section(sections, wire::SectionType::autograd, wire::kSectionCritical, request.autograd);
@@ -236,7 +240,7 @@ Result<WorkerCore::Way> WorkerCore::open_way(const Peer& peer, const rpc::OutReq
 Result<CallId> WorkerCore::send_request(Way& way, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink) {
   wire::Bytes sections;
   tensor::EncodedTensors tensors;
-  auto frame = encode_request(request, way.sharing, sections, tensors);
+  auto frame = encode_request(request, way.session->peer().features, way.sharing, sections, tensors);
   if (!frame) {
     way.session->give_back(way.room);
     way.sharing.undo();

@@ -98,6 +98,7 @@ CallInfo ServedCall::make_info() {
   info.cancel = std::shared_ptr<const CancelFlag>(shared_from_this(), &cancelled_);
   info.trace = frame_.header.trace;
   info.depth = depth_;
+  info.grad_mode = grad_mode_;
   info.gate = shared_from_this();
   if (const auto chain = wire::find_section(frame_.sections, wire::SectionType::chain); chain && *chain) {
     if (auto held = rpc::decode_held(**chain)) info.held = std::move(*held);
@@ -111,6 +112,15 @@ Result<RRefId> ServedCall::read_target() const {
   return *target ? wire::decode<RRefId>(**target) : RRefId{};
 }
 
+/// Returns whether the caller's grad mode is on.
+Result<bool> ServedCall::read_grad_mode() const {
+  const auto said = wire::find_section(frame_.sections, wire::SectionType::grad_mode);
+  if (!said) return said.error();
+  if (!*said) return true;
+  if ((*said)->size() == 1 && (*said)->front() == std::byte{0}) return false;
+  return Error(Errc::malformed_payload, "a section grad_mode that does not say that grad mode is off");
+}
+
 /// Later, if the permits to wait that are left are kept for calls nested deeper (CALL-16).
 void ServedCall::when_due(Task task) {
   RunnerLimit* const limit = RunnerLimit::current();
@@ -121,8 +131,12 @@ void ServedCall::when_due(Task task) {
 void ServedCall::run() {
   if (frame_.manifest) creation_ = std::static_pointer_cast<ReceivedRRefs>(frame_.manifest)->take_creation();
   const auto target = read_target();
+  if (!target) return fail(target.error());
+  const auto grad_mode = read_grad_mode();
+  if (!grad_mode) return fail(grad_mode.error());
+  grad_mode_ = *grad_mode;
   auto payload = core_->decode_payload(frame_);
-  if (!payload || !target) return fail(payload ? target.error() : payload.error());
+  if (!payload) return fail(payload.error());
   // The views stay as long as anyone needs them.
   payload->owner = std::shared_ptr<const void>(shared_from_this(), &frame_);
   const bool creates = frame_.header.kind == wire::FrameKind::create;

@@ -39,6 +39,7 @@ class ServedCall final : public rpc::ResponderSink,
   void look_if_late() const;
   CallInfo make_info();
   Result<RRefId> read_target() const;
+  Result<bool> read_grad_mode() const;
 
   const std::shared_ptr<WorkerCore> core_;
   const std::shared_ptr<transport::Session> session_;
@@ -51,6 +52,7 @@ class ServedCall final : public rpc::ResponderSink,
   TimePoint begun_{};
   std::string_view function_;  // empty: it has not begun
   unsigned depth_ = 0;
+  bool grad_mode_ = true;
   std::optional<Creation> creation_;
   std::function<void()> used_;  // tells the value's actor that this call no longer uses it
   std::atomic<bool> answered_{false};

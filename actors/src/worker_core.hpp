@@ -154,7 +154,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   Result<void> send_response(const std::shared_ptr<transport::Session>& session, std::uint64_t call,
                              Result<rpc::OutReply> reply);
   void served_call_ended(const ServedCall& call);
-  /// A call ended after its time (CALL-17). @param waited  before it began  @param took  since then
+  /// A call ended after its time (CALL-18). @param waited  before it began  @param took  since then
   void on_late_answer(std::string_view function, WorkerId caller, Duration late, Duration waited, Duration took);
 
   /// In-process neighbours: one end of a loopback pair becomes a session.
@@ -163,7 +163,8 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   transport::PeerIdentity identity() const { return {self_, options_.name, incarnation_, own_limits(), kFeatures}; }
 
  private:
-  static constexpr std::uint64_t kFeatures = net::kSaysSegments | net::kKnowsErrorKinds;
+  static constexpr std::uint64_t kFeatures =
+      net::kSaysSegments | net::kKnowsErrorKinds | net::kKnowsGradMode | net::kKnowsDepth;
   class RootActor;
   WorkerCore(WorkerOptions options, Registry registry, WorkerId self, net::Membership membership);
 
@@ -222,8 +223,9 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   };
   Result<Way> open_way(const Peer& peer, const rpc::OutRequest& request, const CallOptions& options);
   Result<CallId> send_request(Way& way, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink);
-  Result<transport::OutFrame> encode_request(rpc::OutRequest& request, Sharing& sharing, wire::Bytes& sections,
-                                             tensor::EncodedTensors& tensors);
+  /// @param features  of the session: a section is written only if the peer knows it
+  Result<transport::OutFrame> encode_request(rpc::OutRequest& request, std::uint64_t features, Sharing& sharing,
+                                             wire::Bytes& sections, tensor::EncodedTensors& tensors);
   /// Holds stop() up while a call is handed over.
   class OwnCall {
    public:

@@ -254,7 +254,7 @@ TEST_P(Calls, U9_ATimeoutNamesTheFunctionTheTimeAndItsKey) {
   EXPECT_NE(outer.text().find("drawer.waits_for"), std::string::npos) << outer.text();
 }
 
-TEST_P(Calls, U9_CALL17_TheLogOfTheCalleeSaysOfALateCallHowLongItWaitedAndTook) {
+TEST_P(Calls, U9_CALL18_TheLogOfTheCalleeSaysOfALateCallHowLongItWaitedAndTook) {
   const auto late_lines = [this] {
     std::vector<std::string> found;
     for (const std::string& line : cluster_.log()) {

@@ -8,8 +8,8 @@
 #include <future>
 #include <mutex>
 
+#include "by_hand.hpp"
 #include "caftan/actors/worker.hpp"
-#include "caftan/transport/endpoint.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 
@@ -201,36 +201,9 @@ TEST_P(Membership, T18_K7b_SE33_ANewLifeIsAdmittedOnceTheOldOneHasEnded) {
   wait_for_log("a: connected with b", 2);
 }
 
-/// A second member that does nothing but shake hands, with a life and connection numbers of the test's choice.
-class ByHand {
- public:
-  explicit ByHand(std::string address) : address_(std::move(address)) {}
-  /// Returns the channel of a session, or why there is none.
-  Result<std::shared_ptr<transport::Channel>> connect(std::uint64_t connection) {
-    net::HandshakeOptions handshake;
-    handshake.self.versions = {2, 2};  // what workers speak
-    handshake.self.cluster = "caftan";
-    handshake.self.name = "b";
-    handshake.self.id = WorkerId{1};
-    handshake.self.incarnation = Incarnation{77};
-    handshake.self.connection = connection;
-    handshake.secret = net::Secret("shared by this test");
-    std::promise<Result<transport::Greeted>> greeted;
-    transport::dial(executor_, address_, handshake, "a", {},
-                    [&](Result<transport::Greeted> result) { greeted.set_value(std::move(result)); });
-    auto result = greeted.get_future().get();
-    if (!result) return result.error();
-    return result->channel;
-  }
-
- private:
-  const std::string address_;
-  transport::ThreadedExecutor executor_;
-};
-
 TEST_P(Membership, T9_SE24_AConnectionNumberThatIsOpenIsRefused) {
   auto a = launch(options_of("a"));
-  ByHand b(a->address());
+  test::ByHand b(a->address());
   const auto first = b.connect(10).value();
   wait_for_log("a: connected with b", 1);
   const auto second = b.connect(10);
@@ -238,7 +211,7 @@ TEST_P(Membership, T9_SE24_AConnectionNumberThatIsOpenIsRefused) {
   EXPECT_EQ(second.error().code(), Errc::duplicate_worker);
   EXPECT_THAT(second.error().text(), HasSubstr("connection 10 of this life of b is open already"));
   EXPECT_EQ(a->channel_kind("b"), GetParam());
-  first->close();
+  first.channel->close();
 }
 
 TEST_P(Membership, StoppingIsNoticedByThePeer) {

@@ -192,6 +192,7 @@ rpc::CallToken FakeCaller::submit(const Peer& peer, rpc::OutRequest&& request, c
   info.call = {call};
   info.deadline = request.deadline;
   info.trace = request.trace;
+  info.grad_mode = request.grad_mode;
   wire::Bytes chain;
   rpc::encode_held(request.held, chain);
   info.held = *rpc::decode_held(chain);
@@ -265,6 +266,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> FakeCaller::create_remote(const Peer& p
   info.caller = peer_;
   info.deadline = request.deadline;
   info.held = request.held;
+  info.grad_mode = request.grad_mode;
   const auto ticket = request.hook_ticket;
   auto self = std::static_pointer_cast<FakeCaller>(shared_from_this());
   const auto create = [self, to, value, ticket](std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload,

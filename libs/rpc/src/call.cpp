@@ -1,5 +1,7 @@
 #include "caftan/rpc/call.hpp"
 
+#include <c10/core/GradMode.h>
+
 #include "caftan/rpc/call_hook.hpp"
 #include "caftan/rpc/hosted_object.hpp"
 
@@ -57,6 +59,7 @@ Result<void> begin_request(OutRequest& request, const CallTarget& target, wire::
     request.target = target.object->rref();
     request.keep = target.object;
   }
+  if (kind != wire::FrameKind::fetch) request.grad_mode = c10::GradMode::is_enabled();
   if (ambient) {
     request.trace = ambient->trace;
     request.depth = ambient->depth;

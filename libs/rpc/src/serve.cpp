@@ -1,5 +1,7 @@
 #include "caftan/rpc/serve.hpp"
 
+#include <c10/core/GradMode.h>
+
 #include <atomic>
 #include <optional>
 
@@ -20,6 +22,7 @@ Ambient ambient_of(const CallInfo& info) {
   ambient.trace = info.trace;
   ambient.depth = info.depth + 1;
   ambient.order.key = info.order_key;
+  ambient.grad_mode = info.grad_mode;
   if (const Ambient* const around = Ambient::current()) ambient.turn = around->turn;
   return ambient;
 }
@@ -183,7 +186,10 @@ void Completion::fail(Error error) {
 
 void Completion::reply(Caller& caller, const CallInfo& info, Result<OutReply> reply) {
   if (!reply) return fail(reply.error().at(caller.name()));
-  if (CallHook* const hook = caller.hook()) hook->on_reply(info, *reply);
+  if (CallHook* const hook = caller.hook()) {
+    const c10::AutoGradMode of_call(info.grad_mode);  // a result may be packed behind the code that made it
+    hook->on_reply(info, *reply);
+  }
   responder_.answer(std::move(reply));
 }
 

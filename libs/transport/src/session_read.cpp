@@ -260,6 +260,8 @@ Result<void> Session::finish_payload() {
       case wire::SectionType::target:
       case wire::SectionType::chain:
       case wire::SectionType::depth:
+      case wire::SectionType::error_kinds:
+      case wire::SectionType::grad_mode:
         break;
       default:
         if ((*section)->flags & wire::kSectionCritical) {

@@ -49,6 +49,7 @@ TEST(GoldenBytes, KindsOfFramesKeepTheirNumbersAndNames) {
   EXPECT_EQ(static_cast<int>(wire::SectionType::target), 5);
   EXPECT_EQ(static_cast<int>(wire::SectionType::depth), 6);
   EXPECT_EQ(static_cast<int>(wire::SectionType::error_kinds), 7);
+  EXPECT_EQ(static_cast<int>(wire::SectionType::grad_mode), 8);
 }
 
 TEST(GoldenBytes, TheHeaderOfAFrame) {

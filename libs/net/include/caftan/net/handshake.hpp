@@ -27,6 +27,10 @@ inline constexpr std::size_t kMaxRejectText = 200;         ///< bytes
 inline constexpr std::uint64_t kSaysSegments = 1;
 /// Feature bit: the section `error_kinds` and the error code user_error are understood.
 inline constexpr std::uint64_t kKnowsErrorKinds = 2;
+/// Feature bit: the section `grad_mode` is understood.
+inline constexpr std::uint64_t kKnowsGradMode = 4;
+/// Feature bit: the section `depth` is understood.
+inline constexpr std::uint64_t kKnowsDepth = 8;
 
 struct VersionRange {
   std::uint16_t min = 1;

@@ -1,6 +1,7 @@
 /// `Ambient`: what goes along with running user code without being an argument: the time that is left, the cancel flag,
-/// the trace, the autograd context, the objects that the call chain holds. One thread-local pointer leads to it. It is
-/// swapped (AmbientSwap), never scoped, wherever user code resumes: a runner's job, a continuation, a role's handler.
+/// the trace, the autograd context, the objects that the call chain holds, grad mode. One thread-local pointer leads to
+/// it. It is swapped (AmbientSwap), never scoped, wherever user code resumes: a runner's job, a continuation, a role's
+/// handler.
 #pragma once
 
 #include <atomic>
@@ -87,7 +88,7 @@ struct Ambient {
   rpc::Turn* turn = nullptr;           ///< the strand turn this stack holds; never copied to another stack
   Executor* executor = nullptr;        ///< the one whose runner this is, if it is one
   const std::string* brief = nullptr;  ///< the function on this stack if it is registered as brief: it must not wait
-  bool grad_mode = true;
+  bool grad_mode = true;               ///< that this code begins with; what it sets later is the thread's alone
   bool reads_frames = false;  ///< this stack is inside a wait that may read frames: user code must not run on it
 
   /// Returns the Ambient of the running code, null on a thread that bound none.

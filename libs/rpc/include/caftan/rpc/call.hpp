@@ -22,7 +22,8 @@ struct CallTarget {
   std::shared_ptr<RRefHandle> object;  ///< of a method; null for functions
 };
 
-/// Fills what does not depend on types: kind, name, target, the time that is left, trace, held objects, prologue.
+/// Fills what does not depend on types: kind, name, target, the time that is left, trace, held objects, grad mode,
+/// prologue.
 /// @param key  null: no prologue (fetch, op)
 /// Errors: shut_down, those of the peer and the reference, bad_arguments (a negative timeout), timeout, cancelled.
 Result<void> begin_request(OutRequest& request, const CallTarget& target, wire::FrameKind kind, const FunctionKey* key,

@@ -30,7 +30,7 @@ class CallHook {
   /// An error refuses the call.
   virtual Result<void> on_receive(InPayload& payload, CallInfo& info) = 0;
 
-  /// At the callee, after the result was packed, under the Ambient of the call.
+  /// At the callee, after the result was packed, under the grad mode of the call.
   virtual void on_reply(const CallInfo& info, OutReply& reply) = 0;
 
   /// At the caller, before the promise resolves. May replace tensors. An error becomes the call's outcome.

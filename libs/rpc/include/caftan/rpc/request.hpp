@@ -95,7 +95,8 @@ struct CallInfo {
   TimePoint deadline = kNever;               ///< when the caller stops waiting
   std::shared_ptr<const CancelFlag> cancel;  ///< null = the caller cannot give up
   std::uint64_t trace = 0;
-  unsigned depth = 0;  ///< calls that wait for this one, directly or not
+  unsigned depth = 0;     ///< calls that wait for this one, directly or not
+  bool grad_mode = true;  ///< of the caller's thread when it made the call; the function runs with it (CALL-17)
   HeldObjects held;
   std::weak_ptr<void> autograd_context;  ///< set by the call hook
   std::uint64_t order_key = 0;           ///< set by the call hook: of this call, see OrderKey
@@ -132,6 +133,7 @@ struct OutRequest {
   std::shared_ptr<const CancelFlag> cancel;  ///< of the call that it is part of; null = none
   std::uint64_t trace = 0;
   unsigned depth = 0;                             ///< for section `depth`
+  bool grad_mode = true;                          ///< for section `grad_mode`; a fetch runs no code: true
   wire::Bytes autograd;                           ///< section `autograd`, written by the call hook; empty = none
   std::vector<std::uint8_t> recorded;             ///< one per tensor, 1 = recorded by autograd; empty = none
   std::uint64_t hook_ticket = 0;                  ///< what CallHook::on_request returned; 0 when there is no hook

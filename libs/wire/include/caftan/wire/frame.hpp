@@ -55,6 +55,7 @@ enum class SectionType : std::uint16_t {
   target = 5,       ///< the RRef that a fetch, a method or the creation of a method's result is about
   depth = 6,        ///< u8: calls that wait for this one; left out for none
   error_kinds = 7,  ///< of a response that is an error: what the application calls it and its causes
+  grad_mode = 8,    ///< u8 0: the caller's grad mode is off; left out while it is on
 };
 inline constexpr std::uint16_t kSectionCritical = 1;
 inline constexpr std::size_t kSectionHeaderSize = 8;  ///< bytes of type, flags and size
