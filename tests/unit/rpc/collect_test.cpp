@@ -82,6 +82,32 @@ TEST(CollectAll, TakesValuesThatOnlyMoveAndFuturesThatAreReadyOrEmpty) {
   EXPECT_EQ(empty.get().front().error().code(), Errc::broken_promise);
 }
 
+/// A future that a continuation has returned hands its outcome on, and does not become ready itself.
+TEST(CollectAll, ReturnedByAContinuationEndsWithItsErrorWhereverThatIs) {
+  for (const bool error_first : {true, false}) {
+    Several<int> several(2);
+    Future<std::vector<int>> all =
+        make_ready_future<int>(0).then([&](int) { return collect_all(std::move(several.futures)); });
+    const auto fail = [&] { several.promises[1].set(Error(Errc::peer_down, "gone")); };
+    if (error_first) fail();
+    several.promises[0].set(1);
+    if (!error_first) fail();
+    ASSERT_TRUE(all.ready());
+    EXPECT_EQ(all.result().error().code(), Errc::peer_down);
+  }
+}
+
+TEST(CollectAll, OfNoValuesThatAPromiseFollowsEndsWithItsError) {
+  Several<void> several(2);
+  Promise<void> promise;
+  Future<void> all = promise.future();
+  promise.follow(collect_all(std::move(several.futures)));
+  several.promises[0].set(Error(Errc::peer_down, "gone"));
+  several.promises[1].set({});
+  ASSERT_TRUE(all.ready());
+  EXPECT_EQ(all.result().error().code(), Errc::peer_down);
+}
+
 TEST(CollectAll, NoThreadWaitsForIt) {
   BatonExecutor executor;
   Several<int> several(2);

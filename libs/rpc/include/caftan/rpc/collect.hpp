@@ -85,7 +85,11 @@ Future<rpc::Values<T>> collect_all(std::vector<Future<T>> futures) {
   auto so_far = std::make_shared<rpc::Collection<T>>(futures.size());
   rpc::for_each_end(std::move(futures), [all, so_far](std::size_t at, Result<T> outcome) {
     if (!outcome) all->complete(outcome.error());
-    if (!so_far->put(at, std::move(outcome)) || all->ready()) return;
+    if (!so_far->put(at, std::move(outcome))) return;
+    // `all` itself cannot tell whether it has failed: it may have handed its outcome on (FutureState::forward).
+    for (const Result<T>& one : so_far->outcomes()) {
+      if (!one) return;
+    }
     if constexpr (std::is_void_v<T>) {
       all->complete({});
     } else {
