@@ -35,12 +35,15 @@ class PendingCall final : public transport::ResponseSink, public CancelFlag::Par
         timeout_of_(request.timeout_of),
         kind_(request.kind) {
     core_->own_call_begins();
-    if (cancel_) cancel_->add(*this);
   }
   ~PendingCall() override {
     if (cancel_) cancel_->remove(*this);
   }
 
+  /// Lets the cancelling of the call that this one is part of cancel this one, too.
+  void join_surrounding() {
+    if (cancel_) cancel_->add(CancelFlag::Part::shared_from_this());
+  }
   /// It was sent. The call that it is part of may have been cancelled meanwhile.
   void sent_as(CallId call) {
     call_.store(call.value);
@@ -247,6 +250,7 @@ Result<CallId> WorkerCore::send_request(Way& way, rpc::OutRequest& request, std:
     return frame.error();
   }
   auto pending = std::make_shared<PendingCall>(shared_core(), std::move(sink), way.session, request);
+  pending->join_surrounding();
   const auto call = way.session->request(*frame, way.room, request.deadline, pending);
   if (!call) {
     pending->forget();

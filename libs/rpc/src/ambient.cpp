@@ -25,13 +25,13 @@ void CancelFlag::set() noexcept {
   }
 }
 
-void CancelFlag::add(Part& part) const {
+void CancelFlag::add(const std::shared_ptr<Part>& part) const {
   const std::lock_guard lock(mutex_);
   if (is_set()) return;
-  part.next_ = parts_;
-  part.before_ = &parts_;
-  if (parts_) parts_->before_ = &part.next_;
-  parts_ = &part;
+  part->next_ = parts_;
+  part->before_ = &parts_;
+  if (parts_) parts_->before_ = &part->next_;
+  parts_ = part.get();
 }
 
 void CancelFlag::remove(Part& part) const noexcept {

@@ -11,7 +11,7 @@ namespace {
 
 class Counted final : public CancelFlag::Part {
  public:
-  Counted(CancelFlag& flag, std::atomic<int>& given_up) : flag_(flag), given_up_(given_up) { flag_.add(*this); }
+  Counted(CancelFlag& flag, std::atomic<int>& given_up) : flag_(flag), given_up_(given_up) {}
   ~Counted() override { flag_.remove(*this); }
   void give_up() noexcept override { ++given_up_; }
 
@@ -20,11 +20,23 @@ class Counted final : public CancelFlag::Part {
   std::atomic<int>& given_up_;
 };
 
+std::shared_ptr<Counted> add_counted(CancelFlag& flag, std::atomic<int>& given_up) {
+  auto part = std::make_shared<Counted>(flag, given_up);
+  flag.add(part);
+  return part;
+}
+
+/// What a constructor has of its object: a part in the list before its shared_ptr is there would be read by the thread
+/// that sets the flag while make_shared still writes it.
+template <class Flag>
+concept TakesWhatIsBeingMade = requires(Flag flag, CancelFlag::Part& part) { flag.add(part); };
+static_assert(!TakesWhatIsBeingMade<CancelFlag>);
+
 TEST(CancelFlag, CALL5_GivesUpEachPartThatIsStillThereOnce) {
   CancelFlag flag;
   std::atomic<int> given_up{0};
   std::vector<std::shared_ptr<Counted>> parts;
-  for (int i = 0; i < 5; ++i) parts.push_back(std::make_shared<Counted>(flag, given_up));
+  for (int i = 0; i < 5; ++i) parts.push_back(add_counted(flag, given_up));
   parts.erase(parts.begin() + 4);
   parts.erase(parts.begin() + 2);
   parts.erase(parts.begin());
@@ -40,7 +52,7 @@ TEST(CancelFlag, CALL5_TakesNoPartsOnceItIsSet) {
   CancelFlag flag;
   flag.set();
   std::atomic<int> given_up{0};
-  const auto late = std::make_shared<Counted>(flag, given_up);
+  const auto late = add_counted(flag, given_up);
   flag.set();
   EXPECT_EQ(given_up, 0) << "its owner looks at the flag";
 }
@@ -50,7 +62,7 @@ TEST(CancelFlag, CALL5_PartsMayEndWhileTheyAreGivenUp) {
     CancelFlag flag;
     std::atomic<int> given_up{0};
     std::vector<std::shared_ptr<Counted>> parts;
-    for (int i = 0; i < 8; ++i) parts.push_back(std::make_shared<Counted>(flag, given_up));
+    for (int i = 0; i < 8; ++i) parts.push_back(add_counted(flag, given_up));
     std::thread ends([&] { parts.clear(); });
     flag.set();
     ends.join();

@@ -47,7 +47,8 @@ class CancelFlag {
   bool is_set() const noexcept { return set_.load(); }
 
   /// Adds a part, unless the flag is set: its owner looks at is_set afterwards. It is removed before it is destroyed.
-  void add(Part& part) const;
+  /// Not from a part's constructor: only a part that a shared_ptr owns already can be given up by another thread.
+  void add(const std::shared_ptr<Part>& part) const;
   void remove(Part& part) const noexcept;
 
  private:
