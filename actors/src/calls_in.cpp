@@ -1,15 +1,10 @@
 // The calls that peers make here: from a frame to a ServedCall, and its answer back to a frame.
 
+#include "caftan/wire/shortened.hpp"
 #include "in_words.hpp"
 #include "served_call.hpp"
-#include "shortened.hpp"
 
 namespace caftan::actors {
-
-namespace {
-/// What an exception says may be of any length. A result that is too large is refused; an error must arrive.
-constexpr std::size_t kMostErrorText = 4096;
-}  // namespace
 
 using transport::InFrame;
 using transport::OutFrame;
@@ -72,10 +67,11 @@ Result<void> WorkerCore::send_response(const std::shared_ptr<Session>& session, 
   wire::Bytes body;
   if (!reply) {
     frame.header.flags = wire::kFlagError;
-    Error error = shortened(reply.error().at(name()), kMostErrorText);
+    // What an exception says may be of any length. A result that is too large is refused; an error must arrive.
+    Error error = session->fitting(reply.error().at(name()));
     wire::Bytes sections;
     if (!(session->peer().features & net::kKnowsErrorKinds)) {
-      error = without_kinds(error);
+      error = wire::without_kinds(error);
     } else if (const wire::Bytes kinds = wire::encode_kinds(error); !kinds.empty()) {
       wire::append_section(sections, wire::SectionType::error_kinds, 0, kinds);
     }

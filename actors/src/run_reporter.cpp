@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "shortened.hpp"
+#include "caftan/wire/shortened.hpp"
 
 namespace caftan::actors {
 namespace {
@@ -33,7 +33,7 @@ void RunReporter::send(RunEventKind kind, std::string text, const Error& error) 
   if (text.size() > kLongestText) text.resize(kLongestText);
   const std::lock_guard lock(mutex_);
   flush_locked();
-  sink_({.kind = kind, .worker = worker_, .text = std::move(text), .error = shortened(error, kLongestText)});
+  sink_({.kind = kind, .worker = worker_, .text = std::move(text), .error = wire::shortened(error, kLongestText)});
 }
 
 void RunReporter::traffic(std::vector<SentFrames> sent) {

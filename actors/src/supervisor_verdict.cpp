@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "caftan/base/settings_io.hpp"
-#include "shortened.hpp"
+#include "caftan/wire/shortened.hpp"
 #include "supervisor.hpp"
 
 namespace caftan::actors {
@@ -22,7 +22,7 @@ std::string in_words_of(const std::string& worker, const Error& error) {
 
 /// As other hosts and processes are told. Less than any limits.message.
 Error told(const Error& error) {
-  const Error brief = shortened(error, 320);
+  const Error brief = wire::shortened(error, 320);
   if (brief.code() != Errc::shut_down) return brief;
   std::shared_ptr<const Error> cause;
   if (brief.cause()) cause = std::make_shared<const Error>(*brief.cause());

@@ -21,6 +21,8 @@ std::vector<at::Tensor> make_many(int count) {
   for (int i = 0; i < count; ++i) tensors.push_back(at::ones({1024}));
   return tensors;
 }
+int throw_long() { throw std::runtime_error(std::string(4096, 'x')); }
+int call_throw_long(Worker& worker, const std::string& peer) { return worker.rpc_sync<&throw_long>(peer); }
 at::Tensor make_mib(std::int64_t mib) { return at::zeros({mib << 18}); }
 
 Registry make_registry() {
@@ -29,6 +31,8 @@ Registry make_registry() {
   registry.add<&count_all>("count_all");
   registry.add<&make_many>("make_many");
   registry.add<&make_mib>("make_mib");
+  registry.add<&throw_long>("throw_long");
+  registry.add<&call_throw_long>("call_throw_long");
   return registry;
 }
 
@@ -53,6 +57,23 @@ TEST(Limits, T2_WI20_MoreTensorsThanThePeerTakesAreRefusedBeforeTheyAreSent) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code(), Errc::limit_exceeded) << result.error().message();
   EXPECT_EQ(cluster[0].rpc_sync<&add>("b", 1, 2), 3);
+}
+
+/// 1 KiB is the least that an application file may say.
+TEST(Limits, WI20_AnErrorIsShortenedToWhatItsReceiverTakes) {
+  for (const char* const small : {"a", "b"}) {
+    Cluster cluster(1, {"a", "b"}, make_registry, [small](WorkerOptions& options) {
+      if (options.name == small) options.limits.message = 1024;
+    });
+    const auto thrown = cluster[0].try_rpc_sync<&throw_long>("b");
+    ASSERT_FALSE(thrown);
+    EXPECT_EQ(thrown.error().code(), Errc::remote_exception) << small << thrown.error().message();
+    EXPECT_NE(thrown.error().text().find("xxx"), std::string::npos);
+    const auto nested = cluster[0].try_rpc_sync<&call_throw_long>("b", "a");
+    ASSERT_FALSE(nested);
+    EXPECT_EQ(nested.error().code(), Errc::remote_exception) << nested.error().message();
+    EXPECT_EQ(cluster[0].rpc_sync<&add>("b", 1, 2), 3);
+  }
 }
 
 TEST(Limits, T2_A2_LargeResultsThatComeAtOnceAllArrive) {

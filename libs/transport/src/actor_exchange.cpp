@@ -168,7 +168,8 @@ void ActorExchange::on_export_exit(const Address& address, caf::actor_id id, con
     if (ended_ || !watch || !(watch.mapped() || !released.empty())) return;
   }
   wire::Bytes body;
-  if (wire::encode_into(body, std::make_tuple(address, from_caf(reason, host_.system())))) {
+  const Error told = session_.fitting(from_caf(reason, host_.system()), Address::kSize);
+  if (wire::encode_into(body, std::make_tuple(address, told))) {
     send_control(wire::FrameKind::down, body);
   }
 }
@@ -216,15 +217,14 @@ Result<void> ActorExchange::on_frame(InFrame frame) {
 Result<void> ActorExchange::on_message(InFrame& frame) {
   wire::InArchive archive(frame.body);
   std::tuple<Address, Address> header;
-  constexpr std::size_t kAddressSize = 1 + 4 + 8 + 8;
-  if (frame.body.size() < 2 * kAddressSize) return Error(Errc::malformed_payload, "an actor message is cut off");
-  if (const auto read = wire::decode_into(frame.body.first(2 * kAddressSize), header); !read) return read;
+  if (frame.body.size() < 2 * Address::kSize) return Error(Errc::malformed_payload, "an actor message is cut off");
+  if (const auto read = wire::decode_into(frame.body.first(2 * Address::kSize), header); !read) return read;
   const auto& [to, from] = header;
   const std::uint64_t call = frame.header.call;
   auto target = find_export(to);
   if (!target && is_name(to.kind) && host_.named_actors()) target = host_.named_actors()->stand_in(to);
   InAttachment beside{frame.table, std::move(frame.segments)};
-  auto message = target ? host_.messages().decode(frame.body.subspan(2 * kAddressSize), beside, *this)
+  auto message = target ? host_.messages().decode(frame.body.subspan(2 * Address::kSize), beside, *this)
                         : Result<caf::message>(not_exported());
   caf::strong_actor_ptr sender;
   caf::message_id id;

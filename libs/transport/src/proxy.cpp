@@ -81,7 +81,8 @@ void Proxy::send_exit(const caf::exit_msg& exit) {
   const auto source = caf::actor_cast<caf::strong_actor_ptr>(exit.source);
   wire::Bytes body;
   const Address from = source ? session->actors().export_actor(source) : Address();
-  if (wire::encode_into(body, std::make_tuple(address_, from, from_caf(exit.reason, home_system())))) {
+  const Error reason = session->fitting(from_caf(exit.reason, home_system()), 2 * Address::kSize);
+  if (wire::encode_into(body, std::make_tuple(address_, from, reason))) {
     send(wire::FrameKind::exit, body);
   }
 }
@@ -160,7 +161,7 @@ void ReplyActor::answer_error(const Error& error) {
   const auto session = session_.lock();
   if (!session) return;
   wire::Bytes body;
-  if (!wire::encode_into(body, error)) return;
+  if (!wire::encode_into(body, session->fitting(error))) return;
   OutFrame frame;
   frame.header.kind = wire::FrameKind::actor_reply;
   frame.header.flags = wire::kFlagError;

@@ -5,6 +5,7 @@
 
 #include "caftan/transport/actor_exchange.hpp"
 #include "caftan/wire/archive.hpp"
+#include "caftan/wire/shortened.hpp"
 #include "read_turn.hpp"
 
 namespace caftan::transport {
@@ -153,7 +154,7 @@ void Session::flush_locked(std::unique_lock<std::mutex>& lock) {
       bye.header.kind = wire::FrameKind::bye;
       wire::Bytes farewell;  // the frame only looks at it
       if (own_farewell_.code() != Errc::ok) {
-        if (auto encoded = wire::encode(own_farewell_)) farewell = *std::move(encoded);
+        if (auto encoded = wire::encode(fitting(own_farewell_))) farewell = *std::move(encoded);
       }
       bye.body = farewell;
       append_locked(bye);
@@ -209,6 +210,11 @@ Result<void> SessionLimits::check(std::uint64_t own, std::uint64_t bulk, std::ui
                                            std::to_string(tensors) + ": send it in several messages");
   }
   return {};
+}
+
+Error Session::fitting(const Error& error, std::size_t beside) const {
+  const std::uint64_t most = std::min(limits_.message, peer_.limits.message);
+  return wire::fitting(error, most - std::min<std::uint64_t>(most, beside));
 }
 
 Result<void> Session::check_size(const OutFrame& frame) const {

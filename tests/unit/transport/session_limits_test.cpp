@@ -1,6 +1,7 @@
 // What a session takes and what it sends: limits that both sides know, and memory for one message at a time.
 #include <gtest/gtest.h>
 #include <caf/event_based_actor.hpp>
+#include <caf/send.hpp>
 
 #include <cstring>
 
@@ -27,6 +28,37 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::transport::Note)
 
 namespace caftan::transport {
 namespace {
+
+constexpr std::size_t kLongText = 5000;  // more than a message of small_limits()
+
+/// Answers requests with an error of that length.
+class Verbose final : public caf::event_based_actor {
+ public:
+  using caf::event_based_actor::event_based_actor;
+  caf::behavior make_behavior() override {
+    return {
+        [](const Note&) -> caf::result<Note> { return to_caf(Error(Errc::io_error, std::string(kLongText, 'x'))); }};
+  }
+};
+
+/// Watches another actor, asks it, and keeps what comes of both.
+class Witness final : public caf::event_based_actor {
+ public:
+  Witness(caf::actor_config& config, caf::strong_actor_ptr other, std::vector<Errc>& seen)
+      : caf::event_based_actor(config), other_(std::move(other)), seen_(seen) {}
+  caf::behavior make_behavior() override {
+    const auto keep = [this](const caf::error& error) { seen_.push_back(from_caf(error, system()).code()); };
+    set_down_handler([keep](const caf::down_msg& down) { keep(down.reason); });
+    monitor(caf::actor_cast<caf::actor>(other_));
+    request(caf::actor_cast<caf::actor>(other_), caf::infinite, Note{"?"}).then([](const Note&) {}, keep);
+    return {[](const Note&) {}};
+  }
+  void on_exit() override { other_ = nullptr; }
+
+ private:
+  caf::strong_actor_ptr other_;
+  std::vector<Errc>& seen_;
+};
 
 SessionLimits small_limits() {
   SessionLimits limits;
@@ -161,6 +193,25 @@ TEST_P(SessionLimit, T2_WI20_AnActorMessageThatIsTooLargeIsNotSent) {
   EXPECT_TRUE(tell(1000));
   expect_alive();
   EXPECT_EQ(ActorExchange::send(root, nullptr, caf::make_message(1)).error().code(), Errc::unsupported);
+}
+
+TEST_P(SessionLimit, WI20_ErrorsOfActorsAndOfTheEndAreShortenedToWhatFits) {
+  connect(small_limits(), small_limits());
+  const Error error(Errc::io_error, std::string(kLongText, 'x'));
+  caf::actor verbose = b_->host.spawn<Verbose>();
+  b_->session->actors().export_at(Address::root(), caf::actor_cast<caf::strong_actor_ptr>(verbose));
+  std::vector<Errc> seen;
+  caf::actor witness = a_->host.spawn<Witness>(a_->session->actors().proxy(Address::root()), seen);
+  executor_.run();
+  EXPECT_EQ(seen, std::vector{Errc::io_error}) << "the reply";
+  caf::anon_send_exit(verbose, to_caf(error));
+  expect_alive();
+  EXPECT_EQ(seen, (std::vector{Errc::io_error, Errc::io_error})) << "down";
+  caf::anon_send_exit(witness, caf::exit_reason::kill);
+  witness = verbose = nullptr;
+  b_->session->close(error);
+  executor_.run();
+  EXPECT_EQ(a_->session->farewell().code(), Errc::io_error);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 /// How an actor of another worker is named on the wire: always within one session.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -26,6 +27,8 @@ constexpr bool is_valid(AddressKind kind) noexcept { return kind <= AddressKind:
 constexpr bool is_name(AddressKind kind) noexcept { return kind >= AddressKind::autograd_context; }
 
 struct Address {
+  static constexpr std::size_t kSize = 1 + 4 + 8 + 8;  ///< encoded
+
   AddressKind kind = AddressKind::none;
   WorkerId worker;
   Incarnation incarnation;

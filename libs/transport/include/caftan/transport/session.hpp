@@ -146,6 +146,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
 
   /// Errors: limit_exceeded, naming the limit, of this side or the peer's, that `frame` does not keep.
   Result<void> check_size(const OutFrame& frame) const;
+  /// Returns `error` with so little text that a frame of nothing else but `beside` bytes keeps these limits (WI-20).
+  Error fitting(const Error& error, std::size_t beside = 0) const;
 
   /// Gives up: the sink gets `reason` unless its end came already, and the peer is told.
   void cancel(CallId call, Error reason);

@@ -1,18 +1,22 @@
-// Errors on their way out of a process: an exception's text can be of any length, what carries it cannot.
+/// Errors on their way out of a process: an exception's text can be of any length, what carries it cannot.
 #pragma once
 
 #include <cstddef>
 
 #include "caftan/base/error.hpp"
 
-namespace caftan::actors {
+namespace caftan::wire {
 
 /// Returns `error` with at most `text` bytes of text, and its causes with half as many each: they tell whether it is
 /// only an echo of another worker's end. Of many causes the first and the innermost are kept, as that one says what
 /// happened. In all less than 2 * text + 160 bytes and the names.
 Error shortened(const Error& error, std::size_t text);
 
+/// Returns `error` so that it is encoded, together with its kinds as a section, in at most `most` bytes: shortened to
+/// 4096 bytes of text or less, or with nothing but its code and a text that fits.
+Error fitting(const Error& error, std::size_t most);
+
 /// Returns `error` as peers without kKnowsErrorKinds know it: user_error is remote_exception.
 Error without_kinds(const Error& error);
 
-}  // namespace caftan::actors
+}  // namespace caftan::wire
