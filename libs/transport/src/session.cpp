@@ -16,6 +16,7 @@ constexpr std::size_t kFlushAt = 64 * 1024;  // bytes that are never held back
 constexpr unsigned kFramesHeldBack = 16;     // requests that leave together while the peer works on earlier ones
 constexpr std::uint64_t kReplyRoom = 4096;   // bytes of the window kept for a reply beside an equal echo
 constexpr int kMaxVectors = 128;
+constexpr std::size_t kEnoughToShowLife = 1 << 20;  // bytes
 
 /// Bytes of a frame's sections as they are sent: the sizes of its segments are one more.
 std::uint64_t sections_size(const OutFrame& frame) {
@@ -135,9 +136,10 @@ void Session::flush() {
   if (!want_write_ && !write_failed_) flush_locked(lock);
 }
 
-/// Writes what is queued until it is out or the channel is full; then asks to be told when there is room. The lock is
-/// not held while writing, so that others can append; what they append goes with the next flush.
-void Session::flush_locked(std::unique_lock<std::mutex>& lock) {
+/// Writes what is queued until it is out, the channel is full, or `enough` bytes were written; then asks to be told
+/// when there is room. The lock is not held while writing, so that others can append; what they append goes with the
+/// next flush.
+void Session::flush_locked(std::unique_lock<std::mutex>& lock, std::size_t enough) {
   if (writing_) {
     write_again_ = true;
     return;
@@ -145,7 +147,7 @@ void Session::flush_locked(std::unique_lock<std::mutex>& lock) {
   writing_ = write_again_ = true;
   std::size_t total = 0;
   bool full = false;
-  while (!full && !write_failed_ && (std::exchange(write_again_, false) || outbox_.unfinished())) {
+  while (!full && total < enough && !write_failed_ && (std::exchange(write_again_, false) || outbox_.unfinished())) {
     if (outbox_.empty()) {
       // Bye goes behind everything, tensor bytes included: only then nothing is lost.
       if (!closing_ || bye_queued_) continue;
@@ -184,8 +186,9 @@ void Session::flush_locked(std::unique_lock<std::mutex>& lock) {
     const std::lock_guard liveness(liveness_mutex_);
     liveness_->on_bytes_out(parts_.executor.clock().now(), total);
   }
-  if (full != want_write_) {
-    want_write_ = full;
+  const bool has_rest = full || (total >= enough && !write_failed_ && (write_again_ || outbox_.unfinished()));
+  if (has_rest != want_write_) {
+    want_write_ = has_rest;
     arm_locked();
   }
   if (outbox_.empty() && bye_queued_ && bye_received_ && !write_failed_) channel_->close_write();
@@ -376,7 +379,8 @@ void Session::watch_life() {
 }
 
 /// Lets bytes go out: what waits to be written, or else a ping. What waits may have room by now that no runner has
-/// seen.
+/// seen. A runner goes on with what is more than enough for a sign of life: this thread has other peers to watch
+/// (SE-31).
 void Session::show_life() {
   std::unique_lock lock(out_mutex_);
   if (ended() || write_failed_) return;
@@ -387,7 +391,7 @@ void Session::show_life() {
     append_locked(ping);
     frames_out_.fetch_add(1, std::memory_order_relaxed);
   }
-  flush_locked(lock);
+  flush_locked(lock, kEnoughToShowLife);
 }
 
 void Session::close(const Error& reason) {

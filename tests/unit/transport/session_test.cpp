@@ -376,6 +376,59 @@ TEST_P(Sessions, SE6_ASilentPeerIsLostAndATalkingOneIsNot) {
   expect_end(Errc::peer_down);
 }
 
+/// Takes no bytes until it is opened, and all from then on. Reports nothing by itself.
+class Valve final : public Channel {
+ public:
+  bool is_open = false;
+  std::uint64_t taken = 0;
+  bool reports_room = false;
+
+  void report_room() {
+    reports_room = false;
+    ready_(false, true);
+  }
+  void start(Ready ready) override { ready_ = std::move(ready); }
+  void arm(bool, bool write) override { reports_room = write; }
+  Result<std::size_t> read(const iovec*, int) override { return std::size_t{0}; }
+  Result<std::size_t> write(const iovec* vectors, int count) override {
+    std::size_t bytes = 0;
+    for (int i = 0; i < count; ++i) bytes += is_open ? vectors[i].iov_len : 0;
+    taken += bytes;
+    return bytes;
+  }
+  bool has_unread() const override { return false; }
+  void close_write() override {}
+  void break_off() override {}
+  void close() override {}
+  int fd() const noexcept override { return -1; }
+  const char* kind() const noexcept override { return "valve"; }
+
+ private:
+  Ready ready_;
+};
+
+TEST_P(Sessions, SE31_TheThreadThatKeepsTimeWritesOnlySoMuchToOnePeer) {
+  constexpr std::size_t kBacklog = 16 << 20;
+  SessionLimits takes = limits();
+  takes.tensor_bytes = kBacklog;
+  const auto valve = std::make_shared<Valve>();
+  const SessionSide side(executor_, WorkerId{0}, WorkerId{1}, valve, takes);
+  side.session->start();
+  const auto bytes = std::make_shared<wire::Bytes>(kBacklog);
+  OutFrame frame;
+  frame.header.kind = FrameKind::response;
+  frame.segments.push_back({bytes->data(), bytes->size(), bytes});
+  ASSERT_TRUE(side.session->send(frame));
+  ASSERT_TRUE(valve->reports_room);
+  valve->is_open = true;  // and all runners compute: none hears of it
+  executor_.advance(seconds(1));
+  EXPECT_GT(valve->taken, 0U);
+  EXPECT_LT(valve->taken, 2U << 20);
+  ASSERT_TRUE(valve->reports_room);
+  valve->report_room();
+  EXPECT_GT(valve->taken, kBacklog);
+}
+
 TEST_P(Sessions, AbortingEndsOnceWithTheFirstReason) {
   session().abort(Error(Errc::shut_down, "first"));
   session().abort(Error(Errc::timeout, "second"));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -211,7 +212,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
 
   bool hand_over(OutFrame& frame, std::optional<FlushBy> may_wait);
   void append_locked(OutFrame& frame);
-  void flush_locked(std::unique_lock<std::mutex>& lock);
+  static constexpr std::size_t kNoBound = std::numeric_limits<std::size_t>::max();
+  void flush_locked(std::unique_lock<std::mutex>& lock, std::size_t enough = kNoBound);
   void watch_backlog_locked();
   void arm_locked();
   void read_by_poller_locked();
