@@ -164,14 +164,20 @@ FirstTurn::~FirstTurn() { ambient_.turn = around_; }
 TurnPause::TurnPause() : turn_(Ambient::current() ? Ambient::current()->turn : nullptr) {
   if (turn_ && !turn_->held_) turn_ = nullptr;
   if (!turn_) return;
-  if (!turn_->yields()) return turn_->strand_.keep_while_waiting();
+  if (!turn_->yields()) {
+    turn_->strand_.keep_while_waiting();
+    return;
+  }
   turn_->held_ = false;
   turn_->strand_.release(turn_->mode_);
 }
 
 TurnPause::~TurnPause() {
   if (!turn_) return;
-  if (!turn_->yields()) return turn_->strand_.stop_waiting();
+  if (!turn_->yields()) {
+    turn_->strand_.stop_waiting();
+    return;
+  }
   turn_->strand_.take(turn_->mode_, Strand::Patience::waits);
   turn_->held_ = true;
 }
