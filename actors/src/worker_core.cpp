@@ -225,9 +225,7 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
       lost_at_start_[peer.id] = {sessions_[{peer.id, peer.incarnation, session.connection()}], reason};
     }
   }
-  if (peers_[peer.id.value]->session().get() == &session) {
-    peers_[peer.id.value]->set_session(other_session_with(session));
-  }
+  peers_[peer.id.value]->replace_session(session, other_session_with(session));
   if (was_up) {
     autograd_->on_peer_down({peer.id, peer.incarnation});
     hook_->on_peer_down(peer.id, peer.incarnation);

@@ -54,6 +54,11 @@ class PeerState final : public rpc::PeerRecord {
     const std::lock_guard lock(mutex_);
     session_ = std::move(session);
   }
+  /// Puts `other` in the place of `ended`, unless the session of another life has taken it meanwhile.
+  void replace_session(const transport::Session& ended, std::shared_ptr<transport::Session> other) {
+    const std::lock_guard lock(mutex_);
+    if (session_.get() == &ended) session_ = std::move(other);
+  }
   /// Takes where its present life listens, unless that stands in the world. Caller holds WorkerCore::mutex_.
   void learn_address(const std::string& listens_at) {
     if (is_fixed_ || listens_at.empty() || listens_at == address) return;

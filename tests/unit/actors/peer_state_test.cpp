@@ -1,0 +1,27 @@
+// Which session calls to a member use.
+#include <gtest/gtest.h>
+
+#include "session_side.hpp"
+#include "worker_core.hpp"
+
+namespace caftan::actors {
+namespace {
+
+TEST(PeerState, TheEndOfAnEarlierLifeLeavesTheSessionOfTheNextOne) {
+  transport::SteppedExecutor executor(1);
+  const auto connect = [&executor] {
+    return transport::SessionSide(executor, WorkerId{0}, WorkerId{1}, transport::make_loopback_pair(executor).first,
+                                  transport::SessionLimits());
+  };
+  const transport::SessionSide earlier = connect();
+  const transport::SessionSide next = connect();
+  PeerState peer(WorkerId{1}, "b", "", Incarnation{1});
+  peer.set_session(next.session);
+  peer.replace_session(*earlier.session, nullptr);
+  EXPECT_EQ(peer.session(), next.session);
+  peer.replace_session(*next.session, earlier.session);
+  EXPECT_EQ(peer.session(), earlier.session);
+}
+
+}  // namespace
+}  // namespace caftan::actors
