@@ -95,7 +95,7 @@ CallInfo ServedCall::make_info() {
   if (auto peer = core_->find_peer(session_->peer().id)) info.caller = *std::move(peer);
   info.call = CallId{frame_.header.call};
   info.deadline = deadline_;
-  info.cancel = std::shared_ptr<const CancelFlag>(shared_from_this(), &cancelled_);
+  info.cancel = cancelled_;
   info.trace = frame_.header.trace;
   info.depth = depth_;
   info.grad_mode = grad_mode_;

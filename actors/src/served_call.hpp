@@ -20,7 +20,7 @@ class ServedCall final : public rpc::ResponderSink,
   /// Runs it once its references are confirmed (RR-6): here if `in_place`, else on a runner.
   void start(bool in_place);
   void answer(Result<rpc::OutReply> reply) noexcept override;
-  void cancel() noexcept { cancelled_.set(); }
+  void cancel() noexcept { cancelled_->set(); }
   bool may_hold_back() const noexcept override { return session_->serve_gate().is_busy(); }
   bool hold_back(const void* order, const std::function<Task()>& again) override;
   void begins(std::string_view function) noexcept override;
@@ -44,7 +44,8 @@ class ServedCall final : public rpc::ResponderSink,
   const std::shared_ptr<WorkerCore> core_;
   const std::shared_ptr<transport::Session> session_;
   transport::InFrame frame_;
-  CancelFlag cancelled_;
+  // Its own: calls that its code made and left behind refer to the flag, and do not keep this call.
+  const std::shared_ptr<CancelFlag> cancelled_ = std::make_shared<CancelFlag>();
   net::ServeGate::Place place_;  // used by one thread at a time: the call asks before it begins
   TimePoint deadline_ = kNever;
   // Of calls with a deadline:

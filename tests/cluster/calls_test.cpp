@@ -75,6 +75,12 @@ class Drawer {
   std::vector<Promise<int>> kept_;
 };
 
+/// Leaves a call behind that nobody answers.
+int begins_never(const RRef<Drawer>& drawer) {
+  drawer.rpc_async<&Drawer::never>().forget();
+  return 1;
+}
+
 Registry make_registry() {
   Registry registry;
   registry.add<&add>("add");
@@ -89,6 +95,7 @@ Registry make_registry() {
       .method<&Drawer::close>("close")
       .exclusive<&Drawer::hold>("hold")
       .method<&Drawer::waits_for>("waits_for");
+  registry.add<&begins_never>("begins_never");
   registry.add<&withdraw>("withdraw");
   registry.add<&withdraw_or_throw>("withdraw_or_throw");
   registry.add<&withdraw_elsewhere>("withdraw_elsewhere");
@@ -369,6 +376,15 @@ TEST_P(Calls, H8_StopSaysWhatItGaveUp) {
   EXPECT_EQ(callee.served_calls, 1U);
   const StopReport idle = cluster_[2].stop();
   EXPECT_EQ(idle.calls + idle.served_calls + idle.references + idle.contexts, 0U);
+}
+
+TEST_P(Calls, H8_ACallThatWasAnsweredIsNotGivenUpForOneThatItLeftBehind) {
+  const RRef<Drawer> drawer = cluster_[0].remote<Drawer>("c");
+  EXPECT_EQ(cluster_[0].rpc_sync<&begins_never>("b", drawer), 1);
+  cluster_.settle();
+  const StopReport report = cluster_[1].stop();
+  EXPECT_EQ(report.calls, 1U);
+  EXPECT_EQ(report.served_calls, 0U);
 }
 
 }  // namespace
