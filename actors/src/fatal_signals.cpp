@@ -26,6 +26,7 @@ std::array<Prepared, kFatal.size()> prepared;
 const char* fresh_file = nullptr;
 const char* summary_file = nullptr;
 bool has_stack = false;
+int reserve_descriptor = -1;
 timespec began{};
 
 void write_all(int fd, std::string_view text) {
@@ -50,8 +51,9 @@ void write_seconds(int fd) {
   write_all(fd, {digits.data() + at, digits.size() - at});
 }
 
-/// The run's folder has the whole summary or none.
+/// The run's folder has the whole summary or none. Its room on a full disk is the reserve's (RN-11).
 void write_summary(const Prepared& words) {
+  if (reserve_descriptor >= 0) ::close(reserve_descriptor);
   const int fd = ::open(fresh_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return;
   write_all(fd, words.summary);
@@ -95,11 +97,12 @@ std::string name_of_signal(int number) {
 }
 
 FatalSignals::FatalSignals(const std::function<Words(int number)>& words, const std::string& summary_file_name,
-                           bool stack)
+                           bool stack, int reserve)
     : fresh_(summary_file_name + ".new"), file_(summary_file_name) {
   fresh_file = fresh_.c_str();
   summary_file = file_.c_str();
   has_stack = stack;
+  reserve_descriptor = reserve;
   ::clock_gettime(CLOCK_MONOTONIC, &began);
   if (stack) {
     std::array<void*, 1> first{};

@@ -30,7 +30,9 @@ class FatalSignals {
   /// @param words         what is written for a signal
   /// @param summary_file  absolute; if the words have a summary
   /// @param stack         whether standard error gets the addresses of the calls, too
-  FatalSignals(const std::function<Words(int number)>& words, const std::string& summary_file, bool stack);
+  /// @param reserve       a descriptor that is closed before the summary is written, to make room for it; -1 = none
+  FatalSignals(const std::function<Words(int number)>& words, const std::string& summary_file, bool stack,
+               int reserve = -1);
   ~FatalSignals();
   FatalSignals(const FatalSignals&) = delete;
   FatalSignals& operator=(const FatalSignals&) = delete;

@@ -452,7 +452,7 @@ LaunchOutcome launch(const LaunchOptions& options) {
   std::optional<ExitWatch> exits;
   if (is_shared) {
     const std::string summary = std::filesystem::absolute(record->directory().summary_file()).string();
-    fatal.emplace([&](int number) { return words_for(number, options, *record); }, summary, false);
+    fatal.emplace([&](int number) { return words_for(number, options, *record); }, summary, false, record->reserve());
     exits.emplace();
   }
   return Launch(options, signals, exits ? &*exits : nullptr, *std::move(record), *std::move(world)).run();

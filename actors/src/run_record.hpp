@@ -42,6 +42,8 @@ class RunRecord {
   /// Returns what summary.json would hold now.
   std::string summary(const app::Application& application, const Verdict& verdict, Duration elapsed,
                       std::vector<WorkerEnd> workers) const;
+  /// Closing it makes room for the summary: what a handler of a signal can do instead of `finish`.
+  int reserve() const noexcept { return reserve_.descriptor(); }
 
  private:
   RunRecord(app::RunDirectory directory, app::MetricsWriter writer, app::DiskReserve reserve)

@@ -21,6 +21,8 @@ class DiskReserve {
 
   /// Gives the room back.
   void release();
+  /// Closing it gives the room back, too, in a handler of a signal for instance; -1 when there is none any more.
+  int descriptor() const noexcept { return descriptor_; }
 
  private:
   explicit DiskReserve(int descriptor) : descriptor_(descriptor) {}
