@@ -4,6 +4,7 @@
 
 #include "autograd_host.hpp"
 #include "caftan/autograd/engine.hpp"
+#include "shortened.hpp"
 #include "worker_core.hpp"
 
 namespace caftan::actors {
@@ -12,6 +13,37 @@ using autograd::Life;
 using autograd::PassActions;
 using autograd::PassNumber;
 using transport::Address;
+
+namespace {
+
+constexpr std::size_t kBriefText = 320;  // of an error that no limit refuses
+
+/// Shortens the error that `message` carries. Returns false if it carries none.
+bool shorten_error(autograd::PassMessage& message) {
+  return std::visit(
+      [](auto& of) {
+        if constexpr (requires { of.error; }) {
+          of.error = shortened(of.error, kBriefText);
+          return true;
+        } else if constexpr (requires { of.outcome; }) {
+          if (of.outcome) return false;
+          of.outcome = shortened(of.outcome.error(), kBriefText);
+          return true;
+        } else {
+          return false;
+        }
+      },
+      message);
+}
+
+/// The pass of a message that lists as many recorded messages as there are (DA-23); none for all others.
+std::optional<PassNumber> pass_that_lists(const autograd::PassMessage& message) {
+  if (const auto* mark = std::get_if<autograd::Mark>(&message)) return mark->header.pass.number;
+  if (const auto* report = std::get_if<autograd::Report>(&message)) return report->pass.number;
+  return std::nullopt;
+}
+
+}  // namespace
 
 AutogradContextActor::AutogradContextActor(caf::actor_config& config, AutogradHost& host,
                                            std::shared_ptr<autograd::ContextRecord> record)
@@ -121,6 +153,8 @@ void AutogradContextActor::on(context_event::Ran& event) {
 
 void AutogradContextActor::on(context_event::PeerDown& event) { peer_down(event.peer); }
 
+void AutogradContextActor::on(context_event::NotSent& event) { perform(passes_.not_sent(event.pass, event.error)); }
+
 void AutogradContextActor::on(context_event::Learned&) { perform(passes_.learn(record_->decided())); }
 
 void AutogradContextActor::on(context_event::Release&) {
@@ -145,6 +179,11 @@ void AutogradContextActor::perform(PassActions actions) {
     const Life lost = unreachable_.back();
     unreachable_.pop_back();
     peer_down(lost);
+  }
+  while (!unsent_.empty()) {
+    const Unsent unsent = std::move(unsent_.back());
+    unsent_.pop_back();
+    perform(passes_.not_sent(unsent.pass, unsent.error));
   }
   if (in_walked_) return;
   in_walked_ = true;
@@ -173,11 +212,19 @@ bool AutogradContextActor::send_to(const Life& to, autograd::PassMessage message
   const auto known = watched_.find(to);
   const auto there = known != watched_.end() ? known->second : host_.proxy(to, Address::of(record_->id()));
   if (!there) return false;
-  const auto sent = transport::ActorExchange::send(there, caf::actor_cast<caf::strong_actor_ptr>(this),
-                                                   caf::make_message(PassEnvelope{std::move(message)}));
+  const auto send = [&] {
+    return transport::ActorExchange::send(there, caf::actor_cast<caf::strong_actor_ptr>(this),
+                                          caf::make_message(PassEnvelope{message}));
+  };
+  auto sent = send();
+  if (!sent && sent.error().code() == Errc::limit_exceeded && shorten_error(message)) sent = send();
   if (sent || sent.error().code() == Errc::peer_down) return true;  // a loss is an event of its own
   host_.core().log("a message of context " + to_string(record_->id()) + " was not sent: " + sent.error().message());
-  return false;
+  const auto pass = pass_that_lists(message);
+  if (!pass || sent.error().code() != Errc::limit_exceeded) return false;
+  unsent_.push_back({*pass, Error(Errc::limit_exceeded, host_.core().name(),
+                                  "the pass reaches too many recorded messages at once: " + sent.error().text())});
+  return true;
 }
 
 void AutogradContextActor::perform(autograd::Send& action) {
@@ -242,9 +289,7 @@ void AutogradContextActor::perform(autograd::RunGraph& action) {
   std::vector<GraphJob::Feed> feeds;
   for (const AutogradMessageId& message : action.feed) {
     auto arrived = arrived_.extract({action.pass, message});
-    if (!arrived.mapped().valid && valid) {
-      valid = Error(Errc::invalid_gradient, arrived.mapped().valid.error().text());
-    }
+    if (!arrived.mapped().valid && valid) valid = std::move(arrived.mapped().valid);
     feeds.push_back({message, std::move(arrived.mapped().tensors)});
   }
   if (valid) {

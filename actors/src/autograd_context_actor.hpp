@@ -27,6 +27,11 @@ class AutogradContextActor final : public caf::event_based_actor, public transpo
   const char* name() const override { return "autograd_context_actor"; }
 
  private:
+  struct Unsent {
+    autograd::PassNumber pass;
+    Error error;
+  };
+
   void on_envelope(const PassEnvelope& envelope);
   void on_event(ContextEvent& event);
   void on(context_event::Start& event);
@@ -36,6 +41,7 @@ class AutogradContextActor final : public caf::event_based_actor, public transpo
   void on(context_event::Walked& event);
   void on(context_event::Ran& event);
   void on(context_event::PeerDown& event);
+  void on(context_event::NotSent& event);
   void on(context_event::Learned& event);
   void on(context_event::Release& event);
   void on(context_event::Finish& event);
@@ -53,7 +59,8 @@ class AutogradContextActor final : public caf::event_based_actor, public transpo
   void perform(autograd::ContextReleased& action);
   void perform(autograd::ContextEmpty& action);
 
-  /// Both return false when there is no session with that life.
+  /// Both return false when there is no session with that life. A mark or report that is beyond a limit is in `unsent_`
+  /// afterwards.
   bool send_to(const autograd::Life& to, autograd::PassMessage message);
   /// Watches this context's actor there.
   bool watch(const autograd::Life& peer);
@@ -68,6 +75,7 @@ class AutogradContextActor final : public caf::event_based_actor, public transpo
   autograd::PassNumber published_;  // what the record knows of decided passes
   std::map<autograd::Life, caf::strong_actor_ptr> watched_;
   std::vector<autograd::Life> unreachable_;      // found while actions were performed
+  std::vector<Unsent> unsent_;                   // likewise
   std::optional<context_event::Walked> walked_;  // while actions were performed; passes_ does not know yet
   bool in_walked_ = false;                       // passes_ is being told
 

@@ -16,8 +16,6 @@ using transport::Address;
 
 namespace {
 
-constexpr std::size_t kGradientEnvelope = 256;  // bytes, and more than a gradient takes beside its tensors
-
 /// Answers for contexts that are not open here, so that nobody waits for this worker.
 class DoormanActor final : public caf::event_based_actor {
  public:
@@ -175,16 +173,8 @@ caf::strong_actor_ptr AutogradHost::proxy(const Life& peer, const Address& name)
   return session && !session->ended() ? session->actors().proxy(name) : nullptr;
 }
 
-Result<void> AutogradHost::check_size(WorkerId peer, const tensor::EncodedTensors& tensors) const {
-  const auto known = core_.find_peer(peer);
-  const auto session = known ? static_cast<const PeerState&>(*known->record()).session() : nullptr;
-  if (!session) return {};  // its end fails the pass
-  transport::OutFrame frame;
-  const wire::Bytes envelope(kGradientEnvelope);
-  frame.body = envelope;
-  frame.table = tensors.table;
-  frame.segments = tensors.segments;
-  return session->check_size(frame);
+void AutogradHost::gradient_not_sent(const autograd::PassId& pass, const Error& error) {
+  tell(pass.context, ContextEvent{context_event::NotSent{pass.number, error}});
 }
 
 caf::actor AutogradHost::recv_function(const ContextId& context, AutogradMessageId message) {

@@ -69,8 +69,8 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
   WorkerCore& core() noexcept { return core_; }
   /// Returns the proxy of a named actor there; null if there is no session with that life.
   caf::strong_actor_ptr proxy(const autograd::Life& peer, const transport::Address& name);
-  /// Errors: limit_exceeded, naming the limit that a message to `peer` with these tensors does not keep.
-  Result<void> check_size(WorkerId peer, const tensor::EncodedTensors& tensors) const;
+  /// A gradient of this pass was not sent, for it is beyond a limit.
+  void gradient_not_sent(const autograd::PassId& pass, const Error& error);
   /// Returns the actor of R(message), made now if it is not there.
   caf::actor recv_function(const ContextId& context, AutogradMessageId message);
   /// A pass is over: its functions' actors go.

@@ -17,6 +17,8 @@ void Codec<actors::GradientMessage>::load(InArchive& from, actors::GradientMessa
   auto* const beside = from.companion<transport::InAttachment>();
   auto* const exchange = from.companion<transport::ActorExchange>();
   if (!beside || !exchange) throw DecodeError("a gradient travels only as an actor message");
+  message.received = std::move(beside->received);
+  if (!message.received) return;
   const transport::SessionLimits& limits = exchange->session().limits();
   const auto layout = tensor::TensorLayout::parse(beside->table, {limits.tensor_bytes, limits.tensors});
   if (!layout) throw DecodeError("the tensor table of a gradient", layout.error().code());

@@ -32,6 +32,7 @@ struct GradientMessage {
   autograd::Grad grad;
   std::shared_ptr<tensor::EncodedTensors> encoded;  ///< at the sender; sent once
   std::vector<at::Tensor> tensors;                  ///< at the receiver
+  Result<void> received = {};                       ///< there: limit_exceeded without memory for the tensors
 };
 
 /// To a RecvFunction's actor: its node has run.
@@ -100,6 +101,11 @@ struct Ran {
 struct PeerDown {
   autograd::Life peer;
 };
+/// A gradient was not sent.
+struct NotSent {
+  autograd::PassNumber pass;
+  Error error;
+};
 /// The record knows of decided passes that this actor has not heard of.
 struct Learned {};
 struct Release {};
@@ -111,8 +117,8 @@ struct Finish {
 
 struct ContextEvent {
   std::variant<context_event::Start, context_event::Deadline, context_event::Cancelled, context_event::GradientArrived,
-               context_event::Walked, context_event::Ran, context_event::PeerDown, context_event::Learned,
-               context_event::Release, context_event::Finish>
+               context_event::Walked, context_event::Ran, context_event::PeerDown, context_event::NotSent,
+               context_event::Learned, context_event::Release, context_event::Finish>
       event;
 };
 

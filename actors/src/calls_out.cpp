@@ -358,6 +358,7 @@ void WorkerCore::count_repeated_later(const std::string& more) {
 }
 
 Result<rpc::InPayload> WorkerCore::decode_payload(InFrame& frame) const {
+  if (!frame.received) return frame.received.error();
   rpc::InPayload payload;
   payload.body = frame.body;
   if (!frame.table.empty()) {

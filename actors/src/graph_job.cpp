@@ -21,25 +21,17 @@ constexpr std::size_t kNodesInPlace = 128;    // as long as a job and its event 
 /// Makes messages of the gradients that leave.
 class GraphJob::Sink final : public autograd::GradientSink {
  public:
-  explicit Sink(const AutogradHost& host) : host_(host) {}
   void on_gradients(const autograd::RecordedMessage& message, std::vector<at::Tensor>&& gradients) override {
     auto encoded = tensor::encode_tensors(gradients);
     if (!encoded) {
       if (outcome) outcome = encoded.error();
       return;
     }
-    if (const auto fits = host_.check_size(message.peer, *encoded); !fits && outcome) {
-      outcome = Error(fits.error().code(),
-                      "the gradients of message " + to_string(message.message) + ": " + fits.error().text());
-    }
     produced.push_back({message.message, std::make_shared<tensor::EncodedTensors>(std::move(*encoded))});
   }
 
   std::vector<context_event::Ran::Produced> produced;
   Result<void> outcome;
-
- private:
-  const AutogradHost& host_;
 };
 
 GraphJob::Counted::Counted(AutogradHost& host, const ContextId& context) : host_(host), context_(context) {
@@ -146,7 +138,7 @@ Result<void> GraphJob::check_not_held(const std::vector<std::shared_ptr<rpc::Str
 }
 
 void GraphJob::run_nodes() {
-  Sink sink(host_);
+  Sink sink;
   context_event::Ran ran;
   ran.pass = pass_;
   const auto tell = [&](bool done, Result<void> outcome) {

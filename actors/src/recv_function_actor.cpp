@@ -1,6 +1,7 @@
 #include "recv_function_actor.hpp"
 
 #include "autograd_host.hpp"
+#include "caftan/transport/actor_exchange.hpp"
 
 namespace caftan::actors {
 
@@ -12,8 +13,13 @@ caf::behavior RecvFunctionActor::make_behavior() {
     const auto there = host_.proxy(ship.to, transport::Address::send_function(message_));
     // Without a session nobody is waiting: the context's actor sees its peer's end by itself.
     if (!there) return;
-    there->enqueue(caf::actor_cast<caf::strong_actor_ptr>(this), caf::make_message_id(),
-                   caf::make_message(GradientMessage{std::move(ship.grad), std::move(ship.encoded), {}}), nullptr);
+    const autograd::PassId pass = ship.grad.header.pass;
+    const auto sent = transport::ActorExchange::send(
+        there, caf::actor_cast<caf::strong_actor_ptr>(this),
+        caf::make_message(GradientMessage{std::move(ship.grad), std::move(ship.encoded), {}}));
+    if (sent || sent.error().code() == Errc::peer_down) return;
+    host_.gradient_not_sent(pass, Error(sent.error().code(), sent.error().worker(),
+                                        "the gradients of message " + to_string(message_) + ": " + sent.error().text()));
   }};
 }
 

@@ -23,7 +23,12 @@ void SendFunctionActor::on_gradient(GradientMessage& message) {
   if (!session) return;  // it ended: whoever waits for this gradient is told so
   context_event::GradientArrived arrived;
   arrived.from = {session->peer().id, session->peer().incarnation};
-  arrived.valid = function_->check(message.tensors);
+  arrived.valid = std::move(message.received);
+  if (arrived.valid) {
+    if (const auto fits = function_->check(message.tensors); !fits) {
+      arrived.valid = Error(Errc::invalid_gradient, fits.error().text());
+    }
+  }
   arrived.grad = std::move(message.grad);
   arrived.tensors = std::move(message.tensors);
   caf::anon_send(context_, ContextEvent{std::move(arrived)});

@@ -1,11 +1,12 @@
 // Limits of a session as calls meet them: what a sender cannot know never ends the session.
+#include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "caftan/tensor/operators.hpp"
-#include "channel_tap.hpp"
-#include "cluster.hpp"
+#include "address_space.hpp"
+#include "autograd_roles.hpp"
 
 namespace caftan::test {
 namespace {
@@ -25,6 +26,20 @@ int throw_long() { throw std::runtime_error(std::string(4096, 'x')); }
 int call_throw_long(Worker& worker, const std::string& peer) { return worker.rpc_sync<&throw_long>(peer); }
 at::Tensor make_mib(std::int64_t mib) { return at::zeros({mib << 18}); }
 
+constexpr std::int64_t kLarge = 8 << 20;  // elements of 4 bytes
+at::Tensor kept;                          // made while there is memory for it
+at::Tensor give_kept() { return kept; }
+std::int64_t count_one(const at::Tensor& tensor) { return tensor.numel(); }
+at::Tensor same(const at::Tensor& tensor) { return tensor; }
+at::Tensor expanded(const at::Tensor& number) { return number.expand({1000}); }
+
+/// Returns the sum of `count` squares, each computed by a call of its own.
+at::Tensor many_squares(Worker& worker, const std::string& where, int count, const at::Tensor& x) {
+  at::Tensor sum = worker.rpc_sync<&square>(where, x);
+  for (int i = 1; i < count; ++i) sum = sum + worker.rpc_sync<&square>(where, x);
+  return sum;
+}
+
 Registry make_registry() {
   Registry registry;
   registry.add<&add>("add");
@@ -33,6 +48,12 @@ Registry make_registry() {
   registry.add<&make_mib>("make_mib");
   registry.add<&throw_long>("throw_long");
   registry.add<&call_throw_long>("call_throw_long");
+  registry.add<&give_kept>("give_kept");
+  registry.add<&count_one>("count_one");
+  registry.add<&same>("same");
+  registry.add<&expanded>("expanded");
+  registry.add<&square>("square");
+  registry.add<&many_squares>("many_squares");
   return registry;
 }
 
@@ -89,6 +110,78 @@ TEST(Limits, T2_A2_LargeResultsThatComeAtOnceAllArrive) {
   }
   for (auto& size : sizes) EXPECT_EQ(std::move(size).result().value(), std::int64_t{400} << 18);
   EXPECT_EQ(cluster[0].rpc_sync<&add>("b", 1, 2), 3);
+}
+
+TEST(Limits, T2_WI22_WithoutMemoryForItsTensorsOneCallFailsAndTheSessionGoesOn) {
+  Cluster cluster(1, {"a", "b"}, make_registry);
+  const at::Tensor large = at::empty({kLarge});
+  kept = at::empty({kLarge});
+  {
+    const AddressSpaceLimit limit(2 * kLarge);
+    const auto argument = cluster[0].try_rpc_sync<&count_one>("b", large);
+    ASSERT_FALSE(argument);
+    EXPECT_EQ(argument.error().code(), Errc::limit_exceeded) << argument.error().message();
+    EXPECT_EQ(argument.error().worker(), "b");
+    EXPECT_THAT(argument.error().text(), testing::HasSubstr("the tensors could not be received"));
+    const auto result = cluster[0].try_rpc_sync<&give_kept>("b");
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code(), Errc::limit_exceeded) << result.error().message();
+    const auto created = cluster[0].remote<&count_one>("b", large).try_to_here();
+    ASSERT_FALSE(created);
+    EXPECT_EQ(created.error().code(), Errc::limit_exceeded) << created.error().message();
+  }
+  EXPECT_EQ(cluster[0].rpc_sync<&count_one>("b", large), kLarge);
+  EXPECT_EQ(cluster[0].rpc_sync<&give_kept>("b").numel(), kLarge);
+  kept.reset();
+}
+
+TEST(Limits, T2_WI22_WithoutMemoryForAGradientThePassFailsAndTheSessionGoesOn) {
+  Cluster cluster(1, {"a", "b"}, make_registry);
+  const at::Tensor x = at::empty({kLarge}).requires_grad_();
+  const at::Tensor gradient = at::empty({kLarge});
+  autograd::Context context(cluster[0]);
+  const at::Tensor y = cluster[0].rpc_sync<&same>("b", x);
+  {
+    const AddressSpaceLimit limit(2 * kLarge);
+    const auto pass = context.try_backward({y}, {.retain_graph = true, .gradients = {gradient}});
+    ASSERT_FALSE(pass);
+    EXPECT_EQ(pass.error().code(), Errc::limit_exceeded) << pass.error().message();
+    EXPECT_THAT(pass.error().message(), testing::HasSubstr("b: the tensors could not be received"));
+  }
+  EXPECT_TRUE(context.try_backward({y}, {.gradients = {gradient}}));
+  EXPECT_EQ(context.gradients().of(x).numel(), kLarge);
+}
+
+TEST(Limits, T2_DA23_AGradientBeyondALimitFailsThePassAndNamesTheLimit) {
+  Cluster cluster(1, {"a", "b"}, make_registry, [](WorkerOptions& options) { options.limits.tensor_bytes = 1000; });
+  const at::Tensor x = at::ones({1}).requires_grad_();
+  autograd::Context context(cluster[0]);
+  const at::Tensor y = cluster[0].rpc_sync<&expanded>("b", x);  // travels as one number
+  const auto pass = context.try_backward({y}, {.gradients = {at::ones({1000})}});
+  ASSERT_FALSE(pass);
+  EXPECT_EQ(pass.error().code(), Errc::limit_exceeded) << pass.error().message();
+  EXPECT_THAT(pass.error().message(),
+              testing::ContainsRegex("the gradients of message .*4000 bytes of tensors, limits.tensors is 1000"));
+  EXPECT_TRUE(context.try_backward({cluster[0].rpc_sync<&same>("b", x).sum()}));
+}
+
+TEST(Limits, T2_DA23_APassThatReachesTooManyMessagesForOneFrameNamesTheLimit) {
+  constexpr int kCalls = 400;  // a mark or report of all of them has 8,000 bytes
+  Cluster cluster(1, {"a", "b", "c"}, make_registry, [](WorkerOptions& options) { options.limits.message = 4096; });
+  const at::Tensor x = leaf({1, 2});
+  for (const bool elsewhere : {false, true}) {
+    autograd::Context context(cluster[0]);
+    const at::Tensor y = elsewhere ? cluster[0].rpc_sync<&many_squares>("b", std::string("c"), kCalls, x)
+                                   : many_squares(cluster[0], "b", kCalls, x);
+    const auto pass = context.try_backward({y.sum()});
+    ASSERT_FALSE(pass);
+    EXPECT_EQ(pass.error().code(), Errc::limit_exceeded) << pass.error().message();
+    EXPECT_THAT(pass.error().message(), testing::HasSubstr("limits.message is 4096"));
+    // Nobody was lost, and the next pass of as many workers is whole.
+    const at::Tensor few = many_squares(cluster[0], "b", 2, x);
+    EXPECT_TRUE(context.try_backward({few.sum()}));
+    EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{4, 8}));
+  }
 }
 
 TEST(Limits, T2_AMessageLimitThatAFrameCannotCountIsRefusedAtTheStart) {

@@ -67,7 +67,7 @@ PassActions ContextPasses::peer_down(Life peer, const std::string& name) {
   return finished(std::move(out));
 }
 
-// What a graph says of a pass that is no longer this worker's is too late.
+// What is said of a pass that is no longer this worker's is too late.
 template <class Act>
 PassActions ContextPasses::at_worker(PassNumber pass, Act act) {
   PassActions out;
@@ -93,6 +93,10 @@ PassActions ContextPasses::ran(PassNumber pass, const RunResult& result) {
 
 PassActions ContextPasses::graph_failed(PassNumber pass, const Error& error) {
   return at_worker(pass, [&](WorkerPass& worker) { return worker.graph_failed(error); });
+}
+
+PassActions ContextPasses::not_sent(PassNumber pass, const Error& error) {
+  return at_worker(pass, [&](WorkerPass& worker) { return worker.fail(error); });
 }
 
 PassActions ContextPasses::use_ends() {

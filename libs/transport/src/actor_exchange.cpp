@@ -223,7 +223,7 @@ Result<void> ActorExchange::on_message(InFrame& frame) {
   const std::uint64_t call = frame.header.call;
   auto target = find_export(to);
   if (!target && is_name(to.kind) && host_.named_actors()) target = host_.named_actors()->stand_in(to);
-  InAttachment beside{frame.table, std::move(frame.segments)};
+  InAttachment beside{frame.table, std::move(frame.segments), std::move(frame.received)};
   auto message = target ? host_.messages().decode(frame.body.subspan(2 * Address::kSize), beside, *this)
                         : Result<caf::message>(not_exported());
   caf::strong_actor_ptr sender;

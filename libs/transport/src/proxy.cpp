@@ -25,7 +25,7 @@ class ActorRequest final : public ResponseSink {
       return caf::make_message(to_caf(decoded ? error : decoded.error()));
     }
     ActorExchange& exchange = session_->actors();
-    InAttachment beside{response->table, std::move(response->segments)};
+    InAttachment beside{response->table, std::move(response->segments), std::move(response->received)};
     auto message = exchange.host().messages().decode(response->body, beside, exchange);
     return message ? std::move(*message) : caf::make_message(to_caf(message.error()));
   }

@@ -157,9 +157,11 @@ std::span<std::byte> Session::direct_target() {
   return {};
 }
 
-/// The rest of the segment that the current chunk fills. Precondition: chunk_left_ > 0, nothing left to settle.
+/// The rest of the segment that the current chunk fills; empty if the message is skipped.
+/// Precondition: chunk_left_ > 0, nothing left to settle.
 std::span<std::byte> Session::bulk_target() {
   Incomplete& message = incomplete_.front();
+  if (!message.frame.received) return {};
   wire::Block& block = message.frame.segments.back();
   return {block.data() + message.offset, std::min<std::size_t>(block.size() - message.offset, chunk_left_)};
 }
@@ -169,10 +171,13 @@ Result<void> Session::parse() {
     if (auto settled = finish_bulk(); !settled) return settled;
     const std::size_t buffered = end_ - begin_;
     if (chunk_left_ > 0) {
+      const Incomplete& message = incomplete_.front();
       const std::span<std::byte> target = bulk_target();
-      const std::size_t part = std::min(target.size(), buffered);
+      const std::uint64_t wanted =
+          message.frame.received ? target.size() : std::min<std::uint64_t>(chunk_left_, message.missing);
+      const std::size_t part = std::min<std::uint64_t>(wanted, buffered);
       if (part == 0) return {};
-      std::memcpy(target.data(), buffer_.get() + begin_, part);
+      if (message.frame.received) std::memcpy(target.data(), buffer_.get() + begin_, part);
       took_bulk(part);
       begin_ += part;
     } else if (header_) {
@@ -200,18 +205,22 @@ void Session::took_bulk(std::size_t bytes) {
 }
 
 /// Takes memory for the next segment of the oldest message once the one before it is full; empty ones are passed by.
-Result<void> Session::begin_segment() {
+/// Without memory the message is skipped from here on (WI-22).
+void Session::begin_segment() {
   auto& [frame, sizes, offset, missing] = incomplete_.front();
-  while (8 * frame.segments.size() < sizes.size() &&
+  while (frame.received && 8 * frame.segments.size() < sizes.size() &&
          (frame.segments.empty() || offset == frame.segments.back().size())) {
     std::uint64_t size = 0;
     std::memcpy(&size, sizes.data() + 8 * frame.segments.size(), 8);
     auto block = parts_.pool.take(size);
-    if (!block) return block.error();
-    frame.segments.push_back(std::move(*block));
+    if (block) {
+      frame.segments.push_back(std::move(*block));
+    } else {
+      frame.received = Error(block.error().code(), "the tensors could not be received: " + block.error().text());
+      frame.segments.clear();
+    }
     offset = 0;
   }
-  return {};
 }
 
 Result<void> Session::begin_frame(const wire::FrameHeader& header) {
@@ -290,7 +299,7 @@ Result<void> Session::finish_payload() {
 /// Hands over the messages whose last byte has come. Bulk arrives in the order of its messages.
 Result<void> Session::finish_bulk() {
   while (!incomplete_.empty()) {
-    if (auto begun = begin_segment(); !begun) return begun;
+    begin_segment();
     if (incomplete_.front().missing != 0) break;
     if (chunk_left_ > 0) return Error(Errc::malformed_payload, "a chunk is longer than its message");
     InFrame frame = std::move(incomplete_.front().frame);

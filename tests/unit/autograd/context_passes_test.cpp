@@ -120,6 +120,26 @@ TEST(ContextPasses, DA11_TheNextPassWaitsUntilTheFailedOneHasStopped) {
   EXPECT_EQ(all_of<WalkGraph>(stopped).at(0).pass, PassNumber{2});
 }
 
+TEST(ContextPasses, T2_DA23_AMarkThatWasNotSentFailsThePassAndLosesNobody) {
+  Sent of_home, of_a;
+  of_a.to[kAtoHome] = kHome;
+  ContextPasses home(kContext, kHome, of_home), a(kContext, kA, of_a);
+  (void)*home.open({});
+  (void)home.found({1}, {{kContext, kAtoHome}});
+  const PassActions ended = home.not_sent({1}, error(Errc::limit_exceeded));
+  EXPECT_TRUE(home.not_sent({2}, error(Errc::limit_exceeded)).empty());
+  PassActions stopped = home.walked({1});
+  stopped.insert(stopped.end(), ended.begin(), ended.end());
+  ASSERT_EQ(all_of<PassEnded>(stopped).size(), 1u);
+  EXPECT_EQ(all_of<PassEnded>(stopped)[0].outcome.error().code(), Errc::limit_exceeded);
+  EXPECT_TRUE(home.open({})) << "the next pass is granted";
+  // At a participant the initiator hears of it.
+  (void)a.receive(kHome, Mark{header(1, kHome), {kAtoHome}});
+  const auto fails = sent_to<Fail>(kHome, a.not_sent({1}, error(Errc::limit_exceeded)));
+  ASSERT_EQ(fails.size(), 1u);
+  EXPECT_EQ(fails[0].error.code(), Errc::limit_exceeded);
+}
+
 TEST(ContextPasses, AGraphFreedByAFailedPassIsNamed) {
   for (const bool keep : {false, true}) {
     Sent sent;

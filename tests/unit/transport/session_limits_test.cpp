@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "address_space.hpp"
 #include "caftan/wire/archive.hpp"
 #include "session_side.hpp"
 
@@ -178,6 +179,35 @@ TEST_P(SessionLimit, T2_WI7_MemoryIsTakenForOneMessageAfterTheOther) {
   }
   // All blocks that were ever taken: of the message that was arriving, and of the one behind it.
   EXPECT_LE(b_->pool.cached_bytes(), 2 * kSize);
+}
+
+TEST_P(SessionLimit, T2_WI22_AMessageWithoutMemoryForItsTensorsIsSkippedAndThoseBehindItArrive) {
+  constexpr std::size_t kLarge = std::size_t{32} << 20;
+  SessionLimits limits = small_limits();
+  limits.tensor_bytes = 2 * kLarge;
+  connect(limits, limits);
+  OutFrame large;
+  large.header.kind = FrameKind::call;
+  const wire::Bytes body(7);
+  large.body = body;
+  for (const std::size_t size : {std::size_t{8}, kLarge, std::size_t{8}}) large.segments.push_back(zeros(size));
+  {
+    const test::AddressSpaceLimit limit(kLarge / 2);
+    ASSERT_TRUE(a_->session->send(large));
+    ASSERT_TRUE(request(10, 2));
+    executor_.run();
+  }
+  expect_alive();
+  ASSERT_EQ(b_->handler.frames.size(), 2U);
+  const InFrame& skipped = b_->handler.frames[0];
+  EXPECT_EQ(skipped.body.size(), 7U);
+  ASSERT_FALSE(skipped.received);
+  EXPECT_EQ(skipped.received.error().code(), Errc::limit_exceeded);
+  EXPECT_EQ(skipped.received.error().text(),
+            "the tensors could not be received: no memory for a block of 33554432 bytes");
+  EXPECT_TRUE(skipped.segments.empty());
+  EXPECT_TRUE(b_->handler.frames[1].received);
+  EXPECT_EQ(b_->handler.frames[1].segments.size(), 2U);
 }
 
 TEST_P(SessionLimit, T2_WI20_AnActorMessageThatIsTooLargeIsNotSent) {

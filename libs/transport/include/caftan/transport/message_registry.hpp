@@ -29,6 +29,7 @@ struct OutAttachment {
 struct InAttachment {
   wire::ByteView table;
   std::vector<wire::Block> segments;  ///< as many, and as large, as the sender announced; not as the table says
+  Result<void> received = {};         ///< limit_exceeded: there was no memory for the segments, and there are none
 };
 
 class MessageRegistry {

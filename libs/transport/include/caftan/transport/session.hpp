@@ -47,8 +47,9 @@ struct InFrame {
   wire::ByteView sections;
   wire::ByteView body;
   wire::ByteView table;
-  std::vector<wire::Block> segments;
-  std::shared_ptr<void> manifest;  ///< what FrameHandler::on_manifest made of it
+  std::vector<wire::Block> segments;  ///< none if `received` is an error
+  Result<void> received;              ///< limit_exceeded: there was no memory for the tensors, which were skipped
+  std::shared_ptr<void> manifest;     ///< what FrameHandler::on_manifest made of it
 };
 
 /// A frame to be sent. The views are copied or written before `send` returns; segments are kept alive until written.
@@ -206,7 +207,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   Result<void> dispatch(InFrame frame);
   std::span<std::byte> direct_target();
   std::span<std::byte> bulk_target();
-  Result<void> begin_segment();
+  void begin_segment();
   void took_bulk(std::size_t bytes);
   void end(Error reason);
 
