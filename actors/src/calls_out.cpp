@@ -224,7 +224,7 @@ Result<WorkerCore::Way> WorkerCore::open_way(const Peer& peer, const rpc::OutReq
   auto session = static_cast<const PeerState&>(*peer.record()).session();
   if (!session) {
     const std::lock_guard lock(mutex_);
-    if (!peers_[peer.id().value]->met) {
+    if (peers_[peer.id().value]->met.value == 0) {
       return Error(Errc::peer_unreachable, peer.name(),
                    peer.name() + " has not come yet: calls begin when the worker is ready");
     }

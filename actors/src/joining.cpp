@@ -190,14 +190,23 @@ Result<void> WorkerCore::check_connection_locked(const SessionKey& key) const {
                                            peers_[std::get<0>(key).value]->name() + " is open already");
 }
 
-/// Dials until the peer answers or the start is over. A peer without a known address is learnt from the head's view.
+/// During the start whoever is not there; afterwards only a new life that the head has announced, for as long as a start
+/// may take (SE-34).
+bool WorkerCore::may_dial_locked(const PeerState& peer) const {
+  if (life_ == Life::starting) return !start_error_;
+  return life_ == Life::serving && peer.announced.value != 0 && peer.announced != peer.met &&
+         peer.dial_pause.has_begun_within(options_.start_timeout, options_.executor->clock().now());
+}
+
+/// Dials until the peer answers or is not to be dialled any more. A peer without a known address is learnt from the
+/// head's view.
 void WorkerCore::dial_peer(WorkerId peer) {
   std::string address;
   std::uint64_t connection = 0;
   {
     const std::lock_guard lock(mutex_);
     PeerState& state = *peers_[peer.value];
-    if (state.dialling || membership_.is_up(peer) || start_error_ || life_ != Life::starting) return;
+    if (state.dialling || membership_.is_up(peer) || !may_dial_locked(state)) return;
     address = state.address;
     if (address.empty()) return;
     state.dialling = true;
@@ -227,7 +236,7 @@ void WorkerCore::dial_failed(WorkerId peer, const Error& error) {
   {
     const std::lock_guard lock(mutex_);
     if (may_come) last_dial_error_ = error;
-    state.dialling = may_come && !start_error_ && life_ == Life::starting;
+    state.dialling = may_come && may_dial_locked(state);
     if (may_come && !state.dialling) return;
     again += state.dial_pause.after_failure(now);
   }
@@ -247,13 +256,13 @@ void WorkerCore::greeted(transport::Greeted&& greeted) {
   const net::PeerInfo& peer = greeted.peer;
   if (add_session({peer.id, peer.name, peer.incarnation, peer.limits, peer.agreed_features}, peer.connection,
                   std::move(greeted.channel), greeted.early, true)) {
-    on_member_up(peer.id, peer.address);
+    on_member_up(peer.id, peer.incarnation, peer.address);
   }
 }
 
 void WorkerCore::add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,
                                    std::shared_ptr<transport::Channel> channel) {
-  if (add_session(peer, connection, std::move(channel), {}, true)) on_member_up(peer.id, {});
+  if (add_session(peer, connection, std::move(channel), {}, true)) on_member_up(peer.id, peer.incarnation, {});
 }
 
 /// @param primary  the end that calls of this worker use
@@ -291,16 +300,16 @@ Result<void> WorkerCore::keep_session(const std::shared_ptr<Session>& session) {
   return {};
 }
 
-void WorkerCore::on_member_up(WorkerId peer, const std::string& address) {
+void WorkerCore::on_member_up(WorkerId peer, Incarnation life, const std::string& address) {
   {
     const std::lock_guard lock(mutex_);
     PeerState& state = *peers_[peer.value];
     state.learn_address(address);
-    state.met = true;
+    state.met = life;
     state.dial_pause.reset();
     const std::shared_ptr<Session> session = self_ == WorkerId{0} ? state.session() : nullptr;
     if (session) {
-      const auto changed = membership_.join({state.name(), peer, session->peer().incarnation, state.address});
+      const auto changed = membership_.join({state.name(), peer, life, state.address});
       // SE-34: a new life has an address of its own, which all hear of.
       if (changed && *changed) view_published_ = false;
     }

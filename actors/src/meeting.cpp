@@ -50,7 +50,7 @@ void WorkerCore::apply_view(const net::View& view) {
     }
     is_told_ = true;
     for (const net::Join& member : view.members) {
-      peers_[member.id.value]->learn_address(member.address);
+      peers_[member.id.value]->announce(member);
       if (member.id.value < self_.value && !membership_.is_up(member.id)) to_dial.push_back(member.id);
     }
   }
@@ -127,11 +127,12 @@ std::vector<MemberAtStart> WorkerCore::members_at_start_locked() const {
   for (const auto& peer : peers_) {
     const bool is_sibling = std::ranges::find(siblings_, peer->name()) != siblings_.end();
     const bool is_up = peer->id() == self_ || membership_.is_up(peer->id());
+    const bool was_up = peer->met.value != 0;
     // Neighbours in one process find each other, and all come to the head.
     const bool would_be_met = options_.network || self_ == WorkerId{0} || !peer->address.empty();
     members.push_back({.name = peer->name(),
-                       .is_here = is_up || (is_sibling && !would_be_met && !peer->met),
-                       .has_left = peer->met && !is_up,
+                       .is_here = is_up || (is_sibling && !would_be_met && !was_up),
+                       .has_left = was_up && !is_up,
                        .would_be_met = would_be_met,
                        .is_meeting = self_ == WorkerId{0} && is_up && peer->id() != self_ && !peer->has_met_all});
   }

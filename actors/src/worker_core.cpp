@@ -230,7 +230,7 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
     autograd_->on_peer_down({peer.id, peer.incarnation});
     hook_->on_peer_down(peer.id, peer.incarnation);
     if (is_serving) tell_lost(session, reason);
-    // While the others start it may come back, at another address perhaps (SE-34).
+    // It may come back, at another address perhaps (SE-34).
     if (!options_.network && peer.id < self_) dial_peer(peer.id);
   }
   const net::Traffic sent = session.traffic();

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
@@ -59,6 +60,11 @@ class PeerState final : public rpc::PeerRecord {
     const std::lock_guard lock(mutex_);
     if (session_.get() == &ended) session_ = std::move(other);
   }
+  /// Takes what the head says of its present life. Caller holds WorkerCore::mutex_.
+  void announce(const net::Join& life) {
+    learn_address(life.address);
+    if (std::exchange(announced, life.incarnation) != life.incarnation) dial_pause.reset();
+  }
   /// Takes where its present life listens, unless that stands in the world. Caller holds WorkerCore::mutex_.
   void learn_address(const std::string& listens_at) {
     if (is_fixed_ || listens_at.empty() || listens_at == address) return;
@@ -78,7 +84,8 @@ class PeerState final : public rpc::PeerRecord {
   std::string address;        // empty: not known yet; guarded by WorkerCore::mutex_
   net::DialPause dial_pause;  // guarded by WorkerCore::mutex_
   bool dialling = false;      // or waiting to dial again; guarded by WorkerCore::mutex_
-  bool met = false;           // has been up; guarded by WorkerCore::mutex_
+  Incarnation met;            // its latest life that has been up; zero: none; guarded by WorkerCore::mutex_
+  Incarnation announced;      // its present life as the head says; zero: not yet; guarded by WorkerCore::mutex_
   bool has_met_all = false;   // says its present life, to the head; guarded by WorkerCore::mutex_
 };
 
@@ -197,13 +204,14 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   Result<void> check_connection_locked(const SessionKey& key) const;
   /// Enters a session that is about to start, and counts it. Errors: why its peer may not have one.
   Result<void> keep_session(const std::shared_ptr<transport::Session>& session);
+  bool may_dial_locked(const PeerState& peer) const;
   void dial_peer(WorkerId peer);
   void dial_failed(WorkerId peer, const Error& error);
   void greeted(transport::Greeted&& greeted);
   std::shared_ptr<transport::Session> add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
                                                   std::shared_ptr<transport::Channel> channel, wire::ByteView early,
                                                   bool primary);
-  void on_member_up(WorkerId peer, const std::string& address);
+  void on_member_up(WorkerId peer, Incarnation life, const std::string& address);
   void publish_view();
   void apply_view(const net::View& view);
   void check_met();

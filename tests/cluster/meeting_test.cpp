@@ -241,6 +241,39 @@ TEST_F(Meeting, K7_SE34_OneThatComesBackAfterAllWereThereIsMetByAll) {
   EXPECT_EQ(w0.rpc_sync<&depth>("w2", std::vector<std::string>{"w1", "w3", "w1"}), 3);
 }
 
+TEST_F(Meeting, K7_SE34_OneThatComesBackAfterTheStartIsMetByAll) {
+  const std::string any = "tcp:127.0.0.1:0";
+  Worker& w0 = launch("w0", {{"w0", any}, {"w1", any}, {"w2", any}, {"w3", any}});
+  const std::vector<WorkerAddress> world{{"w0", w0.address()}, {"w1", any}, {"w2", any}, {"w3", any}};
+  Worker& w1 = launch("w1", world);
+  Worker& w2 = launch("w2", world);
+  launch("w3", world);
+  for (const auto& worker : workers_) ASSERT_TRUE(worker->wait_until_ready());
+  w1.stop();
+  EXPECT_EQ(w2.try_rpc_sync<&depth>("w1", std::vector<std::string>{}).error().code(), Errc::peer_down);
+  Worker& again = launch("w1", world);
+  ASSERT_TRUE(again.wait_until_ready());
+  EXPECT_EQ(w2.rpc_sync<&depth>("w1", std::vector<std::string>{"w3", "w1", "w0", "w1"}), 4);
+}
+
+TEST_F(Meeting, K7_SE34_ANewLifeIsMetByOneThatLosesTheOldOneLater) {
+  const std::string any = "tcp:127.0.0.1:0";
+  Worker& w0 = launch("w0", {{"w0", any}, {"w1", any}, {"w2", any}});
+  const std::vector<WorkerAddress> world{{"w0", w0.address()}, {"w1", any}, {"w2", any}};
+  Worker& w1 = launch("w1", world);
+  Worker& w2 = launch("w2", world);
+  for (const auto& worker : workers_) ASSERT_TRUE(worker->wait_until_ready());
+  // The head loses the old life first.
+  w0.core().session_with(WorkerId{1}, w1.core().incarnation())->abort(Error(Errc::peer_down, "cut"));
+  wait_for_log("w0: lost w1");
+  Worker& again = launch("w1", world);
+  wait_for_log("w0: connected with w1", 2);
+  EXPECT_EQ(w0.rpc_sync<&depth>("w2", std::vector<std::string>{"w0", "w2"}), 2) << "w2 has read the head's view";
+  w1.stop();
+  ASSERT_TRUE(again.wait_until_ready());
+  EXPECT_EQ(w2.rpc_sync<&depth>("w1", std::vector<std::string>{"w2", "w1"}), 2);
+}
+
 Error refusal(const std::string& name, std::vector<WorkerAddress> world) {
   WorkerOptions options;
   options.name = name;

@@ -41,6 +41,18 @@ TEST(DialPause, T13_ProcessesDoNotDialInStep) {
   EXPECT_GT(pauses.size(), 10U);
 }
 
+TEST(DialPause, K7_SE34_KnowsHowLongAgoTheFirstAttemptFailed) {
+  DialPause pause(1);
+  const TimePoint first{};
+  EXPECT_TRUE(pause.has_begun_within(seconds(10), first));
+  (void)pause.after_failure(first);
+  (void)pause.after_failure(first + seconds(9));
+  EXPECT_TRUE(pause.has_begun_within(seconds(10), first + seconds(9)));
+  EXPECT_FALSE(pause.has_begun_within(seconds(10), first + seconds(10)));
+  pause.reset();
+  EXPECT_TRUE(pause.has_begun_within(seconds(10), first + seconds(10)));
+}
+
 TEST(DialPause, AResetBeginsAnew) {
   DialPause pause(1);
   TimePoint now{};

@@ -22,6 +22,9 @@ class DialPause {
   /// between kShortest and kLongest, less up to a quarter of it by chance, so that processes do not dial in step.
   Duration after_failure(TimePoint now);
 
+  /// Returns whether no attempt failed `limit` ago or earlier since the last reset.
+  bool has_begun_within(Duration limit, TimePoint now) const noexcept { return first_ == kNever || now - first_ < limit; }
+
   /// Begins anew: the member has another address, or has left again.
   void reset() noexcept { first_ = kNever; }
 
