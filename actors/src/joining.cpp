@@ -228,19 +228,28 @@ void WorkerCore::dial_peer(WorkerId peer) {
 /// SE-33: who may still come is dialled again.
 void WorkerCore::dial_failed(WorkerId peer, const Error& error) {
   // A duplicate may be an earlier life that froze: it is lost when it has been silent for long enough.
-  const bool may_come =
-      error.code() == Errc::peer_down || error.code() == Errc::timeout || error.code() == Errc::duplicate_worker;
+  const bool is_duplicate = error.code() == Errc::duplicate_worker;
+  const bool may_come = is_duplicate || error.code() == Errc::peer_down || error.code() == Errc::timeout;
   PeerState& state = *peers_[peer.value];
   const TimePoint now = options_.executor->clock().now();
   TimePoint again = now;
+  const Error refusal(error.code(), state.name(), error.text());
+  bool is_news = false;
   {
     const std::lock_guard lock(mutex_);
     if (may_come) last_dial_error_ = error;
+    is_news = is_duplicate && std::ranges::all_of(peers_, [](const auto& p) { return p->duplicate.code() == Errc::ok; });
+    state.duplicate = is_duplicate ? refusal : Error();
     state.dialling = may_come && may_dial_locked(state);
     if (may_come && !state.dialling) return;
     again += state.dial_pause.after_failure(now);
   }
-  if (!may_come) return fail_start(Error(error.code(), state.name(), error.text()));
+  if (!may_come) return fail_start(refusal);
+  // Whoever has started the same worker twice need not wait for the time-out to hear of it.
+  if (is_news) {
+    log("refused, and tries again until start_timeout: " + refusal.message());
+    if (options_.on_duplicate) options_.on_duplicate(refusal);
+  }
   options_.executor->post_at(again, [weak = std::weak_ptr(shared_core()), peer] {
     const auto self = weak.lock();
     if (!self) return;
@@ -294,7 +303,7 @@ Result<void> WorkerCore::keep_session(const std::shared_ptr<Session>& session) {
   if (is_leaving()) return Error(Errc::shut_down, "this worker is leaving");
   if (auto is_new = check_connection_locked(key); !is_new) return is_new;
   if (peer.id != self_) {
-    if (const auto up = membership_.on_up(peer.id, peer.incarnation); !up) return up.error();
+    if (const auto up = membership_.on_up(peer.id, peer.incarnation, session->peer_place()); !up) return up.error();
   }
   sessions_[key] = session;
   return {};
@@ -307,6 +316,7 @@ void WorkerCore::on_member_up(WorkerId peer, Incarnation life, const std::string
     state.learn_address(address);
     state.met = life;
     state.dial_pause.reset();
+    state.duplicate = Error();
     const std::shared_ptr<Session> session = self_ == WorkerId{0} ? state.session() : nullptr;
     if (session) {
       const auto changed = membership_.join({state.name(), peer, life, state.address});

@@ -247,6 +247,8 @@ void Launch::take(const RunEvent& event) {
       return supervisor_.made(worker);
     case RunEventKind::refused:
       return view_.error("warning: " + name + " refused a connection: " + event.error.message());
+    case RunEventKind::duplicate:
+      return view_.error("warning: " + name + " was refused: " + event.error.message());
     case RunEventKind::alive:
       return;
     case RunEventKind::answered:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "caftan/base/settings_io.hpp"
 #include "worker_core.hpp"
 
 namespace caftan::actors {
@@ -38,6 +39,11 @@ void WorkerCore::publish_view() {
 Result<void> WorkerCore::tell_root(Session& peer, const caf::message& message) {
   return transport::ActorExchange::send(peer.actors().proxy(transport::Address::root()),
                                         caf::actor_cast<caf::strong_actor_ptr>(root_), message);
+}
+
+void PeerState::announce(const net::Join& life) {
+  learn_address(life.address);
+  if (std::exchange(announced, life.incarnation) != life.incarnation) dial_pause.reset();
 }
 
 void WorkerCore::apply_view(const net::View& view) {
@@ -154,11 +160,21 @@ Result<void> WorkerCore::wait_until_ready() {
   const std::lock_guard lock(mutex_);
   if (ready_) return {};
   if (start_error_) return *start_error_;
+  start_error_ = why_not_ready_locked();
+  return *start_error_;
+}
+
+Error WorkerCore::why_not_ready_locked() const {
+  for (const auto& peer : peers_) {
+    if (peer->duplicate.code() == Errc::ok) continue;
+    return {Errc::duplicate_worker, name(),
+            "still refused after " + format_duration(options_.start_timeout.count()) + ": " + peer->duplicate.worker() +
+                ": " + peer->duplicate.text()};
+  }
   std::string text = who_is_missing(members_at_start_locked(), is_told_, options_.start_timeout);
   if (last_dial_error_.code() != Errc::ok) text += " (last: " + last_dial_error_.text() + ")";
   if (last_refusal_.code() != Errc::ok) text += " (refused: " + last_refusal_.message() + ")";
-  start_error_ = Error(Errc::timeout, name(), std::move(text));
-  return *start_error_;
+  return {Errc::timeout, name(), std::move(text)};
 }
 
 }  // namespace caftan::actors

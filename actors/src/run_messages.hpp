@@ -32,8 +32,9 @@ enum class RunEventKind : std::uint8_t {
   refused,      ///< a connection was refused while it waited for the others; error
   alive,        ///< nothing but a sign of life of its process, each heartbeat (RN-1)
   answered,     ///< its process has read a stop or a leave (RN-4)
+  duplicate,    ///< it was refused, since another worker of its name is connected; error
 };
-constexpr bool is_valid(RunEventKind kind) noexcept { return kind <= RunEventKind::answered; }
+constexpr bool is_valid(RunEventKind kind) noexcept { return kind <= RunEventKind::duplicate; }
 
 /// Worker -> launcher.
 struct RunEvent {

@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
@@ -61,10 +60,7 @@ class PeerState final : public rpc::PeerRecord {
     if (session_.get() == &ended) session_ = std::move(other);
   }
   /// Takes what the head says of its present life. Caller holds WorkerCore::mutex_.
-  void announce(const net::Join& life) {
-    learn_address(life.address);
-    if (std::exchange(announced, life.incarnation) != life.incarnation) dial_pause.reset();
-  }
+  void announce(const net::Join& life);
   /// Takes where its present life listens, unless that stands in the world. Caller holds WorkerCore::mutex_.
   void learn_address(const std::string& listens_at) {
     if (is_fixed_ || listens_at.empty() || listens_at == address) return;
@@ -83,6 +79,7 @@ class PeerState final : public rpc::PeerRecord {
   std::mutex create_mutex;    // creation numbers are drawn in the order in which the lane accepts the frames (RR-9)
   std::string address;        // empty: not known yet; guarded by WorkerCore::mutex_
   net::DialPause dial_pause;  // guarded by WorkerCore::mutex_
+  Error duplicate;            // of the last attempt to dial it; Errc::ok: it said none; guarded by WorkerCore::mutex_
   bool dialling = false;      // or waiting to dial again; guarded by WorkerCore::mutex_
   Incarnation met;            // its latest life that has been up; zero: none; guarded by WorkerCore::mutex_
   Incarnation announced;      // its present life as the head says; zero: not yet; guarded by WorkerCore::mutex_
@@ -200,6 +197,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   net::HandshakeOptions handshake_options(std::uint64_t connection);
   Result<void> check_settings(const net::PeerInfo& peer);
   void refused(const Error& error);
+  Error why_not_ready_locked() const;
   void log_refusal(const Error& error);
   Result<void> check_connection_locked(const SessionKey& key) const;
   /// Enters a session that is about to start, and counts it. Errors: why its peer may not have one.

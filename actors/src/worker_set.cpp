@@ -68,6 +68,9 @@ WorkerOptions WorkerSet::worker_options(Member& member) {
   options.on_refused = [reporter = member.reporter](const Error& reason) {
     reporter->send(RunEventKind::refused, {}, reason);
   };
+  options.on_duplicate = [reporter = member.reporter](const Error& reason) {
+    reporter->send(RunEventKind::duplicate, {}, reason);
+  };
   if (const auto types = options_.catalog.types()) options.settings = app::settings_digest(application, *types);
   return options;
 }

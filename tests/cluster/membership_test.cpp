@@ -1,6 +1,7 @@
 // Who may join, and what is said at both sides when somebody may not (BI-2).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -171,19 +172,34 @@ TEST_P(Membership, BI2_WhoIsNotListeningIsNamedByWhoDials) {
   EXPECT_NE(started.error().text().find("a has not come"), std::string::npos) << started.error().message();
 }
 
-TEST_P(Membership, SE23_ASecondWorkerOfThatNameIsADuplicate) {
+TEST_P(Membership, K7b_SE23_ASecondWorkerOfThatNameIsADuplicateAndHearsOfItAtOnce) {
   auto a = launch(options_of("a"));
   world_[0].address = a->address();
   auto b = launch(options_of("b"));
   a->wait_until_ready().value();
   b->wait_until_ready().value();
+  const bool is_unix = GetParam() == std::string("unix");
+  const std::string refusal = "refused by the server: another worker \"b\" is connected (" +
+                              (is_unix ? "process " + std::to_string(::getpid()) + ")" : "127.0.0.1:");
+  std::promise<Error> told;
+  {
+    auto options = options_of("b");
+    options.start_timeout = std::chrono::hours(1);
+    options.on_duplicate = [&](const Error& reason) { told.set_value(reason); };  // a second time would throw
+    auto second = launch(options);
+    const Error reason = told.get_future().get();
+    EXPECT_EQ(reason.code(), Errc::duplicate_worker);
+    EXPECT_EQ(reason.worker(), "a");
+    EXPECT_THAT(reason.text(), testing::StartsWith(refusal));
+    wait_for_log("a: a connection was refused: duplicate_worker", 3);
+  }
   auto options = options_of("b");
   options.start_timeout = milliseconds(200);
-  auto second = launch(options);
-  const auto ready = second->wait_until_ready();
+  auto third = launch(options);
+  const auto ready = third->wait_until_ready();
   ASSERT_FALSE(ready);
-  EXPECT_EQ(ready.error().code(), Errc::timeout);  // the first one might have frozen, and be lost later (SE-33)
-  EXPECT_THAT(ready.error().text(), HasSubstr("worker \"b\" is up in another process"));
+  EXPECT_EQ(ready.error().code(), Errc::duplicate_worker);
+  EXPECT_THAT(ready.error().text(), testing::StartsWith("still refused after 200ms: a: " + refusal));
   EXPECT_EQ(a->channel_kind("b"), GetParam());
 }
 

@@ -34,7 +34,7 @@ Result<Membership> Membership::make(std::vector<WorldEntry> world, const Join& s
       return invalid("a worker's name has 1 to " + std::to_string(kMaxName) + " bytes");
     }
     if (entry.name == self.name && entry.id == self.id) self_index = index;
-    members.push_back({{std::move(entry.name), entry.id, {}, std::move(entry.address)}, 0, false, {}});
+    members.push_back({.known = {std::move(entry.name), entry.id, {}, std::move(entry.address)}});
   }
   if (self_index == members.size()) {
     return invalid("worker " + quoted(self.name) + " with id " + std::to_string(self.id.value) + " is not in this job");
@@ -87,9 +87,9 @@ Result<void> Membership::check_life(const Member& member, Incarnation incarnatio
     return Error(Errc::peer_down, known.name, "this incarnation has ended and was replaced by a later one");
   }
   if (member.sessions != 0) {
-    return Error(Errc::duplicate_worker, "worker " + quoted(known.name) +
-                                             " is up in another process; when that one has "
-                                             "ended a new one may join");
+    return Error(Errc::duplicate_worker, "another worker " + quoted(known.name) + " is connected" +
+                                             (member.place.empty() ? "" : " (" + member.place + ")") +
+                                             "; when it has ended a new one may join");
   }
   return {};
 }
@@ -175,11 +175,12 @@ Result<std::vector<WorkerId>> Membership::apply(const View& view) {
   return changed;
 }
 
-Result<bool> Membership::on_up(WorkerId id, Incarnation incarnation) {
+Result<bool> Membership::on_up(WorkerId id, Incarnation incarnation, const std::string& place) {
   if (auto found = find(id); !found) return found.error();
   Member& member = members_[id.value];
   if (auto life = check_life(member, incarnation); !life) return life.error();
   begin_life(member, incarnation);
+  member.place = place;
   return member.sessions++ == 0;
 }
 

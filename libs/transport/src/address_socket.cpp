@@ -87,6 +87,25 @@ std::string address_of(int fd, const std::string& asked) {
   return asked;
 }
 
+std::string place_of_peer(int fd) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return {};
+  if (peer.ss_family == AF_UNIX) {
+    ucred credentials{};
+    socklen_t length = sizeof credentials;
+    if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0 || credentials.pid <= 0) return {};
+    return "process " + std::to_string(credentials.pid);
+  }
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&peer), size, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return {};
+  }
+  return std::string(host) + ":" + port;
+}
+
 bool is_beyond_loopback(const std::string& address) {
   const auto parsed = parse_address(address);
   if (!parsed) return address.starts_with(kTcp);  // unknown: assume the worst

@@ -24,5 +24,7 @@ struct SocketAddress {
 Result<SocketAddress> parse_address(const std::string& address);
 /// Returns "tcp:host:port" or "unix:path" of a bound socket.
 std::string address_of(int fd, const std::string& asked);
+/// Returns where the other end of a connected socket is: Channel::peer_place.
+std::string place_of_peer(int fd);
 
 }  // namespace caftan::transport

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "address_socket.hpp"
 #include "caftan/transport/channel.hpp"
 
 namespace caftan::transport {
@@ -110,6 +111,7 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
 
   int fd() const noexcept override { return fd_; }
   const char* kind() const noexcept override { return kind_; }
+  std::string peer_place() const override { return place_of_peer(fd_); }
 
  private:
   static constexpr std::uint32_t kArmed = 1;   // the next edge is reported

@@ -92,6 +92,9 @@ struct WorkerOptions {
   /// Told of refused connections that may be a member's, at most 8, while this worker waits for the others. Threads: a
   /// runner.
   std::function<void(const Error& reason)> on_refused;
+  /// Told, while this worker waits for the others, that one of them refuses it, since another worker of its name is
+  /// connected: duplicate_worker, with the place of that one. It tries again until start_timeout. Threads: a runner.
+  std::function<void(const Error& reason)> on_duplicate;
 };
 
 /// What a worker counts, for metrics and tests.
@@ -131,8 +134,8 @@ class Worker : public CallSite {
   /// @param registry  what peers may call; frozen from here on
   /// Errors: invalid_config (the world, an address, a name, the registry), io_error (the address is in use), timeout
   ///   (naming who has not come, or has not met all), not_authenticated, protocol_mismatch, wrong_cluster,
-  ///   unknown_worker (another worker answers at a member's address), duplicate_worker (this name is up in another
-  ///   process).
+  ///   unknown_worker (another worker answers at a member's address), duplicate_worker (another worker of this name was
+  ///   connected until the time-out).
   /// Threads: not a runner's. Blocks.
   static Result<std::unique_ptr<Worker>> start(WorkerOptions options, Registry registry);
   /// As start, without waiting: `wait_until_ready` does. For several members in one thread.

@@ -92,7 +92,8 @@ class Membership {
 
   /// Tells that one more session with this incarnation is up. Returns whether it is the first. An incarnation that
   /// replaces another ends that one for good. Errors: unknown_worker, duplicate_worker, peer_down; as admit.
-  Result<bool> on_up(WorkerId id, Incarnation incarnation);
+  /// @param place  where it is, for the text of a duplicate_worker
+  Result<bool> on_up(WorkerId id, Incarnation incarnation, const std::string& place = {});
 
   /// Tells that one of the sessions with this incarnation has ended. Returns whether it was the last; false for an
   /// incarnation that is not the current one.
@@ -104,8 +105,9 @@ class Membership {
   struct Member {
     Join known;
     std::size_t sessions = 0;           ///< with its present life; it is up while there is one
+    std::string place = {};             ///< of the last of them
     bool has_joined = false;            ///< the head has its join, or sent a view with it
-    std::vector<Incarnation> replaced;  ///< earlier lives; as many as there were restarts
+    std::vector<Incarnation> replaced = {};  ///< earlier lives; as many as there were restarts
   };
 
   Membership(std::vector<Member> members, std::size_t self);

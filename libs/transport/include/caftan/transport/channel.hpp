@@ -48,6 +48,8 @@ class Channel {
   virtual int fd() const noexcept = 0;
   /// "unix", "tcp" or "loopback".
   virtual const char* kind() const noexcept = 0;
+  /// Returns where the other end is, for people: "process 4711", "10.0.0.2:40312"; empty if that is not known.
+  virtual std::string peer_place() const { return {}; }
 };
 
 /// A connected stream socket, Unix-domain or TCP. Owns and closes `fd`, which must be non-blocking.

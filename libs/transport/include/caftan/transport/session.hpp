@@ -117,6 +117,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   /// Tells sessions with the same peer apart.
   std::uint64_t connection() const noexcept { return connection_; }
   const char* channel_kind() const noexcept { return channel_->kind(); }
+  std::string peer_place() const { return channel_->peer_place(); }
   const SessionLimits& limits() const noexcept { return limits_; }
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   /// Returns whether the peer said good-bye.
