@@ -114,6 +114,7 @@ class PendingCall final : public transport::ResponseSink, public CancelFlag::Par
     text += "; " + callee + " is connected: the call still runs there or waits for ";
     text += kind_ == wire::FrameKind::method || kind_ == wire::FrameKind::fetch ? "its turn on a busy object"
                                                                                 : "a free runner";
+    text += ", or until fewer calls wait there (ThreadedExecutor::Options::max_threads bounds them)";
     text += "; once it ends the log of " + callee + " says which (log/" + callee + ".log in a run)";
     return Error(Errc::timeout, callee, std::move(text));
   }

@@ -190,8 +190,8 @@ Result<void> WorkerCore::check_connection_locked(const SessionKey& key) const {
                                            peers_[std::get<0>(key).value]->name() + " is open already");
 }
 
-/// During the start whoever is not there; afterwards only a new life that the head has announced, for as long as a start
-/// may take (SE-34).
+/// During the start whoever is not there; afterwards only a new life that the head has announced, for as long as a
+/// start may take (SE-34).
 bool WorkerCore::may_dial_locked(const PeerState& peer) const {
   if (life_ == Life::starting) return !start_error_;
   return life_ == Life::serving && peer.announced.value != 0 && peer.announced != peer.met &&
@@ -238,7 +238,8 @@ void WorkerCore::dial_failed(WorkerId peer, const Error& error) {
   {
     const std::lock_guard lock(mutex_);
     if (may_come) last_dial_error_ = error;
-    is_news = is_duplicate && std::ranges::all_of(peers_, [](const auto& p) { return p->duplicate.code() == Errc::ok; });
+    is_news =
+        is_duplicate && std::ranges::all_of(peers_, [](const auto& p) { return p->duplicate.code() == Errc::ok; });
     state.duplicate = is_duplicate ? refusal : Error();
     state.dialling = may_come && may_dial_locked(state);
     if (may_come && !state.dialling) return;

@@ -18,8 +18,9 @@ caf::behavior RecvFunctionActor::make_behavior() {
         there, caf::actor_cast<caf::strong_actor_ptr>(this),
         caf::make_message(GradientMessage{std::move(ship.grad), std::move(ship.encoded), {}}));
     if (sent || sent.error().code() == Errc::peer_down) return;
-    host_.gradient_not_sent(pass, Error(sent.error().code(), sent.error().worker(),
-                                        "the gradients of message " + to_string(message_) + ": " + sent.error().text()));
+    host_.gradient_not_sent(pass,
+                            Error(sent.error().code(), sent.error().worker(),
+                                  "the gradients of message " + to_string(message_) + ": " + sent.error().text()));
   }};
 }
 

@@ -46,24 +46,29 @@ ServedCall::~ServedCall() {
   core_->served_call_ended(*this);
 }
 
-void ServedCall::start(bool in_place) {
+void ServedCall::start(bool brief) {
   const auto self = shared_from_this();
-  const auto go = [self, in_place] {
-    if (in_place && !self->core_->executor().reads_for_wait()) {
-      self->run();
-    } else {
-      self->core_->executor().post([self] { self->when_due([self] { self->run(); }); });
-    }
+  const auto go = [self, brief] {
+    if (brief && !self->core_->executor().reads_for_wait()) return self->run();
+    self->post_run(brief);
   };
   if (!frame_.manifest) return go();
   const auto received = std::static_pointer_cast<ReceivedRRefs>(frame_.manifest);
-  core_->rref_host().when_confirmed(received, deadline_, [self, received](Result<void> confirmed) {
+  core_->rref_host().when_confirmed(received, deadline_, [self, received, brief](Result<void> confirmed) {
     if (confirmed) {
-      self->core_->executor().post([self] { self->when_due([self] { self->run(); }); });
+      self->post_run(brief);
     } else {
       self->creation_ = received->take_creation();
       self->fail(confirmed.error());
     }
+  });
+}
+
+/// @param brief  it needs no wait: it is not held back for others (CALL-16)
+void ServedCall::post_run(bool brief) {
+  core_->executor().post([self = shared_from_this(), brief] {
+    if (brief) return self->run();
+    self->when_due([self] { self->run(); });
   });
 }
 

@@ -17,8 +17,9 @@ class ServedCall final : public rpc::ResponderSink,
   ServedCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<transport::Session> session, transport::InFrame frame);
   ~ServedCall() override;
 
-  /// Runs it once its references are confirmed (RR-6): here if `in_place`, else on a runner.
-  void start(bool in_place);
+  /// Runs it once its references are confirmed (RR-6): here if it is `brief` and this thread does not read for a wait,
+  /// else on a runner.
+  void start(bool brief);
   void answer(Result<rpc::OutReply> reply) noexcept override;
   void cancel() noexcept { cancelled_->set(); }
   bool may_hold_back() const noexcept override { return session_->serve_gate().is_busy(); }
@@ -31,6 +32,7 @@ class ServedCall final : public rpc::ResponderSink,
   }
 
  private:
+  void post_run(bool brief);
   void when_due(Task task);
   void run();
   void run_on_object(const RRefId& target, rpc::InPayload payload);

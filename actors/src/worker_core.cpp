@@ -2,6 +2,7 @@
 
 #include "worker_core.hpp"
 
+#include <algorithm>
 #include <random>
 
 #include <caf/send.hpp>
@@ -294,6 +295,18 @@ void WorkerCore::settle(TimePoint deadline) {
     wait.wait(deadline, nullptr);
     rrefs_.when_settled(nullptr);
   });
+}
+
+void WorkerCore::leave_other_hosts(const Error& reason) {
+  if (options_.network) return;
+  std::vector<std::shared_ptr<Session>> elsewhere;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, session] : sessions_) {
+      if (std::ranges::find(siblings_, session->peer().name) == siblings_.end()) elsewhere.push_back(session);
+    }
+  }
+  for (const auto& session : elsewhere) session->close(reason);
 }
 
 StopReport WorkerCore::stop() {

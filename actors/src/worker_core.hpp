@@ -102,6 +102,9 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   /// Waits until no call is under way and every reference that was let go has ended, at most until `deadline`.
   void settle(TimePoint deadline);
   void set_worker(Worker* worker) { worker_ = worker; }
+  /// Says good-bye, with this reason, to the members that were not started by the same launcher; user code may still
+  /// run.
+  void leave_other_hosts(const Error& reason);
   /// What stop() tells the peers; Errc::ok = it leaves in good order.
   void set_farewell(Error reason) { farewell_ = std::move(reason); }
   /// Names of those that the same launcher has started: it says itself when one of them does not come.

@@ -173,17 +173,14 @@ void WorkerSet::tell_roles() {
   changed_.notify_all();
 }
 
-/// Waits until no code of a role runs any more. Returns whether that is so.
-bool WorkerSet::wait_for_roles(TimePoint deadline) {
+/// Waits until no code of a role runs any more. Returns one whose code still runs; null: none.
+WorkerSet::Member* WorkerSet::wait_for_roles(TimePoint deadline) {
   for (Member& member : members_) {
-    if (!member.role || member.role->wait_until_idle(deadline)) continue;
-    member.log.error("the role has not returned in time");
-    return false;
+    if (member.role && !member.role->wait_until_idle(deadline)) return &member;
   }
   std::unique_lock lock(mutex_);
   const bool done = changed_.wait_until(lock, deadline, [this] { return !telling_; });
-  if (!done) members_.front().log.error("a stop_callback of a role has not returned in time");
-  return done;
+  return done ? nullptr : &members_.front();
 }
 
 void WorkerSet::leave(const Error& reason) {
@@ -224,8 +221,19 @@ Error WorkerSet::farewell_of(const Member& member) const {
 }
 
 bool WorkerSet::end() {
-  const TimePoint deadline = SteadyClock().now() + options_.application.run.stop_timeout / 2;
-  if (!wait_for_roles(deadline)) return false;
+  const Duration most = options_.application.run.stop_timeout / 2;
+  const TimePoint deadline = SteadyClock().now() + most;
+  Member* late = wait_for_roles(deadline - most / 2);
+  if (late) {
+    for (Member& member : members_) {
+      if (member.worker) member.worker->core().leave_other_hosts(farewell_of(member));  // RN-12
+    }
+    late = wait_for_roles(deadline);
+  }
+  if (late) {
+    late->log.error("run() or a stop_callback of the role has not returned in time");
+    return false;
+  }
   ended_ = true;
   report_traffic(deadline);
   for (Member& member : members_) {

@@ -69,7 +69,7 @@ class WorkerSet {
   std::string channels_of(const Worker& worker) const;
   void wait_for_leave();
   void tell_roles();
-  bool wait_for_roles(TimePoint deadline);
+  Member* wait_for_roles(TimePoint deadline);
   void report_traffic(TimePoint deadline);
   Error farewell_of(const Member& member) const;
   bool end();

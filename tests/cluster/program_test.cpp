@@ -10,8 +10,8 @@
 
 #include "caftan/app/load.hpp"
 #include "caftan/caftan.hpp"
-#include "caftan/transport/threaded_executor.hpp"
 #include "gate.hpp"
+#include "runners.hpp"
 #include "worker_set.hpp"
 
 namespace caftan {
@@ -82,7 +82,7 @@ class ProgramRun : public testing::Test {
       options.workers.push_back(worker.id);
       options.world.push_back({worker.name, ""});
     }
-    options.executor = std::make_shared<transport::ThreadedExecutor>();
+    options.executor = actors::make_runners(options.workers.size());
     options.network = std::make_shared<LocalNetwork>();
     options.sink = [this](const actors::RunEvent& event) {
       const std::lock_guard lock(mutex_);
@@ -246,6 +246,48 @@ TEST_F(ProgramRun, A4_WhatARolesConstructorRefersToTakesItsTurnsWithTheRole) {
     for (const auto& [name, value] : event.values) shared += name == "shared" && value == 1.0 ? 1 : 0;
   }
   EXPECT_EQ(shared, 1U);
+}
+
+/// Lets go of those who have come when all of them are there.
+class Hall {
+ public:
+  struct Config {
+    int guests = 1;
+  };
+  static void settings(auto& s, Config& c) { s("guests", c.guests, "how many come"); }
+  Hall(RoleContext&, Config config) : config_(config) {}
+  Future<int> come_in() {
+    Future<int> all_are_there = guests_.emplace_back().future();
+    if (static_cast<int>(guests_.size()) == config_.guests) {
+      for (auto& guest : guests_) guest.set(config_.guests);
+    }
+    return all_are_there;
+  }
+
+ private:
+  Config config_;
+  std::vector<Promise<int>> guests_;
+};
+
+/// Waits in its constructor.
+class Guest {
+ public:
+  explicit Guest(RoleContext& context) { context.uses<Hall>("hall").front().rpc_sync<&Hall::come_in>(); }
+  Result<void> run(std::stop_token) { return {}; }
+  static constexpr int kGuests = 200;
+};
+
+TEST_F(ProgramRun, U7_T8_TwoHundredRolesOfAProcessMayWaitForOthersInTheirConstructors) {
+  program_.role<Hall>("hall").method<&Hall::come_in>("come_in");
+  program_.role<Guest>("guest").uses<Hall>("hall");
+  const std::string count = std::to_string(Guest::kGuests);
+  EXPECT_TRUE(run(
+      "caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.hall]\ntype = \"hall\"\n[roles.hall.config]\n"
+      "guests = " +
+          count + "\n[roles.guest]\ntype = \"guest\"\nreplicas = " + count + "\n[roles.guest.uses]\nhall = \"hall\"\n",
+      Guest::kGuests));
+  for (const auto& event : events_) EXPECT_EQ(event.error.code(), Errc::ok) << event.error.message();
+  EXPECT_EQ(count(actors::RunEventKind::made), Guest::kGuests + 1U);
 }
 
 TEST(Catalog, RefusesAClassTwiceAndUsesOfWhatIsNoRole) {

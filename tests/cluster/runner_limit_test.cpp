@@ -1,6 +1,10 @@
 // Calls that wait inside functions, more than there may be threads: they fail, and nothing hangs.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
 #include "caftan/actors/worker.hpp"
 #include "caftan/rpc/wait.hpp"
 #include "caftan/transport/threaded_executor.hpp"
@@ -19,12 +23,17 @@ int nest(Worker& worker, int depth) {
 /// What nobody answers.
 struct Unanswered {
   std::mutex mutex;
+  std::condition_variable changed;
   std::vector<Promise<int>> promises;
 } unanswered;
 Future<int> never() {
   const std::lock_guard lock(unanswered.mutex);
+  unanswered.changed.notify_all();
   return unanswered.promises.emplace_back().future();
 }
+std::atomic<int> counted = 0;
+int count() { return ++counted; }
+int counted_so_far() { return counted; }
 int relay(Worker& worker) { return worker.rpc_sync<&never>(other_than(worker)); }
 int relay_all(Worker& worker) {
   std::vector<Future<int>> answers;
@@ -42,6 +51,8 @@ Registry make_registry() {
   Registry registry;
   registry.add<&nest>("nest");
   registry.add<&never>("never");
+  registry.add<&count>("count");
+  registry.add<&counted_so_far>("counted_so_far").brief();
   registry.add<&relay>("relay");
   registry.add<&relay_all>("relay_all");
   registry.add<&relay_any>("relay_any");
@@ -124,42 +135,76 @@ TEST_P(RunnerLimit, DeadlinesPassHoweverManyCallsWait) {
   EXPECT_EQ(workers_[0]->rpc_sync<&nest>("b", 0), 0);
 }
 
-class Burst : public testing::TestWithParam<const char*> {};
+class Burst : public testing::TestWithParam<const char*> {
+ protected:
+  Burst() {
+    const bool loopback = GetParam() == std::string("loopback");
+    const auto network = std::make_shared<LocalNetwork>();
+    std::vector<WorkerAddress> world{{"a", ""}, {"b", ""}};
+    std::shared_ptr<transport::ThreadedExecutor> executor;
+    for (auto& member : world) {
+      if (!loopback) member.address = "unix:" + (folder_ / member.name);
+    }
+    for (const auto& member : world) {
+      if (!executor || !loopback) {
+        executor = std::make_shared<transport::ThreadedExecutor>(
+            transport::ThreadedExecutor::Options{.runners = 2, .max_threads = kThreads});
+      }
+      WorkerOptions options;
+      options.name = member.name;
+      options.world = world;
+      options.secret = "shared by this test";
+      options.executor = executor;
+      if (loopback) options.network = network;
+      workers_.push_back(Worker::launch(std::move(options), make_registry()).value());
+    }
+    for (const auto& worker : workers_) worker->wait_until_ready().value();
+  }
+  ~Burst() override {
+    const std::lock_guard lock(unanswered.mutex);
+    unanswered.promises.clear();
+  }
+
+  static constexpr unsigned kThreads = 32;
+  test::Folder folder_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
 INSTANTIATE_TEST_SUITE_P(Kinds, Burst, testing::Values("loopback", "unix"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Burst, H10_CALL16_NestedCallsBeginBeforeOnesThatWouldWaitForThem) {
-  const bool loopback = GetParam() == std::string("loopback");
-  const test::Folder folder;
-  const auto network = std::make_shared<LocalNetwork>();
-  std::vector<WorkerAddress> world{{"a", ""}, {"b", ""}};
-  std::vector<std::unique_ptr<Worker>> workers;
-  std::shared_ptr<transport::ThreadedExecutor> executor;
-  for (auto& member : world) {
-    if (!loopback) member.address = "unix:" + (folder / member.name);
-  }
-  for (const auto& member : world) {
-    if (!executor || !loopback) {
-      executor = std::make_shared<transport::ThreadedExecutor>(
-          transport::ThreadedExecutor::Options{.runners = 2, .max_threads = 32});
-    }
-    WorkerOptions options;
-    options.name = member.name;
-    options.world = world;
-    options.secret = "shared by this test";
-    options.executor = executor;
-    if (loopback) options.network = network;
-    workers.push_back(Worker::launch(std::move(options), make_registry()).value());
-  }
-  for (const auto& worker : workers) worker->wait_until_ready().value();
-
   std::vector<Future<int>> calls;
-  for (int i = 0; i < 300; ++i) calls.push_back(workers[0]->rpc_async<&nest>("b", 3));
+  for (int i = 0; i < 300; ++i) calls.push_back(workers_[0]->rpc_async<&nest>("b", 3));
   for (Future<int>& call : calls) {
     const auto result = std::move(call).result();
     ASSERT_TRUE(result) << result.error().message();
     EXPECT_EQ(*result, 3);
   }
+}
+
+TEST_P(Burst, H10_CALL19_AHeldBackCallEndsByItsTimeoutThatNamesTheLimitAndDoesNotRun) {
+  // Of 31 waits 12 are kept for nested calls: 19 relays wait, which keeps all that comes later back.
+  constexpr std::size_t kBegun = kThreads - 1 - 12;
+  counted = 0;
+  std::vector<Future<int>> relays;
+  for (std::size_t i = 0; i < kBegun; ++i) relays.push_back(workers_[0]->rpc_async<&relay>("b"));
+  {
+    std::unique_lock lock(unanswered.mutex);
+    unanswered.changed.wait(lock, [] { return unanswered.promises.size() == kBegun; });
+  }
+  const auto late = workers_[0]->with({.timeout = std::chrono::milliseconds(50)}).try_rpc_sync<&count>("b");
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code(), Errc::timeout);
+  EXPECT_NE(late.error().text().find("until fewer calls wait there (ThreadedExecutor::Options::max_threads"),
+            std::string::npos)
+      << late.error().text();
+  EXPECT_EQ(workers_[0]->rpc_sync<&counted_so_far>("b"), 0) << "b has read that the call was given up";
+  {
+    const std::lock_guard lock(unanswered.mutex);
+    for (Promise<int>& promise : unanswered.promises) promise.set(7);
+  }
+  for (Future<int>& call : relays) EXPECT_EQ(std::move(call).result().value(), 7);
+  EXPECT_EQ(workers_[0]->rpc_sync<&count>("b"), 1) << "only this one has run";
 }
 
 }  // namespace

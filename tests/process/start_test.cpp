@@ -74,6 +74,32 @@ TEST_F(Hosts, K11_EachSideHearsThatTheOtherWasInterrupted) {
   }
 }
 
+TEST_F(Hosts, K11_RN12_OneWhoseRoleDoesNotStopSaysWhyItEndsAllTheSame) {
+  folder_.write("t.toml", hosts_file(port_.number()));
+  port_.release();
+  const auto with = [](const std::string& role) {
+    return std::vector<std::string>{"run",
+                                    "t.toml",
+                                    "run.start_timeout=30s",
+                                    "run.stop_timeout=4s",
+                                    "roles.ticker.config.rounds=100000000",
+                                    "roles.ticker.config.ignore_stop=true",
+                                    "roles.ticker.config.flood=true",
+                                    "--role",
+                                    role};
+  };
+  Command ticker(folder_, kTicking, with("ticker"));
+  Command echoes(folder_, kTicking, with("echo"));
+  ASSERT_TRUE(ticker.wait_for_line("tick 20")) << ticker.err() << echoes.err();
+  ASSERT_TRUE(echoes.wait_for_line("  echo-1")) << echoes.err();
+  ticker.signal(SIGTERM);
+  EXPECT_EQ(ticker.wait(), 130) << ticker.err();
+  EXPECT_THAT(ticker.err(),
+              HasSubstr("ticker had not returned from run() within 4s (run.stop_timeout) and was killed"));
+  EXPECT_EQ(echoes.wait(), 1) << echoes.err();
+  EXPECT_THAT(echoes.err(), HasSubstr("cancelled: the run was interrupted"));
+}
+
 TEST_F(Hosts, K7b_WhoeverIsStartedTwiceIsToldAtOnceAndAtTheEnd) {
   folder_.write("t.toml", hosts_file(port_.number()));
   port_.release();

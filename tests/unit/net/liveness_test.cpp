@@ -110,6 +110,15 @@ TEST(Liveness, SE8_TimeInWhichWeStoodStillIsNotThePeersSilence) {
   EXPECT_EQ(poller.run_until(kStart + 1h + 6s), Action::dead) << "but it does not live for ever";
 }
 
+TEST(Liveness, T1_SE38_APeerThatFrozeIsDeadTheTimeoutAfterItsLastBytesWereRead) {
+  Poller poller;
+  for (auto at = 1s; at <= 30s; at += 1s) ASSERT_NE(poller.liveness.poll(kStart + at, true), Action::dead);
+  poller.liveness.on_bytes_in(kStart + 30500ms, 10);  // a runner is free
+  EXPECT_NE(poller.run_until(kStart + 35499ms), Action::dead);
+  EXPECT_EQ(poller.run_until(kStart + 60s), Action::dead);
+  EXPECT_EQ(poller.now, kStart + 35500ms);
+}
+
 TEST(Liveness, SE30_BytesThatWereNotReadYetAreNoSilence) {
   Liveness liveness(kOptions, "worker1", kStart);
   for (TimePoint now = kStart + 1s; now <= kStart + 1min; now += 1s) {

@@ -23,7 +23,9 @@ class DialPause {
   Duration after_failure(TimePoint now);
 
   /// Returns whether no attempt failed `limit` ago or earlier since the last reset.
-  bool has_begun_within(Duration limit, TimePoint now) const noexcept { return first_ == kNever || now - first_ < limit; }
+  bool has_begun_within(Duration limit, TimePoint now) const noexcept {
+    return first_ == kNever || now - first_ < limit;
+  }
 
   /// Begins anew: the member has another address, or has left again.
   void reset() noexcept { first_ = kNever; }

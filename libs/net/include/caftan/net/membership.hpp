@@ -104,9 +104,9 @@ class Membership {
  private:
   struct Member {
     Join known;
-    std::size_t sessions = 0;           ///< with its present life; it is up while there is one
-    std::string place = {};             ///< of the last of them
-    bool has_joined = false;            ///< the head has its join, or sent a view with it
+    std::size_t sessions = 0;                ///< with its present life; it is up while there is one
+    std::string place = {};                  ///< of the last of them
+    bool has_joined = false;                 ///< the head has its join, or sent a view with it
     std::vector<Incarnation> replaced = {};  ///< earlier lives; as many as there were restarts
   };
 
