@@ -70,6 +70,9 @@ class HandleBase : public rpc::RRefHandle, public std::enable_shared_from_this<H
   std::vector<std::function<void()>> waiters_;
 };
 
+/// Of the last handle of a fork and the fork's actor: which has gone.
+enum class FirstGone : std::uint8_t { neither, handle, actor };
+
 class UserHandle final : public HandleBase {
  public:
   using HandleBase::HandleBase;
@@ -84,12 +87,12 @@ class UserHandle final : public HandleBase {
   /// The session in which the owner counts this fork, once it was asked for there.
   std::optional<rpc::PeerSession> owner_session() const;
   void bind(const rpc::PeerSession& session);
-  /// The actor has ended before the handle, which is no longer one of those that were let go before their actors.
-  void outlive_actor() noexcept { has_actor_ = false; }
+  const std::shared_ptr<std::atomic<FirstGone>>& first_gone() const noexcept { return first_gone_; }
 
  private:
   caf::actor actor_;
-  std::atomic<bool> has_actor_{true};
+  const std::shared_ptr<std::atomic<FirstGone>> first_gone_ =
+      std::make_shared<std::atomic<FirstGone>>(FirstGone::neither);
   mutable std::mutex session_mutex_;
   std::optional<rpc::PeerSession> session_;
 };

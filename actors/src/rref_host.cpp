@@ -71,8 +71,12 @@ std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const 
       *this, std::move(fork), ForkRequested{shared.rref, shared.creation, shared.fork, shared.parent},
       std::make_pair(shared.owner, shared.owner_incarnation), std::move(parent));
   handle->set_actor(actor);
-  users_[shared.fork] =
-      User{actor, handle, shared.rref, world_.actor_host().executor().clock().now(), shared.is_creators()};
+  users_[shared.fork] = User{actor,
+                             handle,
+                             handle->first_gone(),
+                             shared.rref,
+                             world_.actor_host().executor().clock().now(),
+                             shared.is_creators()};
   return handle;
 }
 

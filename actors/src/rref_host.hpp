@@ -29,6 +29,7 @@ namespace caftan::actors {
 
 class RRefHost;
 class UserHandle;
+enum class FirstGone : std::uint8_t;
 class OwnerHandle;
 class ValueError;
 
@@ -147,7 +148,8 @@ class RRefHost {
   std::vector<RRefInfo> list() const;
 
   // For the handles.
-  void handle_let_go() noexcept { let_go_.fetch_add(1, std::memory_order_relaxed); }
+  /// The last handle of a fork is gone. @param first  of that fork
+  void handle_let_go(std::atomic<FirstGone>& first);
 
   // For the actors.
   /// @param child  the proxy of the actor that asks
@@ -181,6 +183,7 @@ class RRefHost {
   struct User {
     caf::actor actor;
     std::weak_ptr<UserHandle> handle;
+    std::shared_ptr<std::atomic<FirstGone>> first_gone;  // shared with the handle
     RRefId rref;
     TimePoint born;
     bool is_creators = false;

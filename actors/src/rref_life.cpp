@@ -126,7 +126,7 @@ void RRefHost::notify_of_end() {
     const std::lock_guard lock(mutex_);
     if (!waiting_for_ends_.empty() && ending() <= kMostEnding / 2) waiting.swap(waiting_for_ends_);
     // Called under the lock, so that a waiter that gives up knows that no notification is under way.
-    if (settled_ && let_go_ <= 0) std::exchange(settled_, nullptr)();
+    if (settled_ && let_go_ == 0) std::exchange(settled_, nullptr)();
   }
   for (Promise<void>& promise : waiting) promise.set({});
 }
@@ -150,6 +150,7 @@ std::vector<RRefInfo> RRefHost::list() const {
   const TimePoint now = world_.shared_caller()->executor().clock().now();
   const std::string self = world_.shared_caller()->name();
   std::vector<RRefInfo> infos;
+  std::vector<std::shared_ptr<UserHandle>> keep;  // released after the lock: the end of the last handle takes it
   const std::lock_guard lock(mutex_);
   for (const auto& [id, owner] : owners_) {
     RRefInfo info{id, true, {}, self, owner.type, owner.state, now - owner.born, owner.actor->id(), {}};
@@ -157,7 +158,7 @@ std::vector<RRefInfo> RRefHost::list() const {
     infos.push_back(std::move(info));
   }
   for (const auto& [fork, user] : users_) {
-    const auto handle = user.handle.lock();
+    const auto handle = keep.emplace_back(user.handle.lock());
     std::string state = "released";  // no handle, but a child is not accepted yet
     if (handle) {
       const char* const unanswered = user.is_creators ? "creating" : "awaiting";
@@ -252,6 +253,14 @@ void RRefHost::fork_ended(RRefId id, ForkId fork) {
   if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.forks.erase(fork);
 }
 
+/// Counted before it is known to whoever ends the actor, so that the count is never too small (`settle`).
+void RRefHost::handle_let_go(std::atomic<FirstGone>& first) {
+  let_go_.fetch_add(1);
+  if (first.exchange(FirstGone::handle) == FirstGone::neither) return;
+  let_go_.fetch_sub(1);  // the actor has ended before
+  notify_of_end();
+}
+
 void RRefHost::user_ending(ForkId id) {
   User last;
   {
@@ -261,11 +270,7 @@ void RRefHost::user_ending(ForkId id) {
     last = std::move(user->second);
     users_.erase(user);
   }
-  if (const auto handle = last.handle.lock()) {
-    handle->outlive_actor();
-  } else {
-    let_go_.fetch_sub(1, std::memory_order_relaxed);
-  }
+  if (last.first_gone->exchange(FirstGone::actor) == FirstGone::handle) let_go_.fetch_sub(1);
   notify_of_end();
   notify_if_empty();
 }
