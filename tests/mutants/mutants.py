@@ -151,7 +151,7 @@ def outcome(tree, mutant):
             tree.build(binaries_of([test]), mutant["file"])
         except subprocess.CalledProcessError:
             return "does not build"
-        if not tree.passes(test):
+        if not tree.passes(test) and not tree.passes(test):  # once may be chance: a test that is late on a busy machine
             return f"found by {test}"
     return "survived"
 

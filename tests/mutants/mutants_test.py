@@ -63,6 +63,13 @@ class Runs(unittest.TestCase):
         self.assertEqual((self.root / "libs/a/src/a.cpp").read_text(), SOURCE)
         self.assertEqual((self.root / "build/mutants/libs/a/src/a.cpp").read_text(), SOURCE)
 
+    def test_a_test_that_fails_only_once_has_found_nothing(self):
+        self.list(("late", "three=3", "[ -e seen ] || { touch seen; exit 1; }", ""))
+        code, output = self.run_it()
+        self.assertEqual(code, 1)
+        self.assertIn("late: survived", output)
+        self.assertTrue((self.root / "build/mutants/seen").exists())
+
     def test_a_declared_survivor_does_not_count_but_must_survive(self):
         declared = 'survives = "equivalent: the third is never looked at"'
         self.list(("one", "one=1", "one=9", ""), ("three", "three=3", "three=9", declared))
