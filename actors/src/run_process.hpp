@@ -27,7 +27,8 @@ class RunProcess {
   virtual void send(const RunCommand& command) = 0;
   /// Ends it at once.
   virtual void kill() = 0;
-  /// Appends what to wait for until there is news. @param events  whether events are news: else only its end
+  /// Appends what to wait for until there is news.
+  /// @param events  whether events are news: else only its end, of which a LocalProcess tells nothing here then
   virtual void add_to(std::vector<pollfd>& waited, bool events) const = 0;
   /// Returns the next event, nothing if there is none now.
   virtual std::optional<RunEvent> next_event() = 0;

@@ -15,7 +15,7 @@ TimerWheel::TimerWheel(TimePoint start) noexcept : start_(start) {
 }
 
 /// Returns the head of a list; those of a level are made with the first of them.
-Timer& TimerWheel::head(std::uint32_t bucket) noexcept {
+Timer& TimerWheel::head(std::uint32_t bucket) {
   if (bucket >= kDue) return late_heads_[bucket - kDue];
   std::unique_ptr<Timer[]>& level = heads_[bucket / kSlots];
   if (!level) {
@@ -45,10 +45,10 @@ TimePoint TimerWheel::time_of(std::uint64_t tick) const noexcept {
   return start_ + Duration(static_cast<Duration::rep>(tick * kTickNanoseconds));
 }
 
-void TimerWheel::insert(Timer& timer, TimePoint deadline) noexcept {
+void TimerWheel::insert(Timer& timer, TimePoint deadline) {
   timer.tick_ = ceil_tick(deadline);
-  ++size_;
   place(timer);
+  ++size_;
 }
 
 void TimerWheel::cancel(Timer& timer) noexcept {
@@ -60,15 +60,15 @@ void TimerWheel::cancel(Timer& timer) noexcept {
 // TW-2: a timer sits at the highest level in which its tick and the current one differ. So all timers of one level
 // share the current tick's higher digits, everything at a lower level is earlier, and no slot behind the current one is
 // used.
-void TimerWheel::place(Timer& timer) noexcept {
+void TimerWheel::place(Timer& timer) {
   if (timer.tick_ <= current_) return append(kDue, timer);
   const auto level = static_cast<unsigned>(std::bit_width(timer.tick_ ^ current_) - 1) / kSlotBits;
   const auto slot = static_cast<unsigned>(timer.tick_ >> (level * kSlotBits)) % kSlots;
-  used_[level] |= std::uint64_t{1} << slot;
   append(level * kSlots + slot, timer);
+  used_[level] |= std::uint64_t{1} << slot;
 }
 
-void TimerWheel::append(std::uint32_t bucket, Timer& timer) noexcept {
+void TimerWheel::append(std::uint32_t bucket, Timer& timer) {
   Timer& first = head(bucket);
   timer.bucket_ = bucket;
   timer.next_ = &first;

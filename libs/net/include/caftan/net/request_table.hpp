@@ -56,11 +56,12 @@ class RequestTable {
     if (size_ >= limit_) {
       return Error(Errc::overloaded, std::to_string(limit_) + " requests are in flight to this peer already");
     }
-    Slot& slot = free_ == kNone ? make_slot() : at(free_);
+    if (free_ == kNone) free_ = make_slot().index;
+    Slot& slot = at(free_);
+    if (deadline != kNever) wheel_.insert(slot, deadline);  // throws without memory, and nothing was taken
     free_ = slot.next_free;
     slot.sink.emplace(std::move(sink));
     slot.deadline = deadline;
-    if (deadline != kNever) wheel_.insert(slot, deadline);
     ++size_;
     return id_of(slot);
   }

@@ -1,7 +1,7 @@
 /// A hierarchical timer wheel: insert and cancel in O(1), expiry in order of time. A level takes memory when its first
-/// timer comes, so an unused wheel is small; later inserts do not allocate. Timers are
-/// intrusive: derive from `Timer`, insert it, and get it back in `advance` when its deadline has passed.
-/// Invariants TW-1 to TW-5: docs/protocols/session.md.
+/// timer comes, so an unused wheel is small; a level that was in use never allocates again. Timers are intrusive:
+/// derive from `Timer`, insert it, and get it back in `advance` when its deadline has passed. Invariants TW-1 to TW-5:
+/// docs/protocols/session.md.
 #pragma once
 
 #include <array>
@@ -47,15 +47,16 @@ class TimerWheel {
   TimerWheel& operator=(const TimerWheel&) = delete;
 
   /// Arms `timer`. It fires in the first `advance(now)` with now >= deadline, rounded up to a whole tick.
-  /// Precondition: the timer is not armed.
-  void insert(Timer& timer, TimePoint deadline) noexcept;
+  /// Precondition: the timer is not armed. Throws std::bad_alloc, and changes nothing, without memory for its level.
+  void insert(Timer& timer, TimePoint deadline);
 
   /// Disarms `timer`; one that is not armed is left as it is.
   void cancel(Timer& timer) noexcept;
 
   /// Disarms each timer whose deadline has passed and calls `fire(timer)`, in order of deadline (per tick: in order of
   /// insertion). `fire` may insert and cancel any timer, this one included, and may destroy it; a timer it inserts with
-  /// a deadline already past fires in the next `advance`. Time that runs backwards is ignored.
+  /// a deadline already past fires in the next `advance`. Time that runs backwards is ignored. Timers of a coarse level
+  /// move to finer ones here: without the 2.5 KiB of a level that was never in use the process ends.
   template <class Fire>
   void advance(TimePoint now, Fire&& fire) {
     collect(floor_tick(now));
@@ -76,7 +77,7 @@ class TimerWheel {
   static constexpr std::uint32_t kDue = kLevels * kSlots;  ///< inserted too late for any slot
   static constexpr std::uint32_t kExpired = kDue + 1;      ///< expired in the `advance` that is running
 
-  Timer& head(std::uint32_t bucket) noexcept;
+  Timer& head(std::uint32_t bucket);
   std::uint64_t floor_tick(TimePoint at) const noexcept;
   std::uint64_t ceil_tick(TimePoint at) const noexcept;
   TimePoint time_of(std::uint64_t tick) const noexcept;
@@ -88,8 +89,8 @@ class TimerWheel {
   Event next_event() const noexcept;
   void collect(std::uint64_t target) noexcept;
   void spread(std::uint32_t bucket) noexcept;
-  void place(Timer& timer) noexcept;
-  void append(std::uint32_t bucket, Timer& timer) noexcept;
+  void place(Timer& timer);
+  void append(std::uint32_t bucket, Timer& timer);
   void unlink(Timer& timer) noexcept;
   Timer* pop_expired() noexcept;
 

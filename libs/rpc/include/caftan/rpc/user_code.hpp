@@ -19,8 +19,8 @@ inline constexpr bool kIsResultType<Result<T>> = true;
 /// Turns the exception in flight into a remote_exception "what: type: text"; only called from a handler. Never asks a
 /// c10::Error for its backtrace (that takes milliseconds). An RpcException becomes the cause.
 /// An error of the application's own that it holds (user_error) stays what it is.
-/// @param code  user_error for code that no other worker has called
-Error user_code_failure(std::string_view worker, std::string_view what, Errc code = Errc::remote_exception);
+/// @param thrown  the code of what was thrown: user_error for code that no other worker has called
+Error user_code_failure(std::string_view worker, std::string_view what, Errc thrown = Errc::remote_exception);
 
 /// Runs `function` and returns what it returned (a Result as it is, references as values), or what it threw.
 /// @param what  "math.add", for the text of an exception
