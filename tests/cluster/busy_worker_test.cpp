@@ -1,4 +1,5 @@
 // Workers whose runners compute for long: they are not lost, and what must not wait for them does not (T1, T6).
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -18,6 +19,7 @@ using namespace std::chrono_literals;
 Gate gate;
 bool compute() { return gate.pass(); }
 int add(int a, int b) { return a + b; }
+std::int64_t count(const at::Tensor& tensor) { return tensor.numel(); }
 
 struct Open {
   std::mutex mutex;
@@ -42,6 +44,7 @@ Registry make_registry() {
   Registry registry;
   registry.add<&compute>("compute");
   registry.add<&add>("add");
+  registry.add<&count>("count");
   registry.add<&later>("later");
   registry.add<&answer_and_compute>("answer_and_compute");
   return registry;
@@ -173,6 +176,14 @@ TEST(LocalSession, T12_WorkersOfOneExecutorShareWhatTheyKeepForTensorsAndTheLast
     EXPECT_EQ(executor->pool().cached_bytes(), std::size_t{1} << 20);
   }
   EXPECT_EQ(executor->pool().cached_bytes(), 0U);
+}
+
+TEST(LocalSession, T12_WhatASessionReceivesComesFromTheCacheOfTheExecutor) {
+  Cluster cluster(1, {"a", "b"}, &make_registry);
+  EXPECT_EQ(cluster.executor().pool().cached_bytes(), 0U);
+  EXPECT_EQ(cluster[0].rpc_sync<&count>("b", at::ones({1 << 18})), 1 << 18);
+  cluster.settle();
+  EXPECT_GE(cluster.executor().pool().cached_bytes(), std::size_t{1} << 20);
 }
 
 }  // namespace

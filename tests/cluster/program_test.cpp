@@ -145,6 +145,16 @@ TEST_F(ProgramRun, RolesThatUseEachOtherFindEachOtherAndAreAskedBack) {
   EXPECT_EQ(count(actors::RunEventKind::left), 4U);
 }
 
+TEST_F(ProgramRun, U21_EachReplicaIsMadeWithItsOwnSettings) {
+  EXPECT_TRUE(run(std::string(kFile) + "[roles.client.per_replica.1]\nvalue = 100\n", 3));
+  std::vector<std::string> reports;
+  for (const auto& event : events_) {
+    if (event.kind == actors::RunEventKind::report) reports.push_back(event.text);
+    for (const auto& [name, value] : event.values) EXPECT_EQ(value, 128.0) << name;
+  }
+  EXPECT_THAT(reports, testing::UnorderedElementsAre("client-0 14", "client-1 100", "client-2 14"));
+}
+
 class Broken {
  public:
   explicit Broken(RoleContext& context) { (void)context.uses<Server>("undeclared"); }

@@ -124,6 +124,7 @@ TEST(PerReplica, U21_StandsInTheResolvedFileAndInTheDigest) {
   const LoadedApplication first = load(kFile);
   const std::string text = resolved_text(first.application, types);
   EXPECT_THAT(text, HasSubstr("observers = [\"slow\", \"fast\"]\n"));
+  EXPECT_THAT(text, HasSubstr("[roles.fast.per_replica.1]"));
   const LoadedApplication second = load(text);
   ASSERT_TRUE(second.diagnostics.ok()) << second.diagnostics.render(true);
   EXPECT_EQ(resolved_text(second.application, types), resolved_text(first.application, types));

@@ -69,6 +69,14 @@ TEST(SocketOptions, T11_TheKernelFitsTheBuffersOfTcp) {
 TEST(SocketOptions, K5_LostSegmentsAreRepeatedAtASteadyPace) {
   for (const auto& end : Connection("tcp:127.0.0.1:0").ends) {
     EXPECT_EQ(option_of(*end, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS), 1);
+    constexpr int kTcpRtoMax = 44;  // TCP_RTO_MAX_MS of linux/tcp.h
+    int longest = 0;
+    socklen_t size = sizeof longest;
+    if (::getsockopt(end->fd(), IPPROTO_TCP, kTcpRtoMax, &longest, &size) == 0) {
+      EXPECT_EQ(longest, 1000);
+    } else {
+      EXPECT_EQ(errno, ENOPROTOOPT) << "a kernel before 6.15 has no such option";
+    }
   }
 }
 
