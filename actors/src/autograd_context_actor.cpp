@@ -4,7 +4,7 @@
 
 #include "autograd_host.hpp"
 #include "caftan/autograd/engine.hpp"
-#include "shortened.hpp"
+#include "caftan/wire/shortened.hpp"
 #include "worker_core.hpp"
 
 namespace caftan::actors {
@@ -23,11 +23,11 @@ bool shorten_error(autograd::PassMessage& message) {
   return std::visit(
       [](auto& of) {
         if constexpr (requires { of.error; }) {
-          of.error = shortened(of.error, kBriefText);
+          of.error = wire::shortened(of.error, kBriefText);
           return true;
         } else if constexpr (requires { of.outcome; }) {
           if (of.outcome) return false;
-          of.outcome = shortened(of.outcome.error(), kBriefText);
+          of.outcome = wire::shortened(of.outcome.error(), kBriefText);
           return true;
         } else {
           return false;

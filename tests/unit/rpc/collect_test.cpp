@@ -87,7 +87,7 @@ TEST(CollectAll, ReturnedByAContinuationEndsWithItsErrorWhereverThatIs) {
   for (const bool error_first : {true, false}) {
     Several<int> several(2);
     Future<std::vector<int>> all =
-        make_ready_future<int>(0).then([&](int) { return collect_all(std::move(several.futures)); });
+        make_ready_future<int>(0).then([&](const Result<int>&) { return collect_all(std::move(several.futures)); });
     const auto fail = [&] { several.promises[1].set(Error(Errc::peer_down, "gone")); };
     if (error_first) fail();
     several.promises[0].set(1);

@@ -234,7 +234,7 @@ TEST_P(SessionLimit, WI20_ErrorsOfActorsAndOfTheEndAreShortenedToWhatFits) {
   caf::actor witness = a_->host.spawn<Witness>(a_->session->actors().proxy(Address::root()), seen);
   executor_.run();
   EXPECT_EQ(seen, std::vector{Errc::io_error}) << "the reply";
-  caf::anon_send_exit(verbose, to_caf(error));
+  caf::anon_send(verbose, caf::exit_msg{verbose.address(), to_caf(error)});
   expect_alive();
   EXPECT_EQ(seen, (std::vector{Errc::io_error, Errc::io_error})) << "down";
   caf::anon_send_exit(witness, caf::exit_reason::kill);
