@@ -290,12 +290,13 @@ class Guest {
 TEST_F(ProgramRun, U7_T8_TwoHundredRolesOfAProcessMayWaitForOthersInTheirConstructors) {
   program_.role<Hall>("hall").method<&Hall::come_in>("come_in");
   program_.role<Guest>("guest").uses<Hall>("hall");
-  const std::string count = std::to_string(Guest::kGuests);
-  EXPECT_TRUE(run(
-      "caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.hall]\ntype = \"hall\"\n[roles.hall.config]\n"
-      "guests = " +
-          count + "\n[roles.guest]\ntype = \"guest\"\nreplicas = " + count + "\n[roles.guest.uses]\nhall = \"hall\"\n",
-      Guest::kGuests));
+  const std::string guests = std::to_string(Guest::kGuests);
+  EXPECT_TRUE(
+      run("caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.hall]\ntype = \"hall\"\n[roles.hall.config]\n"
+          "guests = " +
+              guests + "\n[roles.guest]\ntype = \"guest\"\nreplicas = " + guests +
+              "\n[roles.guest.uses]\nhall = \"hall\"\n",
+          Guest::kGuests));
   for (const auto& event : events_) EXPECT_EQ(event.error.code(), Errc::ok) << event.error.message();
   EXPECT_EQ(count(actors::RunEventKind::made), Guest::kGuests + 1U);
 }
