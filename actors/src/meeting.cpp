@@ -41,11 +41,6 @@ Result<void> WorkerCore::tell_root(Session& peer, const caf::message& message) {
                                         caf::actor_cast<caf::strong_actor_ptr>(root_), message);
 }
 
-void PeerState::announce(const net::Join& life) {
-  learn_address(life.address);
-  if (std::exchange(announced, life.incarnation) != life.incarnation) dial_pause.reset();
-}
-
 void WorkerCore::apply_view(const net::View& view) {
   std::vector<WorkerId> to_dial;
   {

@@ -131,7 +131,7 @@ TEST_P(Unrecorded, U1_AnArgumentFromOutsideAContextIsALeafThatCanBeTrainedThere)
   EXPECT_EQ(here_.rpc_sync<&how_it_arrived>("worker1", weight.detach()), (std::vector<int>{1, 0}));
   {
     const at::NoGradGuard no_grad;
-    EXPECT_EQ(here_.rpc_sync<&how_it_arrived>("worker1", weight), (std::vector<int>{1, 0}));
+    EXPECT_EQ(here_.rpc_sync<&how_it_arrived>("worker1", weight), (std::vector<int>{1, 1}));
   }
   const RRef<Given> module = here_.remote<Given>("worker1", weight);
   ASSERT_TRUE(module.created().result());

@@ -146,7 +146,7 @@ TEST(Limits, T2_WI22_WithoutMemoryForAGradientThePassFailsAndTheSessionGoesOn) {
     const auto pass = context.try_backward({y}, {.retain_graph = true, .gradients = {gradient}});
     ASSERT_FALSE(pass);
     EXPECT_EQ(pass.error().code(), Errc::limit_exceeded) << pass.error().message();
-    EXPECT_THAT(pass.error().message(), testing::HasSubstr("b: the tensors could not be received"));
+    EXPECT_THAT(pass.error().message(), testing::HasSubstr(": the tensors could not be received"));
   }
   EXPECT_TRUE(context.try_backward({y}, {.gradients = {gradient}}));
   EXPECT_EQ(context.gradients().of(x).numel(), kLarge);

@@ -51,7 +51,7 @@ class SteppedExecutor::SteppedWait final : public Executor::Wait, public WaitPoi
     while (!notified_ && executor_.clock_.now() < deadline_) {
       if (executor_.step()) continue;
       if (executor_.clock_.now() - begun > kDeadlock) fail("the test's thread waits for something that never comes");
-      if (!executor_.advance_to_next_timer()) {
+      if (!has_timer_until_deadline() || !executor_.advance_to_next_timer()) {
         if (deadline_ == kNever) fail("the test's thread waits, and nothing is left to do: a deadlock");
         executor_.clock_.advance(deadline_ - executor_.clock_.now());
       }
@@ -61,6 +61,10 @@ class SteppedExecutor::SteppedWait final : public Executor::Wait, public WaitPoi
 
  private:
   friend class SteppedExecutor;
+  bool has_timer_until_deadline() const {
+    const std::lock_guard lock(executor_.mutex_);
+    return !executor_.timers_.empty() && executor_.timers_.front().when <= deadline_;
+  }
   SteppedExecutor& executor_;
   std::atomic<bool> notified_{false};
   TimePoint deadline_ = kNever;

@@ -1,8 +1,9 @@
 // Which session calls to a member use.
+#include "peer_state.hpp"
+
 #include <gtest/gtest.h>
 
 #include "session_side.hpp"
-#include "worker_core.hpp"
 
 namespace caftan::actors {
 namespace {

@@ -29,7 +29,9 @@ std::shared_ptr<Counted> add_counted(CancelFlag& flag, std::atomic<int>& given_u
 /// What a constructor has of its object: a part in the list before its shared_ptr is there would be read by the thread
 /// that sets the flag while make_shared still writes it.
 template <class Flag>
-concept TakesWhatIsBeingMade = requires(Flag flag, CancelFlag::Part& part) { flag.add(part); };
+concept TakesWhatIsBeingMade = requires(Flag flag, CancelFlag::Part& part) {
+  flag.add(part);
+};
 static_assert(!TakesWhatIsBeingMade<CancelFlag>);
 
 TEST(CancelFlag, CALL5_GivesUpEachPartThatIsStillThereOnce) {

@@ -53,7 +53,9 @@ TEST(Fitting, WI20_FitsIntoAnyLimitAndKeepsTheCode) {
   const Error error = Error(Errc::user_error, name, text, cause).of_kind(kind);
   for (std::size_t most = 14; most < 14'000; most += most < 1100 ? 1 : 97) {
     const Error brief = fitting(error, most);
-    ASSERT_LE(carried(brief), most < 22 ? 22 : most) << most;
+    if (!brief.kind().empty()) {
+      ASSERT_LE(carried(brief), most) << most;
+    }
     ASSERT_LE(encode(brief)->size(), most);
     ASSERT_EQ(brief.code(), Errc::user_error);
     if (most >= 1024) {

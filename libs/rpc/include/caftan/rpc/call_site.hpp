@@ -77,8 +77,8 @@ class CallSite {
   }
   /// Runs F there, keeps its result there and returns a reference to it, without waiting for F. As all calls it waits
   /// while there is no room for it (limits.send_queue, limits.pending_calls); and, once more than 4096 references that
-  /// this worker let go have not ended, until half of them have. The turn of the running object is given back meanwhile;
-  /// CallOptions::fail_when_full does without either wait.
+  /// this worker let go have not ended, until half of them have. The turn of the running object is given back
+  /// meanwhile; CallOptions::fail_when_full does without either wait.
   /// Source: torch.distributed.rpc.remote.
   template <auto F, class... A>
   auto remote(Destination to, const A&... arguments) const {

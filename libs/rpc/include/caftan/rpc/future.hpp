@@ -108,10 +108,10 @@ class [[nodiscard]] Future {
 
   /// Runs `continuation(Result<T>)` when the result is there, and returns a future of what it returns (T, void, Result
   /// or Future, which is followed). It runs here when the result is there already: at once, or, inside of another
-  /// continuation, after that one (so chains and loops of any length are fine). Else it runs on a runner when the result
-  /// comes from a call, and in the thread that sets the Promise when it does not. It always runs on a runner where that
-  /// thread reads frames or holds an object's turn. It runs under the Ambient of now, but holds no object's turn: state
-  /// shared with methods goes through the object's strand. It should not block.
+  /// continuation, after that one (so chains and loops of any length are fine). Else it runs on a runner when the
+  /// result comes from a call, and in the thread that sets the Promise when it does not. It always runs on a runner
+  /// where that thread reads frames or holds an object's turn. It runs under the Ambient of now, but holds no object's
+  /// turn: state shared with methods goes through the object's strand. It should not block.
   template <class F>
   auto then(F&& continuation) & {
     return attach<false>(std::forward<F>(continuation));
