@@ -1,5 +1,8 @@
 // Backward passes over several workers: topologies, modes, repeated and concurrent passes.
 #include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
+
+#include <stdexcept>
 
 #include "autograd_roles.hpp"
 
@@ -167,6 +170,42 @@ TEST_P(Backward, DA8_RetainedPassesAddUp) {
   EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{12, 12}));
   EXPECT_EQ(values(before.of(x)), (std::vector<double>{4, 4}));
   EXPECT_EQ(scale.rpc_sync<&Scale::gradient>(), (std::vector<double>{9}));
+}
+
+TEST_P(Backward, DA8_WhatAFailedPassHasStagedElsewhereIsNotMerged) {
+  RRef<Scale> scale = (*this)[0].remote<Scale>("worker1", 4.0);
+  const at::Tensor x = leaf({1, 2});
+  // Runs last: worker1 has all its gradients by then.
+  x.register_hook([](const at::Tensor&) { throw std::runtime_error("no gradient for x"); });
+  const Context context((*this)[0]);
+  const auto done = context.try_backward({scale.rpc_sync<&Scale::forward>(x).sum()});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code(), Errc::backward_failed) << done.error().message();
+  // Either the frame of this call or the end of the pass tells worker1 first.
+  EXPECT_TRUE(scale.rpc_sync<&Scale::gradient>().empty());
+}
+
+/// One number, many times: its gradient takes memory for each.
+at::Tensor widen(const at::Tensor& x) { return x.expand({1 << 18}); }
+
+TEST_P(Backward, AGradientThatIsLargerThanAMessageMayBeFailsThePass) {
+  const auto registry = [] {
+    Registry made = make_autograd_registry();
+    made.add<&widen>("widen");
+    return made;
+  };
+  Cluster narrow(GetParam(), {"worker0", "worker1"}, registry,
+                 [](WorkerOptions& options) { options.limits.tensor_bytes = 1 << 20; });
+  const at::Tensor x = leaf({3});
+  const Context context(narrow[0]);
+  const at::Tensor y = narrow[0].rpc_sync<&widen>("worker1", x);
+  const auto done = context.try_backward({(y * y).sum()});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code(), Errc::limit_exceeded) << done.error().message();
+  EXPECT_THAT(done.error().text(), testing::HasSubstr("the gradients of message"));
+  EXPECT_TRUE(context.gradients().empty());
+  context.backward({narrow[0].rpc_sync<&square>("worker1", x)});
+  EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{6}));
 }
 
 TEST_P(Backward, ContextsAtTheSameTimeDoNotMix) {

@@ -1,4 +1,5 @@
 // Contexts: who has one, how code gets into one, listing, release, and what is refused.
+#include <optional>
 #include <thread>
 
 #include "autograd_roles.hpp"
@@ -104,6 +105,21 @@ TEST_P(Contexts, CodeOfAnEndedContextIsTold) {
   settle();
   go.set({});
   EXPECT_EQ(seen.get(), Errc::context_released);
+}
+
+TEST_P(Contexts, AReleasedOneHasNoGradients) {
+  const at::Tensor x = leaf({1, 2});
+  std::optional<autograd::ContextView> view;
+  {
+    const Context context((*this)[0]);
+    context.backward({(*this)[0].rpc_sync<&square>("worker1", x).sum()});
+    view = Context::current((*this)[0]);
+    EXPECT_EQ(values(view->gradients().of(x)), (std::vector<double>{2, 4}));
+  }
+  settle();
+  const auto gradients = view->try_gradients();
+  ASSERT_FALSE(gradients);
+  EXPECT_EQ(gradients.error().code(), Errc::context_released);
 }
 
 TEST_P(Contexts, EndWithTheirScopeOnTheirThread) {

@@ -1,4 +1,6 @@
 // Workers that die in the middle of a pass: typed errors everywhere, no hang, nothing half applied, nothing left over.
+#include <ATen/ops/stack.h>
+
 #include "autograd_roles.hpp"
 
 namespace caftan::test {
@@ -189,6 +191,38 @@ TEST_P(LongWalk, ItsContextIsReleasedInTheMiddle) {
   expect_no_contexts();
   ASSERT_TRUE(pass.ready());
   pass.forget();
+}
+
+/// A pass that marks many messages of one peer at once.
+class ManyMarks : public AutogradCluster {
+ protected:
+  /// Returns how many tasks run from the marks' frame to the first that worker1 says of them.
+  std::size_t tasks_of_the_walk(int marks) {
+    const at::Tensor x = leaf({1});
+    const Context context((*this)[0]);
+    std::vector<at::Tensor> results;
+    for (int i = 0; i < marks; ++i) results.push_back((*this)[0].rpc_sync<&square>("worker1", x));
+    settle();
+    ChannelTap& there = net_.tap("worker0", "worker1");
+    const ChannelTap& back = net_.tap("worker1", "worker0");
+    there.hold();
+    Future<void> pass = context.backward_async({at::stack(results).sum()});
+    settle();
+    const std::size_t before = back.count(wire::FrameKind::actor_message);
+    there.release();
+    std::size_t tasks = 0;
+    while (back.count(wire::FrameKind::actor_message) == before && cluster_.executor().step()) ++tasks;
+    std::move(pass).get();
+    EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{2.0 * marks}));
+    return tasks;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, ManyMarks, testing::Range<std::uint64_t>(1, 4));
+
+TEST_P(ManyMarks, DA11_AreWalkedByARunnersJob) {
+  const std::size_t in_place = tasks_of_the_walk(1);
+  EXPECT_EQ(tasks_of_the_walk(128), in_place);
+  EXPECT_EQ(tasks_of_the_walk(129), in_place + 2) << "the job, and the actor that hears of it";
 }
 
 class TimedPass : public AutogradCluster {};

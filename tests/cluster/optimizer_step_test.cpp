@@ -2,6 +2,7 @@
 #include <ATen/ops/full.h>
 
 #include "caftan/optim/clipping.hpp"
+#include "caftan/optim/remote_optimizer.hpp"
 #include "optimizer_roles.hpp"
 
 namespace caftan::test {
@@ -30,6 +31,16 @@ class Steps : public OptimizerCluster {
     const at::Tensor y = layers_[1].rpc_sync<&Layer::forward>(rows.repeat({1, 2}).narrow(1, 0, 4));
     context.backward({y.sum()});
   }
+  /// The optimizer of the first layer's parameters, at their owner, spoken to as its coordinator would.
+  RRef<optim::RemoteOptimizer> make_at_owner() {
+    optim::OptimizerSpec spec;
+    spec.groups.push_back({layers_[0].rpc_sync<&Layer::parameters>(), SGD{.lr = 1}});
+    return here().rpc_sync(optim::kMakeOptimizer, "worker1", spec);
+  }
+  void backward_through_first_layer(const Context& context) {
+    context.backward({layers_[0].rpc_sync<&Layer::forward>(make_input(0)).sum()});
+  }
+  const optim::StepOrder order_{.step = {1}, .lrs = {1.0}};
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, Steps, testing::Range<std::uint64_t>(1, 11));
 
@@ -92,6 +103,29 @@ TEST_P(Steps, Row21_03_AnOwnersRefusalArrivesWithItsTextAndTheOthersAreHeard) {
   EXPECT_FALSE(at::equal(after[2], before[2])) << "one phase: the others have stepped";
   EXPECT_FALSE(optimizer.last_report().owners[0].outcome);
   EXPECT_TRUE(optimizer.last_report().owners[1].outcome);
+}
+
+TEST_P(Steps, OP7_AStepThatComesTwiceRunsOnceAndIsAnsweredTwice) {
+  const RRef<optim::RemoteOptimizer> owner = make_at_owner();
+  const Context context(here());
+  backward_through_first_layer(context);
+  EXPECT_EQ(owner.rpc_sync<&optim::RemoteOptimizer::step>(order_).stepped, 2U);
+  const auto after = layers_[0].rpc_sync<&Layer::values>();
+  EXPECT_EQ(owner.rpc_sync<&optim::RemoteOptimizer::step>(order_).stepped, 2U);
+  EXPECT_TRUE(same_values(layers_[0].rpc_sync<&Layer::values>(), after));
+}
+
+TEST_P(Steps, OP8_AnOwnerDoesNotCommitWhatWasGivenUp) {
+  const RRef<optim::RemoteOptimizer> owner = make_at_owner();
+  const auto before = layers_[0].rpc_sync<&Layer::values>();
+  const Context context(here());
+  backward_through_first_layer(context);
+  EXPECT_EQ(owner.rpc_sync<&optim::RemoteOptimizer::prepare>(order_).gradients, 2U);
+  owner.rpc_sync<&optim::RemoteOptimizer::abort>(order_.step);
+  const auto committed = owner.try_rpc_sync<&optim::RemoteOptimizer::commit>(order_.step, 1.0);
+  ASSERT_FALSE(committed);
+  EXPECT_EQ(committed.error().code(), Errc::bad_arguments) << committed.error().message();
+  EXPECT_TRUE(same_values(layers_[0].rpc_sync<&Layer::values>(), before));
 }
 
 // ---- clipping
@@ -276,6 +310,16 @@ TEST_P(Steps, B7_OP5_TheBaseOfSchedulesIsPartOfASavedState) {
   resumed.load(before);
   resumed.set_lr(0, 0.5);
   EXPECT_EQ(resumed.initial_lrs(), std::vector<double>{0.5});
+}
+
+TEST_P(Steps, OP5_AnEarlierStateCountsOnFromItsStep) {
+  DistributedOptimizer optimizer(here(), all_parameters(), AdamW{.lr = 0.02});
+  train(optimizer, 0);
+  const wire::Bytes saved = optimizer.save();
+  for (int step = 1; step < 4; ++step) train(optimizer, step);
+  optimizer.load(saved);
+  train(optimizer, 1);
+  EXPECT_EQ(optimizer.last_report().step.value, 2U);
 }
 
 TEST_P(Steps, NothingIsLeftWhenTheOptimizerEnds) {

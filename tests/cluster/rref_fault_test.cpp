@@ -7,6 +7,7 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
+#include "caftan/transport/actor_exchange.hpp"
 #include "channel_tap.hpp"
 #include "counting_hook.hpp"
 #include "rref_roles.hpp"
@@ -68,6 +69,22 @@ TEST_P(RRefFaults, WI19_HandingOnNeedsNoFramesOfItsLinksAndMonitors) {
       EXPECT_TRUE(of.kind != "link" && of.kind != "unlink" && of.kind != "monitor" && of.kind != "exit") << of.kind;
     }
   }
+}
+
+TEST_P(RRefFaults, RR5_AParentKeepsNothingOfChildrenThatHaveAccepted) {
+  RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
+  RRef<Shelf> shelf = cluster_[0].remote<Shelf>("worker2");
+  shelf.rpc_sync<&Shelf::clear>();
+  cluster_.settle();
+  const auto proxies = [this] {
+    const Incarnation life = cluster_[2].core().incarnation();
+    return cluster_[0].core().session_with(WorkerId{2}, life)->actors().proxies();
+  };
+  const std::size_t before = proxies();
+  for (int i = 0; i < 5; ++i) shelf.rpc_sync<&Shelf::put>(r);
+  cluster_.settle();
+  EXPECT_EQ(proxies(), before) << "the children live on the shelf, their parent has let them go";
+  EXPECT_EQ(shelf.rpc_sync<&Shelf::read_all>(), 15);
 }
 
 TEST_P(RRefFaults, RR9_AParkedRequestGoesWithItsAsker) {

@@ -28,6 +28,17 @@ TEST(ControlSocket, CarriesEventsAndCommandsWhole) {
   EXPECT_EQ(command->workers, (std::vector<std::uint32_t>{1, 2}));
 }
 
+TEST(ControlSocket, APacketThatIsLongerThanTheReaderTakesIsNotSent) {
+  const auto pair = ControlSocket::make_pair();
+  ASSERT_TRUE(pair);
+  const auto sent = pair->first.send(RunEvent{.kind = RunEventKind::returned, .text = std::string(128 * 1024, 'x')});
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code(), Errc::limit_exceeded);
+  const auto nothing = pair->second.receive_event();
+  ASSERT_TRUE(nothing);
+  EXPECT_FALSE(*nothing);
+}
+
 TEST(ControlSocket, RN5_SaysWhenTheOtherSideIsGone) {
   auto pair = ControlSocket::make_pair();
   ASSERT_TRUE(pair);

@@ -4,10 +4,12 @@
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/tanh.h>
+#include <ATen/ops/tensor.h>
 #include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -114,6 +116,21 @@ TEST(Checkpoint, WithoutGradientsTheSegmentJustRuns) {
   EXPECT_EQ(y.grad_fn()->name(), "MulBackward0");
   const Result<GradientBook> book = backward({y.sum()});
   EXPECT_TRUE(at::equal(book->of(weight), at::full({3}, 5.0)));
+}
+
+TEST(Checkpoint, InputsNeedGradientsTheSecondTimeAsTheFirst) {
+  const at::Tensor table = at::ones({4, 3}).set_requires_grad(true);
+  const at::Tensor rows = at::tensor({2, 0}, at::kLong);  // integers cannot even be asked for one
+  const at::Tensor factor = at::full({3}, 5.0);
+  std::vector<bool> needed;
+  const Segment look_up = [&needed](const std::vector<at::Tensor>& in) {
+    for (const at::Tensor& input : in) needed.push_back(input.requires_grad());
+    return std::vector<at::Tensor>{at::index_select(in[0], 0, in[1]) * in[2]};
+  };
+  const Result<GradientBook> book = backward({checkpoint(look_up, {table, rows, factor})[0].sum()});
+  ASSERT_TRUE(book) << book.error().message();
+  EXPECT_EQ(needed, (std::vector<bool>{true, false, false, true, false, false}));
+  EXPECT_TRUE(at::equal(book->of(table).sum(1), at::tensor({15.0F, 0.0F, 15.0F, 0.0F})));
 }
 
 TEST(Checkpoint, InputsThatChangedOrWereFreedAreErrors) {

@@ -1,5 +1,6 @@
 #include "caftan/autograd/engine.hpp"
 
+#include <ATen/SequenceNumber.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -290,6 +291,26 @@ TEST(Engine, Row18_04_BadRootsAreTypedErrorsThatNameThem) {
   EXPECT_THAT(error_of({x * 2}, {elsewhere}), HasSubstr("gradient of root 0 has device meta, its tensor has cpu"));
   EXPECT_THAT(error_of({x * 2}, {at::ones({3}), at::ones({3})}), HasSubstr("2 gradients for 1 roots"));
   EXPECT_TRUE((*engine)->add_roots(std::vector<at::Tensor>{x * 2}, std::vector<at::Tensor>{at::ones({3})}));
+}
+
+/// The gradient of a leaf that is used three times, twice on a thread that has recorded `before` nodes. In floats it
+/// says in which order the three contributions were added.
+float gradient_recorded_after(std::uint64_t before) {
+  const at::Tensor x = at::ones({1}).set_requires_grad(true);
+  at::Tensor large;
+  at::Tensor opposite;
+  std::thread([&] {
+    for (; before > 0; --before) at::sequence_number::get_and_increment();
+    large = x * 1e8;
+    opposite = x * -1e8;
+  }).join();
+  return backward({(large + opposite + x * 1).sum()})->of(x).item<float>();
+}
+
+TEST(Engine, WhatAThreadHasRecordedBeforeDoesNotDecideTheOrderOfSummation) {
+  // Between the numbers of the two other threads.
+  for (int i = 0; i < 10; ++i) at::sequence_number::get_and_increment();
+  EXPECT_EQ(gradient_recorded_after(0), gradient_recorded_after(at::sequence_number::peek() + 1000));
 }
 
 TEST(Engine, RefusesToBeginInInferenceMode) {

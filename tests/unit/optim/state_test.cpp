@@ -10,6 +10,8 @@
 
 #include "caftan/optim/local_optimizer.hpp"
 #include "caftan/optim/schedules.hpp"
+#include "caftan/tensor/codec.hpp"
+#include "caftan/wire/archive.hpp"
 
 namespace caftan::optim {
 namespace {
@@ -97,6 +99,24 @@ TEST_P(States, OP1_ChangedBytesAreRefusedOrReadWithoutHarm) {
     }
   }
   EXPECT_GT(refused, 60U) << "at least what is in front of the tensors";
+}
+
+TEST(SavedState, OP1_ATensorThatBelongsToNoParameterIsRefused) {
+  Model model(SGD{});
+  wire::Bytes state = model.optimizer.save().value();
+  // The head ends with a table of no tensors, and there are no segments behind it.
+  const wire::Bytes no_tensors = wire::encode(tensor::encode_tensors({}).value().table).value();
+  const auto one = tensor::encode_tensors(Tensors{at::ones({4})}).value();
+  state.resize(state.size() - no_tensors.size());
+  wire::append(state, wire::encode(one.table).value());
+  constexpr std::size_t kMagicAndVersion = 12;
+  const std::uint64_t head = state.size() - kMagicAndVersion - sizeof head;
+  std::memcpy(state.data() + kMagicAndVersion, &head, sizeof head);
+  for (const wire::Segment& segment : one.segments) wire::append(state, segment.view());
+  const Result<void> loaded = model.optimizer.load(state);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code(), Errc::malformed_payload);
+  EXPECT_THAT(loaded.error().text(), HasSubstr("tensors left over"));
 }
 
 TEST(SavedState, OP3_AnotherModelIsRefusedAndTheDifferenceNamed) {

@@ -35,6 +35,7 @@ TEST(StepLedger, OP7_ACommitRunsOnceAndOnlyForWhatIsPrepared) {
   ledger.applied(kOne, StepDone{kOne, 2});
   EXPECT_EQ(*ledger.admit_commit(kOne), Admission::repeat);
   EXPECT_EQ(ledger.admit_prepare(kOne).error().code(), Errc::bad_arguments);
+  EXPECT_FALSE(ledger.abort(kOne)) << "it was applied: there is nothing to give up";
 }
 
 TEST(StepLedger, OP8_WhatWasGivenUpCannotBeCommitted) {

@@ -386,6 +386,18 @@ TEST(Registry, RefusesWhatCannotBeNamed) {
   EXPECT_TRUE(frozen.names().empty());
 }
 
+TEST(Registry, ANameHasAtMost128Characters) {
+  const std::string longest(128, 'x');
+  Registry registry;
+  registry.add<&add>(longest);
+  EXPECT_TRUE(registry.freeze());
+  Registry beyond;
+  beyond.add<&add>(longest + "y");
+  const Result<void> refused = beyond.freeze();
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text().find("xy' is no name"), std::string::npos) << refused.error().text();
+}
+
 TEST(Signature, IsMadeOfWhatTravels) {
   EXPECT_EQ(rpc::CallTypes<decltype(&greet)>::signature(), "std::string(std::string, int)");
   EXPECT_EQ(rpc::CallTypes<decltype(&add_later)>::signature(), "int(int, int)");

@@ -40,6 +40,7 @@ TEST(PackedTensors, EveryTruncationAndLeftOverByteIsRefused) {
     const auto read = unpack_tensors(wire::ByteView(bytes).first(size));
     ASSERT_FALSE(read) << size;
     ASSERT_EQ(read.error().code(), Errc::malformed_payload) << size;
+    ASSERT_EQ(read.error().text().find("left over"), std::string::npos) << size << ": read beyond the end";
   }
   bytes.push_back(std::byte{0});
   EXPECT_FALSE(unpack_tensors(bytes));

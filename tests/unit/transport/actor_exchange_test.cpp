@@ -6,6 +6,9 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
+#include <cstring>
+#include <stdexcept>
+
 #include "session_side.hpp"
 
 namespace caftan::transport {
@@ -150,6 +153,28 @@ class Exchange : public testing::TestWithParam<std::uint64_t> {
   caf::strong_actor_ptr proxy_;
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, Exchange, testing::Range<std::uint64_t>(1, 11));
+
+TEST(Messages, ATypeAndANameAreRegisteredOnce) {
+  MessageRegistry registry;
+  registry.add<Ping>("ping");
+  EXPECT_THROW(registry.add<Ping>("another name"), std::logic_error);
+  EXPECT_THROW(registry.add<Introduction>("ping"), std::logic_error);
+}
+
+TEST_P(Exchange, AMessageThatEndsInTheIdOfItsTypeIsCutOff) {
+  const std::uint64_t id = MessageRegistry::id_of("ping");
+  wire::Bytes ping(sizeof id);
+  std::memcpy(ping.data(), &id, sizeof id);
+  wire::append(ping, wire::encode(Ping{7}).value());
+  InAttachment nothing;
+  ActorExchange& exchange = near_->session->actors();
+  EXPECT_TRUE(near_->messages.decode(ping, nothing, exchange));
+  for (std::size_t size = 0; size < sizeof id; ++size) {
+    const auto read = near_->messages.decode(wire::ByteView(ping).first(size), nothing, exchange);
+    ASSERT_FALSE(read) << size;
+    EXPECT_EQ(read.error().text(), "a message is cut off") << size;
+  }
+}
 
 TEST_P(Exchange, MessagesArriveInOrder) {
   for (int i = 0; i < 50; ++i) tell(proxy_, caf::make_message(Ping{100 + i}));

@@ -307,6 +307,47 @@ TEST_P(Sessions, M_AByeFollowsWhatAFullChannelHeldBack) {
   EXPECT_EQ(kinds.back(), FrameKind::bye);
 }
 
+/// A channel whose word that there is room again is still on its way.
+class UntoldRoom final : public Channel {
+ public:
+  explicit UntoldRoom(std::shared_ptr<Channel> inner) : inner_(std::move(inner)) {}
+  void start(Ready ready) override { inner_->start(std::move(ready)); }
+  void arm(bool read, bool) override { inner_->arm(read, false); }
+  Result<std::size_t> read(const iovec* vectors, int count) override { return inner_->read(vectors, count); }
+  Result<std::size_t> write(const iovec* vectors, int count) override { return inner_->write(vectors, count); }
+  bool has_unread() const override { return inner_->has_unread(); }
+  void close_write() override { inner_->close_write(); }
+  void break_off() override { inner_->break_off(); }
+  void close() override { inner_->close(); }
+  int fd() const noexcept override { return inner_->fd(); }
+  const char* kind() const noexcept override { return inner_->kind(); }
+
+ private:
+  const std::shared_ptr<Channel> inner_;
+};
+
+TEST_P(Sessions, TheByeOfThePeerIsAnsweredBehindWhatAFullChannelHeldBack) {
+  side_ = nullptr;
+  auto [ours, theirs] = make_loopback_pair(executor_, 200'000);
+  peer_ = std::make_unique<BytePeer>(std::move(theirs));
+  side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1},
+                                        std::make_shared<UntoldRoom>(std::move(ours)), limits());
+  side_->session->start();
+  // The channel holds two of three.
+  const wire::Bytes body(90'000, std::byte{5});
+  for (int i = 0; i < 3; ++i) {
+    OutFrame frame;
+    frame.header.kind = FrameKind::cancel;
+    frame.body = body;
+    ASSERT_TRUE(session().send(frame));
+  }
+  EXPECT_EQ(peer_->read_kinds(), (std::vector{FrameKind::cancel, FrameKind::cancel}));
+  peer_->write(make_frame(header_of(FrameKind::bye)));
+  peer_->close_write();
+  expect_end(Errc::peer_down);
+  EXPECT_EQ(peer_->read_kinds(), (std::vector{FrameKind::cancel, FrameKind::bye}));
+}
+
 TEST_P(Sessions, TheReasonOfAByeIsKept) {
   const wire::Bytes reason = wire::encode(Error(Errc::limit_exceeded, "worker1", "no memory")).value();
   receive(make_frame(header_of(FrameKind::bye), {}, reason));
