@@ -53,7 +53,18 @@ constexpr const char* kCountingFile =
     "caftan = 1\n[roles.counter]\ntype = \"counter\"\nreplicas = 2\n[roles.driver]\ntype = \"driver\"\n"
     "[roles.driver.config]\nrounds = 100\n[roles.driver.uses]\ncounters = \"counter\"\n";
 
-class EachPlacement : public testing::TestWithParam<std::string> {};
+class EachPlacement : public testing::TestWithParam<std::string> {
+ protected:
+  /// Runs the ticking program for three rounds, at the end of which the role that drives does what `end` says.
+  static Finished run_ticking(const Folder& folder, const std::string& end,
+                              const std::vector<std::string>& settings = {}) {
+    folder.write("t.toml", ticking_file());
+    std::vector<std::string> words{"run", "t.toml", "run.placement=" + GetParam(), "roles.ticker.config.rounds=3",
+                                   "roles.ticker.config.end=" + end};
+    words.insert(words.end(), settings.begin(), settings.end());
+    return run_to_end(folder, kTicking, words);
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Placements, EachPlacement, testing::Values("one_process", "processes"));
 
 TEST_P(EachPlacement, TheUsersProgramRunsAsPrinted) {
@@ -123,18 +134,12 @@ TEST(Run, EachProtocolOfCartPoleSendsTheSameFramesInEveryPlacement) {
 
 TEST_P(EachPlacement, ARoleThatFailsEndsTheRunWithItsWords) {
   const Folder folder;
-  folder.write("t.toml", ticking_file());
-  const std::string placement = "run.placement=" + GetParam();
-  const Finished failure =
-      run_to_end(folder, kTicking,
-                 {"run", "t.toml", placement, "roles.ticker.config.rounds=3", "roles.ticker.config.end=failure"});
+  const Finished failure = run_ticking(folder, "failure");
   EXPECT_EQ(failure.code, 1);
   EXPECT_THAT(failure.err, HasSubstr("error: ticker: goal_missed: not good enough\n"));
   EXPECT_THAT(failure.err, HasSubstr("ticking: failed after "));
   EXPECT_THAT(failure.out, Not(HasSubstr("seed ")));
-  const Finished exception =
-      run_to_end(folder, kTicking,
-                 {"run", "t.toml", placement, "roles.ticker.config.rounds=3", "roles.ticker.config.end=exception"});
+  const Finished exception = run_ticking(folder, "exception");
   EXPECT_EQ(exception.code, 1);
   EXPECT_THAT(exception.err, AllOf(HasSubstr("error: ticker: remote_exception"), HasSubstr("out of luck")));
 }
@@ -177,10 +182,7 @@ TEST_P(EachPlacement, AProcessThatASignalKillsIsNamed) {
 TEST_P(EachPlacement, U3_RN9_ARoleThatCallsExitFailsTheRunWithWordsAndASummary) {
   for (const std::string code : {"0", "2", "3"}) {
     const Folder folder;
-    folder.write("t.toml", ticking_file());
-    const Finished run = run_to_end(folder, kTicking,
-                                    {"run", "t.toml", "run.placement=" + GetParam(), "roles.ticker.config.rounds=3",
-                                     "roles.ticker.config.end=std_exit", "roles.ticker.config.code=" + code});
+    const Finished run = run_ticking(folder, "std_exit", {"roles.ticker.config.code=" + code});
     EXPECT_EQ(run.code, 1) << run.err;
     const std::string words = GetParam() == "processes"
                                   ? " exited with code " + code
@@ -194,10 +196,7 @@ TEST_P(EachPlacement, U3_RN9_ARoleThatCallsExitFailsTheRunWithWordsAndASummary) 
 
 TEST_P(EachPlacement, U3_U9_ACrashLeavesASummaryAndItsWords) {
   const Folder folder;
-  folder.write("t.toml", ticking_file());
-  const Finished run = run_to_end(folder, kTicking,
-                                  {"run", "t.toml", "run.placement=" + GetParam(), "roles.ticker.config.rounds=3",
-                                   "roles.ticker.config.end=crash"});
+  const Finished run = run_ticking(folder, "crash");
   const std::string summary = folder.read("runs/latest/summary.json");
   EXPECT_THAT(run.err, HasSubstr("was killed by signal 11 (SIGSEGV)"));
   EXPECT_THAT(summary,
@@ -218,10 +217,7 @@ TEST_P(EachPlacement, U3_U9_ACrashLeavesASummaryAndItsWords) {
 
 TEST_P(EachPlacement, U9_TheLogOfARoleThatThrewSaysWhat) {
   const Folder folder;
-  folder.write("t.toml", ticking_file());
-  const Finished run = run_to_end(folder, kTicking,
-                                  {"run", "t.toml", "run.placement=" + GetParam(), "roles.ticker.config.rounds=3",
-                                   "roles.ticker.config.end=exception"});
+  const Finished run = run_ticking(folder, "exception");
   EXPECT_THAT(run.err, HasSubstr("ticker.run: std::runtime_error: out of luck"));
   EXPECT_THAT(
       folder.read("runs/latest/log/ticker.log"),
