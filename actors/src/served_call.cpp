@@ -74,7 +74,10 @@ void ServedCall::post_run(bool brief) {
 
 bool ServedCall::hold_back(const void* order, const std::function<Task()>& again) {
   net::ServeGate::Tasks ready;
+  // A call that has a place in an object's order is not held back for CALL-16 too: those behind it would wait with it,
+  // and its permits may be theirs.
   const auto asks_again = [&] {
+    if (order) return again();
     return Task([self = shared_from_this(), task = again()]() mutable { self->when_due(std::move(task)); });
   };
   const bool may_begin = session_->serve_gate().pass(place_, order, asks_again, ready);
