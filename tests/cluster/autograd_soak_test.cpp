@@ -19,7 +19,7 @@ namespace caftan::test {
 namespace {
 
 const std::size_t kContexts = soak_size("CAFTAN_CONTEXTS", 2000);
-const std::size_t kFirst = kContexts / 10;               // what buffers, pools and the allocator take is there after them
+const std::size_t kFirst = kContexts / 10;  // what buffers, pools and the allocator take is there after them
 const double kMayGrow = kContexts >= 100'000 ? 20 : 64;  // bytes each; what grows late weighs more on fewer
 
 /// A module with one weight.
