@@ -60,7 +60,8 @@ void WorkerCore::on_late_answer(std::string_view function, WorkerId caller, Dura
 }
 
 Result<void> WorkerCore::send_response(const std::shared_ptr<Session>& session, std::uint64_t call,
-                                       Result<rpc::OutReply> reply) {
+                                       Result<rpc::OutReply>&& reply) {
+  if (session->ended()) return {};  // of this worker nothing but its core may be left
   OutFrame frame;
   frame.header.kind = wire::FrameKind::response;
   frame.header.call = call;

@@ -63,10 +63,10 @@ class PendingCall final : public transport::ResponseSink, public CancelFlag::Par
       return finish(response.error().code() == Errc::timeout ? too_late() : response.error());
     }
     if (response->header.flags & wire::kFlagError) return finish(decode_error(*response));
-    auto payload = core_->decode_payload(*response);
-    if (!payload) return finish(payload.error());
+    Result<rpc::InPayload> payload{rpc::InPayload()};
+    if (const auto decoded = core_->decode_payload(*response, *payload); !decoded) return finish(decoded.error());
     payload->owner = std::make_shared<const wire::Bytes>(std::move(response->payload));  // moved: the views stay
-    if (!response->manifest) return finish(std::move(*payload));
+    if (!response->manifest) return finish(std::move(payload));
     // A response may carry references too: nobody sees them before they are confirmed (RR-6).
     auto received = std::static_pointer_cast<ReceivedRRefs>(response->manifest);
     auto waiting = std::make_shared<rpc::InPayload>(std::move(*payload));
@@ -77,7 +77,7 @@ class PendingCall final : public transport::ResponseSink, public CancelFlag::Par
   }
 
  private:
-  void finish(Result<rpc::InPayload> reply) {
+  void finish(Result<rpc::InPayload>&& reply) {
     if (rpc::CallHook* hook = core_->hook()) {
       if (reply) {
         if (auto seen = hook->on_reply_received(rpc::HookTicket{ticket_}, *reply); !seen) reply = seen.error();
@@ -358,9 +358,8 @@ void WorkerCore::count_repeated_later(const std::string& more) {
   });
 }
 
-Result<rpc::InPayload> WorkerCore::decode_payload(InFrame& frame) const {
+Result<void> WorkerCore::decode_payload(InFrame& frame, rpc::InPayload& payload) const {
   if (!frame.received) return frame.received.error();
-  rpc::InPayload payload;
   payload.body = frame.body;
   if (!frame.table.empty()) {
     const auto layout =
@@ -383,7 +382,7 @@ Result<rpc::InPayload> WorkerCore::decode_payload(InFrame& frame) const {
   const auto recorded = wire::find_section(frame.sections, wire::SectionType::autograd);
   if (!recorded) return recorded.error();
   if (*recorded) wire::append(payload.autograd, **recorded);
-  return payload;
+  return {};
 }
 
 }  // namespace caftan::actors

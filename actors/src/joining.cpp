@@ -190,8 +190,8 @@ Result<void> WorkerCore::check_connection_locked(const SessionKey& key) const {
                                            peers_[std::get<0>(key).value]->name() + " is open already");
 }
 
-/// During the start whoever is not there; afterwards only a new life that the head has announced, for as long as a
-/// start may take (SE-34).
+/// During the start every member that is not connected may be dialled; afterwards only a life that the head has
+/// announced and that this worker has not met, for as long as a start may take (SE-34).
 bool WorkerCore::may_dial_locked(const PeerState& peer) const {
   if (life_ == Life::starting) return !start_error_;
   return life_ == Life::serving && peer.announced.value != 0 && peer.announced != peer.met &&

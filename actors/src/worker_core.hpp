@@ -107,10 +107,11 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
 
   // For the frames of calls.
   rpc::Dispatcher& dispatcher() noexcept { return dispatcher_; }
-  Result<rpc::InPayload> decode_payload(transport::InFrame& frame) const;
+  /// @param payload  empty
+  Result<void> decode_payload(transport::InFrame& frame, rpc::InPayload& payload) const;
   /// Sends an answer. Errors: what cannot be encoded; nothing was sent then.
   Result<void> send_response(const std::shared_ptr<transport::Session>& session, std::uint64_t call,
-                             Result<rpc::OutReply> reply);
+                             Result<rpc::OutReply>&& reply);
   void served_call_ended(const ServedCall& call);
   /// A call ended after its time (CALL-18). @param waited  before it began  @param took  since then
   void on_late_answer(std::string_view function, WorkerId caller, Duration late, Duration waited, Duration took);

@@ -108,8 +108,9 @@ function(caftan_add_test name)
   endif()
   set(labels ${arg_LABEL})
   caftan_links_torch(links_torch ${arg_LIBS})
-  if(links_torch AND TARGET caftan_test_headers)
-    target_precompile_headers(${name} REUSE_FROM caftan_test_headers)  # tests/support
+  # tests/support; the fake caller brings a Worker of its own.
+  if(links_torch AND TARGET caftan_test_headers AND NOT "caftan_fake_caller" IN_LIST arg_LIBS)
+    target_precompile_headers(${name} REUSE_FROM caftan_test_headers)
   endif()
   if(arg_LABEL STREQUAL "unit" AND NOT links_torch)
     list(APPEND labels protocol)

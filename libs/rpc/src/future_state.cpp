@@ -82,7 +82,10 @@ Result<bool> permitted_wait(FutureCore& future, TimePoint deadline) {
 }
 
 bool FutureCore::wait_for(Duration timeout) {
-  if (ready()) return wait(kNever);
+  if (ready()) {
+    end_wait_at_once();
+    return true;
+  }
   std::shared_ptr<Caller> keep;
   const Executor* const executor = this->executor(keep);
   const TimePoint now = executor ? executor->clock().now() : SteadyClock().now();

@@ -231,6 +231,20 @@ TEST(Strand, A6_CALL7_SoDoPolledAndSeveralOnes) {
   }
 }
 
+TEST(Strand, A6_AWaitForManyCountsOnce) {
+  Fixture f;
+  bool ran = false;
+  f.strand.run([&] {
+    f.strand.run([&] { ran = true; });
+    std::vector<Future<int>> futures;
+    for (int i = 0; i < 100; ++i) futures.push_back(make_ready_future<int>(i));
+    for (int round = 0; round < 4; ++round) EXPECT_EQ(wait_all(futures).size(), 100U);
+    EXPECT_FALSE(ran);
+    EXPECT_EQ(wait_all_results(futures).size(), 100U);
+    EXPECT_TRUE(ran);
+  });
+}
+
 TEST(Strand, A6_AnExclusiveTurnIsKeptThroughThem) {
   Fixture f;
   bool ran = false;

@@ -113,9 +113,10 @@ class Strand : public std::enable_shared_from_this<Strand> {
   void release(TurnMode mode);
   /// Takes the turn ahead of queued jobs. Returns false if it gave up.
   bool take(TurnMode mode, Patience patience);
-  /// Of the job that has the turn: its wait was over before it began. Returns whether the oldest queued job goes first.
+  /// Called by the job that has the turn, for a wait that was over before it began: counts it as a return. Returns
+  /// whether the oldest queued job goes first now.
   bool is_due_after_return();
-  /// Of the exclusive job that has the turn: a wait begins, a wait is over.
+  /// Called by the exclusive job that has the turn: its wait begins, its wait is over.
   void keep_while_waiting();
   void stop_waiting();
 

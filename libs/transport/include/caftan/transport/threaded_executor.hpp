@@ -77,9 +77,10 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   void leave_blocked();
   bool begin_wait() noexcept override;
   void end_wait() noexcept override;
-  void run_call(unsigned depth, Task call) override;
+  bool begin_call(unsigned depth) noexcept override;
+  void end_call() noexcept override;
+  void hold_call(unsigned depth, Task call) override;
   bool count_call(unsigned depth) noexcept;
-  void run_counted(Task call);
   bool post_held_locked();
   Error too_many_wait() const override;
   bool flush_is_due();
