@@ -272,6 +272,8 @@ TEST_F(Meeting, K7_SE34_OneThatComesBackAfterTheStartIsMetByAll) {
   EXPECT_EQ(w2.try_rpc_sync<&depth>("w1", std::vector<std::string>{}).error().code(), Errc::peer_down);
   Worker& again = launch("w1", world);
   ASSERT_TRUE(again.wait_until_ready());
+  // The new life has met all; their ends of the same sessions may be made a moment later.
+  for (const std::string name : {"w0", "w2", "w3"}) wait_for_log(name + ": connected with w1", 2);
   EXPECT_EQ(w2.rpc_sync<&depth>("w1", std::vector<std::string>{"w3", "w1", "w0", "w1"}), 4);
 }
 
@@ -290,6 +292,7 @@ TEST_F(Meeting, K7_SE34_ANewLifeIsMetByOneThatLosesTheOldOneLater) {
   EXPECT_EQ(w0.rpc_sync<&depth>("w2", std::vector<std::string>{"w0", "w2"}), 2) << "w2 has read the head's view";
   w1.stop();
   ASSERT_TRUE(again.wait_until_ready());
+  wait_for_log("w2: connected with w1", 2);
   EXPECT_EQ(w2.rpc_sync<&depth>("w1", std::vector<std::string>{"w2", "w1"}), 2);
 }
 
