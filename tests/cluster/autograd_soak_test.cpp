@@ -7,12 +7,12 @@
 
 #include <fstream>
 
-#include "autograd_host.hpp"
+#include "autograd/autograd_host.hpp"
 #include "caftan/autograd/context.hpp"
 #include "caftan/tensor/operators.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
-#include "worker_core.hpp"
+#include "worker/worker_core.hpp"
 
 namespace caftan::test {
 namespace {

@@ -11,7 +11,7 @@
 #include "caftan/transport/threaded_executor.hpp"
 #include "channel_tap.hpp"
 #include "folder.hpp"
-#include "worker_core.hpp"
+#include "worker/worker_core.hpp"
 
 namespace caftan {
 namespace {

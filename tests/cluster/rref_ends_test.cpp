@@ -8,10 +8,10 @@
 
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
-#include "rref_handles.hpp"
-#include "rref_host.hpp"
+#include "rref/rref_handles.hpp"
+#include "rref/rref_host.hpp"
 #include "rref_roles.hpp"
-#include "worker_core.hpp"
+#include "worker/worker_core.hpp"
 
 namespace caftan::test {
 namespace {

@@ -40,7 +40,7 @@ CATCH = {
     "libs/autograd/src/engine.cpp": "the run of nodes and hooks",
     "libs/rpc/include/caftan/rpc/user_code.hpp": "the call of a user function",
     "libs/rpc/src/user_code.cpp": "what it threw becomes an Error",
-    "actors/src/command_line.cpp": "CLI11",
+    "actors/src/launch/command_line.cpp": "CLI11",
 }
 # Headers that cost seconds for each file that includes them: how many files may, and where.
 HEAVY = {

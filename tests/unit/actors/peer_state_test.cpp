@@ -1,5 +1,5 @@
 // Which session calls to a member use.
-#include "peer_state.hpp"
+#include "worker/peer_state.hpp"
 
 #include <gtest/gtest.h>
 

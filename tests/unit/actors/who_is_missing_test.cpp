@@ -1,5 +1,5 @@
 // Whom a start that timed out names, seen from each side.
-#include "who_is_missing.hpp"
+#include "worker/who_is_missing.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,320 @@
+// How references come to be: made here, handed over, received.
+
+#include "rref/rref_host.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include "caftan/transport/actor_exchange.hpp"
+#include "rref/owner_rref_actor.hpp"
+#include "rref/rref_handles.hpp"
+#include "rref/user_rref_actor.hpp"
+
+namespace caftan::actors {
+
+using transport::ActorExchange;
+using transport::Address;
+
+rpc::PeerSession peer_session(const transport::Session& session) {
+  return {session.peer().id, session.peer().incarnation, session.connection()};
+}
+
+Result<wire::Bytes> Sharing::encode() const { return wire::encode(manifest_); }
+
+void Sharing::undo() {
+  for (const auto& step : std::exchange(undo_, {})) step();
+}
+
+RRefId RRefHost::make_rref_id() {
+  return {world_.shared_caller()->id(), world_.incarnation(), next_id_.fetch_add(1, std::memory_order_relaxed)};
+}
+
+ForkId RRefHost::make_fork_id() {
+  return {world_.shared_caller()->id(), world_.incarnation(), next_id_.fetch_add(1, std::memory_order_relaxed)};
+}
+
+// ---- making references
+
+void RRefHost::make_owner(RRefId id, std::string type) {
+  caf::actor actor = world_.actor_host().spawn<OwnerRRefActor>(*this, id);
+  const std::lock_guard lock(mutex_);
+  Owner& owner = owners_[id];
+  owner.actor = std::move(actor);
+  owner.type = std::move(type);
+  owner.born = world_.actor_host().executor().clock().now();
+}
+
+std::shared_ptr<const ValueError> RRefHost::value_error(RRefId id) {
+  const std::lock_guard lock(mutex_);
+  const auto owner = owners_.find(id);
+  if (owner == owners_.end()) return nullptr;
+  if (!owner->second.error) owner->second.error = std::make_shared<ValueError>();
+  return owner->second.error;
+}
+
+std::shared_ptr<rpc::RRefHandle> RRefHost::own(RRefId id, rpc::TypeKey type) {
+  make_owner(id, std::string(type.name));
+  tell_owner(id, OwnerEvent{owner_event::CreatedHere{}});
+  const auto caller = world_.shared_caller();
+  SharedRRef shared{id, {}, caller->id(), world_.incarnation(), {}, {}, type.hash, std::string(type.name)};
+  return std::make_shared<OwnerHandle>(*this, caller, std::move(shared), *world_.peer_of(caller->id()), true,
+                                       value_error(id));
+}
+
+std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const Peer& owner, rpc::UserFork fork,
+                                                caf::strong_actor_ptr parent, caf::actor& actor) {
+  auto handle = std::make_shared<UserHandle>(*this, world_.shared_caller(), shared, owner, fork.is_confirmed());
+  // One step under the lock: the end of a session that comes now finds either no fork or its actor. Spawning only
+  // posts the actor, so nothing of it runs here.
+  const std::lock_guard lock(mutex_);
+  actor = world_.actor_host().spawn<UserRRefActor>(
+      *this, std::move(fork), ForkRequested{shared.rref, shared.creation, shared.fork, shared.parent},
+      std::make_pair(shared.owner, shared.owner_incarnation), std::move(parent));
+  handle->set_actor(actor);
+  users_[shared.fork] = User{actor,
+                             handle,
+                             handle->first_gone(),
+                             shared.rref,
+                             world_.actor_host().executor().clock().now(),
+                             shared.is_creators()};
+  return handle;
+}
+
+std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::shared_ptr<transport::Session>& session,
+                                                       const Peer& owner, rpc::TypeKey type, Sharing& sharing) {
+  creating_.fetch_add(1, std::memory_order_relaxed);
+  rpc::CreationNumber number{session->connection(), 0};
+  {
+    const std::lock_guard lock(mutex_);
+    number.number = ++creations_[session->connection()];
+  }
+  const auto& peer = session->peer();
+  SharedRRef shared{id, make_fork_id(), peer.id, peer.incarnation, {}, number, type.hash, std::string(type.name)};
+  caf::actor actor;
+  auto handle = make_user(shared, owner, rpc::UserFork::created(shared.fork, peer_session(*session), owner.name()),
+                          nullptr, actor);
+  handle->bind(peer_session(*session));
+  session->actors().export_watched(Address::of(shared.fork), caf::actor_cast<caf::strong_actor_ptr>(actor));
+  sharing.manifest_.creation = Creation{id, shared.fork, number};
+  return handle;
+}
+
+void RRefHost::creation_answered(ForkId fork, Result<void> answer) {
+  creating_.fetch_sub(1, std::memory_order_relaxed);
+  caf::actor actor;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto user = users_.find(fork); user != users_.end()) actor = user->second.actor;
+  }
+  if (!actor) return;  // ended by hand
+  caf::anon_send(actor, UserEvent{user_event::CreationAnswered{std::make_shared<Result<void>>(std::move(answer))}});
+}
+
+void RRefHost::set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> value) {
+  tell_owner(id, OwnerEvent{owner_event::ValueSet{
+                     std::make_shared<Result<std::shared_ptr<rpc::HostedObject>>>(std::move(value))}});
+}
+
+/// The lookup and the delivery are one step under the lock: an owner that ends leaves the table first, so everything
+/// that was told before is ahead of its end in the mailbox.
+bool RRefHost::tell_owner(RRefId id, OwnerEvent event) {
+  const std::lock_guard lock(mutex_);
+  const auto owner = owners_.find(id);
+  if (owner == owners_.end()) return false;
+  caf::anon_send(owner->second.actor, std::move(event));
+  return true;
+}
+
+void RRefHost::link_value(RRefId id, const caf::actor& actor) {
+  tell_owner(id, OwnerEvent{owner_event::ValueActor{actor}});
+}
+
+// ---- handing over
+
+Result<Sharing> RRefHost::share(const rpc::RRefHandles& handles, const std::shared_ptr<transport::Session>& to) {
+  Sharing sharing;
+  for (const auto& handle : handles) {
+    if (const auto shared = share_one(handle, to, sharing); !shared) {
+      sharing.undo();
+      return shared.error();
+    }
+  }
+  return sharing;
+}
+
+Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
+                                 const std::shared_ptr<transport::Session>& to, Sharing& sharing) {
+  const rpc::PeerSession session = peer_session(*to);
+  // Made before the frame leaves: the watch must be there when the fork's end arrives.
+  const auto proxy_of = [&to](ForkId fork) { return to->actors().proxy(Address::of(fork)); };
+  const auto* handle = dynamic_cast<const HandleBase*>(base.get());
+  if (!handle) return Error(Errc::bad_arguments, "an RRef without a value cannot be sent");
+  if (handle->caller() != world_.shared_caller()) {
+    return Error(Errc::bad_arguments, "RRef " + to_string(base->rref()) + " belongs to another worker of this process");
+  }
+  if (const auto failed = handle->failed()) return *failed;
+  SharedRRef shared = handle->shared();
+  shared.fork = make_fork_id();
+  shared.parent = handle->fork();
+  if (handle->is_owner()) {
+    const bool alive =
+        tell_owner(shared.rref, OwnerEvent{owner_event::HandedOver{shared.fork, session, proxy_of(shared.fork)}});
+    if (!alive) return Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone");
+    sharing.undo_.push_back([this, id = shared.rref, fork = shared.fork, session] {
+      tell_owner(id, OwnerEvent{owner_event::NotHandedOver{fork, session}});
+    });
+  } else if (shared.owner == session.peer && shared.owner_incarnation == session.incarnation) {
+    // To the owner itself nothing is registered: its reader takes a hold in order of arrival (RR-4).
+    if (!rpc::may_pass_back(static_cast<const UserHandle*>(handle)->owner_session(), session)) {
+      return Error(Errc::peer_down, base->owner().name(),
+                   "RRef " + to_string(shared.rref) + " belongs to an earlier session with " + base->owner().name());
+    }
+  } else {
+    const caf::actor actor = static_cast<const UserHandle*>(handle)->actor();
+    // The child sends its acceptance to the parent, and is told of the parent's end.
+    to->actors().export_watched(Address::of(shared.parent), caf::actor_cast<caf::strong_actor_ptr>(actor));
+    caf::anon_send(actor, UserEvent{user_event::ChildHandedOver{shared.fork, session, proxy_of(shared.fork)}});
+    sharing.undo_.push_back([actor, fork = shared.fork, session] {
+      caf::anon_send(actor, UserEvent{user_event::ChildNotHandedOver{fork, session}});
+    });
+  }
+  sharing.manifest_.shared.push_back(std::move(shared));
+  return {};
+}
+
+// ---- receiving
+
+ReceivedRRefs::~ReceivedRRefs() {
+  const auto alive = caller_.lock();
+  if (alive && creation) {
+    host_.set_value(creation->rref, Error(Errc::broken_promise, alive->name(), "the request to create it was dropped"));
+  }
+}
+
+Result<std::shared_ptr<ReceivedRRefs>> RRefHost::on_manifest(transport::Session& session, wire::ByteView bytes) {
+  auto manifest = wire::decode<Manifest>(bytes);
+  if (!manifest) return manifest.error();
+  auto received = std::make_shared<ReceivedRRefs>(*this, world_.shared_caller());
+  if (manifest->creation) {
+    const Creation& creation = *manifest->creation;
+    received->creation = creation;
+    if (!creation.fork && session.peer().id != world_.shared_caller()->id()) {
+      return Error(Errc::malformed_payload, "a creation without the creator's reference");
+    }
+    if (creation.fork) {
+      bool known = false;
+      {
+        const std::lock_guard lock(mutex_);
+        known = owners_.contains(creation.rref);
+      }
+      const auto made_by_peer = [&session](const auto& id) {
+        return id.worker == session.peer().id && id.incarnation == session.peer().incarnation;
+      };
+      if (known || !made_by_peer(creation.rref) || !made_by_peer(creation.fork)) {
+        return Error(Errc::malformed_payload, "a creation with an id that is not the creator's new one");
+      }
+      make_owner(creation.rref, "?");
+      tell_owner(creation.rref, OwnerEvent{owner_event::CreatedBy{creation.fork, peer_session(session),
+                                                                  session.actors().proxy(Address::of(creation.fork))}});
+      std::vector<rpc::ForkRequest> parked;
+      {
+        const std::lock_guard lock(mutex_);
+        parked = ledger_.created(creation.rref, creation.number);
+      }
+      for (auto& request : parked) {
+        tell_owner(creation.rref, OwnerEvent{owner_event::Requested{request, take_parked(request.fork)}});
+      }
+    }
+  }
+  for (const SharedRRef& shared : manifest->shared) {
+    auto handle = receive(session, shared);
+    if (!handle) return handle.error();
+    received->handles.push_back(std::move(*handle));
+  }
+  return received;
+}
+
+Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& session, const SharedRRef& shared) {
+  const auto caller = world_.shared_caller();
+  auto owner = world_.peer_of(shared.owner);
+  if (!owner) return Error(Errc::malformed_payload, "a reference to a value of an unknown worker");
+  const rpc::PeerSession from = peer_session(session);
+
+  if (shared.owner == caller->id() && shared.owner_incarnation == world_.incarnation()) {
+    // It came home.
+    auto handle = std::make_shared<OwnerHandle>(*this, caller, shared, *owner, false, value_error(shared.rref));
+    const auto answer = [weak = std::weak_ptr(handle)](Result<void> held) {
+      if (const auto strong = weak.lock()) strong->settle(std::move(held));
+    };
+    // A fork that this worker made for itself was registered in the session that sent the frame.
+    rpc::PeerSession registered = from;
+    if (from.peer == caller->id()) registered.connection = other_end_of_self(from.connection);
+    if (!tell_owner(shared.rref, OwnerEvent{owner_event::PassedBack{shared.fork, registered, answer}})) {
+      handle->settle(Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone"));
+    }
+    return std::shared_ptr<rpc::RRefHandle>(std::move(handle));
+  }
+
+  if (!shared.fork || shared.fork.worker != from.peer || shared.fork.incarnation != from.incarnation) {
+    return Error(Errc::malformed_payload, "a reference whose fork was not made by its sender");
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (users_.contains(shared.fork)) return Error(Errc::malformed_payload, "a reference that came twice");
+  }
+  caf::actor actor;
+  std::shared_ptr<UserHandle> handle;
+  if (!shared.parent) {
+    if (shared.owner != from.peer || shared.owner_incarnation != from.incarnation) {
+      return Error(Errc::malformed_payload, "a reference without parent that is not from its owner");
+    }
+    handle = make_user(shared, *owner, rpc::UserFork::from_owner(shared.fork, from, owner->name()), nullptr, actor);
+    handle->bind(from);
+  } else {
+    auto parent = session.actors().proxy(Address::of(shared.parent));
+    handle = make_user(shared, *owner, rpc::UserFork::from_parent(shared.fork, {shared.parent, from}, owner->name()),
+                       std::move(parent), actor);
+  }
+  session.actors().export_watched(Address::of(shared.fork), caf::actor_cast<caf::strong_actor_ptr>(actor));
+  return std::shared_ptr<rpc::RRefHandle>(std::move(handle));
+}
+
+void RRefHost::when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, TimePoint deadline,
+                              std::function<void(Result<void>)> done) {
+  struct Pending {
+    std::atomic<std::size_t> left;
+    std::shared_ptr<ReceivedRRefs> received;
+    std::function<void(Result<void>)> done;
+    void one() {
+      if (left.fetch_sub(1) != 1) return;
+      for (const auto& handle : received->handles) {
+        if (auto refused = static_cast<const HandleBase&>(*handle).refused()) return done(std::move(*refused));
+      }
+      done({});
+    }
+  };
+  auto pending = std::make_shared<Pending>(received->handles.size() + 1, received, std::move(done));
+  bool waits = false;
+  for (const auto& handle : received->handles) {
+    auto& base = static_cast<HandleBase&>(*handle);
+    if (base.settled_or([pending] { pending->one(); })) {
+      pending->one();
+    } else {
+      waits = true;
+    }
+  }
+  if (waits && deadline != kNever) {
+    world_.actor_host().executor().post_at(deadline, [weak = std::weak_ptr(received)] {
+      const auto late = weak.lock();
+      if (!late) return;
+      for (const auto& handle : late->handles) {
+        if (const auto* user = dynamic_cast<UserHandle*>(handle.get())) {
+          caf::anon_send(user->actor(), UserEvent{user_event::Deadline{}});
+        }
+      }
+    });
+  }
+  pending->one();
+}
+
+}  // namespace caftan::actors
