@@ -4,8 +4,8 @@
 
 #include "autograd/autograd_host.hpp"
 #include "caftan/autograd/engine.hpp"
+#include "caftan/transport/actor_exchange.hpp"
 #include "caftan/wire/shortened.hpp"
-#include "worker/worker_core.hpp"
 
 namespace caftan::actors {
 
@@ -62,11 +62,11 @@ AutogradContextActor::AutogradContextActor(caf::actor_config& config, AutogradHo
 }
 
 void AutogradContextActor::on_exit() {
-  resolve(Error(Errc::context_released, host_.core().name(), "the autograd context has ended"));
+  resolve(Error(Errc::context_released, host_.ports().name(), "the autograd context has ended"));
   // The job holds this actor: whoever ends in the middle of a pass must let go of it.
   if (job_) {
     job_->stop();
-    host_.core().executor().post([job = std::exchange(job_, nullptr)] {});
+    host_.ports().executor().post([job = std::exchange(job_, nullptr)] {});
   }
   record_->end();
   host_.context_ended(record_->id());
@@ -99,12 +99,12 @@ void AutogradContextActor::on_event(ContextEvent& event) {
 
 void AutogradContextActor::on(context_event::Start& event) {
   auto actions = passes_.open({event.start->mode, event.start->keep, event.start->held});
-  if (!actions) return event.promise->set(actions.error().at(host_.core().name()));
+  if (!actions) return event.promise->set(actions.error().at(host_.ports().name()));
   start_ = std::move(event.start);
   promise_ = std::move(event.promise);
   ++starts_;
   if (start_->deadline != kNever) {
-    host_.core().executor().post_at(start_->deadline, [self = caf::weak_actor_ptr(ctrl()), start = starts_] {
+    host_.ports().executor().post_at(start_->deadline, [self = caf::weak_actor_ptr(ctrl()), start = starts_] {
       if (const auto strong = caf::actor_cast<caf::actor>(self)) {
         caf::anon_send(strong, ContextEvent{context_event::Deadline{start}});
       }
@@ -115,12 +115,12 @@ void AutogradContextActor::on(context_event::Start& event) {
 
 void AutogradContextActor::on(context_event::Deadline& event) {
   if (!promise_ || event.start != starts_) return;
-  perform(passes_.abort(Error(Errc::timeout, host_.core().name(), "the time-out of backward passed")));
+  perform(passes_.abort(Error(Errc::timeout, host_.ports().name(), "the time-out of backward passed")));
 }
 
 void AutogradContextActor::on(context_event::Cancelled& event) {
   if (!promise_ || !promise_->is_of(event.pass)) return;
-  perform(passes_.abort(Error(Errc::cancelled, host_.core().name(), "the future of backward was cancelled")));
+  perform(passes_.abort(Error(Errc::cancelled, host_.ports().name(), "the future of backward was cancelled")));
 }
 
 void AutogradContextActor::on(context_event::GradientArrived& event) {
@@ -148,7 +148,7 @@ void AutogradContextActor::on(context_event::Ran& event) {
   }
   if (!event.done) return;
   perform(event.outcome ? passes_.ran(event.pass, event.result)
-                        : passes_.graph_failed(event.pass, event.outcome.error().at(host_.core().name())));
+                        : passes_.graph_failed(event.pass, event.outcome.error().at(host_.ports().name())));
 }
 
 void AutogradContextActor::on(context_event::PeerDown& event) { peer_down(event.peer); }
@@ -195,7 +195,7 @@ void AutogradContextActor::perform(PassActions actions) {
 }
 
 void AutogradContextActor::peer_down(const Life& lost) {
-  const auto peer = host_.core().find_peer(lost.worker);
+  const auto peer = host_.ports().find_peer(lost.worker);
   perform(passes_.peer_down(lost, peer ? peer->name() : std::string()));
 }
 
@@ -219,10 +219,10 @@ bool AutogradContextActor::send_to(const Life& to, autograd::PassMessage message
   auto sent = send();
   if (!sent && sent.error().code() == Errc::limit_exceeded && shorten_error(message)) sent = send();
   if (sent || sent.error().code() == Errc::peer_down) return true;  // a loss is an event of its own
-  host_.core().log("a message of context " + to_string(record_->id()) + " was not sent: " + sent.error().message());
+  host_.ports().log("a message of context " + to_string(record_->id()) + " was not sent: " + sent.error().message());
   const auto pass = pass_that_lists(message);
   if (!pass || sent.error().code() != Errc::limit_exceeded) return false;
-  unsent_.push_back({*pass, Error(Errc::limit_exceeded, host_.core().name(),
+  unsent_.push_back({*pass, Error(Errc::limit_exceeded, host_.ports().name(),
                                   "the pass reaches too many recorded messages at once: " + sent.error().text())});
   return true;
 }
@@ -308,7 +308,7 @@ void AutogradContextActor::perform(autograd::StopGraph&) {
 
 void AutogradContextActor::forget_pass(PassNumber pass) {
   // The graph's nodes may take long to destroy: not here.
-  host_.core().executor().post([job = std::move(job_), start = start_] {});
+  host_.ports().executor().post([job = std::move(job_), start = start_] {});
   job_ = nullptr;
   leaving_.clear();
   std::erase_if(arrived_, [pass](const auto& one) { return one.first.first <= pass; });
@@ -317,8 +317,8 @@ void AutogradContextActor::forget_pass(PassNumber pass) {
 
 void AutogradContextActor::perform(autograd::MergeGradients& action) {
   if (const auto merged = record_->learn(passes_.decided()); !merged) {
-    host_.core().log("gradients of autograd context " + to_string(record_->id()) +
-                     " are lost: " + merged.error().message());
+    host_.ports().log("gradients of autograd context " + to_string(record_->id()) +
+                      " are lost: " + merged.error().message());
   }
   forget_pass(action.pass);
 }

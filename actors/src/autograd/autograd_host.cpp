@@ -1,12 +1,14 @@
 #include "autograd/autograd_host.hpp"
 
+#include <set>
+
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
 #include "autograd/autograd_context_actor.hpp"
 #include "autograd/recv_function_actor.hpp"
 #include "autograd/send_function_actor.hpp"
-#include "worker/worker_core.hpp"
+#include "caftan/transport/actor_exchange.hpp"
 
 namespace caftan::actors {
 
@@ -63,22 +65,22 @@ void PassPromise::set(Result<void> outcome) {
   state_->complete(std::move(outcome));
 }
 
-void AutogradHost::launch() { doorman_ = core_.actor_host().spawn<DoormanActor>(*this); }
+void AutogradHost::launch() { doorman_ = ports_.actor_host().spawn<DoormanActor>(*this); }
 
 // ---- making and finding contexts
 
 std::shared_ptr<ContextRecord> AutogradHost::make_entry_locked(const ContextId& id) {
-  const TimePoint now = core_.executor().clock().now();
-  auto record = std::make_shared<ContextRecord>(*this, core_.shared_caller(), id, self_, next_place_++, now);
+  const TimePoint now = ports_.executor().clock().now();
+  auto record = std::make_shared<ContextRecord>(*this, ports_.shared_from_this(), id, self_, next_place_++, now);
   Entry& entry = entries_[id];
   entry.record = record;
-  entry.actor = core_.actor_host().spawn<AutogradContextActor>(*this, record);
+  entry.actor = ports_.actor_host().spawn<AutogradContextActor>(*this, record);
   places_[record->place()] = id;
   return record;
 }
 
 Result<std::shared_ptr<ContextRecord>> AutogradHost::create() {
-  if (core_.is_leaving()) return Error(Errc::shut_down, core_.name(), "this worker is leaving");
+  if (ports_.is_leaving()) return Error(Errc::shut_down, ports_.name(), "this worker is leaving");
   const std::lock_guard lock(mutex_);
   return make_entry_locked(table_.create());
 }
@@ -89,7 +91,7 @@ Result<std::shared_ptr<ContextRecord>> AutogradHost::enter(const ContextId& cont
     found->second.record->met(from.id());
     return found->second.record;
   }
-  if (core_.is_leaving()) return Error(Errc::shut_down, core_.name(), "this worker is leaving");
+  if (ports_.is_leaving()) return Error(Errc::shut_down, ports_.name(), "this worker is leaving");
   const auto entered = table_.enter(context);
   if (!entered) return entered.error();
   auto record = make_entry_locked(context);
@@ -111,8 +113,8 @@ void AutogradHost::release(const ContextId& context) noexcept { tell(context, Co
 void AutogradHost::learned(const ContextId& context) { tell(context, ContextEvent{context_event::Learned{}}); }
 
 Future<void> AutogradHost::start_pass(const std::shared_ptr<ContextRecord>& context, autograd::PassStart start) {
-  const auto state = std::make_shared<PassState>(core_.weak_from_this(), *this, context->id());
-  const auto promise = std::make_shared<PassPromise>(state, core_.name());
+  const auto state = std::make_shared<PassState>(ports_.weak_from_this(), *this, context->id());
+  const auto promise = std::make_shared<PassPromise>(state, ports_.name());
   // Where the actor is gone, or has quit and drops what it is sent, the promise answers.
   tell(context->id(),
        ContextEvent{context_event::Start{std::make_shared<autograd::PassStart>(std::move(start)), promise}});
@@ -120,7 +122,7 @@ Future<void> AutogradHost::start_pass(const std::shared_ptr<ContextRecord>& cont
 }
 
 std::optional<Life> AutogradHost::life_of(const Peer& peer) const {
-  const auto session = static_cast<const PeerState&>(*peer.record()).session();
+  const auto session = ports_.session_of(peer);
   if (!session) return std::nullopt;
   return Life{session->peer().id, session->peer().incarnation};
 }
@@ -130,7 +132,7 @@ void AutogradHost::cancelled(const ContextId& context, std::weak_ptr<rpc::Future
 }
 
 std::string AutogradHost::name_of(WorkerId peer) const {
-  const auto known = core_.find_peer(peer);
+  const auto known = ports_.find_peer(peer);
   return known ? known->name() : autograd::name_of({peer, {}});
 }
 
@@ -163,13 +165,13 @@ caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session&
   if (!receiver || *receiver != Life{session.peer().id, session.peer().incarnation}) return nullptr;
   caf::actor& actor = entry.functions.sends[message];
   if (!actor) {
-    actor = core_.actor_host().spawn<SendFunctionActor>(entry.record->send_function(message), entry.actor);
+    actor = ports_.actor_host().spawn<SendFunctionActor>(entry.record->send_function(message), entry.actor);
   }
   return caf::actor_cast<caf::strong_actor_ptr>(actor);
 }
 
 caf::strong_actor_ptr AutogradHost::proxy(const Life& peer, const Address& name) {
-  const auto session = core_.session_with(peer.worker, peer.incarnation);
+  const auto session = ports_.session_with(peer.worker, peer.incarnation);
   return session && !session->ended() ? session->actors().proxy(name) : nullptr;
 }
 
@@ -180,7 +182,7 @@ void AutogradHost::gradient_not_sent(const autograd::PassId& pass, const Error& 
 caf::actor AutogradHost::recv_function(const ContextId& context, AutogradMessageId message) {
   const std::lock_guard lock(mutex_);
   caf::actor& actor = entries_.at(context).functions.recvs[message];
-  if (!actor) actor = core_.actor_host().spawn<RecvFunctionActor>(*this, message);
+  if (!actor) actor = ports_.actor_host().spawn<RecvFunctionActor>(*this, message);
   return actor;
 }
 
@@ -262,7 +264,7 @@ void AutogradHost::when_empty(std::function<void()> done) {
 }
 
 std::vector<autograd::ContextInfo> AutogradHost::list() const {
-  const TimePoint now = core_.executor().clock().now();
+  const TimePoint now = ports_.executor().clock().now();
   std::vector<autograd::ContextInfo> infos;
   const std::lock_guard lock(mutex_);
   for (const auto& [id, entry] : entries_) {
@@ -271,9 +273,9 @@ std::vector<autograd::ContextInfo> AutogradHost::list() const {
     autograd::ContextInfo& info = infos.emplace_back(entry.record->info(workers));
     info.age = now - entry.record->born();
     info.running = entry.jobs;
-    if (const auto creator = core_.find_peer(id.worker)) info.creator = creator->name();
+    if (const auto creator = ports_.find_peer(id.worker)) info.creator = creator->name();
     for (const WorkerId worker : workers) {
-      if (const auto peer = core_.find_peer(worker)) info.workers.push_back(peer->name());
+      if (const auto peer = ports_.find_peer(worker)) info.workers.push_back(peer->name());
     }
   }
   return infos;

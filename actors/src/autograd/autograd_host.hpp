@@ -13,10 +13,9 @@
 #include "caftan/autograd/context_host.hpp"
 #include "caftan/autograd/context_table.hpp"
 #include "caftan/transport/actor_host.hpp"
+#include "service/member_ports.hpp"
 
 namespace caftan::actors {
-
-class WorkerCore;
 
 /// What of autograd is alive at one worker, for tests.
 struct AutogradCounts {
@@ -32,7 +31,7 @@ struct AutogradCounts {
 /// Threads: any, all methods.
 class AutogradHost final : public autograd::ContextHost, public transport::NamedActors {
  public:
-  AutogradHost(WorkerCore& core, autograd::Life self) : core_(core), self_(self), table_(self) {}
+  AutogradHost(MemberPorts& ports, autograd::Life self) : ports_(ports), self_(self), table_(self) {}
 
   /// Makes the actor that answers for contexts which are not open. Call once, before the first session.
   void launch();
@@ -66,7 +65,7 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
   void cancelled(const ContextId& context, std::weak_ptr<rpc::FutureCore> pass);
 
   // For the actors.
-  WorkerCore& core() noexcept { return core_; }
+  MemberPorts& ports() noexcept { return ports_; }
   /// Returns the proxy of a named actor there; null if there is no session with that life.
   caf::strong_actor_ptr proxy(const autograd::Life& peer, const transport::Address& name);
   /// A gradient of this pass was not sent, for it is beyond a limit.
@@ -106,7 +105,7 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
   bool tell(const ContextId& context, ContextEvent event);
   caf::strong_actor_ptr find_send_function(const transport::Session& session, const AutogradMessageId& message);
 
-  WorkerCore& core_;
+  MemberPorts& ports_;
   const autograd::Life self_;
   caf::actor doorman_;
   mutable std::mutex mutex_;

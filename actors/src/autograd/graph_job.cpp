@@ -5,7 +5,7 @@
 #include <caf/send.hpp>
 
 #include "autograd/autograd_host.hpp"
-#include "worker/worker_core.hpp"
+#include "caftan/rpc/strand.hpp"
 
 namespace caftan::actors {
 
@@ -44,7 +44,7 @@ GraphJob::GraphJob(AutogradHost& host, caf::actor context, std::shared_ptr<autog
                    std::vector<autograd::HeldByWaiter> held)
     : counted_(host, record->id()),
       host_(host),
-      executor_(host.core().executor()),
+      executor_(host.ports().executor()),
       context_(std::move(context)),
       record_(std::move(record)),
       pass_(pass),

@@ -7,7 +7,7 @@
 #include "caftan/actors/worker.hpp"
 #include "caftan/rpc/registry.hpp"
 #include "caftan/transport/actor_host.hpp"
-#include "worker/worker_core.hpp"
+#include "service/member_ports.hpp"
 
 namespace caftan::actors {
 
@@ -160,8 +160,8 @@ Result<RRef<optim::RemoteOptimizer>> make_optimizer(Worker& worker, const optim:
   if (!optimizer) return optimizer.error();
   const auto all = (*optimizer)->parameters();
   std::vector<at::Tensor> parameters(all.begin(), all.end());
-  WorkerCore& core = worker.core();
-  caf::actor actor = core.actor_host().spawn<OptimizerActor>(core.executor(), *std::move(optimizer));
+  MemberPorts& ports = MemberPorts::of(worker);
+  caf::actor actor = ports.actor_host().spawn<OptimizerActor>(ports.executor(), *std::move(optimizer));
   return worker.make_rref(
       optim::RemoteOptimizer(std::move(parameters), std::move(objects), std::make_unique<Mailbox>(std::move(actor))));
 }

@@ -1,7 +1,6 @@
 #include "rref/owner_rref_actor.hpp"
 
 #include "caftan/base/overloaded.hpp"
-#include "caftan/transport/actor_host.hpp"
 #include "rref/rref_host.hpp"
 
 namespace caftan::actors {
@@ -117,7 +116,7 @@ void OwnerRRefActor::start(const std::shared_ptr<ValueJob>& job) {
   auto done = [self = caf::actor_cast<caf::actor>(this), use = job->use()] {
     caf::anon_send(self, OwnerEvent{owner_event::Released{use}});
   };
-  host_.world().actor_host().executor().post(
+  host_.ports().executor().post(
       [job, value = *value_, done = std::move(done)]() mutable { job->run(std::move(value), std::move(done)); });
 }
 

@@ -15,10 +15,6 @@ namespace caftan::actors {
 using transport::ActorExchange;
 using transport::Address;
 
-rpc::PeerSession peer_session(const transport::Session& session) {
-  return {session.peer().id, session.peer().incarnation, session.connection()};
-}
-
 Result<wire::Bytes> Sharing::encode() const { return wire::encode(manifest_); }
 
 void Sharing::undo() {
@@ -26,22 +22,22 @@ void Sharing::undo() {
 }
 
 RRefId RRefHost::make_rref_id() {
-  return {world_.shared_caller()->id(), world_.incarnation(), next_id_.fetch_add(1, std::memory_order_relaxed)};
+  return {ports_.id(), ports_.incarnation(), next_id_.fetch_add(1, std::memory_order_relaxed)};
 }
 
 ForkId RRefHost::make_fork_id() {
-  return {world_.shared_caller()->id(), world_.incarnation(), next_id_.fetch_add(1, std::memory_order_relaxed)};
+  return {ports_.id(), ports_.incarnation(), next_id_.fetch_add(1, std::memory_order_relaxed)};
 }
 
 // ---- making references
 
 void RRefHost::make_owner(RRefId id, std::string type) {
-  caf::actor actor = world_.actor_host().spawn<OwnerRRefActor>(*this, id);
+  caf::actor actor = ports_.actor_host().spawn<OwnerRRefActor>(*this, id);
   const std::lock_guard lock(mutex_);
   Owner& owner = owners_[id];
   owner.actor = std::move(actor);
   owner.type = std::move(type);
-  owner.born = world_.actor_host().executor().clock().now();
+  owner.born = ports_.executor().clock().now();
 }
 
 std::shared_ptr<const ValueError> RRefHost::value_error(RRefId id) {
@@ -55,28 +51,23 @@ std::shared_ptr<const ValueError> RRefHost::value_error(RRefId id) {
 std::shared_ptr<rpc::RRefHandle> RRefHost::own(RRefId id, rpc::TypeKey type) {
   make_owner(id, std::string(type.name));
   tell_owner(id, OwnerEvent{owner_event::CreatedHere{}});
-  const auto caller = world_.shared_caller();
-  SharedRRef shared{id, {}, caller->id(), world_.incarnation(), {}, {}, type.hash, std::string(type.name)};
-  return std::make_shared<OwnerHandle>(*this, caller, std::move(shared), *world_.peer_of(caller->id()), true,
-                                       value_error(id));
+  SharedRRef shared{id, {}, ports_.id(), ports_.incarnation(), {}, {}, type.hash, std::string(type.name)};
+  return std::make_shared<OwnerHandle>(*this, ports_.shared_from_this(), std::move(shared),
+                                       *ports_.find_peer(ports_.id()), true, value_error(id));
 }
 
 std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const Peer& owner, rpc::UserFork fork,
                                                 caf::strong_actor_ptr parent, caf::actor& actor) {
-  auto handle = std::make_shared<UserHandle>(*this, world_.shared_caller(), shared, owner, fork.is_confirmed());
+  auto handle = std::make_shared<UserHandle>(*this, ports_.shared_from_this(), shared, owner, fork.is_confirmed());
   // One step under the lock: the end of a session that comes now finds either no fork or its actor. Spawning only
   // posts the actor, so nothing of it runs here.
   const std::lock_guard lock(mutex_);
-  actor = world_.actor_host().spawn<UserRRefActor>(
+  actor = ports_.actor_host().spawn<UserRRefActor>(
       *this, std::move(fork), ForkRequested{shared.rref, shared.creation, shared.fork, shared.parent},
       std::make_pair(shared.owner, shared.owner_incarnation), std::move(parent));
   handle->set_actor(actor);
-  users_[shared.fork] = User{actor,
-                             handle,
-                             handle->first_gone(),
-                             shared.rref,
-                             world_.actor_host().executor().clock().now(),
-                             shared.is_creators()};
+  users_[shared.fork] =
+      User{actor, handle, handle->first_gone(), shared.rref, ports_.executor().clock().now(), shared.is_creators()};
   return handle;
 }
 
@@ -149,7 +140,7 @@ Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
   const auto proxy_of = [&to](ForkId fork) { return to->actors().proxy(Address::of(fork)); };
   const auto* handle = dynamic_cast<const HandleBase*>(base.get());
   if (!handle) return Error(Errc::bad_arguments, "an RRef without a value cannot be sent");
-  if (handle->caller() != world_.shared_caller()) {
+  if (handle->caller() != ports_.shared_from_this()) {
     return Error(Errc::bad_arguments, "RRef " + to_string(base->rref()) + " belongs to another worker of this process");
   }
   if (const auto failed = handle->failed()) return *failed;
@@ -194,11 +185,11 @@ ReceivedRRefs::~ReceivedRRefs() {
 Result<std::shared_ptr<ReceivedRRefs>> RRefHost::on_manifest(transport::Session& session, wire::ByteView bytes) {
   auto manifest = wire::decode<Manifest>(bytes);
   if (!manifest) return manifest.error();
-  auto received = std::make_shared<ReceivedRRefs>(*this, world_.shared_caller());
+  auto received = std::make_shared<ReceivedRRefs>(*this, ports_.shared_from_this());
   if (manifest->creation) {
     const Creation& creation = *manifest->creation;
     received->creation = creation;
-    if (!creation.fork && session.peer().id != world_.shared_caller()->id()) {
+    if (!creation.fork && session.peer().id != ports_.id()) {
       return Error(Errc::malformed_payload, "a creation without the creator's reference");
     }
     if (creation.fork) {
@@ -235,20 +226,20 @@ Result<std::shared_ptr<ReceivedRRefs>> RRefHost::on_manifest(transport::Session&
 }
 
 Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& session, const SharedRRef& shared) {
-  const auto caller = world_.shared_caller();
-  auto owner = world_.peer_of(shared.owner);
+  auto owner = ports_.find_peer(shared.owner);
   if (!owner) return Error(Errc::malformed_payload, "a reference to a value of an unknown worker");
   const rpc::PeerSession from = peer_session(session);
 
-  if (shared.owner == caller->id() && shared.owner_incarnation == world_.incarnation()) {
+  if (shared.owner == ports_.id() && shared.owner_incarnation == ports_.incarnation()) {
     // It came home.
-    auto handle = std::make_shared<OwnerHandle>(*this, caller, shared, *owner, false, value_error(shared.rref));
+    auto handle = std::make_shared<OwnerHandle>(*this, ports_.shared_from_this(), shared, *owner, false,
+                                                value_error(shared.rref));
     const auto answer = [weak = std::weak_ptr(handle)](Result<void> held) {
       if (const auto strong = weak.lock()) strong->settle(std::move(held));
     };
     // A fork that this worker made for itself was registered in the session that sent the frame.
     rpc::PeerSession registered = from;
-    if (from.peer == caller->id()) registered.connection = other_end_of_self(from.connection);
+    if (from.peer == ports_.id()) registered.connection = other_end_of_self(from.connection);
     if (!tell_owner(shared.rref, OwnerEvent{owner_event::PassedBack{shared.fork, registered, answer}})) {
       handle->settle(Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone"));
     }
@@ -304,7 +295,7 @@ void RRefHost::when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, Ti
     }
   }
   if (waits && deadline != kNever) {
-    world_.actor_host().executor().post_at(deadline, [weak = std::weak_ptr(received)] {
+    ports_.executor().post_at(deadline, [weak = std::weak_ptr(received)] {
       const auto late = weak.lock();
       if (!late) return;
       for (const auto& handle : late->handles) {

@@ -14,12 +14,11 @@
 #include <caf/actor.hpp>
 
 #include "caftan/actors/rref_info.hpp"
-#include "caftan/rpc/caller.hpp"
 #include "caftan/rpc/creation_ledger.hpp"
 #include "caftan/rpc/rref_handle.hpp"
-#include "caftan/transport/session.hpp"
 #include "rref/rref_manifest.hpp"
 #include "rref/rref_messages.hpp"
+#include "service/member_ports.hpp"
 
 namespace caf {
 class event_based_actor;
@@ -32,26 +31,6 @@ class UserHandle;
 enum class FirstGone : std::uint8_t;
 class OwnerHandle;
 class ValueError;
-
-/// The connection of a worker with itself has two ends here, each a session: their numbers differ in the lowest bit.
-inline constexpr std::uint64_t kSelfServing = 2;
-constexpr std::uint64_t other_end_of_self(std::uint64_t connection) noexcept { return connection ^ 1; }
-
-/// What the host needs of its worker.
-class RRefWorld {
- public:
-  virtual ~RRefWorld() = default;
-  virtual std::shared_ptr<rpc::Caller> shared_caller() = 0;
-  virtual transport::ActorHost& actor_host() = 0;
-  virtual Incarnation incarnation() const noexcept = 0;
-  /// The session with that life of that worker, null if there is none now.
-  virtual std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) = 0;
-  virtual Result<Peer> peer_of(WorkerId id) = 0;
-  /// Returns whether there was a session with every worker: then a worker without one is lost for good.
-  virtual bool has_met_all() const noexcept = 0;
-  /// The proxy of a fork's actor in that session; one that is down already if the session has ended.
-  virtual caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) = 0;
-};
 
 /// The handles of one received frame, by manifest index, and what waits for their confirmation.
 class ReceivedRRefs {
@@ -95,9 +74,9 @@ class Sharing {
 
 class RRefHost {
  public:
-  explicit RRefHost(RRefWorld& world) : world_(world) {}
+  explicit RRefHost(MemberPorts& ports) : ports_(ports) {}
 
-  RRefWorld& world() noexcept { return world_; }
+  MemberPorts& ports() noexcept { return ports_; }
   RRefId make_rref_id();
 
   // Making references.
@@ -126,7 +105,7 @@ class RRefHost {
   /// Gives `job` to the value's actor, or runs it with rref_deleted.
   void with_value(RRefId id, std::shared_ptr<ValueJob> job);
 
-  /// `world` returns the new session from `session_with` already.
+  /// Precondition: `MemberPorts::session_with` returns the new session already.
   void on_session_start();
   void on_session_end(const transport::Session& session);
   /// Ends all references with shut_down; returns how many there were.
@@ -167,6 +146,7 @@ class RRefHost {
   void fork_ended(RRefId id, ForkId fork);
   void user_ending(ForkId id);
   void user_confirmed(ForkId id, Result<void> outcome);
+  /// Returns the proxy of a fork's actor in that session; one that is down already if the session has ended.
   caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session);
 
  private:
@@ -205,7 +185,7 @@ class RRefHost {
   std::int64_t ending() const noexcept { return let_go_ - creating_; }
   caf::strong_actor_ptr take_parked(const ForkId& fork);
 
-  RRefWorld& world_;
+  MemberPorts& ports_;
   std::atomic<std::uint64_t> next_id_{1};
   mutable std::mutex mutex_;
   std::unordered_map<RRefId, Owner> owners_;
@@ -224,7 +204,5 @@ class RRefHost {
   std::atomic<std::int64_t> let_go_{0};    // forks without a handle, whose actors have not ended
   std::atomic<std::int64_t> creating_{0};  // creations that were sent and not answered: their forks cannot end
 };
-
-rpc::PeerSession peer_session(const transport::Session& session);
 
 }  // namespace caftan::actors

@@ -108,14 +108,14 @@ void RRefHost::when_settled(std::function<void()> done) {
 
 Result<void> RRefHost::wait_for_ends(TimePoint deadline) {
   if (ending() <= kMostEnding) return {};
-  Promise<void> promise(world_.shared_caller());
+  Promise<void> promise(ports_.shared_from_this());
   const Future<void> fewer = promise.future();
   {
     const std::lock_guard lock(mutex_);
     if (ending() <= kMostEnding) return {};
     waiting_for_ends_.push_back(std::move(promise));
   }
-  if (fewer.state()->wait(deadline) || world_.actor_host().executor().clock().now() < deadline) return {};
+  if (fewer.state()->wait(deadline) || ports_.executor().clock().now() < deadline) return {};
   return Error(Errc::timeout, "its time was over before enough of the " + std::to_string(ending()) +
                                   " references that were let go had ended: are all runners busy with plain code?");
 }
@@ -147,8 +147,8 @@ std::size_t RRefHost::parked() const {
 }
 
 std::vector<RRefInfo> RRefHost::list() const {
-  const TimePoint now = world_.shared_caller()->executor().clock().now();
-  const std::string self = world_.shared_caller()->name();
+  const TimePoint now = ports_.executor().clock().now();
+  const std::string self = ports_.name();
   std::vector<RRefInfo> infos;
   std::vector<std::shared_ptr<UserHandle>> keep;  // released after the lock: the end of the last handle takes it
   const std::lock_guard lock(mutex_);
@@ -211,7 +211,7 @@ void RRefHost::answer_fork(ForkId fork, const rpc::PeerSession& session, Errc co
 
 std::optional<rpc::PeerSession> RRefHost::send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
                                                             const std::pair<WorkerId, Incarnation>& owner) {
-  const auto session = world_.session_with(owner.first, owner.second);
+  const auto session = ports_.session_with(owner.first, owner.second);
   if (!session) return std::nullopt;
   bind(request.fork, peer_session(*session));
   const auto self = caf::actor_cast<caf::strong_actor_ptr>(&child);
@@ -294,7 +294,9 @@ void RRefHost::bind(ForkId fork, const rpc::PeerSession& session) {
 }
 
 caf::strong_actor_ptr RRefHost::fork_proxy(ForkId fork, const rpc::PeerSession& session) {
-  return world_.fork_proxy(fork, session);
+  if (const auto at = ports_.session_at(session)) return at->actors().proxy(Address::of(fork));
+  return transport::ActorExchange::dead_proxy(ports_.actor_host(),
+                                              Error(Errc::peer_down, "the session of this fork is over"));
 }
 
 }  // namespace caftan::actors

@@ -87,10 +87,10 @@ void UserRRefActor::on_exit_message(const caf::exit_msg& exit) {
 
 void UserRRefActor::request_fork() {
   // Asked first: a session that comes in between is found below.
-  const bool has_met_all = host_.world().has_met_all();
+  const bool start_is_over = host_.ports().start_is_over();
   if (const auto session = host_.send_fork_request(*this, request_, owner_)) return fork_.request_sent(*session);
   // While this worker starts, the owner may come yet (SessionOpened); afterwards there is none to wait for (RR-11).
-  if (has_met_all) perform(fork_.deadline());
+  if (start_is_over) perform(fork_.deadline());
 }
 
 void UserRRefActor::perform(rpc::UserActions actions, const caf::strong_actor_ptr& known) {

@@ -184,10 +184,10 @@ net::HandshakeOptions WorkerCore::handshake_options(std::uint64_t connection) {
 }
 
 /// Requests, references and read bytes belong to one connection: a second one under its number is no part of it.
-Result<void> WorkerCore::check_connection_locked(const SessionKey& key) const {
+Result<void> WorkerCore::check_connection_locked(const rpc::PeerSession& key) const {
   if (!sessions_.contains(key)) return {};
-  return Error(Errc::duplicate_worker, "connection " + std::to_string(std::get<2>(key)) + " of this life of " +
-                                           peers_[std::get<0>(key).value]->name() + " is open already");
+  return Error(Errc::duplicate_worker, "connection " + std::to_string(key.connection) + " of this life of " +
+                                           peers_[key.peer.value]->name() + " is open already");
 }
 
 /// During the start whoever is not there; afterwards only a new life that the head has announced, for as long as a
@@ -298,7 +298,7 @@ std::shared_ptr<Session> WorkerCore::add_session(const transport::PeerIdentity& 
 
 Result<void> WorkerCore::keep_session(const std::shared_ptr<Session>& session) {
   const transport::PeerIdentity& peer = session->peer();
-  const SessionKey key{peer.id, peer.incarnation, session->connection()};
+  const rpc::PeerSession key = peer_session(*session);
   const std::lock_guard lock(mutex_);
   // stop() has looked at sessions_ already, or will not see this one.
   if (is_leaving()) return Error(Errc::shut_down, "this worker is leaving");

@@ -6,6 +6,8 @@
 
 namespace caftan {
 
+actors::MemberPorts& actors::MemberPorts::of(Worker& worker) noexcept { return worker.core(); }
+
 Worker::Worker(std::shared_ptr<transport::PollingExecutor> executor, std::shared_ptr<actors::WorkerCore> core)
     : CallSite(core), executor_(std::move(executor)), core_(std::move(core)), caller_(core_) {
   core_->set_worker(this);

@@ -142,15 +142,10 @@ std::shared_ptr<Session> WorkerCore::session_with(WorkerId peer, Incarnation inc
   return session && session->peer().incarnation == incarnation ? session : nullptr;
 }
 
-caf::strong_actor_ptr WorkerCore::fork_proxy(ForkId fork, const rpc::PeerSession& at) {
-  std::shared_ptr<Session> session;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = sessions_.find({at.peer, at.incarnation, at.connection});
-    if (found != sessions_.end()) session = found->second;
-  }
-  if (session) return session->actors().proxy(transport::Address::of(fork));
-  return transport::ActorExchange::dead_proxy(*actor_host_, Error(Errc::peer_down, "the session of this fork is over"));
+std::shared_ptr<Session> WorkerCore::session_at(const rpc::PeerSession& session) {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(session);
+  return found != sessions_.end() ? found->second : nullptr;
 }
 
 std::string WorkerCore::address() const {
@@ -223,7 +218,7 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
     is_serving = life_ == Life::serving;
     if (was_up) peers_[peer.id.value]->has_met_all = false;
     if (was_up && life_ == Life::starting) {
-      lost_at_start_[peer.id] = {sessions_[{peer.id, peer.incarnation, session.connection()}], reason};
+      lost_at_start_[peer.id] = {sessions_[peer_session(session)], reason};
     }
   }
   peers_[peer.id.value]->replace_session(session, other_session_with(session));
@@ -238,7 +233,7 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
   // The last act: stop() goes on when no session is left.
   const std::lock_guard lock(mutex_);
   ended_traffic_ += sent;
-  sessions_.erase({peer.id, peer.incarnation, session.connection()});
+  sessions_.erase(peer_session(session));
   if (sessions_.empty() && sessions_waiter_) sessions_waiter_->notify();
 }
 

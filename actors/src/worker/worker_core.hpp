@@ -32,7 +32,7 @@ namespace caftan::actors {
 class AutogradHost;
 class ServedCall;
 
-class WorkerCore final : public rpc::Caller, public RRefWorld, private transport::FrameHandler {
+class WorkerCore final : public MemberPorts, private transport::FrameHandler {
  public:
   /// Precondition: options.executor is set; it outlives the core, which does not own it.
   static Result<std::shared_ptr<WorkerCore>> make(WorkerOptions options, Registry registry);
@@ -63,8 +63,6 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   std::vector<SentFrames> traffic() const;
   RRefHost& rref_host() noexcept { return rrefs_; }
   AutogradHost& autograd_host() noexcept { return *autograd_; }
-  bool is_leaving() const noexcept { return life_ >= Life::draining; }
-  void log(const std::string& line) const;
 
   // rpc::Caller
   WorkerId id() const noexcept override { return self_; }
@@ -88,15 +86,19 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   Result<std::shared_ptr<rpc::RRefHandle>> create_local(std::shared_ptr<rpc::HostedObject> object) override;
   void on_unobserved_error(std::string_view what, const Error& error) noexcept override;
 
-  // RRefWorld
-  std::shared_ptr<rpc::Caller> shared_caller() override { return shared_from_this(); }
   std::shared_ptr<WorkerCore> shared_core() { return std::static_pointer_cast<WorkerCore>(shared_from_this()); }
+
+  // MemberPorts
   transport::ActorHost& actor_host() override { return *actor_host_; }
   Incarnation incarnation() const noexcept override { return incarnation_; }
   std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) override;
-  Result<Peer> peer_of(WorkerId id) override { return find_peer(id); }
-  bool has_met_all() const noexcept override { return life_ != Life::starting; }
-  caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) override;
+  std::shared_ptr<transport::Session> session_of(const Peer& peer) override {
+    return static_cast<const PeerState&>(*peer.record()).session();
+  }
+  std::shared_ptr<transport::Session> session_at(const rpc::PeerSession& session) override;
+  bool start_is_over() const noexcept override { return life_ != Life::starting; }
+  bool is_leaving() const noexcept override { return life_ >= Life::draining; }
+  void log(const std::string& line) const override;
 
   // Calls under way of this worker; stop() waits for them.
   void own_call_begins() noexcept { own_calls_.fetch_add(1); }
@@ -138,8 +140,6 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
     Error reason;
   };
 
-  using SessionKey = std::tuple<WorkerId, Incarnation, std::uint64_t>;
-
   // Joining.
   Result<void> listen_at(const std::string& address);
   /// @param connection  0 for the side that was dialled
@@ -148,7 +148,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   void refused(const Error& error);
   Error why_not_ready_locked() const;
   void log_refusal(const Error& error);
-  Result<void> check_connection_locked(const SessionKey& key) const;
+  Result<void> check_connection_locked(const rpc::PeerSession& key) const;
   /// Enters a session that is about to start, and counts it. Errors: why its peer may not have one.
   Result<void> keep_session(const std::shared_ptr<transport::Session>& session);
   bool may_dial_locked(const PeerState& peer) const;
@@ -228,7 +228,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
 
   mutable std::mutex mutex_;
   net::Membership membership_;
-  std::map<SessionKey, std::shared_ptr<transport::Session>> sessions_;
+  std::map<rpc::PeerSession, std::shared_ptr<transport::Session>> sessions_;
   net::Traffic ended_traffic_;  // of sessions that have ended
   std::uint64_t next_connection_ = kSelfServing + 2;
   std::string own_address_;  // where the listener is; empty before it listens
