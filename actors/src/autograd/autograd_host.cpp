@@ -8,6 +8,8 @@
 #include "autograd/autograd_context_actor.hpp"
 #include "autograd/recv_function_actor.hpp"
 #include "autograd/send_function_actor.hpp"
+#include "caftan/actors/worker.hpp"
+#include "caftan/autograd/rref_backward.hpp"
 #include "caftan/transport/actor_exchange.hpp"
 
 namespace caftan::actors {
@@ -65,7 +67,11 @@ void PassPromise::set(Result<void> outcome) {
   state_->complete(std::move(outcome));
 }
 
-void AutogradHost::launch() { doorman_ = ports_.actor_host().spawn<DoormanActor>(*this); }
+void AutogradHost::register_with(Registry& registry, transport::MessageRegistry& messages) {
+  autograd::add_rref_backward(registry);
+  messages.add<PassEnvelope>("autograd.pass");
+  messages.add<GradientMessage>("autograd.gradient");
+}
 
 // ---- making and finding contexts
 
@@ -148,8 +154,10 @@ caf::strong_actor_ptr AutogradHost::find_named(const transport::Session& session
 }
 
 caf::strong_actor_ptr AutogradHost::stand_in(const Address& name) {
-  const bool answers = name.kind == transport::AddressKind::autograd_context;
-  return answers ? caf::actor_cast<caf::strong_actor_ptr>(doorman_) : nullptr;
+  if (name.kind != transport::AddressKind::autograd_context) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (!doorman_) doorman_ = ports_.actor_host().spawn<DoormanActor>(*this);
+  return caf::actor_cast<caf::strong_actor_ptr>(doorman_);
 }
 
 caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session& session,
@@ -245,16 +253,22 @@ std::optional<autograd::Send> AutogradHost::refuse(const Life& from, const autog
   return table_.refuse(from, message);
 }
 
-void AutogradHost::on_peer_down(const Life& peer) {
+void AutogradHost::on_session_end(const transport::Session& session, bool is_last) {
+  if (!is_last) return;
+  const Life peer{session.peer().id, session.peer().incarnation};
   const std::lock_guard lock(mutex_);
   (void)table_.peer_down(peer);
   // Also the contexts of others in which it takes part: their actors know whether it matters.
   for (auto& [id, entry] : entries_) caf::anon_send(entry.actor, ContextEvent{context_event::PeerDown{peer}});
 }
 
-void AutogradHost::end_all(const Error& reason) {
+void AutogradHost::end_all(const Error& reason, StopReport& given_up) {
   const std::lock_guard lock(mutex_);
-  for (auto& [id, entry] : entries_) caf::anon_send(entry.actor, ContextEvent{context_event::Finish{reason}});
+  for (auto& [id, entry] : entries_) {
+    if (!entry.over) ++given_up.contexts;
+    caf::anon_send(entry.actor, ContextEvent{context_event::Finish{reason}});
+  }
+  doorman_ = nullptr;  // a message that comes before the sessions have ended makes it anew
 }
 
 void AutogradHost::when_empty(std::function<void()> done) {
@@ -279,6 +293,11 @@ std::vector<autograd::ContextInfo> AutogradHost::list() const {
     }
   }
   return infos;
+}
+
+std::size_t AutogradHost::in_use() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.size() + jobs_;
 }
 
 AutogradCounts AutogradHost::counts() const {

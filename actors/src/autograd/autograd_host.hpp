@@ -14,6 +14,7 @@
 #include "caftan/autograd/context_table.hpp"
 #include "caftan/transport/actor_host.hpp"
 #include "service/member_ports.hpp"
+#include "service/service.hpp"
 
 namespace caftan::actors {
 
@@ -29,21 +30,10 @@ struct AutogradCounts {
 };
 
 /// Threads: any, all methods.
-class AutogradHost final : public autograd::ContextHost, public transport::NamedActors {
+class AutogradHost final : public autograd::ContextHost, public Service {
  public:
   AutogradHost(MemberPorts& ports, autograd::Life self) : ports_(ports), self_(self), table_(self) {}
 
-  /// Makes the actor that answers for contexts which are not open. Call once, before the first session.
-  void launch();
-  /// A session with a life of a peer ended.
-  void on_peer_down(const autograd::Life& peer);
-  /// Ends all contexts here: the worker leaves.
-  void end_all(const Error& reason);
-  /// Calls `done` when no actor of a context and no graph of a pass is left; here if that is so already. An empty
-  /// `done` gives the wait up.
-  void when_empty(std::function<void()> done);
-  /// Ends what `launch` made. No session is left.
-  void close() { doorman_ = nullptr; }
   std::vector<autograd::ContextInfo> list() const;
   AutogradCounts counts() const;
 
@@ -57,9 +47,15 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
   std::optional<autograd::Life> life_of(const Peer& peer) const override;
   std::string name_of(WorkerId peer) const override;
 
-  // NamedActors
+  // Service
+  void register_with(Registry& registry, transport::MessageRegistry& messages) override;
   caf::strong_actor_ptr find_named(const transport::Session& session, const transport::Address& name) override;
   caf::strong_actor_ptr stand_in(const transport::Address& name) override;
+  void on_session_end(const transport::Session& session, bool is_last) override;
+  void end_all(const Error& reason, StopReport& given_up) override;
+  void when_empty(std::function<void()> done) override;
+  /// Contexts with an actor, and graphs of passes.
+  std::size_t in_use() const override;
 
   /// The future of a pass that was started here was cancelled.
   void cancelled(const ContextId& context, std::weak_ptr<rpc::FutureCore> pass);
@@ -107,9 +103,9 @@ class AutogradHost final : public autograd::ContextHost, public transport::Named
 
   MemberPorts& ports_;
   const autograd::Life self_;
-  caf::actor doorman_;
   mutable std::mutex mutex_;
   // Guarded by mutex_:
+  caf::actor doorman_;  // answers for contexts that are not open; made when a message first needs it
   autograd::ContextTable table_;
   std::unordered_map<ContextId, Entry> entries_;
   std::unordered_map<std::uint64_t, ContextId> places_;  // ContextRecord::place

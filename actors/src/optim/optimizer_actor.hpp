@@ -14,10 +14,6 @@
 #include "caftan/optim/remote_optimizer.hpp"
 #include "caftan/optim/step_ledger.hpp"
 
-namespace caftan {
-class Registry;
-}
-
 namespace caftan::actors {
 
 namespace optimizer_event {
@@ -67,9 +63,6 @@ class OptimizerActor final : public caf::event_based_actor {
   bool busy_ = false;
   bool finishing_ = false;
 };
-
-/// Registers what makes this worker one that can own the parameters of DistributedOptimizers.
-void add_optimizers(Registry& registry);
 
 }  // namespace caftan::actors
 

@@ -21,6 +21,12 @@ void Sharing::undo() {
   for (const auto& step : std::exchange(undo_, {})) step();
 }
 
+void RRefHost::register_with(Registry&, transport::MessageRegistry& messages) {
+  messages.add<ForkRequested>("rref.fork");
+  messages.add<ForkAnswered>("rref.answer");
+  messages.add<ForkAccepted>("rref.accept");
+}
+
 RRefId RRefHost::make_rref_id() {
   return {ports_.id(), ports_.incarnation(), next_id_.fetch_add(1, std::memory_order_relaxed)};
 }

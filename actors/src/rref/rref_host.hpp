@@ -19,6 +19,7 @@
 #include "rref/rref_manifest.hpp"
 #include "rref/rref_messages.hpp"
 #include "service/member_ports.hpp"
+#include "service/service.hpp"
 
 namespace caf {
 class event_based_actor;
@@ -72,11 +73,20 @@ class Sharing {
   std::vector<std::function<void()>> undo_;
 };
 
-class RRefHost {
+class RRefHost final : public Service {
  public:
   explicit RRefHost(MemberPorts& ports) : ports_(ports) {}
 
   MemberPorts& ports() noexcept { return ports_; }
+
+  // Service
+  void register_with(Registry& registry, transport::MessageRegistry& messages) override;
+  void on_session_start() override;
+  void on_session_end(const transport::Session& session, bool is_last) override;
+  void end_all(const Error& reason, StopReport& given_up) override;
+  void when_empty(std::function<void()> done) override;
+  std::size_t in_use() const override { return owners() + users(); }
+
   RRefId make_rref_id();
 
   // Making references.
@@ -105,13 +115,6 @@ class RRefHost {
   /// Gives `job` to the value's actor, or runs it with rref_deleted.
   void with_value(RRefId id, std::shared_ptr<ValueJob> job);
 
-  /// Precondition: `MemberPorts::session_with` returns the new session already.
-  void on_session_start();
-  void on_session_end(const transport::Session& session);
-  /// Ends all references with shut_down; returns how many there were.
-  std::size_t end_all(const Error& reason);
-  /// Calls `done` when no actor of a reference is left; here if that is so already. An empty `done` gives the wait up.
-  void when_empty(std::function<void()> done);
   /// Calls `done` when every fork that is left has a handle: those that were let go have ended. Here if that is so
   /// already; an empty `done` gives the wait up.
   void when_settled(std::function<void()> done);

@@ -7,6 +7,7 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
+#include "caftan/actors/worker.hpp"
 #include "caftan/transport/actor_exchange.hpp"
 #include "rref/rref_handles.hpp"
 #include "rref/rref_host.hpp"
@@ -39,7 +40,7 @@ void RRefHost::on_session_start() {
   }
 }
 
-void RRefHost::on_session_end(const transport::Session& session) {
+void RRefHost::on_session_end(const transport::Session& session, bool) {
   const rpc::PeerSession ended = peer_session(session);
   std::vector<caf::actor> users;
   std::vector<rpc::ForkRequest> refused;
@@ -69,7 +70,7 @@ caf::strong_actor_ptr RRefHost::take_parked(const ForkId& fork) {
   return node ? std::move(node.mapped().proxy) : nullptr;
 }
 
-std::size_t RRefHost::end_all(const Error& reason) {
+void RRefHost::end_all(const Error& reason, StopReport& given_up) {
   std::vector<caf::actor> users;
   std::vector<caf::actor> owners;
   {
@@ -81,7 +82,7 @@ std::size_t RRefHost::end_all(const Error& reason) {
   for (const auto& actor : users) caf::anon_send(actor, UserEvent{user_event::Finish{reason}});
   for (const auto& actor : owners) caf::anon_send(actor, OwnerEvent{owner_event::Finish{reason}});
   notify_if_empty();
-  return users.size() + owners.size();
+  given_up.references += users.size() + owners.size();
 }
 
 void RRefHost::when_empty(std::function<void()> done) {

@@ -4,7 +4,6 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
-#include "autograd/autograd_host.hpp"
 #include "worker/worker_core.hpp"
 
 namespace caftan {
@@ -75,7 +74,6 @@ class WorkerCore::RootActor final : public caf::event_based_actor {
 
 Result<void> WorkerCore::launch() {
   root_ = actor_host_->spawn<RootActor>(*this);
-  autograd_->launch();
   // Calls to this worker itself go through a channel like all others.
   auto [here, there] = transport::make_loopback_pair(*options_.executor);
   add_session(identity(), kSelfServing, std::move(there), {}, false);
@@ -291,7 +289,9 @@ std::shared_ptr<Session> WorkerCore::add_session(const transport::PeerIdentity& 
   }
   if (primary) peers_[peer.id.value]->set_session(session);
   session->start(early);
-  if (primary) rrefs_.on_session_start();
+  if (primary) {
+    for (Service* service : services_) service->on_session_start();
+  }
   if (peer.id != self_) log("connected with " + peer.name + " over " + std::string(kind));
   return session;
 }

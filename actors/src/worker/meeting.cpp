@@ -112,7 +112,8 @@ void WorkerCore::become_ready() {
     if (ready_waiter_) ready_waiter_->notify();
   }
   if (to_tell.empty()) return;
-  rrefs_.on_session_start();  // who waited for a session with them waits no longer
+  // References that wait for a session with these workers fail now.
+  for (Service* service : services_) service->on_session_start();
   for (const LostPeer& peer : to_tell) tell_lost(*peer.session, peer.reason);
 }
 

@@ -9,8 +9,6 @@
 
 #include "autograd/autograd_host.hpp"
 #include "caftan/autograd/recording_hook.hpp"
-#include "caftan/autograd/rref_backward.hpp"
-#include "optim/optimizer_actor.hpp"
 
 namespace caftan::actors {
 
@@ -31,9 +29,6 @@ Incarnation random_incarnation() {
 }  // namespace
 
 Result<std::shared_ptr<WorkerCore>> WorkerCore::make(WorkerOptions options, Registry registry) {
-  add_optimizers(registry);
-  autograd::add_rref_backward(registry);
-  if (auto frozen = registry.freeze(); !frozen) return frozen.error();
   std::vector<net::WorldEntry> world;
   std::optional<WorkerId> self;
   for (const WorkerAddress& member : options.world) {
@@ -72,6 +67,7 @@ Result<std::shared_ptr<WorkerCore>> WorkerCore::make(WorkerOptions options, Regi
   if (!membership) return membership.error();
   std::shared_ptr<WorkerCore> core(
       new WorkerCore(std::move(options), std::move(registry), *self, std::move(*membership)));
+  if (auto frozen = core->registry_.freeze(); !frozen) return frozen.error();
   return core;
 }
 
@@ -83,18 +79,15 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, WorkerId self, 
       incarnation_(membership.self().incarnation),
       rrefs_(*this),
       autograd_(std::make_unique<AutogradHost>(*this, autograd::Life{self_, incarnation_})),
+      services_{&rrefs_, autograd_.get(), &optimizers_},
       hook_(std::make_unique<autograd::RecordingHook>(*autograd_, options_.hook)),
       dispatcher_(*this),
       membership_(std::move(membership)) {
-  messages_.add<ForkRequested>("rref.fork");
-  messages_.add<ForkAnswered>("rref.answer");
-  messages_.add<ForkAccepted>("rref.accept");
   messages_.add<net::View>("membership.view");
   messages_.add<net::Met>("membership.met");
-  messages_.add<PassEnvelope>("autograd.pass");
-  messages_.add<GradientMessage>("autograd.gradient");
+  for (Service* service : services_) service->register_with(registry_, messages_);
   actor_host_ = std::make_unique<transport::ActorHost>(*options_.executor, messages_, self_, incarnation_);
-  actor_host_->set_named_actors(autograd_.get());
+  actor_host_->set_named_actors(this);
   for (const WorkerAddress& member : options_.world) {
     const WorkerId id{static_cast<std::uint32_t>(peers_.size())};
     // A port that the system chooses is learnt from the head, as an address that is left empty.
@@ -205,11 +198,24 @@ std::vector<SentFrames> WorkerCore::traffic() const {
   return sent;
 }
 
+caf::strong_actor_ptr WorkerCore::find_named(const Session& session, const transport::Address& name) {
+  for (Service* service : services_) {
+    if (auto actor = service->find_named(session, name)) return actor;
+  }
+  return nullptr;
+}
+
+caf::strong_actor_ptr WorkerCore::stand_in(const transport::Address& name) {
+  for (Service* service : services_) {
+    if (auto actor = service->stand_in(name)) return actor;
+  }
+  return nullptr;
+}
+
 // ---- leaving
 
 void WorkerCore::on_end(Session& session, const Error& reason) {
   const auto& peer = session.peer();
-  rrefs_.on_session_end(session);
   bool was_up = false;  // and this was the last session with that life
   bool is_serving = false;
   if (peer.id != self_) {
@@ -222,8 +228,8 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
     }
   }
   peers_[peer.id.value]->replace_session(session, other_session_with(session));
+  for (Service* service : services_) service->on_session_end(session, was_up);
   if (was_up) {
-    autograd_->on_peer_down({peer.id, peer.incarnation});
     hook_->on_peer_down(peer.id, peer.incarnation);
     if (is_serving) tell_lost(session, reason);
     // It may come back, at another address perhaps (SE-34).
@@ -317,9 +323,7 @@ StopReport WorkerCore::stop() {
   given_up.calls = own_calls_.load();
   given_up.served_calls = served_calls_.load();
   if (listener_) listener_->close();
-  given_up.contexts = autograd_->list().size();
-  autograd_->end_all(leaving());
-  given_up.references = rrefs_.end_all(leaving());
+  end_services(given_up);
   close_sessions(deadline);
   if (!end_rest(clock.now() + kStopGrace)) {
     given_up.in_use = count_rest();
@@ -361,21 +365,26 @@ bool WorkerCore::wait_for_sessions(TimePoint until) {
   });
 }
 
+void WorkerCore::end_services(StopReport& given_up) {
+  for (auto service = services_.rbegin(); service != services_.rend(); ++service) {
+    (*service)->end_all(leaving(), given_up);
+  }
+}
+
 bool WorkerCore::end_rest(TimePoint until) {
   if (!wait_for_sessions(until)) return false;
-  // No frame comes any more: this ends all that is left of references and contexts.
-  rrefs_.end_all(leaving());
-  autograd_->end_all(leaving());
-  const auto wait_for = [&](auto& host) {
+  // No frame arrives from here on: this ends all that is left.
+  StopReport known_already;
+  end_services(known_already);
+  const auto has_ended = [&](Service* service) {
     return options_.executor->with_wait([&](Executor::Wait& wait) {
-      host.when_empty([&] { wait.point().notify(); });
+      service->when_empty([&] { wait.point().notify(); });
       const bool ended = wait.wait(until, nullptr);
-      host.when_empty(nullptr);
+      service->when_empty(nullptr);
       return ended;
     });
   };
-  if (!wait_for(rrefs_) || !wait_for(*autograd_)) return false;
-  autograd_->close();
+  if (!std::ranges::all_of(services_, has_ended)) return false;
   if (root_) caf::anon_send_exit(std::exchange(root_, nullptr), caf::exit_reason::user_shutdown);
   for (const auto& peer : peers_) peer->set_session(nullptr);
   decltype(lost_at_start_) lost;
@@ -392,9 +401,8 @@ bool WorkerCore::end_rest(TimePoint until) {
 }
 
 std::size_t WorkerCore::count_rest() const {
-  const AutogradCounts counts = autograd_->counts();
-  const std::size_t rest =
-      rrefs_.owners() + rrefs_.users() + counts.contexts + counts.jobs + actor_host_->busy_actors();
+  std::size_t rest = actor_host_->busy_actors();
+  for (const Service* service : services_) rest += service->in_use();
   const std::lock_guard lock(mutex_);
   return rest + sessions_.size();
 }

@@ -2,6 +2,7 @@
 /// libraries ask of a worker (`rpc::Caller`) and what the transport asks (`FrameHandler`).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "caftan/tensor/codec.hpp"
 #include "caftan/transport/actor_exchange.hpp"
 #include "caftan/transport/endpoint.hpp"
+#include "optim/optimizer_service.hpp"
 #include "rref/rref_host.hpp"
 #include "worker/peer_state.hpp"
 #include "worker/who_is_missing.hpp"
@@ -32,7 +34,7 @@ namespace caftan::actors {
 class AutogradHost;
 class ServedCall;
 
-class WorkerCore final : public MemberPorts, private transport::FrameHandler {
+class WorkerCore final : public MemberPorts, private transport::FrameHandler, private transport::NamedActors {
  public:
   /// Precondition: options.executor is set; it outlives the core, which does not own it.
   static Result<std::shared_ptr<WorkerCore>> make(WorkerOptions options, Registry registry);
@@ -134,6 +136,10 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler {
   Result<void> on_frame(const std::shared_ptr<transport::Session>& session, transport::InFrame frame) override;
   void on_end(transport::Session& session, const Error& reason) override;
 
+  // NamedActors: each name belongs to one service.
+  caf::strong_actor_ptr find_named(const transport::Session& session, const transport::Address& name) override;
+  caf::strong_actor_ptr stand_in(const transport::Address& name) override;
+
   /// Keeps the session: at the start the head's last words may not be read yet.
   struct LostPeer {
     std::shared_ptr<transport::Session> session;
@@ -206,6 +212,7 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler {
   // Both return whether it was over in time.
   bool wait_for_sessions(TimePoint until);
   bool end_rest(TimePoint until);
+  void end_services(StopReport& given_up);
   std::size_t count_rest() const;
   void notify_if_idle();
 
@@ -219,6 +226,8 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler {
   std::unique_ptr<transport::ActorHost> actor_host_;
   RRefHost rrefs_;
   std::unique_ptr<AutogradHost> autograd_;
+  OptimizerService optimizers_;
+  const std::array<Service*, 3> services_;  // they end in the opposite order
   std::unique_ptr<rpc::CallHook> hook_;
   rpc::Dispatcher dispatcher_;
   caf::actor root_;
