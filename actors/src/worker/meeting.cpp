@@ -124,8 +124,8 @@ void WorkerCore::fail_start(Error error) {
   if (ready_waiter_) ready_waiter_->notify();
 }
 
-std::vector<MemberAtStart> WorkerCore::members_at_start_locked() const {
-  std::vector<MemberAtStart> members;
+std::vector<net::MemberAtStart> WorkerCore::members_at_start_locked() const {
+  std::vector<net::MemberAtStart> members;
   for (const auto& peer : peers_) {
     const bool is_sibling = std::ranges::find(siblings_, peer->name()) != siblings_.end();
     const bool is_up = peer->id() == self_ || membership_.is_up(peer->id());
@@ -167,7 +167,7 @@ Error WorkerCore::why_not_ready_locked() const {
             "still refused after " + format_duration(options_.start_timeout.count()) + ": " + peer->duplicate.worker() +
                 ": " + peer->duplicate.text()};
   }
-  std::string text = who_is_missing(members_at_start_locked(), is_told_, options_.start_timeout);
+  std::string text = net::who_is_missing(members_at_start_locked(), is_told_, options_.start_timeout);
   if (last_dial_error_.code() != Errc::ok) text += " (last: " + last_dial_error_.text() + ")";
   if (last_refusal_.code() != Errc::ok) text += " (refused: " + last_refusal_.message() + ")";
   return {Errc::timeout, name(), std::move(text)};

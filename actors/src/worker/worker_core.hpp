@@ -16,6 +16,7 @@
 #include "caftan/base/repeated_lines.hpp"
 #include "caftan/net/membership.hpp"
 #include "caftan/net/refusal_log.hpp"
+#include "caftan/net/who_is_missing.hpp"
 #include "caftan/rpc/call_hook.hpp"
 #include "caftan/rpc/serve.hpp"
 #include "caftan/tensor/codec.hpp"
@@ -24,7 +25,6 @@
 #include "optim/optimizer_service.hpp"
 #include "rref/rref_host.hpp"
 #include "worker/peer_state.hpp"
-#include "worker/who_is_missing.hpp"
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::View)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::Met)
@@ -174,7 +174,7 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   std::shared_ptr<transport::Session> other_session_with(const transport::Session& ended) const;
   void tell_lost(const transport::Session& session, const Error& reason);
   void fail_start(Error error);
-  std::vector<MemberAtStart> members_at_start_locked() const;
+  std::vector<net::MemberAtStart> members_at_start_locked() const;
   transport::SessionLimits session_limits() const;
   net::PeerLimits own_limits() const {
     return {options_.limits.message, options_.limits.tensor_bytes, options_.limits.window, options_.limits.tensors};

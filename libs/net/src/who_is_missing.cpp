@@ -1,10 +1,10 @@
-#include "worker/who_is_missing.hpp"
+#include "caftan/net/who_is_missing.hpp"
 
 #include <algorithm>
 
 #include "caftan/base/settings_io.hpp"
 
-namespace caftan::actors {
+namespace caftan::net {
 namespace {
 
 std::string list(const std::vector<const MemberAtStart*>& members) {
@@ -48,4 +48,4 @@ std::string who_is_missing(const std::vector<MemberAtStart>& members, bool is_to
   return text;
 }
 
-}  // namespace caftan::actors
+}  // namespace caftan::net

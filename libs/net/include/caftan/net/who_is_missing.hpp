@@ -6,7 +6,7 @@
 
 #include "caftan/base/clock.hpp"
 
-namespace caftan::actors {
+namespace caftan::net {
 
 struct MemberAtStart {
   std::string name{};
@@ -20,4 +20,4 @@ struct MemberAtStart {
 /// @param is_told  whether the head has said where everybody is
 std::string who_is_missing(const std::vector<MemberAtStart>& members, bool is_told, Duration start_timeout);
 
-}  // namespace caftan::actors
+}  // namespace caftan::net

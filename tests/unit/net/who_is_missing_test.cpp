@@ -1,9 +1,9 @@
 // Whom a start that timed out names, seen from each side.
-#include "worker/who_is_missing.hpp"
+#include "caftan/net/who_is_missing.hpp"
 
 #include <gtest/gtest.h>
 
-namespace caftan::actors {
+namespace caftan::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -53,4 +53,4 @@ TEST(WhoIsMissing, SE26_TheHeadKnowsWhoHasNotMetAll) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::net
