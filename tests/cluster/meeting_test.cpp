@@ -124,7 +124,7 @@ TEST_P(SteppedMeeting, T9_SE24_ALifeIsUpUntilTheLastOfItsSessionsHasEnded) {
     std::vector<std::shared_ptr<transport::Channel>> far;
     for (const std::uint64_t connection : {10, 11}) {
       auto [near, other] = transport::make_loopback_pair(*executor_);
-      a->core().add_local_session({WorkerId{1}, "b", Incarnation{77}, {}}, connection, std::move(near));
+      a->core().joiner().add_local_session({WorkerId{1}, "b", Incarnation{77}, {}}, connection, std::move(near));
       far.push_back(std::move(other));
     }
     executor_->run();

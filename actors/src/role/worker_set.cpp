@@ -95,7 +95,7 @@ Result<void> WorkerSet::launch(Member& member) {
   auto worker = Worker::launch(worker_options(member), options_.catalog.make_registry());
   if (!worker) return worker.error();
   member.worker = *std::move(worker);
-  member.worker->core().set_siblings(options_.siblings);
+  member.worker->core().joiner().set_siblings(options_.siblings);
   state->caller = member.worker->caller();
   member.role->attach(*member.worker);
   member.reporter->send(RunEventKind::here, member.worker->address());
@@ -226,7 +226,7 @@ bool WorkerSet::end() {
   Member* late = wait_for_roles(deadline - most / 2);
   if (late) {
     for (Member& member : members_) {
-      if (member.worker) member.worker->core().leave_other_hosts(farewell_of(member));  // RN-12
+      if (member.worker) member.worker->core().joiner().leave_other_hosts(farewell_of(member));  // RN-12
     }
     late = wait_for_roles(deadline);
   }

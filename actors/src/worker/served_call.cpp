@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "caftan/base/wait_permit.hpp"
+#include "worker/call_frame.hpp"
 
 namespace caftan::actors {
 
@@ -26,35 +27,33 @@ class ObjectJob final : public ValueJob {
 
 }  // namespace
 
-ServedCall::ServedCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<transport::Session> session,
+ServedCall::ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<transport::Session> session,
                        transport::InFrame frame)
-    : core_(std::move(core)), session_(std::move(session)), frame_(std::move(frame)) {
+    : calls_(std::move(calls)), session_(std::move(session)), frame_(std::move(frame)) {
   if (frame_.header.remaining_us != 0) {
     // A hostile remaining time must not overflow; nobody means more than ten years.
     constexpr std::uint64_t kMost = 10ULL * 365 * 24 * 3600 * 1'000'000;
-    arrived_ = core_->executor().clock().now();
+    arrived_ = calls_->ports().executor().clock().now();
     deadline_ = arrived_ + std::chrono::microseconds(std::min<std::uint64_t>(frame_.header.remaining_us, kMost));
   }
-  if (const auto depth = wire::find_section(frame_.sections, wire::SectionType::depth); depth && *depth) {
-    if ((*depth)->size() == 1) depth_ = std::to_integer<unsigned>((*depth)->front());
-  }
+  depth_ = read_depth(frame_);
 }
 
 ServedCall::~ServedCall() {
-  // Whoever dropped it without an answer (an actor that was killed, say) answers all the same.
+  // A call that was dropped without a reply, for example by an actor that was killed, is replied to here.
   if (!answered_) fail(Error(Errc::broken_promise, "the request was dropped"));
-  core_->served_call_ended(*this);
+  calls_->ended(*this);
 }
 
 void ServedCall::start(bool brief) {
   const auto self = shared_from_this();
   const auto go = [self, brief] {
-    if (brief && !self->core_->executor().reads_for_wait()) return self->run();
+    if (brief && !self->calls_->ports().executor().reads_for_wait()) return self->run();
     self->post_run(brief);
   };
   if (!frame_.manifest) return go();
   const auto received = std::static_pointer_cast<ReceivedRRefs>(frame_.manifest);
-  core_->rref_host().when_confirmed(received, deadline_, [self, received, brief](Result<void> confirmed) {
+  calls_->rrefs().when_confirmed(received, deadline_, [self, received, brief](Result<void> confirmed) {
     if (confirmed) {
       self->post_run(brief);
     } else {
@@ -66,7 +65,7 @@ void ServedCall::start(bool brief) {
 
 /// @param brief  it needs no wait: it is not held back for others (CALL-16)
 void ServedCall::post_run(bool brief) {
-  core_->executor().post([self = shared_from_this(), brief] {
+  calls_->ports().executor().post([self = shared_from_this(), brief] {
     if (brief) return self->run();
     self->when_due([self] { self->run(); });
   });
@@ -78,26 +77,27 @@ bool ServedCall::hold_back(const void* order, const std::function<Task()>& again
     return Task([self = shared_from_this(), task = again()]() mutable { self->when_due(std::move(task)); });
   };
   const bool may_begin = session_->serve_gate().pass(place_, order, asks_again, ready);
-  for (Task& task : ready) core_->executor().post(std::move(task));
+  for (Task& task : ready) calls_->ports().executor().post(std::move(task));
   return !may_begin;
 }
 
 void ServedCall::begins(std::string_view function) noexcept {
   if (deadline_ == kNever) return;
-  begun_ = core_->executor().clock().now();
+  begun_ = calls_->ports().executor().clock().now();
   function_ = function;
 }
 
 void ServedCall::look_if_late() const {
   if (function_.empty()) return;
-  const TimePoint now = core_->executor().clock().now();
+  const TimePoint now = calls_->ports().executor().clock().now();
   if (now < deadline_) return;
-  core_->on_late_answer(function_, session_->peer().id, now - deadline_, begun_ - arrived_, now - begun_);
+  calls_->log_late(function_, session_->peer().name,
+                   {.late = now - deadline_, .waited = begun_ - arrived_, .took = now - begun_});
 }
 
 CallInfo ServedCall::make_info() {
   CallInfo info;
-  if (auto peer = core_->find_peer(session_->peer().id)) info.caller = *std::move(peer);
+  if (auto peer = calls_->ports().find_peer(session_->peer().id)) info.caller = *std::move(peer);
   info.call = CallId{frame_.header.call};
   info.deadline = deadline_;
   info.cancel = cancelled_;
@@ -105,25 +105,8 @@ CallInfo ServedCall::make_info() {
   info.depth = depth_;
   info.grad_mode = grad_mode_;
   info.gate = shared_from_this();
-  if (const auto chain = wire::find_section(frame_.sections, wire::SectionType::chain); chain && *chain) {
-    if (auto held = rpc::decode_held(**chain)) info.held = std::move(*held);
-  }
+  info.held = read_held(frame_);
   return info;
-}
-
-Result<RRefId> ServedCall::read_target() const {
-  const auto target = wire::find_section(frame_.sections, wire::SectionType::target);
-  if (!target) return target.error();
-  return *target ? wire::decode<RRefId>(**target) : RRefId{};
-}
-
-/// Returns whether the caller's grad mode is on.
-Result<bool> ServedCall::read_grad_mode() const {
-  const auto said = wire::find_section(frame_.sections, wire::SectionType::grad_mode);
-  if (!said) return said.error();
-  if (!*said) return true;
-  if ((*said)->size() == 1 && (*said)->front() == std::byte{0}) return false;
-  return Error(Errc::malformed_payload, "a section grad_mode that does not say that grad mode is off");
 }
 
 /// Later, if the permits to wait that are left are kept for calls nested deeper (CALL-16).
@@ -135,12 +118,12 @@ void ServedCall::when_due(Task task) {
 
 void ServedCall::run() {
   if (frame_.manifest) creation_ = std::static_pointer_cast<ReceivedRRefs>(frame_.manifest)->take_creation();
-  const auto target = read_target();
+  const auto target = read_target(frame_);
   if (!target) return fail(target.error());
-  const auto grad_mode = read_grad_mode();
+  const auto grad_mode = read_grad_mode(frame_);
   if (!grad_mode) return fail(grad_mode.error());
   grad_mode_ = *grad_mode;
-  auto payload = core_->decode_payload(frame_);
+  auto payload = calls_->decode_payload(frame_);
   if (!payload) return fail(payload.error());
   // The views stay as long as anyone needs them.
   payload->owner = std::shared_ptr<const void>(shared_from_this(), &frame_);
@@ -154,58 +137,59 @@ void ServedCall::run() {
   if (*target) return run_on_object(*target, std::move(*payload));
   rpc::Responder responder{std::shared_ptr<rpc::ResponderSink>(shared_from_this())};
   if (frame_.header.kind == wire::FrameKind::op) {
-    core_->dispatcher().op(std::move(*payload), make_info(), std::move(responder));
+    calls_->dispatcher().op(std::move(*payload), make_info(), std::move(responder));
   } else {
-    core_->dispatcher().call(std::move(*payload), make_info(), std::move(responder));
+    calls_->dispatcher().call(std::move(*payload), make_info(), std::move(responder));
   }
 }
 
 void ServedCall::run_on_object(const RRefId& target, rpc::InPayload payload) {
   const auto use = frame_.header.kind == wire::FrameKind::fetch ? rpc::Use::fetch : rpc::Use::method;
   auto held = std::make_shared<rpc::InPayload>(std::move(payload));
-  const Executor::QuietPosts quiet(core_->executor());  // the way to the object is this task's last act
-  core_->rref_host().with_value(
-      target, std::make_shared<ObjectJob>(use, [self = shared_from_this(), held](
-                                                   Result<std::shared_ptr<rpc::HostedObject>> value,
-                                                   std::function<void()> done) {
-        self->used_ = std::move(done);
-        if (!value) return self->fail(value.error());
-        if (self->creation_) return self->create(std::move(*value), std::move(*held));
-        rpc::Responder responder{std::shared_ptr<rpc::ResponderSink>(self)};
-        if (self->frame_.header.kind == wire::FrameKind::fetch) {
-          self->core_->dispatcher().fetch(std::move(*value), std::move(*held), self->make_info(), std::move(responder));
-        } else {
-          self->core_->dispatcher().method(std::move(*value), std::move(*held), self->make_info(),
-                                           std::move(responder));
-        }
-      }));
+  const Executor::QuietPosts quiet(calls_->ports().executor());  // the way to the object is this task's last act
+  calls_->rrefs().with_value(
+      target, std::make_shared<ObjectJob>(
+                  use, [self = shared_from_this(), held](Result<std::shared_ptr<rpc::HostedObject>> value,
+                                                         std::function<void()> done) {
+                    self->used_ = std::move(done);
+                    if (!value) return self->fail(value.error());
+                    if (self->creation_) return self->create(std::move(*value), std::move(*held));
+                    rpc::Responder responder{std::shared_ptr<rpc::ResponderSink>(self)};
+                    if (self->frame_.header.kind == wire::FrameKind::fetch) {
+                      self->calls_->dispatcher().fetch(std::move(*value), std::move(*held), self->make_info(),
+                                                       std::move(responder));
+                    } else {
+                      self->calls_->dispatcher().method(std::move(*value), std::move(*held), self->make_info(),
+                                                        std::move(responder));
+                    }
+                  }));
 }
 
 void ServedCall::create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload) {
-  core_->dispatcher()
+  calls_->dispatcher()
       .create(std::move(object), std::move(payload), make_info(), creation_->rref)
       .then([self = shared_from_this()](Result<std::shared_ptr<rpc::HostedObject>> value) {
         Result<rpc::OutReply> reply = rpc::OutReply{};
         if (!value) reply = value.error();
-        self->core_->rref_host().set_value(self->creation_->rref, std::move(value));
+        self->calls_->rrefs().set_value(self->creation_->rref, std::move(value));
         self->answer(std::move(reply));
       })
       .forget();
 }
 
 void ServedCall::fail(const Error& error) {
-  if (creation_) core_->rref_host().set_value(creation_->rref, error);
+  if (creation_) calls_->rrefs().set_value(creation_->rref, error);
   answer(error);
 }
 
 void ServedCall::answer(Result<rpc::OutReply> reply) noexcept {
   if (answered_.exchange(true)) return;
   look_if_late();
-  if (const auto sent = core_->send_response(session_, frame_.header.call, std::move(reply)); !sent) {
-    (void)core_->send_response(session_, frame_.header.call, sent.error());
+  if (const auto sent = calls_->send_reply(session_, frame_.header.call, std::move(reply)); !sent) {
+    (void)calls_->send_reply(session_, frame_.header.call, sent.error());
   }
   if (!used_) return;
-  const Executor::QuietPosts quiet(core_->executor());
+  const Executor::QuietPosts quiet(calls_->ports().executor());
   std::exchange(used_, nullptr)();
 }
 

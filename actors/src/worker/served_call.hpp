@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 
-#include "worker/worker_core.hpp"
+#include "caftan/net/serve_gate.hpp"
+#include "caftan/rpc/hosted_object.hpp"
+#include "worker/served_calls.hpp"
 
 namespace caftan::actors {
 
@@ -14,7 +16,7 @@ class ServedCall final : public rpc::ResponderSink,
                          public rpc::BeginGate,
                          public std::enable_shared_from_this<ServedCall> {
  public:
-  ServedCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<transport::Session> session, transport::InFrame frame);
+  ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<transport::Session> session, transport::InFrame frame);
   ~ServedCall() override;
 
   /// Runs it once its references are confirmed (RR-6): here if it is `brief` and this thread does not read for a wait,
@@ -40,10 +42,8 @@ class ServedCall final : public rpc::ResponderSink,
   void fail(const Error& error);
   void look_if_late() const;
   CallInfo make_info();
-  Result<RRefId> read_target() const;
-  Result<bool> read_grad_mode() const;
 
-  const std::shared_ptr<WorkerCore> core_;
+  const std::shared_ptr<ServedCalls> calls_;  // keeps the worker
   const std::shared_ptr<transport::Session> session_;
   transport::InFrame frame_;
   // Its own: calls that its code made and left behind refer to the flag, and do not keep this call.

@@ -33,7 +33,7 @@ Result<std::unique_ptr<Worker>> Worker::start(WorkerOptions options, Registry re
   return worker;
 }
 
-Result<void> Worker::wait_until_ready() { return core_->wait_until_ready(); }
+Result<void> Worker::wait_until_ready() { return core_->joiner().wait_until_ready(); }
 
 Worker::~Worker() { core_->end(); }
 
@@ -49,7 +49,7 @@ Result<void> Worker::set_rpc_timeout(Duration timeout) {
 
 WorkerId Worker::id() const noexcept { return core_->id(); }
 const std::string& Worker::name() const noexcept { return core_->name(); }
-std::string Worker::address() const { return core_->address(); }
+std::string Worker::address() const { return core_->joiner().address(); }
 std::string Worker::channel_kind(const std::string& peer) const { return core_->channel_kind(peer); }
 std::vector<RRefInfo> Worker::rrefs() const { return core_->rref_host().list(); }
 std::vector<autograd::ContextInfo> Worker::autograd_contexts() const { return core_->autograd_host().list(); }

@@ -1,38 +1,28 @@
-/// The inside of a Worker: its sessions with peers, the calls it makes and serves, its references. Implements what the
-/// libraries ask of a worker (`rpc::Caller`) and what the transport asks (`FrameHandler`).
+/// The inside of a Worker: makes the parts of one member, starts and ends them, and passes on what the libraries ask of
+/// a worker (`rpc::Caller`), what services ask (`MemberPorts`) and what the transport brings (`FrameHandler`).
 #pragma once
 
 #include <array>
 #include <atomic>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
-#include "caftan/base/repeated_lines.hpp"
-#include "caftan/net/membership.hpp"
-#include "caftan/net/refusal_log.hpp"
-#include "caftan/net/who_is_missing.hpp"
 #include "caftan/rpc/call_hook.hpp"
-#include "caftan/rpc/serve.hpp"
-#include "caftan/tensor/codec.hpp"
-#include "caftan/transport/actor_exchange.hpp"
-#include "caftan/transport/endpoint.hpp"
+#include "caftan/transport/actor_host.hpp"
 #include "optim/optimizer_service.hpp"
 #include "rref/rref_host.hpp"
-#include "worker/peer_state.hpp"
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::View)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::Met)
+#include "service/member_ports.hpp"
+#include "worker/joiner.hpp"
+#include "worker/outgoing_calls.hpp"
+#include "worker/peers.hpp"
+#include "worker/served_calls.hpp"
+#include "worker/worker_log.hpp"
 
 namespace caftan::actors {
 
 class AutogradHost;
-class ServedCall;
 
 class WorkerCore final : public MemberPorts, private transport::FrameHandler, private transport::NamedActors {
  public:
@@ -41,28 +31,22 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   ~WorkerCore() override;
 
   Result<void> launch();
-  Result<void> wait_until_ready();
   /// Ends within stop_timeout and a second (architecture.md, "Life of a worker"). `end` also waits for code that runs.
   StopReport stop();
   void end();
-  /// Precondition: not negative.
-  void set_rpc_timeout(Duration timeout) noexcept { rpc_timeout_.store(timeout, std::memory_order_relaxed); }
   /// Waits until no call is under way and every reference that was let go has ended, at most until `deadline`.
   void settle(TimePoint deadline);
+  /// Precondition: not negative.
+  void set_rpc_timeout(Duration timeout) noexcept { rpc_timeout_.store(timeout, std::memory_order_relaxed); }
   void set_worker(Worker* worker) { worker_ = worker; }
-  /// Says good-bye, with this reason, to the members that were not started by the same launcher; user code may still
-  /// run.
-  void leave_other_hosts(const Error& reason);
   /// What stop() tells the peers; Errc::ok = it leaves in good order.
   void set_farewell(Error reason) { farewell_ = std::move(reason); }
-  /// Names of those that the same launcher has started: it says itself when one of them does not come.
-  void set_siblings(std::vector<std::string> names) { siblings_ = std::move(names); }
 
   const WorkerOptions& options() const noexcept { return options_; }
-  std::string address() const;
   std::string channel_kind(const std::string& peer) const;
   WorkerCounters counters() const;
   std::vector<SentFrames> traffic() const;
+  Joiner& joiner() noexcept { return joiner_; }
   RRefHost& rref_host() noexcept { return rrefs_; }
   AutogradHost& autograd_host() noexcept { return *autograd_; }
 
@@ -74,61 +58,42 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   rpc::CallHook* hook() noexcept override { return hook_.get(); }
   Duration default_timeout() const noexcept override { return rpc_timeout_.load(std::memory_order_relaxed); }
   Worker& worker() noexcept override { return *worker_; }
-  Result<Peer> find_peer(std::string_view name) override;
-  Result<Peer> find_peer(WorkerId id) override;
-  bool knows(const rpc::PeerRecord& peer) const noexcept override {
-    return peer.id().value < peers_.size() && peers_[peer.id().value].get() == &peer;
-  }
+  Result<Peer> find_peer(std::string_view name) override { return peers_.find(name); }
+  Result<Peer> find_peer(WorkerId id) override { return peers_.find(id); }
+  bool knows(const rpc::PeerRecord& peer) const noexcept override { return peers_.knows(peer); }
   rpc::CallToken submit(const Peer& peer, rpc::OutRequest&& request, const CallOptions& options,
-                        std::shared_ptr<rpc::ReplySink> sink) override;
-  void cancel(const rpc::CallToken& token) noexcept override;
+                        std::shared_ptr<rpc::ReplySink> sink) override {
+    return outgoing_.submit(peer, std::move(request), options, std::move(sink));
+  }
+  void cancel(const rpc::CallToken& token) noexcept override { outgoing_.cancel(token); }
   Result<std::shared_ptr<rpc::RRefHandle>> create_remote(const Peer& peer, rpc::OutRequest&& request,
-                                                         const CallOptions& options, rpc::TypeKey type) override;
+                                                         const CallOptions& options, rpc::TypeKey type) override {
+    return outgoing_.create_remote(peer, std::move(request), options, type);
+  }
   RRefId make_rref_id() override { return rrefs_.make_rref_id(); }
-  Result<std::shared_ptr<rpc::RRefHandle>> create_local(std::shared_ptr<rpc::HostedObject> object) override;
+  Result<std::shared_ptr<rpc::RRefHandle>> create_local(std::shared_ptr<rpc::HostedObject> object) override {
+    return outgoing_.create_local(std::move(object));
+  }
   void on_unobserved_error(std::string_view what, const Error& error) noexcept override;
-
-  std::shared_ptr<WorkerCore> shared_core() { return std::static_pointer_cast<WorkerCore>(shared_from_this()); }
 
   // MemberPorts
   transport::ActorHost& actor_host() override { return *actor_host_; }
   Incarnation incarnation() const noexcept override { return incarnation_; }
-  std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) override;
-  std::shared_ptr<transport::Session> session_of(const Peer& peer) override {
-    return static_cast<const PeerState&>(*peer.record()).session();
+  std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) override {
+    return peers_.session_with(peer, incarnation);
   }
-  std::shared_ptr<transport::Session> session_at(const rpc::PeerSession& session) override;
-  bool start_is_over() const noexcept override { return life_ != Life::starting; }
-  bool is_leaving() const noexcept override { return life_ >= Life::draining; }
-  void log(const std::string& line) const override;
-
-  // Calls under way of this worker; stop() waits for them.
-  void own_call_begins() noexcept { own_calls_.fetch_add(1); }
-  void own_call_ends() {
-    own_calls_.fetch_sub(1);
-    notify_if_idle();
+  std::shared_ptr<transport::Session> session_of(const Peer& peer) override { return PeerState::of(peer).session(); }
+  std::shared_ptr<transport::Session> session_at(const rpc::PeerSession& session) override {
+    return peers_.session_at(session);
   }
-
-  // For the frames of calls.
-  rpc::Dispatcher& dispatcher() noexcept { return dispatcher_; }
-  Result<rpc::InPayload> decode_payload(transport::InFrame& frame) const;
-  /// Sends an answer. Errors: what cannot be encoded; nothing was sent then.
-  Result<void> send_response(const std::shared_ptr<transport::Session>& session, std::uint64_t call,
-                             Result<rpc::OutReply> reply);
-  void served_call_ended(const ServedCall& call);
-  /// A call ended after its time (CALL-18). @param waited  before it began  @param took  since then
-  void on_late_answer(std::string_view function, WorkerId caller, Duration late, Duration waited, Duration took);
-
-  /// In-process neighbours: one end of a loopback pair becomes a session.
-  void add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,
-                         std::shared_ptr<transport::Channel> channel);
-  transport::PeerIdentity identity() const { return {self_, options_.name, incarnation_, own_limits(), kFeatures}; }
+  bool start_is_over() const noexcept override { return joiner_.start_is_over(); }
+  bool is_leaving() const noexcept override { return phase_ != Phase::running; }
+  void log(const std::string& line) const override { log_->write(line); }
 
  private:
-  static constexpr std::uint64_t kFeatures =
-      net::kSaysSegments | net::kKnowsErrorKinds | net::kKnowsGradMode | net::kKnowsDepth;
-  class RootActor;
-  WorkerCore(WorkerOptions options, Registry registry, WorkerId self, net::Membership membership);
+  enum class Phase : std::uint8_t { running, draining, ended };
+
+  WorkerCore(WorkerOptions options, Registry registry, net::Membership membership);
 
   // FrameHandler
   Result<std::shared_ptr<void>> on_manifest(transport::Session& session, wire::FrameKind kind,
@@ -140,88 +105,23 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   caf::strong_actor_ptr find_named(const transport::Session& session, const transport::Address& name) override;
   caf::strong_actor_ptr stand_in(const transport::Address& name) override;
 
-  /// Keeps the session: at the start the head's last words may not be read yet.
-  struct LostPeer {
-    std::shared_ptr<transport::Session> session;
-    Error reason;
-  };
-
-  // Joining.
-  Result<void> listen_at(const std::string& address);
-  /// @param connection  0 for the side that was dialled
-  net::HandshakeOptions handshake_options(std::uint64_t connection);
-  Result<void> check_settings(const net::PeerInfo& peer);
-  void refused(const Error& error);
-  Error why_not_ready_locked() const;
-  void log_refusal(const Error& error);
-  Result<void> check_connection_locked(const rpc::PeerSession& key) const;
-  /// Enters a session that is about to start, and counts it. Errors: why its peer may not have one.
-  Result<void> keep_session(const std::shared_ptr<transport::Session>& session);
-  bool may_dial_locked(const PeerState& peer) const;
-  void dial_peer(WorkerId peer);
-  void dial_failed(WorkerId peer, const Error& error);
-  void greeted(transport::Greeted&& greeted);
-  std::shared_ptr<transport::Session> add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
-                                                  std::shared_ptr<transport::Channel> channel, wire::ByteView early,
-                                                  bool primary);
-  void on_member_up(WorkerId peer, Incarnation life, const std::string& address);
-  void publish_view();
-  void apply_view(const net::View& view);
-  void check_met();
-  void on_met(const std::shared_ptr<transport::Session>& session);
-  void become_ready();
-  Result<void> tell_root(transport::Session& peer, const caf::message& message);
-  std::shared_ptr<transport::Session> other_session_with(const transport::Session& ended) const;
-  void tell_lost(const transport::Session& session, const Error& reason);
-  void fail_start(Error error);
-  std::vector<net::MemberAtStart> members_at_start_locked() const;
-  transport::SessionLimits session_limits() const;
-  net::PeerLimits own_limits() const {
-    return {options_.limits.message, options_.limits.tensor_bytes, options_.limits.window, options_.limits.tensors};
-  }
-
-  // Calls.
-  /// What a request has taken before it is sent; send_request uses it or gives it back.
-  struct Way {
-    std::shared_ptr<transport::Session> session;
-    std::uint64_t room;
-    Sharing sharing;
-  };
-  Result<Way> open_way(const Peer& peer, const rpc::OutRequest& request, const CallOptions& options);
-  Result<CallId> send_request(Way& way, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink);
-  /// @param features  of the session: a section is written only if the peer knows it
-  Result<transport::OutFrame> encode_request(rpc::OutRequest& request, std::uint64_t features, Sharing& sharing,
-                                             wire::Bytes& sections, tensor::EncodedTensors& tensors);
-  /// Holds stop() up while a call is handed over.
-  class OwnCall {
-   public:
-    explicit OwnCall(WorkerCore& core) : core_(core) { core_.own_call_begins(); }
-    ~OwnCall() { core_.own_call_ends(); }
-    OwnCall(const OwnCall&) = delete;
-    OwnCall& operator=(const OwnCall&) = delete;
-
-   private:
-    WorkerCore& core_;
-  };
-  /// Writes `line`; of many with the same `more` only the first, then each second `more` with their count for its '#'.
-  void log_repeated(const std::string& line, const std::string& more);
-  void count_repeated_later(const std::string& more);
   void wait_until_idle(TimePoint deadline);
-  Error leaving() const;
-  void close_sessions(TimePoint deadline);
-  // Both return whether it was over in time.
-  bool wait_for_sessions(TimePoint until);
-  bool end_rest(TimePoint until);
   void end_services(StopReport& given_up);
+  void close_sessions(TimePoint deadline);
+  /// Returns whether all has ended in time.
+  bool end_rest(TimePoint until);
   std::size_t count_rest() const;
-  void notify_if_idle();
+  Error has_left() const;
 
-  WorkerOptions options_;
+  const WorkerOptions options_;
   Registry registry_;
   std::atomic<Duration> rpc_timeout_;
   const WorkerId self_;
   const Incarnation incarnation_;
   Worker* worker_ = nullptr;
+  Error farewell_;  // of the thread that calls stop()
+  std::atomic<Phase> phase_{Phase::running};
+  const std::shared_ptr<WorkerLog> log_;
   transport::MessageRegistry messages_;
   std::unique_ptr<transport::ActorHost> actor_host_;
   RRefHost rrefs_;
@@ -229,43 +129,10 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   OptimizerService optimizers_;
   const std::array<Service*, 3> services_;  // they end in the opposite order
   std::unique_ptr<rpc::CallHook> hook_;
-  rpc::Dispatcher dispatcher_;
-  caf::actor root_;
-  std::shared_ptr<transport::Listener> listener_;
-  std::vector<std::shared_ptr<PeerState>> peers_;  // by id; constant after construction
-  std::unordered_map<std::string, WorkerId> ids_;
-
-  mutable std::mutex mutex_;
-  net::Membership membership_;
-  std::map<rpc::PeerSession, std::shared_ptr<transport::Session>> sessions_;
-  net::Traffic ended_traffic_;  // of sessions that have ended
-  std::uint64_t next_connection_ = kSelfServing + 2;
-  std::string own_address_;  // where the listener is; empty before it listens
-  std::optional<Error> start_error_;
-  bool ready_ = false;
-  bool has_met_all_ = false;  // once; the head: all have
-  bool view_published_ = false;
-  bool is_told_ = false;  // by the head, where everybody is
-  std::map<WorkerId, LostPeer> lost_at_start_;
-  Error last_dial_error_;
-  Error last_refusal_;
-  std::size_t refusals_ = 0;
-  net::RefusalLog refusal_log_;
-  std::optional<Error> other_settings_;  // a member that was refused for its settings
-  Error farewell_;                       // of the thread that calls stop()
-  std::vector<std::string> siblings_;    // of the thread that waits until ready
-  WaitPoint* ready_waiter_ = nullptr;
-  WaitPoint* idle_waiter_ = nullptr;
-  WaitPoint* sessions_waiter_ = nullptr;
-  enum class Life { starting, serving, draining, ended };
-  std::atomic<Life> life_{Life::starting};
-  std::atomic<std::size_t> own_calls_{0};
-  std::atomic<std::size_t> served_calls_{0};
-  std::atomic<std::uint64_t> calls_served_{0};
-
-  RepeatedLines repeated_;
-  std::mutex served_mutex_;
-  std::unordered_map<std::uint64_t, std::weak_ptr<ServedCall>> cancellable_;  // by session connection and call
+  Peers peers_;
+  Joiner joiner_;
+  OutgoingCalls outgoing_;
+  ServedCalls served_;
 };
 
 }  // namespace caftan::actors
