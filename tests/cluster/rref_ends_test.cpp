@@ -92,11 +92,11 @@ TEST_P(RRefEndsInOrder, T14_SettlingWaitsForThoseThatWereLetGoOnly) {
   RRef<int> killed = cluster_[0].remote<&add>("worker1", 1, 2);
   cluster_.settle();
   bool settled = false;
-  host.when_settled([&] { settled = true; });
+  host.ending().when_settled([&] { settled = true; });
   EXPECT_TRUE(settled) << "all have handles";
   for (int i = 0; i < 20; ++i) (void)cluster_[0].remote<&add>("worker1", i, 0);
   settled = false;
-  host.when_settled([&] { settled = true; });
+  host.ending().when_settled([&] { settled = true; });
   EXPECT_FALSE(settled);
   cluster_.settle();
   EXPECT_TRUE(settled);
@@ -107,11 +107,11 @@ TEST_P(RRefEndsInOrder, T14_SettlingWaitsForThoseThatWereLetGoOnly) {
   killed = {};
   cluster_.settle();
   settled = false;
-  host.when_settled([&] { settled = true; });
+  host.ending().when_settled([&] { settled = true; });
   EXPECT_TRUE(settled);
   kept = {};
   settled = false;
-  host.when_settled([&] { settled = true; });
+  host.ending().when_settled([&] { settled = true; });
   EXPECT_FALSE(settled);
   cluster_.settle();
   EXPECT_TRUE(settled);

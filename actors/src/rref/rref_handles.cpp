@@ -43,7 +43,7 @@ bool HandleBase::settled_or(std::function<void()> waiter) {
 
 UserHandle::~UserHandle() {
   if (const auto alive = caller(); alive && actor_) {
-    host_.handle_let_go(*first_gone_);
+    host_.ending().handle_let_go(*first_gone_);
     caf::anon_send(actor_, UserEvent{user_event::HandleDropped{}});
   }
 }

@@ -14,6 +14,7 @@
 
 #include "caftan/rpc/caller.hpp"
 #include "caftan/rpc/rref_handle.hpp"
+#include "rref/ending_forks.hpp"
 #include "rref/rref_manifest.hpp"
 
 namespace caftan::actors {
@@ -69,9 +70,6 @@ class HandleBase : public rpc::RRefHandle, public std::enable_shared_from_this<H
   std::optional<Error> error_;
   std::vector<std::function<void()>> waiters_;
 };
-
-/// Of the last handle of a fork and the fork's actor: which has gone.
-enum class FirstGone : std::uint8_t { neither, handle, actor };
 
 class UserHandle final : public HandleBase {
  public:

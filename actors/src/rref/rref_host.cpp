@@ -1,10 +1,13 @@
-// How references come to be: made here, handed over, received.
-
 #include "rref/rref_host.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include <caf/actor_cast.hpp>
+#include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
+#include "caftan/actors/worker.hpp"
 #include "caftan/transport/actor_exchange.hpp"
 #include "rref/owner_rref_actor.hpp"
 #include "rref/rref_handles.hpp"
@@ -14,12 +17,6 @@ namespace caftan::actors {
 
 using transport::ActorExchange;
 using transport::Address;
-
-Result<wire::Bytes> Sharing::encode() const { return wire::encode(manifest_); }
-
-void Sharing::undo() {
-  for (const auto& step : std::exchange(undo_, {})) step();
-}
 
 void RRefHost::register_with(Registry&, transport::MessageRegistry& messages) {
   messages.add<ForkRequested>("rref.fork");
@@ -79,7 +76,7 @@ std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const 
 
 std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::shared_ptr<transport::Session>& session,
                                                        const Peer& owner, rpc::TypeKey type, Sharing& sharing) {
-  creating_.fetch_add(1, std::memory_order_relaxed);
+  ending_.creation_begins();
   rpc::CreationNumber number{session->connection(), 0};
   {
     const std::lock_guard lock(mutex_);
@@ -97,7 +94,7 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::sha
 }
 
 void RRefHost::creation_answered(ForkId fork, Result<void> answer) {
-  creating_.fetch_sub(1, std::memory_order_relaxed);
+  ending_.creation_answered();
   caf::actor actor;
   {
     const std::lock_guard lock(mutex_);
@@ -180,13 +177,6 @@ Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
 }
 
 // ---- receiving
-
-ReceivedRRefs::~ReceivedRRefs() {
-  const auto alive = caller_.lock();
-  if (alive && creation) {
-    host_.set_value(creation->rref, Error(Errc::broken_promise, alive->name(), "the request to create it was dropped"));
-  }
-}
 
 Result<std::shared_ptr<ReceivedRRefs>> RRefHost::on_manifest(transport::Session& session, wire::ByteView bytes) {
   auto manifest = wire::decode<Manifest>(bytes);
@@ -276,42 +266,226 @@ Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& s
   return std::shared_ptr<rpc::RRefHandle>(std::move(handle));
 }
 
-void RRefHost::when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, TimePoint deadline,
-                              std::function<void(Result<void>)> done) {
-  struct Pending {
-    std::atomic<std::size_t> left;
-    std::shared_ptr<ReceivedRRefs> received;
-    std::function<void(Result<void>)> done;
-    void one() {
-      if (left.fetch_sub(1) != 1) return;
-      for (const auto& handle : received->handles) {
-        if (auto refused = static_cast<const HandleBase&>(*handle).refused()) return done(std::move(*refused));
-      }
-      done({});
+// ---- serving
+
+void RRefHost::with_value(RRefId id, std::shared_ptr<ValueJob> job) {
+  if (!tell_owner(id, OwnerEvent{owner_event::Job{job}})) {
+    job->run(Error(Errc::rref_deleted, "the value of RRef " + to_string(id) + " is gone"), [] {});
+  }
+}
+
+void RRefHost::on_session_start() {
+  std::vector<caf::actor> users;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [fork, user] : users_) users.push_back(user.actor);
+  }
+  for (const auto& actor : users) {
+    if (actor) caf::anon_send(actor, UserEvent{user_event::SessionOpened{}});
+  }
+}
+
+void RRefHost::on_session_end(const transport::Session& session, bool) {
+  const rpc::PeerSession ended = peer_session(session);
+  std::vector<caf::actor> users;
+  std::vector<rpc::ForkRequest> refused;
+  std::vector<ForkId> forgotten;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [fork, user] : users_) users.push_back(user.actor);
+    refused = ledger_.session_ended(ended);
+    for (auto& [fork, child] : parked_) {
+      if (child.session == ended) forgotten.push_back(fork);
     }
-  };
-  auto pending = std::make_shared<Pending>(received->handles.size() + 1, received, std::move(done));
-  bool waits = false;
-  for (const auto& handle : received->handles) {
-    auto& base = static_cast<HandleBase&>(*handle);
-    if (base.settled_or([pending] { pending->one(); })) {
-      pending->one();
-    } else {
-      waits = true;
+    creations_.erase(ended.connection);
+  }
+  for (const ForkId& fork : forgotten) (void)take_parked(fork);
+  for (const auto& actor : users) {
+    if (actor) caf::anon_send(actor, UserEvent{user_event::OwnerLost{ended}});
+  }
+  for (const auto& request : refused) {
+    answer_fork(request.fork, request.session, Errc::rref_deleted);
+    (void)take_parked(request.fork);
+  }
+}
+
+caf::strong_actor_ptr RRefHost::take_parked(const ForkId& fork) {
+  const std::lock_guard lock(mutex_);
+  auto node = parked_.extract(fork);
+  return node ? std::move(node.mapped().proxy) : nullptr;
+}
+
+void RRefHost::end_all(const Error& reason, StopReport& given_up) {
+  std::vector<caf::actor> users;
+  std::vector<caf::actor> owners;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [fork, user] : users_) users.push_back(user.actor);
+    for (const auto& [id, owner] : owners_) owners.push_back(owner.actor);
+    owners_.clear();
+  }
+  for (const auto& actor : users) caf::anon_send(actor, UserEvent{user_event::Finish{reason}});
+  for (const auto& actor : owners) caf::anon_send(actor, OwnerEvent{owner_event::Finish{reason}});
+  notify_if_empty();
+  given_up.references += users.size() + owners.size();
+}
+
+void RRefHost::when_empty(std::function<void()> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    empty_ = std::move(done);
+  }
+  notify_if_empty();
+}
+
+void RRefHost::notify_if_empty() {
+  // Called under the lock, so that a waiter that gives up knows that no notification is under way.
+  const std::lock_guard lock(mutex_);
+  if (empty_ && owners_.empty() && users_.empty()) std::exchange(empty_, nullptr)();
+}
+
+std::vector<RRefInfo> RRefHost::list() const {
+  const TimePoint now = ports_.executor().clock().now();
+  const std::string self = ports_.name();
+  std::vector<RRefInfo> infos;
+  std::vector<std::shared_ptr<UserHandle>> keep;  // released after the lock: the end of the last handle takes it
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, owner] : owners_) {
+    RRefInfo info{id, true, {}, self, owner.type, owner.state, now - owner.born, owner.actor->id(), {}};
+    for (const auto& [fork, fork_info] : owner.forks) info.forks.push_back(fork_info);
+    infos.push_back(std::move(info));
+  }
+  for (const auto& [fork, user] : users_) {
+    const auto handle = keep.emplace_back(user.handle.lock());
+    std::string state = "released";  // no handle, but a child is not accepted yet
+    if (handle) {
+      const char* const unanswered = user.is_creators ? "creating" : "awaiting";
+      state = handle->failed() ? "failed" : handle->confirmed_by_owner() ? "confirmed" : unanswered;
+    }
+    infos.push_back({user.rref,
+                     false,
+                     fork,
+                     handle ? handle->owner().name() : std::string(),
+                     handle ? std::string(handle->type().name) : std::string(),
+                     std::move(state),
+                     now - user.born,
+                     user.actor ? user.actor->id() : 0,
+                     {}});
+  }
+  return infos;
+}
+
+// ---- for the actors
+
+bool RRefHost::on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
+                                 const caf::strong_actor_ptr& child) {
+  const rpc::ForkRequest request{message.rref, message.creation, message.fork, message.parent, asker};
+  if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ledger_.park(request)) {
+      parked_[message.fork] = {asker, child};
+      return true;
     }
   }
-  if (waits && deadline != kNever) {
-    ports_.executor().post_at(deadline, [weak = std::weak_ptr(received)] {
-      const auto late = weak.lock();
-      if (!late) return;
-      for (const auto& handle : late->handles) {
-        if (const auto* user = dynamic_cast<UserHandle*>(handle.get())) {
-          caf::anon_send(user->actor(), UserEvent{user_event::Deadline{}});
-        }
-      }
-    });
+  // Another session may have brought the creation since the first look: then the ledger counts it and it is there now.
+  if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return false;
+  answer_fork(message.fork, asker, Errc::rref_deleted);
+  return false;
+}
+
+void RRefHost::asker_gone(const ForkId& fork, const rpc::PeerSession& asker) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ledger_.expired(fork, asker)) return;
   }
-  pending->one();
+  (void)take_parked(fork);
+}
+
+void RRefHost::answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code) {
+  const auto proxy = fork_proxy(fork, session);
+  caf::anon_send(caf::actor_cast<caf::actor>(proxy), ForkAnswered{fork, code});
+}
+
+std::optional<rpc::PeerSession> RRefHost::send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
+                                                            const std::pair<WorkerId, Incarnation>& owner) {
+  const auto session = ports_.session_with(owner.first, owner.second);
+  if (!session) return std::nullopt;
+  bind(request.fork, peer_session(*session));
+  const auto self = caf::actor_cast<caf::strong_actor_ptr>(&child);
+  session->actors().export_watched(Address::of(request.fork), self);
+  const auto root = session->actors().proxy(Address::root());
+  root->enqueue(self, caf::make_message_id(), caf::make_message(request), nullptr);
+  return peer_session(*session);
+}
+
+void RRefHost::owner_ending(RRefId id) {
+  caf::actor last;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto owner = owners_.find(id);
+    if (owner == owners_.end()) return;
+    last = std::move(owner->second.actor);
+    owners_.erase(owner);
+  }
+  notify_if_empty();
+}
+
+void RRefHost::owner_settled(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value) {
+  const std::lock_guard lock(mutex_);
+  const auto owner = owners_.find(id);
+  if (owner == owners_.end()) return;
+  owner->second.state = value ? "ready" : "failed";
+  if (value) return;
+  if (!owner->second.error) owner->second.error = std::make_shared<ValueError>();
+  owner->second.error->set(value.error());
+}
+
+void RRefHost::fork_counted(RRefId id, ForkInfo fork) {
+  const std::lock_guard lock(mutex_);
+  if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.forks[fork.fork] = fork;
+}
+
+void RRefHost::fork_ended(RRefId id, ForkId fork) {
+  const std::lock_guard lock(mutex_);
+  if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.forks.erase(fork);
+}
+
+void RRefHost::user_ending(ForkId id) {
+  User last;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto user = users_.find(id);
+    if (user == users_.end()) return;
+    last = std::move(user->second);
+    users_.erase(user);
+  }
+  ending_.actor_ended(*last.first_gone);
+  notify_if_empty();
+}
+
+void RRefHost::user_confirmed(ForkId id, Result<void> outcome) {
+  std::shared_ptr<UserHandle> handle;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto user = users_.find(id); user != users_.end()) handle = user->second.handle.lock();
+  }
+  if (handle) handle->settle(std::move(outcome));
+}
+
+void RRefHost::bind(ForkId fork, const rpc::PeerSession& session) {
+  std::shared_ptr<UserHandle> handle;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto user = users_.find(fork); user != users_.end()) handle = user->second.handle.lock();
+  }
+  if (handle) handle->bind(session);
+}
+
+caf::strong_actor_ptr RRefHost::fork_proxy(ForkId fork, const rpc::PeerSession& session) {
+  if (const auto at = ports_.session_at(session)) return at->actors().proxy(Address::of(fork));
+  return transport::ActorExchange::dead_proxy(ports_.actor_host(),
+                                              Error(Errc::peer_down, "the session of this fork is over"));
 }
 
 }  // namespace caftan::actors

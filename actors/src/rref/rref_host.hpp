@@ -15,8 +15,8 @@
 
 #include "caftan/actors/rref_info.hpp"
 #include "caftan/rpc/creation_ledger.hpp"
-#include "caftan/rpc/rref_handle.hpp"
-#include "rref/rref_manifest.hpp"
+#include "rref/ending_forks.hpp"
+#include "rref/rref_frames.hpp"
 #include "rref/rref_messages.hpp"
 #include "service/member_ports.hpp"
 #include "service/service.hpp"
@@ -27,57 +27,16 @@ class event_based_actor;
 
 namespace caftan::actors {
 
-class RRefHost;
 class UserHandle;
-enum class FirstGone : std::uint8_t;
 class OwnerHandle;
 class ValueError;
 
-/// The handles of one received frame, by manifest index, and what waits for their confirmation.
-class ReceivedRRefs {
- public:
-  /// @param caller  the worker of `host`, which lives as long
-  ReceivedRRefs(RRefHost& host, std::weak_ptr<rpc::Caller> caller) : host_(host), caller_(std::move(caller)) {}
-  /// A creation that nobody took, because its frame never came whole, fails: its owner's actor waits for nothing else.
-  ~ReceivedRRefs();
-  ReceivedRRefs(const ReceivedRRefs&) = delete;
-  ReceivedRRefs& operator=(const ReceivedRRefs&) = delete;
-
-  /// Returns the creation that the frame asks for, once: who takes it sets the value.
-  std::optional<Creation> take_creation() { return std::exchange(creation, std::nullopt); }
-
-  std::vector<std::shared_ptr<rpc::RRefHandle>> handles;
-  std::optional<Creation> creation;
-
- private:
-  RRefHost& host_;  // valid while caller_ can be locked
-  const std::weak_ptr<rpc::Caller> caller_;
-};
-
-/// The forks that one outgoing frame hands over. Registered before the frame is offered to the lane (RR-4).
-class Sharing {
- public:
-  Sharing() = default;
-  Sharing(Sharing&&) = default;
-  Sharing& operator=(Sharing&&) = default;
-  bool empty() const noexcept { return manifest_.shared.empty() && !manifest_.creation; }
-  /// Returns the section's content.
-  Result<wire::Bytes> encode() const;
-  /// The lane did not accept the frame: nothing was registered.
-  void undo();
-  void set_creation(Creation creation) { manifest_.creation = creation; }
-
- private:
-  friend class RRefHost;
-  Manifest manifest_;
-  std::vector<std::function<void()>> undo_;
-};
-
 class RRefHost final : public Service {
  public:
-  explicit RRefHost(MemberPorts& ports) : ports_(ports) {}
+  explicit RRefHost(MemberPorts& ports) : ports_(ports), ending_(ports) {}
 
   MemberPorts& ports() noexcept { return ports_; }
+  EndingForks& ending() noexcept { return ending_; }
 
   // Service
   void register_with(Registry& registry, transport::MessageRegistry& messages) override;
@@ -106,32 +65,25 @@ class RRefHost final : public Service {
 
   // Receiving; in the order of the frames of a session.
   Result<std::shared_ptr<ReceivedRRefs>> on_manifest(transport::Session& session, wire::ByteView bytes);
-  /// Calls `done` when user code may see all handles of a frame (RR-6), or with the reason why never; here if that is
-  /// so already. @param deadline  of the call that carried them (RR-11)
-  void when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, TimePoint deadline,
-                      std::function<void(Result<void>)> done);
 
   // Serving.
   /// Gives `job` to the value's actor, or runs it with rref_deleted.
   void with_value(RRefId id, std::shared_ptr<ValueJob> job);
 
-  /// Calls `done` when every fork that is left has a handle: those that were let go have ended. Here if that is so
-  /// already; an empty `done` gives the wait up.
-  void when_settled(std::function<void()> done);
-  /// Waits, but not where no wait is permitted, while so many references of answered creations were let go and have not
-  /// ended that memory fills up: ends are work for runners, creations may be quicker.
-  /// Errors: timeout (`deadline` came first).
-  Result<void> wait_for_ends(TimePoint deadline);
-
-  std::size_t owners() const;
-  std::size_t users() const;
+  std::size_t owners() const {
+    const std::lock_guard lock(mutex_);
+    return owners_.size();
+  }
+  std::size_t users() const {
+    const std::lock_guard lock(mutex_);
+    return users_.size();
+  }
   /// Returns how many fork requests wait for their creation.
-  std::size_t parked() const;
+  std::size_t parked() const {
+    const std::lock_guard lock(mutex_);
+    return ledger_.parked_count();
+  }
   std::vector<RRefInfo> list() const;
-
-  // For the handles.
-  /// The last handle of a fork is gone. @param first  of that fork
-  void handle_let_go(std::atomic<FirstGone>& first);
 
   // For the actors.
   /// @param child  the proxy of the actor that asks
@@ -184,11 +136,10 @@ class RRefHost final : public Service {
   Result<std::shared_ptr<rpc::RRefHandle>> receive(transport::Session& session, const SharedRRef& shared);
   void bind(ForkId fork, const rpc::PeerSession& session);
   void notify_if_empty();
-  void notify_of_end();
-  std::int64_t ending() const noexcept { return let_go_ - creating_; }
   caf::strong_actor_ptr take_parked(const ForkId& fork);
 
   MemberPorts& ports_;
+  EndingForks ending_;
   std::atomic<std::uint64_t> next_id_{1};
   mutable std::mutex mutex_;
   std::unordered_map<RRefId, Owner> owners_;
@@ -201,11 +152,6 @@ class RRefHost final : public Service {
   std::unordered_map<ForkId, ParkedChild> parked_;              // the askers of what is parked in the ledger
   std::unordered_map<std::uint64_t, std::uint64_t> creations_;  // by connection of the session
   std::function<void()> empty_;
-  std::function<void()> settled_;
-  std::vector<Promise<void>> waiting_for_ends_;
-  // Not guarded:
-  std::atomic<std::int64_t> let_go_{0};    // forks without a handle, whose actors have not ended
-  std::atomic<std::int64_t> creating_{0};  // creations that were sent and not answered: their forks cannot end
 };
 
 }  // namespace caftan::actors

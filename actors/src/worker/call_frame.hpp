@@ -7,7 +7,7 @@
 #include "caftan/actors/worker.hpp"
 #include "caftan/rpc/request.hpp"
 #include "caftan/transport/session.hpp"
-#include "rref/rref_host.hpp"
+#include "rref/rref_frames.hpp"
 
 namespace caftan::actors {
 

@@ -70,7 +70,7 @@ class OutgoingCalls::Pending final : public transport::ResponseSink, public Canc
     auto received = std::static_pointer_cast<ReceivedRRefs>(response->manifest);
     auto waiting = std::make_shared<rpc::InPayload>(std::move(*payload));
     const auto self = std::static_pointer_cast<Pending>(CancelFlag::Part::shared_from_this());
-    calls_->parts_.rrefs.when_confirmed(received, deadline_, [self, waiting](Result<void> confirmed) {
+    when_confirmed(received, calls_->parts_.ports.executor(), deadline_, [self, waiting](Result<void> confirmed) {
       self->finish(confirmed ? Result<rpc::InPayload>(std::move(*waiting)) : Result<rpc::InPayload>(confirmed.error()));
     });
   }
@@ -229,7 +229,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> OutgoingCalls::create_remote(const Peer
   const Gate::Visit visit(gate_);
   if (!visit) return refuse(leaving());
   if (!options.fail_when_full) {
-    const auto ended = parts_.rrefs.wait_for_ends(request.deadline);
+    const auto ended = parts_.rrefs.ending().wait_until_few(request.deadline);
     if (!ended) return refuse(ended.error().at(parts_.ports.name()));
     if (gate_.is_closed()) return refuse(leaving());
   }

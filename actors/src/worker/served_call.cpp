@@ -53,7 +53,7 @@ void ServedCall::start(bool brief) {
   };
   if (!frame_.manifest) return go();
   const auto received = std::static_pointer_cast<ReceivedRRefs>(frame_.manifest);
-  calls_->rrefs().when_confirmed(received, deadline_, [self, received, brief](Result<void> confirmed) {
+  when_confirmed(received, calls_->ports().executor(), deadline_, [self, received, brief](Result<void> confirmed) {
     if (confirmed) {
       self->post_run(brief);
     } else {
