@@ -5,6 +5,8 @@
 
 #include "caftan/net/handshake.hpp"
 #include "caftan/tensor/codec.hpp"
+#include "caftan/wire/archive.hpp"
+#include "caftan/wire/base_codecs.hpp"
 #include "caftan/wire/shortened.hpp"
 
 namespace caftan::actors {
