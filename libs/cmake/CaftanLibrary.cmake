@@ -90,11 +90,11 @@ function(caftan_tests_that_may_skip result source)
   set(${result} "${found}" PARENT_SCOPE)
 endfunction()
 
-# caftan_add_test(<binary> LABEL unit SOURCES a_test.cpp ... LIBS targets [TIMEOUT seconds])
+# caftan_add_test(<binary> LABEL unit SOURCES a_test.cpp ... LIBS targets [TIMEOUT seconds] [SOAK source name=size])
 # One binary, one CTest entry per file: a process per TEST would load libtorch a thousand times. A test that may skip
-# itself has an entry of its own, which CTest shows as skipped then.
+# itself has an entry of its own, which CTest shows as skipped then. SOAK adds the long form of one file (soak_size.hpp).
 function(caftan_add_test name)
-  cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LIBS;SOAK" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} caftan_options GTest::gmock GTest::gtest_main)
   if("thread" IN_LIST CAFTAN_SANITIZE AND arg_LIBS MATCHES "caftan::(transport|actors|caftan)")
@@ -108,6 +108,10 @@ function(caftan_add_test name)
   endif()
   set(labels ${arg_LABEL})
   caftan_links_torch(links_torch ${arg_LIBS})
+  # tests/support; the fake caller brings a Worker of its own.
+  if(links_torch AND TARGET caftan_test_headers AND NOT "caftan_fake_caller" IN_LIST arg_LIBS)
+    target_precompile_headers(${name} REUSE_FROM caftan_test_headers)
+  endif()
   if(arg_LABEL STREQUAL "unit" AND NOT links_torch)
     list(APPEND labels protocol)
     set_property(GLOBAL APPEND PROPERTY CAFTAN_PROTOCOL_TESTS ${name})
@@ -143,6 +147,12 @@ function(caftan_add_test name)
     add_test(NAME ${arg_LABEL}/${name}/${stem} COMMAND ${name} "--gtest_filter=${filter}" --gtest_brief=1)
     set_tests_properties(${entries} PROPERTIES LABELS "${labels}"
       ENVIRONMENT "OMP_NUM_THREADS=1;OMP_WAIT_POLICY=passive" TIMEOUT ${arg_TIMEOUT})
+    if(source IN_LIST arg_SOAK)
+      list(GET arg_SOAK 1 size)
+      add_test(NAME soak/${name}/${stem} COMMAND ${name} "--gtest_filter=${filter}")
+      set_tests_properties(soak/${name}/${stem} PROPERTIES LABELS soak
+        ENVIRONMENT "OMP_NUM_THREADS=1;OMP_WAIT_POLICY=passive;${size}" TIMEOUT 3600)
+    endif()
   endforeach()
 endfunction()
 

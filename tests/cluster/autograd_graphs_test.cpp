@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "graph_cluster.hpp"
+#include "soak_size.hpp"
 
 namespace caftan::test {
 namespace {
@@ -20,11 +21,8 @@ using autograd::test::LocalRun;
 using autograd::test::Numbers;
 using autograd::test::to_dense;
 
-#ifndef CAFTAN_GRAPHS
-#define CAFTAN_GRAPHS 500
-#endif
-
-constexpr std::size_t kGraphs = CAFTAN_GRAPHS;  // with exact arithmetic; half as many in each of the two other suites
+/// With exact arithmetic; half as many in each of the two other suites.
+const std::size_t kGraphs = soak_size("CAFTAN_GRAPHS", 500);
 
 /// What adding a gradient to itself gives.
 LeafGradients doubled(LeafGradients gradients) {

@@ -12,18 +12,15 @@
 #include "caftan/tensor/operators.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
+#include "soak_size.hpp"
 #include "worker/worker_core.hpp"
 
 namespace caftan::test {
 namespace {
 
-#ifndef CAFTAN_CONTEXTS
-#define CAFTAN_CONTEXTS 2000
-#endif
-
-constexpr std::size_t kContexts = CAFTAN_CONTEXTS;
-constexpr std::size_t kFirst = kContexts / 10;  // what buffers, pools and the allocator take is there after them
-constexpr double kMayGrow = kContexts >= 100'000 ? 20 : 64;  // bytes each; what grows late weighs more on fewer
+const std::size_t kContexts = soak_size("CAFTAN_CONTEXTS", 2000);
+const std::size_t kFirst = kContexts / 10;  // what buffers, pools and the allocator take is there after them
+const double kMayGrow = kContexts >= 100'000 ? 20 : 64;  // bytes each; what grows late weighs more on fewer
 
 /// A module with one weight.
 class Scale {
@@ -154,7 +151,7 @@ TEST_F(ContextSoak, DA13_NothingIsLeftOfReleasedContexts) {
     if (i % 64 == 0) alive();
   }
   expect_soon(start);
-  const double later = kContexts - kFirst;
+  const auto later = static_cast<double>(kContexts - kFirst);
   resident = (resident_bytes() - resident) / later;
   live = (live_bytes() - live) / later;
   std::printf("%zu contexts: growth of each after the first %zu: %.2f B resident, %.2f B allocated\n", kContexts,

@@ -152,7 +152,7 @@ TEST(Limits, T2_WI22_WithoutMemoryForAGradientThePassFailsAndTheSessionGoesOn) {
   EXPECT_EQ(context.gradients().of(x).numel(), kLarge);
 }
 
-TEST(Limits, T2_DA23_AGradientBeyondALimitFailsThePassAndNamesTheLimit) {
+TEST(Limits, T2_DA24_AGradientBeyondALimitFailsThePassAndNamesTheLimit) {
   Cluster cluster(1, {"a", "b"}, make_registry, [](WorkerOptions& options) { options.limits.tensor_bytes = 1000; });
   const at::Tensor x = at::ones({1}).requires_grad_();
   autograd::Context context(cluster[0]);
@@ -165,7 +165,7 @@ TEST(Limits, T2_DA23_AGradientBeyondALimitFailsThePassAndNamesTheLimit) {
   EXPECT_TRUE(context.try_backward({cluster[0].rpc_sync<&same>("b", x).sum()}));
 }
 
-TEST(Limits, T2_DA23_APassThatReachesTooManyMessagesForOneFrameNamesTheLimit) {
+TEST(Limits, T2_DA24_APassThatReachesTooManyMessagesForOneFrameNamesTheLimit) {
   constexpr int kCalls = 400;  // a mark or report of all of them has 8,000 bytes
   Cluster cluster(1, {"a", "b", "c"}, make_registry, [](WorkerOptions& options) { options.limits.message = 4096; });
   const at::Tensor x = leaf({1, 2});

@@ -143,6 +143,25 @@ TEST_P(SteppedMeeting, T9_SE24_ALifeIsUpUntilTheLastOfItsSessionsHasEnded) {
   }
 }
 
+TEST(Dialling, T13_SE33_OneThatStaysAwayIsDialledSeldom) {
+  const test::Folder folder;  // nobody listens here: each attempt fails at once, without a socket to wait for
+  const auto executor = std::make_shared<transport::SteppedExecutor>(1);
+  WorkerOptions options;
+  options.name = "w1";
+  options.world = {{"w0", "unix:" + (folder / "w0")}, {"w1", ""}};
+  options.executor = executor;
+  const auto w1 = Worker::launch(std::move(options), make_registry()).value();
+  executor->run();
+  // Of a worker that has met nobody, nothing but the next attempt waits for a time.
+  const TimePoint first = executor->clock().now();
+  int attempts = 1;
+  for (; executor->advance_to_next_timer() && executor->clock().now() - first < std::chrono::seconds(60); ++attempts) {
+    executor->run();
+  }
+  EXPECT_LE(attempts, 150);  // each 20 ms: 3000
+  EXPECT_GE(attempts, 50);
+}
+
 /// Three members with sockets and threads of their own.
 class Meeting : public testing::Test {
  protected:

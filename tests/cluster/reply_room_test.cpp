@@ -5,7 +5,7 @@
 #include <set>
 
 #include "caftan/tensor/operators.hpp"
-#include "caftan/transport/channel.hpp"
+#include "channel_tap.hpp"
 #include "cluster.hpp"
 
 namespace caftan::test {
@@ -46,39 +46,6 @@ Registry make_registry() {
   return registry;
 }
 
-/// A channel whose peer does not read until the test lets it.
-class StuckChannel final : public transport::Channel {
- public:
-  explicit StuckChannel(std::shared_ptr<transport::Channel> inner) : inner_(std::move(inner)) {}
-  void stick() { stuck_ = true; }
-  void let_go() {
-    stuck_ = false;
-    inner_->arm(read_, write_);
-  }
-  void start(Ready ready) override { inner_->start(std::move(ready)); }
-  void arm(bool read, bool write) override {
-    read_ = read;
-    write_ = write;
-    inner_->arm(read, write && !stuck_);
-  }
-  Result<std::size_t> read(const iovec* vectors, int count) override { return inner_->read(vectors, count); }
-  Result<std::size_t> write(const iovec* vectors, int count) override {
-    return stuck_ ? Result<std::size_t>(std::size_t{0}) : inner_->write(vectors, count);
-  }
-  bool has_unread() const override { return inner_->has_unread(); }
-  void close_write() override { inner_->close_write(); }
-  void break_off() override { inner_->break_off(); }
-  void close() override { inner_->close(); }
-  int fd() const noexcept override { return -1; }
-  const char* kind() const noexcept override { return inner_->kind(); }
-
- private:
-  const std::shared_ptr<transport::Channel> inner_;
-  bool stuck_ = false;
-  bool read_ = false;
-  bool write_ = false;
-};
-
 class ReplyRoom : public testing::TestWithParam<std::uint64_t> {
  protected:
   void SetUp() override { begun = 0; }
@@ -89,49 +56,43 @@ class ReplyRoom : public testing::TestWithParam<std::uint64_t> {
     EXPECT_LE(begun, static_cast<int>(kWindow / kReply) + 2);
   }
 
-  std::shared_ptr<StuckChannel> from_b_;
-  std::shared_ptr<LocalNetwork> network_ = std::make_shared<LocalNetwork>(
-      [this](transport::PollingExecutor& executor, const std::string& one, const std::string&) {
-        auto [mine, theirs] = transport::make_loopback_pair(executor);
-        from_b_ = std::make_shared<StuckChannel>(one == "b" ? std::move(mine) : std::move(theirs));
-        return one == "b" ? LocalNetwork::Connection(from_b_, std::move(theirs))
-                          : LocalNetwork::Connection(std::move(mine), from_b_);
-      });
+  TappedNetwork network_;
   Cluster cluster_{GetParam(), {"a", "b"}, make_registry, [this](WorkerOptions& options) {
-                     options.network = network_;
+                     options.network = network_.network();
                      options.limits.window = kWindow;
                    }};
+  ChannelTap& from_b_ = network_.tap("b", "a");
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, ReplyRoom, testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(ReplyRoom, T10_SE35_FunctionsWaitUntilTheirCallerReads) {
-  from_b_->stick();
+  from_b_.stick();
   std::vector<Future<std::string>> replies;
   for (int i = 0; i < kCalls; ++i) replies.push_back(cluster_[0].rpc_async<&text>("b"));
   expect_bounded();
-  from_b_->let_go();
+  from_b_.let_go();
   for (auto& reply : replies) EXPECT_EQ(std::move(reply).get().size(), kReply);
   EXPECT_EQ(begun, kCalls);
 }
 
 TEST_P(ReplyRoom, T10_SE35_TensorsCountToo) {
-  from_b_->stick();
+  from_b_.stick();
   std::vector<Future<at::Tensor>> replies;
   for (int i = 0; i < kCalls; ++i) replies.push_back(cluster_[0].rpc_async<&tensor>("b"));
   cluster_.settle();
   EXPECT_LE(begun, static_cast<int>(kWindow / kReply) + 3) << "the one that is written does not count";
-  from_b_->let_go();
+  from_b_.let_go();
   for (auto& reply : replies) EXPECT_EQ(std::move(reply).get().numel(), static_cast<std::int64_t>(kReply / 4));
 }
 
 TEST_P(ReplyRoom, T10_SE35_MethodsWaitAndEachRunsOnce) {
   RRef<Counter> counter = cluster_[0].remote<Counter>("b");
   cluster_.settle();
-  from_b_->stick();
+  from_b_.stick();
   std::vector<Future<std::string>> replies;
   for (int i = 0; i < kCalls; ++i) replies.push_back(counter.rpc_async<&Counter::next>());
   expect_bounded();
-  from_b_->let_go();
+  from_b_.let_go();
   // The seed says in which order calls come to their object; the order from there on is ServeGate's test (SE-36).
   std::set<std::string> numbers;
   for (auto& reply : replies) {
@@ -142,22 +103,22 @@ TEST_P(ReplyRoom, T10_SE35_MethodsWaitAndEachRunsOnce) {
 }
 
 TEST_P(ReplyRoom, T10_SE37_NestedCallsComeToAnEnd) {
-  from_b_->stick();
+  from_b_.stick();
   std::vector<Future<std::string>> replies;
   for (int i = 0; i < kCalls; ++i) replies.push_back(cluster_[0].rpc_async<&text>("b"));
   cluster_.settle();
   auto nested = cluster_[0].rpc_async<&back>("b", 5);
   cluster_.settle();
-  from_b_->let_go();
+  from_b_.let_go();
   EXPECT_EQ(std::move(nested).get(), 5);
   for (auto& reply : replies) EXPECT_EQ(std::move(reply).get().size(), kReply);
 }
 
 TEST_P(ReplyRoom, T10_SE37_ALostCallerFreesWhatWasHeldBack) {
-  from_b_->stick();
+  from_b_.stick();
   for (int i = 0; i < kCalls; ++i) cluster_[0].rpc_async<&text>("b").forget();
   cluster_.settle();
-  from_b_->close();
+  from_b_.close();
   cluster_.settle();
   const int before = begun;
   cluster_[1].stop();

@@ -60,15 +60,11 @@ Registry make_registry() {
   return registry;
 }
 
-struct LimitCase {
-  const char* kind;
-  int deepest;  // 3 of 4 threads wait, in one executor or in two
-};
-
-class RunnerLimit : public testing::TestWithParam<LimitCase> {
+/// Two workers with one executor ("loopback"), or each with its own and a socket between them ("unix").
+class TwoWorkers {
  protected:
-  RunnerLimit() {
-    const bool loopback = GetParam().kind == std::string("loopback");
+  TwoWorkers(const std::string& kind, const transport::ThreadedExecutor::Options& threads) {
+    const bool loopback = kind == "loopback";
     const auto network = std::make_shared<LocalNetwork>();
     std::vector<WorkerAddress> world{{"a", ""}, {"b", ""}};
     if (!loopback) {
@@ -76,10 +72,7 @@ class RunnerLimit : public testing::TestWithParam<LimitCase> {
     }
     std::shared_ptr<transport::ThreadedExecutor> executor;
     for (const auto& member : world) {
-      if (!executor || !loopback) {
-        executor = std::make_shared<transport::ThreadedExecutor>(
-            transport::ThreadedExecutor::Options{.runners = 1, .max_threads = 4});
-      }
+      if (!executor || !loopback) executor = std::make_shared<transport::ThreadedExecutor>(threads);
       WorkerOptions options;
       options.name = member.name;
       options.world = world;
@@ -90,13 +83,23 @@ class RunnerLimit : public testing::TestWithParam<LimitCase> {
     }
     for (const auto& worker : workers_) worker->wait_until_ready().value();
   }
-  ~RunnerLimit() override {
+  ~TwoWorkers() {
     const std::lock_guard lock(unanswered.mutex);
     unanswered.promises.clear();
   }
 
   test::Folder folder_;
   std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+struct LimitCase {
+  const char* kind;
+  int deepest;  // 3 of 4 threads wait, in one executor or in two
+};
+
+class RunnerLimit : public testing::TestWithParam<LimitCase>, protected TwoWorkers {
+ protected:
+  RunnerLimit() : TwoWorkers(GetParam().kind, {.runners = 1, .max_threads = 4}) {}
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, RunnerLimit, testing::Values(LimitCase{"loopback", 3}, LimitCase{"unix", 6}),
                          [](const auto& info) { return std::string(info.param.kind); });
@@ -135,39 +138,11 @@ TEST_P(RunnerLimit, DeadlinesPassHoweverManyCallsWait) {
   EXPECT_EQ(workers_[0]->rpc_sync<&nest>("b", 0), 0);
 }
 
-class Burst : public testing::TestWithParam<const char*> {
- protected:
-  Burst() {
-    const bool loopback = GetParam() == std::string("loopback");
-    const auto network = std::make_shared<LocalNetwork>();
-    std::vector<WorkerAddress> world{{"a", ""}, {"b", ""}};
-    std::shared_ptr<transport::ThreadedExecutor> executor;
-    for (auto& member : world) {
-      if (!loopback) member.address = "unix:" + (folder_ / member.name);
-    }
-    for (const auto& member : world) {
-      if (!executor || !loopback) {
-        executor = std::make_shared<transport::ThreadedExecutor>(
-            transport::ThreadedExecutor::Options{.runners = 2, .max_threads = kThreads});
-      }
-      WorkerOptions options;
-      options.name = member.name;
-      options.world = world;
-      options.secret = "shared by this test";
-      options.executor = executor;
-      if (loopback) options.network = network;
-      workers_.push_back(Worker::launch(std::move(options), make_registry()).value());
-    }
-    for (const auto& worker : workers_) worker->wait_until_ready().value();
-  }
-  ~Burst() override {
-    const std::lock_guard lock(unanswered.mutex);
-    unanswered.promises.clear();
-  }
+constexpr unsigned kThreads = 32;
 
-  static constexpr unsigned kThreads = 32;
-  test::Folder folder_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+class Burst : public testing::TestWithParam<const char*>, protected TwoWorkers {
+ protected:
+  Burst() : TwoWorkers(GetParam(), {.runners = 2, .max_threads = kThreads}) {}
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, Burst, testing::Values("loopback", "unix"),
                          [](const auto& info) { return std::string(info.param); });

@@ -21,16 +21,13 @@
 #include "caftan/net/refusal_log.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
+#include "soak_size.hpp"
 
 namespace caftan::test {
 namespace {
 
-#ifndef CAFTAN_STRANGERS
-#define CAFTAN_STRANGERS 500
-#endif
-
-constexpr std::size_t kStrangers = CAFTAN_STRANGERS;  // of each kind
-constexpr std::size_t kCrowd = 500;                   // at the same time
+const std::size_t kStrangers = soak_size("CAFTAN_STRANGERS", 500);  // of each kind
+constexpr std::size_t kCrowd = 500;                                 // at the same time
 constexpr std::uint64_t kLimit = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMayGrow = kLimit + (std::uint64_t{16} << 20);
 

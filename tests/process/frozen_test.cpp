@@ -1,7 +1,10 @@
-// RN-2, RN-4: processes that are stopped, and live: the launcher finds them, names them, and ends the run.
+// RN-2 to RN-4, RN-8: processes that are stopped, and live: the launcher finds them, names them, and ends the run.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <list>
 
@@ -36,7 +39,24 @@ class Frozen : public testing::Test {
     EXPECT_TRUE(command.nothing_is_left(0ms));
     EXPECT_THAT(command.err(), HasSubstr("error: " + name + " (pid " + std::to_string(pid) + ")" + kSilence));
   }
+  /// Stops launcher and workers for that long, in which other runs come and go, and continues them.
+  void freeze_whole(Command& command, std::chrono::milliseconds time) {
+    std::vector<pid_t> all{command.pid()};  // the launcher first: it would notice the others
+    for (const std::string name : {"ticker", "echo-0", "echo-1"}) {
+      all.push_back(worker(command, name));
+      ASSERT_GT(all.back(), 0) << "0 would be this test, too";
+    }
+    for (const pid_t pid : all) ::kill(pid, SIGSTOP);
+    const auto stopped = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - stopped < time) {
+      Command& other = others_.emplace_back(folder_, kTicking,
+                                            std::vector<std::string>{"run", "t.toml", "roles.ticker.config.rounds=1"});
+      EXPECT_EQ(other.wait(), 0) << other.err();
+    }
+    for (const pid_t pid : all) ::kill(pid, SIGCONT);
+  }
   Folder folder_;
+  std::list<Command> others_;  // they wait for all children when they go, so they go last
 };
 
 TEST_F(Frozen, RN2_AllOfThem) {
@@ -88,21 +108,23 @@ TEST_F(Frozen, RN2_TheOnlyOneOfAHost) {
 
 TEST_F(Frozen, RN3_M13_WhatIsStoppedWholeAndContinuedGoesOn) {
   folder_.write("t.toml", ticking_file("", kQuickBeats));
-  std::list<Command> others;  // they wait for all children when they go, so they go last
   Command command(folder_, kTicking, {"run", "t.toml", "roles.ticker.config.rounds=2000"});
   ASSERT_TRUE(command.wait_for_line("tick 20")) << command.err();
-  std::vector<pid_t> all{command.pid()};  // the launcher first: it would notice the others
-  for (const std::string name : {"ticker", "echo-0", "echo-1"}) all.push_back(worker(command, name));
-  for (const pid_t pid : all) ::kill(pid, SIGSTOP);
-  // Other runs meanwhile, for longer than the 5 beats (1.5 s) after which a single one of them would be lost.
-  const auto stopped = std::chrono::steady_clock::now();
-  while (std::chrono::steady_clock::now() - stopped < 2s) {
-    Command& other = others.emplace_back(folder_, kTicking,
-                                         std::vector<std::string>{"run", "t.toml", "roles.ticker.config.rounds=1"});
-    EXPECT_EQ(other.wait(), 0) << other.err();
-  }
-  for (const pid_t pid : all) ::kill(pid, SIGCONT);
+  freeze_whole(command, 2s);  // a single one of them would be lost after 5 beats: 1.5 s
   EXPECT_EQ(command.wait(), 0) << command.err();
+}
+
+TEST_F(Frozen, K15_RN8_AStartThatIsStoppedWholeAndContinuedGoesOn) {
+  folder_.write("t.toml", ticking_file());
+  ASSERT_EQ(::mkfifo((folder_ / "birth").c_str(), 0600), 0);
+  const int birth = ::open((folder_ / "birth").c_str(), O_RDWR | O_CLOEXEC);
+  Command command(
+      folder_, kTicking,
+      {"run", "t.toml", "run.start_timeout=5s", "roles.echo.config.birth=waits", "roles.ticker.config.rounds=20"});
+  freeze_whole(command, 6s);
+  EXPECT_EQ(::write(birth, "xx", 2), 2);  // one for each echo
+  EXPECT_EQ(command.wait(), 0) << command.err();
+  ::close(birth);
 }
 
 TEST_F(Frozen, RN4_AfterAnInterruptOnlyTheFrozenOneIsLate) {

@@ -7,6 +7,7 @@
 
 #include "command.hpp"
 #include "programs.hpp"
+#include "soak_size.hpp"
 
 namespace caftan::test {
 namespace {
@@ -15,10 +16,6 @@ using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
-
-#ifndef CAFTAN_MOMENTS
-#define CAFTAN_MOMENTS 10
-#endif
 
 /// A moment of the run: while it starts, or after a number of rounds.
 std::string moment(std::uint64_t seed) {
@@ -37,7 +34,7 @@ class Stopped : public testing::Test {
   Folder folder_;
   const std::string file_ = folder_.write("t.toml", ticking_file());
 };
-INSTANTIATE_TEST_SUITE_P(Moments, Killed, testing::Range<std::uint64_t>(0, CAFTAN_MOMENTS));
+INSTANTIATE_TEST_SUITE_P(Moments, Killed, testing::Range<std::uint64_t>(0, soak_size("CAFTAN_MOMENTS", 10)));
 
 TEST_P(Killed, BI6_AUsedWorkerIsNamedAndCallsToItFailAsPeerDown) {
   // A driver that looks for a stop before its next call would say nothing of the loss.

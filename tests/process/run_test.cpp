@@ -252,6 +252,17 @@ TEST(Run, WorkersTalkOverTcpWhenTheFileSaysSo) {
   EXPECT_THAT(folder.read("runs/latest/log/driver.log"), HasSubstr("over tcp"));
 }
 
+TEST(Run, T8_EachRoleOfOneProcessMayWaitHoweverManyThereAre) {
+  const Folder folder;
+  folder.write("t.toml",
+               ticking_file("placement = \"one_process\"\nstart_timeout = \"20s\"\nstop_timeout = \"20s\"\n"));
+  // 128 threads are there for calls; those of run() come on top of them.
+  const Finished run = run_to_end(folder, kTicking,
+                                  {"run", "t.toml", "roles.ticker.replicas=130", "roles.ticker.config.together=130",
+                                   "roles.ticker.config.rounds=1"});
+  EXPECT_EQ(run.code, 0) << run.err;
+}
+
 TEST(Run, AWorkerThatExitsIsNamedWithItsCode) {
   const Folder folder;
   folder.write("t.toml", ticking_file());

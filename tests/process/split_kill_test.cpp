@@ -10,6 +10,7 @@
 
 #include "command.hpp"
 #include "programs.hpp"
+#include "soak_size.hpp"
 
 namespace caftan::test {
 namespace {
@@ -27,11 +28,10 @@ struct Moment {
   std::string line;  // the kill follows it
 };
 
-#ifdef CAFTAN_SPLIT_MOMENTS
 /// Any victim, wherever either trainer is in one of the first steps.
-std::vector<Moment> moments() {
+std::vector<Moment> random_moments(std::size_t number) {
   std::vector<Moment> all;
-  for (std::uint64_t seed = 0; seed < CAFTAN_SPLIT_MOMENTS; ++seed) {
+  for (std::uint64_t seed = 0; seed < number; ++seed) {
     std::mt19937_64 random(seed);
     const std::string victim = std::vector<std::string>{"trainer-0", "trainer-1", "server"}[random() % 3];
     const std::string trainer = "trainer-" + std::to_string(random() % 2) + " " + std::to_string(1 + random() % 30);
@@ -42,8 +42,9 @@ std::vector<Moment> moments() {
   }
   return all;
 }
-#else
+
 std::vector<Moment> moments() {
+  if (const std::size_t number = soak_size("CAFTAN_SPLIT_MOMENTS", 0)) return random_moments(number);
   return {{"AServerInForward", "server", "trainer-0 3 forward 2"},
           {"AServerInBackward", "server", "trainer-0 7 backward 4"},
           {"AServerInAStep", "server", "trainer-1 5 backward done"},
@@ -51,7 +52,6 @@ std::vector<Moment> moments() {
           {"ATrainerInTheOthersBackward", "trainer-1", "trainer-0 6 backward 5"},
           {"ATrainerBetweenTwoSteps", "trainer-1", "trainer-1 8 stepped"}};
 }
-#endif
 
 class KilledSplit : public testing::TestWithParam<Moment> {
  protected:

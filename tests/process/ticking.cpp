@@ -1,8 +1,10 @@
 // A program whose run can be ended at any moment and in any way: the driver reports each round, and both roles
 // misbehave as their config says.
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <future>
 #include <iostream>
@@ -14,23 +16,45 @@
 
 namespace {
 
+/// Returns when somebody has written a byte for it to the pipe of that name.
+void wait_at(const char* pipe) {
+  const int fd = ::open(pipe, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw std::runtime_error("no pipe to wait at");
+  char word = 0;
+  while (::read(fd, &word, 1) < 0 && errno == EINTR) {
+  }
+  ::close(fd);
+}
+
 class Echo {
  public:
-  enum class Birth { normal, throws, exits, hangs, crashes };
+  enum class Birth { normal, throws, exits, hangs, crashes, waits };
   struct Config {
     Birth birth = Birth::normal;
   };
   static void settings(auto& s, Config& c) {
     s("birth", c.birth, "what the constructor does")
-        .one_of({{"normal"}, {"throws"}, {"exits"}, {"hangs"}, {"crashes"}});
+        .one_of({{"normal"}, {"throws"}, {"exits"}, {"hangs"}, {"crashes"}, {"waits", "at the pipe 'birth'"}});
   }
   Echo(caftan::RoleContext&, Config config) {
     if (config.birth == Birth::throws) throw std::runtime_error("stillborn");
     if (config.birth == Birth::exits) ::_exit(7);
     if (config.birth == Birth::hangs) std::promise<void>().get_future().wait();
     if (config.birth == Birth::crashes) ::raise(SIGSEGV);
+    if (config.birth == Birth::waits) wait_at("birth");
   }
   int echo(int value) { return value; }
+  /// Answers all of them once that many have come.
+  caftan::Future<int> meet(int guests) {
+    caftan::Future<int> all_are_there = guests_.emplace_back().future();
+    if (static_cast<int>(guests_.size()) == guests) {
+      for (auto& guest : guests_) guest.set(guests);
+    }
+    return all_are_there;
+  }
+
+ private:
+  std::vector<caftan::Promise<int>> guests_;
 };
 
 class Ticker {
@@ -42,6 +66,7 @@ class Ticker {
     int code = 3;
     bool ignore_stop = false;
     bool flood = false;
+    int together = 0;
   };
   static void settings(auto& s, Config& c) {
     s("rounds", c.rounds, "calls to each echo").at_least(1);
@@ -50,11 +75,16 @@ class Ticker {
     s("code", c.code, "that it exits with").range(0, 255);
     s("ignore_stop", c.ignore_stop, "goes on when asked to stop");
     s("flood", c.flood, "reports without pause, faster than anybody reads");
+    s("together", c.together, "how many of them meet at the first echo before they tick; 0 = none").at_least(0);
   }
   Ticker(caftan::RoleContext& context, Config config)
       : context_(context), config_(config), echoes_(context.uses<Echo>("echoes")) {}
 
   caftan::Result<void> run(std::stop_token stop) {
+    if (config_.together > 0) {
+      const auto met = echoes_.front().try_rpc_sync<&Echo::meet>(config_.together);
+      if (!met) return met.error();
+    }
     for (int round = 1; round <= config_.rounds; ++round) {
       if (stop.stop_requested() && !config_.ignore_stop) return {};
       for (auto& echo : echoes_) {
@@ -89,6 +119,6 @@ class Ticker {
 int main(int argc, char** argv) {
   caftan::Program program("ticking");
   program.role<Ticker>("ticker").uses<Echo>("echoes").at_least(1);
-  program.role<Echo>("echo").method<&Echo::echo>("echo");
+  program.role<Echo>("echo").method<&Echo::echo>("echo").method<&Echo::meet>("meet");
   return program.main(argc, argv);
 }

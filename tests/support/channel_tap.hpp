@@ -1,5 +1,6 @@
-/// Taps on the connections between Workers of one process: a test counts, drops, holds or adds frames, and cuts
-/// connections. The workers know nothing of it: a tap is a Channel around a real one. Start with `TappedNetwork`.
+/// Taps on the connections between Workers of one process: a test counts, drops, holds or adds frames, stops
+/// their flow, and cuts connections. The workers know nothing of it: a tap is a Channel around a real one. Start with
+/// `TappedNetwork`.
 #pragma once
 
 #include <array>
@@ -50,11 +51,21 @@ class ChannelTap final : public transport::Channel {
     const wire::Bytes held = std::exchange(held_, {});
     forward(held);
   }
+  /// Takes no bytes until `let_go`, as where the other end does not read.
+  void stick() { stuck_ = true; }
+  void let_go() {
+    stuck_ = false;
+    inner_->arm(reads_, writes_);
+  }
   /// Loses what is on the way to this end and lets it see a broken connection.
   void lose() { lost_ = true; }
 
   void start(Ready ready) override { inner_->start(std::move(ready)); }
-  void arm(bool read, bool write) override { inner_->arm(read, write); }
+  void arm(bool read, bool write) override {
+    reads_ = read;
+    writes_ = write;
+    inner_->arm(read, write && !stuck_);
+  }
   Result<std::size_t> read(const iovec* vectors, int count) override {
     if (lost_) return Error(Errc::peer_down, "the connection was cut");
     return inner_->read(vectors, count);
@@ -62,6 +73,7 @@ class ChannelTap final : public transport::Channel {
   Result<std::size_t> write(const iovec* vectors, int count) override {
     if (lost_) return Error(Errc::peer_down, "the connection was cut");
     std::size_t taken = 0;
+    if (stuck_) return taken;
     for (int i = 0; i < count; ++i) {
       wire::append(stream_, {static_cast<const std::byte*>(vectors[i].iov_base), vectors[i].iov_len});
       taken += vectors[i].iov_len;
@@ -104,6 +116,9 @@ class ChannelTap final : public transport::Channel {
   wire::Bytes stream_;
   wire::Bytes held_;
   bool holding_ = false;
+  bool stuck_ = false;
+  bool reads_ = false;  // what was asked for last
+  bool writes_ = false;
   bool lost_ = false;
   std::map<wire::FrameKind, std::size_t> counts_;
 };

@@ -69,7 +69,7 @@ class FakeResponder final : public rpc::ResponderSink {
  public:
   FakeResponder(FakeCaller& callee, FakeCaller& caller, std::uint64_t call)
       : callee_(callee.weak_from_this()), caller_(caller.weak_from_this()), call_(call) {}
-  void answer(Result<rpc::OutReply> reply) noexcept override {
+  void answer(Result<rpc::OutReply>&& reply) noexcept override {
     const auto callee = std::static_pointer_cast<FakeCaller>(callee_.lock());
     const auto caller = std::static_pointer_cast<FakeCaller>(caller_.lock());
     if (!callee || !caller) return;

@@ -36,7 +36,7 @@ bool shorten_error(autograd::PassMessage& message) {
       message);
 }
 
-/// The pass of a message that lists as many recorded messages as there are (DA-23); none for all others.
+/// The pass of a message that lists as many recorded messages as there are (DA-24); none for all others.
 std::optional<PassNumber> pass_that_lists(const autograd::PassMessage& message) {
   if (const auto* mark = std::get_if<autograd::Mark>(&message)) return mark->header.pass.number;
   if (const auto* report = std::get_if<autograd::Report>(&message)) return report->pass.number;

@@ -5,7 +5,7 @@
 ///     starting --all ready--> running --every run() returned--> leaving --all processes gone--> over
 ///         \--- failure, death, silence, Ctrl-C ---> stopping --run()s returned, or half of stop_timeout--/
 ///
-/// Invariants RN-1 to RN-10: docs/protocols/run.md.
+/// Invariants RN-1 to RN-12: docs/protocols/run.md.
 #pragma once
 
 #include <cstdint>

@@ -244,7 +244,7 @@ bool WorkerSet::end() {
     if (!member.worker) continue;
     member.worker->core().set_farewell(farewell_of(member));
     if (member.worker->stop().in_use == 0) continue;
-    member.log.error("code of functions, methods or graph nodes has not returned in time");
+    member.log.error("code on a runner that uses connections, references, contexts or passes has not returned in time");
     ended = false;
   }
   return ended;

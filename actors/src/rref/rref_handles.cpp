@@ -49,12 +49,12 @@ UserHandle::~UserHandle() {
 }
 
 std::optional<rpc::PeerSession> UserHandle::owner_session() const {
-  const std::lock_guard lock(session_mutex_);
+  const std::lock_guard lock(mutex_);
   return session_;
 }
 
 void UserHandle::bind(const rpc::PeerSession& session) {
-  const std::lock_guard lock(session_mutex_);
+  const std::lock_guard lock(mutex_);
   session_ = session;
 }
 

@@ -61,11 +61,11 @@ class HandleBase : public rpc::RRefHandle, public std::enable_shared_from_this<H
  protected:
   RRefHost& host_;  // valid while caller_ can be locked
   const std::weak_ptr<rpc::Caller> caller_;
+  mutable std::mutex mutex_;
 
  private:
   const SharedRRef shared_;
   const Peer owner_;
-  mutable std::mutex mutex_;
   bool settled_;
   std::optional<Error> error_;
   std::vector<std::function<void()>> waiters_;
@@ -91,8 +91,7 @@ class UserHandle final : public HandleBase {
   caf::actor actor_;
   const std::shared_ptr<std::atomic<FirstGone>> first_gone_ =
       std::make_shared<std::atomic<FirstGone>>(FirstGone::neither);
-  mutable std::mutex session_mutex_;
-  std::optional<rpc::PeerSession> session_;
+  std::optional<rpc::PeerSession> session_;  // guarded by mutex_
 };
 
 class OwnerHandle final : public HandleBase {

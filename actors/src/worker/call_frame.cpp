@@ -49,8 +49,8 @@ void take_tensors(EncodedFrame& encoded, tensor::EncodedTensors&& tensors) {
 
 }  // namespace
 
-Result<EncodedFrame> encode_request(rpc::OutRequest& request, std::uint64_t features, const Sharing& sharing) {
-  EncodedFrame encoded;
+Result<void> encode_request(rpc::OutRequest& request, std::uint64_t features, const Sharing& sharing,
+                            EncodedFrame& encoded) {
   encoded.frame.header.kind = request.kind;
   encoded.frame.header.trace = request.trace;
   wire::Bytes& sections = encoded.sections;
@@ -76,12 +76,10 @@ Result<EncodedFrame> encode_request(rpc::OutRequest& request, std::uint64_t feat
     take_tensors(encoded, std::move(*tensors));
   }
   show(encoded, request.body);
-  return encoded;
+  return {};
 }
 
-Result<EncodedFrame> encode_result(rpc::OutReply& reply, std::uint64_t call, const Sharing& sharing,
-                                   const std::string& worker) {
-  EncodedFrame encoded;
+Result<void> encode_result(rpc::OutReply& reply, std::uint64_t call, const Sharing& sharing, EncodedFrame& encoded) {
   encoded.frame.header.kind = wire::FrameKind::response;
   encoded.frame.header.call = call;
   if (const auto rrefs = append_rrefs(encoded.sections, sharing); !rrefs) return rrefs.error();
@@ -92,16 +90,15 @@ Result<EncodedFrame> encode_result(rpc::OutReply& reply, std::uint64_t call, con
     if (!tensors) {
       std::string text = tensors.error().text();
       if (text.starts_with("argument ")) text = "result " + text.substr(9);
-      return Error(tensors.error().code(), worker, std::move(text));
+      return Error(tensors.error().code(), std::move(text));
     }
     take_tensors(encoded, std::move(*tensors));
   }
   show(encoded, reply.body);
-  return encoded;
+  return {};
 }
 
-Result<EncodedFrame> encode_error(Error error, std::uint64_t call, std::uint64_t features) {
-  EncodedFrame encoded;
+Result<void> encode_error(Error error, std::uint64_t call, std::uint64_t features, EncodedFrame& encoded) {
   encoded.frame.header.kind = wire::FrameKind::response;
   encoded.frame.header.call = call;
   encoded.frame.header.flags = wire::kFlagError;
@@ -112,12 +109,11 @@ Result<EncodedFrame> encode_error(Error error, std::uint64_t call, std::uint64_t
   }
   if (auto written = wire::encode_into(encoded.body, error); !written) return written.error();
   show(encoded, encoded.body);
-  return encoded;
+  return {};
 }
 
-Result<rpc::InPayload> decode_payload(InFrame& frame, const WorkerLimits& limits) {
+Result<void> decode_payload(InFrame& frame, const WorkerLimits& limits, rpc::InPayload& payload) {
   if (!frame.received) return frame.received.error();
-  rpc::InPayload payload;
   payload.body = frame.body;
   if (!frame.table.empty()) {
     const auto layout = tensor::TensorLayout::parse(frame.table, {limits.tensor_bytes, limits.tensors});
@@ -139,7 +135,7 @@ Result<rpc::InPayload> decode_payload(InFrame& frame, const WorkerLimits& limits
   const auto recorded = wire::find_section(frame.sections, SectionType::autograd);
   if (!recorded) return recorded.error();
   if (*recorded) wire::append(payload.autograd, **recorded);
-  return payload;
+  return {};
 }
 
 Error decode_error(const InFrame& reply) {

@@ -14,8 +14,8 @@ namespace caftan::actors {
 /// A frame and what its views show. The body of a request or a result stays where it is: it must outlive the frame.
 struct EncodedFrame {
   EncodedFrame() = default;
-  EncodedFrame(EncodedFrame&&) = default;  // no copies: their views would show the original
-  EncodedFrame& operator=(EncodedFrame&&) = default;
+  EncodedFrame(const EncodedFrame&) = delete;  // the views of a copy would show the original
+  EncodedFrame& operator=(const EncodedFrame&) = delete;
 
   transport::OutFrame frame;
   wire::Bytes sections;
@@ -23,17 +23,19 @@ struct EncodedFrame {
   wire::Bytes table;
 };
 
+// These fill an empty frame or payload that the caller has: none is moved on its way.
+
 /// @param features  of the session: a section is written only if the peer knows it
 /// Errors: what cannot be encoded.
-Result<EncodedFrame> encode_request(rpc::OutRequest& request, std::uint64_t features, const Sharing& sharing);
-/// @param worker  the name of this one, for errors  Errors: what cannot be encoded.
-Result<EncodedFrame> encode_result(rpc::OutReply& reply, std::uint64_t call, const Sharing& sharing,
-                                   const std::string& worker);
-Result<EncodedFrame> encode_error(Error error, std::uint64_t call, std::uint64_t features);
+Result<void> encode_request(rpc::OutRequest& request, std::uint64_t features, const Sharing& sharing,
+                            EncodedFrame& encoded);
+/// Errors: what cannot be encoded.
+Result<void> encode_result(rpc::OutReply& reply, std::uint64_t call, const Sharing& sharing, EncodedFrame& encoded);
+Result<void> encode_error(Error error, std::uint64_t call, std::uint64_t features, EncodedFrame& encoded);
 
-/// Returns the arguments or the result in `frame`, whose tensor segments become tensors. The body stays in the frame.
+/// Takes the arguments or the result in `frame`, whose tensor segments become tensors. The body stays in the frame.
 /// Errors: malformed_payload, limit_exceeded.
-Result<rpc::InPayload> decode_payload(transport::InFrame& frame, const WorkerLimits& limits);
+Result<void> decode_payload(transport::InFrame& frame, const WorkerLimits& limits, rpc::InPayload& payload);
 /// Returns the error that a reply with kFlagError carries, or why it cannot be decoded.
 Error decode_error(const transport::InFrame& reply);
 

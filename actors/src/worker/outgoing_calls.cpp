@@ -62,10 +62,11 @@ class OutgoingCalls::Pending final : public transport::ResponseSink, public Canc
       return finish(response.error().code() == Errc::timeout ? too_late() : response.error());
     }
     if (response->header.flags & wire::kFlagError) return finish(decode_error(*response));
-    auto payload = decode_payload(*response, calls_->parts_.options.limits);
-    if (!payload) return finish(payload.error());
+    Result<rpc::InPayload> payload{rpc::InPayload()};
+    const auto decoded = decode_payload(*response, calls_->parts_.options.limits, *payload);
+    if (!decoded) return finish(decoded.error());
     payload->owner = std::make_shared<const wire::Bytes>(std::move(response->payload));  // moved: the views stay
-    if (!response->manifest) return finish(std::move(*payload));
+    if (!response->manifest) return finish(std::move(payload));
     // A response may carry references too: user code sees them only once they are confirmed (RR-6).
     auto received = std::static_pointer_cast<ReceivedRRefs>(response->manifest);
     auto waiting = std::make_shared<rpc::InPayload>(std::move(*payload));
@@ -76,7 +77,7 @@ class OutgoingCalls::Pending final : public transport::ResponseSink, public Canc
   }
 
  private:
-  void finish(Result<rpc::InPayload> reply) {
+  void finish(Result<rpc::InPayload>&& reply) {
     if (rpc::CallHook* hook = calls_->parts_.ports.hook()) {
       if (reply) {
         if (auto seen = hook->on_reply_received(rpc::HookTicket{ticket_}, *reply); !seen) reply = seen.error();
@@ -179,16 +180,16 @@ Result<OutgoingCalls::Way> OutgoingCalls::open_way(const Peer& peer, const rpc::
 }
 
 Result<CallId> OutgoingCalls::send_request(Way& way, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink) {
-  auto encoded = encode_request(request, way.session->peer().features, way.sharing);
-  if (!encoded) {
+  EncodedFrame encoded;
+  if (const auto done = encode_request(request, way.session->peer().features, way.sharing, encoded); !done) {
     way.session->give_back(way.room);
     way.sharing.undo();
-    return encoded.error();
+    return done.error();
   }
   auto pending = std::make_shared<Pending>(std::shared_ptr<OutgoingCalls>(parts_.ports.shared_from_this(), this),
                                            std::move(sink), way.session, request);
   pending->join_surrounding();
-  const auto call = way.session->request(encoded->frame, way.room, request.deadline, pending);
+  const auto call = way.session->request(encoded.frame, way.room, request.deadline, pending);
   if (!call) {
     pending->forget();
     way.sharing.undo();

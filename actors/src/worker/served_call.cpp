@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "caftan/base/wait_permit.hpp"
 #include "worker/call_frame.hpp"
 
 namespace caftan::actors {
@@ -73,7 +72,10 @@ void ServedCall::post_run(bool brief) {
 
 bool ServedCall::hold_back(const void* order, const std::function<Task()>& again) {
   net::ServeGate::Tasks ready;
+  // A call that has a place in an object's order is not held back for CALL-16 too: the calls behind it in that order
+  // would wait with it, and their callers may hold the very permits that it waits for.
   const auto asks_again = [&] {
+    if (order) return again();
     return Task([self = shared_from_this(), task = again()]() mutable { self->when_due(std::move(task)); });
   };
   const bool may_begin = session_->serve_gate().pass(place_, order, asks_again, ready);
@@ -109,13 +111,6 @@ CallInfo ServedCall::make_info() {
   return info;
 }
 
-/// Later, if the permits to wait that are left are kept for calls nested deeper (CALL-16).
-void ServedCall::when_due(Task task) {
-  RunnerLimit* const limit = RunnerLimit::current();
-  if (!limit) return task();
-  limit->run_call(depth_, std::move(task));
-}
-
 void ServedCall::run() {
   if (frame_.manifest) creation_ = std::static_pointer_cast<ReceivedRRefs>(frame_.manifest)->take_creation();
   const auto target = read_target(frame_);
@@ -123,23 +118,23 @@ void ServedCall::run() {
   const auto grad_mode = read_grad_mode(frame_);
   if (!grad_mode) return fail(grad_mode.error());
   grad_mode_ = *grad_mode;
-  auto payload = calls_->decode_payload(frame_);
-  if (!payload) return fail(payload.error());
+  rpc::InPayload payload;
+  if (const auto decoded = decode_payload(frame_, calls_->limits(), payload); !decoded) return fail(decoded.error());
   // The views stay as long as anyone needs them.
-  payload->owner = std::shared_ptr<const void>(shared_from_this(), &frame_);
+  payload.owner = std::shared_ptr<const void>(shared_from_this(), &frame_);
   const bool creates = frame_.header.kind == wire::FrameKind::create;
   const bool needs_object =
       frame_.header.kind == wire::FrameKind::fetch || frame_.header.kind == wire::FrameKind::method;
   if (creates != creation_.has_value() || (needs_object && !*target)) {
     return fail(Error(Errc::malformed_payload, "a request that does not name its object"));
   }
-  if (creates && !*target) return create(nullptr, std::move(*payload));
-  if (*target) return run_on_object(*target, std::move(*payload));
+  if (creates && !*target) return create(nullptr, std::move(payload));
+  if (*target) return run_on_object(*target, std::move(payload));
   rpc::Responder responder{std::shared_ptr<rpc::ResponderSink>(shared_from_this())};
   if (frame_.header.kind == wire::FrameKind::op) {
-    calls_->dispatcher().op(std::move(*payload), make_info(), std::move(responder));
+    calls_->dispatcher().op(std::move(payload), make_info(), std::move(responder));
   } else {
-    calls_->dispatcher().call(std::move(*payload), make_info(), std::move(responder));
+    calls_->dispatcher().call(std::move(payload), make_info(), std::move(responder));
   }
 }
 
@@ -182,7 +177,7 @@ void ServedCall::fail(const Error& error) {
   answer(error);
 }
 
-void ServedCall::answer(Result<rpc::OutReply> reply) noexcept {
+void ServedCall::answer(Result<rpc::OutReply>&& reply) noexcept {
   if (answered_.exchange(true)) return;
   look_if_late();
   if (const auto sent = calls_->send_reply(session_, frame_.header.call, std::move(reply)); !sent) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "caftan/base/wait_permit.hpp"
 #include "caftan/net/serve_gate.hpp"
 #include "caftan/rpc/hosted_object.hpp"
 #include "worker/served_calls.hpp"
@@ -22,7 +23,7 @@ class ServedCall final : public rpc::ResponderSink,
   /// Runs it once its references are confirmed (RR-6): here if it is `brief` and this thread does not read for a wait,
   /// else on a runner.
   void start(bool brief);
-  void answer(Result<rpc::OutReply> reply) noexcept override;
+  void answer(Result<rpc::OutReply>&& reply) noexcept override;
   void cancel() noexcept { cancelled_->set(); }
   bool may_hold_back() const noexcept override { return session_->serve_gate().is_busy(); }
   bool hold_back(const void* order, const std::function<Task()>& again) override;
@@ -35,7 +36,14 @@ class ServedCall final : public rpc::ResponderSink,
 
  private:
   void post_run(bool brief);
-  void when_due(Task task);
+  /// Runs `code`, later if the permits to wait that are left are kept for calls nested deeper (CALL-16).
+  template <class F>
+  void when_due(F&& code) {
+    RunnerLimit* const limit = RunnerLimit::current();
+    if (limit && !limit->begin_call(depth_)) return limit->hold_call(depth_, Task(std::forward<F>(code)));
+    code();
+    if (limit) limit->end_call();
+  }
   void run();
   void run_on_object(const RRefId& target, rpc::InPayload payload);
   void create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload);

@@ -52,21 +52,19 @@ void ServedCalls::log_late(std::string_view function, const std::string& caller,
                       name + ": # more calls ended after their time in this second");
 }
 
-Result<rpc::InPayload> ServedCalls::decode_payload(InFrame& frame) const {
-  return actors::decode_payload(frame, limits_);
-}
-
 /// Shortens the error to what the limits allow: the text of an exception may be of any length. A result that is too
 /// large is refused, but an error must arrive.
 Result<void> ServedCalls::send_error(const std::shared_ptr<Session>& session, std::uint64_t call, const Error& error) {
-  auto encoded = encode_error(session->fitting(error.at(ports_.name())), call, session->peer().features);
-  if (!encoded) return encoded.error();
-  session->send(encoded->frame, false);
+  EncodedFrame encoded;
+  auto done = encode_error(session->fitting(error.at(ports_.name())), call, session->peer().features, encoded);
+  if (!done) return done;
+  session->send(encoded.frame, false);
   return {};
 }
 
 Result<void> ServedCalls::send_reply(const std::shared_ptr<Session>& session, std::uint64_t call,
-                                     Result<rpc::OutReply> reply) {
+                                     Result<rpc::OutReply>&& reply) {
+  if (session->ended()) return {};  // the worker may have ended too: its services must not be used any more
   if (!reply) return send_error(session, call, reply.error());
   auto sharing = rrefs_.share(reply->rrefs, session);
   if (!sharing) return sharing.error();
@@ -74,12 +72,14 @@ Result<void> ServedCalls::send_reply(const std::shared_ptr<Session>& session, st
     sharing->undo();
     return error;
   };
-  auto encoded = encode_result(*reply, call, *sharing, ports_.name());
-  if (!encoded) return give_up(encoded.error());
-  if (const auto fits = session->check_size(encoded->frame); !fits) {
+  EncodedFrame encoded;
+  if (const auto done = encode_result(*reply, call, *sharing, encoded); !done) {
+    return give_up(done.error().at(ports_.name()));
+  }
+  if (const auto fits = session->check_size(encoded.frame); !fits) {
     return give_up(Error(fits.error().code(), ports_.name(), "the result: " + fits.error().text()));
   }
-  if (!session->send(encoded->frame, false)) sharing->undo();
+  if (!session->send(encoded.frame, false)) sharing->undo();
   return {};
 }
 

@@ -38,10 +38,11 @@ class ServedCalls {
   MemberPorts& ports() noexcept { return ports_; }
   RRefHost& rrefs() noexcept { return rrefs_; }
   rpc::Dispatcher& dispatcher() noexcept { return dispatcher_; }
-  Result<rpc::InPayload> decode_payload(transport::InFrame& frame) const;
-  /// Sends a reply. Errors: what cannot be encoded or is too large; nothing was sent then.
+  const WorkerLimits& limits() const noexcept { return limits_; }
+  /// Sends a reply, unless the session has ended. Errors: what cannot be encoded or is too large; nothing was sent
+  /// then.
   Result<void> send_reply(const std::shared_ptr<transport::Session>& session, std::uint64_t call,
-                          Result<rpc::OutReply> reply);
+                          Result<rpc::OutReply>&& reply);
   void ended(const ServedCall& call);
 
   /// When a call ended that ended after its time.

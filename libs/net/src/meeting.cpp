@@ -110,8 +110,8 @@ std::vector<WorkerId> Meeting::to_dial() const {
   return lower;
 }
 
-/// During the start everybody may be dialled who is not here; afterwards only a new life that the head has announced,
-/// for as long as a start may take (SE-34).
+/// During the start every member that is not connected may be dialled; afterwards only a life that the head has
+/// announced and that this worker has not met, for as long as a start may take (SE-34).
 bool Meeting::may_dial(const Member& member, TimePoint now) const {
   if (is_leaving_) return false;
   if (!is_ready_) return !failure_;

@@ -67,7 +67,8 @@ AmbientSwap::AmbientSwap(Ambient* next) noexcept
   // A continuation is captured on one thread and runs on another, whose executor it then waits with.
   if (next && !next->executor && previous_) next->executor = previous_->executor;
   Ambient::current_ = next;
-  c10::GradMode::set_enabled(!next || next->grad_mode);
+  const bool wanted = !next || next->grad_mode;
+  if (wanted != previous_grad_mode_) c10::GradMode::set_enabled(wanted);
 }
 
 AmbientSwap::~AmbientSwap() {

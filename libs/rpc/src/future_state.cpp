@@ -37,13 +37,23 @@ Executor* FutureCore::executor(std::shared_ptr<Caller>& keep) const {
   return Ambient::current() ? Ambient::current()->executor : nullptr;
 }
 
+void end_wait_at_once() {
+  if (!check_may_wait() || !TurnPause::is_due()) return;
+  const WaitPermit permit;
+  if (!permit) return;
+  const TurnPause pause;
+}
+
 bool FutureCore::wait(TimePoint deadline) {
   const auto waited = permitted_wait(*this, deadline);
   return waited && *waited;
 }
 
 Result<bool> permitted_wait(FutureCore& future, TimePoint deadline) {
-  if (future.ready()) return true;
+  if (future.ready()) {
+    end_wait_at_once();
+    return true;
+  }
   if (const Result<void> may = check_may_wait(); !may) return may.error();
   const WaitPermit permit;
   if (!permit) return permit.error();
@@ -72,7 +82,10 @@ Result<bool> permitted_wait(FutureCore& future, TimePoint deadline) {
 }
 
 bool FutureCore::wait_for(Duration timeout) {
-  if (ready()) return true;
+  if (ready()) {
+    end_wait_at_once();
+    return true;
+  }
   std::shared_ptr<Caller> keep;
   const Executor* const executor = this->executor(keep);
   const TimePoint now = executor ? executor->clock().now() : SteadyClock().now();

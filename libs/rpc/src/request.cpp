@@ -17,7 +17,7 @@ Responder& Responder::operator=(Responder&& other) noexcept {
   return *this;
 }
 
-void Responder::answer(Result<OutReply> reply) noexcept {
+void Responder::answer(Result<OutReply>&& reply) noexcept {
   if (const auto sink = std::move(sink_)) sink->answer(std::move(reply));
 }
 

@@ -184,10 +184,11 @@ void Completion::fail(Error error) {
   }
 }
 
-void Completion::reply(Caller& caller, const CallInfo& info, Result<OutReply> reply) {
+void Completion::reply(Caller& caller, const CallInfo& info, Result<OutReply>&& reply) {
   if (!reply) return fail(reply.error().at(caller.name()));
   if (CallHook* const hook = caller.hook()) {
-    const c10::AutoGradMode of_call(info.grad_mode);  // a result may be packed behind the code that made it
+    std::optional<c10::AutoGradMode> of_call;  // a result may be packed behind the code that made it
+    if (!reply->tensors.empty()) of_call.emplace(info.grad_mode);
     hook->on_reply(info, *reply);
   }
   responder_.answer(std::move(reply));
@@ -214,7 +215,8 @@ bool Dispatcher::is_brief(wire::FrameKind kind, wire::ByteView body) const noexc
   return !entry || entry->brief;
 }
 
-void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload payload, CallInfo info, Completion completion) {
+void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload&& payload, CallInfo&& info,
+                       Completion&& completion) {
   const Result<FunctionKey> key = read_prologue(payload.body);
   if (!key) return completion.fail(key.error().at(caller_.name()));
   const FunctionEntry* const entry = caller_.registry().find(key->name_hash, key->name);
@@ -239,22 +241,24 @@ void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload payload, 
   run_free(std::make_unique<Invocation>(std::move(in)));
 }
 
-void Dispatcher::call(InPayload payload, CallInfo info, Responder responder) {
+void Dispatcher::call(InPayload&& payload, CallInfo&& info, Responder responder) {
   start(nullptr, std::move(payload), std::move(info), Completion(std::move(responder)));
 }
 
-void Dispatcher::method(std::shared_ptr<HostedObject> object, InPayload payload, CallInfo info, Responder responder) {
+void Dispatcher::method(std::shared_ptr<HostedObject> object, InPayload&& payload, CallInfo&& info,
+                        Responder responder) {
   start(std::move(object), std::move(payload), std::move(info), Completion(std::move(responder)));
 }
 
-void Dispatcher::op(InPayload payload, CallInfo info, Responder responder) {
+void Dispatcher::op(InPayload&& payload, CallInfo&& info, Responder responder) {
   Completion completion(std::move(responder));
   if (!info.gate || !info.gate->may_hold_back()) return run_operator_call(caller_, payload, info, completion);
   run_held_operator(std::make_unique<OperatorCall>(
       OperatorCall{caller_.shared_from_this(), std::move(payload), std::move(info), std::move(completion)}));
 }
 
-void Dispatcher::fetch(std::shared_ptr<HostedObject> object, InPayload payload, CallInfo info, Responder responder) {
+void Dispatcher::fetch(std::shared_ptr<HostedObject> object, InPayload&& payload, CallInfo&& info,
+                       Responder responder) {
   Completion completion(std::move(responder));
   Result<void> allowed = check_not_held(*object, info.held);
   if (allowed && !object->type().encode) allowed = detail::cannot_be_sent(object->type().key.name);
@@ -264,8 +268,8 @@ void Dispatcher::fetch(std::shared_ptr<HostedObject> object, InPayload payload, 
                                               std::move(info), std::move(completion)}));
 }
 
-Future<std::shared_ptr<HostedObject>> Dispatcher::create(std::shared_ptr<HostedObject> object, InPayload payload,
-                                                         CallInfo info, RRefId id) {
+Future<std::shared_ptr<HostedObject>> Dispatcher::create(std::shared_ptr<HostedObject> object, InPayload&& payload,
+                                                         CallInfo&& info, RRefId id) {
   Completion::Creation creation(caller_.weak_from_this());
   Future<std::shared_ptr<HostedObject>> created = creation.future();
   if (object || !is_operator_creation(payload.body)) {

@@ -105,6 +105,14 @@ bool Strand::take(TurnMode mode, Patience patience) {
   });
 }
 
+bool Strand::is_due_after_return() {
+  const std::lock_guard lock(mutex_);
+  if (queue_.empty()) return false;
+  if (is_queue_due()) return true;
+  ++returns_;
+  return false;
+}
+
 void Strand::keep_while_waiting() {
   const std::lock_guard lock(mutex_);
   ++kept_;
@@ -161,8 +169,17 @@ FirstTurn::FirstTurn(Strand& strand)
 
 FirstTurn::~FirstTurn() { ambient_.turn = around_; }
 
-TurnPause::TurnPause() : turn_(Ambient::current() ? Ambient::current()->turn : nullptr) {
-  if (turn_ && !turn_->held_) turn_ = nullptr;
+Turn* TurnPause::held_turn() noexcept {
+  const Ambient* const ambient = Ambient::current();
+  return ambient && ambient->turn && ambient->turn->held_ ? ambient->turn : nullptr;
+}
+
+bool TurnPause::is_due() {
+  Turn* const turn = held_turn();
+  return turn && turn->yields() && turn->strand_.is_due_after_return();
+}
+
+TurnPause::TurnPause() : turn_(held_turn()) {
   if (!turn_) return;
   if (!turn_->yields()) {
     turn_->strand_.keep_while_waiting();

@@ -6,6 +6,7 @@
 #include "caftan/base/wait_permit.hpp"
 #include "caftan/rpc/caller.hpp"
 #include "caftan/rpc/strand.hpp"
+#include "permitted_wait.hpp"
 #include "thread_point.hpp"
 
 namespace caftan::rpc {
@@ -60,7 +61,10 @@ Error too_late(std::size_t futures) {
 
 Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> states, Until until,
                                                 std::optional<Duration> timeout) {
-  if (const auto index = decided(states, until)) return index;
+  if (const auto index = decided(states, until)) {
+    end_wait_at_once();
+    return index;
+  }
   const auto first_open = std::find_if(states.begin(), states.end(), [](FutureCore* s) { return s && !s->ready(); });
   if (first_open == states.end()) return decided(states, until);  // the last one came meanwhile
   FutureCore& open = **first_open;

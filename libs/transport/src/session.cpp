@@ -46,12 +46,25 @@ void Session::start(wire::ByteView early) {
   arm_locked();
 }
 
+namespace {
+
+/// Returns what both sides take.
+SessionLimits smallest_of(SessionLimits own, const net::PeerLimits& peer) {
+  own.message = std::min(own.message, peer.message);
+  own.tensor_bytes = std::min(own.tensor_bytes, peer.tensor_bytes);
+  own.tensors = std::min(own.tensors, peer.segments);
+  return own;
+}
+
+}  // namespace
+
 Session::Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::shared_ptr<Channel> channel,
                  const SessionLimits& limits)
     : parts_(parts),
       peer_(std::move(peer)),
       connection_(connection),
       limits_(limits),
+      sendable_(smallest_of(limits, peer_.limits)),
       channel_(std::move(channel)),
       exchange_(std::make_unique<ActorExchange>(*this, parts.actors)),
       requests_(parts.executor.clock().now(), limits.requests),
@@ -200,35 +213,27 @@ void Session::arm_locked() {
   channel_->arm(reader_ == Reader::poller, want_write_);
 }
 
-Result<void> SessionLimits::check(std::uint64_t own, std::uint64_t bulk, std::uint64_t segments) const {
+Error SessionLimits::why_not(std::uint64_t own, std::uint64_t bulk, std::uint64_t segments) const {
   const auto beyond = [](const char* of, std::uint64_t size, const char* limit, std::uint64_t most) {
     return Error(Errc::limit_exceeded, "a message with " + std::to_string(size) + " bytes" + of + ", " + limit +
                                            " is " + std::to_string(most));
   };
   if (own > message) return beyond(" beside its tensors", own, "limits.message", message);
   if (bulk > tensor_bytes) return beyond(" of tensors", bulk, "limits.tensors", tensor_bytes);
-  if (segments > tensors) {
-    return Error(Errc::limit_exceeded, "a message with " + std::to_string(segments) +
-                                           " pieces of tensor memory, WorkerLimits::tensors is " +
-                                           std::to_string(tensors) + ": send it in several messages");
-  }
-  return {};
+  return Error(Errc::limit_exceeded, "a message with " + std::to_string(segments) +
+                                         " pieces of tensor memory, WorkerLimits::tensors is " +
+                                         std::to_string(tensors) + ": send it in several messages");
 }
 
 Error Session::fitting(const Error& error, std::size_t beside) const {
-  const std::uint64_t most = std::min(limits_.message, peer_.limits.message);
-  return wire::fitting(error, most - std::min<std::uint64_t>(most, beside));
+  return wire::fitting(error, sendable_.message - std::min<std::uint64_t>(sendable_.message, beside));
 }
 
 Result<void> Session::check_size(const OutFrame& frame) const {
   std::uint64_t bulk = 0;
   for (const auto& segment : frame.segments) bulk += segment.size;
-  SessionLimits both = limits_;
-  both.message = std::min(both.message, peer_.limits.message);
-  both.tensor_bytes = std::min(both.tensor_bytes, peer_.limits.tensor_bytes);
-  both.tensors = std::min(both.tensors, peer_.limits.segments);
   const std::uint64_t own = sections_size(frame) + frame.body.size() + frame.table.size();
-  const auto fits = both.check(own, bulk, frame.segments.size());
+  const auto fits = sendable_.check(own, bulk, frame.segments.size());
   return fits ? fits : fits.error().at(peer_.name);
 }
 

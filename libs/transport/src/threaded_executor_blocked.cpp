@@ -11,7 +11,7 @@ namespace {
 constexpr Duration kThreadAgain = std::chrono::milliseconds(100);
 constexpr unsigned kDepthsThatKeep = 4;    // calls that are nested deeper keep no permits for others
 constexpr unsigned kKeptForEachDepth = 4;  // permits
-thread_local bool serves_call = false;     // this runner, in run_counted
+thread_local bool serves_call = false;     // this runner, between begin_call and end_call
 }  // namespace
 
 void ThreadedExecutor::enter_blocked() {
@@ -82,19 +82,33 @@ void ThreadedExecutor::end_wait() noexcept {
   if (must_wake) wake();
 }
 
-void ThreadedExecutor::run_call(unsigned depth, Task call) {
-  if (!count_call(depth)) {
-    bool must_wake = false;
-    {
-      const std::lock_guard lock(mutex_);
-      held_[depth].push_back(std::move(call));
-      holds_ = true;
-      must_wake = post_held_locked();  // a call may have ended since it was counted
-    }
-    if (must_wake) wake();
-    return;
+bool ThreadedExecutor::begin_call(unsigned depth) noexcept {
+  if (!count_call(depth)) return false;
+  serves_call = true;
+  return true;
+}
+
+void ThreadedExecutor::end_call() noexcept {
+  serves_call = false;
+  --calls_;
+  if (!holds_) return;
+  bool must_wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    must_wake = post_held_locked();
   }
-  run_counted(std::move(call));
+  if (must_wake) wake();
+}
+
+void ThreadedExecutor::hold_call(unsigned depth, Task call) {
+  bool must_wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    held_[depth].push_back(std::move(call));
+    holds_ = true;
+    must_wake = post_held_locked();  // a call may have ended since begin_call
+  }
+  if (must_wake) wake();
 }
 
 // CALL-16. Each depth but the greatest keeps some permits for those below it. A call of the greatest depth that there
@@ -106,21 +120,6 @@ bool ThreadedExecutor::count_call(unsigned depth) noexcept {
   if (calls_.fetch_add(1) + others_ < most - kept || kept == 0) return true;
   --calls_;
   return false;
-}
-
-void ThreadedExecutor::run_counted(Task call) {
-  serves_call = true;
-  call();
-  call = Task();
-  serves_call = false;
-  --calls_;
-  if (!holds_) return;
-  bool must_wake = false;
-  {
-    const std::lock_guard lock(mutex_);
-    must_wake = post_held_locked();
-  }
-  if (must_wake) wake();
 }
 
 /// Posts the calls that may begin, the deepest first; and one if there are no permits left at all, since it may need
@@ -136,7 +135,12 @@ bool ThreadedExecutor::post_held_locked() {
     } else if (!count_call(deepest->first)) {
       break;
     }
-    queue_.push_back([this, call = std::move(deepest->second.front())]() mutable { run_counted(std::move(call)); });
+    queue_.push_back([this, call = std::move(deepest->second.front())]() mutable {
+      serves_call = true;
+      call();
+      call = Task();
+      end_call();
+    });
     posted = true;
     deepest->second.pop_front();
     if (deepest->second.empty()) held_.erase(deepest);

@@ -128,7 +128,7 @@ Result<std::optional<SectionReader::Section>> SectionReader::next() {
   return std::optional<Section>(section);
 }
 
-Result<std::optional<ByteView>> find_section(ByteView sections, SectionType type) {
+Result<std::optional<ByteView>> find_in_sections(ByteView sections, SectionType type) {
   std::optional<ByteView> found;
   SectionReader reader(sections);
   for (;;) {

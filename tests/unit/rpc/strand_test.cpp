@@ -197,6 +197,68 @@ TEST(Strand, A6_AQueuedJobGoesAheadOfJobsThatKeepComingBackFromWaits) {
   EXPECT_LE(when_run, 8);
 }
 
+TEST(Strand, A6_CALL7_WaitsThatAreOverBeforeTheyBeginCountToo) {
+  Fixture f;
+  int rounds = 0;
+  int when_run = 0;
+  f.strand.run([&] {
+    f.strand.run([&] { when_run = rounds; });
+    for (; rounds < 100; ++rounds) make_ready_future<int>(rounds).get();
+    EXPECT_TRUE(f.strand.is_held_here());
+  });
+  EXPECT_EQ(rounds, 100);
+  EXPECT_EQ(when_run, 4);
+}
+
+TEST(Strand, A6_CALL7_SoDoPolledAndSeveralOnes) {
+  for (const bool several : {false, true}) {
+    Fixture f;
+    int rounds = 0;
+    int when_run = 0;
+    f.strand.run([&] {
+      f.strand.run([&] { when_run = rounds; });
+      std::vector<Future<int>> futures;
+      futures.push_back(make_ready_future<int>(1));
+      for (; rounds < 100; ++rounds) {
+        if (several) {
+          wait_all(futures);
+        } else {
+          EXPECT_TRUE(futures.front().wait_for(Duration::zero()));
+        }
+      }
+    });
+    EXPECT_EQ(when_run, 4) << several;
+  }
+}
+
+TEST(Strand, A6_AWaitForManyCountsOnce) {
+  Fixture f;
+  bool ran = false;
+  f.strand.run([&] {
+    f.strand.run([&] { ran = true; });
+    std::vector<Future<int>> futures;
+    for (int i = 0; i < 100; ++i) futures.push_back(make_ready_future<int>(i));
+    for (int round = 0; round < 4; ++round) EXPECT_EQ(wait_all(futures).size(), 100U);
+    EXPECT_FALSE(ran);
+    EXPECT_EQ(wait_all_results(futures).size(), 100U);
+    EXPECT_TRUE(ran);
+  });
+}
+
+TEST(Strand, A6_AnExclusiveTurnIsKeptThroughThem) {
+  Fixture f;
+  bool ran = false;
+  f.strand.run(
+      [&] {
+        f.strand.run([&] { ran = true; });
+        for (int i = 0; i < 100; ++i) make_ready_future<int>(i).get();
+        EXPECT_FALSE(ran);
+      },
+      TurnMode::exclusive);
+  f.executor.run_until_idle();
+  EXPECT_TRUE(ran);
+}
+
 TEST(Strand, A6_TheQueueStaysInOrder) {
   Fixture f;
   Promise<void> promises[6];

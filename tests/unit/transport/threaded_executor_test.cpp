@@ -1,5 +1,6 @@
 #include "caftan/transport/threaded_executor.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -9,10 +10,13 @@
 #include <functional>
 #include <future>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "address_space.hpp"
 
 namespace caftan::transport {
 namespace {
@@ -21,26 +25,38 @@ using namespace std::chrono_literals;
 
 thread_local bool prepared = false;
 
-/// As long as one lives, the system gives no threads: their stacks would be too large.
-class NoThreads {
+/// As long as one lives, new threads have stacks of that size.
+class StackSize {
  public:
-  NoThreads() {
+  explicit StackSize(std::size_t bytes) {
     EXPECT_EQ(::pthread_getattr_default_np(&before_), 0);
-    pthread_attr_t huge;
-    EXPECT_EQ(::pthread_getattr_default_np(&huge), 0);
-    EXPECT_EQ(::pthread_attr_setstacksize(&huge, std::size_t{1} << 46), 0);
-    EXPECT_EQ(::pthread_setattr_default_np(&huge), 0);
-    ::pthread_attr_destroy(&huge);
+    pthread_attr_t now;
+    EXPECT_EQ(::pthread_getattr_default_np(&now), 0);
+    EXPECT_EQ(::pthread_attr_setstacksize(&now, bytes), 0);
+    EXPECT_EQ(::pthread_setattr_default_np(&now), 0);
+    ::pthread_attr_destroy(&now);
   }
-  ~NoThreads() {
+  ~StackSize() {
     EXPECT_EQ(::pthread_setattr_default_np(&before_), 0);
     ::pthread_attr_destroy(&before_);
   }
-  NoThreads(const NoThreads&) = delete;
-  NoThreads& operator=(const NoThreads&) = delete;
+  StackSize(const StackSize&) = delete;
+  StackSize& operator=(const StackSize&) = delete;
 
  private:
   pthread_attr_t before_;
+};
+
+/// As long as one lives, the system gives no threads: their stacks would be too large.
+class NoThreads {
+  const StackSize size_{std::size_t{1} << 46};
+};
+
+/// As long as one lives, the system gives two threads at most: there is no room for a third stack.
+class TwoThreads {
+  static constexpr std::size_t kStack = std::size_t{1} << 29;
+  const StackSize size_{kStack};
+  const test::AddressSpaceLimit room_{2 * kStack + kStack / 4 * 3};  // the rest is for what threads allocate
 };
 
 TEST(ThreadedExecutor, EveryThreadBeginsWithOnThreadStart) {
@@ -232,6 +248,21 @@ TEST(ThreadedExecutor, T7_AWaitThatCannotFailIsReplacedWhenThereAreThreadsAgain)
   waits.get_future().get();
   none.reset();
   EXPECT_TRUE(notified.get_future().get());
+}
+
+TEST(ThreadedExecutor, T7_GoesOnWithFewerRunnersWhereTheSystemGivesNoMoreThreads) {
+  std::optional<TwoThreads> few(std::in_place);  // the one that keeps time, and one runner of three
+  std::promise<std::string> refused;
+  std::promise<bool> granted;
+  ThreadedExecutor executor({.runners = 3});
+  executor.post([&] {
+    const WaitPermit permit;
+    refused.set_value(permit ? "" : permit.error().text());
+  });
+  EXPECT_THAT(refused.get_future().get(), testing::StartsWith("0 of 1 runners wait already"));
+  few.reset();
+  executor.post([&] { granted.set_value(static_cast<bool>(WaitPermit())); });
+  EXPECT_TRUE(granted.get_future().get());
 }
 
 TEST(ThreadedExecutor, T7_WithoutAnyThreadItIsAnExceptionNotAnAbort) {

@@ -125,7 +125,7 @@ struct StopReport {
   std::size_t references = 0;    ///< values that it owned, and references to values of others, that had not ended
   std::size_t contexts = 0;      ///< autograd contexts that were open here
   /// Connections, references, contexts, backward passes and actors that waited for code on a runner when `stop`
-  /// returned, a second after stop_timeout; the Worker's destructor waits for that code.
+  /// returned, a second after stop_timeout; the Worker's destructor waits for these.
   std::size_t in_use = 0;
 };
 
@@ -144,8 +144,9 @@ class Worker : public CallSite {
   /// Errors: as start.
   Result<void> wait_until_ready();
 
-  /// Stops, and then waits without bound until no code on a runner uses this worker's memory: a function, method or
-  /// graph node that never returns keeps it here. Not on a runner.
+  /// Stops, and then waits without bound for what StopReport::in_use counts: a graph node that never returns keeps it
+  /// here. It does not wait for a function or method that still runs on a runner and keeps none of these: such code
+  /// must not use its `Worker&` or this worker's references any more. Not on a runner.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

@@ -48,7 +48,7 @@ class ContextPasses {
   /// A session with `peer` ended, or a message could not be sent to it.
   /// @param name  of the worker, for the errors that this leads to
   PassActions peer_down(Life peer, const std::string& name = {});
-  /// A message of this pass was not sent, for it is beyond a limit: this worker's part of the pass fails (DA-23).
+  /// A message of this pass was not sent, for it is beyond a limit: this worker's part of the pass fails (DA-24).
   PassActions not_sent(PassNumber pass, const Error& error);
 
   /// Answers to WalkGraph and RunGraph, see there. Those of a pass that is over are ignored.

@@ -13,7 +13,7 @@
 namespace caftan::autograd {
 
 /// Send to the context actor of `to`. If there is no session with that life, call `peer_down(to)` afterwards (never
-/// from inside the action); if a mark or a report is beyond a limit, `not_sent` (DA-23). Beside a Grad go the tensors
+/// from inside the action); if a mark or a report is beyond a limit, `not_sent` (DA-24). Beside a Grad go the tensors
 /// that R(m) was given; a Grad to this worker itself is received like any other, all other messages to itself are dealt
 /// with inside.
 struct Send {

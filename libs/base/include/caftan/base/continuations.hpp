@@ -1,5 +1,5 @@
-/// `Continuations`: what a thread has to run because a future got its result. They run one after the other, never one
-/// inside another, so that chains and loops of any length need the stack of one (CALL-14).
+/// `Continuations`: the functions that a thread has to run because a future got its result. A thread runs one after the
+/// other, never one inside another, so a chain or loop of any length needs the stack of one continuation (CALL-14).
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@ namespace caftan {
 
 class Executor;
 
-/// One per thread while it runs a continuation; lives on that thread's stack.
+/// The queue of one thread. Exists while the thread runs a continuation, and lives on the stack of that thread.
 class Continuations {
  public:
-  /// Runs `task` on this thread: at once, or, inside of another continuation, when that one has returned. The task must
-  /// not throw.
+  /// Runs `task` on this thread: at once, or, if the thread runs a continuation already, after that one and those
+  /// queued before (but see Pause). The task must not throw.
   static void run(Task task);
 
-  /// Made by whatever blocks the thread: continuations that stand behind the blocked one go to `executor`, or run here
-  /// and now without one. What this thread runs while it waits is not inside of the blocked continuation.
+  /// Code that blocks a thread makes a Pause first. The constructor posts queued continuations to `executor`, or runs
+  /// them at once if it is null. Until the Pause ends, `run` does not queue behind the blocked continuation.
   class Pause {
    public:
     explicit Pause(Executor* executor);
@@ -36,7 +36,7 @@ class Continuations {
   Task take();
 
   static thread_local constinit Continuations* current_;
-  std::vector<Task> tasks_;  // those before next_ are taken
+  std::vector<Task> tasks_;  // the tasks before next_ have been taken
   std::size_t next_ = 0;
 };
 

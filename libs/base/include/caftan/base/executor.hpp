@@ -1,5 +1,5 @@
-/// Where work runs and how a thread waits: the interface the libraries see. `libs/transport` implements it with threads
-/// that poll sockets (ThreadedExecutor) and with a seeded, steppable one for tests (SteppedExecutor).
+/// Where work runs and how a thread waits: the interface that the libraries see. `libs/transport` implements it twice:
+/// ThreadedExecutor has threads that poll sockets; SteppedExecutor, for tests, runs one task a step in a seeded order.
 #pragma once
 
 #include "caftan/base/clock.hpp"
@@ -8,8 +8,8 @@
 
 namespace caftan {
 
-/// Something a blocked thread waits for. Lives on the waiter's stack; whoever fulfils it calls `notify` once, under
-/// the lock that also guards its registration, so that it is never notified after it is gone.
+/// An event that a blocked thread waits for; the object lives on the stack of that thread. Code that fulfils it calls
+/// `notify` once, under the lock that guards the registration, so `notify` never reaches a destroyed WaitPoint.
 class WaitPoint {
  public:
   virtual ~WaitPoint() = default;
@@ -23,8 +23,8 @@ class ReadableSource {
   virtual ~ReadableSource() = default;
 };
 
-/// While one lives, its thread runs user code. That may go on for any time: what is left for the end of the task, the
-/// next task or bytes to write, is left to another thread instead.
+/// Marks its thread, while the object lives, as running user code, which may take any time. Then the executor leaves
+/// nothing for the end of the task: a posted task wakes an idle runner; bytes are written by another runner or at once.
 class UserCode {
  public:
   UserCode() noexcept { ++depth_; }
@@ -45,17 +45,17 @@ class Executor {
   /// Runs `task` soon on a runner. Tasks must not throw. Threads: any.
   virtual void post(Task task) = 0;
 
-  /// Runs `task` on a runner at or soon after `when` (resolution 1 ms). Cannot be cancelled: the task must look whether
-  /// it still matters. Threads: any.
+  /// Runs `task` on a runner at or soon after `when` (resolution 1 ms). Cannot be cancelled: the task must check
+  /// whether its work is still needed. Threads: any.
   virtual void post_at(TimePoint when, Task task) = 0;
 
   virtual const Clock& clock() const noexcept = 0;
 
-  /// Returns whether the calling thread is reading frames inside a `wait`: user code must be posted then, never run.
+  /// Returns whether the calling thread reads frames inside a `wait`. Such a thread must post user code, never run it.
   virtual bool reads_for_wait() const noexcept = 0;
 
-  /// While one lives, what its thread posts wakes nobody: this runner takes it when its task ends, which must be soon.
-  /// On threads that are no runners, and inside user code, it does nothing.
+  /// Suppresses wake-ups for tasks posted by this thread: as a runner, it takes them when its current task ends. Keep
+  /// the scope short. Has no effect on a thread that is not a runner, nor inside user code.
   class QuietPosts {
    public:
     explicit QuietPosts(Executor& executor) noexcept : executor_(executor), before_(executor.post_quietly(true)) {}
@@ -68,14 +68,14 @@ class Executor {
     const bool before_;
   };
 
-  /// One blocking wait. Constructing registers nothing: the caller hands `point()` to whoever will notify, then calls
-  /// `wait`. A runner that waits is replaced by another one, so that every wait can end with a single runner.
+  /// One blocking wait. The constructor registers nothing: the caller gives `point()` to the code that notifies, then
+  /// calls `wait`. Another thread replaces a runner that waits, so every wait can end even with a single runner.
   class Wait {
    public:
     virtual ~Wait() = default;
     virtual WaitPoint& point() noexcept = 0;
-    /// Returns true when notified, false when `deadline` passed first. Reads frames of `source` meanwhile when that
-    /// saves a hand-over; never runs user code on this stack.
+    /// Returns true if notified, false if `deadline` passed first. Meanwhile the thread may read frames of `source`,
+    /// which saves a hand-over between threads. Never runs user code on this stack.
     virtual bool wait(TimePoint deadline, ReadableSource* source) = 0;
   };
   /// Calls `body(wait)` with a Wait that lives on this stack.
@@ -91,7 +91,7 @@ class Executor {
   }
 
  protected:
-  /// Returns what was set before.
+  /// Sets whether wake-ups for posts of this thread are suppressed (QuietPosts). Returns the previous setting.
   virtual bool post_quietly(bool) noexcept { return false; }
   static constexpr std::size_t kWaitSize = 128;
   /// Constructs the implementation's Wait in `room` (kWaitSize bytes, 16-aligned).

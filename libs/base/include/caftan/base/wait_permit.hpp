@@ -1,4 +1,4 @@
-/// `WaitPermit`: what user code needs to wait on a runner, so that never too many runners wait at the same time.
+/// `WaitPermit`: user code takes one before it waits on a runner. The number of permits limits how many runners wait.
 #pragma once
 
 #include "caftan/base/error.hpp"
@@ -6,20 +6,24 @@
 
 namespace caftan {
 
-/// The executor of the current thread as somebody who waits sees it.
+/// The part of an executor that limits how many of its runners wait at the same time.
 class RunnerLimit {
  public:
-  /// Returns false when all waits that there may be at the same time are under way.
+  /// Reserves one wait. Returns false, and reserves nothing, if no further wait is allowed now.
   virtual bool begin_wait() noexcept = 0;
   virtual void end_wait() noexcept = 0;
-  /// Runs `call`, now or, from a task of its own, when enough waits are left for the calls that are nested deeper: only
-  /// these can end its own wait.
-  /// @param depth  calls that wait for this one, directly or not
-  virtual void run_call(unsigned depth, Task call) = 0;
-  /// Returns what a wait without permit answers: overloaded.
+  /// Counts a call that is about to run on this thread, if enough waits are left for the calls nested deeper, which
+  /// this call may wait for. Returns false, and counts nothing, if not: then the caller gives the call to hold_call.
+  /// @param depth  how many calls wait for this one, directly or indirectly
+  virtual bool begin_call(unsigned depth) noexcept = 0;
+  /// Ends what begin_call counted, on the same thread.
+  virtual void end_call() noexcept = 0;
+  /// Keeps `call`, and runs it, counted, in a task of its own once enough waits are left.
+  virtual void hold_call(unsigned depth, Task call) = 0;
+  /// Returns the error of a wait that got no permit: `overloaded`, with the limit that was reached.
   virtual Error too_many_wait() const = 0;
 
-  /// Returns null on threads that are no runners, and where nothing limits waits.
+  /// Returns the limit of the calling thread; null if the thread is not a runner or its executor limits no waits.
   static RunnerLimit* current() noexcept;
   static void set_current(RunnerLimit* limit) noexcept;
 
@@ -27,9 +31,9 @@ class RunnerLimit {
   ~RunnerLimit() = default;
 };
 
-/// Taken before the turn of the running object is given back, and kept until it is here again: a wait that has begun
-/// is never refused. Waits that cannot fail (a strand's turn in a backward pass, the end of a worker) take none.
-/// Threads: made and ended on the one that waits.
+/// Permission for one wait. User code takes it before its object gives its turn back, and keeps it until the object has
+/// its turn again, so a wait that has begun is never refused. Waits that cannot fail (for a strand's turn in a backward
+/// pass, for the end of a worker) take no permit. Threads: constructed and destroyed on the thread that waits.
 class WaitPermit {
  public:
   WaitPermit() noexcept : limit_(RunnerLimit::current()), granted_(!limit_ || limit_->begin_wait()) {}

@@ -1,5 +1,5 @@
-/// Which calls of a peer may begin: while too much is waiting to be written to it, those that have not begun are held
-/// back, because what has not begun needs no memory for its answer. Answers themselves always leave. SE-35 to SE-37:
+/// Decides which calls of a peer may begin. While too many bytes wait to be written to the peer, calls that have not
+/// begun are held back, because such a call has no answer in memory yet. Answers are never held back. SE-35 to SE-37:
 /// docs/protocols/session.md.
 #pragma once
 
@@ -16,34 +16,34 @@
 
 namespace caftan::net {
 
-/// Threads: any, except where it says otherwise.
+/// Threads: any, except where a member says otherwise.
 class ServeGate {
  public:
-  /// Where a call stands that was held back; keep one for each call.
+  /// The place of a call among those held back. The caller of `pass` keeps one for each call.
   struct Place {
-    std::uint64_t number = 0;  ///< 0: it never was
+    std::uint64_t number = 0;  ///< 0: the call was never held back
   };
   using Tasks = std::vector<Task>;
 
-  /// @param limit  bytes waiting to be written, above which no call begins until half of them are left
+  /// @param limit  once more bytes than this wait to be written, no call begins until at most half of it is left
   explicit ServeGate(std::uint64_t limit) : limit_(limit) {}
 
-  /// Returns false while every call may begin. One load.
+  /// Returns false while every call may begin without asking `pass`. Costs one atomic load.
   bool is_busy() const noexcept { return busy_.load(std::memory_order_acquire); }
 
-  /// Asks for a call that is about to begin. Returns false if it has to wait: `again`, which makes the task that asks
-  /// once more, was called, and the task comes out of on_backlog or of this method for another call.
-  /// @param order  calls with the same one, not null, begin in the order in which they asked first: methods of an
-  /// object
-  /// @param ready  gets tasks that may run now, for an executor
+  /// Asks whether a call may begin now. If this returns false, the call has to wait, and `again` was called to make
+  /// the task that asks once more. A later on_backlog, or a later `pass` of another call, returns that task.
+  /// @param order  if not null: calls with the same `order` begin in the order in which they first asked (methods of
+  /// one object)
+  /// @param ready  receives tasks of other calls that may ask again now; the caller posts them to an executor
   bool pass(Place& place, const void* order, const std::function<Task()>& again, Tasks& ready);
 
-  /// Returns whether on_backlog would change anything. Threads: as on_backlog.
+  /// Returns whether on_backlog would open or close the gate. Threads: as on_backlog.
   bool concerns(std::uint64_t backlog) const noexcept { return open_ ? backlog > limit_ : backlog <= limit_ / 2; }
-  /// Tells how many bytes wait to be written; returns tasks that may run now, in order. Threads: one at a time.
+  /// Takes the number of unwritten bytes; returns tasks that may run now, in order. Threads: one at a time.
   Tasks on_backlog(std::uint64_t backlog);
 
-  /// The peer is gone: returns what was held back, to be dropped. Nothing is held back any more.
+  /// Call when the session has ended. Returns the held tasks, to be dropped; from then on no call is held back.
   Tasks close();
 
  private:
@@ -52,11 +52,11 @@ class ServeGate {
   const std::uint64_t limit_;
   std::atomic<bool> busy_{false};
   std::mutex mutex_;
-  // Written under mutex_; open_ is also read by the thread of on_backlog, which alone changes it.
+  // Written under mutex_. Only on_backlog changes open_; its thread also reads open_ without the lock.
   bool open_ = true;
   bool closed_ = false;
   std::uint64_t last_ = 0;
-  std::map<std::uint64_t, Task> held_;  ///< by place; an empty task was handed out and has not asked again yet
+  std::map<std::uint64_t, Task> held_;  ///< by place; an empty task was handed out, and its call has not asked again
   std::unordered_map<const void*, std::deque<std::uint64_t>> by_order_;
 };
 

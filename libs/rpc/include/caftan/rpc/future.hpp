@@ -65,7 +65,8 @@ class [[nodiscard]] Future {
 
   /// Returns whether there is a state; default-made and moved-from futures have none and answer broken_promise.
   bool valid() const noexcept { return state_ != nullptr; }
-  /// Returns whether `get` would return at once.
+  /// Returns whether the result is there. `get` does not wait for it then; inside of a method it may let a queued
+  /// method of its object go first all the same (CALL-7).
   bool ready() const noexcept { return !state_ || state_->ready(); }
 
   /// Waits and returns the value; may be called again. `std::move(f).get()` moves it out.
@@ -95,11 +96,33 @@ class [[nodiscard]] Future {
     if (!state_) return rpc::no_state();
     observe();
     if (!state_->wait(kNever)) return rpc::why_not_waited();
+    return settled_status();
+  }
+
+  /// As result and status, of a future that is ready: they never wait and never give a turn back.
+  /// Precondition: ready().
+  Result<T> settled() & {
+    static_assert(std::is_void_v<T> || std::is_copy_constructible_v<rpc::Stored<T>>,
+                  "this value can only be moved out: std::move(future).settled()");
+    if (!state_) return rpc::no_state();
+    observe();
+    return state_->settled();
+  }
+  Result<T> settled() && {
+    if (!state_) return rpc::no_state();
+    observe();
+    const auto state = std::move(state_);
+    return std::move(state->settled());
+  }
+  Result<void> settled_status() {
+    if (!state_) return rpc::no_state();
+    observe();
     const Result<T>& outcome = state_->settled();
     return outcome ? Result<void>() : Result<void>(outcome.error());
   }
 
-  /// Waits at most `timeout` >= 0, not at all if too many runners wait. Returns whether the result is there.
+  /// Waits for the result at most `timeout` >= 0, not at all if too many runners wait. Returns whether it is there. A
+  /// method may have to wait longer for its turn (CALL-7).
   bool wait_for(Duration timeout) { return !state_ || state_->wait_for(timeout); }
 
   /// Gives up: the result becomes `cancelled` and the peer is told, unless the result was first.

@@ -29,7 +29,7 @@ class Completion {
   /// Precondition: creates().
   RRefId id() const noexcept { return id_; }
   void fail(Error error);
-  void reply(Caller& caller, const CallInfo& info, Result<OutReply> reply);
+  void reply(Caller& caller, const CallInfo& info, Result<OutReply>&& reply);
   /// Precondition: creates().
   void create(Result<std::shared_ptr<HostedObject>> object) { creation_->set(std::move(object)); }
 
@@ -85,7 +85,7 @@ Result<OutReply> take_reply(Caller& caller, const Invocation& in, Result<T> outc
 /// Sends or hosts the outcome of a call; of a method, on the strand of its object.
 template <class T>
 void complete(Caller& caller, Invocation& in, Result<T> outcome) {
-  in.payload = {};
+  in.payload.drop();
   if (in.completion.creates()) return create(caller, in, std::move(outcome));
   Result<OutReply> reply = take_reply(caller, in, std::move(outcome));  // a statement: its argument must be gone
   in.completion.reply(caller, in.info, std::move(reply));
@@ -97,7 +97,7 @@ void reply_on_strand(std::unique_ptr<Invocation> in, Result<OutReply> reply);
 template <class T>
 void complete(Caller& caller, Invocation& in, Result<Future<T>> outcome) {
   if (!outcome) return in.completion.fail(outcome.error().at(caller.name()));
-  in.payload = {};
+  in.payload.drop();
   std::move(*outcome)
       .then([in = std::make_unique<Invocation>(std::move(in))](Result<T> result) mutable {
         const std::shared_ptr<Caller> alive = in->alive.lock();

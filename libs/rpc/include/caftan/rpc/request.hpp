@@ -163,6 +163,15 @@ struct InPayload {
 
   /// Makes `body` outlive the call that handed it over.
   void keep_body();
+  /// Lets go of everything.
+  void drop() noexcept {
+    body = {};
+    owner.reset();
+    std::vector<at::Tensor>().swap(tensors);
+    RRefHandles().swap(rrefs);
+    wire::Bytes().swap(autograd);
+    std::vector<std::uint8_t>().swap(recorded);
+  }
 };
 
 /// Gets the answer of one request: `on_reply` is called exactly once, from any thread, also inside `submit`.
@@ -185,7 +194,7 @@ class ResponderSink {
   virtual ~ResponderSink() = default;
   /// Called exactly once. A reply of an object is encoded before this returns: it is called on the object's strand.
   /// Threads: any.
-  virtual void answer(Result<OutReply> reply) noexcept = 0;
+  virtual void answer(Result<OutReply>&& reply) noexcept = 0;
 };
 
 /// The duty to answer one request, exactly once. Move-only; dropped unanswered it answers `broken_promise`.
@@ -199,7 +208,7 @@ class Responder {
 
   bool is_open() const noexcept { return sink_ != nullptr; }
   /// Answers; does nothing when there already was an answer.
-  void answer(Result<OutReply> reply) noexcept;
+  void answer(Result<OutReply>&& reply) noexcept;
   void fail(Error error) noexcept { answer(Result<OutReply>(std::move(error))); }
 
  private:

@@ -26,28 +26,28 @@ class Dispatcher {
 
   /// Kind call: runs a registered function.
   /// Answers: unknown_function, bad_arguments (signature or values), remote_exception, what the function returns.
-  void call(InPayload payload, CallInfo info, Responder responder);
+  void call(InPayload&& payload, CallInfo&& info, Responder responder);
 
   /// Kind op: runs a pure ATen operator. Answers: unknown_function, bad_arguments, remote_exception (its own error).
-  void op(InPayload payload, CallInfo info, Responder responder);
+  void op(InPayload&& payload, CallInfo&& info, Responder responder);
 
   /// Kind method: runs a registered method on `object`, on its strand.
   /// Answers: as call, and wrong_type, would_deadlock.
-  void method(std::shared_ptr<HostedObject> object, InPayload payload, CallInfo info, Responder responder);
+  void method(std::shared_ptr<HostedObject> object, InPayload&& payload, CallInfo&& info, Responder responder);
 
   /// Kind fetch: sends the value of `object`, taken on its strand.
   /// Answers: unsupported (its type cannot be serialized), would_deadlock.
-  void fetch(std::shared_ptr<HostedObject> object, InPayload payload, CallInfo info, Responder responder);
+  void fetch(std::shared_ptr<HostedObject> object, InPayload&& payload, CallInfo&& info, Responder responder);
 
   /// Kind create: runs a function, constructor, operator or (on `object`) a method and returns its result as hosted
   /// object. Only the completion of the creation needs an answer to the peer; the worker gives it.
   /// @param object  the object of a method, null else
   /// @param id      the RRef whose value it becomes
-  Future<std::shared_ptr<HostedObject>> create(std::shared_ptr<HostedObject> object, InPayload payload, CallInfo info,
-                                               RRefId id);
+  Future<std::shared_ptr<HostedObject>> create(std::shared_ptr<HostedObject> object, InPayload&& payload,
+                                               CallInfo&& info, RRefId id);
 
  private:
-  void start(std::shared_ptr<HostedObject> object, InPayload payload, CallInfo info, Completion completion);
+  void start(std::shared_ptr<HostedObject> object, InPayload&& payload, CallInfo&& info, Completion&& completion);
 
   Caller& caller_;
 };

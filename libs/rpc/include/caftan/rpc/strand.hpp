@@ -113,7 +113,10 @@ class Strand : public std::enable_shared_from_this<Strand> {
   void release(TurnMode mode);
   /// Takes the turn ahead of queued jobs. Returns false if it gave up.
   bool take(TurnMode mode, Patience patience);
-  /// Of the exclusive job that has the turn: a wait begins, a wait is over.
+  /// Called by the job that has the turn, for a wait that was over before it began: counts it as a return. Returns
+  /// whether the oldest queued job goes first now.
+  bool is_due_after_return();
+  /// Called by the exclusive job that has the turn: its wait begins, its wait is over.
   void keep_while_waiting();
   void stop_waiting();
 
@@ -190,7 +193,13 @@ class TurnPause {
   TurnPause(const TurnPause&) = delete;
   TurnPause& operator=(const TurnPause&) = delete;
 
+  /// Counts a wait of the running code whose result was there before it began as a return from a wait. Returns whether
+  /// the oldest queued job goes ahead of the running code now (CALL-7): then the caller makes a TurnPause.
+  static bool is_due();
+
  private:
+  static Turn* held_turn() noexcept;
+
   Turn* turn_;
 };
 

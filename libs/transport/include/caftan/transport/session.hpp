@@ -94,7 +94,13 @@ struct SessionLimits {
 
   /// Errors: limit_exceeded, naming the limit. @param own  bytes without tensors @param bulk  of the tensors
   /// @param segments  runs of tensor bytes
-  Result<void> check(std::uint64_t own, std::uint64_t bulk, std::uint64_t segments) const;
+  Result<void> check(std::uint64_t own, std::uint64_t bulk, std::uint64_t segments) const {
+    if (own <= message && bulk <= tensor_bytes && segments <= tensors) return {};
+    return why_not(own, bulk, segments);
+  }
+
+ private:
+  Error why_not(std::uint64_t own, std::uint64_t bulk, std::uint64_t segments) const;
 };
 
 class Session final : public std::enable_shared_from_this<Session>, public ClaimableSource, public Flushable {
@@ -231,6 +237,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   const PeerIdentity peer_;
   const std::uint64_t connection_;
   const SessionLimits limits_;
+  const SessionLimits sendable_;  // what both sides take
   const std::shared_ptr<Channel> channel_;
   std::unique_ptr<ActorExchange> exchange_;
   std::atomic<bool> ended_{false};

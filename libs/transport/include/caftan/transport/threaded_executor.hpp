@@ -1,6 +1,6 @@
-/// Runners: threads that wait in one epoll, read what arrives and run what follows from it in place; beside them a
-/// thread that keeps time. One executor per process, shared by all its Workers. Rules about blocking and wake-ups:
-/// docs/architecture.md, "Runners".
+/// An executor of runners: threads that wait in one epoll, read what arrives and run the resulting tasks themselves. A
+/// further thread keeps time. A run has one executor per process, shared by all its Workers. Rules about blocking and
+/// wake-ups: docs/architecture.md, "Runners".
 #pragma once
 
 #include <atomic>
@@ -26,18 +26,18 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
  public:
   struct Options {
     unsigned runners = 0;  ///< threads that wait for work at the same time; 0 = cores, at least 2
-    /// With those that replace runners which wait; `runners` if that is more. One of them always stays free: a wait of
-    /// user code that would take it is `overloaded`, and calls begin later where that keeps others from ending so.
-    /// Waits that cannot fail (a worker's end, an object's turn in a backward pass) get a thread beyond this when there
-    /// is no other.
+    /// The most threads, with those that replace waiting runners; at least `runners`. One thread always stays free:
+    /// a wait of user code that would take the last one fails with `overloaded`, and calls are held back where this
+    /// avoids such failures. Waits that cannot fail (for a worker's end, for an object's turn in a backward pass) get a
+    /// thread beyond this limit if there is no other.
     unsigned max_threads = 128;
-    std::function<void()> on_thread_start = {};  ///< runs first in each of them
+    std::function<void()> on_thread_start = {};  ///< runs first in each of these threads
   };
   ThreadedExecutor() : ThreadedExecutor(Options()) {}
-  /// Goes on with fewer runners where the system gives no more threads.
-  /// Throws std::system_error when it does not even give one, and one that keeps time.
+  /// Continues with fewer runners if the system refuses further threads. Throws std::system_error if the system refuses
+  /// the first runner, or the thread that keeps time.
   explicit ThreadedExecutor(Options options);
-  /// Stops and joins all runners; tasks that have not begun are dropped. Not from a runner.
+  /// Stops and joins all runners, and drops the tasks that have not begun. Must not be called on a runner.
   ~ThreadedExecutor() override;
 
   void post(Task task) override;
@@ -57,8 +57,8 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
 
  private:
   class ThreadWait;
-  /// The runner that keeps watch wakes up by itself every kWatchPeriod: it writes what is held back and takes over
-  /// tasks that have waited for that long. So others need not be woken for each of these.
+  /// One idle runner keeps watch: it wakes up by itself every kWatchPeriod, writes bytes that are held back, and takes
+  /// over tasks that have waited for a whole period. So no runner has to be woken for each such task or write.
   enum class Watch { none, wanted, kept };
 
   void run();
@@ -77,9 +77,10 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   void leave_blocked();
   bool begin_wait() noexcept override;
   void end_wait() noexcept override;
-  void run_call(unsigned depth, Task call) override;
+  bool begin_call(unsigned depth) noexcept override;
+  void end_call() noexcept override;
+  void hold_call(unsigned depth, Task call) override;
   bool count_call(unsigned depth) noexcept;
-  void run_counted(Task call);
   bool post_held_locked();
   Error too_many_wait() const override;
   bool flush_is_due();
@@ -92,24 +93,24 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
 
   mutable std::mutex mutex_;
   std::deque<Task> queue_;
-  std::deque<Task> due_;                             // whose time has come; ahead of queue_
-  std::vector<std::shared_ptr<Flushable>> flushes_;  // appended by runners, written by whichever comes first
+  std::deque<Task> due_;                             // timed tasks that are due; taken before queue_
+  std::vector<std::shared_ptr<Flushable>> flushes_;  // the first thread that is free writes them
   TimePoint oldest_flush_;
   Watch watch_ = Watch::none;
-  bool task_wake_ = false;   // a runner was woken for a task
-  std::uint64_t begun_ = 0;  // tasks
+  bool task_wake_ = false;   // an idle runner was woken for a task
+  std::uint64_t begun_ = 0;  // tasks, in all
   std::vector<Thread> threads_;
   std::condition_variable parked_;
   unsigned parked_count_ = 0;
   unsigned unpark_ = 0;
   unsigned idle_ = 0;
   unsigned running_ = 0;              // threads that neither wait in a call nor are parked
-  unsigned permits_ = 0;              // waits of user code
-  std::atomic<unsigned> calls_ = 0;   // that have begun and not ended
-  std::atomic<unsigned> others_ = 0;  // of the permits, those that no such call has; written under mutex_
+  unsigned permits_ = 0;              // waits of user code that are under way
+  std::atomic<unsigned> calls_ = 0;   // served calls that have begun and not ended
+  std::atomic<unsigned> others_ = 0;  // of the permits, those that no such call holds; written under mutex_
   std::map<unsigned, std::deque<Task>, std::greater<>> held_;  // calls that have not begun, by depth
   std::atomic<bool> holds_ = false;                            // held_ is not empty; written under mutex_
-  bool replacement_due_ = false;                               // the system gave no thread; it is asked again
+  bool replacement_due_ = false;                               // the system refused a thread; a timer asks again
   bool stopping_ = false;
 
   std::mutex slots_mutex_;
