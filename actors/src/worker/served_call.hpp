@@ -40,9 +40,8 @@ class ServedCall final : public rpc::ResponderSink,
   template <class F>
   void when_due(F&& code) {
     RunnerLimit* const limit = RunnerLimit::current();
-    if (limit && !limit->begin_call(depth_)) return limit->hold_call(depth_, Task(std::forward<F>(code)));
+    if (limit && !limit->may_begin(depth_)) return limit->hold_call(depth_, Task(std::forward<F>(code)));
     code();
-    if (limit) limit->end_call();
   }
   void run();
   void run_on_object(const RRefId& target, rpc::InPayload payload);

@@ -227,6 +227,7 @@ bool ThreadedExecutor::add_thread_locked() {
   if (!thread) return false;
   threads_.push_back(*std::move(thread));
   ++running_;
+  publish_locked();
   return true;
 }
 
@@ -293,17 +294,21 @@ void ThreadedExecutor::run() {
     {
       std::unique_lock lock(mutex_);
       if (stopping_) break;
-      if (queued_locked() > 0 && tasks < kTasksBetweenPolls) {
+      if (tasks < kTasksBetweenPolls && may_take_held_locked(permits_ + running_ - idle_ - 1)) {
+        task = take_held_locked();
+      } else if (queued_locked() > 0 && tasks < kTasksBetweenPolls) {
         task = take_task_locked();
         // Behind a long task another thread has to look after what waits here.
         must_wake = (queued_locked() > 0 || !flushes_.empty()) && want_watch_locked();
       } else if (queued_locked() == 0 && flushes_.empty() && idle_ >= options_.runners) {
         // Enough threads wait for work already: this one was a replacement.
         --running_;
+        publish_locked();
         ++parked_count_;
         parked_.wait(lock, [this] { return unpark_ > 0 || stopping_; });
         --parked_count_;
         ++running_;
+        publish_locked();
         if (unpark_ > 0) --unpark_;
         continue;
       }
@@ -337,8 +342,8 @@ bool ThreadedExecutor::sleep_in_epoll() {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return false;
+    if (queued_locked() > 0 || may_take_held_locked(permits_ + running_ - idle_ - 1)) timeout = 0;
     ++idle_;
-    if (queued_locked() > 0) timeout = 0;
   }
   epoll_event event{};
   int count = ::epoll_wait(epoll_, &event, 1, timeout);

@@ -11,7 +11,6 @@ namespace {
 constexpr Duration kThreadAgain = std::chrono::milliseconds(100);
 constexpr unsigned kDepthsThatKeep = 4;    // calls that are nested deeper keep no permits for others
 constexpr unsigned kKeptForEachDepth = 4;  // permits
-thread_local bool serves_call = false;     // this runner, between begin_call and end_call
 }  // namespace
 
 void ThreadedExecutor::enter_blocked() {
@@ -19,6 +18,7 @@ void ThreadedExecutor::enter_blocked() {
   {
     const std::lock_guard lock(mutex_);
     --running_;
+    publish_locked();
     if (stopping_) return;
     if (idle_ > 0) {
       must_wake = queued_locked() > 0;
@@ -54,6 +54,7 @@ void ThreadedExecutor::replace_again() {
 void ThreadedExecutor::leave_blocked() {
   const std::lock_guard lock(mutex_);
   ++running_;
+  publish_locked();
 }
 
 bool ThreadedExecutor::begin_wait() noexcept {
@@ -64,8 +65,8 @@ bool ThreadedExecutor::begin_wait() noexcept {
     // The thread that stays free is there before the wait begins, or the wait is refused.
     if (!stopping_ && permits_ + 1 >= threads_.size() && !add_thread_locked()) return false;
     ++permits_;
-    if (!serves_call) ++others_;
-    must_wake = permits_ + 1 >= options_.max_threads && post_held_locked();
+    publish_locked();
+    must_wake = wake_for_held_locked();
   }
   if (must_wake) wake();
   return true;
@@ -76,79 +77,61 @@ void ThreadedExecutor::end_wait() noexcept {
   {
     const std::lock_guard lock(mutex_);
     --permits_;
-    if (!serves_call) --others_;
-    must_wake = post_held_locked();
+    publish_locked();
+    must_wake = wake_for_held_locked();
   }
   if (must_wake) wake();
 }
 
-bool ThreadedExecutor::begin_call(unsigned depth) noexcept {
-  if (!count_call(depth)) return false;
-  serves_call = true;
-  return true;
-}
-
-void ThreadedExecutor::end_call() noexcept {
-  serves_call = false;
-  --calls_;
-  if (!holds_) return;
-  bool must_wake = false;
-  {
-    const std::lock_guard lock(mutex_);
-    must_wake = post_held_locked();
-  }
-  if (must_wake) wake();
-}
-
-void ThreadedExecutor::hold_call(unsigned depth, Task call) {
-  bool must_wake = false;
-  {
-    const std::lock_guard lock(mutex_);
-    held_[depth].push_back(std::move(call));
-    holds_ = true;
-    must_wake = post_held_locked();  // a call may have ended since begin_call
-  }
-  if (must_wake) wake();
-}
-
-// CALL-16. Each depth but the greatest keeps some permits for those below it. A call of the greatest depth that there
-// is anywhere waits for none that is held, so it ends, and so do all.
-bool ThreadedExecutor::count_call(unsigned depth) noexcept {
+/// Returns how many other threads may wait or run where a call of that depth begins (CALL-16). Each depth but the
+/// greatest keeps some permits for those below it. A call of the greatest depth that there is anywhere waits for none
+/// that is held, so it ends, and so do all.
+unsigned ThreadedExecutor::most_engaged(unsigned depth) const noexcept {
   const unsigned most = options_.max_threads - 1;
   const unsigned step = std::min(kKeptForEachDepth, most / 8);
   const unsigned kept = depth < kDepthsThatKeep ? (kDepthsThatKeep - depth) * step : 0;
-  if (calls_.fetch_add(1) + others_ < most - kept || kept == 0) return true;
-  --calls_;
-  return false;
+  return kept == 0 ? ~0U : most - kept - 1;
 }
 
-/// Posts the calls that may begin, the deepest first; and one if there are no permits left at all, since it may need
-/// none. Returns whether an idle runner has to be woken.
-bool ThreadedExecutor::post_held_locked() {
-  bool posted = false;
-  while (!held_.empty() && !stopping_) {
-    const auto deepest = held_.begin();
-    const bool is_last_resort = permits_ + 1 >= options_.max_threads;
-    if (is_last_resort) {
-      if (posted) break;
-      ++calls_;
-    } else if (!count_call(deepest->first)) {
-      break;
-    }
-    queue_.push_back([this, call = std::move(deepest->second.front())]() mutable {
-      serves_call = true;
-      call();
-      call = Task();
-      end_call();
-    });
-    posted = true;
-    deepest->second.pop_front();
-    if (deepest->second.empty()) held_.erase(deepest);
-  }
-  holds_ = !held_.empty();
-  const bool must_wake = posted && idle_ > 0;
+/// A thread that runs may wait next, so it counts as one that waits; those that are idle do not.
+bool ThreadedExecutor::may_begin(unsigned depth) noexcept {
+  const unsigned most = most_engaged(depth);
+  if (most == ~0U || (!seen_.holds && seen_.engaged <= most)) return true;
+  const std::lock_guard lock(mutex_);
+  return (held_.empty() || depth > held_.begin()->first) && permits_ + running_ - idle_ - 1 <= most;
+}
+
+void ThreadedExecutor::hold_call(unsigned depth, Task call) {
+  const std::lock_guard lock(mutex_);
+  held_[depth].push_back(std::move(call));
+  seen_.holds = true;  // this runner looks there when its task has ended
+}
+
+/// Also without any permit left: the call may need none.
+/// @param others  threads that wait or run, without the one that would take it
+bool ThreadedExecutor::may_take_held_locked(unsigned others) const noexcept {
+  return !held_.empty() && (permits_ + 1 >= options_.max_threads || others <= most_engaged(held_.begin()->first));
+}
+
+/// Returns whether an idle runner has to be woken for a call that was held back and may begin now.
+bool ThreadedExecutor::wake_for_held_locked() noexcept {
+  const bool must_wake = idle_ > 0 && may_take_held_locked(permits_ + running_ - idle_);
   task_wake_ = task_wake_ || must_wake;
   return must_wake;
+}
+
+/// Precondition: held_ is not empty.
+Task ThreadedExecutor::take_held_locked() {
+  const auto deepest = held_.begin();
+  Task call = std::move(deepest->second.front());
+  deepest->second.pop_front();
+  if (deepest->second.empty()) held_.erase(deepest);
+  seen_.holds = !held_.empty();
+  return call;
+}
+
+void ThreadedExecutor::publish_locked() noexcept {
+  seen_.engaged.store(permits_ + running_, std::memory_order_relaxed);
 }
 
 Error ThreadedExecutor::too_many_wait() const {

@@ -12,13 +12,12 @@ class RunnerLimit {
   /// Reserves one wait. Returns false, and reserves nothing, if no further wait is allowed now.
   virtual bool begin_wait() noexcept = 0;
   virtual void end_wait() noexcept = 0;
-  /// Counts a call that is about to run on this thread, if enough waits are left for the calls nested deeper, which
-  /// this call may wait for. Returns false, and counts nothing, if not: then the caller gives the call to hold_call.
+  /// Returns whether a call may begin on this thread now: enough waits are left for the calls nested deeper, which it
+  /// may wait for. If not, the caller gives it to hold_call.
   /// @param depth  how many calls wait for this one, directly or indirectly
-  virtual bool begin_call(unsigned depth) noexcept = 0;
-  /// Ends what begin_call counted, on the same thread.
-  virtual void end_call() noexcept = 0;
-  /// Keeps `call`, and runs it, counted, in a task of its own once enough waits are left.
+  virtual bool may_begin(unsigned depth) noexcept = 0;
+  /// Keeps `call`, and runs it in a task of its own once enough waits are left; the deepest first, those of one depth
+  /// in the order of this method. Called by a task that ends then.
   virtual void hold_call(unsigned depth, Task call) = 0;
   /// Returns the error of a wait that got no permit: `overloaded`, with the limit that was reached.
   virtual Error too_many_wait() const = 0;

@@ -77,11 +77,13 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   void leave_blocked();
   bool begin_wait() noexcept override;
   void end_wait() noexcept override;
-  bool begin_call(unsigned depth) noexcept override;
-  void end_call() noexcept override;
+  bool may_begin(unsigned depth) noexcept override;
   void hold_call(unsigned depth, Task call) override;
-  bool count_call(unsigned depth) noexcept;
-  bool post_held_locked();
+  unsigned most_engaged(unsigned depth) const noexcept;
+  bool may_take_held_locked(unsigned others) const noexcept;
+  bool wake_for_held_locked() noexcept;
+  Task take_held_locked();
+  void publish_locked() noexcept;
   Error too_many_wait() const override;
   bool flush_is_due();
   void flush_pending();
@@ -104,18 +106,21 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   unsigned parked_count_ = 0;
   unsigned unpark_ = 0;
   unsigned idle_ = 0;
-  unsigned running_ = 0;              // threads that neither wait in a call nor are parked
-  unsigned permits_ = 0;              // waits of user code that are under way
-  std::atomic<unsigned> calls_ = 0;   // served calls that have begun and not ended
-  std::atomic<unsigned> others_ = 0;  // of the permits, those that no such call holds; written under mutex_
+  unsigned running_ = 0;                                       // threads that neither wait in a call nor are parked
+  unsigned permits_ = 0;                                       // waits of user code that are under way
   std::map<unsigned, std::deque<Task>, std::greater<>> held_;  // calls that have not begun, by depth
-  std::atomic<bool> holds_ = false;                            // held_ is not empty; written under mutex_
   bool replacement_due_ = false;                               // the system refused a thread; a timer asks again
   bool stopping_ = false;
 
   std::mutex slots_mutex_;
   std::vector<std::shared_ptr<Pollable>> slots_;
   std::vector<std::uint32_t> free_slots_;
+
+  /// What each call asks before it begins; written seldom, and under mutex_.
+  struct alignas(64) {
+    std::atomic<unsigned> engaged{0};  // running_ + permits_
+    std::atomic<bool> holds{false};    // held_ is not empty
+  } seen_;
 
   TimerThread timers_;
 };
