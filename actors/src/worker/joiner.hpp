@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <caf/actor.hpp>
@@ -77,7 +78,7 @@ class Joiner {
   void on_met(transport::Session& from);
 
  private:
-  /// Keeps the session: at the start what the head said last may not have been read yet.
+  /// Keeps the session alive: during the start, the last words of the head may not have been read yet.
   struct LostPeer {
     std::shared_ptr<transport::Session> session;
     Error reason;

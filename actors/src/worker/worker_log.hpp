@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "caftan/base/error.hpp"
 #include "caftan/base/executor.hpp"
@@ -29,8 +30,8 @@ class WorkerLog final : public std::enable_shared_from_this<WorkerLog> {
   /// Writes `line`. Of further lines with the same `more`, it writes `more` once a second, with their number for its
   /// '#'.
   void write_repeated(const std::string& line, const std::string& more);
-  /// Writes that a connection was refused; of many with one code only the first of each minute, and their number
-  /// (HS-14).
+  /// Writes that a connection was refused. Of many with one code it writes the first few of each minute, and then how
+  /// many more there were (HS-14).
   void write_refusal(const Error& error);
   /// Writes the numbers that wait for the end of their second.
   void flush_repeated();
