@@ -108,8 +108,9 @@ function(caftan_add_test name)
   endif()
   set(labels ${arg_LABEL})
   caftan_links_torch(links_torch ${arg_LIBS})
-  # tests/support; the fake caller brings a Worker of its own.
-  if(links_torch AND TARGET caftan_test_headers AND NOT "caftan_fake_caller" IN_LIST arg_LIBS)
+  # tests/support; not for libraries with other definitions on their command line, and the fake caller brings a Worker of
+  # its own.
+  if(TARGET caftan_test_headers AND arg_LIBS MATCHES "caftan::(actors|optim|tensor)|caftan_simulated_graphs")
     target_precompile_headers(${name} REUSE_FROM caftan_test_headers)
   endif()
   if(arg_LABEL STREQUAL "unit" AND NOT links_torch)

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "address_space.hpp"
+#include "caftan/base/wait_permit.hpp"
 
 namespace caftan::transport {
 namespace {
@@ -213,6 +215,64 @@ TEST(ThreadedExecutor, T6_WhatUserCodeLeavesForTheEndOfItsTaskIsDoneBefore) {
     in_time.set_value({flushed, ran.get_future().wait_for(20s) == std::future_status::ready});
   });
   EXPECT_EQ(in_time.get_future().get(), std::make_pair(true, true));
+}
+
+TEST(ThreadedExecutor, H10_CALL19_CallsThatWereHeldBackGoAheadOfLaterOnesOfTheirDepth) {
+  ThreadedExecutor executor({.runners = 1, .max_threads = 32});
+  std::string order;
+  std::promise<void> all_ran;
+  executor.post([&] {
+    RunnerLimit& limit = *RunnerLimit::current();
+    EXPECT_TRUE(limit.may_begin(0));
+    limit.hold_call(0, [&] { order += "b"; });
+    limit.hold_call(2, [&] { order += "a"; });
+    limit.hold_call(0, [&] {
+      order += "c";
+      all_ran.set_value();
+    });
+    EXPECT_FALSE(limit.may_begin(0)) << "there are waits, but an older one comes first";
+    EXPECT_FALSE(limit.may_begin(2));
+    EXPECT_TRUE(limit.may_begin(3)) << "it is nested deeper than all of them";
+  });
+  all_ran.get_future().get();
+  EXPECT_EQ(order, "abc");
+}
+
+TEST(ThreadedExecutor, H10_CALL16_OuterCallsBeginOnlyWhereEnoughWaitsAreLeft) {
+  constexpr unsigned kMayWait = 31 - 12;  // of 31 permits 12 are kept for nested calls
+  ThreadedExecutor executor({.runners = 1, .max_threads = 32});
+  std::mutex mutex;
+  std::vector<WaitPoint*> waiting;
+  std::promise<void> all_wait;
+  std::function<void()> wait_once = [&] {
+    const WaitPermit permit;
+    EXPECT_TRUE(permit);
+    executor.with_wait([&](Executor::Wait& wait) {
+      {
+        const std::lock_guard lock(mutex);
+        waiting.push_back(&wait.point());
+        if (waiting.size() < kMayWait) {
+          executor.post(wait_once);
+        } else {
+          all_wait.set_value();
+        }
+      }
+      wait.wait(kNever, nullptr);
+      const std::lock_guard lock(mutex);  // the one that notified has left the wait point
+    });
+  };
+  executor.post(wait_once);
+  all_wait.get_future().get();
+  std::promise<void> ran;
+  executor.post([&] {
+    RunnerLimit& limit = *RunnerLimit::current();
+    EXPECT_FALSE(limit.may_begin(0));
+    EXPECT_TRUE(limit.may_begin(4));
+    limit.hold_call(0, [&] { ran.set_value(); });
+    const std::lock_guard lock(mutex);
+    for (WaitPoint* point : waiting) point->notify();
+  });
+  ran.get_future().get();
 }
 
 TEST(ThreadedExecutor, T7_AWaitForWhichTheSystemGivesNoThreadIsRefused) {
