@@ -6,10 +6,10 @@
 
 #include <functional>
 
-#include "autograd_host.hpp"
+#include "autograd/autograd_host.hpp"
 #include "autograd_roles.hpp"
 #include "pass_frames.hpp"
-#include "worker_core.hpp"
+#include "worker/worker_core.hpp"
 
 namespace caftan::test {
 namespace {

@@ -7,13 +7,13 @@
 
 #include <fstream>
 
-#include "autograd_host.hpp"
+#include "autograd/autograd_host.hpp"
 #include "caftan/autograd/context.hpp"
 #include "caftan/tensor/operators.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 #include "soak_size.hpp"
-#include "worker_core.hpp"
+#include "worker/worker_core.hpp"
 
 namespace caftan::test {
 namespace {

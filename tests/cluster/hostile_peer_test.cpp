@@ -14,8 +14,8 @@
 #include "caftan/transport/message_registry.hpp"
 #include "caftan/wire/archive.hpp"
 #include "channel_tap.hpp"
-#include "rref_manifest.hpp"
-#include "rref_messages.hpp"
+#include "rref/rref_manifest.hpp"
+#include "rref/rref_messages.hpp"
 #include "rref_roles.hpp"
 
 namespace caftan::test {

@@ -11,7 +11,7 @@
 #include "caftan/transport/threaded_executor.hpp"
 #include "channel_tap.hpp"
 #include "folder.hpp"
-#include "worker_core.hpp"
+#include "worker/worker_core.hpp"
 
 namespace caftan {
 namespace {
@@ -51,7 +51,7 @@ class SteppedMeeting : public testing::TestWithParam<std::uint64_t> {
       if (ends != std::pair(from, to)) tap->release();
     }
   }
-  bool is_over(std::size_t worker) { return workers_[worker]->core().has_met_all(); }
+  bool is_over(std::size_t worker) { return workers_[worker]->core().start_is_over(); }
 
   std::shared_ptr<transport::SteppedExecutor> executor_ = std::make_shared<transport::SteppedExecutor>(GetParam());
   std::map<std::pair<std::string, std::string>, std::shared_ptr<test::ChannelTap>> taps_;
@@ -124,7 +124,7 @@ TEST_P(SteppedMeeting, T9_SE24_ALifeIsUpUntilTheLastOfItsSessionsHasEnded) {
     std::vector<std::shared_ptr<transport::Channel>> far;
     for (const std::uint64_t connection : {10, 11}) {
       auto [near, other] = transport::make_loopback_pair(*executor_);
-      a->core().add_local_session({WorkerId{1}, "b", Incarnation{77}, {}}, connection, std::move(near));
+      a->core().joiner().add_local_session({WorkerId{1}, "b", Incarnation{77}, {}}, connection, std::move(near));
       far.push_back(std::move(other));
     }
     executor_->run();
@@ -207,7 +207,7 @@ TEST_F(Meeting, SE27_TheHeadWaitsUntilTheOthersHaveMet) {
   wait_for_log("w0: connected with w2");
   wait_for_log("w1: connected with w0");
   wait_for_log("w2: connected with w0");
-  EXPECT_FALSE(w0.core().has_met_all());
+  EXPECT_FALSE(w0.core().start_is_over());
   std::filesystem::create_symlink(folder_ / "w1", folder_ / "later");
   ASSERT_TRUE(ready.get());
   EXPECT_EQ(w0.rpc_sync<&depth>("w1", std::vector<std::string>{"w2", "w1", "w2"}), 3);
@@ -253,7 +253,7 @@ TEST_F(Meeting, K7_SE34_OneThatComesBackAfterAllWereThereIsMetByAll) {
   Worker& again = launch("w1", world);
   wait_for_log("w2: connected with w1", 2);
   wait_for_log("w3: connected with w1", 2);
-  EXPECT_FALSE(w0.core().has_met_all());
+  EXPECT_FALSE(w0.core().start_is_over());
   std::filesystem::create_symlink(folder_ / "w2", folder_ / "later");
   ASSERT_TRUE(w0.wait_until_ready());
   EXPECT_TRUE(again.wait_until_ready());

@@ -11,8 +11,8 @@
 #include "caftan/app/load.hpp"
 #include "caftan/caftan.hpp"
 #include "gate.hpp"
-#include "runners.hpp"
-#include "worker_set.hpp"
+#include "role/worker_set.hpp"
+#include "worker/runners.hpp"
 
 namespace caftan {
 namespace {

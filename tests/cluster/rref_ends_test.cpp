@@ -7,10 +7,10 @@
 
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
-#include "rref_handles.hpp"
-#include "rref_host.hpp"
+#include "rref/rref_handles.hpp"
+#include "rref/rref_host.hpp"
 #include "rref_roles.hpp"
-#include "worker_core.hpp"
+#include "worker/worker_core.hpp"
 
 namespace caftan::test {
 namespace {
@@ -78,11 +78,11 @@ TEST_P(RRefEndsInOrder, T14_SettlingWaitsForThoseThatWereLetGoOnly) {
   RRef<int> killed = cluster_[0].remote<&add>("worker1", 1, 2);
   cluster_.settle();
   bool settled = false;
-  host.when_settled([&] { settled = true; });
+  host.ending().when_settled([&] { settled = true; });
   EXPECT_TRUE(settled) << "all have handles";
   for (int i = 0; i < 20; ++i) (void)cluster_[0].remote<&add>("worker1", i, 0);
   settled = false;
-  host.when_settled([&] { settled = true; });
+  host.ending().when_settled([&] { settled = true; });
   EXPECT_FALSE(settled);
   cluster_.settle();
   EXPECT_TRUE(settled);
@@ -93,11 +93,11 @@ TEST_P(RRefEndsInOrder, T14_SettlingWaitsForThoseThatWereLetGoOnly) {
   killed = {};
   cluster_.settle();
   settled = false;
-  host.when_settled([&] { settled = true; });
+  host.ending().when_settled([&] { settled = true; });
   EXPECT_TRUE(settled);
   kept = {};
   settled = false;
-  host.when_settled([&] { settled = true; });
+  host.ending().when_settled([&] { settled = true; });
   EXPECT_FALSE(settled);
   cluster_.settle();
   EXPECT_TRUE(settled);

@@ -11,7 +11,7 @@
 #include "channel_tap.hpp"
 #include "counting_hook.hpp"
 #include "rref_roles.hpp"
-#include "worker_core.hpp"
+#include "worker/worker_core.hpp"
 
 namespace caftan::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <caf/send.hpp>
 
-#include "rref_handles.hpp"
+#include "rref/rref_handles.hpp"
 #include "rref_roles.hpp"
 
 namespace caftan::test {

@@ -1,5 +1,5 @@
 """Refuses error codes without a page, protocol rules without a test, public headers that do not say what they offer,
-libraries without a README, and files that are too long.
+libraries and rooms of actors/src without a README, and files that are too long.
 
 usage: documentation.py ROOT | --self-test
 """
@@ -60,6 +60,9 @@ def check_files(root):
     for library in sorted((root / "libs").iterdir()):
         if (library / "include").is_dir() and not (library / "README.md").is_file():
             yield f"libs/{library.name}: no README.md"
+    for room in sorted((root / "actors/src").glob("*")):
+        if room.is_dir() and not (room / "README.md").is_file():
+            yield f"actors/src/{room.name}: no README.md"
 
 
 def check_configuration(root):
@@ -115,7 +118,8 @@ BAD = {
     "301 lines": {"libs/base/include/caftan/base/a.hpp": "/// A.\n" + "\n" * 300},
     "501 lines": {"libs/base/src/a.cpp": "\n" * 501},
     "first says what it offers": {"libs/base/include/caftan/base/a.hpp": "#pragma once\n"},
-    "no README.md": {"libs/net/include/caftan/net/a.hpp": "/// A.\n"},
+    "actors/src/rref: no README.md": {"actors/src/rref/a.cpp": "int a;\n"},
+    "libs/net: no README.md": {"libs/net/include/caftan/net/a.hpp": "/// A.\n"},
     "its cpp block is not": {"tests/install/consumer/main.cpp": "int b;\n"},
     "this cpp block is in no file": {"tests/tutorial/a.cpp": "int a;\nint c;\n"},
     "configs/b.toml": {"configs/b.toml": "caftan = 1\n"},

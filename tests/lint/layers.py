@@ -1,4 +1,4 @@
-"""Refuses includes against the order of the layers, heavy headers in public, and `catch` away from the named borders.
+"""Refuses includes against the order of the layers and of the rooms of actors/src, heavy headers in public, and `catch` away from the named borders.
 
 usage: layers.py ROOT | --self-test
 """
@@ -24,6 +24,16 @@ USES = {
     "app": {"base", "wire", "tensor", "net", "rpc"},
 }
 USES["actors"] = set(USES)
+# What each folder of actors/src may include of the others; what the rooms hold is in their README.md.
+ROOMS = {
+    "service": set(),
+    "rref": {"service"},
+    "autograd": {"service"},
+    "optim": {"service"},
+    "worker": {"service", "rref", "autograd", "optim"},
+    "role": {"worker"},
+    "launch": {"role", "worker"},
+}
 NO_TORCH = {"base", "wire", "net", "transport"}
 # Where an exception of a library or of user code becomes an Error. One file per border; tell why when you add one.
 CATCH = {
@@ -40,7 +50,7 @@ CATCH = {
     "libs/autograd/src/engine.cpp": "the run of nodes and hooks",
     "libs/rpc/include/caftan/rpc/user_code.hpp": "the call of a user function",
     "libs/rpc/src/user_code.cpp": "what it threw becomes an Error",
-    "actors/src/command_line.cpp": "CLI11",
+    "actors/src/launch/command_line.cpp": "CLI11",
 }
 # Headers that cost seconds for each file that includes them: how many files may, and where.
 HEAVY = {
@@ -57,6 +67,25 @@ CATCHES = re.compile(r"\bcatch\s*\(")
 
 def layer_of(path):
     return path.parts[1] if path.parts[0] == "libs" else path.parts[0]
+
+
+def room_of(path):
+    """Returns the room of a file below actors/src, "" for one that lies in none; None elsewhere."""
+    if path.parts[:2] != ("actors", "src"):
+        return None
+    return path.parts[2] if len(path.parts) == 4 and path.parts[2] in ROOMS else ""
+
+
+def check_rooms(path, header, quoted):
+    """Yields what is wrong with one include of a file of actors/src."""
+    room = room_of(path)
+    if not room or not quoted or header.startswith("caftan/"):
+        return
+    used = header.split("/")[0] if "/" in header else ""
+    if used not in ROOMS:
+        yield f"{header}: actors/src includes its own headers as room/file.hpp"
+    elif used != room and used not in ROOMS[room]:
+        yield f"the room {room} may not include {header}"
 
 
 def check_include(name, header, layer, public):
@@ -86,12 +115,16 @@ def check(root):
     catching = set()
     for path in tree.files(root, "libs", "actors", "apps"):
         name = path.relative_to(root).as_posix()
+        if room_of(pathlib.Path(name)) == "":
+            errors.append(f"{name}: not in a room of actors/src (ROOMS in tests/lint/layers.py)")
         layer, public = layer_of(pathlib.Path(name)), "/include/" in name
         for number, line in tree.code_lines(path):
             include = INCLUDE.match(line)
             if include:
                 header = include.group(1)
-                errors += [f"{name}:{number}: {what}" for what in check_include(name, header, layer, public)]
+                wrong = [*check_include(name, header, layer, public),
+                         *check_rooms(pathlib.Path(name), header, '"' in line)]
+                errors += [f"{name}:{number}: {what}" for what in wrong]
                 for heavy in HEAVY:
                     if header.startswith(heavy) and name not in users[heavy]:
                         users[heavy].append(name)
@@ -113,6 +146,8 @@ GOOD = {
     "libs/base/src/settings_document.cpp": "void f() { try { g(); } catch (const toml::parse_error&) {} }\n",
     "libs/transport/src/proxy.cpp": "#include <caf/detail/shared_spinlock.hpp>\n",
     "actors/worker.cpp": '#include "caftan/rpc/call.hpp"\n',
+    "actors/src/rref/a.cpp": '#include "caftan/rpc/call.hpp"\n#include "rref/a.hpp"\n#include "service/b.hpp"\n',
+    "actors/src/launch/a.cpp": '#include <sys/wait.h>\n#include "role/a.hpp"\n',
     "apps/caftan/main.cpp": '#include "caftan/caftan.hpp"\n',
 }
 BAD = {
@@ -128,6 +163,10 @@ BAD = {
     "CLI/ is included by 2 files": {"apps/a.cpp": "#include <CLI/CLI.hpp>\n", "apps/b.cpp": "#include <CLI/App.hpp>\n"},
     "catch away": {"actors/worker.cpp": "void f() { try { g(); } catch (...) {} }\n"},
     "has no catch": {"libs/wire/src/archive.cpp": "int a;\n"},
+    "the room rref may not include worker/": {"actors/src/rref/b.cpp": '#include "worker/worker_core.hpp"\n'},
+    "the room autograd may not include rref/": {"actors/src/autograd/b.hpp": '#include "rref/rref_host.hpp"\n'},
+    "as room/file.hpp": {"actors/src/rref/b.cpp": '#include "a.hpp"\n'},
+    "not in a room": {"actors/src/b.cpp": "int a;\n"},
     "nothing but tests": {"libs/rpc/src/a.cpp": '#include "tests/support/fake.hpp"\n'},
 }
 

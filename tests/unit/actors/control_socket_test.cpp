@@ -1,5 +1,5 @@
 // What the launcher and its worker processes say to each other arrives whole, and an end is noticed.
-#include "control_socket.hpp"
+#include "launch/control_socket.hpp"
 
 #include <gtest/gtest.h>
 

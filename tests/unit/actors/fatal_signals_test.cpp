@@ -1,5 +1,5 @@
 // What a fatal signal leaves behind.
-#include "fatal_signals.hpp"
+#include "launch/fatal_signals.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

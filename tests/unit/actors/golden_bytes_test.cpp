@@ -8,8 +8,8 @@
 #include "caftan/transport/message_registry.hpp"
 #include "caftan/wire/archive.hpp"
 #include "caftan/wire/frame.hpp"
-#include "rref_manifest.hpp"
-#include "rref_messages.hpp"
+#include "rref/rref_manifest.hpp"
+#include "rref/rref_messages.hpp"
 
 namespace caftan::actors {
 namespace {

@@ -1,5 +1,5 @@
 // RN-7: what is written when nobody reads.
-#include "output_stream.hpp"
+#include "launch/output_stream.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <array>
 #include <cerrno>
 
-#include "signal_source.hpp"
+#include "launch/signal_source.hpp"
 
 namespace caftan::actors {
 namespace {

@@ -1,5 +1,5 @@
 // Which session calls to a member use.
-#include "peer_state.hpp"
+#include "worker/peer_state.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ TEST(PeerState, TheEndOfAnEarlierLifeLeavesTheSessionOfTheNextOne) {
   };
   const transport::SessionSide earlier = connect();
   const transport::SessionSide next = connect();
-  PeerState peer(WorkerId{1}, "b", "", Incarnation{1});
+  PeerState peer(WorkerId{1}, "b");
   peer.set_session(next.session);
   peer.replace_session(*earlier.session, nullptr);
   EXPECT_EQ(peer.session(), next.session);

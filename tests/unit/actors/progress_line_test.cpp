@@ -1,5 +1,5 @@
 // The progress line, whose form people read and scripts rely on.
-#include "progress_line.hpp"
+#include "launch/progress_line.hpp"
 
 #include <gtest/gtest.h>
 

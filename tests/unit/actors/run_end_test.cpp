@@ -1,5 +1,5 @@
 // What people are told when a run has failed: the process, and only logs that are there.
-#include "run_end.hpp"
+#include "launch/run_end.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

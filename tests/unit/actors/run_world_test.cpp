@@ -1,5 +1,5 @@
 // RN-10: the folder of sockets of a run goes once all have met, or with the run.
-#include "run_world.hpp"
+#include "launch/run_world.hpp"
 
 #include <gtest/gtest.h>
 

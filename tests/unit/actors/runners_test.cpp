@@ -1,5 +1,5 @@
 // The executor of a run.
-#include "runners.hpp"
+#include "worker/runners.hpp"
 
 #include <gtest/gtest.h>
 

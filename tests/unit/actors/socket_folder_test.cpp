@@ -1,5 +1,5 @@
 // RN-10: folders of sockets end with their launcher, or with the next start.
-#include "socket_folder.hpp"
+#include "launch/socket_folder.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "supervisor.hpp"
+#include "launch/supervisor.hpp"
 
 namespace caftan::actors {
 

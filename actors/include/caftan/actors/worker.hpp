@@ -25,6 +25,7 @@ class Channel;
 class PollingExecutor;
 }  // namespace transport
 namespace actors {
+class Joiner;
 class RoleHost;
 class WorkerCore;
 }  // namespace actors
@@ -46,7 +47,7 @@ class LocalNetwork {
   LocalNetwork& operator=(const LocalNetwork&) = delete;
 
  private:
-  friend class actors::WorkerCore;
+  friend class actors::Joiner;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -1,0 +1,348 @@
+#include "autograd/autograd_context_actor.hpp"
+
+#include <caf/send.hpp>
+
+#include "autograd/autograd_host.hpp"
+#include "caftan/autograd/engine.hpp"
+#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/wire/shortened.hpp"
+
+namespace caftan::actors {
+
+using autograd::Life;
+using autograd::PassActions;
+using autograd::PassNumber;
+using transport::Address;
+
+namespace {
+
+constexpr std::size_t kBriefText = 320;  // of an error that no limit refuses
+
+/// Shortens the error that `message` carries. Returns false if it carries none.
+bool shorten_error(autograd::PassMessage& message) {
+  return std::visit(
+      [](auto& of) {
+        if constexpr (requires { of.error; }) {
+          of.error = wire::shortened(of.error, kBriefText);
+          return true;
+        } else if constexpr (requires { of.outcome; }) {
+          if (of.outcome) return false;
+          of.outcome = wire::shortened(of.outcome.error(), kBriefText);
+          return true;
+        } else {
+          return false;
+        }
+      },
+      message);
+}
+
+/// The pass of a message that lists as many recorded messages as there are (DA-24); none for all others.
+std::optional<PassNumber> pass_that_lists(const autograd::PassMessage& message) {
+  if (const auto* mark = std::get_if<autograd::Mark>(&message)) return mark->header.pass.number;
+  if (const auto* report = std::get_if<autograd::Report>(&message)) return report->pass.number;
+  return std::nullopt;
+}
+
+}  // namespace
+
+AutogradContextActor::AutogradContextActor(caf::actor_config& config, AutogradHost& host,
+                                           std::shared_ptr<autograd::ContextRecord> record)
+    : caf::event_based_actor(config),
+      host_(host),
+      record_(std::move(record)),
+      passes_(record_->id(), host.self(), *record_) {
+  set_down_handler([this](const caf::down_msg& down) {
+    for (const auto& [peer, proxy] : watched_) {
+      if (proxy->id() != down.source.id()) continue;
+      const Life lost = peer;
+      watched_.erase(lost);
+      return peer_down(lost);
+    }
+  });
+}
+
+void AutogradContextActor::on_exit() {
+  resolve(Error(Errc::context_released, host_.ports().name(), "the autograd context has ended"));
+  // The job holds this actor: whoever ends in the middle of a pass must let go of it.
+  if (job_) {
+    job_->stop();
+    host_.ports().executor().post([job = std::exchange(job_, nullptr)] {});
+  }
+  record_->end();
+  host_.context_ended(record_->id());
+}
+
+caf::behavior AutogradContextActor::make_behavior() {
+  if (!passes_.is_home()) perform(passes_.join());
+  return {[this](const PassEnvelope& envelope) { on_envelope(envelope); },
+          [this](ContextEvent& event) { on_event(event); }};
+}
+
+// ---- what arrives
+
+void AutogradContextActor::on_envelope(const PassEnvelope& envelope) {
+  const auto session = transport::ActorExchange::session_of(current_sender());
+  if (!session) return;  // it ended: the loss of the peer is an event of its own
+  const Life from{session->peer().id, session->peer().incarnation};
+  if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) host_.learn_released(from, *release);
+  if (passes_.is_released()) {
+    if (auto answer = host_.refuse(from, envelope.message)) send_to(answer->to, std::move(answer->message));
+    return;
+  }
+  watch(from);
+  perform(passes_.receive(from, envelope.message));
+}
+
+void AutogradContextActor::on_event(ContextEvent& event) {
+  std::visit([this](auto& e) { on(e); }, event.event);
+}
+
+void AutogradContextActor::on(context_event::Start& event) {
+  auto actions = passes_.open({event.start->mode, event.start->keep, event.start->held});
+  if (!actions) return event.promise->set(actions.error().at(host_.ports().name()));
+  start_ = std::move(event.start);
+  promise_ = std::move(event.promise);
+  ++starts_;
+  if (start_->deadline != kNever) {
+    host_.ports().executor().post_at(start_->deadline, [self = caf::weak_actor_ptr(ctrl()), start = starts_] {
+      if (const auto strong = caf::actor_cast<caf::actor>(self)) {
+        caf::anon_send(strong, ContextEvent{context_event::Deadline{start}});
+      }
+    });
+  }
+  perform(*std::move(actions));
+}
+
+void AutogradContextActor::on(context_event::Deadline& event) {
+  if (!promise_ || event.start != starts_) return;
+  perform(passes_.abort(Error(Errc::timeout, host_.ports().name(), "the time-out of backward passed")));
+}
+
+void AutogradContextActor::on(context_event::Cancelled& event) {
+  if (!promise_ || !promise_->is_of(event.pass)) return;
+  perform(passes_.abort(Error(Errc::cancelled, host_.ports().name(), "the future of backward was cancelled")));
+}
+
+void AutogradContextActor::on(context_event::GradientArrived& event) {
+  if (passes_.is_released()) {
+    if (auto answer = host_.refuse(event.from, event.grad)) send_to(answer->to, std::move(answer->message));
+    return;
+  }
+  std::uint64_t bytes = 0;
+  for (const at::Tensor& tensor : event.tensors) bytes += autograd::gradient_bytes(tensor);
+  arrived_.try_emplace({event.grad.header.pass.number, event.grad.message},
+                       Arrived{std::move(event.tensors), std::move(event.valid)});
+  perform(passes_.receive(event.from, std::move(event.grad), bytes));
+}
+
+void AutogradContextActor::on(context_event::Walked& event) {
+  if (!event.found.empty()) perform(passes_.found(event.pass, event.found));
+  if (!event.done) return;
+  perform(event.outcome ? passes_.walked(event.pass) : passes_.graph_failed(event.pass, event.outcome.error()));
+}
+
+void AutogradContextActor::on(context_event::Ran& event) {
+  for (auto& [message, encoded] : event.produced) {
+    leaving_[message] = std::move(encoded);
+    perform(passes_.produced(event.pass, message));
+  }
+  if (!event.done) return;
+  perform(event.outcome ? passes_.ran(event.pass, event.result)
+                        : passes_.graph_failed(event.pass, event.outcome.error().at(host_.ports().name())));
+}
+
+void AutogradContextActor::on(context_event::PeerDown& event) { peer_down(event.peer); }
+
+void AutogradContextActor::on(context_event::NotSent& event) { perform(passes_.not_sent(event.pass, event.error)); }
+
+void AutogradContextActor::on(context_event::Learned&) { perform(passes_.learn(record_->decided())); }
+
+void AutogradContextActor::on(context_event::Release&) {
+  if (passes_.is_home()) perform(passes_.release());
+}
+
+void AutogradContextActor::on(context_event::Finish& event) {
+  resolve(event.reason);
+  quit();
+}
+
+// ---- what is done
+
+void AutogradContextActor::perform(PassActions actions) {
+  for (autograd::PassAction& action : actions) std::visit([this](auto& a) { perform(a); }, action);
+  // The record's decided passes ride in every frame of a call.
+  if (passes_.decided().up_to() != published_) {
+    published_ = passes_.decided().up_to();
+    (void)record_->learn(passes_.decided());
+  }
+  while (!unreachable_.empty()) {
+    const Life lost = unreachable_.back();
+    unreachable_.pop_back();
+    peer_down(lost);
+  }
+  while (!unsent_.empty()) {
+    const Unsent unsent = std::move(unsent_.back());
+    unsent_.pop_back();
+    perform(passes_.not_sent(unsent.pass, unsent.error));
+  }
+  if (in_walked_) return;
+  in_walked_ = true;
+  while (walked_) {
+    context_event::Walked walked = *std::exchange(walked_, std::nullopt);
+    on(walked);
+  }
+  in_walked_ = false;
+}
+
+void AutogradContextActor::peer_down(const Life& lost) {
+  const auto peer = host_.ports().find_peer(lost.worker);
+  perform(passes_.peer_down(lost, peer ? peer->name() : std::string()));
+}
+
+bool AutogradContextActor::watch(const Life& peer) {
+  if (watched_.contains(peer)) return true;
+  auto there = host_.proxy(peer, Address::of(record_->id()));
+  if (!there) return false;
+  monitor(caf::actor_cast<caf::actor>(there));
+  watched_.emplace(peer, std::move(there));
+  return true;
+}
+
+bool AutogradContextActor::send_to(const Life& to, autograd::PassMessage message) {
+  const auto known = watched_.find(to);
+  const auto there = known != watched_.end() ? known->second : host_.proxy(to, Address::of(record_->id()));
+  if (!there) return false;
+  const auto send = [&] {
+    return transport::ActorExchange::send(there, caf::actor_cast<caf::strong_actor_ptr>(this),
+                                          caf::make_message(PassEnvelope{message}));
+  };
+  auto sent = send();
+  if (!sent && sent.error().code() == Errc::limit_exceeded && shorten_error(message)) sent = send();
+  if (sent || sent.error().code() == Errc::peer_down) return true;  // a loss is an event of its own
+  host_.ports().log("a message of context " + to_string(record_->id()) + " was not sent: " + sent.error().message());
+  const auto pass = pass_that_lists(message);
+  if (!pass || sent.error().code() != Errc::limit_exceeded) return false;
+  unsent_.push_back({*pass, Error(Errc::limit_exceeded, host_.ports().name(),
+                                  "the pass reaches too many recorded messages at once: " + sent.error().text())});
+  return true;
+}
+
+void AutogradContextActor::perform(autograd::Send& action) {
+  auto* const grad = std::get_if<autograd::Grad>(&action.message);
+  bool sent = false;
+  if (!grad) {
+    // Watched behind the message: where the context is over, the answer says so before the watch finds nobody.
+    sent = send_to(action.to, std::move(action.message)) && watch(action.to);
+  } else if (action.to == host_.self() || watch(action.to)) {
+    const auto leaving = leaving_.find(grad->message);
+    caf::anon_send(host_.recv_function(record_->id(), grad->message),
+                   ShipGradient{action.to, std::move(*grad), std::move(leaving->second)});
+    leaving_.erase(leaving);
+    sent = true;
+  }
+  if (!sent) unreachable_.push_back(action.to);
+}
+
+void AutogradContextActor::perform(autograd::WatchWorker& action) {
+  if (action.worker != host_.self() && !watch(action.worker)) unreachable_.push_back(action.worker);
+}
+
+void AutogradContextActor::perform(autograd::BeginPass& action) {
+  std::shared_ptr<autograd::Engine> engine;
+  std::shared_ptr<rpc::Strand> strand;
+  begin_error_.reset();
+  if (start_ && start_->engine) {
+    engine = std::move(start_->engine);
+    strand = std::move(start_->strand);
+  } else {
+    auto begun = autograd::Engine::begin({record_->id(), action.keep});
+    if (begun) {
+      engine = *std::move(begun);
+    } else {
+      begin_error_ = begun.error();
+      return;
+    }
+  }
+  job_ = std::make_shared<GraphJob>(host_, caf::actor_cast<caf::actor>(this), record_, action.pass, std::move(engine),
+                                    std::move(strand), std::move(action.held));
+}
+
+GraphJob::Functions AutogradContextActor::functions(const std::vector<AutogradMessageId>& messages) const {
+  GraphJob::Functions functions;
+  functions.reserve(messages.size());
+  for (const AutogradMessageId& message : messages) {
+    // One that is gone is of a context that ends.
+    if (auto function = record_->send_function(message)) functions.push_back(std::move(function));
+  }
+  return functions;
+}
+
+void AutogradContextActor::perform(autograd::WalkGraph& action) {
+  // A walk that another one begins, as a call to oneself does, waits its turn: a chain of them is no small graph.
+  walked_ = job_ ? job_->walk(functions(action.messages), !in_walked_)
+                 : context_event::Walked{action.pass, {}, true, *begin_error_};
+}
+
+void AutogradContextActor::perform(autograd::RunGraph& action) {
+  Result<void> valid;
+  if (begin_error_) valid = *begin_error_;
+  std::vector<GraphJob::Feed> feeds;
+  for (const AutogradMessageId& message : action.feed) {
+    auto arrived = arrived_.extract({action.pass, message});
+    if (!arrived.mapped().valid && valid) valid = std::move(arrived.mapped().valid);
+    feeds.push_back({message, std::move(arrived.mapped().tensors)});
+  }
+  if (valid) {
+    return job_->run(action.sources_counted ? GraphJob::Functions() : functions(action.sources), std::move(feeds));
+  }
+  context_event::Ran ran;
+  ran.pass = action.pass;
+  ran.done = true;
+  ran.outcome = std::move(valid);
+  send(this, ContextEvent{std::move(ran)});
+}
+
+void AutogradContextActor::perform(autograd::StopGraph&) {
+  if (job_) job_->stop();
+}
+
+void AutogradContextActor::forget_pass(PassNumber pass) {
+  // The graph's nodes may take long to destroy: not here.
+  host_.ports().executor().post([job = std::move(job_), start = start_] {});
+  job_ = nullptr;
+  leaving_.clear();
+  std::erase_if(arrived_, [pass](const auto& one) { return one.first.first <= pass; });
+  host_.drop_functions(record_->id());
+}
+
+void AutogradContextActor::perform(autograd::MergeGradients& action) {
+  if (const auto merged = record_->learn(passes_.decided()); !merged) {
+    host_.ports().log("gradients of autograd context " + to_string(record_->id()) +
+                      " are lost: " + merged.error().message());
+  }
+  forget_pass(action.pass);
+}
+
+void AutogradContextActor::perform(autograd::DropGradients& action) {
+  record_->drop(action.pass);
+  forget_pass(action.pass);
+}
+
+void AutogradContextActor::perform(autograd::PassEnded& action) { resolve(std::move(action.outcome)); }
+
+void AutogradContextActor::resolve(Result<void> outcome) {
+  start_ = nullptr;
+  const auto promise = std::exchange(promise_, nullptr);
+  if (!promise) return;
+  promise->set(std::move(outcome));
+}
+
+void AutogradContextActor::perform(autograd::ContextReleased& action) {
+  const autograd::ReleasedRange released = host_.context_over(record_->id());
+  record_->end();
+  for (const Life& peer : action.tell) send_to(peer, autograd::Release{record_->id(), released});
+}
+
+void AutogradContextActor::perform(autograd::ContextEmpty&) { quit(); }
+
+}  // namespace caftan::actors

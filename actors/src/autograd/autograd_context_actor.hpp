@@ -1,0 +1,99 @@
+// The actor of one autograd context at one worker: passes what arrives to `ContextPasses` and does what that says. It
+// watches the context's actors at the workers it speaks with.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <caf/event_based_actor.hpp>
+
+#include "autograd/autograd_messages.hpp"
+#include "autograd/graph_job.hpp"
+#include "caftan/autograd/context_passes.hpp"
+#include "caftan/transport/actor_host.hpp"
+
+namespace caftan::actors {
+
+class AutogradHost;
+
+class AutogradContextActor final : public caf::event_based_actor, public transport::NamedActor {
+ public:
+  AutogradContextActor(caf::actor_config& config, AutogradHost& host, std::shared_ptr<autograd::ContextRecord> record);
+  caf::behavior make_behavior() override;
+  void on_exit() override;
+  transport::Address wire_name() const noexcept override { return transport::Address::of(record_->id()); }
+  const char* name() const override { return "autograd_context_actor"; }
+
+ private:
+  struct Unsent {
+    autograd::PassNumber pass;
+    Error error;
+  };
+
+  void on_envelope(const PassEnvelope& envelope);
+  void on_event(ContextEvent& event);
+  void on(context_event::Start& event);
+  void on(context_event::Deadline& event);
+  void on(context_event::Cancelled& event);
+  void on(context_event::GradientArrived& event);
+  void on(context_event::Walked& event);
+  void on(context_event::Ran& event);
+  void on(context_event::PeerDown& event);
+  void on(context_event::NotSent& event);
+  void on(context_event::Learned& event);
+  void on(context_event::Release& event);
+  void on(context_event::Finish& event);
+
+  void perform(autograd::PassActions actions);
+  void perform(autograd::Send& action);
+  void perform(autograd::WatchWorker& action);
+  void perform(autograd::BeginPass& action);
+  void perform(autograd::WalkGraph& action);
+  void perform(autograd::RunGraph& action);
+  void perform(autograd::StopGraph& action);
+  void perform(autograd::MergeGradients& action);
+  void perform(autograd::DropGradients& action);
+  void perform(autograd::PassEnded& action);
+  void perform(autograd::ContextReleased& action);
+  void perform(autograd::ContextEmpty& action);
+
+  /// Both return false when there is no session with that life. A mark or report that is beyond a limit is in `unsent_`
+  /// afterwards.
+  bool send_to(const autograd::Life& to, autograd::PassMessage message);
+  /// Watches this context's actor there.
+  bool watch(const autograd::Life& peer);
+  void peer_down(const autograd::Life& lost);
+  GraphJob::Functions functions(const std::vector<AutogradMessageId>& messages) const;
+  void forget_pass(autograd::PassNumber pass);
+  void resolve(Result<void> outcome);
+
+  AutogradHost& host_;
+  const std::shared_ptr<autograd::ContextRecord> record_;
+  autograd::ContextPasses passes_;
+  autograd::PassNumber published_;  // what the record knows of decided passes
+  std::map<autograd::Life, caf::strong_actor_ptr> watched_;
+  std::vector<autograd::Life> unreachable_;      // found while actions were performed
+  std::vector<Unsent> unsent_;                   // likewise
+  std::optional<context_event::Walked> walked_;  // while actions were performed; passes_ does not know yet
+  bool in_walked_ = false;                       // passes_ is being told
+
+  // The pass that this worker started, if any:
+  std::shared_ptr<autograd::PassStart> start_;
+  std::shared_ptr<PassPromise> promise_;
+  std::uint64_t starts_ = 0;
+
+  // The pass that this worker takes part in, if any:
+  std::shared_ptr<GraphJob> job_;
+  std::optional<Error> begin_error_;
+  std::map<AutogradMessageId, std::shared_ptr<tensor::EncodedTensors>> leaving_;
+
+  struct Arrived {
+    std::vector<at::Tensor> tensors;
+    Result<void> valid;
+  };
+  std::map<std::pair<autograd::PassNumber, AutogradMessageId>, Arrived> arrived_;  // gradients, until fed
+};
+
+}  // namespace caftan::actors

@@ -1,0 +1,117 @@
+// The autograd contexts of one worker: finds and makes them with their actors, and the actors of their functions.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include <caf/actor.hpp>
+
+#include "autograd/autograd_messages.hpp"
+#include "caftan/autograd/context_host.hpp"
+#include "caftan/autograd/context_table.hpp"
+#include "caftan/transport/actor_host.hpp"
+#include "service/member_ports.hpp"
+#include "service/service.hpp"
+
+namespace caftan::actors {
+
+/// What of autograd is alive at one worker, for tests.
+struct AutogradCounts {
+  std::size_t contexts = 0;    ///< with an actor
+  std::size_t places = 0;      ///< at which their messages are found
+  std::size_t functions = 0;   ///< actors of SendFunctions and RecvFunctions
+  std::size_t jobs = 0;        ///< graphs of passes
+  std::size_t open = 0;        ///< as ContextTable::open_contexts
+  std::size_t remembered = 0;  ///< as ContextTable::remembered
+  bool operator==(const AutogradCounts&) const = default;
+};
+
+/// Threads: any, all methods.
+class AutogradHost final : public autograd::ContextHost, public Service {
+ public:
+  AutogradHost(MemberPorts& ports, autograd::Life self) : ports_(ports), self_(self), table_(self) {}
+
+  std::vector<autograd::ContextInfo> list() const;
+  AutogradCounts counts() const;
+
+  // ContextHost
+  Result<std::shared_ptr<autograd::ContextRecord>> create() override;
+  Result<std::shared_ptr<autograd::ContextRecord>> enter(const ContextId& context, const Peer& from) override;
+  void release(const ContextId& context) noexcept override;
+  void learned(const ContextId& context) override;
+  Future<void> start_pass(const std::shared_ptr<autograd::ContextRecord>& context, autograd::PassStart start) override;
+  autograd::Life self() const noexcept override { return self_; }
+  std::optional<autograd::Life> life_of(const Peer& peer) const override;
+  std::string name_of(WorkerId peer) const override;
+
+  // Service
+  void register_with(Registry& registry, transport::MessageRegistry& messages) override;
+  caf::strong_actor_ptr find_named(const transport::Session& session, const transport::Address& name) override;
+  caf::strong_actor_ptr stand_in(const transport::Address& name) override;
+  void on_session_end(const transport::Session& session, bool is_last) override;
+  void end_all(const Error& reason, StopReport& given_up) override;
+  void when_empty(std::function<void()> done) override;
+  /// Contexts with an actor, and graphs of passes.
+  std::size_t in_use() const override;
+
+  /// The future of a pass that was started here was cancelled.
+  void cancelled(const ContextId& context, std::weak_ptr<rpc::FutureCore> pass);
+
+  // For the actors.
+  MemberPorts& ports() noexcept { return ports_; }
+  /// Returns the proxy of a named actor there; null if there is no session with that life.
+  caf::strong_actor_ptr proxy(const autograd::Life& peer, const transport::Address& name);
+  /// A gradient of this pass was not sent, for it is beyond a limit.
+  void gradient_not_sent(const autograd::PassId& pass, const Error& error);
+  /// Returns the actor of R(message), made now if it is not there.
+  caf::actor recv_function(const ContextId& context, AutogradMessageId message);
+  /// A pass is over: its functions' actors go.
+  void drop_functions(const ContextId& context);
+  /// The context is over: nobody finds it any more. Returns what a Release says.
+  autograd::ReleasedRange context_over(const ContextId& context);
+  /// A Release arrived: what it names is refused for ever (DA-13).
+  void learn_released(const autograd::Life& from, const autograd::Release& release);
+  /// Its actor has ended.
+  void context_ended(const ContextId& context);
+  /// A pass's graph is worked on here: the worker ends after that.
+  void job_begins(const ContextId& context) noexcept;
+  void job_ends(const ContextId& context) noexcept;
+  /// Returns the answer to a message of a context that is not open here, if it needs one.
+  std::optional<autograd::Send> refuse(const autograd::Life& from, const autograd::PassMessage& message) const;
+
+ private:
+  /// Those that the open pass has addressed. A call to oneself has both ends of a message here.
+  struct FunctionActors {
+    std::unordered_map<AutogradMessageId, caf::actor> sends;
+    std::unordered_map<AutogradMessageId, caf::actor> recvs;
+  };
+  struct Entry {
+    std::shared_ptr<autograd::ContextRecord> record;
+    caf::actor actor;
+    FunctionActors functions;
+    std::size_t jobs = 0;
+    bool over = false;
+  };
+
+  std::shared_ptr<autograd::ContextRecord> make_entry_locked(const ContextId& id);
+  void notify_if_empty_locked() noexcept;
+  bool tell(const ContextId& context, ContextEvent event);
+  caf::strong_actor_ptr find_send_function(const transport::Session& session, const AutogradMessageId& message);
+
+  MemberPorts& ports_;
+  const autograd::Life self_;
+  mutable std::mutex mutex_;
+  // Guarded by mutex_:
+  caf::actor doorman_;  // answers for contexts that are not open; made when a message first needs it
+  autograd::ContextTable table_;
+  std::unordered_map<ContextId, Entry> entries_;
+  std::unordered_map<std::uint64_t, ContextId> places_;  // ContextRecord::place
+  std::uint64_t next_place_ = 1;
+  std::size_t jobs_ = 0;  // of all contexts, also of those that have ended
+  std::function<void()> empty_;
+};
+
+}  // namespace caftan::actors

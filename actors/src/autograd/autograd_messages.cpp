@@ -1,0 +1,32 @@
+#include "autograd/autograd_messages.hpp"
+
+#include "caftan/transport/actor_exchange.hpp"
+
+namespace caftan::wire {
+
+void Codec<actors::GradientMessage>::save(OutArchive& to, const actors::GradientMessage& message) {
+  to << message.grad;
+  auto* const beside = to.companion<transport::OutAttachment>();
+  if (!beside) throw EncodeError(Error(Errc::unsupported, "a gradient travels only as an actor message"));
+  beside->table = std::move(message.encoded->table);
+  beside->segments = std::move(message.encoded->segments);
+}
+
+void Codec<actors::GradientMessage>::load(InArchive& from, actors::GradientMessage& message) {
+  from >> message.grad;
+  auto* const beside = from.companion<transport::InAttachment>();
+  auto* const exchange = from.companion<transport::ActorExchange>();
+  if (!beside || !exchange) throw DecodeError("a gradient travels only as an actor message");
+  message.received = std::move(beside->received);
+  if (!message.received) return;
+  const transport::SessionLimits& limits = exchange->session().limits();
+  const auto layout = tensor::TensorLayout::parse(beside->table, {limits.tensor_bytes, limits.tensors});
+  if (!layout) throw DecodeError("the tensor table of a gradient", layout.error().code());
+  auto decoded = layout->build(std::move(beside->segments));
+  if (!decoded) throw DecodeError("the tensors of a gradient", decoded.error().code());
+  message.tensors.reserve(decoded->size());
+  // A gradient is a value: what its sender's tensor said about gradients does not matter here.
+  for (auto& one : *decoded) message.tensors.push_back(one.tensor.defined() ? one.tensor.detach() : at::Tensor());
+}
+
+}  // namespace caftan::wire

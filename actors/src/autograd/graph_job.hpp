@@ -1,0 +1,84 @@
+// One pass's graph at this worker: its engine, and the runner jobs that walk and run it. The context's actor starts
+// them and gets what they find as events; no node runs in an actor's handler (DA-11). Walking runs none: small graphs
+// are walked where they are asked for.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <caf/actor.hpp>
+
+#include "autograd/autograd_messages.hpp"
+#include "caftan/autograd/engine.hpp"
+
+namespace caftan::actors {
+
+class AutogradHost;
+
+/// Threads: walk and run are called by the actor, never while another one of them is under way.
+class GraphJob final : public std::enable_shared_from_this<GraphJob> {
+ public:
+  using Functions = std::vector<std::shared_ptr<const autograd::SendFunction>>;
+  struct Feed {
+    AutogradMessageId message;
+    std::vector<at::Tensor> gradients;
+  };
+
+  /// @param context  the actor that gets the events
+  /// @param strand  of the code that started the pass, null = none
+  /// @param held  by the chain of calls that waits for the pass: what is read in turn with one of them fails (DA-22)
+  GraphJob(AutogradHost& host, caf::actor context, std::shared_ptr<autograd::ContextRecord> record,
+           autograd::PassNumber pass, std::shared_ptr<autograd::Engine> engine, std::shared_ptr<rpc::Strand> strand,
+           std::vector<autograd::HeldByWaiter> held);
+
+  /// Walks from what is marked and from `marks` on. `in_place` walks the first nodes here and returns what they gave;
+  /// all else comes as events, the last of which is done.
+  std::optional<context_event::Walked> walk(Functions marks, bool in_place);
+  /// Feeds, then runs what can run. Ends with a Ran event that is done.
+  /// @param sources  marked first, at the first run of a pass without marks
+  void run(Functions sources, std::vector<Feed> feeds);
+  /// What is under way ends soon, between two nodes.
+  void stop() noexcept;
+
+ private:
+  class Sink;
+  void post(void (GraphJob::*job)());
+  void walk_on();
+  context_event::Walked walk_slice(std::size_t nodes);
+  void run_slice();
+  void run_nodes();
+  Result<void> check_not_held(const std::vector<std::shared_ptr<rpc::Strand>>& strands) const;
+
+  /// The worker ends after its graphs. First of the members: destroyed last.
+  class Counted {
+   public:
+    Counted(AutogradHost& host, const ContextId& context);
+    ~Counted();
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+
+   private:
+    AutogradHost& host_;
+    const ContextId context_;
+  };
+
+  const Counted counted_;
+  const AutogradHost& host_;
+  Executor& executor_;
+  const caf::actor context_;
+  const std::shared_ptr<autograd::ContextRecord> record_;
+  const autograd::PassNumber pass_;
+  const std::shared_ptr<autograd::Engine> engine_;
+  const std::shared_ptr<rpc::Strand> strand_;
+  const std::vector<autograd::HeldByWaiter> held_;
+  std::atomic<bool> stopped_{false};
+  // Of the job under way:
+  bool begun_ = false;  // a run has begun
+  Functions marks_;
+  std::vector<Feed> feeds_;
+  std::vector<AutogradMessageId> marked_;  // all of the pass: what is read with their strands' turns
+};
+
+}  // namespace caftan::actors

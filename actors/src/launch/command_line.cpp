@@ -1,0 +1,125 @@
+#include "launch/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+#include <sstream>
+
+#include "caftan/app/application.hpp"
+#include "caftan/base/settings_diagnostics.hpp"
+#include "caftan/base/settings_io.hpp"
+
+namespace caftan::actors {
+namespace {
+
+constexpr int kBadCommandLine = 2;
+
+struct Subcommands {
+  CLI::App* run = nullptr;
+  CLI::App* check = nullptr;
+  CLI::App* plan = nullptr;
+  CLI::App* help = nullptr;
+};
+
+void add_file(CLI::App& command, CommandLine& line) {
+  command.add_option("FILE", line.file, "the application file")->required();
+  command.add_option("KEY=VALUE", line.overrides, "settings that replace those of the file");
+}
+
+Subcommands declare(CLI::App& app, CommandLine& line) {
+  Subcommands commands;
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "caftan " CAFTAN_VERSION);
+  commands.run = app.add_subcommand("run", "run the application that a file describes");
+  add_file(*commands.run, line);
+  CLI::Option* const host =
+      commands.run->add_option("--host", line.host, "placement \"hosts\": run the workers of this host");
+  CLI::Option* const role =
+      commands.run->add_option("--role", line.role, "placement \"hosts\": run the workers of this role");
+  commands.run->add_option("--replica", line.replica, "only this one of the role")
+      ->needs(role)
+      ->check([](const std::string& given) {
+        return given.starts_with('-') ? "replicas are numbered from 0, is " + given : std::string();
+      });
+  host->excludes(role);
+  commands.check = app.add_subcommand("check", "find all errors of a file without starting anything");
+  add_file(*commands.check, line);
+  commands.plan = app.add_subcommand("plan", "show who would run where");
+  add_file(*commands.plan, line);
+  commands.help = app.add_subcommand("help", "explain a role type, a command, or with \"file\" the application file");
+  commands.help->add_option(
+      "TOPIC", line.topic,
+      "a role type, \"file\", \"run\", \"check\" or \"plan\"; without one, all role types are listed");
+  return commands;
+}
+
+/// What stands where the command belongs and is none: CLI11 would not name it.
+std::optional<std::string> find_wrong_command(const std::string& name, int argc, const char* const* argv) {
+  static const std::vector<std::string> kKnown{"run", "check", "plan", "help", "--help", "-h", "--version"};
+  const std::string first = argc > 1 ? printable(argv[1]) : std::string();
+  const std::string usage = "usage: " + name + " run|check|plan FILE [KEY=VALUE ...], " + name +
+                            " help [TYPE | file | run | check | plan], " + name + " --version\n";
+  if (argc <= 1) return "error: the command is missing\n" + usage;
+  if (std::ranges::find(kKnown, first) == kKnown.end()) {
+    return "error: no command '" + first + "'" + did_you_mean(first, kKnown) + "\n" + usage;
+  }
+  if (first == "--version" && argc > 2) {
+    return "error: nothing may follow --version, there is '" + printable(argv[2]) + "'\n" + usage;
+  }
+  return std::nullopt;
+}
+
+template <class Settings>
+bool has_key(std::string_view name) {
+  Settings settings;
+  const auto fields = bind_settings(settings);
+  return std::ranges::find(fields, name, &SettingField::name) != fields.end();
+}
+
+/// "; write run.seed=3" for "--seed 3" or "--seed=3" among the arguments; empty if no option is the name of a setting.
+std::string setting_hint(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    std::string_view option = argv[i];
+    if (!option.starts_with("--")) continue;
+    option.remove_prefix(2);
+    const std::size_t equals = option.find('=');
+    std::string name(option.substr(0, equals));
+    std::ranges::replace(name, '-', '_');
+    const char* const table = has_key<app::RunSettings>(name)       ? "run"
+                              : has_key<app::OutputSettings>(name)  ? "output"
+                              : has_key<app::ClusterSettings>(name) ? "cluster"
+                              : has_key<app::LimitsSettings>(name)  ? "limits"
+                                                                    : nullptr;
+    if (!table) continue;
+    std::string value(equals == std::string_view::npos ? "" : option.substr(equals + 1));
+    if (equals == std::string_view::npos) value = i + 1 < argc && argv[i + 1][0] != '-' ? argv[i + 1] : "...";
+    return std::string("settings stand as KEY=VALUE behind FILE: write ") + table + "." + name + "=" +
+           printable(value) + "\n";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::variant<CommandLine, CommandLineText> parse_command_line(const std::string& name, int argc,
+                                                              const char* const* argv) {
+  if (auto wrong = find_wrong_command(name, argc, argv)) return CommandLineText{kBadCommandLine, *std::move(wrong)};
+  CLI::App app("Runs actor applications that a file describes.", name);
+  CommandLine line;
+  const Subcommands commands = declare(app, line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream err;
+    const int code = app.exit(error, out, err);
+    if (code == 0) return CommandLineText{0, out.str()};
+    return CommandLineText{kBadCommandLine, err.str() + setting_hint(argc, argv)};
+  }
+  if (commands.run->parsed()) line.command = CommandLine::Command::run;
+  if (commands.check->parsed()) line.command = CommandLine::Command::check;
+  if (commands.plan->parsed()) line.command = CommandLine::Command::plan;
+  return line;
+}
+
+}  // namespace caftan::actors

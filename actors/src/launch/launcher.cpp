@@ -1,0 +1,463 @@
+#include "launch/launcher.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "caftan/app/resolved.hpp"
+#include "caftan/base/settings_io.hpp"
+#include "launch/exit_watch.hpp"
+#include "launch/fatal_signals.hpp"
+#include "launch/progress_line.hpp"
+#include "launch/run_end.hpp"
+#include "launch/run_process.hpp"
+#include "launch/run_record.hpp"
+#include "launch/run_world.hpp"
+#include "launch/signal_source.hpp"
+#include "worker/runners.hpp"
+
+namespace caftan::actors {
+namespace {
+
+constexpr Duration kDrawEvery = std::chrono::milliseconds(100);
+
+/// How often the loop comes round at least, and from when on a round that took longer is time in which it was stopped.
+constexpr Duration kRound = std::chrono::seconds(1);
+constexpr Duration kLongRound = 2 * kRound;
+
+/// A worker may report faster than it is read: signals, deaths and time-outs must have their turn all the same.
+constexpr int kEventsInATurn = 64;
+
+/// Each process takes two descriptors here.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+class Launch {
+ public:
+  Launch(const LaunchOptions& options, SignalSource& signals, ExitWatch* exits, RunRecord record, RunWorld world)
+      : options_(options),
+        signals_(signals),
+        exits_(exits),
+        record_(std::move(record)),
+        world_(std::move(world)),
+        view_(options.application.output.progress),
+        supervisor_(supervisor_options(options), clock_.now()),
+        started_(clock_.now()),
+        looked_(started_),
+        next_row_(started_ + options.application.output.every),
+        standing_(options.plan.workers.size()),
+        errors_(options.plan.workers.size()) {}
+
+  LaunchOutcome run();
+
+ private:
+  static SupervisorOptions supervisor_options(const LaunchOptions& options);
+  const app::PlannedWorker& planned(std::size_t worker) const { return options_.plan.workers[worker]; }
+  Duration elapsed() const { return clock_.now() - started_; }
+
+  void show_heading();
+  Result<void> start();
+  Result<void> start_children();
+  void start_failed(const Error& error);
+  void assign(int process);
+  void wait();
+  void note_pause();
+  void leave_start();
+  void take_news();
+  void take_exit();
+  bool takes_events() const;
+  void take(const RunEvent& event);
+  void take_ready(const RunEvent& event);
+  void perform(const std::vector<Supervisor::Action>& actions);
+  void command_all(RunCommandKind kind);
+  void draw(bool at_once);
+  void write_rows();
+  LaunchOutcome finish();
+  std::string where() const;
+
+  const LaunchOptions& options_;
+  SignalSource& signals_;
+  ExitWatch* const exits_;  // null with worker processes
+  RunRecord record_;
+  RunWorld world_;
+  RunView view_;
+  SteadyClock clock_;
+  Supervisor supervisor_;
+  const TimePoint started_;
+  TimePoint looked_;
+  std::optional<TimePoint> met_;    // when the start was over
+  std::vector<std::string> early_;  // results that came before
+  TimePoint next_row_;
+  TimePoint next_drawing_{};
+  std::vector<std::unique_ptr<RunProcess>> processes_;  // by number in the plan; null if elsewhere
+  std::vector<std::optional<ProgressState>> standing_;  // by worker
+  std::vector<std::string> errors_;                     // by worker
+  std::optional<std::size_t> shown_;                    // the worker whose progress is shown
+  bool progress_is_news_ = false;
+  bool must_exit_ = false;
+};
+
+SupervisorOptions Launch::supervisor_options(const LaunchOptions& options) {
+  const app::RunSettings& run = options.application.run;
+  const bool watched = run.placement != app::Placement::one_process;
+  SupervisorOptions supervised{.start_timeout = run.start_timeout,
+                               .stop_timeout = run.stop_timeout,
+                               .heartbeat = watched ? options.application.cluster.heartbeat : Duration::zero(),
+                               .wall = run.wall};
+  for (const app::PlannedWorker& worker : options.plan.workers) {
+    supervised.workers.push_back({.name = worker.name,
+                                  .role = worker.role,
+                                  .process = worker.process,
+                                  .drives = worker.drives,
+                                  .here = std::ranges::find(options.workers, worker.id) != options.workers.end()});
+  }
+  return supervised;
+}
+
+void Launch::show_heading() {
+  const std::string& warnings = options_.warnings;
+  if (!warnings.empty()) view_.error(std::string_view(warnings).substr(0, warnings.size() - 1));
+  const app::Application& application = options_.application;
+  const std::size_t count = options_.workers.size();
+  std::string text = application.run.name + ": seed " + std::to_string(application.run.seed) + ", ";
+  if (application.run.placement == app::Placement::one_process) {
+    text += std::to_string(count) + (count == 1 ? " worker" : " workers") + " in one process, ";
+  } else {
+    text += std::to_string(count) + (count == 1 ? " process" : " processes");
+    if (count < options_.plan.workers.size()) text += " of " + std::to_string(options_.plan.workers.size());
+    text += ", ";
+  }
+  view_.note(text + "channel " + world_.channel() + ", in " + record_.directory().path().string());
+}
+
+Result<void> Launch::start() {
+  if (options_.application.run.placement != app::Placement::one_process) return start_children();
+  auto local = LocalProcess::start({.catalog = options_.catalog,
+                                    .application = options_.application,
+                                    .plan = options_.plan,
+                                    .workers = options_.workers,
+                                    .world = world_.addresses_for(options_.plan, WorkerId{}, {}),
+                                    .run_directory = std::filesystem::absolute(record_.directory().path()),
+                                    .executor = make_runners(options_.workers.size()),
+                                    .network = std::make_shared<LocalNetwork>()});
+  if (!local) return local.error();
+  processes_.push_back(*std::move(local));
+  return {};
+}
+
+Result<void> Launch::start_children() {
+  raise_descriptor_limit();
+  processes_.resize(static_cast<std::size_t>(options_.plan.processes));
+  pid_t group = 0;
+  for (const WorkerId id : options_.workers) {
+    const app::PlannedWorker& worker = planned(id.value);
+    auto& process = processes_[static_cast<std::size_t>(worker.process)];
+    if (process) continue;
+    auto child = ChildProcess::start({.executable = options_.executable,
+                                      .name = worker.name,
+                                      .log = record_.directory().log_file(worker.name),
+                                      .group = group});
+    if (!child) return child.error();
+    if (group == 0) group = (*child)->pid();
+    process = *std::move(child);
+  }
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    // Where the others meet may be known only once it listens.
+    if (processes_[i] &&
+        (!world_.must_learn_meeting() || world_.is_meeting(options_.plan.in_process(static_cast<int>(i)).front())))
+      assign(static_cast<int>(i));
+  }
+  return {};
+}
+
+void Launch::start_failed(const Error& error) {
+  supervisor_.broken(error);
+  for (const WorkerId id : options_.workers) {
+    const int process = planned(id.value).process;
+    const auto index = static_cast<std::size_t>(process);
+    if (index >= processes_.size() || !processes_[index]) supervisor_.not_started(process);
+  }
+}
+
+void Launch::assign(int process) {
+  const std::vector<WorkerId> workers = options_.plan.in_process(process);
+  RunCommand command{.kind = RunCommandKind::assign,
+                     .run_directory = std::filesystem::absolute(record_.directory().path()).string(),
+                     .secret = world_.secret()};
+  for (const WorkerId id : workers) command.workers.push_back(id.value);
+  for (const WorkerId id : options_.workers) command.launched.push_back(id.value);
+  for (const WorkerAddress& member : world_.addresses_for(options_.plan, workers.front(), options_.application.hosts)) {
+    command.world.emplace_back(member.name, member.address);
+  }
+  processes_[static_cast<std::size_t>(process)]->send(command);
+}
+
+void Launch::take(const RunEvent& event) {
+  if (event.worker >= options_.plan.workers.size()) return;
+  const std::size_t worker = event.worker;
+  const std::string& name = planned(worker).name;
+  switch (event.kind) {
+    case RunEventKind::here:
+      supervisor_.here(worker);
+      if (world_.learn_meeting(WorkerId{event.worker}, event.text)) {
+        for (std::size_t i = 0; i < processes_.size(); ++i) {
+          if (processes_[i] && static_cast<int>(i) != planned(worker).process) assign(static_cast<int>(i));
+        }
+      }
+      return;
+    case RunEventKind::ready:
+      return take_ready(event);
+    case RunEventKind::progress:
+      standing_[worker] = ProgressState{event.done, event.total, event.text};
+      shown_ = worker;
+      progress_is_news_ = true;
+      return draw(false);
+    case RunEventKind::metrics:
+      for (const auto& [metric, value] : event.values) record_.metric(name, metric, value);
+      return;
+    case RunEventKind::report:
+      progress_is_news_ = false;  // what was reached before would stand behind its result
+      // What its workers say that they are ready stands before what the first of them has to tell.
+      if (supervisor_.phase() == Supervisor::Phase::starting) return early_.push_back(event.text);
+      return view_.result(event.text);
+    case RunEventKind::fingerprint:
+      return record_.fingerprint(event.text);
+    case RunEventKind::returned:
+      if (event.error.code() != Errc::ok) errors_[worker] = event.error.message();
+      return supervisor_.returned(worker, event.error);
+    case RunEventKind::failed:
+      errors_[worker] = event.error.message();
+      return supervisor_.failed(worker, event.error);
+    case RunEventKind::peer_lost:
+      return supervisor_.peer_lost(event.text, event.error, clock_.now());
+    case RunEventKind::traffic:
+      return record_.add_sent(event.sent);
+    case RunEventKind::left:
+      return supervisor_.left(worker);
+    case RunEventKind::making:
+      return supervisor_.making(worker);
+    case RunEventKind::made:
+      return supervisor_.made(worker);
+    case RunEventKind::refused:
+      return view_.error("warning: " + name + " refused a connection: " + event.error.message());
+    case RunEventKind::duplicate:
+      return view_.error("warning: " + name + " was refused: " + event.error.message());
+    case RunEventKind::alive:
+      return;
+    case RunEventKind::answered:
+      return supervisor_.answered(planned(worker).process);
+  }
+}
+
+void Launch::take_ready(const RunEvent& event) {
+  supervisor_.ready(event.worker);
+  std::size_t widest = 0;
+  for (const app::PlannedWorker& worker : options_.plan.workers) widest = std::max(widest, worker.name.size());
+  std::string line = "  " + planned(event.worker).name;
+  line.resize(widest + 4, ' ');
+  const pid_t pid = processes_[static_cast<std::size_t>(planned(event.worker).process)]->pid();
+  if (pid != 0) line += "pid " + std::to_string(pid) + "  ";
+  view_.note(line + "ready after " + format_fixed(std::chrono::duration<double>(elapsed()).count(), 2) + " s");
+}
+
+std::string Launch::where() const { return shown_ ? where_of(*standing_[*shown_]) : std::string(); }
+
+/// RN-9
+void Launch::take_exit() {
+  const auto status = exits_ ? exits_->take() : std::nullopt;
+  if (!status) return;
+  supervisor_.broken(Error(Errc::shut_down, "code of a role called exit(" + std::to_string(*status) +
+                                                "), which ends all workers of this process (run.placement)"));
+  processes_.front()->kill();
+}
+
+/// RN-7: results that are not read keep their workers waiting, as long as the run goes on.
+bool Launch::takes_events() const {
+  const auto phase = supervisor_.phase();
+  return !view_.is_full() || (phase != Supervisor::Phase::starting && phase != Supervisor::Phase::running);
+}
+
+void Launch::leave_start() {
+  if (supervisor_.phase() == Supervisor::Phase::starting || met_) return;
+  met_ = clock_.now();
+  for (const std::string& line : early_) view_.result(line);
+  early_.clear();
+}
+
+void Launch::note_pause() {
+  const TimePoint now = clock_.now();
+  if (now - looked_ > kLongRound) supervisor_.unwatched(now - looked_ - kRound);
+  looked_ = now;
+}
+
+void Launch::take_news() {
+  while (signals_.take()) supervisor_.interrupt();
+  take_exit();
+  view_.flush();
+  const bool takes = takes_events();
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    if (!processes_[i]) continue;
+    if (!takes) supervisor_.alive(static_cast<int>(i), clock_.now());  // it may have said so
+    // Looked at before the events: those of a process that has ended are all there then.
+    const auto death = processes_[i]->take_death();
+    for (int taken = 0; death || (takes && taken < kEventsInATurn); ++taken) {
+      const auto event = processes_[i]->next_event();
+      if (!event) break;
+      supervisor_.alive(static_cast<int>(i), clock_.now());
+      take(*event);
+    }
+    if (!death) continue;
+    if (processes_[i]->pid() == 0 && death->number != 0) must_exit_ = true;
+    supervisor_.died(static_cast<int>(i), *death, where(), clock_.now());
+  }
+}
+
+void Launch::command_all(RunCommandKind kind) {
+  RunCommand command{.kind = kind};
+  if (kind == RunCommandKind::leave) command.error = supervisor_.reason();
+  for (const auto& process : processes_) {
+    if (process) process->send(command);
+  }
+}
+
+void Launch::perform(const std::vector<Supervisor::Action>& actions) {
+  for (const Supervisor::Action action : actions) {
+    switch (action) {
+      case Supervisor::Action::stop:
+        command_all(RunCommandKind::stop);
+        break;
+      case Supervisor::Action::leave:
+        command_all(RunCommandKind::leave);
+        break;
+      case Supervisor::Action::kill:
+        for (const auto& process : processes_) {
+          if (process) process->kill();
+        }
+        break;
+    }
+  }
+  // Nobody dials any more: what a kill of this process would leave behind goes now.
+  if (supervisor_.phase() != Supervisor::Phase::starting) world_.remove_sockets();
+}
+
+void Launch::draw(bool at_once) {
+  if (!shown_ || !progress_is_news_ || supervisor_.is_over()) return;
+  const TimePoint now = clock_.now();
+  const bool due = view_.is_live() ? now >= next_drawing_ : at_once;
+  if (!due) return;
+  next_drawing_ = now + kDrawEvery;
+  view_.progress(planned(*shown_).name, *standing_[*shown_], met_ ? clock_.now() - *met_ : Duration::zero());
+}
+
+void Launch::write_rows() {
+  if (const auto written = record_.write_rows(elapsed()); !written) supervisor_.broken(written.error());
+}
+
+void Launch::wait() {
+  std::vector<pollfd> waited{{signals_.fd(), POLLIN, 0}, {exits_ ? exits_->fd() : -1, POLLIN, 0}};
+  view_.add_to(waited);
+  for (const auto& process : processes_) {
+    if (process) process->add_to(waited, takes_events());
+  }
+  const TimePoint until = std::min({supervisor_.deadline(), next_row_, looked_ + kRound});
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock_.now()).count();
+  {
+    const SignalsOpen open;
+    (void)::poll(waited.data(), waited.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
+  }
+  if (clock_.now() < next_row_) return;
+  next_row_ = clock_.now() + options_.application.output.every;
+  write_rows();
+  draw(true);
+}
+
+LaunchOutcome Launch::run() {
+  show_heading();
+  if (const auto started = start(); !started) start_failed(started.error());
+  for (;;) {
+    note_pause();
+    take_news();
+    perform(supervisor_.next(clock_.now()));
+    leave_start();
+    if (supervisor_.is_over()) break;
+    wait();
+  }
+  return finish();
+}
+
+LaunchOutcome Launch::finish() {
+  write_rows();
+  EndedRun ended{.launch = options_,
+                 .record = record_,
+                 .view = view_,
+                 .signals = &signals_,
+                 .verdict = supervisor_.verdict(),
+                 .stragglers = supervisor_.stragglers(),
+                 .elapsed = elapsed(),
+                 .pids = std::vector<pid_t>(errors_.size()),
+                 .errors = std::move(errors_)};
+  for (const WorkerId id : options_.workers) {
+    const auto process = static_cast<std::size_t>(planned(id.value).process);
+    if (process < processes_.size() && processes_[process]) ended.pids[id.value] = processes_[process]->pid();
+  }
+  return {tell_end(std::move(ended)), must_exit_};
+}
+
+/// What a signal that kills the one process of a run leaves behind.
+FatalSignals::Words words_for(int number, const LaunchOptions& options, const RunRecord& record) {
+  const app::RunSettings& run = options.application.run;
+  const std::string end =
+      "was killed by " + name_of_signal(number) + " in one of its workers, which share a process (run.placement)";
+  FatalSignals::Words words{.line = "error: " + run.name + " (pid " + std::to_string(::getpid()) + ") " + end +
+                                    "; everything written so far is in " + record.directory().path().string() + "\n"};
+  std::vector<RunRecord::WorkerEnd> workers;
+  for (const WorkerId id : options.workers) {
+    const app::PlannedWorker& worker = options.plan.workers[id.value];
+    workers.push_back({worker.name, worker.host, ::getpid(), {}});
+  }
+  const Verdict verdict{.outcome = Verdict::Outcome::failure, .exit_code = 128 + number, .error = run.name + " " + end};
+  words.summary = record.summary(options.application, verdict, Duration::zero(), std::move(workers));
+  constexpr std::string_view kDuration = "\"duration_s\": ";
+  const std::size_t at = words.summary.find(kDuration) + kDuration.size();
+  words.rest = words.summary.substr(words.summary.find(',', at));
+  words.summary.resize(at);
+  return words;
+}
+
+}  // namespace
+
+LaunchOutcome launch(const LaunchOptions& options) {
+  SignalSource signals;
+  const auto refused = [](const Error& error) {
+    const std::string line = "error: " + error.message() + "\n";
+    std::fputs(line.c_str(), stderr);
+    return LaunchOutcome{1, false};
+  };
+  auto world = RunWorld::make(options.application, options.plan);
+  if (!world) return refused(world.error());
+  auto record = RunRecord::create(options.application, app::resolved_text(options.application, options.types),
+                                  options.workers.size());
+  if (!record) {
+    const Error& error = record.error();
+    return refused(
+        Error(error.code(), "output.dir " + quote_toml(options.application.output.dir) + ": " + error.text()));
+  }
+  const bool is_shared = options.application.run.placement == app::Placement::one_process;
+  std::optional<FatalSignals> fatal;
+  std::optional<ExitWatch> exits;
+  if (is_shared) {
+    const std::string summary = std::filesystem::absolute(record->directory().summary_file()).string();
+    fatal.emplace([&](int number) { return words_for(number, options, *record); }, summary, false, record->reserve());
+    exits.emplace();
+  }
+  return Launch(options, signals, exits ? &*exits : nullptr, *std::move(record), *std::move(world)).run();
+}
+
+}  // namespace caftan::actors

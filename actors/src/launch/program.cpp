@@ -1,0 +1,162 @@
+#include "caftan/actors/program.hpp"
+
+#include <ATen/Parallel.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "caftan/app/load.hpp"
+#include "caftan/app/plan.hpp"
+#include "caftan/app/reference.hpp"
+#include "caftan/base/settings_io.hpp"
+#include "launch/command_line.hpp"
+#include "launch/launcher.hpp"
+#include "launch/worker_process.hpp"
+
+namespace caftan {
+namespace {
+
+using actors::CommandLine;
+
+constexpr int kBadFile = 2;
+
+/// Returns the exit code: 1 if standard output takes no more, for another reason than that nobody reads it.
+int print(std::FILE* to, const std::string& text) {
+  if ((std::fputs(text.c_str(), to) >= 0 && std::fflush(to) == 0) || to != stdout || errno == EPIPE) return 0;
+  std::fputs(("error: standard output: " + std::string(std::strerror(errno)) + "\n").c_str(), stderr);
+  return 1;
+}
+
+int refuse(const std::string& text) {
+  print(stderr, "error: " + text + "\n");
+  return kBadFile;
+}
+
+/// A standard descriptor that is closed would be given to the next file, and what is meant for the user end up there.
+void keep_standard_descriptors() {
+  int opened = 0;
+  do {
+    opened = ::open("/dev/null", O_RDWR);
+  } while (opened >= 0 && opened <= STDERR_FILENO);
+  if (opened >= 0) ::close(opened);
+}
+
+/// This program, to start it again. Where /proc is not mounted, the name it was called by.
+std::string executable(const char* called) {
+  std::string path(4096, '\0');
+  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (size <= 0 || static_cast<std::size_t>(size) == path.size()) return called;
+  path.resize(static_cast<std::size_t>(size));
+  return path;
+}
+
+/// libgomp reads its environment before main: a process that is going to have several threads of torch starts again
+/// with waiting threads that sleep.
+void restart_with_passive_threads(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY")) return;
+  ::setenv("OMP_WAIT_POLICY", "passive", 1);
+  ::execvp(executable(argv[0]).c_str(), argv);  // if that fails, slower is better than not at all
+}
+
+Result<std::vector<WorkerId>> select_workers(const CommandLine& line, const app::Application& application,
+                                             const app::Plan& plan) {
+  const bool chosen = line.host || line.role;
+  if (application.run.placement == app::Placement::hosts) {
+    if (line.host) return plan.on_host(*line.host);
+    if (line.role) return plan.select(*line.role, line.replica);
+    return Error(Errc::invalid_config,
+                 "placement = \"hosts\": say which workers run here with --host NAME, or with "
+                 "--role ROLE [--replica N]");
+  }
+  if (chosen) return Error(Errc::invalid_config, "--host and --role are only for placement = \"hosts\"");
+  std::vector<WorkerId> all;
+  for (const app::PlannedWorker& worker : plan.workers) all.push_back(worker.id);
+  return all;
+}
+
+int help(const CommandLine& line, const app::RoleTypes& types, const std::string& program) {
+  if (line.topic == "file") return print(stdout, app::reference_page(types));
+  if (line.topic.empty()) {
+    return print(stdout, "usage: " + program + " run|check|plan FILE [KEY=VALUE ...], " + program +
+                             " help [TYPE | file | run | check | plan]\n" + app::list_role_types(types));
+  }
+  if (line.topic == "run" || line.topic == "check" || line.topic == "plan") {
+    const std::array<const char*, 3> words{program.c_str(), line.topic.c_str(), "--help"};
+    return print(stdout, std::get<actors::CommandLineText>(actors::parse_command_line(program, 3, words.data())).text);
+  }
+  if (const app::RoleType* const type = types.find(line.topic)) return print(stdout, app::help_role_type(*type));
+  return refuse("no role type '" + line.topic + "' in this program" + did_you_mean(line.topic, types.names()) + "\n" +
+                app::list_role_types(types));
+}
+
+int run(const CommandLine& line, const actors::RoleCatalog& catalog, const app::RoleTypes& types,
+        const app::LoadedApplication& loaded, char** argv) {
+  const app::Application& application = loaded.application;
+  const app::Plan plan = app::make_plan(application);
+  auto workers = select_workers(line, application, plan);
+  if (!workers) return refuse(workers.error().text());
+  if (application.run.placement == app::Placement::one_process) {
+    int torch_threads = 1;
+    for (const app::PlannedWorker& worker : plan.workers) torch_threads = std::max(torch_threads, worker.torch_threads);
+    if (torch_threads > 1) restart_with_passive_threads(argv);
+    at::set_num_threads(torch_threads);  // before any thread was started
+  }
+  const auto outcome = actors::launch({.catalog = catalog,
+                                       .types = types,
+                                       .application = application,
+                                       .plan = plan,
+                                       .workers = *std::move(workers),
+                                       .executable = executable(argv[0]),
+                                       .warnings = loaded.diagnostics.render(::isatty(STDERR_FILENO) == 1)});
+  if (outcome.must_exit) {
+    std::fflush(nullptr);
+    ::_exit(outcome.exit_code);
+  }
+  return outcome.exit_code;
+}
+
+}  // namespace
+
+int Program::main(int argc, char** argv) {
+  keep_standard_descriptors();
+  const auto types = catalog_.types();
+  if (!types) return refuse(types.error().text());
+  if (actors::is_worker_process(argc, argv)) actors::run_worker_process(catalog_, *types);
+  const auto parsed = actors::parse_command_line(name_, argc, argv);
+  if (const auto* text = std::get_if<actors::CommandLineText>(&parsed)) {
+    const int printed = print(text->exit_code == 0 ? stdout : stderr, text->text);
+    return text->exit_code == 0 ? printed : text->exit_code;
+  }
+  const CommandLine& line = std::get<CommandLine>(parsed);
+  if (line.command == CommandLine::Command::help) return help(line, *types, name_);
+
+  const bool is_run = line.command == CommandLine::Command::run;
+  const auto loaded = app::load_application(line.file, line.overrides, *types,
+                                            {.mode = is_run ? app::LoadMode::run : app::LoadMode::check});
+  if (!is_run || !loaded.diagnostics.ok()) print(stderr, loaded.diagnostics.render(::isatty(STDERR_FILENO) == 1));
+  if (!loaded.diagnostics.ok()) return kBadFile;
+  switch (line.command) {
+    case CommandLine::Command::run:
+      return run(line, catalog_, *types, loaded, argv);
+    case CommandLine::Command::plan:
+      return print(stdout, app::render_plan(loaded.application, app::make_plan(loaded.application)));
+    case CommandLine::Command::check: {
+      const std::size_t workers = app::make_plan(loaded.application).workers.size();
+      return print(stdout, printable(line.file.string()) +
+                               " is valid: " + std::to_string(loaded.application.roles.size()) +
+                               (loaded.application.roles.size() == 1 ? " role, " : " roles, ") +
+                               std::to_string(workers) + (workers == 1 ? " worker\n" : " workers\n"));
+    }
+    case CommandLine::Command::help:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace caftan

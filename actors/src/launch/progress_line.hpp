@@ -1,0 +1,77 @@
+/// What a run shows: results on standard output; start, progress and errors on standard error, the progress as one line
+/// that is drawn over on a terminal, as plain lines elsewhere.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caftan/app/application.hpp"
+#include "caftan/base/clock.hpp"
+#include "launch/output_stream.hpp"
+#include "launch/signal_source.hpp"
+
+namespace caftan::actors {
+
+struct ProgressState {
+  std::int64_t done = 0;
+  std::int64_t total = 0;  ///< 0 = unknown
+  std::string text{};      ///< parts separated by two spaces; the bar goes before the last of several
+};
+
+/// Returns "0:02  episode 190  running reward 300.2 of 475 [#########------]  34,120 steps".
+/// @param elapsed  since all have met
+/// @param width    columns that the line may take: parts that do not fit are left out whole, the last ones and the bar
+///                 first; 0 = any
+std::string render_progress(const std::string& worker, const ProgressState& progress, Duration elapsed,
+                            std::size_t width);
+
+/// Returns the first part of the text, "episode 121": where a run was when something happened.
+std::string where_of(const ProgressState& progress);
+
+/// Never waits for a reader (RN-7): progress that finds no room is dropped, all else is kept until there is room.
+/// Threads: one.
+class RunView {
+ public:
+  /// @param progress  automatic: live if standard error is a terminal
+  explicit RunView(app::Progress progress);
+  ~RunView();
+  RunView(const RunView&) = delete;
+  RunView& operator=(const RunView&) = delete;
+
+  /// A line of results.
+  void result(std::string_view line);
+  /// Returns why a line of results could not be written; empty if all were, or if the reader has closed its end.
+  std::string lost_results() const;
+  /// A line about the start; not shown with progress "none".
+  void note(std::string_view line);
+  void error(std::string_view line);
+  void progress(const std::string& worker, const ProgressState& state, Duration elapsed);
+  /// Whether progress is drawn over, and may be so more often than every `output.every`.
+  bool is_live() const noexcept { return mode_ == app::Progress::live; }
+
+  /// Whether so much waits for a reader of the results that no more should be made.
+  bool is_full() const noexcept;
+  /// Appends what to wait for until more can be written.
+  void add_to(std::vector<pollfd>& waited) const;
+  /// Writes what there is room for now.
+  void flush();
+  /// Waits until all is written, `until`, or a signal can be taken from `signals`. Returns whether all is written; what
+  /// is not is dropped.
+  bool wait_for_reader(const SignalSource* signals, TimePoint until);
+
+ private:
+  void erase();
+  void say(std::string_view text);
+  app::Progress mode_;
+  bool drawn_ = false;
+  bool dropped_ = false;  // results that were not read
+  OutputStream out_;
+  OutputStream err_;
+  std::string plain_;  // the last plain line's content: what has not changed is not said again
+};
+
+}  // namespace caftan::actors

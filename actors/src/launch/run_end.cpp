@@ -1,0 +1,112 @@
+#include "launch/run_end.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "caftan/base/settings_io.hpp"
+
+namespace caftan::actors {
+namespace {
+
+const app::PlannedWorker& planned(const EndedRun& run, std::size_t worker) { return run.launch.plan.workers[worker]; }
+
+bool is_here(const EndedRun& run, std::size_t worker) {
+  return std::ranges::find(run.launch.workers, planned(run, worker).id) != run.launch.workers.end();
+}
+
+std::filesystem::path log_of(const EndedRun& run, std::size_t worker) {
+  return run.record.directory().log_file(planned(run, worker).name);
+}
+
+/// The error with what only the launcher knows: the process, and the end of the log of one that said nothing itself.
+std::string told_with_process(const EndedRun& run) {
+  std::string text = run.verdict.error;
+  if (!run.verdict.blame) return text;
+  const std::size_t worker = *run.verdict.blame;
+  const std::string& name = planned(run, worker).name;
+  if (run.pids[worker] != 0 && text.starts_with(name + " ")) {
+    text.insert(name.size(), " (pid " + std::to_string(run.pids[worker]) + ")");
+  }
+  if (run.errors[worker].empty() && is_here(run, worker)) {
+    const std::string tail = last_line(log_of(run, worker));
+    if (!tail.empty()) text += ". Its log ends: " + tail;
+  }
+  return text;
+}
+
+/// Where to read more: only what is there.
+std::string where_to_start(const EndedRun& run) {
+  if (!run.verdict.blame) return {};
+  const app::PlannedWorker& blamed = planned(run, *run.verdict.blame);
+  if (!is_here(run, *run.verdict.blame)) {
+    return "; the log of " + blamed.name + " is with its own launcher, on host " + blamed.host;
+  }
+  std::error_code unreadable;
+  const auto size = std::filesystem::file_size(log_of(run, *run.verdict.blame), unreadable);
+  return unreadable || size == 0 ? std::string() : ", start with log/" + blamed.name + ".log";
+}
+
+/// Results that nobody can have got are a failure: returns what a success becomes then.
+std::optional<Verdict> lost_results(const EndedRun& run) {
+  const std::string lost = run.view.lost_results();
+  if (lost.empty() || run.verdict.outcome != Verdict::Outcome::success) return std::nullopt;
+  return Verdict{
+      .outcome = Verdict::Outcome::failure, .exit_code = 1, .error = "standard output: " + lost + "; results are lost"};
+}
+
+void write_summary(EndedRun& run) {
+  std::vector<RunRecord::WorkerEnd> ends;
+  for (const WorkerId id : run.launch.workers) {
+    const app::PlannedWorker& worker = planned(run, id.value);
+    const pid_t pid = run.pids[id.value];
+    ends.push_back({worker.name, worker.host, pid == 0 ? ::getpid() : pid, run.errors[id.value]});
+  }
+  const auto written = run.record.finish(run.launch.application, run.verdict, run.elapsed, std::move(ends));
+  if (!written) run.view.error("error: " + written.error().message());
+}
+
+}  // namespace
+
+int tell_end(EndedRun run) {
+  const std::string path = run.record.directory().path().string();
+  const std::string& name = run.launch.application.run.name;
+  const std::string seconds = format_fixed(std::chrono::duration<double>(run.elapsed).count(), 1) + " s";
+  const std::string written = "everything written so far is in " + path;
+
+  run.verdict.error = told_with_process(run);
+  if (auto failure = lost_results(run)) run.verdict = *std::move(failure);
+  write_summary(run);
+  if (!run.stragglers.empty()) run.view.note("warning: " + run.stragglers);
+  if (run.verdict.outcome == Verdict::Outcome::success) {
+    run.view.result(path + ": resolved.toml metrics.csv metrics.jsonl summary.json log/");
+    if (!run.view.wait_for_reader(run.signals, kNever)) {
+      run.verdict = {.outcome = Verdict::Outcome::interrupted, .exit_code = 130};
+      write_summary(run);
+    } else if (auto failure = lost_results(run)) {
+      run.verdict = *std::move(failure);
+      write_summary(run);
+    }
+  }
+  switch (run.verdict.outcome) {
+    case Verdict::Outcome::success:
+      break;
+    case Verdict::Outcome::interrupted:
+      run.view.error(name + ": interrupted after " + seconds + ", exit 130; " + written);
+      break;
+    case Verdict::Outcome::failure:
+      run.view.error("error: " + run.verdict.error);
+      run.view.error(name + ": failed after " + seconds + ", exit " + std::to_string(run.verdict.exit_code) + "; " +
+                     written + where_to_start(run));
+      break;
+  }
+  if (run.verdict.outcome != Verdict::Outcome::success) {
+    (void)run.view.wait_for_reader(run.signals, SteadyClock().now() + run.launch.application.run.stop_timeout);
+  }
+  return run.verdict.exit_code;
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,30 @@
+/// The end of a run as people and its folder are told of it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "launch/launcher.hpp"
+#include "launch/progress_line.hpp"
+#include "launch/run_record.hpp"
+
+namespace caftan::actors {
+
+struct EndedRun {
+  const LaunchOptions& launch;
+  RunRecord& record;
+  RunView& view;
+  const SignalSource* signals = nullptr;  ///< what ends a wait for readers; null = nothing
+  Verdict verdict{};
+  std::string stragglers{};
+  Duration elapsed{};
+  std::vector<pid_t> pids{};          ///< by worker; 0 = this process, or elsewhere
+  std::vector<std::string> errors{};  ///< by worker: what it said itself
+};
+
+/// Writes the summary, says how the run ended, and waits until that is read (RN-7). Returns the exit code.
+int tell_end(EndedRun run);
+
+}  // namespace caftan::actors

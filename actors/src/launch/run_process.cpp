@@ -1,0 +1,285 @@
+#include "launch/run_process.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+
+namespace caftan::actors {
+namespace {
+
+/// @param what  did not work; errno says why
+Error system_error(const std::string& what) {
+  const int number = errno;
+  std::string text = what + ": " + std::strerror(number);
+  rlimit limit{};
+  if (number == EMFILE && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    text += "; this process may have " + std::to_string(limit.rlim_cur) +
+            " descriptors (ulimit -n), and needs 2 for each worker process";
+  }
+  if (number == EAGAIN) text += "; there is a limit of processes and threads (ulimit -u, or of a container)";
+  return {Errc::io_error, std::move(text)};
+}
+
+/// The environment with what libgomp reads before main: waiting threads must not spin on cores that others need.
+std::vector<std::string> child_environment() {
+  std::vector<std::string> variables;
+  bool has_policy = false;
+  for (char** variable = environ; *variable; ++variable) {
+    variables.emplace_back(*variable);
+    has_policy = has_policy || variables.back().starts_with("OMP_WAIT_POLICY=");
+  }
+  if (!has_policy) variables.emplace_back("OMP_WAIT_POLICY=passive");
+  return variables;
+}
+
+struct Exec {
+  const char* executable;
+  char* const* arguments;
+  char* const* environment;
+  int control;
+  int log;
+  int null;
+  pid_t group;
+  pid_t parent;
+};
+
+/// Between fork and exec: only what is allowed in the copy of a process that may have had threads.
+[[noreturn]] void become_child(const Exec& exec) {
+  ::setpgid(0, exec.group);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != exec.parent) ::_exit(127);  // it died before that took effect
+  ::dup2(exec.null, STDIN_FILENO);
+  ::dup2(exec.log, STDOUT_FILENO);
+  ::dup2(exec.log, STDERR_FILENO);
+  // All three lie above the control descriptor; dup2 clears close-on-exec of the copies only.
+  ::dup2(exec.control, kControlDescriptor);
+  ::syscall(SYS_close_range, kControlDescriptor + 1, ~0U, 0);
+  ::signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::execvpe(exec.executable, exec.arguments, exec.environment);
+  constexpr std::string_view kFailed = "the program could not be started again\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kFailed.data(), kFailed.size());
+  ::_exit(127);
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) noexcept : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+void wait_for(pid_t pid) {
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+/// Moves a descriptor out of the range that the child fills itself.
+int raised(int fd) {
+  if (fd < 0) return fd;  // errno still says why
+  const int high = ::fcntl(fd, F_DUPFD_CLOEXEC, kControlDescriptor + 1);
+  ::close(fd);
+  return high;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const ChildOptions& options) {
+  const std::string process = "the process of worker '" + options.name + "' could not be started: ";
+  auto pair = ControlSocket::make_pair();
+  if (!pair) return system_error(process + "socketpair");
+  const Descriptor log(raised(::open(options.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)));
+  if (log.get() < 0) return system_error(process + options.log.string());
+  const Descriptor null(raised(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
+  const Descriptor control(::fcntl(pair->second.fd(), F_DUPFD_CLOEXEC, kControlDescriptor + 1));
+  if (null.get() < 0 || control.get() < 0) return system_error(process + "/dev/null");
+
+  std::vector<std::string> variables = child_environment();
+  std::vector<char*> environment;
+  for (std::string& variable : variables) environment.push_back(variable.data());
+  environment.push_back(nullptr);
+  std::array<std::string, 3> words{options.executable, kWorkerArgument, options.name};
+  std::array<char*, 4> arguments{words[0].data(), words[1].data(), words[2].data(), nullptr};
+  const Exec exec{options.executable.c_str(),
+                  arguments.data(),
+                  environment.data(),
+                  control.get(),
+                  log.get(),
+                  null.get(),
+                  options.group,
+                  ::getpid()};
+  const pid_t pid = ::fork();
+  if (pid < 0) return system_error(process + "fork");
+  if (pid == 0) become_child(exec);
+  ::setpgid(pid, options.group);  // also here: whoever is first
+  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (pidfd < 0) {
+    const Error error = system_error(process + "pidfd_open");
+    ::kill(pid, SIGKILL);
+    wait_for(pid);
+    return error;
+  }
+  return std::unique_ptr<ChildProcess>(new ChildProcess(pid, pidfd, std::move(pair->first)));
+}
+
+ChildProcess::~ChildProcess() {
+  if (!ended_) ::kill(pid_, SIGKILL);
+  wait_for(pid_);
+  ::close(pidfd_);
+}
+
+void ChildProcess::send(const RunCommand& command) {
+  if (const auto sent = socket_.send(command); !sent && sent.error().code() == Errc::limit_exceeded) kill();
+}
+
+void ChildProcess::kill() {
+  if (!ended_) ::kill(pid_, SIGKILL);
+}
+
+void ChildProcess::add_to(std::vector<pollfd>& waited, bool events) const {
+  if (talks_ && events) waited.push_back({socket_.fd(), POLLIN, 0});
+  if (!ended_) waited.push_back({pidfd_, POLLIN, 0});
+}
+
+std::optional<RunEvent> ChildProcess::next_event() {
+  if (!talks_) return std::nullopt;
+  auto event = socket_.receive_event();
+  if (event) return *std::move(event);
+  talks_ = false;  // its end comes by the process itself; one that sends nonsense is none of ours any more
+  if (event.error().code() != Errc::peer_down) kill();
+  return std::nullopt;
+}
+
+std::optional<Death> ChildProcess::take_death() {
+  if (ended_) return std::nullopt;
+  siginfo_t info{};
+  // It stays a zombie until the destructor: its number, which names the process group, is not given to anyone else.
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
+    return std::nullopt;
+  }
+  ended_ = true;
+  return Death{info.si_code != CLD_EXITED, info.si_status};
+}
+
+// ---- this process
+
+struct LocalProcess::Queue {
+  ~Queue() {
+    if (wake >= 0) ::close(wake);
+  }
+  /// Waits while too much is unread, as the socket of another process would.
+  void push(RunEvent event) {
+    std::unique_lock lock(mutex);
+    room.wait(lock, [&] { return closed || events.size() < kMost; });
+    if (closed) return;
+    events.push_back(std::move(event));
+    signal();
+  }
+  /// What is pushed from now on is for nobody.
+  void close() {
+    const std::lock_guard lock(mutex);
+    close_locked();
+  }
+  void close_locked() {
+    closed = true;
+    room.notify_all();
+  }
+  void signal() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(wake, &one, sizeof one);
+  }
+
+  static constexpr std::size_t kMost = 1024;
+  int wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  std::mutex mutex;
+  std::condition_variable room;
+  bool closed = false;
+  std::deque<RunEvent> events;
+  std::optional<Death> death;
+};
+
+Result<std::unique_ptr<LocalProcess>> LocalProcess::start(WorkerSetOptions options) {
+  auto queue = std::make_shared<Queue>();
+  if (queue->wake < 0) return system_error("eventfd");
+  std::unique_ptr<LocalProcess> process(new LocalProcess(queue));
+  options.sink = [queue](RunEvent event) { queue->push(std::move(event)); };
+  process->workers_ = std::make_unique<WorkerSet>(std::move(options));
+  process->thread_ = std::thread([queue, workers = process->workers_.get()] {
+    const bool ended = workers->run();
+    const std::lock_guard lock(queue->mutex);
+    queue->death = Death{false, ended ? 0 : 1};
+    queue->signal();
+  });
+  return process;
+}
+
+LocalProcess::~LocalProcess() {
+  queue_->close();
+  if (abandoned_) {
+    // User code still runs on it. It ends with the process, which the launcher exits next.
+    thread_.detach();
+    [[maybe_unused]] const WorkerSet* const left = workers_.release();
+    return;
+  }
+  workers_->leave();
+  thread_.join();
+}
+
+void LocalProcess::send(const RunCommand& command) {
+  if (command.kind == RunCommandKind::stop) workers_->stop();
+  if (command.kind == RunCommandKind::leave) workers_->leave(command.error);
+}
+
+void LocalProcess::kill() {
+  abandoned_ = true;
+  queue_->signal();
+}
+
+void LocalProcess::add_to(std::vector<pollfd>& waited, bool events) const {
+  if (!told_ && events) waited.push_back({queue_->wake, POLLIN, 0});
+}
+
+std::optional<RunEvent> LocalProcess::next_event() {
+  const std::lock_guard lock(queue_->mutex);
+  if (queue_->events.empty()) {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto read = ::read(queue_->wake, &count, sizeof count);
+    return std::nullopt;
+  }
+  RunEvent event = std::move(queue_->events.front());
+  queue_->events.pop_front();
+  queue_->room.notify_one();
+  return event;
+}
+
+std::optional<Death> LocalProcess::take_death() {
+  const std::lock_guard lock(queue_->mutex);
+  if (told_ || (!queue_->death && !abandoned_)) return std::nullopt;
+  told_ = true;
+  queue_->close_locked();
+  const Death death = queue_->death.value_or(Death{true, SIGKILL});
+  if (death.number != 0) abandoned_ = true;
+  return death;
+}
+
+}  // namespace caftan::actors

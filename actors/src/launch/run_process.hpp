@@ -1,0 +1,102 @@
+/// A process of a run as the launcher sees it: one that it started, or itself for placement "one_process".
+#pragma once
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "launch/control_socket.hpp"
+#include "launch/supervisor.hpp"
+#include "role/worker_set.hpp"
+
+namespace caftan::actors {
+
+/// Threads: one.
+class RunProcess {
+ public:
+  virtual ~RunProcess() = default;
+  /// Returns 0 for the launcher's own process.
+  virtual pid_t pid() const noexcept = 0;
+  /// A command that cannot be delivered is lost: the process is gone, or will be killed for not listening.
+  virtual void send(const RunCommand& command) = 0;
+  /// Ends it at once.
+  virtual void kill() = 0;
+  /// Appends what to wait for until there is news.
+  /// @param events  whether events are news: else only its end, of which a LocalProcess tells nothing here then
+  virtual void add_to(std::vector<pollfd>& waited, bool events) const = 0;
+  /// Returns the next event, nothing if there is none now.
+  virtual std::optional<RunEvent> next_event() = 0;
+  /// Returns how it ended, once, after all its events were taken.
+  virtual std::optional<Death> take_death() = 0;
+};
+
+struct ChildOptions {
+  std::string executable{};
+  std::string name{};  ///< shown in lists of processes
+  std::filesystem::path log{};
+  pid_t group = 0;  ///< process group to join; 0 = a new one that it leads
+};
+
+/// The argument that makes a program a worker process, and the descriptor on which it finds its ControlSocket.
+inline constexpr const char* kWorkerArgument = "caftan-worker";
+inline constexpr int kControlDescriptor = 3;
+
+/// Starts this program again as a worker process: its standard input is empty, its output goes to the log, it is killed
+/// when this thread ends, and it inherits nothing but its control socket.
+/// Errors: io_error.
+class ChildProcess final : public RunProcess {
+ public:
+  static Result<std::unique_ptr<ChildProcess>> start(const ChildOptions& options);
+  /// Kills and waits for what still runs.
+  ~ChildProcess() override;
+
+  pid_t pid() const noexcept override { return pid_; }
+  void send(const RunCommand& command) override;
+  void kill() override;
+  void add_to(std::vector<pollfd>& waited, bool events) const override;
+  std::optional<RunEvent> next_event() override;
+  std::optional<Death> take_death() override;
+
+ private:
+  ChildProcess(pid_t pid, int pidfd, ControlSocket socket) : pid_(pid), pidfd_(pidfd), socket_(std::move(socket)) {}
+
+  const pid_t pid_;
+  int pidfd_;
+  ControlSocket socket_;
+  bool talks_ = true;
+  bool ended_ = false;
+};
+
+/// The workers run on threads of this process.
+class LocalProcess final : public RunProcess {
+ public:
+  /// @param options  their sink is set here. Errors: io_error.
+  static Result<std::unique_ptr<LocalProcess>> start(WorkerSetOptions options);
+  ~LocalProcess() override;
+
+  pid_t pid() const noexcept override { return 0; }
+  void send(const RunCommand& command) override;
+  /// Lets go of workers that do not end; the launcher exits the process then.
+  void kill() override;
+  void add_to(std::vector<pollfd>& waited, bool events) const override;
+  std::optional<RunEvent> next_event() override;
+  std::optional<Death> take_death() override;
+
+ private:
+  struct Queue;
+  explicit LocalProcess(std::shared_ptr<Queue> queue) : queue_(std::move(queue)) {}
+
+  std::shared_ptr<Queue> queue_;
+  std::unique_ptr<WorkerSet> workers_;
+  std::thread thread_;
+  bool abandoned_ = false;
+  bool told_ = false;
+};
+
+}  // namespace caftan::actors

@@ -1,0 +1,128 @@
+#include "launch/run_record.hpp"
+
+#include <sys/utsname.h>
+
+#include <fstream>
+#include <thread>
+
+#include "launch/fatal_signals.hpp"
+
+namespace caftan::actors {
+namespace {
+
+constexpr std::size_t kLongestLine = 300;
+constexpr std::streamoff kTail = 4096;
+constexpr std::size_t kSummary = 16 * 1024;  ///< bytes, with some hundred metrics
+constexpr std::size_t kSummaryOfWorker = 256;
+
+std::map<std::string, std::string> environment() {
+  std::map<std::string, std::string> facts{{"caftan", CAFTAN_VERSION},
+                                           {"libtorch", CAFTAN_LIBTORCH_VERSION},
+                                           {"compiler", __VERSION__},
+                                           {"cores", std::to_string(std::thread::hardware_concurrency())}};
+  utsname name{};
+  if (::uname(&name) == 0) {
+    facts["system"] = std::string(name.sysname) + " " + name.release + " " + name.machine;
+    facts["host"] = name.nodename;
+  }
+  return facts;
+}
+
+constexpr const char* text_of(app::Placement placement) {
+  switch (placement) {
+    case app::Placement::one_process:
+      return "one_process";
+    case app::Placement::processes:
+      return "processes";
+    case app::Placement::hosts:
+      break;
+  }
+  return "hosts";
+}
+
+constexpr const char* text_of(Verdict::Outcome outcome) {
+  switch (outcome) {
+    case Verdict::Outcome::success:
+      return "success";
+    case Verdict::Outcome::failure:
+      return "failure";
+    case Verdict::Outcome::interrupted:
+      break;
+  }
+  return "interrupted";
+}
+
+}  // namespace
+
+Result<RunRecord> RunRecord::create(const app::Application& application, const std::string& resolved,
+                                    std::size_t workers) {
+  auto directory = app::RunDirectory::create(application.output.dir, application.run.name, app::today(), resolved);
+  if (!directory) return directory.error();
+  const auto failed = [&](const Error& error) {
+    std::error_code ignored;
+    std::filesystem::remove_all(directory->path(), ignored);  // a run that never began leaves nothing
+    return error;
+  };
+  auto writer = app::MetricsWriter::create(directory->path());
+  if (!writer) return failed(writer.error());
+  auto reserve = app::DiskReserve::make(directory->path(), kSummary + workers * kSummaryOfWorker);
+  if (!reserve) return failed(reserve.error());
+  return RunRecord(*std::move(directory), *std::move(writer), *std::move(reserve));
+}
+
+Result<void> RunRecord::write_rows(Duration elapsed) {
+  return writer_.write(table_.drain(std::chrono::duration<double>(elapsed).count()));
+}
+
+void RunRecord::add_sent(const std::vector<SentFrames>& sent) {
+  for (const SentFrames& of : sent) {
+    app::RunSummary::Sent& sum = sent_[of.kind];
+    sum.frames += of.frames;
+    sum.bytes += of.bytes;
+  }
+}
+
+std::string RunRecord::summary(const app::Application& application, const Verdict& verdict, Duration elapsed,
+                               std::vector<WorkerEnd> workers) const {
+  app::RunSummary summary{.name = application.run.name,
+                          .outcome = text_of(verdict.outcome),
+                          .exit_code = verdict.exit_code,
+                          .duration_s = std::chrono::duration<double>(elapsed).count(),
+                          .seed = application.run.seed,
+                          .placement = text_of(application.run.placement),
+                          .deterministic = application.run.deterministic,
+                          .fingerprint = fingerprint_,
+                          .error = verdict.error,
+                          .environment = environment()};
+  for (const auto& [key, value] : table_.last()) summary.metrics[key.first + "." + key.second] = value;
+  summary.frames_sent = sent_;
+  for (WorkerEnd& worker : workers) {
+    summary.workers.push_back({std::move(worker.name), std::move(worker.host), worker.pid, std::move(worker.error)});
+  }
+  return app::summary_text(summary);
+}
+
+Result<void> RunRecord::finish(const app::Application& application, const Verdict& verdict, Duration elapsed,
+                               std::vector<WorkerEnd> workers) {
+  const std::string text = summary(application, verdict, elapsed, std::move(workers));
+  if (app::write_whole_file(directory_.summary_file(), text)) return {};
+  reserve_.release();
+  return app::write_whole_file(directory_.summary_file(), text);
+}
+
+std::string last_line(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream.seekg(0, std::ios::end)) return {};
+  const std::streamoff size = stream.tellg();
+  stream.seekg(std::max<std::streamoff>(0, size - kTail));
+  std::string line;
+  std::string last;
+  while (std::getline(stream, line)) {
+    if (line.starts_with(kKilledBy)) break;
+    const bool is_routine = line.find("Z info ") != std::string::npos;
+    if (!is_routine && line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+  }
+  return last.substr(0, kLongestLine);
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,64 @@
+/// What a run leaves behind: its folder with metrics while it goes on, and the summary at its end.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/app/disk_reserve.hpp"
+#include "caftan/app/metrics.hpp"
+#include "caftan/app/plan.hpp"
+#include "caftan/app/run_directory.hpp"
+#include "caftan/app/summary.hpp"
+#include "launch/supervisor.hpp"
+
+namespace caftan::actors {
+
+/// Threads: one.
+class RunRecord {
+ public:
+  /// Makes the folder, and sets room aside for the summary of so many workers. Errors: io_error.
+  static Result<RunRecord> create(const app::Application& application, const std::string& resolved,
+                                  std::size_t workers);
+
+  const app::RunDirectory& directory() const noexcept { return directory_; }
+  void metric(const std::string& worker, const std::string& name, double value) { table_.add(worker, name, value); }
+  void fingerprint(std::string text) { fingerprint_ = std::move(text); }
+  void add_sent(const std::vector<SentFrames>& sent);
+  /// Writes a row for each metric that has new values. Errors: io_error.
+  Result<void> write_rows(Duration elapsed);
+
+  struct WorkerEnd {
+    std::string name{};
+    std::string host{};
+    std::int64_t pid = 0;
+    std::string error{};
+  };
+  /// Writes summary.json, on a full disk where the room for it was set aside. Errors: io_error.
+  Result<void> finish(const app::Application& application, const Verdict& verdict, Duration elapsed,
+                      std::vector<WorkerEnd> workers);
+  /// Returns what summary.json would hold now.
+  std::string summary(const app::Application& application, const Verdict& verdict, Duration elapsed,
+                      std::vector<WorkerEnd> workers) const;
+  /// Closing it makes room for the summary: what a handler of a signal can do instead of `finish`.
+  int reserve() const noexcept { return reserve_.descriptor(); }
+
+ private:
+  RunRecord(app::RunDirectory directory, app::MetricsWriter writer, app::DiskReserve reserve)
+      : directory_(std::move(directory)), writer_(std::move(writer)), reserve_(std::move(reserve)) {}
+
+  app::RunDirectory directory_;
+  app::MetricsWriter writer_;
+  app::DiskReserve reserve_;
+  app::MetricTable table_;
+  std::optional<std::string> fingerprint_;
+  std::map<std::string, app::RunSummary::Sent> sent_;
+};
+
+/// Returns the last line of a log that is no routine (level info) and stands before the words of a fatal signal, at
+/// most 300 bytes; empty if there is none.
+std::string last_line(const std::filesystem::path& file);
+
+}  // namespace caftan::actors

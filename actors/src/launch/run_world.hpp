@@ -1,0 +1,48 @@
+/// Where the workers of a run reach each other: addresses by placement, and the secret they share.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/app/application.hpp"
+#include "caftan/app/plan.hpp"
+#include "caftan/base/result.hpp"
+#include "launch/socket_folder.hpp"
+
+namespace caftan::actors {
+
+class RunWorld {
+ public:
+  /// Errors: io_error (the folder, the secret file), invalid_config (an empty or short secret).
+  static Result<RunWorld> make(const app::Application& application, const app::Plan& plan);
+  const std::string& secret() const noexcept { return secret_; }
+  /// Returns the kind of channel for the heading: "unix", "tcp", "loopback".
+  const char* channel() const noexcept;
+  /// Returns the world as `self` is to see it: the one where the others meet first, then by number.
+  std::vector<WorkerAddress> addresses_for(const app::Plan& plan, WorkerId self,
+                                           const std::vector<app::HostSpec>& hosts) const;
+
+  bool is_meeting(WorkerId worker) const noexcept { return worker == meeting_; }
+  /// Whether the others can only be told where to meet once the meeting worker listens.
+  bool must_learn_meeting() const noexcept { return kind_ == Kind::tcp && meeting_address_.empty(); }
+  /// Takes the address at which a worker listens. Returns whether the others can be told now.
+  bool learn_meeting(WorkerId worker, const std::string& address);
+
+  /// Removes the folder of Unix sockets, which is not needed once all have met. While a worker makes or removes its
+  /// socket that fails, and the next call tries again; the last one is the end of this object.
+  void remove_sockets();
+
+ private:
+  enum class Kind { local, unix_sockets, tcp, hosts };
+  explicit RunWorld(Kind kind) : kind_(kind) {}
+
+  Kind kind_;
+  std::string secret_;
+  std::optional<SocketFolder> folder_;
+  WorkerId meeting_{};
+  std::string meeting_address_;  ///< of kinds tcp and hosts
+};
+
+}  // namespace caftan::actors

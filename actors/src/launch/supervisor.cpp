@@ -1,0 +1,432 @@
+#include "launch/supervisor.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "caftan/base/settings_io.hpp"
+#include "caftan/wire/shortened.hpp"
+#include "launch/fatal_signals.hpp"
+#include "role/run_messages.hpp"
+
+namespace caftan::actors {
+namespace {
+
+/// How long those who are here may take, after their own start time-out, to say whom they miss.
+constexpr Duration kOwnWords = std::chrono::seconds(1);
+/// How long the death of a process whose worker the others have lost may take to be seen.
+constexpr Duration kUntilDeath = std::chrono::seconds(1);
+
+constexpr int kBadFile = 2;
+constexpr std::size_t kMostNames = 8;  // of stragglers
+
+std::string describe(const Death& death) {
+  return death.by_signal ? "was killed by " + name_of_signal(death.number)
+                         : "exited with code " + std::to_string(death.number);
+}
+
+/// "agent: peer_down: observer-0: ...": who says it, then the error without naming the same worker twice.
+std::string in_words_of(const std::string& worker, const Error& error) {
+  if (error.worker() != worker) return worker + ": " + error.message();
+  std::shared_ptr<const Error> cause;
+  if (error.cause()) cause = std::make_shared<const Error>(*error.cause());
+  return worker + ": " + Error(error.code(), {}, error.text(), std::move(cause)).message();
+}
+
+/// As other hosts and processes are told. Less than any limits.message.
+Error told(const Error& error) {
+  const Error brief = wire::shortened(error, 320);
+  if (brief.code() != Errc::shut_down) return brief;
+  std::shared_ptr<const Error> cause;
+  if (brief.cause()) cause = std::make_shared<const Error>(*brief.cause());
+  return {Errc::peer_down, brief.worker(), brief.text(), std::move(cause)};  // shut_down is a good-bye in good order
+}
+
+}  // namespace
+
+Supervisor::Supervisor(SupervisorOptions options, TimePoint now)
+    : options_(std::move(options)), started_(now), phase_deadline_(now + options_.start_timeout) {
+  int processes = 0;
+  for (const SupervisedWorker& worker : options_.workers) {
+    workers_.push_back({.is = worker});
+    processes = std::max(processes, worker.process + 1);
+  }
+  pulses_.resize(static_cast<std::size_t>(processes));
+}
+
+void Supervisor::here(std::size_t worker) { workers_[worker].came = true; }
+void Supervisor::ready(std::size_t worker) { workers_[worker].came = workers_[worker].ready = true; }
+void Supervisor::making(std::size_t worker) { workers_[worker].making = true; }
+void Supervisor::made(std::size_t worker) { workers_[worker].made = true; }
+void Supervisor::left(std::size_t worker) { workers_[worker].left = true; }
+
+void Supervisor::alive(int process, TimePoint now) {
+  if (options_.heartbeat == Duration::zero()) return;
+  auto& liveness = pulses_[static_cast<std::size_t>(process)].liveness;
+  const net::LivenessOptions limits{options_.heartbeat, kBeatsUntilLost * options_.heartbeat};
+  if (!liveness) liveness.emplace(limits, std::string(), now);
+  liveness->on_bytes_in(now, 1);
+}
+
+void Supervisor::answered(int process) { ++pulses_[static_cast<std::size_t>(process)].answers; }
+
+void Supervisor::returned(std::size_t worker, const Error& error) {
+  workers_[worker].returned = workers_[worker].made = true;
+  if (error.code() != Errc::ok) failed(worker, error);
+}
+
+void Supervisor::failed(std::size_t worker, const Error& error) {
+  // What a role says once it was asked to stop is no reason of its own.
+  if (wants_stop_ && error.code() == Errc::cancelled) return;
+  note_failure(worker, error);
+}
+
+void Supervisor::note_failure(std::size_t worker, const Error& error) {
+  // Why another host left may be heard after its echo in a role here has begun the end.
+  const bool is_late = phase_ == Phase::leaving && !(failure_ && is_echo(failure_->error));
+  if (is_late || phase_ == Phase::over) return;
+  if (interrupts_ > 0 && !failure_ && !general_) return;
+  if (!failure_ || (is_echo(failure_->error) && !is_echo(error))) {
+    failure_ = Failure{worker, error, !workers_[worker].ready};
+  }
+  wants_stop_ = true;
+}
+
+void Supervisor::peer_lost(const std::string& name, const Error& reason, TimePoint now) {
+  const auto found = std::ranges::find(workers_, name, [](const Worker& w) { return w.is.name; });
+  if (found == workers_.end()) return;
+  const auto worker = static_cast<std::size_t>(found - workers_.begin());
+  const bool in_good_order = reason.code() == Errc::shut_down;
+  if (!found->is.here) {
+    found->gone = found->returned = true;
+    if (in_good_order) return;
+    // A host that ends because of another one says so.
+    const auto blamed = std::ranges::find(workers_, reason.worker(), [](const Worker& w) { return w.is.name; });
+    note_failure(blamed == workers_.end() ? worker : static_cast<std::size_t>(blamed - workers_.begin()), reason);
+  } else if (!in_good_order && !missed_ && !found->gone) {
+    missed_ = Missed{{worker, reason}, now + kUntilDeath};
+  }
+}
+
+/// A process that lives and answers nobody would keep the run for ever.
+void Supervisor::check_missed(TimePoint now) {
+  if (!missed_ || now < missed_->until) return;
+  const Failure failure = std::exchange(missed_, std::nullopt)->failure;
+  if (!workers_[failure.worker].gone) failed(failure.worker, failure.error);
+}
+
+/// Whether silence still says something: of a run that has failed already, it may be the reason.
+bool Supervisor::listens() const {
+  return !dead_ && !killed_ && phase_ != Phase::over && (phase_ != Phase::leaving || failure_);
+}
+
+/// RN-2; RN-3 is what Liveness does with the time in which nobody asks it.
+void Supervisor::check_silent(TimePoint now) {
+  for (std::size_t i = 0; i < workers_.size() && listens(); ++i) {
+    if (!workers_[i].is.here || workers_[i].gone) continue;
+    auto& liveness = pulses_[static_cast<std::size_t>(workers_[i].is.process)].liveness;
+    if (!liveness || liveness->poll(now, false) != net::Liveness::Action::dead) continue;
+    dead_ = i;
+    death_text_ = "has shown no sign of life for " + format_duration((kBeatsUntilLost * options_.heartbeat).count()) +
+                  " (" + std::to_string(kBeatsUntilLost) +
+                  " of cluster.heartbeat): it is stopped, or its machine is overloaded";
+    wants_stop_ = true;
+  }
+}
+
+void Supervisor::died(int process, Death death, const std::string& where, TimePoint now) {
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    Worker& worker = workers_[i];
+    if (worker.is.process != process || !worker.is.here || worker.gone) continue;
+    const Worker::Late late = lateness(worker);
+    worker.gone = worker.returned = true;
+    const bool expected = worker.left && !death.by_signal && death.number == 0;
+    if (expected) continue;
+    if (killed_) {
+      worker.late = late;
+      continue;
+    }
+    // A process that was asked to stop before it was ready just goes.
+    if (phase_ == Phase::stopping && !worker.ready && !death.by_signal && death.number == 0) continue;
+    wants_stop_ = true;
+    if (dead_) continue;
+    dead_ = i;
+    death_text_ =
+        describe(death) + (where.empty() ? " after " : " in " + where + ", ") + format_fixed(seconds(now), 1) + " s";
+  }
+}
+
+void Supervisor::not_started(int process) {
+  for (Worker& worker : workers_) {
+    if (worker.is.process == process && worker.is.here) worker.gone = worker.returned = true;
+  }
+}
+
+void Supervisor::interrupt() {
+  if (++interrupts_ == 1) {
+    interrupted_first_ = !failure_ && !general_ && !dead_;
+    wants_stop_ = true;
+  }
+}
+
+void Supervisor::broken(const Error& error) {
+  if (!general_) general_ = error;
+  wants_stop_ = true;
+}
+
+std::string Supervisor::list(bool Worker::*state) const {
+  std::string names;
+  for (const Worker& worker : workers_) {
+    if (worker.is.here && !(worker.*state)) names += (names.empty() ? "" : ", ") + worker.is.name;
+  }
+  return names;
+}
+
+/// What may help those whose processes only take long.
+std::string Supervisor::who_lives(bool all_came) const {
+  std::set<int> waited_for;
+  std::set<int> living;
+  for (const Worker& worker : workers_) {
+    if (!worker.is.here || (all_came ? worker.ready : worker.came)) continue;
+    waited_for.insert(worker.is.process);
+    if (!worker.gone) living.insert(worker.is.process);
+  }
+  if (options_.heartbeat == Duration::zero() || living.empty()) return {};
+  std::string text = "; ";
+  if (living.size() == 1) {
+    text += waited_for.size() == 1 ? "its process lives" : "the process of one of them lives";
+  } else {
+    text +=
+        "the processes of " + std::string(living == waited_for ? "all " : "") + std::to_string(living.size()) + " live";
+  }
+  return text + ": if the machine is busy, raise run.start_timeout";
+}
+
+/// RN-8
+void Supervisor::unwatched(Duration time) {
+  for (TimePoint* const at : {&made_by_, &kill_at_}) {
+    if (*at != kNever) *at += time;
+  }
+  if (all_came_at_) *all_came_at_ += time;
+  if (missed_) missed_->until += time;
+  if (phase_ != Phase::running && phase_deadline_ != kNever) phase_deadline_ += time;
+}
+
+void Supervisor::check_start(TimePoint now) {
+  const auto ready = [](const Worker& w) { return w.ready || !w.is.here; };
+  if (std::ranges::all_of(workers_, ready)) {
+    phase_ = Phase::running;
+    phase_deadline_ = options_.wall ? started_ + *options_.wall : kNever;
+    made_by_ = now + options_.start_timeout;
+    return;
+  }
+  const auto came = [](const Worker& w) { return w.came || !w.is.here; };
+  const bool all_came = std::ranges::all_of(workers_, came);
+  if (all_came && !all_came_at_) all_came_at_ = now;
+  if (now < phase_deadline_) return;
+  // They count from when they came: a busy machine takes its time to load a program.
+  if (all_came && now < *all_came_at_ + options_.start_timeout + kOwnWords) {
+    phase_deadline_ = *all_came_at_ + options_.start_timeout + kOwnWords;
+    return;
+  }
+  const auto missing = list(all_came ? &Worker::ready : &Worker::came);
+  const auto is_here = [](const Worker& w) { return w.is.here; };
+  const auto launched = std::ranges::count_if(workers_, is_here);
+  const auto present =
+      std::ranges::count_if(workers_, [&](const Worker& w) { return w.is.here && (all_came ? w.ready : w.came); });
+  const bool many = missing.find(',') != std::string::npos;
+  for (std::size_t i = 0; i < workers_.size() && !dead_ && !failure_; ++i) {
+    if (all_came ? ready(workers_[i]) : came(workers_[i])) continue;
+    failure_ =
+        Failure{i, Error(Errc::timeout, "start: " + missing + (many ? " have" : " has") +
+                                            (all_came ? " not met the others" : " not come") + " within " +
+                                            format_duration(options_.start_timeout.count()) + " (run.start_timeout); " +
+                                            std::to_string(present) + " of " + std::to_string(launched) +
+                                            (std::ranges::all_of(workers_, is_here) ? "" : " of this host") +
+                                            " are here" + who_lives(all_came))};
+    break;
+  }
+  wants_stop_ = true;
+}
+
+/// A constructor that never returns would keep the run for ever.
+void Supervisor::check_made(TimePoint now) {
+  const auto is_late = [](const Worker& w) { return !w.made && w.is.here; };
+  if (std::ranges::none_of(workers_, is_late)) made_by_ = kNever;
+  if (now < made_by_) return;
+  made_by_ = kNever;
+  std::string late;
+  std::size_t first = workers_.size();
+  // In one process those who hang may keep others from beginning.
+  const bool begun = std::ranges::any_of(workers_, [&](const Worker& w) { return is_late(w) && w.making; });
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const Worker& worker = workers_[i];
+    if (!is_late(worker) || (begun && !worker.making)) continue;
+    late += (late.empty() ? "" : ", ") + worker.is.name + " (role '" + worker.is.role + "')";
+    first = std::min(first, i);
+  }
+  const bool many = late.find(", ") != std::string::npos;
+  failed(first, Error(Errc::timeout, "start: the constructor" + std::string(many ? "s of " : " of ") + late +
+                                         (many ? " have" : " has") + " not returned within " +
+                                         format_duration(options_.start_timeout.count()) + " (run.start_timeout)"));
+}
+
+bool Supervisor::all_returned() const {
+  return std::ranges::all_of(workers_, [](const Worker& w) { return !w.is.drives || w.returned; });
+}
+
+bool Supervisor::all_gone() const {
+  return std::ranges::all_of(workers_, [](const Worker& w) { return w.gone || !w.is.here; });
+}
+
+void Supervisor::begin_stop(TimePoint now) {
+  phase_ = Phase::stopping;
+  phase_deadline_ = now + options_.stop_timeout / 2;
+  kill_at_ = now + options_.stop_timeout;
+}
+
+std::vector<Supervisor::Action> Supervisor::next(TimePoint now) {
+  std::vector<Action> actions;
+  check_missed(now);
+  check_silent(now);
+  if (phase_ == Phase::starting && !wants_stop_) check_start(now);
+  if (phase_ == Phase::running && !wants_stop_) check_made(now);
+  if (phase_ == Phase::running && !wants_stop_ && now >= phase_deadline_) {
+    broken(Error(Errc::timeout, "the run took longer than " + format_duration(options_.wall->count()) + " (run.wall)"));
+  }
+  if (wants_stop_ && (phase_ == Phase::starting || phase_ == Phase::running)) {
+    begin_stop(now);
+    actions.push_back(Action::stop);
+  }
+  const bool stopped = phase_ == Phase::stopping && (all_returned() || now >= phase_deadline_);
+  if (stopped || (phase_ == Phase::running && all_returned())) {
+    if (kill_at_ == kNever) kill_at_ = now + options_.stop_timeout;
+    phase_ = Phase::leaving;
+    actions.push_back(Action::leave);
+  }
+  if (!killed_ && !all_gone() && (interrupts_ >= 2 || now >= kill_at_)) {
+    killed_ = true;
+    killed_at_once_ = now < kill_at_;
+    actions.push_back(Action::kill);
+  }
+  asked_ += static_cast<int>(std::ranges::count_if(actions, [](Action action) { return action != Action::kill; }));
+  if ((phase_ == Phase::stopping || phase_ == Phase::leaving) && all_gone()) phase_ = Phase::over;
+  return actions;
+}
+
+TimePoint Supervisor::deadline() const noexcept {
+  if (killed_ || phase_ == Phase::over) return kNever;
+  TimePoint first = kNever;
+  if (listens()) {
+    for (const Worker& worker : workers_) {
+      if (!worker.is.here || worker.gone) continue;
+      const auto& liveness = pulses_[static_cast<std::size_t>(worker.is.process)].liveness;
+      if (liveness) first = std::min(first, liveness->next_poll());
+    }
+  }
+  if (phase_ == Phase::leaving) return std::min(first, kill_at_);
+  if (phase_ == Phase::stopping) return std::min({first, phase_deadline_, kill_at_});
+  return std::min({first, phase_deadline_, made_by_, missed_ ? missed_->until : kNever});
+}
+
+double Supervisor::seconds(TimePoint now) const { return std::chrono::duration<double>(now - started_).count(); }
+
+// ---- the verdict: of what the run failed, whom it names, who was late
+
+bool Supervisor::is_echo(const Error& error) {
+  for (const Error* at = &error; at; at = at->cause()) {
+    if (at->code() == Errc::peer_down || at->code() == Errc::peer_unreachable || at->code() == Errc::shut_down) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Supervisor::Worker::Late Supervisor::lateness(const Worker& worker) const {
+  if (worker.left || !worker.came) return Worker::Late::no;  // it was not asked before it came
+  const bool is_asked = options_.heartbeat != Duration::zero();
+  if (is_asked && pulses_[static_cast<std::size_t>(worker.is.process)].answers < asked_)
+    return Worker::Late::unanswered;
+  return worker.is.drives && !worker.returned ? Worker::Late::running : Worker::Late::leaving;
+}
+
+std::string Supervisor::stragglers() const {
+  using Late = Worker::Late;
+  const auto are = [this](Late late) {
+    return std::ranges::any_of(workers_, [late](const Worker& w) { return w.late == late; });
+  };
+  const Late named = are(Late::unanswered) ? Late::unanswered : are(Late::running) ? Late::running : Late::leaving;
+  std::string names;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].late != named || i == dead_) continue;
+    if (++count <= kMostNames) names += (names.empty() ? "" : ", ") + workers_[i].is.name;
+  }
+  if (count == 0) return {};
+  if (count > kMostNames) names += " and " + std::to_string(count - kMostNames) + " more";
+  const std::string what = named == Late::unanswered ? " had not answered"
+                           : named == Late::running  ? " had not returned from run()"
+                                                     : " had not left";
+  return names + what +
+         (killed_at_once_ ? " when the second Ctrl-C came"
+                          : " within " + format_duration(options_.stop_timeout.count()) + " (run.stop_timeout)") +
+         (count == 1 ? " and was killed" : " and were killed");
+}
+
+Supervisor::Cause Supervisor::cause() const {
+  if (general_) return Cause::general;
+  if (dead_ && (!failure_ || is_echo(failure_->error))) return Cause::death;
+  return failure_ ? Cause::failure : Cause::none;
+}
+
+Error Supervisor::reason() const {
+  if (interrupted_first_) return {Errc::cancelled, "the run was interrupted"};
+  switch (cause()) {
+    case Cause::none:
+      break;
+    case Cause::general:
+      return told(*general_);
+    case Cause::death: {
+      const std::string& name = workers_[*dead_].is.name;
+      return {Errc::peer_down, name, name + " " + death_text_};
+    }
+    case Cause::failure:
+      return told(failure_->error.at(workers_[failure_->worker].is.name));
+  }
+  return {};
+}
+
+Verdict Supervisor::verdict() const {
+  if (interrupted_first_) return {.outcome = Verdict::Outcome::interrupted, .exit_code = 130};
+  Verdict verdict{.outcome = Verdict::Outcome::failure, .exit_code = 1};
+  switch (cause()) {
+    case Cause::none:
+      return {};
+    case Cause::general:
+      verdict.error = general_->text();
+      break;
+    case Cause::death:
+      verdict.blame = dead_;
+      verdict.error = workers_[*dead_].is.name + " " + death_text_;
+      if (failure_) {
+        const std::string& teller = workers_[failure_->worker].is.name;
+        // That it is lost need not be said twice.
+        const bool is_same = failure_->worker == *dead_ && failure_->error.worker() == teller;
+        if (!is_same) verdict.error += "; " + in_words_of(teller, failure_->error);
+      }
+      break;
+    case Cause::failure: {
+      verdict.blame = failure_->worker;
+      const Error& error = failure_->error;
+      const bool is_own = error.code() == Errc::timeout && error.worker().empty();  // of check_start or check_made
+      verdict.error = is_own ? error.text() : in_words_of(workers_[failure_->worker].is.name, error);
+      // Members that were started from different files are a matter of the command line.
+      if (failure_->at_start && error.code() == Errc::invalid_config) verdict.exit_code = kBadFile;
+      break;
+    }
+  }
+  return verdict;
+}
+
+}  // namespace caftan::actors

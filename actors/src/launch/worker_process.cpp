@@ -1,0 +1,112 @@
+#include "launch/worker_process.hpp"
+
+#include <ATen/Parallel.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "caftan/app/load.hpp"
+#include "caftan/app/run_directory.hpp"
+#include "launch/fatal_signals.hpp"
+#include "launch/run_process.hpp"
+#include "worker/runners.hpp"
+
+namespace caftan::actors {
+namespace {
+
+/// Output goes to the worker's log.
+[[noreturn]] void give_up(const Error& error) {
+  const std::string line = error.message() + "\n";
+  std::fputs(line.c_str(), stderr);
+  std::fflush(stderr);
+  ::_exit(1);
+}
+
+/// Without unwinding: threads of user code may still run, and there is nothing to hand back.
+[[noreturn]] void leave(int code) {
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
+/// Reads commands until the end, and shows each heartbeat that this process lives (RN-1). Ends the process when the
+/// launcher is gone: nobody may be left without one.
+void follow(const ControlSocket& control, WorkerSet& workers, std::uint32_t worker, Duration heartbeat) {
+  const SteadyClock clock;
+  TimePoint next_beat = clock.now();
+  for (;;) {
+    if (clock.now() >= next_beat) {
+      // A socket without room holds signs of life enough.
+      (void)control.offer({.kind = RunEventKind::alive, .worker = worker});
+      next_beat = clock.now() + heartbeat;
+    }
+    const auto command = control.receive_command(next_beat);
+    if (!command) leave(1);
+    if (!*command) continue;
+    // A start that nobody waits for any more has nothing to end cleanly.
+    if (!workers.has_joined()) leave(0);
+    if ((*command)->kind == RunCommandKind::stop) workers.stop();
+    if ((*command)->kind == RunCommandKind::leave) workers.leave((*command)->error);
+    (void)control.send({.kind = RunEventKind::answered, .worker = worker});
+  }
+}
+
+}  // namespace
+
+bool is_worker_process(int argc, char** argv) {
+  return argc == 3 && std::strcmp(argv[1], kWorkerArgument) == 0 && ::fcntl(kControlDescriptor, F_GETFD) >= 0;
+}
+
+void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types) {
+  const FatalSignals fatal(
+      [](int number) {
+        return FatalSignals::Words{.line = std::string(kKilledBy) + name_of_signal(number) + "; its calls:\n"};
+      },
+      {}, true);
+  // Threads of roles still run: what exit() destroys after this would be gone under them.
+  (void)::on_exit([](int status, void*) { leave(status); }, nullptr);
+  ::fcntl(kControlDescriptor, F_SETFD, FD_CLOEXEC);
+  const ControlSocket control(kControlDescriptor);
+  const auto assignment = control.receive_command();
+  if (!assignment) leave(1);
+  if (assignment->kind != RunCommandKind::assign) leave(0);  // stopped before it began
+  if (assignment->workers.empty()) give_up(Error(Errc::malformed_payload, "an assignment without workers"));
+  const auto directory = app::RunDirectory::open(assignment->run_directory);
+  if (!directory) give_up(directory.error());
+  const auto loaded = app::load_application(directory->resolved_file(), {}, types, {.requirements = false});
+  if (!loaded.diagnostics.ok()) give_up(loaded.diagnostics.to_error());
+  const app::Plan plan = app::make_plan(loaded.application);
+
+  WorkerSetOptions options{.catalog = catalog,
+                           .application = loaded.application,
+                           .plan = plan,
+                           .secret = assignment->secret,
+                           .run_directory = assignment->run_directory};
+  int torch_threads = 1;
+  for (const std::uint32_t worker : assignment->workers) {
+    if (worker >= plan.workers.size()) give_up(Error(Errc::malformed_payload, "an assignment of an unknown worker"));
+    options.workers.push_back(WorkerId{worker});
+    torch_threads = std::max(torch_threads, plan.workers[worker].torch_threads);
+  }
+  at::set_num_threads(torch_threads);  // before any thread was started
+  for (const std::uint32_t worker : assignment->launched) {
+    if (worker < plan.workers.size()) options.siblings.push_back(plan.workers[worker].name);
+  }
+  for (const auto& [name, address] : assignment->world) options.world.push_back({name, address});
+  options.executor = make_runners(options.workers.size());
+  options.sink = [&control](const RunEvent& event) {
+    // An event that cannot be sent has nobody to take it: the launcher is gone, and `follow` ends this process.
+    (void)control.send(event);
+  };
+  WorkerSet workers(std::move(options));
+  std::thread([&] {
+    follow(control, workers, assignment->workers.front(), loaded.application.cluster.heartbeat);
+  }).detach();
+  leave(workers.run() ? 0 : 1);
+}
+
+}  // namespace caftan::actors

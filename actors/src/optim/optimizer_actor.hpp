@@ -1,0 +1,69 @@
+/// The actor of one optimizer at the owner of its parameters: takes requests one at a time, asks `StepLedger` what to
+/// do with each, and lets runners do it, on the strands of the objects whose parameters they are.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <variant>
+
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/event_based_actor.hpp>
+
+#include "caftan/optim/owned_optimizer.hpp"
+#include "caftan/optim/remote_optimizer.hpp"
+#include "caftan/optim/step_ledger.hpp"
+
+namespace caftan::actors {
+
+namespace optimizer_event {
+struct Requested {
+  std::shared_ptr<optim::OptimizerRequest> request;
+};
+/// What a runner did has ended.
+struct Ended {
+  std::function<void()> settle;  ///< runs in the actor: tells the ledger and answers
+};
+/// The last reference to the optimizer is gone.
+struct Finish {};
+}  // namespace optimizer_event
+
+struct OptimizerEvent {
+  std::variant<optimizer_event::Requested, optimizer_event::Ended, optimizer_event::Finish> event;
+};
+
+class OptimizerActor final : public caf::event_based_actor {
+ public:
+  /// @param executor  runs the work; outlives the actor
+  OptimizerActor(caf::actor_config& config, Executor& executor, std::shared_ptr<optim::OwnedOptimizer> optimizer);
+  caf::behavior make_behavior() override;
+  const char* name() const override { return "optimizer_actor"; }
+
+ private:
+  using Requested = std::shared_ptr<optim::OptimizerRequest>;
+  void on_event(OptimizerEvent& event);
+  void start_next();
+  void handle(optim::optimizer_request::Step& request, const Requested& keep);
+  void handle(optim::optimizer_request::Prepare& request, const Requested& keep);
+  void handle(optim::optimizer_request::Commit& request, const Requested& keep);
+  void handle(optim::optimizer_request::Abort& request, const Requested& keep);
+  void handle(optim::optimizer_request::Save& request, const Requested& keep);
+  void handle(optim::optimizer_request::StageState& request, const Requested& keep);
+  void handle(optim::optimizer_request::DropState& request, const Requested& keep);
+  void handle(optim::optimizer_request::TakeState& request, const Requested& keep);
+  /// Runs `work` on a runner; it returns what is left to do in the actor.
+  void run(std::function<std::function<void()>()> work);
+  /// Returns what tells this actor that `settle` is to be run.
+  std::function<void(std::function<void()>)> when_ended();
+
+  Executor& executor_;
+  std::shared_ptr<optim::OwnedOptimizer> optimizer_;
+  optim::StepLedger ledger_;
+  std::deque<Requested> waiting_;
+  bool busy_ = false;
+  bool finishing_ = false;
+};
+
+}  // namespace caftan::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::actors::OptimizerEvent)

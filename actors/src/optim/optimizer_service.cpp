@@ -1,0 +1,66 @@
+#include "optim/optimizer_service.hpp"
+
+#include <utility>
+
+#include <caf/send.hpp>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/rpc/registry.hpp"
+#include "caftan/transport/actor_host.hpp"
+#include "optim/optimizer_actor.hpp"
+#include "service/member_ports.hpp"
+
+namespace caftan::actors {
+
+namespace {
+
+class Mailbox final : public optim::OptimizerMailbox {
+ public:
+  explicit Mailbox(caf::actor actor) : actor_(std::move(actor)) {}
+  ~Mailbox() override { caf::anon_send(actor_, OptimizerEvent{optimizer_event::Finish{}}); }
+  void send(optim::OptimizerRequest request) override {
+    caf::anon_send(
+        actor_,
+        OptimizerEvent{optimizer_event::Requested{std::make_shared<optim::OptimizerRequest>(std::move(request))}});
+  }
+
+ private:
+  const caf::actor actor_;
+};
+
+Result<RRef<optim::RemoteOptimizer>> make_optimizer(Worker& worker, const optim::OptimizerSpec& spec) {
+  std::vector<std::shared_ptr<rpc::HostedObject>> objects;
+  for (const auto& group : spec.groups) {
+    for (const RRef<at::Tensor>& parameter : group.parameters) {
+      auto object = rpc::wait_for_local(parameter.handle(), {});
+      if (!object) return object.error();
+      objects.push_back(*std::move(object));
+    }
+  }
+  auto optimizer = optim::OwnedOptimizer::make(spec, objects);
+  if (!optimizer) return optimizer.error();
+  const auto all = (*optimizer)->parameters();
+  std::vector<at::Tensor> parameters(all.begin(), all.end());
+  MemberPorts& ports = MemberPorts::of(worker);
+  caf::actor actor = ports.actor_host().spawn<OptimizerActor>(ports.executor(), *std::move(optimizer));
+  return worker.make_rref(
+      optim::RemoteOptimizer(std::move(parameters), std::move(objects), std::make_unique<Mailbox>(std::move(actor))));
+}
+
+}  // namespace
+
+void OptimizerService::register_with(Registry& registry, transport::MessageRegistry&) {
+  using optim::RemoteOptimizer;
+  registry.add(optim::kMakeOptimizer, &make_optimizer);
+  registry.add<RemoteOptimizer>("caftan.optimizer.remote")
+      .method<&RemoteOptimizer::step>("step")
+      .method<&RemoteOptimizer::prepare>("prepare")
+      .method<&RemoteOptimizer::commit>("commit")
+      .method<&RemoteOptimizer::abort>("abort")
+      .method<&RemoteOptimizer::save>("save")
+      .method<&RemoteOptimizer::stage_state>("stage_state")
+      .method<&RemoteOptimizer::drop_state>("drop_state")
+      .method<&RemoteOptimizer::take_state>("take_state");
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,77 @@
+#include "caftan/actors/role_context.hpp"
+
+#include "caftan/app/seeds.hpp"
+#include "caftan/base/settings_diagnostics.hpp"
+#include "role/role_state.hpp"
+
+namespace caftan {
+
+RoleContext::RoleContext(std::shared_ptr<actors::RoleState> state)
+    : CallSite(state->caller), state_(std::move(state)) {}
+RoleContext::~RoleContext() = default;
+
+const std::string& RoleContext::name() const noexcept { return state_->facts.worker; }
+const std::string& RoleContext::role() const noexcept { return state_->facts.role; }
+int RoleContext::replica() const noexcept { return state_->facts.replica; }
+int RoleContext::replicas() const noexcept { return state_->facts.replicas; }
+bool RoleContext::deterministic() const noexcept { return state_->facts.deterministic; }
+std::stop_token RoleContext::stop_token() const noexcept { return state_->stop.get_token(); }
+const std::filesystem::path& RoleContext::output_directory() const noexcept { return state_->facts.output_directory; }
+
+std::uint64_t RoleContext::seed(std::string_view purpose) const noexcept {
+  const actors::RoleFacts& facts = state_->facts;
+  return app::stream_seed(facts.root_seed, facts.role, static_cast<std::uint32_t>(facts.replica), purpose);
+}
+
+void RoleContext::metric(std::string_view name, double value) const { state_->reporter->metric(name, value); }
+void RoleContext::progress(std::int64_t done, std::int64_t total, std::string text) const {
+  state_->reporter->progress(done, total, std::move(text));
+}
+void RoleContext::report(std::string_view line) const {
+  state_->reporter->send(actors::RunEventKind::report, std::string(line));
+}
+void RoleContext::fingerprint(std::string_view fingerprint) const {
+  state_->reporter->send(actors::RunEventKind::fingerprint, std::string(fingerprint));
+}
+void RoleContext::log(std::string_view line) const { state_->log.info(line); }
+
+const std::vector<std::string>& RoleContext::workers_of(std::string_view key) const {
+  const auto& uses = state_->facts.uses;
+  const auto found = uses.find(key);
+  if (found != uses.end()) return found->second;
+  std::vector<std::string> known;
+  for (const auto& [name, workers] : uses) known.push_back(name);
+  throw RpcException(Error(Errc::bad_arguments, name(),
+                           "role '" + role() + "' has no use '" + std::string(key) + "'" + did_you_mean(key, known) +
+                               " Declare it with uses<...>(\"" + std::string(key) + "\")"));
+}
+
+/// Says in words of the program why uses<...> found no reference of that class.
+Error RoleContext::wrong_use(std::string_view key, rpc::TypeKey asked, const Error& error) const {
+  const std::string call = "uses<" + std::string(asked.name) + ">(\"" + std::string(key) + "\")";
+  if (error.code() == Errc::unknown_function) {
+    return Error(Errc::wrong_type, name(),
+                 call + ": " + std::string(asked.name) +
+                     " is not the class of a role of this program; write the class "
+                     "that the program declares for '" +
+                     std::string(key) + "'");
+  }
+  if (error.code() == Errc::wrong_type) return Error(Errc::wrong_type, name(), call + ": " + error.text());
+  return error;
+}
+
+std::shared_ptr<rpc::RRefHandle> RoleContext::self_handle(rpc::TypeKey type) const {
+  std::shared_ptr<rpc::RRefHandle> self;
+  {
+    const std::lock_guard lock(state_->mutex);
+    self = state_->self;
+  }
+  if (!self) throw RpcException(Error(Errc::shut_down, name(), "this role is ending"));
+  if (self->type().hash != type.hash) {
+    throw RpcException(Error(Errc::wrong_type, name(),
+                             "this role is a " + std::string(self->type().name) + ", not a " + std::string(type.name)));
+  }
+  return self;
+}
+
+}  // namespace caftan

@@ -1,0 +1,62 @@
+/// The role of one worker: its reference, which peers get by `role_of`, its object and its end.
+#pragma once
+
+#include <any>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include <caf/actor.hpp>
+
+#include "caftan/actors/role_catalog.hpp"
+#include "caftan/rpc/future.hpp"
+#include "role/role_actor.hpp"
+#include "role/role_state.hpp"
+
+namespace caftan::actors {
+
+/// Threads: any, all methods.
+class RoleHost : public std::enable_shared_from_this<RoleHost> {
+ public:
+  RoleHost(const RoleDefinition& definition, std::any config, std::shared_ptr<RoleState> state)
+      : definition_(definition), config_(std::move(config)), state_(std::move(state)) {}
+
+  /// Makes the reference on a worker that was just launched; peers can have it from now on.
+  void attach(Worker& worker);
+  /// Constructs the object, then runs it if it drives. Precondition: attached, and the worker is ready.
+  void begin();
+  /// Asks run() to return.
+  void request_stop() { state_->stop.request_stop(); }
+  /// Waits until run() has returned, or the construction if it does not drive. Returns whether it has.
+  bool wait_until_idle(TimePoint deadline);
+  /// Lets go of the object and ends the actor; before the worker stops.
+  void end();
+
+  /// Returns the reference once there is one.
+  Future<std::shared_ptr<rpc::RRefHandle>> handle();
+
+  // For the actor.
+  void construct(caf::actor actor);
+  void constructed(Result<std::shared_ptr<rpc::HostedObject>> role, caf::actor actor);
+  void returned(Result<void> outcome);
+
+ private:
+  void set_idle();
+
+  const RoleDefinition& definition_;
+  const std::any config_;
+  const std::shared_ptr<RoleState> state_;
+  Worker* worker_ = nullptr;
+
+  std::mutex mutex_;
+  std::condition_variable idle_changed_;
+  bool idle_ = true;
+  bool ended_ = false;
+  std::shared_ptr<rpc::RRefHandle> handle_;
+  std::vector<Promise<std::shared_ptr<rpc::RRefHandle>>> waiting_;
+  caf::actor actor_;
+};
+
+}  // namespace caftan::actors

@@ -1,0 +1,41 @@
+/// What stands behind a RoleContext.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "caftan/base/log.hpp"
+#include "caftan/rpc/rref_handle.hpp"
+#include "role/run_reporter.hpp"
+
+namespace caftan::actors {
+
+/// What a role is told about its place in the run; never changes.
+struct RoleFacts {
+  std::string worker{};
+  std::string role{};
+  int replica = 0;
+  int replicas = 1;
+  std::uint64_t root_seed = 0;
+  bool deterministic = false;
+  std::filesystem::path output_directory{};
+  std::map<std::string, std::vector<std::string>, std::less<>> uses{};  ///< key -> names of workers
+};
+
+struct RoleState {
+  RoleFacts facts{};
+  std::weak_ptr<rpc::Caller> caller{};
+  std::shared_ptr<RunReporter> reporter{};
+  Log log{};
+  std::stop_source stop{};
+
+  std::mutex mutex{};
+  std::shared_ptr<rpc::RRefHandle> self{};  ///< guarded by mutex; null once the worker leaves
+};
+
+}  // namespace caftan::actors

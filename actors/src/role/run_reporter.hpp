@@ -1,0 +1,47 @@
+/// What one role tells the run: collects values and progress for a moment, so that a busy role does not wake the
+/// launcher for each.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "caftan/base/executor.hpp"
+#include "role/run_messages.hpp"
+
+namespace caftan::actors {
+
+/// Takes events in the order of each worker. Threads: any. May block.
+using RunSink = std::function<void(RunEvent)>;
+
+/// Threads: any, all methods.
+class RunReporter : public std::enable_shared_from_this<RunReporter> {
+ public:
+  RunReporter(RunSink sink, std::uint32_t worker, Executor& executor)
+      : sink_(std::move(sink)), worker_(worker), executor_(executor) {}
+
+  void metric(std::string_view name, double value);
+  void progress(std::int64_t done, std::int64_t total, std::string text);
+  /// Sends what is collected, then this.
+  void send(RunEventKind kind, std::string text = {}, const Error& error = {});
+  /// Sends what is collected, then what the worker has sent.
+  void traffic(std::vector<SentFrames> sent);
+  void flush();
+
+ private:
+  void schedule_locked();
+  void flush_locked();
+
+  const RunSink sink_;
+  const std::uint32_t worker_;
+  Executor& executor_;
+  std::mutex mutex_;  // held while sending: the events of a worker stay in order
+  bool scheduled_ = false;
+  std::vector<std::pair<std::string, double>> values_;
+  std::optional<RunEvent> progress_;
+};
+
+}  // namespace caftan::actors

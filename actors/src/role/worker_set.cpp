@@ -1,0 +1,253 @@
+#include "role/worker_set.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "caftan/app/run_directory.hpp"
+#include "caftan/app/settings_digest.hpp"
+#include "caftan/transport/threaded_executor.hpp"
+#include "caftan/wire/frame.hpp"
+#include "worker/worker_core.hpp"
+
+namespace caftan::actors {
+
+WorkerSet::WorkerSet(WorkerSetOptions options) : options_(std::move(options)) {
+  for (const WorkerId id : options_.workers) {
+    Member member;
+    member.id = id;
+    member.reporter = std::make_shared<RunReporter>(options_.sink, id.value, *options_.executor);
+    members_.push_back(std::move(member));
+  }
+}
+
+WorkerSet::~WorkerSet() {
+  if (!ended_) end();
+  if (stopper_) stopper_->join();
+}
+
+RoleFacts WorkerSet::facts_of(const app::PlannedWorker& planned) const {
+  const app::Application& application = options_.application;
+  RoleFacts facts{.worker = planned.name,
+                  .role = planned.role,
+                  .replica = planned.replica,
+                  .replicas = application.find_role(planned.role)->keys.replicas,
+                  .root_seed = static_cast<std::uint64_t>(application.run.seed),
+                  .deterministic = application.run.deterministic,
+                  .output_directory = options_.run_directory};
+  for (const app::PlannedUse& use : planned.uses) {
+    auto& names = facts.uses[use.name];
+    for (const WorkerId id : use.workers) names.push_back(options_.plan.workers[id.value].name);
+  }
+  return facts;
+}
+
+WorkerOptions WorkerSet::worker_options(Member& member) {
+  const app::Application& application = options_.application;
+  const app::LimitsSettings& limits = application.limits;
+  WorkerOptions options;
+  options.name = options_.plan.workers[member.id.value].name;
+  options.world = options_.world;
+  options.cluster = application.run.name;
+  options.secret = options_.secret;
+  options.limits.message = static_cast<std::uint64_t>(limits.message.bytes);
+  options.limits.tensor_bytes = static_cast<std::uint64_t>(limits.tensors.bytes);
+  options.limits.pending_calls = static_cast<std::size_t>(limits.pending_calls);
+  options.limits.window = static_cast<std::uint64_t>(limits.send_queue.bytes);
+  options.rpc_timeout = application.cluster.rpc_timeout;
+  options.start_timeout = application.run.start_timeout;
+  options.stop_timeout = application.run.stop_timeout / 2;
+  options.heartbeat = application.cluster.heartbeat;
+  options.peer_timeout = kBeatsUntilLost * application.cluster.heartbeat;
+  options.executor = options_.executor;
+  options.network = options_.network;
+  options.role = member.role;
+  options.log = [log = member.log.in("worker")](std::string_view line) { log.info(line); };
+  options.on_peer_down = [reporter = member.reporter](const std::string& peer, const Error& reason) {
+    reporter->send(RunEventKind::peer_lost, peer, reason);
+  };
+  options.on_refused = [reporter = member.reporter](const Error& reason) {
+    reporter->send(RunEventKind::refused, {}, reason);
+  };
+  options.on_duplicate = [reporter = member.reporter](const Error& reason) {
+    reporter->send(RunEventKind::duplicate, {}, reason);
+  };
+  if (const auto types = options_.catalog.types()) options.settings = app::settings_digest(application, *types);
+  return options;
+}
+
+Result<void> WorkerSet::launch(Member& member) {
+  const app::PlannedWorker& planned = options_.plan.workers[member.id.value];
+  if (!options_.run_directory.empty()) {
+    const auto directory = app::RunDirectory::open(options_.run_directory);
+    if (!directory) return directory.error();
+    auto log = Log::open({.worker = planned.name, .to_stderr = false, .file = directory->log_file(planned.name)});
+    if (!log) return log.error();
+    member.log = *std::move(log);
+  }
+  const RoleDefinition* const definition = options_.catalog.find(planned.type);
+  if (!definition) return Error(Errc::invalid_config, "no role type '" + planned.type + "' in this program");
+  auto state = std::make_shared<RoleState>();
+  state->facts = facts_of(planned);
+  state->reporter = member.reporter;
+  state->log = member.log.in("role");
+  member.role = std::make_shared<RoleHost>(
+      *definition, options_.application.find_role(planned.role)->config_of(planned.replica), state);
+  auto worker = Worker::launch(worker_options(member), options_.catalog.make_registry());
+  if (!worker) return worker.error();
+  member.worker = *std::move(worker);
+  member.worker->core().joiner().set_siblings(options_.siblings);
+  state->caller = member.worker->caller();
+  member.role->attach(*member.worker);
+  member.reporter->send(RunEventKind::here, member.worker->address());
+  return {};
+}
+
+std::string WorkerSet::channels_of(const Worker& worker) const {
+  std::set<std::string> kinds;
+  for (const WorkerAddress& peer : options_.world) {
+    if (peer.name != worker.name()) kinds.insert(worker.channel_kind(peer.name));
+  }
+  std::string text;
+  for (const std::string& kind : kinds) text += (text.empty() ? "" : ", ") + kind;
+  return text;
+}
+
+/// Errors were told already when it returns one.
+Result<void> WorkerSet::join() {
+  for (Member& member : members_) {
+    auto done = launch(member);
+    if (!done) {
+      const std::string& name = options_.plan.workers[member.id.value].name;
+      member.log.error("start: " + done.error().message());
+      member.reporter->send(RunEventKind::failed, {}, done.error().at(name));
+      return done;
+    }
+  }
+  for (Member& member : members_) {
+    if (auto ready = member.worker->wait_until_ready(); !ready) {
+      member.log.error("start: " + ready.error().message());
+      member.reporter->send(RunEventKind::failed, {}, ready.error().at(member.worker->name()));
+      return ready;
+    }
+  }
+  return {};
+}
+
+bool WorkerSet::run() {
+  if (join()) {
+    {
+      // Before anyone says ready: the answer may be to leave at once.
+      const std::lock_guard lock(mutex_);
+      joined_ = true;
+    }
+    for (Member& member : members_) member.reporter->send(RunEventKind::ready, channels_of(*member.worker));
+    const std::lock_guard lock(mutex_);
+    for (Member& member : members_) {
+      if (stopping_) member.role->request_stop();  // it has no code yet
+      member.role->begin();
+    }
+  }
+  wait_for_leave();
+  if (!end()) return false;
+  for (Member& member : members_) member.reporter->send(RunEventKind::left);
+  return true;
+}
+
+void WorkerSet::stop() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(stopping_, true) || !joined_) return;
+  // Not on a runner: all of them may be busy with roles that only wait to be asked.
+  telling_ = true;
+  if (auto thread = transport::Thread::make([this] { tell_roles(); })) {
+    stopper_.emplace(*std::move(thread));
+  } else {
+    options_.executor->post([this] { tell_roles(); });
+  }
+}
+
+/// The stop_callbacks of roles run here.
+void WorkerSet::tell_roles() {
+  for (Member& member : members_) member.role->request_stop();
+  const std::lock_guard lock(mutex_);
+  telling_ = false;
+  changed_.notify_all();
+}
+
+/// Waits until no code of a role runs any more. Returns one whose code still runs; null: none.
+WorkerSet::Member* WorkerSet::wait_for_roles(TimePoint deadline) {
+  for (Member& member : members_) {
+    if (member.role && !member.role->wait_until_idle(deadline)) return &member;
+  }
+  std::unique_lock lock(mutex_);
+  const bool done = changed_.wait_until(lock, deadline, [this] { return !telling_; });
+  return done ? nullptr : &members_.front();
+}
+
+void WorkerSet::leave(const Error& reason) {
+  stop();
+  const std::lock_guard lock(mutex_);
+  if (!leaving_) farewell_ = reason;
+  leaving_ = true;
+  changed_.notify_all();
+}
+
+bool WorkerSet::has_joined() const {
+  const std::lock_guard lock(mutex_);
+  return joined_;
+}
+
+void WorkerSet::wait_for_leave() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return leaving_; });
+}
+
+/// What was sent until all roles had returned, the same in every placement. Good-byes are no part of it: who says the
+/// first one is a matter of timing.
+void WorkerSet::report_traffic(TimePoint deadline) {
+  for (Member& member : members_) {
+    if (member.worker) member.worker->core().settle(deadline);
+  }
+  for (Member& member : members_) {
+    if (!member.worker) continue;
+    auto sent = member.worker->traffic();
+    std::erase_if(sent, [](const SentFrames& of) { return of.kind == wire::name_of(wire::FrameKind::bye); });
+    member.reporter->traffic(std::move(sent));
+  }
+}
+
+Error WorkerSet::farewell_of(const Member& member) const {
+  const std::lock_guard lock(mutex_);
+  return farewell_.code() == Errc::ok ? Error() : farewell_.at(member.worker->name());
+}
+
+bool WorkerSet::end() {
+  const Duration most = options_.application.run.stop_timeout / 2;
+  const TimePoint deadline = SteadyClock().now() + most;
+  Member* late = wait_for_roles(deadline - most / 2);
+  if (late) {
+    for (Member& member : members_) {
+      if (member.worker) member.worker->core().joiner().leave_other_hosts(farewell_of(member));  // RN-12
+    }
+    late = wait_for_roles(deadline);
+  }
+  if (late) {
+    late->log.error("run() or a stop_callback of the role has not returned in time");
+    return false;
+  }
+  ended_ = true;
+  report_traffic(deadline);
+  for (Member& member : members_) {
+    if (member.role) member.role->end();
+  }
+  bool ended = true;
+  for (Member& member : members_) {
+    if (!member.worker) continue;
+    member.worker->core().set_farewell(farewell_of(member));
+    if (member.worker->stop().in_use == 0) continue;
+    member.log.error("code on a runner that uses connections, references, contexts or passes has not returned in time");
+    ended = false;
+  }
+  return ended;
+}
+
+}  // namespace caftan::actors

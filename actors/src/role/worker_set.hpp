@@ -1,0 +1,90 @@
+/// The workers of one process and their roles, from joining to leaving. The launcher uses it for placement
+/// "one_process", each of its worker processes for the one that it is.
+#pragma once
+
+#include <condition_variable>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caftan/actors/role_catalog.hpp"
+#include "caftan/actors/worker.hpp"
+#include "caftan/app/application.hpp"
+#include "caftan/app/plan.hpp"
+#include "caftan/transport/thread.hpp"
+#include "role/role_host.hpp"
+
+namespace caftan::actors {
+
+struct WorkerSetOptions {
+  const RoleCatalog& catalog;
+  const app::Application& application;
+  const app::Plan& plan;
+  std::vector<WorkerId> workers{};      ///< of this process, by their number in the plan
+  std::vector<WorkerAddress> world{};   ///< all workers, the one where the others meet first
+  std::vector<std::string> siblings{};  ///< those in other processes of the same launcher, and these
+  std::string secret{};
+  std::filesystem::path run_directory{};  ///< empty: nothing is logged
+  std::shared_ptr<transport::PollingExecutor> executor{};
+  std::shared_ptr<LocalNetwork> network{};
+  RunSink sink{};
+};
+
+class WorkerSet {
+ public:
+  /// What the options refer to must outlive it.
+  explicit WorkerSet(WorkerSetOptions options);
+  ~WorkerSet();
+  WorkerSet(const WorkerSet&) = delete;
+  WorkerSet& operator=(const WorkerSet&) = delete;
+
+  /// Lives the whole life: starts, joins, hosts the roles until `leave`, and goes. What happens is told to the sink; a
+  /// failed start as well, and then it only waits for `leave`. Returns whether all roles have returned; if not, user
+  /// code still runs on this object and only the end of the process stops it. Threads: not a runner's. Blocks.
+  [[nodiscard]] bool run();
+
+  /// Asks the roles to return. Threads: any; what user code does with that runs on a thread of its own.
+  void stop();
+  /// Makes `run` end. Threads: any. @param reason  told to workers elsewhere if it is an error
+  void leave(const Error& reason = {});
+  /// Returns whether all workers have met the others. Threads: any.
+  bool has_joined() const;
+
+ private:
+  struct Member {
+    WorkerId id;
+    std::shared_ptr<RunReporter> reporter;
+    std::shared_ptr<RoleHost> role;
+    std::unique_ptr<Worker> worker;
+    Log log;
+  };
+
+  Result<void> launch(Member& member);
+  Result<void> join();
+  WorkerOptions worker_options(Member& member);
+  RoleFacts facts_of(const app::PlannedWorker& planned) const;
+  std::string channels_of(const Worker& worker) const;
+  void wait_for_leave();
+  void tell_roles();
+  Member* wait_for_roles(TimePoint deadline);
+  void report_traffic(TimePoint deadline);
+  Error farewell_of(const Member& member) const;
+  bool end();
+
+  const WorkerSetOptions options_;
+  std::vector<Member> members_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool joined_ = false;
+  bool stopping_ = false;
+  bool leaving_ = false;
+  Error farewell_;
+  bool ended_ = false;
+  std::optional<transport::Thread> stopper_;  // runs the roles' stop_callbacks; made under mutex_
+  bool telling_ = false;                      // it is at work
+};
+
+}  // namespace caftan::actors

@@ -1,0 +1,58 @@
+#include "rref/ending_forks.hpp"
+
+#include <utility>
+
+namespace caftan::actors {
+
+namespace {
+/// References that were let go and have not ended, at some 5 KiB each with their values, until creations wait for them.
+constexpr std::int64_t kMostEnding = 4096;
+}  // namespace
+
+/// Counts before it marks the fork: the code that ends the actor sees the mark, so the count is never too small.
+void EndingForks::handle_let_go(std::atomic<FirstGone>& first) {
+  let_go_.fetch_add(1);
+  if (first.exchange(FirstGone::handle) == FirstGone::neither) return;
+  let_go_.fetch_sub(1);  // the actor has ended before
+  notify();
+}
+
+void EndingForks::actor_ended(std::atomic<FirstGone>& first) {
+  if (first.exchange(FirstGone::actor) == FirstGone::handle) let_go_.fetch_sub(1);
+  notify();
+}
+
+void EndingForks::when_settled(std::function<void()> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    settled_ = std::move(done);
+  }
+  notify();
+}
+
+Result<void> EndingForks::wait_until_few(TimePoint deadline) {
+  if (ending() <= kMostEnding) return {};
+  Promise<void> promise(ports_.shared_from_this());
+  const Future<void> fewer = promise.future();
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending() <= kMostEnding) return {};
+    waiting_.push_back(std::move(promise));
+  }
+  if (fewer.state()->wait(deadline) || ports_.executor().clock().now() < deadline) return {};
+  return Error(Errc::timeout, "its time was over before enough of the " + std::to_string(ending()) +
+                                  " references that were let go had ended: are all runners busy with plain code?");
+}
+
+void EndingForks::notify() {
+  std::vector<Promise<void>> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!waiting_.empty() && ending() <= kMostEnding / 2) waiting.swap(waiting_);
+    // Called under the lock, so that a waiter that gives up knows that no notification is under way.
+    if (settled_ && let_go_ == 0) std::exchange(settled_, nullptr)();
+  }
+  for (Promise<void>& promise : waiting) promise.set({});
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,53 @@
+/// `EndingForks`: counts the forks that user code has let go and whose actors have not ended yet. So a worker can wait
+/// for them, and creations cannot fill the memory with them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "caftan/rpc/future.hpp"
+#include "service/member_ports.hpp"
+
+namespace caftan::actors {
+
+/// Of the last handle of a fork and the fork's actor: which has gone.
+enum class FirstGone : std::uint8_t { neither, handle, actor };
+
+/// Threads: any, all methods.
+class EndingForks {
+ public:
+  explicit EndingForks(MemberPorts& ports) : ports_(ports) {}
+
+  /// A creation is about to be sent: its fork cannot end before `creation_answered`.
+  void creation_begins() noexcept { creating_.fetch_add(1, std::memory_order_relaxed); }
+  void creation_answered() noexcept { creating_.fetch_sub(1, std::memory_order_relaxed); }
+  /// The last handle of a fork is gone. @param first  of that fork
+  void handle_let_go(std::atomic<FirstGone>& first);
+  /// The actor of a fork has ended. @param first  of that fork
+  void actor_ended(std::atomic<FirstGone>& first);
+
+  /// Calls `done` when every fork that is left has a handle: those that were let go have ended. Here if that is so
+  /// already; an empty `done` gives the wait up.
+  void when_settled(std::function<void()> done);
+  /// Waits, but not where no wait is permitted, while so many references of answered creations were let go and have not
+  /// ended that memory fills up: ends are work for runners, creations may be quicker.
+  /// Errors: timeout (`deadline` came first).
+  Result<void> wait_until_few(TimePoint deadline);
+
+ private:
+  void notify();
+  std::int64_t ending() const noexcept { return let_go_ - creating_; }
+
+  MemberPorts& ports_;
+  std::atomic<std::int64_t> let_go_{0};    // forks without a handle, whose actors have not ended
+  std::atomic<std::int64_t> creating_{0};  // creations that were sent and not answered: their forks cannot end
+  std::mutex mutex_;
+  // Guarded by mutex_:
+  std::function<void()> settled_;
+  std::vector<Promise<void>> waiting_;
+};
+
+}  // namespace caftan::actors

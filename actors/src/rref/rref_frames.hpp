@@ -1,0 +1,64 @@
+/// The references of one frame: those that came with it, and those that it hands over.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "caftan/base/executor.hpp"
+#include "caftan/rpc/caller.hpp"
+#include "caftan/rpc/rref_handle.hpp"
+#include "rref/rref_manifest.hpp"
+
+namespace caftan::actors {
+
+class RRefHost;
+
+/// The handles of one received frame, by manifest index, and what waits for their confirmation.
+class ReceivedRRefs {
+ public:
+  /// @param caller  the worker of `host`, which lives as long
+  ReceivedRRefs(RRefHost& host, std::weak_ptr<rpc::Caller> caller) : host_(host), caller_(std::move(caller)) {}
+  /// A creation that nobody took, because its frame never came whole, fails: its owner's actor waits for nothing else.
+  ~ReceivedRRefs();
+  ReceivedRRefs(const ReceivedRRefs&) = delete;
+  ReceivedRRefs& operator=(const ReceivedRRefs&) = delete;
+
+  /// Returns the creation that the frame asks for, once: who takes it sets the value.
+  std::optional<Creation> take_creation() { return std::exchange(creation, std::nullopt); }
+
+  std::vector<std::shared_ptr<rpc::RRefHandle>> handles;
+  std::optional<Creation> creation;
+
+ private:
+  RRefHost& host_;  // valid while caller_ can be locked
+  const std::weak_ptr<rpc::Caller> caller_;
+};
+
+/// Calls `done` when user code may see all handles of a frame (RR-6), or with the reason why never; here if that is so
+/// already. @param deadline  of the call that carried them (RR-11)
+void when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, Executor& executor, TimePoint deadline,
+                    std::function<void(Result<void>)> done);
+
+/// The forks that one outgoing frame hands over. Registered before the frame is offered to the lane (RR-4).
+class Sharing {
+ public:
+  Sharing() = default;
+  Sharing(Sharing&&) = default;
+  Sharing& operator=(Sharing&&) = default;
+  bool empty() const noexcept { return manifest_.shared.empty() && !manifest_.creation; }
+  /// Returns the section's content.
+  Result<wire::Bytes> encode() const;
+  /// The lane did not accept the frame: nothing was registered.
+  void undo();
+  void set_creation(Creation creation) { manifest_.creation = creation; }
+
+ private:
+  friend class RRefHost;
+  Manifest manifest_;
+  std::vector<std::function<void()>> undo_;
+};
+
+}  // namespace caftan::actors

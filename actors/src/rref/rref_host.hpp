@@ -1,0 +1,157 @@
+/// All references of one worker: the actors of the values it owns and of the forks it uses, and the handles that user
+/// code holds. The decisions are in libs/rpc (ForkTable, UserFork, CreationLedger); this is who finds whom.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <caf/actor.hpp>
+
+#include "caftan/actors/rref_info.hpp"
+#include "caftan/rpc/creation_ledger.hpp"
+#include "rref/ending_forks.hpp"
+#include "rref/rref_frames.hpp"
+#include "rref/rref_messages.hpp"
+#include "service/member_ports.hpp"
+#include "service/service.hpp"
+
+namespace caf {
+class event_based_actor;
+}
+
+namespace caftan::actors {
+
+class UserHandle;
+class OwnerHandle;
+class ValueError;
+
+class RRefHost final : public Service {
+ public:
+  explicit RRefHost(MemberPorts& ports) : ports_(ports), ending_(ports) {}
+
+  MemberPorts& ports() noexcept { return ports_; }
+  EndingForks& ending() noexcept { return ending_; }
+
+  // Service
+  void register_with(Registry& registry, transport::MessageRegistry& messages) override;
+  void on_session_start() override;
+  void on_session_end(const transport::Session& session, bool is_last) override;
+  void end_all(const Error& reason, StopReport& given_up) override;
+  void when_empty(std::function<void()> done) override;
+  std::size_t in_use() const override { return owners() + users(); }
+
+  RRefId make_rref_id();
+
+  // Making references.
+  std::shared_ptr<rpc::RRefHandle> own(RRefId id, rpc::TypeKey type);
+  /// The creator's own fork of a value at `session`'s worker.
+  std::shared_ptr<rpc::RRefHandle> use_created(RRefId id, const std::shared_ptr<transport::Session>& session,
+                                               const Peer& owner, rpc::TypeKey type, Sharing& sharing);
+  /// @param fork  the creator's own; its handle may be gone already
+  void creation_answered(ForkId fork, Result<void> answer);
+  void set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> value);
+  /// Links the owner's actor with the one that is its value (L2): the end of either is that of both.
+  void link_value(RRefId id, const caf::actor& actor);
+
+  // Handing over.
+  /// Registers a fork for each handle. Errors: what makes a handle unusable.
+  Result<Sharing> share(const rpc::RRefHandles& handles, const std::shared_ptr<transport::Session>& to);
+
+  // Receiving; in the order of the frames of a session.
+  Result<std::shared_ptr<ReceivedRRefs>> on_manifest(transport::Session& session, wire::ByteView bytes);
+
+  // Serving.
+  /// Gives `job` to the value's actor, or runs it with rref_deleted.
+  void with_value(RRefId id, std::shared_ptr<ValueJob> job);
+
+  std::size_t owners() const {
+    const std::lock_guard lock(mutex_);
+    return owners_.size();
+  }
+  std::size_t users() const {
+    const std::lock_guard lock(mutex_);
+    return users_.size();
+  }
+  /// Returns how many fork requests wait for their creation.
+  std::size_t parked() const {
+    const std::lock_guard lock(mutex_);
+    return ledger_.parked_count();
+  }
+  std::vector<RRefInfo> list() const;
+
+  // For the actors.
+  /// @param child  the proxy of the actor that asks
+  /// Returns whether the request is parked: then tell `asker_gone` when the child is no more.
+  bool on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
+                         const caf::strong_actor_ptr& child);
+  /// The child gave up at its deadline or ended: nobody waits for an answer (RR-9).
+  void asker_gone(const ForkId& fork, const rpc::PeerSession& asker);
+  void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code);
+  std::optional<rpc::PeerSession> send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
+                                                    const std::pair<WorkerId, Incarnation>& owner);
+  void owner_ending(RRefId id);
+  void owner_settled(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value);
+  void fork_counted(RRefId id, ForkInfo fork);
+  void fork_ended(RRefId id, ForkId fork);
+  void user_ending(ForkId id);
+  void user_confirmed(ForkId id, Result<void> outcome);
+  /// Returns the proxy of a fork's actor in that session; one that is down already if the session has ended.
+  caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session);
+
+ private:
+  friend class UserHandle;
+  friend class OwnerHandle;
+  struct Owner {
+    caf::actor actor;
+    std::string type;
+    std::string state = "pending";
+    std::shared_ptr<ValueError> error;  // made for the first handle here, or when the value failed
+    TimePoint born;
+    std::unordered_map<ForkId, ForkInfo> forks;
+  };
+  struct User {
+    caf::actor actor;
+    std::weak_ptr<UserHandle> handle;
+    std::shared_ptr<std::atomic<FirstGone>> first_gone;  // shared with the handle
+    RRefId rref;
+    TimePoint born;
+    bool is_creators = false;
+  };
+
+  ForkId make_fork_id();
+  Result<void> share_one(const std::shared_ptr<rpc::RRefHandle>& base, const std::shared_ptr<transport::Session>& to,
+                         Sharing& sharing);
+  void make_owner(RRefId id, std::string type);
+  /// Returns null if the value is gone.
+  std::shared_ptr<const ValueError> value_error(RRefId id);
+  bool tell_owner(RRefId id, OwnerEvent event);
+  std::shared_ptr<UserHandle> make_user(const SharedRRef& shared, const Peer& owner, rpc::UserFork fork,
+                                        caf::strong_actor_ptr parent, caf::actor& actor);
+  Result<std::shared_ptr<rpc::RRefHandle>> receive(transport::Session& session, const SharedRRef& shared);
+  void bind(ForkId fork, const rpc::PeerSession& session);
+  void notify_if_empty();
+  caf::strong_actor_ptr take_parked(const ForkId& fork);
+
+  MemberPorts& ports_;
+  EndingForks ending_;
+  std::atomic<std::uint64_t> next_id_{1};
+  mutable std::mutex mutex_;
+  std::unordered_map<RRefId, Owner> owners_;
+  std::unordered_map<ForkId, User> users_;
+  struct ParkedChild {
+    rpc::PeerSession session;
+    caf::strong_actor_ptr proxy;  // kept, or its down would find nobody
+  };
+  rpc::CreationLedger ledger_;
+  std::unordered_map<ForkId, ParkedChild> parked_;              // the askers of what is parked in the ledger
+  std::unordered_map<std::uint64_t, std::uint64_t> creations_;  // by connection of the session
+  std::function<void()> empty_;
+};
+
+}  // namespace caftan::actors

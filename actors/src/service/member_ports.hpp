@@ -1,0 +1,46 @@
+/// `MemberPorts`: all that a service of a worker (references, autograd contexts, optimizers) uses of that worker. A
+/// service includes nothing else of the worker.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "caftan/rpc/caller.hpp"
+#include "caftan/rpc/fork_table.hpp"
+#include "caftan/transport/session.hpp"
+
+namespace caftan::actors {
+
+/// The connection of a worker with itself has two ends, each a session of its own: the numbers of the two sessions
+/// differ in the lowest bit.
+inline constexpr std::uint64_t kSelfServing = 2;
+constexpr std::uint64_t other_end_of_self(std::uint64_t connection) noexcept { return connection ^ 1; }
+
+/// Returns what `MemberPorts::session_at` finds this session by.
+inline rpc::PeerSession peer_session(const transport::Session& session) {
+  return {session.peer().id, session.peer().incarnation, session.connection()};
+}
+
+/// Threads: any, all methods.
+class MemberPorts : public rpc::Caller {
+ public:
+  /// Returns the ports of a worker. For registered functions, which get a Worker&.
+  static MemberPorts& of(Worker& worker) noexcept;
+
+  virtual transport::ActorHost& actor_host() = 0;
+  virtual Incarnation incarnation() const noexcept = 0;
+  /// Returns the session that calls to that life of that worker use, null if there is none now.
+  virtual std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) = 0;
+  /// Returns the session that calls to `peer` use, null if there is none now. Precondition: find_peer returned `peer`.
+  virtual std::shared_ptr<transport::Session> session_of(const Peer& peer) = 0;
+  /// Returns exactly that session, null if it has ended.
+  virtual std::shared_ptr<transport::Session> session_at(const rpc::PeerSession& session) = 0;
+  /// Returns whether the start has ended (SE-27). From then on a worker without a session is lost for good.
+  virtual bool start_is_over() const noexcept = 0;
+  /// Returns whether this worker has begun to stop: it takes on nothing new.
+  virtual bool is_leaving() const noexcept = 0;
+  virtual void log(const std::string& line) const = 0;
+};
+
+}  // namespace caftan::actors

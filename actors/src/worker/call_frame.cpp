@@ -1,0 +1,178 @@
+#include "worker/call_frame.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "caftan/net/handshake.hpp"
+#include "caftan/tensor/codec.hpp"
+#include "caftan/wire/archive.hpp"
+#include "caftan/wire/base_codecs.hpp"
+#include "caftan/wire/shortened.hpp"
+
+namespace caftan::actors {
+
+using transport::InFrame;
+using wire::SectionType;
+
+namespace {
+
+void append_target(wire::Bytes& sections, const RRefId& id) {
+  wire::Bytes bytes;
+  wire::OutArchive archive(bytes);
+  archive << id;
+  wire::append_section(sections, SectionType::target, wire::kSectionCritical, bytes);
+}
+
+Result<void> append_rrefs(wire::Bytes& sections, const Sharing& sharing) {
+  if (sharing.empty()) return {};
+  auto manifest = sharing.encode();
+  if (!manifest) return manifest.error();
+  wire::append_section(sections, SectionType::rrefs, wire::kSectionCritical, *manifest);
+  return {};
+}
+
+void append_autograd(wire::Bytes& sections, const wire::Bytes& autograd) {
+  if (!autograd.empty()) wire::append_section(sections, SectionType::autograd, wire::kSectionCritical, autograd);
+}
+
+/// Lets the frame show what stands beside it.
+void show(EncodedFrame& encoded, wire::ByteView body) {
+  encoded.frame.sections = encoded.sections;
+  encoded.frame.body = body;
+  encoded.frame.table = encoded.table;
+}
+
+void take_tensors(EncodedFrame& encoded, tensor::EncodedTensors&& tensors) {
+  encoded.table = std::move(tensors.table);
+  encoded.frame.segments = std::move(tensors.segments);
+}
+
+}  // namespace
+
+Result<void> encode_request(rpc::OutRequest& request, std::uint64_t features, const Sharing& sharing,
+                            EncodedFrame& encoded) {
+  encoded.frame.header.kind = request.kind;
+  encoded.frame.header.trace = request.trace;
+  wire::Bytes& sections = encoded.sections;
+  if (const auto rrefs = append_rrefs(sections, sharing); !rrefs) return rrefs.error();
+  if (request.target) append_target(sections, request.target);
+  if (request.held) {
+    wire::Bytes held;
+    rpc::encode_held(request.held, held);
+    wire::append_section(sections, SectionType::chain, 0, held);
+  }
+  if (request.depth > 0 && (features & net::kKnowsDepth)) {
+    const std::byte depth{static_cast<std::uint8_t>(std::min(request.depth, 255U))};
+    wire::append_section(sections, SectionType::depth, 0, {&depth, 1});
+  }
+  if (!request.grad_mode && (features & net::kKnowsGradMode)) {
+    const std::byte off{0};
+    wire::append_section(sections, SectionType::grad_mode, 0, {&off, 1});
+  }
+  append_autograd(sections, request.autograd);
+  if (!request.tensors.empty()) {
+    auto tensors = tensor::encode_tensors(request.tensors, request.recorded);
+    if (!tensors) return tensors.error();
+    take_tensors(encoded, std::move(*tensors));
+  }
+  show(encoded, request.body);
+  return {};
+}
+
+Result<void> encode_result(rpc::OutReply& reply, std::uint64_t call, const Sharing& sharing, EncodedFrame& encoded) {
+  encoded.frame.header.kind = wire::FrameKind::response;
+  encoded.frame.header.call = call;
+  if (const auto rrefs = append_rrefs(encoded.sections, sharing); !rrefs) return rrefs.error();
+  append_autograd(encoded.sections, reply.autograd);
+  if (!reply.tensors.empty()) {
+    const auto shared = reply.of_object ? tensor::SharedMemory::copy : tensor::SharedMemory::reference;
+    auto tensors = tensor::encode_tensors(reply.tensors, reply.recorded, shared);
+    if (!tensors) {
+      std::string text = tensors.error().text();
+      if (text.starts_with("argument ")) text = "result " + text.substr(9);
+      return Error(tensors.error().code(), std::move(text));
+    }
+    take_tensors(encoded, std::move(*tensors));
+  }
+  show(encoded, reply.body);
+  return {};
+}
+
+Result<void> encode_error(Error error, std::uint64_t call, std::uint64_t features, EncodedFrame& encoded) {
+  encoded.frame.header.kind = wire::FrameKind::response;
+  encoded.frame.header.call = call;
+  encoded.frame.header.flags = wire::kFlagError;
+  if (!(features & net::kKnowsErrorKinds)) {
+    error = wire::without_kinds(error);
+  } else if (const wire::Bytes kinds = wire::encode_kinds(error); !kinds.empty()) {
+    wire::append_section(encoded.sections, SectionType::error_kinds, 0, kinds);
+  }
+  if (auto written = wire::encode_into(encoded.body, error); !written) return written.error();
+  show(encoded, encoded.body);
+  return {};
+}
+
+Result<void> decode_payload(InFrame& frame, const WorkerLimits& limits, rpc::InPayload& payload) {
+  if (!frame.received) return frame.received.error();
+  payload.body = frame.body;
+  if (!frame.table.empty()) {
+    const auto layout = tensor::TensorLayout::parse(frame.table, {limits.tensor_bytes, limits.tensors});
+    if (!layout) return layout.error();
+    auto tensors = layout->build(std::move(frame.segments));
+    if (!tensors) return tensors.error();
+    payload.tensors.reserve(tensors->size());
+    bool any_recorded = false;
+    for (auto& decoded : *tensors) {
+      any_recorded = any_recorded || decoded.recorded;
+      payload.tensors.push_back(std::move(decoded.tensor));
+    }
+    if (any_recorded) {
+      payload.recorded.reserve(tensors->size());
+      for (const auto& decoded : *tensors) payload.recorded.push_back(decoded.recorded ? 1 : 0);
+    }
+  }
+  if (frame.manifest) payload.rrefs = std::static_pointer_cast<ReceivedRRefs>(frame.manifest)->handles;
+  const auto recorded = wire::find_section(frame.sections, SectionType::autograd);
+  if (!recorded) return recorded.error();
+  if (*recorded) wire::append(payload.autograd, **recorded);
+  return {};
+}
+
+Error decode_error(const InFrame& reply) {
+  Error error;
+  if (const auto decoded = wire::decode_into(reply.body, error); !decoded) return decoded.error();
+  const auto kinds = wire::find_section(reply.sections, SectionType::error_kinds);
+  if (!kinds) return kinds.error();
+  if (!*kinds) return error;
+  const auto added = wire::add_kinds(error, **kinds);
+  return added ? error : added.error();
+}
+
+Result<RRefId> read_target(const InFrame& request) {
+  const auto target = wire::find_section(request.sections, SectionType::target);
+  if (!target) return target.error();
+  return *target ? wire::decode<RRefId>(**target) : RRefId{};
+}
+
+Result<bool> read_grad_mode(const InFrame& request) {
+  const auto said = wire::find_section(request.sections, SectionType::grad_mode);
+  if (!said) return said.error();
+  if (!*said) return true;
+  if ((*said)->size() == 1 && (*said)->front() == std::byte{0}) return false;
+  return Error(Errc::malformed_payload, "a section grad_mode that does not say that grad mode is off");
+}
+
+unsigned read_depth(const InFrame& request) {
+  const auto depth = wire::find_section(request.sections, SectionType::depth);
+  if (!depth || !*depth || (*depth)->size() != 1) return 0;
+  return std::to_integer<unsigned>((*depth)->front());
+}
+
+HeldObjects read_held(const InFrame& request) {
+  const auto chain = wire::find_section(request.sections, SectionType::chain);
+  if (!chain || !*chain) return {};
+  auto held = rpc::decode_held(**chain);
+  return held ? std::move(*held) : HeldObjects();
+}
+
+}  // namespace caftan::actors

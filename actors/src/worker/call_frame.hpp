@@ -1,0 +1,52 @@
+/// Calls as frames: what requests and replies look like on their way, sections included. Layout:
+/// docs/protocols/wire.md, what sections mean: docs/protocols/call.md.
+#pragma once
+
+#include <string>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/rpc/request.hpp"
+#include "caftan/transport/session.hpp"
+#include "rref/rref_frames.hpp"
+
+namespace caftan::actors {
+
+/// A frame and what its views show. The body of a request or a result stays where it is: it must outlive the frame.
+struct EncodedFrame {
+  EncodedFrame() = default;
+  EncodedFrame(const EncodedFrame&) = delete;  // the views of a copy would show the original
+  EncodedFrame& operator=(const EncodedFrame&) = delete;
+
+  transport::OutFrame frame;
+  wire::Bytes sections;
+  wire::Bytes body;  ///< of an error
+  wire::Bytes table;
+};
+
+// These fill an empty frame or payload that the caller has: none is moved on its way.
+
+/// @param features  of the session: a section is written only if the peer knows it
+/// Errors: what cannot be encoded.
+Result<void> encode_request(rpc::OutRequest& request, std::uint64_t features, const Sharing& sharing,
+                            EncodedFrame& encoded);
+/// Errors: what cannot be encoded.
+Result<void> encode_result(rpc::OutReply& reply, std::uint64_t call, const Sharing& sharing, EncodedFrame& encoded);
+Result<void> encode_error(Error error, std::uint64_t call, std::uint64_t features, EncodedFrame& encoded);
+
+/// Takes the arguments or the result in `frame`, whose tensor segments become tensors. The body stays in the frame.
+/// Errors: malformed_payload, limit_exceeded.
+Result<void> decode_payload(transport::InFrame& frame, const WorkerLimits& limits, rpc::InPayload& payload);
+/// Returns the error that a reply with kFlagError carries, or why it cannot be decoded.
+Error decode_error(const transport::InFrame& reply);
+
+// The sections of a request.
+/// Returns the object that the request is about; none if it names none.
+Result<RRefId> read_target(const transport::InFrame& request);
+/// Returns whether the caller's grad mode is on.
+Result<bool> read_grad_mode(const transport::InFrame& request);
+/// Returns how deep the call is nested; 0 if it does not say so.
+unsigned read_depth(const transport::InFrame& request);
+/// Returns the objects whose turn the chain of calls keeps; none if it does not say so.
+HeldObjects read_held(const transport::InFrame& request);
+
+}  // namespace caftan::actors

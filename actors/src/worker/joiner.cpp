@@ -1,0 +1,470 @@
+#include "worker/joiner.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <caf/send.hpp>
+
+#include "caftan/app/settings_digest.hpp"
+#include "caftan/transport/actor_exchange.hpp"
+#include "worker/local_network.hpp"
+#include "worker/root_actor.hpp"
+#include "worker/worker_options.hpp"
+
+namespace caftan::actors {
+
+using transport::Session;
+
+namespace {
+
+constexpr std::uint64_t kFeatures = net::kSaysSegments | net::kKnowsErrorKinds | net::kKnowsGradMode | net::kKnowsDepth;
+
+}  // namespace
+
+Joiner::Joiner(const Parts& parts, net::Membership membership)
+    : parts_(parts), meeting_(std::move(membership), meeting_options(parts.options)) {}
+
+// ---- launching
+
+Result<void> Joiner::launch(caf::actor root) {
+  root_ = std::move(root);
+  // Calls to this worker itself go through a channel like all others.
+  auto [here, there] = transport::make_loopback_pair(*parts_.options.executor);
+  add_session(identity(), kSelfServing, std::move(there), {}, Use::serving);
+  add_session(identity(), other_end_of_self(kSelfServing), std::move(here), {}, Use::calls);
+
+  if (parts_.options.network) {
+    if (const auto met = meet_neighbours(); !met) return met;
+  }
+  const std::string& address = parts_.options.world[parts_.ports.id().value].address;
+  if (!parts_.options.network || !address.empty()) {
+    if (const auto listening = listen_at(address); !listening) return listening;
+  }
+  std::vector<WorkerId> to_dial;
+  {
+    const std::lock_guard lock(mutex_);
+    to_dial = meeting_.to_dial();
+  }
+  for (const WorkerId peer : to_dial) dial(peer);
+  publish_view();  // it may be alone
+  look_whether_all_met();
+  return {};
+}
+
+Result<void> Joiner::meet_neighbours() {
+  auto& network = *parts_.options.network->state_;
+  const auto neighbours = network.enter(parts_.ports.name(), self(), parts_.options.world);
+  if (!neighbours) return neighbours.error();
+  for (const auto& [other, connection] : *neighbours) {
+    const transport::PeerIdentity their_identity = other->identity();
+    auto [mine, theirs] = network.connect(*parts_.options.executor, parts_.ports.name(), their_identity.name);
+    add_local_session(their_identity, connection, std::move(mine));
+    other->add_local_session(identity(), connection, std::move(theirs));
+  }
+  return {};
+}
+
+Result<void> Joiner::listen_at(const std::string& address) {
+  // A member that others dial needs an address in the world; the last one dials all others and needs none.
+  if (address.empty() && parts_.ports.id().value + 1 == parts_.peers.size()) return {};
+  const std::string at = address.empty() ? "tcp:127.0.0.1:0" : address;
+  const std::weak_ptr weak(self());
+  auto listener = transport::listen(
+      *parts_.options.executor, at,
+      [weak]() -> Result<net::HandshakeOptions> {
+        if (const auto self = weak.lock()) return self->handshake_options(0);
+        return Error(Errc::shut_down, "this worker has left");
+      },
+      {},
+      [weak](Result<transport::Greeted> result) {
+        const auto self = weak.lock();
+        if (!self) return;
+        if (!result) return self->refused(result.error());
+        self->greeted(*std::move(result));
+      });
+  if (!listener) return listener.error().at(parts_.ports.name());
+  listener_ = std::move(*listener);
+  {
+    const std::lock_guard lock(mutex_);
+    address_ = listener_->address();
+  }
+  listener_->start();
+  return {};
+}
+
+std::string Joiner::address() const {
+  const std::lock_guard lock(mutex_);
+  return address_;
+}
+
+// ---- handshakes
+
+transport::PeerIdentity Joiner::identity() const {
+  return {parts_.ports.id(), parts_.ports.name(), parts_.ports.incarnation(), own_limits(parts_.options), kFeatures};
+}
+
+net::HandshakeOptions Joiner::handshake_options(std::uint64_t connection) {
+  const WorkerOptions& options = parts_.options;
+  net::HandshakeOptions handshake;
+  handshake.self.versions = {2, 2};  // 1: passes without held objects, releases that list open contexts
+  handshake.self.cluster = options.cluster;
+  handshake.self.name = options.name;
+  handshake.self.id = parts_.ports.id();
+  handshake.self.incarnation = parts_.ports.incarnation();
+  handshake.self.limits = own_limits(options);
+  handshake.self.features = kFeatures;
+  handshake.self.connection = connection;
+  handshake.self.settings = options.settings;
+  handshake.self.address = address();
+  handshake.secret = net::Secret(options.secret);
+  handshake.allow_no_secret = options.secret.empty();
+  const bool is_dialled = connection == 0;
+  handshake.accept = [weak = std::weak_ptr(self()), is_dialled](const net::PeerInfo& peer) -> Result<void> {
+    if (const auto self = weak.lock()) return self->accept(peer, is_dialled);
+    return Error(Errc::shut_down, "this worker has left");
+  };
+  return handshake;
+}
+
+Result<void> Joiner::accept(const net::PeerInfo& peer, bool is_dialled) {
+  if (peer.purpose != net::Purpose::session) {
+    return Error(Errc::unsupported, "this version takes connections for sessions only");
+  }
+  // One side is enough, and the one that was dialled knows that its refusal was not forged: the peer has proven the
+  // secret to it.
+  if (is_dialled) {
+    if (auto same = check_settings(peer); !same) return same;
+  }
+  const std::lock_guard lock(mutex_);
+  if (auto known = meeting_.admit({peer.name, peer.id, peer.incarnation, peer.address}); !known) return known;
+  return parts_.peers.check_new({peer.id, peer.incarnation, peer.connection});
+}
+
+Result<void> Joiner::check_settings(const net::PeerInfo& peer) {
+  const std::string& own = parts_.options.settings;
+  if (peer.settings.empty() || own.empty() || peer.settings == own) return {};
+  std::string tables;
+  for (const std::string& table : app::differing_tables(own, peer.settings)) {
+    tables += (tables.empty() ? "[" : ", [") + table + "]";
+  }
+  // The tables come first: the peer gets no more than the beginning (HS-7).
+  Error error(Errc::invalid_config, "other settings" + (tables.empty() ? "" : " in " + tables) + ": worker '" +
+                                        peer.name + "' was started from another file or with other overrides than '" +
+                                        parts_.ports.name() + "'");
+  const std::lock_guard lock(mutex_);
+  meeting_.on_other_settings(error);
+  return error;
+}
+
+/// The refused side knows; this tells the people who wait for a worker that will not come.
+void Joiner::refused(const Error& error) {
+  parts_.log.write_refusal(error);
+  bool tell = false;
+  {
+    const std::lock_guard lock(mutex_);
+    tell = meeting_.on_refused(error);
+    notify_if_decided_locked();
+  }
+  if (tell && parts_.options.on_refused) parts_.options.on_refused(error);
+}
+
+// ---- dialling
+
+/// Dials until the peer answers or is not to be dialled any more. The address of a peer that has none in the world is
+/// learnt from the head's view.
+void Joiner::dial(WorkerId peer) {
+  std::optional<std::string> address;
+  std::uint64_t connection = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    address = meeting_.begin_dial(peer, now());
+    if (!address) return;
+    connection = next_connection_++;
+  }
+  transport::dial(*parts_.options.executor, *address, handshake_options(connection), parts_.peers.at(peer).name(), {},
+                  [weak = std::weak_ptr(self()), peer](Result<transport::Greeted> result) {
+                    const auto self = weak.lock();
+                    if (!self) return;
+                    if (!result) return self->dial_failed(peer, result.error());
+                    {
+                      const std::lock_guard lock(self->mutex_);
+                      self->meeting_.end_dial(peer);
+                    }
+                    self->greeted(*std::move(result));
+                  });
+}
+
+void Joiner::dial_failed(WorkerId peer, const Error& error) {
+  net::Meeting::FailedDial failed;
+  {
+    const std::lock_guard lock(mutex_);
+    failed = meeting_.on_dial_failed(peer, error, now());
+    notify_if_decided_locked();
+  }
+  if (failed.duplicate) {
+    parts_.log.write("refused, and tries again until start_timeout: " + failed.duplicate->message());
+    if (parts_.options.on_duplicate) parts_.options.on_duplicate(*failed.duplicate);
+  }
+  if (!failed.again) return;
+  parts_.options.executor->post_at(*failed.again, [weak = std::weak_ptr(self()), peer] {
+    const auto self = weak.lock();
+    if (!self) return;
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->meeting_.end_dial(peer);
+    }
+    self->dial(peer);
+  });
+}
+
+// ---- sessions
+
+void Joiner::greeted(transport::Greeted&& greeted) {
+  const net::PeerInfo& peer = greeted.peer;
+  if (add_session({peer.id, peer.name, peer.incarnation, peer.limits, peer.agreed_features}, peer.connection,
+                  std::move(greeted.channel), greeted.early, Use::calls)) {
+    on_connected(peer.id, peer.incarnation, peer.address);
+  }
+}
+
+void Joiner::add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,
+                               std::shared_ptr<transport::Channel> channel) {
+  if (add_session(peer, connection, std::move(channel), {}, Use::calls)) on_connected(peer.id, peer.incarnation, {});
+}
+
+std::shared_ptr<Session> Joiner::add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
+                                             std::shared_ptr<transport::Channel> channel, wire::ByteView early,
+                                             Use use) {
+  const std::string_view kind = channel->kind();
+  transport::SessionLimits limits = session_limits(parts_.options);
+  if (kind == "loopback") limits.liveness.reset();  // SE-32
+  transport::PollingExecutor& executor = *parts_.options.executor;
+  auto session = Session::make({executor, parts_.ports.actor_host(), executor.pool(), parts_.frames}, peer, connection,
+                               std::move(channel), limits);
+  session->actors().export_at(transport::Address::root(), caf::actor_cast<caf::strong_actor_ptr>(root_));
+  if (auto kept = keep(session); !kept) {
+    parts_.log.write(peer.name + " was refused: " + kept.error().message());
+    return nullptr;  // closes the channel
+  }
+  if (use == Use::calls) parts_.peers.at(peer.id).set_session(session);
+  session->start(early);
+  if (use == Use::calls) announce_session();
+  if (peer.id != parts_.ports.id()) parts_.log.write("connected with " + peer.name + " over " + std::string(kind));
+  return session;
+}
+
+/// Enters a session that is about to start. Errors: why its peer may not have one.
+Result<void> Joiner::keep(const std::shared_ptr<Session>& session) {
+  const transport::PeerIdentity& peer = session->peer();
+  // One step under the lock: a worker that leaves closes all sessions it has once `leave` was here.
+  const std::lock_guard lock(mutex_);
+  if (auto is_new = parts_.peers.check_new(peer_session(*session)); !is_new) return is_new;
+  if (auto may = meeting_.on_session_start(peer.id, peer.incarnation, session->peer_place()); !may) return may;
+  parts_.peers.add(session);
+  return {};
+}
+
+void Joiner::on_connected(WorkerId peer, Incarnation life, const std::string& address) {
+  {
+    const std::lock_guard lock(mutex_);
+    meeting_.on_connected(peer, life, address);
+  }
+  publish_view();
+  look_whether_all_met();
+}
+
+void Joiner::announce_session() {
+  for (Service* service : parts_.services) service->on_session_start();
+}
+
+net::Meeting::Loss Joiner::on_session_end(Session& session, const Error& reason) {
+  const transport::PeerIdentity& peer = session.peer();
+  const std::lock_guard lock(mutex_);
+  const net::Meeting::Loss loss = meeting_.on_session_end(peer.id, peer.incarnation);
+  if (loss.tell == net::Meeting::Loss::Tell::after_start) {
+    lost_at_start_[peer.id] = {session.shared_from_this(), reason};
+  }
+  return loss;
+}
+
+void Joiner::follow_up(const Session& session, const Error& reason, const net::Meeting::Loss& loss) {
+  if (loss.tell == net::Meeting::Loss::Tell::now) tell_lost(session, reason);
+  if (loss.dial) dial(session.peer().id);
+}
+
+Error Joiner::why_unreachable(WorkerId peer) const {
+  const std::lock_guard lock(mutex_);
+  return meeting_.why_unreachable(peer);
+}
+
+void Joiner::tell_lost(const Session& session, const Error& reason) {
+  const std::string& peer = session.peer().name;
+  Error told = reason;
+  std::string line = "lost " + peer + ": " + reason.message();
+  if (session.has_left()) {
+    const Error& farewell = session.farewell();
+    const bool in_good_order = farewell.code() == Errc::ok;
+    told = in_good_order ? Error(Errc::shut_down, peer, peer + " has left") : farewell;
+    line = peer + " has left" + (in_good_order ? "" : ": " + farewell.message());
+  }
+  parts_.log.write(line);
+  if (parts_.options.on_peer_down) parts_.options.on_peer_down(peer, told);
+}
+
+// ---- the start
+
+/// Head: once all have come, everybody learns where everybody is.
+void Joiner::publish_view() {
+  std::optional<net::View> view;
+  std::vector<std::shared_ptr<Session>> sessions;
+  {
+    const std::lock_guard lock(mutex_);
+    view = meeting_.take_view();
+    if (!view) return;
+    for (const net::Join& member : view->members) {
+      if (member.id != parts_.ports.id()) sessions.push_back(parts_.peers.at(member.id).session());
+    }
+  }
+  for (const auto& session : sessions) {
+    if (!session) continue;
+    const auto told = tell_root(*session, caf::make_message(*view));
+    // A worker that is gone is found missing by itself.
+    if (!told && told.error().code() != Errc::peer_down) {
+      return fail_start(
+          Error(told.error().code(), parts_.ports.name(), "the list of all workers: " + told.error().message()));
+    }
+  }
+}
+
+void Joiner::on_view(const Session& from, const net::View& view) {
+  std::vector<WorkerId> to_dial;
+  {
+    const std::lock_guard lock(mutex_);
+    auto applied = meeting_.on_view(from.peer().id, view);
+    if (!applied) {
+      parts_.log.write("the head's view was refused: " + applied.error().message());
+      return;
+    }
+    to_dial = *std::move(applied);
+  }
+  for (const WorkerId peer : to_dial) dial(peer);
+}
+
+/// Once this worker has a session with every other, it reports so to the head; once all have, the head announces it
+/// (SE-27).
+void Joiner::look_whether_all_met() {
+  std::optional<net::Meeting::AllMet> all;
+  std::vector<std::shared_ptr<Session>> sessions;
+  {
+    const std::lock_guard lock(mutex_);
+    all = meeting_.take_all_met();
+    if (!all) return;
+    for (const WorkerId peer : all->tell) sessions.push_back(parts_.peers.at(peer).session());
+  }
+  for (const auto& session : sessions) {
+    // It always fits; a worker that is gone meanwhile need not hear it.
+    if (session) (void)tell_root(*session, caf::make_message(net::Met{}));
+  }
+  if (all->ends_start) end_start();
+}
+
+void Joiner::on_met(Session& from) {
+  using OnMet = net::Meeting::OnMet;
+  OnMet next{};
+  {
+    const std::lock_guard lock(mutex_);
+    next = meeting_.on_met(from.peer().id, from.peer().incarnation);
+  }
+  switch (next) {
+    case OnMet::nothing:
+      return;
+    case OnMet::look:
+      return look_whether_all_met();
+    case OnMet::answer:
+      return (void)tell_root(from, caf::make_message(net::Met{}));
+    case OnMet::end_start:
+      return end_start();
+  }
+}
+
+void Joiner::end_start() {
+  decltype(lost_at_start_) at_start;
+  std::vector<LostPeer> lost;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto peers = meeting_.end_start();
+    if (!peers) return;
+    at_start.swap(lost_at_start_);
+    for (const WorkerId peer : *peers) lost.push_back(at_start.at(peer));
+    notify_if_decided_locked();
+  }
+  if (lost.empty()) return;
+  announce_session();  // references that wait for a session with a worker that is lost fail now
+  for (const LostPeer& peer : lost) tell_lost(*peer.session, peer.reason);
+}
+
+void Joiner::fail_start(Error error) {
+  const std::lock_guard lock(mutex_);
+  meeting_.fail(std::move(error));
+  notify_if_decided_locked();
+}
+
+void Joiner::notify_if_decided_locked() {
+  if (ready_waiter_ && meeting_.outcome()) std::exchange(ready_waiter_, nullptr)->notify();
+}
+
+Result<void> Joiner::tell_root(Session& peer, const caf::message& message) {
+  return transport::ActorExchange::send(peer.actors().proxy(transport::Address::root()),
+                                        caf::actor_cast<caf::strong_actor_ptr>(root_), message);
+}
+
+bool Joiner::start_is_over() const {
+  const std::lock_guard lock(mutex_);
+  return meeting_.start_is_over();
+}
+
+Result<void> Joiner::wait_until_ready() {
+  const TimePoint deadline = now() + parts_.options.start_timeout;
+  parts_.options.executor->with_wait([&](Executor::Wait& wait) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (meeting_.outcome()) return;
+      ready_waiter_ = &wait.point();
+    }
+    wait.wait(deadline, nullptr);
+    const std::lock_guard lock(mutex_);
+    ready_waiter_ = nullptr;
+  });
+  const std::lock_guard lock(mutex_);
+  meeting_.fail_late(siblings_);
+  return *meeting_.outcome();
+}
+
+// ---- leaving
+
+void Joiner::leave() {
+  const std::lock_guard lock(mutex_);
+  meeting_.leave();
+}
+
+void Joiner::stop_listening() {
+  if (listener_) listener_->close();
+}
+
+void Joiner::leave_other_hosts(const Error& reason) {
+  if (parts_.options.network) return;
+  for (const auto& session : parts_.peers.sessions()) {
+    if (std::ranges::find(siblings_, session->peer().name) == siblings_.end()) session->close(reason);
+  }
+}
+
+void Joiner::close() {
+  if (root_) caf::anon_send_exit(std::exchange(root_, nullptr), caf::exit_reason::user_shutdown);
+  decltype(lost_at_start_) lost;
+  {
+    const std::lock_guard lock(mutex_);
+    lost.swap(lost_at_start_);
+  }
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,130 @@
+/// `Joiner`: brings this worker together with the others: it listens, dials, shakes hands, adds sessions, and exchanges
+/// what ends the start. `net::Meeting` decides; this carries it out. Rules: docs/protocols/session.md.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <caf/actor.hpp>
+#include <caf/message.hpp>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/net/meeting.hpp"
+#include "caftan/transport/endpoint.hpp"
+#include "service/member_ports.hpp"
+#include "service/service.hpp"
+#include "worker/peers.hpp"
+#include "worker/worker_log.hpp"
+
+namespace caftan::actors {
+
+/// Threads: any, all methods where nothing else is said.
+class Joiner {
+ public:
+  struct Parts {
+    MemberPorts& ports;
+    const WorkerOptions& options;
+    Peers& peers;
+    transport::FrameHandler& frames;
+    std::span<Service* const> services;
+    WorkerLog& log;
+  };
+  Joiner(const Parts& parts, net::Membership membership);
+
+  /// Begins to meet the others. @param root  the actor that peers address first, a RootActor
+  /// Errors: invalid_config, io_error.
+  Result<void> launch(caf::actor root);
+  /// As Worker::wait_until_ready.
+  Result<void> wait_until_ready();
+  /// Names of those that the same launcher has started. Called before wait_until_ready, by its thread.
+  void set_siblings(std::vector<std::string> names) { siblings_ = std::move(names); }
+  bool start_is_over() const;
+  /// Where it listens; empty if it does not.
+  std::string address() const;
+  /// Returns why calls to a member without a session fail.
+  Error why_unreachable(WorkerId peer) const;
+
+  // ---- leaving
+
+  /// From now on no session is added and nobody is dialled.
+  void leave();
+  void stop_listening();
+  /// Says good-bye, with this reason, to the members that were not started by the same launcher.
+  /// Threads: the one that sets siblings.
+  void leave_other_hosts(const Error& reason);
+  /// Ends the root actor. Precondition: no session is left.
+  void close();
+
+  // ---- sessions
+
+  /// Returns this worker as in-process neighbours see it.
+  transport::PeerIdentity identity() const;
+  /// Adds a session over one end of a loopback pair.
+  void add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,
+                         std::shared_ptr<transport::Channel> channel);
+  /// A session has ended; `follow_up` comes when the session is out of use.
+  net::Meeting::Loss on_session_end(transport::Session& session, const Error& reason);
+  void follow_up(const transport::Session& session, const Error& reason, const net::Meeting::Loss& loss);
+
+  // ---- for the root actor
+
+  void on_view(const transport::Session& from, const net::View& view);
+  void on_met(transport::Session& from);
+
+ private:
+  /// Keeps the session alive: during the start, the last words of the head may not have been read yet.
+  struct LostPeer {
+    std::shared_ptr<transport::Session> session;
+    Error reason;
+  };
+  enum class Use : std::uint8_t { calls, serving };  // what this end of a session is for
+
+  std::shared_ptr<Joiner> self() { return {parts_.ports.shared_from_this(), this}; }
+  TimePoint now() const noexcept { return parts_.options.executor->clock().now(); }
+
+  Result<void> meet_neighbours();
+  Result<void> listen_at(const std::string& address);
+  /// @param connection  0 for the side that was dialled
+  net::HandshakeOptions handshake_options(std::uint64_t connection);
+  Result<void> accept(const net::PeerInfo& peer, bool is_dialled);
+  Result<void> check_settings(const net::PeerInfo& peer);
+  void refused(const Error& error);
+  void dial(WorkerId peer);
+  void dial_failed(WorkerId peer, const Error& error);
+  void greeted(transport::Greeted&& greeted);
+  std::shared_ptr<transport::Session> add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
+                                                  std::shared_ptr<transport::Channel> channel, wire::ByteView early,
+                                                  Use use);
+  Result<void> keep(const std::shared_ptr<transport::Session>& session);
+  void on_connected(WorkerId peer, Incarnation life, const std::string& address);
+  void announce_session();
+
+  void publish_view();
+  void look_whether_all_met();
+  void end_start();
+  void fail_start(Error error);
+  void notify_if_decided_locked();
+  Result<void> tell_root(transport::Session& peer, const caf::message& message);
+  void tell_lost(const transport::Session& session, const Error& reason);
+
+  const Parts parts_;
+  caf::actor root_;                                // constant from launch to close
+  std::shared_ptr<transport::Listener> listener_;  // likewise
+  std::vector<std::string> siblings_;
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_:
+  net::Meeting meeting_;
+  std::map<WorkerId, LostPeer> lost_at_start_;
+  std::uint64_t next_connection_ = kSelfServing + 2;
+  std::string address_;  // empty before it listens
+  WaitPoint* ready_waiter_ = nullptr;
+};
+
+}  // namespace caftan::actors

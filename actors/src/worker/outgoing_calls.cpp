@@ -1,0 +1,277 @@
+#include "worker/outgoing_calls.hpp"
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "caftan/base/wait_permit.hpp"
+#include "caftan/rpc/call_hook.hpp"
+#include "caftan/rpc/strand.hpp"
+#include "worker/call_frame.hpp"
+#include "worker/in_words.hpp"
+
+namespace caftan::actors {
+
+using transport::InFrame;
+using transport::Session;
+
+/// Delivers the single outcome of a request to its caller.
+class OutgoingCalls::Pending final : public transport::ResponseSink, public CancelFlag::Part {
+ public:
+  Pending(std::shared_ptr<OutgoingCalls> calls, std::shared_ptr<rpc::ReplySink> sink, std::shared_ptr<Session> session,
+          rpc::OutRequest& request)
+      : calls_(std::move(calls)),
+        sink_(std::move(sink)),
+        session_(std::move(session)),
+        ticket_(request.hook_ticket),
+        keep_(std::move(request.keep)),
+        cancel_(std::move(request.cancel)),
+        deadline_(request.deadline),
+        what_(request.what),
+        what_owner_(std::move(request.what_owner)),
+        timeout_(request.timeout),
+        timeout_of_(request.timeout_of),
+        kind_(request.kind) {
+    calls_->gate_.enter_as_part();
+  }
+  ~Pending() override {
+    if (cancel_) cancel_->remove(*this);
+  }
+
+  /// Registers this call with the one that it is part of: the end of that one by cancellation cancels this one too.
+  void join_surrounding() {
+    if (cancel_) cancel_->add(CancelFlag::Part::shared_from_this());
+  }
+  /// The request was sent. The call that it is part of may have been cancelled meanwhile.
+  void sent_as(CallId call) {
+    call_.store(call.value);
+    if (cancel_ && cancel_->is_set()) give_up();
+  }
+  /// The request was not sent: no outcome follows.
+  void forget() { calls_->gate_.leave(); }
+
+  void give_up() noexcept override {
+    const CallId call{call_.load()};
+    if (call.value == 0) return;  // sent_as sees that the flag is set
+    session_->cancel(call, Error(Errc::cancelled, std::string(what_) + ": the call that it is part of was cancelled"));
+  }
+
+  void on_response(Result<InFrame> response) override {
+    if (!response) {
+      return finish(response.error().code() == Errc::timeout ? too_late() : response.error());
+    }
+    if (response->header.flags & wire::kFlagError) return finish(decode_error(*response));
+    Result<rpc::InPayload> payload{rpc::InPayload()};
+    const auto decoded = decode_payload(*response, calls_->parts_.options.limits, *payload);
+    if (!decoded) return finish(decoded.error());
+    payload->owner = std::make_shared<const wire::Bytes>(std::move(response->payload));  // moved: the views stay
+    if (!response->manifest) return finish(std::move(payload));
+    // A response may carry references too: user code sees them only once they are confirmed (RR-6).
+    auto received = std::static_pointer_cast<ReceivedRRefs>(response->manifest);
+    auto waiting = std::make_shared<rpc::InPayload>(std::move(*payload));
+    const auto self = std::static_pointer_cast<Pending>(CancelFlag::Part::shared_from_this());
+    when_confirmed(received, calls_->parts_.ports.executor(), deadline_, [self, waiting](Result<void> confirmed) {
+      self->finish(confirmed ? Result<rpc::InPayload>(std::move(*waiting)) : Result<rpc::InPayload>(confirmed.error()));
+    });
+  }
+
+ private:
+  void finish(Result<rpc::InPayload>&& reply) {
+    if (rpc::CallHook* hook = calls_->parts_.ports.hook()) {
+      if (reply) {
+        if (auto seen = hook->on_reply_received(rpc::HookTicket{ticket_}, *reply); !seen) reply = seen.error();
+      } else {
+        hook->on_reply_dropped(rpc::HookTicket{ticket_}, reply.error());
+      }
+    }
+    {
+      // This thread holds the session's read turn: continuations must not run on it.
+      const rpc::FrameReading reading;
+      sink_->on_reply(std::move(reply));
+    }
+    calls_->gate_.leave();
+  }
+
+  /// Says what this side knows of an answer that did not come. Only the callee knows whether the call runs or waits; it
+  /// logs that when the call ends (CALL-18).
+  Error too_late() const {
+    std::string text = std::string(what_) + ": no answer within " + in_words(timeout_);
+    if (timeout_of_ == rpc::TimeoutOf::call) text += ", the time-out of this call";
+    if (timeout_of_ == rpc::TimeoutOf::worker) text += " (cluster.rpc_timeout, WorkerOptions::rpc_timeout)";
+    if (timeout_of_ == rpc::TimeoutOf::surrounding) text += ", which were left of the call that it is part of";
+    const std::string& callee = session_->peer().name;
+    text += "; " + callee + " is connected: the call still runs there or waits for ";
+    text += kind_ == wire::FrameKind::method || kind_ == wire::FrameKind::fetch ? "its turn on a busy object"
+                                                                                : "a free runner";
+    text += ", or until fewer calls wait there (ThreadedExecutor::Options::max_threads bounds them)";
+    text += "; once it ends the log of " + callee + " says which (log/" + callee + ".log in a run)";
+    return Error(Errc::timeout, callee, std::move(text));
+  }
+
+  const std::shared_ptr<OutgoingCalls> calls_;  // keeps the worker
+  const std::shared_ptr<rpc::ReplySink> sink_;
+  const std::shared_ptr<Session> session_;
+  const std::uint64_t ticket_;
+  const std::shared_ptr<rpc::RRefHandle> keep_;
+  const std::shared_ptr<const CancelFlag> cancel_;
+  const TimePoint deadline_;
+  const std::string_view what_;
+  const std::shared_ptr<const std::string> what_owner_;
+  const Duration timeout_;
+  const rpc::TimeoutOf timeout_of_;
+  const wire::FrameKind kind_;
+  std::atomic<std::uint64_t> call_{0};  // 0 = it was not sent yet
+};
+
+namespace {
+
+/// Takes room in the peer's window; waits for it if the caller wants that, and gives the turn of the running object
+/// back meanwhile.
+Result<std::uint64_t> take_room(Session& session, const rpc::OutRequest& request, bool fail_when_full) {
+  std::uint64_t size = request.body.size();
+  for (const at::Tensor& tensor : request.tensors) {
+    if (tensor.defined() && tensor.layout() == at::kStrided) size += tensor.nbytes();
+  }
+  const std::uint64_t room = Session::room_for(size);
+  auto taken = session.try_acquire(room);
+  if (!taken && !fail_when_full && taken.error().code() == Errc::overloaded) {
+    if (const auto may = rpc::check_may_wait(); !may) return may.error();
+    const WaitPermit permit;
+    if (!permit) return permit.error();
+    const rpc::TurnPause pause;
+    taken = session.acquire(room, request.deadline);
+  }
+  if (!taken) return taken.error();
+  return room;
+}
+
+}  // namespace
+
+rpc::CallToken OutgoingCalls::submit(const Peer& peer, rpc::OutRequest&& request, const CallOptions& options,
+                                     std::shared_ptr<rpc::ReplySink> sink) {
+  const std::uint64_t ticket = request.hook_ticket;
+  const auto refuse = [&](Error error) {
+    if (rpc::CallHook* hook = parts_.ports.hook()) hook->on_unsent(rpc::HookTicket{ticket});
+    sink->on_reply(std::move(error));
+    return rpc::CallToken{};
+  };
+  const Gate::Visit visit(gate_);
+  if (!visit) return refuse(leaving());
+  auto way = open_way(peer, request, options);
+  if (!way) return refuse(way.error());
+  const auto call = send_request(*way, request, sink);
+  if (!call) return refuse(call.error());
+  return {*call, peer.id(), way->session->connection()};
+}
+
+Result<OutgoingCalls::Way> OutgoingCalls::open_way(const Peer& peer, const rpc::OutRequest& request,
+                                                   const CallOptions& options) {
+  auto session = PeerState::of(peer).session();
+  if (!session) return parts_.joiner.why_unreachable(peer.id());
+  const auto room = take_room(*session, request, options.fail_when_full);
+  if (!room) return room.error();
+  auto sharing = parts_.rrefs.share(request.rrefs, session);
+  if (!sharing) {
+    session->give_back(*room);
+    return sharing.error();
+  }
+  return Way{std::move(session), *room, std::move(*sharing)};
+}
+
+Result<CallId> OutgoingCalls::send_request(Way& way, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink) {
+  EncodedFrame encoded;
+  if (const auto done = encode_request(request, way.session->peer().features, way.sharing, encoded); !done) {
+    way.session->give_back(way.room);
+    way.sharing.undo();
+    return done.error();
+  }
+  auto pending = std::make_shared<Pending>(std::shared_ptr<OutgoingCalls>(parts_.ports.shared_from_this(), this),
+                                           std::move(sink), way.session, request);
+  pending->join_surrounding();
+  const auto call = way.session->request(encoded.frame, way.room, request.deadline, pending);
+  if (!call) {
+    pending->forget();
+    way.sharing.undo();
+    return call.error();
+  }
+  pending->sent_as(*call);
+  return call;
+}
+
+void OutgoingCalls::cancel(const rpc::CallToken& token) noexcept {
+  if (token.call.value == 0) return;
+  if (const auto session = parts_.peers.at(token.peer).session(); session && session->connection() == token.session) {
+    session->cancel(token.call, Error(Errc::cancelled, "cancelled by the caller"));
+  }
+}
+
+namespace {
+
+/// The reply to a creation: only its own end matters, the value stays where it is.
+class CreationSink final : public rpc::ReplySink {
+ public:
+  explicit CreationSink(std::function<void(Result<void>)> done) : done_(std::move(done)) {}
+  void on_reply(Result<rpc::InPayload> reply) override { done_(reply ? Result<void>() : Result<void>(reply.error())); }
+
+ private:
+  std::function<void(Result<void>)> done_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<rpc::RRefHandle>> OutgoingCalls::create_remote(const Peer& peer, rpc::OutRequest&& request,
+                                                                      const CallOptions& options, rpc::TypeKey type) {
+  const std::uint64_t ticket = request.hook_ticket;
+  const auto refuse = [&](Error error) {
+    if (rpc::CallHook* hook = parts_.ports.hook()) hook->on_unsent(rpc::HookTicket{ticket});
+    return error;
+  };
+  const Gate::Visit visit(gate_);
+  if (!visit) return refuse(leaving());
+  if (!options.fail_when_full) {
+    const auto ended = parts_.rrefs.ending().wait_until_few(request.deadline);
+    if (!ended) return refuse(ended.error().at(parts_.ports.name()));
+    if (gate_.is_closed()) return refuse(leaving());
+  }
+  auto way = open_way(peer, request, options);
+  if (!way) return refuse(way.error());
+  const RRefId id = parts_.rrefs.make_rref_id();
+  std::shared_ptr<rpc::RRefHandle> handle;
+  std::function<void(Result<void>)> answered;
+  // Nothing below waits: the lock keeps creation numbers in the order of the lane (RR-9).
+  const std::lock_guard order(PeerState::of(peer).create_mutex());
+  if (peer.id() == parts_.ports.id()) {
+    handle = parts_.rrefs.own(id, type);
+    way->sharing.set_creation(Creation{id, {}, {}});
+    answered = [this, id](Result<void> answer) {
+      // The value was set by the serving side unless the request failed before it.
+      if (!answer) parts_.rrefs.set_value(id, answer.error());
+    };
+  } else {
+    handle = parts_.rrefs.use_created(id, way->session, peer, type, way->sharing);
+    answered = [this, fork = handle->fork()](Result<void> answer) {
+      parts_.rrefs.creation_answered(fork, std::move(answer));
+    };
+  }
+  // The fork ends by itself when its last handle goes, also while the creation is running: so the answer does not
+  // keep the handle.
+  if (const auto call = send_request(*way, request, std::make_shared<CreationSink>(answered)); !call) {
+    answered(call.error());
+    return refuse(call.error());
+  }
+  return handle;
+}
+
+Result<std::shared_ptr<rpc::RRefHandle>> OutgoingCalls::create_local(std::shared_ptr<rpc::HostedObject> object) {
+  const Gate::Visit visit(gate_);
+  if (!visit) return leaving();
+  auto handle = parts_.rrefs.own(object->id(), object->type().key);
+  const RRefId id = object->id();
+  parts_.rrefs.set_value(id, std::move(object));
+  return handle;
+}
+
+Error OutgoingCalls::leaving() const { return Error(Errc::shut_down, parts_.ports.name(), "this worker is leaving"); }
+
+}  // namespace caftan::actors

@@ -1,0 +1,54 @@
+/// `OutgoingCalls`: the calls that this worker makes and the values that it creates, from a request to its outcome.
+#pragma once
+
+#include <memory>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/base/gate.hpp"
+#include "rref/rref_host.hpp"
+#include "service/member_ports.hpp"
+#include "worker/joiner.hpp"
+#include "worker/peers.hpp"
+
+namespace caftan::actors {
+
+/// Threads: any, all methods.
+class OutgoingCalls {
+ public:
+  struct Parts {
+    MemberPorts& ports;
+    const WorkerOptions& options;
+    const Peers& peers;
+    const Joiner& joiner;
+    RRefHost& rrefs;
+  };
+  explicit OutgoingCalls(const Parts& parts) : parts_(parts) {}
+
+  // As rpc::Caller.
+  rpc::CallToken submit(const Peer& peer, rpc::OutRequest&& request, const CallOptions& options,
+                        std::shared_ptr<rpc::ReplySink> sink);
+  void cancel(const rpc::CallToken& token) noexcept;
+  Result<std::shared_ptr<rpc::RRefHandle>> create_remote(const Peer& peer, rpc::OutRequest&& request,
+                                                         const CallOptions& options, rpc::TypeKey type);
+  Result<std::shared_ptr<rpc::RRefHandle>> create_local(std::shared_ptr<rpc::HostedObject> object);
+
+  /// Calls without an outcome are inside. Once it is closed, new ones fail with shut_down.
+  Gate& gate() noexcept { return gate_; }
+
+ private:
+  class Pending;
+  /// What a request has taken before it is sent; send_request uses it or gives it back.
+  struct Way {
+    std::shared_ptr<transport::Session> session;
+    std::uint64_t room;
+    Sharing sharing;
+  };
+  Result<Way> open_way(const Peer& peer, const rpc::OutRequest& request, const CallOptions& options);
+  Result<CallId> send_request(Way& way, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink);
+  Error leaving() const;
+
+  const Parts parts_;
+  Gate gate_;
+};
+
+}  // namespace caftan::actors

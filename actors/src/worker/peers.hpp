@@ -1,0 +1,79 @@
+/// `Peers`: the members of the job by name and number, and all sessions of this worker, until they have ended.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/base/executor.hpp"
+#include "caftan/net/traffic.hpp"
+#include "caftan/rpc/fork_table.hpp"
+#include "worker/peer_state.hpp"
+
+namespace caftan::actors {
+
+/// Threads: any, all methods.
+class Peers {
+ public:
+  Peers(WorkerId self, const std::vector<WorkerAddress>& world);
+
+  // ---- members: constant
+
+  /// Errors: unknown_worker (with the names there are).
+  Result<Peer> find(std::string_view name) const;
+  Result<Peer> find(WorkerId id) const;
+  bool knows(const rpc::PeerRecord& peer) const noexcept {
+    return peer.id().value < members_.size() && members_[peer.id().value].get() == &peer;
+  }
+  /// Precondition: a member of this job.
+  PeerState& at(WorkerId id) const noexcept { return *members_[id.value]; }
+  std::size_t size() const noexcept { return members_.size(); }
+
+  // ---- sessions
+
+  /// Errors: duplicate_worker (there is such a session: requests, references and read bytes belong to one connection).
+  Result<void> check_new(const rpc::PeerSession& session) const;
+  /// Keeps the session until `remove`. Precondition: check_new.
+  void add(const std::shared_ptr<transport::Session>& session);
+  /// Gives calls another session with the same life in the place of `ended`, if there is one.
+  void replace(const transport::Session& ended);
+  /// Its owner may destroy this object as soon as the last session has been removed.
+  void remove(const transport::Session& ended);
+
+  /// Returns the session that calls to that life use, null if there is none.
+  std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) const;
+  /// Returns exactly that session, null if it was removed.
+  std::shared_ptr<transport::Session> session_at(const rpc::PeerSession& session) const;
+  std::vector<std::shared_ptr<transport::Session>> sessions() const;
+  std::size_t session_count() const;
+  /// Waits until all sessions have been removed; returns whether that was so in time. One thread at a time waits.
+  bool wait_until_none(Executor& executor, TimePoint until);
+  /// Lets go of the sessions that calls use.
+  void forget_sessions();
+
+  /// Adds up the frames, bytes and requests of the present sessions.
+  void count(WorkerCounters& sum) const;
+  /// Returns what all sessions have sent, also those that have ended.
+  net::Traffic traffic() const;
+
+ private:
+  std::shared_ptr<transport::Session> other_session_with(const transport::Session& ended) const;
+
+  const WorkerId self_;
+  std::vector<std::shared_ptr<PeerState>> members_;  // by id
+  std::unordered_map<std::string, WorkerId> ids_;
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_:
+  std::map<rpc::PeerSession, std::shared_ptr<transport::Session>> sessions_;
+  net::Traffic ended_traffic_;  // of the sessions that were removed
+  WaitPoint* waiter_ = nullptr;
+};
+
+}  // namespace caftan::actors

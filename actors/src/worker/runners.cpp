@@ -1,0 +1,30 @@
+#include "worker/runners.hpp"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/ones.h>
+
+namespace caftan::actors {
+
+namespace {
+constexpr unsigned kThreads = 128;  // that may wait in calls, beside run() of each role
+}
+
+void warm_up_vector_math() {
+  // MKL's vector functions find the CPU out at their first call and publish an intermediate value to other threads: one
+  // that calls at the same moment takes less exact routines (docs/testing.md, "Known").
+  static const bool done = [] {
+    (void)at::ones({1}).sqrt();
+    return true;
+  }();
+  (void)done;
+}
+
+std::shared_ptr<transport::ThreadedExecutor> make_runners(std::size_t workers) {
+  warm_up_vector_math();
+  return std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{
+      .max_threads = kThreads + static_cast<unsigned>(workers),
+      .on_thread_start = [threads = at::get_num_threads()] { at::set_num_threads(threads); }});
+}
+
+}  // namespace caftan::actors

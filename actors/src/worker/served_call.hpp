@@ -1,0 +1,71 @@
+/// One call that a peer made here, from its frame to its answer.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "caftan/base/wait_permit.hpp"
+#include "caftan/net/serve_gate.hpp"
+#include "caftan/rpc/hosted_object.hpp"
+#include "worker/served_calls.hpp"
+
+namespace caftan::actors {
+
+class ServedCall final : public rpc::ResponderSink,
+                         public rpc::BeginGate,
+                         public std::enable_shared_from_this<ServedCall> {
+ public:
+  ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<transport::Session> session, transport::InFrame frame);
+  ~ServedCall() override;
+
+  /// Runs it once its references are confirmed (RR-6): here if it is `brief` and this thread does not read for a wait,
+  /// else on a runner.
+  void start(bool brief);
+  void answer(Result<rpc::OutReply>&& reply) noexcept override;
+  void cancel() noexcept { cancelled_->set(); }
+  bool may_hold_back() const noexcept override { return session_->serve_gate().is_busy(); }
+  bool hold_back(const void* order, const std::function<Task()>& again) override;
+  void begins(std::string_view function) noexcept override;
+
+  std::uint64_t key() const noexcept { return key_of(*session_, frame_.header.call); }
+  static std::uint64_t key_of(const transport::Session& session, std::uint64_t call) noexcept {
+    return mix64(call) ^ mix64(session.connection() + 1) ^ mix64(session.peer().incarnation.value);
+  }
+
+ private:
+  void post_run(bool brief);
+  /// Runs `code`, later if the permits to wait that are left are kept for calls nested deeper (CALL-16).
+  template <class F>
+  void when_due(F&& code) {
+    RunnerLimit* const limit = RunnerLimit::current();
+    if (limit && !limit->may_begin(depth_)) return limit->hold_call(depth_, Task(std::forward<F>(code)));
+    code();
+  }
+  void run();
+  void run_on_object(const RRefId& target, rpc::InPayload payload);
+  void create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload);
+  void fail(const Error& error);
+  void look_if_late() const;
+  CallInfo make_info();
+
+  const std::shared_ptr<ServedCalls> calls_;  // keeps the worker
+  const std::shared_ptr<transport::Session> session_;
+  transport::InFrame frame_;
+  // Its own: calls that its code made and left behind refer to the flag, and do not keep this call.
+  const std::shared_ptr<CancelFlag> cancelled_ = std::make_shared<CancelFlag>();
+  net::ServeGate::Place place_;  // used by one thread at a time: the call asks before it begins
+  TimePoint deadline_ = kNever;
+  // Of calls with a deadline:
+  TimePoint arrived_{};
+  TimePoint begun_{};
+  std::string_view function_;  // empty: it has not begun
+  unsigned depth_ = 0;
+  bool grad_mode_ = true;
+  std::optional<Creation> creation_;
+  std::function<void()> used_;  // tells the value's actor that this call no longer uses it
+  std::atomic<bool> answered_{false};
+};
+
+}  // namespace caftan::actors

@@ -1,0 +1,86 @@
+#include "worker/served_calls.hpp"
+
+#include <utility>
+
+#include "worker/call_frame.hpp"
+#include "worker/in_words.hpp"
+#include "worker/served_call.hpp"
+
+namespace caftan::actors {
+
+using transport::InFrame;
+using transport::Session;
+
+Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFrame frame) {
+  if (frame.header.kind == wire::FrameKind::cancel) {
+    std::shared_ptr<ServedCall> call;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = cancellable_.find(ServedCall::key_of(*session, frame.header.call));
+      if (found != cancellable_.end()) call = found->second.lock();
+    }
+    if (call) call->cancel();
+    return {};
+  }
+  const bool brief = dispatcher_.is_brief(frame.header.kind, frame.body);
+  (void)gate_.enter();
+  count_.fetch_add(1, std::memory_order_relaxed);
+  auto call = std::make_shared<ServedCall>(std::shared_ptr<ServedCalls>(ports_.shared_from_this(), this), session,
+                                           std::move(frame));
+  if (!brief) {
+    const std::lock_guard lock(mutex_);
+    cancellable_[call->key()] = call;
+  }
+  call->start(brief);
+  return {};
+}
+
+void ServedCalls::ended(const ServedCall& call) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = cancellable_.find(call.key());
+    if (found != cancellable_.end() && found->second.expired()) cancellable_.erase(found);
+  }
+  gate_.leave();
+}
+
+void ServedCalls::log_late(std::string_view function, const std::string& caller, const Lateness& lateness) {
+  const std::string name(function);
+  log_.write_repeated(name + ", called by " + caller + ", ended " + in_words(lateness.late) +
+                          " after its time: it waited " + in_words(lateness.waited) +
+                          " here before it began, and took " + in_words(lateness.took) + " then",
+                      name + ": # more calls ended after their time in this second");
+}
+
+/// Shortens the error to what the limits allow: the text of an exception may be of any length. A result that is too
+/// large is refused, but an error must arrive.
+Result<void> ServedCalls::send_error(const std::shared_ptr<Session>& session, std::uint64_t call, const Error& error) {
+  EncodedFrame encoded;
+  auto done = encode_error(session->fitting(error.at(ports_.name())), call, session->peer().features, encoded);
+  if (!done) return done;
+  session->send(encoded.frame, false);
+  return {};
+}
+
+Result<void> ServedCalls::send_reply(const std::shared_ptr<Session>& session, std::uint64_t call,
+                                     Result<rpc::OutReply>&& reply) {
+  if (session->ended()) return {};  // the worker may have ended too: its services must not be used any more
+  if (!reply) return send_error(session, call, reply.error());
+  auto sharing = rrefs_.share(reply->rrefs, session);
+  if (!sharing) return sharing.error();
+  const auto give_up = [&](Error error) {
+    sharing->undo();
+    return error;
+  };
+  EncodedFrame encoded;
+  if (const auto done = encode_result(*reply, call, *sharing, encoded); !done) {
+    return give_up(done.error().at(ports_.name()));
+  }
+  if (const auto fits = session->check_size(encoded.frame); !fits) {
+    return give_up(Error(fits.error().code(), ports_.name(), "the result: " + fits.error().text()));
+  }
+  if (!session->send(encoded.frame, false)) sharing->undo();
+  return {};
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,71 @@
+/// `ServedCalls`: the calls that peers make here, from a frame to a ServedCall, and from its reply back to a frame.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/base/gate.hpp"
+#include "caftan/rpc/serve.hpp"
+#include "rref/rref_host.hpp"
+#include "service/member_ports.hpp"
+#include "worker/worker_log.hpp"
+
+namespace caftan::actors {
+
+class ServedCall;
+
+/// Threads: any, all methods.
+class ServedCalls {
+ public:
+  ServedCalls(MemberPorts& ports, const WorkerLimits& limits, RRefHost& rrefs, WorkerLog& log)
+      : ports_(ports), limits_(limits), rrefs_(rrefs), log_(log), dispatcher_(ports) {}
+
+  /// A complete call or cancel. As transport::FrameHandler::on_frame.
+  Result<void> on_frame(const std::shared_ptr<transport::Session>& session, transport::InFrame frame);
+
+  /// Calls that were not answered are inside. It is never closed: calls of peers are served until sessions end.
+  Gate& gate() noexcept { return gate_; }
+  /// Returns how many calls have come.
+  std::uint64_t count() const noexcept { return count_.load(); }
+
+  // For ServedCall.
+  MemberPorts& ports() noexcept { return ports_; }
+  RRefHost& rrefs() noexcept { return rrefs_; }
+  rpc::Dispatcher& dispatcher() noexcept { return dispatcher_; }
+  const WorkerLimits& limits() const noexcept { return limits_; }
+  /// Sends a reply, unless the session has ended. Errors: what cannot be encoded or is too large; nothing was sent
+  /// then.
+  Result<void> send_reply(const std::shared_ptr<transport::Session>& session, std::uint64_t call,
+                          Result<rpc::OutReply>&& reply);
+  void ended(const ServedCall& call);
+
+  /// When a call ended that ended after its time.
+  struct Lateness {
+    Duration late;
+    Duration waited;  ///< before it began
+    Duration took;    ///< since then
+  };
+  /// Logs that a call ended after its time (CALL-18).
+  void log_late(std::string_view function, const std::string& caller, const Lateness& lateness);
+
+ private:
+  Result<void> send_error(const std::shared_ptr<transport::Session>& session, std::uint64_t call, const Error& error);
+
+  MemberPorts& ports_;
+  const WorkerLimits& limits_;
+  RRefHost& rrefs_;
+  WorkerLog& log_;
+  rpc::Dispatcher dispatcher_;
+  Gate gate_;
+  std::atomic<std::uint64_t> count_{0};
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<ServedCall>> cancellable_;  // by ServedCall::key; guarded by mutex_
+};
+
+}  // namespace caftan::actors

@@ -1,0 +1,59 @@
+#include "caftan/actors/worker.hpp"
+
+#include "autograd/autograd_host.hpp"
+#include "worker/runners.hpp"
+#include "worker/worker_core.hpp"
+
+namespace caftan {
+
+actors::MemberPorts& actors::MemberPorts::of(Worker& worker) noexcept { return worker.core(); }
+
+Worker::Worker(std::shared_ptr<transport::PollingExecutor> executor, std::shared_ptr<actors::WorkerCore> core)
+    : CallSite(core), executor_(std::move(executor)), core_(std::move(core)), caller_(core_) {
+  core_->set_worker(this);
+}
+
+Result<std::unique_ptr<Worker>> Worker::launch(WorkerOptions options, Registry registry) {
+  // The core borrows the executor: its last reference may go on a runner, which cannot join itself.
+  std::shared_ptr<transport::PollingExecutor> executor = std::move(options.executor);
+  actors::warm_up_vector_math();  // before calls can run, also on runners that the user made
+  if (!executor) executor = actors::make_runners();
+  options.executor = {std::shared_ptr<void>(), executor.get()};
+  auto core = actors::WorkerCore::make(std::move(options), std::move(registry));
+  if (!core) return core.error();
+  std::unique_ptr<Worker> worker(new Worker(std::move(executor), *core));
+  if (auto launched = (*core)->launch(); !launched) return launched.error();
+  return worker;
+}
+
+Result<std::unique_ptr<Worker>> Worker::start(WorkerOptions options, Registry registry) {
+  auto worker = launch(std::move(options), std::move(registry));
+  if (!worker) return worker;
+  if (auto ready = (*worker)->wait_until_ready(); !ready) return ready.error();
+  return worker;
+}
+
+Result<void> Worker::wait_until_ready() { return core_->joiner().wait_until_ready(); }
+
+Worker::~Worker() { core_->end(); }
+
+StopReport Worker::stop() { return core_->stop(); }
+
+Result<void> Worker::set_rpc_timeout(Duration timeout) {
+  if (timeout < Duration::zero()) {
+    return Error(Errc::bad_arguments, name(), "rpc_timeout is negative; 0 means that calls have no time-out");
+  }
+  core_->set_rpc_timeout(timeout);
+  return {};
+}
+
+WorkerId Worker::id() const noexcept { return core_->id(); }
+const std::string& Worker::name() const noexcept { return core_->name(); }
+std::string Worker::address() const { return core_->joiner().address(); }
+std::string Worker::channel_kind(const std::string& peer) const { return core_->channel_kind(peer); }
+std::vector<RRefInfo> Worker::rrefs() const { return core_->rref_host().list(); }
+std::vector<autograd::ContextInfo> Worker::autograd_contexts() const { return core_->autograd_host().list(); }
+WorkerCounters Worker::counters() const { return core_->counters(); }
+std::vector<SentFrames> Worker::traffic() const { return core_->traffic(); }
+
+}  // namespace caftan

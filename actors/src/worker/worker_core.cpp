@@ -1,0 +1,225 @@
+#include "worker/worker_core.hpp"
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+#include "autograd/autograd_host.hpp"
+#include "caftan/autograd/recording_hook.hpp"
+#include "worker/root_actor.hpp"
+#include "worker/worker_options.hpp"
+
+namespace caftan::actors {
+
+using transport::Session;
+
+namespace {
+
+/// For what stop() ends at its deadline to be over.
+constexpr Duration kStopGrace = std::chrono::seconds(1);
+
+}  // namespace
+
+Result<std::shared_ptr<WorkerCore>> WorkerCore::make(WorkerOptions options, Registry registry) {
+  auto membership = make_membership(options);
+  if (!membership) return membership.error();
+  std::shared_ptr<WorkerCore> core(new WorkerCore(std::move(options), std::move(registry), *std::move(membership)));
+  if (auto frozen = core->registry_.freeze(); !frozen) return frozen.error();
+  return core;
+}
+
+WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership membership)
+    : options_(std::move(options)),
+      registry_(std::move(registry)),
+      rpc_timeout_(options_.rpc_timeout),
+      self_(membership.self().id),
+      incarnation_(membership.self().incarnation),
+      log_(std::make_shared<WorkerLog>(options_.log, *options_.executor)),
+      rrefs_(*this),
+      autograd_(std::make_unique<AutogradHost>(*this, autograd::Life{self_, incarnation_})),
+      services_{&rrefs_, autograd_.get(), &optimizers_},
+      hook_(std::make_unique<autograd::RecordingHook>(*autograd_, options_.hook)),
+      peers_(self_, options_.world),
+      joiner_({*this, options_, peers_, *this, services_, *log_}, std::move(membership)),
+      outgoing_({*this, options_, peers_, joiner_, rrefs_}),
+      served_(*this, options_.limits, rrefs_, *log_) {
+  messages_.add<net::View>("membership.view");
+  messages_.add<net::Met>("membership.met");
+  for (Service* service : services_) service->register_with(registry_, messages_);
+  actor_host_ = std::make_unique<transport::ActorHost>(*options_.executor, messages_, self_, incarnation_);
+  actor_host_->set_named_actors(this);
+}
+
+WorkerCore::~WorkerCore() = default;
+
+Result<void> WorkerCore::launch() { return joiner_.launch(actor_host_->spawn<RootActor>(joiner_, rrefs_)); }
+
+// ---- looking
+
+std::string WorkerCore::channel_kind(const std::string& peer) const {
+  const auto found = peers_.find(peer);
+  if (!found) return {};
+  const auto session = PeerState::of(*found).session();
+  return session ? session->channel_kind() : "";
+}
+
+WorkerCounters WorkerCore::counters() const {
+  WorkerCounters sum;
+  peers_.count(sum);
+  sum.calls_served = served_.count();
+  sum.owner_rrefs = rrefs_.owners();
+  sum.user_rrefs = rrefs_.users();
+  return sum;
+}
+
+std::vector<SentFrames> WorkerCore::traffic() const {
+  const net::Traffic sum = peers_.traffic();
+  std::vector<SentFrames> sent;
+  const auto list = [&sent](std::string kind, const net::Traffic::Sum& of) {
+    if (of.frames != 0) sent.push_back({std::move(kind), of.frames, of.bytes});
+  };
+  for (std::size_t i = 0; i < wire::kFrameKinds; ++i) {
+    const auto kind = static_cast<wire::FrameKind>(i);
+    if (!wire::is_known(kind)) continue;
+    if (kind != wire::FrameKind::actor_message) {
+      list(std::string(wire::name_of(kind)), sum.of(kind));
+      continue;
+    }
+    for (const auto& [message, of] : sum.messages()) list(messages_.name_of(message), of);
+  }
+  return sent;
+}
+
+void WorkerCore::on_unobserved_error(std::string_view what, const Error& error) noexcept {
+  const std::string about(what);
+  log_->write_repeated(about + ": nobody looked at this error: " + error.message(),
+                       about + ": nobody looked at # more errors in this second");
+}
+
+// ---- what sessions bring
+
+Result<std::shared_ptr<void>> WorkerCore::on_manifest(Session& session, wire::FrameKind, wire::ByteView manifest) {
+  auto received = rrefs_.on_manifest(session, manifest);
+  if (!received) return received.error();
+  return std::shared_ptr<void>(std::move(*received));
+}
+
+Result<void> WorkerCore::on_frame(const std::shared_ptr<Session>& session, transport::InFrame frame) {
+  return served_.on_frame(session, std::move(frame));
+}
+
+void WorkerCore::on_end(Session& session, const Error& reason) {
+  const net::Meeting::Loss loss = joiner_.on_session_end(session, reason);
+  peers_.replace(session);
+  for (Service* service : services_) service->on_session_end(session, loss.is_last);
+  if (loss.is_last) hook_->on_peer_down(session.peer().id, session.peer().incarnation);
+  joiner_.follow_up(session, reason, loss);
+  peers_.remove(session);  // the last act: stop() goes on when no session is left
+}
+
+caf::strong_actor_ptr WorkerCore::find_named(const Session& session, const transport::Address& name) {
+  for (Service* service : services_) {
+    if (auto actor = service->find_named(session, name)) return actor;
+  }
+  return nullptr;
+}
+
+caf::strong_actor_ptr WorkerCore::stand_in(const transport::Address& name) {
+  for (Service* service : services_) {
+    if (auto actor = service->stand_in(name)) return actor;
+  }
+  return nullptr;
+}
+
+// ---- leaving
+
+void WorkerCore::wait_until_idle(TimePoint deadline) {
+  Executor& executor = *options_.executor;
+  // Served calls make own ones, and an own call to this worker is a served one: both have ended only if no served call
+  // is left after the last own one.
+  while (served_.gate().wait_until_empty(executor, deadline) && outgoing_.gate().wait_until_empty(executor, deadline)) {
+    if (served_.gate().inside() == 0) return;
+  }
+}
+
+void WorkerCore::settle(TimePoint deadline) {
+  wait_until_idle(deadline);
+  options_.executor->with_wait([&](Executor::Wait& wait) {
+    rrefs_.ending().when_settled([&] { wait.point().notify(); });
+    wait.wait(deadline, nullptr);
+    rrefs_.ending().when_settled(nullptr);
+  });
+}
+
+StopReport WorkerCore::stop() {
+  StopReport given_up;
+  Phase running = Phase::running;
+  if (!phase_.compare_exchange_strong(running, Phase::draining)) return given_up;
+  joiner_.leave();
+  outgoing_.gate().close();
+  const Clock& clock = options_.executor->clock();
+  const TimePoint deadline = clock.now() + options_.stop_timeout;
+  wait_until_idle(deadline);
+  log_->flush_repeated();
+  given_up.calls = outgoing_.gate().inside();
+  given_up.served_calls = served_.gate().inside();
+  joiner_.stop_listening();
+  end_services(given_up);
+  close_sessions(deadline);
+  if (!end_rest(clock.now() + kStopGrace)) {
+    given_up.in_use = count_rest();
+    log("stop: code on a runner still uses " + std::to_string(given_up.in_use) +
+        " connections, references, contexts, passes or actors of this worker");
+  }
+  return given_up;
+}
+
+void WorkerCore::end() {
+  (void)stop();
+  if (phase_ != Phase::ended) (void)end_rest(kNever);
+}
+
+Error WorkerCore::has_left() const { return Error(Errc::shut_down, name(), "this worker has left"); }
+
+void WorkerCore::end_services(StopReport& given_up) {
+  for (Service* service : services_ | std::views::reverse) service->end_all(has_left(), given_up);
+}
+
+void WorkerCore::close_sessions(TimePoint deadline) {
+  const auto sessions = peers_.sessions();
+  for (const auto& session : sessions) session->close(farewell_);
+  (void)peers_.wait_until_none(*options_.executor, deadline);
+  for (const auto& session : sessions) session->abort(has_left());
+}
+
+bool WorkerCore::end_rest(TimePoint until) {
+  if (!peers_.wait_until_none(*options_.executor, until)) return false;
+  // No frame arrives from here on: this ends all that is left.
+  StopReport known_already;
+  end_services(known_already);
+  const auto has_ended = [&](Service* service) {
+    return options_.executor->with_wait([&](Executor::Wait& wait) {
+      service->when_empty([&] { wait.point().notify(); });
+      const bool ended = wait.wait(until, nullptr);
+      service->when_empty(nullptr);
+      return ended;
+    });
+  };
+  if (!std::ranges::all_of(services_, has_ended)) return false;
+  joiner_.close();
+  peers_.forget_sessions();
+  if (!actor_host_->wait_until_idle(until)) return false;
+  actor_host_.reset();
+  options_.executor->pool().trim();
+  log_->close();
+  phase_ = Phase::ended;
+  return true;
+}
+
+std::size_t WorkerCore::count_rest() const {
+  std::size_t rest = actor_host_->busy_actors() + peers_.session_count();
+  for (const Service* service : services_) rest += service->in_use();
+  return rest;
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,138 @@
+/// The inside of a Worker: makes the parts of one member, starts and ends them, and passes on what the libraries ask of
+/// a worker (`rpc::Caller`), what services ask (`MemberPorts`) and what the transport brings (`FrameHandler`).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/rpc/call_hook.hpp"
+#include "caftan/transport/actor_host.hpp"
+#include "optim/optimizer_service.hpp"
+#include "rref/rref_host.hpp"
+#include "service/member_ports.hpp"
+#include "worker/joiner.hpp"
+#include "worker/outgoing_calls.hpp"
+#include "worker/peers.hpp"
+#include "worker/served_calls.hpp"
+#include "worker/worker_log.hpp"
+
+namespace caftan::actors {
+
+class AutogradHost;
+
+class WorkerCore final : public MemberPorts, private transport::FrameHandler, private transport::NamedActors {
+ public:
+  /// Precondition: options.executor is set; it outlives the core, which does not own it.
+  static Result<std::shared_ptr<WorkerCore>> make(WorkerOptions options, Registry registry);
+  ~WorkerCore() override;
+
+  Result<void> launch();
+  /// Ends within stop_timeout and a second (architecture.md, "Life of a worker"). `end` also waits for code that runs.
+  StopReport stop();
+  void end();
+  /// Waits until no call is under way and every reference that was let go has ended, at most until `deadline`.
+  void settle(TimePoint deadline);
+  /// Precondition: not negative.
+  void set_rpc_timeout(Duration timeout) noexcept { rpc_timeout_.store(timeout, std::memory_order_relaxed); }
+  void set_worker(Worker* worker) { worker_ = worker; }
+  /// What stop() tells the peers; Errc::ok = it leaves in good order.
+  void set_farewell(Error reason) { farewell_ = std::move(reason); }
+
+  const WorkerOptions& options() const noexcept { return options_; }
+  std::string channel_kind(const std::string& peer) const;
+  WorkerCounters counters() const;
+  std::vector<SentFrames> traffic() const;
+  Joiner& joiner() noexcept { return joiner_; }
+  RRefHost& rref_host() noexcept { return rrefs_; }
+  AutogradHost& autograd_host() noexcept { return *autograd_; }
+
+  // rpc::Caller
+  WorkerId id() const noexcept override { return self_; }
+  const std::string& name() const noexcept override { return options_.name; }
+  const Registry& registry() const noexcept override { return registry_; }
+  Executor& executor() noexcept override { return *options_.executor; }
+  rpc::CallHook* hook() noexcept override { return hook_.get(); }
+  Duration default_timeout() const noexcept override { return rpc_timeout_.load(std::memory_order_relaxed); }
+  Worker& worker() noexcept override { return *worker_; }
+  Result<Peer> find_peer(std::string_view name) override { return peers_.find(name); }
+  Result<Peer> find_peer(WorkerId id) override { return peers_.find(id); }
+  bool knows(const rpc::PeerRecord& peer) const noexcept override { return peers_.knows(peer); }
+  rpc::CallToken submit(const Peer& peer, rpc::OutRequest&& request, const CallOptions& options,
+                        std::shared_ptr<rpc::ReplySink> sink) override {
+    return outgoing_.submit(peer, std::move(request), options, std::move(sink));
+  }
+  void cancel(const rpc::CallToken& token) noexcept override { outgoing_.cancel(token); }
+  Result<std::shared_ptr<rpc::RRefHandle>> create_remote(const Peer& peer, rpc::OutRequest&& request,
+                                                         const CallOptions& options, rpc::TypeKey type) override {
+    return outgoing_.create_remote(peer, std::move(request), options, type);
+  }
+  RRefId make_rref_id() override { return rrefs_.make_rref_id(); }
+  Result<std::shared_ptr<rpc::RRefHandle>> create_local(std::shared_ptr<rpc::HostedObject> object) override {
+    return outgoing_.create_local(std::move(object));
+  }
+  void on_unobserved_error(std::string_view what, const Error& error) noexcept override;
+
+  // MemberPorts
+  transport::ActorHost& actor_host() override { return *actor_host_; }
+  Incarnation incarnation() const noexcept override { return incarnation_; }
+  std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) override {
+    return peers_.session_with(peer, incarnation);
+  }
+  std::shared_ptr<transport::Session> session_of(const Peer& peer) override { return PeerState::of(peer).session(); }
+  std::shared_ptr<transport::Session> session_at(const rpc::PeerSession& session) override {
+    return peers_.session_at(session);
+  }
+  bool start_is_over() const noexcept override { return joiner_.start_is_over(); }
+  bool is_leaving() const noexcept override { return phase_ != Phase::running; }
+  void log(const std::string& line) const override { log_->write(line); }
+
+ private:
+  enum class Phase : std::uint8_t { running, draining, ended };
+
+  WorkerCore(WorkerOptions options, Registry registry, net::Membership membership);
+
+  // FrameHandler
+  Result<std::shared_ptr<void>> on_manifest(transport::Session& session, wire::FrameKind kind,
+                                            wire::ByteView manifest) override;
+  Result<void> on_frame(const std::shared_ptr<transport::Session>& session, transport::InFrame frame) override;
+  void on_end(transport::Session& session, const Error& reason) override;
+
+  // NamedActors: each name belongs to one service.
+  caf::strong_actor_ptr find_named(const transport::Session& session, const transport::Address& name) override;
+  caf::strong_actor_ptr stand_in(const transport::Address& name) override;
+
+  void wait_until_idle(TimePoint deadline);
+  void end_services(StopReport& given_up);
+  void close_sessions(TimePoint deadline);
+  /// Returns whether all has ended in time.
+  bool end_rest(TimePoint until);
+  std::size_t count_rest() const;
+  Error has_left() const;
+
+  const WorkerOptions options_;
+  Registry registry_;
+  std::atomic<Duration> rpc_timeout_;
+  const WorkerId self_;
+  const Incarnation incarnation_;
+  Worker* worker_ = nullptr;
+  Error farewell_;  // of the thread that calls stop()
+  std::atomic<Phase> phase_{Phase::running};
+  const std::shared_ptr<WorkerLog> log_;
+  transport::MessageRegistry messages_;
+  std::unique_ptr<transport::ActorHost> actor_host_;
+  RRefHost rrefs_;
+  std::unique_ptr<AutogradHost> autograd_;
+  OptimizerService optimizers_;
+  const std::array<Service*, 3> services_;  // they end in the opposite order
+  std::unique_ptr<rpc::CallHook> hook_;
+  Peers peers_;
+  Joiner joiner_;
+  OutgoingCalls outgoing_;
+  ServedCalls served_;
+};
+
+}  // namespace caftan::actors

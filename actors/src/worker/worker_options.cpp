@@ -1,0 +1,84 @@
+#include "worker/worker_options.hpp"
+
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "caftan/transport/endpoint.hpp"
+
+namespace caftan::actors {
+namespace {
+
+Incarnation random_incarnation() {
+  std::random_device device;
+  std::uint64_t value = 0;
+  while (value == 0) value = (std::uint64_t{device()} << 32) ^ device();
+  return Incarnation{value};
+}
+
+}  // namespace
+
+Result<net::Membership> make_membership(const WorkerOptions& options) {
+  std::vector<net::WorldEntry> world;
+  std::optional<WorkerId> self;
+  for (const WorkerAddress& member : options.world) {
+    const WorkerId id{static_cast<std::uint32_t>(world.size())};
+    if (member.name == options.name) self = id;
+    if (!member.address.empty()) {
+      if (auto fits = transport::check_address(member.address); !fits) return fits.error().at(member.name);
+    }
+    world.push_back({member.name, id, member.address});
+  }
+  if (!self) return Error(Errc::invalid_config, "worker '" + options.name + "' is not a member of its own world");
+  const WorkerAddress& head = options.world.front();
+  if (!options.network && self->value != 0 && !transport::is_dialable(head.address)) {
+    return Error(Errc::invalid_config, "worker '" + options.name + "' cannot dial '" + head.name +
+                                           "', the first of its world, at '" + head.address + "'");
+  }
+  if (options.peer_timeout < 2 * options.heartbeat || options.heartbeat <= Duration::zero()) {
+    return Error(Errc::invalid_config, "peer_timeout must be at least two heartbeats");
+  }
+  const WorkerLimits& limits = options.limits;
+  constexpr std::uint64_t kMostMessage = 0xffff'ffff;  // a frame counts its parts in 32 bits
+  if (limits.message == 0 || limits.message > kMostMessage || limits.window == 0 || limits.tensors == 0) {
+    return Error(Errc::invalid_config, "WorkerLimits: message has 1 to " + std::to_string(kMostMessage) +
+                                           " bytes, window and tensors are not 0");
+  }
+  if (options.rpc_timeout < Duration::zero()) {
+    return Error(Errc::invalid_config, "rpc_timeout is negative; 0 means that calls have no time-out");
+  }
+  const std::string address = world[self->value].address;
+  if (options.secret.empty() && transport::is_beyond_loopback(address)) {
+    return Error(Errc::invalid_config, "worker '" + options.name + "' would listen beyond this host at " + address +
+                                           " without a shared secret: set one");
+  }
+  return net::Membership::make(std::move(world), net::Join{options.name, *self, random_incarnation(), address});
+}
+
+net::Meeting::Options meeting_options(const WorkerOptions& options) {
+  net::Meeting::Options meeting{.start_timeout = options.start_timeout, .in_one_process = options.network != nullptr};
+  for (const WorkerAddress& member : options.world) {
+    // A port that the system chooses is learnt from the head, as an address that is left empty.
+    meeting.addresses.push_back(transport::is_dialable(member.address) ? member.address : "");
+  }
+  return meeting;
+}
+
+net::PeerLimits own_limits(const WorkerOptions& options) {
+  const WorkerLimits& limits = options.limits;
+  return {limits.message, limits.tensor_bytes, limits.window, limits.tensors};
+}
+
+transport::SessionLimits session_limits(const WorkerOptions& options) {
+  transport::SessionLimits limits;
+  limits.message = options.limits.message;
+  limits.tensor_bytes = options.limits.tensor_bytes;
+  limits.tensors = options.limits.tensors;
+  limits.requests = options.limits.pending_calls;
+  limits.window = options.limits.window;
+  limits.liveness = net::LivenessOptions{options.heartbeat, options.peer_timeout};
+  return limits;
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,18 @@
+/// What WorkerOptions mean for the parts of a worker.
+#pragma once
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/net/meeting.hpp"
+#include "caftan/transport/session.hpp"
+
+namespace caftan::actors {
+
+/// Checks the options and returns the job as this worker knows it before it starts, with a new random incarnation.
+/// Errors: invalid_config.
+Result<net::Membership> make_membership(const WorkerOptions& options);
+net::Meeting::Options meeting_options(const WorkerOptions& options);
+/// Returns what this worker tells its peers of its limits.
+net::PeerLimits own_limits(const WorkerOptions& options);
+transport::SessionLimits session_limits(const WorkerOptions& options);
+
+}  // namespace caftan::actors

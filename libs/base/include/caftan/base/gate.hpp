@@ -1,0 +1,63 @@
+/// `Gate`: counts what is under way, can be closed to newcomers, and lets its owner wait until nothing is inside. So
+/// the owner can end while others may be about to begin.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+
+#include "caftan/base/executor.hpp"
+
+namespace caftan {
+
+/// Threads: any, all methods; one at a time waits. Whoever leaves keeps the gate alive until `leave` has returned.
+class Gate {
+ public:
+  Gate() = default;
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  /// Enters. Returns false, and stays outside, once the gate is closed. Of two threads, one that enters and one that
+  /// closes and then waits, either the first stays outside or the second waits for it.
+  [[nodiscard]] bool enter() noexcept {
+    inside_.fetch_add(1);  // before the look: `close` comes before that look, or its caller sees this entry
+    if (!closed_.load()) return true;
+    leave();
+    return false;
+  }
+  /// Enters as a part of something that is inside and leaves later; a closed gate lets it in.
+  void enter_as_part() noexcept { inside_.fetch_add(1); }
+  void leave() noexcept;
+
+  /// From now on nothing enters.
+  void close() noexcept { closed_.store(true); }
+  bool is_closed() const noexcept { return closed_.load(); }
+  std::size_t inside() const noexcept { return inside_.load(); }
+
+  /// Waits until nothing is inside, at most until `deadline`. Returns whether that was so at some moment.
+  bool wait_until_empty(Executor& executor, TimePoint deadline);
+
+  /// Is inside from its construction to its destruction, unless the gate was closed.
+  class Visit {
+   public:
+    explicit Visit(Gate& gate) noexcept : gate_(gate.enter() ? &gate : nullptr) {}
+    ~Visit() {
+      if (gate_) gate_->leave();
+    }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+
+    explicit operator bool() const noexcept { return gate_ != nullptr; }
+
+   private:
+    Gate* const gate_;
+  };
+
+ private:
+  std::atomic<std::size_t> inside_{0};
+  std::atomic<bool> closed_{false};
+  std::mutex mutex_;
+  WaitPoint* waiter_ = nullptr;  // guarded by mutex_
+};
+
+}  // namespace caftan

@@ -1,0 +1,154 @@
+/// `Meeting`: how the workers of a job come together, at the start and when one comes back: who may have a session, who
+/// dials whom and when, when the start is over, and who is missing if it is not in time. Events go in, what to do comes
+/// out. Rules SE-26 to SE-29, SE-33 and SE-34: docs/protocols/session.md. Who belongs to the job is in membership.hpp.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "caftan/net/dial_pause.hpp"
+#include "caftan/net/membership.hpp"
+
+namespace caftan::net {
+
+/// Threads: none of its own and no lock.
+class Meeting {
+ public:
+  struct Options {
+    std::vector<std::string> addresses{};  ///< by id: where a worker can be dialled; empty = learnt from the head
+    Duration start_timeout{};
+    bool in_one_process = false;  ///< the workers find each other without addresses
+  };
+
+  /// Precondition: `addresses` has one entry for each member.
+  Meeting(Membership membership, Options options);
+
+  bool is_head() const noexcept { return self_ == WorkerId{0}; }
+  /// Returns whether the start has ended, or this worker leaves: a worker without a session will not come any more.
+  bool start_is_over() const noexcept { return is_ready_ || is_leaving_; }
+  /// This worker leaves: it admits no session and dials nobody.
+  void leave() noexcept { is_leaving_ = true; }
+
+  // ---- sessions
+
+  /// Says whether a peer that has proven the secret may have a session. Errors: as Membership::admit.
+  Result<void> admit(const Join& peer) const { return membership_.admit(peer); }
+  /// A session is about to be added; one of this worker with itself changes nothing.
+  /// @param place  where the peer is, for the text of a duplicate_worker
+  /// Errors: shut_down (this worker leaves); as Membership::on_up.
+  Result<void> on_session_start(WorkerId peer, Incarnation life, const std::string& place);
+  /// The session has been added and can be used.
+  /// @param address  where the peer listens, as it says; empty = it says nothing
+  void on_connected(WorkerId peer, Incarnation life, const std::string& address);
+
+  struct Loss {
+    /// Whether users hear that the peer is lost. While the start lasts it may come back: then `end_start` decides.
+    enum class Tell : std::uint8_t { no, now, after_start };
+    bool is_last = false;  ///< no session with that life is left
+    Tell tell = Tell::no;
+    bool dial = false;  ///< it may come back: dial it (SE-34)
+  };
+  /// A session that had been added has ended.
+  Loss on_session_end(WorkerId peer, Incarnation life);
+  /// Returns why calls to a peer without a session fail (SE-29).
+  Error why_unreachable(WorkerId peer) const;
+
+  // ---- dialling
+
+  /// Returns whom this worker dials when it is launched.
+  std::vector<WorkerId> to_dial() const;
+  /// Returns where to dial `peer` now, nullopt if it is not to be dialled: it is up, is being dialled, has no known
+  /// address, or will not come. The attempt lasts until `end_dial` or `on_dial_failed`.
+  std::optional<std::string> begin_dial(WorkerId peer, TimePoint now);
+  /// The attempt has led to a session, or its pause is over.
+  void end_dial(WorkerId peer) { members_[peer.value].is_dialled = false; }
+
+  struct FailedDial {
+    std::optional<TimePoint> again;  ///< when to end the attempt and dial again
+    std::optional<Error> duplicate;  ///< tell users: this peer refuses us as a duplicate, and no peer did so before
+  };
+  /// The attempt has failed. The start may fail with it (SE-33).
+  FailedDial on_dial_failed(WorkerId peer, const Error& error, TimePoint now);
+
+  // ---- connections that this worker refused
+
+  /// A member has other settings than this worker: the next refusal fails the start.
+  void on_other_settings(const Error& error);
+  /// Returns whether to tell users: the refused one may be a member that this worker waits for. The start may fail.
+  bool on_refused(const Error& error);
+
+  // ---- the start
+
+  /// Head: returns the view that everybody is to get, once all have come, and again when a new life has joined (SE-34).
+  std::optional<View> take_view();
+  /// Takes the head's view and returns whom to dial. A view of anybody else changes nothing.
+  /// Errors: as Membership::apply.
+  Result<std::vector<WorkerId>> on_view(WorkerId sender, const View& view);
+
+  struct AllMet {
+    std::vector<WorkerId> tell{};  ///< these get Met
+    bool ends_start = false;       ///< then `end_start`
+  };
+  /// Returns once what to do when this worker has met all others; at the head when all have said so (SE-27).
+  std::optional<AllMet> take_all_met();
+
+  enum class OnMet : std::uint8_t {
+    nothing,
+    look,       ///< call `take_all_met`
+    answer,     ///< send Met back: the sender is a new life, and the start of the others is over
+    end_start,  ///< call `end_start`
+  };
+  /// A Met has arrived in a session with that life of the sender.
+  OnMet on_met(WorkerId sender, Incarnation life);
+
+  /// Ends the start. Returns who was lost meanwhile and has not come back: users hear it now (SE-28). Returns nullopt
+  /// if the start has ended or failed before.
+  std::optional<std::vector<WorkerId>> end_start();
+  /// Fails the start, unless it has ended or failed before.
+  void fail(Error error);
+  /// Fails it because its time is over, with the names of the missing (SE-26).
+  /// @param siblings  names of those that the same launcher has started: it reports itself if one of them does not come
+  void fail_late(std::span<const std::string> siblings);
+  /// Returns how the start has ended; nullopt while it lasts.
+  std::optional<Result<void>> outcome() const;
+
+ private:
+  struct Member {
+    std::string name;
+    std::string address;  // empty: not known yet
+    bool has_fixed_address;
+    DialPause dial_pause;
+    Error duplicate = {};         // how the last attempt to dial it was refused as duplicate; Errc::ok: it was not
+    bool is_dialled = false;      // or waits to be dialled again
+    bool is_connected = false;    // there is a session with its present life that can be used
+    bool reported_ready = false;  // its present life has told the head that it has met all
+    bool lost_at_start = false;
+    Incarnation was_up = {};     // its latest life that has been connected; zero: none
+    Incarnation announced = {};  // its present life as the head says; zero: the head has not said
+  };
+
+  bool is_decided() const noexcept { return is_ready_ || failure_; }
+  bool may_dial(const Member& member, TimePoint now) const;
+  bool is_present(WorkerId peer, Incarnation life) const;
+  static void learn_address(Member& member, const std::string& address);
+  Error why_late(std::span<const std::string> siblings) const;
+
+  Membership membership_;
+  Options options_;
+  WorkerId self_;
+  std::vector<Member> members_;  // the index is the id
+  bool is_leaving_ = false;
+  bool is_ready_ = false;         // the start has ended
+  std::optional<Error> failure_;  // of the start
+  bool reported_ready_ = false;   // this worker has met all; at the head: all have
+  bool has_published_view_ = false;
+  bool has_view_ = false;  // of the head
+  Error last_dial_error_;
+  Error last_refusal_;
+  std::size_t refusals_ = 0;
+  std::optional<Error> other_settings_;
+};
+
+}  // namespace caftan::net

@@ -1,0 +1,23 @@
+/// What a start that timed out says of those who are not here, and of whom it does not know (SE-26).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "caftan/base/clock.hpp"
+
+namespace caftan::net {
+
+struct MemberAtStart {
+  std::string name{};
+  bool is_here = false;
+  bool has_left = false;      ///< was here
+  bool would_be_met = false;  ///< its address is known, or it knows ours: if it were here it had been met
+  bool is_meeting = false;    ///< is here, and has not said to the head that it has met all others
+};
+
+/// @param members  all, the head first
+/// @param is_told  whether the head has said where everybody is
+std::string who_is_missing(const std::vector<MemberAtStart>& members, bool is_told, Duration start_timeout);
+
+}  // namespace caftan::net

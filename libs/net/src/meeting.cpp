@@ -1,0 +1,270 @@
+#include "caftan/net/meeting.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "caftan/base/settings_io.hpp"
+#include "caftan/net/who_is_missing.hpp"
+
+namespace caftan::net {
+
+namespace {
+
+constexpr std::size_t kMostRefusalsTold = 8;  // strangers may come as often as they like
+
+/// Returns whether a refusal may be the reason why a member does not come. Else the refused one did not speak our
+/// protocol.
+bool concerns_members(const Error& refusal) {
+  switch (refusal.code()) {
+    case Errc::protocol_mismatch:
+    case Errc::wrong_cluster:
+    case Errc::not_authenticated:
+    case Errc::unknown_worker:
+    case Errc::invalid_config:
+    case Errc::duplicate_worker:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Meeting::Meeting(Membership membership, Options options)
+    : membership_(std::move(membership)), options_(std::move(options)), self_(membership_.self().id) {
+  for (const std::string& address : options_.addresses) {
+    const auto id = static_cast<std::uint32_t>(members_.size());
+    const std::uint64_t seed = membership_.self().incarnation.value ^ mix64(id + 1);
+    members_.push_back({.name = membership_.find(WorkerId{id})->name,
+                        .address = address,
+                        .has_fixed_address = !address.empty(),
+                        .dial_pause = DialPause(seed)});
+  }
+}
+
+// ---- sessions
+
+Result<void> Meeting::on_session_start(WorkerId peer, Incarnation life, const std::string& place) {
+  if (is_leaving_) return Error(Errc::shut_down, "this worker is leaving");
+  if (peer == self_) return {};
+  const auto up = membership_.on_up(peer, life, place);
+  return up ? Result<void>() : Result<void>(up.error());
+}
+
+bool Meeting::is_present(WorkerId peer, Incarnation life) const {
+  return membership_.is_up(peer) && membership_.find(peer)->incarnation == life;
+}
+
+void Meeting::learn_address(Member& member, const std::string& address) {
+  if (member.has_fixed_address || address.empty() || address == member.address) return;
+  member.address = address;
+  member.dial_pause.reset();
+}
+
+void Meeting::on_connected(WorkerId peer, Incarnation life, const std::string& address) {
+  Member& member = members_[peer.value];
+  learn_address(member, address);
+  member.was_up = life;
+  member.dial_pause.reset();
+  member.duplicate = Error();
+  if (!is_present(peer, life)) return;  // it has ended meanwhile
+  member.is_connected = true;
+  if (!is_head()) return;
+  const auto changed = membership_.join({member.name, peer, life, member.address});
+  // SE-34: a new life has an address of its own, which all hear of.
+  if (changed && *changed) has_published_view_ = false;
+}
+
+Meeting::Loss Meeting::on_session_end(WorkerId peer, Incarnation life) {
+  if (peer == self_ || !membership_.on_down(peer, life)) return {};
+  Member& member = members_[peer.value];
+  member.is_connected = false;
+  member.reported_ready = false;
+  Loss loss{.is_last = true};
+  if (!start_is_over()) {
+    member.lost_at_start = true;
+    loss.tell = Loss::Tell::after_start;
+  } else if (!is_leaving_) {
+    loss.tell = Loss::Tell::now;
+  }
+  // SE-34: it may come back, perhaps at another address.
+  loss.dial = !options_.in_one_process && peer < self_;
+  return loss;
+}
+
+Error Meeting::why_unreachable(WorkerId peer) const {
+  const Member& member = members_[peer.value];
+  if (member.was_up.value == 0) {
+    return Error(Errc::peer_unreachable, member.name,
+                 member.name + " has not come yet: calls begin when the worker is ready");
+  }
+  return Error(Errc::peer_down, member.name, "there is no connection with " + member.name);
+}
+
+// ---- dialling
+
+std::vector<WorkerId> Meeting::to_dial() const {
+  std::vector<WorkerId> lower;
+  if (options_.in_one_process) return lower;
+  for (std::uint32_t id = 0; id < self_.value; ++id) lower.push_back(WorkerId{id});
+  return lower;
+}
+
+/// During the start every member that is not connected may be dialled; afterwards only a life that the head has
+/// announced and that this worker has not met, for as long as a start may take (SE-34).
+bool Meeting::may_dial(const Member& member, TimePoint now) const {
+  if (is_leaving_) return false;
+  if (!is_ready_) return !failure_;
+  return member.announced.value != 0 && member.announced != member.was_up &&
+         member.dial_pause.has_begun_within(options_.start_timeout, now);
+}
+
+std::optional<std::string> Meeting::begin_dial(WorkerId peer, TimePoint now) {
+  Member& member = members_[peer.value];
+  if (member.is_dialled || membership_.is_up(peer) || !may_dial(member, now)) return std::nullopt;
+  if (member.address.empty()) return std::nullopt;
+  member.is_dialled = true;
+  return member.address;
+}
+
+Meeting::FailedDial Meeting::on_dial_failed(WorkerId peer, const Error& error, TimePoint now) {
+  // A duplicate may be an earlier life that froze: it is lost when it has been silent for long enough.
+  const bool is_duplicate = error.code() == Errc::duplicate_worker;
+  const bool may_come = is_duplicate || error.code() == Errc::peer_down || error.code() == Errc::timeout;
+  Member& member = members_[peer.value];
+  const Error refusal(error.code(), member.name, error.text());
+  FailedDial failed;
+  if (may_come) last_dial_error_ = error;
+  const bool is_first_duplicate =
+      is_duplicate && std::ranges::all_of(members_, [](const Member& m) { return m.duplicate.code() == Errc::ok; });
+  member.duplicate = is_duplicate ? refusal : Error();
+  member.is_dialled = may_come && may_dial(member, now);
+  if (may_come && !member.is_dialled) return failed;
+  const TimePoint again = now + member.dial_pause.after_failure(now);
+  if (!may_come) {
+    fail(refusal);
+    return failed;
+  }
+  failed.again = again;
+  // A user who has started the same worker twice need not wait for the time-out to hear of it.
+  if (is_first_duplicate) failed.duplicate = refusal;
+  return failed;
+}
+
+// ---- connections that this worker refused
+
+void Meeting::on_other_settings(const Error& error) {
+  if (!other_settings_) other_settings_ = error;
+}
+
+bool Meeting::on_refused(const Error& error) {
+  if (start_is_over() || failure_) return false;
+  if (!other_settings_ && !concerns_members(error)) return false;
+  last_refusal_ = error;
+  if (other_settings_) {
+    fail(*other_settings_);
+    return false;
+  }
+  return ++refusals_ <= kMostRefusalsTold;
+}
+
+// ---- the start
+
+std::optional<View> Meeting::take_view() {
+  if (!is_head() || has_published_view_ || !membership_.complete()) return std::nullopt;
+  for (std::uint32_t id = 0; id < members_.size(); ++id) {
+    if (WorkerId{id} != self_ && !members_[id].is_connected) return std::nullopt;
+  }
+  has_published_view_ = true;
+  return membership_.view();
+}
+
+Result<std::vector<WorkerId>> Meeting::on_view(WorkerId sender, const View& view) {
+  std::vector<WorkerId> dial;
+  if (sender != WorkerId{0}) return dial;
+  if (const auto applied = membership_.apply(view); !applied) return applied.error();
+  has_view_ = true;
+  for (const Join& life : view.members) {
+    Member& member = members_[life.id.value];
+    learn_address(member, life.address);
+    if (std::exchange(member.announced, life.incarnation) != life.incarnation) member.dial_pause.reset();
+    if (life.id < self_ && !membership_.is_up(life.id)) dial.push_back(life.id);
+  }
+  return dial;
+}
+
+std::optional<Meeting::AllMet> Meeting::take_all_met() {
+  if (reported_ready_ || failure_ || (is_head() && !has_published_view_)) return std::nullopt;
+  AllMet all{.ends_start = is_head()};
+  for (std::uint32_t id = 0; id < members_.size(); ++id) {
+    if (WorkerId{id} == self_) continue;
+    const Member& member = members_[id];
+    if (!member.is_connected || (is_head() && !member.reported_ready)) return std::nullopt;
+    if (is_head() || id == 0) all.tell.push_back(WorkerId{id});
+  }
+  reported_ready_ = true;
+  return all;
+}
+
+Meeting::OnMet Meeting::on_met(WorkerId sender, Incarnation life) {
+  // Only the head knows that all have met.
+  if (!is_head()) return sender == WorkerId{0} ? OnMet::end_start : OnMet::nothing;
+  if (sender == self_ || !is_present(sender, life)) return OnMet::nothing;  // of a life that has ended
+  members_[sender.value].reported_ready = true;
+  return reported_ready_ ? OnMet::answer : OnMet::look;
+}
+
+std::optional<std::vector<WorkerId>> Meeting::end_start() {
+  if (is_decided()) return std::nullopt;
+  is_ready_ = true;
+  std::vector<WorkerId> lost;
+  for (std::uint32_t id = 0; id < members_.size(); ++id) {
+    if (members_[id].lost_at_start && !membership_.is_up(WorkerId{id})) lost.push_back(WorkerId{id});
+  }
+  return lost;
+}
+
+void Meeting::fail(Error error) {
+  if (!is_decided()) failure_ = std::move(error);
+}
+
+void Meeting::fail_late(std::span<const std::string> siblings) {
+  if (!is_decided()) failure_ = why_late(siblings);
+}
+
+std::optional<Result<void>> Meeting::outcome() const {
+  if (is_ready_) return Result<void>();
+  if (failure_) return Result<void>(*failure_);
+  return std::nullopt;
+}
+
+Error Meeting::why_late(std::span<const std::string> siblings) const {
+  const std::string& own_name = members_[self_.value].name;
+  for (const Member& member : members_) {
+    if (member.duplicate.code() == Errc::ok) continue;
+    return {Errc::duplicate_worker, own_name,
+            "still refused after " + format_duration(options_.start_timeout.count()) + ": " +
+                member.duplicate.worker() + ": " + member.duplicate.text()};
+  }
+  std::vector<MemberAtStart> members;
+  for (std::uint32_t id = 0; id < members_.size(); ++id) {
+    const Member& member = members_[id];
+    const bool is_self = WorkerId{id} == self_;
+    const bool is_sibling = std::ranges::find(siblings, member.name) != siblings.end();
+    const bool is_up = is_self || membership_.is_up(WorkerId{id});
+    const bool was_up = member.was_up.value != 0;
+    // Neighbours in one process find each other, and all come to the head.
+    const bool would_be_met = options_.in_one_process || is_head() || !member.address.empty();
+    members.push_back({.name = member.name,
+                       .is_here = is_up || (is_sibling && !would_be_met && !was_up),
+                       .has_left = was_up && !is_up,
+                       .would_be_met = would_be_met,
+                       .is_meeting = is_head() && is_up && !is_self && !member.reported_ready});
+  }
+  std::string text = who_is_missing(members, has_view_, options_.start_timeout);
+  if (last_dial_error_.code() != Errc::ok) text += " (last: " + last_dial_error_.text() + ")";
+  if (last_refusal_.code() != Errc::ok) text += " (refused: " + last_refusal_.message() + ")";
+  return {Errc::timeout, own_name, std::move(text)};
+}
+
+}  // namespace caftan::net
