@@ -10,6 +10,7 @@
 #include "autograd/autograd_host.hpp"
 #include "caftan/autograd/context.hpp"
 #include "caftan/tensor/operators.hpp"
+#include "caftan/transport/actor_exchange.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 #include "soak_size.hpp"
