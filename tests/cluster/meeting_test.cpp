@@ -277,6 +277,23 @@ TEST_F(Meeting, K7_SE34_OneThatComesBackAfterTheStartIsMetByAll) {
   EXPECT_EQ(w2.rpc_sync<&depth>("w1", std::vector<std::string>{"w3", "w1", "w0", "w1"}), 4);
 }
 
+TEST_F(Meeting, K7_SE34_SoIsOneThatComesBackToTheAddressOfItsEarlierLife) {
+  std::vector<WorkerAddress> world;
+  for (const std::string name : {"w0", "w1", "w2"}) world.push_back({name, "unix:" + (folder_ / name)});
+  Worker& w0 = launch("w0", world);
+  Worker& w1 = launch("w1", world);
+  Worker& w2 = launch("w2", world);
+  for (const auto& worker : workers_) ASSERT_TRUE(worker->wait_until_ready());
+  w1.stop();
+  wait_for_log("w0: w1 has left");
+  wait_for_log("w2: w1 has left");
+  Worker& again = launch("w1", world);
+  ASSERT_TRUE(again.wait_until_ready());
+  for (const std::string name : {"w0", "w2"}) wait_for_log(name + ": connected with w1", 2);
+  EXPECT_EQ(w2.rpc_sync<&depth>("w1", std::vector<std::string>{"w2", "w0", "w1"}), 3);
+  EXPECT_EQ(w0.rpc_sync<&depth>("w1", std::vector<std::string>{"w2"}), 1);
+}
+
 TEST_F(Meeting, K7_SE34_ANewLifeIsMetByOneThatLosesTheOldOneLater) {
   const std::string any = "tcp:127.0.0.1:0";
   Worker& w0 = launch("w0", {{"w0", any}, {"w1", any}, {"w2", any}});
