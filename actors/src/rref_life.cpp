@@ -253,7 +253,8 @@ void RRefHost::fork_ended(RRefId id, ForkId fork) {
   if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.forks.erase(fork);
 }
 
-/// Counted before it is known to whoever ends the actor, so that the count is never too small (`settle`).
+/// Adds to let_go_ before it says that the handle is gone. The end of the actor subtracts only after that, so the count
+/// is never too small for `settle`.
 void RRefHost::handle_let_go(std::atomic<FirstGone>& first) {
   let_go_.fetch_add(1);
   if (first.exchange(FirstGone::handle) == FirstGone::neither) return;

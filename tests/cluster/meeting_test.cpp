@@ -144,7 +144,7 @@ TEST_P(SteppedMeeting, T9_SE24_ALifeIsUpUntilTheLastOfItsSessionsHasEnded) {
 }
 
 TEST(Dialling, T13_SE33_OneThatStaysAwayIsDialledSeldom) {
-  const test::Folder folder;  // nobody listens here: each attempt fails at once, without a socket to wait for
+  const test::Folder folder;  // no worker listens in it: each attempt fails at once, without a wait
   const auto executor = std::make_shared<transport::SteppedExecutor>(1);
   WorkerOptions options;
   options.name = "w1";
@@ -152,7 +152,7 @@ TEST(Dialling, T13_SE33_OneThatStaysAwayIsDialledSeldom) {
   options.executor = executor;
   const auto w1 = Worker::launch(std::move(options), make_registry()).value();
   executor->run();
-  // Of a worker that has met nobody, nothing but the next attempt waits for a time.
+  // A worker that has no session has one timer: that of its next attempt.
   const TimePoint first = executor->clock().now();
   int attempts = 1;
   for (; executor->advance_to_next_timer() && executor->clock().now() - first < std::chrono::seconds(60); ++attempts) {

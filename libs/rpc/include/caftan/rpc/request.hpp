@@ -73,7 +73,7 @@ class Peer {
 };
 
 namespace rpc {
-/// Says whether a call that arrived may begin now, and is told when it does. Implemented by the worker. Threads: any.
+/// Decides whether a call that arrived may begin now, and notes when it begins. The worker implements it. Threads: any.
 class BeginGate {
  public:
   virtual ~BeginGate() = default;
