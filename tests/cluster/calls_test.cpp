@@ -75,7 +75,7 @@ class Drawer {
   std::vector<Promise<int>> kept_;
 };
 
-/// Leaves a call behind that nobody answers.
+/// Makes a call that gets no answer, and returns without it.
 int begins_never(const RRef<Drawer>& drawer) {
   drawer.rpc_async<&Drawer::never>().forget();
   return 1;

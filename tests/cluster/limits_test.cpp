@@ -177,7 +177,7 @@ TEST(Limits, T2_DA24_APassThatReachesTooManyMessagesForOneFrameNamesTheLimit) {
     ASSERT_FALSE(pass);
     EXPECT_EQ(pass.error().code(), Errc::limit_exceeded) << pass.error().message();
     EXPECT_THAT(pass.error().message(), testing::HasSubstr("limits.message is 4096"));
-    // Nobody was lost, and the next pass of as many workers is whole.
+    // No worker was lost, and the next pass over as many workers succeeds.
     const at::Tensor few = many_squares(cluster[0], "b", 2, x);
     EXPECT_TRUE(context.try_backward({few.sum()}));
     EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{4, 8}));

@@ -144,7 +144,7 @@ TEST_P(SteppedMeeting, T9_SE24_ALifeIsUpUntilTheLastOfItsSessionsHasEnded) {
 }
 
 TEST(Dialling, T13_SE33_OneThatStaysAwayIsDialledSeldom) {
-  const test::Folder folder;  // nobody listens here: each attempt fails at once, without a socket to wait for
+  const test::Folder folder;  // no worker listens in it: each attempt fails at once, without a wait
   const auto executor = std::make_shared<transport::SteppedExecutor>(1);
   WorkerOptions options;
   options.name = "w1";
@@ -152,7 +152,7 @@ TEST(Dialling, T13_SE33_OneThatStaysAwayIsDialledSeldom) {
   options.executor = executor;
   const auto w1 = Worker::launch(std::move(options), make_registry()).value();
   executor->run();
-  // Of a worker that has met nobody, nothing but the next attempt waits for a time.
+  // A worker that has no session has one timer: that of its next attempt.
   const TimePoint first = executor->clock().now();
   int attempts = 1;
   for (; executor->advance_to_next_timer() && executor->clock().now() - first < std::chrono::seconds(60); ++attempts) {
@@ -275,6 +275,23 @@ TEST_F(Meeting, K7_SE34_OneThatComesBackAfterTheStartIsMetByAll) {
   // The new life has met all; their ends of the same sessions may be made a moment later.
   for (const std::string name : {"w0", "w2", "w3"}) wait_for_log(name + ": connected with w1", 2);
   EXPECT_EQ(w2.rpc_sync<&depth>("w1", std::vector<std::string>{"w3", "w1", "w0", "w1"}), 4);
+}
+
+TEST_F(Meeting, K7_SE34_SoIsOneThatComesBackToTheAddressOfItsEarlierLife) {
+  std::vector<WorkerAddress> world;
+  for (const std::string name : {"w0", "w1", "w2"}) world.push_back({name, "unix:" + (folder_ / name)});
+  Worker& w0 = launch("w0", world);
+  Worker& w1 = launch("w1", world);
+  Worker& w2 = launch("w2", world);
+  for (const auto& worker : workers_) ASSERT_TRUE(worker->wait_until_ready());
+  w1.stop();
+  wait_for_log("w0: w1 has left");
+  wait_for_log("w2: w1 has left");
+  Worker& again = launch("w1", world);
+  ASSERT_TRUE(again.wait_until_ready());
+  for (const std::string name : {"w0", "w2"}) wait_for_log(name + ": connected with w1", 2);
+  EXPECT_EQ(w2.rpc_sync<&depth>("w1", std::vector<std::string>{"w2", "w0", "w1"}), 3);
+  EXPECT_EQ(w0.rpc_sync<&depth>("w1", std::vector<std::string>{"w2"}), 1);
 }
 
 TEST_F(Meeting, K7_SE34_ANewLifeIsMetByOneThatLosesTheOldOneLater) {

@@ -258,7 +258,7 @@ TEST_F(ProgramRun, A4_WhatARolesConstructorRefersToTakesItsTurnsWithTheRole) {
   EXPECT_EQ(shared, 1U);
 }
 
-/// Lets go of those who have come when all of them are there.
+/// Holds each caller until all of them have called; then lets all go on.
 class Hall {
  public:
   struct Config {

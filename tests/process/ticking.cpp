@@ -16,7 +16,7 @@
 
 namespace {
 
-/// Returns when somebody has written a byte for it to the pipe of that name.
+/// Waits until the test has written a byte to the pipe of that name, and takes the byte.
 void wait_at(const char* pipe) {
   const int fd = ::open(pipe, O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw std::runtime_error("no pipe to wait at");

@@ -83,9 +83,8 @@ bool ServedCall::hold_back(const void* order, const std::function<Task()>& again
   return !may_begin;
 }
 
-void ServedCall::begins(std::string_view function) noexcept {
-  if (deadline_ == kNever) return;
-  begun_ = calls_->ports().executor().clock().now();
+void ServedCall::begins(std::string_view function, TimePoint now) noexcept {
+  begun_ = now;
   function_ = function;
 }
 

@@ -41,7 +41,7 @@ Result<Membership> Membership::make(std::vector<WorldEntry> world, const Join& s
   }
   if (self.incarnation.value == 0) return invalid("worker " + quoted(self.name) + " has no incarnation");
   members[self_index].known.incarnation = self.incarnation;
-  members[self_index].has_joined = true;
+  members[self_index].joined = self.incarnation;
   if (!self.address.empty()) members[self_index].known.address = self.address;
   Membership membership(std::move(members), self_index);
   for (const Member& member : membership.members_) {
@@ -115,12 +115,12 @@ void Membership::begin_life(Member& member, Incarnation incarnation) {
 Result<bool> Membership::join(const Join& member) {
   if (auto admitted = admit(member); !admitted) return admitted.error();
   Member& known = members_[member.id.value];
-  // on_up may have brought the incarnation already: only the join itself says that it has joined.
-  const bool is_new = !known.has_joined || known.known.incarnation != member.incarnation;
+  // on_up may have brought the incarnation already: only the join itself says that this life has joined.
+  const bool is_new = known.joined != member.incarnation;
   const bool is_moved = known.known.address != member.address;
   begin_life(known, member.incarnation);
   known.known.address = member.address;
-  known.has_joined = true;
+  known.joined = member.incarnation;
   if (is_new || is_moved) ++revision_;
   return is_new || is_moved;
 }
@@ -128,7 +128,7 @@ Result<bool> Membership::join(const Join& member) {
 std::vector<std::string> Membership::missing() const {
   std::vector<std::string> names;
   for (const Member& member : members_) {
-    if (!member.has_joined) names.push_back(member.known.name);
+    if (member.joined.value == 0) names.push_back(member.known.name);
   }
   return names;
 }
@@ -165,7 +165,7 @@ Result<std::vector<WorkerId>> Membership::apply(const View& view) {
   revision_ = view.revision;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     Member& member = members_[i];
-    member.has_joined = true;
+    member.joined = view.members[i].incarnation;
     if (!check_life(member, view.members[i].incarnation)) continue;
     if (member.known == view.members[i]) continue;
     begin_life(member, view.members[i].incarnation);

@@ -29,9 +29,11 @@ Ambient ambient_of(const CallInfo& info) {
 
 /// Of a call that has its runner and its turn: returns why it need not run any more.
 Result<void> begin(Caller& caller, const CallInfo& info) {
-  if (info.gate) info.gate->begins(info.function);
+  const bool has_deadline = info.deadline != kNever;
+  const TimePoint now = has_deadline ? caller.executor().clock().now() : TimePoint{};
+  if (info.gate && has_deadline) info.gate->begins(info.function, now);
   if (info.is_cancelled()) return Error(Errc::cancelled, caller.name(), "the caller gave up before it ran");
-  if (info.deadline != kNever && caller.executor().clock().now() >= info.deadline) {
+  if (has_deadline && now >= info.deadline) {
     return Error(Errc::timeout, caller.name(), "its time was over before it ran");
   }
   return {};

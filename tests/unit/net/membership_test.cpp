@@ -125,6 +125,17 @@ TEST(Membership, SE25_AddressesAreLearntFromTheView) {
   EXPECT_TRUE(observer.complete());
 }
 
+TEST(Membership, K7_SE34_ANewLifeAtTheSameAddressMakesANewView) {
+  Membership head = make_complete_head();
+  const View before = head.view();
+  Join again = make_join(1, 201);
+  again.address = make_join(1, 101).address;
+  ASSERT_TRUE(head.on_up(again.id, again.incarnation, "there"));
+  EXPECT_TRUE(head.join(again).value()) << "its session is up before it has joined";
+  EXPECT_GT(head.view().revision, before.revision);
+  EXPECT_FALSE(head.join(again).value());
+}
+
 TEST(Membership, SE25_AnOlderViewChangesNothing) {
   Membership head = make_complete_head();
   const View old = head.view();

@@ -106,7 +106,7 @@ class Membership {
     Join known;
     std::size_t sessions = 0;                ///< with its present life; it is up while there is one
     std::string place = {};                  ///< of the last of them
-    bool has_joined = false;                 ///< the head has its join, or sent a view with it
+    Incarnation joined = {};                 ///< its life whose join the head has, or that a view named; zero: none
     std::vector<Incarnation> replaced = {};  ///< earlier lives; as many as there were restarts
   };
 

@@ -73,7 +73,7 @@ class Peer {
 };
 
 namespace rpc {
-/// Says whether a call that arrived may begin now, and is told when it does. Implemented by the worker. Threads: any.
+/// Decides whether a call that arrived may begin now, and notes when it begins. The worker implements it. Threads: any.
 class BeginGate {
  public:
   virtual ~BeginGate() = default;
@@ -82,9 +82,9 @@ class BeginGate {
   /// Returns whether the call has to wait. Then `again` was called, and the task that it made runs later, once, and
   /// asks anew. @param order  calls with the same one, not null, begin in the order in which they asked first
   virtual bool hold_back(const void* order, const std::function<Task()>& again) = 0;
-  /// It has its runner and its turn: it runs now, or is refused because its time is over. Called at most once.
-  /// @param function  lives as long as the worker
-  virtual void begins(std::string_view function) noexcept = 0;
+  /// A call with a deadline has its runner and its turn: it runs now, or is refused because its time is over. Called at
+  /// most once. @param function  lives as long as the worker @param now  the time of the executor's clock
+  virtual void begins(std::string_view function, TimePoint now) noexcept = 0;
 };
 }  // namespace rpc
 
