@@ -51,7 +51,6 @@ void WorkerCore::served_call_ended(const ServedCall& call) {
 
 void WorkerCore::on_late_answer(std::string_view function, WorkerId caller, Duration late, Duration waited,
                                 Duration took) {
-  if (life_ == Life::ended) return;  // so is the log
   const std::string name(function);
   log_repeated(name + ", called by " + peers_[caller.value]->name() + ", ended " + in_words(late) +
                    " after its time: it waited " + in_words(waited) + " here before it began, and took " +
@@ -61,7 +60,7 @@ void WorkerCore::on_late_answer(std::string_view function, WorkerId caller, Dura
 
 Result<void> WorkerCore::send_response(const std::shared_ptr<Session>& session, std::uint64_t call,
                                        Result<rpc::OutReply>&& reply) {
-  if (session->ended()) return {};  // of this worker nothing but its core may be left
+  if (session->ended()) return {};
   OutFrame frame;
   frame.header.kind = wire::FrameKind::response;
   frame.header.call = call;

@@ -336,7 +336,7 @@ StopReport WorkerCore::stop() {
 
 void WorkerCore::end() {
   (void)stop();
-  if (life_ != Life::ended) (void)end_rest(kNever);
+  if (!has_ended()) (void)end_rest(kNever);
 }
 
 Error WorkerCore::leaving() const { return Error(Errc::shut_down, name(), "this worker has left"); }

@@ -64,6 +64,8 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   RRefHost& rref_host() noexcept { return rrefs_; }
   AutogradHost& autograd_host() noexcept { return *autograd_; }
   bool is_leaving() const noexcept { return life_ >= Life::draining; }
+  /// Returns whether nothing of the worker is left but this object; its executor may be gone, too.
+  bool has_ended() const noexcept { return life_ == Life::ended; }
   void log(const std::string& line) const;
 
   // rpc::Caller
