@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "caftan/rpc/wait.hpp"
@@ -56,6 +57,17 @@ Future<int> throws_later(Worker& worker, const std::string& whom) {
 
 std::optional<Promise<int>> gate;
 
+struct Unkept {
+  std::latch asked{2};
+  std::vector<Promise<int>> promises;
+};
+Unkept* unkept = nullptr;
+Future<int> ask() {
+  unkept->promises.emplace_back();
+  unkept->asked.count_down();
+  return unkept->promises.back().future();
+}
+
 class Drawer {
  public:
   int waits_for(const RRef<Drawer>& other) { return other.rpc_sync<&Drawer::never>(); }
@@ -63,6 +75,7 @@ class Drawer {
     kept_.emplace_back();
     return kept_.back().future();
   }
+  Future<int> ask_object() { return ask(); }
   /// Exclusive: keeps the turn until the test opens the gate.
   int hold() { return gate->future().get(); }
   int close() {
@@ -89,10 +102,12 @@ Registry make_registry() {
   registry.add<&waits_for_many>("waits_for_many").brief();
   registry.add<&burst>("burst");
   registry.add<&compute>("compute");
+  registry.add<&ask>("ask");
   registry.add<Drawer>("drawer")
       .constructor<>()
       .method<&Drawer::never>("never")
       .method<&Drawer::close>("close")
+      .method<&Drawer::ask_object>("ask")
       .exclusive<&Drawer::hold>("hold")
       .method<&Drawer::waits_for>("waits_for");
   registry.add<&begins_never>("begins_never");
@@ -190,6 +205,34 @@ TEST(CallsOnThreads, K3_AStopEndsThoughAllRunnersCompute) {
   EXPECT_GT(given_up.in_use, 0U);
   running.may_end.count_down();
   workers.clear();
+}
+
+TEST(CallsOnThreads, K3_APromiseMayOutliveTheWorkerThatServesItAndTheExecutor) {
+  auto executor = std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{.runners = 1});
+  const auto network = std::make_shared<LocalNetwork>();
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (const char* name : {"a", "b"}) {
+    WorkerOptions options;
+    options.name = name;
+    options.world = {{"a", ""}, {"b", ""}};
+    options.executor = executor;
+    options.network = network;
+    options.stop_timeout = 0ms;
+    workers.push_back(Worker::launch(std::move(options), make_registry()).value());
+  }
+  for (const auto& worker : workers) worker->wait_until_ready().value();
+  Unkept asked;
+  unkept = &asked;
+  {
+    const RRef<Drawer> drawer = workers[0]->remote<Drawer>("b");
+    workers[0]->rpc_async<&ask>("b").forget();
+    drawer.rpc_async<&Drawer::ask_object>().forget();
+    asked.asked.wait();
+  }
+  workers.clear();
+  const std::weak_ptr<transport::ThreadedExecutor> ended = std::exchange(executor, nullptr);
+  EXPECT_TRUE(ended.expired());
+  asked.promises.clear();  // each call fails now, and has no caller any more
 }
 
 TEST_P(Calls, U4_AWaitInABriefFunctionFailsAtOnceAndNamesIt) {

@@ -40,6 +40,8 @@ class MemberPorts : public rpc::Caller {
   virtual bool start_is_over() const noexcept = 0;
   /// Returns whether this worker has begun to stop: it takes on nothing new.
   virtual bool is_leaving() const noexcept = 0;
+  /// Returns whether nothing of the worker is left but the memory of this object; its executor may be gone, too.
+  virtual bool has_ended() const noexcept = 0;
   virtual void log(const std::string& line) const = 0;
 };
 

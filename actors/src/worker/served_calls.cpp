@@ -64,7 +64,7 @@ Result<void> ServedCalls::send_error(const std::shared_ptr<Session>& session, st
 
 Result<void> ServedCalls::send_reply(const std::shared_ptr<Session>& session, std::uint64_t call,
                                      Result<rpc::OutReply>&& reply) {
-  if (session->ended()) return {};  // the worker may have ended too: its services must not be used any more
+  if (session->ended()) return {};
   if (!reply) return send_error(session, call, reply.error());
   auto sharing = rrefs_.share(reply->rrefs, session);
   if (!sharing) return sharing.error();

@@ -176,7 +176,7 @@ StopReport WorkerCore::stop() {
 
 void WorkerCore::end() {
   (void)stop();
-  if (phase_ != Phase::ended) (void)end_rest(kNever);
+  if (!has_ended()) (void)end_rest(kNever);
 }
 
 Error WorkerCore::has_left() const { return Error(Errc::shut_down, name(), "this worker has left"); }
