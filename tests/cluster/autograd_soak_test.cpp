@@ -75,8 +75,8 @@ class ContextSoak : public testing::Test {
     held.contexts = core(worker).autograd_host().counts();
     const Peer other = core(worker).find_peer(WorkerId{static_cast<std::uint32_t>(1 - worker)}).value();
     const auto session = static_cast<const actors::PeerState&>(*other.record()).session();
-    held.exports = session->actors().exports();
-    held.proxies = session->actors().proxies();
+    held.exports = transport::ActorExchange::of(*session).exports();
+    held.proxies = transport::ActorExchange::of(*session).proxies();
     const WorkerCounters counters = workers_[worker]->counters();
     held.owned = counters.owner_rrefs;
     held.used = counters.user_rrefs;

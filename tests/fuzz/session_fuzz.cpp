@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   BytePeer peer(std::move(theirs));
   SessionSide side(executor, WorkerId{0}, WorkerId{1}, std::move(ours), small_limits(), std::move(messages));
   const caf::actor root = side.host.spawn<Root>();
-  side.session->actors().export_at(Address::root(), caf::actor_cast<caf::strong_actor_ptr>(root));
+  ActorExchange::of(*side.session).export_at(Address::root(), caf::actor_cast<caf::strong_actor_ptr>(root));
   side.session->start();
   const auto sink = std::make_shared<RecordingSink>();
   OutFrame call;
@@ -95,7 +95,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   executor.run();
   require(side.session->ended() && side.handler.ends.size() == 1);
   require(sink->ends.size() == 1);  // SE-1
-  require(side.session->actors().proxies() == 0);
+  require(ActorExchange::of(*side.session).proxies() == 0);
   caf::anon_send_exit(root, caf::exit_reason::user_shutdown);
   executor.run();
   return 0;

@@ -180,7 +180,7 @@ caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session&
 
 caf::strong_actor_ptr AutogradHost::proxy(const Life& peer, const Address& name) {
   const auto session = ports_.session_with(peer.worker, peer.incarnation);
-  return session && !session->ended() ? session->actors().proxy(name) : nullptr;
+  return session && !session->ended() ? transport::ActorExchange::of(*session).proxy(name) : nullptr;
 }
 
 void AutogradHost::gradient_not_sent(const autograd::PassId& pass, const Error& error) {

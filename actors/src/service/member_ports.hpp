@@ -10,6 +10,10 @@
 #include "caftan/rpc/fork_table.hpp"
 #include "caftan/transport/session.hpp"
 
+namespace caftan::transport {
+class ActorHost;
+}
+
 namespace caftan::actors {
 
 /// The connection of a worker with itself has two ends, each a session of its own: the numbers of the two sessions

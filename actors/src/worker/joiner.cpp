@@ -239,9 +239,11 @@ std::shared_ptr<Session> Joiner::add_session(const transport::PeerIdentity& peer
   transport::SessionLimits limits = session_limits(parts_.options);
   if (kind == "loopback") limits.liveness.reset();  // SE-32
   transport::PollingExecutor& executor = *parts_.options.executor;
-  auto session = Session::make({executor, parts_.ports.actor_host(), executor.pool(), parts_.frames}, peer, connection,
-                               std::move(channel), limits);
-  session->actors().export_at(transport::Address::root(), caf::actor_cast<caf::strong_actor_ptr>(root_));
+  auto session =
+      Session::make({executor, executor.pool(), parts_.frames}, peer, connection, std::move(channel), limits);
+  transport::ActorExchange::attach(*session, parts_.ports.actor_host());
+  transport::ActorExchange::of(*session).export_at(transport::Address::root(),
+                                                   caf::actor_cast<caf::strong_actor_ptr>(root_));
   if (auto kept = keep(session); !kept) {
     parts_.log.write(peer.name + " was refused: " + kept.error().message());
     return nullptr;  // closes the channel
@@ -414,7 +416,7 @@ void Joiner::notify_if_decided_locked() {
 }
 
 Result<void> Joiner::tell_root(Session& peer, const caf::message& message) {
-  return transport::ActorExchange::send(peer.actors().proxy(transport::Address::root()),
+  return transport::ActorExchange::send(transport::ActorExchange::of(peer).proxy(transport::Address::root()),
                                         caf::actor_cast<caf::strong_actor_ptr>(root_), message);
 }
 

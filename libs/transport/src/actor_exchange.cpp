@@ -112,7 +112,7 @@ void ActorExchange::export_watched(const Address& address, const caf::strong_act
   }
   actor->get()->attach(caf::attachable_ptr(new ExportWatch(
       session_.weak_from_this(), [address, id = actor->id()](Session& session, const caf::error& reason) {
-        session.actors().on_export_exit(address, id, reason);
+        of(session).on_export_exit(address, id, reason);
       })));
 }
 
@@ -367,7 +367,7 @@ void ActorExchange::end(const Error& reason, std::function<void()> done) {
         if (proxy) static_cast<Proxy*>(proxy->get())->kill_proxy(nullptr, to_caf(reason));
       }
       if (left->empty()) return done();
-      Executor& executor = session->actors().host().executor();
+      Executor& executor = of(*session).host().executor();
       executor.post(std::move(*this));
     }
   };

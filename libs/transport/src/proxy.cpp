@@ -24,7 +24,7 @@ class ActorRequest final : public ResponseSink {
       const auto decoded = wire::decode_into(response->body, error);
       return caf::make_message(to_caf(decoded ? error : decoded.error()));
     }
-    ActorExchange& exchange = session_->actors();
+    ActorExchange& exchange = ActorExchange::of(*session_);
     InAttachment beside{response->table, std::move(response->segments), std::move(response->received)};
     auto message = exchange.host().messages().decode(response->body, beside, exchange);
     return message ? std::move(*message) : caf::make_message(to_caf(message.error()));
@@ -51,7 +51,7 @@ Proxy::Proxy(caf::actor_config& config, std::weak_ptr<Session> session, const Ad
     : caf::actor_proxy(config), session_(std::move(session)), address_(address), watched_(watched) {}
 
 Proxy::~Proxy() {
-  if (const auto session = session_.lock()) session->actors().forget(address_);
+  if (const auto session = session_.lock()) ActorExchange::of(*session).forget(address_);
 }
 
 bool Proxy::send(wire::FrameKind kind, const wire::Bytes& body) {
@@ -80,7 +80,7 @@ void Proxy::send_exit(const caf::exit_msg& exit) {
   if (!session) return;
   const auto source = caf::actor_cast<caf::strong_actor_ptr>(exit.source);
   wire::Bytes body;
-  const Address from = source ? session->actors().export_actor(source) : Address();
+  const Address from = source ? ActorExchange::of(*session).export_actor(source) : Address();
   const Error reason = session->fitting(from_caf(exit.reason, home_system()), 2 * Address::kSize);
   if (wire::encode_into(body, std::make_tuple(address_, from, reason))) {
     send(wire::FrameKind::exit, body);
@@ -91,7 +91,7 @@ Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const ca
                                  caf::message_id id) {
   const auto session = session_.lock();
   if (!session || session->ended()) return Error(Errc::peer_down, "the worker of this actor is gone");
-  ActorExchange& exchange = session->actors();
+  ActorExchange& exchange = ActorExchange::of(*session);
   wire::Bytes body;
   const bool wants_answer = id.is_request();
   const Address from = sender && !wants_answer ? exchange.export_actor(sender) : Address();
@@ -131,7 +131,7 @@ void Proxy::send_link(wire::FrameKind kind, caf::abstract_actor* other) {
   const auto session = session_.lock();
   if (!session) return;
   wire::Bytes body;
-  const Address from = session->actors().export_actor(caf::actor_cast<caf::strong_actor_ptr>(other));
+  const Address from = ActorExchange::of(*session).export_actor(caf::actor_cast<caf::strong_actor_ptr>(other));
   if (wire::encode_into(body, std::make_tuple(address_, from))) send(kind, body);
 }
 
@@ -179,7 +179,7 @@ void ReplyActor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   }
   const auto session = session_.lock();
   if (!session) return;
-  ActorExchange& exchange = session->actors();
+  ActorExchange& exchange = ActorExchange::of(*session);
   wire::Bytes body;
   OutAttachment beside;
   if (const auto encoded = exchange.host().messages().encode(content, body, beside, exchange); !encoded) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "caftan/transport/actor_exchange.hpp"
 #include "caftan/wire/archive.hpp"
 #include "caftan/wire/shortened.hpp"
 #include "read_turn.hpp"
@@ -66,7 +65,6 @@ Session::Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::
       limits_(limits),
       sendable_(smallest_of(limits, peer_.limits)),
       channel_(std::move(channel)),
-      exchange_(std::make_unique<ActorExchange>(*this, parts.actors)),
       requests_(parts.executor.clock().now(), limits.requests),
       window_(std::min(limits.window, peer_.limits.window), limits.requests),
       serve_gate_(std::min(limits.window, peer_.limits.window)),

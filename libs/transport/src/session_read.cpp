@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/transport/session.hpp"
 #include "caftan/wire/archive.hpp"
 #include "read_turn.hpp"
 
@@ -345,7 +345,7 @@ Result<void> Session::dispatch(InFrame frame) {
     work_queued_ = work_queued_ || frame.header.kind != wire::FrameKind::cancel;
     return parts_.handler.on_frame(shared_from_this(), std::move(frame));
   }
-  return exchange_->on_frame(std::move(frame));
+  return actors_->on_frame(std::move(frame));
 }
 
 void Session::end(Error reason) {
@@ -366,7 +366,7 @@ void Session::end(Error reason) {
   window_.close(reason);
   serve_gate_.close();  // what was held back is dropped: its answers would reach no one
   for (auto& entry : requests_.take_all(reason)) fail(std::move(entry.sink), reason);
-  exchange_->end(reason, [self, reason] { self->parts_.handler.on_end(*self, reason); });
+  actors_->end(reason, [self, reason] { self->parts_.handler.on_end(*self, reason); });
 }
 
 }  // namespace caftan::transport

@@ -93,7 +93,7 @@ class NamedActorTest : public testing::TestWithParam<std::uint64_t> {
     far_names_.actor = far_->host.spawn<Named>(far_got_, senders_, true);
     near_->session->start();
     far_->session->start();
-    proxy_ = near_->session->actors().proxy(Address::of(kContext));
+    proxy_ = ActorExchange::of(*near_->session).proxy(Address::of(kContext));
   }
   ~NamedActorTest() override {
     for (auto* actor : {&near_names_.actor, &far_names_.actor}) {
@@ -126,8 +126,8 @@ TEST_P(NamedActorTest, IsFoundWithoutAnExportAndAnswersByName) {
   EXPECT_EQ(near_got_[0].number, 2);
   EXPECT_EQ(senders_[1], proxy_);  // the same name gives the same proxy while it is held
   EXPECT_EQ(ActorExchange::session_of(senders_[0]), far_->session);
-  EXPECT_EQ(near_->session->actors().exports(), 0U);
-  EXPECT_EQ(far_->session->actors().exports(), 0U);
+  EXPECT_EQ(ActorExchange::of(*near_->session).exports(), 0U);
+  EXPECT_EQ(ActorExchange::of(*far_->session).exports(), 0U);
 }
 
 TEST_P(NamedActorTest, CarriesWhatIsBesideItsBytes) {
@@ -140,7 +140,7 @@ TEST_P(NamedActorTest, CarriesWhatIsBesideItsBytes) {
 }
 
 TEST_P(NamedActorTest, AnUnknownNameIsDroppedAndIsDownWhenWatched) {
-  const auto nobody = near_->session->actors().proxy(Address::of(ContextId{WorkerId{1}, Incarnation{2}, 8}));
+  const auto nobody = ActorExchange::of(*near_->session).proxy(Address::of(ContextId{WorkerId{1}, Incarnation{2}, 8}));
   send(nobody, {1, {}});
   EXPECT_TRUE(far_got_.empty());
   EXPECT_FALSE(near_->session->ended());
@@ -153,7 +153,8 @@ TEST_P(NamedActorTest, AnUnknownNameIsDroppedAndIsDownWhenWatched) {
 }
 
 TEST_P(NamedActorTest, MessagesToANameThatNobodyHasGoToTheStandIn) {
-  const auto nobody = near_->session->actors().proxy(Address::send_function({WorkerId{1}, Incarnation{2}, 8}));
+  const auto nobody =
+      ActorExchange::of(*near_->session).proxy(Address::send_function({WorkerId{1}, Incarnation{2}, 8}));
   send(nobody, {1, {}});
   EXPECT_EQ(far_got_.size(), 1U);
 }
@@ -168,7 +169,7 @@ TEST_P(NamedActorTest, ItsEndReachesWhoWatchesItAndLeavesNoExport) {
   executor_.run();
   ASSERT_EQ(near_got_.size(), 1U);
   EXPECT_EQ(near_got_[0].number, -1);
-  EXPECT_EQ(far_->session->actors().exports(), 0U);
+  EXPECT_EQ(ActorExchange::of(*far_->session).exports(), 0U);
 }
 
 }  // namespace

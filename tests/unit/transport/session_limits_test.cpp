@@ -212,7 +212,7 @@ TEST_P(SessionLimit, T2_WI22_AMessageWithoutMemoryForItsTensorsIsSkippedAndThose
 
 TEST_P(SessionLimit, T2_WI20_AnActorMessageThatIsTooLargeIsNotSent) {
   connect(small_limits(), small_limits());
-  const auto root = a_->session->actors().proxy(Address::root());
+  const auto root = ActorExchange::of(*a_->session).proxy(Address::root());
   const auto tell = [&](std::size_t size) {
     return ActorExchange::send(root, nullptr, caf::make_message(Note{std::string(size, 'x')}));
   };
@@ -229,9 +229,9 @@ TEST_P(SessionLimit, WI20_ErrorsOfActorsAndOfTheEndAreShortenedToWhatFits) {
   connect(small_limits(), small_limits());
   const Error error(Errc::io_error, std::string(kLongText, 'x'));
   caf::actor verbose = b_->host.spawn<Verbose>();
-  b_->session->actors().export_at(Address::root(), caf::actor_cast<caf::strong_actor_ptr>(verbose));
+  ActorExchange::of(*b_->session).export_at(Address::root(), caf::actor_cast<caf::strong_actor_ptr>(verbose));
   std::vector<Errc> seen;
-  caf::actor witness = a_->host.spawn<Witness>(a_->session->actors().proxy(Address::root()), seen);
+  caf::actor witness = a_->host.spawn<Witness>(ActorExchange::of(*a_->session).proxy(Address::root()), seen);
   executor_.run();
   EXPECT_EQ(seen, std::vector{Errc::io_error}) << "the reply";
   caf::anon_send(verbose, caf::exit_msg{verbose.address(), to_caf(error)});

@@ -47,9 +47,10 @@ class SessionSide {
       : executor_(executor),
         messages(std::move(registry)),
         host(executor, messages, self, Incarnation{self.value + 1}) {
-    session = Session::make({executor, host, pool, handler},
+    session = Session::make({executor, pool, handler},
                             {peer, "worker" + std::to_string(peer.value), Incarnation{peer.value + 1}, peer_takes}, 1,
                             std::move(channel), limits);
+    ActorExchange::attach(*session, host);
   }
   /// Ends the session and lets everything of it come to rest before the actors' system goes.
   ~SessionSide() {

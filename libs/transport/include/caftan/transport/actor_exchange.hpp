@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -19,9 +20,16 @@ namespace caftan::transport {
 
 class Proxy;
 
-class ActorExchange {
+class ActorExchange final : public ActorFrames {
  public:
   ActorExchange(Session& session, ActorHost& host) : session_(session), host_(host) {}
+
+  /// Makes the exchange of a session that has not started.
+  static void attach(Session& session, ActorHost& host) {
+    session.set_actors(std::make_unique<ActorExchange>(session, host));
+  }
+  /// Returns the exchange of a session. Precondition: one was attached.
+  static ActorExchange& of(Session& session) noexcept { return static_cast<ActorExchange&>(session.actors()); }
 
   ActorHost& host() noexcept { return host_; }
   Session& session() noexcept { return session_; }
@@ -58,10 +66,10 @@ class ActorExchange {
   static void unlink_silently(caf::abstract_actor& local, const caf::strong_actor_ptr& proxy);
 
   /// A frame for or about actors. Errors end the session.
-  Result<void> on_frame(InFrame frame);
+  Result<void> on_frame(InFrame frame) override;
 
   /// Ends every proxy, in slices; then calls `done`.
-  void end(const Error& reason, std::function<void()> done);
+  void end(const Error& reason, std::function<void()> done) override;
 
   std::size_t proxies() const;
   std::size_t exports() const;

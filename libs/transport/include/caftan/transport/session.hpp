@@ -1,6 +1,6 @@
 /// A session: the conversation of two incarnations over one channel, after the handshake. Sends frames in order, reads
-/// them without trusting them, keeps the table of requests in flight and the actors that crossed. Rules:
-/// docs/protocols/wire.md and docs/protocols/session.md.
+/// them without trusting them, and keeps the table of requests in flight. Frames about actors go to an `ActorFrames`.
+/// Rules: docs/protocols/wire.md and docs/protocols/session.md.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "caftan/base/ids.hpp"
@@ -22,15 +23,12 @@
 #include "caftan/net/serve_gate.hpp"
 #include "caftan/net/traffic.hpp"
 #include "caftan/transport/channel.hpp"
+#include "caftan/transport/frame_handler.hpp"
 #include "caftan/wire/block_pool.hpp"
 #include "caftan/wire/frame.hpp"
 #include "caftan/wire/segment.hpp"
 
 namespace caftan::transport {
-
-class ActorExchange;
-class ActorHost;
-class Session;
 
 struct PeerIdentity {
   WorkerId id;
@@ -38,50 +36,6 @@ struct PeerIdentity {
   Incarnation incarnation;
   net::PeerLimits limits;      ///< what it takes, as it said in the handshake
   std::uint64_t features = 0;  ///< bits that both sides can use
-};
-
-/// A frame as it arrived: header, its three parts, and its tensor segments, complete.
-struct InFrame {
-  wire::FrameHeader header;
-  wire::Bytes payload;  ///< owns what the views show
-  wire::ByteView sections;
-  wire::ByteView body;
-  wire::ByteView table;
-  std::vector<wire::Block> segments;  ///< none if `received` is an error
-  Result<void> received;              ///< limit_exceeded: there was no memory for the tensors, which were skipped
-  std::shared_ptr<void> manifest;     ///< what FrameHandler::on_manifest made of it
-};
-
-/// A frame to be sent. The views are copied or written before `send` returns; segments are kept alive until written.
-struct OutFrame {
-  wire::FrameHeader header;  ///< sizes are filled in by `send`
-  wire::ByteView sections;
-  wire::ByteView body;
-  wire::ByteView table;
-  std::vector<wire::Segment> segments;
-  std::uint64_t message = 0;  ///< of an actor_message: MessageRegistry::id_of its type
-};
-
-/// Receives the one end of a request: the response (whose header may carry kFlagError), or an error of this side.
-class ResponseSink {
- public:
-  virtual ~ResponseSink() = default;
-  /// Threads: any; may be a thread that reads frames inside a wait. Must not block.
-  virtual void on_response(Result<InFrame> response) = 0;
-};
-
-/// What a worker does with what arrives. Called in the order of the frames, by one thread at a time per session, and
-/// never after on_end. Must not block.
-class FrameHandler {
- public:
-  virtual ~FrameHandler() = default;
-  /// The manifest of a frame, before anything else of it is looked at (RR-3).
-  virtual Result<std::shared_ptr<void>> on_manifest(Session& session, wire::FrameKind kind,
-                                                    wire::ByteView manifest) = 0;
-  /// A complete call, create, fetch, method, op or cancel. An error ends the session as a protocol error.
-  virtual Result<void> on_frame(const std::shared_ptr<Session>& session, InFrame frame) = 0;
-  /// The session has ended: its requests were failed and its proxies are down. Called once.
-  virtual void on_end(Session& session, const Error& reason) = 0;
 };
 
 struct SessionLimits {
@@ -107,13 +61,16 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
  public:
   struct Parts {
     PollingExecutor& executor;
-    ActorHost& actors;
     wire::BlockPool& pool;
     FrameHandler& handler;
   };
 
   static std::shared_ptr<Session> make(Parts parts, PeerIdentity peer, std::uint64_t connection,
                                        std::shared_ptr<Channel> channel, const SessionLimits& limits);
+  /// Sets the receiver of the frames about actors. Called once, before `start`.
+  void set_actors(std::unique_ptr<ActorFrames> actors) noexcept { actors_ = std::move(actors); }
+  /// Precondition: they are set.
+  ActorFrames& actors() noexcept { return *actors_; }
   /// Begins to read and to watch over the peer. What is to be exported from the first frame on is exported before.
   /// @param early  bytes that arrived behind the handshake
   void start(wire::ByteView early = {});
@@ -130,7 +87,6 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   bool has_left() const noexcept { return bye_received_; }
   /// Returns why the peer said good-bye: Errc::ok if in good order. Precondition: it has left.
   const Error& farewell() const noexcept { return farewell_; }
-  ActorExchange& actors() noexcept { return *exchange_; }
   wire::BlockPool& pool() noexcept { return parts_.pool; }
 
   /// Hands a frame to the lane. Returns false when the session has ended: nothing was registered and nothing leaves.
@@ -183,7 +139,6 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   void flush() override;
 
  private:
-  friend class ActorExchange;
   enum class Reader : std::uint8_t {
     poller,
     waiter,
@@ -239,7 +194,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   const SessionLimits limits_;
   const SessionLimits sendable_;  // what both sides take
   const std::shared_ptr<Channel> channel_;
-  std::unique_ptr<ActorExchange> exchange_;
+  std::unique_ptr<ActorFrames> actors_;
   std::atomic<bool> ended_{false};
 
   // Sending.
