@@ -8,17 +8,17 @@
 #include <caf/send.hpp>
 
 #include "caftan/actors/worker.hpp"
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 #include "rref/owner_rref_actor.hpp"
 #include "rref/rref_handles.hpp"
 #include "rref/user_rref_actor.hpp"
 
 namespace caftan::actors {
 
-using transport::ActorExchange;
-using transport::Address;
+using remote::ActorExchange;
+using remote::Address;
 
-void RRefHost::register_with(Registry&, transport::MessageRegistry& messages) {
+void RRefHost::register_with(Registry&, remote::MessageRegistry& messages) {
   messages.add<ForkRequested>("rref.fork");
   messages.add<ForkAnswered>("rref.answer");
   messages.add<ForkAccepted>("rref.accept");
@@ -485,8 +485,8 @@ void RRefHost::bind(ForkId fork, const rpc::PeerSession& session) {
 
 caf::strong_actor_ptr RRefHost::fork_proxy(ForkId fork, const rpc::PeerSession& session) {
   if (const auto at = ports_.session_at(session)) return ActorExchange::of(*at).proxy(Address::of(fork));
-  return transport::ActorExchange::dead_proxy(ports_.actor_host(),
-                                              Error(Errc::peer_down, "the session of this fork is over"));
+  return remote::ActorExchange::dead_proxy(ports_.actor_host(),
+                                           Error(Errc::peer_down, "the session of this fork is over"));
 }
 
 }  // namespace caftan::actors

@@ -46,7 +46,7 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership
   messages_.add<net::View>("membership.view");
   messages_.add<net::Met>("membership.met");
   for (Service* service : services_) service->register_with(registry_, messages_);
-  actor_host_ = std::make_unique<transport::ActorHost>(*options_.executor, messages_, self_, incarnation_);
+  actor_host_ = std::make_unique<remote::ActorHost>(*options_.executor, messages_, self_, incarnation_);
   actor_host_->set_named_actors(this);
 }
 
@@ -117,14 +117,14 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
   peers_.remove(session);  // the last act: stop() goes on when no session is left
 }
 
-caf::strong_actor_ptr WorkerCore::find_named(const Session& session, const transport::Address& name) {
+caf::strong_actor_ptr WorkerCore::find_named(const Session& session, const remote::Address& name) {
   for (Service* service : services_) {
     if (auto actor = service->find_named(session, name)) return actor;
   }
   return nullptr;
 }
 
-caf::strong_actor_ptr WorkerCore::stand_in(const transport::Address& name) {
+caf::strong_actor_ptr WorkerCore::stand_in(const remote::Address& name) {
   for (Service* service : services_) {
     if (auto actor = service->stand_in(name)) return actor;
   }

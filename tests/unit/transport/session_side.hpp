@@ -1,15 +1,13 @@
-/// One worker's side of a session without a worker: its actors, a handler that keeps what it gets, and the session over
-/// one end of a loopback channel. Shared by the transport tests and the fuzz target.
+/// One worker's side of a session without a worker: the session over one end of a loopback channel, and receivers that
+/// keep the frames. Shared by the tests of sessions and of actors and by the fuzz target.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "caftan/transport/actor_exchange.hpp"
-#include "caftan/transport/actor_host.hpp"
-#include "caftan/transport/message_registry.hpp"
 #include "caftan/transport/session.hpp"
 #include "caftan/transport/stepped_executor.hpp"
 
@@ -40,19 +38,37 @@ class RecordingSink final : public ResponseSink {
   std::vector<Result<InFrame>> ends;
 };
 
+/// Keeps the frames about actors. There are no actors.
+class RecordingActors final : public ActorFrames {
+ public:
+  RecordingActors(Executor& executor, std::vector<InFrame>& frames) : executor_(executor), frames_(frames) {}
+  Result<void> on_frame(InFrame frame) override {
+    frames_.push_back(std::move(frame));
+    return {};
+  }
+  void end(const Error&, std::function<void()> done) override { executor_.post(std::move(done)); }
+
+ private:
+  Executor& executor_;
+  std::vector<InFrame>& frames_;
+};
+
 class SessionSide {
  public:
-  SessionSide(SteppedExecutor& executor, WorkerId self, WorkerId peer, std::shared_ptr<Channel> channel,
-              const SessionLimits& limits, MessageRegistry registry = {}, const net::PeerLimits& peer_takes = {})
-      : executor_(executor),
-        messages(std::move(registry)),
-        host(executor, messages, self, Incarnation{self.value + 1}) {
+  /// @param attach  sets the receiver of the frames about actors; without, they are kept in `actor_frames`
+  SessionSide(SteppedExecutor& executor, WorkerId peer, std::shared_ptr<Channel> channel, const SessionLimits& limits,
+              const net::PeerLimits& peer_takes = {}, const std::function<void(Session&)>& attach = {})
+      : executor_(executor) {
     session = Session::make({executor, pool, handler},
                             {peer, "worker" + std::to_string(peer.value), Incarnation{peer.value + 1}, peer_takes}, 1,
                             std::move(channel), limits);
-    ActorExchange::attach(*session, host);
+    if (attach) {
+      attach(*session);
+    } else {
+      session->set_actors(std::make_unique<RecordingActors>(executor, actor_frames));
+    }
   }
-  /// Ends the session and lets everything of it come to rest before the actors' system goes.
+  /// Ends the session and lets everything of it come to rest.
   ~SessionSide() {
     session->abort(Error(Errc::shut_down, "the test is over"));
     executor_.run();
@@ -66,10 +82,9 @@ class SessionSide {
   SteppedExecutor& executor_;
 
  public:
-  const MessageRegistry messages;
   wire::BlockPool pool;
   RecordingHandler handler;
-  ActorHost host;
+  std::vector<InFrame> actor_frames;
   std::shared_ptr<Session> session;
 };
 

@@ -28,7 +28,7 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
   Sessions() {
     auto [ours, theirs] = make_loopback_pair(executor_);
     peer_ = std::make_unique<BytePeer>(std::move(theirs));
-    side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), limits());
+    side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), limits());
     side_->session->start();
   }
   Session& session() { return *side_->session; }
@@ -163,14 +163,13 @@ TEST_P(Sessions, WI2_WI12_WhatBreaksTheRulesEndsTheSessionTyped) {
       {late, Errc::malformed_payload},
       {bulk_call(1, {1, 1, 1, 1, 1}), Errc::limit_exceeded},
       {too_long, Errc::malformed_payload},
-      {make_frame(header_of(FrameKind::monitor), {}, wire::Bytes(2)), Errc::malformed_payload},
   };
   for (std::size_t i = 0; i < cases.size(); ++i) {
     SCOPED_TRACE(i);
     side_ = nullptr;
     auto [ours, theirs] = make_loopback_pair(executor_);
     peer_ = std::make_unique<BytePeer>(std::move(theirs));
-    side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), limits());
+    side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), limits());
     side_->session->start();
     receive(cases[i].bytes);
     expect_end(cases[i].code);
@@ -182,7 +181,7 @@ TEST_P(Sessions, WI1_BytesBehindTheHandshakeBelongToTheSession) {
   side_ = nullptr;
   auto [ours, theirs] = make_loopback_pair(executor_);
   peer_ = std::make_unique<BytePeer>(std::move(theirs));
-  side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), limits());
+  side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), limits());
   const wire::Bytes frame = make_frame(header_of(FrameKind::call, 9), {}, wire::Bytes(10));
   side_->session->start(wire::ByteView(frame).first(50));
   receive(wire::ByteView(frame).subspan(50));
@@ -245,8 +244,8 @@ TEST_P(Sessions, AMessageAboveWhatThePeerTakesIsNotSent) {
   side_ = nullptr;
   auto [ours, theirs] = make_loopback_pair(executor_);
   peer_ = std::make_unique<BytePeer>(std::move(theirs));
-  side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), limits(),
-                                        MessageRegistry(), net::PeerLimits{.message = 2000});
+  side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), limits(),
+                                        net::PeerLimits{.message = 2000});
   side_->session->start();
   EXPECT_EQ(request(2001).error().code(), Errc::limit_exceeded);
   EXPECT_TRUE(peer_->read_kinds().empty());
@@ -330,8 +329,8 @@ TEST_P(Sessions, TheByeOfThePeerIsAnsweredBehindWhatAFullChannelHeldBack) {
   side_ = nullptr;
   auto [ours, theirs] = make_loopback_pair(executor_, 200'000);
   peer_ = std::make_unique<BytePeer>(std::move(theirs));
-  side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1},
-                                        std::make_shared<UntoldRoom>(std::move(ours)), limits());
+  side_ =
+      std::make_unique<SessionSide>(executor_, WorkerId{1}, std::make_shared<UntoldRoom>(std::move(ours)), limits());
   side_->session->start();
   // The channel holds two of three.
   const wire::Bytes body(90'000, std::byte{5});
@@ -453,7 +452,7 @@ TEST_P(Sessions, SE31_TheThreadThatKeepsTimeWritesOnlySoMuchToOnePeer) {
   SessionLimits takes = limits();
   takes.tensor_bytes = kBacklog;
   const auto valve = std::make_shared<Valve>();
-  const SessionSide side(executor_, WorkerId{0}, WorkerId{1}, valve, takes);
+  const SessionSide side(executor_, WorkerId{1}, valve, takes);
   side.session->start();
   const auto bytes = std::make_shared<wire::Bytes>(kBacklog);
   OutFrame frame;

@@ -1,6 +1,6 @@
 // Actors of two workers over two sessions: messages, requests, monitors and links, and what the loss of the session
 // does.
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 
 #include <gtest/gtest.h>
 #include <caf/event_based_actor.hpp>
@@ -9,9 +9,9 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "session_side.hpp"
+#include "exchange_side.hpp"
 
-namespace caftan::transport {
+namespace caftan::remote {
 struct Ping {
   int number = 0;
   template <class Archive>
@@ -27,13 +27,13 @@ struct Introduction {
   }
 };
 struct NotRegistered {};
-}  // namespace caftan::transport
+}  // namespace caftan::remote
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::transport::Ping)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::transport::Introduction)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::transport::NotRegistered)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::remote::Ping)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::remote::Introduction)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::remote::NotRegistered)
 
-namespace caftan::transport {
+namespace caftan::remote {
 namespace {
 
 /// What an actor was told.
@@ -84,10 +84,10 @@ class Exchange : public testing::TestWithParam<std::uint64_t> {
   }
   Exchange() {
     auto [a, b] = make_loopback_pair(executor_);
-    near_ =
-        std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(a), SessionLimits(), messages());
-    far_ =
-        std::make_unique<SessionSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(b), SessionLimits(), messages());
+    near_ = std::make_unique<ExchangeSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(a),
+                                           transport::SessionLimits(), messages());
+    far_ = std::make_unique<ExchangeSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(b), transport::SessionLimits(),
+                                          messages());
     remote_ = far_->host.spawn<Echo>(remote_notes_);
     local_ = near_->host.spawn<Echo>(local_notes_);
     ActorExchange::of(*far_->session).export_at(Address::root(), strong(remote_));
@@ -143,11 +143,11 @@ class Exchange : public testing::TestWithParam<std::uint64_t> {
     executor_.run();
   }
 
-  SteppedExecutor executor_{GetParam()};
+  transport::SteppedExecutor executor_{GetParam()};
   std::shared_ptr<Notes> local_notes_ = std::make_shared<Notes>();
   std::shared_ptr<Notes> remote_notes_ = std::make_shared<Notes>();
-  std::unique_ptr<SessionSide> near_;
-  std::unique_ptr<SessionSide> far_;
+  std::unique_ptr<ExchangeSide> near_;
+  std::unique_ptr<ExchangeSide> far_;
   caf::actor remote_;
   caf::actor local_;
   caf::strong_actor_ptr proxy_;
@@ -307,5 +307,16 @@ TEST_P(Exchange, ALinkEndsWithTheSession) {
   EXPECT_TRUE(remote_notes_->ended);
 }
 
+TEST_P(Exchange, WI12_AFrameAboutAnActorThatCannotBeReadEndsTheSession) {
+  auto [ours, theirs] = transport::make_loopback_pair(executor_);
+  transport::BytePeer peer(std::move(theirs));
+  const ExchangeSide side(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), transport::SessionLimits(), messages());
+  side.session->start();
+  peer.write(transport::make_frame(transport::header_of(wire::FrameKind::monitor), {}, wire::Bytes(2)));
+  executor_.run();
+  ASSERT_EQ(side.handler.ends.size(), 1U);
+  EXPECT_EQ(side.handler.ends[0].code(), Errc::malformed_payload);
+}
+
 }  // namespace
-}  // namespace caftan::transport
+}  // namespace caftan::remote

@@ -4,20 +4,20 @@
 
 #include "caftan/wire/archive.hpp"
 
-namespace caftan::transport {
+namespace caftan::remote {
 
 namespace {
 
 /// Hands the reply of a remote actor to the local one that asked.
-class ActorRequest final : public ResponseSink {
+class ActorRequest final : public transport::ResponseSink {
  public:
-  ActorRequest(std::shared_ptr<Session> session, caf::strong_actor_ptr asker, caf::message_id id)
+  ActorRequest(std::shared_ptr<transport::Session> session, caf::strong_actor_ptr asker, caf::message_id id)
       : session_(std::move(session)), asker_(std::move(asker)), id_(id) {}
 
-  void on_response(Result<InFrame> response) override { deliver(decode(std::move(response))); }
+  void on_response(Result<transport::InFrame> response) override { deliver(decode(std::move(response))); }
 
  private:
-  caf::message decode(Result<InFrame> response) {
+  caf::message decode(Result<transport::InFrame> response) {
     if (!response) return caf::make_message(to_caf(response.error()));
     if (response->header.flags & wire::kFlagError) {
       Error error;
@@ -34,7 +34,7 @@ class ActorRequest final : public ResponseSink {
     asker_->enqueue(caf::make_mailbox_element(nullptr, id_.response_id(), {}, std::move(message)), nullptr);
   }
 
-  std::shared_ptr<Session> session_;
+  std::shared_ptr<transport::Session> session_;
   caf::strong_actor_ptr asker_;
   caf::message_id id_;
 };
@@ -47,7 +47,7 @@ void bounce_request(caf::mailbox_element& what, const Error& error) {
 
 }  // namespace
 
-Proxy::Proxy(caf::actor_config& config, std::weak_ptr<Session> session, const Address& address, bool watched)
+Proxy::Proxy(caf::actor_config& config, std::weak_ptr<transport::Session> session, const Address& address, bool watched)
     : caf::actor_proxy(config), session_(std::move(session)), address_(address), watched_(watched) {}
 
 Proxy::~Proxy() {
@@ -57,7 +57,7 @@ Proxy::~Proxy() {
 bool Proxy::send(wire::FrameKind kind, const wire::Bytes& body) {
   const auto session = session_.lock();
   if (!session) return false;
-  OutFrame frame;
+  transport::OutFrame frame;
   frame.header.kind = kind;
   frame.body = body;
   return session->send(frame, false);
@@ -99,7 +99,7 @@ Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const ca
   if (const auto addressed = wire::encode_into(body, std::make_tuple(address_, from)); !addressed) return addressed;
   const auto encoded = exchange.host().messages().encode(content, body, beside, exchange);
   if (!encoded) return encoded.error();
-  OutFrame frame;
+  transport::OutFrame frame;
   frame.header.kind = wire::FrameKind::actor_message;
   frame.message = *encoded;
   frame.body = body;
@@ -112,7 +112,7 @@ Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const ca
   }
   std::uint64_t size = body.size() + beside.table.size();
   for (const auto& segment : frame.segments) size += segment.size;
-  const std::uint64_t room = Session::room_for(size);
+  const std::uint64_t room = transport::Session::room_for(size);
   if (const auto admitted = session->try_acquire(room); !admitted) return admitted;
   const auto sent = session->request(frame, room, kNever, std::make_shared<ActorRequest>(session, sender, id));
   return sent ? Result<void>() : sent.error();
@@ -150,7 +150,7 @@ bool Proxy::remove_backlink(caf::abstract_actor* other) {
 
 void Proxy::kill_proxy(caf::execution_unit* host, caf::error reason) { cleanup(std::move(reason), host); }
 
-ReplyActor::ReplyActor(caf::actor_config& config, std::weak_ptr<Session> session, std::uint64_t call)
+ReplyActor::ReplyActor(caf::actor_config& config, std::weak_ptr<transport::Session> session, std::uint64_t call)
     : caf::actor_proxy(config), session_(std::move(session)), call_(call) {}
 
 ReplyActor::~ReplyActor() {
@@ -162,7 +162,7 @@ void ReplyActor::answer_error(const Error& error) {
   if (!session) return;
   wire::Bytes body;
   if (!wire::encode_into(body, session->fitting(error))) return;
-  OutFrame frame;
+  transport::OutFrame frame;
   frame.header.kind = wire::FrameKind::actor_reply;
   frame.header.flags = wire::kFlagError;
   frame.header.call = call_;
@@ -186,7 +186,7 @@ void ReplyActor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
     answer_error(encoded.error());
     return;
   }
-  OutFrame frame;
+  transport::OutFrame frame;
   frame.header.kind = wire::FrameKind::actor_reply;
   frame.header.call = call_;
   frame.body = body;
@@ -198,4 +198,4 @@ void ReplyActor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
 
 void ReplyActor::kill_proxy(caf::execution_unit* host, caf::error reason) { cleanup(std::move(reason), host); }
 
-}  // namespace caftan::transport
+}  // namespace caftan::remote
