@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   SessionSide side(executor, WorkerId{1}, std::move(ours), small_limits());
   side.session->start();
   const auto sink = std::make_shared<RecordingSink>();
-  OutFrame call;
+  wire::OutFrame call;
   call.header.kind = wire::FrameKind::call;
   const std::uint64_t room = Session::room_for(0);
   require(side.session->try_acquire(room).has_value());

@@ -13,8 +13,8 @@
 
 namespace caftan::actors {
 
-using transport::InFrame;
 using transport::Session;
+using wire::InFrame;
 
 /// Delivers the single outcome of a request to its caller.
 class OutgoingCalls::Pending final : public transport::ResponseSink, public CancelFlag::Part {

@@ -27,7 +27,7 @@ class ObjectJob final : public ValueJob {
 }  // namespace
 
 ServedCall::ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<transport::Session> session,
-                       transport::InFrame frame)
+                       wire::InFrame frame)
     : calls_(std::move(calls)), session_(std::move(session)), frame_(std::move(frame)) {
   if (frame_.header.remaining_us != 0) {
     // A hostile remaining time must not overflow; nobody means more than ten years.

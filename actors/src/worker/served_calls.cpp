@@ -8,8 +8,8 @@
 
 namespace caftan::actors {
 
-using transport::InFrame;
 using transport::Session;
+using wire::InFrame;
 
 Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFrame frame) {
   if (frame.header.kind == wire::FrameKind::cancel) {

@@ -104,7 +104,7 @@ Result<std::shared_ptr<void>> WorkerCore::on_manifest(Session& session, wire::Fr
   return std::shared_ptr<void>(std::move(*received));
 }
 
-Result<void> WorkerCore::on_frame(const std::shared_ptr<Session>& session, transport::InFrame frame) {
+Result<void> WorkerCore::on_frame(const std::shared_ptr<Session>& session, wire::InFrame frame) {
   return served_.on_frame(session, std::move(frame));
 }
 

@@ -98,7 +98,7 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   // FrameHandler
   Result<std::shared_ptr<void>> on_manifest(transport::Session& session, wire::FrameKind kind,
                                             wire::ByteView manifest) override;
-  Result<void> on_frame(const std::shared_ptr<transport::Session>& session, transport::InFrame frame) override;
+  Result<void> on_frame(const std::shared_ptr<transport::Session>& session, wire::InFrame frame) override;
   void on_end(transport::Session& session, const Error& reason) override;
 
   // NamedActors: each name belongs to one service.

@@ -176,7 +176,7 @@ void ActorExchange::on_export_exit(const Address& address, caf::actor_id id, con
 }
 
 void ActorExchange::send_control(wire::FrameKind kind, const wire::Bytes& body) {
-  transport::OutFrame frame;
+  wire::OutFrame frame;
   frame.header.kind = kind;
   frame.body = body;
   session_.send(frame, false);
@@ -194,7 +194,7 @@ void ActorExchange::unlink_silently(caf::abstract_actor& local, const caf::stron
   Proxy::quiet_links() = false;
 }
 
-Result<void> ActorExchange::on_frame(transport::InFrame frame) {
+Result<void> ActorExchange::on_frame(wire::InFrame frame) {
   switch (frame.header.kind) {
     case wire::FrameKind::actor_message:
       return on_message(frame);
@@ -215,7 +215,7 @@ Result<void> ActorExchange::on_frame(transport::InFrame frame) {
   }
 }
 
-Result<void> ActorExchange::on_message(transport::InFrame& frame) {
+Result<void> ActorExchange::on_message(wire::InFrame& frame) {
   wire::InArchive archive(frame.body);
   std::tuple<Address, Address> header;
   if (frame.body.size() < 2 * Address::kSize) return Error(Errc::malformed_payload, "an actor message is cut off");
@@ -262,14 +262,14 @@ void ActorExchange::take_down(const Address& address, const Error& reason) {
   if (proxy) static_cast<Proxy*>(proxy->get())->kill_proxy(nullptr, to_caf(reason));
 }
 
-Result<void> ActorExchange::on_down(const transport::InFrame& frame) {
+Result<void> ActorExchange::on_down(const wire::InFrame& frame) {
   std::tuple<Address, Error> body;
   if (const auto read = wire::decode_into(frame.body, body); !read) return read;
   take_down(std::get<0>(body), std::get<1>(body));
   return {};
 }
 
-Result<void> ActorExchange::on_exit(const transport::InFrame& frame) {
+Result<void> ActorExchange::on_exit(const wire::InFrame& frame) {
   std::tuple<Address, Address, Error> body;
   if (const auto read = wire::decode_into(frame.body, body); !read) return read;
   // The proxy of the peer's own actor goes down, which tells whoever is linked to it; whom the exit is for is not
@@ -278,7 +278,7 @@ Result<void> ActorExchange::on_exit(const transport::InFrame& frame) {
   return {};
 }
 
-Result<void> ActorExchange::on_monitor(const transport::InFrame& frame) {
+Result<void> ActorExchange::on_monitor(const wire::InFrame& frame) {
   Address address;
   if (const auto read = wire::decode_into(frame.body, address); !read) return read;
   const auto actor = find_export(address);
@@ -291,7 +291,7 @@ Result<void> ActorExchange::on_monitor(const transport::InFrame& frame) {
   return {};
 }
 
-Result<void> ActorExchange::on_demonitor(const transport::InFrame& frame) {
+Result<void> ActorExchange::on_demonitor(const wire::InFrame& frame) {
   Address address;
   if (const auto read = wire::decode_into(frame.body, address); !read) return read;
   const std::lock_guard lock(mutex_);
@@ -299,7 +299,7 @@ Result<void> ActorExchange::on_demonitor(const transport::InFrame& frame) {
   return {};
 }
 
-Result<void> ActorExchange::on_link(const transport::InFrame& frame, bool link) {
+Result<void> ActorExchange::on_link(const wire::InFrame& frame, bool link) {
   std::tuple<Address, Address> body;
   if (const auto read = wire::decode_into(frame.body, body); !read) return read;
   const auto& [to, from] = body;

@@ -14,10 +14,10 @@ class ActorRequest final : public transport::ResponseSink {
   ActorRequest(std::shared_ptr<transport::Session> session, caf::strong_actor_ptr asker, caf::message_id id)
       : session_(std::move(session)), asker_(std::move(asker)), id_(id) {}
 
-  void on_response(Result<transport::InFrame> response) override { deliver(decode(std::move(response))); }
+  void on_response(Result<wire::InFrame> response) override { deliver(decode(std::move(response))); }
 
  private:
-  caf::message decode(Result<transport::InFrame> response) {
+  caf::message decode(Result<wire::InFrame> response) {
     if (!response) return caf::make_message(to_caf(response.error()));
     if (response->header.flags & wire::kFlagError) {
       Error error;
@@ -57,7 +57,7 @@ Proxy::~Proxy() {
 bool Proxy::send(wire::FrameKind kind, const wire::Bytes& body) {
   const auto session = session_.lock();
   if (!session) return false;
-  transport::OutFrame frame;
+  wire::OutFrame frame;
   frame.header.kind = kind;
   frame.body = body;
   return session->send(frame, false);
@@ -99,7 +99,7 @@ Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const ca
   if (const auto addressed = wire::encode_into(body, std::make_tuple(address_, from)); !addressed) return addressed;
   const auto encoded = exchange.host().messages().encode(content, body, beside, exchange);
   if (!encoded) return encoded.error();
-  transport::OutFrame frame;
+  wire::OutFrame frame;
   frame.header.kind = wire::FrameKind::actor_message;
   frame.message = *encoded;
   frame.body = body;
@@ -162,7 +162,7 @@ void ReplyActor::answer_error(const Error& error) {
   if (!session) return;
   wire::Bytes body;
   if (!wire::encode_into(body, session->fitting(error))) return;
-  transport::OutFrame frame;
+  wire::OutFrame frame;
   frame.header.kind = wire::FrameKind::actor_reply;
   frame.header.flags = wire::kFlagError;
   frame.header.call = call_;
@@ -186,7 +186,7 @@ void ReplyActor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
     answer_error(encoded.error());
     return;
   }
-  transport::OutFrame frame;
+  wire::OutFrame frame;
   frame.header.kind = wire::FrameKind::actor_reply;
   frame.header.call = call_;
   frame.body = body;

@@ -2,11 +2,8 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 
 namespace caftan::transport {
-
-inline constexpr std::size_t kBufferSize = 64 * 1024;  // of a session's read buffer
 
 /// Takes the flag that says "somebody reads", and frees it again.
 class ReadTurn {

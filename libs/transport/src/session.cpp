@@ -17,11 +17,6 @@ constexpr std::uint64_t kReplyRoom = 4096;   // bytes of the window kept for a r
 constexpr int kMaxVectors = 128;
 constexpr std::size_t kEnoughToShowLife = 1 << 20;  // bytes
 
-/// Bytes of a frame's sections as they are sent: the sizes of its segments are one more.
-std::uint64_t sections_size(const OutFrame& frame) {
-  return frame.sections.size() + (frame.segments.empty() ? 0 : wire::kSectionHeaderSize + 8 * frame.segments.size());
-}
-
 }  // namespace
 
 std::shared_ptr<Session> Session::make(Parts parts, PeerIdentity peer, std::uint64_t connection,
@@ -35,10 +30,8 @@ void Session::start(wire::ByteView early) {
   });
   if (!early.empty()) {
     const ReadTurn turn(reading_);
-    buffer_.reset(new std::byte[kBufferSize]);
-    std::memcpy(buffer_.get(), early.data(), std::min(early.size(), kBufferSize));
-    end_ = std::min(early.size(), kBufferSize);
-    if (const auto parsed = parse(); !parsed) end(parsed.error());
+    (void)frames_.put(early);
+    if (const auto handled = handle_frames(); !handled) end(handled.error());
   }
   if (liveness_) watch_life();
   const std::lock_guard lock(out_mutex_);
@@ -48,7 +41,7 @@ void Session::start(wire::ByteView early) {
 namespace {
 
 /// Returns what both sides take.
-SessionLimits smallest_of(SessionLimits own, const net::PeerLimits& peer) {
+wire::MessageLimits smallest_of(wire::MessageLimits own, const net::PeerLimits& peer) {
   own.message = std::min(own.message, peer.message);
   own.tensor_bytes = std::min(own.tensor_bytes, peer.tensor_bytes);
   own.tensors = std::min(own.tensors, peer.segments);
@@ -68,6 +61,7 @@ Session::Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::
       requests_(parts.executor.clock().now(), limits.requests),
       window_(std::min(limits.window, peer_.limits.window), limits.requests),
       serve_gate_(std::min(limits.window, peer_.limits.window)),
+      frames_(parts.pool, limits),
       liveness_(limits.liveness ? std::optional<net::Liveness>(std::in_place, *limits.liveness, peer_.name,
                                                                parts.executor.clock().now())
                                 : std::nullopt) {}
@@ -76,11 +70,11 @@ Session::~Session() { channel_->close(); }
 
 // ---- sending
 
-bool Session::send(OutFrame& frame, bool urgent) {
+bool Session::send(wire::OutFrame& frame, bool urgent) {
   return hand_over(frame, urgent ? std::nullopt : std::optional(FlushBy::queue_end));
 }
 
-bool Session::hand_over(OutFrame& frame, std::optional<FlushBy> may_wait) {
+bool Session::hand_over(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
   bool later = false;
   {
     std::unique_lock lock(out_mutex_);
@@ -103,30 +97,9 @@ bool Session::hand_over(OutFrame& frame, std::optional<FlushBy> may_wait) {
   return true;
 }
 
-void Session::append_locked(OutFrame& frame) {
-  std::uint64_t bulk = 0;
-  for (const auto& segment : frame.segments) bulk += segment.size;
-  frame.header.bulk_size = bulk;
-  const std::uint64_t sections = sections_size(frame);
-  frame.header.sections_size = static_cast<std::uint32_t>(sections);
-  frame.header.body_size = static_cast<std::uint32_t>(frame.body.size());
-  frame.header.table_size = static_cast<std::uint32_t>(frame.table.size());
-
-  wire::Bytes bytes;
-  bytes.reserve(wire::kFrameHeaderSize + sections + frame.body.size() + frame.table.size());
-  bytes.resize(wire::kFrameHeaderSize);
-  wire::encode_header(frame.header, bytes.data());
-  wire::append(bytes, frame.sections);
-  if (!frame.segments.empty()) {
-    wire::Bytes sizes(8 * frame.segments.size());
-    for (std::size_t i = 0; i < frame.segments.size(); ++i) {
-      const std::uint64_t size = frame.segments[i].size;
-      std::memcpy(sizes.data() + 8 * i, &size, 8);
-    }
-    wire::append_section(bytes, wire::SectionType::bulk, wire::kSectionCritical, sizes);
-  }
-  wire::append(bytes, frame.body);
-  wire::append(bytes, frame.table);
+void Session::append_locked(wire::OutFrame& frame) {
+  wire::Bytes bytes = wire::encode_frame(frame);
+  const std::uint64_t bulk = frame.header.bulk_size;
   traffic_.add(frame.header.kind, frame.message, bytes.size(), bulk);
   if (bulk == 0) {
     outbox_.append(std::move(bytes));
@@ -163,7 +136,7 @@ void Session::flush_locked(std::unique_lock<std::mutex>& lock, std::size_t enoug
       // Bye goes behind everything, tensor bytes included: only then nothing is lost.
       if (!closing_ || bye_queued_) continue;
       bye_queued_ = true;
-      OutFrame bye;
+      wire::OutFrame bye;
       bye.header.kind = wire::FrameKind::bye;
       wire::Bytes farewell;  // the frame only looks at it
       if (own_farewell_.code() != Errc::ok) {
@@ -211,27 +184,13 @@ void Session::arm_locked() {
   channel_->arm(reader_ == Reader::poller, want_write_);
 }
 
-Error SessionLimits::why_not(std::uint64_t own, std::uint64_t bulk, std::uint64_t segments) const {
-  const auto beyond = [](const char* of, std::uint64_t size, const char* limit, std::uint64_t most) {
-    return Error(Errc::limit_exceeded, "a message with " + std::to_string(size) + " bytes" + of + ", " + limit +
-                                           " is " + std::to_string(most));
-  };
-  if (own > message) return beyond(" beside its tensors", own, "limits.message", message);
-  if (bulk > tensor_bytes) return beyond(" of tensors", bulk, "limits.tensors", tensor_bytes);
-  return Error(Errc::limit_exceeded, "a message with " + std::to_string(segments) +
-                                         " pieces of tensor memory, WorkerLimits::tensors is " +
-                                         std::to_string(tensors) + ": send it in several messages");
-}
-
 Error Session::fitting(const Error& error, std::size_t beside) const {
   return wire::fitting(error, sendable_.message - std::min<std::uint64_t>(sendable_.message, beside));
 }
 
-Result<void> Session::check_size(const OutFrame& frame) const {
-  std::uint64_t bulk = 0;
-  for (const auto& segment : frame.segments) bulk += segment.size;
-  const std::uint64_t own = sections_size(frame) + frame.body.size() + frame.table.size();
-  const auto fits = sendable_.check(own, bulk, frame.segments.size());
+Result<void> Session::check_size(const wire::OutFrame& frame) const {
+  const std::uint64_t own = frame.sections_size() + frame.body.size() + frame.table.size();
+  const auto fits = sendable_.check(own, frame.bulk_size(), frame.segments.size());
   return fits ? fits : fits.error().at(peer_.name);
 }
 
@@ -272,7 +231,7 @@ Result<void> Session::acquire(std::uint64_t room, TimePoint deadline) {
   });
 }
 
-Result<CallId> Session::request(OutFrame& frame, std::uint64_t room, TimePoint deadline,
+Result<CallId> Session::request(wire::OutFrame& frame, std::uint64_t room, TimePoint deadline,
                                 const std::shared_ptr<ResponseSink>& sink) {
   if (const auto fits = check_size(frame); !fits) {
     window_.release(room);
@@ -316,7 +275,7 @@ void Session::fail(Pending pending, const Error& error) {
 void Session::cancel(CallId call, Error reason) {
   auto entry = requests_.take(call);
   if (!entry) return;
-  OutFrame frame;
+  wire::OutFrame frame;
   frame.header.kind = wire::FrameKind::cancel;
   frame.header.call = call.value;
   send(frame);
@@ -344,7 +303,7 @@ void Session::arm_expiry(TimePoint deadline) {
 /// Fails what is late.
 void Session::expire_requests() {
   for (auto& entry : requests_.expire(parts_.executor.clock().now())) {
-    OutFrame frame;
+    wire::OutFrame frame;
     frame.header.kind = wire::FrameKind::cancel;
     frame.header.call = entry.id.value;
     send(frame);
@@ -389,7 +348,7 @@ void Session::show_life() {
   if (ended() || write_failed_) return;
   if (outbox_.empty()) {
     if (closing_) return;
-    OutFrame ping;
+    wire::OutFrame ping;
     ping.header.kind = wire::FrameKind::ping;
     append_locked(ping);
     frames_out_.fetch_add(1, std::memory_order_relaxed);
@@ -422,7 +381,7 @@ net::Traffic Session::traffic() const {
 }
 
 Session::Counters Session::counters() const {
-  return {frames_out_.load(), frames_in_.load(), bytes_out_.load(), bytes_in_.load()};
+  return {frames_out_.load(), frames_.frames(), bytes_out_.load(), bytes_in_.load()};
 }
 
 }  // namespace caftan::transport

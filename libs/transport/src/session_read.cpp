@@ -1,8 +1,5 @@
 // The reading half of a session: from bytes to frames to whoever handles them, and the end of the session.
 
-#include <algorithm>
-#include <cstring>
-
 #include "caftan/transport/session.hpp"
 #include "caftan/wire/archive.hpp"
 #include "read_turn.hpp"
@@ -104,22 +101,15 @@ void Session::watch_deferral(std::uint64_t claims_seen) {
 
 Session::ReadOutcome Session::read_some() {
   if (ended()) return ReadOutcome::ended;
-  if (!buffer_) buffer_.reset(new std::byte[kBufferSize]);
-  std::span<std::byte> target = direct_target();
-  if (begin_ == end_) begin_ = end_ = 0;
-  if (begin_ > 0 && kBufferSize - end_ < wire::kFrameHeaderSize) {
-    std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
-    end_ -= begin_;
-    begin_ = 0;
-  }
+  const wire::FrameReader::Room room = frames_.room();
   iovec vectors[2];
   int count = 0;
-  if (!target.empty()) vectors[count++] = {target.data(), target.size()};
-  vectors[count++] = {buffer_.get() + end_, kBufferSize - end_};
+  if (!room.direct.empty()) vectors[count++] = {room.direct.data(), room.direct.size()};
+  vectors[count++] = {room.buffer.data(), room.buffer.size()};
   const auto got = channel_->read(vectors, count);
   if (!got) {
-    if (const auto parsed = parse(); !parsed) {
-      end(parsed.error());
+    if (const auto handled = handle_frames(); !handled) {
+      end(handled.error());
     } else {
       end(bye_received_ ? left()
                         : Error(Errc::peer_down, peer_.name, "lost " + peer_.name + ": " + got.error().text()));
@@ -132,187 +122,40 @@ Session::ReadOutcome Session::read_some() {
     const std::lock_guard lock(liveness_mutex_);
     liveness_->on_bytes_in(parts_.executor.clock().now(), *got);
   }
-  const std::size_t direct = std::min(*got, target.size());
-  if (direct > 0) {
-    if (chunk_left_ > 0) {
-      took_bulk(direct);
-    } else {
-      payload_filled_ += direct;
-    }
-  }
-  end_ += *got - direct;
-  const bool filled = *got == target.size() + (vectors[count - 1].iov_len);
-  if (const auto parsed = parse(); !parsed) {
-    end(Error(parsed.error().code(), peer_.name, parsed.error().text()));
+  frames_.filled(*got);
+  if (const auto handled = handle_frames(); !handled) {
+    end(Error(handled.error().code(), peer_.name, handled.error().text()));
     return ReadOutcome::ended;
   }
-  return filled || !direct_target().empty() ? ReadOutcome::more : ReadOutcome::drained;
+  const bool was_filled = *got == room.direct.size() + room.buffer.size();
+  return was_filled || frames_.has_direct_room() ? ReadOutcome::more : ReadOutcome::drained;
 }
 
-/// Where the next bytes of the stream belong when the buffer is empty: into a payload or a tensor, past the buffer.
-std::span<std::byte> Session::direct_target() {
-  if (begin_ != end_) return {};
-  if (chunk_left_ > 0) return bulk_target();
-  if (header_) return {payload_.data() + payload_filled_, payload_.size() - payload_filled_};
-  return {};
-}
-
-/// The rest of the segment that the current chunk fills; empty if the message is skipped.
-/// Precondition: chunk_left_ > 0, nothing left to settle.
-std::span<std::byte> Session::bulk_target() {
-  Incomplete& message = incomplete_.front();
-  if (!message.frame.received) return {};
-  wire::Block& block = message.frame.segments.back();
-  return {block.data() + message.offset, std::min<std::size_t>(block.size() - message.offset, chunk_left_)};
-}
-
-Result<void> Session::parse() {
+/// Hands over what can be read of the bytes that have come.
+Result<void> Session::handle_frames() {
   for (;;) {
-    if (auto settled = finish_bulk(); !settled) return settled;
-    const std::size_t buffered = end_ - begin_;
-    if (chunk_left_ > 0) {
-      const Incomplete& message = incomplete_.front();
-      const std::span<std::byte> target = bulk_target();
-      const std::uint64_t wanted =
-          message.frame.received ? target.size() : std::min<std::uint64_t>(chunk_left_, message.missing);
-      const std::size_t part = std::min<std::uint64_t>(wanted, buffered);
-      if (part == 0) return {};
-      if (message.frame.received) std::memcpy(target.data(), buffer_.get() + begin_, part);
-      took_bulk(part);
-      begin_ += part;
-    } else if (header_) {
-      const std::size_t part = std::min(payload_.size() - payload_filled_, buffered);
-      if (part > 0) std::memcpy(payload_.data() + payload_filled_, buffer_.get() + begin_, part);
-      payload_filled_ += part;
-      begin_ += part;
-      if (payload_filled_ < payload_.size()) return {};
-      if (auto done = finish_payload(); !done) return done;
-    } else {
-      if (buffered < wire::kFrameHeaderSize) return {};
-      const auto header = wire::decode_header(buffer_.get() + begin_);
-      if (!header) return header.error();
-      begin_ += wire::kFrameHeaderSize;
-      if (auto begun = begin_frame(*header); !begun) return begun;
-    }
-  }
-}
-
-void Session::took_bulk(std::size_t bytes) {
-  Incomplete& message = incomplete_.front();
-  message.offset += bytes;
-  message.missing -= bytes;
-  chunk_left_ -= static_cast<std::uint32_t>(bytes);
-}
-
-/// Takes memory for the next segment of the oldest message once the one before it is full; empty ones are passed by.
-/// Without memory the message is skipped from here on (WI-22).
-void Session::begin_segment() {
-  auto& [frame, sizes, offset, missing] = incomplete_.front();
-  while (frame.received && 8 * frame.segments.size() < sizes.size() &&
-         (frame.segments.empty() || offset == frame.segments.back().size())) {
-    std::uint64_t size = 0;
-    std::memcpy(&size, sizes.data() + 8 * frame.segments.size(), 8);
-    auto block = parts_.pool.take(size);
-    if (block) {
-      frame.segments.push_back(std::move(*block));
-    } else {
-      frame.received = Error(block.error().code(), "the tensors could not be received: " + block.error().text());
-      frame.segments.clear();
-    }
-    offset = 0;
-  }
-}
-
-Result<void> Session::begin_frame(const wire::FrameHeader& header) {
-  if (bye_received_) return Error(Errc::malformed_payload, "a frame after bye");
-  frames_in_.fetch_add(1, std::memory_order_relaxed);
-  if (header.kind == wire::FrameKind::chunk) {
-    if (incomplete_.empty()) return Error(Errc::malformed_payload, "a chunk that belongs to no message");
-    chunk_left_ = header.body_size;
-    return {};
-  }
-  if (const auto fits = limits_.check(header.payload_size(), header.bulk_size, 0); !fits) return fits;
-  header_ = header;
-  payload_.resize(header.payload_size());
-  payload_filled_ = 0;
-  return {};
-}
-
-Result<void> Session::finish_payload() {
-  InFrame frame;
-  frame.header = *header_;
-  header_.reset();
-  frame.payload = std::move(payload_);
-  payload_ = {};
-  const wire::ByteView all(frame.payload);
-  frame.sections = all.first(frame.header.sections_size);
-  frame.body = all.subspan(frame.header.sections_size, frame.header.body_size);
-  frame.table = all.subspan(frame.header.sections_size + frame.header.body_size);
-
-  wire::ByteView bulk_sizes;
-  wire::SectionReader sections(frame.sections);
-  for (;;) {
-    const auto section = sections.next();
-    if (!section) return section.error();
-    if (!*section) break;
-    switch ((*section)->type) {
-      case wire::SectionType::rrefs: {
-        auto manifest = parts_.handler.on_manifest(*this, frame.header.kind, (*section)->content);
+    const auto found = frames_.next();
+    if (!found) return found.error();
+    switch (*found) {
+      case wire::FrameReader::Item::nothing:
+        return {};
+      case wire::FrameReader::Item::manifest: {
+        auto manifest = parts_.handler.on_manifest(*this, frames_.kind(), frames_.manifest());
         if (!manifest) return manifest.error();
-        frame.manifest = std::move(*manifest);
+        frames_.set_manifest(std::move(*manifest));
         break;
       }
-      case wire::SectionType::bulk:
-        bulk_sizes = (*section)->content;
+      case wire::FrameReader::Item::frame:
+        if (auto done = dispatch(frames_.take()); !done) return done;
         break;
-      case wire::SectionType::autograd:
-      case wire::SectionType::target:
-      case wire::SectionType::chain:
-      case wire::SectionType::depth:
-      case wire::SectionType::error_kinds:
-      case wire::SectionType::grad_mode:
-        break;
-      default:
-        if ((*section)->flags & wire::kSectionCritical) {
-          return Error(Errc::protocol_mismatch,
-                       "a critical section of unknown type " + std::to_string(static_cast<unsigned>((*section)->type)));
-        }
     }
   }
-  if (frame.header.bulk_size == 0 && bulk_sizes.empty()) return dispatch(std::move(frame));
-
-  if (bulk_sizes.size() % 8 != 0) return Error(Errc::malformed_payload, "a section of segment sizes is cut off");
-  if (const auto fits = limits_.check(0, 0, bulk_sizes.size() / 8); !fits) return fits;
-  std::uint64_t left = frame.header.bulk_size;
-  for (std::size_t at = 0; at < bulk_sizes.size(); at += 8) {
-    std::uint64_t size = 0;
-    std::memcpy(&size, bulk_sizes.data() + at, 8);
-    if (size > left) return Error(Errc::malformed_payload, "segments are larger than their message");
-    left -= size;
-  }
-  if (left != 0) return Error(Errc::malformed_payload, "segments are smaller than their message");
-  const std::uint64_t missing = frame.header.bulk_size;
-  incomplete_.push_back({std::move(frame), bulk_sizes, 0, missing});
-  return {};
 }
 
-/// Hands over the messages whose last byte has come. Bulk arrives in the order of its messages.
-Result<void> Session::finish_bulk() {
-  while (!incomplete_.empty()) {
-    begin_segment();
-    if (incomplete_.front().missing != 0) break;
-    if (chunk_left_ > 0) return Error(Errc::malformed_payload, "a chunk is longer than its message");
-    InFrame frame = std::move(incomplete_.front().frame);
-    incomplete_.pop_front();
-    if (auto done = dispatch(std::move(frame)); !done) return done;
-  }
-  return {};
-}
-
-Result<void> Session::dispatch(InFrame frame) {
+Result<void> Session::dispatch(wire::InFrame frame) {
   switch (frame.header.kind) {
     case wire::FrameKind::ping: {
-      OutFrame pong;
+      wire::OutFrame pong;
       pong.header.kind = wire::FrameKind::pong;
       send(pong);
       return {};
@@ -362,7 +205,7 @@ void Session::end(Error reason) {
     if (!write_failed_ && bye_received_) flush_locked(lock);
   }
   channel_->close();
-  incomplete_.clear();
+  frames_.drop_incomplete();
   window_.close(reason);
   serve_gate_.close();  // what was held back is dropped: its answers would reach no one
   for (auto& entry : requests_.take_all(reason)) fail(std::move(entry.sink), reason);

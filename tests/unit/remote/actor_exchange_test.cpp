@@ -312,7 +312,7 @@ TEST_P(Exchange, WI12_AFrameAboutAnActorThatCannotBeReadEndsTheSession) {
   transport::BytePeer peer(std::move(theirs));
   const ExchangeSide side(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), transport::SessionLimits(), messages());
   side.session->start();
-  peer.write(transport::make_frame(transport::header_of(wire::FrameKind::monitor), {}, wire::Bytes(2)));
+  peer.write(wire::make_frame(wire::header_of(wire::FrameKind::monitor), {}, wire::Bytes(2)));
   executor_.run();
   ASSERT_EQ(side.handler.ends.size(), 1U);
   EXPECT_EQ(side.handler.ends[0].code(), Errc::malformed_payload);

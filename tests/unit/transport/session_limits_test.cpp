@@ -42,7 +42,7 @@ class SessionLimit : public testing::TestWithParam<std::uint64_t> {
   /// @param segments  of 8 bytes each
   Result<CallId> request(std::size_t body_size, std::size_t segments) {
     const wire::Bytes body(body_size);
-    OutFrame frame;
+    wire::OutFrame frame;
     frame.header.kind = FrameKind::call;
     frame.body = body;
     for (std::size_t i = 0; i < segments; ++i) frame.segments.push_back(zeros(8));
@@ -132,7 +132,7 @@ TEST_P(SessionLimit, T2_WI22_AMessageWithoutMemoryForItsTensorsIsSkippedAndThose
   SessionLimits limits = small_limits();
   limits.tensor_bytes = 2 * kLarge;
   connect(limits, limits);
-  OutFrame large;
+  wire::OutFrame large;
   large.header.kind = FrameKind::call;
   const wire::Bytes body(7);
   large.body = body;
@@ -145,7 +145,7 @@ TEST_P(SessionLimit, T2_WI22_AMessageWithoutMemoryForItsTensorsIsSkippedAndThose
   }
   expect_alive();
   ASSERT_EQ(b_->handler.frames.size(), 2U);
-  const InFrame& skipped = b_->handler.frames[0];
+  const wire::InFrame& skipped = b_->handler.frames[0];
   EXPECT_EQ(skipped.body.size(), 7U);
   ASSERT_FALSE(skipped.received);
   EXPECT_EQ(skipped.received.error().code(), Errc::limit_exceeded);

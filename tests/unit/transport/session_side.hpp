@@ -10,6 +10,7 @@
 
 #include "caftan/transport/session.hpp"
 #include "caftan/transport/stepped_executor.hpp"
+#include "made_frames.hpp"
 
 namespace caftan::transport {
 
@@ -20,29 +21,29 @@ class RecordingHandler final : public FrameHandler {
     manifests.emplace_back(reinterpret_cast<const char*>(manifest.data()), manifest.size());
     return std::shared_ptr<void>(std::make_shared<std::string>(manifests.back()));
   }
-  Result<void> on_frame(const std::shared_ptr<Session>&, InFrame frame) override {
+  Result<void> on_frame(const std::shared_ptr<Session>&, wire::InFrame frame) override {
     frames.push_back(std::move(frame));
     return {};
   }
   void on_end(Session&, const Error& reason) override { ends.push_back(reason); }
 
   std::vector<std::string> manifests;
-  std::vector<InFrame> frames;
+  std::vector<wire::InFrame> frames;
   std::vector<Error> ends;
 };
 
 /// Keeps the one end of a request.
 class RecordingSink final : public ResponseSink {
  public:
-  void on_response(Result<InFrame> response) override { ends.push_back(std::move(response)); }
-  std::vector<Result<InFrame>> ends;
+  void on_response(Result<wire::InFrame> response) override { ends.push_back(std::move(response)); }
+  std::vector<Result<wire::InFrame>> ends;
 };
 
 /// Keeps the frames about actors. There are no actors.
 class RecordingActors final : public ActorFrames {
  public:
-  RecordingActors(Executor& executor, std::vector<InFrame>& frames) : executor_(executor), frames_(frames) {}
-  Result<void> on_frame(InFrame frame) override {
+  RecordingActors(Executor& executor, std::vector<wire::InFrame>& frames) : executor_(executor), frames_(frames) {}
+  Result<void> on_frame(wire::InFrame frame) override {
     frames_.push_back(std::move(frame));
     return {};
   }
@@ -50,7 +51,7 @@ class RecordingActors final : public ActorFrames {
 
  private:
   Executor& executor_;
-  std::vector<InFrame>& frames_;
+  std::vector<wire::InFrame>& frames_;
 };
 
 class SessionSide {
@@ -84,7 +85,7 @@ class SessionSide {
  public:
   wire::BlockPool pool;
   RecordingHandler handler;
-  std::vector<InFrame> actor_frames;
+  std::vector<wire::InFrame> actor_frames;
   std::shared_ptr<Session> session;
 };
 
@@ -133,26 +134,5 @@ class BytePeer {
   const std::shared_ptr<Channel> channel_;
   wire::Bytes unread_;
 };
-
-/// Returns a frame as bytes; sizes are filled in.
-inline wire::Bytes make_frame(wire::FrameHeader header, wire::ByteView sections = {}, wire::ByteView body = {},
-                              wire::ByteView table = {}) {
-  header.sections_size = static_cast<std::uint32_t>(sections.size());
-  header.body_size = static_cast<std::uint32_t>(body.size());
-  header.table_size = static_cast<std::uint32_t>(table.size());
-  wire::Bytes bytes(wire::kFrameHeaderSize);
-  wire::encode_header(header, bytes.data());
-  wire::append(bytes, sections);
-  wire::append(bytes, body);
-  wire::append(bytes, table);
-  return bytes;
-}
-
-inline wire::FrameHeader header_of(wire::FrameKind kind, std::uint64_t call = 0) {
-  wire::FrameHeader header;
-  header.kind = kind;
-  header.call = call;
-  return header;
-}
 
 }  // namespace caftan::transport

@@ -12,6 +12,9 @@ namespace caftan::transport {
 namespace {
 
 using std::chrono::seconds;
+using wire::bulk_call;
+using wire::bulk_sections;
+using wire::chunk;
 using wire::FrameKind;
 
 class Sessions : public testing::TestWithParam<std::uint64_t> {
@@ -39,7 +42,7 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
   }
   Result<CallId> request(std::size_t size, TimePoint deadline = kNever) {
     wire::Bytes body(size);
-    OutFrame frame;
+    wire::OutFrame frame;
     frame.header.kind = FrameKind::call;
     frame.body = body;
     const std::uint64_t room = Session::room_for(size);
@@ -51,7 +54,7 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
     ASSERT_EQ(got().ends.size(), 1U);
     EXPECT_EQ(got().ends[0].code(), code) << got().ends[0].message();
     EXPECT_TRUE(session().ended());
-    OutFrame frame;
+    wire::OutFrame frame;
     frame.header.kind = FrameKind::ping;
     EXPECT_FALSE(session().send(frame));
   }
@@ -63,39 +66,7 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, Sessions, testing::Range<std::uint64_t>(1, 6));
 
-wire::Bytes bulk_sections(const std::vector<std::uint64_t>& sizes) {
-  wire::Bytes content(8 * sizes.size());
-  std::memcpy(content.data(), sizes.data(), content.size());
-  wire::Bytes sections;
-  wire::append_section(sections, wire::SectionType::bulk, wire::kSectionCritical, content);
-  return sections;
-}
-wire::Bytes bulk_call(std::uint64_t call, const std::vector<std::uint64_t>& sizes) {
-  wire::FrameHeader header = header_of(FrameKind::call, call);
-  for (const std::uint64_t size : sizes) header.bulk_size += size;
-  return make_frame(header, bulk_sections(sizes));
-}
-wire::Bytes chunk(std::size_t size, std::byte fill) {
-  return make_frame(header_of(FrameKind::chunk), {}, wire::Bytes(size, fill));
-}
-
 // ---- reading
-
-TEST_P(Sessions, FramesArriveInOrderHoweverTheyAreCut) {
-  wire::Bytes stream;
-  for (std::uint64_t call = 1; call <= 20; ++call) {
-    wire::append(stream, make_frame(header_of(FrameKind::call, call), {}, wire::Bytes(call * 37, std::byte{1})));
-  }
-  std::size_t piece = 1;
-  for (std::size_t at = 0; at < stream.size(); at += piece, piece = piece * 3 % 211 + 1) {
-    receive(wire::ByteView(stream).subspan(at, std::min(piece, stream.size() - at)));
-  }
-  ASSERT_EQ(got().frames.size(), 20U);
-  for (std::uint64_t call = 1; call <= 20; ++call) {
-    EXPECT_EQ(got().frames[call - 1].header.call, call);
-    EXPECT_EQ(got().frames[call - 1].body.size(), call * 37);
-  }
-}
 
 TEST_P(Sessions, WI4_RR3_TheManifestIsReadBeforeTheRestIsThere) {
   wire::Bytes sections = bulk_sections({8});
@@ -111,30 +82,7 @@ TEST_P(Sessions, WI4_RR3_TheManifestIsReadBeforeTheRestIsThere) {
   EXPECT_EQ(*std::static_pointer_cast<std::string>(got().frames[0].manifest), "mmm");
 }
 
-TEST_P(Sessions, WI5_TensorBytesFollowInChunksAndDoNotDelayOtherFrames) {
-  receive(bulk_call(1, {10, 0, 5}));
-  receive(bulk_call(2, {3}));
-  receive(chunk(7, std::byte{7}));
-  receive(make_frame(header_of(FrameKind::call, 3)));
-  ASSERT_EQ(got().frames.size(), 1U);
-  EXPECT_EQ(got().frames[0].header.call, 3U);
-  receive(chunk(8, std::byte{8}));
-  receive(chunk(3, std::byte{9}));
-  ASSERT_EQ(got().frames.size(), 3U);
-  const InFrame& first = got().frames[1];
-  ASSERT_EQ(first.segments.size(), 3U);
-  EXPECT_EQ(first.segments[0].data()[6], std::byte{7});
-  EXPECT_EQ(first.segments[0].data()[7], std::byte{8});
-  EXPECT_EQ(first.segments[1].size(), 0U);
-  EXPECT_EQ(first.segments[2].data()[4], std::byte{8});
-  EXPECT_EQ(got().frames[2].header.call, 2U);
-}
-
-TEST_P(Sessions, WI3_APingIsAnsweredAndUnknownOptionalSectionsAreSkipped) {
-  wire::Bytes sections;
-  wire::append_section(sections, static_cast<wire::SectionType>(77), 0, wire::Bytes(5));
-  receive(make_frame(header_of(FrameKind::call, 1), sections));
-  EXPECT_EQ(got().frames.size(), 1U);
+TEST_P(Sessions, APingIsAnswered) {
   receive(make_frame(header_of(FrameKind::ping)));
   EXPECT_EQ(peer_->read_kinds(), std::vector{FrameKind::pong});
 }
@@ -146,23 +94,12 @@ TEST_P(Sessions, WI2_WI12_WhatBreaksTheRulesEndsTheSessionTyped) {
   };
   wire::FrameHeader wrong_kind = header_of(FrameKind::call);
   wrong_kind.kind = static_cast<FrameKind>(200);
-  wire::FrameHeader huge = header_of(FrameKind::call);
-  huge.bulk_size = 1'000'000;
   wire::Bytes critical;
   wire::append_section(critical, static_cast<wire::SectionType>(77), wire::kSectionCritical, {});
-  wire::Bytes late = make_frame(header_of(FrameKind::bye));
-  wire::append(late, make_frame(header_of(FrameKind::ping)));
-  wire::Bytes too_long = bulk_call(1, {8});
-  wire::append(too_long, chunk(9, std::byte{0}));
   const std::vector<Case> cases{
       {make_frame(wrong_kind), Errc::malformed_payload},
-      {make_frame(huge), Errc::limit_exceeded},
       {make_frame(header_of(FrameKind::call), critical), Errc::protocol_mismatch},
-      {make_frame(header_of(FrameKind::call), wire::Bytes(3)), Errc::malformed_payload},
-      {chunk(4, std::byte{0}), Errc::malformed_payload},
-      {late, Errc::malformed_payload},
       {bulk_call(1, {1, 1, 1, 1, 1}), Errc::limit_exceeded},
-      {too_long, Errc::malformed_payload},
   };
   for (std::size_t i = 0; i < cases.size(); ++i) {
     SCOPED_TRACE(i);
@@ -290,7 +227,7 @@ TEST_P(Sessions, M_AByeFollowsWhatAFullChannelHeldBack) {
   const wire::Bytes body(90'000, std::byte{5});
   std::size_t frames = 0;
   for (; frames < 30; ++frames) {
-    OutFrame frame;
+    wire::OutFrame frame;
     frame.header.kind = FrameKind::cancel;
     frame.body = body;
     ASSERT_TRUE(session().send(frame));
@@ -335,7 +272,7 @@ TEST_P(Sessions, TheByeOfThePeerIsAnsweredBehindWhatAFullChannelHeldBack) {
   // The channel holds two of three.
   const wire::Bytes body(90'000, std::byte{5});
   for (int i = 0; i < 3; ++i) {
-    OutFrame frame;
+    wire::OutFrame frame;
     frame.header.kind = FrameKind::cancel;
     frame.body = body;
     ASSERT_TRUE(session().send(frame));
@@ -455,7 +392,7 @@ TEST_P(Sessions, SE31_TheThreadThatKeepsTimeWritesOnlySoMuchToOnePeer) {
   const SessionSide side(executor_, WorkerId{1}, valve, takes);
   side.session->start();
   const auto bytes = std::make_shared<wire::Bytes>(kBacklog);
-  OutFrame frame;
+  wire::OutFrame frame;
   frame.header.kind = FrameKind::response;
   frame.segments.push_back({bytes->data(), bytes->size(), bytes});
   ASSERT_TRUE(side.session->send(frame));

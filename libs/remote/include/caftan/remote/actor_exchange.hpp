@@ -68,7 +68,7 @@ class ActorExchange final : public transport::ActorFrames {
   static void unlink_silently(caf::abstract_actor& local, const caf::strong_actor_ptr& proxy);
 
   /// A frame for or about actors. Errors end the session.
-  Result<void> on_frame(transport::InFrame frame) override;
+  Result<void> on_frame(wire::InFrame frame) override;
 
   /// Ends every proxy, in slices; then calls `done`.
   void end(const Error& reason, std::function<void()> done) override;
@@ -88,13 +88,13 @@ class ActorExchange final : public transport::ActorFrames {
 
   void take_down(const Address& address, const Error& reason);
 
-  Result<void> on_message(transport::InFrame& frame);
-  Result<void> on_down(const transport::InFrame& frame);
-  Result<void> on_exit(const transport::InFrame& frame);
-  Result<void> on_monitor(const transport::InFrame& frame);
-  Result<void> on_demonitor(const transport::InFrame& frame);
+  Result<void> on_message(wire::InFrame& frame);
+  Result<void> on_down(const wire::InFrame& frame);
+  Result<void> on_exit(const wire::InFrame& frame);
+  Result<void> on_monitor(const wire::InFrame& frame);
+  Result<void> on_demonitor(const wire::InFrame& frame);
   std::vector<caf::strong_actor_ptr> release_links_locked(const Address& to);
-  Result<void> on_link(const transport::InFrame& frame, bool link);
+  Result<void> on_link(const wire::InFrame& frame, bool link);
 
   transport::Session& session_;
   ActorHost& host_;

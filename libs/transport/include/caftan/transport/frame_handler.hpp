@@ -1,50 +1,25 @@
-/// The frames that a session moves, and who receives them: `FrameHandler` those of calls, `ActorFrames` those about
-/// actors, `ResponseSink` the end of one request. A session knows nothing else of what lies above it.
+/// The receivers of the frames of a session: `FrameHandler` those of calls, `ActorFrames` those about actors,
+/// `ResponseSink` the end of one request. A session knows nothing else of what lies above it.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "caftan/base/result.hpp"
-#include "caftan/wire/block_pool.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "caftan/wire/frame.hpp"
-#include "caftan/wire/segment.hpp"
+#include "caftan/wire/frame_reader.hpp"
 
 namespace caftan::transport {
 
 class Session;
-
-/// A frame as it arrived: header, its three parts, and its tensor segments, complete.
-struct InFrame {
-  wire::FrameHeader header;
-  wire::Bytes payload;  ///< owns what the views show
-  wire::ByteView sections;
-  wire::ByteView body;
-  wire::ByteView table;
-  std::vector<wire::Block> segments;  ///< none if `received` is an error
-  Result<void> received;              ///< limit_exceeded: there was no memory for the tensors, which were skipped
-  std::shared_ptr<void> manifest;     ///< what FrameHandler::on_manifest made of it
-};
-
-/// A frame to be sent. The views are copied or written before `send` returns; segments are kept alive until written.
-struct OutFrame {
-  wire::FrameHeader header;  ///< sizes are filled in by `send`
-  wire::ByteView sections;
-  wire::ByteView body;
-  wire::ByteView table;
-  std::vector<wire::Segment> segments;
-  std::uint64_t message = 0;  ///< of an actor_message: the id of its type, for `Traffic`
-};
 
 /// Receives the one end of a request: the response (whose header may carry kFlagError), or an error of this side.
 class ResponseSink {
  public:
   virtual ~ResponseSink() = default;
   /// Threads: any; may be a thread that reads frames inside a wait. Must not block.
-  virtual void on_response(Result<InFrame> response) = 0;
+  virtual void on_response(Result<wire::InFrame> response) = 0;
 };
 
 /// What a worker does with what arrives. Called in the order of the frames, by one thread at a time per session, and
@@ -56,7 +31,7 @@ class FrameHandler {
   virtual Result<std::shared_ptr<void>> on_manifest(Session& session, wire::FrameKind kind,
                                                     wire::ByteView manifest) = 0;
   /// A complete call, create, fetch, method, op or cancel. An error ends the session as a protocol error.
-  virtual Result<void> on_frame(const std::shared_ptr<Session>& session, InFrame frame) = 0;
+  virtual Result<void> on_frame(const std::shared_ptr<Session>& session, wire::InFrame frame) = 0;
   /// The session has ended: its requests were failed and its proxies are down. Called once.
   virtual void on_end(Session& session, const Error& reason) = 0;
 };
@@ -67,7 +42,7 @@ class ActorFrames {
   virtual ~ActorFrames() = default;
   /// Called in the order of the frames, by one thread at a time, and never after `end`. Must not block. An error ends
   /// the session as a protocol error.
-  virtual Result<void> on_frame(InFrame frame) = 0;
+  virtual Result<void> on_frame(wire::InFrame frame) = 0;
   /// The session has ended. Calls `done` once, on a runner, when each actor that had to do with the session was told.
   virtual void end(const Error& reason, std::function<void()> done) = 0;
 };

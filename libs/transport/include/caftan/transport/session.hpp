@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -26,7 +25,9 @@
 #include "caftan/transport/frame_handler.hpp"
 #include "caftan/wire/block_pool.hpp"
 #include "caftan/wire/frame.hpp"
-#include "caftan/wire/segment.hpp"
+#include "caftan/wire/frame_reader.hpp"
+#include "caftan/wire/message_limits.hpp"
+#include "caftan/wire/out_frame.hpp"
 
 namespace caftan::transport {
 
@@ -38,23 +39,10 @@ struct PeerIdentity {
   std::uint64_t features = 0;  ///< bits that both sides can use
 };
 
-struct SessionLimits {
-  std::uint64_t message = std::uint64_t{64} << 20;                        ///< bytes of one message without its tensors
-  std::uint64_t tensor_bytes = std::uint64_t{1} << 30;                    ///< bytes of all tensors of one message
-  std::uint32_t tensors = 1U << 20;                                       ///< tensor segments of one message
+struct SessionLimits : wire::MessageLimits {
   std::size_t requests = 65536;                                           ///< outstanding to a peer
   std::uint64_t window = std::uint64_t{512} << 20;                        ///< bytes of requests outstanding to a peer
   std::optional<net::LivenessOptions> liveness = net::LivenessOptions();  ///< none: the peer cannot fall silent alone
-
-  /// Errors: limit_exceeded, naming the limit. @param own  bytes without tensors @param bulk  of the tensors
-  /// @param segments  runs of tensor bytes
-  Result<void> check(std::uint64_t own, std::uint64_t bulk, std::uint64_t segments) const {
-    if (own <= message && bulk <= tensor_bytes && segments <= tensors) return {};
-    return why_not(own, bulk, segments);
-  }
-
- private:
-  Error why_not(std::uint64_t own, std::uint64_t bulk, std::uint64_t segments) const;
 };
 
 class Session final : public std::enable_shared_from_this<Session>, public ClaimableSource, public Flushable {
@@ -92,7 +80,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   /// Hands a frame to the lane. Returns false when the session has ended: nothing was registered and nothing leaves.
   /// @param frame   its segments are moved from when it was accepted
   /// @param urgent  written at once; otherwise together with what else this thread sends before it sleeps
-  bool send(OutFrame& frame, bool urgent = true);
+  bool send(wire::OutFrame& frame, bool urgent = true);
 
   /// Returns what a request of `size` bytes takes of the peer's window: itself and room for its reply.
   static std::uint64_t room_for(std::uint64_t size) noexcept;
@@ -106,11 +94,11 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
 
   /// Sends a request that has taken `room`, which goes back with its end. The sink gets exactly one end unless an error
   /// is returned; then nothing was sent. Errors: overloaded (too many requests), limit_exceeded, peer_down.
-  Result<CallId> request(OutFrame& frame, std::uint64_t room, TimePoint deadline,
+  Result<CallId> request(wire::OutFrame& frame, std::uint64_t room, TimePoint deadline,
                          const std::shared_ptr<ResponseSink>& sink);
 
   /// Errors: limit_exceeded, naming the limit, of this side or the peer's, that `frame` does not keep.
-  Result<void> check_size(const OutFrame& frame) const;
+  Result<void> check_size(const wire::OutFrame& frame) const;
   /// Returns `error` with so little text that a frame of nothing else but `beside` bytes keeps these limits (WI-20).
   Error fitting(const Error& error, std::size_t beside = 0) const;
 
@@ -148,13 +136,6 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
     std::shared_ptr<ResponseSink> sink;
     std::uint64_t bytes = 0;
   };
-  struct Incomplete {
-    InFrame frame;              // its last segment is being filled; those behind it have no memory yet (WI-7)
-    wire::ByteView sizes;       // of all its segments, in the frame's payload
-    std::size_t offset = 0;     // bytes of the last segment that have come
-    std::uint64_t missing = 0;  // bytes of all segments that have not come
-  };
-
   Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::shared_ptr<Channel> channel,
           const SessionLimits& limits);
 
@@ -162,19 +143,12 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   void on_ready(bool readable, bool writable);
   enum class ReadOutcome { drained, more, ended };
   ReadOutcome read_some();
-  Result<void> parse();
-  Result<void> begin_frame(const wire::FrameHeader& header);
-  Result<void> finish_payload();
-  Result<void> finish_bulk();
-  Result<void> dispatch(InFrame frame);
-  std::span<std::byte> direct_target();
-  std::span<std::byte> bulk_target();
-  void begin_segment();
-  void took_bulk(std::size_t bytes);
+  Result<void> handle_frames();
+  Result<void> dispatch(wire::InFrame frame);
   void end(Error reason);
 
-  bool hand_over(OutFrame& frame, std::optional<FlushBy> may_wait);
-  void append_locked(OutFrame& frame);
+  bool hand_over(wire::OutFrame& frame, std::optional<FlushBy> may_wait);
+  void append_locked(wire::OutFrame& frame);
   static constexpr std::size_t kNoBound = std::numeric_limits<std::size_t>::max();
   void flush_locked(std::unique_lock<std::mutex>& lock, std::size_t enough = kNoBound);
   void watch_backlog_locked();
@@ -192,7 +166,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   const PeerIdentity peer_;
   const std::uint64_t connection_;
   const SessionLimits limits_;
-  const SessionLimits sendable_;  // what both sides take
+  const wire::MessageLimits sendable_;  // what both sides take
   const std::shared_ptr<Channel> channel_;
   std::unique_ptr<ActorFrames> actors_;
   std::atomic<bool> ended_{false};
@@ -222,14 +196,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
 
   // Reading: one thread at a time.
   std::atomic<bool> reading_{false};
-  std::unique_ptr<std::byte[]> buffer_;  // made when bytes come: many sessions stay without
-  std::size_t begin_ = 0;
-  std::size_t end_ = 0;
-  std::optional<wire::FrameHeader> header_;
-  wire::Bytes payload_;
-  std::size_t payload_filled_ = 0;
-  std::uint32_t chunk_left_ = 0;
-  std::deque<Incomplete> incomplete_;
+  wire::FrameReader frames_;
   bool work_queued_ = false;          // a frame was handed to runners
   std::uint32_t answers_in_row_ = 0;  // frames read since one that was no answer
   std::atomic<bool> bye_received_{false};
@@ -239,7 +206,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   std::optional<Error> end_requested_;
   std::mutex liveness_mutex_;
   std::optional<net::Liveness> liveness_;
-  std::atomic<std::uint64_t> frames_out_{0}, frames_in_{0}, bytes_out_{0}, bytes_in_{0};
+  std::atomic<std::uint64_t> frames_out_{0}, bytes_out_{0}, bytes_in_{0};
 };
 
 }  // namespace caftan::transport
