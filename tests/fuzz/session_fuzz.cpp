@@ -39,8 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto sink = std::make_shared<RecordingSink>();
   wire::OutFrame call;
   call.header.kind = wire::FrameKind::call;
-  const std::uint64_t room = Session::room_for(0);
-  require(side.session->try_acquire(room).has_value());
+  const std::uint64_t room = OpenRequests::room_for(0);
+  require(side.session->requests().try_acquire(room).has_value());
   require(side.session->request(call, room, kNever, sink).has_value());
 
   for (std::size_t at = 0; at < in.size(); at += piece) {

@@ -455,7 +455,7 @@ void Joiner::stop_listening() {
 void Joiner::leave_other_hosts(const Error& reason) {
   if (parts_.options.network) return;
   for (const auto& session : parts_.peers.sessions()) {
-    if (std::ranges::find(siblings_, session->peer().name) == siblings_.end()) session->close(reason);
+    if (std::ranges::find(siblings_, session->peer().name) == siblings_.end()) session->writer().close(reason);
   }
 }
 

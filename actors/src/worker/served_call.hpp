@@ -25,7 +25,7 @@ class ServedCall final : public rpc::ResponderSink,
   void start(bool brief);
   void answer(Result<rpc::OutReply>&& reply) noexcept override;
   void cancel() noexcept { cancelled_->set(); }
-  bool may_hold_back() const noexcept override { return session_->serve_gate().is_busy(); }
+  bool may_hold_back() const noexcept override { return session_->writer().serve_gate().is_busy(); }
   bool hold_back(const void* order, const std::function<Task()>& again) override;
   void begins(std::string_view function, TimePoint now) noexcept override;
 

@@ -187,7 +187,7 @@ void WorkerCore::end_services(StopReport& given_up) {
 
 void WorkerCore::close_sessions(TimePoint deadline) {
   const auto sessions = peers_.sessions();
-  for (const auto& session : sessions) session->close(farewell_);
+  for (const auto& session : sessions) session->writer().close(farewell_);
   (void)peers_.wait_until_none(*options_.executor, deadline);
   for (const auto& session : sessions) session->abort(has_left());
 }

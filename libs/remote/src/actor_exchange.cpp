@@ -169,7 +169,7 @@ void ActorExchange::on_export_exit(const Address& address, caf::actor_id id, con
     if (ended_ || !watch || !(watch.mapped() || !released.empty())) return;
   }
   wire::Bytes body;
-  const Error told = session_.fitting(from_caf(reason, host_.system()), Address::kSize);
+  const Error told = session_.writer().fitting(from_caf(reason, host_.system()), Address::kSize);
   if (wire::encode_into(body, std::make_tuple(address, told))) {
     send_control(wire::FrameKind::down, body);
   }
@@ -179,7 +179,7 @@ void ActorExchange::send_control(wire::FrameKind kind, const wire::Bytes& body) 
   wire::OutFrame frame;
   frame.header.kind = kind;
   frame.body = body;
-  session_.send(frame, false);
+  session_.writer().send(frame, transport::FlushBy::queue_end);
 }
 
 void ActorExchange::link_silently(caf::abstract_actor& local, const caf::strong_actor_ptr& proxy) {

@@ -60,7 +60,7 @@ bool Proxy::send(wire::FrameKind kind, const wire::Bytes& body) {
   wire::OutFrame frame;
   frame.header.kind = kind;
   frame.body = body;
-  return session->send(frame, false);
+  return session->writer().send(frame, transport::FlushBy::queue_end);
 }
 
 void Proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
@@ -81,7 +81,7 @@ void Proxy::send_exit(const caf::exit_msg& exit) {
   const auto source = caf::actor_cast<caf::strong_actor_ptr>(exit.source);
   wire::Bytes body;
   const Address from = source ? ActorExchange::of(*session).export_actor(source) : Address();
-  const Error reason = session->fitting(from_caf(exit.reason, home_system()), 2 * Address::kSize);
+  const Error reason = session->writer().fitting(from_caf(exit.reason, home_system()), 2 * Address::kSize);
   if (wire::encode_into(body, std::make_tuple(address_, from, reason))) {
     send(wire::FrameKind::exit, body);
   }
@@ -106,14 +106,14 @@ Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const ca
   frame.table = beside.table;
   frame.segments = std::move(beside.segments);
   if (!wants_answer) {
-    if (const auto fits = session->check_size(frame); !fits) return fits;
-    if (session->send(frame, false)) return {};
+    if (const auto fits = session->writer().check_size(frame); !fits) return fits;
+    if (session->writer().send(frame, transport::FlushBy::queue_end)) return {};
     return Error(Errc::peer_down, "the worker of this actor is gone");
   }
   std::uint64_t size = body.size() + beside.table.size();
   for (const auto& segment : frame.segments) size += segment.size;
-  const std::uint64_t room = transport::Session::room_for(size);
-  if (const auto admitted = session->try_acquire(room); !admitted) return admitted;
+  const std::uint64_t room = transport::OpenRequests::room_for(size);
+  if (const auto admitted = session->requests().try_acquire(room); !admitted) return admitted;
   const auto sent = session->request(frame, room, kNever, std::make_shared<ActorRequest>(session, sender, id));
   return sent ? Result<void>() : sent.error();
 }
@@ -161,13 +161,13 @@ void ReplyActor::answer_error(const Error& error) {
   const auto session = session_.lock();
   if (!session) return;
   wire::Bytes body;
-  if (!wire::encode_into(body, session->fitting(error))) return;
+  if (!wire::encode_into(body, session->writer().fitting(error))) return;
   wire::OutFrame frame;
   frame.header.kind = wire::FrameKind::actor_reply;
   frame.header.flags = wire::kFlagError;
   frame.header.call = call_;
   frame.body = body;
-  session->send(frame, false);
+  session->writer().send(frame, transport::FlushBy::queue_end);
 }
 
 void ReplyActor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
@@ -192,8 +192,8 @@ void ReplyActor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   frame.body = body;
   frame.table = beside.table;
   frame.segments = std::move(beside.segments);
-  if (const auto fits = session->check_size(frame); !fits) return answer_error(fits.error());
-  session->send(frame, false);
+  if (const auto fits = session->writer().check_size(frame); !fits) return answer_error(fits.error());
+  session->writer().send(frame, transport::FlushBy::queue_end);
 }
 
 void ReplyActor::kill_proxy(caf::execution_unit* host, caf::error reason) { cleanup(std::move(reason), host); }

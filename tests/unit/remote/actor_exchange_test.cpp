@@ -190,7 +190,7 @@ TEST_P(Exchange, WI18_ARequestGetsTheReplyTheErrorOrABrokenPromise) {
   EXPECT_EQ(error_of(ask(caf::make_message(Ping{13}))), Errc::bad_arguments);
   EXPECT_EQ(error_of(ask(caf::make_message(Ping{99}))), Errc::broken_promise);
   EXPECT_EQ(error_of(ask(caf::make_message(NotRegistered()))), Errc::unsupported);
-  EXPECT_EQ(near_->session->requests_in_flight(), 0U);
+  EXPECT_EQ(near_->session->requests().size(), 0U);
 }
 
 TEST_P(Exchange, ARequestEndsWithTheSession) {

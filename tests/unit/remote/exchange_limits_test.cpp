@@ -113,7 +113,7 @@ TEST_P(ExchangeLimit, WI20_ErrorsOfActorsAndOfTheEndAreShortenedToWhatFits) {
   EXPECT_EQ(seen, (std::vector{Errc::io_error, Errc::io_error})) << "down";
   caf::anon_send_exit(witness, caf::exit_reason::kill);
   witness = verbose = nullptr;
-  b_->session->close(error);
+  b_->session->writer().close(error);
   executor_.run();
   EXPECT_EQ(a_->session->farewell().code(), Errc::io_error);
 }

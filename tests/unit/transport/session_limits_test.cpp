@@ -46,8 +46,8 @@ class SessionLimit : public testing::TestWithParam<std::uint64_t> {
     frame.header.kind = FrameKind::call;
     frame.body = body;
     for (std::size_t i = 0; i < segments; ++i) frame.segments.push_back(zeros(8));
-    const std::uint64_t room = Session::room_for(body_size);
-    if (auto admitted = a_->session->try_acquire(room); !admitted) return admitted.error();
+    const std::uint64_t room = OpenRequests::room_for(body_size);
+    if (auto admitted = a_->session->requests().try_acquire(room); !admitted) return admitted.error();
     return a_->session->request(frame, room, kNever, sink_);
   }
   void expect_alive() {
@@ -139,7 +139,7 @@ TEST_P(SessionLimit, T2_WI22_AMessageWithoutMemoryForItsTensorsIsSkippedAndThose
   for (const std::size_t size : {std::size_t{8}, kLarge, std::size_t{8}}) large.segments.push_back(zeros(size));
   {
     const test::AddressSpaceLimit limit(kLarge / 2);
-    ASSERT_TRUE(a_->session->send(large));
+    ASSERT_TRUE(a_->session->writer().send(large));
     ASSERT_TRUE(request(10, 2));
     executor_.run();
   }

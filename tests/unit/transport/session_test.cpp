@@ -45,8 +45,8 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
     wire::OutFrame frame;
     frame.header.kind = FrameKind::call;
     frame.body = body;
-    const std::uint64_t room = Session::room_for(size);
-    if (auto admitted = session().try_acquire(room); !admitted) return admitted.error();
+    const std::uint64_t room = OpenRequests::room_for(size);
+    if (auto admitted = session().requests().try_acquire(room); !admitted) return admitted.error();
     return session().request(frame, room, deadline, sink_);
   }
   void expect_end(Errc code) {
@@ -56,7 +56,7 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
     EXPECT_TRUE(session().ended());
     wire::OutFrame frame;
     frame.header.kind = FrameKind::ping;
-    EXPECT_FALSE(session().send(frame));
+    EXPECT_FALSE(session().writer().send(frame));
   }
 
   SteppedExecutor executor_{GetParam()};
@@ -137,7 +137,7 @@ TEST_P(Sessions, SE1_ARequestGetsItsAnswerOnceAndLateOnesFindNobody) {
   for (int i = 0; i < 2; ++i) receive(make_frame(header_of(FrameKind::response, call.value)));
   ASSERT_EQ(sink_->ends.size(), 1U);
   EXPECT_TRUE(sink_->ends[0]);
-  EXPECT_EQ(session().requests_in_flight(), 0U);
+  EXPECT_EQ(session().requests().size(), 0U);
 }
 
 TEST_P(Sessions, SE3_ALateRequestTimesOutAndThePeerIsTold) {
@@ -191,8 +191,8 @@ TEST_P(Sessions, AMessageAboveWhatThePeerTakesIsNotSent) {
 
 TEST_P(Sessions, ACancelledRequestEndsHereAndThere) {
   const CallId call = request(10).value();
-  session().cancel(call, Error(Errc::cancelled, "enough"));
-  session().cancel(call, Error(Errc::cancelled, "enough"));
+  session().requests().cancel(call, Error(Errc::cancelled, "enough"));
+  session().requests().cancel(call, Error(Errc::cancelled, "enough"));
   ASSERT_EQ(sink_->ends.size(), 1U);
   EXPECT_EQ(sink_->ends[0].error().code(), Errc::cancelled);
   EXPECT_EQ(peer_->read_kinds(), (std::vector{FrameKind::call, FrameKind::cancel}));
@@ -212,7 +212,7 @@ TEST_P(Sessions, RR12_TheLossIsTypedAfterWhatHadArrivedWasRead) {
 }
 
 TEST_P(Sessions, ByeEndsBothSidesInOrder) {
-  session().close();
+  session().writer().close();
   executor_.run();
   EXPECT_EQ(peer_->read_kinds(), std::vector{FrameKind::bye});
   EXPECT_FALSE(session().ended());
@@ -230,9 +230,9 @@ TEST_P(Sessions, M_AByeFollowsWhatAFullChannelHeldBack) {
     wire::OutFrame frame;
     frame.header.kind = FrameKind::cancel;
     frame.body = body;
-    ASSERT_TRUE(session().send(frame));
+    ASSERT_TRUE(session().writer().send(frame));
   }
-  session().close(Error(Errc::remote_exception, "worker0", "the driver failed"));
+  session().writer().close(Error(Errc::remote_exception, "worker0", "the driver failed"));
   executor_.run();
   std::vector<FrameKind> kinds;
   for (std::vector<FrameKind> more = peer_->read_kinds(); !more.empty(); more = peer_->read_kinds()) {
@@ -275,7 +275,7 @@ TEST_P(Sessions, TheByeOfThePeerIsAnsweredBehindWhatAFullChannelHeldBack) {
     wire::OutFrame frame;
     frame.header.kind = FrameKind::cancel;
     frame.body = body;
-    ASSERT_TRUE(session().send(frame));
+    ASSERT_TRUE(session().writer().send(frame));
   }
   EXPECT_EQ(peer_->read_kinds(), (std::vector{FrameKind::cancel, FrameKind::cancel}));
   peer_->write(make_frame(header_of(FrameKind::bye)));
@@ -323,8 +323,8 @@ TEST_P(Sessions, NothingComesBehindABye) {
 }
 
 TEST_P(Sessions, ClosingWithAReasonTellsThePeer) {
-  session().close(Error(Errc::remote_exception, "worker0", "the driver failed"));
-  session().close(Error(Errc::timeout, "a second reason does not count"));
+  session().writer().close(Error(Errc::remote_exception, "worker0", "the driver failed"));
+  session().writer().close(Error(Errc::timeout, "a second reason does not count"));
   executor_.run();
   const auto frames = peer_->read();
   ASSERT_EQ(frames.size(), 1U);
@@ -395,7 +395,7 @@ TEST_P(Sessions, SE31_TheThreadThatKeepsTimeWritesOnlySoMuchToOnePeer) {
   wire::OutFrame frame;
   frame.header.kind = FrameKind::response;
   frame.segments.push_back({bytes->data(), bytes->size(), bytes});
-  ASSERT_TRUE(side.session->send(frame));
+  ASSERT_TRUE(side.session->writer().send(frame));
   ASSERT_TRUE(valve->reports_room);
   valve->is_open = true;  // and all runners compute: none hears of it
   executor_.advance(seconds(1));
