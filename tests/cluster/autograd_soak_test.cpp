@@ -9,8 +9,8 @@
 
 #include "autograd/autograd_host.hpp"
 #include "caftan/autograd/context.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 #include "caftan/tensor/operators.hpp"
-#include "caftan/transport/actor_exchange.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 #include "soak_size.hpp"
@@ -75,8 +75,8 @@ class ContextSoak : public testing::Test {
     held.contexts = core(worker).autograd_host().counts();
     const Peer other = core(worker).find_peer(WorkerId{static_cast<std::uint32_t>(1 - worker)}).value();
     const auto session = static_cast<const actors::PeerState&>(*other.record()).session();
-    held.exports = session->actors().exports();
-    held.proxies = session->actors().proxies();
+    held.exports = remote::ActorExchange::of(*session).exports();
+    held.proxies = remote::ActorExchange::of(*session).proxies();
     const WorkerCounters counters = workers_[worker]->counters();
     held.owned = counters.owner_rrefs;
     held.used = counters.user_rrefs;

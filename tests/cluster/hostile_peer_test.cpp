@@ -9,9 +9,9 @@
 #include <random>
 
 #include "caftan/net/membership.hpp"
+#include "caftan/remote/address.hpp"
+#include "caftan/remote/message_registry.hpp"
 #include "caftan/tensor/operators.hpp"
-#include "caftan/transport/address.hpp"
-#include "caftan/transport/message_registry.hpp"
 #include "caftan/wire/archive.hpp"
 #include "channel_tap.hpp"
 #include "rref/rref_manifest.hpp"
@@ -21,8 +21,8 @@
 namespace caftan::test {
 namespace {
 
-using transport::Address;
-using transport::AddressKind;
+using remote::Address;
+using remote::AddressKind;
 using wire::FrameKind;
 
 /// A value that nests as deep as its bytes say.
@@ -275,7 +275,7 @@ TEST_P(HostilePeer, WI12_RandomBytesEndOnlyThatSession) {
 // ---- actors and references
 
 TEST_P(HostilePeer, WI14_MessagesForActorsThatWereNeverExportedGoNowhere) {
-  const std::uint64_t id = transport::MessageRegistry::id_of("rref.accept");
+  const std::uint64_t id = remote::MessageRegistry::id_of("rref.accept");
   for (const Address& to : {Address::exported(99), Address{AddressKind::returned, {}, {}, 3},
                             Address{AddressKind::owner_rref, {}, {}, 1}, Address()}) {
     wire::Bytes body = encode(to, Address());
@@ -422,7 +422,7 @@ TEST_P(HostilePeer, OnlyTheHeadSaysWhereTheOthersAre) {
   net::View view;
   view.revision = 1000;
   wire::Bytes body = encode(Address::root(), Address::root());
-  wire::append(body, encode(transport::MessageRegistry::id_of("membership.view"), view));
+  wire::append(body, encode(remote::MessageRegistry::id_of("membership.view"), view));
   attack({FrameKind::actor_message, body, 0, {}, 0});
   expect_ignored();
 }

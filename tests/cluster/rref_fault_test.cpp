@@ -7,7 +7,7 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 #include "channel_tap.hpp"
 #include "counting_hook.hpp"
 #include "rref_roles.hpp"
@@ -78,7 +78,7 @@ TEST_P(RRefFaults, RR5_AParentKeepsNothingOfChildrenThatHaveAccepted) {
   cluster_.settle();
   const auto proxies = [this] {
     const Incarnation life = cluster_[2].core().incarnation();
-    return cluster_[0].core().session_with(WorkerId{2}, life)->actors().proxies();
+    return remote::ActorExchange::of(*cluster_[0].core().session_with(WorkerId{2}, life)).proxies();
   };
   const std::size_t before = proxies();
   for (int i = 0; i < 5; ++i) shelf.rpc_sync<&Shelf::put>(r);

@@ -1,7 +1,7 @@
 // The actors carry the counting: when the frames that end a watch are lost, references leak, and the tests see it.
 #include <gtest/gtest.h>
 
-#include "caftan/transport/message_registry.hpp"
+#include "caftan/remote/message_registry.hpp"
 #include "channel_tap.hpp"
 #include "rref_roles.hpp"
 
@@ -42,7 +42,7 @@ TEST_P(Swallowed, RR7_WithoutDownsAndExitsTheValuesLeak) {
 }
 
 TEST_P(Swallowed, RR5_WithoutAcceptTheParentStaysPinned) {
-  const std::uint64_t accept = transport::MessageRegistry::id_of("rref.accept");
+  const std::uint64_t accept = remote::MessageRegistry::id_of("rref.accept");
   net_.filter_all([accept](const TappedFrame& frame) {
     constexpr std::size_t kAddresses = 2 * (1 + 4 + 8 + 8);
     if (frame.header.kind != wire::FrameKind::actor_message) return true;

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "caftan/autograd/messages.hpp"
-#include "caftan/transport/address.hpp"
-#include "caftan/transport/message_registry.hpp"
+#include "caftan/remote/address.hpp"
+#include "caftan/remote/message_registry.hpp"
 #include "caftan/wire/archive.hpp"
 #include "channel_tap.hpp"
 
@@ -18,12 +18,12 @@ namespace caftan::test {
 inline std::optional<autograd::PassMessage> pass_message(const TappedFrame& frame) {
   if (frame.header.kind != wire::FrameKind::actor_message) return {};
   wire::ByteView body = frame.payload().subspan(frame.header.sections_size, frame.header.body_size);
-  body = body.subspan(2 * wire::encode(transport::Address()).value().size());
+  body = body.subspan(2 * wire::encode(remote::Address()).value().size());
   std::uint64_t type = 0;
   std::memcpy(&type, body.data(), sizeof type);
   body = body.subspan(sizeof type);
-  if (type == transport::MessageRegistry::id_of("autograd.gradient")) return wire::decode<autograd::Grad>(body).value();
-  if (type != transport::MessageRegistry::id_of("autograd.pass")) return {};
+  if (type == remote::MessageRegistry::id_of("autograd.gradient")) return wire::decode<autograd::Grad>(body).value();
+  if (type != remote::MessageRegistry::id_of("autograd.pass")) return {};
   return wire::decode<autograd::PassMessage>(body).value();
 }
 

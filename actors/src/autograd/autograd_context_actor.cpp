@@ -4,7 +4,7 @@
 
 #include "autograd/autograd_host.hpp"
 #include "caftan/autograd/engine.hpp"
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 #include "caftan/wire/shortened.hpp"
 
 namespace caftan::actors {
@@ -12,7 +12,7 @@ namespace caftan::actors {
 using autograd::Life;
 using autograd::PassActions;
 using autograd::PassNumber;
-using transport::Address;
+using remote::Address;
 
 namespace {
 
@@ -81,7 +81,7 @@ caf::behavior AutogradContextActor::make_behavior() {
 // ---- what arrives
 
 void AutogradContextActor::on_envelope(const PassEnvelope& envelope) {
-  const auto session = transport::ActorExchange::session_of(current_sender());
+  const auto session = remote::ActorExchange::session_of(current_sender());
   if (!session) return;  // it ended: the loss of the peer is an event of its own
   const Life from{session->peer().id, session->peer().incarnation};
   if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) host_.learn_released(from, *release);
@@ -213,8 +213,8 @@ bool AutogradContextActor::send_to(const Life& to, autograd::PassMessage message
   const auto there = known != watched_.end() ? known->second : host_.proxy(to, Address::of(record_->id()));
   if (!there) return false;
   const auto send = [&] {
-    return transport::ActorExchange::send(there, caf::actor_cast<caf::strong_actor_ptr>(this),
-                                          caf::make_message(PassEnvelope{message}));
+    return remote::ActorExchange::send(there, caf::actor_cast<caf::strong_actor_ptr>(this),
+                                       caf::make_message(PassEnvelope{message}));
   };
   auto sent = send();
   if (!sent && sent.error().code() == Errc::limit_exceeded && shorten_error(message)) sent = send();

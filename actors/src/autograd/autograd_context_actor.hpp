@@ -12,18 +12,18 @@
 #include "autograd/autograd_messages.hpp"
 #include "autograd/graph_job.hpp"
 #include "caftan/autograd/context_passes.hpp"
-#include "caftan/transport/actor_host.hpp"
+#include "caftan/remote/actor_host.hpp"
 
 namespace caftan::actors {
 
 class AutogradHost;
 
-class AutogradContextActor final : public caf::event_based_actor, public transport::NamedActor {
+class AutogradContextActor final : public caf::event_based_actor, public remote::NamedActor {
  public:
   AutogradContextActor(caf::actor_config& config, AutogradHost& host, std::shared_ptr<autograd::ContextRecord> record);
   caf::behavior make_behavior() override;
   void on_exit() override;
-  transport::Address wire_name() const noexcept override { return transport::Address::of(record_->id()); }
+  remote::Address wire_name() const noexcept override { return remote::Address::of(record_->id()); }
   const char* name() const override { return "autograd_context_actor"; }
 
  private:

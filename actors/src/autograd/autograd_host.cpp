@@ -10,13 +10,13 @@
 #include "autograd/send_function_actor.hpp"
 #include "caftan/actors/worker.hpp"
 #include "caftan/autograd/rref_backward.hpp"
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 
 namespace caftan::actors {
 
 using autograd::ContextRecord;
 using autograd::Life;
-using transport::Address;
+using remote::Address;
 
 namespace {
 
@@ -27,7 +27,7 @@ class DoormanActor final : public caf::event_based_actor {
   const char* name() const override { return "autograd_actor"; }
   caf::behavior make_behavior() override {
     return {[this](const PassEnvelope& envelope) {
-      const auto session = transport::ActorExchange::session_of(current_sender());
+      const auto session = remote::ActorExchange::session_of(current_sender());
       if (!session) return;
       const Life from{session->peer().id, session->peer().incarnation};
       if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) host_.learn_released(from, *release);
@@ -67,7 +67,7 @@ void PassPromise::set(Result<void> outcome) {
   state_->complete(std::move(outcome));
 }
 
-void AutogradHost::register_with(Registry& registry, transport::MessageRegistry& messages) {
+void AutogradHost::register_with(Registry& registry, remote::MessageRegistry& messages) {
   autograd::add_rref_backward(registry);
   messages.add<PassEnvelope>("autograd.pass");
   messages.add<GradientMessage>("autograd.gradient");
@@ -145,8 +145,8 @@ std::string AutogradHost::name_of(WorkerId peer) const {
 // ---- actors by name
 
 caf::strong_actor_ptr AutogradHost::find_named(const transport::Session& session, const Address& name) {
-  if (name.kind == transport::AddressKind::send_function) return find_send_function(session, name.message_id());
-  if (name.kind != transport::AddressKind::autograd_context) return nullptr;
+  if (name.kind == remote::AddressKind::send_function) return find_send_function(session, name.message_id());
+  if (name.kind != remote::AddressKind::autograd_context) return nullptr;
   const std::lock_guard lock(mutex_);
   const auto entry = entries_.find(name.context_id());
   const bool open = entry != entries_.end() && !entry->second.over;
@@ -154,7 +154,7 @@ caf::strong_actor_ptr AutogradHost::find_named(const transport::Session& session
 }
 
 caf::strong_actor_ptr AutogradHost::stand_in(const Address& name) {
-  if (name.kind != transport::AddressKind::autograd_context) return nullptr;
+  if (name.kind != remote::AddressKind::autograd_context) return nullptr;
   const std::lock_guard lock(mutex_);
   if (!doorman_) doorman_ = ports_.actor_host().spawn<DoormanActor>(*this);
   return caf::actor_cast<caf::strong_actor_ptr>(doorman_);
@@ -180,7 +180,7 @@ caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session&
 
 caf::strong_actor_ptr AutogradHost::proxy(const Life& peer, const Address& name) {
   const auto session = ports_.session_with(peer.worker, peer.incarnation);
-  return session && !session->ended() ? session->actors().proxy(name) : nullptr;
+  return session && !session->ended() ? remote::ActorExchange::of(*session).proxy(name) : nullptr;
 }
 
 void AutogradHost::gradient_not_sent(const autograd::PassId& pass, const Error& error) {

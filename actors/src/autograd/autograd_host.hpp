@@ -12,7 +12,7 @@
 #include "autograd/autograd_messages.hpp"
 #include "caftan/autograd/context_host.hpp"
 #include "caftan/autograd/context_table.hpp"
-#include "caftan/transport/actor_host.hpp"
+#include "caftan/remote/actor_host.hpp"
 #include "service/member_ports.hpp"
 #include "service/service.hpp"
 
@@ -48,9 +48,9 @@ class AutogradHost final : public autograd::ContextHost, public Service {
   std::string name_of(WorkerId peer) const override;
 
   // Service
-  void register_with(Registry& registry, transport::MessageRegistry& messages) override;
-  caf::strong_actor_ptr find_named(const transport::Session& session, const transport::Address& name) override;
-  caf::strong_actor_ptr stand_in(const transport::Address& name) override;
+  void register_with(Registry& registry, remote::MessageRegistry& messages) override;
+  caf::strong_actor_ptr find_named(const transport::Session& session, const remote::Address& name) override;
+  caf::strong_actor_ptr stand_in(const remote::Address& name) override;
   void on_session_end(const transport::Session& session, bool is_last) override;
   void end_all(const Error& reason, StopReport& given_up) override;
   void when_empty(std::function<void()> done) override;
@@ -63,7 +63,7 @@ class AutogradHost final : public autograd::ContextHost, public Service {
   // For the actors.
   MemberPorts& ports() noexcept { return ports_; }
   /// Returns the proxy of a named actor there; null if there is no session with that life.
-  caf::strong_actor_ptr proxy(const autograd::Life& peer, const transport::Address& name);
+  caf::strong_actor_ptr proxy(const autograd::Life& peer, const remote::Address& name);
   /// A gradient of this pass was not sent, for it is beyond a limit.
   void gradient_not_sent(const autograd::PassId& pass, const Error& error);
   /// Returns the actor of R(message), made now if it is not there.

@@ -1,12 +1,12 @@
 #include "autograd/autograd_messages.hpp"
 
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 
 namespace caftan::wire {
 
 void Codec<actors::GradientMessage>::save(OutArchive& to, const actors::GradientMessage& message) {
   to << message.grad;
-  auto* const beside = to.companion<transport::OutAttachment>();
+  auto* const beside = to.companion<remote::OutAttachment>();
   if (!beside) throw EncodeError(Error(Errc::unsupported, "a gradient travels only as an actor message"));
   beside->table = std::move(message.encoded->table);
   beside->segments = std::move(message.encoded->segments);
@@ -14,8 +14,8 @@ void Codec<actors::GradientMessage>::save(OutArchive& to, const actors::Gradient
 
 void Codec<actors::GradientMessage>::load(InArchive& from, actors::GradientMessage& message) {
   from >> message.grad;
-  auto* const beside = from.companion<transport::InAttachment>();
-  auto* const exchange = from.companion<transport::ActorExchange>();
+  auto* const beside = from.companion<remote::InAttachment>();
+  auto* const exchange = from.companion<remote::ActorExchange>();
   if (!beside || !exchange) throw DecodeError("a gradient travels only as an actor message");
   message.received = std::move(beside->received);
   if (!message.received) return;

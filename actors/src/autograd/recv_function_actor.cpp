@@ -1,7 +1,7 @@
 #include "autograd/recv_function_actor.hpp"
 
 #include "autograd/autograd_host.hpp"
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 
 namespace caftan::actors {
 
@@ -10,11 +10,11 @@ RecvFunctionActor::RecvFunctionActor(caf::actor_config& config, AutogradHost& ho
 
 caf::behavior RecvFunctionActor::make_behavior() {
   return {[this](ShipGradient& ship) {
-    const auto there = host_.proxy(ship.to, transport::Address::send_function(message_));
+    const auto there = host_.proxy(ship.to, remote::Address::send_function(message_));
     // Without a session nobody is waiting: the context's actor sees its peer's end by itself.
     if (!there) return;
     const autograd::PassId pass = ship.grad.header.pass;
-    const auto sent = transport::ActorExchange::send(
+    const auto sent = remote::ActorExchange::send(
         there, caf::actor_cast<caf::strong_actor_ptr>(this),
         caf::make_message(GradientMessage{std::move(ship.grad), std::move(ship.encoded), {}}));
     if (sent || sent.error().code() == Errc::peer_down) return;

@@ -5,17 +5,17 @@
 #include <caf/event_based_actor.hpp>
 
 #include "autograd/autograd_messages.hpp"
-#include "caftan/transport/actor_host.hpp"
+#include "caftan/remote/actor_host.hpp"
 
 namespace caftan::actors {
 
 class AutogradHost;
 
-class RecvFunctionActor final : public caf::event_based_actor, public transport::NamedActor {
+class RecvFunctionActor final : public caf::event_based_actor, public remote::NamedActor {
  public:
   RecvFunctionActor(caf::actor_config& config, AutogradHost& host, AutogradMessageId message);
   caf::behavior make_behavior() override;
-  transport::Address wire_name() const noexcept override { return transport::Address::recv_function(message_); }
+  remote::Address wire_name() const noexcept override { return remote::Address::recv_function(message_); }
   const char* name() const override { return "recv_function_actor"; }
 
  private:

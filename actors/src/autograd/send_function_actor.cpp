@@ -2,7 +2,7 @@
 
 #include <caf/send.hpp>
 
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 
 namespace caftan::actors {
 
@@ -10,8 +10,8 @@ SendFunctionActor::SendFunctionActor(caf::actor_config& config, std::shared_ptr<
                                      caf::actor context)
     : caf::event_based_actor(config), function_(std::move(function)), context_(std::move(context)) {}
 
-transport::Address SendFunctionActor::wire_name() const noexcept {
-  return transport::Address::send_function(function_->message().message);
+remote::Address SendFunctionActor::wire_name() const noexcept {
+  return remote::Address::send_function(function_->message().message);
 }
 
 caf::behavior SendFunctionActor::make_behavior() {
@@ -19,7 +19,7 @@ caf::behavior SendFunctionActor::make_behavior() {
 }
 
 void SendFunctionActor::on_gradient(GradientMessage& message) {
-  const auto session = transport::ActorExchange::session_of(current_sender());
+  const auto session = remote::ActorExchange::session_of(current_sender());
   if (!session) return;  // it ended: whoever waits for this gradient is told so
   context_event::GradientArrived arrived;
   arrived.from = {session->peer().id, session->peer().incarnation};

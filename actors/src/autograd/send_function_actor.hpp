@@ -5,16 +5,16 @@
 #include <caf/event_based_actor.hpp>
 
 #include "autograd/autograd_messages.hpp"
-#include "caftan/transport/actor_host.hpp"
+#include "caftan/remote/actor_host.hpp"
 
 namespace caftan::actors {
 
-class SendFunctionActor final : public caf::event_based_actor, public transport::NamedActor {
+class SendFunctionActor final : public caf::event_based_actor, public remote::NamedActor {
  public:
   SendFunctionActor(caf::actor_config& config, std::shared_ptr<const autograd::SendFunction> function,
                     caf::actor context);
   caf::behavior make_behavior() override;
-  transport::Address wire_name() const noexcept override;
+  remote::Address wire_name() const noexcept override;
   const char* name() const override { return "send_function_actor"; }
 
  private:

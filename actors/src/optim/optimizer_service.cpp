@@ -5,8 +5,8 @@
 #include <caf/send.hpp>
 
 #include "caftan/actors/worker.hpp"
+#include "caftan/remote/actor_host.hpp"
 #include "caftan/rpc/registry.hpp"
-#include "caftan/transport/actor_host.hpp"
 #include "optim/optimizer_actor.hpp"
 #include "service/member_ports.hpp"
 
@@ -49,7 +49,7 @@ Result<RRef<optim::RemoteOptimizer>> make_optimizer(Worker& worker, const optim:
 
 }  // namespace
 
-void OptimizerService::register_with(Registry& registry, transport::MessageRegistry&) {
+void OptimizerService::register_with(Registry& registry, remote::MessageRegistry&) {
   using optim::RemoteOptimizer;
   registry.add(optim::kMakeOptimizer, &make_optimizer);
   registry.add<RemoteOptimizer>("caftan.optimizer.remote")

@@ -8,7 +8,7 @@ namespace caftan::actors {
 
 class OptimizerService final : public Service {
  public:
-  void register_with(Registry& registry, transport::MessageRegistry& messages) override;
+  void register_with(Registry& registry, remote::MessageRegistry& messages) override;
 };
 
 }  // namespace caftan::actors

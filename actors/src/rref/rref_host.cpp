@@ -8,17 +8,17 @@
 #include <caf/send.hpp>
 
 #include "caftan/actors/worker.hpp"
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 #include "rref/owner_rref_actor.hpp"
 #include "rref/rref_handles.hpp"
 #include "rref/user_rref_actor.hpp"
 
 namespace caftan::actors {
 
-using transport::ActorExchange;
-using transport::Address;
+using remote::ActorExchange;
+using remote::Address;
 
-void RRefHost::register_with(Registry&, transport::MessageRegistry& messages) {
+void RRefHost::register_with(Registry&, remote::MessageRegistry& messages) {
   messages.add<ForkRequested>("rref.fork");
   messages.add<ForkAnswered>("rref.answer");
   messages.add<ForkAccepted>("rref.accept");
@@ -88,7 +88,7 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::sha
   auto handle = make_user(shared, owner, rpc::UserFork::created(shared.fork, peer_session(*session), owner.name()),
                           nullptr, actor);
   handle->bind(peer_session(*session));
-  session->actors().export_watched(Address::of(shared.fork), caf::actor_cast<caf::strong_actor_ptr>(actor));
+  ActorExchange::of(*session).export_watched(Address::of(shared.fork), caf::actor_cast<caf::strong_actor_ptr>(actor));
   sharing.manifest_.creation = Creation{id, shared.fork, number};
   return handle;
 }
@@ -140,7 +140,7 @@ Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
                                  const std::shared_ptr<transport::Session>& to, Sharing& sharing) {
   const rpc::PeerSession session = peer_session(*to);
   // Made before the frame leaves: the watch must be there when the fork's end arrives.
-  const auto proxy_of = [&to](ForkId fork) { return to->actors().proxy(Address::of(fork)); };
+  const auto proxy_of = [&to](ForkId fork) { return ActorExchange::of(*to).proxy(Address::of(fork)); };
   const auto* handle = dynamic_cast<const HandleBase*>(base.get());
   if (!handle) return Error(Errc::bad_arguments, "an RRef without a value cannot be sent");
   if (handle->caller() != ports_.shared_from_this()) {
@@ -166,7 +166,7 @@ Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
   } else {
     const caf::actor actor = static_cast<const UserHandle*>(handle)->actor();
     // The child sends its acceptance to the parent, and is told of the parent's end.
-    to->actors().export_watched(Address::of(shared.parent), caf::actor_cast<caf::strong_actor_ptr>(actor));
+    ActorExchange::of(*to).export_watched(Address::of(shared.parent), caf::actor_cast<caf::strong_actor_ptr>(actor));
     caf::anon_send(actor, UserEvent{user_event::ChildHandedOver{shared.fork, session, proxy_of(shared.fork)}});
     sharing.undo_.push_back([actor, fork = shared.fork, session] {
       caf::anon_send(actor, UserEvent{user_event::ChildNotHandedOver{fork, session}});
@@ -201,8 +201,9 @@ Result<std::shared_ptr<ReceivedRRefs>> RRefHost::on_manifest(transport::Session&
         return Error(Errc::malformed_payload, "a creation with an id that is not the creator's new one");
       }
       make_owner(creation.rref, "?");
-      tell_owner(creation.rref, OwnerEvent{owner_event::CreatedBy{creation.fork, peer_session(session),
-                                                                  session.actors().proxy(Address::of(creation.fork))}});
+      tell_owner(creation.rref,
+                 OwnerEvent{owner_event::CreatedBy{creation.fork, peer_session(session),
+                                                   ActorExchange::of(session).proxy(Address::of(creation.fork))}});
       std::vector<rpc::ForkRequest> parked;
       {
         const std::lock_guard lock(mutex_);
@@ -258,11 +259,11 @@ Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& s
     handle = make_user(shared, *owner, rpc::UserFork::from_owner(shared.fork, from, owner->name()), nullptr, actor);
     handle->bind(from);
   } else {
-    auto parent = session.actors().proxy(Address::of(shared.parent));
+    auto parent = ActorExchange::of(session).proxy(Address::of(shared.parent));
     handle = make_user(shared, *owner, rpc::UserFork::from_parent(shared.fork, {shared.parent, from}, owner->name()),
                        std::move(parent), actor);
   }
-  session.actors().export_watched(Address::of(shared.fork), caf::actor_cast<caf::strong_actor_ptr>(actor));
+  ActorExchange::of(session).export_watched(Address::of(shared.fork), caf::actor_cast<caf::strong_actor_ptr>(actor));
   return std::shared_ptr<rpc::RRefHandle>(std::move(handle));
 }
 
@@ -413,8 +414,8 @@ std::optional<rpc::PeerSession> RRefHost::send_fork_request(caf::event_based_act
   if (!session) return std::nullopt;
   bind(request.fork, peer_session(*session));
   const auto self = caf::actor_cast<caf::strong_actor_ptr>(&child);
-  session->actors().export_watched(Address::of(request.fork), self);
-  const auto root = session->actors().proxy(Address::root());
+  ActorExchange::of(*session).export_watched(Address::of(request.fork), self);
+  const auto root = ActorExchange::of(*session).proxy(Address::root());
   root->enqueue(self, caf::make_message_id(), caf::make_message(request), nullptr);
   return peer_session(*session);
 }
@@ -483,9 +484,9 @@ void RRefHost::bind(ForkId fork, const rpc::PeerSession& session) {
 }
 
 caf::strong_actor_ptr RRefHost::fork_proxy(ForkId fork, const rpc::PeerSession& session) {
-  if (const auto at = ports_.session_at(session)) return at->actors().proxy(Address::of(fork));
-  return transport::ActorExchange::dead_proxy(ports_.actor_host(),
-                                              Error(Errc::peer_down, "the session of this fork is over"));
+  if (const auto at = ports_.session_at(session)) return ActorExchange::of(*at).proxy(Address::of(fork));
+  return remote::ActorExchange::dead_proxy(ports_.actor_host(),
+                                           Error(Errc::peer_down, "the session of this fork is over"));
 }
 
 }  // namespace caftan::actors

@@ -39,7 +39,7 @@ class RRefHost final : public Service {
   EndingForks& ending() noexcept { return ending_; }
 
   // Service
-  void register_with(Registry& registry, transport::MessageRegistry& messages) override;
+  void register_with(Registry& registry, remote::MessageRegistry& messages) override;
   void on_session_start() override;
   void on_session_end(const transport::Session& session, bool is_last) override;
   void end_all(const Error& reason, StopReport& given_up) override;

@@ -1,7 +1,7 @@
 #include "rref/user_rref_actor.hpp"
 
 #include "caftan/base/overloaded.hpp"
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 #include "rref/rref_host.hpp"
 
 namespace caftan::actors {
@@ -24,7 +24,7 @@ void UserRRefActor::on_exit() {
 }
 
 caf::behavior UserRRefActor::make_behavior() {
-  if (parent_) transport::ActorExchange::link_silently(*this, parent_);
+  if (parent_) remote::ActorExchange::link_silently(*this, parent_);
   perform(fork_.start());
   return {
       [this](UserEvent& event) { on_event(event); },
@@ -100,17 +100,17 @@ void UserRRefActor::perform(rpc::UserActions actions, const caf::strong_actor_pt
                    [this](rpc::SendAccept& a) {
                      if (!parent_) return;
                      send(caf::actor_cast<caf::actor>(parent_), ForkAccepted{a.fork});
-                     transport::ActorExchange::unlink_silently(*this, parent_);
+                     remote::ActorExchange::unlink_silently(*this, parent_);
                      parent_ = nullptr;
                    },
                    [this, &known](rpc::LinkChild& a) {
                      children_[a.child] = {a.session, known};
-                     transport::ActorExchange::link_silently(*this, known);
+                     remote::ActorExchange::link_silently(*this, known);
                    },
                    [this](rpc::UnlinkChild& a) {
                      const auto child = children_.find(a.child);
                      if (child == children_.end()) return;
-                     transport::ActorExchange::unlink_silently(*this, child->second.second);
+                     remote::ActorExchange::unlink_silently(*this, child->second.second);
                      children_.erase(child);
                    },
                    [this](rpc::ForkConfirmed&) { host_.user_confirmed(fork_.id(), {}); },

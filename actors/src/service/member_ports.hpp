@@ -10,6 +10,10 @@
 #include "caftan/rpc/fork_table.hpp"
 #include "caftan/transport/session.hpp"
 
+namespace caftan::remote {
+class ActorHost;
+}
+
 namespace caftan::actors {
 
 /// The connection of a worker with itself has two ends, each a session of its own: the numbers of the two sessions
@@ -28,7 +32,7 @@ class MemberPorts : public rpc::Caller {
   /// Returns the ports of a worker. For registered functions, which get a Worker&.
   static MemberPorts& of(Worker& worker) noexcept;
 
-  virtual transport::ActorHost& actor_host() = 0;
+  virtual remote::ActorHost& actor_host() = 0;
   virtual Incarnation incarnation() const noexcept = 0;
   /// Returns the session that calls to that life of that worker use, null if there is none now.
   virtual std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) = 0;

@@ -12,9 +12,11 @@
 namespace caftan {
 class Registry;
 struct StopReport;
-namespace transport {
+namespace remote {
 struct Address;
 class MessageRegistry;
+}  // namespace remote
+namespace transport {
 class Session;
 }  // namespace transport
 }  // namespace caftan
@@ -27,13 +29,13 @@ class Service {
   virtual ~Service() = default;
 
   /// Registers the functions that peers may call and the messages that cross between workers. Called once, first.
-  virtual void register_with(Registry& registry, transport::MessageRegistry& messages) = 0;
+  virtual void register_with(Registry& registry, remote::MessageRegistry& messages) = 0;
 
-  /// As transport::NamedActors: returns the local actor of that name, null if this service has none.
+  /// As remote::NamedActors: returns the local actor of that name, null if this service has none.
   /// Threads: those that read frames. Must not block.
-  virtual caf::strong_actor_ptr find_named(const transport::Session&, const transport::Address&) { return nullptr; }
+  virtual caf::strong_actor_ptr find_named(const transport::Session&, const remote::Address&) { return nullptr; }
   /// Returns the actor that gets messages to a name of this service which no actor has, null if there is none.
-  virtual caf::strong_actor_ptr stand_in(const transport::Address&) { return nullptr; }
+  virtual caf::strong_actor_ptr stand_in(const remote::Address&) { return nullptr; }
 
   /// A session of this worker was added: `MemberPorts::session_with` returns it. Also called once the start is over and
   /// workers that were lost meanwhile are known to be lost for good.

@@ -11,7 +11,7 @@
 
 namespace caftan::actors {
 
-using transport::InFrame;
+using wire::InFrame;
 using wire::SectionType;
 
 namespace {
@@ -132,46 +132,39 @@ Result<void> decode_payload(InFrame& frame, const WorkerLimits& limits, rpc::InP
     }
   }
   if (frame.manifest) payload.rrefs = std::static_pointer_cast<ReceivedRRefs>(frame.manifest)->handles;
-  const auto recorded = wire::find_section(frame.sections, SectionType::autograd);
-  if (!recorded) return recorded.error();
-  if (*recorded) wire::append(payload.autograd, **recorded);
+  if (frame.sections.autograd) wire::append(payload.autograd, *frame.sections.autograd);
   return {};
 }
 
 Error decode_error(const InFrame& reply) {
   Error error;
   if (const auto decoded = wire::decode_into(reply.body, error); !decoded) return decoded.error();
-  const auto kinds = wire::find_section(reply.sections, SectionType::error_kinds);
-  if (!kinds) return kinds.error();
-  if (!*kinds) return error;
-  const auto added = wire::add_kinds(error, **kinds);
+  if (!reply.sections.error_kinds) return error;
+  const auto added = wire::add_kinds(error, *reply.sections.error_kinds);
   return added ? error : added.error();
 }
 
 Result<RRefId> read_target(const InFrame& request) {
-  const auto target = wire::find_section(request.sections, SectionType::target);
-  if (!target) return target.error();
-  return *target ? wire::decode<RRefId>(**target) : RRefId{};
+  const auto& target = request.sections.target;
+  return target ? wire::decode<RRefId>(*target) : RRefId{};
 }
 
 Result<bool> read_grad_mode(const InFrame& request) {
-  const auto said = wire::find_section(request.sections, SectionType::grad_mode);
-  if (!said) return said.error();
-  if (!*said) return true;
-  if ((*said)->size() == 1 && (*said)->front() == std::byte{0}) return false;
+  const auto& said = request.sections.grad_mode;
+  if (!said) return true;
+  if (said->size() == 1 && said->front() == std::byte{0}) return false;
   return Error(Errc::malformed_payload, "a section grad_mode that does not say that grad mode is off");
 }
 
 unsigned read_depth(const InFrame& request) {
-  const auto depth = wire::find_section(request.sections, SectionType::depth);
-  if (!depth || !*depth || (*depth)->size() != 1) return 0;
-  return std::to_integer<unsigned>((*depth)->front());
+  const auto& depth = request.sections.depth;
+  return depth && depth->size() == 1 ? std::to_integer<unsigned>(depth->front()) : 0;
 }
 
 HeldObjects read_held(const InFrame& request) {
-  const auto chain = wire::find_section(request.sections, SectionType::chain);
-  if (!chain || !*chain) return {};
-  auto held = rpc::decode_held(**chain);
+  const auto& chain = request.sections.chain;
+  if (!chain) return {};
+  auto held = rpc::decode_held(*chain);
   return held ? std::move(*held) : HeldObjects();
 }
 

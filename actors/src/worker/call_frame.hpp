@@ -17,7 +17,7 @@ struct EncodedFrame {
   EncodedFrame(const EncodedFrame&) = delete;  // the views of a copy would show the original
   EncodedFrame& operator=(const EncodedFrame&) = delete;
 
-  transport::OutFrame frame;
+  wire::OutFrame frame;
   wire::Bytes sections;
   wire::Bytes body;  ///< of an error
   wire::Bytes table;
@@ -35,18 +35,18 @@ Result<void> encode_error(Error error, std::uint64_t call, std::uint64_t feature
 
 /// Takes the arguments or the result in `frame`, whose tensor segments become tensors. The body stays in the frame.
 /// Errors: malformed_payload, limit_exceeded.
-Result<void> decode_payload(transport::InFrame& frame, const WorkerLimits& limits, rpc::InPayload& payload);
+Result<void> decode_payload(wire::InFrame& frame, const WorkerLimits& limits, rpc::InPayload& payload);
 /// Returns the error that a reply with kFlagError carries, or why it cannot be decoded.
-Error decode_error(const transport::InFrame& reply);
+Error decode_error(const wire::InFrame& reply);
 
 // The sections of a request.
 /// Returns the object that the request is about; none if it names none.
-Result<RRefId> read_target(const transport::InFrame& request);
+Result<RRefId> read_target(const wire::InFrame& request);
 /// Returns whether the caller's grad mode is on.
-Result<bool> read_grad_mode(const transport::InFrame& request);
+Result<bool> read_grad_mode(const wire::InFrame& request);
 /// Returns how deep the call is nested; 0 if it does not say so.
-unsigned read_depth(const transport::InFrame& request);
+unsigned read_depth(const wire::InFrame& request);
 /// Returns the objects whose turn the chain of calls keeps; none if it does not say so.
-HeldObjects read_held(const transport::InFrame& request);
+HeldObjects read_held(const wire::InFrame& request);
 
 }  // namespace caftan::actors

@@ -6,7 +6,7 @@
 #include <caf/send.hpp>
 
 #include "caftan/app/settings_digest.hpp"
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 #include "worker/local_network.hpp"
 #include "worker/root_actor.hpp"
 #include "worker/worker_options.hpp"
@@ -239,9 +239,10 @@ std::shared_ptr<Session> Joiner::add_session(const transport::PeerIdentity& peer
   transport::SessionLimits limits = session_limits(parts_.options);
   if (kind == "loopback") limits.liveness.reset();  // SE-32
   transport::PollingExecutor& executor = *parts_.options.executor;
-  auto session = Session::make({executor, parts_.ports.actor_host(), executor.pool(), parts_.frames}, peer, connection,
-                               std::move(channel), limits);
-  session->actors().export_at(transport::Address::root(), caf::actor_cast<caf::strong_actor_ptr>(root_));
+  auto session =
+      Session::make({executor, executor.pool(), parts_.frames}, peer, connection, std::move(channel), limits);
+  remote::ActorExchange::attach(*session, parts_.ports.actor_host());
+  remote::ActorExchange::of(*session).export_at(remote::Address::root(), caf::actor_cast<caf::strong_actor_ptr>(root_));
   if (auto kept = keep(session); !kept) {
     parts_.log.write(peer.name + " was refused: " + kept.error().message());
     return nullptr;  // closes the channel
@@ -414,8 +415,8 @@ void Joiner::notify_if_decided_locked() {
 }
 
 Result<void> Joiner::tell_root(Session& peer, const caf::message& message) {
-  return transport::ActorExchange::send(peer.actors().proxy(transport::Address::root()),
-                                        caf::actor_cast<caf::strong_actor_ptr>(root_), message);
+  return remote::ActorExchange::send(remote::ActorExchange::of(peer).proxy(remote::Address::root()),
+                                     caf::actor_cast<caf::strong_actor_ptr>(root_), message);
 }
 
 bool Joiner::start_is_over() const {
@@ -454,7 +455,7 @@ void Joiner::stop_listening() {
 void Joiner::leave_other_hosts(const Error& reason) {
   if (parts_.options.network) return;
   for (const auto& session : parts_.peers.sessions()) {
-    if (std::ranges::find(siblings_, session->peer().name) == siblings_.end()) session->close(reason);
+    if (std::ranges::find(siblings_, session->peer().name) == siblings_.end()) session->writer().close(reason);
   }
 }
 

@@ -13,8 +13,8 @@
 
 namespace caftan::actors {
 
-using transport::InFrame;
 using transport::Session;
+using wire::InFrame;
 
 /// Delivers the single outcome of a request to its caller.
 class OutgoingCalls::Pending final : public transport::ResponseSink, public CancelFlag::Part {
@@ -54,7 +54,8 @@ class OutgoingCalls::Pending final : public transport::ResponseSink, public Canc
   void give_up() noexcept override {
     const CallId call{call_.load()};
     if (call.value == 0) return;  // sent_as sees that the flag is set
-    session_->cancel(call, Error(Errc::cancelled, std::string(what_) + ": the call that it is part of was cancelled"));
+    session_->requests().cancel(
+        call, Error(Errc::cancelled, std::string(what_) + ": the call that it is part of was cancelled"));
   }
 
   void on_response(Result<InFrame> response) override {
@@ -133,14 +134,14 @@ Result<std::uint64_t> take_room(Session& session, const rpc::OutRequest& request
   for (const at::Tensor& tensor : request.tensors) {
     if (tensor.defined() && tensor.layout() == at::kStrided) size += tensor.nbytes();
   }
-  const std::uint64_t room = Session::room_for(size);
-  auto taken = session.try_acquire(room);
+  const std::uint64_t room = transport::OpenRequests::room_for(size);
+  auto taken = session.requests().try_acquire(room);
   if (!taken && !fail_when_full && taken.error().code() == Errc::overloaded) {
     if (const auto may = rpc::check_may_wait(); !may) return may.error();
     const WaitPermit permit;
     if (!permit) return permit.error();
     const rpc::TurnPause pause;
-    taken = session.acquire(room, request.deadline);
+    taken = session.requests().acquire(room, request.deadline);
   }
   if (!taken) return taken.error();
   return room;
@@ -173,7 +174,7 @@ Result<OutgoingCalls::Way> OutgoingCalls::open_way(const Peer& peer, const rpc::
   if (!room) return room.error();
   auto sharing = parts_.rrefs.share(request.rrefs, session);
   if (!sharing) {
-    session->give_back(*room);
+    session->requests().give_back(*room);
     return sharing.error();
   }
   return Way{std::move(session), *room, std::move(*sharing)};
@@ -182,7 +183,7 @@ Result<OutgoingCalls::Way> OutgoingCalls::open_way(const Peer& peer, const rpc::
 Result<CallId> OutgoingCalls::send_request(Way& way, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink) {
   EncodedFrame encoded;
   if (const auto done = encode_request(request, way.session->peer().features, way.sharing, encoded); !done) {
-    way.session->give_back(way.room);
+    way.session->requests().give_back(way.room);
     way.sharing.undo();
     return done.error();
   }
@@ -202,7 +203,7 @@ Result<CallId> OutgoingCalls::send_request(Way& way, rpc::OutRequest& request, s
 void OutgoingCalls::cancel(const rpc::CallToken& token) noexcept {
   if (token.call.value == 0) return;
   if (const auto session = parts_.peers.at(token.peer).session(); session && session->connection() == token.session) {
-    session->cancel(token.call, Error(Errc::cancelled, "cancelled by the caller"));
+    session->requests().cancel(token.call, Error(Errc::cancelled, "cancelled by the caller"));
   }
 }
 

@@ -43,7 +43,7 @@ void Peers::add(const std::shared_ptr<Session>& session) {
 void Peers::replace(const Session& ended) { at(ended.peer().id).replace_session(ended, other_session_with(ended)); }
 
 void Peers::remove(const Session& ended) {
-  const net::Traffic sent = ended.traffic();
+  const net::Traffic sent = ended.writer().traffic();
   const std::lock_guard lock(mutex_);
   ended_traffic_ += sent;
   sessions_.erase(peer_session(ended));
@@ -111,7 +111,7 @@ void Peers::count(WorkerCounters& sum) const {
     sum.frames_in += counters.frames_in;
     sum.bytes_out += counters.bytes_out;
     sum.bytes_in += counters.bytes_in;
-    sum.requests_in_flight += session->requests_in_flight();
+    sum.requests_in_flight += session->requests().size();
   }
 }
 
@@ -123,7 +123,7 @@ net::Traffic Peers::traffic() const {
     sum = ended_traffic_;
     for (const auto& [key, session] : sessions_) sessions.push_back(session);
   }
-  for (const auto& session : sessions) sum += session->traffic();
+  for (const auto& session : sessions) sum += session->writer().traffic();
   return sum;
 }
 

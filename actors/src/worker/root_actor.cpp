@@ -1,10 +1,10 @@
 #include "worker/root_actor.hpp"
 
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 
 namespace caftan::actors {
 
-using transport::ActorExchange;
+using remote::ActorExchange;
 
 RootActor::RootActor(caf::actor_config& config, Joiner& joiner, RRefHost& rrefs)
     : caf::event_based_actor(config), joiner_(joiner), rrefs_(rrefs) {

@@ -27,7 +27,7 @@ class ObjectJob final : public ValueJob {
 }  // namespace
 
 ServedCall::ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<transport::Session> session,
-                       transport::InFrame frame)
+                       wire::InFrame frame)
     : calls_(std::move(calls)), session_(std::move(session)), frame_(std::move(frame)) {
   if (frame_.header.remaining_us != 0) {
     // A hostile remaining time must not overflow; nobody means more than ten years.
@@ -78,7 +78,7 @@ bool ServedCall::hold_back(const void* order, const std::function<Task()>& again
     if (order) return again();
     return Task([self = shared_from_this(), task = again()]() mutable { self->when_due(std::move(task)); });
   };
-  const bool may_begin = session_->serve_gate().pass(place_, order, asks_again, ready);
+  const bool may_begin = session_->writer().serve_gate().pass(place_, order, asks_again, ready);
   for (Task& task : ready) calls_->ports().executor().post(std::move(task));
   return !may_begin;
 }

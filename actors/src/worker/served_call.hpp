@@ -17,7 +17,7 @@ class ServedCall final : public rpc::ResponderSink,
                          public rpc::BeginGate,
                          public std::enable_shared_from_this<ServedCall> {
  public:
-  ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<transport::Session> session, transport::InFrame frame);
+  ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<transport::Session> session, wire::InFrame frame);
   ~ServedCall() override;
 
   /// Runs it once its references are confirmed (RR-6): here if it is `brief` and this thread does not read for a wait,
@@ -25,7 +25,7 @@ class ServedCall final : public rpc::ResponderSink,
   void start(bool brief);
   void answer(Result<rpc::OutReply>&& reply) noexcept override;
   void cancel() noexcept { cancelled_->set(); }
-  bool may_hold_back() const noexcept override { return session_->serve_gate().is_busy(); }
+  bool may_hold_back() const noexcept override { return session_->writer().serve_gate().is_busy(); }
   bool hold_back(const void* order, const std::function<Task()>& again) override;
   void begins(std::string_view function, TimePoint now) noexcept override;
 
@@ -52,7 +52,7 @@ class ServedCall final : public rpc::ResponderSink,
 
   const std::shared_ptr<ServedCalls> calls_;  // keeps the worker
   const std::shared_ptr<transport::Session> session_;
-  transport::InFrame frame_;
+  wire::InFrame frame_;
   // Its own: calls that its code made and left behind refer to the flag, and do not keep this call.
   const std::shared_ptr<CancelFlag> cancelled_ = std::make_shared<CancelFlag>();
   net::ServeGate::Place place_;  // used by one thread at a time: the call asks before it begins

@@ -8,8 +8,8 @@
 
 namespace caftan::actors {
 
-using transport::InFrame;
 using transport::Session;
+using wire::InFrame;
 
 Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFrame frame) {
   if (frame.header.kind == wire::FrameKind::cancel) {
@@ -56,9 +56,9 @@ void ServedCalls::log_late(std::string_view function, const std::string& caller,
 /// large is refused, but an error must arrive.
 Result<void> ServedCalls::send_error(const std::shared_ptr<Session>& session, std::uint64_t call, const Error& error) {
   EncodedFrame encoded;
-  auto done = encode_error(session->fitting(error.at(ports_.name())), call, session->peer().features, encoded);
+  auto done = encode_error(session->writer().fitting(error.at(ports_.name())), call, session->peer().features, encoded);
   if (!done) return done;
-  session->send(encoded.frame, false);
+  session->writer().send(encoded.frame, transport::FlushBy::queue_end);
   return {};
 }
 
@@ -76,10 +76,10 @@ Result<void> ServedCalls::send_reply(const std::shared_ptr<Session>& session, st
   if (const auto done = encode_result(*reply, call, *sharing, encoded); !done) {
     return give_up(done.error().at(ports_.name()));
   }
-  if (const auto fits = session->check_size(encoded.frame); !fits) {
+  if (const auto fits = session->writer().check_size(encoded.frame); !fits) {
     return give_up(Error(fits.error().code(), ports_.name(), "the result: " + fits.error().text()));
   }
-  if (!session->send(encoded.frame, false)) sharing->undo();
+  if (!session->writer().send(encoded.frame, transport::FlushBy::queue_end)) sharing->undo();
   return {};
 }
 

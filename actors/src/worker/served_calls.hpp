@@ -27,7 +27,7 @@ class ServedCalls {
       : ports_(ports), limits_(limits), rrefs_(rrefs), log_(log), dispatcher_(ports) {}
 
   /// A complete call or cancel. As transport::FrameHandler::on_frame.
-  Result<void> on_frame(const std::shared_ptr<transport::Session>& session, transport::InFrame frame);
+  Result<void> on_frame(const std::shared_ptr<transport::Session>& session, wire::InFrame frame);
 
   /// Calls that were not answered are inside. It is never closed: calls of peers are served until sessions end.
   Gate& gate() noexcept { return gate_; }

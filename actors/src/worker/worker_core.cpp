@@ -46,7 +46,7 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership
   messages_.add<net::View>("membership.view");
   messages_.add<net::Met>("membership.met");
   for (Service* service : services_) service->register_with(registry_, messages_);
-  actor_host_ = std::make_unique<transport::ActorHost>(*options_.executor, messages_, self_, incarnation_);
+  actor_host_ = std::make_unique<remote::ActorHost>(*options_.executor, messages_, self_, incarnation_);
   actor_host_->set_named_actors(this);
 }
 
@@ -104,7 +104,7 @@ Result<std::shared_ptr<void>> WorkerCore::on_manifest(Session& session, wire::Fr
   return std::shared_ptr<void>(std::move(*received));
 }
 
-Result<void> WorkerCore::on_frame(const std::shared_ptr<Session>& session, transport::InFrame frame) {
+Result<void> WorkerCore::on_frame(const std::shared_ptr<Session>& session, wire::InFrame frame) {
   return served_.on_frame(session, std::move(frame));
 }
 
@@ -117,14 +117,14 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
   peers_.remove(session);  // the last act: stop() goes on when no session is left
 }
 
-caf::strong_actor_ptr WorkerCore::find_named(const Session& session, const transport::Address& name) {
+caf::strong_actor_ptr WorkerCore::find_named(const Session& session, const remote::Address& name) {
   for (Service* service : services_) {
     if (auto actor = service->find_named(session, name)) return actor;
   }
   return nullptr;
 }
 
-caf::strong_actor_ptr WorkerCore::stand_in(const transport::Address& name) {
+caf::strong_actor_ptr WorkerCore::stand_in(const remote::Address& name) {
   for (Service* service : services_) {
     if (auto actor = service->stand_in(name)) return actor;
   }
@@ -187,7 +187,7 @@ void WorkerCore::end_services(StopReport& given_up) {
 
 void WorkerCore::close_sessions(TimePoint deadline) {
   const auto sessions = peers_.sessions();
-  for (const auto& session : sessions) session->close(farewell_);
+  for (const auto& session : sessions) session->writer().close(farewell_);
   (void)peers_.wait_until_none(*options_.executor, deadline);
   for (const auto& session : sessions) session->abort(has_left());
 }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
+#include "caftan/remote/actor_host.hpp"
 #include "caftan/rpc/call_hook.hpp"
-#include "caftan/transport/actor_host.hpp"
 #include "optim/optimizer_service.hpp"
 #include "rref/rref_host.hpp"
 #include "service/member_ports.hpp"
@@ -24,7 +24,7 @@ namespace caftan::actors {
 
 class AutogradHost;
 
-class WorkerCore final : public MemberPorts, private transport::FrameHandler, private transport::NamedActors {
+class WorkerCore final : public MemberPorts, private transport::FrameHandler, private remote::NamedActors {
  public:
   /// Precondition: options.executor is set; it outlives the core, which does not own it.
   static Result<std::shared_ptr<WorkerCore>> make(WorkerOptions options, Registry registry);
@@ -77,7 +77,7 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   void on_unobserved_error(std::string_view what, const Error& error) noexcept override;
 
   // MemberPorts
-  transport::ActorHost& actor_host() override { return *actor_host_; }
+  remote::ActorHost& actor_host() override { return *actor_host_; }
   Incarnation incarnation() const noexcept override { return incarnation_; }
   std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) override {
     return peers_.session_with(peer, incarnation);
@@ -99,12 +99,12 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   // FrameHandler
   Result<std::shared_ptr<void>> on_manifest(transport::Session& session, wire::FrameKind kind,
                                             wire::ByteView manifest) override;
-  Result<void> on_frame(const std::shared_ptr<transport::Session>& session, transport::InFrame frame) override;
+  Result<void> on_frame(const std::shared_ptr<transport::Session>& session, wire::InFrame frame) override;
   void on_end(transport::Session& session, const Error& reason) override;
 
   // NamedActors: each name belongs to one service.
-  caf::strong_actor_ptr find_named(const transport::Session& session, const transport::Address& name) override;
-  caf::strong_actor_ptr stand_in(const transport::Address& name) override;
+  caf::strong_actor_ptr find_named(const transport::Session& session, const remote::Address& name) override;
+  caf::strong_actor_ptr stand_in(const remote::Address& name) override;
 
   void wait_until_idle(TimePoint deadline);
   void end_services(StopReport& given_up);
@@ -123,8 +123,8 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   Error farewell_;  // of the thread that calls stop()
   std::atomic<Phase> phase_{Phase::running};
   const std::shared_ptr<WorkerLog> log_;
-  transport::MessageRegistry messages_;
-  std::unique_ptr<transport::ActorHost> actor_host_;
+  remote::MessageRegistry messages_;
+  std::unique_ptr<remote::ActorHost> actor_host_;
   RRefHost rrefs_;
   std::unique_ptr<AutogradHost> autograd_;
   OptimizerService optimizers_;

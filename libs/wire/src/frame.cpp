@@ -128,15 +128,4 @@ Result<std::optional<SectionReader::Section>> SectionReader::next() {
   return std::optional<Section>(section);
 }
 
-Result<std::optional<ByteView>> find_in_sections(ByteView sections, SectionType type) {
-  std::optional<ByteView> found;
-  SectionReader reader(sections);
-  for (;;) {
-    const auto section = reader.next();
-    if (!section) return section.error();
-    if (!*section) return found;
-    if (!found && (*section)->type == type) found = (*section)->content;
-  }
-}
-
 }  // namespace caftan::wire

@@ -4,8 +4,8 @@
 
 #include "caftan/autograd/messages.hpp"
 #include "caftan/net/membership.hpp"
-#include "caftan/transport/address.hpp"
-#include "caftan/transport/message_registry.hpp"
+#include "caftan/remote/address.hpp"
+#include "caftan/remote/message_registry.hpp"
 #include "caftan/wire/archive.hpp"
 #include "caftan/wire/frame.hpp"
 #include "rref/rref_manifest.hpp"
@@ -91,9 +91,9 @@ TEST(GoldenBytes, ASection) {
 }
 
 TEST(GoldenBytes, AddressesOfActors) {
-  EXPECT_EQ(hex_of(transport::Address::root()), "040000000000000000000000000000000000000000");
-  EXPECT_EQ(hex_of(transport::Address::exported(9)), "010000000000000000000000000900000000000000");
-  EXPECT_EQ(hex_of(transport::Address::of(kFork)), "030200000000ffeeddccbbaa990400000000000000");
+  EXPECT_EQ(hex_of(remote::Address::root()), "040000000000000000000000000000000000000000");
+  EXPECT_EQ(hex_of(remote::Address::exported(9)), "010000000000000000000000000900000000000000");
+  EXPECT_EQ(hex_of(remote::Address::of(kFork)), "030200000000ffeeddccbbaa990400000000000000");
 }
 
 TEST(GoldenBytes, TheManifestOfReferences) {
@@ -117,7 +117,7 @@ TEST(GoldenBytes, MessagesBetweenActors) {
   EXPECT_EQ(hex_of(view), "020000000000000001056167656e7400000000010000000000000007756e69783a2f61");
   EXPECT_EQ(hex_of(net::Met{}), "");
   // The id of a message on the wire is made of its name.
-  EXPECT_EQ(transport::MessageRegistry::id_of("rref.fork"), 16451004460458615968ULL);
+  EXPECT_EQ(remote::MessageRegistry::id_of("rref.fork"), 16451004460458615968ULL);
 }
 
 TEST(GoldenBytes, MessagesOfTheBackwardProtocol) {

@@ -11,7 +11,7 @@ namespace {
 TEST(PeerState, TheEndOfAnEarlierLifeLeavesTheSessionOfTheNextOne) {
   transport::SteppedExecutor executor(1);
   const auto connect = [&executor] {
-    return transport::SessionSide(executor, WorkerId{0}, WorkerId{1}, transport::make_loopback_pair(executor).first,
+    return transport::SessionSide(executor, WorkerId{1}, transport::make_loopback_pair(executor).first,
                                   transport::SessionLimits());
   };
   const transport::SessionSide earlier = connect();

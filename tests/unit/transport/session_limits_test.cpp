@@ -1,65 +1,15 @@
 // What a session takes and what it sends: limits that both sides know, and memory for one message at a time.
 #include <gtest/gtest.h>
-#include <caf/event_based_actor.hpp>
-#include <caf/send.hpp>
 
 #include <cstring>
 
 #include "address_space.hpp"
-#include "caftan/wire/archive.hpp"
 #include "session_side.hpp"
 
 namespace caftan::transport {
 namespace {
 
 using wire::FrameKind;
-
-struct Note {
-  std::string text;
-  template <class Archive>
-  void serialize(Archive& archive, unsigned) {
-    archive& text;
-  }
-};
-
-}  // namespace
-}  // namespace caftan::transport
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::transport::Note)
-
-namespace caftan::transport {
-namespace {
-
-constexpr std::size_t kLongText = 5000;  // more than a message of small_limits()
-
-/// Answers requests with an error of that length.
-class Verbose final : public caf::event_based_actor {
- public:
-  using caf::event_based_actor::event_based_actor;
-  caf::behavior make_behavior() override {
-    return {
-        [](const Note&) -> caf::result<Note> { return to_caf(Error(Errc::io_error, std::string(kLongText, 'x'))); }};
-  }
-};
-
-/// Watches another actor, asks it, and keeps what comes of both.
-class Witness final : public caf::event_based_actor {
- public:
-  Witness(caf::actor_config& config, caf::strong_actor_ptr other, std::vector<Errc>& seen)
-      : caf::event_based_actor(config), other_(std::move(other)), seen_(seen) {}
-  caf::behavior make_behavior() override {
-    const auto keep = [this](const caf::error& error) { seen_.push_back(from_caf(error, system()).code()); };
-    set_down_handler([keep](const caf::down_msg& down) { keep(down.reason); });
-    monitor(caf::actor_cast<caf::actor>(other_));
-    request(caf::actor_cast<caf::actor>(other_), caf::infinite, Note{"?"}).then([](const Note&) {}, keep);
-    return {[](const Note&) {}};
-  }
-  void on_exit() override { other_ = nullptr; }
-
- private:
-  caf::strong_actor_ptr other_;
-  std::vector<Errc>& seen_;
-};
 
 SessionLimits small_limits() {
   SessionLimits limits;
@@ -84,24 +34,20 @@ class SessionLimit : public testing::TestWithParam<std::uint64_t> {
  protected:
   void connect(const SessionLimits& ours, const SessionLimits& theirs) {
     auto [here, there] = make_loopback_pair(executor_);
-    MessageRegistry registry;
-    registry.add<Note>("note");
-    a_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(here), ours, registry,
-                                       as_said(theirs));
-    b_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(there), theirs, registry,
-                                       as_said(ours));
+    a_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(here), ours, as_said(theirs));
+    b_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, std::move(there), theirs, as_said(ours));
     a_->session->start();
     b_->session->start();
   }
   /// @param segments  of 8 bytes each
   Result<CallId> request(std::size_t body_size, std::size_t segments) {
     const wire::Bytes body(body_size);
-    OutFrame frame;
+    wire::OutFrame frame;
     frame.header.kind = FrameKind::call;
     frame.body = body;
     for (std::size_t i = 0; i < segments; ++i) frame.segments.push_back(zeros(8));
-    const std::uint64_t room = Session::room_for(body_size);
-    if (auto admitted = a_->session->try_acquire(room); !admitted) return admitted.error();
+    const std::uint64_t room = OpenRequests::room_for(body_size);
+    if (auto admitted = a_->session->requests().try_acquire(room); !admitted) return admitted.error();
     return a_->session->request(frame, room, kNever, sink_);
   }
   void expect_alive() {
@@ -155,7 +101,7 @@ TEST_P(SessionLimit, T2_WI7_MemoryIsTakenForOneMessageAfterTheOther) {
   BytePeer peer([&] {
     auto [here, there] = make_loopback_pair(executor_);
     b_ = nullptr;
-    b_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(here), small_limits());
+    b_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, std::move(here), small_limits());
     b_->session->start();
     return there;
   }());
@@ -186,20 +132,20 @@ TEST_P(SessionLimit, T2_WI22_AMessageWithoutMemoryForItsTensorsIsSkippedAndThose
   SessionLimits limits = small_limits();
   limits.tensor_bytes = 2 * kLarge;
   connect(limits, limits);
-  OutFrame large;
+  wire::OutFrame large;
   large.header.kind = FrameKind::call;
   const wire::Bytes body(7);
   large.body = body;
   for (const std::size_t size : {std::size_t{8}, kLarge, std::size_t{8}}) large.segments.push_back(zeros(size));
   {
     const test::AddressSpaceLimit limit(kLarge / 2);
-    ASSERT_TRUE(a_->session->send(large));
+    ASSERT_TRUE(a_->session->writer().send(large));
     ASSERT_TRUE(request(10, 2));
     executor_.run();
   }
   expect_alive();
   ASSERT_EQ(b_->handler.frames.size(), 2U);
-  const InFrame& skipped = b_->handler.frames[0];
+  const wire::InFrame& skipped = b_->handler.frames[0];
   EXPECT_EQ(skipped.body.size(), 7U);
   ASSERT_FALSE(skipped.received);
   EXPECT_EQ(skipped.received.error().code(), Errc::limit_exceeded);
@@ -208,40 +154,6 @@ TEST_P(SessionLimit, T2_WI22_AMessageWithoutMemoryForItsTensorsIsSkippedAndThose
   EXPECT_TRUE(skipped.segments.empty());
   EXPECT_TRUE(b_->handler.frames[1].received);
   EXPECT_EQ(b_->handler.frames[1].segments.size(), 2U);
-}
-
-TEST_P(SessionLimit, T2_WI20_AnActorMessageThatIsTooLargeIsNotSent) {
-  connect(small_limits(), small_limits());
-  const auto root = a_->session->actors().proxy(Address::root());
-  const auto tell = [&](std::size_t size) {
-    return ActorExchange::send(root, nullptr, caf::make_message(Note{std::string(size, 'x')}));
-  };
-  const auto refused = tell(2000);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code(), Errc::limit_exceeded);
-  EXPECT_EQ(refused.error().worker(), "worker1");
-  EXPECT_TRUE(tell(1000));
-  expect_alive();
-  EXPECT_EQ(ActorExchange::send(root, nullptr, caf::make_message(1)).error().code(), Errc::unsupported);
-}
-
-TEST_P(SessionLimit, WI20_ErrorsOfActorsAndOfTheEndAreShortenedToWhatFits) {
-  connect(small_limits(), small_limits());
-  const Error error(Errc::io_error, std::string(kLongText, 'x'));
-  caf::actor verbose = b_->host.spawn<Verbose>();
-  b_->session->actors().export_at(Address::root(), caf::actor_cast<caf::strong_actor_ptr>(verbose));
-  std::vector<Errc> seen;
-  caf::actor witness = a_->host.spawn<Witness>(a_->session->actors().proxy(Address::root()), seen);
-  executor_.run();
-  EXPECT_EQ(seen, std::vector{Errc::io_error}) << "the reply";
-  caf::anon_send(verbose, caf::exit_msg{verbose.address(), to_caf(error)});
-  expect_alive();
-  EXPECT_EQ(seen, (std::vector{Errc::io_error, Errc::io_error})) << "down";
-  caf::anon_send_exit(witness, caf::exit_reason::kill);
-  witness = verbose = nullptr;
-  b_->session->close(error);
-  executor_.run();
-  EXPECT_EQ(a_->session->farewell().code(), Errc::io_error);
 }
 
 }  // namespace

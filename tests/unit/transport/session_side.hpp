@@ -1,17 +1,16 @@
-/// One worker's side of a session without a worker: its actors, a handler that keeps what it gets, and the session over
-/// one end of a loopback channel. Shared by the transport tests and the fuzz target.
+/// One worker's side of a session without a worker: the session over one end of a loopback channel, and receivers that
+/// keep the frames. Shared by the tests of sessions and of actors and by the fuzz target.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "caftan/transport/actor_exchange.hpp"
-#include "caftan/transport/actor_host.hpp"
-#include "caftan/transport/message_registry.hpp"
 #include "caftan/transport/session.hpp"
 #include "caftan/transport/stepped_executor.hpp"
+#include "made_frames.hpp"
 
 namespace caftan::transport {
 
@@ -22,36 +21,55 @@ class RecordingHandler final : public FrameHandler {
     manifests.emplace_back(reinterpret_cast<const char*>(manifest.data()), manifest.size());
     return std::shared_ptr<void>(std::make_shared<std::string>(manifests.back()));
   }
-  Result<void> on_frame(const std::shared_ptr<Session>&, InFrame frame) override {
+  Result<void> on_frame(const std::shared_ptr<Session>&, wire::InFrame frame) override {
     frames.push_back(std::move(frame));
     return {};
   }
   void on_end(Session&, const Error& reason) override { ends.push_back(reason); }
 
   std::vector<std::string> manifests;
-  std::vector<InFrame> frames;
+  std::vector<wire::InFrame> frames;
   std::vector<Error> ends;
 };
 
 /// Keeps the one end of a request.
 class RecordingSink final : public ResponseSink {
  public:
-  void on_response(Result<InFrame> response) override { ends.push_back(std::move(response)); }
-  std::vector<Result<InFrame>> ends;
+  void on_response(Result<wire::InFrame> response) override { ends.push_back(std::move(response)); }
+  std::vector<Result<wire::InFrame>> ends;
+};
+
+/// Keeps the frames about actors. There are no actors.
+class RecordingActors final : public ActorFrames {
+ public:
+  RecordingActors(Executor& executor, std::vector<wire::InFrame>& frames) : executor_(executor), frames_(frames) {}
+  Result<void> on_frame(wire::InFrame frame) override {
+    frames_.push_back(std::move(frame));
+    return {};
+  }
+  void end(const Error&, std::function<void()> done) override { executor_.post(std::move(done)); }
+
+ private:
+  Executor& executor_;
+  std::vector<wire::InFrame>& frames_;
 };
 
 class SessionSide {
  public:
-  SessionSide(SteppedExecutor& executor, WorkerId self, WorkerId peer, std::shared_ptr<Channel> channel,
-              const SessionLimits& limits, MessageRegistry registry = {}, const net::PeerLimits& peer_takes = {})
-      : executor_(executor),
-        messages(std::move(registry)),
-        host(executor, messages, self, Incarnation{self.value + 1}) {
-    session = Session::make({executor, host, pool, handler},
+  /// @param attach  sets the receiver of the frames about actors; without, they are kept in `actor_frames`
+  SessionSide(SteppedExecutor& executor, WorkerId peer, std::shared_ptr<Channel> channel, const SessionLimits& limits,
+              const net::PeerLimits& peer_takes = {}, const std::function<void(Session&)>& attach = {})
+      : executor_(executor) {
+    session = Session::make({executor, pool, handler},
                             {peer, "worker" + std::to_string(peer.value), Incarnation{peer.value + 1}, peer_takes}, 1,
                             std::move(channel), limits);
+    if (attach) {
+      attach(*session);
+    } else {
+      session->set_actors(std::make_unique<RecordingActors>(executor, actor_frames));
+    }
   }
-  /// Ends the session and lets everything of it come to rest before the actors' system goes.
+  /// Ends the session and lets everything of it come to rest.
   ~SessionSide() {
     session->abort(Error(Errc::shut_down, "the test is over"));
     executor_.run();
@@ -65,10 +83,9 @@ class SessionSide {
   SteppedExecutor& executor_;
 
  public:
-  const MessageRegistry messages;
   wire::BlockPool pool;
   RecordingHandler handler;
-  ActorHost host;
+  std::vector<wire::InFrame> actor_frames;
   std::shared_ptr<Session> session;
 };
 
@@ -117,26 +134,5 @@ class BytePeer {
   const std::shared_ptr<Channel> channel_;
   wire::Bytes unread_;
 };
-
-/// Returns a frame as bytes; sizes are filled in.
-inline wire::Bytes make_frame(wire::FrameHeader header, wire::ByteView sections = {}, wire::ByteView body = {},
-                              wire::ByteView table = {}) {
-  header.sections_size = static_cast<std::uint32_t>(sections.size());
-  header.body_size = static_cast<std::uint32_t>(body.size());
-  header.table_size = static_cast<std::uint32_t>(table.size());
-  wire::Bytes bytes(wire::kFrameHeaderSize);
-  wire::encode_header(header, bytes.data());
-  wire::append(bytes, sections);
-  wire::append(bytes, body);
-  wire::append(bytes, table);
-  return bytes;
-}
-
-inline wire::FrameHeader header_of(wire::FrameKind kind, std::uint64_t call = 0) {
-  wire::FrameHeader header;
-  header.kind = kind;
-  header.call = call;
-  return header;
-}
 
 }  // namespace caftan::transport

@@ -12,6 +12,9 @@ namespace caftan::transport {
 namespace {
 
 using std::chrono::seconds;
+using wire::bulk_call;
+using wire::bulk_sections;
+using wire::chunk;
 using wire::FrameKind;
 
 class Sessions : public testing::TestWithParam<std::uint64_t> {
@@ -28,7 +31,7 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
   Sessions() {
     auto [ours, theirs] = make_loopback_pair(executor_);
     peer_ = std::make_unique<BytePeer>(std::move(theirs));
-    side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), limits());
+    side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), limits());
     side_->session->start();
   }
   Session& session() { return *side_->session; }
@@ -39,11 +42,11 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
   }
   Result<CallId> request(std::size_t size, TimePoint deadline = kNever) {
     wire::Bytes body(size);
-    OutFrame frame;
+    wire::OutFrame frame;
     frame.header.kind = FrameKind::call;
     frame.body = body;
-    const std::uint64_t room = Session::room_for(size);
-    if (auto admitted = session().try_acquire(room); !admitted) return admitted.error();
+    const std::uint64_t room = OpenRequests::room_for(size);
+    if (auto admitted = session().requests().try_acquire(room); !admitted) return admitted.error();
     return session().request(frame, room, deadline, sink_);
   }
   void expect_end(Errc code) {
@@ -51,9 +54,9 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
     ASSERT_EQ(got().ends.size(), 1U);
     EXPECT_EQ(got().ends[0].code(), code) << got().ends[0].message();
     EXPECT_TRUE(session().ended());
-    OutFrame frame;
+    wire::OutFrame frame;
     frame.header.kind = FrameKind::ping;
-    EXPECT_FALSE(session().send(frame));
+    EXPECT_FALSE(session().writer().send(frame));
   }
 
   SteppedExecutor executor_{GetParam()};
@@ -63,39 +66,7 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, Sessions, testing::Range<std::uint64_t>(1, 6));
 
-wire::Bytes bulk_sections(const std::vector<std::uint64_t>& sizes) {
-  wire::Bytes content(8 * sizes.size());
-  std::memcpy(content.data(), sizes.data(), content.size());
-  wire::Bytes sections;
-  wire::append_section(sections, wire::SectionType::bulk, wire::kSectionCritical, content);
-  return sections;
-}
-wire::Bytes bulk_call(std::uint64_t call, const std::vector<std::uint64_t>& sizes) {
-  wire::FrameHeader header = header_of(FrameKind::call, call);
-  for (const std::uint64_t size : sizes) header.bulk_size += size;
-  return make_frame(header, bulk_sections(sizes));
-}
-wire::Bytes chunk(std::size_t size, std::byte fill) {
-  return make_frame(header_of(FrameKind::chunk), {}, wire::Bytes(size, fill));
-}
-
 // ---- reading
-
-TEST_P(Sessions, FramesArriveInOrderHoweverTheyAreCut) {
-  wire::Bytes stream;
-  for (std::uint64_t call = 1; call <= 20; ++call) {
-    wire::append(stream, make_frame(header_of(FrameKind::call, call), {}, wire::Bytes(call * 37, std::byte{1})));
-  }
-  std::size_t piece = 1;
-  for (std::size_t at = 0; at < stream.size(); at += piece, piece = piece * 3 % 211 + 1) {
-    receive(wire::ByteView(stream).subspan(at, std::min(piece, stream.size() - at)));
-  }
-  ASSERT_EQ(got().frames.size(), 20U);
-  for (std::uint64_t call = 1; call <= 20; ++call) {
-    EXPECT_EQ(got().frames[call - 1].header.call, call);
-    EXPECT_EQ(got().frames[call - 1].body.size(), call * 37);
-  }
-}
 
 TEST_P(Sessions, WI4_RR3_TheManifestIsReadBeforeTheRestIsThere) {
   wire::Bytes sections = bulk_sections({8});
@@ -111,30 +82,7 @@ TEST_P(Sessions, WI4_RR3_TheManifestIsReadBeforeTheRestIsThere) {
   EXPECT_EQ(*std::static_pointer_cast<std::string>(got().frames[0].manifest), "mmm");
 }
 
-TEST_P(Sessions, WI5_TensorBytesFollowInChunksAndDoNotDelayOtherFrames) {
-  receive(bulk_call(1, {10, 0, 5}));
-  receive(bulk_call(2, {3}));
-  receive(chunk(7, std::byte{7}));
-  receive(make_frame(header_of(FrameKind::call, 3)));
-  ASSERT_EQ(got().frames.size(), 1U);
-  EXPECT_EQ(got().frames[0].header.call, 3U);
-  receive(chunk(8, std::byte{8}));
-  receive(chunk(3, std::byte{9}));
-  ASSERT_EQ(got().frames.size(), 3U);
-  const InFrame& first = got().frames[1];
-  ASSERT_EQ(first.segments.size(), 3U);
-  EXPECT_EQ(first.segments[0].data()[6], std::byte{7});
-  EXPECT_EQ(first.segments[0].data()[7], std::byte{8});
-  EXPECT_EQ(first.segments[1].size(), 0U);
-  EXPECT_EQ(first.segments[2].data()[4], std::byte{8});
-  EXPECT_EQ(got().frames[2].header.call, 2U);
-}
-
-TEST_P(Sessions, WI3_APingIsAnsweredAndUnknownOptionalSectionsAreSkipped) {
-  wire::Bytes sections;
-  wire::append_section(sections, static_cast<wire::SectionType>(77), 0, wire::Bytes(5));
-  receive(make_frame(header_of(FrameKind::call, 1), sections));
-  EXPECT_EQ(got().frames.size(), 1U);
+TEST_P(Sessions, APingIsAnswered) {
   receive(make_frame(header_of(FrameKind::ping)));
   EXPECT_EQ(peer_->read_kinds(), std::vector{FrameKind::pong});
 }
@@ -146,31 +94,19 @@ TEST_P(Sessions, WI2_WI12_WhatBreaksTheRulesEndsTheSessionTyped) {
   };
   wire::FrameHeader wrong_kind = header_of(FrameKind::call);
   wrong_kind.kind = static_cast<FrameKind>(200);
-  wire::FrameHeader huge = header_of(FrameKind::call);
-  huge.bulk_size = 1'000'000;
   wire::Bytes critical;
   wire::append_section(critical, static_cast<wire::SectionType>(77), wire::kSectionCritical, {});
-  wire::Bytes late = make_frame(header_of(FrameKind::bye));
-  wire::append(late, make_frame(header_of(FrameKind::ping)));
-  wire::Bytes too_long = bulk_call(1, {8});
-  wire::append(too_long, chunk(9, std::byte{0}));
   const std::vector<Case> cases{
       {make_frame(wrong_kind), Errc::malformed_payload},
-      {make_frame(huge), Errc::limit_exceeded},
       {make_frame(header_of(FrameKind::call), critical), Errc::protocol_mismatch},
-      {make_frame(header_of(FrameKind::call), wire::Bytes(3)), Errc::malformed_payload},
-      {chunk(4, std::byte{0}), Errc::malformed_payload},
-      {late, Errc::malformed_payload},
       {bulk_call(1, {1, 1, 1, 1, 1}), Errc::limit_exceeded},
-      {too_long, Errc::malformed_payload},
-      {make_frame(header_of(FrameKind::monitor), {}, wire::Bytes(2)), Errc::malformed_payload},
   };
   for (std::size_t i = 0; i < cases.size(); ++i) {
     SCOPED_TRACE(i);
     side_ = nullptr;
     auto [ours, theirs] = make_loopback_pair(executor_);
     peer_ = std::make_unique<BytePeer>(std::move(theirs));
-    side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), limits());
+    side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), limits());
     side_->session->start();
     receive(cases[i].bytes);
     expect_end(cases[i].code);
@@ -182,7 +118,7 @@ TEST_P(Sessions, WI1_BytesBehindTheHandshakeBelongToTheSession) {
   side_ = nullptr;
   auto [ours, theirs] = make_loopback_pair(executor_);
   peer_ = std::make_unique<BytePeer>(std::move(theirs));
-  side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), limits());
+  side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), limits());
   const wire::Bytes frame = make_frame(header_of(FrameKind::call, 9), {}, wire::Bytes(10));
   side_->session->start(wire::ByteView(frame).first(50));
   receive(wire::ByteView(frame).subspan(50));
@@ -201,7 +137,7 @@ TEST_P(Sessions, SE1_ARequestGetsItsAnswerOnceAndLateOnesFindNobody) {
   for (int i = 0; i < 2; ++i) receive(make_frame(header_of(FrameKind::response, call.value)));
   ASSERT_EQ(sink_->ends.size(), 1U);
   EXPECT_TRUE(sink_->ends[0]);
-  EXPECT_EQ(session().requests_in_flight(), 0U);
+  EXPECT_EQ(session().requests().size(), 0U);
 }
 
 TEST_P(Sessions, SE3_ALateRequestTimesOutAndThePeerIsTold) {
@@ -245,8 +181,8 @@ TEST_P(Sessions, AMessageAboveWhatThePeerTakesIsNotSent) {
   side_ = nullptr;
   auto [ours, theirs] = make_loopback_pair(executor_);
   peer_ = std::make_unique<BytePeer>(std::move(theirs));
-  side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), limits(),
-                                        MessageRegistry(), net::PeerLimits{.message = 2000});
+  side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), limits(),
+                                        net::PeerLimits{.message = 2000});
   side_->session->start();
   EXPECT_EQ(request(2001).error().code(), Errc::limit_exceeded);
   EXPECT_TRUE(peer_->read_kinds().empty());
@@ -255,8 +191,8 @@ TEST_P(Sessions, AMessageAboveWhatThePeerTakesIsNotSent) {
 
 TEST_P(Sessions, ACancelledRequestEndsHereAndThere) {
   const CallId call = request(10).value();
-  session().cancel(call, Error(Errc::cancelled, "enough"));
-  session().cancel(call, Error(Errc::cancelled, "enough"));
+  session().requests().cancel(call, Error(Errc::cancelled, "enough"));
+  session().requests().cancel(call, Error(Errc::cancelled, "enough"));
   ASSERT_EQ(sink_->ends.size(), 1U);
   EXPECT_EQ(sink_->ends[0].error().code(), Errc::cancelled);
   EXPECT_EQ(peer_->read_kinds(), (std::vector{FrameKind::call, FrameKind::cancel}));
@@ -276,7 +212,7 @@ TEST_P(Sessions, RR12_TheLossIsTypedAfterWhatHadArrivedWasRead) {
 }
 
 TEST_P(Sessions, ByeEndsBothSidesInOrder) {
-  session().close();
+  session().writer().close();
   executor_.run();
   EXPECT_EQ(peer_->read_kinds(), std::vector{FrameKind::bye});
   EXPECT_FALSE(session().ended());
@@ -291,12 +227,12 @@ TEST_P(Sessions, M_AByeFollowsWhatAFullChannelHeldBack) {
   const wire::Bytes body(90'000, std::byte{5});
   std::size_t frames = 0;
   for (; frames < 30; ++frames) {
-    OutFrame frame;
+    wire::OutFrame frame;
     frame.header.kind = FrameKind::cancel;
     frame.body = body;
-    ASSERT_TRUE(session().send(frame));
+    ASSERT_TRUE(session().writer().send(frame));
   }
-  session().close(Error(Errc::remote_exception, "worker0", "the driver failed"));
+  session().writer().close(Error(Errc::remote_exception, "worker0", "the driver failed"));
   executor_.run();
   std::vector<FrameKind> kinds;
   for (std::vector<FrameKind> more = peer_->read_kinds(); !more.empty(); more = peer_->read_kinds()) {
@@ -330,16 +266,16 @@ TEST_P(Sessions, TheByeOfThePeerIsAnsweredBehindWhatAFullChannelHeldBack) {
   side_ = nullptr;
   auto [ours, theirs] = make_loopback_pair(executor_, 200'000);
   peer_ = std::make_unique<BytePeer>(std::move(theirs));
-  side_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1},
-                                        std::make_shared<UntoldRoom>(std::move(ours)), limits());
+  side_ =
+      std::make_unique<SessionSide>(executor_, WorkerId{1}, std::make_shared<UntoldRoom>(std::move(ours)), limits());
   side_->session->start();
   // The channel holds two of three.
   const wire::Bytes body(90'000, std::byte{5});
   for (int i = 0; i < 3; ++i) {
-    OutFrame frame;
+    wire::OutFrame frame;
     frame.header.kind = FrameKind::cancel;
     frame.body = body;
-    ASSERT_TRUE(session().send(frame));
+    ASSERT_TRUE(session().writer().send(frame));
   }
   EXPECT_EQ(peer_->read_kinds(), (std::vector{FrameKind::cancel, FrameKind::cancel}));
   peer_->write(make_frame(header_of(FrameKind::bye)));
@@ -387,8 +323,8 @@ TEST_P(Sessions, NothingComesBehindABye) {
 }
 
 TEST_P(Sessions, ClosingWithAReasonTellsThePeer) {
-  session().close(Error(Errc::remote_exception, "worker0", "the driver failed"));
-  session().close(Error(Errc::timeout, "a second reason does not count"));
+  session().writer().close(Error(Errc::remote_exception, "worker0", "the driver failed"));
+  session().writer().close(Error(Errc::timeout, "a second reason does not count"));
   executor_.run();
   const auto frames = peer_->read();
   ASSERT_EQ(frames.size(), 1U);
@@ -453,13 +389,13 @@ TEST_P(Sessions, SE31_TheThreadThatKeepsTimeWritesOnlySoMuchToOnePeer) {
   SessionLimits takes = limits();
   takes.tensor_bytes = kBacklog;
   const auto valve = std::make_shared<Valve>();
-  const SessionSide side(executor_, WorkerId{0}, WorkerId{1}, valve, takes);
+  const SessionSide side(executor_, WorkerId{1}, valve, takes);
   side.session->start();
   const auto bytes = std::make_shared<wire::Bytes>(kBacklog);
-  OutFrame frame;
+  wire::OutFrame frame;
   frame.header.kind = FrameKind::response;
   frame.segments.push_back({bytes->data(), bytes->size(), bytes});
-  ASSERT_TRUE(side.session->send(frame));
+  ASSERT_TRUE(side.session->writer().send(frame));
   ASSERT_TRUE(valve->reports_room);
   valve->is_open = true;  // and all runners compute: none hears of it
   executor_.advance(seconds(1));

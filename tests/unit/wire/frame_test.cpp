@@ -1,4 +1,4 @@
-// Headers and sections of frames: what is refused, and which of two equal sections counts.
+// Headers and sections of frames: what is refused.
 #include "caftan/wire/frame.hpp"
 
 #include <gtest/gtest.h>
@@ -76,18 +76,6 @@ TEST(Frame, WI3_ASectionThatIsCutOffIsRefused) {
     ASSERT_FALSE(section) << size;
     EXPECT_EQ(section.error().code(), Errc::malformed_payload);
   }
-}
-
-TEST(Frame, WI3_TheFirstOfTwoEqualSectionsCounts) {
-  Bytes sections;
-  append_section(sections, SectionType::bulk, 0, Bytes(1, std::byte{9}));
-  append_section(sections, SectionType::rrefs, kSectionCritical, Bytes(1, std::byte{1}));
-  append_section(sections, SectionType::rrefs, 0, Bytes(2, std::byte{2}));
-  const auto found = find_section(sections, SectionType::rrefs);
-  ASSERT_TRUE(found && *found);
-  ASSERT_EQ((**found).size(), 1U);
-  EXPECT_EQ((**found)[0], std::byte{1});
-  EXPECT_FALSE(*find_section(sections, SectionType::target));
 }
 
 }  // namespace

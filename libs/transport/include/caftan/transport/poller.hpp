@@ -21,8 +21,8 @@ class Pollable {
   virtual void on_ready(std::uint32_t events) = 0;
 
  private:
-  friend class ThreadedExecutor;
-  std::uint64_t key_ = 0;  // slot in the executor, set by watch
+  friend class PollSet;
+  std::uint64_t key_ = 0;  // slot there, set by watch
 };
 
 /// Something with bytes appended but not yet written. Threads: any.

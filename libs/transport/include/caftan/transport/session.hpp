@@ -1,36 +1,33 @@
-/// A session: the conversation of two incarnations over one channel, after the handshake. Sends frames in order, reads
-/// them without trusting them, keeps the table of requests in flight and the actors that crossed. Rules:
-/// docs/protocols/wire.md and docs/protocols/session.md.
+/// A session: the conversation of two incarnations over one channel, after the handshake. It reads frames without
+/// trusting them and hands them to their receivers. What leaves goes through its FrameWriter, requests through its
+/// OpenRequests. Rules: docs/protocols/wire.md and docs/protocols/session.md.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <deque>
-#include <limits>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "caftan/base/ids.hpp"
-#include "caftan/net/admission.hpp"
 #include "caftan/net/handshake.hpp"
 #include "caftan/net/liveness.hpp"
-#include "caftan/net/outbox.hpp"
-#include "caftan/net/request_table.hpp"
-#include "caftan/net/serve_gate.hpp"
-#include "caftan/net/traffic.hpp"
 #include "caftan/transport/channel.hpp"
+#include "caftan/transport/frame_handler.hpp"
+#include "caftan/transport/frame_writer.hpp"
+#include "caftan/transport/life_watch.hpp"
+#include "caftan/transport/open_requests.hpp"
+#include "caftan/transport/poller.hpp"
+#include "caftan/transport/read_claim.hpp"
 #include "caftan/wire/block_pool.hpp"
-#include "caftan/wire/frame.hpp"
-#include "caftan/wire/segment.hpp"
+#include "caftan/wire/frame_reader.hpp"
+#include "caftan/wire/message_limits.hpp"
+#include "caftan/wire/out_frame.hpp"
 
 namespace caftan::transport {
-
-class ActorExchange;
-class ActorHost;
-class Session;
 
 struct PeerIdentity {
   WorkerId id;
@@ -40,80 +37,26 @@ struct PeerIdentity {
   std::uint64_t features = 0;  ///< bits that both sides can use
 };
 
-/// A frame as it arrived: header, its three parts, and its tensor segments, complete.
-struct InFrame {
-  wire::FrameHeader header;
-  wire::Bytes payload;  ///< owns what the views show
-  wire::ByteView sections;
-  wire::ByteView body;
-  wire::ByteView table;
-  std::vector<wire::Block> segments;  ///< none if `received` is an error
-  Result<void> received;              ///< limit_exceeded: there was no memory for the tensors, which were skipped
-  std::shared_ptr<void> manifest;     ///< what FrameHandler::on_manifest made of it
-};
-
-/// A frame to be sent. The views are copied or written before `send` returns; segments are kept alive until written.
-struct OutFrame {
-  wire::FrameHeader header;  ///< sizes are filled in by `send`
-  wire::ByteView sections;
-  wire::ByteView body;
-  wire::ByteView table;
-  std::vector<wire::Segment> segments;
-  std::uint64_t message = 0;  ///< of an actor_message: MessageRegistry::id_of its type
-};
-
-/// Receives the one end of a request: the response (whose header may carry kFlagError), or an error of this side.
-class ResponseSink {
- public:
-  virtual ~ResponseSink() = default;
-  /// Threads: any; may be a thread that reads frames inside a wait. Must not block.
-  virtual void on_response(Result<InFrame> response) = 0;
-};
-
-/// What a worker does with what arrives. Called in the order of the frames, by one thread at a time per session, and
-/// never after on_end. Must not block.
-class FrameHandler {
- public:
-  virtual ~FrameHandler() = default;
-  /// The manifest of a frame, before anything else of it is looked at (RR-3).
-  virtual Result<std::shared_ptr<void>> on_manifest(Session& session, wire::FrameKind kind,
-                                                    wire::ByteView manifest) = 0;
-  /// A complete call, create, fetch, method, op or cancel. An error ends the session as a protocol error.
-  virtual Result<void> on_frame(const std::shared_ptr<Session>& session, InFrame frame) = 0;
-  /// The session has ended: its requests were failed and its proxies are down. Called once.
-  virtual void on_end(Session& session, const Error& reason) = 0;
-};
-
-struct SessionLimits {
-  std::uint64_t message = std::uint64_t{64} << 20;                        ///< bytes of one message without its tensors
-  std::uint64_t tensor_bytes = std::uint64_t{1} << 30;                    ///< bytes of all tensors of one message
-  std::uint32_t tensors = 1U << 20;                                       ///< tensor segments of one message
+struct SessionLimits : wire::MessageLimits {
   std::size_t requests = 65536;                                           ///< outstanding to a peer
   std::uint64_t window = std::uint64_t{512} << 20;                        ///< bytes of requests outstanding to a peer
   std::optional<net::LivenessOptions> liveness = net::LivenessOptions();  ///< none: the peer cannot fall silent alone
-
-  /// Errors: limit_exceeded, naming the limit. @param own  bytes without tensors @param bulk  of the tensors
-  /// @param segments  runs of tensor bytes
-  Result<void> check(std::uint64_t own, std::uint64_t bulk, std::uint64_t segments) const {
-    if (own <= message && bulk <= tensor_bytes && segments <= tensors) return {};
-    return why_not(own, bulk, segments);
-  }
-
- private:
-  Error why_not(std::uint64_t own, std::uint64_t bulk, std::uint64_t segments) const;
 };
 
-class Session final : public std::enable_shared_from_this<Session>, public ClaimableSource, public Flushable {
+class Session final : public std::enable_shared_from_this<Session>, public ClaimableSource {
  public:
   struct Parts {
     PollingExecutor& executor;
-    ActorHost& actors;
     wire::BlockPool& pool;
     FrameHandler& handler;
   };
 
   static std::shared_ptr<Session> make(Parts parts, PeerIdentity peer, std::uint64_t connection,
                                        std::shared_ptr<Channel> channel, const SessionLimits& limits);
+  /// Sets the receiver of the frames about actors. Called once, before `start`.
+  void set_actors(std::unique_ptr<ActorFrames> actors) noexcept { actors_ = std::move(actors); }
+  /// Precondition: they are set.
+  ActorFrames& actors() noexcept { return *actors_; }
   /// Begins to read and to watch over the peer. What is to be exported from the first frame on is exported before.
   /// @param early  bytes that arrived behind the handshake
   void start(wire::ByteView early = {});
@@ -130,40 +73,19 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   bool has_left() const noexcept { return bye_received_; }
   /// Returns why the peer said good-bye: Errc::ok if in good order. Precondition: it has left.
   const Error& farewell() const noexcept { return farewell_; }
-  ActorExchange& actors() noexcept { return *exchange_; }
   wire::BlockPool& pool() noexcept { return parts_.pool; }
 
-  /// Hands a frame to the lane. Returns false when the session has ended: nothing was registered and nothing leaves.
-  /// @param frame   its segments are moved from when it was accepted
-  /// @param urgent  written at once; otherwise together with what else this thread sends before it sleeps
-  bool send(OutFrame& frame, bool urgent = true);
-
-  /// Returns what a request of `size` bytes takes of the peer's window: itself and room for its reply.
-  static std::uint64_t room_for(std::uint64_t size) noexcept;
-  /// Takes room in the window. Errors: overloaded (it is full), peer_down.
-  Result<void> try_acquire(std::uint64_t room);
-  /// As try_acquire, and waits in line for it. Errors: timeout, peer_down. Blocks; not for threads that poll.
-  Result<void> acquire(std::uint64_t room, TimePoint deadline);
-  void give_back(std::uint64_t room) { window_.release(room); }
-  /// Asked before a call of the peer begins (SE-35).
-  net::ServeGate& serve_gate() noexcept { return serve_gate_; }
+  /// What leaves other than requests; `FrameWriter::close` ends the session in order, once the peer's bye has come too.
+  FrameWriter& writer() noexcept { return writer_; }
+  const FrameWriter& writer() const noexcept { return writer_; }
+  /// The requests under way, and room for more.
+  OpenRequests& requests() noexcept { return requests_; }
+  const OpenRequests& requests() const noexcept { return requests_; }
 
   /// Sends a request that has taken `room`, which goes back with its end. The sink gets exactly one end unless an error
   /// is returned; then nothing was sent. Errors: overloaded (too many requests), limit_exceeded, peer_down.
-  Result<CallId> request(OutFrame& frame, std::uint64_t room, TimePoint deadline,
+  Result<CallId> request(wire::OutFrame& frame, std::uint64_t room, TimePoint deadline,
                          const std::shared_ptr<ResponseSink>& sink);
-
-  /// Errors: limit_exceeded, naming the limit, of this side or the peer's, that `frame` does not keep.
-  Result<void> check_size(const OutFrame& frame) const;
-  /// Returns `error` with so little text that a frame of nothing else but `beside` bytes keeps these limits (WI-20).
-  Error fitting(const Error& error, std::size_t beside = 0) const;
-
-  /// Gives up: the sink gets `reason` unless its end came already, and the peer is told.
-  void cancel(CallId call, Error reason);
-
-  /// Sends bye behind everything handed over so far. The peer drains, answers bye, and the session ends in order.
-  /// @param reason  told to the peer if it is an error
-  void close(const Error& reason = {});
   /// Ends the session now, as if the connection had broken.
   void abort(Error reason);
 
@@ -171,120 +93,48 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
     std::uint64_t frames_out = 0, frames_in = 0, bytes_out = 0, bytes_in = 0;
   };
   Counters counters() const;
-  /// Returns what was handed to the lane, also what the peer may never read. Threads: any.
-  net::Traffic traffic() const;
-  std::size_t requests_in_flight() const { return requests_.size(); }
 
-  bool claim() override;
+  bool claim() override { return !ended() && claim_.claim(); }
   int claim_fd() const noexcept override { return channel_->fd(); }
   bool read_claimed() override;
   std::weak_ptr<ClaimableSource> release(bool may_defer) override;
-  void end_deferral() override;
-  void flush() override;
+  void end_deferral() override { claim_.end_deferral(); }
 
  private:
-  friend class ActorExchange;
-  enum class Reader : std::uint8_t {
-    poller,
-    waiter,
-    nobody,  // for a moment: a thread that has just read its answer is expected back, see `release`
-  };
-  struct Pending {
-    std::shared_ptr<ResponseSink> sink;
-    std::uint64_t bytes = 0;
-  };
-  struct Incomplete {
-    InFrame frame;              // its last segment is being filled; those behind it have no memory yet (WI-7)
-    wire::ByteView sizes;       // of all its segments, in the frame's payload
-    std::size_t offset = 0;     // bytes of the last segment that have come
-    std::uint64_t missing = 0;  // bytes of all segments that have not come
-  };
-
   Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::shared_ptr<Channel> channel,
           const SessionLimits& limits);
 
-  // Reading: all under reading_.
   void on_ready(bool readable, bool writable);
+  // Threads: the one that has the turn to read.
   enum class ReadOutcome { drained, more, ended };
   ReadOutcome read_some();
-  Result<void> parse();
-  Result<void> begin_frame(const wire::FrameHeader& header);
-  Result<void> finish_payload();
-  Result<void> finish_bulk();
-  Result<void> dispatch(InFrame frame);
-  std::span<std::byte> direct_target();
-  std::span<std::byte> bulk_target();
-  void begin_segment();
-  void took_bulk(std::size_t bytes);
+  Result<void> handle_frames();
+  Result<void> dispatch(wire::InFrame frame);
+  Result<void> on_bye(const wire::InFrame& frame);
   void end(Error reason);
 
-  bool hand_over(OutFrame& frame, std::optional<FlushBy> may_wait);
-  void append_locked(OutFrame& frame);
-  static constexpr std::size_t kNoBound = std::numeric_limits<std::size_t>::max();
-  void flush_locked(std::unique_lock<std::mutex>& lock, std::size_t enough = kNoBound);
-  void watch_backlog_locked();
-  void arm_locked();
-  void read_by_poller_locked();
-  void watch_deferral(std::uint64_t claims_seen);
-  void arm_expiry(TimePoint deadline);
-  void expire_requests();
-  void watch_life();
-  void show_life();
-  void fail(Pending pending, const Error& error);
+  void request_end(Error reason);
+  bool try_end();
+  void on_silence(const Error& error);
   Error left() const;
 
   const Parts parts_;
   const PeerIdentity peer_;
   const std::uint64_t connection_;
   const SessionLimits limits_;
-  const SessionLimits sendable_;  // what both sides take
   const std::shared_ptr<Channel> channel_;
-  std::unique_ptr<ActorExchange> exchange_;
-  std::atomic<bool> ended_{false};
-
-  // Sending.
-  mutable std::mutex out_mutex_;
-  net::Outbox outbox_;
-  net::Traffic traffic_;
-  std::optional<FlushBy> flush_due_;
-  unsigned held_back_ = 0;    // frames appended and not offered for writing yet
-  bool writing_ = false;      // a thread writes, without the lock
-  bool write_again_ = false;  // it is to look once more
-  bool want_write_ = false;
-  bool write_failed_ = false;
-  bool closing_ = false;  // nothing more is accepted; bye follows behind the last byte
-  bool bye_queued_ = false;
-  Error own_farewell_;  // goes with bye
-  Reader reader_ = Reader::poller;
-  std::uint64_t claims_ = 0;
-  bool deferral_watched_ = false;  // a task is posted that ends it
-
-  net::RequestTable<Pending> requests_;
-  net::AdmissionWindow window_;
-  net::ServeGate serve_gate_;
-  std::mutex expiry_mutex_;
-  std::atomic<TimePoint> expiry_armed_{kNever};  // written under expiry_mutex_; the earliest task that is posted
-
-  // Reading: one thread at a time.
-  std::atomic<bool> reading_{false};
-  std::unique_ptr<std::byte[]> buffer_;  // made when bytes come: many sessions stay without
-  std::size_t begin_ = 0;
-  std::size_t end_ = 0;
-  std::optional<wire::FrameHeader> header_;
-  wire::Bytes payload_;
-  std::size_t payload_filled_ = 0;
-  std::uint32_t chunk_left_ = 0;
-  std::deque<Incomplete> incomplete_;
-  bool work_queued_ = false;          // a frame was handed to runners
-  std::uint32_t answers_in_row_ = 0;  // frames read since one that was no answer
+  std::unique_ptr<ActorFrames> actors_;
+  ReadClaim claim_;
+  LifeWatch life_;
+  FrameWriter writer_;
+  OpenRequests requests_;
+  wire::FrameReader reader_;
+  std::atomic<std::uint64_t> bytes_in_{0};
   std::atomic<bool> bye_received_{false};
   Error farewell_;  // of the peer; constant once bye_received_ is set
-
   std::mutex end_mutex_;
-  std::optional<Error> end_requested_;
-  std::mutex liveness_mutex_;
-  std::optional<net::Liveness> liveness_;
-  std::atomic<std::uint64_t> frames_out_{0}, frames_in_{0}, bytes_out_{0}, bytes_in_{0};
+  std::optional<Error> end_requested_;  // why the session is to end; written once, under end_mutex_
+  std::atomic<bool> ended_{false};
 };
 
 }  // namespace caftan::transport

@@ -3,22 +3,22 @@
 /// wake-ups: docs/architecture.md, "Runners".
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
-#include <deque>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "caftan/base/executor.hpp"
 #include "caftan/base/wait_permit.hpp"
+#include "caftan/transport/crew.hpp"
+#include "caftan/transport/poll_set.hpp"
 #include "caftan/transport/poller.hpp"
+#include "caftan/transport/task_queue.hpp"
 #include "caftan/transport/thread.hpp"
 #include "caftan/transport/timer_thread.hpp"
-
-struct epoll_event;
 
 namespace caftan::transport {
 
@@ -65,11 +65,8 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   bool sleep_in_epoll();
   int keep_watch(std::unique_lock<std::mutex>& lock, epoll_event& event);
   bool want_watch_locked();
-  void serve(std::uint64_t key, std::uint32_t events);
+  void serve(const epoll_event& event);
   void post_due(Task task);
-  std::size_t queued_locked() const noexcept { return due_.size() + queue_.size(); }
-  Task take_task_locked();
-  void wake() noexcept;
   bool add_thread_locked();
   bool replace_locked();
   void replace_again();
@@ -79,48 +76,26 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   void end_wait() noexcept override;
   bool may_begin(unsigned depth) noexcept override;
   void hold_call(unsigned depth, Task call) override;
-  unsigned most_engaged(unsigned depth) const noexcept;
-  bool may_take_held_locked(unsigned others) const noexcept;
-  bool wake_for_held_locked() noexcept;
-  Task take_held_locked();
-  void publish_locked() noexcept;
   Error too_many_wait() const override;
+  bool wake_for_held_locked() noexcept;
   bool flush_is_due();
   void flush_pending();
 
   const Options options_;
   SteadyClock clock_;
-  int epoll_ = -1;
-  int wake_fd_ = -1;
+  PollSet polls_;
 
   mutable std::mutex mutex_;
-  std::deque<Task> queue_;
-  std::deque<Task> due_;                             // timed tasks that are due; taken before queue_
+  TaskQueue queue_;
+  Crew crew_;
   std::vector<std::shared_ptr<Flushable>> flushes_;  // the first thread that is free writes them
   TimePoint oldest_flush_;
   Watch watch_ = Watch::none;
-  bool task_wake_ = false;   // an idle runner was woken for a task
-  std::uint64_t begun_ = 0;  // tasks, in all
+  bool task_wake_ = false;  // an idle runner was woken for a task
   std::vector<Thread> threads_;
-  std::condition_variable parked_;
-  unsigned parked_count_ = 0;
-  unsigned unpark_ = 0;
-  unsigned idle_ = 0;
-  unsigned running_ = 0;                                       // threads that neither wait in a call nor are parked
-  unsigned permits_ = 0;                                       // waits of user code that are under way
-  std::map<unsigned, std::deque<Task>, std::greater<>> held_;  // calls that have not begun, by depth
-  bool replacement_due_ = false;                               // the system refused a thread; a timer asks again
+  std::condition_variable parked_;  // threads that are not needed for now wait here
+  bool replacement_due_ = false;    // the system refused a thread; a timer asks again
   bool stopping_ = false;
-
-  std::mutex slots_mutex_;
-  std::vector<std::shared_ptr<Pollable>> slots_;
-  std::vector<std::uint32_t> free_slots_;
-
-  /// What each call asks before it begins; written seldom, and under mutex_.
-  struct alignas(64) {
-    std::atomic<unsigned> engaged{0};  // running_ + permits_
-    std::atomic<bool> holds{false};    // held_ is not empty
-  } seen_;
 
   TimerThread timers_;
 };

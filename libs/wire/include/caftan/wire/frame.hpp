@@ -105,12 +105,5 @@ class SectionReader {
  private:
   ByteView rest_;
 };
-/// Returns the content of the first section of that type, nullopt without one.
-/// Errors: malformed_payload (a size beyond the end, of any section).
-Result<std::optional<ByteView>> find_in_sections(ByteView sections, SectionType type);
-inline Result<std::optional<ByteView>> find_section(ByteView sections, SectionType type) {
-  if (sections.empty()) return std::optional<ByteView>();
-  return find_in_sections(sections, type);
-}
 
 }  // namespace caftan::wire

@@ -5,38 +5,38 @@
 
 #include <cstring>
 
-#include "caftan/transport/actor_exchange.hpp"
-#include "session_side.hpp"
+#include "caftan/remote/actor_exchange.hpp"
+#include "exchange_side.hpp"
 
-namespace caftan::transport {
+namespace caftan::remote {
 /// A number in the bytes and a block beside them.
 struct Parcel {
   int number = 0;
   std::vector<std::byte> beside;
 };
-}  // namespace caftan::transport
+}  // namespace caftan::remote
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::transport::Parcel)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::remote::Parcel)
 
 template <>
-struct caftan::wire::Codec<caftan::transport::Parcel> {
-  static void save(OutArchive& to, const transport::Parcel& parcel) {
+struct caftan::wire::Codec<caftan::remote::Parcel> {
+  static void save(OutArchive& to, const remote::Parcel& parcel) {
     to << parcel.number;
-    auto* out = to.companion<transport::OutAttachment>();
+    auto* out = to.companion<remote::OutAttachment>();
     auto bytes = std::make_shared<std::vector<std::byte>>(parcel.beside);
     out->segments.push_back({bytes->data(), bytes->size(), bytes});
     out->table.assign(3, std::byte{42});
   }
-  static void load(InArchive& from, transport::Parcel& parcel) {
+  static void load(InArchive& from, remote::Parcel& parcel) {
     from >> parcel.number;
-    auto* in = from.companion<transport::InAttachment>();
+    auto* in = from.companion<remote::InAttachment>();
     if (in->table.size() != 3 || in->segments.size() != 1) throw DecodeError("no parcel");
     const Block& block = in->segments[0];
     parcel.beside.assign(block.data(), block.data() + block.size());
   }
 };
 
-namespace caftan::transport {
+namespace caftan::remote {
 namespace {
 
 constexpr ContextId kContext{WorkerId{1}, Incarnation{2}, 7};
@@ -66,7 +66,7 @@ class Named final : public caf::event_based_actor, public NamedActor {
 class OneName final : public NamedActors {
  public:
   caf::actor actor;
-  caf::strong_actor_ptr find_named(const Session&, const Address& name) override {
+  caf::strong_actor_ptr find_named(const transport::Session&, const Address& name) override {
     return name == Address::of(kContext) ? caf::actor_cast<caf::strong_actor_ptr>(actor) : nullptr;
   }
   caf::strong_actor_ptr stand_in(const Address& name) override {
@@ -83,17 +83,17 @@ class NamedActorTest : public testing::TestWithParam<std::uint64_t> {
   }
   NamedActorTest() {
     auto [a, b] = make_loopback_pair(executor_);
-    near_ =
-        std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(a), SessionLimits(), messages());
-    far_ =
-        std::make_unique<SessionSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(b), SessionLimits(), messages());
+    near_ = std::make_unique<ExchangeSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(a),
+                                           transport::SessionLimits(), messages());
+    far_ = std::make_unique<ExchangeSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(b), transport::SessionLimits(),
+                                          messages());
     near_->host.set_named_actors(&near_names_);
     far_->host.set_named_actors(&far_names_);
     near_names_.actor = near_->host.spawn<Named>(near_got_, senders_, false);
     far_names_.actor = far_->host.spawn<Named>(far_got_, senders_, true);
     near_->session->start();
     far_->session->start();
-    proxy_ = near_->session->actors().proxy(Address::of(kContext));
+    proxy_ = ActorExchange::of(*near_->session).proxy(Address::of(kContext));
   }
   ~NamedActorTest() override {
     for (auto* actor : {&near_names_.actor, &far_names_.actor}) {
@@ -110,11 +110,11 @@ class NamedActorTest : public testing::TestWithParam<std::uint64_t> {
     executor_.run();
   }
 
-  SteppedExecutor executor_{GetParam()};
+  transport::SteppedExecutor executor_{GetParam()};
   OneName near_names_, far_names_;
   std::vector<Parcel> near_got_, far_got_;
   std::vector<caf::strong_actor_ptr> senders_;
-  std::unique_ptr<SessionSide> near_, far_;
+  std::unique_ptr<ExchangeSide> near_, far_;
   caf::strong_actor_ptr proxy_;
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, NamedActorTest, testing::Range<std::uint64_t>(1, 9));
@@ -126,8 +126,8 @@ TEST_P(NamedActorTest, IsFoundWithoutAnExportAndAnswersByName) {
   EXPECT_EQ(near_got_[0].number, 2);
   EXPECT_EQ(senders_[1], proxy_);  // the same name gives the same proxy while it is held
   EXPECT_EQ(ActorExchange::session_of(senders_[0]), far_->session);
-  EXPECT_EQ(near_->session->actors().exports(), 0U);
-  EXPECT_EQ(far_->session->actors().exports(), 0U);
+  EXPECT_EQ(ActorExchange::of(*near_->session).exports(), 0U);
+  EXPECT_EQ(ActorExchange::of(*far_->session).exports(), 0U);
 }
 
 TEST_P(NamedActorTest, CarriesWhatIsBesideItsBytes) {
@@ -140,7 +140,7 @@ TEST_P(NamedActorTest, CarriesWhatIsBesideItsBytes) {
 }
 
 TEST_P(NamedActorTest, AnUnknownNameIsDroppedAndIsDownWhenWatched) {
-  const auto nobody = near_->session->actors().proxy(Address::of(ContextId{WorkerId{1}, Incarnation{2}, 8}));
+  const auto nobody = ActorExchange::of(*near_->session).proxy(Address::of(ContextId{WorkerId{1}, Incarnation{2}, 8}));
   send(nobody, {1, {}});
   EXPECT_TRUE(far_got_.empty());
   EXPECT_FALSE(near_->session->ended());
@@ -153,7 +153,8 @@ TEST_P(NamedActorTest, AnUnknownNameIsDroppedAndIsDownWhenWatched) {
 }
 
 TEST_P(NamedActorTest, MessagesToANameThatNobodyHasGoToTheStandIn) {
-  const auto nobody = near_->session->actors().proxy(Address::send_function({WorkerId{1}, Incarnation{2}, 8}));
+  const auto nobody =
+      ActorExchange::of(*near_->session).proxy(Address::send_function({WorkerId{1}, Incarnation{2}, 8}));
   send(nobody, {1, {}});
   EXPECT_EQ(far_got_.size(), 1U);
 }
@@ -168,8 +169,8 @@ TEST_P(NamedActorTest, ItsEndReachesWhoWatchesItAndLeavesNoExport) {
   executor_.run();
   ASSERT_EQ(near_got_.size(), 1U);
   EXPECT_EQ(near_got_[0].number, -1);
-  EXPECT_EQ(far_->session->actors().exports(), 0U);
+  EXPECT_EQ(ActorExchange::of(*far_->session).exports(), 0U);
 }
 
 }  // namespace
-}  // namespace caftan::transport
+}  // namespace caftan::remote

@@ -10,7 +10,7 @@
 
 #include "caftan/base/executor.hpp"
 
-namespace caftan::transport {
+namespace caftan::remote {
 
 /// Delayed messages over the executor's clock. CAF's request timeouts are not used (they leak in 0.17.6).
 class ExecutorClock final : public caf::actor_clock {
@@ -35,9 +35,9 @@ class ExecutorClock final : public caf::actor_clock {
   Executor& executor_;
 };
 
-class Coordinator final : public caf::scheduler::abstract_coordinator {
+class Scheduler final : public caf::scheduler::abstract_coordinator {
  public:
-  Coordinator(caf::actor_system& system, Executor& executor);
+  Scheduler(caf::actor_system& system, Executor& executor);
 
   void enqueue(caf::resumable* what) override;
   bool detaches_utility_actors() const override { return false; }
@@ -64,4 +64,4 @@ class Coordinator final : public caf::scheduler::abstract_coordinator {
   WaitPoint* stopping_ = nullptr;
 };
 
-}  // namespace caftan::transport
+}  // namespace caftan::remote

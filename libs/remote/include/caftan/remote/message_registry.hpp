@@ -16,7 +16,7 @@
 #include "caftan/wire/block_pool.hpp"
 #include "caftan/wire/segment.hpp"
 
-namespace caftan::transport {
+namespace caftan::remote {
 
 class ActorExchange;
 
@@ -80,4 +80,4 @@ class MessageRegistry {
   std::unordered_map<std::uint64_t, std::type_index> by_id_;
 };
 
-}  // namespace caftan::transport
+}  // namespace caftan::remote

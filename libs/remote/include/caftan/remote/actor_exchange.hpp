@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -11,20 +12,29 @@
 #include <caf/actor.hpp>
 #include <caf/actor_control_block.hpp>
 
-#include "caftan/transport/actor_host.hpp"
-#include "caftan/transport/address.hpp"
+#include "caftan/remote/actor_host.hpp"
+#include "caftan/remote/address.hpp"
 #include "caftan/transport/session.hpp"
 
-namespace caftan::transport {
+namespace caftan::remote {
 
 class Proxy;
 
-class ActorExchange {
+class ActorExchange final : public transport::ActorFrames {
  public:
-  ActorExchange(Session& session, ActorHost& host) : session_(session), host_(host) {}
+  ActorExchange(transport::Session& session, ActorHost& host) : session_(session), host_(host) {}
+
+  /// Makes the exchange of a session that has not started.
+  static void attach(transport::Session& session, ActorHost& host) {
+    session.set_actors(std::make_unique<ActorExchange>(session, host));
+  }
+  /// Returns the exchange of a session. Precondition: one was attached.
+  static ActorExchange& of(transport::Session& session) noexcept {
+    return static_cast<ActorExchange&>(session.actors());
+  }
 
   ActorHost& host() noexcept { return host_; }
-  Session& session() noexcept { return session_; }
+  transport::Session& session() noexcept { return session_; }
 
   /// Returns the proxy of the peer's actor at `address`. After the end of the session: a proxy that is down already,
   /// never null. The table is weak: whoever watches holds the handle.
@@ -34,7 +44,7 @@ class ActorExchange {
   static caf::strong_actor_ptr dead_proxy(ActorHost& host, const Error& reason);
 
   /// Returns the session whose proxy `actor` is; null if it is none or its session is gone.
-  static std::shared_ptr<Session> session_of(const caf::strong_actor_ptr& actor);
+  static std::shared_ptr<transport::Session> session_of(const caf::strong_actor_ptr& actor);
 
   /// Sends a message of a registered type that wants no answer to the peer's actor behind the proxy `to`.
   /// Errors: limit_exceeded (naming the limit, of this side or the peer's), unsupported, peer_down; nothing was sent.
@@ -58,10 +68,10 @@ class ActorExchange {
   static void unlink_silently(caf::abstract_actor& local, const caf::strong_actor_ptr& proxy);
 
   /// A frame for or about actors. Errors end the session.
-  Result<void> on_frame(InFrame frame);
+  Result<void> on_frame(wire::InFrame frame) override;
 
   /// Ends every proxy, in slices; then calls `done`.
-  void end(const Error& reason, std::function<void()> done);
+  void end(const Error& reason, std::function<void()> done) override;
 
   std::size_t proxies() const;
   std::size_t exports() const;
@@ -78,15 +88,15 @@ class ActorExchange {
 
   void take_down(const Address& address, const Error& reason);
 
-  Result<void> on_message(InFrame& frame);
-  Result<void> on_down(const InFrame& frame);
-  Result<void> on_exit(const InFrame& frame);
-  Result<void> on_monitor(const InFrame& frame);
-  Result<void> on_demonitor(const InFrame& frame);
+  Result<void> on_message(wire::InFrame& frame);
+  Result<void> on_down(const wire::InFrame& frame);
+  Result<void> on_exit(const wire::InFrame& frame);
+  Result<void> on_monitor(const wire::InFrame& frame);
+  Result<void> on_demonitor(const wire::InFrame& frame);
   std::vector<caf::strong_actor_ptr> release_links_locked(const Address& to);
-  Result<void> on_link(const InFrame& frame, bool link);
+  Result<void> on_link(const wire::InFrame& frame, bool link);
 
-  Session& session_;
+  transport::Session& session_;
   ActorHost& host_;
   mutable std::mutex mutex_;
   std::unordered_map<Address, caf::weak_actor_ptr> proxies_;
@@ -99,7 +109,7 @@ class ActorExchange {
   Error reason_;
 };
 
-}  // namespace caftan::transport
+}  // namespace caftan::remote
 
 /// An actor handle inside a registered message crosses as an address of the session.
 template <>

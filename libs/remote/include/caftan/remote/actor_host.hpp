@@ -1,4 +1,4 @@
-/// The CAF actor system of one Worker: our coordinator in the scheduler slot, our module in the network slot, no
+/// The CAF actor system of one Worker: our scheduler in the scheduler slot, our module in the network slot, no
 /// threads of its own. Everything that knows CAF's internals is in this library.
 #pragma once
 
@@ -11,13 +11,15 @@
 #include <caf/execution_unit.hpp>
 
 #include "caftan/base/ids.hpp"
-#include "caftan/transport/address.hpp"
-#include "caftan/transport/message_registry.hpp"
+#include "caftan/remote/address.hpp"
+#include "caftan/remote/message_registry.hpp"
 #include "caftan/transport/poller.hpp"
 
 namespace caftan::transport {
-
 class Session;
+}
+
+namespace caftan::remote {
 
 /// An actor with a name of its own (is_name), the same in every session: what it sends carries that name.
 class NamedActor {
@@ -34,7 +36,7 @@ class NamedActors {
   virtual ~NamedActors() = default;
   /// Returns the local actor of that name, made now if it is a virtual one; null if there is none or if the peer of
   /// `session` has no business with it. Threads: those that read frames; must not block.
-  virtual caf::strong_actor_ptr find_named(const Session& session, const Address& name) = 0;
+  virtual caf::strong_actor_ptr find_named(const transport::Session& session, const Address& name) = 0;
   /// Returns who gets the messages to a name that nobody has; null = they are dropped.
   virtual caf::strong_actor_ptr stand_in(const Address& name) = 0;
 };
@@ -43,7 +45,8 @@ class ActorHost {
  public:
   /// @param self  who this worker is; gives the system a node id that no other life of any worker has
   /// The executor and the registry must outlive the host.
-  ActorHost(PollingExecutor& executor, const MessageRegistry& messages, WorkerId self, Incarnation incarnation);
+  ActorHost(transport::PollingExecutor& executor, const MessageRegistry& messages, WorkerId self,
+            Incarnation incarnation);
   /// Waits until all actors have ended. Whoever spawned or exported some has told them to quit before.
   ~ActorHost();
 
@@ -61,7 +64,7 @@ class ActorHost {
   /// Returns how many actors run or wait for a runner.
   std::size_t busy_actors() const;
   caf::execution_unit& unit() noexcept { return *unit_; }
-  PollingExecutor& executor() noexcept { return executor_; }
+  transport::PollingExecutor& executor() noexcept { return executor_; }
   const MessageRegistry& messages() const noexcept { return messages_; }
 
   /// Set before the first session; null = no actor has a name. Must outlive the host.
@@ -75,7 +78,7 @@ class ActorHost {
   /// until all are gone: a runner must not keep one.
   static void forget_logger();
 
-  PollingExecutor& executor_;
+  transport::PollingExecutor& executor_;
   const MessageRegistry& messages_;
   NamedActors* named_ = nullptr;
   std::unique_ptr<Config> config_;
@@ -87,4 +90,4 @@ class ActorHost {
 caf::error to_caf(const Error& error);
 Error from_caf(const caf::error& error, const caf::actor_system& system);
 
-}  // namespace caftan::transport
+}  // namespace caftan::remote

@@ -7,17 +7,17 @@
 
 #include <caf/actor_proxy.hpp>
 
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 
-namespace caftan::transport {
+namespace caftan::remote {
 
 class Proxy final : public caf::actor_proxy {
  public:
-  Proxy(caf::actor_config& config, std::weak_ptr<Session> session, const Address& address, bool watched);
+  Proxy(caf::actor_config& config, std::weak_ptr<transport::Session> session, const Address& address, bool watched);
   ~Proxy() override;
 
   const Address& address_at_peer() const noexcept { return address_; }
-  std::shared_ptr<Session> session() const noexcept { return session_.lock(); }
+  std::shared_ptr<transport::Session> session() const noexcept { return session_.lock(); }
 
   /// What it gets without asking for an answer and cannot send is dropped: `tell` says why.
   void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;
@@ -42,7 +42,7 @@ class Proxy final : public caf::actor_proxy {
                             caf::message_id id);
   void send_link(wire::FrameKind kind, caf::abstract_actor* other);
 
-  const std::weak_ptr<Session> session_;
+  const std::weak_ptr<transport::Session> session_;
   const Address address_;
   std::atomic<bool> watched_;
 };
@@ -51,7 +51,7 @@ class Proxy final : public caf::actor_proxy {
 /// response it answers broken_promise, which CAF 0.17.6 itself never does.
 class ReplyActor final : public caf::actor_proxy {
  public:
-  ReplyActor(caf::actor_config& config, std::weak_ptr<Session> session, std::uint64_t call);
+  ReplyActor(caf::actor_config& config, std::weak_ptr<transport::Session> session, std::uint64_t call);
   ~ReplyActor() override;
 
   void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;
@@ -61,9 +61,9 @@ class ReplyActor final : public caf::actor_proxy {
  private:
   void answer_error(const Error& error);
 
-  const std::weak_ptr<Session> session_;
+  const std::weak_ptr<transport::Session> session_;
   const std::uint64_t call_;
   std::atomic<bool> answered_{false};
 };
 
-}  // namespace caftan::transport
+}  // namespace caftan::remote

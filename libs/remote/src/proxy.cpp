@@ -4,27 +4,27 @@
 
 #include "caftan/wire/archive.hpp"
 
-namespace caftan::transport {
+namespace caftan::remote {
 
 namespace {
 
 /// Hands the reply of a remote actor to the local one that asked.
-class ActorRequest final : public ResponseSink {
+class ActorRequest final : public transport::ResponseSink {
  public:
-  ActorRequest(std::shared_ptr<Session> session, caf::strong_actor_ptr asker, caf::message_id id)
+  ActorRequest(std::shared_ptr<transport::Session> session, caf::strong_actor_ptr asker, caf::message_id id)
       : session_(std::move(session)), asker_(std::move(asker)), id_(id) {}
 
-  void on_response(Result<InFrame> response) override { deliver(decode(std::move(response))); }
+  void on_response(Result<wire::InFrame> response) override { deliver(decode(std::move(response))); }
 
  private:
-  caf::message decode(Result<InFrame> response) {
+  caf::message decode(Result<wire::InFrame> response) {
     if (!response) return caf::make_message(to_caf(response.error()));
     if (response->header.flags & wire::kFlagError) {
       Error error;
       const auto decoded = wire::decode_into(response->body, error);
       return caf::make_message(to_caf(decoded ? error : decoded.error()));
     }
-    ActorExchange& exchange = session_->actors();
+    ActorExchange& exchange = ActorExchange::of(*session_);
     InAttachment beside{response->table, std::move(response->segments), std::move(response->received)};
     auto message = exchange.host().messages().decode(response->body, beside, exchange);
     return message ? std::move(*message) : caf::make_message(to_caf(message.error()));
@@ -34,7 +34,7 @@ class ActorRequest final : public ResponseSink {
     asker_->enqueue(caf::make_mailbox_element(nullptr, id_.response_id(), {}, std::move(message)), nullptr);
   }
 
-  std::shared_ptr<Session> session_;
+  std::shared_ptr<transport::Session> session_;
   caf::strong_actor_ptr asker_;
   caf::message_id id_;
 };
@@ -47,20 +47,20 @@ void bounce_request(caf::mailbox_element& what, const Error& error) {
 
 }  // namespace
 
-Proxy::Proxy(caf::actor_config& config, std::weak_ptr<Session> session, const Address& address, bool watched)
+Proxy::Proxy(caf::actor_config& config, std::weak_ptr<transport::Session> session, const Address& address, bool watched)
     : caf::actor_proxy(config), session_(std::move(session)), address_(address), watched_(watched) {}
 
 Proxy::~Proxy() {
-  if (const auto session = session_.lock()) session->actors().forget(address_);
+  if (const auto session = session_.lock()) ActorExchange::of(*session).forget(address_);
 }
 
 bool Proxy::send(wire::FrameKind kind, const wire::Bytes& body) {
   const auto session = session_.lock();
   if (!session) return false;
-  OutFrame frame;
+  wire::OutFrame frame;
   frame.header.kind = kind;
   frame.body = body;
-  return session->send(frame, false);
+  return session->writer().send(frame, transport::FlushBy::queue_end);
 }
 
 void Proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
@@ -80,8 +80,8 @@ void Proxy::send_exit(const caf::exit_msg& exit) {
   if (!session) return;
   const auto source = caf::actor_cast<caf::strong_actor_ptr>(exit.source);
   wire::Bytes body;
-  const Address from = source ? session->actors().export_actor(source) : Address();
-  const Error reason = session->fitting(from_caf(exit.reason, home_system()), 2 * Address::kSize);
+  const Address from = source ? ActorExchange::of(*session).export_actor(source) : Address();
+  const Error reason = session->writer().fitting(from_caf(exit.reason, home_system()), 2 * Address::kSize);
   if (wire::encode_into(body, std::make_tuple(address_, from, reason))) {
     send(wire::FrameKind::exit, body);
   }
@@ -91,7 +91,7 @@ Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const ca
                                  caf::message_id id) {
   const auto session = session_.lock();
   if (!session || session->ended()) return Error(Errc::peer_down, "the worker of this actor is gone");
-  ActorExchange& exchange = session->actors();
+  ActorExchange& exchange = ActorExchange::of(*session);
   wire::Bytes body;
   const bool wants_answer = id.is_request();
   const Address from = sender && !wants_answer ? exchange.export_actor(sender) : Address();
@@ -99,21 +99,21 @@ Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const ca
   if (const auto addressed = wire::encode_into(body, std::make_tuple(address_, from)); !addressed) return addressed;
   const auto encoded = exchange.host().messages().encode(content, body, beside, exchange);
   if (!encoded) return encoded.error();
-  OutFrame frame;
+  wire::OutFrame frame;
   frame.header.kind = wire::FrameKind::actor_message;
   frame.message = *encoded;
   frame.body = body;
   frame.table = beside.table;
   frame.segments = std::move(beside.segments);
   if (!wants_answer) {
-    if (const auto fits = session->check_size(frame); !fits) return fits;
-    if (session->send(frame, false)) return {};
+    if (const auto fits = session->writer().check_size(frame); !fits) return fits;
+    if (session->writer().send(frame, transport::FlushBy::queue_end)) return {};
     return Error(Errc::peer_down, "the worker of this actor is gone");
   }
   std::uint64_t size = body.size() + beside.table.size();
   for (const auto& segment : frame.segments) size += segment.size;
-  const std::uint64_t room = Session::room_for(size);
-  if (const auto admitted = session->try_acquire(room); !admitted) return admitted;
+  const std::uint64_t room = transport::OpenRequests::room_for(size);
+  if (const auto admitted = session->requests().try_acquire(room); !admitted) return admitted;
   const auto sent = session->request(frame, room, kNever, std::make_shared<ActorRequest>(session, sender, id));
   return sent ? Result<void>() : sent.error();
 }
@@ -131,7 +131,7 @@ void Proxy::send_link(wire::FrameKind kind, caf::abstract_actor* other) {
   const auto session = session_.lock();
   if (!session) return;
   wire::Bytes body;
-  const Address from = session->actors().export_actor(caf::actor_cast<caf::strong_actor_ptr>(other));
+  const Address from = ActorExchange::of(*session).export_actor(caf::actor_cast<caf::strong_actor_ptr>(other));
   if (wire::encode_into(body, std::make_tuple(address_, from))) send(kind, body);
 }
 
@@ -150,7 +150,7 @@ bool Proxy::remove_backlink(caf::abstract_actor* other) {
 
 void Proxy::kill_proxy(caf::execution_unit* host, caf::error reason) { cleanup(std::move(reason), host); }
 
-ReplyActor::ReplyActor(caf::actor_config& config, std::weak_ptr<Session> session, std::uint64_t call)
+ReplyActor::ReplyActor(caf::actor_config& config, std::weak_ptr<transport::Session> session, std::uint64_t call)
     : caf::actor_proxy(config), session_(std::move(session)), call_(call) {}
 
 ReplyActor::~ReplyActor() {
@@ -161,13 +161,13 @@ void ReplyActor::answer_error(const Error& error) {
   const auto session = session_.lock();
   if (!session) return;
   wire::Bytes body;
-  if (!wire::encode_into(body, session->fitting(error))) return;
-  OutFrame frame;
+  if (!wire::encode_into(body, session->writer().fitting(error))) return;
+  wire::OutFrame frame;
   frame.header.kind = wire::FrameKind::actor_reply;
   frame.header.flags = wire::kFlagError;
   frame.header.call = call_;
   frame.body = body;
-  session->send(frame, false);
+  session->writer().send(frame, transport::FlushBy::queue_end);
 }
 
 void ReplyActor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
@@ -179,23 +179,23 @@ void ReplyActor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   }
   const auto session = session_.lock();
   if (!session) return;
-  ActorExchange& exchange = session->actors();
+  ActorExchange& exchange = ActorExchange::of(*session);
   wire::Bytes body;
   OutAttachment beside;
   if (const auto encoded = exchange.host().messages().encode(content, body, beside, exchange); !encoded) {
     answer_error(encoded.error());
     return;
   }
-  OutFrame frame;
+  wire::OutFrame frame;
   frame.header.kind = wire::FrameKind::actor_reply;
   frame.header.call = call_;
   frame.body = body;
   frame.table = beside.table;
   frame.segments = std::move(beside.segments);
-  if (const auto fits = session->check_size(frame); !fits) return answer_error(fits.error());
-  session->send(frame, false);
+  if (const auto fits = session->writer().check_size(frame); !fits) return answer_error(fits.error());
+  session->writer().send(frame, transport::FlushBy::queue_end);
 }
 
 void ReplyActor::kill_proxy(caf::execution_unit* host, caf::error reason) { cleanup(std::move(reason), host); }
 
-}  // namespace caftan::transport
+}  // namespace caftan::remote

@@ -1,6 +1,6 @@
 // Actors of two workers over two sessions: messages, requests, monitors and links, and what the loss of the session
 // does.
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 
 #include <gtest/gtest.h>
 #include <caf/event_based_actor.hpp>
@@ -9,9 +9,9 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "session_side.hpp"
+#include "exchange_side.hpp"
 
-namespace caftan::transport {
+namespace caftan::remote {
 struct Ping {
   int number = 0;
   template <class Archive>
@@ -27,13 +27,13 @@ struct Introduction {
   }
 };
 struct NotRegistered {};
-}  // namespace caftan::transport
+}  // namespace caftan::remote
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::transport::Ping)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::transport::Introduction)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::transport::NotRegistered)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::remote::Ping)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::remote::Introduction)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::remote::NotRegistered)
 
-namespace caftan::transport {
+namespace caftan::remote {
 namespace {
 
 /// What an actor was told.
@@ -84,16 +84,16 @@ class Exchange : public testing::TestWithParam<std::uint64_t> {
   }
   Exchange() {
     auto [a, b] = make_loopback_pair(executor_);
-    near_ =
-        std::make_unique<SessionSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(a), SessionLimits(), messages());
-    far_ =
-        std::make_unique<SessionSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(b), SessionLimits(), messages());
+    near_ = std::make_unique<ExchangeSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(a),
+                                           transport::SessionLimits(), messages());
+    far_ = std::make_unique<ExchangeSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(b), transport::SessionLimits(),
+                                          messages());
     remote_ = far_->host.spawn<Echo>(remote_notes_);
     local_ = near_->host.spawn<Echo>(local_notes_);
-    far_->session->actors().export_at(Address::root(), strong(remote_));
+    ActorExchange::of(*far_->session).export_at(Address::root(), strong(remote_));
     near_->session->start();
     far_->session->start();
-    proxy_ = near_->session->actors().proxy(Address::root());
+    proxy_ = ActorExchange::of(*near_->session).proxy(Address::root());
   }
   ~Exchange() override {
     for (const auto& actor : {local_, remote_}) caf::anon_send_exit(actor, caf::exit_reason::kill);
@@ -143,11 +143,11 @@ class Exchange : public testing::TestWithParam<std::uint64_t> {
     executor_.run();
   }
 
-  SteppedExecutor executor_{GetParam()};
+  transport::SteppedExecutor executor_{GetParam()};
   std::shared_ptr<Notes> local_notes_ = std::make_shared<Notes>();
   std::shared_ptr<Notes> remote_notes_ = std::make_shared<Notes>();
-  std::unique_ptr<SessionSide> near_;
-  std::unique_ptr<SessionSide> far_;
+  std::unique_ptr<ExchangeSide> near_;
+  std::unique_ptr<ExchangeSide> far_;
   caf::actor remote_;
   caf::actor local_;
   caf::strong_actor_ptr proxy_;
@@ -167,7 +167,7 @@ TEST_P(Exchange, AMessageThatEndsInTheIdOfItsTypeIsCutOff) {
   std::memcpy(ping.data(), &id, sizeof id);
   wire::append(ping, wire::encode(Ping{7}).value());
   InAttachment nothing;
-  ActorExchange& exchange = near_->session->actors();
+  ActorExchange& exchange = ActorExchange::of(*near_->session);
   EXPECT_TRUE(near_->messages.decode(ping, nothing, exchange));
   for (std::size_t size = 0; size < sizeof id; ++size) {
     const auto read = near_->messages.decode(wire::ByteView(ping).first(size), nothing, exchange);
@@ -190,7 +190,7 @@ TEST_P(Exchange, WI18_ARequestGetsTheReplyTheErrorOrABrokenPromise) {
   EXPECT_EQ(error_of(ask(caf::make_message(Ping{13}))), Errc::bad_arguments);
   EXPECT_EQ(error_of(ask(caf::make_message(Ping{99}))), Errc::broken_promise);
   EXPECT_EQ(error_of(ask(caf::make_message(NotRegistered()))), Errc::unsupported);
-  EXPECT_EQ(near_->session->requests_in_flight(), 0U);
+  EXPECT_EQ(near_->session->requests().size(), 0U);
 }
 
 TEST_P(Exchange, ARequestEndsWithTheSession) {
@@ -204,11 +204,11 @@ TEST_P(Exchange, AHandleInAMessageReachesBack) {
   EXPECT_EQ(local_notes_->pings, std::vector{7});
   ASSERT_EQ(remote_notes_->met.size(), 1U);
   // The other way round it is our own actor again, not a proxy of a proxy.
-  EXPECT_EQ(far_->session->actors().export_actor(strong(remote_notes_->met[0])).kind, AddressKind::returned);
+  EXPECT_EQ(ActorExchange::of(*far_->session).export_actor(strong(remote_notes_->met[0])).kind, AddressKind::returned);
 }
 
 TEST_P(Exchange, WI17_OneProxyPerAddressAndNoneIsKeptForNobody) {
-  ActorExchange& exchange = near_->session->actors();
+  ActorExchange& exchange = ActorExchange::of(*near_->session);
   EXPECT_EQ(exchange.proxy(Address::root()), proxy_);
   EXPECT_EQ(exchange.proxies(), 1U);
   EXPECT_EQ(ActorExchange::session_of(proxy_).get(), near_->session.get());
@@ -229,7 +229,7 @@ TEST_P(Exchange, AMonitorIsToldOnceWhenTheActorEnds) {
 }
 
 TEST_P(Exchange, RR3_AMonitorOfNothingIsDown) {
-  const auto nothing = near_->session->actors().proxy(Address::exported(12345));
+  const auto nothing = ActorExchange::of(*near_->session).proxy(Address::exported(12345));
   local().monitor(caf::actor_cast<caf::actor>(nothing));
   executor_.run();
   ASSERT_EQ(local_notes_->downs.size(), 1U);
@@ -240,7 +240,8 @@ TEST_P(Exchange, WI13_RR12_TheLossOfTheSessionIsADownForEveryProxy) {
   std::vector<caf::strong_actor_ptr> watched;
   for (std::uint64_t i = 0; i < 200; ++i) {
     // Forks announce their end unasked: no monitor frame goes out for them (RR-4).
-    watched.push_back(near_->session->actors().proxy(Address::of(ForkId{WorkerId{1}, Incarnation{2}, i + 1})));
+    watched.push_back(
+        ActorExchange::of(*near_->session).proxy(Address::of(ForkId{WorkerId{1}, Incarnation{2}, i + 1})));
     local().monitor(caf::actor_cast<caf::actor>(watched.back()));
   }
   executor_.run();
@@ -253,7 +254,7 @@ TEST_P(Exchange, WI13_RR12_TheLossOfTheSessionIsADownForEveryProxy) {
 
 TEST_P(Exchange, WI16_AProxyMadeAfterTheEndIsDownAlready) {
   lose();
-  const auto late = near_->session->actors().proxy(Address::exported(1));
+  const auto late = ActorExchange::of(*near_->session).proxy(Address::exported(1));
   ASSERT_TRUE(late);
   local().monitor(caf::actor_cast<caf::actor>(late));
   executor_.run();
@@ -306,5 +307,16 @@ TEST_P(Exchange, ALinkEndsWithTheSession) {
   EXPECT_TRUE(remote_notes_->ended);
 }
 
+TEST_P(Exchange, WI12_AFrameAboutAnActorThatCannotBeReadEndsTheSession) {
+  auto [ours, theirs] = transport::make_loopback_pair(executor_);
+  transport::BytePeer peer(std::move(theirs));
+  const ExchangeSide side(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), transport::SessionLimits(), messages());
+  side.session->start();
+  peer.write(wire::make_frame(wire::header_of(wire::FrameKind::monitor), {}, wire::Bytes(2)));
+  executor_.run();
+  ASSERT_EQ(side.handler.ends.size(), 1U);
+  EXPECT_EQ(side.handler.ends[0].code(), Errc::malformed_payload);
+}
+
 }  // namespace
-}  // namespace caftan::transport
+}  // namespace caftan::remote

@@ -7,7 +7,7 @@
 
 #include "caftan/base/ids.hpp"
 
-namespace caftan::transport {
+namespace caftan::remote {
 
 enum class AddressKind : std::uint8_t {
   none = 0,
@@ -64,11 +64,11 @@ struct Address {
   }
 };
 
-}  // namespace caftan::transport
+}  // namespace caftan::remote
 
 template <>
-struct std::hash<caftan::transport::Address> {
-  std::size_t operator()(const caftan::transport::Address& a) const noexcept {
+struct std::hash<caftan::remote::Address> {
+  std::size_t operator()(const caftan::remote::Address& a) const noexcept {
     return caftan::mix64((a.number + static_cast<std::uint64_t>(a.kind) * 0x9e3779b97f4a7c15ULL) ^
                          caftan::mix64(a.incarnation.value + a.worker.value));
   }

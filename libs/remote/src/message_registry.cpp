@@ -1,9 +1,9 @@
-#include "caftan/transport/message_registry.hpp"
+#include "caftan/remote/message_registry.hpp"
 
 #include <cstring>
 #include <stdexcept>
 
-namespace caftan::transport {
+namespace caftan::remote {
 
 std::uint64_t MessageRegistry::id_of(const std::string& name) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
@@ -50,4 +50,4 @@ Result<caf::message> MessageRegistry::decode(wire::ByteView from, InAttachment& 
   return by_type_.at(type->second).decode(from.subspan(sizeof id), beside, exchange);
 }
 
-}  // namespace caftan::transport
+}  // namespace caftan::remote

@@ -1,4 +1,4 @@
-#include "coordinator.hpp"
+#include "scheduler.hpp"
 
 #include <caf/actor_system_config.hpp>
 #include <caf/group.hpp>
@@ -8,7 +8,7 @@
 #include <caf/sec.hpp>
 #include <caf/system_messages.hpp>
 
-namespace caftan::transport {
+namespace caftan::remote {
 
 namespace {
 
@@ -24,19 +24,19 @@ class SilentPrinter final : public caf::monitorable_actor {
 }  // namespace
 
 /// Where a woken actor goes: always back to the executor, whichever thread woke it.
-class Coordinator::Unit final : public caf::execution_unit {
+class Scheduler::Unit final : public caf::execution_unit {
  public:
-  explicit Unit(Coordinator& coordinator) : caf::execution_unit(&coordinator.system()), coordinator_(coordinator) {}
-  void exec_later(caf::resumable* what) override { coordinator_.enqueue(what); }
+  explicit Unit(Scheduler& scheduler) : caf::execution_unit(&scheduler.system()), scheduler_(scheduler) {}
+  void exec_later(caf::resumable* what) override { scheduler_.enqueue(what); }
 
  private:
-  Coordinator& coordinator_;
+  Scheduler& scheduler_;
 };
 
-Coordinator::Coordinator(caf::actor_system& system, Executor& executor)
+Scheduler::Scheduler(caf::actor_system& system, Executor& executor)
     : caf::scheduler::abstract_coordinator(system), executor_(executor), clock_(executor) {}
 
-void Coordinator::start() {
+void Scheduler::start() {
   unit_ = std::make_unique<Unit>(*this);
   caf::actor_config config{unit_.get()};
   caf::actor_system& sys = system();
@@ -44,7 +44,7 @@ void Coordinator::start() {
       caf::make_actor<SilentPrinter, caf::actor>(sys.next_actor_id(), sys.node(), &sys, config);
 }
 
-void Coordinator::enqueue(caf::resumable* what) {
+void Scheduler::enqueue(caf::resumable* what) {
   {
     const std::lock_guard lock(mutex_);
     ++in_flight_;
@@ -52,7 +52,7 @@ void Coordinator::enqueue(caf::resumable* what) {
   executor_.post([this, what] { run(what); });
 }
 
-void Coordinator::run(caf::resumable* what) {
+void Scheduler::run(caf::resumable* what) {
   const Executor::QuietPosts quiet(executor_);  // actors are short
   switch (what->resume(unit_.get(), kMaxThroughput)) {
     case caf::resumable::resume_later:
@@ -68,12 +68,12 @@ void Coordinator::run(caf::resumable* what) {
   finished();
 }
 
-void Coordinator::finished() {
+void Scheduler::finished() {
   const std::lock_guard lock(mutex_);
   if (--in_flight_ == 0 && stopping_) stopping_->notify();
 }
 
-bool Coordinator::wait_until_idle(TimePoint until) {
+bool Scheduler::wait_until_idle(TimePoint until) {
   bool in_time = true;
   while (in_flight() != 0 && in_time) {
     in_time = executor_.with_wait([&](Executor::Wait& wait) {
@@ -91,7 +91,7 @@ bool Coordinator::wait_until_idle(TimePoint until) {
   return in_flight() == 0;
 }
 
-std::size_t Coordinator::in_flight() const {
+std::size_t Scheduler::in_flight() const {
   const std::lock_guard lock(mutex_);
   return in_flight_;
 }
@@ -149,4 +149,4 @@ void ExecutorClock::schedule_message(time_point when, caf::group target, caf::st
                     });
 }
 
-}  // namespace caftan::transport
+}  // namespace caftan::remote

@@ -1,4 +1,4 @@
-#include "caftan/transport/actor_exchange.hpp"
+#include "caftan/remote/actor_exchange.hpp"
 
 #include <typeinfo>
 
@@ -9,7 +9,7 @@
 #include "caftan/wire/archive.hpp"
 #include "proxy.hpp"
 
-namespace caftan::transport {
+namespace caftan::remote {
 
 namespace {
 
@@ -26,20 +26,21 @@ Error not_exported() { return Error(Errc::rref_deleted, "the actor is gone or wa
 /// Tells the exchange that an exported actor has ended.
 class ExportWatch final : public caf::attachable {
  public:
-  ExportWatch(std::weak_ptr<Session> session, std::function<void(Session&, const caf::error&)> ended)
+  ExportWatch(std::weak_ptr<transport::Session> session,
+              std::function<void(transport::Session&, const caf::error&)> ended)
       : session_(std::move(session)), ended_(std::move(ended)) {}
   void actor_exited(const caf::error& reason, caf::execution_unit*) override {
     if (const auto session = session_.lock()) ended_(*session, reason);
   }
 
  private:
-  const std::weak_ptr<Session> session_;
-  const std::function<void(Session&, const caf::error&)> ended_;
+  const std::weak_ptr<transport::Session> session_;
+  const std::function<void(transport::Session&, const caf::error&)> ended_;
 };
 
 }  // namespace
 
-std::shared_ptr<Session> ActorExchange::session_of(const caf::strong_actor_ptr& actor) {
+std::shared_ptr<transport::Session> ActorExchange::session_of(const caf::strong_actor_ptr& actor) {
   const Proxy* const proxy = actor ? as_proxy(*actor->get()) : nullptr;
   return proxy ? proxy->session() : nullptr;
 }
@@ -48,7 +49,7 @@ caf::strong_actor_ptr ActorExchange::dead_proxy(ActorHost& host, const Error& re
   caf::actor_system& system = host.system();
   caf::actor_config config{&host.unit()};
   auto dead = caf::make_actor<Proxy, caf::strong_actor_ptr>(system.next_actor_id(), system.node(), &system, config,
-                                                            std::weak_ptr<Session>(), Address(), true);
+                                                            std::weak_ptr<transport::Session>(), Address(), true);
   static_cast<Proxy*>(dead->get())->kill_proxy(nullptr, to_caf(reason));
   return dead;
 }
@@ -111,8 +112,8 @@ void ActorExchange::export_watched(const Address& address, const caf::strong_act
     if (ended_ || !watched_exports_.insert_or_assign(address, true).second) return;
   }
   actor->get()->attach(caf::attachable_ptr(new ExportWatch(
-      session_.weak_from_this(), [address, id = actor->id()](Session& session, const caf::error& reason) {
-        session.actors().on_export_exit(address, id, reason);
+      session_.weak_from_this(), [address, id = actor->id()](transport::Session& session, const caf::error& reason) {
+        of(session).on_export_exit(address, id, reason);
       })));
 }
 
@@ -168,17 +169,17 @@ void ActorExchange::on_export_exit(const Address& address, caf::actor_id id, con
     if (ended_ || !watch || !(watch.mapped() || !released.empty())) return;
   }
   wire::Bytes body;
-  const Error told = session_.fitting(from_caf(reason, host_.system()), Address::kSize);
+  const Error told = session_.writer().fitting(from_caf(reason, host_.system()), Address::kSize);
   if (wire::encode_into(body, std::make_tuple(address, told))) {
     send_control(wire::FrameKind::down, body);
   }
 }
 
 void ActorExchange::send_control(wire::FrameKind kind, const wire::Bytes& body) {
-  OutFrame frame;
+  wire::OutFrame frame;
   frame.header.kind = kind;
   frame.body = body;
-  session_.send(frame, false);
+  session_.writer().send(frame, transport::FlushBy::queue_end);
 }
 
 void ActorExchange::link_silently(caf::abstract_actor& local, const caf::strong_actor_ptr& proxy) {
@@ -193,7 +194,7 @@ void ActorExchange::unlink_silently(caf::abstract_actor& local, const caf::stron
   Proxy::quiet_links() = false;
 }
 
-Result<void> ActorExchange::on_frame(InFrame frame) {
+Result<void> ActorExchange::on_frame(wire::InFrame frame) {
   switch (frame.header.kind) {
     case wire::FrameKind::actor_message:
       return on_message(frame);
@@ -214,7 +215,7 @@ Result<void> ActorExchange::on_frame(InFrame frame) {
   }
 }
 
-Result<void> ActorExchange::on_message(InFrame& frame) {
+Result<void> ActorExchange::on_message(wire::InFrame& frame) {
   wire::InArchive archive(frame.body);
   std::tuple<Address, Address> header;
   if (frame.body.size() < 2 * Address::kSize) return Error(Errc::malformed_payload, "an actor message is cut off");
@@ -261,14 +262,14 @@ void ActorExchange::take_down(const Address& address, const Error& reason) {
   if (proxy) static_cast<Proxy*>(proxy->get())->kill_proxy(nullptr, to_caf(reason));
 }
 
-Result<void> ActorExchange::on_down(const InFrame& frame) {
+Result<void> ActorExchange::on_down(const wire::InFrame& frame) {
   std::tuple<Address, Error> body;
   if (const auto read = wire::decode_into(frame.body, body); !read) return read;
   take_down(std::get<0>(body), std::get<1>(body));
   return {};
 }
 
-Result<void> ActorExchange::on_exit(const InFrame& frame) {
+Result<void> ActorExchange::on_exit(const wire::InFrame& frame) {
   std::tuple<Address, Address, Error> body;
   if (const auto read = wire::decode_into(frame.body, body); !read) return read;
   // The proxy of the peer's own actor goes down, which tells whoever is linked to it; whom the exit is for is not
@@ -277,7 +278,7 @@ Result<void> ActorExchange::on_exit(const InFrame& frame) {
   return {};
 }
 
-Result<void> ActorExchange::on_monitor(const InFrame& frame) {
+Result<void> ActorExchange::on_monitor(const wire::InFrame& frame) {
   Address address;
   if (const auto read = wire::decode_into(frame.body, address); !read) return read;
   const auto actor = find_export(address);
@@ -290,7 +291,7 @@ Result<void> ActorExchange::on_monitor(const InFrame& frame) {
   return {};
 }
 
-Result<void> ActorExchange::on_demonitor(const InFrame& frame) {
+Result<void> ActorExchange::on_demonitor(const wire::InFrame& frame) {
   Address address;
   if (const auto read = wire::decode_into(frame.body, address); !read) return read;
   const std::lock_guard lock(mutex_);
@@ -298,7 +299,7 @@ Result<void> ActorExchange::on_demonitor(const InFrame& frame) {
   return {};
 }
 
-Result<void> ActorExchange::on_link(const InFrame& frame, bool link) {
+Result<void> ActorExchange::on_link(const wire::InFrame& frame, bool link) {
   std::tuple<Address, Address> body;
   if (const auto read = wire::decode_into(frame.body, body); !read) return read;
   const auto& [to, from] = body;
@@ -355,7 +356,7 @@ void ActorExchange::end(const Error& reason, std::function<void()> done) {
     linked->swap(links_);
   }
   struct Slice {
-    std::shared_ptr<Session> session;
+    std::shared_ptr<transport::Session> session;
     std::shared_ptr<std::vector<caf::weak_actor_ptr>> left;
     std::shared_ptr<void> linked;  // keeps proxies until they were told
     std::function<void()> done;
@@ -367,7 +368,7 @@ void ActorExchange::end(const Error& reason, std::function<void()> done) {
         if (proxy) static_cast<Proxy*>(proxy->get())->kill_proxy(nullptr, to_caf(reason));
       }
       if (left->empty()) return done();
-      Executor& executor = session->actors().host().executor();
+      Executor& executor = of(*session).host().executor();
       executor.post(std::move(*this));
     }
   };
@@ -384,14 +385,14 @@ std::size_t ActorExchange::exports() const {
   return exports_.size();
 }
 
-}  // namespace caftan::transport
+}  // namespace caftan::remote
 
 namespace caftan::wire {
 
 namespace {
 template <class Archive>
-transport::ActorExchange& exchange_of(const Archive& archive) {
-  auto* exchange = archive.template companion<transport::ActorExchange>();
+remote::ActorExchange& exchange_of(const Archive& archive) {
+  auto* exchange = archive.template companion<remote::ActorExchange>();
   if (!exchange)
     throw EncodeError(Error(Errc::unsupported, "an actor handle travels only inside a registered message"));
   return *exchange;
@@ -403,9 +404,9 @@ void Codec<caf::actor>::save(OutArchive& to, const caf::actor& actor) {
 }
 
 void Codec<caf::actor>::load(InArchive& from, caf::actor& actor) {
-  transport::Address address;
+  remote::Address address;
   from >> address;
-  if (address.kind == transport::AddressKind::none) throw DecodeError("an actor handle that names nothing");
+  if (address.kind == remote::AddressKind::none) throw DecodeError("an actor handle that names nothing");
   actor = caf::actor_cast<caf::actor>(exchange_of(from).resolve(address));
 }
 

@@ -1,4 +1,4 @@
-#include "caftan/transport/actor_host.hpp"
+#include "caftan/remote/actor_host.hpp"
 
 #include <array>
 #include <cstring>
@@ -9,19 +9,19 @@
 
 #include <caf/scheduler/abstract_coordinator.hpp>
 
-#include "coordinator.hpp"
+#include "scheduler.hpp"
 
-namespace caftan::transport {
+namespace caftan::remote {
 
 class ActorHost::Config final : public caf::actor_system_config {
  public:
-  Config(PollingExecutor& executor, WorkerId self, Incarnation incarnation)
+  Config(transport::PollingExecutor& executor, WorkerId self, Incarnation incarnation)
       : executor(executor), self(self), incarnation(incarnation) {
-    load<CoordinatorFactory>();
+    load<SchedulerFactory>();
     load<NodeModule>();
   }
 
-  PollingExecutor& executor;
+  transport::PollingExecutor& executor;
   const WorkerId self;
   const Incarnation incarnation;
 
@@ -29,9 +29,9 @@ class ActorHost::Config final : public caf::actor_system_config {
   static const Config& of(caf::actor_system& system) { return static_cast<const Config&>(system.config()); }
 
   /// Gives CAF's loader what it asks for: something with a `make` that returns the module.
-  struct CoordinatorFactory : caf::actor_system::module {
+  struct SchedulerFactory : caf::actor_system::module {
     static caf::actor_system::module* make(caf::actor_system& system, caf::detail::type_list<>) {
-      return new Coordinator(system, of(system).executor);
+      return new Scheduler(system, of(system).executor);
     }
   };
 
@@ -67,7 +67,8 @@ class Unit final : public caf::execution_unit {
 };
 }  // namespace
 
-ActorHost::ActorHost(PollingExecutor& executor, const MessageRegistry& messages, WorkerId self, Incarnation incarnation)
+ActorHost::ActorHost(transport::PollingExecutor& executor, const MessageRegistry& messages, WorkerId self,
+                     Incarnation incarnation)
     : executor_(executor),
       messages_(messages),
       config_(std::make_unique<Config>(executor, self, incarnation)),
@@ -81,10 +82,10 @@ void ActorHost::forget_logger() { caf::logger::set_current_actor_system(nullptr)
 ActorHost::~ActorHost() = default;
 
 bool ActorHost::wait_until_idle(TimePoint until) {
-  return static_cast<Coordinator&>(system_->scheduler()).wait_until_idle(until);
+  return static_cast<Scheduler&>(system_->scheduler()).wait_until_idle(until);
 }
 
-std::size_t ActorHost::busy_actors() const { return static_cast<Coordinator&>(system_->scheduler()).in_flight(); }
+std::size_t ActorHost::busy_actors() const { return static_cast<Scheduler&>(system_->scheduler()).in_flight(); }
 
 namespace {
 const caf::atom_value kCategory = caf::atom("caftan");
@@ -108,4 +109,4 @@ Error from_caf(const caf::error& error, const caf::actor_system& system) {
   return Error(Errc::remote_exception, system.render(error));
 }
 
-}  // namespace caftan::transport
+}  // namespace caftan::remote

@@ -1,0 +1,118 @@
+/// `FrameWriter`: the way out of a session. Frames are appended in order and written together where this saves system
+/// calls; a bye goes behind everything else. Rules: docs/protocols/wire.md (WI-10, WI-20), docs/protocols/session.md
+/// (SE-14 to SE-19, SE-35), docs/architecture.md, "Runners".
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "caftan/base/result.hpp"
+#include "caftan/net/outbox.hpp"
+#include "caftan/net/serve_gate.hpp"
+#include "caftan/net/traffic.hpp"
+#include "caftan/transport/channel.hpp"
+#include "caftan/transport/life_watch.hpp"
+#include "caftan/transport/poller.hpp"
+#include "caftan/transport/read_claim.hpp"
+#include "caftan/wire/message_limits.hpp"
+#include "caftan/wire/out_frame.hpp"
+
+namespace caftan::transport {
+
+/// Threads: any, all methods but `set_self`.
+class FrameWriter final : public Flushable {
+ public:
+  struct Parts {
+    PollingExecutor& executor;
+    Channel& channel;
+    ReadClaim& claim;  ///< arms the channel
+    LifeWatch& life;
+    const std::string& peer;  ///< its name, for errors
+  };
+  /// @param sendable  what both sides take @param window  bytes that may wait before calls of the peer do (SE-35)
+  FrameWriter(const Parts& parts, const wire::MessageLimits& sendable, std::uint64_t window)
+      : parts_(parts), sendable_(sendable), serve_gate_(window) {}
+  FrameWriter(const FrameWriter&) = delete;
+  FrameWriter& operator=(const FrameWriter&) = delete;
+  /// Called once, first. @param self  this object; its owner keeps the session
+  void set_self(std::weak_ptr<FrameWriter> self) noexcept { self_ = std::move(self); }
+
+  /// Hands a frame to the lane. Returns false when the session ends: nothing was registered and nothing leaves.
+  /// @param frame     its segments are moved from when it was accepted
+  /// @param may_wait  it may leave together with what else this thread sends; none: it is written at once
+  bool send(wire::OutFrame& frame, std::optional<FlushBy> may_wait = std::nullopt);
+  /// Sends bye behind everything handed over so far, and accepts nothing more. Only the first reason counts.
+  /// @param reason  told to the peer if it is an error
+  void close(const Error& reason = {});
+  /// As close; the peer's bye was read, so nothing more is read behind ours, and the connection is closed for writing.
+  void answer_bye();
+  /// Ends the lane: nothing more is accepted. @param try_rest  what is queued gets one try
+  void end(bool try_rest);
+
+  /// The channel has room again.
+  void on_room();
+  /// Lets bytes go out: what waits to be written, or else a ping.
+  void show_life();
+  void flush() override;
+
+  /// Errors: limit_exceeded, naming the limit, of this side or the peer's, that `frame` does not keep.
+  Result<void> check_size(const wire::OutFrame& frame) const;
+  /// Returns `error` with so little text that a frame of nothing else but `beside` bytes keeps these limits (WI-20).
+  Error fitting(const Error& error, std::size_t beside = 0) const;
+
+  /// Asked before a call of the peer begins (SE-35).
+  net::ServeGate& serve_gate() noexcept { return serve_gate_; }
+  /// Returns what was handed to the lane, also what the peer may never read.
+  net::Traffic traffic() const;
+  std::uint64_t frames() const noexcept { return frames_.load(std::memory_order_relaxed); }
+  /// Returns how many bytes were written.
+  std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  enum class Phase : std::uint8_t {
+    open,
+    closing,  // nothing more is accepted; bye follows behind the last byte
+    bye_queued,
+    ended,
+  };
+  enum class Writing : std::uint8_t {
+    idle,
+    busy,    // a thread writes, without the lock
+    again,   // it is to look once more
+    failed,  // the connection takes nothing any more
+  };
+
+  static constexpr std::size_t kNoBound = std::numeric_limits<std::size_t>::max();
+  void append_locked(wire::OutFrame& frame);
+  void append_bye_locked();
+  void close_locked(std::unique_lock<std::mutex>& lock, const Error& reason);
+  void flush_locked(std::unique_lock<std::mutex>& lock, std::size_t enough = kNoBound);
+  bool take_again_locked() noexcept;
+  void watch_backlog_locked();
+
+  const Parts parts_;
+  const wire::MessageLimits sendable_;
+  net::ServeGate serve_gate_;
+  std::weak_ptr<FrameWriter> self_;
+
+  mutable std::mutex mutex_;
+  net::Outbox outbox_;
+  net::Traffic traffic_;
+  std::optional<FlushBy> flush_due_;
+  unsigned held_back_ = 0;  // frames appended and not offered for writing yet
+  Phase phase_ = Phase::open;
+  Writing writing_ = Writing::idle;
+  bool peer_has_left_ = false;
+  Error farewell_;  // goes with bye
+  std::atomic<std::uint64_t> frames_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+};
+
+}  // namespace caftan::transport

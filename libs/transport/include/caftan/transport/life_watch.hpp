@@ -1,0 +1,54 @@
+/// `LifeWatch`: shows the peer of a session that this side lives, and judges whether the peer does. It works on the
+/// thread that keeps time, so both go on however long all runners compute. Rules: docs/protocols/session.md, SE-6 to
+/// SE-9, SE-30 and SE-31.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "caftan/net/liveness.hpp"
+#include "caftan/transport/channel.hpp"
+#include "caftan/transport/poller.hpp"
+
+namespace caftan::transport {
+
+/// Threads: any, all methods but `start`.
+class LifeWatch {
+ public:
+  /// @param options  none: the peer cannot fall silent alone, and nothing is watched
+  LifeWatch(PollingExecutor& executor, Channel& channel, const std::optional<net::LivenessOptions>& options,
+            const std::string& peer);
+  LifeWatch(const LifeWatch&) = delete;
+  LifeWatch& operator=(const LifeWatch&) = delete;
+
+  /// What the watch asks for. Threads: the one that keeps time; must not block.
+  struct Events {
+    std::function<void()> show_life;            ///< bytes are to go out
+    std::function<void(const Error&)> on_dead;  ///< the peer was silent for too long; called once, and nothing after it
+  };
+  /// Begins to watch. @param self  this object; its owner keeps the session
+  void start(std::weak_ptr<LifeWatch> self, Events events);
+  /// Ends the watch: a call of an event that has begun may still be running.
+  void stop() noexcept { stopped_.store(true, std::memory_order_release); }
+
+  void on_bytes_in(std::size_t count) noexcept;
+  void on_bytes_out(std::size_t count) noexcept;
+
+ private:
+  void look();
+
+  PollingExecutor& executor_;
+  Channel& channel_;
+  std::weak_ptr<LifeWatch> self_;
+  Events events_;
+  std::atomic<bool> stopped_{false};
+  std::mutex mutex_;
+  std::optional<net::Liveness> liveness_;  // there or not for good; its state is guarded by mutex_
+};
+
+}  // namespace caftan::transport

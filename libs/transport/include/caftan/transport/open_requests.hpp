@@ -1,0 +1,80 @@
+/// `OpenRequests`: the requests of a session that have no answer yet: their room in the peer's window, their deadlines,
+/// and the one end of each. Rules: docs/protocols/session.md, SE-1 to SE-5 and SE-10 to SE-13.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "caftan/base/ids.hpp"
+#include "caftan/net/admission.hpp"
+#include "caftan/net/request_table.hpp"
+#include "caftan/transport/frame_handler.hpp"
+#include "caftan/transport/frame_writer.hpp"
+#include "caftan/transport/poller.hpp"
+
+namespace caftan::transport {
+
+/// Threads: any, all methods but `set_self`.
+class OpenRequests {
+ public:
+  /// @param peer  its name, for errors @param window  bytes outstanding at once @param most  requests outstanding
+  OpenRequests(PollingExecutor& executor, FrameWriter& writer, const std::string& peer, std::uint64_t window,
+               std::size_t most)
+      : executor_(executor),
+        writer_(writer),
+        peer_(peer),
+        table_(executor.clock().now(), most),
+        window_(window, most) {}
+  OpenRequests(const OpenRequests&) = delete;
+  OpenRequests& operator=(const OpenRequests&) = delete;
+  /// Called once, first. @param self  this object; its owner keeps the session
+  void set_self(std::weak_ptr<OpenRequests> self) noexcept { self_ = std::move(self); }
+
+  /// Returns what a request of `size` bytes takes of the peer's window: itself and room for its reply.
+  static std::uint64_t room_for(std::uint64_t size) noexcept;
+  /// Takes room in the window. Errors: overloaded (it is full), peer_down.
+  Result<void> try_acquire(std::uint64_t room);
+  /// As try_acquire, and waits in line for it. Errors: timeout, peer_down. Blocks; not for threads that poll.
+  Result<void> acquire(std::uint64_t room, TimePoint deadline);
+  void give_back(std::uint64_t room) { window_.release(room); }
+
+  /// Enters a request that has taken `room`, which goes back with its end. Errors: overloaded (too many requests), or
+  /// why the session takes none; the room went back then.
+  Result<CallId> insert(const std::shared_ptr<ResponseSink>& sink, std::uint64_t room, TimePoint deadline);
+  /// Takes out a request that was not sent, without telling its sink. Returns false if it has its end already.
+  bool forget(CallId call);
+  /// Gives the answer to its request. The id of a late answer is unknown, and the answer is dropped (WI-8).
+  void answer(CallId call, wire::InFrame&& frame);
+  /// Gives up: the sink gets `reason` unless its end came already, and the peer is told.
+  void cancel(CallId call, Error reason);
+  /// Fails all requests, now and later.
+  void end(const Error& reason);
+  std::size_t size() const { return table_.size(); }
+
+ private:
+  struct Pending {
+    std::shared_ptr<ResponseSink> sink;
+    std::uint64_t room = 0;
+  };
+
+  void fail(Pending pending, const Error& error);
+  void send_cancel(CallId call);
+  void arm_expiry(TimePoint deadline);
+  void expire();
+
+  PollingExecutor& executor_;
+  FrameWriter& writer_;
+  const std::string& peer_;
+  std::weak_ptr<OpenRequests> self_;
+  net::RequestTable<Pending> table_;
+  net::AdmissionWindow window_;
+  std::mutex expiry_mutex_;
+  std::atomic<TimePoint> expiry_armed_{kNever};  // written under expiry_mutex_; the earliest task that is posted
+};
+
+}  // namespace caftan::transport

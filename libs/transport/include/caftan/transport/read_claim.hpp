@@ -1,0 +1,97 @@
+/// `ReadClaim`: who reads a session, and what its channel is asked to report. One thread at a time reads: a runner, or
+/// a thread that waits for an answer and has claimed the session. Rules: docs/architecture.md, "Runners".
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "caftan/transport/channel.hpp"
+#include "caftan/transport/poller.hpp"
+
+namespace caftan::transport {
+
+/// Threads: any, where a method says nothing else.
+class ReadClaim {
+ public:
+  ReadClaim(PollingExecutor& executor, Channel& channel) : executor_(executor), channel_(channel) {}
+  ReadClaim(const ReadClaim&) = delete;
+  ReadClaim& operator=(const ReadClaim&) = delete;
+  /// Called once, first. @param self  this object; its owner keeps the session
+  void set_self(std::weak_ptr<ReadClaim> self) noexcept { self_ = std::move(self); }
+
+  /// The turn to read. It is held from the constructor to the destructor, unless another thread has it.
+  class Turn {
+   public:
+    explicit Turn(ReadClaim& claim) : flag_(claim.reading_), held_(!flag_.exchange(true, std::memory_order_acquire)) {}
+    ~Turn() {
+      if (held_) flag_.store(false, std::memory_order_release);
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    bool held() const noexcept { return held_; }
+
+   private:
+    std::atomic<bool>& flag_;
+    const bool held_;
+  };
+
+  /// Takes the turn for a thread that waits; false if another thread has it. Runners are not told of bytes meanwhile.
+  bool claim();
+  /// Ends a claim: runners read again. With `may_defer`, and if only answers were read for a while, they do so a moment
+  /// later unless a thread claims the session first; then this returns true. Threads: the one that has claimed.
+  bool release(bool may_defer);
+  /// Ends a claim, and leaves the channel as it is: the session ends. Threads: the one that has claimed.
+  void give_up() noexcept { reading_.store(false, std::memory_order_release); }
+  /// Lets runners read if no thread does.
+  void end_deferral();
+
+  /// Asks the channel for its next report.
+  void arm();
+  /// As arm, after a report was served: it ends a deferral too.
+  void rearm();
+  /// Whether reports of room are wanted, because the channel was full. Threads that set it: one at a time; what is set
+  /// takes effect with the next call of `arm`.
+  bool wants_room() const noexcept { return wants_room_.load(std::memory_order_acquire); }
+  void set_wants_room(bool wanted) noexcept { wants_room_.store(wanted, std::memory_order_release); }
+
+  // What was read. Threads: the one that reads.
+  void begin_read() noexcept { work_queued_ = false; }
+  void on_answer() noexcept { ++answers_in_row_; }
+  /// @param for_runners  it is work that a runner has to do
+  void on_other(bool for_runners) noexcept {
+    answers_in_row_ = 0;
+    work_queued_ = work_queued_ || for_runners;
+  }
+  /// Returns whether there was work for runners since `begin_read`.
+  bool work_queued() const noexcept { return work_queued_; }
+
+ private:
+  enum class Reader : std::uint8_t {
+    poller,
+    waiter,
+    nobody,  // for a moment: a thread that has just read its answer is expected back, see `release`
+  };
+
+  void arm_locked();
+  void read_by_poller_locked();
+  void watch_deferral_locked();
+  void look_at_deferral(std::uint64_t claims_seen);
+
+  PollingExecutor& executor_;
+  Channel& channel_;
+  std::weak_ptr<ReadClaim> self_;
+  std::atomic<bool> reading_{false};
+  std::atomic<bool> wants_room_{false};
+  bool work_queued_ = false;          // a frame was handed to runners
+  std::uint32_t answers_in_row_ = 0;  // frames read since one that was no answer
+
+  std::mutex mutex_;  // also serializes Channel::arm
+  Reader reader_ = Reader::poller;
+  std::uint64_t claims_ = 0;
+  bool deferral_watched_ = false;  // a task is posted that ends it
+};
+
+}  // namespace caftan::transport

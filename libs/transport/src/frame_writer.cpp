@@ -1,0 +1,196 @@
+#include "caftan/transport/frame_writer.hpp"
+
+#include <algorithm>
+
+#include "caftan/wire/archive.hpp"
+#include "caftan/wire/shortened.hpp"
+
+namespace caftan::transport {
+
+namespace {
+
+constexpr std::size_t kFlushAt = 64 * 1024;  // bytes that are never held back
+constexpr unsigned kFramesHeldBack = 16;     // requests that leave together while the peer works on earlier ones
+constexpr int kMaxVectors = 128;
+constexpr std::size_t kEnoughToShowLife = 1 << 20;  // bytes
+
+}  // namespace
+
+bool FrameWriter::send(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
+  bool later = false;
+  {
+    std::unique_lock lock(mutex_);
+    if (phase_ != Phase::open) return false;
+    append_locked(frame);
+    watch_backlog_locked();
+    frames_.fetch_add(1, std::memory_order_relaxed);
+    if (parts_.claim.wants_room() || writing_ == Writing::failed) return true;
+    ++held_back_;
+    const bool enough =
+        outbox_.queued_bytes() >= kFlushAt || (may_wait == FlushBy::soon && held_back_ >= kFramesHeldBack);
+    if (!may_wait || enough) {
+      flush_locked(lock);
+    } else if (!flush_due_ || (may_wait == FlushBy::soon && flush_due_ != FlushBy::soon)) {
+      flush_due_ = may_wait;
+      later = true;
+    }
+  }
+  if (later) parts_.executor.flush_later(self_.lock(), *may_wait);
+  return true;
+}
+
+void FrameWriter::append_locked(wire::OutFrame& frame) {
+  wire::Bytes bytes = wire::encode_frame(frame);
+  const std::uint64_t bulk = frame.header.bulk_size;
+  traffic_.add(frame.header.kind, frame.message, bytes.size(), bulk);
+  if (bulk == 0) {
+    outbox_.append(std::move(bytes));
+  } else {
+    outbox_.append(std::move(bytes), CallId{frame.header.call}, std::move(frame.segments));
+  }
+}
+
+void FrameWriter::append_bye_locked() {
+  wire::OutFrame bye;
+  bye.header.kind = wire::FrameKind::bye;
+  wire::Bytes farewell;  // the frame only looks at it
+  if (farewell_.code() != Errc::ok) {
+    if (auto encoded = wire::encode(fitting(farewell_))) farewell = *std::move(encoded);
+  }
+  bye.body = farewell;
+  append_locked(bye);
+}
+
+void FrameWriter::watch_backlog_locked() {
+  const std::uint64_t backlog = outbox_.backlog();
+  if (!serve_gate_.concerns(backlog)) return;
+  for (Task& again : serve_gate_.on_backlog(backlog)) parts_.executor.post(std::move(again));
+}
+
+void FrameWriter::flush() {
+  std::unique_lock lock(mutex_);
+  flush_due_.reset();
+  if (!parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked(lock);
+}
+
+/// Writes what is queued until it is out, the channel is full, or `enough` bytes were written; then asks to be told
+/// when there is room. The lock is not held while writing, so that others can append; what they append goes with the
+/// next flush. Precondition: writing has not failed.
+void FrameWriter::flush_locked(std::unique_lock<std::mutex>& lock, std::size_t enough) {
+  if (writing_ != Writing::idle) {
+    writing_ = Writing::again;
+    return;
+  }
+  writing_ = Writing::again;
+  std::size_t total = 0;
+  bool full = false;
+  while (!full && total < enough && writing_ != Writing::failed && (take_again_locked() || outbox_.unfinished())) {
+    if (outbox_.empty()) {
+      // Bye goes behind everything, tensor bytes included: only then nothing is lost.
+      if (phase_ != Phase::closing) continue;
+      phase_ = Phase::bye_queued;
+      append_bye_locked();
+    }
+    iovec vectors[kMaxVectors];
+    const std::size_t count = outbox_.gather(vectors);
+    held_back_ = 0;
+    std::size_t offered = 0;
+    for (std::size_t i = 0; i < count; ++i) offered += vectors[i].iov_len;
+    lock.unlock();
+    const auto written = parts_.channel.write(vectors, static_cast<int>(count));
+    lock.lock();
+    if (!written) {
+      // The reader sees the end of the connection itself and drains what has arrived first (RR-12).
+      writing_ = Writing::failed;
+      break;
+    }
+    outbox_.consume(*written);
+    watch_backlog_locked();
+    total += *written;
+    full = *written < offered;
+    if (phase_ == Phase::closing) writing_ = Writing::again;
+  }
+  const bool failed = writing_ == Writing::failed;
+  const bool look_again = writing_ == Writing::again || outbox_.unfinished();
+  if (!failed) writing_ = Writing::idle;
+  if (total > 0) {
+    bytes_.fetch_add(total, std::memory_order_relaxed);
+    parts_.life.on_bytes_out(total);
+  }
+  const bool has_rest = full || (total >= enough && !failed && look_again);
+  if (has_rest != parts_.claim.wants_room()) {
+    parts_.claim.set_wants_room(has_rest);
+    parts_.claim.arm();
+  }
+  if (outbox_.empty() && phase_ == Phase::bye_queued && peer_has_left_ && !failed) parts_.channel.close_write();
+}
+
+/// Returns whether another look was asked for, which is now taken.
+bool FrameWriter::take_again_locked() noexcept {
+  if (writing_ != Writing::again) return false;
+  writing_ = Writing::busy;
+  return true;
+}
+
+void FrameWriter::on_room() {
+  std::unique_lock lock(mutex_);
+  parts_.claim.set_wants_room(false);
+  if (writing_ != Writing::failed) flush_locked(lock);
+}
+
+/// What waits may have room by now that no runner has seen. A runner goes on with what is more than enough for a sign
+/// of life: the thread that keeps time has other peers to watch (SE-31).
+void FrameWriter::show_life() {
+  std::unique_lock lock(mutex_);
+  if (phase_ == Phase::ended || writing_ == Writing::failed) return;
+  if (outbox_.empty()) {
+    if (phase_ != Phase::open) return;
+    wire::OutFrame ping;
+    ping.header.kind = wire::FrameKind::ping;
+    append_locked(ping);
+    frames_.fetch_add(1, std::memory_order_relaxed);
+  }
+  flush_locked(lock, kEnoughToShowLife);
+}
+
+void FrameWriter::close_locked(std::unique_lock<std::mutex>& lock, const Error& reason) {
+  if (phase_ == Phase::open) {
+    phase_ = Phase::closing;
+    farewell_ = reason;
+  }
+  if (!parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked(lock);
+}
+
+void FrameWriter::close(const Error& reason) {
+  std::unique_lock lock(mutex_);
+  close_locked(lock, reason);
+}
+
+void FrameWriter::answer_bye() {
+  std::unique_lock lock(mutex_);
+  peer_has_left_ = true;
+  close_locked(lock, {});
+}
+
+void FrameWriter::end(bool try_rest) {
+  std::unique_lock lock(mutex_);
+  if (try_rest && writing_ != Writing::failed) flush_locked(lock);
+  if (phase_ == Phase::open) phase_ = Phase::ended;  // a thread that writes may still have to append a bye
+}
+
+Error FrameWriter::fitting(const Error& error, std::size_t beside) const {
+  return wire::fitting(error, sendable_.message - std::min<std::uint64_t>(sendable_.message, beside));
+}
+
+Result<void> FrameWriter::check_size(const wire::OutFrame& frame) const {
+  const std::uint64_t own = frame.sections_size() + frame.body.size() + frame.table.size();
+  const auto fits = sendable_.check(own, frame.bulk_size(), frame.segments.size());
+  return fits ? fits : fits.error().at(parts_.peer);
+}
+
+net::Traffic FrameWriter::traffic() const {
+  const std::lock_guard lock(mutex_);
+  return traffic_;
+}
+
+}  // namespace caftan::transport

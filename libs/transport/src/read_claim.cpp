@@ -1,0 +1,71 @@
+#include "caftan/transport/read_claim.hpp"
+
+namespace caftan::transport {
+
+namespace {
+
+constexpr std::uint32_t kAnswersBeforeDeferral = 8;
+constexpr Duration kLongestDeferral = std::chrono::milliseconds(1);
+
+}  // namespace
+
+bool ReadClaim::claim() {
+  if (reading_.exchange(true, std::memory_order_acquire)) return false;
+  const std::lock_guard lock(mutex_);
+  ++claims_;
+  if (std::exchange(reader_, Reader::waiter) == Reader::poller) arm_locked();
+  return true;
+}
+
+bool ReadClaim::release(bool may_defer) {
+  const bool only_answers = answers_in_row_ >= kAnswersBeforeDeferral;
+  const std::lock_guard lock(mutex_);
+  reading_.store(false, std::memory_order_release);  // the next thread that claims it waits for this lock
+  if (!may_defer || !only_answers || wants_room()) {
+    read_by_poller_locked();
+    return false;
+  }
+  reader_ = Reader::nobody;
+  if (!std::exchange(deferral_watched_, true)) watch_deferral_locked();
+  return true;
+}
+
+void ReadClaim::end_deferral() {
+  const std::lock_guard lock(mutex_);
+  if (reader_ == Reader::nobody) read_by_poller_locked();
+}
+
+void ReadClaim::arm() {
+  const std::lock_guard lock(mutex_);
+  arm_locked();
+}
+
+void ReadClaim::rearm() {
+  const std::lock_guard lock(mutex_);
+  if (reader_ == Reader::nobody) reader_ = Reader::poller;
+  arm_locked();
+}
+
+/// Tells the channel what this session waits for: reading is left out while a waiting thread reads itself.
+void ReadClaim::arm_locked() { channel_.arm(reader_ == Reader::poller, wants_room()); }
+
+void ReadClaim::read_by_poller_locked() {
+  reader_ = Reader::poller;
+  arm_locked();
+}
+
+/// Ends a deferral when no thread has claimed the session for a while; goes on as long as one does.
+void ReadClaim::watch_deferral_locked() {
+  executor_.keep_time(executor_.clock().now() + kLongestDeferral, [weak = self_, claims_seen = claims_] {
+    if (const auto self = weak.lock()) self->look_at_deferral(claims_seen);
+  });
+}
+
+void ReadClaim::look_at_deferral(std::uint64_t claims_seen) {
+  const std::lock_guard lock(mutex_);
+  if (reader_ != Reader::poller && claims_ != claims_seen) return watch_deferral_locked();
+  deferral_watched_ = false;
+  if (reader_ == Reader::nobody) read_by_poller_locked();
+}
+
+}  // namespace caftan::transport

@@ -1,0 +1,118 @@
+#include "thread_wait.hpp"
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <ctime>
+#include <utility>
+
+namespace caftan::transport {
+
+namespace {
+
+/// Where notifications reach this thread while it sleeps in poll.
+int thread_event_fd() {
+  ThreadState& thread = thread_state();
+  if (thread.event_fd < 0) thread.event_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  return thread.event_fd;
+}
+
+/// Milliseconds until `when`, rounded up; -1 = for ever.
+int poll_timeout(TimePoint when, TimePoint now) {
+  if (when == kNever) return -1;
+  if (when <= now) return 0;
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(when - now).count();
+  return static_cast<int>(std::min<std::int64_t>(ms, INT_MAX));
+}
+
+}  // namespace
+
+ThreadedExecutor::ThreadWait::ThreadWait(ThreadedExecutor& executor)
+    : executor_(executor), event_fd_(thread_event_fd()) {}
+
+void ThreadedExecutor::ThreadWait::notify() noexcept {
+  const int event_fd = event_fd_;  // read first: once the state says notified, this object may be gone
+  const std::uint32_t before = state_.exchange(kNotified, std::memory_order_acq_rel);
+  if (before == kSleeping) {
+    ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&state_), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  } else if (before == kPolling) {
+    const std::uint64_t one = 1;
+    (void)!::write(event_fd, &one, sizeof one);
+  }
+}
+
+bool ThreadedExecutor::ThreadWait::wait(TimePoint deadline, ReadableSource* source) {
+  if (notified()) return true;
+  ThreadState& thread = thread_state();
+  // The one to be replaced; it need not be of the executor that this wait belongs to.
+  ThreadedExecutor* const runner_of = thread.runner_of;
+  auto* claimable = static_cast<ClaimableSource*>(source);
+  const bool claimed = claimable && claimable->claim_fd() >= 0 && claimable->claim();
+  if (const auto deferred = std::exchange(thread.deferred, {}).lock()) {
+    if (!claimed || deferred.get() != claimable) deferred->end_deferral();
+  }
+  executor_.flush_pending();
+  if (runner_of) runner_of->enter_blocked();
+  bool done = false;
+  if (claimed) {
+    done = read_until_notified(*claimable, deadline, thread);
+    thread.deferred =
+        claimable->release(done && runner_of != &executor_);  // runners poll again soon, others may compute for long
+  }
+  if (!done) sleep_until_notified(deadline);
+  if (runner_of) runner_of->leave_blocked();
+  return notified();
+}
+
+/// Returns true when the wait is over (notified or late), false when only sleeping is left to do.
+bool ThreadedExecutor::ThreadWait::read_until_notified(ClaimableSource& source, TimePoint deadline,
+                                                       ThreadState& thread) {
+  for (;;) {
+    std::uint32_t idle = kIdle;
+    if (!state_.compare_exchange_strong(idle, kPolling, std::memory_order_acq_rel)) return true;
+    pollfd fds[2] = {{source.claim_fd(), POLLIN, 0}, {event_fd_, POLLIN, 0}};
+    const int ready = ::poll(fds, 2, poll_timeout(deadline, executor_.clock_.now()));
+    std::uint32_t polling = kPolling;
+    if (!state_.compare_exchange_strong(polling, kIdle, std::memory_order_acq_rel) || (fds[1].revents & POLLIN)) {
+      std::uint64_t count = 0;
+      (void)!::read(event_fd_, &count, sizeof count);
+      if (notified()) return true;
+    }
+    if (ready == 0 && executor_.clock_.now() >= deadline) return true;
+    if (fds[0].revents != 0) {
+      thread.reads_for_wait = true;
+      const bool more = source.read_claimed();
+      thread.reads_for_wait = false;
+      executor_.flush_pending();
+      if (!more) return notified();
+    }
+  }
+}
+
+void ThreadedExecutor::ThreadWait::sleep_until_notified(TimePoint deadline) {
+  for (;;) {
+    std::uint32_t idle = kIdle;
+    if (!state_.compare_exchange_strong(idle, kSleeping, std::memory_order_acq_rel) && idle == kNotified) return;
+    timespec left{};
+    if (deadline != kNever) {
+      const auto rest = deadline - executor_.clock_.now();
+      if (rest <= Duration::zero()) {
+        std::uint32_t sleeping = kSleeping;
+        state_.compare_exchange_strong(sleeping, kIdle, std::memory_order_acq_rel);
+        return;
+      }
+      left.tv_sec = static_cast<time_t>(rest.count() / 1'000'000'000);
+      left.tv_nsec = static_cast<long>(rest.count() % 1'000'000'000);
+    }
+    ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&state_), FUTEX_WAIT_PRIVATE, kSleeping,
+              deadline == kNever ? nullptr : &left, nullptr, 0);
+    if (notified()) return;
+  }
+}
+
+}  // namespace caftan::transport

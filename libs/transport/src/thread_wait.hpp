@@ -1,0 +1,57 @@
+/// How a thread waits, and what it carries while it is a runner or waits.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "caftan/transport/threaded_executor.hpp"
+
+namespace caftan::transport {
+
+/// Empty for threads that are neither runners nor wait.
+struct ThreadState {
+  ThreadedExecutor* runner_of = nullptr;
+  bool reads_for_wait = false;
+  bool quiet = false;  // inside Pollable::on_ready or QuietPosts: what is posted now runs here right afterwards
+  int event_fd = -1;
+  std::weak_ptr<ClaimableSource> deferred;  // released by this thread, and nobody reads it for the moment
+
+  ~ThreadState() {
+    if (event_fd >= 0) ::close(event_fd);
+  }
+};
+
+inline ThreadState& thread_state() {
+  static thread_local ThreadState state;
+  return state;
+}
+
+/// A wait of one thread: sleeps on a futex, or in poll while it reads a source itself.
+class ThreadedExecutor::ThreadWait final : public Executor::Wait, public WaitPoint {
+ public:
+  explicit ThreadWait(ThreadedExecutor& executor);
+
+  WaitPoint& point() noexcept override { return *this; }
+  void notify() noexcept override;
+  bool wait(TimePoint deadline, ReadableSource* source) override;
+
+ private:
+  // A futex waits for these values.
+  static constexpr std::uint32_t kIdle = 0;
+  static constexpr std::uint32_t kNotified = 1;
+  static constexpr std::uint32_t kSleeping = 2;
+  static constexpr std::uint32_t kPolling = 3;
+
+  bool notified() const noexcept { return state_.load(std::memory_order_acquire) == kNotified; }
+  bool read_until_notified(ClaimableSource& source, TimePoint deadline, ThreadState& thread);
+  void sleep_until_notified(TimePoint deadline);
+
+  ThreadedExecutor& executor_;
+  std::atomic<std::uint32_t> state_{kIdle};
+  const int event_fd_;  // set before anyone can notify
+};
+
+}  // namespace caftan::transport

@@ -1,0 +1,134 @@
+/// `FrameReader`: takes the bytes of a session as they come, and gives out frames that are checked and whole. It has no
+/// sockets, threads or clocks. Rules: docs/protocols/wire.md, WI-2 to WI-7 and WI-22.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "caftan/base/result.hpp"
+#include "caftan/wire/block_pool.hpp"
+#include "caftan/wire/bytes.hpp"
+#include "caftan/wire/frame.hpp"
+#include "caftan/wire/message_limits.hpp"
+
+namespace caftan::wire {
+
+/// The sections of a frame that its receiver looks at. Of two of one type the first counts.
+struct InSections {
+  std::optional<ByteView> autograd;
+  std::optional<ByteView> chain;
+  std::optional<ByteView> target;
+  std::optional<ByteView> depth;
+  std::optional<ByteView> error_kinds;
+  std::optional<ByteView> grad_mode;
+};
+
+/// A frame as it arrived: header, sections, body, table, and its tensor segments, complete.
+struct InFrame {
+  FrameHeader header;
+  Bytes payload;  ///< owns what the views show
+  InSections sections;
+  ByteView body;
+  ByteView table;
+  std::vector<Block> segments;     ///< none if `received` is an error
+  Result<void> received;           ///< limit_exceeded: there was no memory for the tensors, which were skipped
+  std::shared_ptr<void> manifest;  ///< what the caller of FrameReader made of the manifest
+};
+
+/// Threads: one at a time, except where a method says otherwise.
+class FrameReader {
+ public:
+  /// The pool must outlive the reader.
+  FrameReader(BlockPool& pool, const MessageLimits& limits) : pool_(pool), limits_(limits) {}
+  FrameReader(const FrameReader&) = delete;
+  FrameReader& operator=(const FrameReader&) = delete;
+
+  /// Where the next bytes of the stream belong: `direct` first, which is the place of a payload or of a tensor and may
+  /// be empty, then `buffer`, which never is.
+  struct Room {
+    std::span<std::byte> direct;
+    std::span<std::byte> buffer;
+  };
+  /// Precondition: the last `next` returned `nothing`, or there was none yet.
+  Room room();
+  /// Tells that the next `bytes` bytes were put into `room()`.
+  void filled(std::size_t bytes);
+  /// Copies as many of `bytes` as there is room for, tells so, and returns how many these are.
+  std::size_t put(ByteView bytes);
+  /// Returns whether the next bytes have a place beyond the buffer. Precondition: as for `room`.
+  bool has_direct_room() { return !direct_room().empty(); }
+
+  /// What `next` has found.
+  enum class Item : std::uint8_t {
+    nothing,   ///< more bytes are needed
+    manifest,  ///< of the frame that is being read: see `kind`, `manifest` and `set_manifest`
+    frame,     ///< one is whole: `take` it before `next` is called again
+  };
+  /// Returns what comes next in the stream. Errors: malformed_payload, limit_exceeded, protocol_mismatch (a critical
+  /// section of an unknown type): the session ends, and nothing more can be read.
+  Result<Item> next();
+
+  /// The kind of the frame whose manifest was found.
+  FrameKind kind() const noexcept { return frame_.header.kind; }
+  ByteView manifest() const noexcept { return manifest_; }
+  /// Sets `InFrame::manifest` of that frame.
+  void set_manifest(std::shared_ptr<void> manifest) noexcept { frame_.manifest = std::move(manifest); }
+  /// Precondition: `next` has returned Item::frame.
+  InFrame take();
+
+  /// Gives back the memory of messages that are not whole.
+  void drop_incomplete() { incomplete_.clear(); }
+  /// Returns how many frames have begun, chunks included. Threads: any.
+  std::uint64_t frames() const noexcept { return frames_.load(std::memory_order_relaxed); }
+
+ private:
+  enum class State : std::uint8_t {
+    header,    // the next bytes are a header
+    payload,   // they fill the payload of frame_
+    sections,  // the payload is there; the sections are being walked
+    whole,     // frame_ is to be taken
+    chunk,     // they are tensor bytes of the oldest message in incomplete_
+  };
+  struct Incomplete {
+    InFrame frame;              // its last segment is being filled; those behind it have no memory yet (WI-7)
+    ByteView sizes;             // of all its segments, in the frame's payload
+    std::size_t offset = 0;     // bytes of the last segment that have come
+    std::uint64_t missing = 0;  // bytes of all segments that have not come
+  };
+
+  std::span<std::byte> direct_room();
+  std::span<std::byte> chunk_room();
+  void took_chunk(std::size_t bytes);
+  void read_chunk();
+  Result<void> begin_frame(const FrameHeader& header);
+  void read_payload();
+  void split_payload();
+  Result<bool> find_manifest();
+  Result<void> end_frame();
+  void begin_segment();
+
+  BlockPool& pool_;
+  const MessageLimits limits_;
+  std::unique_ptr<std::byte[]> buffer_;  // made when bytes come: many sessions stay without
+  std::size_t begin_ = 0;                // of what lies in the buffer
+  std::size_t end_ = 0;
+  State state_ = State::header;
+  InFrame frame_;  // the frame that is being read, or is whole
+  std::size_t payload_filled_ = 0;
+  SectionReader sections_{ByteView()};
+  ByteView manifest_;
+  ByteView segment_sizes_;
+  std::uint32_t chunk_left_ = 0;
+  std::deque<Incomplete> incomplete_;  // messages whose tensors have not come, the oldest first
+  bool after_bye_ = false;
+  std::atomic<std::uint64_t> frames_{0};
+};
+
+}  // namespace caftan::wire

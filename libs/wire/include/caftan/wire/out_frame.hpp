@@ -1,0 +1,38 @@
+/// A frame that is to be sent, and how it is written. Layout: docs/protocols/wire.md.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "caftan/wire/bytes.hpp"
+#include "caftan/wire/frame.hpp"
+#include "caftan/wire/segment.hpp"
+
+namespace caftan::wire {
+
+/// The views are copied while the frame is written; the segments travel behind it, and are kept alive until they are
+/// out.
+struct OutFrame {
+  FrameHeader header;  ///< its sizes are filled in by `encode_frame`
+  ByteView sections;
+  ByteView body;
+  ByteView table;
+  std::vector<Segment> segments;
+  std::uint64_t message = 0;  ///< of an actor_message: the id of its type; counted, not written
+
+  /// Bytes of the sections as they are sent: the sizes of the segments are one more.
+  std::uint64_t sections_size() const noexcept {
+    return sections.size() + (segments.empty() ? 0 : kSectionHeaderSize + 8 * segments.size());
+  }
+  /// Bytes of the tensors.
+  std::uint64_t bulk_size() const noexcept {
+    std::uint64_t bulk = 0;
+    for (const Segment& segment : segments) bulk += segment.size;
+    return bulk;
+  }
+};
+
+/// Returns the bytes of `frame`, without those of its segments, and fills in the sizes in its header.
+Bytes encode_frame(OutFrame& frame);
+
+}  // namespace caftan::wire

@@ -1,0 +1,122 @@
+// Messages between actors, and errors about them, keep the limits of both sides.
+#include <gtest/gtest.h>
+#include <caf/event_based_actor.hpp>
+#include <caf/send.hpp>
+
+#include <string>
+#include <vector>
+
+#include "exchange_side.hpp"
+
+namespace caftan::remote {
+namespace {
+
+struct Note {
+  std::string text;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& text;
+  }
+};
+
+}  // namespace
+}  // namespace caftan::remote
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::remote::Note)
+
+namespace caftan::remote {
+namespace {
+
+constexpr std::size_t kLongText = 5000;  // more than a message may have
+
+/// Answers requests with an error of that length.
+class Verbose final : public caf::event_based_actor {
+ public:
+  using caf::event_based_actor::event_based_actor;
+  caf::behavior make_behavior() override {
+    return {
+        [](const Note&) -> caf::result<Note> { return to_caf(Error(Errc::io_error, std::string(kLongText, 'x'))); }};
+  }
+};
+
+/// Watches another actor, asks it, and keeps what comes of both.
+class Witness final : public caf::event_based_actor {
+ public:
+  Witness(caf::actor_config& config, caf::strong_actor_ptr other, std::vector<Errc>& seen)
+      : caf::event_based_actor(config), other_(std::move(other)), seen_(seen) {}
+  caf::behavior make_behavior() override {
+    const auto keep = [this](const caf::error& error) { seen_.push_back(from_caf(error, system()).code()); };
+    set_down_handler([keep](const caf::down_msg& down) { keep(down.reason); });
+    monitor(caf::actor_cast<caf::actor>(other_));
+    request(caf::actor_cast<caf::actor>(other_), caf::infinite, Note{"?"}).then([](const Note&) {}, keep);
+    return {[](const Note&) {}};
+  }
+  void on_exit() override { other_ = nullptr; }
+
+ private:
+  caf::strong_actor_ptr other_;
+  std::vector<Errc>& seen_;
+};
+
+class ExchangeLimit : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  ExchangeLimit() {
+    transport::SessionLimits limits;
+    limits.message = 2000;
+    limits.tensor_bytes = 100'000;
+    limits.tensors = 16;
+    const net::PeerLimits said{limits.message, limits.tensor_bytes, limits.window, limits.tensors};
+    MessageRegistry registry;
+    registry.add<Note>("note");
+    auto [here, there] = transport::make_loopback_pair(executor_);
+    a_ = std::make_unique<ExchangeSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(here), limits, registry, said);
+    b_ = std::make_unique<ExchangeSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(there), limits, registry, said);
+    a_->session->start();
+    b_->session->start();
+  }
+  void expect_alive() {
+    executor_.run();
+    EXPECT_TRUE(a_->handler.ends.empty());
+    EXPECT_TRUE(b_->handler.ends.empty()) << b_->handler.ends[0].message();
+  }
+
+  transport::SteppedExecutor executor_{GetParam()};
+  std::unique_ptr<ExchangeSide> a_;
+  std::unique_ptr<ExchangeSide> b_;
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, ExchangeLimit, testing::Range<std::uint64_t>(1, 4));
+
+TEST_P(ExchangeLimit, T2_WI20_AnActorMessageThatIsTooLargeIsNotSent) {
+  const auto root = ActorExchange::of(*a_->session).proxy(Address::root());
+  const auto tell = [&](std::size_t size) {
+    return ActorExchange::send(root, nullptr, caf::make_message(Note{std::string(size, 'x')}));
+  };
+  const auto refused = tell(2000);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Errc::limit_exceeded);
+  EXPECT_EQ(refused.error().worker(), "worker1");
+  EXPECT_TRUE(tell(1000));
+  expect_alive();
+  EXPECT_EQ(ActorExchange::send(root, nullptr, caf::make_message(1)).error().code(), Errc::unsupported);
+}
+
+TEST_P(ExchangeLimit, WI20_ErrorsOfActorsAndOfTheEndAreShortenedToWhatFits) {
+  const Error error(Errc::io_error, std::string(kLongText, 'x'));
+  caf::actor verbose = b_->host.spawn<Verbose>();
+  ActorExchange::of(*b_->session).export_at(Address::root(), caf::actor_cast<caf::strong_actor_ptr>(verbose));
+  std::vector<Errc> seen;
+  caf::actor witness = a_->host.spawn<Witness>(ActorExchange::of(*a_->session).proxy(Address::root()), seen);
+  executor_.run();
+  EXPECT_EQ(seen, std::vector{Errc::io_error}) << "the reply";
+  caf::anon_send(verbose, caf::exit_msg{verbose.address(), to_caf(error)});
+  expect_alive();
+  EXPECT_EQ(seen, (std::vector{Errc::io_error, Errc::io_error})) << "down";
+  caf::anon_send_exit(witness, caf::exit_reason::kill);
+  witness = verbose = nullptr;
+  b_->session->writer().close(error);
+  executor_.run();
+  EXPECT_EQ(a_->session->farewell().code(), Errc::io_error);
+}
+
+}  // namespace
+}  // namespace caftan::remote
