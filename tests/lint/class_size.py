@@ -23,11 +23,6 @@ EXEMPT = {
 UNCUT = {
     "caftan::transport::Session": ("lines", "members", "files"),
     "caftan::transport::ThreadedExecutor": ("members", "files"),
-    "caftan::actors::RRefHost": ("lines",),
-    "caftan::autograd::ContextRecord": ("members",),
-    "caftan::autograd::Engine::State": ("members",),
-    "caftan::autograd::WorkerPass": ("members",),
-    "caftan::optim::DistributedOptimizer::State": ("files",),
 }
 
 TOKEN = re.compile(

@@ -18,6 +18,34 @@ namespace caftan::actors {
 using transport::ActorExchange;
 using transport::Address;
 
+namespace {
+
+/// Refuses a creation whose ids the sender has not made, or that lacks the fork of a creator on another worker.
+Result<void> check_creation(const Creation& creation, const transport::PeerIdentity& sender, WorkerId self) {
+  if (!creation.fork) {
+    if (sender.id == self) return {};
+    return Error(Errc::malformed_payload, "a creation without the creator's reference");
+  }
+  const auto made_by_sender = [&sender](const auto& id) {
+    return id.worker == sender.id && id.incarnation == sender.incarnation;
+  };
+  if (made_by_sender(creation.rref) && made_by_sender(creation.fork)) return {};
+  return Error(Errc::malformed_payload, "a creation with an id that is not the creator's new one");
+}
+
+/// Refuses a reference to a value of another worker whose fork or parent is not the sender's.
+Result<void> check_shared(const SharedRRef& shared, const rpc::PeerSession& from) {
+  if (!shared.fork || shared.fork.worker != from.peer || shared.fork.incarnation != from.incarnation) {
+    return Error(Errc::malformed_payload, "a reference whose fork was not made by its sender");
+  }
+  if (!shared.parent && (shared.owner != from.peer || shared.owner_incarnation != from.incarnation)) {
+    return Error(Errc::malformed_payload, "a reference without parent that is not from its owner");
+  }
+  return {};
+}
+
+}  // namespace
+
 void RRefHost::register_with(Registry&, transport::MessageRegistry& messages) {
   messages.add<ForkRequested>("rref.fork");
   messages.add<ForkAnswered>("rref.answer");
@@ -185,31 +213,17 @@ Result<std::shared_ptr<ReceivedRRefs>> RRefHost::on_manifest(transport::Session&
   if (manifest->creation) {
     const Creation& creation = *manifest->creation;
     received->creation = creation;
-    if (!creation.fork && session.peer().id != ports_.id()) {
-      return Error(Errc::malformed_payload, "a creation without the creator's reference");
-    }
+    if (Result<void> valid = check_creation(creation, session.peer(), ports_.id()); !valid) return valid.error();
     if (creation.fork) {
-      bool known = false;
       {
         const std::lock_guard lock(mutex_);
-        known = owners_.contains(creation.rref);
-      }
-      const auto made_by_peer = [&session](const auto& id) {
-        return id.worker == session.peer().id && id.incarnation == session.peer().incarnation;
-      };
-      if (known || !made_by_peer(creation.rref) || !made_by_peer(creation.fork)) {
-        return Error(Errc::malformed_payload, "a creation with an id that is not the creator's new one");
+        if (owners_.contains(creation.rref)) return Error(Errc::malformed_payload, "a creation that came twice");
       }
       make_owner(creation.rref, "?");
       tell_owner(creation.rref, OwnerEvent{owner_event::CreatedBy{creation.fork, peer_session(session),
                                                                   session.actors().proxy(Address::of(creation.fork))}});
-      std::vector<rpc::ForkRequest> parked;
-      {
-        const std::lock_guard lock(mutex_);
-        parked = ledger_.created(creation.rref, creation.number);
-      }
-      for (auto& request : parked) {
-        tell_owner(creation.rref, OwnerEvent{owner_event::Requested{request, take_parked(request.fork)}});
+      for (auto& parked : parked_.created(creation.rref, creation.number)) {
+        tell_owner(creation.rref, OwnerEvent{owner_event::Requested{parked.request, std::move(parked.child)}});
       }
     }
   }
@@ -242,9 +256,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& s
     return std::shared_ptr<rpc::RRefHandle>(std::move(handle));
   }
 
-  if (!shared.fork || shared.fork.worker != from.peer || shared.fork.incarnation != from.incarnation) {
-    return Error(Errc::malformed_payload, "a reference whose fork was not made by its sender");
-  }
+  if (Result<void> valid = check_shared(shared, from); !valid) return valid.error();
   {
     const std::lock_guard lock(mutex_);
     if (users_.contains(shared.fork)) return Error(Errc::malformed_payload, "a reference that came twice");
@@ -252,9 +264,6 @@ Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& s
   caf::actor actor;
   std::shared_ptr<UserHandle> handle;
   if (!shared.parent) {
-    if (shared.owner != from.peer || shared.owner_incarnation != from.incarnation) {
-      return Error(Errc::malformed_payload, "a reference without parent that is not from its owner");
-    }
     handle = make_user(shared, *owner, rpc::UserFork::from_owner(shared.fork, from, owner->name()), nullptr, actor);
     handle->bind(from);
   } else {
@@ -287,32 +296,17 @@ void RRefHost::on_session_start() {
 
 void RRefHost::on_session_end(const transport::Session& session, bool) {
   const rpc::PeerSession ended = peer_session(session);
+  const std::vector<ParkedForks::Parked> refused = parked_.session_ended(ended);
   std::vector<caf::actor> users;
-  std::vector<rpc::ForkRequest> refused;
-  std::vector<ForkId> forgotten;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [fork, user] : users_) users.push_back(user.actor);
-    refused = ledger_.session_ended(ended);
-    for (auto& [fork, child] : parked_) {
-      if (child.session == ended) forgotten.push_back(fork);
-    }
     creations_.erase(ended.connection);
   }
-  for (const ForkId& fork : forgotten) (void)take_parked(fork);
   for (const auto& actor : users) {
     if (actor) caf::anon_send(actor, UserEvent{user_event::OwnerLost{ended}});
   }
-  for (const auto& request : refused) {
-    answer_fork(request.fork, request.session, Errc::rref_deleted);
-    (void)take_parked(request.fork);
-  }
-}
-
-caf::strong_actor_ptr RRefHost::take_parked(const ForkId& fork) {
-  const std::lock_guard lock(mutex_);
-  auto node = parked_.extract(fork);
-  return node ? std::move(node.mapped().proxy) : nullptr;
+  for (const auto& [request, child] : refused) answer_fork(request.fork, request.session, Errc::rref_deleted);
 }
 
 void RRefHost::end_all(const Error& reason, StopReport& given_up) {
@@ -381,25 +375,11 @@ bool RRefHost::on_fork_requested(const ForkRequested& message, const rpc::PeerSe
                                  const caf::strong_actor_ptr& child) {
   const rpc::ForkRequest request{message.rref, message.creation, message.fork, message.parent, asker};
   if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (ledger_.park(request)) {
-      parked_[message.fork] = {asker, child};
-      return true;
-    }
-  }
+  if (parked_.park(request, child)) return true;
   // Another session may have brought the creation since the first look: then the ledger counts it and it is there now.
   if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return false;
   answer_fork(message.fork, asker, Errc::rref_deleted);
   return false;
-}
-
-void RRefHost::asker_gone(const ForkId& fork, const rpc::PeerSession& asker) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!ledger_.expired(fork, asker)) return;
-  }
-  (void)take_parked(fork);
 }
 
 void RRefHost::answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code) {

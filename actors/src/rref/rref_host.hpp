@@ -14,8 +14,8 @@
 #include <caf/actor.hpp>
 
 #include "caftan/actors/rref_info.hpp"
-#include "caftan/rpc/creation_ledger.hpp"
 #include "rref/ending_forks.hpp"
+#include "rref/parked_forks.hpp"
 #include "rref/rref_frames.hpp"
 #include "rref/rref_messages.hpp"
 #include "service/member_ports.hpp"
@@ -37,6 +37,7 @@ class RRefHost final : public Service {
 
   MemberPorts& ports() noexcept { return ports_; }
   EndingForks& ending() noexcept { return ending_; }
+  ParkedForks& parked() noexcept { return parked_; }
 
   // Service
   void register_with(Registry& registry, transport::MessageRegistry& messages) override;
@@ -78,20 +79,13 @@ class RRefHost final : public Service {
     const std::lock_guard lock(mutex_);
     return users_.size();
   }
-  /// Returns how many fork requests wait for their creation.
-  std::size_t parked() const {
-    const std::lock_guard lock(mutex_);
-    return ledger_.parked_count();
-  }
   std::vector<RRefInfo> list() const;
 
   // For the actors.
   /// @param child  the proxy of the actor that asks
-  /// Returns whether the request is parked: then tell `asker_gone` when the child is no more.
+  /// Returns whether the request is parked: then call `parked().child_gone` when the child ends.
   bool on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
                          const caf::strong_actor_ptr& child);
-  /// The child gave up at its deadline or ended: nobody waits for an answer (RR-9).
-  void asker_gone(const ForkId& fork, const rpc::PeerSession& asker);
   void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code);
   std::optional<rpc::PeerSession> send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
                                                     const std::pair<WorkerId, Incarnation>& owner);
@@ -136,20 +130,14 @@ class RRefHost final : public Service {
   Result<std::shared_ptr<rpc::RRefHandle>> receive(transport::Session& session, const SharedRRef& shared);
   void bind(ForkId fork, const rpc::PeerSession& session);
   void notify_if_empty();
-  caf::strong_actor_ptr take_parked(const ForkId& fork);
 
   MemberPorts& ports_;
   EndingForks ending_;
+  ParkedForks parked_;
   std::atomic<std::uint64_t> next_id_{1};
   mutable std::mutex mutex_;
   std::unordered_map<RRefId, Owner> owners_;
   std::unordered_map<ForkId, User> users_;
-  struct ParkedChild {
-    rpc::PeerSession session;
-    caf::strong_actor_ptr proxy;  // kept, or its down would find nobody
-  };
-  rpc::CreationLedger ledger_;
-  std::unordered_map<ForkId, ParkedChild> parked_;              // the askers of what is parked in the ledger
   std::unordered_map<std::uint64_t, std::uint64_t> creations_;  // by connection of the session
   std::function<void()> empty_;
 };

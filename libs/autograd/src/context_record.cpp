@@ -15,7 +15,8 @@ namespace caftan::autograd {
 
 Result<void> ContextRecord::begin_use(unsigned depth) {
   const std::lock_guard lock(mutex_);
-  if (over_ || (closing_ && !(depth > depth_ && uses_ > 0))) return released_context(id_);
+  if (phase_ == Phase::over) return released_context(id_);
+  if (phase_ == Phase::closing && !(depth > depth_ && uses_ > 0)) return released_context(id_);
   ++uses_;
   return {};
 }
@@ -24,7 +25,7 @@ void ContextRecord::end_use() noexcept {
   bool last = false;
   {
     const std::lock_guard lock(mutex_);
-    last = --uses_ == 0 && closing_ && !over_;
+    last = --uses_ == 0 && phase_ == Phase::closing;
   }
   if (!last) return;
   if (const auto alive = caller_.lock()) host_.release(id_);
@@ -34,7 +35,8 @@ void ContextRecord::close() noexcept {
   bool last = false;
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(closing_, true) || over_) return;
+    if (phase_ != Phase::open) return;
+    phase_ = Phase::closing;
     last = uses_ == 0;
   }
   if (!last) return;
@@ -48,7 +50,7 @@ void ContextRecord::end() noexcept {
   GradientBook book;
   {
     const std::lock_guard lock(mutex_);
-    over_ = true;
+    phase_ = Phase::over;
     sent.swap(sent_);
     staged.swap(staged_);
     std::swap(book, book_);
@@ -58,7 +60,7 @@ void ContextRecord::end() noexcept {
 
 bool ContextRecord::is_over() const {
   const std::lock_guard lock(mutex_);
-  return over_;
+  return phase_ == Phase::over;
 }
 
 // ---- recording
@@ -76,7 +78,7 @@ Result<void> ContextRecord::add_sent(std::shared_ptr<SendFunction> function, Lif
   auto strand = rpc::Strand::held_here();
   const std::uint64_t number = function->message().message.number;
   const std::lock_guard lock(mutex_);
-  if (over_) return released_context(id_);
+  if (phase_ == Phase::over) return released_context(id_);
   sent_.emplace(number, Sent{std::move(function), to, std::move(strand), bytes});
   recorded_bytes_ += bytes;
   return {};
@@ -91,7 +93,7 @@ void ContextRecord::forget_sent(AutogradMessageId message) noexcept {
 
 Result<void> ContextRecord::add_received(Life from, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (over_) return released_context(id_);
+  if (phase_ == Phase::over) return released_context(id_);
   ++received_;
   recorded_bytes_ += bytes;
   met_.insert(from.worker);
@@ -172,7 +174,7 @@ std::vector<std::shared_ptr<rpc::Strand>> ContextRecord::strands_of(const std::v
 
 void ContextRecord::stage(PassNumber pass, GradientBook&& book) {
   const std::lock_guard lock(mutex_);
-  if (!over_ && !decided_.contains(pass)) staged_.insert_or_assign(pass, std::move(book));
+  if (phase_ != Phase::over && !decided_.contains(pass)) staged_.insert_or_assign(pass, std::move(book));
 }
 
 Result<bool> ContextRecord::learn(const DecidedSet& decided) {
@@ -211,7 +213,7 @@ Result<void> ContextRecord::check_open() const {
 
 Result<GradientBook> ContextRecord::gradients() const {
   const std::lock_guard lock(mutex_);
-  if (over_) return released_context(id_);
+  if (phase_ == Phase::over) return released_context(id_);
   return book_;
 }
 

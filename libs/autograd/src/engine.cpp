@@ -92,7 +92,6 @@ class Engine::State final : private GraphOutputs {
   std::uint32_t root_ = kNone;
   std::vector<RecordedBody> bodies_;
   PassGraph graph_;
-  std::size_t told_ = 0;  ///< of graph_.found
   bool expanded_ = false;
   std::optional<GraphRun> run_;
   std::optional<StagedGradients> staged_;
@@ -127,7 +126,7 @@ Engine::WalkSlice Engine::State::walk(std::size_t nodes) {
   }
   expanded_ = graph_.expand(nodes);
   WalkSlice slice;
-  for (; told_ < graph_.found.size(); ++told_) slice.found.push_back(graph_.found[told_]->message());
+  for (const RecvFunction* node : std::exchange(graph_.found, {})) slice.found.push_back(node->message());
   const std::scoped_lock lock(mutex_);
   slice.done = expanded_ && unwalked_.empty();
   return slice;

@@ -23,7 +23,7 @@ WorkerPass::WorkerPass(Life self, PassHeader header, const RecordedMessages& rec
     : self_(self), header_(std::move(header)), recorded_(recorded), limits_(limits) {
   if (header_.mode == Mode::smart) return;
   phase_ = Phase::running;
-  for (const AutogradMessageId message : recorded_.sends()) sends_.emplace(message, false);
+  for (const AutogradMessageId message : recorded_.sends()) sends_.add(message);
 }
 
 PassActions WorkerPass::begin_at_roots() {
@@ -50,7 +50,7 @@ PassActions WorkerPass::marked(Life from, const std::vector<AutogradMessageId>& 
       return fail(Error(Errc::malformed_payload,
                         name_of(from) + " marks message " + to_string(message) + ", which was not sent to it"));
     }
-    if (!sends_.emplace(message, false).second) {
+    if (!sends_.add(message)) {
       return fail(Error(Errc::malformed_payload, name_of(from) + " marks message " + to_string(message) + " twice"));
     }
     unwalked_.push_back(message);
@@ -70,7 +70,7 @@ PassActions WorkerPass::found(const std::vector<FoundRecv>& nodes) {
                                                    to_string(node.context) + " in a pass of " +
                                                    to_string(header_.pass.context)));
     }
-    if (!recvs_.emplace(node.message, false).second) return fail(visited_twice(node.message));
+    if (!recvs_.add(node.message)) return fail(visited_twice(node.message));
     by_sender[maker(node.message)].push_back(node.message);
     sent_.push_back(node.message);
   }
@@ -106,14 +106,11 @@ PassActions WorkerPass::gradient(Life from, AutogradMessageId message, std::uint
   if (phase_ == Phase::marking && (is_active() || is_initiator())) {
     return fail(Error(Errc::invalid_gradient, name_of(from) + " sends a gradient before all marks were walked"));
   }
-  const auto at = sends_.find(message);
-  if (at == sends_.end() || at->second || recorded_.receiver_of(message) != from) {
+  if (!sends_.finish(message) || recorded_.receiver_of(message) != from) {
     return fail(Error(Errc::invalid_gradient, name_of(from) + " sends a gradient for message " + to_string(message) +
                                                   ", which is not expected from it in pass " +
                                                   to_string(header_.pass)));
   }
-  at->second = true;
-  ++arrived_;
   if (from != self_) watched_.insert(from);
   queued_bytes_ += bytes;
   if (queued_bytes_ > limits_.staged_bytes || staged_bytes_ > limits_.staged_bytes - queued_bytes_) {  // DA-17
@@ -131,14 +128,11 @@ PassActions WorkerPass::produced(AutogradMessageId message) {
   if (phase_ != Phase::running || settled_) return {};
   const Life sender = maker(message);
   if (header_.mode == Mode::fast) {
-    recvs_.emplace(message, false);
+    recvs_.add(message);
     if (sender != self_) watched_.insert(sender);
     sent_.push_back(message);
   }
-  const auto at = recvs_.find(message);
-  if (at == recvs_.end() || at->second) return fail(visited_twice(message));
-  at->second = true;
-  ++produced_;
+  if (!recvs_.finish(message)) return fail(visited_twice(message));
   return {Send{sender, Grad{header_, message}}};
 }
 
@@ -155,8 +149,8 @@ PassActions WorkerPass::ran(const RunResult& result) {
     run_next(actions);
     return actions;
   }
-  const bool all_arrived = arrived_ == sends_.size();
-  if (all_arrived && (!result.drained || produced_ != recvs_.size())) {
+  const bool all_arrived = sends_.all_done();
+  if (all_arrived && (!result.drained || !recvs_.all_done())) {
     return fail(Error(Errc::backward_failed, "all gradients have arrived, but not every node has run"));
   }
   if (all_arrived) phase_ = Phase::done;
@@ -209,8 +203,8 @@ PassActions WorkerPass::settle(bool ok) {
 
 std::vector<AutogradMessageId> WorkerPass::messages() const {
   std::vector<AutogradMessageId> all;
-  all.reserve(sends_.size());
-  for (const auto& [message, arrived] : sends_) all.push_back(message);
+  all.reserve(sends_.messages.size());
+  for (const auto& [message, arrived] : sends_.messages) all.push_back(message);
   return all;
 }
 
@@ -255,7 +249,7 @@ PassActions WorkerPass::stopped() {
 
 std::vector<AutogradMessageId> WorkerPass::missing() const {
   std::vector<AutogradMessageId> some;
-  for (const auto& [message, arrived] : sends_) {
+  for (const auto& [message, arrived] : sends_.messages) {
     if (!arrived && some.size() < kMostMissing) some.push_back(message);
   }
   return some;

@@ -10,6 +10,7 @@
 #include "caftan/optim/distributed_optimizer.hpp"
 #include "caftan/optim/remote_optimizer.hpp"
 #include "decided_call.hpp"
+#include "saved_state.hpp"
 #include "turns.hpp"
 
 namespace caftan::optim {
@@ -63,9 +64,8 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   void settle(const Open& open, Result<StepReport> outcome);
   /// Answers the caller of a step, unless that has been done.
   void answer(const Open& open, Result<StepReport> outcome);
-  struct Saved;
   struct OpenLoad;
-  Result<void> check_saved(const Saved& saved) const;
+  Result<void> check_saved(const SavedState& saved) const;
   void take_states(const std::shared_ptr<OpenLoad>& open);
   StepOrder order_for(const Owner& owner, StepNumber step);
   CallOptions call_options() const { return {.timeout = options_.timeout, .fail_when_full = false}; }

@@ -123,6 +123,11 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   ContextInfo info(std::set<WorkerId>& workers) const;
 
  private:
+  enum class Phase : std::uint8_t {
+    open,
+    closing,  ///< the handle is gone; uses of code that it has called may go on
+    over,     ///< nodes and gradients are forgotten
+  };
   struct Sent {
     std::shared_ptr<const SendFunction> function;
     Life to;
@@ -150,8 +155,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::map<PassNumber, GradientBook> staged_;
   GradientBook book_;
   std::size_t uses_ = 0;
-  bool closing_ = false;
-  bool over_ = false;
+  Phase phase_ = Phase::open;
 
   unsigned depth_ = 0;  // constant after the context was made
 };

@@ -72,6 +72,23 @@ class WorkerPass {
 
  private:
   enum class Activity : std::uint8_t { none, walking, running };
+  /// Messages of the pass, and how many of them are done: their gradients arrived here, or left here.
+  struct Progress {
+    std::unordered_map<AutogradMessageId, bool> messages;  // true = done
+    std::size_t done = 0;
+
+    /// Returns false if the message is there already.
+    bool add(AutogradMessageId message) { return messages.emplace(message, false).second; }
+    /// Returns false if the message is unknown, or done already.
+    bool finish(AutogradMessageId message) {
+      const auto at = messages.find(message);
+      if (at == messages.end() || at->second) return false;
+      at->second = true;
+      ++done;
+      return true;
+    }
+    bool all_done() const noexcept { return done == messages.size(); }
+  };
 
   void walk_next(PassActions& actions);
   void run_next(PassActions& actions);
@@ -93,10 +110,8 @@ class WorkerPass {
   bool ok_ = false;  // the outcome
   Error error_;
 
-  std::unordered_map<AutogradMessageId, bool> sends_;  // those that take part here; true = its gradient arrived
-  std::size_t arrived_ = 0;
-  std::unordered_map<AutogradMessageId, bool> recvs_;  // R nodes of the pass; true = it ran
-  std::size_t produced_ = 0;
+  Progress sends_;  // those that take part here; done = its gradient arrived
+  Progress recvs_;  // R nodes of the pass; done = it ran
   std::set<Life> watched_;
 
   std::vector<AutogradMessageId> unwalked_;  // marked meanwhile
