@@ -4,7 +4,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +14,7 @@
 #include <caf/message.hpp>
 
 #include "caftan/actors/worker.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/net/meeting.hpp"
 #include "caftan/transport/endpoint.hpp"
 #include "service/member_ports.hpp"
@@ -109,7 +109,7 @@ class Joiner {
   void look_whether_all_met();
   void end_start();
   void fail_start(Error error);
-  void notify_if_decided_locked();
+  void notify_if_decided() CAFTAN_REQUIRES(mutex_);
   Result<void> tell_root(transport::Session& peer, const caf::message& message);
   void tell_lost(const transport::Session& session, const Error& reason);
 
@@ -118,13 +118,12 @@ class Joiner {
   std::shared_ptr<transport::Listener> listener_;  // likewise
   std::vector<std::string> siblings_;
 
-  mutable std::mutex mutex_;
-  // Guarded by mutex_:
-  net::Meeting meeting_;
-  std::map<WorkerId, LostPeer> lost_at_start_;
-  std::uint64_t next_connection_ = kSelfServing + 2;
-  std::string address_;  // empty before it listens
-  WaitPoint* ready_waiter_ = nullptr;
+  mutable Mutex mutex_;
+  net::Meeting meeting_ CAFTAN_GUARDED_BY(mutex_);
+  std::map<WorkerId, LostPeer> lost_at_start_ CAFTAN_GUARDED_BY(mutex_);
+  std::uint64_t next_connection_ CAFTAN_GUARDED_BY(mutex_) = kSelfServing + 2;
+  std::string address_ CAFTAN_GUARDED_BY(mutex_);  // empty before it listens
+  WaitPoint* ready_waiter_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace caftan::actors

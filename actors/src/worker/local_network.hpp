@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
+#include "caftan/base/mutex.hpp"
 #include "worker/joiner.hpp"
 
 namespace caftan {
@@ -26,9 +26,9 @@ struct LocalNetwork::State {
   Connect connect;  // constant
 
  private:
-  std::mutex mutex_;
-  std::map<std::string, std::weak_ptr<actors::Joiner>> members_;
-  std::uint64_t next_connection_ = 1;
+  Mutex mutex_;
+  std::map<std::string, std::weak_ptr<actors::Joiner>> members_ CAFTAN_GUARDED_BY(mutex_);
+  std::uint64_t next_connection_ CAFTAN_GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace caftan

@@ -240,7 +240,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> OutgoingCalls::create_remote(const Peer
   std::shared_ptr<rpc::RRefHandle> handle;
   std::function<void(Result<void>)> answered;
   // Nothing below waits: the lock keeps creation numbers in the order of the lane (RR-9).
-  const std::lock_guard order(PeerState::of(peer).create_mutex());
+  const LockGuard order(PeerState::of(peer).create_mutex());
   if (peer.id() == parts_.ports.id()) {
     handle = parts_.rrefs.own(id, type);
     way->sharing.set_creation(Creation{id, {}, {}});

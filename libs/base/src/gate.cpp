@@ -6,7 +6,7 @@ namespace caftan {
 
 void Gate::leave() noexcept {
   if (inside_.fetch_sub(1) != 1) return;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   // Another one may have entered since; the last of those that are inside notifies.
   if (waiter_ && inside_.load() == 0) std::exchange(waiter_, nullptr)->notify();
 }
@@ -14,12 +14,12 @@ void Gate::leave() noexcept {
 bool Gate::wait_until_empty(Executor& executor, TimePoint deadline) {
   return executor.with_wait([&](Executor::Wait& wait) {
     {
-      const std::lock_guard lock(mutex_);
+      const LockGuard lock(mutex_);
       if (inside_.load() == 0) return true;
       waiter_ = &wait.point();
     }
     const bool emptied = wait.wait(deadline, nullptr);
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     waiter_ = nullptr;
     return emptied;
   });

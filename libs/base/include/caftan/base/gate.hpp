@@ -4,9 +4,9 @@
 
 #include <atomic>
 #include <cstddef>
-#include <mutex>
 
 #include "caftan/base/executor.hpp"
+#include "caftan/base/mutex.hpp"
 
 namespace caftan {
 
@@ -56,8 +56,8 @@ class Gate {
  private:
   std::atomic<std::size_t> inside_{0};
   std::atomic<bool> closed_{false};
-  std::mutex mutex_;
-  WaitPoint* waiter_ = nullptr;  // guarded by mutex_
+  Mutex mutex_;
+  WaitPoint* waiter_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace caftan

@@ -8,10 +8,10 @@
 #include <deque>
 #include <functional>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "caftan/base/mutex.hpp"
 #include "caftan/base/result.hpp"
 
 namespace caftan::net {
@@ -64,18 +64,18 @@ class AdmissionWindow {
     Waiter waiter;
   };
 
-  bool fits(std::uint64_t bytes) const noexcept;
-  std::vector<Waiter> admit_waiters();
+  bool fits(std::uint64_t bytes) const noexcept CAFTAN_REQUIRES(mutex_);
+  std::vector<Waiter> admit_waiters() CAFTAN_REQUIRES(mutex_);
 
   const std::uint64_t limit_;
   const std::uint64_t most_;
-  mutable std::mutex mutex_;
-  // All below: protected by mutex_.
-  std::uint64_t outstanding_ = 0;
-  std::uint64_t holders_ = 0;  ///< acquisitions not released; a request of 0 bytes is one too
-  std::deque<Waiting> waiting_;
-  WaiterId last_id_ = 0;
-  std::optional<Error> closed_;
+  mutable Mutex mutex_;
+  std::uint64_t outstanding_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  /// Acquisitions not released; a request of 0 bytes is one too.
+  std::uint64_t holders_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  std::deque<Waiting> waiting_ CAFTAN_GUARDED_BY(mutex_);
+  WaiterId last_id_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> closed_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::net

@@ -7,13 +7,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "caftan/base/clock.hpp"
 #include "caftan/base/executor.hpp"
 #include "caftan/base/ids.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/base/result.hpp"
 #include "caftan/wire/bytes.hpp"
 
@@ -53,8 +53,8 @@ class CancelFlag {
 
  private:
   std::atomic<bool> set_{false};
-  mutable std::mutex mutex_;
-  mutable Part* parts_ = nullptr;  // guarded by mutex_
+  mutable Mutex mutex_;
+  mutable Part* parts_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
 };
 
 /// An object whose turn a call chain keeps while it waits (a method registered as exclusive).

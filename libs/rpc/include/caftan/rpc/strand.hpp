@@ -9,13 +9,13 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "caftan/base/executor.hpp"
 #include "caftan/base/ids.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/base/task.hpp"
 #include "caftan/rpc/ambient.hpp"
 
@@ -101,13 +101,13 @@ class Strand : public std::enable_shared_from_this<Strand> {
   void execute(F& job, TurnMode mode);
   bool try_start(TurnMode mode);
   void enqueue(Task job, TurnMode mode);
-  bool may_start(TurnMode mode) const noexcept;
-  void occupy(TurnMode mode) noexcept;
+  bool may_start(TurnMode mode) const noexcept CAFTAN_REQUIRES(mutex_);
+  void occupy(TurnMode mode) noexcept CAFTAN_REQUIRES(mutex_);
   /// Returns whether the oldest queued job goes ahead of those that come back from a wait.
-  bool is_queue_due() const noexcept { return !queue_.empty() && returns_ >= kMostReturns; }
+  bool is_queue_due() const noexcept CAFTAN_REQUIRES(mutex_) { return !queue_.empty() && returns_ >= kMostReturns; }
   /// Gives the turn to all that may have it now: notifies those that come back, and returns the queued jobs, which the
   /// caller starts, unlocked, with `post`.
-  std::vector<Queued> take_startable();
+  std::vector<Queued> take_startable() CAFTAN_REQUIRES(mutex_);
   void post(std::vector<Queued> jobs);
   /// Ends one turn and starts whoever is next.
   void release(TurnMode mode);
@@ -125,15 +125,20 @@ class Strand : public std::enable_shared_from_this<Strand> {
 
   Executor& executor_;
   const RRefId object_;
-  std::mutex mutex_;
-  // Guarded by mutex_:
-  bool alone_ = false;              // a serial or exclusive job has the turn
-  std::uint32_t together_ = 0;      // concurrent jobs that have it
-  std::uint32_t kept_ = 0;          // waits in which an exclusive job keeps the turn
-  Returning* returning_ = nullptr;  // first in first out, ahead of queue_
-  Returning** returning_end_ = &returning_;
-  std::uint32_t returns_ = 0;  // turns that jobs took again since the first of queue_ is the first
-  std::list<Queued> queue_;    // not a deque: an empty one takes 600 B in every object
+  Mutex mutex_;
+  // A serial or exclusive job has the turn.
+  bool alone_ CAFTAN_GUARDED_BY(mutex_) = false;
+  // Concurrent jobs that have it.
+  std::uint32_t together_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  // Waits in which an exclusive job keeps the turn.
+  std::uint32_t kept_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  // First in first out, ahead of queue_.
+  Returning* returning_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
+  Returning** returning_end_ CAFTAN_GUARDED_BY(mutex_) = &returning_;
+  // Turns that jobs took again since the first of queue_ is the first.
+  std::uint32_t returns_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  // Not a deque: an empty one takes 600 B in every object.
+  std::list<Queued> queue_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 /// The turn of the job on this stack. Found through Ambient.
