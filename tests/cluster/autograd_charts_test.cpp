@@ -79,7 +79,7 @@ TEST_F(Charts, AFanOutWithAnUnusedBranch) {
     EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{4, 8}));
   }
   cluster.settle();
-  expect_in_page("Two workers at once, and a third call whose result nobody uses:", chart);
+  expect_in_page("Two workers at once, and a third call whose result is never used:", chart);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 using autograd::Context;
 using autograd::Mode;
 
-/// Who dies after how many messages of the pass were written, whoever wrote them: after a mark, before a gradient,
+/// Which worker dies after how many messages of the pass were written by any worker: after a mark, before a gradient,
 /// after a Done, wherever that falls.
 class KilledPass : public AutogradCluster {
  protected:

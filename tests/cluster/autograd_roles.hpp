@@ -42,7 +42,7 @@ inline Future<at::Tensor> fourth_power_later(Worker& worker, const std::string& 
     return worker.rpc_async<&square>(where, *y);
   });
 }
-/// Calls and ignores the result, which nobody differentiates.
+/// Calls and ignores the result, which is not differentiated.
 inline at::Tensor with_unused(Worker& worker, const std::string& where, const at::Tensor& x) {
   (void)worker.rpc_sync<&square>(where, x);
   return x * 5;

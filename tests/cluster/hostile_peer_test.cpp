@@ -1,4 +1,4 @@
-// An authenticated peer that sends what it should not: typed, no crash, no hang, and nobody else suffers (BI-4).
+// An authenticated peer that sends what it should not: typed, no crash, no hang, and no other worker suffers (BI-4).
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
@@ -401,7 +401,7 @@ TEST_P(HostilePeer, RR1_AManifestThatItsSenderCannotHaveMadeEndsTheSession) {
   EXPECT_EQ(honest.to_here(), 2);
   actors::Manifest manifest;
   if (GetParam() % 2 == 0) {
-    // A value for the reference of somebody else.
+    // A value for the reference of another worker.
     manifest.creation = actors::Creation{honest.id(), {}, {}};
   } else {
     actors::SharedRRef shared;

@@ -200,7 +200,7 @@ TEST_F(Meeting, SE27_TheHeadWaitsUntilTheOthersHaveMet) {
   const auto at = [&](const std::string& name) { return "unix:" + (folder_ / name); };
   Worker& w0 = launch("w0", {{"w0", at("w0")}, {"w1", at("w1")}, {"w2", at("w2")}});
   launch("w1", {{"w0", at("w0")}, {"w1", at("w1")}, {"w2", at("w2")}});
-  // Where w2 looks for w1 nobody is yet.
+  // No worker listens yet where w2 looks for w1.
   launch("w2", {{"w0", at("w0")}, {"w1", at("later")}, {"w2", at("w2")}});
   auto ready = std::async(std::launch::async, [&] { return w0.wait_until_ready(); });
   wait_for_log("w0: connected with w1");
@@ -239,7 +239,7 @@ TEST_F(Meeting, K7_SE34_AMemberThatIsStartedAnewDuringAStartIsFoundAtItsNewAddre
 }
 
 TEST_F(Meeting, K7_SE34_OneThatComesBackAfterAllWereThereIsMetByAll) {
-  // w2 knows w1 at a place of its own, where nobody listens before the end: so the start is under way until then.
+  // w2 knows w1 at a place of its own, where no worker listens before the end: so the start is under way until then.
   const auto at = [&](const std::string& name) { return "unix:" + (folder_ / name); };
   const std::string any = "tcp:127.0.0.1:0";
   Worker& w0 = launch("w0", {{"w0", at("w0")}, {"w1", any}, {"w2", at("w2")}, {"w3", at("w3")}});

@@ -1,4 +1,4 @@
-// Who may join, and what is said at both sides when somebody may not (BI-2).
+// Who may join, and what both sides report when a peer may not (BI-2).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -25,7 +25,7 @@ struct Point {
   bool by_victim;
   int nth;
   bool leaves;     // that frame is still written
-  bool committed;  // some owner may have been told to commit
+  bool committed;  // the order to commit may have reached some owner
 };
 
 const std::vector<Point>& points() {
@@ -47,7 +47,7 @@ const std::vector<Point>& points() {
 }
 constexpr std::uint64_t kSeeds = 6;
 
-/// The parameters of layers, by worker: they are looked at when nobody can be asked any more.
+/// The parameters of layers, by worker: they are read when no owner can be asked any more.
 std::map<std::string, std::vector<at::Tensor>> shown;
 void show_parameters(Worker& worker, const RRef<Layer>& layer) {
   shown[worker.name()] = layer.local_value()->tensors();

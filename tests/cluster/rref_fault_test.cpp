@@ -1,4 +1,4 @@
-// References when workers crash and connections break: who is told, who keeps the value, and that nothing is left.
+// References when workers crash and connections break: who learns of it, who keeps the value, and that nothing is left.
 #include <gtest/gtest.h>
 
 #include <random>

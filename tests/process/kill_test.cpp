@@ -1,4 +1,5 @@
-// BI-6: whoever of a run is killed, and whenever: the others end, the launcher says who it was, nothing is left.
+// BI-6: whichever process of a run is killed, and whenever: the others end, the launcher says who it was, nothing is
+// left.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -135,7 +135,7 @@ TEST_F(Hosts, BI2_AWorkerThatNeverComesIsNamed) {
   Command echo(folder_, kTicking, {"run", "t.toml", "--role", "echo", "--replica", "0"});
   EXPECT_EQ(ticker.wait(), 1);
   EXPECT_EQ(echo.wait(), 1);
-  // Whoever gives up first leaves, and is missed by the other one as well.
+  // The first that gives up leaves, and the other one misses it as well.
   EXPECT_THAT(ticker.err(), ContainsRegex("echo-1 ha(s|ve) not come within 6"));
   EXPECT_THAT(echo.err(), HasSubstr("echo-0: timeout: echo-1 has not come within 6"));
 }
@@ -235,7 +235,7 @@ TEST_F(Hosts, ADriverThatFailsFailsTheRunOnEveryHost) {
   }
 }
 
-/// A member from tomorrow: it speaks a version of the protocol that nobody here does.
+/// A member from tomorrow: it speaks a version of the protocol that no worker here does.
 net::HandshakeOptions from_tomorrow(const std::string& name, std::uint32_t id) {
   net::HandshakeOptions options;
   options.self.versions = {0xfff0, 0xffff};

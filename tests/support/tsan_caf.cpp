@@ -1,7 +1,7 @@
 // In builds with ThreadSanitizer only. Debian's CAF is not instrumented: the sanitizer sees neither that a message
-// which was put into a mailbox is read after that, nor that whoever gives back the last reference to an actor comes
-// after all others, and takes both for races. The dynamic linker prefers the functions below, which do what CAF 0.17.6
-// does and say so to the sanitizer. With them no report of CAF has to be suppressed; of libtorch one is.
+// which was put into a mailbox is read after that, nor that the thread that gives back the last reference to an actor
+// comes after all others, and takes both for races. The dynamic linker prefers the functions below, which do what CAF
+// 0.17.6 does and say so to the sanitizer. With them no report of CAF has to be suppressed; of libtorch one is.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 

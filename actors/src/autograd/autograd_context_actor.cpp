@@ -63,7 +63,7 @@ AutogradContextActor::AutogradContextActor(caf::actor_config& config, AutogradHo
 
 void AutogradContextActor::on_exit() {
   resolve(Error(Errc::context_released, host_.ports().name(), "the autograd context has ended"));
-  // The job holds this actor: whoever ends in the middle of a pass must let go of it.
+  // The job holds a reference to this actor: an actor that ends during a pass must drop the job.
   if (job_) {
     job_->stop();
     host_.ports().executor().post([job = std::exchange(job_, nullptr)] {});
@@ -231,7 +231,8 @@ void AutogradContextActor::perform(autograd::Send& action) {
   auto* const grad = std::get_if<autograd::Grad>(&action.message);
   bool sent = false;
   if (!grad) {
-    // Watched behind the message: where the context is over, the answer says so before the watch finds nobody.
+    // Watched after the message was sent: if the context is over there, its reply comes before the watch reports no
+    // actor.
     sent = send_to(action.to, std::move(action.message)) && watch(action.to);
   } else if (action.to == host_.self() || watch(action.to)) {
     const auto leaving = leaving_.find(grad->message);

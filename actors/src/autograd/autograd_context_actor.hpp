@@ -77,7 +77,7 @@ class AutogradContextActor final : public caf::event_based_actor, public transpo
   std::vector<autograd::Life> unreachable_;      // found while actions were performed
   std::vector<Unsent> unsent_;                   // likewise
   std::optional<context_event::Walked> walked_;  // while actions were performed; passes_ does not know yet
-  bool in_walked_ = false;                       // passes_ is being told
+  bool in_walked_ = false;                       // inside the call that reports the walk to passes_
 
   // The pass that this worker started, if any:
   std::shared_ptr<autograd::PassStart> start_;

@@ -20,7 +20,7 @@ using transport::Address;
 
 namespace {
 
-/// Answers for contexts that are not open here, so that nobody waits for this worker.
+/// Replies to messages of contexts that are not open here, so that their senders do not wait for this worker.
 class DoormanActor final : public caf::event_based_actor {
  public:
   DoormanActor(caf::actor_config& config, AutogradHost& host) : caf::event_based_actor(config), host_(host) {}

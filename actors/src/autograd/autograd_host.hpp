@@ -70,7 +70,7 @@ class AutogradHost final : public autograd::ContextHost, public Service {
   caf::actor recv_function(const ContextId& context, AutogradMessageId message);
   /// A pass is over: its functions' actors go.
   void drop_functions(const ContextId& context);
-  /// The context is over: nobody finds it any more. Returns what a Release says.
+  /// The context is over: no lookup finds it any more. Returns what a Release says.
   autograd::ReleasedRange context_over(const ContextId& context);
   /// A Release arrived: what it names is refused for ever (DA-13).
   void learn_released(const autograd::Life& from, const autograd::Release& release);

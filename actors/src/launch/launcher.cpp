@@ -343,7 +343,7 @@ void Launch::perform(const std::vector<Supervisor::Action>& actions) {
         break;
     }
   }
-  // Nobody dials any more: what a kill of this process would leave behind goes now.
+  // No worker dials any more: remove now what a kill of this process would leave behind.
   if (supervisor_.phase() != Supervisor::Phase::starting) world_.remove_sockets();
 }
 

@@ -29,7 +29,7 @@ struct LaunchOutcome {
 };
 
 /// Runs until the application has ended and nothing of it is left. SIGINT, SIGTERM and SIGHUP are taken over meanwhile:
-/// the first ends the run cleanly, the second at once. Everything is told on standard output and error.
+/// the first ends the run cleanly, the second at once. Everything is reported on standard output and error.
 /// Threads: the main thread; no other may have been started. Blocks.
 LaunchOutcome launch(const LaunchOptions& options);
 

@@ -50,7 +50,7 @@ std::string where_to_start(const EndedRun& run) {
   return unreadable || size == 0 ? std::string() : ", start with log/" + blamed.name + ".log";
 }
 
-/// Results that nobody can have got are a failure: returns what a success becomes then.
+/// Results that no reader can have got are a failure: returns what a success becomes then.
 std::optional<Verdict> lost_results(const EndedRun& run) {
   const std::string lost = run.view.lost_results();
   if (lost.empty() || run.verdict.outcome != Verdict::Outcome::success) return std::nullopt;

@@ -1,4 +1,4 @@
-/// The end of a run as people and its folder are told of it.
+/// The end of a run, as it is shown to users and written into the run's folder.
 #pragma once
 
 #include <sys/types.h>

@@ -25,9 +25,9 @@ class RunWorld {
                                            const std::vector<app::HostSpec>& hosts) const;
 
   bool is_meeting(WorkerId worker) const noexcept { return worker == meeting_; }
-  /// Whether the others can only be told where to meet once the meeting worker listens.
+  /// Whether the coordinator's address is known only once it listens.
   bool must_learn_meeting() const noexcept { return kind_ == Kind::tcp && meeting_address_.empty(); }
-  /// Takes the address at which a worker listens. Returns whether the others can be told now.
+  /// Takes the address at which a worker listens. Returns whether the address can be sent to the others now.
   bool learn_meeting(WorkerId worker, const std::string& address);
 
   /// Removes the folder of Unix sockets, which is not needed once all have met. While a worker makes or removes its

@@ -34,7 +34,7 @@ std::string in_words_of(const std::string& worker, const Error& error) {
   return worker + ": " + Error(error.code(), {}, error.text(), std::move(cause)).message();
 }
 
-/// As other hosts and processes are told. Less than any limits.message.
+/// The error as it is sent to other hosts and processes. Shorter than any limits.message.
 Error told(const Error& error) {
   const Error brief = wire::shortened(error, 320);
   if (brief.code() != Errc::shut_down) return brief;
@@ -109,7 +109,7 @@ void Supervisor::peer_lost(const std::string& name, const Error& reason, TimePoi
   }
 }
 
-/// A process that lives and answers nobody would keep the run for ever.
+/// A process that lives but does not reply would keep the run for ever.
 void Supervisor::check_missed(TimePoint now) {
   if (!missed_ || now < missed_->until) return;
   const Failure failure = std::exchange(missed_, std::nullopt)->failure;
@@ -121,7 +121,7 @@ bool Supervisor::listens() const {
   return !dead_ && !killed_ && phase_ != Phase::over && (phase_ != Phase::leaving || failure_);
 }
 
-/// RN-2; RN-3 is what Liveness does with the time in which nobody asks it.
+/// RN-2; RN-3 is what Liveness does with the time in which it is not asked.
 void Supervisor::check_silent(TimePoint now) {
   for (std::size_t i = 0; i < workers_.size() && listens(); ++i) {
     if (!workers_[i].is.here || workers_[i].gone) continue;

@@ -73,7 +73,7 @@ class Supervisor {
   void peer_lost(const std::string& name, const Error& reason, TimePoint now);
   /// @param where  how far the run was, for the text: "episode 121", or empty
   void died(int process, Death death, const std::string& where, TimePoint now);
-  /// A process could not be started: nobody waits for its workers.
+  /// A process could not be started: the run does not wait for its workers.
   void not_started(int process);
   /// Ctrl-C: the first one stops, the second one kills.
   void interrupt();
@@ -92,7 +92,7 @@ class Supervisor {
   Verdict verdict() const;
   /// Returns what the run has failed of so far, shortened, for those on other hosts; Errc::ok = nothing.
   Error reason() const;
-  /// Returns who was killed because it had not left, and why so; empty = nobody (RN-4).
+  /// Returns who was killed because it had not left, and why so; empty = none (RN-4).
   std::string stragglers() const;
 
  private:
@@ -124,7 +124,7 @@ class Supervisor {
   /// What the run has failed of, of all that is known.
   enum class Cause { none, general, death, failure };
   Cause cause() const;
-  /// Whether an error is only the echo of somebody else's end.
+  /// Whether an error is only a consequence of another worker's end.
   static bool is_echo(const Error& error);
 
   void begin_stop(TimePoint now);
@@ -145,7 +145,7 @@ class Supervisor {
   const TimePoint started_;
   std::vector<Worker> workers_;
   std::vector<Pulse> pulses_;  // by process
-  int asked_ = 0;              // how many times they were told to stop or to leave
+  int asked_ = 0;              // how many times the processes were asked to stop or to leave
   Phase phase_ = Phase::starting;
   TimePoint phase_deadline_;
   std::optional<TimePoint> all_came_at_;

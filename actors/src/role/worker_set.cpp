@@ -112,7 +112,7 @@ std::string WorkerSet::channels_of(const Worker& worker) const {
   return text;
 }
 
-/// Errors were told already when it returns one.
+/// An error that it returns has been reported already.
 Result<void> WorkerSet::join() {
   for (Member& member : members_) {
     auto done = launch(member);

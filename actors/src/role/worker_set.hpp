@@ -41,9 +41,9 @@ class WorkerSet {
   WorkerSet(const WorkerSet&) = delete;
   WorkerSet& operator=(const WorkerSet&) = delete;
 
-  /// Lives the whole life: starts, joins, hosts the roles until `leave`, and goes. What happens is told to the sink; a
-  /// failed start as well, and then it only waits for `leave`. Returns whether all roles have returned; if not, user
-  /// code still runs on this object and only the end of the process stops it. Threads: not a runner's. Blocks.
+  /// Lives the whole life: starts, joins, hosts the roles until `leave`, and goes. What happens is reported to the
+  /// sink; a failed start as well, and then it only waits for `leave`. Returns whether all roles have returned; if not,
+  /// user code still runs on this object and only the end of the process stops it. Threads: not a runner's. Blocks.
   [[nodiscard]] bool run();
 
   /// Asks the roles to return. Threads: any; what user code does with that runs on a thread of its own.

@@ -21,7 +21,8 @@ class ReceivedRRefs {
  public:
   /// @param caller  the worker of `host`, which lives as long
   ReceivedRRefs(RRefHost& host, std::weak_ptr<rpc::Caller> caller) : host_(host), caller_(std::move(caller)) {}
-  /// A creation that nobody took, because its frame never came whole, fails: its owner's actor waits for nothing else.
+  /// A creation that was not taken, because its frame never arrived in full, fails: its owner's actor would wait for
+  /// ever.
   ~ReceivedRRefs();
   ReceivedRRefs(const ReceivedRRefs&) = delete;
   ReceivedRRefs& operator=(const ReceivedRRefs&) = delete;

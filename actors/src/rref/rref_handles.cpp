@@ -62,7 +62,7 @@ Future<void> UserHandle::created() {
   if (!shared().is_creators()) {
     return make_ready_future<void>(Error(
         Errc::unsupported, "RRef " + to_string(rref()) + " came from another worker: only its creator and its owner, " +
-                               owner().name() + ", are told of its creation"));
+                               owner().name() + ", learn of its creation"));
   }
   auto promise = std::make_shared<Promise<void>>(caller_);
   Future<void> created = promise->future();

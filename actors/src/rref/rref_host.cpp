@@ -137,8 +137,8 @@ void RRefHost::set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> v
                      std::make_shared<Result<std::shared_ptr<rpc::HostedObject>>>(std::move(value))}});
 }
 
-/// The lookup and the delivery are one step under the lock: an owner that ends leaves the table first, so everything
-/// that was told before is ahead of its end in the mailbox.
+/// The lookup and the delivery are one step under the lock: an owner that ends leaves the table first, so every
+/// event that was sent before is ahead of its end in the mailbox.
 bool RRefHost::tell_owner(RRefId id, OwnerEvent event) {
   const std::lock_guard lock(mutex_);
   const auto owner = owners_.find(id);
@@ -193,7 +193,7 @@ Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
     }
   } else {
     const caf::actor actor = static_cast<const UserHandle*>(handle)->actor();
-    // The child sends its acceptance to the parent, and is told of the parent's end.
+    // The child sends its acceptance to the parent, and gets a message when the parent ends.
     to->actors().export_watched(Address::of(shared.parent), caf::actor_cast<caf::strong_actor_ptr>(actor));
     caf::anon_send(actor, UserEvent{user_event::ChildHandedOver{shared.fork, session, proxy_of(shared.fork)}});
     sharing.undo_.push_back([actor, fork = shared.fork, session] {

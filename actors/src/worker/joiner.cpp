@@ -313,7 +313,7 @@ void Joiner::tell_lost(const Session& session, const Error& reason) {
 
 // ---- the start
 
-/// Head: once all have come, everybody learns where everybody is.
+/// On the coordinator: once all members have joined, sends the addresses of all to all.
 void Joiner::publish_view() {
   std::optional<net::View> view;
   std::vector<std::shared_ptr<Session>> sessions;

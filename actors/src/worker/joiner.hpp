@@ -52,7 +52,7 @@ class Joiner {
 
   // ---- leaving
 
-  /// From now on no session is added and nobody is dialled.
+  /// From now on no session is added and no peer is dialled.
   void leave();
   void stop_listening();
   /// Says good-bye, with this reason, to the members that were not started by the same launcher.

@@ -30,7 +30,7 @@ ServedCall::ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<trans
                        transport::InFrame frame)
     : calls_(std::move(calls)), session_(std::move(session)), frame_(std::move(frame)) {
   if (frame_.header.remaining_us != 0) {
-    // A hostile remaining time must not overflow; nobody means more than ten years.
+    // A hostile remaining time must not overflow; more than ten years is never meant.
     constexpr std::uint64_t kMost = 10ULL * 365 * 24 * 3600 * 1'000'000;
     arrived_ = calls_->ports().executor().clock().now();
     deadline_ = arrived_ + std::chrono::microseconds(std::min<std::uint64_t>(frame_.header.remaining_us, kMost));

@@ -92,8 +92,8 @@ std::vector<SentFrames> WorkerCore::traffic() const {
 
 void WorkerCore::on_unobserved_error(std::string_view what, const Error& error) noexcept {
   const std::string about(what);
-  log_->write_repeated(about + ": nobody looked at this error: " + error.message(),
-                       about + ": nobody looked at # more errors in this second");
+  log_->write_repeated(about + ": this error was never read: " + error.message(),
+                       about + ": # more errors were never read in this second");
 }
 
 // ---- what sessions bring

@@ -53,7 +53,7 @@ std::string list_names(const Plan& plan, const std::vector<WorkerId>& workers) {
     }
     text += (i == 0 ? "" : ", ") + plan.workers[workers[i].value].name;
   }
-  return text.empty() ? "nobody" : text;
+  return text.empty() ? "none" : text;
 }
 
 /// Pads columns to their widest cell; the last one is left as it is.

@@ -129,7 +129,7 @@ void read_config(const Reading& reading, const RoleType& type, const SettingsNod
   SettingsNode missing;
   missing.place = node.place;
   const SettingsNode& below = table ? *table : missing;
-  // An error of the shared table would be told again for each replica.
+  // An error of the shared table would be reported again for each replica.
   if (!read_fields(reading, type, below, table_of(role, "config"), role.config)) return;
   for (const SettingsEntry& entry : each ? each->entries : missing.entries) {
     const auto number = read_replica(reading, role, entry);

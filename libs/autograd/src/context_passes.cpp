@@ -242,7 +242,7 @@ bool ContextPasses::is_ledgers(const PassId& pass) const {
   return ledger_ && ledger_->phase() != PassLedger::Phase::opening && ledger_->pass() == pass;
 }
 
-// Whoever still speaks of a pass that is over has not heard how it ended.
+// A worker that sends a message of a pass that is over does not know its outcome.
 void ContextPasses::answer_end(Life from, const PassId& pass, PassActions& out) const {
   if (from == self_ || !decided_.contains(pass.number)) return;
   End end{pass, {}, decided_};

@@ -70,7 +70,7 @@ std::vector<ContextId> ContextTable::peer_down(Life peer) {
 std::optional<Send> ContextTable::refuse(Life from, const PassMessage& message) const {
   if (from == self_) return std::nullopt;
   const ContextId context = context_of(message);
-  // Back the way it came: whoever sent it takes part, and the initiator may be out of reach from here.
+  // Back to the sender: it takes part in the pass, while the initiator may be unreachable from here.
   const auto failed = [&](const PassHeader& header) {
     return Send{from, Fail{header.pass, released_context(context)}};
   };

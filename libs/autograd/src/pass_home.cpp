@@ -55,7 +55,7 @@ PassActions PassHome::peer_down(Life peer, const std::string& name) {
   if (initiator_ == peer) {
     write(lost_worker(peer, name, "which ran the pass"));
   }
-  // It may be cut off from here alone, and will tell nobody what was written.
+  // The initiator may have lost this worker alone; then it does not announce what was written.
   if (initiators_.erase(peer) != 0 && decided_.up_to().value != 0) tell_joined(actions, std::nullopt);
   return actions;
 }

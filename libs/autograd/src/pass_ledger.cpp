@@ -35,7 +35,7 @@ PassActions PassLedger::report(Life from, const Report& report) {
     const auto [at, is_new] = participants_.try_emplace(life);
     if (is_new) {
       ++undone_;
-      // It may be out of reach from here already, though not from whoever marked it.
+      // The worker may be unreachable from here already, though not from the worker that marked it.
       actions.push_back(WatchWorker{life});
     }
     return at->second;

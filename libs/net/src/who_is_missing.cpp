@@ -17,7 +17,7 @@ const char* has(const std::vector<const MemberAtStart*>& members) { return membe
 
 }  // namespace
 
-std::string who_is_missing(const std::vector<MemberAtStart>& members, bool is_told, Duration start_timeout) {
+std::string who_is_missing(const std::vector<MemberAtStart>& members, bool has_view, Duration start_timeout) {
   const std::string within = " within " + format_duration(start_timeout.count());
   std::vector<const MemberAtStart*> missing;
   std::vector<const MemberAtStart*> unknown;
@@ -33,7 +33,7 @@ std::string who_is_missing(const std::vector<MemberAtStart>& members, bool is_to
     return head.name + ", where the others meet, has not come" + within;
   }
   // Were it with the head, the head had told so.
-  if (unknown.size() == 1 && missing.empty() && !is_told) missing.swap(unknown);
+  if (unknown.size() == 1 && missing.empty() && !has_view) missing.swap(unknown);
 
   std::string text;
   const auto say = [&text](const std::string& words) { text += (text.empty() ? "" : "; ") + words; };

@@ -104,7 +104,7 @@ bool Strand::take(TurnMode mode, Patience patience) {
     while (!self.granted && !self.gave_up) {
       lock.unlock();
       wait.wait(kNever, nullptr);
-      lock.lock();  // also lets whoever granted it leave before the wait point goes away
+      lock.lock();  // also waits until the granting thread has left the wait point
     }
     return self.granted;
   });

@@ -1,4 +1,4 @@
-// What people are told when a run has failed: the process, and only logs that are there.
+// What users read when a run has failed: the process, and only logs that are there.
 #include "launch/run_end.hpp"
 
 #include <gmock/gmock.h>

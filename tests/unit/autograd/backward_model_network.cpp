@@ -61,7 +61,7 @@ void World::perform(int worker, int context, PassActions actions) {
     if (auto* out = std::get_if<Send>(&action)) {
       const auto* decide = std::get_if<Decide>(&out->message);
       if (decide && decide->outcome && without_ == Without::da10_commit_at_the_home) {
-        // The initiator tells everybody before the home has written.
+        // The initiator announces it to all before the home has written.
         DecidedSet decided = contexts_[context].truth;
         decided.decide_next(true);
         for (const Recorded& message : recorded_) {

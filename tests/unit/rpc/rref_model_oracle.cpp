@@ -138,7 +138,7 @@ bool World::reachable(int value) const {
 
 void World::check_refusal(int value, const std::string& where) {
   if (reachable(value)) {
-    break_rule("safety: " + where + " was told that v" + std::to_string(value) +
+    break_rule("safety: " + where + " got the message that v" + std::to_string(value) +
                " has ended while it could be reached");
   }
 }

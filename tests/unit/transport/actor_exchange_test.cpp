@@ -36,7 +36,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::transport::NotRegistered)
 namespace caftan::transport {
 namespace {
 
-/// What an actor was told.
+/// The messages that an actor got.
 struct Notes {
   std::vector<int> pings;
   std::vector<Error> downs;

@@ -31,7 +31,7 @@ class ContextHost {
 
   /// Makes a context of this worker. Errors: shut_down.
   virtual Result<std::shared_ptr<ContextRecord>> create() = 0;
-  /// Finds the context that a frame from `from` names, or enters it: its creator is told.
+  /// Finds the context that a frame from `from` names, or enters it, which is announced to its creator.
   /// Errors: context_released, unknown_context, shut_down.
   virtual Result<std::shared_ptr<ContextRecord>> enter(const ContextId& context, const Peer& from) = 0;
   /// Releases a context of this worker everywhere.

@@ -36,7 +36,7 @@ class ContextPasses {
   PassActions join();
 
   /// Begins a backward pass; PassEnded follows, once. Errors: pass_busy (one of this worker is open), context_released.
-  /// Whoever calls has made sure that no node of the context waits for it (DA-14, `Engine::is_inside_pass_of`).
+  /// Precondition: no node of the context waits for this pass (DA-14, `Engine::is_inside_pass_of`).
   Result<PassActions> open(const OpenPass& options);
   /// Ends this worker's open pass with `error` (timeout, cancelled). Nothing to do: no action.
   PassActions abort(const Error& error);
@@ -67,7 +67,7 @@ class ContextPasses {
   bool is_released() const noexcept { return released_; }
   /// For every frame of this context.
   const DecidedSet& decided() const noexcept { return decided_; }
-  /// At the home: the workers that joined. Elsewhere none: only the home is told.
+  /// At the home: the workers that joined. Elsewhere none: joins are sent to the home only.
   std::vector<Life> workers() const;
   /// For listings and tests; null if there is none.
   const PassLedger* ledger() const noexcept { return ledger_ ? &*ledger_ : nullptr; }

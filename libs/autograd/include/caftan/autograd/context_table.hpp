@@ -29,7 +29,7 @@ class ContextTable {
   void released(ContextId context);
   /// What a Release says about contexts of its sender's life.
   void learn(Life creator, const ReleasedRange& released);
-  /// A session with `peer` ended. Returns its contexts that were open here: each is to be told `peer_down`.
+  /// A session with `peer` ended. Returns its contexts that were open here: send `peer_down` to each.
   /// Those that this worker has seen or joined of that life are refused from now on: messages of them may be lost.
   std::vector<ContextId> peer_down(Life peer);
 

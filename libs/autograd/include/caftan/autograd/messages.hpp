@@ -17,7 +17,7 @@
 
 namespace caftan::autograd {
 
-/// One life of a worker, as the sender or receiver of messages. The sender is told by the session, never by the
+/// One life of a worker, as the sender or receiver of messages. The sender is known from the session, never from the
 /// message.
 struct Life {
   WorkerId worker;
@@ -182,7 +182,7 @@ struct Decided {
     archive& pass& outcome& decided;
   }
 };
-/// Initiator or home -> participants, and to whoever still speaks of a pass that is over.
+/// Initiator or home -> participants, and as a reply to messages of a pass that is over.
 struct End {
   PassId pass;
   Result<void> outcome;
@@ -212,7 +212,7 @@ struct ReleasedRange {
     archive& first& last;
   }
 };
-/// Home -> whoever joined, or speaks of a context that is over.
+/// Home -> workers that joined, and as a reply to messages of a context that is over.
 struct Release {
   ContextId context;
   ReleasedRange released;  ///< the longest one around it

@@ -10,7 +10,7 @@
 
 namespace caftan {
 
-/// Threads: any, all methods; one at a time waits. Whoever leaves keeps the gate alive until `leave` has returned.
+/// Threads: any, all methods; one at a time waits. The caller of `leave` keeps the gate alive until it has returned.
 class Gate {
  public:
   Gate() = default;

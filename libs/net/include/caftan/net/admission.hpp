@@ -34,7 +34,7 @@ class AdmissionWindow {
   AdmissionWindow(const AdmissionWindow&) = delete;
   AdmissionWindow& operator=(const AdmissionWindow&) = delete;
 
-  /// Acquires `bytes` (request and room for the reply) if they fit and nobody waits. More than the whole window is
+  /// Acquires `bytes` (request and room for the reply) if they fit and no caller waits. More than the whole window is
   /// admitted when nothing else is outstanding.
   /// Errors: overloaded, or the reason the window was closed with. Nothing was acquired then.
   Result<void> try_acquire(std::uint64_t bytes);

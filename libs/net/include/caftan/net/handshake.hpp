@@ -85,7 +85,7 @@ struct HandshakeOptions {
   bool allow_no_secret = false;  ///< for connections that something else protects: TLS, a socket pair, tests
   NonceSource nonce = random_nonce;
   /// Asked once, after the peer has proven the secret: is this name known, this id its own, this incarnation not a
-  /// duplicate. Its error is sent to the peer. Default: everybody in the cluster.
+  /// duplicate. Its error is sent to the peer. Default: every member of the cluster.
   std::function<Result<void>(const PeerInfo&)> accept;
 };
 
@@ -107,7 +107,7 @@ class Handshake {
     State state = State::hello;
   };
 
-  /// Makes the side that connected. @param expected_peer  the name it dialled; empty = whoever answers
+  /// Makes the side that connected. @param expected_peer  the name it dialled; empty = any member
   /// Errors: invalid_config (a field of `self` out of its range, a required feature it lacks, no secret), io_error
   /// (no nonce).
   static Result<Handshake> client(HandshakeOptions options, std::string expected_peer = {});

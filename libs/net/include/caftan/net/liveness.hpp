@@ -49,7 +49,7 @@ class Liveness {
  private:
   LivenessOptions options_;
   std::string peer_;
-  TimePoint heard_;   ///< when bytes last came in, moved forward by the time in which nobody looked
+  TimePoint heard_;   ///< when bytes last came in, moved forward by the time in which this was not checked
   TimePoint spoken_;  ///< when bytes last went out or a ping was asked for
   TimePoint last_poll_;
   std::uint64_t bytes_in_ = 0;

@@ -28,7 +28,7 @@ class Meeting {
   bool is_head() const noexcept { return self_ == WorkerId{0}; }
   /// Returns whether the start has ended, or this worker leaves: a worker without a session will not come any more.
   bool start_is_over() const noexcept { return is_ready_ || is_leaving_; }
-  /// This worker leaves: it admits no session and dials nobody.
+  /// This worker leaves: it admits no session and dials no peer.
   void leave() noexcept { is_leaving_ = true; }
 
   // ---- sessions
@@ -81,7 +81,8 @@ class Meeting {
 
   // ---- the start
 
-  /// Head: returns the view that everybody is to get, once all have come, and again when a new life has joined (SE-34).
+  /// On the coordinator: returns the view to send to all members, once all have joined and again after each new life
+  /// (SE-34).
   std::optional<View> take_view();
   /// Takes the head's view and returns whom to dial. A view of anybody else changes nothing.
   /// Errors: as Membership::apply.

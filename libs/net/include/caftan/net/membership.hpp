@@ -35,7 +35,7 @@ struct Join {
   }
 };
 
-/// From the head to everybody: when all have joined for the first time, and again when one has joined anew.
+/// Sent by the coordinator to all members: once all have joined, and again whenever a new life of one joins.
 struct View {
   std::uint64_t revision = 0;  ///< counts up; an older view is ignored
   std::vector<Join> members;   ///< all, in order of their ids
@@ -77,7 +77,7 @@ class Membership {
   /// nothing. Errors: as admit.
   Result<bool> join(const Join& member);
 
-  /// Returns whether everybody has joined.
+  /// Returns whether all members have joined.
   bool complete() const { return missing().empty(); }
   /// Returns the names of those who have not, in order of their ids.
   std::vector<std::string> missing() const;

@@ -1,6 +1,6 @@
-/// The one table of requests in flight of a session: who waits, until when, and who may answer. Whoever removes an
-/// entry answers it, so each request ends exactly once. Start with `RequestTable::insert` and `take`. Invariants SE-1
-/// to SE-5: docs/protocols/session.md.
+/// The one table of requests in flight of a session: who waits, until when, and which peer may reply. The caller that
+/// removes an entry completes the request, so each request completes exactly once. Start with `RequestTable::insert`
+/// and `take`. Invariants SE-1 to SE-5: docs/protocols/session.md.
 #pragma once
 
 #include <cstddef>

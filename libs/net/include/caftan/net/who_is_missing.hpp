@@ -17,7 +17,7 @@ struct MemberAtStart {
 };
 
 /// @param members  all, the head first
-/// @param is_told  whether the head has said where everybody is
-std::string who_is_missing(const std::vector<MemberAtStart>& members, bool is_told, Duration start_timeout);
+/// @param has_view  whether the coordinator has sent the addresses of all members
+std::string who_is_missing(const std::vector<MemberAtStart>& members, bool has_view, Duration start_timeout);
 
 }  // namespace caftan::net

@@ -81,7 +81,7 @@ struct OrderKey {
 struct Ambient {
   std::weak_ptr<void> autograd_context;
   HeldObjects held;
-  std::shared_ptr<const CancelFlag> cancel;  ///< null = nobody can cancel
+  std::shared_ptr<const CancelFlag> cancel;  ///< null = cannot be cancelled
   TimePoint deadline = kNever;               ///< nested calls inherit what is left of it
   std::uint64_t trace = 0;
   unsigned depth = 0;  ///< calls that wait for this code, directly or not

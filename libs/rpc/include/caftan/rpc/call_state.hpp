@@ -24,7 +24,7 @@ struct CallRecord {
 void cancel_request(const std::weak_ptr<Caller>& caller, const CallToken& token) noexcept;
 void report_unobserved_error(const std::weak_ptr<Caller>& caller, std::string_view what, const Error& error) noexcept;
 
-/// The reply is decoded by whoever looks at the result first, never by the thread that read the frame.
+/// The reply is decoded by the thread that first reads the result, never by the thread that read the frame.
 template <class T>
 class CallState final : public FutureState<T>, public ReplySink {
  public:

@@ -50,7 +50,7 @@ class Caller : public std::enable_shared_from_this<Caller> {
   virtual CallToken submit(const Peer& peer, OutRequest&& request, const CallOptions& options,
                            std::shared_ptr<ReplySink> sink) = 0;
 
-  /// Gives a request up: its sink gets `cancelled` and the peer is told, unless the answer was first.
+  /// Gives a request up: its sink gets `cancelled` and the peer gets a cancel, unless the reply came first.
   virtual void cancel(const CallToken& token) noexcept = 0;
 
   /// Sends a request of kind create and returns the reference to the value to be: with a new RRefId and fork, or a

@@ -42,8 +42,8 @@ using ValueOf = typename ValueOfImpl<R>::type;
 
 }  // namespace rpc
 
-/// Move-only; the state behind it is one allocation. A dropped future is no error: the call runs on, and an error of it
-/// that nobody saw is logged once.
+/// Move-only; the state behind it is one allocation. A dropped future is no error: the call runs on, and an error
+/// that was never read is logged once.
 /// Threads: one at a time for one Future. Waiting gives the object's turn back (see Strand) and is allowed everywhere
 /// but in `brief` functions; runners that wait are replaced.
 /// Source: torch.futures.Future. Difference: a continuation gets a Result, not the parent future.
@@ -125,7 +125,7 @@ class [[nodiscard]] Future {
   /// method may have to wait longer for its turn (CALL-7).
   bool wait_for(Duration timeout) { return !state_ || state_->wait_for(timeout); }
 
-  /// Gives up: the result becomes `cancelled` and the peer is told, unless the result was first.
+  /// Gives up: the result becomes `cancelled` and the peer gets a cancel, unless the result came first.
   /// Returns whether this call decided it. The callee may look at CallInfo::is_cancelled.
   bool cancel() { return state_ && state_->cancel(); }
 

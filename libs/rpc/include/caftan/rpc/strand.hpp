@@ -40,7 +40,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   Strand(const Strand&) = delete;
   Strand& operator=(const Strand&) = delete;
 
-  /// Runs `job` here and now if the turn is free and nobody is before it, else queues it for a runner. The job finds
+  /// Runs `job` here and now if the turn is free and no job is queued, else queues it for a runner. The job finds
   /// the turn in `Ambient::current()->turn`. It must not throw. Threads: any; blocks only as the job does.
   template <class F>
   void run(F&& job, TurnMode mode = TurnMode::serial) {
@@ -52,7 +52,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   /// It takes one after the other, ahead of jobs that have not started, and keeps those that it has; but a turn that an
   /// exclusive job keeps while it waits may never come as long as these are kept. It returns that strand then, without
   /// having run `job`: the caller gives back its own turns and begins anew when that strand is free.
-  /// Precondition: everybody who takes several turns takes them in one order.
+  /// Precondition: all callers that take several turns take them in the same order.
   static std::shared_ptr<Strand> run_with_all(std::span<const std::shared_ptr<Strand>> strands,
                                               const std::function<void()>& job);
 
@@ -109,7 +109,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   /// caller starts, unlocked, with `post`.
   std::vector<Queued> take_startable() CAFTAN_REQUIRES(mutex_);
   void post(std::vector<Queued> jobs);
-  /// Ends one turn and starts whoever is next.
+  /// Ends one turn and starts the jobs that may have it next.
   void release(TurnMode mode);
   /// Takes the turn ahead of queued jobs. Returns false if it gave up.
   bool take(TurnMode mode, Patience patience);

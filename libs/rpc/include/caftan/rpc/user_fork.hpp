@@ -53,7 +53,7 @@ using UserAction =
 using UserActions = std::vector<UserAction>;
 
 /// Returns true if a fork that is registered in `registered` may be handed to its owner in a frame of `session`: only
-/// in that one, or the owner may have dropped it when its session ended, though nobody here has heard of that yet
+/// in that one, since the owner may have dropped the fork when another session ended, before this worker notices
 /// (RR-4).
 bool may_pass_back(const std::optional<PeerSession>& registered, const PeerSession& session);
 
@@ -94,8 +94,8 @@ class UserFork {
   UserActions deadline();
   /// A session ended. Ignored unless this fork is registered or asked for in it; then peer_down for good (RR-10).
   UserActions owner_lost(PeerSession session);
-  /// The parent's actor ended or its session did. The owner's answer decides all the same (RR-10); nobody is left to
-  /// send the acceptance to.
+  /// The parent's actor ended or its session did. The owner's reply decides all the same (RR-10), and no acceptance
+  /// is sent.
   void parent_exited() { parent_linked_ = false; }
 
   /// Returns ok if user code may use the fork and hand it on. Errors: what made it fail; bad_arguments if it is
