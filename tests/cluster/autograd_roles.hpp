@@ -99,10 +99,10 @@ class AutogradCluster : public testing::TestWithParam<std::uint64_t> {
       : cluster_(GetParam(), names, registry, net_.change()) {}
 
   Worker& operator[](std::size_t worker) { return cluster_[worker]; }
-  void settle() { cluster_.settle(); }
+  void run_until_idle() { cluster_.run_until_idle(); }
   /// Nothing of any context is left anywhere.
   void expect_no_contexts(std::size_t workers = 3) {
-    settle();
+    run_until_idle();
     for (std::size_t i = 0; i < workers; ++i) EXPECT_TRUE(cluster_[i].autograd_contexts().empty()) << "worker" << i;
   }
 

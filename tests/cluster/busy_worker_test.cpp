@@ -154,7 +154,7 @@ TEST_P(BusyWorker, T6_AnAnswerLeavesWhileTheTaskThatGaveItComputes) {
 
 TEST(LocalSession, K10_SE32_ShowsNoSignsOfLife) {
   Cluster cluster(1, {"a", "b", "c"}, &make_registry);
-  cluster.settle();
+  cluster.run_until_idle();
   cluster.executor().advance(1h);
   for (std::size_t i = 0; i < 3; ++i) {
     for (const SentFrames& sent : cluster[i].traffic()) EXPECT_NE(sent.kind, "ping");
@@ -182,7 +182,7 @@ TEST(LocalSession, T12_WhatASessionReceivesComesFromTheCacheOfTheExecutor) {
   Cluster cluster(1, {"a", "b"}, &make_registry);
   EXPECT_EQ(cluster.executor().pool().cached_bytes(), 0U);
   EXPECT_EQ(cluster[0].rpc_sync<&count>("b", at::ones({1 << 18})), 1 << 18);
-  cluster.settle();
+  cluster.run_until_idle();
   EXPECT_GE(cluster.executor().pool().cached_bytes(), std::size_t{1} << 20);
 }
 

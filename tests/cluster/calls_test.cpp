@@ -133,7 +133,7 @@ TEST_P(Calls, K9_WhoDoesNotWantToWaitIsOverloaded) {
   const RRef<Drawer> drawer = cluster_[0].remote<Drawer>("b");
   std::vector<Future<int>> open;
   for (std::size_t i = 0; i < kPending; ++i) open.push_back(drawer.rpc_async<&Drawer::never>());
-  cluster_.settle();
+  cluster_.run_until_idle();
   const auto refused =
       cluster_[0].with({.timeout = std::nullopt, .fail_when_full = true}).try_rpc_sync<&add>("b", 1, 2);
   ASSERT_FALSE(refused);
@@ -144,7 +144,7 @@ TEST_P(Calls, K9_WhoDoesNotWantToWaitIsOverloaded) {
   EXPECT_EQ(late.error().code(), Errc::timeout);
   EXPECT_NE(late.error().text().find("limits.pending_calls"), std::string::npos) << late.error().text();
   for (Future<int>& one : open) one.cancel();
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(drawer.rpc_sync<&Drawer::close>(), static_cast<int>(kPending));
 }
 
@@ -277,7 +277,7 @@ TEST_P(Calls, U9_CALL18_TheLogOfTheCalleeSaysOfALateCallHowLongItWaitedAndTook) 
   cluster_.executor().advance(980ms);
   EXPECT_TRUE(late_lines().empty()) << "it has not ended";
   EXPECT_EQ(drawer.rpc_sync<&Drawer::close>(), 1);
-  cluster_.settle();
+  cluster_.run_until_idle();
   ASSERT_EQ(late_lines().size(), 1U);
   EXPECT_EQ(late_lines()[0],
             "b: drawer.never, called by a, ended 980 ms after its time: it waited 0 ms here before it began, and took "
@@ -285,11 +285,11 @@ TEST_P(Calls, U9_CALL18_TheLogOfTheCalleeSaysOfALateCallHowLongItWaitedAndTook) 
 
   gate.emplace();
   const Future<int> holding = drawer.rpc_async<&Drawer::hold>();
-  cluster_.settle();
+  cluster_.run_until_idle();
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(drawer.with({.timeout = 20ms}).try_rpc_sync<&Drawer::close>());
   cluster_.executor().advance(440ms);
   gate->set(1);
-  cluster_.settle();
+  cluster_.run_until_idle();
   gate.reset();
   ASSERT_EQ(late_lines().size(), 2U);
   EXPECT_EQ(
@@ -304,7 +304,7 @@ TEST_P(Calls, U9_CALL18_TheLogOfTheCalleeSaysOfALateCallHowLongItWaitedAndTook) 
 TEST_P(Calls, U10_ErrorsThatAreNeverReadAreOneLineAFunctionAndSecond) {
   for (int i = 0; i < 100; ++i) static_cast<void>(cluster_[0].rpc_async<&withdraw>("b", 3));
   for (int i = 0; i < 3; ++i) static_cast<void>(cluster_[0].rpc_async<&throws_later>("b", "c"));
-  cluster_.settle();
+  cluster_.run_until_idle();
   const auto lines = [this](const std::string& of) {
     std::vector<std::string> found;
     for (const std::string& line : cluster_.log()) {
@@ -320,7 +320,7 @@ TEST_P(Calls, U10_ErrorsThatAreNeverReadAreOneLineAFunctionAndSecond) {
   cluster_.executor().advance(5s);
   EXPECT_EQ(lines("withdraw").size(), 2U);
   static_cast<void>(cluster_[0].rpc_async<&withdraw>("b", 3));
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(lines("withdraw").size(), 3U) << "later ones are logged again";
 }
 
@@ -329,11 +329,11 @@ TEST_P(Calls, CALL5_ACancelReachesCallsThatAlreadyWait) {
   // a asks b, whose method asks c, which never answers.
   const RRef<Drawer> passed = cluster_[0].remote<Drawer>("c");
   Future<int> call = between.rpc_async<&Drawer::waits_for>(passed);
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(cluster_[1].counters().requests_in_flight, 1U);
   const TimePoint begun = cluster_.executor().clock().now();
   EXPECT_TRUE(call.cancel());
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(cluster_[1].counters().requests_in_flight, 0U) << "b goes on waiting for c";
   EXPECT_EQ(cluster_.executor().clock().now(), begun);
   EXPECT_EQ(between.rpc_sync<&Drawer::close>(), 0) << "the turn is free again";
@@ -364,7 +364,7 @@ TEST_P(Calls, TheDefaultTimeoutCanBeChangedWhileAWorkerRuns) {
 TEST_P(Calls, H8_StopSaysWhatItGaveUp) {
   const RRef<Drawer> drawer = cluster_[0].remote<Drawer>("b");
   Future<int> open = drawer.rpc_async<&Drawer::never>();
-  cluster_.settle();
+  cluster_.run_until_idle();
   const StopReport caller = cluster_[0].stop();
   EXPECT_EQ(caller.calls, 1U);
   EXPECT_EQ(caller.served_calls, 0U);
@@ -382,7 +382,7 @@ TEST_P(Calls, H8_StopSaysWhatItGaveUp) {
 TEST_P(Calls, H8_ACallThatWasAnsweredIsNotGivenUpForOneThatItLeftBehind) {
   const RRef<Drawer> drawer = cluster_[0].remote<Drawer>("c");
   EXPECT_EQ(cluster_[0].rpc_sync<&begins_never>("b", drawer), 1);
-  cluster_.settle();
+  cluster_.run_until_idle();
   const StopReport report = cluster_[1].stop();
   EXPECT_EQ(report.calls, 1U);
   EXPECT_EQ(report.served_calls, 0U);

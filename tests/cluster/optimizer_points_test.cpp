@@ -1,5 +1,5 @@
-// OP-8 and OP-9 at each named point of a step in two phases: an owner or the coordinator dies before and after what it
-// says of Prepare and Commit. No owner is half stepped, none steps that was not to, and nothing hangs.
+// OP-8 and OP-9 at each named point of a step in two phases: an owner or the step coordinator dies before and after
+// what it says of Prepare and Commit. No owner is half stepped, none steps that was not to, and nothing hangs.
 #include <map>
 #include <optional>
 
@@ -103,7 +103,7 @@ class StepPoints : public OptimizerCluster {
         net_.break_off(point().victim, other);
       }
     }
-    cluster_.settle();
+    cluster_.run_until_idle();
   }
   /// Whether a worker has stepped. Half a step is a failure.
   bool has_stepped(const std::string& worker) {
@@ -128,7 +128,7 @@ TEST_P(StepPoints, OP8_NobodyIsHalfSteppedAndAllHear) {
                                                 optim::StepOptions{.clip_norm = 1});
   std::optional<Context> context(std::in_place, here());
   context->backward({forward(make_input(0)).sum()});
-  cluster_.settle();
+  cluster_.run_until_idle();
   set_trap();
   const TimePoint begun = cluster_.executor().clock().now();
   auto step = optimizer->step_async(*context);

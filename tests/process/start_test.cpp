@@ -272,17 +272,17 @@ TEST_F(Hosts, BI2_AnotherVersionThatIsMetIsRefusedAtBothSides) {
   transport::ThreadedExecutor executor;
   std::promise<Error> refused;
   std::once_flag once;
-  const auto head = transport::listen(
+  const auto coordinator = transport::listen(
       executor, "tcp:127.0.0.1:" + port_.number(),
       []() -> Result<net::HandshakeOptions> { return from_tomorrow("ticker", 0); }, {},
       [&](Result<transport::Greeted> result) { std::call_once(once, [&] { refused.set_value(result.error()); }); });
-  ASSERT_TRUE(head) << head.error().message();
-  (*head)->start();
+  ASSERT_TRUE(coordinator) << coordinator.error().message();
+  (*coordinator)->start();
   Command echo(folder_, kTicking, {"run", "t.toml", "--role", "echo", "--replica", "0"});
   EXPECT_EQ(echo.wait(), 1);
   EXPECT_THAT(echo.err(), HasSubstr("protocol_mismatch"));
   EXPECT_EQ(refused.get_future().get().code(), Errc::protocol_mismatch);
-  (*head)->close();
+  (*coordinator)->close();
 }
 
 TEST(Start, BI2_AWorkerThatExitsWhileItStartsIsNamed) {

@@ -9,9 +9,9 @@
 
 namespace caftan::actors {
 
-using autograd::Life;
 using autograd::PassActions;
 using autograd::PassNumber;
+using autograd::WorkerLife;
 using transport::Address;
 
 namespace {
@@ -54,7 +54,7 @@ AutogradContextActor::AutogradContextActor(caf::actor_config& config, AutogradHo
   set_down_handler([this](const caf::down_msg& down) {
     for (const auto& [peer, proxy] : watched_) {
       if (proxy->id() != down.source.id()) continue;
-      const Life lost = peer;
+      const WorkerLife lost = peer;
       watched_.erase(lost);
       return peer_down(lost);
     }
@@ -83,7 +83,7 @@ caf::behavior AutogradContextActor::make_behavior() {
 void AutogradContextActor::on_envelope(const PassEnvelope& envelope) {
   const auto session = transport::ActorExchange::session_of(current_sender());
   if (!session) return;  // it ended: the loss of the peer is an event of its own
-  const Life from{session->peer().id, session->peer().incarnation};
+  const WorkerLife from{session->peer().id, session->peer().incarnation};
   if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) host_.learn_released(from, *release);
   if (passes_.is_released()) {
     if (auto answer = host_.refuse(from, envelope.message)) send_to(answer->to, std::move(answer->message));
@@ -176,7 +176,7 @@ void AutogradContextActor::perform(PassActions actions) {
     (void)record_->learn(passes_.decided());
   }
   while (!unreachable_.empty()) {
-    const Life lost = unreachable_.back();
+    const WorkerLife lost = unreachable_.back();
     unreachable_.pop_back();
     peer_down(lost);
   }
@@ -194,12 +194,12 @@ void AutogradContextActor::perform(PassActions actions) {
   in_walked_ = false;
 }
 
-void AutogradContextActor::peer_down(const Life& lost) {
+void AutogradContextActor::peer_down(const WorkerLife& lost) {
   const auto peer = host_.ports().find_peer(lost.worker);
   perform(passes_.peer_down(lost, peer ? peer->name() : std::string()));
 }
 
-bool AutogradContextActor::watch(const Life& peer) {
+bool AutogradContextActor::watch(const WorkerLife& peer) {
   if (watched_.contains(peer)) return true;
   auto there = host_.proxy(peer, Address::of(record_->id()));
   if (!there) return false;
@@ -208,7 +208,7 @@ bool AutogradContextActor::watch(const Life& peer) {
   return true;
 }
 
-bool AutogradContextActor::send_to(const Life& to, autograd::PassMessage message) {
+bool AutogradContextActor::send_to(const WorkerLife& to, autograd::PassMessage message) {
   const auto known = watched_.find(to);
   const auto there = known != watched_.end() ? known->second : host_.proxy(to, Address::of(record_->id()));
   if (!there) return false;
@@ -341,7 +341,7 @@ void AutogradContextActor::resolve(Result<void> outcome) {
 void AutogradContextActor::perform(autograd::ContextReleased& action) {
   const autograd::ReleasedRange released = host_.context_over(record_->id());
   record_->end();
-  for (const Life& peer : action.tell) send_to(peer, autograd::Release{record_->id(), released});
+  for (const WorkerLife& peer : action.tell) send_to(peer, autograd::Release{record_->id(), released});
 }
 
 void AutogradContextActor::perform(autograd::ContextEmpty&) { quit(); }

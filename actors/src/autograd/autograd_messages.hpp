@@ -37,7 +37,7 @@ struct GradientMessage {
 
 /// To a RecvFunction's actor: its node has run.
 struct ShipGradient {
-  autograd::Life to;
+  autograd::WorkerLife to;
   autograd::Grad grad;
   std::shared_ptr<tensor::EncodedTensors> encoded;
 };
@@ -76,7 +76,7 @@ struct Cancelled {
 };
 /// A SendFunction's actor has looked at what came for it.
 struct GradientArrived {
-  autograd::Life from;
+  autograd::WorkerLife from;
   autograd::Grad grad;
   std::vector<at::Tensor> tensors;
   Result<void> valid;
@@ -99,7 +99,7 @@ struct Ran {
   Result<void> outcome;
 };
 struct PeerDown {
-  autograd::Life peer;
+  autograd::WorkerLife peer;
 };
 /// A gradient was not sent.
 struct NotSent {

@@ -12,10 +12,10 @@
 #include "launch/exit_watch.hpp"
 #include "launch/fatal_signals.hpp"
 #include "launch/progress_line.hpp"
+#include "launch/run_addresses.hpp"
 #include "launch/run_end.hpp"
 #include "launch/run_process.hpp"
 #include "launch/run_record.hpp"
-#include "launch/run_world.hpp"
 #include "launch/signal_source.hpp"
 #include "worker/runners.hpp"
 
@@ -41,7 +41,7 @@ void raise_descriptor_limit() {
 
 class Launch {
  public:
-  Launch(const LaunchOptions& options, SignalSource& signals, ExitWatch* exits, RunRecord record, RunWorld world)
+  Launch(const LaunchOptions& options, SignalSource& signals, ExitWatch* exits, RunRecord record, RunAddresses world)
       : options_(options),
         signals_(signals),
         exits_(exits),
@@ -86,7 +86,7 @@ class Launch {
   SignalSource& signals_;
   ExitWatch* const exits_;  // null with worker processes
   RunRecord record_;
-  RunWorld world_;
+  RunAddresses world_;
   RunView view_;
   SteadyClock clock_;
   Supervisor supervisor_;
@@ -407,7 +407,7 @@ LaunchOutcome Launch::finish() {
     const auto process = static_cast<std::size_t>(planned(id.value).process);
     if (process < processes_.size() && processes_[process]) ended.pids[id.value] = processes_[process]->pid();
   }
-  return {tell_end(std::move(ended)), must_exit_};
+  return {report_end(std::move(ended)), must_exit_};
 }
 
 /// What a signal that kills the one process of a run leaves behind.
@@ -440,7 +440,7 @@ LaunchOutcome launch(const LaunchOptions& options) {
     std::fputs(line.c_str(), stderr);
     return LaunchOutcome{1, false};
   };
-  auto world = RunWorld::make(options.application, options.plan);
+  auto world = RunAddresses::make(options.application, options.plan);
   if (!world) return refused(world.error());
   auto record = RunRecord::create(options.application, app::resolved_text(options.application, options.types),
                                   options.workers.size());

@@ -23,7 +23,7 @@ std::filesystem::path log_of(const EndedRun& run, std::size_t worker) {
 }
 
 /// The error with what only the launcher knows: the process, and the end of the log of one that said nothing itself.
-std::string told_with_process(const EndedRun& run) {
+std::string with_pid(const EndedRun& run) {
   std::string text = run.verdict.error;
   if (!run.verdict.blame) return text;
   const std::size_t worker = *run.verdict.blame;
@@ -71,13 +71,13 @@ void write_summary(EndedRun& run) {
 
 }  // namespace
 
-int tell_end(EndedRun run) {
+int report_end(EndedRun run) {
   const std::string path = run.record.directory().path().string();
   const std::string& name = run.launch.application.run.name;
   const std::string seconds = format_fixed(std::chrono::duration<double>(run.elapsed).count(), 1) + " s";
   const std::string written = "everything written so far is in " + path;
 
-  run.verdict.error = told_with_process(run);
+  run.verdict.error = with_pid(run);
   if (auto failure = lost_results(run)) run.verdict = *std::move(failure);
   write_summary(run);
   if (!run.stragglers.empty()) run.view.note("warning: " + run.stragglers);

@@ -25,6 +25,6 @@ struct EndedRun {
 };
 
 /// Writes the summary, says how the run ended, and waits until that is read (RN-7). Returns the exit code.
-int tell_end(EndedRun run);
+int report_end(EndedRun run);
 
 }  // namespace caftan::actors

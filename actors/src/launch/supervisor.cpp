@@ -14,7 +14,7 @@ namespace caftan::actors {
 namespace {
 
 /// How long those who are here may take, after their own start time-out, to say whom they miss.
-constexpr Duration kOwnWords = std::chrono::seconds(1);
+constexpr Duration kLateReportGrace = std::chrono::seconds(1);
 /// How long the death of a process whose worker the others have lost may take to be seen.
 constexpr Duration kUntilDeath = std::chrono::seconds(1);
 
@@ -27,7 +27,7 @@ std::string describe(const Death& death) {
 }
 
 /// "agent: peer_down: observer-0: ...": who says it, then the error without naming the same worker twice.
-std::string in_words_of(const std::string& worker, const Error& error) {
+std::string prefixed(const std::string& worker, const Error& error) {
   if (error.worker() != worker) return worker + ": " + error.message();
   std::shared_ptr<const Error> cause;
   if (error.cause()) cause = std::make_shared<const Error>(*error.cause());
@@ -35,7 +35,7 @@ std::string in_words_of(const std::string& worker, const Error& error) {
 }
 
 /// The error as it is sent to other hosts and processes. Shorter than any limits.message.
-Error told(const Error& error) {
+Error for_other_hosts(const Error& error) {
   const Error brief = wire::shortened(error, 320);
   if (brief.code() != Errc::shut_down) return brief;
   std::shared_ptr<const Error> cause;
@@ -226,8 +226,8 @@ void Supervisor::check_start(TimePoint now) {
   if (all_came && !all_came_at_) all_came_at_ = now;
   if (now < phase_deadline_) return;
   // They count from when they came: a busy machine takes its time to load a program.
-  if (all_came && now < *all_came_at_ + options_.start_timeout + kOwnWords) {
-    phase_deadline_ = *all_came_at_ + options_.start_timeout + kOwnWords;
+  if (all_came && now < *all_came_at_ + options_.start_timeout + kLateReportGrace) {
+    phase_deadline_ = *all_came_at_ + options_.start_timeout + kLateReportGrace;
     return;
   }
   const auto missing = list(all_came ? &Worker::ready : &Worker::came);
@@ -386,13 +386,13 @@ Error Supervisor::reason() const {
     case Cause::none:
       break;
     case Cause::general:
-      return told(*general_);
+      return for_other_hosts(*general_);
     case Cause::death: {
       const std::string& name = workers_[*dead_].is.name;
       return {Errc::peer_down, name, name + " " + death_text_};
     }
     case Cause::failure:
-      return told(failure_->error.at(workers_[failure_->worker].is.name));
+      return for_other_hosts(failure_->error.at(workers_[failure_->worker].is.name));
   }
   return {};
 }
@@ -413,14 +413,14 @@ Verdict Supervisor::verdict() const {
         const std::string& teller = workers_[failure_->worker].is.name;
         // That it is lost need not be said twice.
         const bool is_same = failure_->worker == *dead_ && failure_->error.worker() == teller;
-        if (!is_same) verdict.error += "; " + in_words_of(teller, failure_->error);
+        if (!is_same) verdict.error += "; " + prefixed(teller, failure_->error);
       }
       break;
     case Cause::failure: {
       verdict.blame = failure_->worker;
       const Error& error = failure_->error;
       const bool is_own = error.code() == Errc::timeout && error.worker().empty();  // of check_start or check_made
-      verdict.error = is_own ? error.text() : in_words_of(workers_[failure_->worker].is.name, error);
+      verdict.error = is_own ? error.text() : prefixed(workers_[failure_->worker].is.name, error);
       // Members that were started from different files are a matter of the command line.
       if (failure_->at_start && error.code() == Errc::invalid_config) verdict.exit_code = kBadFile;
       break;

@@ -205,7 +205,7 @@ void WorkerSet::wait_for_leave() {
 /// first one is a matter of timing.
 void WorkerSet::report_traffic(TimePoint deadline) {
   for (Member& member : members_) {
-    if (member.worker) member.worker->core().settle(deadline);
+    if (member.worker) member.worker->core().wait_until_quiet(deadline);
   }
   for (Member& member : members_) {
     if (!member.worker) continue;

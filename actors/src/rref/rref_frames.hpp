@@ -44,11 +44,11 @@ void when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, Executor& ex
                     std::function<void(Result<void>)> done);
 
 /// The forks that one outgoing frame hands over. Registered before the frame is offered to the lane (RR-4).
-class Sharing {
+class OutgoingRRefs {
  public:
-  Sharing() = default;
-  Sharing(Sharing&&) = default;
-  Sharing& operator=(Sharing&&) = default;
+  OutgoingRRefs() = default;
+  OutgoingRRefs(OutgoingRRefs&&) = default;
+  OutgoingRRefs& operator=(OutgoingRRefs&&) = default;
   bool empty() const noexcept { return manifest_.shared.empty() && !manifest_.creation; }
   /// Returns the section's content.
   Result<wire::Bytes> encode() const;

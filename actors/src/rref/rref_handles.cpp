@@ -23,7 +23,7 @@ std::optional<Error> HandleBase::refused() const {
   return error_;
 }
 
-void HandleBase::settle(Result<void> outcome) {
+void HandleBase::confirm(Result<void> outcome) {
   std::vector<std::function<void()>> waiters;
   {
     const std::lock_guard lock(mutex_);
@@ -67,7 +67,7 @@ Future<void> UserHandle::created() {
   auto promise = std::make_shared<Promise<void>>(caller_);
   Future<void> created = promise->future();
   const auto tell = [promise, self = shared_from_this()] {
-    const rpc::FrameReading reading;  // an actor settles it: continuations must not run here
+    const rpc::NoUserCode reading;  // an actor settles it: continuations must not run here
     const auto error = self->refused();
     promise->set(error ? Result<void>(*error) : Result<void>());
   };

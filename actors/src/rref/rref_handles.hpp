@@ -52,7 +52,7 @@ class HandleBase : public rpc::RRefHandle, public std::enable_shared_from_this<H
 
   const SharedRRef& shared() const noexcept { return shared_; }
   /// Settles confirmation, or makes a confirmed handle fail later. The first failure stays.
-  void settle(Result<void> outcome);
+  void confirm(Result<void> outcome);
   /// Returns false if `waiter` was kept and will be called once; true if it is settled already.
   bool settled_or(std::function<void()> waiter);
   /// Returns what it was settled with, if that was an error.

@@ -103,7 +103,7 @@ std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const 
 }
 
 std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::shared_ptr<transport::Session>& session,
-                                                       const Peer& owner, rpc::TypeKey type, Sharing& sharing) {
+                                                       const Peer& owner, rpc::TypeKey type, OutgoingRRefs& handed) {
   ending_.creation_begins();
   rpc::CreationNumber number{session->connection(), 0};
   {
@@ -117,7 +117,7 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::sha
                           nullptr, actor);
   handle->bind(peer_session(*session));
   session->actors().export_watched(Address::of(shared.fork), caf::actor_cast<caf::strong_actor_ptr>(actor));
-  sharing.manifest_.creation = Creation{id, shared.fork, number};
+  handed.manifest_.creation = Creation{id, shared.fork, number};
   return handle;
 }
 
@@ -153,19 +153,20 @@ void RRefHost::link_value(RRefId id, const caf::actor& actor) {
 
 // ---- handing over
 
-Result<Sharing> RRefHost::share(const rpc::RRefHandles& handles, const std::shared_ptr<transport::Session>& to) {
-  Sharing sharing;
+Result<OutgoingRRefs> RRefHost::hand_over(const rpc::RRefHandles& handles,
+                                          const std::shared_ptr<transport::Session>& to) {
+  OutgoingRRefs handed;
   for (const auto& handle : handles) {
-    if (const auto shared = share_one(handle, to, sharing); !shared) {
-      sharing.undo();
+    if (const auto shared = hand_over_one(handle, to, handed); !shared) {
+      handed.undo();
       return shared.error();
     }
   }
-  return sharing;
+  return handed;
 }
 
-Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
-                                 const std::shared_ptr<transport::Session>& to, Sharing& sharing) {
+Result<void> RRefHost::hand_over_one(const std::shared_ptr<rpc::RRefHandle>& base,
+                                     const std::shared_ptr<transport::Session>& to, OutgoingRRefs& handed) {
   const rpc::PeerSession session = peer_session(*to);
   // Made before the frame leaves: the watch must be there when the fork's end arrives.
   const auto proxy_of = [&to](ForkId fork) { return to->actors().proxy(Address::of(fork)); };
@@ -182,7 +183,7 @@ Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
     const bool alive =
         tell_owner(shared.rref, OwnerEvent{owner_event::HandedOver{shared.fork, session, proxy_of(shared.fork)}});
     if (!alive) return Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone");
-    sharing.undo_.push_back([this, id = shared.rref, fork = shared.fork, session] {
+    handed.undo_.push_back([this, id = shared.rref, fork = shared.fork, session] {
       tell_owner(id, OwnerEvent{owner_event::NotHandedOver{fork, session}});
     });
   } else if (shared.owner == session.peer && shared.owner_incarnation == session.incarnation) {
@@ -196,11 +197,11 @@ Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
     // The child sends its acceptance to the parent, and gets a message when the parent ends.
     to->actors().export_watched(Address::of(shared.parent), caf::actor_cast<caf::strong_actor_ptr>(actor));
     caf::anon_send(actor, UserEvent{user_event::ChildHandedOver{shared.fork, session, proxy_of(shared.fork)}});
-    sharing.undo_.push_back([actor, fork = shared.fork, session] {
+    handed.undo_.push_back([actor, fork = shared.fork, session] {
       caf::anon_send(actor, UserEvent{user_event::ChildNotHandedOver{fork, session}});
     });
   }
-  sharing.manifest_.shared.push_back(std::move(shared));
+  handed.manifest_.shared.push_back(std::move(shared));
   return {};
 }
 
@@ -245,13 +246,13 @@ Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& s
     auto handle = std::make_shared<OwnerHandle>(*this, ports_.shared_from_this(), shared, *owner, false,
                                                 value_error(shared.rref));
     const auto answer = [weak = std::weak_ptr(handle)](Result<void> held) {
-      if (const auto strong = weak.lock()) strong->settle(std::move(held));
+      if (const auto strong = weak.lock()) strong->confirm(std::move(held));
     };
     // A fork that this worker made for itself was registered in the session that sent the frame.
     rpc::PeerSession registered = from;
     if (from.peer == ports_.id()) registered.connection = other_end_of_self(from.connection);
     if (!tell_owner(shared.rref, OwnerEvent{owner_event::PassedBack{shared.fork, registered, answer}})) {
-      handle->settle(Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone"));
+      handle->confirm(Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone"));
     }
     return std::shared_ptr<rpc::RRefHandle>(std::move(handle));
   }
@@ -450,7 +451,7 @@ void RRefHost::user_confirmed(ForkId id, Result<void> outcome) {
     const std::lock_guard lock(mutex_);
     if (const auto user = users_.find(id); user != users_.end()) handle = user->second.handle.lock();
   }
-  if (handle) handle->settle(std::move(outcome));
+  if (handle) handle->confirm(std::move(outcome));
 }
 
 void RRefHost::bind(ForkId fork, const rpc::PeerSession& session) {

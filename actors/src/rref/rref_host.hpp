@@ -53,7 +53,7 @@ class RRefHost final : public Service {
   std::shared_ptr<rpc::RRefHandle> own(RRefId id, rpc::TypeKey type);
   /// The creator's own fork of a value at `session`'s worker.
   std::shared_ptr<rpc::RRefHandle> use_created(RRefId id, const std::shared_ptr<transport::Session>& session,
-                                               const Peer& owner, rpc::TypeKey type, Sharing& sharing);
+                                               const Peer& owner, rpc::TypeKey type, OutgoingRRefs& handed);
   /// @param fork  the creator's own; its handle may be gone already
   void creation_answered(ForkId fork, Result<void> answer);
   void set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> value);
@@ -62,7 +62,7 @@ class RRefHost final : public Service {
 
   // Handing over.
   /// Registers a fork for each handle. Errors: what makes a handle unusable.
-  Result<Sharing> share(const rpc::RRefHandles& handles, const std::shared_ptr<transport::Session>& to);
+  Result<OutgoingRRefs> hand_over(const rpc::RRefHandles& handles, const std::shared_ptr<transport::Session>& to);
 
   // Receiving; in the order of the frames of a session.
   Result<std::shared_ptr<ReceivedRRefs>> on_manifest(transport::Session& session, wire::ByteView bytes);
@@ -119,8 +119,8 @@ class RRefHost final : public Service {
   };
 
   ForkId make_fork_id();
-  Result<void> share_one(const std::shared_ptr<rpc::RRefHandle>& base, const std::shared_ptr<transport::Session>& to,
-                         Sharing& sharing);
+  Result<void> hand_over_one(const std::shared_ptr<rpc::RRefHandle>& base,
+                             const std::shared_ptr<transport::Session>& to, OutgoingRRefs& handed);
   void make_owner(RRefId id, std::string type);
   /// Returns null if the value is gone.
   std::shared_ptr<const ValueError> value_error(RRefId id);

@@ -171,7 +171,7 @@ void Joiner::refused(const Error& error) {
 // ---- dialling
 
 /// Dials until the peer answers or is not to be dialled any more. The address of a peer that has none in the world is
-/// learnt from the head's view.
+/// learnt from the coordinator's view.
 void Joiner::dial(WorkerId peer) {
   std::optional<std::string> address;
   std::uint64_t connection = 0;
@@ -313,7 +313,7 @@ void Joiner::tell_lost(const Session& session, const Error& reason) {
 
 // ---- the start
 
-/// On the coordinator: once all members have joined, sends the addresses of all to all.
+/// On the coordinator: once all members have joined, sends each of them the addresses of all.
 void Joiner::publish_view() {
   std::optional<net::View> view;
   std::vector<std::shared_ptr<Session>> sessions;
@@ -342,7 +342,7 @@ void Joiner::on_view(const Session& from, const net::View& view) {
     const LockGuard lock(mutex_);
     auto applied = meeting_.on_view(from.peer().id, view);
     if (!applied) {
-      parts_.log.write("the head's view was refused: " + applied.error().message());
+      parts_.log.write("the coordinator's view was refused: " + applied.error().message());
       return;
     }
     to_dial = *std::move(applied);
@@ -350,8 +350,8 @@ void Joiner::on_view(const Session& from, const net::View& view) {
   for (const WorkerId peer : to_dial) dial(peer);
 }
 
-/// Once this worker has a session with every other, it reports so to the head; once all have, the head announces it
-/// (SE-27).
+/// Once this worker has a session with every other, it reports so to the coordinator; once all have, the coordinator
+/// announces it (SE-27).
 void Joiner::look_whether_all_met() {
   std::optional<net::Meeting::AllMet> all;
   std::vector<std::shared_ptr<Session>> sessions;

@@ -78,7 +78,7 @@ class Joiner {
   void on_met(transport::Session& from);
 
  private:
-  /// Keeps the session alive: during the start, the last words of the head may not have been read yet.
+  /// Keeps the session alive: during the start, the last words of the coordinator may not have been read yet.
   struct LostPeer {
     std::shared_ptr<transport::Session> session;
     Error reason;

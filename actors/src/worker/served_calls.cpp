@@ -66,20 +66,20 @@ Result<void> ServedCalls::send_reply(const std::shared_ptr<Session>& session, st
                                      Result<rpc::OutReply>&& reply) {
   if (session->ended()) return {};  // the worker may have ended too: its services must not be used any more
   if (!reply) return send_error(session, call, reply.error());
-  auto sharing = rrefs_.share(reply->rrefs, session);
-  if (!sharing) return sharing.error();
+  auto handed = rrefs_.hand_over(reply->rrefs, session);
+  if (!handed) return handed.error();
   const auto give_up = [&](Error error) {
-    sharing->undo();
+    handed->undo();
     return error;
   };
   EncodedFrame encoded;
-  if (const auto done = encode_result(*reply, call, *sharing, encoded); !done) {
+  if (const auto done = encode_result(*reply, call, *handed, encoded); !done) {
     return give_up(done.error().at(ports_.name()));
   }
   if (const auto fits = session->check_size(encoded.frame); !fits) {
     return give_up(Error(fits.error().code(), ports_.name(), "the result: " + fits.error().text()));
   }
-  if (!session->send(encoded.frame, false)) sharing->undo();
+  if (!session->send(encoded.frame, false)) handed->undo();
   return {};
 }
 

@@ -35,7 +35,7 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   StopReport stop();
   void end();
   /// Waits until no call is under way and every reference that was let go has ended, at most until `deadline`.
-  void settle(TimePoint deadline);
+  void wait_until_quiet(TimePoint deadline);
   /// Precondition: not negative.
   void set_rpc_timeout(Duration timeout) noexcept { rpc_timeout_.store(timeout, std::memory_order_relaxed); }
   void set_worker(Worker* worker) { worker_ = worker; }

@@ -74,7 +74,7 @@ Result<AutogradMessageId> ContextRecord::next_message() {
   return AutogradMessageId{self_.worker, self_.incarnation, (place_ << kMessageBits) | number};
 }
 
-Result<void> ContextRecord::add_sent(std::shared_ptr<SendFunction> function, Life to, std::uint64_t bytes) {
+Result<void> ContextRecord::add_sent(std::shared_ptr<SendFunction> function, WorkerLife to, std::uint64_t bytes) {
   auto strand = rpc::Strand::held_here();
   const std::uint64_t number = function->message().message.number;
   const std::lock_guard lock(mutex_);
@@ -91,7 +91,7 @@ void ContextRecord::forget_sent(AutogradMessageId message) noexcept {
   if (node) recorded_bytes_ -= node.mapped().bytes;
 }
 
-Result<void> ContextRecord::add_received(Life from, std::uint64_t bytes) {
+Result<void> ContextRecord::add_received(WorkerLife from, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (phase_ == Phase::over) return released_context(id_);
   ++received_;
@@ -105,12 +105,12 @@ std::uint64_t ContextRecord::next_binding() noexcept {
   return mix64(kBindings + next_binding_.fetch_add(1, std::memory_order_relaxed));
 }
 
-void ContextRecord::begin_body(std::uint64_t key) {
+void ContextRecord::begin_span(std::uint64_t key) {
   const std::lock_guard lock(mutex_);
-  bodies_.insert_or_assign(key, RecordedBody::begin(key));
+  bodies_.insert_or_assign(key, CodeSpan::begin(key));
 }
 
-void ContextRecord::end_body(std::uint64_t key) {
+void ContextRecord::end_span(std::uint64_t key) {
   const std::lock_guard lock(mutex_);
   const auto body = bodies_.find(key);
   if (body == bodies_.end()) return;
@@ -118,8 +118,8 @@ void ContextRecord::end_body(std::uint64_t key) {
   if (body->second.first == body->second.last) bodies_.erase(body);
 }
 
-std::vector<RecordedBody> ContextRecord::bodies() const {
-  std::vector<RecordedBody> bodies;
+std::vector<CodeSpan> ContextRecord::bodies() const {
+  std::vector<CodeSpan> bodies;
   const std::lock_guard lock(mutex_);
   bodies.reserve(bodies_.size());
   for (const auto& [key, body] : bodies_) bodies.push_back(body);
@@ -133,7 +133,7 @@ void ContextRecord::met(WorkerId worker) {
 
 // ---- passes
 
-std::optional<Life> ContextRecord::receiver_of(AutogradMessageId message) const {
+std::optional<WorkerLife> ContextRecord::receiver_of(AutogradMessageId message) const {
   if (maker(message) != self_) return std::nullopt;
   const std::lock_guard lock(mutex_);
   const auto found = sent_.find(message.number);

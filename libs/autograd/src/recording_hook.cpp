@@ -46,7 +46,7 @@ void detach_under_no_grad(std::vector<at::Tensor>& tensors) {
 
 /// Records what of `tensors` needs gradients as a message of `context` to `to`. Returns its id, without number if
 /// nothing is recorded.
-Result<AutogradMessageId> record_sent_tensors(ContextRecord& context, const std::optional<Life>& to,
+Result<AutogradMessageId> record_sent_tensors(ContextRecord& context, const std::optional<WorkerLife>& to,
                                               std::uint64_t order_key, std::vector<at::Tensor>& tensors,
                                               std::vector<std::uint8_t>& recorded) {
   recorded.clear();
@@ -85,11 +85,11 @@ Result<void> record_received_tensors(ContextRecord& context, const CallSection& 
 class Body {
  public:
   Body(std::shared_ptr<ContextRecord> context, std::uint64_t key) : context_(std::move(context)), key_(key) {
-    context_->begin_body(key);
+    context_->begin_span(key);
   }
   Body(const Body&) = delete;
   Body& operator=(const Body&) = delete;
-  ~Body() { context_->end_body(key_); }
+  ~Body() { context_->end_span(key_); }
 
  private:
   const std::shared_ptr<ContextRecord> context_;

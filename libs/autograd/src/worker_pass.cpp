@@ -19,7 +19,7 @@ Error visited_twice(AutogradMessageId message) {
 
 }  // namespace
 
-WorkerPass::WorkerPass(Life self, PassHeader header, const RecordedMessages& recorded, PassLimits limits)
+WorkerPass::WorkerPass(WorkerLife self, PassHeader header, const RecordedMessages& recorded, PassLimits limits)
     : self_(self), header_(std::move(header)), recorded_(recorded), limits_(limits) {
   if (header_.mode == Mode::smart) return;
   phase_ = Phase::running;
@@ -40,8 +40,8 @@ PassActions WorkerPass::begin_at_roots() {
 
 PassActions WorkerPass::begin() { return {BeginPass{number(), header_.mode, header_.keep, header_.held}}; }
 
-PassActions WorkerPass::marked(Life from, const std::vector<AutogradMessageId>& messages) {
-  if (phase_ == Phase::failed || settled_) return {};
+PassActions WorkerPass::marked(WorkerLife from, const std::vector<AutogradMessageId>& messages) {
+  if (phase_ == Phase::failed || concluded_) return {};
   if (phase_ != Phase::marking) {
     return fail(Error(Errc::malformed_payload, name_of(from) + " sends marks while gradients run"));
   }
@@ -62,8 +62,8 @@ PassActions WorkerPass::marked(Life from, const std::vector<AutogradMessageId>& 
 }
 
 PassActions WorkerPass::found(const std::vector<FoundRecv>& nodes) {
-  if (phase_ != Phase::marking || settled_) return {};
-  std::map<Life, std::vector<AutogradMessageId>> by_sender;
+  if (phase_ != Phase::marking || concluded_) return {};
+  std::map<WorkerLife, std::vector<AutogradMessageId>> by_sender;
   for (const FoundRecv& node : nodes) {
     if (node.context != header_.pass.context) {  // DA-3
       return fail(Error(Errc::foreign_context, "the graph reaches message " + to_string(node.message) + " of context " +
@@ -84,7 +84,7 @@ PassActions WorkerPass::found(const std::vector<FoundRecv>& nodes) {
 
 PassActions WorkerPass::walked() {
   activity_ = Activity::none;
-  if (phase_ == Phase::failed || settled_) return stopped();
+  if (phase_ == Phase::failed || concluded_) return stopped();
   PassActions actions;
   Report report{header_.pass, std::exchange(used_up_, {}), std::exchange(sent_, {}), {}, false};
   actions.push_back(Send{header_.initiator, std::move(report)});
@@ -94,14 +94,14 @@ PassActions WorkerPass::walked() {
 
 PassActions WorkerPass::ledger_closed() {
   PassActions actions;
-  if (phase_ != Phase::marking || settled_) return actions;
+  if (phase_ != Phase::marking || concluded_) return actions;
   phase_ = Phase::running;
   run_next(actions);
   return actions;
 }
 
-PassActions WorkerPass::gradient(Life from, AutogradMessageId message, std::uint64_t bytes) {
-  if (phase_ == Phase::failed || settled_) return {};
+PassActions WorkerPass::gradient(WorkerLife from, AutogradMessageId message, std::uint64_t bytes) {
+  if (phase_ == Phase::failed || concluded_) return {};
   // A gradient is causally later than the closing of the ledger, which waited for every walk.
   if (phase_ == Phase::marking && (is_active() || is_initiator())) {
     return fail(Error(Errc::invalid_gradient, name_of(from) + " sends a gradient before all marks were walked"));
@@ -125,8 +125,8 @@ PassActions WorkerPass::gradient(Life from, AutogradMessageId message, std::uint
 }
 
 PassActions WorkerPass::produced(AutogradMessageId message) {
-  if (phase_ != Phase::running || settled_) return {};
-  const Life sender = maker(message);
+  if (phase_ != Phase::running || concluded_) return {};
+  const WorkerLife sender = maker(message);
   if (header_.mode == Mode::fast) {
     recvs_.add(message);
     if (sender != self_) watched_.insert(sender);
@@ -138,7 +138,7 @@ PassActions WorkerPass::produced(AutogradMessageId message) {
 
 PassActions WorkerPass::ran(const RunResult& result) {
   activity_ = Activity::none;
-  if (phase_ == Phase::failed || settled_) return stopped();
+  if (phase_ == Phase::failed || concluded_) return stopped();
   PassActions actions;
   staged_bytes_ = result.staged_bytes;
   if (staged_bytes_ > limits_.staged_bytes) {
@@ -164,13 +164,13 @@ PassActions WorkerPass::ran(const RunResult& result) {
 
 PassActions WorkerPass::graph_failed(const Error& error) {
   activity_ = Activity::none;
-  if (phase_ == Phase::failed || settled_) return stopped();
+  if (phase_ == Phase::failed || concluded_) return stopped();
   return fail(error);
 }
 
 PassActions WorkerPass::fail(const Error& error) {
   PassActions actions;
-  if (phase_ == Phase::failed || settled_) return actions;
+  if (phase_ == Phase::failed || concluded_) return actions;
   phase_ = Phase::failed;
   error_ = error;
   if (is_active()) actions.push_back(StopGraph{number()});
@@ -178,9 +178,9 @@ PassActions WorkerPass::fail(const Error& error) {
   return actions;
 }
 
-PassActions WorkerPass::peer_down(Life peer, const std::string& name) {
+PassActions WorkerPass::peer_down(WorkerLife peer, const std::string& name) {
   const bool is_lost_initiator = peer == header_.initiator;
-  if (settled_ || (!is_lost_initiator && watched_.count(peer) == 0)) return {};
+  if (concluded_ || (!is_lost_initiator && watched_.count(peer) == 0)) return {};
   if (is_lost_initiator) initiator_lost_ = true;
   if (phase_ == Phase::failed) {
     // The home must hear what the initiator may not have heard.
@@ -191,9 +191,9 @@ PassActions WorkerPass::peer_down(Life peer, const std::string& name) {
   return fail(lost_worker(peer, name, "which pass " + to_string(header_.pass) + " needs here"));
 }
 
-PassActions WorkerPass::settle(bool ok) {
-  if (settled_) return {};
-  settled_ = true;
+PassActions WorkerPass::conclude(bool ok) {
+  if (concluded_) return {};
+  concluded_ = true;
   ok_ = ok;
   if (!is_active()) return stopped();
   PassActions actions;
@@ -236,13 +236,13 @@ void WorkerPass::report_run(PassActions& actions, bool drained) {
 }
 
 void WorkerPass::say_failed(PassActions& actions) {
-  const Life to = initiator_lost_ ? maker(header_.pass.context) : header_.initiator;
+  const WorkerLife to = initiator_lost_ ? maker(header_.pass.context) : header_.initiator;
   actions.push_back(Send{to, Fail{header_.pass, error_}});
 }
 
 // What to do once the pass is decided and nothing runs any more.
 PassActions WorkerPass::stopped() {
-  if (!settled_) return {};
+  if (!concluded_) return {};
   if (ok_) return {MergeGradients{number()}};
   return {DropGradients{number()}};
 }

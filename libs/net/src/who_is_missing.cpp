@@ -28,11 +28,11 @@ std::string who_is_missing(const std::vector<MemberAtStart>& members, bool has_v
     if (member.is_here) continue;
     (member.has_left ? left : member.would_be_met ? missing : unknown).push_back(&member);
   }
-  const MemberAtStart& head = members.front();
-  if (!unknown.empty() && !head.is_here && !head.has_left) {
-    return head.name + ", where the others meet, has not come" + within;
+  const MemberAtStart& coordinator = members.front();
+  if (!unknown.empty() && !coordinator.is_here && !coordinator.has_left) {
+    return coordinator.name + ", where the others meet, has not come" + within;
   }
-  // Were it with the head, the head had told so.
+  // Without a view some member is missing at the coordinator, too; if just one is unknown here, it is that one.
   if (unknown.size() == 1 && missing.empty() && !has_view) missing.swap(unknown);
 
   std::string text;

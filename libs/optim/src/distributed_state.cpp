@@ -103,7 +103,7 @@ Future<StepReport> DistributedOptimizer::State::step(std::shared_ptr<autograd::C
 }
 
 void DistributedOptimizer::State::begin_step(const Open& open) {
-  if (Result<void> fit = check_context(*open->context); !fit) return settle(open, fit.error());
+  if (Result<void> fit = check_context(*open->context); !fit) return complete(open, fit.error());
   {
     const std::lock_guard lock(mutex_);
     open->report.step = last_ = StepNumber{last_.value + 1};
@@ -244,18 +244,18 @@ void DistributedOptimizer::State::finish(const Open& open, std::vector<Result<St
     report_ = open->report;
   }
   if (verdict) verdict = check_owners(open->report);
-  if (!verdict) return settle(open, verdict.error());
+  if (!verdict) return complete(open, verdict.error());
   if (stepped == 0) {
-    return settle(open,
-                  Error(Errc::bad_arguments, "no parameter of this optimizer has a gradient in autograd context " +
-                                                 to_string(open->context->id()) +
-                                                 ": nothing was stepped; are they the ones the loss was computed "
-                                                 "from?"));
+    return complete(open,
+                    Error(Errc::bad_arguments, "no parameter of this optimizer has a gradient in autograd context " +
+                                                   to_string(open->context->id()) +
+                                                   ": nothing was stepped; are they the ones the loss was computed "
+                                                   "from?"));
   }
-  settle(open, open->report);
+  complete(open, open->report);
 }
 
-void DistributedOptimizer::State::settle(const Open& open, Result<StepReport> outcome) {
+void DistributedOptimizer::State::complete(const Open& open, Result<StepReport> outcome) {
   turns_->end();
   answer(open, std::move(outcome));
 }

@@ -27,7 +27,7 @@ Ambient outside_contexts();
 
 class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
  public:
-  /// @param caller  the coordinator's worker, whose executor waits use
+  /// @param caller  the step coordinator's worker, whose executor waits use
   State(std::weak_ptr<rpc::Caller> caller, std::vector<Owner> owners, std::vector<Algorithm> algorithms,
         const StepOptions& options)
       : caller_(std::move(caller)),
@@ -61,7 +61,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   /// The caller of a committed step has waited long enough: it gets what is known.
   void stop_waiting(const Open& open);
   void finish(const Open& open, std::vector<Result<StepDone>> outcomes, Result<void> verdict);
-  void settle(const Open& open, Result<StepReport> outcome);
+  void complete(const Open& open, Result<StepReport> outcome);
   /// Answers the caller of a step, unless that has been done.
   void answer(const Open& open, Result<StepReport> outcome);
   struct OpenLoad;

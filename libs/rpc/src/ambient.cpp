@@ -57,7 +57,7 @@ Ambient Ambient::capture() {
   captured.turn = nullptr;
   captured.brief = nullptr;
   captured.executor = nullptr;
-  captured.reads_frames = false;
+  captured.inside_reading_wait = false;
   captured.grad_mode = c10::GradMode::is_enabled();
   return captured;
 }
@@ -81,7 +81,7 @@ namespace rpc {
 namespace {
 Ambient make_reading() {
   Ambient ambient;
-  ambient.reads_frames = true;
+  ambient.inside_reading_wait = true;
   return ambient;
 }
 constexpr std::size_t kMostHeld = 64;
@@ -96,7 +96,7 @@ Result<void> check_may_wait() {
                                          "runs on reads the answers. Register it without brief()");
 }
 
-FrameReading::FrameReading() noexcept : empty_(make_reading()), swap_(&empty_) {}
+NoUserCode::NoUserCode() noexcept : empty_(make_reading()), swap_(&empty_) {}
 
 void encode_held(const HeldObjects& held, wire::Bytes& to) {
   wire::OutArchive archive(to);

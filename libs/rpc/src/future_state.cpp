@@ -62,7 +62,7 @@ Result<bool> permitted_wait(FutureCore& future, TimePoint deadline) {
   std::shared_ptr<Caller> keep;
   Executor* const executor = future.executor(keep);
   const TurnPause pause;
-  const FrameReading reading;
+  const NoUserCode reading;
   if (!executor) {
     const Continuations::Pause others(nullptr);
     ThreadPoint point;
@@ -155,7 +155,7 @@ void FutureCore::run_continuation(Task continuation) {
   // A continuation does not have the turn of the object whose method completes it or asks for it: if it ran inside of
   // that method and waited, the turn would not be given back (CALL-7).
   const bool elsewhere =
-      ambient && (ambient->reads_frames || ambient->brief || (ambient->turn && ambient->turn->is_held()));
+      ambient && (ambient->inside_reading_wait || ambient->brief || (ambient->turn && ambient->turn->is_held()));
   if (executor && (elsewhere || executor->reads_for_wait())) return executor->post(std::move(continuation));
   Continuations::run(std::move(continuation));
 }

@@ -93,7 +93,7 @@ bool Strand::take(TurnMode mode, Patience patience) {
     if (taken()) return true;
     if (gives_up()) return false;
   }
-  const FrameReading reading;
+  const NoUserCode reading;
   return executor_.with_wait([&](Executor::Wait& wait) {
     Returning self{&wait.point(), mode, patience};
     UniqueLock lock(mutex_);

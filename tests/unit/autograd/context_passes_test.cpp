@@ -39,7 +39,7 @@ TEST(ContextPasses, OneHopTakesSixMessages) {
   of_a.to[kAtoHome] = kHome;
   ContextPasses home(kContext, kHome, of_home), a(kContext, kA, of_a);
   int messages = 0;
-  const auto pass_on = [&](Life from, ContextPasses& to, const PassActions& actions) {
+  const auto pass_on = [&](WorkerLife from, ContextPasses& to, const PassActions& actions) {
     PassActions answers;
     for (const Send& send : all_of<Send>(actions)) {
       ++messages;

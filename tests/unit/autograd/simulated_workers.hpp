@@ -54,7 +54,7 @@ class SimulatedWorkers final : public Hops {
 
   const Threads threads_;
   std::mt19937_64 schedule_;
-  std::vector<std::vector<RecordedBody>> bodies_;
+  std::vector<std::vector<CodeSpan>> bodies_;
   std::vector<Message> messages_;  ///< message number n has id n + 1
   friend class SimulatedPass;
 };

@@ -41,9 +41,9 @@ class ContextHost {
   /// Runs a pass; the future resolves with its outcome, when the gradients of this worker are in its book.
   virtual Future<void> start_pass(const std::shared_ptr<ContextRecord>& context, PassStart start) = 0;
 
-  virtual Life self() const noexcept = 0;
+  virtual WorkerLife self() const noexcept = 0;
   /// Returns the peer's present life; none when there is no connection.
-  virtual std::optional<Life> life_of(const Peer& peer) const = 0;
+  virtual std::optional<WorkerLife> life_of(const Peer& peer) const = 0;
   /// Returns the peer's name, for errors.
   virtual std::string name_of(WorkerId peer) const = 0;
 };

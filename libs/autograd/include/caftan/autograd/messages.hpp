@@ -19,10 +19,10 @@ namespace caftan::autograd {
 
 /// One life of a worker, as the sender or receiver of messages. The sender is known from the session, never from the
 /// message.
-struct Life {
+struct WorkerLife {
   WorkerId worker;
   Incarnation incarnation;
-  auto operator<=>(const Life&) const = default;
+  auto operator<=>(const WorkerLife&) const = default;
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
     archive& worker& incarnation;
@@ -30,11 +30,11 @@ struct Life {
 };
 
 /// Returns "worker 3", for texts.
-inline std::string name_of(const Life& life) { return "worker " + std::to_string(life.worker.value); }
+inline std::string name_of(const WorkerLife& life) { return "worker " + std::to_string(life.worker.value); }
 
 /// Returns who made the id: of a context its home, of a recorded message its sender, where S(m) is.
 template <class Tag>
-Life maker(const GlobalId<Tag>& id) {
+WorkerLife maker(const GlobalId<Tag>& id) {
   return {id.worker, id.incarnation};
 }
 
@@ -101,7 +101,7 @@ inline constexpr std::size_t kMostHeld = 64;
 struct PassHeader {
   PassId pass;
   DecidedSet decided;
-  Life initiator;
+  WorkerLife initiator;
   Mode mode = Mode::smart;
   bool keep = false;                    ///< retain the graph
   std::vector<HeldByWaiter> held = {};  ///< by the chain of calls that waits for the pass, at most kMostHeld

@@ -31,9 +31,9 @@ struct RecordedMessage {
 /// context. Within it torch's numbers say what was recorded first; across bodies they say only which happened to run
 /// first. Register one for each body that runs on one thread; an asynchronous function, whose parts run where they may,
 /// has none.
-struct RecordedBody {
+struct CodeSpan {
   /// Returns the body that the calling thread records from now on.
-  static RecordedBody begin(std::uint64_t key);
+  static CodeSpan begin(std::uint64_t key);
   /// Ends it; to be called on the same thread. A body that is still open holds whatever its thread records.
   void end();
 

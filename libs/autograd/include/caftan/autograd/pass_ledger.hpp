@@ -24,7 +24,7 @@ class PassLedger {
     ended,
   };
 
-  PassLedger(ContextId context, Life self, Mode mode) : pass_{context, {}}, self_(self), mode_(mode) {}
+  PassLedger(ContextId context, WorkerLife self, Mode mode) : pass_{context, {}}, self_(self), mode_(mode) {}
 
   /// Asks the home. Call it once, first.
   PassActions start() const;
@@ -34,15 +34,15 @@ class PassLedger {
   /// Entries of a participant. SMART: closes the ledger when all is done that was spawned: see `phase`. FAST: then
   /// decides, ok or `unused_branch`.
   /// A report that does not fit (DA-16) fails the pass.
-  PassActions report(Life from, const Report& report);
+  PassActions report(WorkerLife from, const Report& report);
   /// A participant's part is complete. When all are: Decide ok.
-  PassActions done(Life from);
+  PassActions done(WorkerLife from);
   /// A participant's part has failed.
-  PassActions failed(Life from, const Error& error);
+  PassActions failed(WorkerLife from, const Error& error);
   /// That, a lost worker, a deadline: Decide failed, unless the outcome is on its way already.
   PassActions fail(const Error& error);
   /// A session ended: fails the pass if that worker takes part. The loss of the home is not dealt with here.
-  PassActions peer_down(Life peer, const std::string& name = {});
+  PassActions peer_down(WorkerLife peer, const std::string& name = {});
   /// What the home wrote. Resolves the pass and tells the participants.
   PassActions decided(const Decided& decided);
   /// The context ended under the pass: resolves it with `error`.
@@ -62,11 +62,11 @@ class PassLedger {
   bool enter(AutogradMessageId message, bool Entry::*side);
   PassActions decide(Result<void> outcome);
   void closed(PassActions& actions);
-  PassActions out_of_line(Life from, const char* what);
+  PassActions out_of_line(WorkerLife from, const char* what);
   Error unused_branch() const;
 
   PassId pass_;
-  Life self_;
+  WorkerLife self_;
   Mode mode_;
   Phase phase_ = Phase::opening;
   std::optional<Error> failed_early_;                     // before the home answered
@@ -76,7 +76,7 @@ class PassLedger {
     bool done = false;
     std::vector<AutogradMessageId> missing;
   };
-  std::map<Life, Participant> participants_;
+  std::map<WorkerLife, Participant> participants_;
   std::size_t undone_ = 0;
 };
 

@@ -25,7 +25,7 @@ class WorkerPass {
   };
 
   /// @param recorded  must outlive this
-  WorkerPass(Life self, PassHeader header, const RecordedMessages& recorded, PassLimits limits);
+  WorkerPass(WorkerLife self, PassHeader header, const RecordedMessages& recorded, PassLimits limits);
 
   /// Begins at the initiator: with the roots.
   PassActions begin_at_roots();
@@ -33,7 +33,7 @@ class WorkerPass {
   PassActions begin();
 
   /// Marks arrived. One that was not sent to `from` (DA-16), or twice, fails the pass.
-  PassActions marked(Life from, const std::vector<AutogradMessageId>& messages);
+  PassActions marked(WorkerLife from, const std::vector<AutogradMessageId>& messages);
   /// The walk met R nodes: their senders are marked.
   PassActions found(const std::vector<FoundRecv>& nodes);
   /// The walk has ended: reports.
@@ -41,30 +41,30 @@ class WorkerPass {
   /// The ledger has closed (SMART, at the initiator): nodes may run. Elsewhere the first gradient says so.
   PassActions ledger_closed();
   /// A gradient arrived. One that is not expected from `from` (DA-6, DA-16), or too many bytes (DA-17), fails the pass.
-  PassActions gradient(Life from, AutogradMessageId message, std::uint64_t bytes);
+  PassActions gradient(WorkerLife from, AutogradMessageId message, std::uint64_t bytes);
   /// R(message) ran: sends its gradient.
   PassActions produced(AutogradMessageId message);
   /// The run has stopped.
   PassActions ran(const RunResult& result);
   /// The walk or run under way ended with an error (of a node, of an invalid gradient).
   PassActions graph_failed(const Error& error);
-  /// The pass cannot succeed, for a reason outside the graph. The state stays until `settle` (DA-7).
+  /// The pass cannot succeed, for a reason outside the graph. The state stays until `conclude` (DA-7).
   PassActions fail(const Error& error);
   /// A session ended: fails the pass if it needs that worker.
-  PassActions peer_down(Life peer, const std::string& name = {});
+  PassActions peer_down(WorkerLife peer, const std::string& name = {});
   /// The outcome is known: merges or drops, after what runs has stopped (`over`).
-  PassActions settle(bool ok);
+  PassActions conclude(bool ok);
 
   const PassHeader& header() const noexcept { return header_; }
   PassNumber number() const noexcept { return header_.pass.number; }
   Phase phase() const noexcept { return phase_; }
   /// A walk or run is under way.
   bool is_active() const noexcept { return activity_ != Activity::none; }
-  bool is_settled() const noexcept { return settled_; }
+  bool is_concluded() const noexcept { return concluded_; }
   /// The peers whose gradients it waits for or that wait for its part: the loss of one fails the pass.
-  const std::set<Life>& watched() const noexcept { return watched_; }
-  /// Settled and not active: forget it.
-  bool over() const noexcept { return settled_ && !is_active(); }
+  const std::set<WorkerLife>& watched() const noexcept { return watched_; }
+  /// Concluded and not active: forget it.
+  bool over() const noexcept { return concluded_ && !is_active(); }
   /// The messages whose S nodes take part so far.
   std::vector<AutogradMessageId> messages() const;
   /// Nodes of this pass have begun to run here, so that a graph that is not kept is partly freed.
@@ -98,7 +98,7 @@ class WorkerPass {
   std::vector<AutogradMessageId> missing() const;
   bool is_initiator() const noexcept { return header_.initiator == self_; }
 
-  Life self_;
+  WorkerLife self_;
   PassHeader header_;
   const RecordedMessages& recorded_;
   PassLimits limits_;
@@ -106,13 +106,13 @@ class WorkerPass {
   Activity activity_ = Activity::none;
   bool counted_ = false;  // dependencies
   bool initiator_lost_ = false;
-  bool settled_ = false;
+  bool concluded_ = false;
   bool ok_ = false;  // the outcome
   Error error_;
 
   Progress sends_;  // those that take part here; done = its gradient arrived
   Progress recvs_;  // R nodes of the pass; done = it ran
-  std::set<Life> watched_;
+  std::set<WorkerLife> watched_;
 
   std::vector<AutogradMessageId> unwalked_;  // marked meanwhile
   std::vector<AutogradMessageId> used_up_;   // SMART: being walked; FAST: fed since the last report

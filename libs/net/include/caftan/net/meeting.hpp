@@ -17,7 +17,8 @@ namespace caftan::net {
 class Meeting {
  public:
   struct Options {
-    std::vector<std::string> addresses{};  ///< by id: where a worker can be dialled; empty = learnt from the head
+    std::vector<std::string>
+        addresses{};  ///< by id: where a worker can be dialled; empty = learnt from the coordinator
     Duration start_timeout{};
     bool in_one_process = false;  ///< the workers find each other without addresses
   };
@@ -25,7 +26,7 @@ class Meeting {
   /// Precondition: `addresses` has one entry for each member.
   Meeting(Membership membership, Options options);
 
-  bool is_head() const noexcept { return self_ == WorkerId{0}; }
+  bool is_coordinator() const noexcept { return self_ == WorkerId{0}; }
   /// Returns whether the start has ended, or this worker leaves: a worker without a session will not come any more.
   bool start_is_over() const noexcept { return is_ready_ || is_leaving_; }
   /// This worker leaves: it admits no session and dials no peer.
@@ -84,7 +85,7 @@ class Meeting {
   /// On the coordinator: returns the view to send to all members, once all have joined and again after each new life
   /// (SE-34).
   std::optional<View> take_view();
-  /// Takes the head's view and returns whom to dial. A view of anybody else changes nothing.
+  /// Takes the coordinator's view and returns whom to dial. A view of anybody else changes nothing.
   /// Errors: as Membership::apply.
   Result<std::vector<WorkerId>> on_view(WorkerId sender, const View& view);
 
@@ -92,7 +93,7 @@ class Meeting {
     std::vector<WorkerId> tell{};  ///< these get Met
     bool ends_start = false;       ///< then `end_start`
   };
-  /// Returns once what to do when this worker has met all others; at the head when all have said so (SE-27).
+  /// Returns once what to do when this worker has met all others; at the coordinator when all have said so (SE-27).
   std::optional<AllMet> take_all_met();
 
   enum class OnMet : std::uint8_t {
@@ -124,10 +125,10 @@ class Meeting {
     Error duplicate = {};         // how the last attempt to dial it was refused as duplicate; Errc::ok: it was not
     bool is_dialled = false;      // or waits to be dialled again
     bool is_connected = false;    // there is a session with its present life that can be used
-    bool reported_ready = false;  // its present life has told the head that it has met all
+    bool reported_ready = false;  // its present life has told the coordinator that it has met all
     bool lost_at_start = false;
     Incarnation was_up = {};     // its latest life that has been connected; zero: none
-    Incarnation announced = {};  // its present life as the head says; zero: the head has not said
+    Incarnation announced = {};  // its present life as the coordinator says; zero: the coordinator has not said
   };
 
   bool is_decided() const noexcept { return is_ready_ || failure_; }
@@ -143,9 +144,9 @@ class Meeting {
   bool is_leaving_ = false;
   bool is_ready_ = false;         // the start has ended
   std::optional<Error> failure_;  // of the start
-  bool reported_ready_ = false;   // this worker has met all; at the head: all have
+  bool reported_ready_ = false;   // this worker has met all; at the coordinator: all have
   bool has_published_view_ = false;
-  bool has_view_ = false;  // of the head
+  bool has_view_ = false;  // of the coordinator
   Error last_dial_error_;
   Error last_refusal_;
   std::size_t refusals_ = 0;

@@ -13,10 +13,10 @@ struct MemberAtStart {
   bool is_here = false;
   bool has_left = false;      ///< was here
   bool would_be_met = false;  ///< its address is known, or it knows ours: if it were here it had been met
-  bool is_meeting = false;    ///< is here, and has not said to the head that it has met all others
+  bool is_meeting = false;    ///< is here, and has not said to the coordinator that it has met all others
 };
 
-/// @param members  all, the head first
+/// @param members  all, the coordinator first
 /// @param has_view  whether the coordinator has sent the addresses of all members
 std::string who_is_missing(const std::vector<MemberAtStart>& members, bool has_view, Duration start_timeout);
 

@@ -90,7 +90,7 @@ struct Ambient {
   Executor* executor = nullptr;        ///< the one whose runner this is, if it is one
   const std::string* brief = nullptr;  ///< the function on this stack if it is registered as brief: it must not wait
   bool grad_mode = true;               ///< that this code begins with; what it sets later is the thread's alone
-  bool reads_frames = false;  ///< this stack is inside a wait that may read frames: user code must not run on it
+  bool inside_reading_wait = false;  ///< this stack is inside a wait that may read frames: user code must not run on it
 
   /// Returns the Ambient of the running code, null on a thread that bound none.
   static Ambient* current() noexcept { return current_; }
@@ -128,9 +128,9 @@ namespace rpc {
 Result<void> check_may_wait();
 
 /// Empties the Ambient while a waiting caller reads frames, and marks the stack as one that must not run user code.
-class FrameReading {
+class NoUserCode {
  public:
-  FrameReading() noexcept;
+  NoUserCode() noexcept;
 
  private:
   Ambient empty_;

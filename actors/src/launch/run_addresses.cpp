@@ -1,4 +1,4 @@
-#include "launch/run_world.hpp"
+#include "launch/run_addresses.hpp"
 
 #include <sys/random.h>
 
@@ -23,13 +23,13 @@ std::string bracketed(const std::string& host) { return host.find(':') == std::s
 
 }  // namespace
 
-Result<RunWorld> RunWorld::make(const app::Application& application, const app::Plan& plan) {
+Result<RunAddresses> RunAddresses::make(const app::Application& application, const app::Plan& plan) {
   switch (application.run.placement) {
     case app::Placement::one_process:
-      return RunWorld(Kind::local);
+      return RunAddresses(Kind::local);
     case app::Placement::processes: {
       const bool tcp = application.cluster.channel == app::ChannelChoice::tcp;
-      RunWorld world(tcp ? Kind::tcp : Kind::unix_sockets);
+      RunAddresses world(tcp ? Kind::tcp : Kind::unix_sockets);
       auto secret = random_secret();
       if (!secret) return secret.error();
       world.secret_ = *std::move(secret);
@@ -43,7 +43,7 @@ Result<RunWorld> RunWorld::make(const app::Application& application, const app::
     case app::Placement::hosts:
       break;
   }
-  RunWorld world(Kind::hosts);
+  RunAddresses world(Kind::hosts);
   const std::filesystem::path file = application.cluster.secret_file.value_or("");
   auto secret = app::read_secret_file(file);
   if (!secret && secret.error().code() == Errc::invalid_config) {
@@ -59,7 +59,7 @@ Result<RunWorld> RunWorld::make(const app::Application& application, const app::
   return world;
 }
 
-const char* RunWorld::channel() const noexcept {
+const char* RunAddresses::channel() const noexcept {
   switch (kind_) {
     case Kind::local:
       return "loopback";
@@ -72,8 +72,8 @@ const char* RunWorld::channel() const noexcept {
   return "tcp";
 }
 
-std::vector<WorkerAddress> RunWorld::addresses_for(const app::Plan& plan, WorkerId self,
-                                                   const std::vector<app::HostSpec>& hosts) const {
+std::vector<WorkerAddress> RunAddresses::addresses_for(const app::Plan& plan, WorkerId self,
+                                                       const std::vector<app::HostSpec>& hosts) const {
   const auto address_of = [&](const app::PlannedWorker& worker) -> std::string {
     if (kind_ == Kind::unix_sockets) return "unix:" + (folder_->path() / std::to_string(worker.id.value)).string();
     if (kind_ == Kind::local) return {};
@@ -94,13 +94,13 @@ std::vector<WorkerAddress> RunWorld::addresses_for(const app::Plan& plan, Worker
   return world;
 }
 
-bool RunWorld::learn_meeting(WorkerId worker, const std::string& address) {
+bool RunAddresses::learn_meeting(WorkerId worker, const std::string& address) {
   if (worker != meeting_ || !must_learn_meeting()) return false;
   meeting_address_ = address;
   return true;
 }
 
-void RunWorld::remove_sockets() {
+void RunAddresses::remove_sockets() {
   if (folder_ && folder_->remove()) folder_.reset();
 }
 

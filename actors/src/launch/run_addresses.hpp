@@ -13,10 +13,10 @@
 
 namespace caftan::actors {
 
-class RunWorld {
+class RunAddresses {
  public:
   /// Errors: io_error (the folder, the secret file), invalid_config (an empty or short secret).
-  static Result<RunWorld> make(const app::Application& application, const app::Plan& plan);
+  static Result<RunAddresses> make(const app::Application& application, const app::Plan& plan);
   const std::string& secret() const noexcept { return secret_; }
   /// Returns the kind of channel for the heading: "unix", "tcp", "loopback".
   const char* channel() const noexcept;
@@ -36,7 +36,7 @@ class RunWorld {
 
  private:
   enum class Kind { local, unix_sockets, tcp, hosts };
-  explicit RunWorld(Kind kind) : kind_(kind) {}
+  explicit RunAddresses(Kind kind) : kind_(kind) {}
 
   Kind kind_;
   std::string secret_;

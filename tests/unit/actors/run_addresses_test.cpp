@@ -1,5 +1,5 @@
 // RN-10: the folder of sockets of a run goes once all have met, or with the run.
-#include "launch/run_world.hpp"
+#include "launch/run_addresses.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ class RunWorldTest : public testing::Test {
     app::Plan plan;
     plan.workers.resize(1);
     plan.workers[0].name = "agent";
-    world_.emplace(RunWorld::make(app::Application(), plan).value());
+    world_.emplace(RunAddresses::make(app::Application(), plan).value());
     const std::string address = world_->addresses_for(plan, WorkerId{0}, {}).front().address;
     folder_ = std::filesystem::path(address.substr(std::string("unix:").size())).parent_path();
     std::filesystem::create_directory(in_the_way());
@@ -24,7 +24,7 @@ class RunWorldTest : public testing::Test {
   }
   std::filesystem::path in_the_way() const { return folder_ / "in the way"; }
 
-  std::optional<RunWorld> world_;
+  std::optional<RunAddresses> world_;
   std::filesystem::path folder_;
 };
 
