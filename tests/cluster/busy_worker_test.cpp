@@ -139,8 +139,8 @@ TEST_P(BusyWorker, T1_SE30_WhoHasABacklogIsNotLostByAnIdlePeerAndLosesNone) {
 }
 
 TEST_P(BusyWorker, T6_AnAnswerLeavesWhileTheTaskThatGaveItComputes) {
-  start(1min);  // no ping takes the answer along
-  // The time-out is shorter than the 5 s of a handshake: the timer of those would take the answer along, too.
+  start(1min);  // no ping takes the reply along
+  // The time-out is shorter than the 5 s of a handshake: the timer of those would take the reply along, too.
   auto waiting = workers_[0]->with({.timeout = 3s}).rpc_async<&later>("b");
   {
     std::unique_lock lock(unanswered.mutex);

@@ -75,7 +75,7 @@ class Drawer {
   std::vector<Promise<int>> kept_;
 };
 
-/// Makes a call that gets no answer, and returns without it.
+/// Makes a call that gets no reply, and returns without it.
 int begins_never(const RRef<Drawer>& drawer) {
   drawer.rpc_async<&Drawer::never>().forget();
   return 1;
@@ -249,13 +249,13 @@ TEST_P(Calls, U9_ATimeoutNamesTheFunctionTheTimeAndItsKey) {
   EXPECT_EQ(own.code(), Errc::timeout);
   EXPECT_EQ(
       own.text(),
-      "drawer.never: no answer within 20 ms, the time-out of this call; b is connected: the call still runs there "
+      "drawer.never: no reply within 20 ms, the time-out of this call; b is connected: the call still runs there "
       "or waits for its turn on a busy object, or until fewer calls wait there "
       "(ThreadedExecutor::Options::max_threads bounds them); once it ends the log of b says which (log/b.log in a "
       "run)");
   ASSERT_TRUE(cluster_[0].set_rpc_timeout(2s));
   const Error common = drawer.try_rpc_sync<&Drawer::never>().error();
-  EXPECT_NE(common.text().find("drawer.never: no answer within 2 s (cluster.rpc_timeout"), std::string::npos)
+  EXPECT_NE(common.text().find("drawer.never: no reply within 2 s (cluster.rpc_timeout"), std::string::npos)
       << common.text();
   const RRef<Drawer> between = cluster_[2].remote<Drawer>("a");
   const RRef<Drawer> last = cluster_[2].remote<Drawer>("b");

@@ -49,7 +49,7 @@ class Membership : public testing::TestWithParam<const char*> {
       return found >= times;
     });
   }
-  /// Starts a, then b with `change`; a waits only until b has had its answer.
+  /// Starts a, then b with `change`; a waits only until b has had its reply.
   Error refusal_of_b(const std::function<void(WorkerOptions&)>& change) {
     auto a_options = options_of("a");
     a_options.start_timeout = milliseconds(100);

@@ -149,7 +149,7 @@ TEST_P(StepPoints, OP8_NobodyIsHalfSteppedAndAllHear) {
     EXPECT_EQ(has_stepped("worker0"), stepped);
     EXPECT_TRUE(point().committed || !stepped);
     EXPECT_TRUE(stepped || !outcome) << "success is reported of a step that was given up";
-    // All have answered Commit, and where the connection was cut, not broken off, the last answer was still read.
+    // All have answered Commit, and where the connection was cut, not broken off, the last reply was still read.
     const bool answered = point().name == "OwnerDiesAfterItAnsweredCommit";
     EXPECT_EQ(outcome.has_value(), answered && GetParam() % 2 == 0);
     EXPECT_TRUE(stepped || !answered);

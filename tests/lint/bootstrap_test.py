@@ -255,7 +255,7 @@ class Bootstrap(unittest.TestCase):
         _, errors = script.communicate()
         self.assertEqual(script.returncode, 130)
         self.assertIn("stopped; nothing is half done", errors)
-        # It was told to end too: it ends, if not before this process looks.
+        # It got the signal to end too: it ends, if not before this process looks.
         try:
             ending = os.pidfd_open(child)
         except ProcessLookupError:

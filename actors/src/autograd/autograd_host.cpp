@@ -156,8 +156,8 @@ caf::strong_actor_ptr AutogradHost::find_named(const transport::Session& session
 caf::strong_actor_ptr AutogradHost::stand_in(const Address& name) {
   if (name.kind != transport::AddressKind::autograd_context) return nullptr;
   const std::lock_guard lock(mutex_);
-  if (!doorman_) doorman_ = ports_.actor_host().spawn<ClosedContextsActor>(*this);
-  return caf::actor_cast<caf::strong_actor_ptr>(doorman_);
+  if (!closed_contexts_) closed_contexts_ = ports_.actor_host().spawn<ClosedContextsActor>(*this);
+  return caf::actor_cast<caf::strong_actor_ptr>(closed_contexts_);
 }
 
 caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session& session,
@@ -268,7 +268,7 @@ void AutogradHost::end_all(const Error& reason, StopReport& given_up) {
     if (!entry.over) ++given_up.contexts;
     caf::anon_send(entry.actor, ContextEvent{context_event::Finish{reason}});
   }
-  doorman_ = nullptr;  // a message that comes before the sessions have ended makes it anew
+  closed_contexts_ = nullptr;  // a message that comes before the sessions have ended makes it anew
 }
 
 void AutogradHost::when_empty(std::function<void()> done) {

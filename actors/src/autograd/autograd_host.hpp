@@ -79,7 +79,7 @@ class AutogradHost final : public autograd::ContextHost, public Service {
   /// A pass's graph is worked on here: the worker ends after that.
   void job_begins(const ContextId& context) noexcept;
   void job_ends(const ContextId& context) noexcept;
-  /// Returns the answer to a message of a context that is not open here, if it needs one.
+  /// Returns the reply to a message of a context that is not open here, if it needs one.
   std::optional<autograd::Send> refuse(const autograd::WorkerLife& from, const autograd::PassMessage& message) const;
 
  private:
@@ -105,7 +105,7 @@ class AutogradHost final : public autograd::ContextHost, public Service {
   const autograd::WorkerLife self_;
   mutable std::mutex mutex_;
   // Guarded by mutex_:
-  caf::actor doorman_;  // answers for contexts that are not open; made when a message first needs it
+  caf::actor closed_contexts_;  // answers for contexts that are not open; made when a message first needs it
   autograd::ContextTable table_;
   std::unordered_map<ContextId, Entry> entries_;
   std::unordered_map<std::uint64_t, ContextId> places_;  // ContextRecord::place

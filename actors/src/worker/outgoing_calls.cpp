@@ -67,7 +67,7 @@ class OutgoingCalls::Pending final : public transport::ResponseSink, public Canc
     if (!decoded) return finish(decoded.error());
     payload->owner = std::make_shared<const wire::Bytes>(std::move(response->payload));  // moved: the views stay
     if (!response->manifest) return finish(std::move(payload));
-    // A response may carry references too: user code sees them only once they are confirmed (RR-6).
+    // A reply may carry references too: user code sees them only once they are confirmed (RR-6).
     auto received = std::static_pointer_cast<ReceivedRRefs>(response->manifest);
     auto waiting = std::make_shared<rpc::InPayload>(std::move(*payload));
     const auto self = std::static_pointer_cast<Pending>(CancelFlag::Part::shared_from_this());
@@ -93,10 +93,10 @@ class OutgoingCalls::Pending final : public transport::ResponseSink, public Canc
     calls_->gate_.leave();
   }
 
-  /// Says what this side knows of an answer that did not come. Only the callee knows whether the call runs or waits; it
+  /// Says what this side knows of a reply that did not come. Only the callee knows whether the call runs or waits; it
   /// logs that when the call ends (CALL-18).
   Error too_late() const {
-    std::string text = std::string(what_) + ": no answer within " + in_words(timeout_);
+    std::string text = std::string(what_) + ": no reply within " + in_words(timeout_);
     if (timeout_of_ == rpc::TimeoutOf::call) text += ", the time-out of this call";
     if (timeout_of_ == rpc::TimeoutOf::worker) text += " (cluster.rpc_timeout, WorkerOptions::rpc_timeout)";
     if (timeout_of_ == rpc::TimeoutOf::surrounding) text += ", which were left of the call that it is part of";
@@ -254,7 +254,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> OutgoingCalls::create_remote(const Peer
       parts_.rrefs.creation_answered(fork, std::move(answer));
     };
   }
-  // The fork ends by itself when its last handle goes, also while the creation is running: so the answer does not
+  // The fork ends by itself when its last handle goes, also while the creation is running: so the reply does not
   // keep the handle.
   if (const auto call = submit(*slot, request, std::make_shared<CreationSink>(answered)); !call) {
     answered(call.error());

@@ -1,4 +1,4 @@
-/// One call that a peer made here, from its frame to its answer.
+/// One call that a peer made here, from its frame to its reply.
 #pragma once
 
 #include <atomic>

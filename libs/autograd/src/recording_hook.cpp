@@ -14,7 +14,7 @@ namespace caftan::autograd {
 
 namespace {
 
-// Tells a response from the request with the same key.
+// Tells a reply from the request with the same key.
 constexpr std::uint64_t kResponse = 0xd1b54a32d192ed03ULL;
 
 /// Returns whether anything was ever put there, be it gone by now.

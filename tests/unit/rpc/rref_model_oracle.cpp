@@ -190,7 +190,7 @@ void World::settle() {
   }
 }
 
-// At rest, only a child without a session with its owner may still wait for an answer.
+// At rest, only a child without a session with its owner may still wait for a reply.
 void World::check_answered() {
   for (const int worker : alive()) {
     for (const auto& [fork, actor] : workers_[worker].users) {

@@ -55,7 +55,8 @@ class LocalNetwork {
 /// One member of the world as every member knows it from the start.
 struct WorkerAddress {
   std::string name;
-  std::string address;  ///< "unix:/path", "tcp:host:port"; empty or port 0: learnt from member 0, or a LocalNetwork
+  std::string
+      address;  ///< "unix:/path", "tcp:host:port"; empty or port 0: learnt from the coordinator, or a LocalNetwork
 };
 
 struct WorkerLimits {
@@ -108,7 +109,7 @@ struct WorkerCounters {
 
 /// What a worker has sent of one kind of frame, or of one type of message between actors.
 struct SentFrames {
-  std::string kind;  ///< "call", "response", ...; of messages between actors their name: "rref.fork"
+  std::string kind;  ///< `call`, `response`, ...; of messages between actors their name: "rref.fork"
   std::uint64_t frames = 0;
   std::uint64_t bytes = 0;  ///< headers included
 
@@ -120,7 +121,7 @@ struct SentFrames {
 
 /// What a worker gave up when it stopped.
 struct StopReport {
-  std::size_t calls = 0;         ///< of its own, without an answer after stop_timeout
+  std::size_t calls = 0;         ///< of its own, without a reply after stop_timeout
   std::size_t served_calls = 0;  ///< of peers, not answered after stop_timeout
   std::size_t references = 0;    ///< values that it owned, and references to values of others, that had not ended
   std::size_t contexts = 0;      ///< autograd contexts that were open here

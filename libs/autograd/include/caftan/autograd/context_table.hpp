@@ -33,7 +33,7 @@ class ContextTable {
   /// Those that this worker has seen or joined of that life are refused from now on: messages of them may be lost.
   std::vector<ContextId> peer_down(WorkerLife peer);
 
-  /// Returns the answer to a message of a context that is not open here, if it needs one: the protocol's other parties
+  /// Returns the reply to a message of a context that is not open here, if it needs one: the protocol's other parties
   /// must not wait for this worker.
   std::optional<Send> refuse(WorkerLife from, const PassMessage& message) const;
 

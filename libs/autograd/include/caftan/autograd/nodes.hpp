@@ -23,7 +23,7 @@ struct RecordedMessage {
   AutogradMessageId message;
   WorkerId peer;  ///< the other end
   /// From program structure alone, equal at both ends: a hash of (key of the call whose code sent it, the ordinal of
-  /// the send in that call, request or response).
+  /// the send in that call, request or reply).
   std::uint64_t order_key = 0;
 };
 

@@ -20,7 +20,7 @@ class PassHome {
 
   /// `initiator` wants a pass. Answers Granted, or Refused: pass_busy, limit_exceeded (too many failed passes).
   PassActions open(WorkerLife initiator);
-  /// The initiator's outcome. The first decision stands; the answer says which that was.
+  /// The initiator's outcome. The first decision stands; the reply says which that was.
   PassActions decide(WorkerLife from, const Decide& decide);
   /// A participant that cannot reach the initiator gives up: the pass failed, unless it is decided. Answers End.
   PassActions fail(WorkerLife from, const Fail& fail);

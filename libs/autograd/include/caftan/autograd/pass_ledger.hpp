@@ -17,7 +17,7 @@ namespace caftan::autograd {
 class PassLedger {
  public:
   enum class Phase : std::uint8_t {
-    opening,   ///< asked the home, no answer yet
+    opening,   ///< asked the home, no reply yet
     counting,  ///< the ledger is open
     running,   ///< SMART: closed; gradients run
     deciding,  ///< the outcome is on its way to the home
@@ -28,7 +28,7 @@ class PassLedger {
 
   /// Asks the home. Call it once, first.
   PassActions start() const;
-  /// The home's answer. The roots are the ledger's first entry. Ignored unless opening.
+  /// The home's reply. The roots are the ledger's first entry. Ignored unless opening.
   PassActions granted(PassNumber pass);
   PassActions refused(const Error& error);
   /// Entries of a participant. SMART: closes the ledger when all is done that was spawned: see `phase`. FAST: then

@@ -16,7 +16,7 @@ enum class Errc : std::uint8_t {
   timeout = 1,              ///< the deadline of a call passed; the callee may still be running it
   cancelled = 2,            ///< the caller gave up
   overloaded = 3,           ///< a limit was reached and the caller chose not to wait; nothing was sent
-  peer_down = 4,            ///< the worker or its connection ended before the answer came
+  peer_down = 4,            ///< the worker or its connection ended before the reply came
   unknown_worker = 5,       ///< no worker of that name in this job
   unknown_function = 6,     ///< the callee has not registered that name
   bad_arguments = 7,        ///< wrong types, count or values; nothing was run

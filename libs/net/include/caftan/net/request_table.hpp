@@ -21,7 +21,7 @@
 
 namespace caftan::net {
 
-/// @tparam Sink  what receives the answer (a promise, a callback, an actor address); moved, never copied, and never
+/// @tparam Sink  what receives the reply (a promise, a callback, an actor address); moved, never copied, and never
 ///               called by the table
 /// Memory grows by pages of 256 entries and is kept; a request costs no allocation of its own.
 /// Threads: any; one mutex, held for O(1) work in `insert`, `take` and `next_deadline`. Sinks are moved under it and
@@ -66,7 +66,7 @@ class RequestTable {
     return id_of(slot);
   }
 
-  /// Removes a request; the caller now owes the answer. Nothing is returned for an id that is unknown, was answered,
+  /// Removes a request; the caller now owes the reply. Nothing is returned for an id that is unknown, was answered,
   /// expired, or never existed: such a reply is late and is dropped, it is not an error.
   std::optional<Entry> take(CallId id) {
     const LockGuard lock(mutex_);

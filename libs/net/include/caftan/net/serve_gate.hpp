@@ -1,5 +1,5 @@
 /// Decides which calls of a peer may begin. While too many bytes wait to be written to the peer, calls that have not
-/// begun are held back, because such a call has no answer in memory yet. Answers are never held back. SE-35 to SE-37:
+/// begun are held back, because such a call has no reply in memory yet. Replies are never held back. SE-35 to SE-37:
 /// docs/protocols/session.md.
 #pragma once
 

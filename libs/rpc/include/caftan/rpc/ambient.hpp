@@ -26,7 +26,7 @@ class Turn;
 /// Says that the caller of a running call gave up. Set once, by the worker that serves the call. Threads: any.
 class CancelFlag {
  public:
-  /// What is given up with the call: a call that it made and that has no answer yet. Owned by shared_ptr.
+  /// What is given up with the call: a call that it made and that has no reply yet. Owned by shared_ptr.
   class Part : public std::enable_shared_from_this<Part> {
    public:
     Part() = default;

@@ -45,7 +45,7 @@ class Caller : public std::enable_shared_from_this<Caller> {
   /// Returns whether `peer` came from this worker's find_peer.
   virtual bool knows(const PeerRecord& peer) const noexcept = 0;
 
-  /// Sends a request of kind call, fetch, method or op. The answer or the error always arrives at `sink`.
+  /// Sends a request of kind call, fetch, method or op. The reply or the error always arrives at `sink`.
   /// Waits for room in the peer's window unless `options.fail_when_full` (then `overloaded`).
   virtual CallToken submit(const Peer& peer, OutRequest&& request, const CallOptions& options,
                            std::shared_ptr<ReplySink> sink) = 0;

@@ -137,7 +137,7 @@ struct OutRequest {
   wire::Bytes autograd;                           ///< section `autograd`, written by the call hook; empty = none
   std::vector<std::uint8_t> recorded;             ///< one per tensor, 1 = recorded by autograd; empty = none
   std::uint64_t hook_ticket = 0;                  ///< what CallHook::on_request returned; 0 when there is no hook
-  std::shared_ptr<RRefHandle> keep;               ///< held until the answer
+  std::shared_ptr<RRefHandle> keep;               ///< held until the reply
   std::string_view what;                          ///< "math.add", for errors
   std::shared_ptr<const std::string> what_owner;  ///< keeps `what` where neither the registry nor the program does
 };
@@ -174,7 +174,7 @@ struct InPayload {
   }
 };
 
-/// Gets the answer of one request: `on_reply` is called exactly once, from any thread, also inside `submit`.
+/// Gets the reply of one request: `on_reply` is called exactly once, from any thread, also inside `submit`.
 class ReplySink {
  public:
   virtual ~ReplySink() = default;
@@ -188,7 +188,7 @@ struct CallToken {
   std::uint64_t session = 0;
 };
 
-/// Takes the one answer of a served call. Implemented by the worker.
+/// Takes the one reply of a served call. Implemented by the worker.
 class ResponderSink {
  public:
   virtual ~ResponderSink() = default;
@@ -207,7 +207,7 @@ class Responder {
   ~Responder() { drop(); }
 
   bool is_open() const noexcept { return sink_ != nullptr; }
-  /// Answers; does nothing when there already was an answer.
+  /// Answers; does nothing when there already was a reply.
   void answer(Result<OutReply>&& reply) noexcept;
   void fail(Error error) noexcept { answer(Result<OutReply>(std::move(error))); }
 

@@ -85,7 +85,7 @@ class UserFork {
   UserActions start() const;
   /// The lane of `owner` accepted the fork request: from here on the fork is bound to that session.
   void request_sent(PeerSession owner) { owner_ = owner; }
-  /// The owner's answer to the fork request: ok, rref_deleted or timeout. Ignored unless awaiting.
+  /// The owner's reply to the fork request: ok, rref_deleted or timeout. Ignored unless awaiting.
   UserActions answered(Result<void> answer);
   /// The reply to the creation: an error if it was not sent, not run or not answered in time, or if the function
   /// failed; the owner counts the fork all the same in the last case. Ignored unless creating.
