@@ -173,7 +173,7 @@ std::optional<RunEvent> ChildProcess::next_event() {
 std::optional<Death> ChildProcess::take_death() {
   if (ended_) return std::nullopt;
   siginfo_t info{};
-  // It stays a zombie until the destructor: its number, which names the process group, is not given to anyone else.
+  // It stays a zombie until the destructor: its number, which names the process group, is not given to another process.
   if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
     return std::nullopt;
   }

@@ -136,7 +136,7 @@ Result<void> WorkerSet::join() {
 bool WorkerSet::run() {
   if (join()) {
     {
-      // Before anyone says ready: the reply may be to leave at once.
+      // Before a worker reports ready: the reply may be to leave at once.
       const std::lock_guard lock(mutex_);
       joined_ = true;
     }

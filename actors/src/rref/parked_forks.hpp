@@ -2,12 +2,12 @@
 /// child that waits for the reply. The decisions are those of rpc::CreationLedger.
 #pragma once
 
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include <caf/actor_control_block.hpp>
 
+#include "caftan/base/mutex.hpp"
 #include "caftan/rpc/creation_ledger.hpp"
 
 namespace caftan::actors {
@@ -32,13 +32,11 @@ class ParkedForks {
   std::size_t count() const;
 
  private:
-  /// Precondition: mutex_ is held.
-  std::vector<Parked> take(const std::vector<rpc::ForkRequest>& requests);
+  std::vector<Parked> take(const std::vector<rpc::ForkRequest>& requests) CAFTAN_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  // Guarded by mutex_:
-  rpc::CreationLedger ledger_;
-  std::unordered_map<ForkId, Parked> parked_;  // those that are parked in the ledger
+  mutable Mutex mutex_;
+  rpc::CreationLedger ledger_ CAFTAN_GUARDED_BY(mutex_);
+  std::unordered_map<ForkId, Parked> parked_ CAFTAN_GUARDED_BY(mutex_);  // those that are parked in the ledger
 };
 
 }  // namespace caftan::actors

@@ -147,7 +147,7 @@ Result<void> Joiner::check_settings(const net::PeerInfo& peer) {
   for (const std::string& table : app::differing_tables(own, peer.settings)) {
     tables += (tables.empty() ? "[" : ", [") + table + "]";
   }
-  // The tables come first: the peer gets no more than the beginning (HS-7).
+  // The tables come first: only the beginning of the text is sent to the peer (HS-7).
   Error error(Errc::invalid_config, "other settings" + (tables.empty() ? "" : " in " + tables) + ": worker '" +
                                         peer.name + "' was started from another file or with other overrides than '" +
                                         parts_.ports.name() + "'");
@@ -156,7 +156,7 @@ Result<void> Joiner::check_settings(const net::PeerInfo& peer) {
   return error;
 }
 
-/// The refused side knows; this tells the people who wait for a worker that will not come.
+/// Reports the refusal here, too: users of this worker may wait for the refused one.
 void Joiner::refused(const Error& error) {
   parts_.log.write_refusal(error);
   bool tell = false;
@@ -328,7 +328,7 @@ void Joiner::publish_view() {
   for (const auto& session : sessions) {
     if (!session) continue;
     const auto told = tell_root(*session, caf::make_message(*view));
-    // A worker that is gone is found missing by itself.
+    // A worker that is gone is noticed by the end of its session.
     if (!told && told.error().code() != Errc::peer_down) {
       return fail_start(
           Error(told.error().code(), parts_.ports.name(), "the list of all workers: " + told.error().message()));
@@ -362,7 +362,7 @@ void Joiner::look_whether_all_met() {
     for (const WorkerId peer : all->tell) sessions.push_back(parts_.peers.at(peer).session());
   }
   for (const auto& session : sessions) {
-    // It always fits; a worker that is gone meanwhile need not hear it.
+    // The message always fits, and a worker that is gone by now does not need it.
     if (session) (void)tell_root(*session, caf::make_message(net::Met{}));
   }
   if (all->ends_start) end_start();

@@ -24,7 +24,7 @@
 
 namespace caftan::actors {
 
-/// Threads: any, all methods where nothing else is said.
+/// Threads: any, unless a method names one.
 class Joiner {
  public:
   struct Parts {
@@ -37,12 +37,12 @@ class Joiner {
   };
   Joiner(const Parts& parts, net::Membership membership);
 
-  /// Begins to meet the others. @param root  the actor that peers address first, a RootActor
+  /// Begins to connect with the others. @param root  the actor that peers address first, a RootActor
   /// Errors: invalid_config, io_error.
   Result<void> launch(caf::actor root);
   /// As Worker::wait_until_ready.
   Result<void> wait_until_ready();
-  /// Names of those that the same launcher has started. Called before wait_until_ready, by its thread.
+  /// Names of the workers that the same launcher has started. Called before wait_until_ready, by its thread.
   void set_siblings(std::vector<std::string> names) { siblings_ = std::move(names); }
   bool start_is_over() const;
   /// Where it listens; empty if it does not.

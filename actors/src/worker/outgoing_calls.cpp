@@ -93,8 +93,8 @@ class OutgoingCalls::Pending final : public transport::ResponseSink, public Canc
     calls_->gate_.leave();
   }
 
-  /// Says what this side knows of a reply that did not come. Only the callee knows whether the call runs or waits; it
-  /// logs that when the call ends (CALL-18).
+  /// Returns the error of a reply that is late, with what this side knows. Only the callee knows whether the call runs
+  /// or waits; it logs that when the call ends (CALL-18).
   Error too_late() const {
     std::string text = std::string(what_) + ": no reply within " + in_words(timeout_);
     if (timeout_of_ == rpc::TimeoutOf::call) text += ", the time-out of this call";

@@ -62,7 +62,7 @@ const SettingsNode* find_value(const SettingsNode& table, std::string_view key) 
   return nullptr;
 }
 
-/// The place to blame: a key that was typed on the command line before any of the file.
+/// Where to report it; command-line overrides take precedence.
 SettingsPlace place_of(const MissingRequirement& requirement, const SettingsNode* table, const SettingsNode& role) {
   const SettingsNode* found = nullptr;
   for (const std::string& key : requirement.keys) {

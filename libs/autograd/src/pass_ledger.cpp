@@ -69,7 +69,7 @@ PassActions PassLedger::done(WorkerLife from) {
 }
 
 PassActions PassLedger::failed(WorkerLife from, const Error& error) {
-  participants_.try_emplace(from);  // it may have failed before anybody named it
+  participants_.try_emplace(from);  // it may have failed before another worker named it
   return fail(error);
 }
 

@@ -7,7 +7,7 @@ namespace caftan {
 void Gate::leave() noexcept {
   if (inside_.fetch_sub(1) != 1) return;
   const LockGuard lock(mutex_);
-  // Another one may have entered since; the last of those that are inside notifies.
+  // Another visit may have begun since; the last visit to end notifies.
   if (waiter_ && inside_.load() == 0) std::exchange(waiter_, nullptr)->notify();
 }
 

@@ -10,9 +10,9 @@ namespace caftan::net {
 
 namespace {
 
-constexpr std::size_t kMostRefusalsTold = 8;  // strangers may come as often as they like
+constexpr std::size_t kMostRefusalsTold = 8;  // strangers may connect without limit
 
-/// Returns whether a refusal may be the reason why a member does not come. Else the refused one did not speak our
+/// Returns whether a refusal may be the reason why a member is missing. Else the refused peer did not speak this
 /// protocol.
 bool concerns_members(const Error& refusal) {
   switch (refusal.code()) {
@@ -111,7 +111,7 @@ std::vector<WorkerId> Meeting::to_dial() const {
 }
 
 /// During the start every member that is not connected may be dialled; afterwards only a life that the coordinator has
-/// announced and that this worker has not met, for as long as a start may take (SE-34).
+/// announced and with which this worker has had no session, for as long as a start may take (SE-34).
 bool Meeting::may_dial(const Member& member, TimePoint now) const {
   if (is_leaving_) return false;
   if (!is_ready_) return !failure_;

@@ -73,8 +73,8 @@ class SendFunction {
 };
 
 /// The receiver's end: a node of torch's graph and the grad_fn of each recorded tensor of the message. It has no next
-/// edges: what arrives there belongs to the peer. Run by anybody but an Engine it throws RpcException (unsupported):
-/// "use context.backward(roots): this graph crosses workers" (DA-15).
+/// edges: what arrives there belongs to the peer. Run by other code than an Engine, it throws RpcException
+/// (unsupported): "use context.backward(roots): this graph crosses workers" (DA-15).
 class RecvFunction;
 
 /// Returns the message whose tensors `function` produced. Threads: any.

@@ -52,7 +52,7 @@ struct RunGraph {
   std::vector<AutogradMessageId> sources;
   std::vector<AutogradMessageId> feed;
 };
-/// The walk or run under way is in vain: stop between two nodes, then answer it as always.
+/// Abandon the current walk or run at the next node boundary; still report its completion.
 struct StopGraph {
   PassNumber pass;
 };

@@ -17,8 +17,8 @@ class Gate {
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
-  /// Enters. Returns false, and stays outside, once the gate is closed. Of two threads, one that enters and one that
-  /// closes and then waits, either the first stays outside or the second waits for it.
+  /// Enters. Returns false, and stays outside, once the gate is closed. If one thread enters while another closes the
+  /// gate and then waits, either the first stays outside or the second waits for it.
   [[nodiscard]] bool enter() noexcept {
     inside_.fetch_add(1);  // before the look: `close` comes before that look, or its caller sees this entry
     if (!closed_.load()) return true;

@@ -53,7 +53,7 @@ class CAFTAN_THREAD_SAFETY(scoped_lockable) LockGuard {
   Mutex& mutex_;
 };
 
-/// Holds a mutex, can let it go meanwhile, and lets a condition variable do so.
+/// Holds a mutex, and can release and take it again before its end, as a condition variable does.
 class CAFTAN_THREAD_SAFETY(scoped_lockable) UniqueLock {
  public:
   explicit UniqueLock(Mutex& mutex) CAFTAN_ACQUIRE(mutex) : lock_(mutex.mutex_) {}

@@ -1,5 +1,5 @@
-/// `RepeatedLines`: of many lines about the same, the first is written at once, and then one per period that says how
-/// many there were.
+/// `RepeatedLines`: limits log lines about one thing. The first is written at once, then one per period with the number
+/// of lines that were left out.
 #pragma once
 
 #include <cstddef>

@@ -51,7 +51,7 @@ class AdmissionWindow {
   /// Precondition: `bytes` is what one acquisition took.
   void release(std::uint64_t bytes);
 
-  /// Ends all waiting, now and later, with `reason`; the first reason stays. `release` remains valid.
+  /// Ends all waiting, now and later, with `reason`; the reason of the first call counts. `release` remains valid.
   void close(Error reason);
 
   std::uint64_t outstanding() const;

@@ -1,4 +1,4 @@
-/// Who belongs to the job, who is up, and in which life. The application file fixes names and ids; incarnations and
+/// The members of the job: which are up, and in which life. The application file fixes names and ids; incarnations and
 /// addresses are learnt: at the coordinator from the workers' `Join`, elsewhere from the coordinator's `View`. Start
 /// with `Membership::make`. Invariants SE-20 to SE-25, SE-27 to SE-29: docs/protocols/session.md.
 #pragma once
@@ -46,8 +46,8 @@ struct View {
   }
 };
 
-/// To the coordinator: the sender has a session with every other worker. From the coordinator: all have said so, the
-/// start is over.
+/// To the coordinator: the sender has a session with every other worker. From the coordinator: all members have
+/// reported so, the start is over.
 struct Met {
   template <class Archive>
   void serialize(Archive&, unsigned) {}
@@ -67,11 +67,11 @@ class Membership {
   Result<Join> find(std::string_view name) const;
   Result<Join> find(WorkerId id) const;
 
-  /// Says whether a peer that has proven the secret may have a session: for the handshake's `accept`. The same
-  /// incarnation may come again (a second connection, or a new session after its loss).
+  /// Checks whether a peer that has proven the secret may have a session: for the handshake's `accept`. The same
+  /// incarnation may connect again (a second connection, or a new session after a loss).
   /// Errors: unknown_worker (no such name in this job), invalid_config (another id than the application file gives it),
-  /// duplicate_worker (another incarnation of it is up, or it claims to be us), peer_down (this incarnation was
-  /// replaced by a later one).
+  /// duplicate_worker (another incarnation of it is up, or it claims to be this worker), peer_down (this incarnation
+  /// was replaced by a later one).
   Result<void> admit(const Join& peer) const;
 
   /// On the coordinator: takes a worker's join and returns whether the view changed, so that it must be sent. Repeating
@@ -80,14 +80,14 @@ class Membership {
 
   /// Returns whether all members have joined.
   bool complete() const { return missing().empty(); }
-  /// Returns the names of those who have not, in order of their ids.
+  /// Returns the names of the members that have not joined, in order of their ids.
   std::vector<std::string> missing() const;
   /// Returns the view to send. Precondition: complete().
   View view() const;
 
-  /// Takes the coordinator's view and returns whose address or incarnation changed. A view that is not newer changes
-  /// nothing. Where a session to another incarnation is up, or the view's was replaced already, what we saw ourselves
-  /// stays. Errors: malformed_payload (a view that does not fit the application file; nothing was changed),
+  /// Takes the coordinator's view and returns the members whose address or incarnation changed. A view that is not
+  /// newer changes nothing. Where a session to another incarnation is up, or the view's was replaced already, the local
+  /// knowledge stays. Errors: malformed_payload (a view that does not fit the application file; nothing was changed),
   /// duplicate_worker (the coordinator knows another incarnation of this worker).
   Result<std::vector<WorkerId>> apply(const View& view);
 

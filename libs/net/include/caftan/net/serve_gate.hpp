@@ -19,7 +19,7 @@ namespace caftan::net {
 /// Threads: any, except where a member says otherwise.
 class ServeGate {
  public:
-  /// The place of a call among those held back. The caller of `pass` keeps one for each call.
+  /// The place of a call in the queue of calls held back. The caller of `pass` keeps one for each call.
   struct Place {
     std::uint64_t number = 0;  ///< 0: the call was never held back
   };

@@ -27,7 +27,7 @@ Error no_state();
 /// already, or the running function is brief.
 Error why_not_waited();
 
-/// Someone who waits for one state. Registered and removed under the state's lock.
+/// A waiter for one state. Registered and removed under the state's lock.
 class StateWaiter {
  public:
   /// Called at most once, under the state's lock, when the outcome is there.

@@ -44,7 +44,7 @@ constexpr TypeKey type_key() noexcept {
   return {wire::type_name<T>(), wire::type_hash<T>()};
 }
 
-/// What a worker knows of a peer (or of itself). Made by the worker once per peer; lives as long as anyone holds it.
+/// What a worker knows of a peer (or of itself). Made by the worker once per peer; lives as long as a reference to it.
 class PeerRecord {
  public:
   virtual ~PeerRecord() = default;
@@ -152,7 +152,7 @@ struct OutReply {
   std::vector<std::uint8_t> recorded;
 };
 
-/// A request or reply as it arrived. References are confirmed (RR-6) before anyone gets to see this.
+/// A request or reply as it arrived. References are confirmed (RR-6) before it reaches user code.
 struct InPayload {
   wire::ByteView body;
   std::shared_ptr<const void> owner;  ///< keeps `body`; null = `body` is valid only during the call that hands it over
