@@ -28,7 +28,7 @@ constexpr Duration kDrawEvery = std::chrono::milliseconds(100);
 constexpr Duration kRound = std::chrono::seconds(1);
 constexpr Duration kLongRound = 2 * kRound;
 
-/// A worker may report faster than it is read: signals, deaths and time-outs must have their turn all the same.
+/// A worker may report faster than the launcher reads: signals, deaths and time-outs must still be served.
 constexpr int kEventsInATurn = 64;
 
 /// Each process takes two descriptors here.
@@ -224,7 +224,7 @@ void Launch::take(const RunEvent& event) {
       return;
     case RunEventKind::report:
       progress_is_news_ = false;  // what was reached before would stand behind its result
-      // What its workers say that they are ready stands before what the first of them has to tell.
+      // The lines of the workers that are ready come before the reports of the first of them.
       if (supervisor_.phase() == Supervisor::Phase::starting) return early_.push_back(event.text);
       return view_.result(event.text);
     case RunEventKind::fingerprint:
@@ -305,7 +305,7 @@ void Launch::take_news() {
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     if (!processes_[i]) continue;
     if (!takes) supervisor_.alive(static_cast<int>(i), clock_.now());  // it may have said so
-    // Looked at before the events: those of a process that has ended are all there then.
+    // Checked before the events are read: once a process has ended, all its events are in the queue.
     const auto death = processes_[i]->take_death();
     for (int taken = 0; death || (takes && taken < kEventsInATurn); ++taken) {
       const auto event = processes_[i]->next_event();

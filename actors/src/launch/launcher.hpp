@@ -1,5 +1,5 @@
-/// Runs an application: starts its workers where the file places them, shows and records what they tell, and ends all
-/// of them, whatever happens. What to do next is the Supervisor's decision; here is who does it.
+/// Runs an application: starts its workers where the file places them, shows and records their reports, and ends all
+/// of them in every case. The Supervisor decides what to do next; the launcher does it.
 #pragma once
 
 #include <optional>

@@ -22,7 +22,7 @@ std::filesystem::path log_of(const EndedRun& run, std::size_t worker) {
   return run.record.directory().log_file(planned(run, worker).name);
 }
 
-/// The error with what only the launcher knows: the process, and the end of the log of one that said nothing itself.
+/// The error with what only the launcher knows: the process, and the end of the log of a process that reported nothing.
 std::string with_pid(const EndedRun& run) {
   std::string text = run.verdict.error;
   if (!run.verdict.blame) return text;
@@ -38,7 +38,7 @@ std::string with_pid(const EndedRun& run) {
   return text;
 }
 
-/// Where to read more: only what is there.
+/// Where to read more: only files that exist.
 std::string where_to_start(const EndedRun& run) {
   if (!run.verdict.blame) return {};
   const app::PlannedWorker& blamed = planned(run, *run.verdict.blame);

@@ -13,7 +13,7 @@
 namespace caftan::actors {
 namespace {
 
-/// How long those who are here may take, after their own start time-out, to say whom they miss.
+/// How long workers that have started may take, after their own start time-out, to report which members they miss.
 constexpr Duration kLateReportGrace = std::chrono::seconds(1);
 /// How long the death of a process whose worker the others have lost may take to be seen.
 constexpr Duration kUntilDeath = std::chrono::seconds(1);
@@ -26,7 +26,7 @@ std::string describe(const Death& death) {
                          : "exited with code " + std::to_string(death.number);
 }
 
-/// "agent: peer_down: observer-0: ...": who says it, then the error without naming the same worker twice.
+/// "agent: peer_down: observer-0: ...": the reporting worker, then the error, without naming one worker twice.
 std::string prefixed(const std::string& worker, const Error& error) {
   if (error.worker() != worker) return worker + ": " + error.message();
   std::shared_ptr<const Error> cause;
@@ -77,13 +77,13 @@ void Supervisor::returned(std::size_t worker, const Error& error) {
 }
 
 void Supervisor::failed(std::size_t worker, const Error& error) {
-  // What a role says once it was asked to stop is no reason of its own.
+  // An error that a role reports after it was asked to stop is no cause of the failure.
   if (wants_stop_ && error.code() == Errc::cancelled) return;
   note_failure(worker, error);
 }
 
 void Supervisor::note_failure(std::size_t worker, const Error& error) {
-  // Why another host left may be heard after its echo in a role here has begun the end.
+  // The reason why another host left may arrive after its consequence in a role here has begun the end.
   const bool is_late = phase_ == Phase::leaving && !(failure_ && is_echo(failure_->error));
   if (is_late || phase_ == Phase::over) return;
   if (interrupts_ > 0 && !failure_ && !general_) return;
@@ -101,7 +101,7 @@ void Supervisor::peer_lost(const std::string& name, const Error& reason, TimePoi
   if (!found->is.here) {
     found->gone = found->returned = true;
     if (in_good_order) return;
-    // A host that ends because of another one says so.
+    // A host that ends because of another one reports that reason.
     const auto blamed = std::ranges::find(workers_, reason.worker(), [](const Worker& w) { return w.is.name; });
     note_failure(blamed == workers_.end() ? worker : static_cast<std::size_t>(blamed - workers_.begin()), reason);
   } else if (!in_good_order && !missed_ && !found->gone) {
@@ -116,7 +116,7 @@ void Supervisor::check_missed(TimePoint now) {
   if (!workers_[failure.worker].gone) failed(failure.worker, failure.error);
 }
 
-/// Whether silence still says something: of a run that has failed already, it may be the reason.
+/// Whether silence is still judged: in a run that has failed already, it may be the cause.
 bool Supervisor::listens() const {
   return !dead_ && !killed_ && phase_ != Phase::over && (phase_ != Phase::leaving || failure_);
 }
@@ -183,7 +183,7 @@ std::string Supervisor::list(bool Worker::*state) const {
   return names;
 }
 
-/// What may help those whose processes only take long.
+/// What may help users whose processes only take long.
 std::string Supervisor::who_lives(bool all_came) const {
   std::set<int> waited_for;
   std::set<int> living;
@@ -225,7 +225,7 @@ void Supervisor::check_start(TimePoint now) {
   const bool all_came = std::ranges::all_of(workers_, came);
   if (all_came && !all_came_at_) all_came_at_ = now;
   if (now < phase_deadline_) return;
-  // They count from when they came: a busy machine takes its time to load a program.
+  // Counted from the first sign of life of the workers: a busy machine takes its time to load a program.
   if (all_came && now < *all_came_at_ + options_.start_timeout + kLateReportGrace) {
     phase_deadline_ = *all_came_at_ + options_.start_timeout + kLateReportGrace;
     return;
@@ -258,7 +258,7 @@ void Supervisor::check_made(TimePoint now) {
   made_by_ = kNever;
   std::string late;
   std::size_t first = workers_.size();
-  // In one process those who hang may keep others from beginning.
+  // In one process, workers that hang may keep others from beginning.
   const bool begun = std::ranges::any_of(workers_, [&](const Worker& w) { return is_late(w) && w.making; });
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const Worker& worker = workers_[i];
@@ -332,7 +332,7 @@ TimePoint Supervisor::deadline() const noexcept {
 
 double Supervisor::seconds(TimePoint now) const { return std::chrono::duration<double>(now - started_).count(); }
 
-// ---- the verdict: of what the run failed, whom it names, who was late
+// ---- the verdict: why the run failed, which worker it names, which were late
 
 bool Supervisor::is_echo(const Error& error) {
   for (const Error* at = &error; at; at = at->cause()) {
@@ -411,7 +411,7 @@ Verdict Supervisor::verdict() const {
       verdict.error = workers_[*dead_].is.name + " " + death_text_;
       if (failure_) {
         const std::string& teller = workers_[failure_->worker].is.name;
-        // That it is lost need not be said twice.
+        // The loss is named once.
         const bool is_same = failure_->worker == *dead_ && failure_->error.worker() == teller;
         if (!is_same) verdict.error += "; " + prefixed(teller, failure_->error);
       }

@@ -67,7 +67,7 @@ void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types)
         return FatalSignals::Words{.line = std::string(kKilledBy) + name_of_signal(number) + "; its calls:\n"};
       },
       {}, true);
-  // Threads of roles still run: what exit() destroys after this would be gone under them.
+  // Threads of roles still run, and exit() would destroy what they use.
   (void)::on_exit([](int status, void*) { leave(status); }, nullptr);
   ::fcntl(kControlDescriptor, F_SETFD, FD_CLOEXEC);
   const ControlSocket control(kControlDescriptor);

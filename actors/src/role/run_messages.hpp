@@ -1,4 +1,4 @@
-/// What the processes of a run tell the launcher, and what it tells them. They cross as single packets of a local
+/// The reports of the processes of a run, and the commands of the launcher. They cross as single packets of a local
 /// socket pair; within one process they are handed over as they are.
 #pragma once
 

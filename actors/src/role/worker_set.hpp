@@ -48,7 +48,7 @@ class WorkerSet {
 
   /// Asks the roles to return. Threads: any; what user code does with that runs on a thread of its own.
   void stop();
-  /// Makes `run` end. Threads: any. @param reason  told to workers elsewhere if it is an error
+  /// Makes `run` end. Threads: any. @param reason  sent to workers elsewhere if it is an error
   void leave(const Error& reason = {});
   /// Returns whether all workers have met the others. Threads: any.
   bool has_joined() const;

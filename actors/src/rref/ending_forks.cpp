@@ -5,7 +5,7 @@
 namespace caftan::actors {
 
 namespace {
-/// References that were let go and have not ended, at some 5 KiB each with their values, until creations wait for them.
+/// Released references that have not ended, at some 5 KiB each with their values, until creations wait for them.
 constexpr std::int64_t kMostEnding = 4096;
 }  // namespace
 

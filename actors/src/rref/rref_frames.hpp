@@ -27,7 +27,7 @@ class ReceivedRRefs {
   ReceivedRRefs(const ReceivedRRefs&) = delete;
   ReceivedRRefs& operator=(const ReceivedRRefs&) = delete;
 
-  /// Returns the creation that the frame asks for, once: who takes it sets the value.
+  /// Returns the creation that the frame asks for, once: the caller sets the value.
   std::optional<Creation> take_creation() { return std::exchange(creation, std::nullopt); }
 
   std::vector<std::shared_ptr<rpc::RRefHandle>> handles;

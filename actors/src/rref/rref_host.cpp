@@ -242,7 +242,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& s
   const rpc::PeerSession from = peer_session(session);
 
   if (shared.owner == ports_.id() && shared.owner_incarnation == ports_.incarnation()) {
-    // It came home.
+    // A reference to a value of this worker came back.
     auto handle = std::make_shared<OwnerHandle>(*this, ports_.shared_from_this(), shared, *owner, false,
                                                 value_error(shared.rref));
     const auto answer = [weak = std::weak_ptr(handle)](Result<void> held) {

@@ -1,5 +1,5 @@
 /// All references of one worker: the actors of the values it owns and of the forks it uses, and the handles that user
-/// code holds. The decisions are in libs/rpc (ForkTable, UserFork, CreationLedger); this is who finds whom.
+/// code holds. The decisions are in libs/rpc (ForkTable, UserFork, CreationLedger); this class finds the actors.
 #pragma once
 
 #include <atomic>

@@ -48,7 +48,7 @@ void UserRRefActor::on_event(UserEvent& event) {
                  [this](ChildNotHandedOver& e) { perform(fork_.child_exited(e.child, e.session)); },
                  [this](OwnerLost& e) {
                    perform(fork_.owner_lost(e.session));
-                   // Handles that were good until now tell it too (RR-10).
+                   // Handles that were usable until now report it too (RR-10).
                    if (const auto usable = fork_.may_use(); fork_.state() == rpc::UserFork::State::failed) {
                      host_.user_confirmed(fork_.id(), usable);
                    }

@@ -23,7 +23,7 @@ namespace rpc {
 class Turn;
 }
 
-/// Says that the caller of a running call gave up. Set once, by the worker that serves the call. Threads: any.
+/// Whether the caller of a running call gave up. Set once, by the worker that serves the call. Threads: any.
 class CancelFlag {
  public:
   /// What is given up with the call: a call that it made and that has no reply yet. Owned by shared_ptr.

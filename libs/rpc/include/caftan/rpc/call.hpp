@@ -14,7 +14,7 @@
 
 namespace caftan::rpc {
 
-/// Who is called, on which object, with which options.
+/// The callee, the object and the options of a call.
 struct CallTarget {
   std::shared_ptr<Caller> caller;  ///< null = the worker ended
   Result<Peer> peer = Peer();

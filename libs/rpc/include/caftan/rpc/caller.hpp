@@ -22,7 +22,7 @@ class HostedObject;
 class RRefHandle;
 
 /// Owned by shared_ptr and held weakly by futures, references and call sites: used after the worker ended, they answer
-/// `shut_down`. While one of them is being used it may be the last to let go, on any thread; so a destructor of an
+/// `shut_down`. A user of one may hold the last reference, on any thread; so a destructor of an
 /// implementation must neither block nor join threads. Threads: any, all methods.
 class Caller : public std::enable_shared_from_this<Caller> {
  public:

@@ -1,5 +1,5 @@
-/// What crosses between the typed calls and the worker that carries them: requests, replies, who is called and by whom,
-/// and `Responder`, which answers exactly once. The worker (`Caller`, caller.hpp) turns these into frames.
+/// What crosses between the typed calls and the worker that carries them: requests, replies, the peers of a call,
+/// and `Responder`, which replies exactly once. The worker (`Caller`, caller.hpp) turns these into frames.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -197,7 +197,7 @@ class ResponderSink {
   virtual void answer(Result<OutReply>&& reply) noexcept = 0;
 };
 
-/// The duty to answer one request, exactly once. Move-only; dropped unanswered it answers `broken_promise`.
+/// The duty to reply to one request, exactly once. Move-only; dropped without a reply, it replies `broken_promise`.
 class Responder {
  public:
   Responder() = default;
@@ -207,7 +207,7 @@ class Responder {
   ~Responder() { drop(); }
 
   bool is_open() const noexcept { return sink_ != nullptr; }
-  /// Answers; does nothing when there already was a reply.
+  /// Replies; does nothing when there already was a reply.
   void answer(Result<OutReply>&& reply) noexcept;
   void fail(Error error) noexcept { answer(Result<OutReply>(std::move(error))); }
 

@@ -179,9 +179,9 @@ class RRef : public RRefCalls<T> {
   Peer owner() const { return this->handle_->owner(); }
   const std::string& owner_name() const { return this->handle_->owner().name(); }
   bool is_owner() const noexcept { return this->handle_->is_owner(); }
-  /// Returns whether the owner has said that it counts this reference: for the one that `remote` returned, when the
-  /// function there has ended without error. Always true on the owner.
-  /// Source: torch.distributed.rpc.RRef.confirmed_by_owner.
+  /// Returns whether the owner has confirmed that it counts this reference: for the one that `remote` returned, when
+  /// the function there has ended without error. Always true on the owner. Source:
+  /// torch.distributed.rpc.RRef.confirmed_by_owner.
   bool confirmed_by_owner() const noexcept { return this->handle_->confirmed_by_owner(); }
   /// Returns why the value will never be there, if that is known: at the owner and at the creator, when the creation
   /// failed or took too long.

@@ -23,7 +23,7 @@ struct SendForkRequest {
   ForkId parent;
   WorkerId parent_worker;
 };
-/// Tell the parent that the owner counts this fork, then unlink from the parent's actor (RR-5).
+/// Report to the parent that the owner counts this fork, then unlink from the parent's actor (RR-5).
 struct SendAccept {
   ForkId fork;
   ForkId parent;
@@ -57,7 +57,7 @@ using UserActions = std::vector<UserAction>;
 /// (RR-4).
 bool may_pass_back(const std::optional<PeerSession>& registered, const PeerSession& session);
 
-/// One fork. Born with one handle: the creator's, or that of the frame's reader, who gives it to the call that waits
+/// One fork. Born with one handle: the creator's, or that of the frame's reader, which gives it to the call that waits
 /// for it or drops it. Threads: none of its own; call it from one actor.
 class UserFork {
  public:
@@ -88,7 +88,7 @@ class UserFork {
   /// The owner's reply to the fork request: ok, rref_deleted or timeout. Ignored unless awaiting.
   UserActions answered(Result<void> answer);
   /// The reply to the creation: an error if it was not sent, not run or not answered in time, or if the function
-  /// failed; the owner counts the fork all the same in the last case. Ignored unless creating.
+  /// failed; in the last case the owner counts the fork nevertheless. Ignored unless creating.
   UserActions creation_answered(Result<void> answer);
   /// The deadline of the call that waits for this fork passed: peer_unreachable (RR-11). Ignored unless awaiting.
   UserActions deadline();
