@@ -121,7 +121,7 @@ void AutogradHost::learned(const ContextId& context) { tell(context, ContextEven
 Future<void> AutogradHost::start_pass(const std::shared_ptr<ContextRecord>& context, autograd::PassStart start) {
   const auto state = std::make_shared<PassState>(ports_.weak_from_this(), *this, context->id());
   const auto promise = std::make_shared<PassPromise>(state, ports_.name());
-  // Where the actor is gone, or has quit and drops what it is sent, the promise answers.
+  // If the actor has ended or quits and drops the event, the dropped promise completes the wait.
   tell(context->id(),
        ContextEvent{context_event::Start{std::make_shared<autograd::PassStart>(std::move(start)), promise}});
   return Future<void>(state);

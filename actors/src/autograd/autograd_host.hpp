@@ -72,7 +72,7 @@ class AutogradHost final : public autograd::ContextHost, public Service {
   void drop_functions(const ContextId& context);
   /// The context is over: no lookup finds it any more. Returns what a Release says.
   autograd::ReleasedRange context_over(const ContextId& context);
-  /// A Release arrived: what it names is refused for ever (DA-13).
+  /// A Release arrived: its contexts are refused for ever (DA-13).
   void learn_released(const autograd::WorkerLife& from, const autograd::Release& release);
   /// Its actor has ended.
   void context_ended(const ContextId& context);
@@ -83,7 +83,7 @@ class AutogradHost final : public autograd::ContextHost, public Service {
   std::optional<autograd::Send> refuse(const autograd::WorkerLife& from, const autograd::PassMessage& message) const;
 
  private:
-  /// Those that the open pass has addressed. A call to oneself has both ends of a message here.
+  /// The functions that the open pass has addressed. A call to the own worker has both ends of a message here.
   struct FunctionActors {
     std::unordered_map<AutogradMessageId, caf::actor> sends;
     std::unordered_map<AutogradMessageId, caf::actor> recvs;

@@ -42,7 +42,7 @@ struct ShipGradient {
   std::shared_ptr<tensor::EncodedTensors> encoded;
 };
 
-/// The duty to say how a pass ended. Dropped, as by an actor that has quit, it says that the context has ended.
+/// The duty to report how a pass ended. Dropped, as by an actor that has quit, it reports that the context has ended.
 class PassPromise {
  public:
   /// @param worker  its name, for the error
@@ -74,7 +74,7 @@ struct Deadline {
 struct Cancelled {
   std::weak_ptr<rpc::FutureCore> pass;  ///< its state
 };
-/// A SendFunction's actor has looked at what came for it.
+/// A SendFunction's actor has checked the gradient that arrived for it.
 struct GradientArrived {
   autograd::WorkerLife from;
   autograd::Grad grad;
@@ -106,7 +106,7 @@ struct NotSent {
   autograd::PassNumber pass;
   Error error;
 };
-/// The record knows of decided passes that this actor has not heard of.
+/// The record knows of decided passes that are new to this actor.
 struct Learned {};
 struct Release {};
 /// The worker leaves.

@@ -67,7 +67,7 @@ PassActions ContextPasses::peer_down(WorkerLife peer, const std::string& name) {
   return finished(std::move(out));
 }
 
-// What is said of a pass that is no longer this worker's is too late.
+// A message of a pass in which this worker no longer takes part is late.
 template <class Act>
 PassActions ContextPasses::at_worker(PassNumber pass, Act act) {
   PassActions out;
@@ -221,7 +221,7 @@ bool ContextPasses::takes_part(WorkerLife from, const PassHeader& header, const 
   };
   if (header.held.size() > kMostHeld)
     return refuse(Errc::malformed_payload, "a pass whose caller holds too many objects");
-  // One open pass at a time: who was granted n knows how all before it ended.
+  // One pass is open at a time: a worker that was granted n knows how all earlier ones ended.
   if (header.decided.up_to().value + 1 != pass.value) return refuse(Errc::malformed_payload, "a pass out of order");
   take_over(header.decided, out);
   if (worker_ && worker_->number() == pass) return true;
@@ -271,7 +271,7 @@ void ContextPasses::by_worker(PassActions actions, PassActions& out) {
     out.push_back(ContextEmpty{});
     return;
   }
-  // What came early comes now, before anything newer.
+  // Messages that arrived early are handled now, before anything newer.
   inbox_.insert(inbox_.begin(), std::make_move_iterator(waiting_.begin()), std::make_move_iterator(waiting_.end()));
   waiting_.clear();
 }
@@ -292,7 +292,7 @@ void ContextPasses::by_home(PassActions actions, PassActions& out) {
   append(std::move(actions), out);
 }
 
-// What this worker says to itself waits until the rest is done; gradients go out and come back, with their tensors.
+// Messages to this worker itself are handled after the rest; gradients go through the session, with their tensors.
 void ContextPasses::append(PassActions actions, PassActions& out) {
   for (PassAction& action : actions) {
     Send* send = std::get_if<Send>(&action);
@@ -308,7 +308,7 @@ void ContextPasses::end_context(const Error& reason, PassActions& out) {
   if (released_) return;
   released_ = true;
   out.push_back(ContextReleased{workers()});
-  // Others may wait for this worker, and it may not reach the initiator any more: those next to it can.
+  // Other workers may wait for this one, which may have lost the initiator; its neighbours may still reach it.
   const auto tell = [&](WorkerLife peer, const PassId& pass) {
     if (peer != self_) out.push_back(Send{peer, Fail{pass, reason}});
   };

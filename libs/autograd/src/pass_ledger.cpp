@@ -27,7 +27,7 @@ PassActions PassLedger::refused(const Error& error) {
 PassActions PassLedger::report(WorkerLife from, const Report& report) {
   if (phase_ == Phase::running) return out_of_line(from, "reports after the ledger has closed");
   if (phase_ != Phase::counting) {
-    participants_.try_emplace(from);  // it wants to hear of the end
+    participants_.try_emplace(from);  // it gets the outcome
     return {};
   }
   PassActions actions;
@@ -123,7 +123,7 @@ PassActions PassLedger::decide(Result<void> outcome) {
 void PassLedger::closed(PassActions& actions) {
   phase_ = Phase::running;
   if (mode_ == Mode::smart) return;
-  // FAST: nothing is on the way any more. Who still waits waits for ever.
+  // FAST: nothing is in flight any more, so a worker that still waits would wait for ever.
   for (PassAction& action : undone_ == 0 ? decide({}) : decide(unused_branch())) actions.push_back(std::move(action));
 }
 

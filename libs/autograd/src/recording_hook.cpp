@@ -14,7 +14,7 @@ namespace caftan::autograd {
 
 namespace {
 
-// Tells a reply from the request with the same key.
+// Distinguishes a reply from the request with the same key.
 constexpr std::uint64_t kResponse = 0xd1b54a32d192ed03ULL;
 
 /// Returns whether anything was ever put there, be it gone by now.
@@ -63,7 +63,7 @@ Result<AutogradMessageId> record_sent_tensors(ContextRecord& context, const std:
   return message;
 }
 
-/// Records what arrived as recorded. @param from  who sent it
+/// Records what arrived as recorded. @param from  the sender
 Result<void> record_received_tensors(ContextRecord& context, const CallSection& section, WorkerId from,
                                      rpc::InPayload& payload) {
   if (!section.message) {
@@ -96,7 +96,7 @@ class Body {
   const std::uint64_t key_;
 };
 
-/// What a reply must know of its call. Fits into the ticket, whose lowest bit tells it from a pointer.
+/// What a reply must know of its call. Fits into the ticket, whose lowest bit distinguishes it from a pointer.
 struct Origin {
   WorkerId peer;
   bool grad_mode = true;  // of the code that called
@@ -108,7 +108,7 @@ struct Origin {
   rpc::HookTicket to_ticket() const noexcept { return {(std::uint64_t{peer.value} << 2) | (grad_mode ? 2U : 0U) | 1U}; }
 };
 
-/// DA-21: what came unrecorded takes no gradient, and says so.
+/// DA-21: tensors that arrived unrecorded refuse gradients with this error.
 void close_unrecorded(ContextHost& host, const Origin& origin, bool in_context, std::vector<at::Tensor>& tensors) {
   const bool any = std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
     return tensor.defined() && tensor.requires_grad() && tensor.is_leaf();

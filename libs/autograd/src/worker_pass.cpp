@@ -183,7 +183,7 @@ PassActions WorkerPass::peer_down(WorkerLife peer, const std::string& name) {
   if (concluded_ || (!is_lost_initiator && watched_.count(peer) == 0)) return {};
   if (is_lost_initiator) initiator_lost_ = true;
   if (phase_ == Phase::failed) {
-    // The home must hear what the initiator may not have heard.
+    // The failure is sent to the home: it may not have reached the initiator.
     PassActions actions;
     if (is_lost_initiator) say_failed(actions);
     return actions;

@@ -31,14 +31,14 @@ std::string sentence(const OwnerStep& owner) {
   return owner.worker + " has stepped " + std::to_string(owner.outcome->stepped) + " parameters";
 }
 
-/// Returns the first failure, with what every owner said.
+/// Returns the first failure, with the replies of all owners.
 Result<void> check_owners(const StepReport& report) {
   const Error* first = nullptr;
   std::string text = "step " + std::to_string(report.step.value) + " failed";
   for (const OwnerStep& owner : report.owners) {
     text += "; " + sentence(owner);
     if (owner.outcome) continue;
-    // Those that had agreed are not why it failed.
+    // Owners that had agreed are not the cause.
     if (!first || first->code() == Errc::cancelled) first = &owner.outcome.error();
   }
   if (!first) return {};

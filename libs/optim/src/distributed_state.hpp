@@ -54,7 +54,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   void step_at_once(const Open& open);
   void prepare(const Open& open);
   void on_prepared(const Open& open, std::vector<Result<Prepared>> outcomes);
-  /// Tells the owners that there is no second phase. @param verdict  why, if it is no owner's outcome
+  /// Cancels the second phase at the owners. @param verdict  why, if it is no owner's outcome
   void give_up(const Open& open, const std::vector<Result<Prepared>>& outcomes, Result<void> verdict);
   void commit(const Open& open);
   void on_committed(const Open& open, std::size_t owner, const Result<StepDone>& outcome);

@@ -73,7 +73,7 @@ struct WorkerOptions {
   std::string cluster = "caftan";    ///< members of another cluster are refused
   std::string secret;  ///< shared by all members; may be empty only where nothing listens beyond this host's user
   /// What members must have in common: words "part=digest", at most 255 bytes. Of two that have some, the one that was
-  /// dialled compares, and refuses with invalid_config. Empty: says nothing.
+  /// dialled compares, and refuses with invalid_config. Empty: not compared.
   std::string settings;
   WorkerLimits limits;
   Duration rpc_timeout = std::chrono::seconds(60);    ///< of calls that name none; 0 = none
@@ -88,8 +88,8 @@ struct WorkerOptions {
   std::shared_ptr<actors::RoleHost> role;                ///< the role that this worker plays; null = none
   /// Gets lines for the log. Threads: any. Default: nothing is logged.
   std::function<void(std::string_view line)> log;
-  /// Told once for each peer that is lost while this worker serves: peer_down, or, if it said good-bye, what it said or
-  /// shut_down. Threads: a runner.
+  /// Called once for each peer that is lost while this worker serves: with peer_down, or, if the peer left, with its
+  /// farewell or shut_down. Threads: a runner.
   std::function<void(const std::string& peer, const Error& reason)> on_peer_down;
   /// Told of refused connections that may be a member's, at most 8, while this worker waits for the others. Threads: a
   /// runner.

@@ -36,7 +36,7 @@ class ContextHost {
   virtual Result<std::shared_ptr<ContextRecord>> enter(const ContextId& context, const Peer& from) = 0;
   /// Releases a context of this worker everywhere.
   virtual void release(const ContextId& context) noexcept = 0;
-  /// A frame has told the record about passes that are decided.
+  /// A frame has brought decided passes to the record.
   virtual void learned(const ContextId& context) = 0;
   /// Runs a pass; the future resolves with its outcome, when the gradients of this worker are in its book.
   virtual Future<void> start_pass(const std::shared_ptr<ContextRecord>& context, PassStart start) = 0;

@@ -70,7 +70,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// Errors: context_released.
   Result<void> begin_use(unsigned depth);
   void end_use() noexcept;
-  /// The handle is gone: no use of its own code begins any more. The record tells its host when the last use has ended.
+  /// The handle is gone: no use of its own code begins any more. The record calls its host when the last use has ended.
   void close() noexcept;
   /// The context is over: forgets all nodes and gradients.
   void end() noexcept;

@@ -32,7 +32,7 @@ struct WorkerLife {
 /// Returns "worker 3", for texts.
 inline std::string name_of(const WorkerLife& life) { return "worker " + std::to_string(life.worker.value); }
 
-/// Returns who made the id: of a context its home, of a recorded message its sender, where S(m) is.
+/// Returns the life that made the id: of a context its home, of a recorded message its sender, where S(m) is.
 template <class Tag>
 WorkerLife maker(const GlobalId<Tag>& id) {
   return {id.worker, id.incarnation};
@@ -97,7 +97,7 @@ struct HeldByWaiter {
 
 inline constexpr std::size_t kMostHeld = 64;
 
-/// What a worker must know to take part in a pass it has not heard of.
+/// What a worker must know to take part in a pass that is new to it.
 struct PassHeader {
   PassId pass;
   DecidedSet decided;

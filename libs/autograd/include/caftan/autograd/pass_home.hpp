@@ -26,8 +26,8 @@ class PassHome {
   PassActions fail(WorkerLife from, const Fail& fail);
   /// `worker` records in the context. Answers End if a pass has been decided already: it may have taken part.
   PassActions joined(WorkerLife worker);
-  /// A session ended. If that worker had the open pass, the pass failed. All who joined hear from here how passes of a
-  /// lost initiator ended.
+  /// A session ended. If that worker had the open pass, the pass failed. The home sends the outcomes of passes of a
+  /// lost initiator to all workers that joined.
   PassActions peer_down(WorkerLife peer, const std::string& name = {});
 
   /// The handle's own calls and steps under way; the release waits for them (DA-19).

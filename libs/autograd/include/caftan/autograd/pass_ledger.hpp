@@ -1,5 +1,5 @@
-/// `PassLedger`: the initiator's part of one pass. It counts by message id what was spawned and what is done, knows who
-/// takes part, and brings the outcome to the home. The first failure wins.
+/// `PassLedger`: the initiator's part of one pass. It counts by message id what was spawned and what is done, knows the
+/// participants, and sends the outcome to the home. The first failure wins.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,7 @@ class PassLedger {
   PassActions fail(const Error& error);
   /// A session ended: fails the pass if that worker takes part. The loss of the home is not dealt with here.
   PassActions peer_down(WorkerLife peer, const std::string& name = {});
-  /// What the home wrote. Resolves the pass and tells the participants.
+  /// The outcome that the home wrote. Resolves the pass and sends it to the participants.
   PassActions decided(const Decided& decided);
   /// The context ended under the pass: resolves it with `error`.
   PassActions abandoned(const Error& error);

@@ -1,5 +1,5 @@
-/// `WorkerPass`: one worker's part of one backward pass. It says what to walk and what to run, sends marks, reports and
-/// gradients, and knows when its part is complete. The graph itself is its owner's: see pass_actions.hpp.
+/// `WorkerPass`: one worker's part of one backward pass. It decides what to walk and what to run, sends marks, reports
+/// and gradients, and knows when its part is complete. The caller has the graph itself: see pass_actions.hpp.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class WorkerPass {
     marking,  ///< SMART: marks arrive and are walked; no node runs (DA-4)
     running,  ///< gradients arrive and nodes run
     done,     ///< all marked gradients have arrived and every node has run
-    failed,   ///< said so; waits for the outcome like any other (DA-7)
+    failed,   ///< has sent Fail; waits for the outcome like any other (DA-7)
   };
 
   /// @param recorded  must outlive this
@@ -38,7 +38,7 @@ class WorkerPass {
   PassActions found(const std::vector<FoundRecv>& nodes);
   /// The walk has ended: reports.
   PassActions walked();
-  /// The ledger has closed (SMART, at the initiator): nodes may run. Elsewhere the first gradient says so.
+  /// The ledger has closed (SMART, at the initiator): nodes may run. Elsewhere the first gradient implies it.
   PassActions ledger_closed();
   /// A gradient arrived. One that is not expected from `from` (DA-6, DA-16), or too many bytes (DA-17), fails the pass.
   PassActions gradient(WorkerLife from, AutogradMessageId message, std::uint64_t bytes);
