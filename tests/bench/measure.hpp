@@ -93,7 +93,7 @@ class Rig {
   Line idle(const Request& request) const;
 
   CpuTimes cpu_times() const;
-  /// Answers requests from stdin until it ends. Prints a first line that says who runs here.
+  /// Answers requests from stdin until it ends. Prints a first line that names the program.
   /// Returns the exit code: 0, or 2 after a request that is not understood.
   int serve(const std::map<std::string, Measure>& measures) const;
 

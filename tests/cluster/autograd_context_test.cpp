@@ -1,4 +1,4 @@
-// Contexts: who has one, how code gets into one, listing, release, and what is refused.
+// Contexts: which code has one, how it gets into one, listing, release, and what is refused.
 #include <optional>
 #include <thread>
 

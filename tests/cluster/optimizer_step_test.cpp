@@ -1,4 +1,4 @@
-// Steps over three owners: the same as local ones bit for bit, in turn with the modules, each owner heard.
+// Steps over three owners: the same as local ones bit for bit, in turn with the modules, with each owner's reply.
 #include <ATen/ops/full.h>
 
 #include "caftan/optim/clipping.hpp"
@@ -182,7 +182,7 @@ TEST_P(Steps, OP8_ANormThatIsNotFiniteStepsNothing) {
   EXPECT_FALSE(same_values(values(), before));
 }
 
-// ---- who steps when
+// ---- order of steps
 
 TEST_P(Steps, AStepWaitsForTheTurnOfTheModuleWhoseParametersTheyAre) {
   Gate own;

@@ -1,4 +1,5 @@
-// References when workers crash and connections break: who learns of it, who keeps the value, and that nothing is left.
+// References when workers crash and connections break: which workers learn of it, what keeps the value, and that
+// nothing is left.
 #include <gtest/gtest.h>
 
 #include <random>

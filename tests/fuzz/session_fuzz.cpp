@@ -33,7 +33,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// Reachable for the peer as its root: answers, watches and remembers whom it is introduced to.
+/// Reachable for the peer as its root: replies, and monitors and remembers the actors that it receives.
 class Root final : public caf::event_based_actor {
  public:
   explicit Root(caf::actor_config& config) : caf::event_based_actor(config) {

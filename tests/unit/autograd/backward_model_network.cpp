@@ -114,7 +114,7 @@ void World::perform(int worker, int context, PassActions actions) {
   }
 }
 
-// Who watches a worker out of reach hears of its loss, and so does who sends to it.
+// A worker that watches an unreachable one, or sends to it, learns of its loss.
 void World::watch_worker(int worker, WorkerLife peer) {
   if (session_of(worker, peer) >= 0 || without_ == Without::da10_watching_the_unreachable) return;
   Flight flight;

@@ -313,7 +313,7 @@ void World::restart(const Step& step) {
   say("w" + std::to_string(dead[step.a % dead.size()]) + " starts again");
 }
 
-// Only after both have heard of the end of the last session, and of every message that found none.
+// Only after both know of the end of the last session, and of every message that found none.
 void World::reconnect(const Step& step) {
   std::vector<std::pair<int, int>> apart;
   const std::vector<int> workers = alive();

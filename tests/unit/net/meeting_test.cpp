@@ -196,7 +196,7 @@ TEST(Meeting, SE29_WhoHasNotComeIsNotLost) {
   EXPECT_EQ(worker.why_unreachable({2}).code(), Errc::peer_down);
 }
 
-// ---- who is missing
+// ---- missing members
 
 TEST(Meeting, SE26_TheHeadNamesTheMissingAndThoseThatHaveLeft) {
   Meeting coordinator = make_meeting(0, {.addresses = {"unix:a", "", ""}});

@@ -1,4 +1,4 @@
-// The oracle: who can reach a value, told from user code, frames and connections alone; and the judgement at rest.
+// The oracle: which workers can reach a value, from user code, frames and connections alone; and the judgement at rest.
 #include <algorithm>
 
 #include "rref_model_world.hpp"
