@@ -78,11 +78,11 @@ TEST_P(RRefEndsInOrder, T14_SettlingWaitsForThoseThatWereLetGoOnly) {
   RRef<int> killed = cluster_[0].remote<&add>("worker1", 1, 2);
   cluster_.run_until_idle();
   bool settled = false;
-  host.ending().when_settled([&] { settled = true; });
+  host.ending().when_quiet([&] { settled = true; });
   EXPECT_TRUE(settled) << "all have handles";
   for (int i = 0; i < 20; ++i) (void)cluster_[0].remote<&add>("worker1", i, 0);
   settled = false;
-  host.ending().when_settled([&] { settled = true; });
+  host.ending().when_quiet([&] { settled = true; });
   EXPECT_FALSE(settled);
   cluster_.run_until_idle();
   EXPECT_TRUE(settled);
@@ -93,11 +93,11 @@ TEST_P(RRefEndsInOrder, T14_SettlingWaitsForThoseThatWereLetGoOnly) {
   killed = {};
   cluster_.run_until_idle();
   settled = false;
-  host.ending().when_settled([&] { settled = true; });
+  host.ending().when_quiet([&] { settled = true; });
   EXPECT_TRUE(settled);
   kept = {};
   settled = false;
-  host.ending().when_settled([&] { settled = true; });
+  host.ending().when_quiet([&] { settled = true; });
   EXPECT_FALSE(settled);
   cluster_.run_until_idle();
   EXPECT_TRUE(settled);

@@ -25,6 +25,7 @@ NAMES = {
     "RecordedBody": "CodeSpan", "begin_body": "begin_span", "end_body": "end_span", "DoormanActor": "ClosedContextsActor",
     "FrameReading": "NoUserCode", "reads_frames": "inside_reading_wait", "in_words_of": "prefixed",
     "told_with_process": "with_pid", "tell_end": "report_end", "kOwnWords": "kLateReportGrace", "Life": "WorkerLife",
+    "send_request": "start_call, submit", "submit_request": "start_call", "begin_request": "fill_request",
     "is_head": "is_coordinator", "kHead": "kCoordinator", "has_met_all": "start_is_over", "settle": "what ends: docs/glossary.md",
 }
 # Not done yet: another change rewrites these.

@@ -31,7 +31,7 @@ class EndingForks {
 
   /// Calls `done` once every released fork has ended; at once if that is so already. An empty `done` withdraws the last
   /// one.
-  void when_settled(std::function<void()> done);
+  void when_quiet(std::function<void()> done);
   /// Waits, where waiting is permitted, while too many released references of answered creations have not ended: their
   /// ends are work for runners, and creations may be quicker.
   /// Errors: timeout (`deadline` came first).
@@ -46,7 +46,7 @@ class EndingForks {
   std::atomic<std::int64_t> creating_{0};  // creations that were sent and not answered: their forks cannot end
   std::mutex mutex_;
   // Guarded by mutex_:
-  std::function<void()> settled_;
+  std::function<void()> quiet_;
   std::vector<Promise<void>> waiting_;
 };
 

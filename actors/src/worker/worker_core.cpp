@@ -145,9 +145,9 @@ void WorkerCore::wait_until_idle(TimePoint deadline) {
 void WorkerCore::wait_until_quiet(TimePoint deadline) {
   wait_until_idle(deadline);
   options_.executor->with_wait([&](Executor::Wait& wait) {
-    rrefs_.ending().when_settled([&] { wait.point().notify(); });
+    rrefs_.ending().when_quiet([&] { wait.point().notify(); });
     wait.wait(deadline, nullptr);
-    rrefs_.ending().when_settled(nullptr);
+    rrefs_.ending().when_quiet(nullptr);
   });
 }
 

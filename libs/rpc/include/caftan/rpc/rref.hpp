@@ -69,9 +69,9 @@ class RRefCalls {
   Future<T> fetch() const {
     rpc::OutRequest request;
     const rpc::CallTarget target = rpc::target_of(handle_, options_);
-    const Result<void> begun = rpc::begin_request(request, target, wire::FrameKind::fetch, nullptr, "to_here");
+    const Result<void> begun = rpc::fill_request(request, target, wire::FrameKind::fetch, nullptr, "to_here");
     if (!begun) return make_ready_future<T>(begun.error());
-    return rpc::submit_request<T>(target, std::move(request));
+    return rpc::start_call<T>(target, std::move(request));
   }
 
   /// Returns the value itself, on its owner; waits until it is there. Methods may run on it at the same time: use it on
