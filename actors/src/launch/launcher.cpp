@@ -41,12 +41,13 @@ void raise_descriptor_limit() {
 
 class Launch {
  public:
-  Launch(const LaunchOptions& options, SignalSource& signals, ExitWatch* exits, RunRecord record, RunAddresses world)
+  Launch(const LaunchOptions& options, SignalSource& signals, ExitWatch* exits, RunRecord record,
+         RunAddresses addresses)
       : options_(options),
         signals_(signals),
         exits_(exits),
         record_(std::move(record)),
-        world_(std::move(world)),
+        addresses_(std::move(addresses)),
         view_(options.application.output.progress),
         supervisor_(supervisor_options(options), clock_.now()),
         started_(clock_.now()),
@@ -86,7 +87,7 @@ class Launch {
   SignalSource& signals_;
   ExitWatch* const exits_;  // null with worker processes
   RunRecord record_;
-  RunAddresses world_;
+  RunAddresses addresses_;
   RunView view_;
   SteadyClock clock_;
   Supervisor supervisor_;
@@ -134,7 +135,7 @@ void Launch::show_heading() {
     if (count < options_.plan.workers.size()) text += " of " + std::to_string(options_.plan.workers.size());
     text += ", ";
   }
-  view_.note(text + "channel " + world_.channel() + ", in " + record_.directory().path().string());
+  view_.note(text + "channel " + addresses_.channel() + ", in " + record_.directory().path().string());
 }
 
 Result<void> Launch::start() {
@@ -143,7 +144,7 @@ Result<void> Launch::start() {
                                     .application = options_.application,
                                     .plan = options_.plan,
                                     .workers = options_.workers,
-                                    .world = world_.addresses_for(options_.plan, WorkerId{}, {}),
+                                    .world = addresses_.addresses_for(options_.plan, WorkerId{}, {}),
                                     .run_directory = std::filesystem::absolute(record_.directory().path()),
                                     .executor = make_runners(options_.workers.size()),
                                     .network = std::make_shared<LocalNetwork>()});
@@ -170,8 +171,8 @@ Result<void> Launch::start_children() {
   }
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     // Where the others meet may be known only once it listens.
-    if (processes_[i] &&
-        (!world_.must_learn_meeting() || world_.is_meeting(options_.plan.in_process(static_cast<int>(i)).front())))
+    if (processes_[i] && (!addresses_.must_learn_coordinator() ||
+                          addresses_.is_coordinator(options_.plan.in_process(static_cast<int>(i)).front())))
       assign(static_cast<int>(i));
   }
   return {};
@@ -190,10 +191,11 @@ void Launch::assign(int process) {
   const std::vector<WorkerId> workers = options_.plan.in_process(process);
   RunCommand command{.kind = RunCommandKind::assign,
                      .run_directory = std::filesystem::absolute(record_.directory().path()).string(),
-                     .secret = world_.secret()};
+                     .secret = addresses_.secret()};
   for (const WorkerId id : workers) command.workers.push_back(id.value);
   for (const WorkerId id : options_.workers) command.launched.push_back(id.value);
-  for (const WorkerAddress& member : world_.addresses_for(options_.plan, workers.front(), options_.application.hosts)) {
+  for (const WorkerAddress& member :
+       addresses_.addresses_for(options_.plan, workers.front(), options_.application.hosts)) {
     command.world.emplace_back(member.name, member.address);
   }
   processes_[static_cast<std::size_t>(process)]->send(command);
@@ -206,7 +208,7 @@ void Launch::take(const RunEvent& event) {
   switch (event.kind) {
     case RunEventKind::here:
       supervisor_.here(worker);
-      if (world_.learn_meeting(WorkerId{event.worker}, event.text)) {
+      if (addresses_.learn_coordinator(WorkerId{event.worker}, event.text)) {
         for (std::size_t i = 0; i < processes_.size(); ++i) {
           if (processes_[i] && static_cast<int>(i) != planned(worker).process) assign(static_cast<int>(i));
         }
@@ -344,7 +346,7 @@ void Launch::perform(const std::vector<Supervisor::Action>& actions) {
     }
   }
   // No worker dials any more: remove now what a kill of this process would leave behind.
-  if (supervisor_.phase() != Supervisor::Phase::starting) world_.remove_sockets();
+  if (supervisor_.phase() != Supervisor::Phase::starting) addresses_.remove_sockets();
 }
 
 void Launch::draw(bool at_once) {
@@ -440,8 +442,8 @@ LaunchOutcome launch(const LaunchOptions& options) {
     std::fputs(line.c_str(), stderr);
     return LaunchOutcome{1, false};
   };
-  auto world = RunAddresses::make(options.application, options.plan);
-  if (!world) return refused(world.error());
+  auto addresses = RunAddresses::make(options.application, options.plan);
+  if (!addresses) return refused(addresses.error());
   auto record = RunRecord::create(options.application, app::resolved_text(options.application, options.types),
                                   options.workers.size());
   if (!record) {
@@ -457,7 +459,7 @@ LaunchOutcome launch(const LaunchOptions& options) {
     fatal.emplace([&](int number) { return words_for(number, options, *record); }, summary, false, record->reserve());
     exits.emplace();
   }
-  return Launch(options, signals, exits ? &*exits : nullptr, *std::move(record), *std::move(world)).run();
+  return Launch(options, signals, exits ? &*exits : nullptr, *std::move(record), *std::move(addresses)).run();
 }
 
 }  // namespace caftan::actors

@@ -24,7 +24,7 @@ struct WorkerSetOptions {
   const app::Application& application;
   const app::Plan& plan;
   std::vector<WorkerId> workers{};      ///< of this process, by their number in the plan
-  std::vector<WorkerAddress> world{};   ///< all workers, the one where the others meet first
+  std::vector<WorkerAddress> world{};   ///< all workers, the coordinator first
   std::vector<std::string> siblings{};  ///< those in other processes of the same launcher, and these
   std::string secret{};
   std::filesystem::path run_directory{};  ///< empty: nothing is logged

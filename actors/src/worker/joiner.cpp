@@ -65,7 +65,7 @@ Result<void> Joiner::meet_neighbours() {
 }
 
 Result<void> Joiner::listen_at(const std::string& address) {
-  // A member that others dial needs an address in the world; the last one dials all others and needs none.
+  // A member that others dial needs an address in `options.world`; the last one dials all others and needs none.
   if (address.empty() && parts_.ports.id().value + 1 == parts_.peers.size()) return {};
   const std::string at = address.empty() ? "tcp:127.0.0.1:0" : address;
   const std::weak_ptr weak(self());

@@ -21,7 +21,7 @@ struct LocalNetwork::State {
   /// Enters a worker and returns those that entered before and have not ended. Threads: any.
   /// Errors: invalid_config (there is a worker of this name).
   Result<std::vector<Neighbour>> enter(const std::string& name, const std::shared_ptr<actors::Joiner>& joiner,
-                                       const std::vector<WorkerAddress>& world);
+                                       const std::vector<WorkerAddress>& members);
 
   Connect connect;  // constant
 

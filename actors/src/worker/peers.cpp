@@ -6,8 +6,8 @@ namespace caftan::actors {
 
 using transport::Session;
 
-Peers::Peers(WorkerId self, const std::vector<WorkerAddress>& world) : self_(self) {
-  for (const WorkerAddress& member : world) {
+Peers::Peers(WorkerId self, const std::vector<WorkerAddress>& members) : self_(self) {
+  for (const WorkerAddress& member : members) {
     const WorkerId id{static_cast<std::uint32_t>(members_.size())};
     members_.push_back(std::make_shared<PeerState>(id, member.name));
     ids_[member.name] = id;

@@ -21,7 +21,7 @@ namespace caftan::actors {
 /// Threads: any, all methods.
 class Peers {
  public:
-  Peers(WorkerId self, const std::vector<WorkerAddress>& world);
+  Peers(WorkerId self, const std::vector<WorkerAddress>& members);
 
   // ---- members: constant
 
