@@ -132,12 +132,12 @@ struct StopReport {
 
 class Worker : public CallSite {
  public:
-  /// Starts a member and waits until all have come and are connected with each other, so that each can call each.
+  /// Starts a member and waits until all members are connected with each other, so that each can call each.
   /// @param registry  what peers may call; frozen from here on
   /// Errors: invalid_config (the world, an address, a name, the registry), io_error (the address is in use), timeout
-  ///   (naming who has not come, or has not met all), not_authenticated, protocol_mismatch, wrong_cluster,
-  ///   unknown_worker (another worker answers at a member's address), duplicate_worker (another worker of this name was
-  ///   connected until the time-out).
+  ///   (naming the members that are missing, or not connected with all), not_authenticated, protocol_mismatch,
+  ///   wrong_cluster, unknown_worker (another worker answers at a member's address), duplicate_worker (another worker
+  ///   of this name was connected until the time-out).
   /// Threads: not a runner's. Blocks.
   static Result<std::unique_ptr<Worker>> start(WorkerOptions options, Registry registry);
   /// As start, without waiting: `wait_until_ready` does. For several members in one thread.
@@ -145,9 +145,9 @@ class Worker : public CallSite {
   /// Errors: as start.
   Result<void> wait_until_ready();
 
-  /// Stops, and then waits without bound for what StopReport::in_use counts: a graph node that never returns keeps it
-  /// here. It does not wait for a function or method that still runs on a runner and keeps none of these: such code
-  /// must not use its `Worker&` or this worker's references any more. Not on a runner.
+  /// Stops, and then waits without bound for what StopReport::in_use counts: it blocks for ever on a graph
+  /// node that never returns. It does not wait for a function or method that still runs on a runner and keeps none of
+  /// these: such code must not use its `Worker&` or this worker's references any more. Not on a runner.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

@@ -1,6 +1,6 @@
-/// `Strand`: the turn queue of one hosted object. Its jobs run one at a time, in order of arrival; a job that waits
-/// gives its turn back and, once it wakes, takes it again ahead of jobs that have not started, but of the oldest of
-/// these after a few such returns. Any code that must not overlap with an object's methods (optimizer steps, backward
+/// `Strand`: the turn queue of one hosted object. Its jobs run one at a time, in order of arrival. A job that waits
+/// gives its turn back and, once it wakes, takes it again ahead of jobs that have not started; after a few such returns
+/// the oldest of those goes first. Any code that must not overlap with an object's methods (optimizer steps, backward
 /// slices) joins with `run`. Objects that are parts of another one share its strand: the tensors that its methods and
 /// its constructor hand out references to.
 #pragma once
@@ -48,10 +48,10 @@ class Strand : public std::enable_shared_from_this<Strand> {
     execute(job, mode);
   }
 
-  /// Runs `job` here with the turns of all of `strands`, besides what the calling code holds, and returns null. Blocks.
-  /// It takes one after the other, ahead of jobs that have not started, and keeps those that it has; but a turn that an
-  /// exclusive job keeps while it waits may never come as long as these are kept. It returns that strand then, without
-  /// having run `job`: the caller gives back its own turns and begins anew when that strand is free.
+  /// Runs `job` here while holding the turns of all `strands`, besides those of the calling code, and returns null.
+  /// Blocks. Turns are taken one after the other, ahead of jobs that have not started, and held. A turn that an
+  /// exclusive job keeps while it waits may never become free as long as the others are held: then `job` does not run,
+  /// and that strand is returned. The caller gives back its own turns and tries again when that strand is free.
   /// Precondition: all callers that take several turns take them in the same order.
   static std::shared_ptr<Strand> run_with_all(std::span<const std::shared_ptr<Strand>> strands,
                                               const std::function<void()>& job);
