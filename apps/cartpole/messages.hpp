@@ -34,7 +34,7 @@ struct EpisodeOrder {
   }
 };
 
-/// What an observer says about an episode that it played with calls.
+/// What an observer reports about an episode that it played with calls.
 struct EpisodeReport {
   std::int64_t steps = 0;
   double reward = 0;       ///< sum

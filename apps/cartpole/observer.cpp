@@ -20,7 +20,7 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-/// Asks the agent once per step: for an action, and tells it the reward of the one before as the protocol says.
+/// Calls the agent once per step: asks for an action, and reports the reward of the last one as the protocol requires.
 class CallsToAgent {
  public:
   CallsToAgent(RRef<Agent>& agent, const EpisodeOrder& order, const Clock& clock)

@@ -1,5 +1,5 @@
 /// The text a language model learns: the files of a folder, one file, or the King James Bible as Debian packages it.
-/// Start with `read_corpus`; `find_corpus` says what is missing without reading.
+/// Start with `read_corpus`; `find_corpus` reports what is missing without reading.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 /// The role type "rnn_lm.ps": holds an embedding table, a decoder, or both, and computes with them when the trainer
-/// asks. It is passive: the trainer says how large they are and when they change.
+/// asks. It is passive: the trainer decides how large they are and when they change.
 #pragma once
 
 #include <cstdint>

@@ -175,7 +175,7 @@ Result<void> Trainer::validate() {
   return {};
 }
 
-Result<Checkpoint> Trainer::cut() {
+Result<Checkpoint> Trainer::make_checkpoint() {
   Checkpoint checkpoint{.model = facts_of(config_, *training_), .state = training_->state()};
   checkpoint.trainer = training_->snapshot();
   auto embedding = embedding_.rpc_async<&ParameterServer::snapshot>(Part::embedding);
@@ -194,7 +194,7 @@ Result<Checkpoint> Trainer::cut() {
 
 Result<void> Trainer::write_checkpoint() {
   if (context_.output_directory().empty()) return {};
-  const auto checkpoint = cut();
+  const auto checkpoint = make_checkpoint();
   if (!checkpoint) return checkpoint.error();
   const auto written =
       rnn_lm::write_checkpoint(context_.output_directory() / "checkpoints", *checkpoint, config_.checkpoint.keep);
@@ -221,7 +221,7 @@ Result<void> Trainer::finish() {
     context_.report("sample:");
     for (const std::string& line : indented_lines(*sample)) context_.report(line);
   }
-  const auto last = cut();
+  const auto last = make_checkpoint();
   if (!last) return last.error();
   const std::string digest = fingerprint_of(*last);
   context_.fingerprint(digest);

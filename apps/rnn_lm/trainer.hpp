@@ -48,7 +48,7 @@ class Trainer {
   Result<void> validate();
   Result<void> write_checkpoint();
   Result<void> finish();
-  Result<Checkpoint> cut();
+  Result<Checkpoint> make_checkpoint();
   Ends make_ends() const;
   double traffic() const;
   void show(double loss);

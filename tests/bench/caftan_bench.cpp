@@ -229,7 +229,7 @@ int run_two_processes(const std::string& kind) {
   const bool is_unix = kind == "unix";
   const std::string caller_at = is_unix ? "unix:" + (folder / "caller") : "tcp:127.0.0.1:0";
   const std::string echo_at = is_unix ? "unix:" + (folder / "echo") : "tcp:127.0.0.1:0";
-  // The port is the system's choice, so the peer hears of it when this worker listens.
+  // The port is the system's choice, so the peer gets it once this worker listens.
   const auto worker =
       value_or_exit(Worker::launch(make_options("caller", caller_at, echo_at), make_registry()), "launch");
   peer.tell(worker->address());

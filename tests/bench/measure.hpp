@@ -55,7 +55,7 @@ class Histogram {
   std::uint64_t sum_ns_ = 0;
 };
 
-/// One answer: a JSON object on one line, keys in the order in which they were added.
+/// One reply: a JSON object on one line, keys in the order in which they were added.
 class Line {
  public:
   Line& add(const std::string& key, double value);
@@ -79,12 +79,12 @@ using Measure = std::function<Line(const Request&)>;
 /// Drives the measures of one side. Threads: one.
 class Rig {
  public:
-  /// @param side   name in every answer, for example "raw unix"
+  /// @param side   name in every reply, for example "raw unix"
   /// @param peers  the peer processes
   Rig(std::string side, std::vector<pid_t> peers);
 
   /// Times `call` in a loop, with the request's pause between two calls, after a short warm-up.
-  /// The answer's CPU time per call leaves out what the pauses themselves computed.
+  /// The reply's CPU time per call leaves out what the pauses themselves computed.
   Line sync(const Request& request, const std::function<void()>& call) const;
   /// Keeps `request.window` calls open: `submit(slot)` starts one, `wait(slot)` ends it and frees the slot.
   Line pipelined(const Request& request, const std::function<void(std::size_t)>& submit,
@@ -93,7 +93,7 @@ class Rig {
   Line idle(const Request& request) const;
 
   CpuTimes cpu_times() const;
-  /// Answers requests from stdin until it ends. Prints a first line that says who runs here.
+  /// Answers requests from stdin until it ends. Prints a first line that names the program.
   /// Returns the exit code: 0, or 2 after a request that is not understood.
   int serve(const std::map<std::string, Measure>& measures) const;
 

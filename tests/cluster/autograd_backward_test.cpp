@@ -121,7 +121,7 @@ TEST_P(Backward, ThroughAMethodToAWeight) {
   const at::Tensor y = scale.rpc_sync<&Scale::forward>(x);
   context.backward({y.sum()});
   EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{4, 4}));
-  // The frame of this call tells worker1 that the pass is decided, however late its own word of it comes.
+  // The frame of this call brings the decision to worker1, however late the message with it comes.
   EXPECT_EQ(scale.rpc_sync<&Scale::gradient>(), (std::vector<double>{3}));
 }
 
@@ -181,7 +181,7 @@ TEST_P(Backward, DA8_WhatAFailedPassHasStagedElsewhereIsNotMerged) {
   const auto done = context.try_backward({scale.rpc_sync<&Scale::forward>(x).sum()});
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code(), Errc::backward_failed) << done.error().message();
-  // Either the frame of this call or the end of the pass tells worker1 first.
+  // Either the frame of this call or the end of the pass reaches worker1 first.
   EXPECT_TRUE(scale.rpc_sync<&Scale::gradient>().empty());
 }
 

@@ -41,7 +41,7 @@ TEST_F(Charts, OneHop) {
     chart.note(0, "backward returns, the context ends");
     EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{2, 4}));
   }
-  cluster.settle();
+  cluster.run_until_idle();
   expect_in_page("One call:", chart);
 }
 
@@ -58,7 +58,7 @@ TEST_F(Charts, AChainOfThreeCalls) {
     chart.note(0, "backward returns, the context ends");
     EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{18, 36}));
   }
-  cluster.settle();
+  cluster.run_until_idle();
   expect_in_page("A chain of three calls, each made by the one before:", chart);
 }
 
@@ -78,8 +78,8 @@ TEST_F(Charts, AFanOutWithAnUnusedBranch) {
     chart.note(0, "backward returns, the context ends");
     EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{4, 8}));
   }
-  cluster.settle();
-  expect_in_page("Two workers at once, and a third call whose result nobody uses:", chart);
+  cluster.run_until_idle();
+  expect_in_page("Two workers at once, and a third call whose result is never used:", chart);
 }
 
 }  // namespace

@@ -171,7 +171,7 @@ TEST_P(ContextRows, Row15_17_AReleaseReachesAllThatWereCalled) {
     for (const char* peer : {"worker1", "worker2", "worker3"}) {
       (*this)[0].rpc_op(peer, "aten::add.Tensor", leaf({1}), leaf({2}));
     }
-    settle();
+    run_until_idle();
     for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(info(i).id, context.id());
   }
   expect_no_contexts(4);
@@ -191,7 +191,7 @@ TEST_P(ContextRows, Row15_19_AReleaseReachesWorkersThatTheCreatorNeverCalled) {
   {
     const Context context((*this)[0]);
     (*this)[0].rpc_sync<&add_along>("worker1", Path{"worker2", "worker3"}, sparse({1, 2}), sparse({3, 4}));
-    settle();
+    run_until_idle();
     EXPECT_EQ(info(3).id, context.id());
   }
   expect_no_contexts(4);
@@ -221,7 +221,7 @@ TEST_P(ContextRows, Row15_21_PassesAndContextsAreCounted) {
     EXPECT_GE(most, 1U);
     EXPECT_LE(most, 4U);
     std::move(pass).get();
-    settle();
+    run_until_idle();
     EXPECT_EQ(passes(), 0U);
     for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(info(i).passes, 1U);
   }

@@ -1,4 +1,4 @@
-// Contexts: who has one, how code gets into one, listing, release, and what is refused.
+// Contexts: which code has one, how it gets into one, listing, release, and what is refused.
 #include <optional>
 #include <thread>
 
@@ -73,9 +73,9 @@ TEST_P(Contexts, DA19_TheReleaseWaitsForTheContextsOwnCalls) {
   {
     Context context((*this)[0]);
     late = (*this)[0].rpc_async<&square>("worker1", x);
-    settle();
+    run_until_idle();
   }
-  settle();
+  run_until_idle();
   EXPECT_EQ((*this)[0].autograd_contexts().size(), 1U);
   net_.tap("worker1", "worker0").release();
   EXPECT_EQ(values(late.get()), (std::vector<double>{1, 4, 9}));
@@ -86,10 +86,10 @@ TEST_P(Contexts, ReleasedEverywhereWhenTheCreatorDies) {
   const at::Tensor x = leaf({1, 2, 3});
   Context context((*this)[0]);
   (*this)[0].rpc_sync<&relay>("worker1", std::vector<std::string>{"worker2"}, x);
-  settle();
+  run_until_idle();
   EXPECT_EQ((*this)[1].autograd_contexts().size() + (*this)[2].autograd_contexts().size(), 2U);
   net_.isolate("worker0");
-  settle();
+  run_until_idle();
   EXPECT_TRUE((*this)[1].autograd_contexts().empty());
   EXPECT_TRUE((*this)[2].autograd_contexts().empty());
 }
@@ -102,7 +102,7 @@ TEST_P(Contexts, CodeOfAnEndedContextIsTold) {
     seen = go.future().then(
         [this](Result<void>) { return (*this)[0].try_rpc_sync<&square>("worker1", leaf({1})).error().code(); });
   }
-  settle();
+  run_until_idle();
   go.set({});
   EXPECT_EQ(seen.get(), Errc::context_released);
 }
@@ -116,7 +116,7 @@ TEST_P(Contexts, AReleasedOneHasNoGradients) {
     view = Context::current((*this)[0]);
     EXPECT_EQ(values(view->gradients().of(x)), (std::vector<double>{2, 4}));
   }
-  settle();
+  run_until_idle();
   const auto gradients = view->try_gradients();
   ASSERT_FALSE(gradients);
   EXPECT_EQ(gradients.error().code(), Errc::context_released);
@@ -184,7 +184,7 @@ TEST_P(Contexts, DA3_AGraphOfAnotherContextIsRefused) {
     Context context((*this)[0]);
     old = (*this)[0].rpc_sync<&square>("worker1", x);
   }
-  settle();
+  run_until_idle();
   Context context((*this)[0]);
   for (const Mode mode : {Mode::smart, Mode::fast}) {
     const auto done = context.try_backward({old.sum()}, {.retain_graph = true, .mode = mode});
@@ -235,12 +235,12 @@ TEST_P(Contexts, CALL3_EachRequestMeetsOneEndBesideRecording) {
     context.backward({y.sum() + r.to_here().sum()});
     net.tap("worker1", "worker0").hold();
     auto lost = cluster[0].rpc_async<&square>("worker1", x);
-    cluster.settle();
+    cluster.run_until_idle();
     net.break_off("worker0", "worker1");
     EXPECT_EQ(lost.result().error().code(), Errc::peer_down);
     EXPECT_EQ(cluster[0].try_rpc_sync<&square>("worker1", x).error().code(), Errc::peer_down);
   }
-  cluster.settle();
+  cluster.run_until_idle();
   EXPECT_EQ(hooks[0]->counts().requests, 5);
   EXPECT_EQ(hooks[0]->counts().unsent, 1);
   EXPECT_EQ(hooks[0]->counts().replies_received, 3);

@@ -9,7 +9,7 @@ namespace {
 using autograd::Context;
 using autograd::Mode;
 
-/// Who dies after how many messages of the pass were written, whoever wrote them: after a mark, before a gradient,
+/// Which worker dies after how many messages of the pass were written by any worker: after a mark, before a gradient,
 /// after a Done, wherever that falls.
 class KilledPass : public AutogradCluster {
  protected:
@@ -19,15 +19,15 @@ class KilledPass : public AutogradCluster {
     Result<void> pass;
     std::vector<double> gradient;  // of x, at the initiator
   };
-  /// Returns how many messages a pass as that of `run` has, those that tell the others of its end included.
+  /// Returns how many messages a pass as that of `run` has, including those that announce its end.
   std::size_t messages_of_a_pass(Mode mode) {
     const at::Tensor x = leaf({1, 2, 3});
     Context context((*this)[0]);
     const at::Tensor y = (*this)[0].rpc_sync<&relay>("worker1", std::vector<std::string>{"worker2"}, x);
-    settle();
+    run_until_idle();
     const std::size_t before = messages();
     context.backward({y.sum()}, {.mode = mode});
-    settle();
+    run_until_idle();
     return messages() - before;
   }
   /// worker0 -> worker1 -> worker2 and back; `victim` is lost once `after` messages of the pass were written.
@@ -35,7 +35,7 @@ class KilledPass : public AutogradCluster {
     const at::Tensor x = leaf({1, 2, 3});
     Context context((*this)[0]);
     const at::Tensor y = (*this)[0].rpc_sync<&relay>("worker1", std::vector<std::string>{"worker2"}, x);
-    settle();
+    run_until_idle();
     const std::size_t before = messages();
     Future<void> pass = context.backward_async({y.sum()}, {.mode = mode});
     Outcome outcome;
@@ -43,7 +43,7 @@ class KilledPass : public AutogradCluster {
     }
     EXPECT_GE(messages(), before + after) << "the pass has no message " << after;
     net_.isolate(victim);
-    settle();
+    run_until_idle();
     EXPECT_TRUE(pass.ready()) << "hangs after message " << after << " without " << victim;
     if (!pass.ready()) return outcome;
     outcome.pass = std::move(pass).result();
@@ -78,7 +78,7 @@ TEST_P(KilledPass, TheHomesLossReleasesItAtAllOthers) {
   const Mode mode = GetParam() % 2 == 0 ? Mode::smart : Mode::fast;
   const std::size_t all = messages_of_a_pass(mode);
   (void)run("worker0", 1 + GetParam() / 2 % all, mode);
-  settle();
+  run_until_idle();
   EXPECT_TRUE((*this)[1].autograd_contexts().empty());
   EXPECT_TRUE((*this)[2].autograd_contexts().empty());
 }
@@ -96,7 +96,7 @@ TEST_P(KilledInitiator, TheHomeDecidesAndTheContextGoesOn) {
     while (!call.ready() && messages() < before + 1 + GetParam() && cluster_.executor().step()) {
     }
     net_.isolate("worker2");
-    settle();
+    run_until_idle();
     EXPECT_TRUE(call.ready());
     (void)std::move(call).result();
     const auto first = values(context.gradients().of(x));
@@ -124,7 +124,7 @@ TEST_P(LeavingWorker, EndsInTheMiddleOfAPass) {
   }
   const std::size_t leaver = GetParam() % 3;
   (*this)[leaver].stop();  // comes back
-  settle();
+  run_until_idle();
   ASSERT_TRUE(pass.ready());
   const auto outcome = std::move(pass).result();
   if (!outcome) {
@@ -169,7 +169,7 @@ TEST_P(LongWalk, DA10_ALossInTheMiddleEndsIt) {
     Future<void> pass = start(context, x, 3000);
     step(GetParam());
     net_.isolate("worker1");
-    settle();
+    run_until_idle();
     ASSERT_TRUE(pass.ready());
     const auto outcome = std::move(pass).result();
     if (!outcome) {
@@ -202,12 +202,12 @@ class ManyMarks : public AutogradCluster {
     const Context context((*this)[0]);
     std::vector<at::Tensor> results;
     for (int i = 0; i < marks; ++i) results.push_back((*this)[0].rpc_sync<&square>("worker1", x));
-    settle();
+    run_until_idle();
     ChannelTap& there = net_.tap("worker0", "worker1");
     const ChannelTap& back = net_.tap("worker1", "worker0");
     there.hold();
     Future<void> pass = context.backward_async({at::stack(results).sum()});
-    settle();
+    run_until_idle();
     const std::size_t before = back.count(wire::FrameKind::actor_message);
     there.release();
     std::size_t tasks = 0;
@@ -235,14 +235,14 @@ TEST_P(TimedPass, ATimeoutEndsItEverywhereAndTheNextOneWorks) {
   net_.tap("worker1", "worker0").hold();
   Future<void> pass =
       context.backward_async({y.sum()}, {.retain_graph = true, .timeout = std::chrono::milliseconds(100)});
-  settle();
+  run_until_idle();
   EXPECT_FALSE(pass.ready());
   cluster_.executor().advance(std::chrono::milliseconds(101));
-  settle();
+  run_until_idle();
   ASSERT_TRUE(pass.ready());
   EXPECT_EQ(pass.result().error().code(), Errc::timeout);
   net_.tap("worker1", "worker0").release();
-  settle();
+  run_until_idle();
   EXPECT_TRUE(context.gradients().empty());
   context.backward({y.sum()});
   EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{2, 4, 6}));

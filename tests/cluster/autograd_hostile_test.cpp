@@ -35,7 +35,7 @@ class ForgedGradients : public AutogradCluster {
       return false;
     });
     pass_ = context_.backward_async({root_}, {.retain_graph = true});
-    settle();
+    run_until_idle();
     EXPECT_FALSE(honest_.empty());
   }
 
@@ -45,13 +45,13 @@ class ForgedGradients : public AutogradCluster {
   void forge(std::size_t from, const std::vector<at::Tensor>& tensors, AutogradMessageId message,
              std::uint64_t pass = 1) {
     actors::AutogradHost& host = (*this)[from].core().autograd_host();
-    const autograd::Life to = here().core().autograd_host().self();
+    const autograd::WorkerLife to = here().core().autograd_host().self();
     autograd::Grad grad{{{context_.id(), autograd::PassNumber{pass}}, {}, to, autograd::Mode::smart, true}, message};
     forging_ = true;
     caf::anon_send(host.recv_function(context_.id(), message),
                    actors::ShipGradient{
                        to, grad, std::make_shared<tensor::EncodedTensors>(tensor::encode_tensors(tensors).value())});
-    settle();
+    run_until_idle();
     forging_ = false;
   }
   void expect_refused(const std::string& text) {
@@ -66,7 +66,7 @@ class ForgedGradients : public AutogradCluster {
   void expect_unharmed() {
     EXPECT_FALSE(pass_.ready());
     net_.tap("worker1", "worker0").inject(honest_);
-    settle();
+    run_until_idle();
     ASSERT_TRUE(pass_.ready());
     std::move(pass_).get();
     expect_next_pass(2);

@@ -118,13 +118,13 @@ class ProtocolPoints : public testing::TestWithParam<std::tuple<Point, std::uint
         net_.break_off(victim(), other);
       }
     }
-    cluster_.settle();
+    cluster_.run_until_idle();
   }
 
   /// The gradient of the weight at a worker; empty if there is none.
   static std::vector<double> weight(const RRef<Scale>& scale) { return scale.rpc_sync<&Scale::gradient>(); }
   void expect_no_contexts() {
-    cluster_.settle();
+    cluster_.run_until_idle();
     for (std::size_t i = 0; i < names_.size(); ++i) EXPECT_TRUE(cluster_[i].autograd_contexts().empty()) << names_[i];
   }
 
@@ -154,7 +154,7 @@ TEST_P(ProtocolPoints, DA10_EveryPassEndsEverywhereWithinASecond) {
   y = home.rpc_sync<&relay>("worker1", std::vector<std::string>{"worker3"}, y);
   kept = Kept{*context, y};
   if (point().initiator == "worker2") home.rpc_sync<&keep>("worker2", y);
-  cluster_.settle();
+  cluster_.run_until_idle();
 
   set_trap();
   const TimePoint begun = cluster_.executor().clock().now();

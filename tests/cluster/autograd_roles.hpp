@@ -42,7 +42,7 @@ inline Future<at::Tensor> fourth_power_later(Worker& worker, const std::string& 
     return worker.rpc_async<&square>(where, *y);
   });
 }
-/// Calls and ignores the result, which nobody differentiates.
+/// Calls and ignores the result, which is not differentiated.
 inline at::Tensor with_unused(Worker& worker, const std::string& where, const at::Tensor& x) {
   (void)worker.rpc_sync<&square>(where, x);
   return x * 5;
@@ -99,10 +99,10 @@ class AutogradCluster : public testing::TestWithParam<std::uint64_t> {
       : cluster_(GetParam(), names, registry, net_.change()) {}
 
   Worker& operator[](std::size_t worker) { return cluster_[worker]; }
-  void settle() { cluster_.settle(); }
+  void run_until_idle() { cluster_.run_until_idle(); }
   /// Nothing of any context is left anywhere.
   void expect_no_contexts(std::size_t workers = 3) {
-    settle();
+    run_until_idle();
     for (std::size_t i = 0; i < workers; ++i) EXPECT_TRUE(cluster_[i].autograd_contexts().empty()) << "worker" << i;
   }
 

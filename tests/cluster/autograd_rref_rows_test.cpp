@@ -57,7 +57,7 @@ TEST_P(RRefRows, Row16_29_BackwardFromAReferenceOfAnotherWorker) {
   EXPECT_THAT(refused.text(), HasSubstr("only a scalar"));
   const autograd::ContextView view = *context;
   context.reset();
-  settle();
+  run_until_idle();
   EXPECT_EQ(autograd::try_backward(view, loss).error().code(), Errc::context_released);
   loss = {};
   vector = {};
@@ -68,7 +68,7 @@ TEST_P(RRefRows, ALostOwnerIsNamed) {
   const at::Tensor x = leaf({1, 2, 3});
   const Context context(here());
   RRef<at::Tensor> loss = here().remote<&sum_of>("worker1", std::vector<at::Tensor>{(x * 2).sum()});
-  settle();
+  run_until_idle();
   net_.isolate("worker1");
   const Error error = autograd::try_backward(context, loss).error();
   EXPECT_EQ(error.code(), Errc::peer_down);

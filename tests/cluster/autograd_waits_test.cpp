@@ -86,9 +86,9 @@ TEST_P(Waits, B3_DA23_APassThroughTwoObjectsLetsGoOfOneThatAnExclusiveMethodOfTh
   const at::Tensor loss = first.rpc_sync<&Holder::forward>(leaf({1})) + second.rpc_sync<&Holder::forward>(leaf({2}));
   const TimePoint start = now();
   Future<int> asked = second.rpc_async<&Holder::wait_then_ask>(first);
-  settle();
+  run_until_idle();
   Future<void> pass = context.backward_async({loss});
-  settle();
+  run_until_idle();
   gate->set(1);
   const Result<int> answer = asked.result();
   EXPECT_EQ(answer ? *answer : -1, 8) << answer.error().message();
@@ -145,9 +145,9 @@ TEST_P(Waits, DA10_CancellingTheFutureEndsThePassEverywhere) {
   const at::Tensor y = (*this)[0].rpc_sync<&square>("worker1", x);
   net_.tap("worker1", "worker0").hold();
   auto pass = context.backward_async({y.sum()}, {.retain_graph = true});
-  settle();
+  run_until_idle();
   EXPECT_TRUE(pass.cancel());
-  settle();
+  run_until_idle();
   EXPECT_EQ(pass.result().error().code(), Errc::cancelled);
   EXPECT_EQ((*this)[0].autograd_contexts()[0].passes, 1U) << "the pass is decided, the next one may begin";
   net_.tap("worker1", "worker0").release();
@@ -186,7 +186,7 @@ TEST_P(Waits, K3_ReleasesOfManyOpenContextsStaySmall) {
     (*this)[0].rpc_sync<&square>("worker1", leaf({1}));
     ambient.autograd_context.reset();  // contexts do not nest: this one stays open beside the next
   }
-  settle();
+  run_until_idle();
   const std::uint64_t before = released();
   open.clear();
   expect_no_contexts();
@@ -207,7 +207,7 @@ TEST_P(Waits, K3_H8_AStopEndsThoughAPassWaitsForATurnAndSaysSo) {
   }
   const Future<int> kept = holder.rpc_async<&Holder::wait_for_gate>();
   const Future<void> pass = open.back().backward_async({loss});
-  settle();
+  run_until_idle();
   const TimePoint begun = now();
   const StopReport given_up = (*this)[0].stop();
   EXPECT_LE(now() - begun, WorkerOptions().stop_timeout + 1s);
@@ -216,7 +216,7 @@ TEST_P(Waits, K3_H8_AStopEndsThoughAPassWaitsForATurnAndSaysSo) {
   EXPECT_EQ(given_up.in_use, 1U) << "the graph of the pass, which waits for the turn";
   EXPECT_EQ((*this)[0].stop().in_use, 0U) << "the first one said it";
   gate->set(1);
-  settle();
+  run_until_idle();
   gate.reset();
   open.clear();
 }

@@ -69,7 +69,7 @@ TEST_P(Backpressure, BI7_M5_AFullWindowIsOverloadedForWhoDoesNotWaitAndWaitingFo
   gate = &held;
   Future<int> busy = workers_[0]->rpc_async<&wait_at_gate>("b", big_);
   held.reached.get_future().get();
-  // It has its room until its answer is here: the window is full.
+  // It has its room until its reply is here: the window is full.
   const auto refused =
       workers_[0]->with({.timeout = std::nullopt, .fail_when_full = true}).try_rpc_sync<&add>("b", 1, 2);
   ASSERT_FALSE(refused);

@@ -139,8 +139,8 @@ TEST_P(BusyWorker, T1_SE30_WhoHasABacklogIsNotLostByAnIdlePeerAndLosesNone) {
 }
 
 TEST_P(BusyWorker, T6_AnAnswerLeavesWhileTheTaskThatGaveItComputes) {
-  start(1min);  // no ping takes the answer along
-  // The time-out is shorter than the 5 s of a handshake: the timer of those would take the answer along, too.
+  start(1min);  // no ping takes the reply along
+  // The time-out is shorter than the 5 s of a handshake: the timer of those would take the reply along, too.
   auto waiting = workers_[0]->with({.timeout = 3s}).rpc_async<&later>("b");
   {
     std::unique_lock lock(unanswered.mutex);
@@ -154,7 +154,7 @@ TEST_P(BusyWorker, T6_AnAnswerLeavesWhileTheTaskThatGaveItComputes) {
 
 TEST(LocalSession, K10_SE32_ShowsNoSignsOfLife) {
   Cluster cluster(1, {"a", "b", "c"}, &make_registry);
-  cluster.settle();
+  cluster.run_until_idle();
   cluster.executor().advance(1h);
   for (std::size_t i = 0; i < 3; ++i) {
     for (const SentFrames& sent : cluster[i].traffic()) EXPECT_NE(sent.kind, "ping");
@@ -182,7 +182,7 @@ TEST(LocalSession, T12_WhatASessionReceivesComesFromTheCacheOfTheExecutor) {
   Cluster cluster(1, {"a", "b"}, &make_registry);
   EXPECT_EQ(cluster.executor().pool().cached_bytes(), 0U);
   EXPECT_EQ(cluster[0].rpc_sync<&count>("b", at::ones({1 << 18})), 1 << 18);
-  cluster.settle();
+  cluster.run_until_idle();
   EXPECT_GE(cluster.executor().pool().cached_bytes(), std::size_t{1} << 20);
 }
 

@@ -61,7 +61,7 @@ TEST_P(SteppedCall, TensorsTravel) {
 TEST_P(SteppedCall, WhatIsCountedAsSentIsWhatArrives) {
   cluster_[0].rpc_sync<&twice>("worker1", at::arange(100'000));  // 800 kB: several chunks
   cluster_[2].remote<&add>("worker0", 1, 2).to_here();
-  cluster_.settle();
+  cluster_.run_until_idle();
   std::map<std::string, std::uint64_t> frames;
   std::uint64_t all_frames = 0, all_bytes = 0, frames_in = 0, bytes_in = 0;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -93,7 +93,7 @@ TEST_P(SteppedCall, RemoteValueIsFetchedAndGone) {
     EXPECT_EQ(r.to_here(), 42);
     EXPECT_EQ(cluster_[1].counters().owner_rrefs, 1U);
   }
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(cluster_[1].counters().owner_rrefs, 0U);
   EXPECT_EQ(cluster_[0].counters().user_rrefs, 0U);
 }

@@ -93,7 +93,7 @@ TEST_P(ChannelCall, PipelinedCallsAllComeBack) {
 }
 
 TEST_P(ChannelCall, AnswersComeToAThreadThatWaitsElsewhere) {
-  // Blocking calls first: this thread has read its answers itself, and nobody may have taken over yet.
+  // Blocking calls first: this thread has read its replies itself, and no runner may have taken over yet.
   for (int i = 0; i < 30; ++i) ASSERT_EQ(workers_[0]->rpc_sync<&add>("b", i, 1), i + 1);
   struct Sum {
     std::atomic<int> total{0};

@@ -37,7 +37,7 @@ class Cluster {
   Worker& operator[](std::size_t index) { return *workers_[index]; }
   transport::SteppedExecutor& executor() { return *executor_; }
   /// Lets everything that is under way come to rest.
-  void settle() { executor_->run(); }
+  void run_until_idle() { executor_->run(); }
   const std::vector<std::string>& log() const { return log_; }
 
  private:

@@ -113,7 +113,7 @@ class GraphCluster final : public autograd::test::Hops {
       run_.fast = context.try_backward(program.roots, {.mode = autograd::Mode::fast});
       run_.both = collect(program);
     }
-    cluster_.settle();
+    cluster_.run_until_idle();
     for (std::size_t i = 0; i < names_.size(); ++i) run_.left += cluster_[i].autograd_contexts().size();
     return std::move(run_);
   }

@@ -20,7 +20,7 @@ class Hooks : public testing::TestWithParam<std::uint64_t> {
   CountingHook& hook(std::size_t worker) { return *hooks_[worker]; }
   CountingHook::Counts caller() { return hook(0).counts(); }
   void expect_all_ended() {
-    cluster_.settle();
+    cluster_.run_until_idle();
     for (const auto& hook : hooks_) EXPECT_TRUE(hook->all_ended_once());
   }
 
@@ -43,7 +43,7 @@ TEST_P(Hooks, CALL3_EveryKindOfRequestIsSeenOnceOnBothSides) {
   RRef<int> value = counter.remote<&Counter::value>();
   value.to_here();
   cluster_[0].rpc_op("worker1", "aten::add.Tensor", at::ones({2}), at::ones({2}));
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(caller().requests, 7);
   EXPECT_EQ(caller().replies_received, 7);
   EXPECT_EQ(caller().received, 1);
@@ -62,7 +62,7 @@ TEST_P(Hooks, CALL3_ARemoteErrorIsADroppedReply) {
 
 TEST_P(Hooks, CALL3_WithoutAConnectionNothingIsSent) {
   net_.break_off("worker0", "worker1");
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(cluster_[0].try_rpc_sync<&add>("worker1", 1, 2).error().code(), Errc::peer_down);
   EXPECT_FALSE(cluster_[0].try_remote<&add>("worker1", 1, 2));
   EXPECT_EQ(caller().unsent, 2);
@@ -82,7 +82,7 @@ TEST_P(Hooks, CALL3_AFullWindowIsOverloadedAndUnsent) {
           return rpc::single_tensor(std::move(all)).value();
         }));
   }
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_GT(caller().unsent, 0);
   EXPECT_LT(caller().unsent, 8);
   net_.tap("worker1", "worker0").release();
@@ -106,7 +106,7 @@ TEST_P(Hooks, CALL3_ALateReplyIsNoSecondEnd) {
 TEST_P(Hooks, CALL3_CancellingIsAnEnd) {
   net_.tap("worker1", "worker0").hold();
   Future<int> call = cluster_[0].rpc_async<&add>("worker1", 1, 2);
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_TRUE(call.cancel());
   EXPECT_EQ(call.result().error().code(), Errc::cancelled);
   net_.tap("worker1", "worker0").release();
@@ -119,11 +119,11 @@ TEST_P(Hooks, CALL3_TheLossOfThePeerEndsWhatIsOpen) {
   Future<int> call = cluster_[0].rpc_async<&add>("worker1", 1, 2);
   RRef<int> made = cluster_[0].remote<&add>("worker1", 1, 2);
   Future<int> fetched = made.fetch();
-  cluster_.settle();
+  cluster_.run_until_idle();
   net_.break_off("worker0", "worker1");
   EXPECT_EQ(call.result().error().code(), Errc::peer_down);
   EXPECT_EQ(fetched.result().error().code(), Errc::peer_down);
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(caller().replies_dropped, 3);
   EXPECT_EQ(caller().peers_down, 1);
   expect_all_ended();
@@ -132,7 +132,7 @@ TEST_P(Hooks, CALL3_TheLossOfThePeerEndsWhatIsOpen) {
 TEST_P(Hooks, CALL3_AReferenceThatCannotBeConfirmedDropsTheReply) {
   // worker0 asks worker2 for a reference whose owner it cannot reach (RR-11).
   net_.break_off("worker0", "worker1");
-  cluster_.settle();
+  cluster_.run_until_idle();
   const auto made = cluster_[0].with(kShort).try_rpc_sync<&make_at>("worker2", "worker1", 1);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code(), Errc::peer_unreachable);
@@ -144,10 +144,10 @@ TEST_P(Hooks, CALL3_AReferenceThatCannotBeConfirmedDropsTheReply) {
 TEST_P(Hooks, CALL3_StoppingEndsWhatIsOpen) {
   net_.tap("worker1", "worker0").hold();
   Future<int> call = cluster_[0].rpc_async<&add>("worker1", 1, 2);
-  cluster_.settle();
+  cluster_.run_until_idle();
   cluster_[0].stop();
   EXPECT_FALSE(call.result());
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(caller().replies_dropped, 1);
   expect_all_ended();
 }

@@ -1,4 +1,4 @@
-// An authenticated peer that sends what it should not: typed, no crash, no hang, and nobody else suffers (BI-4).
+// An authenticated peer that sends what it should not: typed, no crash, no hang, and no other worker suffers (BI-4).
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
@@ -81,12 +81,12 @@ class HostilePeer : public testing::TestWithParam<std::uint64_t> {
   void attack(const Forged& frame) { net_.tap("worker1", "worker0").inject(frame.bytes()); }
   void attack_and_settle(const Forged& frame) {
     attack(frame);
-    cluster_.settle();
+    cluster_.run_until_idle();
   }
 
   /// The victim still serves and calls.
   void expect_unharmed() {
-    cluster_.settle();
+    cluster_.run_until_idle();
     EXPECT_EQ(cluster_[2].rpc_sync<&add>("worker0", 1, 2), 3);
     EXPECT_EQ(cluster_[0].rpc_sync<&add>("worker2", 3, 4), 7);
   }
@@ -296,11 +296,11 @@ TEST_P(HostilePeer, AMessageThatDoesNotDecodeEndsTheSession) {
 
 TEST_P(HostilePeer, WI15_WatchingWhatIsNotThereIsAnsweredDown) {
   for (std::uint64_t i = 0; i < 1000; ++i) attack({FrameKind::monitor, encode(Address::exported(i)), 0, {}, 0});
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(net_.tap("worker0", "worker1").count(FrameKind::down), 1000U);
   for (int i = 0; i < 1000; ++i) attack({FrameKind::monitor, encode(Address::root()), 0, {}, 0});
   attack({FrameKind::link, encode(Address::exported(5), Address::exported(6)), 0, {}, 0});
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(net_.tap("worker0", "worker1").count(FrameKind::exit), 1U);
   expect_ignored();
 }
@@ -310,7 +310,7 @@ TEST_P(HostilePeer, AWatchThatWasGivenUpIsNotAnswered) {
   for (const bool again : {false, true}) {
     RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 1);
     EXPECT_EQ(r.to_here(), 2);
-    cluster_.settle();
+    cluster_.run_until_idle();
     const wire::Bytes fork = encode(Address::of(r.handle()->fork()));
     const std::size_t before = answers.count(FrameKind::down);
     attack({FrameKind::demonitor, fork, 0, {}, 0});
@@ -319,9 +319,9 @@ TEST_P(HostilePeer, AWatchThatWasGivenUpIsNotAnswered) {
       attack({FrameKind::demonitor, fork, 0, {}, 0});
       attack({FrameKind::monitor, fork, 0, {}, 0});
     }
-    cluster_.settle();
+    cluster_.run_until_idle();
     r = {};
-    cluster_.settle();
+    cluster_.run_until_idle();
     EXPECT_EQ(answers.count(FrameKind::down), before + (again ? 1 : 0));
   }
   expect_ignored();
@@ -331,7 +331,7 @@ TEST_P(HostilePeer, ForgedDownsAndExitsEndNothingOfOthers) {
   RRef<int> honest = cluster_[2].remote<&add>("worker0", 1, 1);
   RRef<int> own = cluster_[0].remote<&add>("worker2", 2, 2);
   EXPECT_EQ(honest.to_here() + own.to_here(), 6);
-  cluster_.settle();
+  cluster_.run_until_idle();
   const Error reason(Errc::peer_down, "worker2", "forged");
   const std::vector<Address> targets{Address::root(),
                                      Address::of(honest.handle()->fork()),
@@ -373,12 +373,12 @@ TEST_P(HostilePeer, ALinkFollowedByACutEndsNobodyElse) {
     attack({FrameKind::link, encode(target, Address::exported(1)), 0, {}, 0});
     attack({FrameKind::link, encode(target, Address::root()), 0, {}, 0});
   }
-  cluster_.settle();
+  cluster_.run_until_idle();
   net_.break_off("worker0", "worker1");
   expect_unharmed();
   EXPECT_EQ(mine.try_to_here().error().code(), Errc::peer_down);
   kept.rpc_sync<&Shelf::clear>();
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(cluster_[0].counters().owner_rrefs, 1U);  // the shelf; what only worker1 referred to is gone
 }
 
@@ -391,7 +391,7 @@ TEST_P(HostilePeer, ReferencesToNothingAreDeleted) {
   attack({FrameKind::fetch, {}, 32, {}, 0});
   attack({FrameKind::create, {}, 33, {}, 0});
   attack({FrameKind::method, encode(1), 34, {}, 0});
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(net_.tap("worker0", "worker1").count(FrameKind::response), 4U);
   expect_ignored();
 }
@@ -401,7 +401,7 @@ TEST_P(HostilePeer, RR1_AManifestThatItsSenderCannotHaveMadeEndsTheSession) {
   EXPECT_EQ(honest.to_here(), 2);
   actors::Manifest manifest;
   if (GetParam() % 2 == 0) {
-    // A value for the reference of somebody else.
+    // A value for the reference of another worker.
     manifest.creation = actors::Creation{honest.id(), {}, {}};
   } else {
     actors::SharedRRef shared;

@@ -200,7 +200,7 @@ TEST_F(Meeting, SE27_TheHeadWaitsUntilTheOthersHaveMet) {
   const auto at = [&](const std::string& name) { return "unix:" + (folder_ / name); };
   Worker& w0 = launch("w0", {{"w0", at("w0")}, {"w1", at("w1")}, {"w2", at("w2")}});
   launch("w1", {{"w0", at("w0")}, {"w1", at("w1")}, {"w2", at("w2")}});
-  // Where w2 looks for w1 nobody is yet.
+  // No worker listens yet where w2 looks for w1.
   launch("w2", {{"w0", at("w0")}, {"w1", at("later")}, {"w2", at("w2")}});
   auto ready = std::async(std::launch::async, [&] { return w0.wait_until_ready(); });
   wait_for_log("w0: connected with w1");
@@ -214,7 +214,7 @@ TEST_F(Meeting, SE27_TheHeadWaitsUntilTheOthersHaveMet) {
   for (const auto& worker : workers_) EXPECT_TRUE(worker->wait_until_ready());
 }
 
-TEST_F(Meeting, APortThatTheSystemChoosesIsLearntFromTheHead) {
+TEST_F(Meeting, APortThatTheSystemChoosesIsLearntFromTheCoordinator) {
   const std::string any = "tcp:127.0.0.1:0";
   Worker& w0 = launch("w0", {{"w0", any}, {"w1", any}, {"w2", any}});
   for (const std::string name : {"w1", "w2"}) launch(name, {{"w0", w0.address()}, {"w1", any}, {"w2", any}});
@@ -239,7 +239,7 @@ TEST_F(Meeting, K7_SE34_AMemberThatIsStartedAnewDuringAStartIsFoundAtItsNewAddre
 }
 
 TEST_F(Meeting, K7_SE34_OneThatComesBackAfterAllWereThereIsMetByAll) {
-  // w2 knows w1 at a place of its own, where nobody listens before the end: so the start is under way until then.
+  // w2 knows w1 at a place of its own, where no worker listens before the end: so the start is under way until then.
   const auto at = [&](const std::string& name) { return "unix:" + (folder_ / name); };
   const std::string any = "tcp:127.0.0.1:0";
   Worker& w0 = launch("w0", {{"w0", at("w0")}, {"w1", any}, {"w2", at("w2")}, {"w3", at("w3")}});
@@ -301,12 +301,12 @@ TEST_F(Meeting, K7_SE34_ANewLifeIsMetByOneThatLosesTheOldOneLater) {
   Worker& w1 = launch("w1", world);
   Worker& w2 = launch("w2", world);
   for (const auto& worker : workers_) ASSERT_TRUE(worker->wait_until_ready());
-  // The head loses the old life first.
+  // The coordinator loses the old life first.
   w0.core().session_with(WorkerId{1}, w1.core().incarnation())->abort(Error(Errc::peer_down, "cut"));
   wait_for_log("w0: lost w1");
   Worker& again = launch("w1", world);
   wait_for_log("w0: connected with w1", 2);
-  EXPECT_EQ(w0.rpc_sync<&depth>("w2", std::vector<std::string>{"w0", "w2"}), 2) << "w2 has read the head's view";
+  EXPECT_EQ(w0.rpc_sync<&depth>("w2", std::vector<std::string>{"w0", "w2"}), 2) << "w2 has read the coordinator's view";
   w1.stop();
   ASSERT_TRUE(again.wait_until_ready());
   wait_for_log("w2: connected with w1", 2);

@@ -1,4 +1,4 @@
-// Who may join, and what is said at both sides when somebody may not (BI-2).
+// Who may join, and what both sides report when a peer may not (BI-2).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -49,7 +49,7 @@ class Membership : public testing::TestWithParam<const char*> {
       return found >= times;
     });
   }
-  /// Starts a, then b with `change`; a waits only until b has had its answer.
+  /// Starts a, then b with `change`; a waits only until b has had its reply.
   Error refusal_of_b(const std::function<void(WorkerOptions&)>& change) {
     auto a_options = options_of("a");
     a_options.start_timeout = milliseconds(100);

@@ -51,7 +51,7 @@ void step_beside_the_clock(std::uint64_t seed, Steps& steps) {
   const at::Tensor x = at::ones({4});
   const at::Tensor loss = b.rpc_sync<&Part::forward>(x) + d.rpc_sync<&Part::forward>(x);
   context.backward({loss});
-  c.settle();
+  c.run_until_idle();
   auto step = optimizer.step_async(context);
   auto& clock = const_cast<ManualClock&>(static_cast<const ManualClock&>(c.executor().clock()));
   std::uint64_t random = seed * 7919;
@@ -64,7 +64,7 @@ void step_beside_the_clock(std::uint64_t seed, Steps& steps) {
     }
     if (!c.executor().step()) c.executor().advance_to_next_timer();
   }
-  c.settle();
+  c.run_until_idle();
   const bool at_b = b.rpc_sync<&Part::share>().to_here()[0].item<float>() != 1;
   const bool at_c = d.rpc_sync<&Part::share>().to_here()[0].item<float>() != 1;
   ++(at_b && at_c ? steps.at_both : at_b || at_c ? steps.at_one : steps.at_none);
@@ -110,7 +110,7 @@ TEST_P(DecidedSteps, A1_OP10_TheCallersWaitEndsAndTheReportSaysWhatIsNotConfirme
   context.backward({forward(make_input(0)).sum()});
   hold_method(2);
   auto step = optimizer.step_async(context);
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_FALSE(step.ready());
   auto behind = optimizer.step_async(context);
   cluster_.executor().advance(100ms);
@@ -126,7 +126,7 @@ TEST_P(DecidedSteps, A1_OP10_TheCallersWaitEndsAndTheReportSaysWhatIsNotConfirme
   EXPECT_THAT(behind.result().error().message(), HasSubstr("a step has not begun: step 1 is not confirmed"));
 
   net_.tap("worker0", "worker2").release();
-  cluster_.settle();
+  cluster_.run_until_idle();
   const auto report = optimizer.last_report();
   for (const auto& owner : report.owners) EXPECT_TRUE(owner.outcome) << owner.worker;
   EXPECT_TRUE(optimizer.try_step(context)) << "the next step goes on";
@@ -154,7 +154,7 @@ TEST_P(DecidedSteps, A1_OP8_ACancelOrDeadlineOfTheSurroundingCallStopsNoDecidedS
     const AmbientSwap swap(&ambient);
     return optimizer.step_async(context);
   }();
-  cluster_.settle();
+  cluster_.run_until_idle();
   ASSERT_TRUE(gone->is_set());
   for (const auto& owner : optimizer.last_report().owners) {
     EXPECT_TRUE(owner.outcome) << owner.worker << ": " << owner.outcome.error().message();
@@ -177,7 +177,7 @@ TEST_P(DecidedSteps, A1_OP8_AFullRequestTableStopsNoDecidedStep) {
     return true;
   });
   auto step = optimizer.step_async(context);
-  cluster_.settle();
+  cluster_.run_until_idle();
   ASSERT_EQ(filling.size(), 4U);
   ASSERT_EQ(filling.back().result().error().code(), Errc::overloaded) << "there was room: nothing was tested";
   EXPECT_FALSE(step.ready());
@@ -194,7 +194,7 @@ TEST_P(DecidedSteps, A1_OP8_ALoadThatIsDecidedReachesEveryOwner) {
   hold_method(2);
   EXPECT_EQ(optimizer.try_load(saved).error().code(), Errc::timeout);
   net_.tap("worker0", "worker2").release();
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(optimizer.save(), saved);
 }
 

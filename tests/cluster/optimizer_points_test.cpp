@@ -1,5 +1,5 @@
-// OP-8 and OP-9 at each named point of a step in two phases: an owner or the coordinator dies before and after what it
-// says of Prepare and Commit. No owner is half stepped, none steps that was not to, and nothing hangs.
+// OP-8 and OP-9 at each named point of a step in two phases: an owner or the step coordinator dies before and after
+// what it says of Prepare and Commit. No owner is half stepped, none steps that was not to, and nothing hangs.
 #include <map>
 #include <optional>
 
@@ -25,7 +25,7 @@ struct Point {
   bool by_victim;
   int nth;
   bool leaves;     // that frame is still written
-  bool committed;  // some owner may have been told to commit
+  bool committed;  // the order to commit may have reached some owner
 };
 
 const std::vector<Point>& points() {
@@ -47,7 +47,7 @@ const std::vector<Point>& points() {
 }
 constexpr std::uint64_t kSeeds = 6;
 
-/// The parameters of layers, by worker: they are looked at when nobody can be asked any more.
+/// The parameters of layers, by worker: they are read when no owner can be asked any more.
 std::map<std::string, std::vector<at::Tensor>> shown;
 void show_parameters(Worker& worker, const RRef<Layer>& layer) {
   shown[worker.name()] = layer.local_value()->tensors();
@@ -103,7 +103,7 @@ class StepPoints : public OptimizerCluster {
         net_.break_off(point().victim, other);
       }
     }
-    cluster_.settle();
+    cluster_.run_until_idle();
   }
   /// Whether a worker has stepped. Half a step is a failure.
   bool has_stepped(const std::string& worker) {
@@ -128,7 +128,7 @@ TEST_P(StepPoints, OP8_NobodyIsHalfSteppedAndAllHear) {
                                                 optim::StepOptions{.clip_norm = 1});
   std::optional<Context> context(std::in_place, here());
   context->backward({forward(make_input(0)).sum()});
-  cluster_.settle();
+  cluster_.run_until_idle();
   set_trap();
   const TimePoint begun = cluster_.executor().clock().now();
   auto step = optimizer->step_async(*context);
@@ -149,7 +149,7 @@ TEST_P(StepPoints, OP8_NobodyIsHalfSteppedAndAllHear) {
     EXPECT_EQ(has_stepped("worker0"), stepped);
     EXPECT_TRUE(point().committed || !stepped);
     EXPECT_TRUE(stepped || !outcome) << "success is reported of a step that was given up";
-    // All have answered Commit, and where the connection was cut, not broken off, the last answer was still read.
+    // All have answered Commit, and where the connection was cut, not broken off, the last reply was still read.
     const bool answered = point().name == "OwnerDiesAfterItAnsweredCommit";
     EXPECT_EQ(outcome.has_value(), answered && GetParam() % 2 == 0);
     EXPECT_TRUE(stepped || !answered);

@@ -70,13 +70,13 @@ TEST_P(Refusals, B8_ClipValueOfAComplexParameterIsRefusedWhenTheOptimizerIsMade)
 
 TEST_P(Refusals, NothingIsLeftOfAnOptimizerThatOneOwnerRefused) {
   const Parameters good = layers_[0].rpc_sync<&Layer::parameters>();
-  cluster_.settle();
+  cluster_.run_until_idle();
   const auto before = cluster_[1].counters().owner_rrefs;
   {
     RRef<at::Tensor> constant = here().remote<&make_constant>("worker2");
     EXPECT_EQ(refusal({good[0], constant}).code(), Errc::bad_arguments);
   }
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(cluster_[1].counters().owner_rrefs, before);
 }
 
@@ -126,7 +126,7 @@ TEST_P(Refusals, AReleasedContextStepsNothing) {
   context->backward({forward(make_input(0)).sum()});
   const autograd::ContextView view = *context;
   context.reset();
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(optimizer.try_step(view).error().code(), Errc::context_released);
   EXPECT_TRUE(same_values(values(), before));
 }
@@ -142,7 +142,7 @@ TEST_P(Refusals, AStepUnderWayHoldsItsContext) {
   }
   EXPECT_TRUE(std::move(stepped).result());
   EXPECT_FALSE(same_values(values(), before));
-  cluster_.settle();
+  cluster_.run_until_idle();
   for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(cluster_[i].autograd_contexts().empty());
 }
 

@@ -1,4 +1,4 @@
-// Steps over three owners: the same as local ones bit for bit, in turn with the modules, each owner heard.
+// Steps over three owners: the same as local ones bit for bit, in turn with the modules, with each owner's reply.
 #include <ATen/ops/full.h>
 
 #include "caftan/optim/clipping.hpp"
@@ -31,7 +31,7 @@ class Steps : public OptimizerCluster {
     const at::Tensor y = layers_[1].rpc_sync<&Layer::forward>(rows.repeat({1, 2}).narrow(1, 0, 4));
     context.backward({y.sum()});
   }
-  /// The optimizer of the first layer's parameters, at their owner, spoken to as its coordinator would.
+  /// The optimizer of the first layer's parameters, at their owner, spoken to as its step coordinator would.
   RRef<optim::RemoteOptimizer> make_at_owner() {
     optim::OptimizerSpec spec;
     spec.groups.push_back({layers_[0].rpc_sync<&Layer::parameters>(), SGD{.lr = 1}});
@@ -182,7 +182,7 @@ TEST_P(Steps, OP8_ANormThatIsNotFiniteStepsNothing) {
   EXPECT_FALSE(same_values(values(), before));
 }
 
-// ---- who steps when
+// ---- order of steps
 
 TEST_P(Steps, AStepWaitsForTheTurnOfTheModuleWhoseParametersTheyAre) {
   Gate own;
@@ -192,9 +192,9 @@ TEST_P(Steps, AStepWaitsForTheTurnOfTheModuleWhoseParametersTheyAre) {
   context.backward({forward(make_input(0)).sum()});
   const auto before = values();
   Future<bool> held = layers_[1].rpc_async<&Layer::hold>();
-  cluster_.settle();
+  cluster_.run_until_idle();
   Future<optim::StepReport> stepped = optimizer.step_async(context);
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_FALSE(stepped.ready()) << "worker2's layer keeps its turn";
   EXPECT_FALSE(at::equal(layers_[0].rpc_sync<&Layer::values>()[0], before[0])) << "the others do not wait for it";
   own.open();
@@ -323,14 +323,14 @@ TEST_P(Steps, OP5_AnEarlierStateCountsOnFromItsStep) {
 }
 
 TEST_P(Steps, NothingIsLeftWhenTheOptimizerEnds) {
-  cluster_.settle();
+  cluster_.run_until_idle();
   const auto before = cluster_[1].counters().owner_rrefs;
   {
     DistributedOptimizer optimizer(here(), all_parameters(), SGD{});
-    cluster_.settle();
+    cluster_.run_until_idle();
     EXPECT_GT(cluster_[1].counters().owner_rrefs, before);
   }
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(cluster_[1].counters().owner_rrefs, before);
   EXPECT_EQ(cluster_[0].counters().user_rrefs, 2U) << "two of the three layers are elsewhere";
 }

@@ -86,7 +86,7 @@ class ProgramRun : public testing::Test {
     options.network = std::make_shared<LocalNetwork>();
     options.sink = [this](const actors::RunEvent& event) {
       const std::lock_guard lock(mutex_);
-      // A worker that says ready may be told to leave at once.
+      // A worker that says ready may be asked to leave at once.
       EXPECT_TRUE(event.kind != actors::RunEventKind::ready || workers_->has_joined());
       events_.push_back(event);
       changed_.notify_all();

@@ -51,7 +51,7 @@ class ReplyRoom : public testing::TestWithParam<std::uint64_t> {
   void SetUp() override { begun = 0; }
   /// While a does not read, b begins no more than fills its window, and a few that were on their way.
   void expect_bounded() {
-    cluster_.settle();
+    cluster_.run_until_idle();
     EXPECT_GE(begun, static_cast<int>(kWindow / kReply));
     EXPECT_LE(begun, static_cast<int>(kWindow / kReply) + 2);
   }
@@ -79,7 +79,7 @@ TEST_P(ReplyRoom, T10_SE35_TensorsCountToo) {
   from_b_.stick();
   std::vector<Future<at::Tensor>> replies;
   for (int i = 0; i < kCalls; ++i) replies.push_back(cluster_[0].rpc_async<&tensor>("b"));
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_LE(begun, static_cast<int>(kWindow / kReply) + 3) << "the one that is written does not count";
   from_b_.let_go();
   for (auto& reply : replies) EXPECT_EQ(std::move(reply).get().numel(), static_cast<std::int64_t>(kReply / 4));
@@ -87,7 +87,7 @@ TEST_P(ReplyRoom, T10_SE35_TensorsCountToo) {
 
 TEST_P(ReplyRoom, T10_SE35_MethodsWaitAndEachRunsOnce) {
   RRef<Counter> counter = cluster_[0].remote<Counter>("b");
-  cluster_.settle();
+  cluster_.run_until_idle();
   from_b_.stick();
   std::vector<Future<std::string>> replies;
   for (int i = 0; i < kCalls; ++i) replies.push_back(counter.rpc_async<&Counter::next>());
@@ -106,9 +106,9 @@ TEST_P(ReplyRoom, T10_SE37_NestedCallsComeToAnEnd) {
   from_b_.stick();
   std::vector<Future<std::string>> replies;
   for (int i = 0; i < kCalls; ++i) replies.push_back(cluster_[0].rpc_async<&text>("b"));
-  cluster_.settle();
+  cluster_.run_until_idle();
   auto nested = cluster_[0].rpc_async<&back>("b", 5);
-  cluster_.settle();
+  cluster_.run_until_idle();
   from_b_.let_go();
   EXPECT_EQ(std::move(nested).get(), 5);
   for (auto& reply : replies) EXPECT_EQ(std::move(reply).get().size(), kReply);
@@ -117,9 +117,9 @@ TEST_P(ReplyRoom, T10_SE37_NestedCallsComeToAnEnd) {
 TEST_P(ReplyRoom, T10_SE37_ALostCallerFreesWhatWasHeldBack) {
   from_b_.stick();
   for (int i = 0; i < kCalls; ++i) cluster_[0].rpc_async<&text>("b").forget();
-  cluster_.settle();
+  cluster_.run_until_idle();
   from_b_.close();
-  cluster_.settle();
+  cluster_.run_until_idle();
   const int before = begun;
   cluster_[1].stop();
   EXPECT_EQ(begun, before) << "nothing of a lost caller runs later";

@@ -76,30 +76,30 @@ TEST_P(RRefEndsInOrder, T14_SettlingWaitsForThoseThatWereLetGoOnly) {
   actors::RRefHost& host = cluster_[0].core().rref_host();
   RRef<int> kept = cluster_[0].remote<&add>("worker1", 1, 2);
   RRef<int> killed = cluster_[0].remote<&add>("worker1", 1, 2);
-  cluster_.settle();
+  cluster_.run_until_idle();
   bool settled = false;
-  host.ending().when_settled([&] { settled = true; });
+  host.ending().when_quiet([&] { settled = true; });
   EXPECT_TRUE(settled) << "all have handles";
   for (int i = 0; i < 20; ++i) (void)cluster_[0].remote<&add>("worker1", i, 0);
   settled = false;
-  host.ending().when_settled([&] { settled = true; });
+  host.ending().when_quiet([&] { settled = true; });
   EXPECT_FALSE(settled);
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_TRUE(settled);
 
   // An actor that ends before its handle leaves nothing to wait for, and neither does the handle afterwards.
   caf::anon_send_exit(dynamic_cast<const actors::UserHandle&>(*killed.handle()).actor(), caf::exit_reason::kill);
-  cluster_.settle();
+  cluster_.run_until_idle();
   killed = {};
-  cluster_.settle();
+  cluster_.run_until_idle();
   settled = false;
-  host.ending().when_settled([&] { settled = true; });
+  host.ending().when_quiet([&] { settled = true; });
   EXPECT_TRUE(settled);
   kept = {};
   settled = false;
-  host.ending().when_settled([&] { settled = true; });
+  host.ending().when_quiet([&] { settled = true; });
   EXPECT_FALSE(settled);
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_TRUE(settled);
 }
 

@@ -1,4 +1,5 @@
-// References when workers crash and connections break: who is told, who keeps the value, and that nothing is left.
+// References when workers crash and connections break: which workers learn of it, what keeps the value, and that
+// nothing is left.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -21,7 +22,7 @@ using std::chrono::seconds;
 class RRefFaults : public testing::TestWithParam<std::uint64_t> {
  protected:
   std::string live_at_rest() {
-    cluster_.settle();
+    cluster_.run_until_idle();
     return live(cluster_, 4);
   }
 
@@ -36,7 +37,7 @@ TEST_P(RRefFaults, RR12_TheCrashOfAUserEndsItsForks) {
   RRef<int> other = cluster_[2].remote<&add>("worker1", 1, 1);
   EXPECT_EQ(other.to_here(), 2);
   net_.isolate("worker0");
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(cluster_[1].counters().owner_rrefs, 1U);
   EXPECT_EQ(other.to_here(), 2);
   other = {};
@@ -75,14 +76,14 @@ TEST_P(RRefFaults, RR5_AParentKeepsNothingOfChildrenThatHaveAccepted) {
   RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
   RRef<Shelf> shelf = cluster_[0].remote<Shelf>("worker2");
   shelf.rpc_sync<&Shelf::clear>();
-  cluster_.settle();
+  cluster_.run_until_idle();
   const auto proxies = [this] {
     const Incarnation life = cluster_[2].core().incarnation();
     return remote::ActorExchange::of(*cluster_[0].core().session_with(WorkerId{2}, life)).proxies();
   };
   const std::size_t before = proxies();
   for (int i = 0; i < 5; ++i) shelf.rpc_sync<&Shelf::put>(r);
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(proxies(), before) << "the children live on the shelf, their parent has let them go";
   EXPECT_EQ(shelf.rpc_sync<&Shelf::read_all>(), 15);
 }
@@ -92,11 +93,11 @@ TEST_P(RRefFaults, RR9_AParkedRequestGoesWithItsAsker) {
   net_.tap("worker0", "worker1").hold();
   RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
   Future<int> fetched = cluster_[0].with({.timeout = seconds(2)}).rpc_async<&fetch>("worker2", r);
-  cluster_.settle();
-  EXPECT_EQ(cluster_[1].core().rref_host().parked(), 1U);
+  cluster_.run_until_idle();
+  EXPECT_EQ(cluster_[1].core().rref_host().parked().count(), 1U);
   EXPECT_FALSE(fetched.result());  // the clock goes on while it waits
-  cluster_.settle();
-  EXPECT_EQ(cluster_[1].core().rref_host().parked(), 0U);
+  cluster_.run_until_idle();
+  EXPECT_EQ(cluster_[1].core().rref_host().parked().count(), 0U);
   net_.tap("worker0", "worker1").release();
   EXPECT_EQ(r.to_here(), 3);
   r = {};
@@ -108,10 +109,10 @@ TEST_P(RRefFaults, RR9_ACreationWhoseTensorsNeverComeFailsWithItsSession) {
     return frame.header.kind != wire::FrameKind::chunk;
   });
   RRef<int> r = cluster_[0].remote<&weigh>("worker1", at::ones({1000}));
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(cluster_[1].counters().owner_rrefs, 1U) << "made when its frame came";
   net_.isolate("worker0");
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(cluster_[1].counters().owner_rrefs, 0U);
   r = {};
   EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
@@ -137,12 +138,12 @@ TEST_P(RRefFaults, L2_AValueAndItsActorShareTheirFate) {
     RRef<int> r = cluster_[0].rpc_sync<&make_here>("worker1", 5);
     caf::actor actor = owner.actor_host().spawn<ValuesActor>(ended);
     owner.rref_host().link_value(r.handle()->rref(), actor);
-    cluster_.settle();
+    cluster_.run_until_idle();
     EXPECT_EQ(r.to_here(), 5);
     EXPECT_FALSE(ended);
     if (actor_first) {
       caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
-      cluster_.settle();
+      cluster_.run_until_idle();
       EXPECT_EQ(r.try_to_here().error().code(), Errc::rref_deleted);
     }
     r = {};
@@ -157,7 +158,7 @@ TEST_P(RRefFaults, RR10_TheCrashOfTheOwnerIsPeerDownForAllForGood) {
   RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
   shelf.rpc_sync<&Shelf::put>(r);
   net_.isolate("worker1");
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(r.try_to_here().error().code(), Errc::peer_down);
   ASSERT_TRUE(r.failed());
   EXPECT_EQ(r.failed()->code(), Errc::peer_down);
@@ -178,12 +179,12 @@ TEST_P(RRefFaults, RR10_TheCrashOfTheParentLeavesTheChildToTheOwner) {
   // The child's question to the owner stays on the way until its parent has crashed.
   net_.tap("worker3", "worker1").hold();
   Future<void> given = parent.rpc_async<&Shelf::give_first_to>(child);
-  cluster_.settle();
+  cluster_.run_until_idle();
   net_.isolate("worker0");
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(given.result().error().code(), Errc::peer_down);
   net_.tap("worker3", "worker1").release();
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(child.rpc_sync<&Shelf::read_all>(), 5);
   child = {};
   parent = {};
@@ -193,14 +194,14 @@ TEST_P(RRefFaults, RR10_TheCrashOfTheParentLeavesTheChildToTheOwner) {
 
 TEST_P(RRefFaults, RR10_AChildWhoseValueWentWithItsParentIsRefused) {
   RRef<Shelf> shelf = cluster_[2].remote<Shelf>("worker3");
-  cluster_.settle();
+  cluster_.run_until_idle();
   net_.tap("worker2", "worker1").hold();
   RRef<int> r = cluster_[0].remote<&add>("worker1", 2, 3);
   EXPECT_EQ(r.to_here(), 5);
   Future<int> fetched = cluster_[0].rpc_async<&fetch>("worker2", r);
-  cluster_.settle();
+  cluster_.run_until_idle();
   net_.break_off("worker0", "worker1");
-  cluster_.settle();
+  cluster_.run_until_idle();
   net_.tap("worker2", "worker1").release();
   EXPECT_EQ(fetched.result().error().code(), Errc::rref_deleted);
   r = {};
@@ -210,7 +211,7 @@ TEST_P(RRefFaults, RR10_AChildWhoseValueWentWithItsParentIsRefused) {
 
 TEST_P(RRefFaults, RR11_AChildThatCannotReachItsOwnerNamesIt) {
   net_.break_off("worker2", "worker1");
-  cluster_.settle();
+  cluster_.run_until_idle();
   RRef<Shelf> shelf = cluster_[0].remote<Shelf>("worker2");
   RRef<int> r = cluster_[0].remote<&add>("worker1", 2, 3);
   const auto put = shelf.with({.timeout = seconds(0)}).try_rpc_sync<&Shelf::put>(r);
@@ -226,7 +227,7 @@ TEST_P(RRefFaults, RR11_AChildThatCannotReachItsOwnerNamesIt) {
 TEST_P(RRefFaults, WI10_RR4_WhatTheLaneDoesNotAcceptIsNotRegistered) {
   RRef<int> mine = cluster_[0].make_rref(4);
   RRef<int> theirs = cluster_[0].remote<&add>("worker1", 2, 3);
-  cluster_.settle();
+  cluster_.run_until_idle();
   net_.break_off("worker0", "worker2");
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(cluster_[0].try_rpc_sync<&fetch>("worker2", mine));
@@ -337,7 +338,7 @@ TEST_P(RandomHistory, CALL1_RR7_RR8_EverythingEndsAndNothingIsLeft) {
     const auto result = future.result();
     EXPECT_TRUE(result || faults > 0) << result.error().message();
   }
-  cluster_.settle();
+  cluster_.run_until_idle();
   // What was confirmed and reports no error has a value that can be fetched (the oracle of RR-7).
   for (auto& held : held_) {
     for (auto& r : held) {
@@ -348,7 +349,7 @@ TEST_P(RandomHistory, CALL1_RR7_RR8_EverythingEndsAndNothingIsLeft) {
     held.clear();
   }
   open_.clear();
-  cluster_.settle();
+  cluster_.run_until_idle();
   cluster_.executor().advance(seconds(6));  // what could not be confirmed has been refused by now
   EXPECT_EQ(live(cluster_, 4), "0/0 0/0 0/0 0/0");
   for (const auto& hook : hooks_) EXPECT_TRUE(hook->all_ended_once());

@@ -16,7 +16,7 @@ class RRefs : public testing::TestWithParam<std::uint64_t> {
  protected:
   std::string live() { return test::live(cluster_, 3); }
   std::string live_at_rest() {
-    cluster_.settle();
+    cluster_.run_until_idle();
     return live();
   }
 
@@ -197,7 +197,7 @@ TEST_P(RRefs, B1_RR14_IsConfirmedWhenTheOwnerHasAnswered) {
     RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
     EXPECT_FALSE(r.confirmed_by_owner()) << "nothing was sent yet";
     EXPECT_EQ(cluster_[0].rrefs().at(0).state, "creating");
-    cluster_.settle();
+    cluster_.run_until_idle();
     EXPECT_TRUE(r.confirmed_by_owner());
     EXPECT_EQ(cluster_[0].rrefs().at(0).state, "confirmed");
   }
@@ -209,10 +209,10 @@ TEST_P(RRefs, B1_RR14_IsNotConfirmedWhileItsFunctionRuns) {
   {
     RRef<int> r = cluster_[0].remote<&wait_for_gate>("worker1", 1);
     Future<void> created = r.created();
-    cluster_.settle();
+    cluster_.run_until_idle();
     EXPECT_FALSE(r.confirmed_by_owner() || created.ready());
     gate.open();
-    cluster_.settle();
+    cluster_.run_until_idle();
     EXPECT_TRUE(r.confirmed_by_owner() && created.ready());
     EXPECT_TRUE(created.result());
   }
@@ -226,7 +226,7 @@ TEST_P(RRefs, B1_RR14_ACreationThatTookTooLongWasNeverConfirmed) {
     Future<void> created = r.created();
     EXPECT_FALSE(r.failed());
     cluster_.executor().advance(std::chrono::seconds(2));
-    cluster_.settle();
+    cluster_.run_until_idle();
     ASSERT_TRUE(r.failed()) << owner;
     EXPECT_EQ(r.failed()->code(), Errc::timeout);
     EXPECT_EQ(created.result().error().code(), Errc::timeout);
@@ -234,7 +234,7 @@ TEST_P(RRefs, B1_RR14_ACreationThatTookTooLongWasNeverConfirmed) {
     EXPECT_EQ(cluster_[0].try_rpc_sync<&fetch>("worker2", r).error().code(), Errc::timeout);
     EXPECT_EQ(r.confirmed_by_owner(), r.is_owner());
     gate.open();
-    cluster_.settle();
+    cluster_.run_until_idle();
   }
   EXPECT_EQ(live_at_rest(), kNothing);
 }
@@ -267,7 +267,7 @@ TEST_P(RRefs, TheListingNamesTheActorOfEveryFork) {
   RRef<Shelf> shelf = cluster_[0].remote<Shelf>("worker2");
   RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
   shelf.rpc_sync<&Shelf::put>(r);
-  cluster_.settle();
+  cluster_.run_until_idle();
   const auto owned = cluster_[1].rrefs();
   ASSERT_EQ(owned.size(), 1U);
   EXPECT_TRUE(owned[0].is_owner);
@@ -308,10 +308,10 @@ TEST_P(KilledFork, RR7_EndsExactlyThatFork) {
     RRef<Shelf> shelf = cluster_[0].remote<Shelf>("worker2");
     RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
     shelf.rpc_sync<&Shelf::put>(r);
-    cluster_.settle();
+    cluster_.run_until_idle();
     const auto& handle = dynamic_cast<const actors::UserHandle&>(*r.handle());
     caf::anon_send_exit(handle.actor(), std::get<1>(GetParam()));
-    cluster_.settle();
+    cluster_.run_until_idle();
 
     const auto owned = cluster_[1].rrefs();
     ASSERT_EQ(owned.size(), 1U);
@@ -320,11 +320,11 @@ TEST_P(KilledFork, RR7_EndsExactlyThatFork) {
     ASSERT_TRUE(r.failed());
     EXPECT_EQ(shelf.rpc_sync<&Shelf::read_all>(), 3);
     shelf.rpc_sync<&Shelf::clear>();
-    cluster_.settle();
+    cluster_.run_until_idle();
     EXPECT_EQ(cluster_[1].counters().owner_rrefs, 0U);
     EXPECT_EQ(r.try_to_here().error().code(), r.failed()->code());
   }
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(live(cluster_, 3), kNothing);
 }
 
@@ -337,7 +337,7 @@ TEST_P(RRefs, RR13_HandlesOfAWorkerThatHasLeftAreHarmless) {
   EXPECT_EQ(r.try_to_here().error().code(), Errc::shut_down);
   r = {};
   copy = {};
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(cluster_[1].counters().owner_rrefs, 0U);
   EXPECT_EQ(cluster_[2].counters().user_rrefs, 0U);
 }

@@ -20,7 +20,7 @@ int nest(Worker& worker, int depth) {
   return depth == 0 ? 0 : 1 + worker.rpc_sync<&nest>(other_than(worker), depth - 1);
 }
 
-/// What nobody answers.
+/// A call that gets no reply.
 struct Unanswered {
   std::mutex mutex;
   std::condition_variable changed;

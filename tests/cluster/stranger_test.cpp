@@ -1,5 +1,5 @@
-// BI-3: whoever connects without being a member is dropped with a typed reason, costs next to no memory, and disturbs
-// nobody: strangers of each kind come in crowds while two workers call each other all along.
+// BI-3: a peer that connects without being a member is dropped with a typed reason, costs next to no memory, and
+// disturbs no worker: strangers of each kind come in crowds while two workers call each other all along.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>

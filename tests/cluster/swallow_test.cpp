@@ -18,7 +18,7 @@ class Swallowed : public testing::TestWithParam<std::uint64_t> {
       shelf.rpc_sync<&Shelf::put>(r);
       EXPECT_EQ(shelf.rpc_sync<&Shelf::read_all>(), 3);
     }
-    cluster_.settle();
+    cluster_.run_until_idle();
     return live(cluster_, 3);
   }
 
@@ -55,13 +55,13 @@ TEST_P(Swallowed, RR5_WithoutAcceptTheParentStaysPinned) {
     RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
     shelf.rpc_sync<&Shelf::put>(r);
   }
-  cluster_.settle();
+  cluster_.run_until_idle();
   // worker0 has no handle of it any more, but its fork waits for the acceptance.
   EXPECT_EQ(cluster_[0].counters().user_rrefs, 2U);
   EXPECT_EQ(shelf.rpc_sync<&Shelf::read_all>(), 3);
   // The end of the child frees it by its exit (L1).
   shelf.rpc_sync<&Shelf::clear>();
-  cluster_.settle();
+  cluster_.run_until_idle();
   EXPECT_EQ(cluster_[0].counters().user_rrefs, 1U);
   EXPECT_EQ(cluster_[1].counters().owner_rrefs, 0U);
 }

@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // HS-2: at most a hello of ours and a reject; HS-1: at most three messages are taken.
   require(outcome.sent.size() <= 2 * net::kMaxHandshakeMessage);
   require(outcome.consumed <= 3 * net::kMaxHandshakeMessage);
-  // HS-3: whoever does not know the secret can only repeat what was said, byte by byte.
+  // HS-3: a peer that does not know the secret can only repeat what was said, byte by byte.
   if (outcome.state == Handshake::State::done) {
     const auto was_said = [&](std::uint64_t client_features) {
       net::HandshakeOptions client = net::make_client_side();

@@ -24,15 +24,15 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-constexpr Life kHome{{0}, {10}};
-constexpr std::array<Life, 3> kOthers{Life{{1}, {11}}, Life{{2}, {12}}, Life{{3}, {13}}};
+constexpr WorkerLife kHome{{0}, {10}};
+constexpr std::array<WorkerLife, 3> kOthers{WorkerLife{{1}, {11}}, WorkerLife{{2}, {12}}, WorkerLife{{3}, {13}}};
 constexpr ContextId kContext{kHome.worker, kHome.incarnation, 1};
 
 /// Messages 1 and 2, sent to the second of the others.
 class TwoSent final : public RecordedMessages {
  public:
-  explicit TwoSent(Life self) : self_(self) {}
-  std::optional<Life> receiver_of(AutogradMessageId message) const override {
+  explicit TwoSent(WorkerLife self) : self_(self) {}
+  std::optional<WorkerLife> receiver_of(AutogradMessageId message) const override {
     if (maker(message) != self_ || message.number == 0 || message.number > 2) return std::nullopt;
     return kOthers[1];
   }
@@ -41,26 +41,26 @@ class TwoSent final : public RecordedMessages {
   }
 
  private:
-  const Life self_;
+  const WorkerLife self_;
 };
 
 /// One worker that took part in the context and has opened a pass. Its graph reaches one message from each side.
 class Receiver {
  public:
-  explicit Receiver(Life self) : self_(self), sent_(self), passes_(kContext, self, sent_) {
+  explicit Receiver(WorkerLife self) : self_(self), sent_(self), passes_(kContext, self, sent_) {
     if (!passes_.is_home()) perform(passes_.join());
     auto opened = passes_.open({});
     require(opened.has_value());
     perform(std::move(*opened));
   }
 
-  void receive(Life from, const PassMessage& message) {
+  void receive(WorkerLife from, const PassMessage& message) {
     if (from == self_ || context_of(message) != kContext) return;  // sorted out before it gets here
     perform(passes_.receive(from, message));
   }
 
   void lose_all() {
-    for (const Life& other : kOthers) perform(passes_.peer_down(other));
+    for (const WorkerLife& other : kOthers) perform(passes_.peer_down(other));
     perform(passes_.peer_down(kHome));
     require(ended_ == 1);
     require(passes_.pass() == nullptr && passes_.ledger() == nullptr);
@@ -107,7 +107,7 @@ class Receiver {
   }
   static AutogradMessageId received() { return {kOthers[1].worker, kOthers[1].incarnation, 7}; }
 
-  const Life self_;
+  const WorkerLife self_;
   const TwoSent sent_;
   ContextPasses passes_;
   std::deque<PassAction> todo_;

@@ -61,7 +61,7 @@ class Bootstrap(unittest.TestCase):
         self.tree = self.top / "a tree"
         for folder in ("libs/cmake", "libs/base", "actors", "apps"):
             (self.tree / folder).mkdir(parents=True)
-        for name in ("packages.txt", "packages-bench.txt", "packages-fuzz.txt", "wheels.lock"):
+        for name in ("packages.txt", "packages-bench.txt", "packages-fuzz.txt", "packages-test.txt", "wheels.lock"):
             shutil.copy(ROOT / "libs/cmake" / name, self.tree / "libs/cmake")
         shutil.copy(ROOT / "caftan", self.tree)
         (self.tree / "libs/cmake/libtorch.py").write_text(FETCH)
@@ -255,7 +255,7 @@ class Bootstrap(unittest.TestCase):
         _, errors = script.communicate()
         self.assertEqual(script.returncode, 130)
         self.assertIn("stopped; nothing is half done", errors)
-        # It was told to end too: it ends, if not before this process looks.
+        # It got the signal to end too: it ends, if not before this process looks.
         try:
             ending = os.pidfd_open(child)
         except ProcessLookupError:

@@ -3,7 +3,7 @@
 usage: build_cost.py BUILD_FOLDER | --self-test
 
 The log has elapsed times, which a slow machine and other work on it inflate. So when something looks too slow, the slowest
-files are compiled again (without ccache, into nothing) for their CPU time, and beside them torch/torch.h alone: all is told
+files are compiled again (without ccache, into nothing) for their CPU time, and beside them torch/torch.h alone: all is given
 in seconds of a machine that needs YARDSTICK for it. Only a file that was compiled again is refused.
 """
 import json

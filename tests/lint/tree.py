@@ -36,12 +36,14 @@ def report(errors):
 def self_test(check, good, bad):
     """Ends the program: 0 if `check(root)` accepts the tree `good` and refuses it with each change of `bad`.
 
-    good: {path: text}; bad: {expected piece of the complaint: {path: text}}.
+    good: {path: text}; bad: {expected piece of the complaint: {path: text, None = no such file}}.
     """
     def run(tree):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             for name, text in tree.items():
+                if text is None:
+                    continue
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_text(text)
             return check(root)

@@ -1,4 +1,4 @@
-/// A TCP port of this host that nobody else gets while it is held.
+/// A TCP port of this host that no other process gets while it is held.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@ namespace caftan::test {
 
 class FreePort {
  public:
-  /// Listens there, so that nobody else can.
+  /// Listens there, so that no other process can.
   FreePort();
   ~FreePort() { release(); }
   FreePort(const FreePort&) = delete;

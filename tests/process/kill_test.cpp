@@ -1,4 +1,5 @@
-// BI-6: whoever of a run is killed, and whenever: the others end, the launcher says who it was, nothing is left.
+// BI-6: whichever process of a run is killed, and whenever: the others end, the launcher names it, nothing is
+// left.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -42,7 +43,7 @@ TEST_P(Killed, BI6_AUsedWorkerIsNamedAndCallsToItFailAsPeerDown) {
   ASSERT_TRUE(command.wait_for_line("tick 1")) << command.err();
   ASSERT_TRUE(command.wait_for_line(moment(GetParam()))) << command.err();
   const std::string victim = "echo-" + std::to_string(GetParam() % 2);
-  // The driver may tick before the launcher has heard that a worker it uses is ready.
+  // The driver may tick before the report that a worker it uses is ready reaches the launcher.
   ASSERT_TRUE(command.wait_for_line("  " + victim)) << command.err();
   const pid_t pid = command.worker(victim);
   ASSERT_GT(pid, 0);

@@ -1,4 +1,4 @@
-// The language model when one of its processes is killed: the launcher says who it was, and a run goes on where it was
+// The language model when one of its processes is killed: the launcher names it, and a run goes on where it was
 // cut, bit for bit, also when that was in the middle of a checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Workers of a split training that are killed: the others end with a typed error that names the dead one, the launcher
-// says who it was, nothing is left.
+// names it, nothing is left.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -135,7 +135,7 @@ TEST_F(Hosts, BI2_AWorkerThatNeverComesIsNamed) {
   Command echo(folder_, kTicking, {"run", "t.toml", "--role", "echo", "--replica", "0"});
   EXPECT_EQ(ticker.wait(), 1);
   EXPECT_EQ(echo.wait(), 1);
-  // Whoever gives up first leaves, and is missed by the other one as well.
+  // The first that gives up leaves, and the other one misses it as well.
   EXPECT_THAT(ticker.err(), ContainsRegex("echo-1 ha(s|ve) not come within 6"));
   EXPECT_THAT(echo.err(), HasSubstr("echo-0: timeout: echo-1 has not come within 6"));
 }
@@ -235,7 +235,7 @@ TEST_F(Hosts, ADriverThatFailsFailsTheRunOnEveryHost) {
   }
 }
 
-/// A member from tomorrow: it speaks a version of the protocol that nobody here does.
+/// A member from tomorrow: it speaks a version of the protocol that no worker here does.
 net::HandshakeOptions from_tomorrow(const std::string& name, std::uint32_t id) {
   net::HandshakeOptions options;
   options.self.versions = {0xfff0, 0xffff};
@@ -272,17 +272,17 @@ TEST_F(Hosts, BI2_AnotherVersionThatIsMetIsRefusedAtBothSides) {
   transport::ThreadedExecutor executor;
   std::promise<Error> refused;
   std::once_flag once;
-  const auto head = transport::listen(
+  const auto coordinator = transport::listen(
       executor, "tcp:127.0.0.1:" + port_.number(),
       []() -> Result<net::HandshakeOptions> { return from_tomorrow("ticker", 0); }, {},
       [&](Result<transport::Greeted> result) { std::call_once(once, [&] { refused.set_value(result.error()); }); });
-  ASSERT_TRUE(head) << head.error().message();
-  (*head)->start();
+  ASSERT_TRUE(coordinator) << coordinator.error().message();
+  (*coordinator)->start();
   Command echo(folder_, kTicking, {"run", "t.toml", "--role", "echo", "--replica", "0"});
   EXPECT_EQ(echo.wait(), 1);
   EXPECT_THAT(echo.err(), HasSubstr("protocol_mismatch"));
   EXPECT_EQ(refused.get_future().get().code(), Errc::protocol_mismatch);
-  (*head)->close();
+  (*coordinator)->close();
 }
 
 TEST(Start, BI2_AWorkerThatExitsWhileItStartsIsNamed) {

@@ -50,7 +50,7 @@ class BatonExecutor final : public Executor {
   };
 
   void work(Place& place);
-  /// Gives the baton to whoever is next; the caller holds it and mutex_.
+  /// Gives the baton to the next thread; the caller holds it and mutex_.
   void pass_on();
   void grant(Place& place);
   void wait_for_baton(Place& place, std::unique_lock<std::mutex>& lock);

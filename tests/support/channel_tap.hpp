@@ -106,7 +106,7 @@ class ChannelTap final : public transport::Channel {
     while (!bytes.empty()) {
       const iovec vector{const_cast<std::byte*>(bytes.data()), bytes.size()};
       const auto put = inner_->write(&vector, 1);
-      if (!put) return;  // closed: whoever wrote learns it from reading
+      if (!put) return;  // closed: the writer learns it from reading
       bytes = bytes.subspan(*put);
     }
   }

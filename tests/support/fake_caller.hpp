@@ -131,7 +131,7 @@ class FakeJob {
   ~FakeJob();
   FakeCaller& add(Registry registry);
   FakeCaller& at(std::size_t index) { return *workers_.at(index); }
-  /// Ends a worker: whoever still refers to it gets shut_down.
+  /// Ends a worker: callers that still refer to it get shut_down.
   void end(std::size_t index) { workers_.at(index).reset(); }
 
   BatonExecutor executor;

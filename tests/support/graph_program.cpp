@@ -39,7 +39,7 @@ class Fork final : public Node {
 std::vector<at::Tensor> results_of(const std::shared_ptr<Node>& node, const std::vector<at::Tensor>& values) {
   std::vector<at::Tensor> results;
   for (const at::Tensor& value : values) {
-    // Strides as the codec keeps them. What overlaps in itself nobody can change in place, so it may be shared.
+    // Strides as the codec keeps them. A tensor that overlaps itself cannot be changed in place, so it may be shared.
     results.push_back(value.is_non_overlapping_and_dense() ? value.detach().clone() : value.detach());
     torch::autograd::create_gradient_edge(results.back(), node);
   }
@@ -319,7 +319,7 @@ Program run_program(std::uint64_t seed, Numbers numbers, int workers, int bodies
 
 std::string bit_difference(const at::Tensor& expected, const at::Tensor& actual) {
   if (expected.defined() != actual.defined()) {
-    return expected.defined() ? "a gradient is missing" : "a gradient that nobody expects";
+    return expected.defined() ? "a gradient is missing" : "a gradient that is not expected";
   }
   if (!expected.defined()) return {};
   if (expected.layout() != actual.layout() || expected.sizes() != actual.sizes() ||

@@ -1,4 +1,4 @@
-/// Draws what really went between the Workers of a cluster as a Mermaid sequence diagram: calls and responses of
+/// Draws what really went between the Workers of a cluster as a Mermaid sequence diagram: calls and replies of
 /// autograd contexts and the messages of backward passes, in the order in which they left.
 #pragma once
 

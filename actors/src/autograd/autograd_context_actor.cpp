@@ -9,9 +9,9 @@
 
 namespace caftan::actors {
 
-using autograd::Life;
 using autograd::PassActions;
 using autograd::PassNumber;
+using autograd::WorkerLife;
 using remote::Address;
 
 namespace {
@@ -54,7 +54,7 @@ AutogradContextActor::AutogradContextActor(caf::actor_config& config, AutogradHo
   set_down_handler([this](const caf::down_msg& down) {
     for (const auto& [peer, proxy] : watched_) {
       if (proxy->id() != down.source.id()) continue;
-      const Life lost = peer;
+      const WorkerLife lost = peer;
       watched_.erase(lost);
       return peer_down(lost);
     }
@@ -63,7 +63,7 @@ AutogradContextActor::AutogradContextActor(caf::actor_config& config, AutogradHo
 
 void AutogradContextActor::on_exit() {
   resolve(Error(Errc::context_released, host_.ports().name(), "the autograd context has ended"));
-  // The job holds this actor: whoever ends in the middle of a pass must let go of it.
+  // The job holds a reference to this actor: an actor that ends during a pass must drop the job.
   if (job_) {
     job_->stop();
     host_.ports().executor().post([job = std::exchange(job_, nullptr)] {});
@@ -83,7 +83,7 @@ caf::behavior AutogradContextActor::make_behavior() {
 void AutogradContextActor::on_envelope(const PassEnvelope& envelope) {
   const auto session = remote::ActorExchange::session_of(current_sender());
   if (!session) return;  // it ended: the loss of the peer is an event of its own
-  const Life from{session->peer().id, session->peer().incarnation};
+  const WorkerLife from{session->peer().id, session->peer().incarnation};
   if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) host_.learn_released(from, *release);
   if (passes_.is_released()) {
     if (auto answer = host_.refuse(from, envelope.message)) send_to(answer->to, std::move(answer->message));
@@ -176,7 +176,7 @@ void AutogradContextActor::perform(PassActions actions) {
     (void)record_->learn(passes_.decided());
   }
   while (!unreachable_.empty()) {
-    const Life lost = unreachable_.back();
+    const WorkerLife lost = unreachable_.back();
     unreachable_.pop_back();
     peer_down(lost);
   }
@@ -194,12 +194,12 @@ void AutogradContextActor::perform(PassActions actions) {
   in_walked_ = false;
 }
 
-void AutogradContextActor::peer_down(const Life& lost) {
+void AutogradContextActor::peer_down(const WorkerLife& lost) {
   const auto peer = host_.ports().find_peer(lost.worker);
   perform(passes_.peer_down(lost, peer ? peer->name() : std::string()));
 }
 
-bool AutogradContextActor::watch(const Life& peer) {
+bool AutogradContextActor::watch(const WorkerLife& peer) {
   if (watched_.contains(peer)) return true;
   auto there = host_.proxy(peer, Address::of(record_->id()));
   if (!there) return false;
@@ -208,7 +208,7 @@ bool AutogradContextActor::watch(const Life& peer) {
   return true;
 }
 
-bool AutogradContextActor::send_to(const Life& to, autograd::PassMessage message) {
+bool AutogradContextActor::send_to(const WorkerLife& to, autograd::PassMessage message) {
   const auto known = watched_.find(to);
   const auto there = known != watched_.end() ? known->second : host_.proxy(to, Address::of(record_->id()));
   if (!there) return false;
@@ -231,7 +231,8 @@ void AutogradContextActor::perform(autograd::Send& action) {
   auto* const grad = std::get_if<autograd::Grad>(&action.message);
   bool sent = false;
   if (!grad) {
-    // Watched behind the message: where the context is over, the answer says so before the watch finds nobody.
+    // Watched after the message was sent: if the context is over there, its reply comes before the watch reports no
+    // actor.
     sent = send_to(action.to, std::move(action.message)) && watch(action.to);
   } else if (action.to == host_.self() || watch(action.to)) {
     const auto leaving = leaving_.find(grad->message);
@@ -340,7 +341,7 @@ void AutogradContextActor::resolve(Result<void> outcome) {
 void AutogradContextActor::perform(autograd::ContextReleased& action) {
   const autograd::ReleasedRange released = host_.context_over(record_->id());
   record_->end();
-  for (const Life& peer : action.tell) send_to(peer, autograd::Release{record_->id(), released});
+  for (const WorkerLife& peer : action.tell) send_to(peer, autograd::Release{record_->id(), released});
 }
 
 void AutogradContextActor::perform(autograd::ContextEmpty&) { quit(); }

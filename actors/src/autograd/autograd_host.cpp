@@ -15,21 +15,21 @@
 namespace caftan::actors {
 
 using autograd::ContextRecord;
-using autograd::Life;
+using autograd::WorkerLife;
 using remote::Address;
 
 namespace {
 
-/// Answers for contexts that are not open here, so that nobody waits for this worker.
-class DoormanActor final : public caf::event_based_actor {
+/// Replies to messages of contexts that are not open here, so that their senders do not wait for this worker.
+class ClosedContextsActor final : public caf::event_based_actor {
  public:
-  DoormanActor(caf::actor_config& config, AutogradHost& host) : caf::event_based_actor(config), host_(host) {}
+  ClosedContextsActor(caf::actor_config& config, AutogradHost& host) : caf::event_based_actor(config), host_(host) {}
   const char* name() const override { return "autograd_actor"; }
   caf::behavior make_behavior() override {
     return {[this](const PassEnvelope& envelope) {
       const auto session = remote::ActorExchange::session_of(current_sender());
       if (!session) return;
-      const Life from{session->peer().id, session->peer().incarnation};
+      const WorkerLife from{session->peer().id, session->peer().incarnation};
       if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) host_.learn_released(from, *release);
       auto answer = host_.refuse(from, envelope.message);
       if (!answer) return;
@@ -63,7 +63,7 @@ class PassState final : public rpc::FutureState<void> {
 PassPromise::~PassPromise() { set(Error(Errc::context_released, worker_, "the autograd context has ended")); }
 
 void PassPromise::set(Result<void> outcome) {
-  const rpc::FrameReading reading;
+  const rpc::NoUserCode reading;
   state_->complete(std::move(outcome));
 }
 
@@ -121,16 +121,16 @@ void AutogradHost::learned(const ContextId& context) { tell(context, ContextEven
 Future<void> AutogradHost::start_pass(const std::shared_ptr<ContextRecord>& context, autograd::PassStart start) {
   const auto state = std::make_shared<PassState>(ports_.weak_from_this(), *this, context->id());
   const auto promise = std::make_shared<PassPromise>(state, ports_.name());
-  // Where the actor is gone, or has quit and drops what it is sent, the promise answers.
+  // If the actor has ended or quits and drops the event, the dropped promise completes the wait.
   tell(context->id(),
        ContextEvent{context_event::Start{std::make_shared<autograd::PassStart>(std::move(start)), promise}});
   return Future<void>(state);
 }
 
-std::optional<Life> AutogradHost::life_of(const Peer& peer) const {
+std::optional<WorkerLife> AutogradHost::life_of(const Peer& peer) const {
   const auto session = ports_.session_of(peer);
   if (!session) return std::nullopt;
-  return Life{session->peer().id, session->peer().incarnation};
+  return WorkerLife{session->peer().id, session->peer().incarnation};
 }
 
 void AutogradHost::cancelled(const ContextId& context, std::weak_ptr<rpc::FutureCore> pass) {
@@ -156,8 +156,8 @@ caf::strong_actor_ptr AutogradHost::find_named(const transport::Session& session
 caf::strong_actor_ptr AutogradHost::stand_in(const Address& name) {
   if (name.kind != remote::AddressKind::autograd_context) return nullptr;
   const std::lock_guard lock(mutex_);
-  if (!doorman_) doorman_ = ports_.actor_host().spawn<DoormanActor>(*this);
-  return caf::actor_cast<caf::strong_actor_ptr>(doorman_);
+  if (!closed_contexts_) closed_contexts_ = ports_.actor_host().spawn<ClosedContextsActor>(*this);
+  return caf::actor_cast<caf::strong_actor_ptr>(closed_contexts_);
 }
 
 caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session& session,
@@ -170,7 +170,7 @@ caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session&
   if (entry.over) return nullptr;
   // DA-16: only the peer that the message was recorded with has business here.
   const auto receiver = entry.record->receiver_of(message);
-  if (!receiver || *receiver != Life{session.peer().id, session.peer().incarnation}) return nullptr;
+  if (!receiver || *receiver != WorkerLife{session.peer().id, session.peer().incarnation}) return nullptr;
   caf::actor& actor = entry.functions.sends[message];
   if (!actor) {
     actor = ports_.actor_host().spawn<SendFunctionActor>(entry.record->send_function(message), entry.actor);
@@ -178,7 +178,7 @@ caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session&
   return caf::actor_cast<caf::strong_actor_ptr>(actor);
 }
 
-caf::strong_actor_ptr AutogradHost::proxy(const Life& peer, const Address& name) {
+caf::strong_actor_ptr AutogradHost::proxy(const WorkerLife& peer, const Address& name) {
   const auto session = ports_.session_with(peer.worker, peer.incarnation);
   return session && !session->ended() ? remote::ActorExchange::of(*session).proxy(name) : nullptr;
 }
@@ -212,7 +212,7 @@ autograd::ReleasedRange AutogradHost::context_over(const ContextId& context) {
   return autograd::maker(context) == self_ ? table_.released_around(context) : autograd::ReleasedRange{};
 }
 
-void AutogradHost::learn_released(const Life& from, const autograd::Release& release) {
+void AutogradHost::learn_released(const WorkerLife& from, const autograd::Release& release) {
   if (autograd::maker(release.context) != from) return;
   const std::lock_guard lock(mutex_);
   table_.learn(from, release.released);
@@ -248,14 +248,14 @@ void AutogradHost::notify_if_empty_locked() noexcept {
   if (empty_ && entries_.empty() && jobs_ == 0) std::exchange(empty_, nullptr)();
 }
 
-std::optional<autograd::Send> AutogradHost::refuse(const Life& from, const autograd::PassMessage& message) const {
+std::optional<autograd::Send> AutogradHost::refuse(const WorkerLife& from, const autograd::PassMessage& message) const {
   const std::lock_guard lock(mutex_);
   return table_.refuse(from, message);
 }
 
 void AutogradHost::on_session_end(const transport::Session& session, bool is_last) {
   if (!is_last) return;
-  const Life peer{session.peer().id, session.peer().incarnation};
+  const WorkerLife peer{session.peer().id, session.peer().incarnation};
   const std::lock_guard lock(mutex_);
   (void)table_.peer_down(peer);
   // Also the contexts of others in which it takes part: their actors know whether it matters.
@@ -268,7 +268,7 @@ void AutogradHost::end_all(const Error& reason, StopReport& given_up) {
     if (!entry.over) ++given_up.contexts;
     caf::anon_send(entry.actor, ContextEvent{context_event::Finish{reason}});
   }
-  doorman_ = nullptr;  // a message that comes before the sessions have ended makes it anew
+  closed_contexts_ = nullptr;  // a message that comes before the sessions have ended makes it anew
 }
 
 void AutogradHost::when_empty(std::function<void()> done) {

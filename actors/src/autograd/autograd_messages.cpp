@@ -25,7 +25,7 @@ void Codec<actors::GradientMessage>::load(InArchive& from, actors::GradientMessa
   auto decoded = layout->build(std::move(beside->segments));
   if (!decoded) throw DecodeError("the tensors of a gradient", decoded.error().code());
   message.tensors.reserve(decoded->size());
-  // A gradient is a value: what its sender's tensor said about gradients does not matter here.
+  // A gradient is a value: whether its sender's tensor required a gradient does not matter here.
   for (auto& one : *decoded) message.tensors.push_back(one.tensor.defined() ? one.tensor.detach() : at::Tensor());
 }
 

@@ -37,12 +37,12 @@ struct GradientMessage {
 
 /// To a RecvFunction's actor: its node has run.
 struct ShipGradient {
-  autograd::Life to;
+  autograd::WorkerLife to;
   autograd::Grad grad;
   std::shared_ptr<tensor::EncodedTensors> encoded;
 };
 
-/// The duty to say how a pass ended. Dropped, as by an actor that has quit, it says that the context has ended.
+/// The duty to report how a pass ended. Dropped, as by an actor that has quit, it reports that the context has ended.
 class PassPromise {
  public:
   /// @param worker  its name, for the error
@@ -74,9 +74,9 @@ struct Deadline {
 struct Cancelled {
   std::weak_ptr<rpc::FutureCore> pass;  ///< its state
 };
-/// A SendFunction's actor has looked at what came for it.
+/// A SendFunction's actor has checked the gradient that arrived for it.
 struct GradientArrived {
-  autograd::Life from;
+  autograd::WorkerLife from;
   autograd::Grad grad;
   std::vector<at::Tensor> tensors;
   Result<void> valid;
@@ -99,14 +99,14 @@ struct Ran {
   Result<void> outcome;
 };
 struct PeerDown {
-  autograd::Life peer;
+  autograd::WorkerLife peer;
 };
 /// A gradient was not sent.
 struct NotSent {
   autograd::PassNumber pass;
   Error error;
 };
-/// The record knows of decided passes that this actor has not heard of.
+/// The record knows of decided passes that are new to this actor.
 struct Learned {};
 struct Release {};
 /// The worker leaves.

@@ -11,7 +11,7 @@ RecvFunctionActor::RecvFunctionActor(caf::actor_config& config, AutogradHost& ho
 caf::behavior RecvFunctionActor::make_behavior() {
   return {[this](ShipGradient& ship) {
     const auto there = host_.proxy(ship.to, remote::Address::send_function(message_));
-    // Without a session nobody is waiting: the context's actor sees its peer's end by itself.
+    // Without a session the gradient has no receiver; the context's actor notices the peer's end by itself.
     if (!there) return;
     const autograd::PassId pass = ship.grad.header.pass;
     const auto sent = remote::ActorExchange::send(

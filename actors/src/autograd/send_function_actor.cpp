@@ -20,7 +20,7 @@ caf::behavior SendFunctionActor::make_behavior() {
 
 void SendFunctionActor::on_gradient(GradientMessage& message) {
   const auto session = remote::ActorExchange::session_of(current_sender());
-  if (!session) return;  // it ended: whoever waits for this gradient is told so
+  if (!session) return;  // it ended, which the context's actor notices and fails the pass
   context_event::GradientArrived arrived;
   arrived.from = {session->peer().id, session->peer().incarnation};
   arrived.valid = std::move(message.received);

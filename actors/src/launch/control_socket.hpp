@@ -1,5 +1,5 @@
 /// One end of the local socket pair between the launcher and a process of its run: whole packets, in order. Its end of
-/// file is how each side learns that the other is gone, whatever it died of.
+/// file is how each side learns that the other has ended, for whatever reason.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-/// What is said of a process that a signal kills, in its last moment.
+/// The last line of a process that is killed by a signal.
 #pragma once
 
 #include <functional>

@@ -12,10 +12,10 @@
 #include "launch/exit_watch.hpp"
 #include "launch/fatal_signals.hpp"
 #include "launch/progress_line.hpp"
+#include "launch/run_addresses.hpp"
 #include "launch/run_end.hpp"
 #include "launch/run_process.hpp"
 #include "launch/run_record.hpp"
-#include "launch/run_world.hpp"
 #include "launch/signal_source.hpp"
 #include "worker/runners.hpp"
 
@@ -28,7 +28,7 @@ constexpr Duration kDrawEvery = std::chrono::milliseconds(100);
 constexpr Duration kRound = std::chrono::seconds(1);
 constexpr Duration kLongRound = 2 * kRound;
 
-/// A worker may report faster than it is read: signals, deaths and time-outs must have their turn all the same.
+/// A worker may report faster than the launcher reads: signals, deaths and time-outs must still be served.
 constexpr int kEventsInATurn = 64;
 
 /// Each process takes two descriptors here.
@@ -41,12 +41,13 @@ void raise_descriptor_limit() {
 
 class Launch {
  public:
-  Launch(const LaunchOptions& options, SignalSource& signals, ExitWatch* exits, RunRecord record, RunWorld world)
+  Launch(const LaunchOptions& options, SignalSource& signals, ExitWatch* exits, RunRecord record,
+         RunAddresses addresses)
       : options_(options),
         signals_(signals),
         exits_(exits),
         record_(std::move(record)),
-        world_(std::move(world)),
+        addresses_(std::move(addresses)),
         view_(options.application.output.progress),
         supervisor_(supervisor_options(options), clock_.now()),
         started_(clock_.now()),
@@ -86,7 +87,7 @@ class Launch {
   SignalSource& signals_;
   ExitWatch* const exits_;  // null with worker processes
   RunRecord record_;
-  RunWorld world_;
+  RunAddresses addresses_;
   RunView view_;
   SteadyClock clock_;
   Supervisor supervisor_;
@@ -134,7 +135,7 @@ void Launch::show_heading() {
     if (count < options_.plan.workers.size()) text += " of " + std::to_string(options_.plan.workers.size());
     text += ", ";
   }
-  view_.note(text + "channel " + world_.channel() + ", in " + record_.directory().path().string());
+  view_.note(text + "channel " + addresses_.channel() + ", in " + record_.directory().path().string());
 }
 
 Result<void> Launch::start() {
@@ -143,7 +144,7 @@ Result<void> Launch::start() {
                                     .application = options_.application,
                                     .plan = options_.plan,
                                     .workers = options_.workers,
-                                    .world = world_.addresses_for(options_.plan, WorkerId{}, {}),
+                                    .world = addresses_.addresses_for(options_.plan, WorkerId{}, {}),
                                     .run_directory = std::filesystem::absolute(record_.directory().path()),
                                     .executor = make_runners(options_.workers.size()),
                                     .network = std::make_shared<LocalNetwork>()});
@@ -170,8 +171,8 @@ Result<void> Launch::start_children() {
   }
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     // Where the others meet may be known only once it listens.
-    if (processes_[i] &&
-        (!world_.must_learn_meeting() || world_.is_meeting(options_.plan.in_process(static_cast<int>(i)).front())))
+    if (processes_[i] && (!addresses_.must_learn_coordinator() ||
+                          addresses_.is_coordinator(options_.plan.in_process(static_cast<int>(i)).front())))
       assign(static_cast<int>(i));
   }
   return {};
@@ -190,10 +191,11 @@ void Launch::assign(int process) {
   const std::vector<WorkerId> workers = options_.plan.in_process(process);
   RunCommand command{.kind = RunCommandKind::assign,
                      .run_directory = std::filesystem::absolute(record_.directory().path()).string(),
-                     .secret = world_.secret()};
+                     .secret = addresses_.secret()};
   for (const WorkerId id : workers) command.workers.push_back(id.value);
   for (const WorkerId id : options_.workers) command.launched.push_back(id.value);
-  for (const WorkerAddress& member : world_.addresses_for(options_.plan, workers.front(), options_.application.hosts)) {
+  for (const WorkerAddress& member :
+       addresses_.addresses_for(options_.plan, workers.front(), options_.application.hosts)) {
     command.world.emplace_back(member.name, member.address);
   }
   processes_[static_cast<std::size_t>(process)]->send(command);
@@ -206,7 +208,7 @@ void Launch::take(const RunEvent& event) {
   switch (event.kind) {
     case RunEventKind::here:
       supervisor_.here(worker);
-      if (world_.learn_meeting(WorkerId{event.worker}, event.text)) {
+      if (addresses_.learn_coordinator(WorkerId{event.worker}, event.text)) {
         for (std::size_t i = 0; i < processes_.size(); ++i) {
           if (processes_[i] && static_cast<int>(i) != planned(worker).process) assign(static_cast<int>(i));
         }
@@ -224,7 +226,7 @@ void Launch::take(const RunEvent& event) {
       return;
     case RunEventKind::report:
       progress_is_news_ = false;  // what was reached before would stand behind its result
-      // What its workers say that they are ready stands before what the first of them has to tell.
+      // The lines of the workers that are ready come before the reports of the first of them.
       if (supervisor_.phase() == Supervisor::Phase::starting) return early_.push_back(event.text);
       return view_.result(event.text);
     case RunEventKind::fingerprint:
@@ -305,7 +307,7 @@ void Launch::take_news() {
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     if (!processes_[i]) continue;
     if (!takes) supervisor_.alive(static_cast<int>(i), clock_.now());  // it may have said so
-    // Looked at before the events: those of a process that has ended are all there then.
+    // Checked before the events are read: once a process has ended, all its events are in the queue.
     const auto death = processes_[i]->take_death();
     for (int taken = 0; death || (takes && taken < kEventsInATurn); ++taken) {
       const auto event = processes_[i]->next_event();
@@ -343,8 +345,8 @@ void Launch::perform(const std::vector<Supervisor::Action>& actions) {
         break;
     }
   }
-  // Nobody dials any more: what a kill of this process would leave behind goes now.
-  if (supervisor_.phase() != Supervisor::Phase::starting) world_.remove_sockets();
+  // No worker dials any more: remove now what a kill of this process would leave behind.
+  if (supervisor_.phase() != Supervisor::Phase::starting) addresses_.remove_sockets();
 }
 
 void Launch::draw(bool at_once) {
@@ -407,7 +409,7 @@ LaunchOutcome Launch::finish() {
     const auto process = static_cast<std::size_t>(planned(id.value).process);
     if (process < processes_.size() && processes_[process]) ended.pids[id.value] = processes_[process]->pid();
   }
-  return {tell_end(std::move(ended)), must_exit_};
+  return {report_end(std::move(ended)), must_exit_};
 }
 
 /// What a signal that kills the one process of a run leaves behind.
@@ -440,8 +442,8 @@ LaunchOutcome launch(const LaunchOptions& options) {
     std::fputs(line.c_str(), stderr);
     return LaunchOutcome{1, false};
   };
-  auto world = RunWorld::make(options.application, options.plan);
-  if (!world) return refused(world.error());
+  auto addresses = RunAddresses::make(options.application, options.plan);
+  if (!addresses) return refused(addresses.error());
   auto record = RunRecord::create(options.application, app::resolved_text(options.application, options.types),
                                   options.workers.size());
   if (!record) {
@@ -457,7 +459,7 @@ LaunchOutcome launch(const LaunchOptions& options) {
     fatal.emplace([&](int number) { return words_for(number, options, *record); }, summary, false, record->reserve());
     exits.emplace();
   }
-  return Launch(options, signals, exits ? &*exits : nullptr, *std::move(record), *std::move(world)).run();
+  return Launch(options, signals, exits ? &*exits : nullptr, *std::move(record), *std::move(addresses)).run();
 }
 
 }  // namespace caftan::actors

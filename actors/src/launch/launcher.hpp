@@ -1,5 +1,5 @@
-/// Runs an application: starts its workers where the file places them, shows and records what they tell, and ends all
-/// of them, whatever happens. What to do next is the Supervisor's decision; here is who does it.
+/// Runs an application: starts its workers where the file places them, shows and records their reports, and ends all
+/// of them in every case. The Supervisor decides what to do next; the launcher does it.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ struct LaunchOutcome {
 };
 
 /// Runs until the application has ended and nothing of it is left. SIGINT, SIGTERM and SIGHUP are taken over meanwhile:
-/// the first ends the run cleanly, the second at once. Everything is told on standard output and error.
+/// the first ends the run cleanly, the second at once. Everything is reported on standard output and error.
 /// Threads: the main thread; no other may have been started. Blocks.
 LaunchOutcome launch(const LaunchOptions& options);
 

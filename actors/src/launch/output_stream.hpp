@@ -24,8 +24,8 @@ class OutputStream {
   std::size_t waiting() const noexcept { return waiting_.size(); }
   /// Forgets what waits.
   void drop() noexcept { waiting_.clear(); }
-  /// Returns the number of the first error that lost something; 0 if there was none. A closed pipe is none: nobody
-  /// reads it any more.
+  /// Returns the number of the first error that lost something; 0 if there was none. A closed pipe is none: it
+  /// has no reader any more.
   int error() const noexcept { return error_; }
 
  private:

@@ -26,7 +26,7 @@ using actors::CommandLine;
 
 constexpr int kBadFile = 2;
 
-/// Returns the exit code: 1 if standard output takes no more, for another reason than that nobody reads it.
+/// Returns the exit code: 1 if standard output takes no more, for another reason than a closed pipe.
 int print(std::FILE* to, const std::string& text) {
   if ((std::fputs(text.c_str(), to) >= 0 && std::fflush(to) == 0) || to != stdout || errno == EPIPE) return 0;
   std::fputs(("error: standard output: " + std::string(std::strerror(errno)) + "\n").c_str(), stderr);

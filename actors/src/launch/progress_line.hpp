@@ -71,7 +71,7 @@ class RunView {
   bool dropped_ = false;  // results that were not read
   OutputStream out_;
   OutputStream err_;
-  std::string plain_;  // the last plain line's content: what has not changed is not said again
+  std::string plain_;  // the last plain line's content: unchanged content is not printed again
 };
 
 }  // namespace caftan::actors

@@ -22,8 +22,8 @@ std::filesystem::path log_of(const EndedRun& run, std::size_t worker) {
   return run.record.directory().log_file(planned(run, worker).name);
 }
 
-/// The error with what only the launcher knows: the process, and the end of the log of one that said nothing itself.
-std::string told_with_process(const EndedRun& run) {
+/// The error with what only the launcher knows: the process, and the end of the log of a process that reported nothing.
+std::string with_pid(const EndedRun& run) {
   std::string text = run.verdict.error;
   if (!run.verdict.blame) return text;
   const std::size_t worker = *run.verdict.blame;
@@ -38,7 +38,7 @@ std::string told_with_process(const EndedRun& run) {
   return text;
 }
 
-/// Where to read more: only what is there.
+/// Where to read more: only files that exist.
 std::string where_to_start(const EndedRun& run) {
   if (!run.verdict.blame) return {};
   const app::PlannedWorker& blamed = planned(run, *run.verdict.blame);
@@ -50,7 +50,7 @@ std::string where_to_start(const EndedRun& run) {
   return unreadable || size == 0 ? std::string() : ", start with log/" + blamed.name + ".log";
 }
 
-/// Results that nobody can have got are a failure: returns what a success becomes then.
+/// Results that no reader can have got are a failure: returns what a success becomes then.
 std::optional<Verdict> lost_results(const EndedRun& run) {
   const std::string lost = run.view.lost_results();
   if (lost.empty() || run.verdict.outcome != Verdict::Outcome::success) return std::nullopt;
@@ -71,13 +71,13 @@ void write_summary(EndedRun& run) {
 
 }  // namespace
 
-int tell_end(EndedRun run) {
+int report_end(EndedRun run) {
   const std::string path = run.record.directory().path().string();
   const std::string& name = run.launch.application.run.name;
   const std::string seconds = format_fixed(std::chrono::duration<double>(run.elapsed).count(), 1) + " s";
   const std::string written = "everything written so far is in " + path;
 
-  run.verdict.error = told_with_process(run);
+  run.verdict.error = with_pid(run);
   if (auto failure = lost_results(run)) run.verdict = *std::move(failure);
   write_summary(run);
   if (!run.stragglers.empty()) run.view.note("warning: " + run.stragglers);

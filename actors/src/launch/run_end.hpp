@@ -1,4 +1,4 @@
-/// The end of a run as people and its folder are told of it.
+/// The end of a run, as it is shown to users and written into the run's folder.
 #pragma once
 
 #include <sys/types.h>
@@ -21,10 +21,10 @@ struct EndedRun {
   std::string stragglers{};
   Duration elapsed{};
   std::vector<pid_t> pids{};          ///< by worker; 0 = this process, or elsewhere
-  std::vector<std::string> errors{};  ///< by worker: what it said itself
+  std::vector<std::string> errors{};  ///< by worker: the error that it reported itself
 };
 
-/// Writes the summary, says how the run ended, and waits until that is read (RN-7). Returns the exit code.
-int tell_end(EndedRun run);
+/// Writes the summary, prints how the run ended, and waits until that is read (RN-7). Returns the exit code.
+int report_end(EndedRun run);
 
 }  // namespace caftan::actors

@@ -131,7 +131,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const ChildOptions& op
   const pid_t pid = ::fork();
   if (pid < 0) return system_error(process + "fork");
   if (pid == 0) become_child(exec);
-  ::setpgid(pid, options.group);  // also here: whoever is first
+  ::setpgid(pid, options.group);  // in parent and child: the first call takes effect
   const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (pidfd < 0) {
     const Error error = system_error(process + "pidfd_open");
@@ -173,7 +173,7 @@ std::optional<RunEvent> ChildProcess::next_event() {
 std::optional<Death> ChildProcess::take_death() {
   if (ended_) return std::nullopt;
   siginfo_t info{};
-  // It stays a zombie until the destructor: its number, which names the process group, is not given to anyone else.
+  // It stays a zombie until the destructor: its number, which names the process group, is not given to another process.
   if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
     return std::nullopt;
   }
@@ -195,7 +195,7 @@ struct LocalProcess::Queue {
     events.push_back(std::move(event));
     signal();
   }
-  /// What is pushed from now on is for nobody.
+  /// Events that are pushed from now on are dropped.
   void close() {
     const std::lock_guard lock(mutex);
     close_locked();

@@ -23,12 +23,13 @@ class RunProcess {
   virtual ~RunProcess() = default;
   /// Returns 0 for the launcher's own process.
   virtual pid_t pid() const noexcept = 0;
-  /// A command that cannot be delivered is lost: the process is gone, or will be killed for not listening.
+  /// A command that cannot be delivered is dropped: the process has ended, or will be killed because it does not read.
   virtual void send(const RunCommand& command) = 0;
   /// Ends it at once.
   virtual void kill() = 0;
   /// Appends what to wait for until there is news.
-  /// @param events  whether events are news: else only its end, of which a LocalProcess tells nothing here then
+  /// @param events  whether events count as news; else only the end of the process does, which a LocalProcess does not
+  /// show
   virtual void add_to(std::vector<pollfd>& waited, bool events) const = 0;
   /// Returns the next event, nothing if there is none now.
   virtual std::optional<RunEvent> next_event() = 0;

@@ -1,4 +1,4 @@
-/// What a run leaves behind: its folder with metrics while it goes on, and the summary at its end.
+/// What a run leaves behind: its folder, with metrics while it runs, and the summary at its end.
 #pragma once
 
 #include <map>

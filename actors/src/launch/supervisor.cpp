@@ -13,8 +13,8 @@
 namespace caftan::actors {
 namespace {
 
-/// How long those who are here may take, after their own start time-out, to say whom they miss.
-constexpr Duration kOwnWords = std::chrono::seconds(1);
+/// How long workers that have started may take, after their own start time-out, to report which members they miss.
+constexpr Duration kLateReportGrace = std::chrono::seconds(1);
 /// How long the death of a process whose worker the others have lost may take to be seen.
 constexpr Duration kUntilDeath = std::chrono::seconds(1);
 
@@ -26,16 +26,16 @@ std::string describe(const Death& death) {
                          : "exited with code " + std::to_string(death.number);
 }
 
-/// "agent: peer_down: observer-0: ...": who says it, then the error without naming the same worker twice.
-std::string in_words_of(const std::string& worker, const Error& error) {
+/// "agent: peer_down: observer-0: ...": the reporting worker, then the error, without naming one worker twice.
+std::string prefixed(const std::string& worker, const Error& error) {
   if (error.worker() != worker) return worker + ": " + error.message();
   std::shared_ptr<const Error> cause;
   if (error.cause()) cause = std::make_shared<const Error>(*error.cause());
   return worker + ": " + Error(error.code(), {}, error.text(), std::move(cause)).message();
 }
 
-/// As other hosts and processes are told. Less than any limits.message.
-Error told(const Error& error) {
+/// The error as it is sent to other hosts and processes. Shorter than any limits.message.
+Error for_other_hosts(const Error& error) {
   const Error brief = wire::shortened(error, 320);
   if (brief.code() != Errc::shut_down) return brief;
   std::shared_ptr<const Error> cause;
@@ -77,13 +77,13 @@ void Supervisor::returned(std::size_t worker, const Error& error) {
 }
 
 void Supervisor::failed(std::size_t worker, const Error& error) {
-  // What a role says once it was asked to stop is no reason of its own.
+  // An error that a role reports after it was asked to stop is no cause of the failure.
   if (wants_stop_ && error.code() == Errc::cancelled) return;
   note_failure(worker, error);
 }
 
 void Supervisor::note_failure(std::size_t worker, const Error& error) {
-  // Why another host left may be heard after its echo in a role here has begun the end.
+  // The reason why another host left may arrive after its consequence in a role here has begun the end.
   const bool is_late = phase_ == Phase::leaving && !(failure_ && is_echo(failure_->error));
   if (is_late || phase_ == Phase::over) return;
   if (interrupts_ > 0 && !failure_ && !general_) return;
@@ -101,7 +101,7 @@ void Supervisor::peer_lost(const std::string& name, const Error& reason, TimePoi
   if (!found->is.here) {
     found->gone = found->returned = true;
     if (in_good_order) return;
-    // A host that ends because of another one says so.
+    // A host that ends because of another one reports that reason.
     const auto blamed = std::ranges::find(workers_, reason.worker(), [](const Worker& w) { return w.is.name; });
     note_failure(blamed == workers_.end() ? worker : static_cast<std::size_t>(blamed - workers_.begin()), reason);
   } else if (!in_good_order && !missed_ && !found->gone) {
@@ -109,19 +109,19 @@ void Supervisor::peer_lost(const std::string& name, const Error& reason, TimePoi
   }
 }
 
-/// A process that lives and answers nobody would keep the run for ever.
+/// A process that lives but does not reply would keep the run for ever.
 void Supervisor::check_missed(TimePoint now) {
   if (!missed_ || now < missed_->until) return;
   const Failure failure = std::exchange(missed_, std::nullopt)->failure;
   if (!workers_[failure.worker].gone) failed(failure.worker, failure.error);
 }
 
-/// Whether silence still says something: of a run that has failed already, it may be the reason.
+/// Whether silence is still judged: in a run that has failed already, it may be the cause.
 bool Supervisor::listens() const {
   return !dead_ && !killed_ && phase_ != Phase::over && (phase_ != Phase::leaving || failure_);
 }
 
-/// RN-2; RN-3 is what Liveness does with the time in which nobody asks it.
+/// RN-2; RN-3 is what Liveness does with the time in which it is not asked.
 void Supervisor::check_silent(TimePoint now) {
   for (std::size_t i = 0; i < workers_.size() && listens(); ++i) {
     if (!workers_[i].is.here || workers_[i].gone) continue;
@@ -183,7 +183,7 @@ std::string Supervisor::list(bool Worker::*state) const {
   return names;
 }
 
-/// What may help those whose processes only take long.
+/// What may help users whose processes only take long.
 std::string Supervisor::who_lives(bool all_came) const {
   std::set<int> waited_for;
   std::set<int> living;
@@ -225,9 +225,9 @@ void Supervisor::check_start(TimePoint now) {
   const bool all_came = std::ranges::all_of(workers_, came);
   if (all_came && !all_came_at_) all_came_at_ = now;
   if (now < phase_deadline_) return;
-  // They count from when they came: a busy machine takes its time to load a program.
-  if (all_came && now < *all_came_at_ + options_.start_timeout + kOwnWords) {
-    phase_deadline_ = *all_came_at_ + options_.start_timeout + kOwnWords;
+  // Counted from the first sign of life of the workers: a busy machine takes its time to load a program.
+  if (all_came && now < *all_came_at_ + options_.start_timeout + kLateReportGrace) {
+    phase_deadline_ = *all_came_at_ + options_.start_timeout + kLateReportGrace;
     return;
   }
   const auto missing = list(all_came ? &Worker::ready : &Worker::came);
@@ -258,7 +258,7 @@ void Supervisor::check_made(TimePoint now) {
   made_by_ = kNever;
   std::string late;
   std::size_t first = workers_.size();
-  // In one process those who hang may keep others from beginning.
+  // In one process, workers that hang may keep others from beginning.
   const bool begun = std::ranges::any_of(workers_, [&](const Worker& w) { return is_late(w) && w.making; });
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const Worker& worker = workers_[i];
@@ -332,7 +332,7 @@ TimePoint Supervisor::deadline() const noexcept {
 
 double Supervisor::seconds(TimePoint now) const { return std::chrono::duration<double>(now - started_).count(); }
 
-// ---- the verdict: of what the run failed, whom it names, who was late
+// ---- the verdict: why the run failed, which worker it names, which were late
 
 bool Supervisor::is_echo(const Error& error) {
   for (const Error* at = &error; at; at = at->cause()) {
@@ -386,13 +386,13 @@ Error Supervisor::reason() const {
     case Cause::none:
       break;
     case Cause::general:
-      return told(*general_);
+      return for_other_hosts(*general_);
     case Cause::death: {
       const std::string& name = workers_[*dead_].is.name;
       return {Errc::peer_down, name, name + " " + death_text_};
     }
     case Cause::failure:
-      return told(failure_->error.at(workers_[failure_->worker].is.name));
+      return for_other_hosts(failure_->error.at(workers_[failure_->worker].is.name));
   }
   return {};
 }
@@ -411,16 +411,16 @@ Verdict Supervisor::verdict() const {
       verdict.error = workers_[*dead_].is.name + " " + death_text_;
       if (failure_) {
         const std::string& teller = workers_[failure_->worker].is.name;
-        // That it is lost need not be said twice.
+        // The loss is named once.
         const bool is_same = failure_->worker == *dead_ && failure_->error.worker() == teller;
-        if (!is_same) verdict.error += "; " + in_words_of(teller, failure_->error);
+        if (!is_same) verdict.error += "; " + prefixed(teller, failure_->error);
       }
       break;
     case Cause::failure: {
       verdict.blame = failure_->worker;
       const Error& error = failure_->error;
       const bool is_own = error.code() == Errc::timeout && error.worker().empty();  // of check_start or check_made
-      verdict.error = is_own ? error.text() : in_words_of(workers_[failure_->worker].is.name, error);
+      verdict.error = is_own ? error.text() : prefixed(workers_[failure_->worker].is.name, error);
       // Members that were started from different files are a matter of the command line.
       if (failure_->at_start && error.code() == Errc::invalid_config) verdict.exit_code = kBadFile;
       break;

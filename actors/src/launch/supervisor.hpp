@@ -45,7 +45,7 @@ struct Verdict {
   enum class Outcome { success, failure, interrupted } outcome = Outcome::success;
   int exit_code = 0;
   std::string error{};                 ///< one line; empty without failure
-  std::optional<std::size_t> blame{};  ///< the worker whose log tells more
+  std::optional<std::size_t> blame{};  ///< the worker whose log has more
 };
 
 /// Workers are meant by their index in the options.
@@ -56,7 +56,7 @@ class Supervisor {
 
   Supervisor(SupervisorOptions options, TimePoint now);
 
-  // What happened. Each may be said again without effect.
+  // Events. Repeating one has no effect.
   void here(std::size_t worker);
   void ready(std::size_t worker);
   /// Its role's constructor begins, and has returned.
@@ -69,11 +69,11 @@ class Supervisor {
   void alive(int process, TimePoint now);
   void answered(int process);
   /// Another worker has no session with this one any more.
-  /// @param reason  shut_down if it left in good order; what it said if it left because its run failed
+  /// @param reason  shut_down if it left in good order; its farewell if it left because its run failed
   void peer_lost(const std::string& name, const Error& reason, TimePoint now);
   /// @param where  how far the run was, for the text: "episode 121", or empty
   void died(int process, Death death, const std::string& where, TimePoint now);
-  /// A process could not be started: nobody waits for its workers.
+  /// A process could not be started: the run does not wait for its workers.
   void not_started(int process);
   /// Ctrl-C: the first one stops, the second one kills.
   void interrupt();
@@ -90,9 +90,9 @@ class Supervisor {
   Phase phase() const noexcept { return phase_; }
   bool is_over() const noexcept { return phase_ == Phase::over; }
   Verdict verdict() const;
-  /// Returns what the run has failed of so far, shortened, for those on other hosts; Errc::ok = nothing.
+  /// Returns why the run has failed so far, shortened for other hosts; Errc::ok = it has not.
   Error reason() const;
-  /// Returns who was killed because it had not left, and why so; empty = nobody (RN-4).
+  /// Returns the workers that were killed because they had not left, with the reason; empty = none (RN-4).
   std::string stragglers() const;
 
  private:
@@ -124,7 +124,7 @@ class Supervisor {
   /// What the run has failed of, of all that is known.
   enum class Cause { none, general, death, failure };
   Cause cause() const;
-  /// Whether an error is only the echo of somebody else's end.
+  /// Whether an error is only a consequence of another worker's end.
   static bool is_echo(const Error& error);
 
   void begin_stop(TimePoint now);
@@ -145,7 +145,7 @@ class Supervisor {
   const TimePoint started_;
   std::vector<Worker> workers_;
   std::vector<Pulse> pulses_;  // by process
-  int asked_ = 0;              // how many times they were told to stop or to leave
+  int asked_ = 0;              // how many times the processes were asked to stop or to leave
   Phase phase_ = Phase::starting;
   TimePoint phase_deadline_;
   std::optional<TimePoint> all_came_at_;
@@ -157,7 +157,7 @@ class Supervisor {
   bool interrupted_first_ = false;
   std::optional<Failure> failure_;
   std::optional<Error> general_;     ///< of the run as a whole: start, wall, disk
-  std::optional<Missed> missed_;     ///< whom the others have lost, though its process lives
+  std::optional<Missed> missed_;     ///< a worker that the others have lost, though its process lives
   std::optional<std::size_t> dead_;  ///< or silent
   std::string death_text_;
   bool wants_stop_ = false;

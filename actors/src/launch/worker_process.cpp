@@ -34,7 +34,7 @@ namespace {
 }
 
 /// Reads commands until the end, and shows each heartbeat that this process lives (RN-1). Ends the process when the
-/// launcher is gone: nobody may be left without one.
+/// launcher is gone: no worker process outlives it.
 void follow(const ControlSocket& control, WorkerSet& workers, std::uint32_t worker, Duration heartbeat) {
   const SteadyClock clock;
   TimePoint next_beat = clock.now();
@@ -47,7 +47,7 @@ void follow(const ControlSocket& control, WorkerSet& workers, std::uint32_t work
     const auto command = control.receive_command(next_beat);
     if (!command) leave(1);
     if (!*command) continue;
-    // A start that nobody waits for any more has nothing to end cleanly.
+    // The launcher no longer waits for this start, and nothing needs a clean end yet.
     if (!workers.has_joined()) leave(0);
     if ((*command)->kind == RunCommandKind::stop) workers.stop();
     if ((*command)->kind == RunCommandKind::leave) workers.leave((*command)->error);
@@ -67,7 +67,7 @@ void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types)
         return FatalSignals::Words{.line = std::string(kKilledBy) + name_of_signal(number) + "; its calls:\n"};
       },
       {}, true);
-  // Threads of roles still run: what exit() destroys after this would be gone under them.
+  // Threads of roles still run, and exit() would destroy what they use.
   (void)::on_exit([](int status, void*) { leave(status); }, nullptr);
   ::fcntl(kControlDescriptor, F_SETFD, FD_CLOEXEC);
   const ControlSocket control(kControlDescriptor);
@@ -99,7 +99,7 @@ void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types)
   for (const auto& [name, address] : assignment->world) options.world.push_back({name, address});
   options.executor = make_runners(options.workers.size());
   options.sink = [&control](const RunEvent& event) {
-    // An event that cannot be sent has nobody to take it: the launcher is gone, and `follow` ends this process.
+    // An event that cannot be sent has no receiver: the launcher is gone, and `follow` ends this process.
     (void)control.send(event);
   };
   WorkerSet workers(std::move(options));

@@ -23,7 +23,7 @@ void OptimizerActor::on_event(OptimizerEvent& event) {
   if (auto* requested = std::get_if<optimizer_event::Requested>(&event.event)) {
     waiting_.push_back(std::move(requested->request));
   } else if (auto* ended = std::get_if<optimizer_event::Ended>(&event.event)) {
-    ended->settle();
+    ended->complete();
     busy_ = false;
   } else {
     finishing_ = true;
@@ -41,8 +41,8 @@ void OptimizerActor::start_next() {
 }
 
 std::function<void(std::function<void()>)> OptimizerActor::when_ended() {
-  return [self = caf::actor_cast<caf::actor>(this)](std::function<void()> settle) {
-    caf::anon_send(self, OptimizerEvent{optimizer_event::Ended{std::move(settle)}});
+  return [self = caf::actor_cast<caf::actor>(this)](std::function<void()> complete) {
+    caf::anon_send(self, OptimizerEvent{optimizer_event::Ended{std::move(complete)}});
   };
 }
 
@@ -57,15 +57,15 @@ void OptimizerActor::handle(request::Step& step, const Requested& keep) {
   if (*admitted == Admission::repeat) return (void)step.answer.set(ledger_.done());
   busy_ = true;
   executor_.post([this, &step, keep, optimizer = optimizer_, ended = when_ended(), &executor = executor_] {
-    const auto settle = [this, &step, keep, ended](Result<StepDone> outcome) {
+    const auto complete = [this, &step, keep, ended](Result<StepDone> outcome) {
       ended([this, &step, keep, outcome = std::move(outcome)] {
         ledger_.applied(step.order.step, outcome);
         step.answer.set(outcome);
       });
     };
     const Result<Prepared> prepared = optimizer->prepare(step.order, std::move(step.gradients));
-    if (!prepared) return settle(prepared.error());
-    optimizer->apply(step.order.step, 1, executor, settle);
+    if (!prepared) return complete(prepared.error());
+    optimizer->apply(step.order.step, 1, executor, complete);
   });
 }
 

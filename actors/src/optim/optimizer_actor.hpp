@@ -22,7 +22,7 @@ struct Requested {
 };
 /// What a runner did has ended.
 struct Ended {
-  std::function<void()> settle;  ///< runs in the actor: tells the ledger and answers
+  std::function<void()> complete;  ///< runs in the actor: reports to the ledger and replies
 };
 /// The last reference to the optimizer is gone.
 struct Finish {};
@@ -53,7 +53,7 @@ class OptimizerActor final : public caf::event_based_actor {
   void handle(optim::optimizer_request::TakeState& request, const Requested& keep);
   /// Runs `work` on a runner; it returns what is left to do in the actor.
   void run(std::function<std::function<void()>()> work);
-  /// Returns what tells this actor that `settle` is to be run.
+  /// Returns a function that makes this actor run its argument.
   std::function<void(std::function<void()>)> when_ended();
 
   Executor& executor_;

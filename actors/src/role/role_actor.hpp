@@ -1,5 +1,5 @@
 /// The actor that hosts one role object on its worker: constructs it, sets it as the value of its reference, runs it if
-/// it drives, and tells the run how that ended. It never blocks: user code runs on the object's strand.
+/// it drives, and reports to the run how that ended. It never blocks: user code runs on the object's strand.
 #pragma once
 
 #include <memory>

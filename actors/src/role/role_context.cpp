@@ -46,7 +46,7 @@ const std::vector<std::string>& RoleContext::workers_of(std::string_view key) co
                                " Declare it with uses<...>(\"" + std::string(key) + "\")"));
 }
 
-/// Says in words of the program why uses<...> found no reference of that class.
+/// Returns, in the words of the program, why uses<...> found no reference of that class.
 Error RoleContext::wrong_use(std::string_view key, rpc::TypeKey asked, const Error& error) const {
   const std::string call = "uses<" + std::string(asked.name) + ">(\"" + std::string(key) + "\")";
   if (error.code() == Errc::unknown_function) {

@@ -15,7 +15,7 @@
 
 namespace caftan::actors {
 
-/// What a role is told about its place in the run; never changes.
+/// What a role knows of its place in the run; never changes.
 struct RoleFacts {
   std::string worker{};
   std::string role{};

@@ -1,4 +1,4 @@
-/// What the processes of a run tell the launcher, and what it tells them. They cross as single packets of a local
+/// The reports of the processes of a run, and the commands of the launcher. They cross as single packets of a local
 /// socket pair; within one process they are handed over as they are.
 #pragma once
 
@@ -66,7 +66,7 @@ struct RunCommand {
   std::string run_directory{};  ///< absolute; its resolved.toml is the application
   std::vector<std::uint32_t> workers{};
   std::vector<std::uint32_t> launched{};                     ///< all that this launcher starts
-  std::vector<std::pair<std::string, std::string>> world{};  ///< name and address, the meeting one first
+  std::vector<std::pair<std::string, std::string>> world{};  ///< name and address, the coordinator first
   std::string secret{};
   Error error{};  ///< of leave: what the run failed of, for the other hosts; Errc::ok = nothing
 

@@ -1,4 +1,4 @@
-/// What one role tells the run: collects values and progress for a moment, so that a busy role does not wake the
+/// The reports of one role to the run: collects values and progress for a moment, so that a busy role does not wake the
 /// launcher for each.
 #pragma once
 

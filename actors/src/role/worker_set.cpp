@@ -112,7 +112,7 @@ std::string WorkerSet::channels_of(const Worker& worker) const {
   return text;
 }
 
-/// Errors were told already when it returns one.
+/// An error that it returns has been reported already.
 Result<void> WorkerSet::join() {
   for (Member& member : members_) {
     auto done = launch(member);
@@ -136,7 +136,7 @@ Result<void> WorkerSet::join() {
 bool WorkerSet::run() {
   if (join()) {
     {
-      // Before anyone says ready: the answer may be to leave at once.
+      // Before a worker reports ready: the reply may be to leave at once.
       const std::lock_guard lock(mutex_);
       joined_ = true;
     }
@@ -205,7 +205,7 @@ void WorkerSet::wait_for_leave() {
 /// first one is a matter of timing.
 void WorkerSet::report_traffic(TimePoint deadline) {
   for (Member& member : members_) {
-    if (member.worker) member.worker->core().settle(deadline);
+    if (member.worker) member.worker->core().wait_until_quiet(deadline);
   }
   for (Member& member : members_) {
     if (!member.worker) continue;

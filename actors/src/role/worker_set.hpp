@@ -24,7 +24,7 @@ struct WorkerSetOptions {
   const app::Application& application;
   const app::Plan& plan;
   std::vector<WorkerId> workers{};      ///< of this process, by their number in the plan
-  std::vector<WorkerAddress> world{};   ///< all workers, the one where the others meet first
+  std::vector<WorkerAddress> world{};   ///< all workers, the coordinator first
   std::vector<std::string> siblings{};  ///< those in other processes of the same launcher, and these
   std::string secret{};
   std::filesystem::path run_directory{};  ///< empty: nothing is logged
@@ -41,14 +41,14 @@ class WorkerSet {
   WorkerSet(const WorkerSet&) = delete;
   WorkerSet& operator=(const WorkerSet&) = delete;
 
-  /// Lives the whole life: starts, joins, hosts the roles until `leave`, and goes. What happens is told to the sink; a
-  /// failed start as well, and then it only waits for `leave`. Returns whether all roles have returned; if not, user
-  /// code still runs on this object and only the end of the process stops it. Threads: not a runner's. Blocks.
+  /// Lives the whole life: starts, joins, hosts the roles until `leave`, and goes. What happens is reported to the
+  /// sink; a failed start as well, and then it only waits for `leave`. Returns whether all roles have returned; if not,
+  /// user code still runs on this object and only the end of the process stops it. Threads: not a runner's. Blocks.
   [[nodiscard]] bool run();
 
   /// Asks the roles to return. Threads: any; what user code does with that runs on a thread of its own.
   void stop();
-  /// Makes `run` end. Threads: any. @param reason  told to workers elsewhere if it is an error
+  /// Makes `run` end. Threads: any. @param reason  sent to workers elsewhere if it is an error
   void leave(const Error& reason = {});
   /// Returns whether all workers have met the others. Threads: any.
   bool has_joined() const;

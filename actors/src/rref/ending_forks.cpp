@@ -5,7 +5,7 @@
 namespace caftan::actors {
 
 namespace {
-/// References that were let go and have not ended, at some 5 KiB each with their values, until creations wait for them.
+/// Released references that have not ended, at some 5 KiB each with their values, until creations wait for them.
 constexpr std::int64_t kMostEnding = 4096;
 }  // namespace
 
@@ -22,10 +22,10 @@ void EndingForks::actor_ended(std::atomic<FirstGone>& first) {
   notify();
 }
 
-void EndingForks::when_settled(std::function<void()> done) {
+void EndingForks::when_quiet(std::function<void()> done) {
   {
     const std::lock_guard lock(mutex_);
-    settled_ = std::move(done);
+    quiet_ = std::move(done);
   }
   notify();
 }
@@ -50,7 +50,7 @@ void EndingForks::notify() {
     const std::lock_guard lock(mutex_);
     if (!waiting_.empty() && ending() <= kMostEnding / 2) waiting.swap(waiting_);
     // Called under the lock, so that a waiter that gives up knows that no notification is under way.
-    if (settled_ && let_go_ == 0) std::exchange(settled_, nullptr)();
+    if (quiet_ && let_go_ == 0) std::exchange(quiet_, nullptr)();
   }
   for (Promise<void>& promise : waiting) promise.set({});
 }

@@ -1,5 +1,5 @@
-/// `EndingForks`: counts the forks that user code has let go and whose actors have not ended yet. So a worker can wait
-/// for them, and creations cannot fill the memory with them.
+/// `EndingForks`: counts the forks that user code has released and whose actors have not ended yet. So a worker can
+/// wait for their end, and creations cannot fill the memory with them.
 #pragma once
 
 #include <atomic>
@@ -29,11 +29,11 @@ class EndingForks {
   /// The actor of a fork has ended. @param first  of that fork
   void actor_ended(std::atomic<FirstGone>& first);
 
-  /// Calls `done` when every fork that is left has a handle: those that were let go have ended. Here if that is so
-  /// already; an empty `done` gives the wait up.
-  void when_settled(std::function<void()> done);
-  /// Waits, but not where no wait is permitted, while so many references of answered creations were let go and have not
-  /// ended that memory fills up: ends are work for runners, creations may be quicker.
+  /// Calls `done` once every released fork has ended; at once if that is so already. An empty `done` withdraws the last
+  /// one.
+  void when_quiet(std::function<void()> done);
+  /// Waits, where waiting is permitted, while too many released references of answered creations have not ended: their
+  /// ends are work for runners, and creations may be quicker.
   /// Errors: timeout (`deadline` came first).
   Result<void> wait_until_few(TimePoint deadline);
 
@@ -46,7 +46,7 @@ class EndingForks {
   std::atomic<std::int64_t> creating_{0};  // creations that were sent and not answered: their forks cannot end
   std::mutex mutex_;
   // Guarded by mutex_:
-  std::function<void()> settled_;
+  std::function<void()> quiet_;
   std::vector<Promise<void>> waiting_;
 };
 

@@ -81,7 +81,7 @@ void OwnerRRefActor::perform(rpc::OwnerActions actions, const caf::strong_actor_
                    },
                    [this](rpc::AnswerFork& a) { host_.answer_fork(a.fork, a.session, a.code); },
                    [this](rpc::EndValue&) {
-                     // Nobody finds this actor from now on; what was sent before comes ahead of Finish.
+                     // No lookup finds this actor from now on; what was sent before comes ahead of Finish.
                      host_.owner_ending(id_);
                      send(this, OwnerEvent{owner_event::Finish{
                                     Error(Errc::rref_deleted, "the value of RRef " + to_string(id_) + " is gone")}});

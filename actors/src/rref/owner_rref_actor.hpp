@@ -1,4 +1,4 @@
-/// The actor of one OwnerRRef: the value, and through `ForkTable` who still refers to it. Monitors count (RR-7).
+/// The actor of one OwnerRRef: the value, and, in a `ForkTable`, what still refers to it. Monitors count (RR-7).
 #pragma once
 
 #include <map>

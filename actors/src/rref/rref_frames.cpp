@@ -9,9 +9,9 @@
 
 namespace caftan::actors {
 
-Result<wire::Bytes> Sharing::encode() const { return wire::encode(manifest_); }
+Result<wire::Bytes> OutgoingRRefs::encode() const { return wire::encode(manifest_); }
 
-void Sharing::undo() {
+void OutgoingRRefs::undo() {
   for (const auto& step : std::exchange(undo_, {})) step();
 }
 

@@ -21,12 +21,13 @@ class ReceivedRRefs {
  public:
   /// @param caller  the worker of `host`, which lives as long
   ReceivedRRefs(RRefHost& host, std::weak_ptr<rpc::Caller> caller) : host_(host), caller_(std::move(caller)) {}
-  /// A creation that nobody took, because its frame never came whole, fails: its owner's actor waits for nothing else.
+  /// A creation that was not taken, because its frame never arrived in full, fails: its owner's actor would wait for
+  /// ever.
   ~ReceivedRRefs();
   ReceivedRRefs(const ReceivedRRefs&) = delete;
   ReceivedRRefs& operator=(const ReceivedRRefs&) = delete;
 
-  /// Returns the creation that the frame asks for, once: who takes it sets the value.
+  /// Returns the creation that the frame asks for, once: the caller sets the value.
   std::optional<Creation> take_creation() { return std::exchange(creation, std::nullopt); }
 
   std::vector<std::shared_ptr<rpc::RRefHandle>> handles;
@@ -43,11 +44,11 @@ void when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, Executor& ex
                     std::function<void(Result<void>)> done);
 
 /// The forks that one outgoing frame hands over. Registered before the frame is offered to the lane (RR-4).
-class Sharing {
+class OutgoingRRefs {
  public:
-  Sharing() = default;
-  Sharing(Sharing&&) = default;
-  Sharing& operator=(Sharing&&) = default;
+  OutgoingRRefs() = default;
+  OutgoingRRefs(OutgoingRRefs&&) = default;
+  OutgoingRRefs& operator=(OutgoingRRefs&&) = default;
   bool empty() const noexcept { return manifest_.shared.empty() && !manifest_.creation; }
   /// Returns the section's content.
   Result<wire::Bytes> encode() const;

@@ -23,7 +23,7 @@ std::optional<Error> HandleBase::refused() const {
   return error_;
 }
 
-void HandleBase::settle(Result<void> outcome) {
+void HandleBase::confirm(Result<void> outcome) {
   std::vector<std::function<void()>> waiters;
   {
     const std::lock_guard lock(mutex_);
@@ -62,12 +62,12 @@ Future<void> UserHandle::created() {
   if (!shared().is_creators()) {
     return make_ready_future<void>(Error(
         Errc::unsupported, "RRef " + to_string(rref()) + " came from another worker: only its creator and its owner, " +
-                               owner().name() + ", are told of its creation"));
+                               owner().name() + ", learn of its creation"));
   }
   auto promise = std::make_shared<Promise<void>>(caller_);
   Future<void> created = promise->future();
   const auto tell = [promise, self = shared_from_this()] {
-    const rpc::FrameReading reading;  // an actor settles it: continuations must not run here
+    const rpc::NoUserCode reading;  // an actor settles it: continuations must not run here
     const auto error = self->refused();
     promise->set(error ? Result<void>(*error) : Result<void>());
   };

@@ -38,7 +38,7 @@ class ValueError {
   std::atomic<bool> is_set_{false};
 };
 
-/// Common part: who, and what the owner said.
+/// The common part: the ids, and the owner's confirmation.
 class HandleBase : public rpc::RRefHandle, public std::enable_shared_from_this<HandleBase> {
  public:
   HandleBase(RRefHost& host, std::weak_ptr<rpc::Caller> caller, SharedRRef shared, Peer owner, bool confirmed);
@@ -52,10 +52,10 @@ class HandleBase : public rpc::RRefHandle, public std::enable_shared_from_this<H
 
   const SharedRRef& shared() const noexcept { return shared_; }
   /// Settles confirmation, or makes a confirmed handle fail later. The first failure stays.
-  void settle(Result<void> outcome);
+  void confirm(Result<void> outcome);
   /// Returns false if `waiter` was kept and will be called once; true if it is settled already.
   bool settled_or(std::function<void()> waiter);
-  /// Returns what it was settled with, if that was an error.
+  /// Returns the error with which it was confirmed, if any.
   std::optional<Error> refused() const;
 
  protected:

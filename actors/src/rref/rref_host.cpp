@@ -18,6 +18,34 @@ namespace caftan::actors {
 using remote::ActorExchange;
 using remote::Address;
 
+namespace {
+
+/// Refuses a creation whose ids the sender has not made, or that lacks the fork of a creator on another worker.
+Result<void> check_creation(const Creation& creation, const transport::PeerIdentity& sender, WorkerId self) {
+  if (!creation.fork) {
+    if (sender.id == self) return {};
+    return Error(Errc::malformed_payload, "a creation without the creator's reference");
+  }
+  const auto made_by_sender = [&sender](const auto& id) {
+    return id.worker == sender.id && id.incarnation == sender.incarnation;
+  };
+  if (made_by_sender(creation.rref) && made_by_sender(creation.fork)) return {};
+  return Error(Errc::malformed_payload, "a creation with an id that is not the creator's new one");
+}
+
+/// Refuses a reference to a value of another worker whose fork or parent is not the sender's.
+Result<void> check_shared(const SharedRRef& shared, const rpc::PeerSession& from) {
+  if (!shared.fork || shared.fork.worker != from.peer || shared.fork.incarnation != from.incarnation) {
+    return Error(Errc::malformed_payload, "a reference whose fork was not made by its sender");
+  }
+  if (!shared.parent && (shared.owner != from.peer || shared.owner_incarnation != from.incarnation)) {
+    return Error(Errc::malformed_payload, "a reference without parent that is not from its owner");
+  }
+  return {};
+}
+
+}  // namespace
+
 void RRefHost::register_with(Registry&, remote::MessageRegistry& messages) {
   messages.add<ForkRequested>("rref.fork");
   messages.add<ForkAnswered>("rref.answer");
@@ -75,7 +103,7 @@ std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const 
 }
 
 std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::shared_ptr<transport::Session>& session,
-                                                       const Peer& owner, rpc::TypeKey type, Sharing& sharing) {
+                                                       const Peer& owner, rpc::TypeKey type, OutgoingRRefs& handed) {
   ending_.creation_begins();
   rpc::CreationNumber number{session->connection(), 0};
   {
@@ -89,7 +117,7 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::sha
                           nullptr, actor);
   handle->bind(peer_session(*session));
   ActorExchange::of(*session).export_watched(Address::of(shared.fork), caf::actor_cast<caf::strong_actor_ptr>(actor));
-  sharing.manifest_.creation = Creation{id, shared.fork, number};
+  handed.manifest_.creation = Creation{id, shared.fork, number};
   return handle;
 }
 
@@ -109,8 +137,8 @@ void RRefHost::set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> v
                      std::make_shared<Result<std::shared_ptr<rpc::HostedObject>>>(std::move(value))}});
 }
 
-/// The lookup and the delivery are one step under the lock: an owner that ends leaves the table first, so everything
-/// that was told before is ahead of its end in the mailbox.
+/// The lookup and the delivery are one step under the lock: an owner that ends leaves the table first, so every
+/// event that was sent before is ahead of its end in the mailbox.
 bool RRefHost::tell_owner(RRefId id, OwnerEvent event) {
   const std::lock_guard lock(mutex_);
   const auto owner = owners_.find(id);
@@ -125,19 +153,20 @@ void RRefHost::link_value(RRefId id, const caf::actor& actor) {
 
 // ---- handing over
 
-Result<Sharing> RRefHost::share(const rpc::RRefHandles& handles, const std::shared_ptr<transport::Session>& to) {
-  Sharing sharing;
+Result<OutgoingRRefs> RRefHost::hand_over(const rpc::RRefHandles& handles,
+                                          const std::shared_ptr<transport::Session>& to) {
+  OutgoingRRefs handed;
   for (const auto& handle : handles) {
-    if (const auto shared = share_one(handle, to, sharing); !shared) {
-      sharing.undo();
+    if (const auto shared = hand_over_one(handle, to, handed); !shared) {
+      handed.undo();
       return shared.error();
     }
   }
-  return sharing;
+  return handed;
 }
 
-Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
-                                 const std::shared_ptr<transport::Session>& to, Sharing& sharing) {
+Result<void> RRefHost::hand_over_one(const std::shared_ptr<rpc::RRefHandle>& base,
+                                     const std::shared_ptr<transport::Session>& to, OutgoingRRefs& handed) {
   const rpc::PeerSession session = peer_session(*to);
   // Made before the frame leaves: the watch must be there when the fork's end arrives.
   const auto proxy_of = [&to](ForkId fork) { return ActorExchange::of(*to).proxy(Address::of(fork)); };
@@ -154,7 +183,7 @@ Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
     const bool alive =
         tell_owner(shared.rref, OwnerEvent{owner_event::HandedOver{shared.fork, session, proxy_of(shared.fork)}});
     if (!alive) return Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone");
-    sharing.undo_.push_back([this, id = shared.rref, fork = shared.fork, session] {
+    handed.undo_.push_back([this, id = shared.rref, fork = shared.fork, session] {
       tell_owner(id, OwnerEvent{owner_event::NotHandedOver{fork, session}});
     });
   } else if (shared.owner == session.peer && shared.owner_incarnation == session.incarnation) {
@@ -165,14 +194,14 @@ Result<void> RRefHost::share_one(const std::shared_ptr<rpc::RRefHandle>& base,
     }
   } else {
     const caf::actor actor = static_cast<const UserHandle*>(handle)->actor();
-    // The child sends its acceptance to the parent, and is told of the parent's end.
+    // The child sends its acceptance to the parent, and gets a message when the parent ends.
     ActorExchange::of(*to).export_watched(Address::of(shared.parent), caf::actor_cast<caf::strong_actor_ptr>(actor));
     caf::anon_send(actor, UserEvent{user_event::ChildHandedOver{shared.fork, session, proxy_of(shared.fork)}});
-    sharing.undo_.push_back([actor, fork = shared.fork, session] {
+    handed.undo_.push_back([actor, fork = shared.fork, session] {
       caf::anon_send(actor, UserEvent{user_event::ChildNotHandedOver{fork, session}});
     });
   }
-  sharing.manifest_.shared.push_back(std::move(shared));
+  handed.manifest_.shared.push_back(std::move(shared));
   return {};
 }
 
@@ -185,32 +214,18 @@ Result<std::shared_ptr<ReceivedRRefs>> RRefHost::on_manifest(transport::Session&
   if (manifest->creation) {
     const Creation& creation = *manifest->creation;
     received->creation = creation;
-    if (!creation.fork && session.peer().id != ports_.id()) {
-      return Error(Errc::malformed_payload, "a creation without the creator's reference");
-    }
+    if (Result<void> valid = check_creation(creation, session.peer(), ports_.id()); !valid) return valid.error();
     if (creation.fork) {
-      bool known = false;
       {
         const std::lock_guard lock(mutex_);
-        known = owners_.contains(creation.rref);
-      }
-      const auto made_by_peer = [&session](const auto& id) {
-        return id.worker == session.peer().id && id.incarnation == session.peer().incarnation;
-      };
-      if (known || !made_by_peer(creation.rref) || !made_by_peer(creation.fork)) {
-        return Error(Errc::malformed_payload, "a creation with an id that is not the creator's new one");
+        if (owners_.contains(creation.rref)) return Error(Errc::malformed_payload, "a creation that came twice");
       }
       make_owner(creation.rref, "?");
       tell_owner(creation.rref,
                  OwnerEvent{owner_event::CreatedBy{creation.fork, peer_session(session),
                                                    ActorExchange::of(session).proxy(Address::of(creation.fork))}});
-      std::vector<rpc::ForkRequest> parked;
-      {
-        const std::lock_guard lock(mutex_);
-        parked = ledger_.created(creation.rref, creation.number);
-      }
-      for (auto& request : parked) {
-        tell_owner(creation.rref, OwnerEvent{owner_event::Requested{request, take_parked(request.fork)}});
+      for (auto& parked : parked_.created(creation.rref, creation.number)) {
+        tell_owner(creation.rref, OwnerEvent{owner_event::Requested{parked.request, std::move(parked.child)}});
       }
     }
   }
@@ -228,24 +243,22 @@ Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& s
   const rpc::PeerSession from = peer_session(session);
 
   if (shared.owner == ports_.id() && shared.owner_incarnation == ports_.incarnation()) {
-    // It came home.
+    // A reference to a value of this worker came back.
     auto handle = std::make_shared<OwnerHandle>(*this, ports_.shared_from_this(), shared, *owner, false,
                                                 value_error(shared.rref));
     const auto answer = [weak = std::weak_ptr(handle)](Result<void> held) {
-      if (const auto strong = weak.lock()) strong->settle(std::move(held));
+      if (const auto strong = weak.lock()) strong->confirm(std::move(held));
     };
     // A fork that this worker made for itself was registered in the session that sent the frame.
     rpc::PeerSession registered = from;
     if (from.peer == ports_.id()) registered.connection = other_end_of_self(from.connection);
     if (!tell_owner(shared.rref, OwnerEvent{owner_event::PassedBack{shared.fork, registered, answer}})) {
-      handle->settle(Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone"));
+      handle->confirm(Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone"));
     }
     return std::shared_ptr<rpc::RRefHandle>(std::move(handle));
   }
 
-  if (!shared.fork || shared.fork.worker != from.peer || shared.fork.incarnation != from.incarnation) {
-    return Error(Errc::malformed_payload, "a reference whose fork was not made by its sender");
-  }
+  if (Result<void> valid = check_shared(shared, from); !valid) return valid.error();
   {
     const std::lock_guard lock(mutex_);
     if (users_.contains(shared.fork)) return Error(Errc::malformed_payload, "a reference that came twice");
@@ -253,9 +266,6 @@ Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& s
   caf::actor actor;
   std::shared_ptr<UserHandle> handle;
   if (!shared.parent) {
-    if (shared.owner != from.peer || shared.owner_incarnation != from.incarnation) {
-      return Error(Errc::malformed_payload, "a reference without parent that is not from its owner");
-    }
     handle = make_user(shared, *owner, rpc::UserFork::from_owner(shared.fork, from, owner->name()), nullptr, actor);
     handle->bind(from);
   } else {
@@ -288,32 +298,17 @@ void RRefHost::on_session_start() {
 
 void RRefHost::on_session_end(const transport::Session& session, bool) {
   const rpc::PeerSession ended = peer_session(session);
+  const std::vector<ParkedForks::Parked> refused = parked_.session_ended(ended);
   std::vector<caf::actor> users;
-  std::vector<rpc::ForkRequest> refused;
-  std::vector<ForkId> forgotten;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [fork, user] : users_) users.push_back(user.actor);
-    refused = ledger_.session_ended(ended);
-    for (auto& [fork, child] : parked_) {
-      if (child.session == ended) forgotten.push_back(fork);
-    }
     creations_.erase(ended.connection);
   }
-  for (const ForkId& fork : forgotten) (void)take_parked(fork);
   for (const auto& actor : users) {
     if (actor) caf::anon_send(actor, UserEvent{user_event::OwnerLost{ended}});
   }
-  for (const auto& request : refused) {
-    answer_fork(request.fork, request.session, Errc::rref_deleted);
-    (void)take_parked(request.fork);
-  }
-}
-
-caf::strong_actor_ptr RRefHost::take_parked(const ForkId& fork) {
-  const std::lock_guard lock(mutex_);
-  auto node = parked_.extract(fork);
-  return node ? std::move(node.mapped().proxy) : nullptr;
+  for (const auto& [request, child] : refused) answer_fork(request.fork, request.session, Errc::rref_deleted);
 }
 
 void RRefHost::end_all(const Error& reason, StopReport& given_up) {
@@ -382,25 +377,11 @@ bool RRefHost::on_fork_requested(const ForkRequested& message, const rpc::PeerSe
                                  const caf::strong_actor_ptr& child) {
   const rpc::ForkRequest request{message.rref, message.creation, message.fork, message.parent, asker};
   if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (ledger_.park(request)) {
-      parked_[message.fork] = {asker, child};
-      return true;
-    }
-  }
+  if (parked_.park(request, child)) return true;
   // Another session may have brought the creation since the first look: then the ledger counts it and it is there now.
   if (tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return false;
   answer_fork(message.fork, asker, Errc::rref_deleted);
   return false;
-}
-
-void RRefHost::asker_gone(const ForkId& fork, const rpc::PeerSession& asker) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!ledger_.expired(fork, asker)) return;
-  }
-  (void)take_parked(fork);
 }
 
 void RRefHost::answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code) {
@@ -471,7 +452,7 @@ void RRefHost::user_confirmed(ForkId id, Result<void> outcome) {
     const std::lock_guard lock(mutex_);
     if (const auto user = users_.find(id); user != users_.end()) handle = user->second.handle.lock();
   }
-  if (handle) handle->settle(std::move(outcome));
+  if (handle) handle->confirm(std::move(outcome));
 }
 
 void RRefHost::bind(ForkId fork, const rpc::PeerSession& session) {

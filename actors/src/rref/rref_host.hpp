@@ -1,5 +1,5 @@
 /// All references of one worker: the actors of the values it owns and of the forks it uses, and the handles that user
-/// code holds. The decisions are in libs/rpc (ForkTable, UserFork, CreationLedger); this is who finds whom.
+/// code holds. The decisions are in libs/rpc (ForkTable, UserFork, CreationLedger); this class finds the actors.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@
 #include <caf/actor.hpp>
 
 #include "caftan/actors/rref_info.hpp"
-#include "caftan/rpc/creation_ledger.hpp"
 #include "rref/ending_forks.hpp"
+#include "rref/parked_forks.hpp"
 #include "rref/rref_frames.hpp"
 #include "rref/rref_messages.hpp"
 #include "service/member_ports.hpp"
@@ -37,6 +37,7 @@ class RRefHost final : public Service {
 
   MemberPorts& ports() noexcept { return ports_; }
   EndingForks& ending() noexcept { return ending_; }
+  ParkedForks& parked() noexcept { return parked_; }
 
   // Service
   void register_with(Registry& registry, remote::MessageRegistry& messages) override;
@@ -52,7 +53,7 @@ class RRefHost final : public Service {
   std::shared_ptr<rpc::RRefHandle> own(RRefId id, rpc::TypeKey type);
   /// The creator's own fork of a value at `session`'s worker.
   std::shared_ptr<rpc::RRefHandle> use_created(RRefId id, const std::shared_ptr<transport::Session>& session,
-                                               const Peer& owner, rpc::TypeKey type, Sharing& sharing);
+                                               const Peer& owner, rpc::TypeKey type, OutgoingRRefs& handed);
   /// @param fork  the creator's own; its handle may be gone already
   void creation_answered(ForkId fork, Result<void> answer);
   void set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> value);
@@ -61,7 +62,7 @@ class RRefHost final : public Service {
 
   // Handing over.
   /// Registers a fork for each handle. Errors: what makes a handle unusable.
-  Result<Sharing> share(const rpc::RRefHandles& handles, const std::shared_ptr<transport::Session>& to);
+  Result<OutgoingRRefs> hand_over(const rpc::RRefHandles& handles, const std::shared_ptr<transport::Session>& to);
 
   // Receiving; in the order of the frames of a session.
   Result<std::shared_ptr<ReceivedRRefs>> on_manifest(transport::Session& session, wire::ByteView bytes);
@@ -78,20 +79,13 @@ class RRefHost final : public Service {
     const std::lock_guard lock(mutex_);
     return users_.size();
   }
-  /// Returns how many fork requests wait for their creation.
-  std::size_t parked() const {
-    const std::lock_guard lock(mutex_);
-    return ledger_.parked_count();
-  }
   std::vector<RRefInfo> list() const;
 
   // For the actors.
   /// @param child  the proxy of the actor that asks
-  /// Returns whether the request is parked: then tell `asker_gone` when the child is no more.
+  /// Returns whether the request is parked: then call `parked().child_gone` when the child ends.
   bool on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
                          const caf::strong_actor_ptr& child);
-  /// The child gave up at its deadline or ended: nobody waits for an answer (RR-9).
-  void asker_gone(const ForkId& fork, const rpc::PeerSession& asker);
   void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code);
   std::optional<rpc::PeerSession> send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
                                                     const std::pair<WorkerId, Incarnation>& owner);
@@ -125,8 +119,8 @@ class RRefHost final : public Service {
   };
 
   ForkId make_fork_id();
-  Result<void> share_one(const std::shared_ptr<rpc::RRefHandle>& base, const std::shared_ptr<transport::Session>& to,
-                         Sharing& sharing);
+  Result<void> hand_over_one(const std::shared_ptr<rpc::RRefHandle>& base,
+                             const std::shared_ptr<transport::Session>& to, OutgoingRRefs& handed);
   void make_owner(RRefId id, std::string type);
   /// Returns null if the value is gone.
   std::shared_ptr<const ValueError> value_error(RRefId id);
@@ -136,20 +130,14 @@ class RRefHost final : public Service {
   Result<std::shared_ptr<rpc::RRefHandle>> receive(transport::Session& session, const SharedRRef& shared);
   void bind(ForkId fork, const rpc::PeerSession& session);
   void notify_if_empty();
-  caf::strong_actor_ptr take_parked(const ForkId& fork);
 
   MemberPorts& ports_;
   EndingForks ending_;
+  ParkedForks parked_;
   std::atomic<std::uint64_t> next_id_{1};
   mutable std::mutex mutex_;
   std::unordered_map<RRefId, Owner> owners_;
   std::unordered_map<ForkId, User> users_;
-  struct ParkedChild {
-    rpc::PeerSession session;
-    caf::strong_actor_ptr proxy;  // kept, or its down would find nobody
-  };
-  rpc::CreationLedger ledger_;
-  std::unordered_map<ForkId, ParkedChild> parked_;              // the askers of what is parked in the ledger
   std::unordered_map<std::uint64_t, std::uint64_t> creations_;  // by connection of the session
   std::function<void()> empty_;
 };

@@ -40,7 +40,7 @@ struct ForkAnswered {
   }
 };
 
-/// Child -> parent: the owner counts me, let go.
+/// Child -> parent: the owner counts the child, release it.
 struct ForkAccepted {
   ForkId child;
   template <class Archive>
@@ -126,7 +126,7 @@ struct ChildNotHandedOver {
 struct OwnerLost {
   rpc::PeerSession session;
 };
-/// With whatever worker: who could not ask its owner yet tries again.
+/// With any worker: a fork that could not ask its owner yet tries again.
 struct SessionOpened {};
 struct Deadline {};
 struct HandleDropped {};

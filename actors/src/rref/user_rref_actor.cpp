@@ -18,7 +18,7 @@ UserRRefActor::UserRRefActor(caf::actor_config& config, RRefHost& host, rpc::Use
 }
 
 void UserRRefActor::on_exit() {
-  // However it ends, also by `kill`, which no handler sees: nobody may wait for it or count on it.
+  // Runs however the actor ends, also by `kill`, which no handler sees: what waits for it or counts it must learn it.
   host_.user_confirmed(fork_.id(), Error(Errc::rref_deleted, "the actor of the reference has ended"));
   host_.user_ending(fork_.id());
 }
@@ -48,7 +48,7 @@ void UserRRefActor::on_event(UserEvent& event) {
                  [this](ChildNotHandedOver& e) { perform(fork_.child_exited(e.child, e.session)); },
                  [this](OwnerLost& e) {
                    perform(fork_.owner_lost(e.session));
-                   // Handles that were good until now tell it too (RR-10).
+                   // Handles that were usable until now report it too (RR-10).
                    if (const auto usable = fork_.may_use(); fork_.state() == rpc::UserFork::State::failed) {
                      host_.user_confirmed(fork_.id(), usable);
                    }
@@ -80,8 +80,8 @@ void UserRRefActor::on_exit_message(const caf::exit_msg& exit) {
     perform(fork_.child_exited(id, session));
     return;
   }
-  // Somebody ends this actor by hand (CAF then names the actor itself): that ends exactly this fork. Anybody else is a
-  // parent or child that was let go while its exit was on the way, or has no business here.
+  // An exit by hand, for which CAF names the actor itself, ends exactly this fork. Any other exit is of a parent or
+  // child that was unlinked while its exit was on the way, or of an actor that must not end this one.
   if (exit.source == address()) quit(exit.reason);
 }
 

@@ -43,7 +43,7 @@ class Service {
   /// A session has ended. @param is_last  no session with that life of the peer is left: the life is lost
   virtual void on_session_end(const transport::Session&, bool /*is_last*/) {}
 
-  /// Tells everything that this service keeps to end, and adds to `given_up` what there was. The worker leaves; it
+  /// Ends everything that this service keeps, and adds the numbers to `given_up`. The worker leaves; it
   /// calls this before it closes its sessions, and again when none is left.
   virtual void end_all(const Error&, StopReport& /*given_up*/) {}
   /// Calls `done` when nothing is left that uses this worker; here if that is so already. An empty `done` gives up.

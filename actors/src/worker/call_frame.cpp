@@ -23,9 +23,9 @@ void append_target(wire::Bytes& sections, const RRefId& id) {
   wire::append_section(sections, SectionType::target, wire::kSectionCritical, bytes);
 }
 
-Result<void> append_rrefs(wire::Bytes& sections, const Sharing& sharing) {
-  if (sharing.empty()) return {};
-  auto manifest = sharing.encode();
+Result<void> append_rrefs(wire::Bytes& sections, const OutgoingRRefs& handed) {
+  if (handed.empty()) return {};
+  auto manifest = handed.encode();
   if (!manifest) return manifest.error();
   wire::append_section(sections, SectionType::rrefs, wire::kSectionCritical, *manifest);
   return {};
@@ -49,12 +49,12 @@ void take_tensors(EncodedFrame& encoded, tensor::EncodedTensors&& tensors) {
 
 }  // namespace
 
-Result<void> encode_request(rpc::OutRequest& request, std::uint64_t features, const Sharing& sharing,
+Result<void> encode_request(rpc::OutRequest& request, std::uint64_t features, const OutgoingRRefs& handed,
                             EncodedFrame& encoded) {
   encoded.frame.header.kind = request.kind;
   encoded.frame.header.trace = request.trace;
   wire::Bytes& sections = encoded.sections;
-  if (const auto rrefs = append_rrefs(sections, sharing); !rrefs) return rrefs.error();
+  if (const auto rrefs = append_rrefs(sections, handed); !rrefs) return rrefs.error();
   if (request.target) append_target(sections, request.target);
   if (request.held) {
     wire::Bytes held;
@@ -79,10 +79,11 @@ Result<void> encode_request(rpc::OutRequest& request, std::uint64_t features, co
   return {};
 }
 
-Result<void> encode_result(rpc::OutReply& reply, std::uint64_t call, const Sharing& sharing, EncodedFrame& encoded) {
+Result<void> encode_result(rpc::OutReply& reply, std::uint64_t call, const OutgoingRRefs& handed,
+                           EncodedFrame& encoded) {
   encoded.frame.header.kind = wire::FrameKind::response;
   encoded.frame.header.call = call;
-  if (const auto rrefs = append_rrefs(encoded.sections, sharing); !rrefs) return rrefs.error();
+  if (const auto rrefs = append_rrefs(encoded.sections, handed); !rrefs) return rrefs.error();
   append_autograd(encoded.sections, reply.autograd);
   if (!reply.tensors.empty()) {
     const auto shared = reply.of_object ? tensor::SharedMemory::copy : tensor::SharedMemory::reference;

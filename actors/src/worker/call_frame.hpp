@@ -27,10 +27,11 @@ struct EncodedFrame {
 
 /// @param features  of the session: a section is written only if the peer knows it
 /// Errors: what cannot be encoded.
-Result<void> encode_request(rpc::OutRequest& request, std::uint64_t features, const Sharing& sharing,
+Result<void> encode_request(rpc::OutRequest& request, std::uint64_t features, const OutgoingRRefs& handed,
                             EncodedFrame& encoded);
 /// Errors: what cannot be encoded.
-Result<void> encode_result(rpc::OutReply& reply, std::uint64_t call, const Sharing& sharing, EncodedFrame& encoded);
+Result<void> encode_result(rpc::OutReply& reply, std::uint64_t call, const OutgoingRRefs& handed,
+                           EncodedFrame& encoded);
 Result<void> encode_error(Error error, std::uint64_t call, std::uint64_t features, EncodedFrame& encoded);
 
 /// Takes the arguments or the result in `frame`, whose tensor segments become tensors. The body stays in the frame.

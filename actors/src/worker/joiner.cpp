@@ -42,7 +42,7 @@ Result<void> Joiner::launch(caf::actor root) {
   }
   std::vector<WorkerId> to_dial;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     to_dial = meeting_.to_dial();
   }
   for (const WorkerId peer : to_dial) dial(peer);
@@ -65,7 +65,7 @@ Result<void> Joiner::meet_neighbours() {
 }
 
 Result<void> Joiner::listen_at(const std::string& address) {
-  // A member that others dial needs an address in the world; the last one dials all others and needs none.
+  // A member that others dial needs an address in `options.world`; the last one dials all others and needs none.
   if (address.empty() && parts_.ports.id().value + 1 == parts_.peers.size()) return {};
   const std::string at = address.empty() ? "tcp:127.0.0.1:0" : address;
   const std::weak_ptr weak(self());
@@ -85,7 +85,7 @@ Result<void> Joiner::listen_at(const std::string& address) {
   if (!listener) return listener.error().at(parts_.ports.name());
   listener_ = std::move(*listener);
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     address_ = listener_->address();
   }
   listener_->start();
@@ -93,7 +93,7 @@ Result<void> Joiner::listen_at(const std::string& address) {
 }
 
 std::string Joiner::address() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return address_;
 }
 
@@ -135,7 +135,7 @@ Result<void> Joiner::accept(const net::PeerInfo& peer, bool is_dialled) {
   if (is_dialled) {
     if (auto same = check_settings(peer); !same) return same;
   }
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (auto known = meeting_.admit({peer.name, peer.id, peer.incarnation, peer.address}); !known) return known;
   return parts_.peers.check_new({peer.id, peer.incarnation, peer.connection});
 }
@@ -147,23 +147,23 @@ Result<void> Joiner::check_settings(const net::PeerInfo& peer) {
   for (const std::string& table : app::differing_tables(own, peer.settings)) {
     tables += (tables.empty() ? "[" : ", [") + table + "]";
   }
-  // The tables come first: the peer gets no more than the beginning (HS-7).
+  // The tables come first: only the beginning of the text is sent to the peer (HS-7).
   Error error(Errc::invalid_config, "other settings" + (tables.empty() ? "" : " in " + tables) + ": worker '" +
                                         peer.name + "' was started from another file or with other overrides than '" +
                                         parts_.ports.name() + "'");
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   meeting_.on_other_settings(error);
   return error;
 }
 
-/// The refused side knows; this tells the people who wait for a worker that will not come.
+/// Reports the refusal here, too: users of this worker may wait for the refused one.
 void Joiner::refused(const Error& error) {
   parts_.log.write_refusal(error);
   bool tell = false;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     tell = meeting_.on_refused(error);
-    notify_if_decided_locked();
+    notify_if_decided();
   }
   if (tell && parts_.options.on_refused) parts_.options.on_refused(error);
 }
@@ -171,12 +171,12 @@ void Joiner::refused(const Error& error) {
 // ---- dialling
 
 /// Dials until the peer answers or is not to be dialled any more. The address of a peer that has none in the world is
-/// learnt from the head's view.
+/// learnt from the coordinator's view.
 void Joiner::dial(WorkerId peer) {
   std::optional<std::string> address;
   std::uint64_t connection = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     address = meeting_.begin_dial(peer, now());
     if (!address) return;
     connection = next_connection_++;
@@ -187,7 +187,7 @@ void Joiner::dial(WorkerId peer) {
                     if (!self) return;
                     if (!result) return self->dial_failed(peer, result.error());
                     {
-                      const std::lock_guard lock(self->mutex_);
+                      const LockGuard lock(self->mutex_);
                       self->meeting_.end_dial(peer);
                     }
                     self->greeted(*std::move(result));
@@ -197,9 +197,9 @@ void Joiner::dial(WorkerId peer) {
 void Joiner::dial_failed(WorkerId peer, const Error& error) {
   net::Meeting::FailedDial failed;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     failed = meeting_.on_dial_failed(peer, error, now());
-    notify_if_decided_locked();
+    notify_if_decided();
   }
   if (failed.duplicate) {
     parts_.log.write("refused, and tries again until start_timeout: " + failed.duplicate->message());
@@ -210,7 +210,7 @@ void Joiner::dial_failed(WorkerId peer, const Error& error) {
     const auto self = weak.lock();
     if (!self) return;
     {
-      const std::lock_guard lock(self->mutex_);
+      const LockGuard lock(self->mutex_);
       self->meeting_.end_dial(peer);
     }
     self->dial(peer);
@@ -258,7 +258,7 @@ std::shared_ptr<Session> Joiner::add_session(const transport::PeerIdentity& peer
 Result<void> Joiner::keep(const std::shared_ptr<Session>& session) {
   const transport::PeerIdentity& peer = session->peer();
   // One step under the lock: a worker that leaves closes all sessions it has once `leave` was here.
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (auto is_new = parts_.peers.check_new(peer_session(*session)); !is_new) return is_new;
   if (auto may = meeting_.on_session_start(peer.id, peer.incarnation, session->peer_place()); !may) return may;
   parts_.peers.add(session);
@@ -267,7 +267,7 @@ Result<void> Joiner::keep(const std::shared_ptr<Session>& session) {
 
 void Joiner::on_connected(WorkerId peer, Incarnation life, const std::string& address) {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     meeting_.on_connected(peer, life, address);
   }
   publish_view();
@@ -280,7 +280,7 @@ void Joiner::announce_session() {
 
 net::Meeting::Loss Joiner::on_session_end(Session& session, const Error& reason) {
   const transport::PeerIdentity& peer = session.peer();
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const net::Meeting::Loss loss = meeting_.on_session_end(peer.id, peer.incarnation);
   if (loss.tell == net::Meeting::Loss::Tell::after_start) {
     lost_at_start_[peer.id] = {session.shared_from_this(), reason};
@@ -294,7 +294,7 @@ void Joiner::follow_up(const Session& session, const Error& reason, const net::M
 }
 
 Error Joiner::why_unreachable(WorkerId peer) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return meeting_.why_unreachable(peer);
 }
 
@@ -314,12 +314,12 @@ void Joiner::tell_lost(const Session& session, const Error& reason) {
 
 // ---- the start
 
-/// Head: once all have come, everybody learns where everybody is.
+/// On the coordinator: once all members have joined, sends each of them the addresses of all.
 void Joiner::publish_view() {
   std::optional<net::View> view;
   std::vector<std::shared_ptr<Session>> sessions;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     view = meeting_.take_view();
     if (!view) return;
     for (const net::Join& member : view->members) {
@@ -329,7 +329,7 @@ void Joiner::publish_view() {
   for (const auto& session : sessions) {
     if (!session) continue;
     const auto told = tell_root(*session, caf::make_message(*view));
-    // A worker that is gone is found missing by itself.
+    // A worker that is gone is noticed by the end of its session.
     if (!told && told.error().code() != Errc::peer_down) {
       return fail_start(
           Error(told.error().code(), parts_.ports.name(), "the list of all workers: " + told.error().message()));
@@ -340,10 +340,10 @@ void Joiner::publish_view() {
 void Joiner::on_view(const Session& from, const net::View& view) {
   std::vector<WorkerId> to_dial;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     auto applied = meeting_.on_view(from.peer().id, view);
     if (!applied) {
-      parts_.log.write("the head's view was refused: " + applied.error().message());
+      parts_.log.write("the coordinator's view was refused: " + applied.error().message());
       return;
     }
     to_dial = *std::move(applied);
@@ -351,19 +351,19 @@ void Joiner::on_view(const Session& from, const net::View& view) {
   for (const WorkerId peer : to_dial) dial(peer);
 }
 
-/// Once this worker has a session with every other, it reports so to the head; once all have, the head announces it
-/// (SE-27).
+/// Once this worker has a session with every other, it reports so to the coordinator; once all have, the coordinator
+/// announces it (SE-27).
 void Joiner::look_whether_all_met() {
   std::optional<net::Meeting::AllMet> all;
   std::vector<std::shared_ptr<Session>> sessions;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     all = meeting_.take_all_met();
     if (!all) return;
     for (const WorkerId peer : all->tell) sessions.push_back(parts_.peers.at(peer).session());
   }
   for (const auto& session : sessions) {
-    // It always fits; a worker that is gone meanwhile need not hear it.
+    // The message always fits, and a worker that is gone by now does not need it.
     if (session) (void)tell_root(*session, caf::make_message(net::Met{}));
   }
   if (all->ends_start) end_start();
@@ -373,7 +373,7 @@ void Joiner::on_met(Session& from) {
   using OnMet = net::Meeting::OnMet;
   OnMet next{};
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     next = meeting_.on_met(from.peer().id, from.peer().incarnation);
   }
   switch (next) {
@@ -392,12 +392,12 @@ void Joiner::end_start() {
   decltype(lost_at_start_) at_start;
   std::vector<LostPeer> lost;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto peers = meeting_.end_start();
     if (!peers) return;
     at_start.swap(lost_at_start_);
     for (const WorkerId peer : *peers) lost.push_back(at_start.at(peer));
-    notify_if_decided_locked();
+    notify_if_decided();
   }
   if (lost.empty()) return;
   announce_session();  // references that wait for a session with a worker that is lost fail now
@@ -405,12 +405,12 @@ void Joiner::end_start() {
 }
 
 void Joiner::fail_start(Error error) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   meeting_.fail(std::move(error));
-  notify_if_decided_locked();
+  notify_if_decided();
 }
 
-void Joiner::notify_if_decided_locked() {
+void Joiner::notify_if_decided() {
   if (ready_waiter_ && meeting_.outcome()) std::exchange(ready_waiter_, nullptr)->notify();
 }
 
@@ -420,7 +420,7 @@ Result<void> Joiner::tell_root(Session& peer, const caf::message& message) {
 }
 
 bool Joiner::start_is_over() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return meeting_.start_is_over();
 }
 
@@ -428,15 +428,15 @@ Result<void> Joiner::wait_until_ready() {
   const TimePoint deadline = now() + parts_.options.start_timeout;
   parts_.options.executor->with_wait([&](Executor::Wait& wait) {
     {
-      const std::lock_guard lock(mutex_);
+      const LockGuard lock(mutex_);
       if (meeting_.outcome()) return;
       ready_waiter_ = &wait.point();
     }
     wait.wait(deadline, nullptr);
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     ready_waiter_ = nullptr;
   });
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   meeting_.fail_late(siblings_);
   return *meeting_.outcome();
 }
@@ -444,7 +444,7 @@ Result<void> Joiner::wait_until_ready() {
 // ---- leaving
 
 void Joiner::leave() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   meeting_.leave();
 }
 
@@ -463,7 +463,7 @@ void Joiner::close() {
   if (root_) caf::anon_send_exit(std::exchange(root_, nullptr), caf::exit_reason::user_shutdown);
   decltype(lost_at_start_) lost;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     lost.swap(lost_at_start_);
   }
 }

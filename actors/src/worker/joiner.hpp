@@ -4,7 +4,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +14,7 @@
 #include <caf/message.hpp>
 
 #include "caftan/actors/worker.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/net/meeting.hpp"
 #include "caftan/transport/endpoint.hpp"
 #include "service/member_ports.hpp"
@@ -24,7 +24,7 @@
 
 namespace caftan::actors {
 
-/// Threads: any, all methods where nothing else is said.
+/// Threads: any, unless a method names one.
 class Joiner {
  public:
   struct Parts {
@@ -37,12 +37,12 @@ class Joiner {
   };
   Joiner(const Parts& parts, net::Membership membership);
 
-  /// Begins to meet the others. @param root  the actor that peers address first, a RootActor
+  /// Begins to connect with the others. @param root  the actor that peers address first, a RootActor
   /// Errors: invalid_config, io_error.
   Result<void> launch(caf::actor root);
   /// As Worker::wait_until_ready.
   Result<void> wait_until_ready();
-  /// Names of those that the same launcher has started. Called before wait_until_ready, by its thread.
+  /// Names of the workers that the same launcher has started. Called before wait_until_ready, by its thread.
   void set_siblings(std::vector<std::string> names) { siblings_ = std::move(names); }
   bool start_is_over() const;
   /// Where it listens; empty if it does not.
@@ -52,7 +52,7 @@ class Joiner {
 
   // ---- leaving
 
-  /// From now on no session is added and nobody is dialled.
+  /// From now on no session is added and no peer is dialled.
   void leave();
   void stop_listening();
   /// Says good-bye, with this reason, to the members that were not started by the same launcher.
@@ -78,7 +78,7 @@ class Joiner {
   void on_met(transport::Session& from);
 
  private:
-  /// Keeps the session alive: during the start, the last words of the head may not have been read yet.
+  /// Keeps the session alive: during the start, the last words of the coordinator may not have been read yet.
   struct LostPeer {
     std::shared_ptr<transport::Session> session;
     Error reason;
@@ -109,7 +109,7 @@ class Joiner {
   void look_whether_all_met();
   void end_start();
   void fail_start(Error error);
-  void notify_if_decided_locked();
+  void notify_if_decided() CAFTAN_REQUIRES(mutex_);
   Result<void> tell_root(transport::Session& peer, const caf::message& message);
   void tell_lost(const transport::Session& session, const Error& reason);
 
@@ -118,13 +118,12 @@ class Joiner {
   std::shared_ptr<transport::Listener> listener_;  // likewise
   std::vector<std::string> siblings_;
 
-  mutable std::mutex mutex_;
-  // Guarded by mutex_:
-  net::Meeting meeting_;
-  std::map<WorkerId, LostPeer> lost_at_start_;
-  std::uint64_t next_connection_ = kSelfServing + 2;
-  std::string address_;  // empty before it listens
-  WaitPoint* ready_waiter_ = nullptr;
+  mutable Mutex mutex_;
+  net::Meeting meeting_ CAFTAN_GUARDED_BY(mutex_);
+  std::map<WorkerId, LostPeer> lost_at_start_ CAFTAN_GUARDED_BY(mutex_);
+  std::uint64_t next_connection_ CAFTAN_GUARDED_BY(mutex_) = kSelfServing + 2;
+  std::string address_ CAFTAN_GUARDED_BY(mutex_);  // empty before it listens
+  WaitPoint* ready_waiter_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace caftan::actors

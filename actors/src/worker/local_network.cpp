@@ -14,18 +14,18 @@ LocalNetwork::LocalNetwork(Connect connect) : state_(std::make_unique<State>()) 
 LocalNetwork::~LocalNetwork() = default;
 
 Result<std::vector<LocalNetwork::State::Neighbour>> LocalNetwork::State::enter(
-    const std::string& name, const std::shared_ptr<actors::Joiner>& joiner, const std::vector<WorkerAddress>& world) {
+    const std::string& name, const std::shared_ptr<actors::Joiner>& joiner, const std::vector<WorkerAddress>& members) {
   // Session numbers of a pair start where no number of the self-session is.
   constexpr std::uint64_t kFirstConnection = 1000;
   std::vector<Neighbour> neighbours;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   auto& slot = members_[name];
   if (!slot.expired()) return Error(Errc::invalid_config, "a worker '" + name + "' is in this network already");
   slot = joiner;
   for (const auto& [other_name, weak] : members_) {
     const auto other = weak.lock();
     if (!other || other == joiner) continue;
-    if (std::ranges::find(world, other_name, &WorkerAddress::name) == world.end()) continue;
+    if (std::ranges::find(members, other_name, &WorkerAddress::name) == members.end()) continue;
     neighbours.push_back({other, kFirstConnection + next_connection_++});
   }
   return neighbours;

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
+#include "caftan/base/mutex.hpp"
 #include "worker/joiner.hpp"
 
 namespace caftan {
@@ -21,14 +21,14 @@ struct LocalNetwork::State {
   /// Enters a worker and returns those that entered before and have not ended. Threads: any.
   /// Errors: invalid_config (there is a worker of this name).
   Result<std::vector<Neighbour>> enter(const std::string& name, const std::shared_ptr<actors::Joiner>& joiner,
-                                       const std::vector<WorkerAddress>& world);
+                                       const std::vector<WorkerAddress>& members);
 
   Connect connect;  // constant
 
  private:
-  std::mutex mutex_;
-  std::map<std::string, std::weak_ptr<actors::Joiner>> members_;
-  std::uint64_t next_connection_ = 1;
+  Mutex mutex_;
+  std::map<std::string, std::weak_ptr<actors::Joiner>> members_ CAFTAN_GUARDED_BY(mutex_);
+  std::uint64_t next_connection_ CAFTAN_GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace caftan

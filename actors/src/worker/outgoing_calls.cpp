@@ -68,7 +68,7 @@ class OutgoingCalls::Pending final : public transport::ResponseSink, public Canc
     if (!decoded) return finish(decoded.error());
     payload->owner = std::make_shared<const wire::Bytes>(std::move(response->payload));  // moved: the views stay
     if (!response->manifest) return finish(std::move(payload));
-    // A response may carry references too: user code sees them only once they are confirmed (RR-6).
+    // A reply may carry references too: user code sees them only once they are confirmed (RR-6).
     auto received = std::static_pointer_cast<ReceivedRRefs>(response->manifest);
     auto waiting = std::make_shared<rpc::InPayload>(std::move(*payload));
     const auto self = std::static_pointer_cast<Pending>(CancelFlag::Part::shared_from_this());
@@ -88,16 +88,16 @@ class OutgoingCalls::Pending final : public transport::ResponseSink, public Canc
     }
     {
       // This thread holds the session's read turn: continuations must not run on it.
-      const rpc::FrameReading reading;
+      const rpc::NoUserCode reading;
       sink_->on_reply(std::move(reply));
     }
     calls_->gate_.leave();
   }
 
-  /// Says what this side knows of an answer that did not come. Only the callee knows whether the call runs or waits; it
-  /// logs that when the call ends (CALL-18).
+  /// Returns the error of a reply that is late, with what this side knows. Only the callee knows whether the call runs
+  /// or waits; it logs that when the call ends (CALL-18).
   Error too_late() const {
-    std::string text = std::string(what_) + ": no answer within " + in_words(timeout_);
+    std::string text = std::string(what_) + ": no reply within " + in_words(timeout_);
     if (timeout_of_ == rpc::TimeoutOf::call) text += ", the time-out of this call";
     if (timeout_of_ == rpc::TimeoutOf::worker) text += " (cluster.rpc_timeout, WorkerOptions::rpc_timeout)";
     if (timeout_of_ == rpc::TimeoutOf::surrounding) text += ", which were left of the call that it is part of";
@@ -159,41 +159,41 @@ rpc::CallToken OutgoingCalls::submit(const Peer& peer, rpc::OutRequest&& request
   };
   const Gate::Visit visit(gate_);
   if (!visit) return refuse(leaving());
-  auto way = open_way(peer, request, options);
-  if (!way) return refuse(way.error());
-  const auto call = send_request(*way, request, sink);
+  auto slot = reserve(peer, request, options);
+  if (!slot) return refuse(slot.error());
+  const auto call = submit(*slot, request, sink);
   if (!call) return refuse(call.error());
-  return {*call, peer.id(), way->session->connection()};
+  return {*call, peer.id(), slot->session->connection()};
 }
 
-Result<OutgoingCalls::Way> OutgoingCalls::open_way(const Peer& peer, const rpc::OutRequest& request,
-                                                   const CallOptions& options) {
+Result<OutgoingCalls::SendSlot> OutgoingCalls::reserve(const Peer& peer, const rpc::OutRequest& request,
+                                                       const CallOptions& options) {
   auto session = PeerState::of(peer).session();
   if (!session) return parts_.joiner.why_unreachable(peer.id());
   const auto room = take_room(*session, request, options.fail_when_full);
   if (!room) return room.error();
-  auto sharing = parts_.rrefs.share(request.rrefs, session);
-  if (!sharing) {
+  auto handed = parts_.rrefs.hand_over(request.rrefs, session);
+  if (!handed) {
     session->requests().give_back(*room);
-    return sharing.error();
+    return handed.error();
   }
-  return Way{std::move(session), *room, std::move(*sharing)};
+  return SendSlot{std::move(session), *room, std::move(*handed)};
 }
 
-Result<CallId> OutgoingCalls::send_request(Way& way, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink) {
+Result<CallId> OutgoingCalls::submit(SendSlot& slot, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink) {
   EncodedFrame encoded;
-  if (const auto done = encode_request(request, way.session->peer().features, way.sharing, encoded); !done) {
-    way.session->requests().give_back(way.room);
-    way.sharing.undo();
+  if (const auto done = encode_request(request, slot.session->peer().features, slot.handed, encoded); !done) {
+    slot.session->requests().give_back(slot.room);
+    slot.handed.undo();
     return done.error();
   }
   auto pending = std::make_shared<Pending>(std::shared_ptr<OutgoingCalls>(parts_.ports.shared_from_this(), this),
-                                           std::move(sink), way.session, request);
+                                           std::move(sink), slot.session, request);
   pending->join_surrounding();
-  const auto call = way.session->request(encoded.frame, way.room, request.deadline, pending);
+  const auto call = slot.session->request(encoded.frame, slot.room, request.deadline, pending);
   if (!call) {
     pending->forget();
-    way.sharing.undo();
+    slot.handed.undo();
     return call.error();
   }
   pending->sent_as(*call);
@@ -235,29 +235,29 @@ Result<std::shared_ptr<rpc::RRefHandle>> OutgoingCalls::create_remote(const Peer
     if (!ended) return refuse(ended.error().at(parts_.ports.name()));
     if (gate_.is_closed()) return refuse(leaving());
   }
-  auto way = open_way(peer, request, options);
-  if (!way) return refuse(way.error());
+  auto slot = reserve(peer, request, options);
+  if (!slot) return refuse(slot.error());
   const RRefId id = parts_.rrefs.make_rref_id();
   std::shared_ptr<rpc::RRefHandle> handle;
   std::function<void(Result<void>)> answered;
   // Nothing below waits: the lock keeps creation numbers in the order of the lane (RR-9).
-  const std::lock_guard order(PeerState::of(peer).create_mutex());
+  const LockGuard order(PeerState::of(peer).create_mutex());
   if (peer.id() == parts_.ports.id()) {
     handle = parts_.rrefs.own(id, type);
-    way->sharing.set_creation(Creation{id, {}, {}});
+    slot->handed.set_creation(Creation{id, {}, {}});
     answered = [this, id](Result<void> answer) {
       // The value was set by the serving side unless the request failed before it.
       if (!answer) parts_.rrefs.set_value(id, answer.error());
     };
   } else {
-    handle = parts_.rrefs.use_created(id, way->session, peer, type, way->sharing);
+    handle = parts_.rrefs.use_created(id, slot->session, peer, type, slot->handed);
     answered = [this, fork = handle->fork()](Result<void> answer) {
       parts_.rrefs.creation_answered(fork, std::move(answer));
     };
   }
-  // The fork ends by itself when its last handle goes, also while the creation is running: so the answer does not
+  // The fork ends by itself when its last handle goes, also while the creation is running: so the reply does not
   // keep the handle.
-  if (const auto call = send_request(*way, request, std::make_shared<CreationSink>(answered)); !call) {
+  if (const auto call = submit(*slot, request, std::make_shared<CreationSink>(answered)); !call) {
     answered(call.error());
     return refuse(call.error());
   }

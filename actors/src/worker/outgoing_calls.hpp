@@ -37,14 +37,14 @@ class OutgoingCalls {
 
  private:
   class Pending;
-  /// What a request has taken before it is sent; send_request uses it or gives it back.
-  struct Way {
+  /// What a request has taken before it is sent; submit uses it or gives it back.
+  struct SendSlot {
     std::shared_ptr<transport::Session> session;
     std::uint64_t room;
-    Sharing sharing;
+    OutgoingRRefs handed;
   };
-  Result<Way> open_way(const Peer& peer, const rpc::OutRequest& request, const CallOptions& options);
-  Result<CallId> send_request(Way& way, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink);
+  Result<SendSlot> reserve(const Peer& peer, const rpc::OutRequest& request, const CallOptions& options);
+  Result<CallId> submit(SendSlot& slot, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink);
   Error leaving() const;
 
   const Parts parts_;

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "caftan/base/mutex.hpp"
 #include "caftan/rpc/request.hpp"
 #include "caftan/transport/session.hpp"
 
@@ -22,27 +22,27 @@ class PeerState final : public rpc::PeerRecord {
   std::shared_ptr<ReadableSource> source() const override { return session(); }
 
   std::shared_ptr<transport::Session> session() const {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return session_;
   }
   void set_session(std::shared_ptr<transport::Session> session) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     session_ = std::move(session);
   }
   /// Puts `other` in the place of `ended`, unless the session of another life has taken it meanwhile.
   void replace_session(const transport::Session& ended, std::shared_ptr<transport::Session> other) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (session_.get() == &ended) session_ = std::move(other);
   }
   /// Held from the drawing of a creation number until its frame is in the lane: both are in the same order (RR-9).
-  std::mutex& create_mutex() const noexcept { return create_mutex_; }
+  Mutex& create_mutex() const noexcept { return create_mutex_; }
 
  private:
   const WorkerId id_;
   const std::string name_;
-  mutable std::mutex create_mutex_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<transport::Session> session_;
+  mutable Mutex create_mutex_;
+  mutable Mutex mutex_;
+  std::shared_ptr<transport::Session> session_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::actors

@@ -6,8 +6,8 @@ namespace caftan::actors {
 
 using transport::Session;
 
-Peers::Peers(WorkerId self, const std::vector<WorkerAddress>& world) : self_(self) {
-  for (const WorkerAddress& member : world) {
+Peers::Peers(WorkerId self, const std::vector<WorkerAddress>& members) : self_(self) {
+  for (const WorkerAddress& member : members) {
     const WorkerId id{static_cast<std::uint32_t>(members_.size())};
     members_.push_back(std::make_shared<PeerState>(id, member.name));
     ids_[member.name] = id;
@@ -29,14 +29,14 @@ Result<Peer> Peers::find(WorkerId id) const {
 }
 
 Result<void> Peers::check_new(const rpc::PeerSession& session) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (!sessions_.contains(session)) return {};
   return Error(Errc::duplicate_worker, "connection " + std::to_string(session.connection) + " of this life of " +
                                            at(session.peer).name() + " is open already");
 }
 
 void Peers::add(const std::shared_ptr<Session>& session) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   sessions_[peer_session(*session)] = session;
 }
 
@@ -44,7 +44,7 @@ void Peers::replace(const Session& ended) { at(ended.peer().id).replace_session(
 
 void Peers::remove(const Session& ended) {
   const net::Traffic sent = ended.writer().traffic();
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   ended_traffic_ += sent;
   sessions_.erase(peer_session(ended));
   if (sessions_.empty() && waiter_) waiter_->notify();
@@ -54,7 +54,7 @@ void Peers::remove(const Session& ended) {
 std::shared_ptr<Session> Peers::other_session_with(const Session& ended) const {
   const transport::PeerIdentity& peer = ended.peer();
   if (peer.id == self_) return nullptr;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   for (const auto& [key, session] : sessions_) {
     if (key.peer == peer.id && key.incarnation == peer.incarnation && !session->ended()) return session;
   }
@@ -68,32 +68,32 @@ std::shared_ptr<Session> Peers::session_with(WorkerId peer, Incarnation incarnat
 }
 
 std::shared_ptr<Session> Peers::session_at(const rpc::PeerSession& session) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto found = sessions_.find(session);
   return found != sessions_.end() ? found->second : nullptr;
 }
 
 std::vector<std::shared_ptr<Session>> Peers::sessions() const {
   std::vector<std::shared_ptr<Session>> sessions;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   for (const auto& [key, session] : sessions_) sessions.push_back(session);
   return sessions;
 }
 
 std::size_t Peers::session_count() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return sessions_.size();
 }
 
 bool Peers::wait_until_none(Executor& executor, TimePoint until) {
   return executor.with_wait([&](Executor::Wait& wait) {
     {
-      const std::lock_guard lock(mutex_);
+      const LockGuard lock(mutex_);
       if (sessions_.empty()) return true;
       waiter_ = &wait.point();
     }
     (void)wait.wait(until, nullptr);
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     waiter_ = nullptr;
     return sessions_.empty();
   });
@@ -104,7 +104,7 @@ void Peers::forget_sessions() {
 }
 
 void Peers::count(WorkerCounters& sum) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   for (const auto& [key, session] : sessions_) {
     const auto counters = session->counters();
     sum.frames_out += counters.frames_out;
@@ -119,7 +119,7 @@ net::Traffic Peers::traffic() const {
   std::vector<std::shared_ptr<Session>> sessions;
   net::Traffic sum;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     sum = ended_traffic_;
     for (const auto& [key, session] : sessions_) sessions.push_back(session);
   }

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/base/executor.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/net/traffic.hpp"
 #include "caftan/rpc/fork_table.hpp"
 #include "worker/peer_state.hpp"
@@ -21,7 +21,7 @@ namespace caftan::actors {
 /// Threads: any, all methods.
 class Peers {
  public:
-  Peers(WorkerId self, const std::vector<WorkerAddress>& world);
+  Peers(WorkerId self, const std::vector<WorkerAddress>& members);
 
   // ---- members: constant
 
@@ -69,11 +69,10 @@ class Peers {
   std::vector<std::shared_ptr<PeerState>> members_;  // by id
   std::unordered_map<std::string, WorkerId> ids_;
 
-  mutable std::mutex mutex_;
-  // Guarded by mutex_:
-  std::map<rpc::PeerSession, std::shared_ptr<transport::Session>> sessions_;
-  net::Traffic ended_traffic_;  // of the sessions that were removed
-  WaitPoint* waiter_ = nullptr;
+  mutable Mutex mutex_;
+  std::map<rpc::PeerSession, std::shared_ptr<transport::Session>> sessions_ CAFTAN_GUARDED_BY(mutex_);
+  net::Traffic ended_traffic_ CAFTAN_GUARDED_BY(mutex_);  // of the sessions that were removed
+  WaitPoint* waiter_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace caftan::actors

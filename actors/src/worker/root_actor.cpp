@@ -13,7 +13,7 @@ RootActor::RootActor(caf::actor_config& config, Joiner& joiner, RRefHost& rrefs)
   });
   set_down_handler([this](const caf::down_msg& down) {
     if (const auto asker = parked_.extract(down.source.id())) {
-      rrefs_.asker_gone(asker.mapped().first, asker.mapped().second);
+      rrefs_.parked().child_gone(asker.mapped().first, asker.mapped().second);
     }
   });
 }

@@ -27,7 +27,8 @@ class RootActor final : public caf::event_based_actor {
 
   Joiner& joiner_;
   RRefHost& rrefs_;
-  std::map<caf::actor_id, std::pair<ForkId, rpc::PeerSession>> parked_;  // who asked too early, until it is gone
+  std::map<caf::actor_id, std::pair<ForkId, rpc::PeerSession>>
+      parked_;  // children whose request came before its creation, until they end
 };
 
 }  // namespace caftan::actors

@@ -30,7 +30,7 @@ ServedCall::ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<trans
                        wire::InFrame frame)
     : calls_(std::move(calls)), session_(std::move(session)), frame_(std::move(frame)) {
   if (frame_.header.remaining_us != 0) {
-    // A hostile remaining time must not overflow; nobody means more than ten years.
+    // A hostile remaining time must not overflow; more than ten years is never meant.
     constexpr std::uint64_t kMost = 10ULL * 365 * 24 * 3600 * 1'000'000;
     arrived_ = calls_->ports().executor().clock().now();
     deadline_ = arrived_ + std::chrono::microseconds(std::min<std::uint64_t>(frame_.header.remaining_us, kMost));
@@ -119,7 +119,7 @@ void ServedCall::run() {
   grad_mode_ = *grad_mode;
   rpc::InPayload payload;
   if (const auto decoded = decode_payload(frame_, calls_->limits(), payload); !decoded) return fail(decoded.error());
-  // The views stay as long as anyone needs them.
+  // The views stay valid as long as they are used.
   payload.owner = std::shared_ptr<const void>(shared_from_this(), &frame_);
   const bool creates = frame_.header.kind == wire::FrameKind::create;
   const bool needs_object =

@@ -1,4 +1,4 @@
-/// One call that a peer made here, from its frame to its answer.
+/// One call that a peer made here, from its frame to its reply.
 #pragma once
 
 #include <atomic>
@@ -64,7 +64,7 @@ class ServedCall final : public rpc::ResponderSink,
   unsigned depth_ = 0;
   bool grad_mode_ = true;
   std::optional<Creation> creation_;
-  std::function<void()> used_;  // tells the value's actor that this call no longer uses it
+  std::function<void()> used_;  // reports to the value's actor that this call no longer uses it
   std::atomic<bool> answered_{false};
 };
 

@@ -15,7 +15,7 @@ Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFr
   if (frame.header.kind == wire::FrameKind::cancel) {
     std::shared_ptr<ServedCall> call;
     {
-      const std::lock_guard lock(mutex_);
+      const LockGuard lock(mutex_);
       const auto found = cancellable_.find(ServedCall::key_of(*session, frame.header.call));
       if (found != cancellable_.end()) call = found->second.lock();
     }
@@ -28,7 +28,7 @@ Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFr
   auto call = std::make_shared<ServedCall>(std::shared_ptr<ServedCalls>(ports_.shared_from_this(), this), session,
                                            std::move(frame));
   if (!brief) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     cancellable_[call->key()] = call;
   }
   call->start(brief);
@@ -37,7 +37,7 @@ Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFr
 
 void ServedCalls::ended(const ServedCall& call) {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = cancellable_.find(call.key());
     if (found != cancellable_.end() && found->second.expired()) cancellable_.erase(found);
   }
@@ -66,20 +66,20 @@ Result<void> ServedCalls::send_reply(const std::shared_ptr<Session>& session, st
                                      Result<rpc::OutReply>&& reply) {
   if (session->ended()) return {};
   if (!reply) return send_error(session, call, reply.error());
-  auto sharing = rrefs_.share(reply->rrefs, session);
-  if (!sharing) return sharing.error();
+  auto handed = rrefs_.hand_over(reply->rrefs, session);
+  if (!handed) return handed.error();
   const auto give_up = [&](Error error) {
-    sharing->undo();
+    handed->undo();
     return error;
   };
   EncodedFrame encoded;
-  if (const auto done = encode_result(*reply, call, *sharing, encoded); !done) {
+  if (const auto done = encode_result(*reply, call, *handed, encoded); !done) {
     return give_up(done.error().at(ports_.name()));
   }
   if (const auto fits = session->writer().check_size(encoded.frame); !fits) {
     return give_up(Error(fits.error().code(), ports_.name(), "the result: " + fits.error().text()));
   }
-  if (!session->writer().send(encoded.frame, transport::FlushBy::queue_end)) sharing->undo();
+  if (!session->writer().send(encoded.frame, transport::FlushBy::queue_end)) handed->undo();
   return {};
 }
 

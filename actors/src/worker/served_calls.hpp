@@ -4,13 +4,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/base/gate.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/rpc/serve.hpp"
 #include "rref/rref_host.hpp"
 #include "service/member_ports.hpp"
@@ -64,8 +64,9 @@ class ServedCalls {
   rpc::Dispatcher dispatcher_;
   Gate gate_;
   std::atomic<std::uint64_t> count_{0};
-  std::mutex mutex_;
-  std::unordered_map<std::uint64_t, std::weak_ptr<ServedCall>> cancellable_;  // by ServedCall::key; guarded by mutex_
+  Mutex mutex_;
+  // By ServedCall::key.
+  std::unordered_map<std::uint64_t, std::weak_ptr<ServedCall>> cancellable_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::actors

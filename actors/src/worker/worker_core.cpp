@@ -36,7 +36,7 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership
       incarnation_(membership.self().incarnation),
       log_(std::make_shared<WorkerLog>(options_.log, *options_.executor)),
       rrefs_(*this),
-      autograd_(std::make_unique<AutogradHost>(*this, autograd::Life{self_, incarnation_})),
+      autograd_(std::make_unique<AutogradHost>(*this, autograd::WorkerLife{self_, incarnation_})),
       services_{&rrefs_, autograd_.get(), &optimizers_},
       hook_(std::make_unique<autograd::RecordingHook>(*autograd_, options_.hook)),
       peers_(self_, options_.world),
@@ -92,8 +92,8 @@ std::vector<SentFrames> WorkerCore::traffic() const {
 
 void WorkerCore::on_unobserved_error(std::string_view what, const Error& error) noexcept {
   const std::string about(what);
-  log_->write_repeated(about + ": nobody looked at this error: " + error.message(),
-                       about + ": nobody looked at # more errors in this second");
+  log_->write_repeated(about + ": this error was never read: " + error.message(),
+                       about + ": # more errors were never read in this second");
 }
 
 // ---- what sessions bring
@@ -142,12 +142,12 @@ void WorkerCore::wait_until_idle(TimePoint deadline) {
   }
 }
 
-void WorkerCore::settle(TimePoint deadline) {
+void WorkerCore::wait_until_quiet(TimePoint deadline) {
   wait_until_idle(deadline);
   options_.executor->with_wait([&](Executor::Wait& wait) {
-    rrefs_.ending().when_settled([&] { wait.point().notify(); });
+    rrefs_.ending().when_quiet([&] { wait.point().notify(); });
     wait.wait(deadline, nullptr);
-    rrefs_.ending().when_settled(nullptr);
+    rrefs_.ending().when_quiet(nullptr);
   });
 }
 

@@ -34,12 +34,12 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   /// Ends within stop_timeout and a second (architecture.md, "Life of a worker"). `end` also waits for code that runs.
   StopReport stop();
   void end();
-  /// Waits until no call is under way and every reference that was let go has ended, at most until `deadline`.
-  void settle(TimePoint deadline);
+  /// Waits until no call is under way and every released reference has ended, at most until `deadline`.
+  void wait_until_quiet(TimePoint deadline);
   /// Precondition: not negative.
   void set_rpc_timeout(Duration timeout) noexcept { rpc_timeout_.store(timeout, std::memory_order_relaxed); }
   void set_worker(Worker* worker) { worker_ = worker; }
-  /// What stop() tells the peers; Errc::ok = it leaves in good order.
+  /// The reason that stop() sends to the peers; Errc::ok = it leaves in good order.
   void set_farewell(Error reason) { farewell_ = std::move(reason); }
 
   const WorkerOptions& options() const noexcept { return options_; }

@@ -18,7 +18,7 @@ void WorkerLog::write_refusal(const Error& error) {
   Action action{};
   TimePoint until{};
   {
-    const std::lock_guard lock(refusal_mutex_);
+    const LockGuard lock(refusal_mutex_);
     action = refusals_.on_refused(code, executor_.clock().now());
     until = refusals_.until(code);
   }
@@ -29,7 +29,7 @@ void WorkerLog::write_refusal(const Error& error) {
     if (!self) return;
     std::size_t counted = 0;
     {
-      const std::lock_guard lock(self->refusal_mutex_);
+      const LockGuard lock(self->refusal_mutex_);
       counted = self->refusals_.end_of_minute(code);
     }
     self->write(std::to_string(counted) +

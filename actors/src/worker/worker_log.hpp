@@ -5,13 +5,13 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "caftan/base/error.hpp"
 #include "caftan/base/executor.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/base/repeated_lines.hpp"
 #include "caftan/net/refusal_log.hpp"
 
@@ -44,8 +44,8 @@ class WorkerLog final : public std::enable_shared_from_this<WorkerLog> {
   const std::function<void(std::string_view)> write_;
   Executor& executor_;
   RepeatedLines repeated_;
-  std::mutex refusal_mutex_;
-  net::RefusalLog refusals_;  // guarded by refusal_mutex_
+  Mutex refusal_mutex_;
+  net::RefusalLog refusals_ CAFTAN_GUARDED_BY(refusal_mutex_);
   std::atomic<bool> is_closed_{false};
 };
 

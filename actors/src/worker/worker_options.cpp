@@ -31,10 +31,10 @@ Result<net::Membership> make_membership(const WorkerOptions& options) {
     world.push_back({member.name, id, member.address});
   }
   if (!self) return Error(Errc::invalid_config, "worker '" + options.name + "' is not a member of its own world");
-  const WorkerAddress& head = options.world.front();
-  if (!options.network && self->value != 0 && !transport::is_dialable(head.address)) {
-    return Error(Errc::invalid_config, "worker '" + options.name + "' cannot dial '" + head.name +
-                                           "', the first of its world, at '" + head.address + "'");
+  const WorkerAddress& coordinator = options.world.front();
+  if (!options.network && self->value != 0 && !transport::is_dialable(coordinator.address)) {
+    return Error(Errc::invalid_config, "worker '" + options.name + "' cannot dial '" + coordinator.name +
+                                           "', the first of its world, at '" + coordinator.address + "'");
   }
   if (options.peer_timeout < 2 * options.heartbeat || options.heartbeat <= Duration::zero()) {
     return Error(Errc::invalid_config, "peer_timeout must be at least two heartbeats");
@@ -59,7 +59,7 @@ Result<net::Membership> make_membership(const WorkerOptions& options) {
 net::Meeting::Options meeting_options(const WorkerOptions& options) {
   net::Meeting::Options meeting{.start_timeout = options.start_timeout, .in_one_process = options.network != nullptr};
   for (const WorkerAddress& member : options.world) {
-    // A port that the system chooses is learnt from the head, as an address that is left empty.
+    // A port that the system chooses is learnt from the coordinator, as an address that is left empty.
     meeting.addresses.push_back(transport::is_dialable(member.address) ? member.address : "");
   }
   return meeting;

@@ -11,7 +11,7 @@ namespace caftan::actors {
 /// Errors: invalid_config.
 Result<net::Membership> make_membership(const WorkerOptions& options);
 net::Meeting::Options meeting_options(const WorkerOptions& options);
-/// Returns what this worker tells its peers of its limits.
+/// Returns the limits that this worker sends to its peers.
 net::PeerLimits own_limits(const WorkerOptions& options);
 transport::SessionLimits session_limits(const WorkerOptions& options);
 

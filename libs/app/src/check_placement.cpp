@@ -113,7 +113,7 @@ void read_host(const Reading& reading, const SettingsEntry& entry) {
   hosts.push_back(std::move(host));
 }
 
-/// Each name in a role's `hosts` must be a host, and each host should have somebody.
+/// Each name in a role's `hosts` must be a host, and each host should have a worker.
 void check_role_hosts(const Reading& reading) {
   const Application& application = reading.application;
   std::vector<std::string> names;

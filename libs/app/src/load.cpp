@@ -15,7 +15,7 @@ Result<std::string> read_file(const std::filesystem::path& file) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(file, error);
   if (std::filesystem::is_directory(status)) return Error(Errc::invalid_config, "is a directory, not a file");
-  // Opening a pipe would wait for whoever writes into it.
+  // Opening a pipe would block until another process opens its other end.
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
     return Error(Errc::invalid_config, "is no regular file");
   }

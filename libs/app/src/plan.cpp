@@ -13,7 +13,7 @@ std::string host_port(const HostSpec& host) {
   return (v6 ? "[" + host.address + "]" : host.address) + ":" + std::to_string(host.port);
 }
 
-/// Whether anybody of this worker's host, or of another one, is in the plan decides between unix and tcp.
+/// Unix sockets or TCP: whether the plan has other workers on this worker's host, or on other hosts.
 std::string channel_of(const Application& application, const Plan& plan, const PlannedWorker& worker, bool meeting) {
   const bool tcp_only = application.cluster.channel == ChannelChoice::tcp;
   switch (application.run.placement) {
@@ -53,7 +53,7 @@ std::string list_names(const Plan& plan, const std::vector<WorkerId>& workers) {
     }
     text += (i == 0 ? "" : ", ") + plan.workers[workers[i].value].name;
   }
-  return text.empty() ? "nobody" : text;
+  return text.empty() ? "none" : text;
 }
 
 /// Pads columns to their widest cell; the last one is left as it is.

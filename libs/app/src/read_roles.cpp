@@ -62,7 +62,7 @@ const SettingsNode* find_value(const SettingsNode& table, std::string_view key) 
   return nullptr;
 }
 
-/// The place to blame: a key that was typed on the command line before any of the file.
+/// Where to report it; command-line overrides take precedence.
 SettingsPlace place_of(const MissingRequirement& requirement, const SettingsNode* table, const SettingsNode& role) {
   const SettingsNode* found = nullptr;
   for (const std::string& key : requirement.keys) {
@@ -129,7 +129,7 @@ void read_config(const Reading& reading, const RoleType& type, const SettingsNod
   SettingsNode missing;
   missing.place = node.place;
   const SettingsNode& below = table ? *table : missing;
-  // An error of the shared table would be told again for each replica.
+  // An error of the shared table would be reported again for each replica.
   if (!read_fields(reading, type, below, table_of(role, "config"), role.config)) return;
   for (const SettingsEntry& entry : each ? each->entries : missing.entries) {
     const auto number = read_replica(reading, role, entry);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = 255;
 
-/// FNV-1a, folded to 32 bits: it has to notice mistakes, not to resist anybody.
+/// FNV-1a, folded to 32 bits: it has to notice mistakes, not to resist attacks.
 std::string digest(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;

@@ -13,7 +13,7 @@ namespace caftan::autograd {
 class BodyIndex {
  public:
   /// Bodies that share a key are left out: which of them recorded first is not known.
-  explicit BodyIndex(std::vector<RecordedBody> bodies);
+  explicit BodyIndex(std::vector<CodeSpan> bodies);
 
   std::size_t size() const noexcept { return bodies_.size(); }
   /// Returns whether there is just one body and it recorded all of [first, last].
@@ -22,8 +22,8 @@ class BodyIndex {
   std::optional<std::uint64_t> find(std::uint64_t thread_id, std::uint64_t sequence_nr) const;
 
  private:
-  std::vector<RecordedBody> bodies_;  ///< by thread and first number; of two with the same, the outer one first
-  std::vector<std::size_t> outer_;    ///< of each, the one around it; its own index when there is none
+  std::vector<CodeSpan> bodies_;    ///< by thread and first number; of two with the same, the outer one first
+  std::vector<std::size_t> outer_;  ///< of each, the one around it; its own index when there is none
 };
 
 }  // namespace caftan::autograd

@@ -94,7 +94,7 @@ Result<Context> Context::try_make(const CallSite& site) {
   ambient.autograd_context = *record;
   ambient.order = {};
   (*record)->set_depth(ambient.depth);
-  (*record)->begin_body(0);
+  (*record)->begin_span(0);
   return Context(*std::move(record), std::move(scope));
 }
 

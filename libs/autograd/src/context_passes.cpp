@@ -10,7 +10,7 @@
 
 namespace caftan::autograd {
 
-ContextPasses::ContextPasses(ContextId context, Life self, const RecordedMessages& recorded, PassLimits limits)
+ContextPasses::ContextPasses(ContextId context, WorkerLife self, const RecordedMessages& recorded, PassLimits limits)
     : context_(context), self_(self), recorded_(recorded), limits_(limits) {
   if (maker(context) == self) home_.emplace(context);
 }
@@ -47,14 +47,14 @@ PassActions ContextPasses::learn(const DecidedSet& decided) {
   return finished(std::move(out));
 }
 
-PassActions ContextPasses::receive(Life from, const PassMessage& message, std::uint64_t bytes) {
+PassActions ContextPasses::receive(WorkerLife from, const PassMessage& message, std::uint64_t bytes) {
   PassActions out;
   if (released_) return out;
   std::visit([&](const auto& m) { on(from, m, bytes, out); }, message);
   return finished(std::move(out));
 }
 
-PassActions ContextPasses::peer_down(Life peer, const std::string& name) {
+PassActions ContextPasses::peer_down(WorkerLife peer, const std::string& name) {
   PassActions out;
   if (released_) return out;
   if (peer == maker(context_)) {
@@ -67,7 +67,7 @@ PassActions ContextPasses::peer_down(Life peer, const std::string& name) {
   return finished(std::move(out));
 }
 
-// What is said of a pass that is no longer this worker's is too late.
+// A message of a pass in which this worker no longer takes part is late.
 template <class Act>
 PassActions ContextPasses::at_worker(PassNumber pass, Act act) {
   PassActions out;
@@ -111,16 +111,16 @@ PassActions ContextPasses::release() {
   return finished(std::move(out));
 }
 
-std::vector<Life> ContextPasses::workers() const {
+std::vector<WorkerLife> ContextPasses::workers() const {
   if (!home_) return {};
   return {home_->workers().begin(), home_->workers().end()};
 }
 
-void ContextPasses::on(Life from, const PassOpen&, std::uint64_t, PassActions& out) {
+void ContextPasses::on(WorkerLife from, const PassOpen&, std::uint64_t, PassActions& out) {
   if (home_) by_home(home_->open(from), out);
 }
 
-void ContextPasses::on(Life from, const Granted& message, std::uint64_t bytes, PassActions& out) {
+void ContextPasses::on(WorkerLife from, const Granted& message, std::uint64_t bytes, PassActions& out) {
   if (from != maker(context_) || !ledger_) return;
   take_over(message.decided, out);
   if (worker_) {  // a pass that is over still stops
@@ -134,11 +134,11 @@ void ContextPasses::on(Life from, const Granted& message, std::uint64_t bytes, P
   by_worker(worker_->begin_at_roots(), out);
 }
 
-void ContextPasses::on(Life from, const Refused& message, std::uint64_t, PassActions& out) {
+void ContextPasses::on(WorkerLife from, const Refused& message, std::uint64_t, PassActions& out) {
   if (from == maker(context_) && ledger_) by_ledger(ledger_->refused(message.error), out);
 }
 
-void ContextPasses::on(Life from, const Mark& message, std::uint64_t bytes, PassActions& out) {
+void ContextPasses::on(WorkerLife from, const Mark& message, std::uint64_t bytes, PassActions& out) {
   if (!takes_part(from, message.header, message, bytes, out)) return;
   for (const AutogradMessageId& marked : message.messages) {
     const auto at = freed_by_.find(marked);
@@ -151,12 +151,12 @@ void ContextPasses::on(Life from, const Mark& message, std::uint64_t bytes, Pass
   by_worker(worker_->marked(from, message.messages), out);
 }
 
-void ContextPasses::on(Life from, const Grad& message, std::uint64_t bytes, PassActions& out) {
+void ContextPasses::on(WorkerLife from, const Grad& message, std::uint64_t bytes, PassActions& out) {
   if (!takes_part(from, message.header, message, bytes, out)) return;
   by_worker(worker_->gradient(from, message.message, bytes), out);
 }
 
-void ContextPasses::on(Life from, const Report& message, std::uint64_t, PassActions& out) {
+void ContextPasses::on(WorkerLife from, const Report& message, std::uint64_t, PassActions& out) {
   if (is_ledgers(message.pass)) {
     by_ledger(ledger_->report(from, message), out);
   } else {
@@ -164,7 +164,7 @@ void ContextPasses::on(Life from, const Report& message, std::uint64_t, PassActi
   }
 }
 
-void ContextPasses::on(Life from, const Done& message, std::uint64_t, PassActions& out) {
+void ContextPasses::on(WorkerLife from, const Done& message, std::uint64_t, PassActions& out) {
   if (is_ledgers(message.pass)) {
     by_ledger(ledger_->done(from), out);
   } else {
@@ -172,47 +172,47 @@ void ContextPasses::on(Life from, const Done& message, std::uint64_t, PassAction
   }
 }
 
-void ContextPasses::on(Life from, const Fail& message, std::uint64_t, PassActions& out) {
+void ContextPasses::on(WorkerLife from, const Fail& message, std::uint64_t, PassActions& out) {
   if (is_ledgers(message.pass)) {
     by_ledger(ledger_->failed(from, message.error), out);
   } else if (home_) {
     by_home(home_->fail(from, message), out);
-  } else if (worker_ && worker_->header().pass == message.pass && !worker_->is_settled()) {
+  } else if (worker_ && worker_->header().pass == message.pass && !worker_->is_concluded()) {
     by_worker(worker_->fail(message.error), out);  // of a peer that cannot reach initiator or home
   } else {
     answer_end(from, message.pass, out);
   }
 }
 
-void ContextPasses::on(Life from, const Decide& message, std::uint64_t, PassActions& out) {
+void ContextPasses::on(WorkerLife from, const Decide& message, std::uint64_t, PassActions& out) {
   if (home_) by_home(home_->decide(from, message), out);
 }
 
-void ContextPasses::on(Life from, const Decided& message, std::uint64_t, PassActions& out) {
+void ContextPasses::on(WorkerLife from, const Decided& message, std::uint64_t, PassActions& out) {
   if (from != maker(context_)) return;
   if (!message.outcome) failures_.emplace(message.pass.number, message.outcome.error());
   take_over(message.decided, out);  // before the future resolves
   if (is_ledgers(message.pass)) by_ledger(ledger_->decided(message), out);
 }
 
-void ContextPasses::on(Life from, const Join&, std::uint64_t, PassActions& out) {
+void ContextPasses::on(WorkerLife from, const Join&, std::uint64_t, PassActions& out) {
   if (home_) by_home(home_->joined(from), out);
 }
 
-void ContextPasses::on(Life from, const End& message, std::uint64_t, PassActions& out) {
+void ContextPasses::on(WorkerLife from, const End& message, std::uint64_t, PassActions& out) {
   const bool is_initiators = worker_ && worker_->header().initiator == from;
   if (from != maker(context_) && !is_initiators) return;
   if (!message.outcome) failures_.emplace(message.pass.number, message.outcome.error());
   take_over(message.decided, out);
 }
 
-void ContextPasses::on(Life from, const Release&, std::uint64_t, PassActions& out) {
+void ContextPasses::on(WorkerLife from, const Release&, std::uint64_t, PassActions& out) {
   if (from == maker(context_)) end_context(released_context(context_), out);
 }
 
 // Brings this worker into the pass of a mark or gradient. Returns false if there is nothing to do for it now.
-bool ContextPasses::takes_part(Life from, const PassHeader& header, const PassMessage& message, std::uint64_t bytes,
-                               PassActions& out) {
+bool ContextPasses::takes_part(WorkerLife from, const PassHeader& header, const PassMessage& message,
+                               std::uint64_t bytes, PassActions& out) {
   const PassNumber pass = header.pass.number;
   if (decided_.contains(pass)) return false;  // late (DA-9)
   const auto refuse = [&](Errc code, const char* text) {
@@ -221,7 +221,7 @@ bool ContextPasses::takes_part(Life from, const PassHeader& header, const PassMe
   };
   if (header.held.size() > kMostHeld)
     return refuse(Errc::malformed_payload, "a pass whose caller holds too many objects");
-  // One open pass at a time: who was granted n knows how all before it ended.
+  // One pass is open at a time: a worker that was granted n knows how all earlier ones ended.
   if (header.decided.up_to().value + 1 != pass.value) return refuse(Errc::malformed_payload, "a pass out of order");
   take_over(header.decided, out);
   if (worker_ && worker_->number() == pass) return true;
@@ -242,8 +242,8 @@ bool ContextPasses::is_ledgers(const PassId& pass) const {
   return ledger_ && ledger_->phase() != PassLedger::Phase::opening && ledger_->pass() == pass;
 }
 
-// Whoever still speaks of a pass that is over has not heard how it ended.
-void ContextPasses::answer_end(Life from, const PassId& pass, PassActions& out) const {
+// A worker that sends a message of a pass that is over does not know its outcome.
+void ContextPasses::answer_end(WorkerLife from, const PassId& pass, PassActions& out) const {
   if (from == self_ || !decided_.contains(pass.number)) return;
   End end{pass, {}, decided_};
   if (!decided_.is_ok(pass.number)) {
@@ -260,7 +260,7 @@ void ContextPasses::take_over(const DecidedSet& decided, PassActions& out) {
   if (!ok && worker_->has_run() && !worker_->header().keep) {
     for (const AutogradMessageId& message : worker_->messages()) freed_by_.emplace(message, worker_->number());
   }
-  by_worker(worker_->settle(ok), out);
+  by_worker(worker_->conclude(ok), out);
 }
 
 void ContextPasses::by_worker(PassActions actions, PassActions& out) {
@@ -271,7 +271,7 @@ void ContextPasses::by_worker(PassActions actions, PassActions& out) {
     out.push_back(ContextEmpty{});
     return;
   }
-  // What came early comes now, before anything newer.
+  // Messages that arrived early are handled now, before anything newer.
   inbox_.insert(inbox_.begin(), std::make_move_iterator(waiting_.begin()), std::make_move_iterator(waiting_.end()));
   waiting_.clear();
 }
@@ -292,7 +292,7 @@ void ContextPasses::by_home(PassActions actions, PassActions& out) {
   append(std::move(actions), out);
 }
 
-// What this worker says to itself waits until the rest is done; gradients go out and come back, with their tensors.
+// Messages to this worker itself are handled after the rest; gradients go through the session, with their tensors.
 void ContextPasses::append(PassActions actions, PassActions& out) {
   for (PassAction& action : actions) {
     Send* send = std::get_if<Send>(&action);
@@ -308,8 +308,8 @@ void ContextPasses::end_context(const Error& reason, PassActions& out) {
   if (released_) return;
   released_ = true;
   out.push_back(ContextReleased{workers()});
-  // Others may wait for this worker, and it may not reach the initiator any more: those next to it can.
-  const auto tell = [&](Life peer, const PassId& pass) {
+  // Other workers may wait for this one, which may have lost the initiator; its neighbours may still reach it.
+  const auto tell = [&](WorkerLife peer, const PassId& pass) {
     if (peer != self_) out.push_back(Send{peer, Fail{pass, reason}});
   };
   for (const Waiting& waiting : waiting_) {
@@ -323,10 +323,10 @@ void ContextPasses::end_context(const Error& reason, PassActions& out) {
     out.push_back(ContextEmpty{});
     return;
   }
-  std::set<Life> next_to_it = worker_->watched();
+  std::set<WorkerLife> next_to_it = worker_->watched();
   next_to_it.insert(worker_->header().initiator);
-  for (const Life peer : next_to_it) tell(peer, worker_->header().pass);
-  by_worker(worker_->settle(false), out);
+  for (const WorkerLife peer : next_to_it) tell(peer, worker_->header().pass);
+  by_worker(worker_->conclude(false), out);
 }
 
 PassActions ContextPasses::finished(PassActions out) {

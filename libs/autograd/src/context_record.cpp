@@ -15,7 +15,8 @@ namespace caftan::autograd {
 
 Result<void> ContextRecord::begin_use(unsigned depth) {
   const std::lock_guard lock(mutex_);
-  if (over_ || (closing_ && !(depth > depth_ && uses_ > 0))) return released_context(id_);
+  if (phase_ == Phase::over) return released_context(id_);
+  if (phase_ == Phase::closing && !(depth > depth_ && uses_ > 0)) return released_context(id_);
   ++uses_;
   return {};
 }
@@ -24,7 +25,7 @@ void ContextRecord::end_use() noexcept {
   bool last = false;
   {
     const std::lock_guard lock(mutex_);
-    last = --uses_ == 0 && closing_ && !over_;
+    last = --uses_ == 0 && phase_ == Phase::closing;
   }
   if (!last) return;
   if (const auto alive = caller_.lock()) host_.release(id_);
@@ -34,7 +35,8 @@ void ContextRecord::close() noexcept {
   bool last = false;
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(closing_, true) || over_) return;
+    if (phase_ != Phase::open) return;
+    phase_ = Phase::closing;
     last = uses_ == 0;
   }
   if (!last) return;
@@ -48,7 +50,7 @@ void ContextRecord::end() noexcept {
   GradientBook book;
   {
     const std::lock_guard lock(mutex_);
-    over_ = true;
+    phase_ = Phase::over;
     sent.swap(sent_);
     staged.swap(staged_);
     std::swap(book, book_);
@@ -58,7 +60,7 @@ void ContextRecord::end() noexcept {
 
 bool ContextRecord::is_over() const {
   const std::lock_guard lock(mutex_);
-  return over_;
+  return phase_ == Phase::over;
 }
 
 // ---- recording
@@ -72,11 +74,11 @@ Result<AutogradMessageId> ContextRecord::next_message() {
   return AutogradMessageId{self_.worker, self_.incarnation, (place_ << kMessageBits) | number};
 }
 
-Result<void> ContextRecord::add_sent(std::shared_ptr<SendFunction> function, Life to, std::uint64_t bytes) {
+Result<void> ContextRecord::add_sent(std::shared_ptr<SendFunction> function, WorkerLife to, std::uint64_t bytes) {
   auto strand = rpc::Strand::held_here();
   const std::uint64_t number = function->message().message.number;
   const std::lock_guard lock(mutex_);
-  if (over_) return released_context(id_);
+  if (phase_ == Phase::over) return released_context(id_);
   sent_.emplace(number, Sent{std::move(function), to, std::move(strand), bytes});
   recorded_bytes_ += bytes;
   return {};
@@ -89,9 +91,9 @@ void ContextRecord::forget_sent(AutogradMessageId message) noexcept {
   if (node) recorded_bytes_ -= node.mapped().bytes;
 }
 
-Result<void> ContextRecord::add_received(Life from, std::uint64_t bytes) {
+Result<void> ContextRecord::add_received(WorkerLife from, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (over_) return released_context(id_);
+  if (phase_ == Phase::over) return released_context(id_);
   ++received_;
   recorded_bytes_ += bytes;
   met_.insert(from.worker);
@@ -103,12 +105,12 @@ std::uint64_t ContextRecord::next_binding() noexcept {
   return mix64(kBindings + next_binding_.fetch_add(1, std::memory_order_relaxed));
 }
 
-void ContextRecord::begin_body(std::uint64_t key) {
+void ContextRecord::begin_span(std::uint64_t key) {
   const std::lock_guard lock(mutex_);
-  bodies_.insert_or_assign(key, RecordedBody::begin(key));
+  bodies_.insert_or_assign(key, CodeSpan::begin(key));
 }
 
-void ContextRecord::end_body(std::uint64_t key) {
+void ContextRecord::end_span(std::uint64_t key) {
   const std::lock_guard lock(mutex_);
   const auto body = bodies_.find(key);
   if (body == bodies_.end()) return;
@@ -116,8 +118,8 @@ void ContextRecord::end_body(std::uint64_t key) {
   if (body->second.first == body->second.last) bodies_.erase(body);
 }
 
-std::vector<RecordedBody> ContextRecord::bodies() const {
-  std::vector<RecordedBody> bodies;
+std::vector<CodeSpan> ContextRecord::bodies() const {
+  std::vector<CodeSpan> bodies;
   const std::lock_guard lock(mutex_);
   bodies.reserve(bodies_.size());
   for (const auto& [key, body] : bodies_) bodies.push_back(body);
@@ -131,7 +133,7 @@ void ContextRecord::met(WorkerId worker) {
 
 // ---- passes
 
-std::optional<Life> ContextRecord::receiver_of(AutogradMessageId message) const {
+std::optional<WorkerLife> ContextRecord::receiver_of(AutogradMessageId message) const {
   if (maker(message) != self_) return std::nullopt;
   const std::lock_guard lock(mutex_);
   const auto found = sent_.find(message.number);
@@ -172,7 +174,7 @@ std::vector<std::shared_ptr<rpc::Strand>> ContextRecord::strands_of(const std::v
 
 void ContextRecord::stage(PassNumber pass, GradientBook&& book) {
   const std::lock_guard lock(mutex_);
-  if (!over_ && !decided_.contains(pass)) staged_.insert_or_assign(pass, std::move(book));
+  if (phase_ != Phase::over && !decided_.contains(pass)) staged_.insert_or_assign(pass, std::move(book));
 }
 
 Result<bool> ContextRecord::learn(const DecidedSet& decided) {
@@ -211,7 +213,7 @@ Result<void> ContextRecord::check_open() const {
 
 Result<GradientBook> ContextRecord::gradients() const {
   const std::lock_guard lock(mutex_);
-  if (over_) return released_context(id_);
+  if (phase_ == Phase::over) return released_context(id_);
   return book_;
 }
 

@@ -50,12 +50,12 @@ void ContextTable::Creator::add(ReleasedRange range) {
   released.emplace(range.first, range.last);
 }
 
-void ContextTable::learn(Life creator, const ReleasedRange& range) {
+void ContextTable::learn(WorkerLife creator, const ReleasedRange& range) {
   if (creator == self_ || range.first == 0 || range.last == std::numeric_limits<std::uint64_t>::max()) return;
   creators_[creator].add(range);
 }
 
-std::vector<ContextId> ContextTable::peer_down(Life peer) {
+std::vector<ContextId> ContextTable::peer_down(WorkerLife peer) {
   std::vector<ContextId> open_here;
   const auto at = creators_.find(peer);
   if (at == creators_.end() || peer == self_) return open_here;
@@ -67,10 +67,10 @@ std::vector<ContextId> ContextTable::peer_down(Life peer) {
   return open_here;
 }
 
-std::optional<Send> ContextTable::refuse(Life from, const PassMessage& message) const {
+std::optional<Send> ContextTable::refuse(WorkerLife from, const PassMessage& message) const {
   if (from == self_) return std::nullopt;
   const ContextId context = context_of(message);
-  // Back the way it came: whoever sent it takes part, and the initiator may be out of reach from here.
+  // Back to the sender: it takes part in the pass, while the initiator may be unreachable from here.
   const auto failed = [&](const PassHeader& header) {
     return Send{from, Fail{header.pass, released_context(context)}};
   };

@@ -33,7 +33,7 @@ class Engine::State final : private GraphOutputs {
   explicit State(const EngineOptions& options) : options_(options) { thread_state_.set_grad_mode(false); }
 
   Result<void> add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients);
-  void add_bodies(std::vector<RecordedBody> bodies) { bodies_ = std::move(bodies); }
+  void add_bodies(std::vector<CodeSpan> bodies) { bodies_ = std::move(bodies); }
   Result<void> mark(std::shared_ptr<const SendFunction> send);
   WalkSlice walk(std::size_t nodes);
   Result<void> feed(const AutogradMessageId& message, std::vector<at::Tensor> gradients);
@@ -90,9 +90,8 @@ class Engine::State final : private GraphOutputs {
   /// Of the thread that walks or runs.
   Roots roots_;
   std::uint32_t root_ = kNone;
-  std::vector<RecordedBody> bodies_;
+  std::vector<CodeSpan> bodies_;
   PassGraph graph_;
-  std::size_t told_ = 0;  ///< of graph_.found
   bool expanded_ = false;
   std::optional<GraphRun> run_;
   std::optional<StagedGradients> staged_;
@@ -127,7 +126,7 @@ Engine::WalkSlice Engine::State::walk(std::size_t nodes) {
   }
   expanded_ = graph_.expand(nodes);
   WalkSlice slice;
-  for (; told_ < graph_.found.size(); ++told_) slice.found.push_back(graph_.found[told_]->message());
+  for (const RecvFunction* node : std::exchange(graph_.found, {})) slice.found.push_back(node->message());
   const std::scoped_lock lock(mutex_);
   slice.done = expanded_ && unwalked_.empty();
   return slice;
@@ -262,7 +261,7 @@ Engine::~Engine() = default;
 Result<void> Engine::add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients) {
   return state_->add_roots(roots, gradients);
 }
-void Engine::add_bodies(std::vector<RecordedBody> bodies) { state_->add_bodies(std::move(bodies)); }
+void Engine::add_bodies(std::vector<CodeSpan> bodies) { state_->add_bodies(std::move(bodies)); }
 Result<void> Engine::mark(std::shared_ptr<const SendFunction> send) { return state_->mark(std::move(send)); }
 Engine::WalkSlice Engine::walk(std::size_t nodes) { return state_->walk(nodes); }
 Result<void> Engine::feed(const AutogradMessageId& message, std::vector<at::Tensor> gradients) {

@@ -14,8 +14,8 @@ namespace {
 
 using torch::autograd::AccumulateGrad;
 
-/// Whether dense memory belongs to its `holders` alone: nobody else shares it, and it is no part of something larger
-/// that would stay for its sake.
+/// Whether dense memory belongs to its `holders` alone: no other tensor shares it, and it is no part of something
+/// larger that would stay for its sake.
 bool is_own_memory(const at::Tensor& tensor, std::size_t holders) {
   const c10::Storage& storage = tensor.storage();
   if (storage.use_count() > holders) return false;
@@ -37,7 +37,7 @@ at::Tensor owned_gradient(const at::Tensor& leaf, at::Tensor&& gradient) {
   at::Tensor owned;
   AccumulateGrad::accumulateGrad(leaf, owned, gradient, 1,
                                  [&owned](at::Tensor&& update) { owned = std::move(update); });
-  gradient.reset();  // only now is it seen whether somebody else still holds the memory
+  gradient.reset();  // only now can other references to the memory be counted
   return owns_memory(owned) ? owned : owned.clone();
 }
 

@@ -10,7 +10,7 @@
 
 namespace caftan::autograd {
 
-/// Gets what a run gives away.
+/// Receives the gradients that leave the graph.
 class GraphOutputs {
  public:
   virtual ~GraphOutputs() = default;

@@ -15,15 +15,15 @@
 namespace caftan::autograd {
 namespace torch_autograd = torch::autograd;
 
-RecordedBody RecordedBody::begin(std::uint64_t key) {
-  RecordedBody body;
+CodeSpan CodeSpan::begin(std::uint64_t key) {
+  CodeSpan body;
   body.key = key;
   body.thread_id = at::RecordFunction::currentThreadId();
   body.first = at::sequence_number::peek();
   return body;
 }
 
-void RecordedBody::end() { last = at::sequence_number::peek(); }
+void CodeSpan::end() { last = at::sequence_number::peek(); }
 
 SendFunction::SendFunction(const RecordedMessage& message, std::vector<torch_autograd::Edge> next_edges)
     : message_(message),

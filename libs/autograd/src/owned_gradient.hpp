@@ -5,8 +5,9 @@
 
 namespace caftan::autograd {
 
-/// Returns `gradient` itself, detached, when nobody else holds it or its memory and its strides suit the leaf, as
-/// AccumulateGrad does; else a copy. Memory that is part of a received message counts as held. Grad mode must be off.
+/// Returns `gradient` itself, detached, when no other reference to it or its memory exists and its strides suit the
+/// leaf, as AccumulateGrad does; else a copy. Memory that is part of a received message counts as held. Grad mode must
+/// be off.
 at::Tensor owned_gradient(const at::Tensor& leaf, at::Tensor&& gradient);
 
 }  // namespace caftan::autograd

@@ -70,7 +70,7 @@ class PassGraph {
   /// After close: whether contributions may come in another order than they are to be added in.
   bool ranked() const noexcept { return ranked_; }
 
-  std::vector<const RecvFunction*> found;  ///< in the order in which they were met
+  std::vector<const RecvFunction*> found;  ///< since its reader took them, in the order of the walk
   std::vector<GraphNode> nodes;
   std::vector<GraphEdge> edges;
   std::vector<InputSlot> slots;

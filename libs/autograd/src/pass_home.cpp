@@ -6,7 +6,7 @@
 
 namespace caftan::autograd {
 
-PassActions PassHome::open(Life initiator) {
+PassActions PassHome::open(WorkerLife initiator) {
   if (initiator != maker(context_)) joined_.insert(initiator);
   if (initiator_) {
     const std::string text = "pass " + to_string(PassId{context_, *open_pass()}) + " of " + name_of(*initiator_) +
@@ -23,18 +23,18 @@ PassActions PassHome::open(Life initiator) {
   return {Send{initiator, Granted{{context_, *open_pass()}, decided_}}};
 }
 
-PassActions PassHome::decide(Life from, const Decide& decide) {
+PassActions PassHome::decide(WorkerLife from, const Decide& decide) {
   const PassNumber pass = decide.pass.number;
   if (open_pass() == pass && initiator_ == from) write(decide.outcome);
   if (!decided_.contains(pass)) return {};
   return {Send{from, Decided{decide.pass, outcome(pass), decided_}}};
 }
 
-PassActions PassHome::fail(Life from, const Fail& fail) {
+PassActions PassHome::fail(WorkerLife from, const Fail& fail) {
   const PassNumber pass = fail.pass.number;
   PassActions actions;
   if (open_pass() == pass) {
-    const Life initiator = *initiator_;
+    const WorkerLife initiator = *initiator_;
     write(fail.error);
     actions.push_back(Send{initiator, Decided{fail.pass, fail.error, decided_}});
     tell_joined(actions, from);
@@ -43,19 +43,19 @@ PassActions PassHome::fail(Life from, const Fail& fail) {
   return actions;
 }
 
-PassActions PassHome::joined(Life worker) {
+PassActions PassHome::joined(WorkerLife worker) {
   joined_.insert(worker);
   if (decided_.up_to().value == 0) return {};
   return {Send{worker, end_of(decided_.up_to())}};
 }
 
-PassActions PassHome::peer_down(Life peer, const std::string& name) {
+PassActions PassHome::peer_down(WorkerLife peer, const std::string& name) {
   PassActions actions;
   joined_.erase(peer);
   if (initiator_ == peer) {
     write(lost_worker(peer, name, "which ran the pass"));
   }
-  // It may be cut off from here alone, and will tell nobody what was written.
+  // The initiator may have lost this worker alone; then it does not announce what was written.
   if (initiators_.erase(peer) != 0 && decided_.up_to().value != 0) tell_joined(actions, std::nullopt);
   return actions;
 }
@@ -91,8 +91,8 @@ Result<void> PassHome::outcome(PassNumber pass) const {
 
 End PassHome::end_of(PassNumber pass) const { return {{context_, pass}, outcome(pass), decided_}; }
 
-void PassHome::tell_joined(PassActions& actions, std::optional<Life> except) const {
-  for (const Life worker : joined_) {
+void PassHome::tell_joined(PassActions& actions, std::optional<WorkerLife> except) const {
+  for (const WorkerLife worker : joined_) {
     if (worker != except) actions.push_back(Send{worker, end_of(decided_.up_to())});
   }
 }

@@ -24,18 +24,18 @@ PassActions PassLedger::refused(const Error& error) {
   return abandoned(failed_early_ ? *failed_early_ : error);
 }
 
-PassActions PassLedger::report(Life from, const Report& report) {
+PassActions PassLedger::report(WorkerLife from, const Report& report) {
   if (phase_ == Phase::running) return out_of_line(from, "reports after the ledger has closed");
   if (phase_ != Phase::counting) {
-    participants_.try_emplace(from);  // it wants to hear of the end
+    participants_.try_emplace(from);  // it gets the outcome
     return {};
   }
   PassActions actions;
-  const auto take_in = [&](Life life) -> Participant& {
+  const auto take_in = [&](WorkerLife life) -> Participant& {
     const auto [at, is_new] = participants_.try_emplace(life);
     if (is_new) {
       ++undone_;
-      // It may be out of reach from here already, though not from whoever marked it.
+      // The worker may be unreachable from here already, though not from the worker that marked it.
       actions.push_back(WatchWorker{life});
     }
     return at->second;
@@ -59,7 +59,7 @@ PassActions PassLedger::report(Life from, const Report& report) {
   return actions;
 }
 
-PassActions PassLedger::done(Life from) {
+PassActions PassLedger::done(WorkerLife from) {
   if (phase_ == Phase::counting) return out_of_line(from, "is done before the ledger has closed");
   if (phase_ != Phase::running) return {};
   const auto at = participants_.find(from);
@@ -68,8 +68,8 @@ PassActions PassLedger::done(Life from) {
   return --undone_ == 0 ? decide({}) : PassActions{};
 }
 
-PassActions PassLedger::failed(Life from, const Error& error) {
-  participants_.try_emplace(from);  // it may have failed before anybody named it
+PassActions PassLedger::failed(WorkerLife from, const Error& error) {
+  participants_.try_emplace(from);  // it may have failed before another worker named it
   return fail(error);
 }
 
@@ -79,7 +79,7 @@ PassActions PassLedger::fail(const Error& error) {
   return decide(error);
 }
 
-PassActions PassLedger::peer_down(Life peer, const std::string& name) {
+PassActions PassLedger::peer_down(WorkerLife peer, const std::string& name) {
   if (participants_.count(peer) == 0) return {};
   return fail(lost_worker(peer, name, "which takes part in pass " + to_string(pass_)));
 }
@@ -123,11 +123,11 @@ PassActions PassLedger::decide(Result<void> outcome) {
 void PassLedger::closed(PassActions& actions) {
   phase_ = Phase::running;
   if (mode_ == Mode::smart) return;
-  // FAST: nothing is on the way any more. Who still waits waits for ever.
+  // FAST: nothing is in flight any more, so a worker that still waits would wait for ever.
   for (PassAction& action : undone_ == 0 ? decide({}) : decide(unused_branch())) actions.push_back(std::move(action));
 }
 
-PassActions PassLedger::out_of_line(Life from, const char* what) {
+PassActions PassLedger::out_of_line(WorkerLife from, const char* what) {
   return fail(Error(Errc::malformed_payload, name_of(from) + " " + what + " (pass " + to_string(pass_) + ")"));
 }
 

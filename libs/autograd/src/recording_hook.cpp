@@ -14,7 +14,7 @@ namespace caftan::autograd {
 
 namespace {
 
-// Tells a response from the request with the same key.
+// Distinguishes a reply from the request with the same key.
 constexpr std::uint64_t kResponse = 0xd1b54a32d192ed03ULL;
 
 /// Returns whether anything was ever put there, be it gone by now.
@@ -46,7 +46,7 @@ void detach_under_no_grad(std::vector<at::Tensor>& tensors) {
 
 /// Records what of `tensors` needs gradients as a message of `context` to `to`. Returns its id, without number if
 /// nothing is recorded.
-Result<AutogradMessageId> record_sent_tensors(ContextRecord& context, const std::optional<Life>& to,
+Result<AutogradMessageId> record_sent_tensors(ContextRecord& context, const std::optional<WorkerLife>& to,
                                               std::uint64_t order_key, std::vector<at::Tensor>& tensors,
                                               std::vector<std::uint8_t>& recorded) {
   recorded.clear();
@@ -63,7 +63,7 @@ Result<AutogradMessageId> record_sent_tensors(ContextRecord& context, const std:
   return message;
 }
 
-/// Records what arrived as recorded. @param from  who sent it
+/// Records what arrived as recorded. @param from  the sender
 Result<void> record_received_tensors(ContextRecord& context, const CallSection& section, WorkerId from,
                                      rpc::InPayload& payload) {
   if (!section.message) {
@@ -85,18 +85,18 @@ Result<void> record_received_tensors(ContextRecord& context, const CallSection& 
 class Body {
  public:
   Body(std::shared_ptr<ContextRecord> context, std::uint64_t key) : context_(std::move(context)), key_(key) {
-    context_->begin_body(key);
+    context_->begin_span(key);
   }
   Body(const Body&) = delete;
   Body& operator=(const Body&) = delete;
-  ~Body() { context_->end_body(key_); }
+  ~Body() { context_->end_span(key_); }
 
  private:
   const std::shared_ptr<ContextRecord> context_;
   const std::uint64_t key_;
 };
 
-/// What a reply must know of its call. Fits into the ticket, whose lowest bit tells it from a pointer.
+/// What a reply must know of its call. Fits into the ticket, whose lowest bit distinguishes it from a pointer.
 struct Origin {
   WorkerId peer;
   bool grad_mode = true;  // of the code that called
@@ -108,7 +108,7 @@ struct Origin {
   rpc::HookTicket to_ticket() const noexcept { return {(std::uint64_t{peer.value} << 2) | (grad_mode ? 2U : 0U) | 1U}; }
 };
 
-/// DA-21: what came unrecorded takes no gradient, and says so.
+/// DA-21: tensors that arrived unrecorded refuse gradients with this error.
 void close_unrecorded(ContextHost& host, const Origin& origin, bool in_context, std::vector<at::Tensor>& tensors) {
   const bool any = std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
     return tensor.defined() && tensor.requires_grad() && tensor.is_leaf();

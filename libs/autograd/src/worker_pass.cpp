@@ -19,11 +19,11 @@ Error visited_twice(AutogradMessageId message) {
 
 }  // namespace
 
-WorkerPass::WorkerPass(Life self, PassHeader header, const RecordedMessages& recorded, PassLimits limits)
+WorkerPass::WorkerPass(WorkerLife self, PassHeader header, const RecordedMessages& recorded, PassLimits limits)
     : self_(self), header_(std::move(header)), recorded_(recorded), limits_(limits) {
   if (header_.mode == Mode::smart) return;
   phase_ = Phase::running;
-  for (const AutogradMessageId message : recorded_.sends()) sends_.emplace(message, false);
+  for (const AutogradMessageId message : recorded_.sends()) sends_.add(message);
 }
 
 PassActions WorkerPass::begin_at_roots() {
@@ -40,8 +40,8 @@ PassActions WorkerPass::begin_at_roots() {
 
 PassActions WorkerPass::begin() { return {BeginPass{number(), header_.mode, header_.keep, header_.held}}; }
 
-PassActions WorkerPass::marked(Life from, const std::vector<AutogradMessageId>& messages) {
-  if (phase_ == Phase::failed || settled_) return {};
+PassActions WorkerPass::marked(WorkerLife from, const std::vector<AutogradMessageId>& messages) {
+  if (phase_ == Phase::failed || concluded_) return {};
   if (phase_ != Phase::marking) {
     return fail(Error(Errc::malformed_payload, name_of(from) + " sends marks while gradients run"));
   }
@@ -50,7 +50,7 @@ PassActions WorkerPass::marked(Life from, const std::vector<AutogradMessageId>& 
       return fail(Error(Errc::malformed_payload,
                         name_of(from) + " marks message " + to_string(message) + ", which was not sent to it"));
     }
-    if (!sends_.emplace(message, false).second) {
+    if (!sends_.add(message)) {
       return fail(Error(Errc::malformed_payload, name_of(from) + " marks message " + to_string(message) + " twice"));
     }
     unwalked_.push_back(message);
@@ -62,15 +62,15 @@ PassActions WorkerPass::marked(Life from, const std::vector<AutogradMessageId>& 
 }
 
 PassActions WorkerPass::found(const std::vector<FoundRecv>& nodes) {
-  if (phase_ != Phase::marking || settled_) return {};
-  std::map<Life, std::vector<AutogradMessageId>> by_sender;
+  if (phase_ != Phase::marking || concluded_) return {};
+  std::map<WorkerLife, std::vector<AutogradMessageId>> by_sender;
   for (const FoundRecv& node : nodes) {
     if (node.context != header_.pass.context) {  // DA-3
       return fail(Error(Errc::foreign_context, "the graph reaches message " + to_string(node.message) + " of context " +
                                                    to_string(node.context) + " in a pass of " +
                                                    to_string(header_.pass.context)));
     }
-    if (!recvs_.emplace(node.message, false).second) return fail(visited_twice(node.message));
+    if (!recvs_.add(node.message)) return fail(visited_twice(node.message));
     by_sender[maker(node.message)].push_back(node.message);
     sent_.push_back(node.message);
   }
@@ -84,7 +84,7 @@ PassActions WorkerPass::found(const std::vector<FoundRecv>& nodes) {
 
 PassActions WorkerPass::walked() {
   activity_ = Activity::none;
-  if (phase_ == Phase::failed || settled_) return stopped();
+  if (phase_ == Phase::failed || concluded_) return stopped();
   PassActions actions;
   Report report{header_.pass, std::exchange(used_up_, {}), std::exchange(sent_, {}), {}, false};
   actions.push_back(Send{header_.initiator, std::move(report)});
@@ -94,26 +94,23 @@ PassActions WorkerPass::walked() {
 
 PassActions WorkerPass::ledger_closed() {
   PassActions actions;
-  if (phase_ != Phase::marking || settled_) return actions;
+  if (phase_ != Phase::marking || concluded_) return actions;
   phase_ = Phase::running;
   run_next(actions);
   return actions;
 }
 
-PassActions WorkerPass::gradient(Life from, AutogradMessageId message, std::uint64_t bytes) {
-  if (phase_ == Phase::failed || settled_) return {};
+PassActions WorkerPass::gradient(WorkerLife from, AutogradMessageId message, std::uint64_t bytes) {
+  if (phase_ == Phase::failed || concluded_) return {};
   // A gradient is causally later than the closing of the ledger, which waited for every walk.
   if (phase_ == Phase::marking && (is_active() || is_initiator())) {
     return fail(Error(Errc::invalid_gradient, name_of(from) + " sends a gradient before all marks were walked"));
   }
-  const auto at = sends_.find(message);
-  if (at == sends_.end() || at->second || recorded_.receiver_of(message) != from) {
+  if (!sends_.finish(message) || recorded_.receiver_of(message) != from) {
     return fail(Error(Errc::invalid_gradient, name_of(from) + " sends a gradient for message " + to_string(message) +
                                                   ", which is not expected from it in pass " +
                                                   to_string(header_.pass)));
   }
-  at->second = true;
-  ++arrived_;
   if (from != self_) watched_.insert(from);
   queued_bytes_ += bytes;
   if (queued_bytes_ > limits_.staged_bytes || staged_bytes_ > limits_.staged_bytes - queued_bytes_) {  // DA-17
@@ -128,23 +125,20 @@ PassActions WorkerPass::gradient(Life from, AutogradMessageId message, std::uint
 }
 
 PassActions WorkerPass::produced(AutogradMessageId message) {
-  if (phase_ != Phase::running || settled_) return {};
-  const Life sender = maker(message);
+  if (phase_ != Phase::running || concluded_) return {};
+  const WorkerLife sender = maker(message);
   if (header_.mode == Mode::fast) {
-    recvs_.emplace(message, false);
+    recvs_.add(message);
     if (sender != self_) watched_.insert(sender);
     sent_.push_back(message);
   }
-  const auto at = recvs_.find(message);
-  if (at == recvs_.end() || at->second) return fail(visited_twice(message));
-  at->second = true;
-  ++produced_;
+  if (!recvs_.finish(message)) return fail(visited_twice(message));
   return {Send{sender, Grad{header_, message}}};
 }
 
 PassActions WorkerPass::ran(const RunResult& result) {
   activity_ = Activity::none;
-  if (phase_ == Phase::failed || settled_) return stopped();
+  if (phase_ == Phase::failed || concluded_) return stopped();
   PassActions actions;
   staged_bytes_ = result.staged_bytes;
   if (staged_bytes_ > limits_.staged_bytes) {
@@ -155,8 +149,8 @@ PassActions WorkerPass::ran(const RunResult& result) {
     run_next(actions);
     return actions;
   }
-  const bool all_arrived = arrived_ == sends_.size();
-  if (all_arrived && (!result.drained || produced_ != recvs_.size())) {
+  const bool all_arrived = sends_.all_done();
+  if (all_arrived && (!result.drained || !recvs_.all_done())) {
     return fail(Error(Errc::backward_failed, "all gradients have arrived, but not every node has run"));
   }
   if (all_arrived) phase_ = Phase::done;
@@ -170,13 +164,13 @@ PassActions WorkerPass::ran(const RunResult& result) {
 
 PassActions WorkerPass::graph_failed(const Error& error) {
   activity_ = Activity::none;
-  if (phase_ == Phase::failed || settled_) return stopped();
+  if (phase_ == Phase::failed || concluded_) return stopped();
   return fail(error);
 }
 
 PassActions WorkerPass::fail(const Error& error) {
   PassActions actions;
-  if (phase_ == Phase::failed || settled_) return actions;
+  if (phase_ == Phase::failed || concluded_) return actions;
   phase_ = Phase::failed;
   error_ = error;
   if (is_active()) actions.push_back(StopGraph{number()});
@@ -184,12 +178,12 @@ PassActions WorkerPass::fail(const Error& error) {
   return actions;
 }
 
-PassActions WorkerPass::peer_down(Life peer, const std::string& name) {
+PassActions WorkerPass::peer_down(WorkerLife peer, const std::string& name) {
   const bool is_lost_initiator = peer == header_.initiator;
-  if (settled_ || (!is_lost_initiator && watched_.count(peer) == 0)) return {};
+  if (concluded_ || (!is_lost_initiator && watched_.count(peer) == 0)) return {};
   if (is_lost_initiator) initiator_lost_ = true;
   if (phase_ == Phase::failed) {
-    // The home must hear what the initiator may not have heard.
+    // The failure is sent to the home: it may not have reached the initiator.
     PassActions actions;
     if (is_lost_initiator) say_failed(actions);
     return actions;
@@ -197,9 +191,9 @@ PassActions WorkerPass::peer_down(Life peer, const std::string& name) {
   return fail(lost_worker(peer, name, "which pass " + to_string(header_.pass) + " needs here"));
 }
 
-PassActions WorkerPass::settle(bool ok) {
-  if (settled_) return {};
-  settled_ = true;
+PassActions WorkerPass::conclude(bool ok) {
+  if (concluded_) return {};
+  concluded_ = true;
   ok_ = ok;
   if (!is_active()) return stopped();
   PassActions actions;
@@ -209,8 +203,8 @@ PassActions WorkerPass::settle(bool ok) {
 
 std::vector<AutogradMessageId> WorkerPass::messages() const {
   std::vector<AutogradMessageId> all;
-  all.reserve(sends_.size());
-  for (const auto& [message, arrived] : sends_) all.push_back(message);
+  all.reserve(sends_.messages.size());
+  for (const auto& [message, arrived] : sends_.messages) all.push_back(message);
   return all;
 }
 
@@ -242,20 +236,20 @@ void WorkerPass::report_run(PassActions& actions, bool drained) {
 }
 
 void WorkerPass::say_failed(PassActions& actions) {
-  const Life to = initiator_lost_ ? maker(header_.pass.context) : header_.initiator;
+  const WorkerLife to = initiator_lost_ ? maker(header_.pass.context) : header_.initiator;
   actions.push_back(Send{to, Fail{header_.pass, error_}});
 }
 
 // What to do once the pass is decided and nothing runs any more.
 PassActions WorkerPass::stopped() {
-  if (!settled_) return {};
+  if (!concluded_) return {};
   if (ok_) return {MergeGradients{number()}};
   return {DropGradients{number()}};
 }
 
 std::vector<AutogradMessageId> WorkerPass::missing() const {
   std::vector<AutogradMessageId> some;
-  for (const auto& [message, arrived] : sends_) {
+  for (const auto& [message, arrived] : sends_.messages) {
     if (!arrived && some.size() < kMostMissing) some.push_back(message);
   }
   return some;

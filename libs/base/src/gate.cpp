@@ -6,20 +6,20 @@ namespace caftan {
 
 void Gate::leave() noexcept {
   if (inside_.fetch_sub(1) != 1) return;
-  const std::lock_guard lock(mutex_);
-  // Another one may have entered since; the last of those that are inside notifies.
+  const LockGuard lock(mutex_);
+  // Another visit may have begun since; the last visit to end notifies.
   if (waiter_ && inside_.load() == 0) std::exchange(waiter_, nullptr)->notify();
 }
 
 bool Gate::wait_until_empty(Executor& executor, TimePoint deadline) {
   return executor.with_wait([&](Executor::Wait& wait) {
     {
-      const std::lock_guard lock(mutex_);
+      const LockGuard lock(mutex_);
       if (inside_.load() == 0) return true;
       waiter_ = &wait.point();
     }
     const bool emptied = wait.wait(deadline, nullptr);
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     waiter_ = nullptr;
     return emptied;
   });

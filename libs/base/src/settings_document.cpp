@@ -86,7 +86,7 @@ bool is_bare_text(std::string_view text) {
   });
 }
 
-/// Places inside an override's value mean nothing to who typed it: all of it is "command line".
+/// A line and column inside an override mean nothing to the user that typed it: its place is "command line".
 void move_to(SettingsNode& node, int index) {  // NOLINT(misc-no-recursion)
   node.place = {.override_index = index};
   for (SettingsNode& item : node.items) move_to(item, index);

@@ -10,9 +10,9 @@ namespace caftan::net {
 
 namespace {
 
-constexpr std::size_t kMostRefusalsTold = 8;  // strangers may come as often as they like
+constexpr std::size_t kMostRefusalsTold = 8;  // strangers may connect without limit
 
-/// Returns whether a refusal may be the reason why a member does not come. Else the refused one did not speak our
+/// Returns whether a refusal may be the reason why a member is missing. Else the refused peer did not speak this
 /// protocol.
 bool concerns_members(const Error& refusal) {
   switch (refusal.code()) {
@@ -69,7 +69,7 @@ void Meeting::on_connected(WorkerId peer, Incarnation life, const std::string& a
   member.duplicate = Error();
   if (!is_present(peer, life)) return;  // it has ended meanwhile
   member.is_connected = true;
-  if (!is_head()) return;
+  if (!is_coordinator()) return;
   const auto changed = membership_.join({member.name, peer, life, member.address});
   // SE-34: a new life has an address of its own, which all hear of.
   if (changed && *changed) has_published_view_ = false;
@@ -110,8 +110,8 @@ std::vector<WorkerId> Meeting::to_dial() const {
   return lower;
 }
 
-/// During the start every member that is not connected may be dialled; afterwards only a life that the head has
-/// announced and that this worker has not met, for as long as a start may take (SE-34).
+/// During the start every member that is not connected may be dialled; afterwards only a life that the coordinator has
+/// announced and with which this worker has had no session, for as long as a start may take (SE-34).
 bool Meeting::may_dial(const Member& member, TimePoint now) const {
   if (is_leaving_) return false;
   if (!is_ready_) return !failure_;
@@ -171,7 +171,7 @@ bool Meeting::on_refused(const Error& error) {
 // ---- the start
 
 std::optional<View> Meeting::take_view() {
-  if (!is_head() || has_published_view_ || !membership_.complete()) return std::nullopt;
+  if (!is_coordinator() || has_published_view_ || !membership_.complete()) return std::nullopt;
   for (std::uint32_t id = 0; id < members_.size(); ++id) {
     if (WorkerId{id} != self_ && !members_[id].is_connected) return std::nullopt;
   }
@@ -194,21 +194,21 @@ Result<std::vector<WorkerId>> Meeting::on_view(WorkerId sender, const View& view
 }
 
 std::optional<Meeting::AllMet> Meeting::take_all_met() {
-  if (reported_ready_ || failure_ || (is_head() && !has_published_view_)) return std::nullopt;
-  AllMet all{.ends_start = is_head()};
+  if (reported_ready_ || failure_ || (is_coordinator() && !has_published_view_)) return std::nullopt;
+  AllMet all{.ends_start = is_coordinator()};
   for (std::uint32_t id = 0; id < members_.size(); ++id) {
     if (WorkerId{id} == self_) continue;
     const Member& member = members_[id];
-    if (!member.is_connected || (is_head() && !member.reported_ready)) return std::nullopt;
-    if (is_head() || id == 0) all.tell.push_back(WorkerId{id});
+    if (!member.is_connected || (is_coordinator() && !member.reported_ready)) return std::nullopt;
+    if (is_coordinator() || id == 0) all.tell.push_back(WorkerId{id});
   }
   reported_ready_ = true;
   return all;
 }
 
 Meeting::OnMet Meeting::on_met(WorkerId sender, Incarnation life) {
-  // Only the head knows that all have met.
-  if (!is_head()) return sender == WorkerId{0} ? OnMet::end_start : OnMet::nothing;
+  // Only the coordinator knows that all have met.
+  if (!is_coordinator()) return sender == WorkerId{0} ? OnMet::end_start : OnMet::nothing;
   if (sender == self_ || !is_present(sender, life)) return OnMet::nothing;  // of a life that has ended
   members_[sender.value].reported_ready = true;
   return reported_ready_ ? OnMet::answer : OnMet::look;
@@ -253,13 +253,13 @@ Error Meeting::why_late(std::span<const std::string> siblings) const {
     const bool is_sibling = std::ranges::find(siblings, member.name) != siblings.end();
     const bool is_up = is_self || membership_.is_up(WorkerId{id});
     const bool was_up = member.was_up.value != 0;
-    // Neighbours in one process find each other, and all come to the head.
-    const bool would_be_met = options_.in_one_process || is_head() || !member.address.empty();
+    // Neighbours in one process find each other, and all come to the coordinator.
+    const bool would_be_met = options_.in_one_process || is_coordinator() || !member.address.empty();
     members.push_back({.name = member.name,
                        .is_here = is_up || (is_sibling && !would_be_met && !was_up),
                        .has_left = was_up && !is_up,
                        .would_be_met = would_be_met,
-                       .is_meeting = is_head() && is_up && !is_self && !member.reported_ready});
+                       .is_meeting = is_coordinator() && is_up && !is_self && !member.reported_ready});
   }
   std::string text = who_is_missing(members, has_view_, options_.start_timeout);
   if (last_dial_error_.code() != Errc::ok) text += " (last: " + last_dial_error_.text() + ")";

@@ -153,7 +153,7 @@ Result<void> Membership::check_view(const View& view) const {
     if (member.address.size() > kMaxAddress) return malformed("the address of " + quoted(member.name) + " is too long");
   }
   if (view.members[self_].incarnation != self().incarnation) {
-    return Error(Errc::duplicate_worker, "the head knows another incarnation of worker " + quoted(self().name));
+    return Error(Errc::duplicate_worker, "the coordinator knows another incarnation of worker " + quoted(self().name));
   }
   return {};
 }

@@ -39,7 +39,7 @@ void Outbox::append(wire::Bytes frame, CallId call, std::vector<wire::Segment> b
   std::uint64_t size = 0;
   for (const wire::Segment& segment : bulk) size += segment.size;
   if (size != 0 && size <= kCopyBelow && bulk_.empty()) {
-    // Nobody's bulk is before it: a small one goes right behind its frame.
+    // No bulk data is queued ahead: a small segment goes right behind its frame.
     append_chunk_header(frame, call, static_cast<std::size_t>(size));
     for (const wire::Segment& segment : bulk) wire::append(frame, segment.view());
     append(std::move(frame));

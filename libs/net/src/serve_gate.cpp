@@ -5,7 +5,7 @@
 namespace caftan::net {
 
 bool ServeGate::pass(Place& place, const void* order, const std::function<Task()>& again, Tasks& ready) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto before = order ? by_order_.find(order) : by_order_.end();
   const bool is_next = before == by_order_.end() || before->second.front() == place.number;
   if (closed_ || (open_ && is_next)) {
@@ -33,7 +33,7 @@ bool ServeGate::pass(Place& place, const void* order, const std::function<Task()
 ServeGate::Tasks ServeGate::on_backlog(std::uint64_t backlog) {
   Tasks ready;
   if (!concerns(backlog)) return ready;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (closed_) return ready;
   open_ = !open_;
   for (auto held = held_.begin(); open_ && held != held_.end(); ++held) {
@@ -45,7 +45,7 @@ ServeGate::Tasks ServeGate::on_backlog(std::uint64_t backlog) {
 
 ServeGate::Tasks ServeGate::close() {
   Tasks dropped;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   closed_ = true;
   for (auto& [place, task] : held_) dropped.push_back(std::move(task));
   held_.clear();

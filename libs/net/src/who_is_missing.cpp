@@ -17,7 +17,7 @@ const char* has(const std::vector<const MemberAtStart*>& members) { return membe
 
 }  // namespace
 
-std::string who_is_missing(const std::vector<MemberAtStart>& members, bool is_told, Duration start_timeout) {
+std::string who_is_missing(const std::vector<MemberAtStart>& members, bool has_view, Duration start_timeout) {
   const std::string within = " within " + format_duration(start_timeout.count());
   std::vector<const MemberAtStart*> missing;
   std::vector<const MemberAtStart*> unknown;
@@ -28,12 +28,12 @@ std::string who_is_missing(const std::vector<MemberAtStart>& members, bool is_to
     if (member.is_here) continue;
     (member.has_left ? left : member.would_be_met ? missing : unknown).push_back(&member);
   }
-  const MemberAtStart& head = members.front();
-  if (!unknown.empty() && !head.is_here && !head.has_left) {
-    return head.name + ", where the others meet, has not come" + within;
+  const MemberAtStart& coordinator = members.front();
+  if (!unknown.empty() && !coordinator.is_here && !coordinator.has_left) {
+    return coordinator.name + ", where the others meet, has not come" + within;
   }
-  // Were it with the head, the head had told so.
-  if (unknown.size() == 1 && missing.empty() && !is_told) missing.swap(unknown);
+  // Without a view some member is missing at the coordinator, too; if just one is unknown here, it is that one.
+  if (unknown.size() == 1 && missing.empty() && !has_view) missing.swap(unknown);
 
   std::string text;
   const auto say = [&text](const std::string& words) { text += (text.empty() ? "" : "; ") + words; };

@@ -11,7 +11,7 @@
 namespace caftan::optim {
 
 /// A call that carries out what is decided (OP-8): it has no time-out, no deadline and no cancel flag, and where there
-/// is no room for it, it is made again after a millisecond. It ends by the answer or by the end of the connection.
+/// is no room for it, it is made again after a millisecond. It ends by the reply or by the end of the connection.
 /// Use it only for methods that do not wait: one that answers `overloaded` of its own would be repeated though it ran.
 template <class T>
 class DecidedCall : public std::enable_shared_from_this<DecidedCall<T>> {

@@ -65,7 +65,7 @@ Result<std::vector<Share>> divide(const std::vector<RemoteParameterGroup>& group
   return shares;
 }
 
-/// Owners number their own parameters; this says which ones these are.
+/// Owners number their own parameters; this maps the numbers back.
 Error refused_by(const Share& share, const Error& error) {
   std::string text = error.text() + " (of the parameters at " + share.peer.name() + ", which are";
   for (const std::size_t number : share.numbers) text += " " + std::to_string(number);

@@ -1,6 +1,7 @@
 #include "distributed_state.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -30,18 +31,31 @@ std::string sentence(const OwnerStep& owner) {
   return owner.worker + " has stepped " + std::to_string(owner.outcome->stepped) + " parameters";
 }
 
-/// Returns the first failure, with what every owner said.
+/// Returns the first failure, with the replies of all owners.
 Result<void> check_owners(const StepReport& report) {
   const Error* first = nullptr;
   std::string text = "step " + std::to_string(report.step.value) + " failed";
   for (const OwnerStep& owner : report.owners) {
     text += "; " + sentence(owner);
     if (owner.outcome) continue;
-    // Those that had agreed are not why it failed.
+    // Owners that had agreed are not the cause.
     if (!first || first->code() == Errc::cancelled) first = &owner.outcome.error();
   }
   if (!first) return {};
   return Error(first->code(), first->worker(), std::move(text), std::make_shared<Error>(*first));
+}
+
+/// Returns the first failure, with the owner's name.
+template <class U>
+Result<void> first_failure(const std::vector<Owner>& owners, const std::vector<Result<U>>& outcomes) {
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (!outcomes[i]) return outcomes[i].error().at(owners[i].worker);
+  }
+  return {};
+}
+
+Error another_placement(const std::string& difference) {
+  return Error(Errc::bad_arguments, "the saved optimizer is of another model or placement: " + difference);
 }
 
 }  // namespace
@@ -89,7 +103,7 @@ Future<StepReport> DistributedOptimizer::State::step(std::shared_ptr<autograd::C
 }
 
 void DistributedOptimizer::State::begin_step(const Open& open) {
-  if (Result<void> fit = check_context(*open->context); !fit) return settle(open, fit.error());
+  if (Result<void> fit = check_context(*open->context); !fit) return complete(open, fit.error());
   {
     const std::lock_guard lock(mutex_);
     open->report.step = last_ = StepNumber{last_.value + 1};
@@ -230,18 +244,18 @@ void DistributedOptimizer::State::finish(const Open& open, std::vector<Result<St
     report_ = open->report;
   }
   if (verdict) verdict = check_owners(open->report);
-  if (!verdict) return settle(open, verdict.error());
+  if (!verdict) return complete(open, verdict.error());
   if (stepped == 0) {
-    return settle(open,
-                  Error(Errc::bad_arguments, "no parameter of this optimizer has a gradient in autograd context " +
-                                                 to_string(open->context->id()) +
-                                                 ": nothing was stepped; are they the ones the loss was computed "
-                                                 "from?"));
+    return complete(open,
+                    Error(Errc::bad_arguments, "no parameter of this optimizer has a gradient in autograd context " +
+                                                   to_string(open->context->id()) +
+                                                   ": nothing was stepped; are they the ones the loss was computed "
+                                                   "from?"));
   }
-  settle(open, open->report);
+  complete(open, open->report);
 }
 
-void DistributedOptimizer::State::settle(const Open& open, Result<StepReport> outcome) {
+void DistributedOptimizer::State::complete(const Open& open, Result<StepReport> outcome) {
   turns_->end();
   answer(open, std::move(outcome));
 }
@@ -252,6 +266,141 @@ void DistributedOptimizer::State::answer(const Open& open, Result<StepReport> ou
     if (std::exchange(open->answered, true)) return;
   }
   open->promise.set(std::move(outcome));
+}
+
+// ---- saving and loading
+
+struct DistributedOptimizer::State::OpenLoad {
+  Promise<void> promise;
+  SavedState saved;
+  std::atomic<bool> answered{false};
+
+  OpenLoad(Promise<void> to, SavedState kept) : promise(std::move(to)), saved(std::move(kept)) {}
+  void answer(Result<void> outcome) {
+    if (!answered.exchange(true)) promise.set(std::move(outcome));
+  }
+};
+
+Future<wire::Bytes> DistributedOptimizer::State::save() {
+  auto promise = std::make_shared<Promise<wire::Bytes>>(caller_);
+  Future<wire::Bytes> future = promise->future();
+  const auto begin = [self = shared_from_this(), promise] {
+    auto futures = self->call_all<wire::Bytes>([&](const Owner& owner) {
+      return owner.optimizer.with(self->call_options()).rpc_async<&RemoteOptimizer::save>();
+    });
+    collect_all_results(std::move(futures))
+        .then([self, promise](Result<std::vector<Result<wire::Bytes>>> collected) {
+          std::vector<Result<wire::Bytes>> outcomes = *std::move(collected);
+          SavedState saved;
+          {
+            const std::lock_guard lock(self->mutex_);
+            saved.step = self->last_;
+            for (const Algorithm& algorithm : self->algorithms_) saved.lrs.push_back(learning_rate(algorithm));
+            saved.initial_lrs = self->initial_lrs_;
+          }
+          self->turns_->end();
+          if (const Result<void> well = first_failure(self->owners_, outcomes); !well) {
+            promise->set(well.error());
+            return;
+          }
+          for (std::size_t i = 0; i < outcomes.size(); ++i) {
+            saved.owners.push_back({self->owners_[i].worker, self->owners_[i].groups, *std::move(outcomes[i])});
+          }
+          wire::Bytes bytes;
+          if (Result<void> written = saved.write(bytes); !written) {
+            promise->set(written.error());
+          } else {
+            promise->set(std::move(bytes));
+          }
+        })
+        .forget();
+  };
+  turns_->take({begin, [promise](const Error& error) {
+                  promise->set(Error(error.code(), error.worker(), "saving " + error.text()));
+                }});
+  return future;
+}
+
+Result<void> DistributedOptimizer::State::check_saved(const SavedState& saved) const {
+  if (saved.lrs.size() != groups()) {
+    return another_placement(std::to_string(saved.lrs.size()) + " parameter groups, here are " +
+                             std::to_string(groups()));
+  }
+  if (!saved.initial_lrs.empty() && saved.initial_lrs.size() != groups()) {
+    return Error(Errc::malformed_payload, "the saved optimizer has initial rates of another number of groups");
+  }
+  if (saved.owners.size() != owners_.size()) {
+    return another_placement(std::to_string(saved.owners.size()) + " owners, here are " +
+                             std::to_string(owners_.size()));
+  }
+  for (std::size_t i = 0; i < owners_.size(); ++i) {
+    if (saved.owners[i].worker == owners_[i].worker && saved.owners[i].groups == owners_[i].groups) continue;
+    return another_placement("owner " + std::to_string(i) + " was " + saved.owners[i].worker + ", here it is " +
+                             owners_[i].worker + ", or it has parameters of other groups");
+  }
+  return {};
+}
+
+Future<void> DistributedOptimizer::State::load(wire::ByteView state) {
+  const auto refuse = [](Error error) { return make_ready_future<void>(std::move(error)); };
+  SavedState saved;
+  if (Result<void> read = saved.read(state); !read) return refuse(read.error());
+  if (Result<void> same = check_saved(saved); !same) return refuse(same.error());
+
+  auto open = std::make_shared<OpenLoad>(Promise<void>(caller_), std::move(saved));
+  Future<void> future = open->promise.future();
+  const auto begin = [self = shared_from_this(), open] {
+    std::vector<Future<void>> futures;
+    for (std::size_t i = 0; i < self->owners_.size(); ++i) {
+      futures.push_back(self->owners_[i]
+                            .optimizer.with(self->call_options())
+                            .rpc_async<&RemoteOptimizer::stage_state>(open->saved.owners[i].state));
+    }
+    collect_all_results(std::move(futures))
+        .then([self, open](Result<std::vector<Result<void>>> collected) {
+          std::vector<Result<void>> outcomes = *std::move(collected);
+          if (const Result<void> staged = first_failure(self->owners_, outcomes); !staged) {
+            for (Future<void>& dropped : self->call_decided<void>([](const auto& optimizer) {
+                   return optimizer.template rpc_async<&RemoteOptimizer::drop_state>();
+                 })) {
+              dropped.forget();
+            }
+            self->turns_->end();
+            return open->answer(staged);
+          }
+          self->take_states(open);
+        })
+        .forget();
+  };
+  turns_->take({begin, [open](const Error& error) {
+                  open->answer(Error(error.code(), error.worker(), "loading " + error.text()));
+                }});
+  return future;
+}
+
+void DistributedOptimizer::State::take_states(const std::shared_ptr<OpenLoad>& open) {
+  turns_->bound(wait_until(), "loading a saved state", [open] {
+    open->answer(Error(Errc::timeout,
+                       "every owner was sent the order to take the saved state over, not all have confirmed it yet"));
+  });
+  auto futures = call_decided<void>([step = open->saved.step](const auto& optimizer) {
+    return optimizer.template rpc_async<&RemoteOptimizer::take_state>(step);
+  });
+  collect_all_results(std::move(futures))
+      .then([self = shared_from_this(), open](Result<std::vector<Result<void>>> collected) {
+        std::vector<Result<void>> outcomes = *std::move(collected);
+        {
+          const std::lock_guard lock(self->mutex_);
+          self->last_ = open->saved.step;
+          for (std::size_t i = 0; i < open->saved.lrs.size(); ++i) {
+            set_learning_rate(self->algorithms_[i], open->saved.lrs[i]);
+          }
+          self->initial_lrs_ = open->saved.initial_lrs;
+        }
+        self->turns_->end();
+        open->answer(first_failure(self->owners_, outcomes));
+      })
+      .forget();
 }
 
 // ---- what users read and set

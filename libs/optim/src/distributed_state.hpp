@@ -10,6 +10,7 @@
 #include "caftan/optim/distributed_optimizer.hpp"
 #include "caftan/optim/remote_optimizer.hpp"
 #include "decided_call.hpp"
+#include "saved_state.hpp"
 #include "turns.hpp"
 
 namespace caftan::optim {
@@ -26,7 +27,7 @@ Ambient outside_contexts();
 
 class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
  public:
-  /// @param caller  the coordinator's worker, whose executor waits use
+  /// @param caller  the step coordinator's worker, whose executor waits use
   State(std::weak_ptr<rpc::Caller> caller, std::vector<Owner> owners, std::vector<Algorithm> algorithms,
         const StepOptions& options)
       : caller_(std::move(caller)),
@@ -53,19 +54,18 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   void step_at_once(const Open& open);
   void prepare(const Open& open);
   void on_prepared(const Open& open, std::vector<Result<Prepared>> outcomes);
-  /// Tells the owners that there is no second phase. @param verdict  why, if it is no owner's outcome
+  /// Cancels the second phase at the owners. @param verdict  why, if it is no owner's outcome
   void give_up(const Open& open, const std::vector<Result<Prepared>>& outcomes, Result<void> verdict);
   void commit(const Open& open);
   void on_committed(const Open& open, std::size_t owner, const Result<StepDone>& outcome);
   /// The caller of a committed step has waited long enough: it gets what is known.
   void stop_waiting(const Open& open);
   void finish(const Open& open, std::vector<Result<StepDone>> outcomes, Result<void> verdict);
-  void settle(const Open& open, Result<StepReport> outcome);
+  void complete(const Open& open, Result<StepReport> outcome);
   /// Answers the caller of a step, unless that has been done.
   void answer(const Open& open, Result<StepReport> outcome);
-  struct Saved;
   struct OpenLoad;
-  Result<void> check_saved(const Saved& saved) const;
+  Result<void> check_saved(const SavedState& saved) const;
   void take_states(const std::shared_ptr<OpenLoad>& open);
   StepOrder order_for(const Owner& owner, StepNumber step);
   CallOptions call_options() const { return {.timeout = options_.timeout, .fail_when_full = false}; }

@@ -16,7 +16,7 @@ constexpr std::uint64_t kMagic = 0x54504f4e41544643;  // "CFTANOPT"
 constexpr std::uint32_t kVersion = 1;                 // without initial rates
 constexpr std::uint32_t kWithInitial = 2;             // with them
 
-/// A parameter as the file describes it: enough to tell another model from this one.
+/// A parameter as the file describes it: enough to recognize another model.
 struct Entry {
   std::vector<std::int64_t> sizes;
   std::int8_t dtype = 0;

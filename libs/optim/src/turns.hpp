@@ -33,8 +33,8 @@ class Turns : public std::enable_shared_from_this<Turns> {
   /// The running job has ended: the next one begins, here, but not on the stack of another one that begins.
   void end();
 
-  /// The running job cannot be given up any more and ends when others answer. If it has not ended by `until`, calls
-  /// `overdue`, which tells the job's caller; jobs that wait behind it are refused after `wait`.
+  /// The running job cannot be given up any more and ends when others reply. If it has not ended by `until`, calls
+  /// `overdue`, which completes the job's caller; jobs that wait behind it are refused after `wait`.
   /// @param name  of the job, for the text of those refusals
   void bound(TimePoint until, std::string name, std::function<void()> overdue);
 

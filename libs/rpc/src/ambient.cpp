@@ -13,7 +13,7 @@ void CancelFlag::set() noexcept {
   for (;;) {
     std::shared_ptr<Part> part;
     {
-      const std::lock_guard lock(mutex_);
+      const LockGuard lock(mutex_);
       if (!parts_) return;
       part = parts_->weak_from_this().lock();  // null: it is being destroyed
       Part& first = *parts_;
@@ -26,7 +26,7 @@ void CancelFlag::set() noexcept {
 }
 
 void CancelFlag::add(const std::shared_ptr<Part>& part) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (is_set()) return;
   part->next_ = parts_;
   part->before_ = &parts_;
@@ -35,7 +35,7 @@ void CancelFlag::add(const std::shared_ptr<Part>& part) const {
 }
 
 void CancelFlag::remove(Part& part) const noexcept {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (!part.before_) return;
   *part.before_ = part.next_;
   if (part.next_) part.next_->before_ = part.before_;
@@ -57,7 +57,7 @@ Ambient Ambient::capture() {
   captured.turn = nullptr;
   captured.brief = nullptr;
   captured.executor = nullptr;
-  captured.reads_frames = false;
+  captured.inside_reading_wait = false;
   captured.grad_mode = c10::GradMode::is_enabled();
   return captured;
 }
@@ -81,7 +81,7 @@ namespace rpc {
 namespace {
 Ambient make_reading() {
   Ambient ambient;
-  ambient.reads_frames = true;
+  ambient.inside_reading_wait = true;
   return ambient;
 }
 constexpr std::size_t kMostHeld = 64;
@@ -93,10 +93,10 @@ Result<void> check_may_wait() {
   if (!ambient || !ambient->brief) return {};
   return Error(Errc::would_deadlock, *ambient->brief +
                                          " is registered as brief, so it must not wait: the thread that it "
-                                         "runs on reads the answers. Register it without brief()");
+                                         "runs on reads the replies. Register it without brief()");
 }
 
-FrameReading::FrameReading() noexcept : empty_(make_reading()), swap_(&empty_) {}
+NoUserCode::NoUserCode() noexcept : empty_(make_reading()), swap_(&empty_) {}
 
 void encode_held(const HeldObjects& held, wire::Bytes& to) {
   wire::OutArchive archive(to);

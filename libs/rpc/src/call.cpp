@@ -46,8 +46,8 @@ Result<void> show_to_hook(const CallTarget& target, OutRequest& request) {
 
 }  // namespace
 
-Result<void> begin_request(OutRequest& request, const CallTarget& target, wire::FrameKind kind, const FunctionKey* key,
-                           std::string_view what) {
+Result<void> fill_request(OutRequest& request, const CallTarget& target, wire::FrameKind kind, const FunctionKey* key,
+                          std::string_view what) {
   if (!target.peer) return target.peer.error();
   if (!target.caller) return Error(Errc::shut_down, "the worker has ended");
   const Ambient* const ambient = Ambient::current();
@@ -70,7 +70,7 @@ Result<void> begin_request(OutRequest& request, const CallTarget& target, wire::
   return {};
 }
 
-CallToken send_request(const CallTarget& target, OutRequest&& request, std::shared_ptr<ReplySink> sink) {
+CallToken start_call(const CallTarget& target, OutRequest&& request, std::shared_ptr<ReplySink> sink) {
   if (const Result<void> seen = show_to_hook(target, request); !seen) {
     sink->on_reply(seen.error());
     return {};

@@ -24,7 +24,7 @@ OwnerActions ForkTable::creation_finished() {
 }
 
 OwnerActions ForkTable::handed_over(ForkId fork, PeerSession session) {
-  // Whoever hands over holds the value, so it cannot have ended; if it has, the frame's reader is told by `down`.
+  // The sender holds the value, so the value cannot have ended; if it has, the frame's reader learns it from `down`.
   if (ended_) return {};
   forks_.emplace(fork, Entry{ForkId{}, session});
   return {MonitorFork{fork, session}};

@@ -1,5 +1,7 @@
 #include "caftan/rpc/future_state.hpp"
 
+#include <utility>
+
 #include "caftan/base/wait_permit.hpp"
 #include "caftan/rpc/call_state.hpp"
 #include "caftan/rpc/caller.hpp"
@@ -60,7 +62,7 @@ Result<bool> permitted_wait(FutureCore& future, TimePoint deadline) {
   std::shared_ptr<Caller> keep;
   Executor* const executor = future.executor(keep);
   const TurnPause pause;
-  const FrameReading reading;
+  const NoUserCode reading;
   if (!executor) {
     const Continuations::Pause others(nullptr);
     ThreadPoint point;
@@ -76,7 +78,7 @@ Result<bool> permitted_wait(FutureCore& future, TimePoint deadline) {
     PointWaiter waiter(wait.point());
     if (!future.add_waiter(waiter)) return true;
     wait.wait(deadline, source.get());
-    future.remove_waiter(waiter);  // also lets whoever completed it leave before the wait point goes away
+    future.remove_waiter(waiter);  // also waits until the completing thread has left the wait point
     return future.ready();
   });
 }
@@ -94,7 +96,7 @@ bool FutureCore::wait_for(Duration timeout) {
 
 void FutureCore::add_continuation(Task continuation) {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (!ready()) {
       continuations_.push_back(std::move(continuation));
       return;
@@ -104,7 +106,7 @@ void FutureCore::add_continuation(Task continuation) {
 }
 
 bool FutureCore::add_waiter(StateWaiter& waiter) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (ready()) return false;
   waiter.next_ = waiters_;
   waiters_ = &waiter;
@@ -112,7 +114,7 @@ bool FutureCore::add_waiter(StateWaiter& waiter) {
 }
 
 void FutureCore::remove_waiter(StateWaiter& waiter) noexcept {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   for (StateWaiter** at = &waiters_; *at; at = &(*at)->next_) {
     if (*at != &waiter) continue;
     *at = waiter.next_;
@@ -122,14 +124,14 @@ void FutureCore::remove_waiter(StateWaiter& waiter) noexcept {
 
 void FutureCore::abandon() noexcept {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     abandoned_ = true;
     if (!ready() || !failed_) return;
   }
   report_unobserved();
 }
 
-void FutureCore::settle(std::unique_lock<std::mutex> lock, bool failed) {
+FutureCore::FollowUp FutureCore::mark_ready(bool failed) {
   failed_ = failed;
   ready_.store(true, std::memory_order_release);
   for (StateWaiter* waiter = waiters_; waiter;) {
@@ -138,12 +140,12 @@ void FutureCore::settle(std::unique_lock<std::mutex> lock, bool failed) {
     waiter = next;
   }
   waiters_ = nullptr;
-  std::vector<Task> continuations = std::move(continuations_);
-  continuations_.clear();
-  const bool report = failed && abandoned_;
-  lock.unlock();
-  if (report) report_unobserved();
-  for (Task& continuation : continuations) run_continuation(std::move(continuation));
+  return {std::exchange(continuations_, {}), failed && abandoned_};
+}
+
+void FutureCore::follow_up(FollowUp next) {
+  if (next.report) report_unobserved();
+  for (Task& continuation : next.continuations) run_continuation(std::move(continuation));
 }
 
 void FutureCore::run_continuation(Task continuation) {
@@ -153,7 +155,7 @@ void FutureCore::run_continuation(Task continuation) {
   // A continuation does not have the turn of the object whose method completes it or asks for it: if it ran inside of
   // that method and waited, the turn would not be given back (CALL-7).
   const bool elsewhere =
-      ambient && (ambient->reads_frames || ambient->brief || (ambient->turn && ambient->turn->is_held()));
+      ambient && (ambient->inside_reading_wait || ambient->brief || (ambient->turn && ambient->turn->is_held()));
   if (executor && (elsewhere || executor->reads_for_wait())) return executor->post(std::move(continuation));
   Continuations::run(std::move(continuation));
 }

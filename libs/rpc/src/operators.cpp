@@ -262,19 +262,19 @@ Result<void> pack_operator(OutRequest& request, const c10::OperatorHandle& op,
 Future<OperatorValues> start_operator(const CallTarget& target, std::string_view schema,
                                       const std::vector<OperatorArgument>& arguments) {
   OutRequest request;
-  Result<void> done = begin_request(request, target, wire::FrameKind::op, nullptr, schema);
+  Result<void> done = fill_request(request, target, wire::FrameKind::op, nullptr, schema);
   if (!done) return make_ready_future<OperatorValues>(done.error());
   const Result<c10::OperatorHandle> op = choose(schema, arguments);
   if (!op) return make_ready_future<OperatorValues>(op.error());
   done = pack_operator(request, *op, arguments);
   if (!done) return make_ready_future<OperatorValues>(done.error());
-  return submit_request<OperatorValues>(target, std::move(request));
+  return start_call<OperatorValues>(target, std::move(request));
 }
 
 Result<std::shared_ptr<RRefHandle>> start_operator_creation(const CallTarget& target, std::string_view schema,
                                                             const std::vector<OperatorArgument>& arguments) {
   OutRequest request;
-  Result<void> done = begin_request(request, target, wire::FrameKind::create, nullptr, schema);
+  Result<void> done = fill_request(request, target, wire::FrameKind::create, nullptr, schema);
   if (!done) return done.error();
   const Result<c10::OperatorHandle> op = choose(schema, arguments);
   if (!op) return op.error();

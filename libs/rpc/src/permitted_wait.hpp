@@ -9,8 +9,8 @@ namespace caftan::rpc {
 /// Errors: overloaded (too many runners wait already; the future stays as it is).
 Result<bool> permitted_wait(FutureCore& future, TimePoint deadline);
 
-/// Of a wait whose result is there before it begins: gives the turn of the running code to the oldest queued job where
-/// a wait would (CALL-7), so that a method that loops over quick calls shares its object. May block as any wait does.
+/// For a wait whose result is ready before it begins: gives the turn of the running code to the oldest queued job where
+/// a real wait would (CALL-7), so that a method that loops over quick calls shares its object. May block like any wait.
 void end_wait_at_once();
 
 }  // namespace caftan::rpc

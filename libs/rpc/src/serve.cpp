@@ -89,7 +89,7 @@ auto run_operation(Caller& caller, InPayload& payload, CallInfo& info, Run run) 
   return run();
 }
 
-/// Returns whether the call has to wait until its caller has read more answers (SE-35). Then it comes back to `again`.
+/// Returns whether the call has to wait until its caller has read more replies (SE-35). Then it comes back to `again`.
 template <class In>
 bool held_back(std::unique_ptr<In>& in, const void* order, void (*again)(std::unique_ptr<In>)) {
   if (!in->info.gate || !in->info.gate->may_hold_back()) return false;

@@ -15,7 +15,7 @@ void Strand::occupy(TurnMode mode) noexcept {
 }
 
 bool Strand::try_start(TurnMode mode) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (!may_start(mode) || returning_ || !queue_.empty()) return false;
   occupy(mode);
   return true;
@@ -24,7 +24,7 @@ bool Strand::try_start(TurnMode mode) {
 void Strand::enqueue(Task job, TurnMode mode) {
   std::vector<Queued> startable;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     queue_.push_back({std::move(job), mode});
     startable = take_startable();  // the turn may have come free since try_start
   }
@@ -64,7 +64,7 @@ void Strand::post(std::vector<Queued> jobs) {
 void Strand::release(TurnMode mode) {
   std::vector<Queued> startable;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (mode == TurnMode::concurrent) {
       --together_;
     } else {
@@ -76,22 +76,27 @@ void Strand::release(TurnMode mode) {
 }
 
 bool Strand::take(TurnMode mode, Patience patience) {
-  std::unique_lock lock(mutex_);
   // Where the turn is free although jobs are queued, concurrent jobs have it and the oldest queued one wants it alone.
   const auto taken = [&] {
+    mutex_.assert_held();
     if (returning_ || is_queue_due() || !may_start(mode)) return false;
     occupy(mode);
     if (!queue_.empty()) ++returns_;
     return true;
   };
-  const auto gives_up = [&] { return patience == Patience::gives_up && kept_ > 0; };
-  if (taken()) return true;
-  if (gives_up()) return false;
-  lock.unlock();
-  const FrameReading reading;
+  const auto gives_up = [&] {
+    mutex_.assert_held();
+    return patience == Patience::gives_up && kept_ > 0;
+  };
+  {
+    const LockGuard lock(mutex_);
+    if (taken()) return true;
+    if (gives_up()) return false;
+  }
+  const NoUserCode reading;
   return executor_.with_wait([&](Executor::Wait& wait) {
     Returning self{&wait.point(), mode, patience};
-    lock.lock();
+    UniqueLock lock(mutex_);
     if (taken()) return true;
     if (gives_up()) return false;
     *returning_end_ = &self;
@@ -99,14 +104,14 @@ bool Strand::take(TurnMode mode, Patience patience) {
     while (!self.granted && !self.gave_up) {
       lock.unlock();
       wait.wait(kNever, nullptr);
-      lock.lock();  // also lets whoever granted it leave before the wait point goes away
+      lock.lock();  // also waits until the granting thread has left the wait point
     }
     return self.granted;
   });
 }
 
 bool Strand::is_due_after_return() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (queue_.empty()) return false;
   if (is_queue_due()) return true;
   ++returns_;
@@ -114,7 +119,7 @@ bool Strand::is_due_after_return() {
 }
 
 void Strand::keep_while_waiting() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   ++kept_;
   Returning** at = &returning_;
   while (Returning* const one = *at) {
@@ -130,7 +135,7 @@ void Strand::keep_while_waiting() {
 }
 
 void Strand::stop_waiting() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   --kept_;
 }
 
@@ -163,7 +168,7 @@ FirstTurn::FirstTurn(Strand& strand)
       turn_(strand, TurnMode::serial),
       ambient_(Ambient::of_thread()),
       around_(std::exchange(ambient_.turn, &turn_)) {
-  const std::lock_guard lock(strand.mutex_);
+  const LockGuard lock(strand.mutex_);
   strand.occupy(TurnMode::serial);
 }
 

@@ -2,33 +2,36 @@
 #pragma once
 
 #include <condition_variable>
-#include <mutex>
 
 #include "caftan/base/executor.hpp"
+#include "caftan/base/mutex.hpp"
 
 namespace caftan::rpc {
 
 class ThreadPoint final : public WaitPoint {
  public:
   void notify() noexcept override {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     done_ = true;
     changed_.notify_one();
   }
   void wait(TimePoint deadline) {
-    std::unique_lock lock(mutex_);
-    const auto done = [this] { return done_; };
+    UniqueLock lock(mutex_);
+    const auto done = [this] {
+      mutex_.assert_held();
+      return done_;
+    };
     if (deadline == kNever) {
-      changed_.wait(lock, done);
+      changed_.wait(lock.native(), done);
     } else {
-      changed_.wait_until(lock, deadline, done);
+      changed_.wait_until(lock.native(), deadline, done);
     }
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  bool done_ = false;
+  bool done_ CAFTAN_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace caftan::rpc

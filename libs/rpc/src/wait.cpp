@@ -76,7 +76,7 @@ Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> sta
   const TimePoint now = executor ? executor->clock().now() : SteadyClock().now();
   const TimePoint deadline = timeout && *timeout < kNever - now ? now + *timeout : kNever;
   const TurnPause pause;
-  const FrameReading reading;
+  const NoUserCode reading;
   const auto wait_with = [&](WaitPoint& point, auto&& wait) {
     Counter counter(states.size(), until, point);
     std::vector<CountedWaiter> waiters(states.size(), CountedWaiter(counter));

@@ -1,4 +1,4 @@
-// RN-7: what is written when nobody reads.
+// RN-7: what is written when the output is not read.
 #include "launch/output_stream.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// What people are told when a run has failed: the process, and only logs that are there.
+// What users read when a run has failed: the process, and only logs that are there.
 #include "launch/run_end.hpp"
 
 #include <gmock/gmock.h>
@@ -37,16 +37,16 @@ class RunEnd : public testing::Test {
     RunView view(application_.output.progress);
     testing::internal::CaptureStderr();
     const int code =
-        tell_end({.launch = {.catalog = catalog_,
-                             .types = types_,
-                             .application = application_,
-                             .plan = plan_,
-                             .workers = {WorkerId{0}}},
-                  .record = *record,
-                  .view = view,
-                  .verdict = {.outcome = Verdict::Outcome::failure, .exit_code = 1, .error = error, .blame = blame},
-                  .pids = {1234, 0},
-                  .errors = std::vector<std::string>(2)});
+        report_end({.launch = {.catalog = catalog_,
+                               .types = types_,
+                               .application = application_,
+                               .plan = plan_,
+                               .workers = {WorkerId{0}}},
+                    .record = *record,
+                    .view = view,
+                    .verdict = {.outcome = Verdict::Outcome::failure, .exit_code = 1, .error = error, .blame = blame},
+                    .pids = {1234, 0},
+                    .errors = std::vector<std::string>(2)});
     EXPECT_EQ(code, 1);
     return testing::internal::GetCapturedStderr();
   }

@@ -262,7 +262,7 @@ TEST_F(Supervised, OnOtherHostsADriverThatFailedAndLeftFailsTheRun) {
                         now_);
   supervisor.ready(1);
   supervisor.next(now_);
-  // Whoever ended because of the agent says so too, and may be the first one to be heard.
+  // A worker that ended because of the agent says so too, and its report may be the first to arrive.
   supervisor.peer_lost("observer-1", Error(Errc::goal_missed, "agent", "not good enough"), now_);
   EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop));
   supervisor.peer_lost("agent", Error(Errc::goal_missed, "agent", "not good enough"), now_);

@@ -21,7 +21,7 @@ bool is_about_a_part(const PassMessage& message) {
 
 }  // namespace
 
-std::optional<Life> World::Part::receiver_of(AutogradMessageId message) const {
+std::optional<WorkerLife> World::Part::receiver_of(AutogradMessageId message) const {
   const auto at = world.by_id_.find(message);
   if (at == world.by_id_.end()) return std::nullopt;
   const Recorded& recorded = world.recorded_[at->second];
@@ -61,11 +61,11 @@ void World::perform(int worker, int context, PassActions actions) {
     if (auto* out = std::get_if<Send>(&action)) {
       const auto* decide = std::get_if<Decide>(&out->message);
       if (decide && decide->outcome && without_ == Without::da10_commit_at_the_home) {
-        // The initiator tells everybody before the home has written.
+        // The initiator announces it to all before the home has written.
         DecidedSet decided = contexts_[context].truth;
         decided.decide_next(true);
         for (const Recorded& message : recorded_) {
-          const Life to = maker(message.id);
+          const WorkerLife to = maker(message.id);
           if (message.context == context && to != workers_[worker].life) {
             send(worker, context, to, End{decide->pass, {}, decided});
           }
@@ -103,7 +103,7 @@ void World::perform(int worker, int context, PassActions actions) {
       }
       workers_[worker].released.insert(context);
       workers_[worker].table.released(contexts_[context].id);
-      for (const Life to : released->tell) {
+      for (const WorkerLife to : released->tell) {
         send(worker, context, to,
              Release{contexts_[context].id, workers_[worker].table.released_around(contexts_[context].id)});
       }
@@ -114,8 +114,8 @@ void World::perform(int worker, int context, PassActions actions) {
   }
 }
 
-// Who watches a worker out of reach hears of its loss, and so does who sends to it.
-void World::watch_worker(int worker, Life peer) {
+// A worker that watches an unreachable one, or sends to it, learns of its loss.
+void World::watch_worker(int worker, WorkerLife peer) {
   if (session_of(worker, peer) >= 0 || without_ == Without::da10_watching_the_unreachable) return;
   Flight flight;
   flight.kind = Flight::Kind::lost;
@@ -124,7 +124,7 @@ void World::watch_worker(int worker, Life peer) {
   flights_.push_back(std::move(flight));
 }
 
-int World::session_of(int worker, Life peer) const {
+int World::session_of(int worker, WorkerLife peer) const {
   for (std::size_t i = sessions_.size(); i-- > 0;) {
     const Session& session = sessions_[i];
     for (int side = 0; side < 2; ++side) {
@@ -136,7 +136,7 @@ int World::session_of(int worker, Life peer) const {
   return -1;
 }
 
-void World::send(int worker, int context, Life to, PassMessage message) {
+void World::send(int worker, int context, WorkerLife to, PassMessage message) {
   if (without_ == Without::da10_fail && std::holds_alternative<Fail>(message)) return;
   if (without_ == Without::da7_question_to_the_home && std::holds_alternative<Fail>(message) &&
       to == maker(contexts_[context].id)) {
@@ -209,7 +209,7 @@ bool World::deliver(std::uint32_t choice) {
   return true;
 }
 
-void World::lose(int worker, Life peer) {
+void World::lose(int worker, WorkerLife peer) {
   say("w" + std::to_string(worker) + " hears that w" + std::to_string(peer.worker.value) + " is lost");
   Worker& self = workers_[worker];
   self.table.peer_down(peer);
@@ -249,7 +249,7 @@ void World::deliver_forward(const Flight& flight) {
 void World::deliver_pass(const Flight& flight) {
   Worker& self = workers_[flight.to];
   PassMessage message = flight.message;
-  Life from = flight.life;
+  WorkerLife from = flight.life;
   if (const auto* release = std::get_if<Release>(&message)) self.table.learn(from, release->released);
   const auto at = self.parts.find(flight.context);
   if (at == self.parts.end() || at->second->released) {

@@ -97,17 +97,17 @@ void World::check_grant(int context, PassNumber pass) {
   of.granted = pass.value;
 }
 
-// DA-4: whoever runs its first node, all the graph that the roots reach has been walked, everywhere.
+// DA-4: when a worker runs its first node, all the graph that the roots reach has been walked, everywhere.
 void World::check_first_run(const Part& part) {
   const PassNumber pass = part.graph->pass;
   const auto at = contexts_[part.context].passes.find(pass);
-  if (at == contexts_[part.context].passes.end()) return break_rule("a pass runs that nobody began");
+  if (at == contexts_[part.context].passes.end()) return break_rule("a pass runs that was not begun");
   std::set<int> walked = at->second.reachable;
   for (const int source : at->second.reachable) {
-    const Life life = source == kRoots ? at->second.initiator : maker(recorded_[source].id);
+    const WorkerLife life = source == kRoots ? at->second.initiator : maker(recorded_[source].id);
     const Worker& worker = workers_[life.worker.value];
     const auto peer = worker.parts.find(part.context);
-    // Of who is gone nothing can be told; it was asked while it lived.
+    // Nothing is known of a worker that is gone; it was asked while it lived.
     if (worker.life != life || !worker.alive || peer == worker.parts.end() || !peer->second->graph) continue;
     if (peer->second->graph->pass == pass && peer->second->graph->walked.count(source) == 0) {
       return break_rule("DA-4: " + name(part) + " runs before m" + std::to_string(source) + " was walked");
@@ -225,7 +225,7 @@ void World::check_at_rest() {
       const auto pass = context.passes.find({number});
       if (context.truth.is_ok({number}) && pass != context.passes.end()) {
         for (const int source : pass->second.reachable) {
-          const Life life = source == kRoots ? pass->second.initiator : maker(recorded_[source].id);
+          const WorkerLife life = source == kRoots ? pass->second.initiator : maker(recorded_[source].id);
           if (life == workers_[part->worker].life) expected.insert(source);
         }
       }

@@ -254,7 +254,7 @@ void World::forge(const Step& step) {
   if (at == workers_[message.sender].parts.end() || !at->second->passes->pass()) return;
   const PassHeader header = at->second->passes->pass()->header();
   if (message.receiver == from) return;  // what a true peer may say is not forged
-  const Life to = workers_[message.sender].life;
+  const WorkerLife to = workers_[message.sender].life;
   if (session_of(from, to) < 0) return;
   say("w" + std::to_string(from) + " forges");
   if (step.c % 2 == 0) {
@@ -288,7 +288,7 @@ void World::crash(const Step& step) {
   if (workers.empty()) return;
   const int worker = workers[step.a % workers.size()];
   say("w" + std::to_string(worker) + " crashes");
-  const Life life = workers_[worker].life;
+  const WorkerLife life = workers_[worker].life;
   for (std::size_t i = 0; i < sessions_.size(); ++i) {
     Session& session = sessions_[i];
     for (int side = 0; side < 2; ++side) {
@@ -313,7 +313,7 @@ void World::restart(const Step& step) {
   say("w" + std::to_string(dead[step.a % dead.size()]) + " starts again");
 }
 
-// Only after both have heard of the end of the last session, and of every message that found none.
+// Only after both know of the end of the last session, and of every message that found none.
 void World::reconnect(const Step& step) {
   std::vector<std::pair<int, int>> apart;
   const std::vector<int> workers = alive();

@@ -77,7 +77,7 @@ class World {
     int context;
     int sender;
     int receiver;
-    Life receiver_life;
+    WorkerLife receiver_life;
     std::set<int> reaches;
     bool arrived = false;
   };
@@ -91,7 +91,7 @@ class World {
   };
   struct Part final : RecordedMessages {
     Part(World& of, int at_worker, int of_context) : world(of), worker(at_worker), context(of_context) {}
-    std::optional<Life> receiver_of(AutogradMessageId message) const override;
+    std::optional<WorkerLife> receiver_of(AutogradMessageId message) const override;
     std::vector<AutogradMessageId> sends() const override;
 
     World& world;
@@ -109,15 +109,15 @@ class World {
   };
   struct Worker {
     bool alive = true;
-    Life life;
-    ContextTable table{Life{}};
+    WorkerLife life;
+    ContextTable table{WorkerLife{}};
     std::map<int, std::unique_ptr<Part>> parts;
     std::set<int> released;  // contexts that were open here
     std::uint64_t messages = 0;
   };
   struct Session {
     int end[2];
-    Life life[2];
+    WorkerLife life[2];
     bool cut = false;
     bool declared[2] = {false, false};
   };
@@ -127,14 +127,14 @@ class World {
     int to = 0;
     int session = -1;  // none: inside one worker
     int context = 0;
-    Life life{};  // of the sender; of a lost worker
+    WorkerLife life{};  // of the sender; of a lost worker
     PassMessage message{};
     int recorded = -1;
     DecidedSet decided{};
   };
   // What became of a pass, kept beside the classes.
   struct PassTruth {
-    Life initiator{};
+    WorkerLife initiator{};
     std::set<int> reachable{};  // with kRoots
     std::set<int> produced{};   // R nodes that ran
     Mode mode = Mode::smart;
@@ -175,13 +175,13 @@ class World {
 
   // backward_model_network.cpp: sessions, messages, doing what the classes say.
   void perform(int worker, int context, PassActions actions);
-  void send(int worker, int context, Life to, PassMessage message);
-  void watch_worker(int worker, Life peer);
+  void send(int worker, int context, WorkerLife to, PassMessage message);
+  void watch_worker(int worker, WorkerLife peer);
   bool deliver(std::uint32_t choice);
   void deliver_pass(const Flight& flight);
   void deliver_forward(const Flight& flight);
-  void lose(int worker, Life peer);
-  int session_of(int worker, Life peer) const;
+  void lose(int worker, WorkerLife peer);
+  int session_of(int worker, WorkerLife peer) const;
   Part& make_part(int worker, int context);
   void drop_part(int worker, int context);
 

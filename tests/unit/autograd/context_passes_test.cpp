@@ -39,7 +39,7 @@ TEST(ContextPasses, OneHopTakesSixMessages) {
   of_a.to[kAtoHome] = kHome;
   ContextPasses home(kContext, kHome, of_home), a(kContext, kA, of_a);
   int messages = 0;
-  const auto pass_on = [&](Life from, ContextPasses& to, const PassActions& actions) {
+  const auto pass_on = [&](WorkerLife from, ContextPasses& to, const PassActions& actions) {
     PassActions answers;
     for (const Send& send : all_of<Send>(actions)) {
       ++messages;
@@ -133,7 +133,7 @@ TEST(ContextPasses, T2_DA24_AMarkThatWasNotSentFailsThePassAndLosesNobody) {
   ASSERT_EQ(all_of<PassEnded>(stopped).size(), 1u);
   EXPECT_EQ(all_of<PassEnded>(stopped)[0].outcome.error().code(), Errc::limit_exceeded);
   EXPECT_TRUE(home.open({})) << "the next pass is granted";
-  // At a participant the initiator hears of it.
+  // At a participant it is reported to the initiator.
   (void)a.receive(kHome, Mark{header(1, kHome), {kAtoHome}});
   const auto fails = sent_to<Fail>(kHome, a.not_sent({1}, error(Errc::limit_exceeded)));
   ASSERT_EQ(fails.size(), 1u);

@@ -38,7 +38,7 @@ TEST_F(GradientBookTest, Row19_03_CopiesWhatIsSharedOrHasOtherStrides) {
   const at::Tensor shared = at::ones({4, 2});
   book_.add(leaf_, at::Tensor(shared));
   EXPECT_NE(book_.of(leaf_).const_data_ptr(), shared.const_data_ptr());
-  // A view of memory that somebody else still has: libtorch itself would take it.
+  // A view of memory with another reference: libtorch itself would take it.
   const at::Tensor other = at::zeros({4, 2}).set_requires_grad(true);
   book_.add(other, shared.view({4, 2}));
   EXPECT_NE(book_.of(other).const_data_ptr(), shared.const_data_ptr());
@@ -73,7 +73,7 @@ TEST_F(GradientBookTest, ATensorHandedOutEarlierKeepsItsValues) {
   book_.add(leaf_, at::ones({4, 2}));
   EXPECT_TRUE(at::equal(handed_out, at::ones({4, 2})));
   EXPECT_TRUE(at::equal(book_.of(leaf_), at::full({4, 2}, 2.0)));
-  // Nobody holds the new one: added in place.
+  // The new one has no other reference: added in place.
   const void* memory = book_.of(leaf_).const_data_ptr();
   book_.add(leaf_, at::ones({4, 2}));
   EXPECT_EQ(book_.of(leaf_).const_data_ptr(), memory);

@@ -11,8 +11,8 @@
 namespace caftan::autograd {
 namespace {
 
-constexpr Life kHome{{0}, {77}};
-constexpr Life kPeer{{3}, {99}};
+constexpr WorkerLife kHome{{0}, {77}};
+constexpr WorkerLife kPeer{{3}, {99}};
 const ContextId kContext{kHome.worker, kHome.incarnation, 5};
 
 AutogradMessageId message(std::uint64_t number) { return {kPeer.worker, kPeer.incarnation, number}; }

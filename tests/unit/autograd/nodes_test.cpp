@@ -56,7 +56,7 @@ TEST(Recording, DA18_TheSenderAloneDecidesWhatIsRecorded) {
   EXPECT_FALSE(record_sent(message(2), tensors, recorded));
   EXPECT_THAT(recorded, IsEmpty());
 
-  // The receiver records what it is told, whatever its own grad mode.
+  // The receiver records what the message says, whatever its own grad mode.
   std::vector<at::Tensor> came = {at::ones({2}), at::ones({3})};
   const auto received = record_received(message(1), came, std::vector<std::uint8_t>{0, 1});
   ASSERT_TRUE(received && *received);

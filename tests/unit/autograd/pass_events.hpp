@@ -12,19 +12,19 @@
 
 namespace caftan::autograd {
 
-constexpr Life kHome{{0}, {10}};
-constexpr Life kA{{1}, {11}};
-constexpr Life kB{{2}, {12}};
-constexpr Life kC{{3}, {13}};
+constexpr WorkerLife kHome{{0}, {10}};
+constexpr WorkerLife kA{{1}, {11}};
+constexpr WorkerLife kB{{2}, {12}};
+constexpr WorkerLife kC{{3}, {13}};
 constexpr ContextId kContext{kHome.worker, kHome.incarnation, 1};
 
-constexpr AutogradMessageId message_of(Life sender, std::uint64_t number) {
+constexpr AutogradMessageId message_of(WorkerLife sender, std::uint64_t number) {
   return {sender.worker, sender.incarnation, number};
 }
 constexpr PassId pass(std::uint64_t n) { return {kContext, {n}}; }
 
 /// Returns a header of pass n, all before it decided ok.
-inline PassHeader header(std::uint64_t n, Life initiator, Mode mode = Mode::smart, bool keep = false) {
+inline PassHeader header(std::uint64_t n, WorkerLife initiator, Mode mode = Mode::smart, bool keep = false) {
   DecidedSet decided;
   for (std::uint64_t i = 1; i < n; ++i) decided.decide_next(true);
   return {pass(n), decided, initiator, mode, keep};
@@ -32,8 +32,8 @@ inline PassHeader header(std::uint64_t n, Life initiator, Mode mode = Mode::smar
 
 /// Messages sent from here, by receiver.
 struct Sent final : RecordedMessages {
-  std::map<AutogradMessageId, Life> to;
-  std::optional<Life> receiver_of(AutogradMessageId message) const override {
+  std::map<AutogradMessageId, WorkerLife> to;
+  std::optional<WorkerLife> receiver_of(AutogradMessageId message) const override {
     const auto at = to.find(message);
     if (at == to.end()) return std::nullopt;
     return at->second;
@@ -57,7 +57,7 @@ std::vector<T> all_of(const PassActions& actions) {
 
 /// Returns the messages of kind T that are sent to `to`.
 template <class T>
-std::vector<T> sent_to(Life to, const PassActions& actions) {
+std::vector<T> sent_to(WorkerLife to, const PassActions& actions) {
   std::vector<T> found;
   for (const Send& send : all_of<Send>(actions)) {
     const T* match = std::get_if<T>(&send.message);

@@ -36,7 +36,7 @@ std::vector<tensor::DecodedTensor> travel(std::span<const at::Tensor> tensors, s
 SimulatedWorkers::SimulatedWorkers(int workers, Threads threads, std::uint64_t schedule)
     : threads_(threads), schedule_(schedule), bodies_(workers) {
   for (auto& bodies : bodies_) {
-    RecordedBody body = RecordedBody::begin(0);
+    CodeSpan body = CodeSpan::begin(0);
     if (threads_ != Threads::one_body) body.end();  // there is a body, but nothing is in it
     bodies.push_back(body);
   }
@@ -45,7 +45,7 @@ SimulatedWorkers::SimulatedWorkers(int workers, Threads threads, std::uint64_t s
 void SimulatedWorkers::run_body(int worker, std::uint64_t key, const std::function<void()>& code) {
   const auto record = [&] {
     for (std::uint64_t n = schedule_() % 50; n > 0; --n) at::sequence_number::get_and_increment();
-    RecordedBody body = RecordedBody::begin(key);
+    CodeSpan body = CodeSpan::begin(key);
     code();
     body.end();
     if (threads_ == Threads::one_thread || threads_ == Threads::many_threads) bodies_[worker].push_back(body);
@@ -129,7 +129,7 @@ class SimulatedPass {
       EXPECT_TRUE(begun);
       one.engine = *std::move(begun);
       // Their order must not matter.
-      std::vector<RecordedBody> bodies = workers_.bodies_[worker];
+      std::vector<CodeSpan> bodies = workers_.bodies_[worker];
       std::shuffle(bodies.begin(), bodies.end(), random_);
       one.engine->add_bodies(std::move(bodies));
     }

@@ -24,7 +24,7 @@ class SimulatedWorkers final : public Hops {
     one_body,      ///< all on this thread, as one program
     one_thread,    ///< each a body of its own, all on this thread
     many_threads,  ///< each a body of its own, some on new threads
-    loose,         ///< some on new threads, and nobody says where a body begins and ends
+    loose,         ///< some on new threads, without marks where a span of code begins and ends
   };
 
   /// @param schedule  which bodies get a new thread, and how much else their thread has recorded before
@@ -54,7 +54,7 @@ class SimulatedWorkers final : public Hops {
 
   const Threads threads_;
   std::mt19937_64 schedule_;
-  std::vector<std::vector<RecordedBody>> bodies_;
+  std::vector<std::vector<CodeSpan>> bodies_;
   std::vector<Message> messages_;  ///< message number n has id n + 1
   friend class SimulatedPass;
 };

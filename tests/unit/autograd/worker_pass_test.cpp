@@ -151,7 +151,7 @@ TEST_F(WorkerPassTest, DA7_TheStagedBookStaysUntilTheOutcomeIsKnown) {
   EXPECT_EQ(sent_to<Fail>(kHome, lost).size(), 1u);
   EXPECT_TRUE(all_of<DropGradients>(lost).empty());
   EXPECT_FALSE(pass.over());
-  EXPECT_EQ(all_of<MergeGradients>(pass.settle(true)).size(), 1u);
+  EXPECT_EQ(all_of<MergeGradients>(pass.conclude(true)).size(), 1u);
   EXPECT_TRUE(pass.over());
 }
 
@@ -172,7 +172,7 @@ TEST_F(WorkerPassTest, DA10_OnlyTheLossOfAWatchedWorkerFails) {
 TEST_F(WorkerPassTest, DA11_AFailedPassIsDroppedWhenItsSliceHasStopped) {
   WorkerPass pass = walked();
   pass.gradient(kA, kBtoA, 8);
-  PassActions actions = pass.settle(false);
+  PassActions actions = pass.conclude(false);
   EXPECT_EQ(all_of<StopGraph>(actions).size(), 1u);
   EXPECT_TRUE(all_of<DropGradients>(actions).empty());
   EXPECT_TRUE(pass.produced(kAtoB).empty());

@@ -1,4 +1,4 @@
-// SE-33: who is missing is dialled often at first, and seldom later.
+// SE-33: a missing member is dialled often at first, and seldom later.
 #include "caftan/net/dial_pause.hpp"
 
 #include <gtest/gtest.h>

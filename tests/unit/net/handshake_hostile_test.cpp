@@ -35,7 +35,7 @@ Conversation make_recorded() {
   return talk;
 }
 
-/// Feeds a fresh side and expects it to fail with `code`, without an answer if `is_silent`.
+/// Feeds a fresh side and expects it to fail with `code`, without a reply if `is_silent`.
 Handshake expect_failure(Handshake side, wire::ByteView in, Errc code, bool is_silent) {
   side.start();
   const auto step = side.feed(in);

@@ -14,7 +14,7 @@ using testing::IsEmpty;
 using OnMet = Meeting::OnMet;
 using Tell = Meeting::Loss::Tell;
 
-constexpr WorkerId kHead{0};
+constexpr WorkerId kCoordinator{0};
 constexpr TimePoint kBegin{1h};
 
 /// The first life of a worker.
@@ -41,17 +41,17 @@ View make_view(std::uint64_t revision = 1, Incarnation b = life_of(1), const std
   return {revision, {{"a", {0}, life_of(0), "unix:a"}, {"b", {1}, b, at}, {"c", {2}, life_of(2), "unix:c"}}};
 }
 
-/// A head whose start has ended.
-Meeting make_serving_head() {
-  Meeting head = make_meeting(0);
-  connect(head, 1);
-  connect(head, 2);
-  EXPECT_TRUE(head.take_view());
-  head.on_met({1}, life_of(1));
-  head.on_met({2}, life_of(2));
-  EXPECT_TRUE(head.take_all_met());
-  EXPECT_TRUE(head.end_start());
-  return head;
+/// A coordinator whose start has ended.
+Meeting make_serving_coordinator() {
+  Meeting coordinator = make_meeting(0);
+  connect(coordinator, 1);
+  connect(coordinator, 2);
+  EXPECT_TRUE(coordinator.take_view());
+  coordinator.on_met({1}, life_of(1));
+  coordinator.on_met({2}, life_of(2));
+  EXPECT_TRUE(coordinator.take_all_met());
+  EXPECT_TRUE(coordinator.end_start());
+  return coordinator;
 }
 
 /// The worker c, whose start has ended.
@@ -59,7 +59,7 @@ Meeting make_serving_worker() {
   Meeting worker = make_meeting(2);
   connect(worker, 0);
   connect(worker, 1);
-  EXPECT_TRUE(worker.on_view(kHead, make_view()));
+  EXPECT_TRUE(worker.on_view(kCoordinator, make_view()));
   EXPECT_TRUE(worker.take_all_met());
   EXPECT_TRUE(worker.end_start());
   return worker;
@@ -75,28 +75,28 @@ Error late(Meeting& meeting, const std::vector<std::string>& siblings = {}) {
 // ---- the start
 
 TEST(Meeting, SE27_TheHeadSendsItsViewOnceWhenAllHaveCome) {
-  Meeting head = make_meeting(0);
-  connect(head, 1);
-  EXPECT_FALSE(head.take_view());
-  ASSERT_TRUE(head.on_session_start({2}, life_of(2), ""));
-  EXPECT_FALSE(head.take_view()) << "that session cannot be used yet";
-  head.on_connected({2}, life_of(2), "tcp:h:1");
-  const auto view = head.take_view();
+  Meeting coordinator = make_meeting(0);
+  connect(coordinator, 1);
+  EXPECT_FALSE(coordinator.take_view());
+  ASSERT_TRUE(coordinator.on_session_start({2}, life_of(2), ""));
+  EXPECT_FALSE(coordinator.take_view()) << "that session cannot be used yet";
+  coordinator.on_connected({2}, life_of(2), "tcp:h:1");
+  const auto view = coordinator.take_view();
   ASSERT_TRUE(view);
   EXPECT_EQ(view->members[1].incarnation, life_of(1));
-  EXPECT_FALSE(head.take_view());
+  EXPECT_FALSE(coordinator.take_view());
 }
 
 TEST(Meeting, SE27_AHeadThatIsAloneIsReadyAtOnce) {
   auto membership = Membership::make({{"a", {0}, ""}}, {"a", {0}, life_of(0), ""});
-  Meeting head(*std::move(membership), {.addresses = {""}});
-  EXPECT_TRUE(head.take_view());
-  const auto all = head.take_all_met();
+  Meeting coordinator(*std::move(membership), {.addresses = {""}});
+  EXPECT_TRUE(coordinator.take_view());
+  const auto all = coordinator.take_all_met();
   ASSERT_TRUE(all);
   EXPECT_TRUE(all->ends_start);
   EXPECT_THAT(all->tell, IsEmpty());
-  EXPECT_TRUE(head.end_start());
-  EXPECT_TRUE(head.start_is_over());
+  EXPECT_TRUE(coordinator.end_start());
+  EXPECT_TRUE(coordinator.start_is_over());
 }
 
 TEST(Meeting, SE27_AWorkerTellsTheHeadOnceItHasMetAllOthers) {
@@ -106,21 +106,21 @@ TEST(Meeting, SE27_AWorkerTellsTheHeadOnceItHasMetAllOthers) {
   connect(worker, 2);
   const auto all = worker.take_all_met();
   ASSERT_TRUE(all);
-  EXPECT_THAT(all->tell, ElementsAre(kHead));
-  EXPECT_FALSE(all->ends_start) << "the head says when all have met";
+  EXPECT_THAT(all->tell, ElementsAre(kCoordinator));
+  EXPECT_FALSE(all->ends_start) << "the coordinator says when all have met";
   EXPECT_FALSE(worker.take_all_met());
   EXPECT_FALSE(worker.outcome());
 }
 
 TEST(Meeting, SE27_TheHeadEndsTheStartWhenAllHaveSaidSo) {
-  Meeting head = make_meeting(0);
-  connect(head, 1);
-  EXPECT_EQ(head.on_met({1}, life_of(1)), OnMet::look);
-  connect(head, 2);
-  EXPECT_EQ(head.on_met({2}, life_of(2)), OnMet::look);
-  EXPECT_FALSE(head.take_all_met()) << "the others have not got the view";
-  ASSERT_TRUE(head.take_view());
-  const auto all = head.take_all_met();
+  Meeting coordinator = make_meeting(0);
+  connect(coordinator, 1);
+  EXPECT_EQ(coordinator.on_met({1}, life_of(1)), OnMet::look);
+  connect(coordinator, 2);
+  EXPECT_EQ(coordinator.on_met({2}, life_of(2)), OnMet::look);
+  EXPECT_FALSE(coordinator.take_all_met()) << "the others have not got the view";
+  ASSERT_TRUE(coordinator.take_view());
+  const auto all = coordinator.take_all_met();
   ASSERT_TRUE(all);
   EXPECT_TRUE(all->ends_start);
   EXPECT_THAT(all->tell, ElementsAre(WorkerId{1}, WorkerId{2}));
@@ -131,40 +131,40 @@ TEST(Meeting, SE27_OnlyTheHeadIsBelievedThatAllHaveMet) {
   connect(worker, 0);
   connect(worker, 2);
   EXPECT_EQ(worker.on_met({2}, life_of(2)), OnMet::nothing);
-  EXPECT_EQ(worker.on_met(kHead, life_of(0)), OnMet::end_start);
+  EXPECT_EQ(worker.on_met(kCoordinator, life_of(0)), OnMet::end_start);
   EXPECT_TRUE(worker.on_view({2}, make_view())->empty()) << "nor that it has a view";
 }
 
 TEST(Meeting, SE27_WhatALifeSaidThatHasEndedDoesNotCount) {
-  Meeting head = make_meeting(0);
-  connect(head, 1);
-  connect(head, 2);
-  ASSERT_TRUE(head.take_view());
-  EXPECT_EQ(head.on_met({1}, life_of(1)), OnMet::look);
-  EXPECT_TRUE(head.on_session_end({1}, life_of(1)).is_last);
-  EXPECT_EQ(head.on_met({1}, life_of(1)), OnMet::nothing);
-  connect(head, 1, next_life_of(1));
-  EXPECT_EQ(head.on_met({1}, life_of(1)), OnMet::nothing);
-  EXPECT_EQ(head.on_met({2}, life_of(2)), OnMet::look);
-  ASSERT_TRUE(head.take_view());
-  EXPECT_FALSE(head.take_all_met()) << "b's present life has not said so";
-  EXPECT_EQ(head.on_met({1}, next_life_of(1)), OnMet::look);
-  EXPECT_TRUE(head.take_all_met());
+  Meeting coordinator = make_meeting(0);
+  connect(coordinator, 1);
+  connect(coordinator, 2);
+  ASSERT_TRUE(coordinator.take_view());
+  EXPECT_EQ(coordinator.on_met({1}, life_of(1)), OnMet::look);
+  EXPECT_TRUE(coordinator.on_session_end({1}, life_of(1)).is_last);
+  EXPECT_EQ(coordinator.on_met({1}, life_of(1)), OnMet::nothing);
+  connect(coordinator, 1, next_life_of(1));
+  EXPECT_EQ(coordinator.on_met({1}, life_of(1)), OnMet::nothing);
+  EXPECT_EQ(coordinator.on_met({2}, life_of(2)), OnMet::look);
+  ASSERT_TRUE(coordinator.take_view());
+  EXPECT_FALSE(coordinator.take_all_met()) << "b's present life has not said so";
+  EXPECT_EQ(coordinator.on_met({1}, next_life_of(1)), OnMet::look);
+  EXPECT_TRUE(coordinator.take_all_met());
 }
 
 TEST(Meeting, SE27_ANewLifeIsAnsweredAfterTheStartOfTheOthers) {
-  Meeting head = make_serving_head();
-  EXPECT_EQ(head.on_session_end({1}, life_of(1)).tell, Tell::now);
-  connect(head, 1, next_life_of(1));
-  EXPECT_EQ(head.on_met({1}, next_life_of(1)), OnMet::answer);
+  Meeting coordinator = make_serving_coordinator();
+  EXPECT_EQ(coordinator.on_session_end({1}, life_of(1)).tell, Tell::now);
+  connect(coordinator, 1, next_life_of(1));
+  EXPECT_EQ(coordinator.on_met({1}, next_life_of(1)), OnMet::answer);
 }
 
 TEST(Meeting, SE24_ALifeIsLostWithTheLastOfItsSessions) {
-  Meeting head = make_serving_head();
-  connect(head, 1);
-  EXPECT_FALSE(head.on_session_end({1}, life_of(1)).is_last);
-  EXPECT_TRUE(head.on_session_end({1}, life_of(1)).is_last);
-  EXPECT_FALSE(head.on_session_end({0}, life_of(0)).is_last) << "with itself";
+  Meeting coordinator = make_serving_coordinator();
+  connect(coordinator, 1);
+  EXPECT_FALSE(coordinator.on_session_end({1}, life_of(1)).is_last);
+  EXPECT_TRUE(coordinator.on_session_end({1}, life_of(1)).is_last);
+  EXPECT_FALSE(coordinator.on_session_end({0}, life_of(0)).is_last) << "with itself";
 }
 
 TEST(Meeting, SE28_WhoLeavesAfterItsOwnStartDoesNotHoldUpTheOthers) {
@@ -172,9 +172,9 @@ TEST(Meeting, SE28_WhoLeavesAfterItsOwnStartDoesNotHoldUpTheOthers) {
   connect(worker, 0);
   connect(worker, 2);
   ASSERT_TRUE(worker.take_all_met());
-  EXPECT_EQ(worker.on_session_end(kHead, life_of(0)).tell, Tell::after_start);
-  EXPECT_EQ(worker.on_met(kHead, life_of(0)), OnMet::end_start) << "its last words are read after its end";
-  EXPECT_THAT(worker.end_start().value(), ElementsAre(kHead));
+  EXPECT_EQ(worker.on_session_end(kCoordinator, life_of(0)).tell, Tell::after_start);
+  EXPECT_EQ(worker.on_met(kCoordinator, life_of(0)), OnMet::end_start) << "its last words are read after its end";
+  EXPECT_THAT(worker.end_start().value(), ElementsAre(kCoordinator));
   EXPECT_TRUE(*worker.outcome());
 }
 
@@ -196,23 +196,23 @@ TEST(Meeting, SE29_WhoHasNotComeIsNotLost) {
   EXPECT_EQ(worker.why_unreachable({2}).code(), Errc::peer_down);
 }
 
-// ---- who is missing
+// ---- missing members
 
 TEST(Meeting, SE26_TheHeadNamesTheMissingAndThoseThatHaveLeft) {
-  Meeting head = make_meeting(0, {.addresses = {"unix:a", "", ""}});
-  EXPECT_EQ(late(head).text(), "b, c have not come within 10s; 1 of 3 are here");
-  head = make_meeting(0, {.addresses = {"unix:a", "", ""}});
-  connect(head, 1);
-  head.on_session_end({1}, life_of(1));
-  EXPECT_EQ(late(head).text(), "c has not come within 10s; b has come and left; 1 of 3 are here");
+  Meeting coordinator = make_meeting(0, {.addresses = {"unix:a", "", ""}});
+  EXPECT_EQ(late(coordinator).text(), "b, c have not come within 10s; 1 of 3 are here");
+  coordinator = make_meeting(0, {.addresses = {"unix:a", "", ""}});
+  connect(coordinator, 1);
+  coordinator.on_session_end({1}, life_of(1));
+  EXPECT_EQ(late(coordinator).text(), "c has not come within 10s; b has come and left; 1 of 3 are here");
 }
 
 TEST(Meeting, SE26_TheHeadNamesWhoHasNotMetAllOthers) {
-  Meeting head = make_meeting(0);
-  connect(head, 1);
-  connect(head, 2);
-  head.on_met({1}, life_of(1));
-  EXPECT_EQ(late(head).text(), "c has not met all others within 10s; 3 of 3 are here");
+  Meeting coordinator = make_meeting(0);
+  connect(coordinator, 1);
+  connect(coordinator, 2);
+  coordinator.on_met({1}, life_of(1));
+  EXPECT_EQ(late(coordinator).text(), "c has not met all others within 10s; 3 of 3 are here");
 }
 
 TEST(Meeting, SE26_OthersNameOnlyThoseTheyWouldHaveMet) {
@@ -221,7 +221,7 @@ TEST(Meeting, SE26_OthersNameOnlyThoseTheyWouldHaveMet) {
   EXPECT_EQ(late(worker).text(), "a, where the others meet, has not come within 10s");
   worker = make_meeting(1, options);
   connect(worker, 0);
-  EXPECT_EQ(late(worker).text(), "c has not come within 10s; 2 of 3 are here") << "the head had told of it";
+  EXPECT_EQ(late(worker).text(), "c has not come within 10s; 2 of 3 are here") << "the coordinator had told of it";
   worker = make_meeting(1, options);
   connect(worker, 0);
   EXPECT_THAT(late(worker, {"c"}).text(), HasSubstr("not all have met")) << "c is left to the launcher of both";
@@ -229,8 +229,8 @@ TEST(Meeting, SE26_OthersNameOnlyThoseTheyWouldHaveMet) {
 
 TEST(Meeting, SE26_WhatKeptAMemberAwayIsSaid) {
   Meeting worker = make_meeting(1);
-  worker.begin_dial(kHead, kBegin);
-  worker.on_dial_failed(kHead, Error(Errc::peer_down, "nobody listens"), kBegin);
+  worker.begin_dial(kCoordinator, kBegin);
+  worker.on_dial_failed(kCoordinator, Error(Errc::peer_down, "nobody listens"), kBegin);
   EXPECT_TRUE(worker.on_refused(Error(Errc::not_authenticated, "no proof")));
   EXPECT_THAT(late(worker).text(), testing::AllOf(HasSubstr("(last: nobody listens)"), HasSubstr("(refused: ")));
 }
@@ -262,11 +262,11 @@ TEST(Meeting, SE33_NeighboursInOneProcessAreNotDialled) {
 
 TEST(Meeting, SE33_AnyOtherRefusalFailsTheStart) {
   Meeting worker = make_meeting(1);
-  worker.begin_dial(kHead, kBegin);
-  EXPECT_FALSE(worker.on_dial_failed(kHead, Error(Errc::wrong_cluster, "another job"), kBegin).again);
+  worker.begin_dial(kCoordinator, kBegin);
+  EXPECT_FALSE(worker.on_dial_failed(kCoordinator, Error(Errc::wrong_cluster, "another job"), kBegin).again);
   EXPECT_EQ(worker.outcome()->error().code(), Errc::wrong_cluster);
   EXPECT_EQ(worker.outcome()->error().worker(), "a");
-  EXPECT_FALSE(worker.begin_dial(kHead, kBegin));
+  EXPECT_FALSE(worker.begin_dial(kCoordinator, kBegin));
   EXPECT_FALSE(worker.end_start());
 }
 
@@ -276,7 +276,7 @@ TEST(Meeting, SE33_ADuplicateIsToldOnceAndIsTheErrorOfALateStart) {
     worker.begin_dial(peer, kBegin);
     const auto failed = worker.on_dial_failed(peer, Error(Errc::duplicate_worker, "process 7"), kBegin);
     EXPECT_TRUE(failed.again);
-    EXPECT_EQ(failed.duplicate.has_value(), peer == kHead) << "once";
+    EXPECT_EQ(failed.duplicate.has_value(), peer == kCoordinator) << "once";
   }
   connect(worker, 0);
   const Error error = late(worker);
@@ -288,21 +288,21 @@ TEST(Meeting, SE34_AnAddressThatIsNotFixedIsThatOfThePresentLife) {
   Meeting worker = make_meeting(2, {.addresses = {"unix:a", "", ""}});
   EXPECT_FALSE(worker.begin_dial({1}, kBegin)) << "where?";
   connect(worker, 0);
-  EXPECT_THAT(worker.on_view(kHead, make_view()).value(), ElementsAre(WorkerId{1}));
+  EXPECT_THAT(worker.on_view(kCoordinator, make_view()).value(), ElementsAre(WorkerId{1}));
   EXPECT_EQ(worker.begin_dial({1}, kBegin), "unix:b");
   worker.end_dial({1});
-  EXPECT_THAT(worker.on_view(kHead, make_view(2, next_life_of(1), "unix:b2")).value(), ElementsAre(WorkerId{1}));
+  EXPECT_THAT(worker.on_view(kCoordinator, make_view(2, next_life_of(1), "unix:b2")).value(), ElementsAre(WorkerId{1}));
   EXPECT_EQ(worker.begin_dial({1}, kBegin), "unix:b2");
   Meeting fixed = make_meeting(2);
-  EXPECT_TRUE(fixed.on_view(kHead, make_view(1, life_of(1), "unix:elsewhere")));
+  EXPECT_TRUE(fixed.on_view(kCoordinator, make_view(1, life_of(1), "unix:elsewhere")));
   EXPECT_EQ(fixed.begin_dial({1}, kBegin), "unix:b");
 }
 
 TEST(Meeting, SE34_TheHeadSendsItsViewAgainWhenANewLifeHasJoined) {
-  Meeting head = make_serving_head();
-  head.on_session_end({1}, life_of(1));
-  connect(head, 1, next_life_of(1), "tcp:h:2");
-  const auto view = head.take_view();
+  Meeting coordinator = make_serving_coordinator();
+  coordinator.on_session_end({1}, life_of(1));
+  connect(coordinator, 1, next_life_of(1), "tcp:h:2");
+  const auto view = coordinator.take_view();
   ASSERT_TRUE(view);
   EXPECT_EQ(view->members[1].incarnation, next_life_of(1));
 }
@@ -311,7 +311,7 @@ TEST(Meeting, SE34_AfterTheStartOnlyALifeIsDialledThatTheHeadHasAnnounced) {
   Meeting worker = make_serving_worker();
   EXPECT_TRUE(worker.on_session_end({1}, life_of(1)).dial);
   EXPECT_FALSE(worker.begin_dial({1}, kBegin)) << "the life that was lost is not met again";
-  EXPECT_THAT(worker.on_view(kHead, make_view(2, next_life_of(1))).value(), ElementsAre(WorkerId{1}));
+  EXPECT_THAT(worker.on_view(kCoordinator, make_view(2, next_life_of(1))).value(), ElementsAre(WorkerId{1}));
   EXPECT_TRUE(worker.begin_dial({1}, kBegin));
   const Error no_answer(Errc::timeout, "no answer");
   EXPECT_TRUE(worker.on_dial_failed({1}, no_answer, kBegin).again);
@@ -321,8 +321,8 @@ TEST(Meeting, SE34_AfterTheStartOnlyALifeIsDialledThatTheHeadHasAnnounced) {
 }
 
 TEST(Meeting, SE34_WithAHigherNumberItIsTheOtherThatDials) {
-  Meeting head = make_serving_head();
-  EXPECT_FALSE(head.on_session_end({1}, life_of(1)).dial);
+  Meeting coordinator = make_serving_coordinator();
+  EXPECT_FALSE(coordinator.on_session_end({1}, life_of(1)).dial);
 }
 
 // ---- refusals and leaving

@@ -24,11 +24,11 @@ Membership make_membership(std::uint32_t self) {
   return *std::move(membership);
 }
 
-Membership make_complete_head() {
-  Membership head = make_membership(0);
-  EXPECT_TRUE(head.join(make_join(1, 101)));
-  EXPECT_TRUE(head.join(make_join(2, 102)));
-  return head;
+Membership make_complete_coordinator() {
+  Membership coordinator = make_membership(0);
+  EXPECT_TRUE(coordinator.join(make_join(1, 101)));
+  EXPECT_TRUE(coordinator.join(make_join(2, 102)));
+  return coordinator;
 }
 
 TEST(Membership, SE20_AWorldWithGapsRepetitionsOrWithoutUsIsRefused) {
@@ -51,73 +51,74 @@ TEST(Membership, SE20_AWorldWithGapsRepetitionsOrWithoutUsIsRefused) {
 }
 
 TEST(Membership, SE21_NamesWhoIsMissingUntilAllHaveJoined) {
-  Membership head = make_membership(0);
-  EXPECT_EQ(head.missing(), (std::vector<std::string>{"observer0", "observer1"}));
-  ASSERT_TRUE(head.join(make_join(2, 102)));
-  EXPECT_EQ(head.missing(), std::vector<std::string>{"observer0"});
-  EXPECT_FALSE(head.complete());
-  ASSERT_TRUE(head.join(make_join(1, 101)));
-  EXPECT_TRUE(head.complete());
+  Membership coordinator = make_membership(0);
+  EXPECT_EQ(coordinator.missing(), (std::vector<std::string>{"observer0", "observer1"}));
+  ASSERT_TRUE(coordinator.join(make_join(2, 102)));
+  EXPECT_EQ(coordinator.missing(), std::vector<std::string>{"observer0"});
+  EXPECT_FALSE(coordinator.complete());
+  ASSERT_TRUE(coordinator.join(make_join(1, 101)));
+  EXPECT_TRUE(coordinator.complete());
 }
 
 TEST(Membership, SE21_ASessionAloneIsNotAJoin) {
-  Membership head = make_membership(0);
-  EXPECT_TRUE(*head.on_up({1}, {101}));
-  EXPECT_EQ(head.missing().size(), 2U);
-  EXPECT_TRUE(*head.join(make_join(1, 101)));
-  EXPECT_EQ(head.missing(), std::vector<std::string>{"observer1"});
+  Membership coordinator = make_membership(0);
+  EXPECT_TRUE(*coordinator.on_up({1}, {101}));
+  EXPECT_EQ(coordinator.missing().size(), 2U);
+  EXPECT_TRUE(*coordinator.join(make_join(1, 101)));
+  EXPECT_EQ(coordinator.missing(), std::vector<std::string>{"observer1"});
 }
 
 TEST(Membership, SE22_AJoinMayBeRepeated) {
-  Membership head = make_complete_head();
-  const std::uint64_t revision = head.view().revision;
-  EXPECT_FALSE(*head.join(make_join(1, 101)));
-  EXPECT_EQ(head.view().revision, revision);
+  Membership coordinator = make_complete_coordinator();
+  const std::uint64_t revision = coordinator.view().revision;
+  EXPECT_FALSE(*coordinator.join(make_join(1, 101)));
+  EXPECT_EQ(coordinator.view().revision, revision);
 }
 
 TEST(Membership, SE23_StrangersAndDuplicatesAreRefusedWithTypedErrors) {
-  Membership head = make_complete_head();
-  ASSERT_TRUE(head.on_up({1}, {101}));
-  EXPECT_EQ(head.join({"stranger", {3}, {7}, ""}).error().code(), Errc::unknown_worker);
-  EXPECT_NE(head.join({"stranger", {3}, {7}, ""}).error().text().find("agent, observer0, observer1"),
+  Membership coordinator = make_complete_coordinator();
+  ASSERT_TRUE(coordinator.on_up({1}, {101}));
+  EXPECT_EQ(coordinator.join({"stranger", {3}, {7}, ""}).error().code(), Errc::unknown_worker);
+  EXPECT_NE(coordinator.join({"stranger", {3}, {7}, ""}).error().text().find("agent, observer0, observer1"),
             std::string::npos);
-  EXPECT_EQ(head.join({"observer0", {2}, {7}, ""}).error().code(), Errc::invalid_config);
-  EXPECT_EQ(head.join(make_join(1, 7)).error().code(), Errc::duplicate_worker);
-  EXPECT_EQ(head.join(make_join(0, 7)).error().code(), Errc::duplicate_worker) << "that is the head itself";
-  EXPECT_EQ(head.on_up({1}, {7}).error().code(), Errc::duplicate_worker);
-  EXPECT_EQ(head.on_up({3}, {7}).error().code(), Errc::unknown_worker);
-  EXPECT_EQ(head.join(make_join(1, 0)).error().code(), Errc::peer_down);
-  EXPECT_TRUE(head.admit(make_join(1, 101))) << "a second connection of the same life";
+  EXPECT_EQ(coordinator.join({"observer0", {2}, {7}, ""}).error().code(), Errc::invalid_config);
+  EXPECT_EQ(coordinator.join(make_join(1, 7)).error().code(), Errc::duplicate_worker);
+  EXPECT_EQ(coordinator.join(make_join(0, 7)).error().code(), Errc::duplicate_worker)
+      << "that is the coordinator itself";
+  EXPECT_EQ(coordinator.on_up({1}, {7}).error().code(), Errc::duplicate_worker);
+  EXPECT_EQ(coordinator.on_up({3}, {7}).error().code(), Errc::unknown_worker);
+  EXPECT_EQ(coordinator.join(make_join(1, 0)).error().code(), Errc::peer_down);
+  EXPECT_TRUE(coordinator.admit(make_join(1, 101))) << "a second connection of the same life";
 }
 
 TEST(Membership, SE24_ARestartedWorkerTakesItsPlaceAndTheOldLifeNeverReturns) {
-  Membership head = make_complete_head();
-  ASSERT_TRUE(head.on_up({1}, {101}));
-  EXPECT_TRUE(head.on_down({1}, {101}));
-  EXPECT_FALSE(head.on_down({1}, {101})) << "peer_down is delivered once";
-  EXPECT_FALSE(head.is_up({1}));
-  EXPECT_TRUE(*head.join(make_join(1, 201)));
-  EXPECT_TRUE(*head.on_up({1}, {201}));
-  EXPECT_FALSE(*head.on_up({1}, {201}));
-  EXPECT_EQ(head.on_up({1}, {101}).error().code(), Errc::peer_down);
-  EXPECT_EQ(head.admit(make_join(1, 101)).error().code(), Errc::peer_down);
-  EXPECT_FALSE(head.on_down({1}, {101})) << "a late end of the old life";
-  EXPECT_TRUE(head.is_up({1}));
-  EXPECT_EQ(head.find("observer0")->address, "unix:1-201");
+  Membership coordinator = make_complete_coordinator();
+  ASSERT_TRUE(coordinator.on_up({1}, {101}));
+  EXPECT_TRUE(coordinator.on_down({1}, {101}));
+  EXPECT_FALSE(coordinator.on_down({1}, {101})) << "peer_down is delivered once";
+  EXPECT_FALSE(coordinator.is_up({1}));
+  EXPECT_TRUE(*coordinator.join(make_join(1, 201)));
+  EXPECT_TRUE(*coordinator.on_up({1}, {201}));
+  EXPECT_FALSE(*coordinator.on_up({1}, {201}));
+  EXPECT_EQ(coordinator.on_up({1}, {101}).error().code(), Errc::peer_down);
+  EXPECT_EQ(coordinator.admit(make_join(1, 101)).error().code(), Errc::peer_down);
+  EXPECT_FALSE(coordinator.on_down({1}, {101})) << "a late end of the old life";
+  EXPECT_TRUE(coordinator.is_up({1}));
+  EXPECT_EQ(coordinator.find("observer0")->address, "unix:1-201");
 }
 
 TEST(Membership, SE24_TheSameLifeMayHaveANewSession) {
-  Membership head = make_complete_head();
+  Membership coordinator = make_complete_coordinator();
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(*head.on_up({1}, {101}));
-    EXPECT_TRUE(head.on_down({1}, {101}));
+    EXPECT_TRUE(*coordinator.on_up({1}, {101}));
+    EXPECT_TRUE(coordinator.on_down({1}, {101}));
   }
 }
 
 TEST(Membership, SE25_AddressesAreLearntFromTheView) {
   Membership observer = make_membership(1);
   EXPECT_EQ(observer.find("observer1")->address, "");
-  const auto changed = observer.apply(make_complete_head().view());
+  const auto changed = observer.apply(make_complete_coordinator().view());
   ASSERT_TRUE(changed);
   EXPECT_EQ(*changed, (std::vector<WorkerId>{{0}, {2}}));
   EXPECT_EQ(observer.find("observer1")->address, "unix:2-102");
@@ -126,22 +127,22 @@ TEST(Membership, SE25_AddressesAreLearntFromTheView) {
 }
 
 TEST(Membership, K7_SE34_ANewLifeAtTheSameAddressMakesANewView) {
-  Membership head = make_complete_head();
-  const View before = head.view();
+  Membership coordinator = make_complete_coordinator();
+  const View before = coordinator.view();
   Join again = make_join(1, 201);
   again.address = make_join(1, 101).address;
-  ASSERT_TRUE(head.on_up(again.id, again.incarnation, "there"));
-  EXPECT_TRUE(head.join(again).value()) << "its session is up before it has joined";
-  EXPECT_GT(head.view().revision, before.revision);
-  EXPECT_FALSE(head.join(again).value());
+  ASSERT_TRUE(coordinator.on_up(again.id, again.incarnation, "there"));
+  EXPECT_TRUE(coordinator.join(again).value()) << "its session is up before it has joined";
+  EXPECT_GT(coordinator.view().revision, before.revision);
+  EXPECT_FALSE(coordinator.join(again).value());
 }
 
 TEST(Membership, SE25_AnOlderViewChangesNothing) {
-  Membership head = make_complete_head();
-  const View old = head.view();
-  ASSERT_TRUE(head.join(make_join(2, 202)));
+  Membership coordinator = make_complete_coordinator();
+  const View old = coordinator.view();
+  ASSERT_TRUE(coordinator.join(make_join(2, 202)));
   Membership observer = make_membership(1);
-  EXPECT_EQ(observer.apply(head.view())->size(), 2U);
+  EXPECT_EQ(observer.apply(coordinator.view())->size(), 2U);
   EXPECT_TRUE(observer.apply(old)->empty());
   EXPECT_EQ(observer.find("observer1")->incarnation, Incarnation{202});
 }
@@ -149,14 +150,14 @@ TEST(Membership, SE25_AnOlderViewChangesNothing) {
 TEST(Membership, SE25_WhatWeSawOurselvesOutlivesAViewThatDoesNotKnowItYet) {
   Membership observer = make_membership(1);
   ASSERT_TRUE(observer.on_up({2}, {202}));
-  EXPECT_TRUE(observer.apply(make_complete_head().view()));
+  EXPECT_TRUE(observer.apply(make_complete_coordinator().view()));
   EXPECT_EQ(observer.find("observer1")->incarnation, Incarnation{202});
   EXPECT_TRUE(observer.is_up({2}));
 }
 
 TEST(Membership, SE25_AViewThatDoesNotFitTheJobIsRefusedWhole) {
   Membership observer = make_membership(1);
-  const View good = make_complete_head().view();
+  const View good = make_complete_coordinator().view();
   const auto refused = [&](auto&& spoil) {
     View view = good;
     spoil(view);
@@ -173,7 +174,7 @@ TEST(Membership, SE25_AViewThatDoesNotFitTheJobIsRefusedWhole) {
 }
 
 TEST(Membership, SE25_MessagesTravel) {
-  const View view = make_complete_head().view();
+  const View view = make_complete_coordinator().view();
   const auto bytes = wire::encode(view);
   ASSERT_TRUE(bytes);
   const auto back = wire::decode<View>(*bytes);

@@ -93,7 +93,7 @@ TEST(RequestTable, SE4_AClosedTableGivesAllBackAndRefusesWithItsReason) {
   const auto refused = table.insert(std::move(sink), kNever);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Errc::peer_down);
-  EXPECT_TRUE(sink) << "a refused request keeps its sink: somebody must answer it";
+  EXPECT_TRUE(sink) << "a refused request keeps its sink: the caller completes it";
   EXPECT_TRUE(table.take_all(Error(Errc::shut_down, "")).empty());
   EXPECT_EQ(table.insert(std::move(sink), kNever).error().text(), "worker1 is gone");
 }

@@ -61,7 +61,7 @@ TEST(ServeGate, SE35_WhatWasLetGoAsksAgain) {
   auto ready = calls.gate.on_backlog(0);
   ASSERT_EQ(ready.size(), 3U);
   ready[0]();
-  calls.backlog(1000);  // the answer of "a" fills it again
+  calls.backlog(1000);  // the reply of "a" fills it again
   ready[1]();
   ready[2]();
   EXPECT_EQ(calls.begun, "a");

@@ -36,7 +36,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::remote::NotRegistered)
 namespace caftan::remote {
 namespace {
 
-/// What an actor was told.
+/// The messages that an actor got.
 struct Notes {
   std::vector<int> pings;
   std::vector<Error> downs;

@@ -1,4 +1,4 @@
-// What is missing for a trainer is told with its keys and the way out, before anything starts.
+// What is missing for a trainer is reported with its keys and the way out, before anything starts.
 #include "rnn_lm/requirements.hpp"
 
 #include <ATen/ops/ones.h>

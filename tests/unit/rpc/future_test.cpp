@@ -132,11 +132,11 @@ TEST(Future, CALL6_AContinuationNeverRunsOnTheStackOfAWaitingCaller) {
   Promise<int> promise;
   bool ran = false;
   auto done = promise.future().then([&](Result<int>) {
-    EXPECT_FALSE(Ambient::current()->reads_frames);
+    EXPECT_FALSE(Ambient::current()->inside_reading_wait);
     ran = true;
   });
   run_task(executor, [&] {
-    const rpc::FrameReading reading;
+    const rpc::NoUserCode reading;
     promise.set(1);
     EXPECT_FALSE(ran);
   });

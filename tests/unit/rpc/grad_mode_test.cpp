@@ -17,7 +17,7 @@ using test::FakeJob;
 
 bool records() { return at::GradMode::is_enabled(); }
 bool records_briefly() { return at::GradMode::is_enabled(); }
-bool is_told(const CallInfo& info) { return info.grad_mode; }
+bool says_grad_mode(const CallInfo& info) { return info.grad_mode; }
 bool asks(Worker& worker, const std::string& whom) { return worker.rpc_sync<&records>(whom); }
 bool forgets_to_set_it_back() {
   at::GradMode::set_enabled(false);
@@ -62,7 +62,7 @@ Registry make_registry() {
   Registry registry;
   registry.add<&records>("records");
   registry.add<&records_briefly>("records_briefly").brief();
-  registry.add<&is_told>("is_told");
+  registry.add<&says_grad_mode>("says_grad_mode");
   registry.add<&asks>("asks");
   registry.add<&forgets_to_set_it_back>("forgets_to_set_it_back");
   registry.add<&waits>("waits");
@@ -91,14 +91,14 @@ TEST_F(GradMode, CALL17_AFunctionRunsInThatOfItsCaller) {
     const at::NoGradGuard no_grad;
     EXPECT_FALSE(worker().rpc_sync<&records>("worker1"));
     EXPECT_FALSE(worker().rpc_sync<&records_briefly>("worker1"));
-    EXPECT_FALSE(worker().rpc_sync<&is_told>("worker1"));
+    EXPECT_FALSE(worker().rpc_sync<&says_grad_mode>("worker1"));
     EXPECT_FALSE(worker().rpc_sync<&records>("worker0")) << "of oneself, too";
     const at::AutoGradMode on(true);
     EXPECT_TRUE(worker().rpc_sync<&records>("worker1"));
   }
   EXPECT_TRUE(worker().rpc_sync<&records>("worker1"));
   EXPECT_TRUE(worker().rpc_sync<&records_briefly>("worker1"));
-  EXPECT_TRUE(worker().rpc_sync<&is_told>("worker1"));
+  EXPECT_TRUE(worker().rpc_sync<&says_grad_mode>("worker1"));
 }
 
 TEST_F(GradMode, CALL17_OfInferenceModeOnlyThatItIsOffTravels) {

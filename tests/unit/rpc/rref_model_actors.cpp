@@ -238,7 +238,7 @@ void World::send_fork_request(int worker, UserActor& actor) {
   if (connection < 0 || !open(worker, connection)) return;
   const PeerSession session = seen(worker, connection);
   if (session.incarnation != value.owner_life) {
-    // The owner's next life: nobody is left to ask, so nothing is waited for (RR-11).
+    // The owner's next life: no worker is left to ask, so nothing is waited for (RR-11).
     return post_user(worker, actor.rules.id(), {.kind = Mail::Kind::deadline});
   }
   const ForkId parent = actor.rules.linked_parent() ? actor.rules.linked_parent()->fork : ForkId{};

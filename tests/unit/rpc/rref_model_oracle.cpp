@@ -1,4 +1,4 @@
-// The oracle: who can reach a value, told from user code, frames and connections alone; and the judgement at rest.
+// The oracle: which workers can reach a value, from user code, frames and connections alone; and the judgement at rest.
 #include <algorithm>
 
 #include "rref_model_world.hpp"
@@ -138,7 +138,7 @@ bool World::reachable(int value) const {
 
 void World::check_refusal(int value, const std::string& where) {
   if (reachable(value)) {
-    break_rule("safety: " + where + " was told that v" + std::to_string(value) +
+    break_rule("safety: " + where + " got the message that v" + std::to_string(value) +
                " has ended while it could be reached");
   }
 }
@@ -190,7 +190,7 @@ void World::settle() {
   }
 }
 
-// At rest, only a child without a session with its owner may still wait for an answer.
+// At rest, only a child without a session with its owner may still wait for a reply.
 void World::check_answered() {
   for (const int worker : alive()) {
     for (const auto& [fork, actor] : workers_[worker].users) {

@@ -206,7 +206,7 @@ void World::create(const Step& step) {
   const bool accepted = (step.c >> 8) % 12 != 0;
   truth_[fork] = Truth{from, self.life, accepted ? connection : -1, true, false, false, std::nullopt, -1};
   UserActor actor{.rules = UserFork::created(fork, session, name(to)), .value = number};
-  // Known before user code sees the handle, or it could hand on what the owner will never hear of.
+  // Known before user code sees the handle, or it could hand on a reference that the owner will never learn of.
   if (!accepted) actor.rules.creation_answered(Error(Errc::overloaded, ""));
   if (!self.users.emplace(fork, std::move(actor)).second) return break_rule("RR-1: a fork id came twice");
   const int id = ++calls_;

@@ -47,7 +47,7 @@ void World::lose(const Step& step, bool declare) {
     }
   }
   if (ends.empty()) return;
-  // Losses that somebody noticed already are declared first; else one end declares a loss of its own accord.
+  // Losses that one end has noticed already are declared first; else one end declares a loss of its own accord.
   const auto noticed =
       std::stable_partition(ends.begin(), ends.end(), [&](const auto& end) { return connections_[end.first].cut; });
   if (declare && noticed != ends.begin()) ends.erase(noticed, ends.end());

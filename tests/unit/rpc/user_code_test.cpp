@@ -1,4 +1,4 @@
-// What user code throws becomes an error that says who it was and what to do.
+// What user code throws becomes an error that names the thrower and what to do.
 #include "caftan/rpc/user_code.hpp"
 
 #include <c10/util/Exception.h>

@@ -122,7 +122,7 @@ TEST(UserFork, RR10_TheParentsExitChangesNothingButTheAccept) {
 
 TEST(UserFork, RR10_TheLossOfTheOwnersSessionIsForGood) {
   UserFork fork = make_confirmed();
-  EXPECT_EQ(get<ForkRefused>(fork.owner_lost(kOwner)), nullptr) << "nobody waits";
+  EXPECT_EQ(get<ForkRefused>(fork.owner_lost(kOwner)), nullptr) << "no caller waits";
   EXPECT_EQ(fork.may_use().error().code(), Errc::peer_down);
   fork.request_sent(kOwnerAgain);
   EXPECT_TRUE(fork.answered({}).empty());

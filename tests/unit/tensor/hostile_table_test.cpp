@@ -1,4 +1,4 @@
-/// Tables and segments that nobody encoded.
+/// Tables and segments that no encoder wrote.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

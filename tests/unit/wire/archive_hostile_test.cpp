@@ -1,4 +1,4 @@
-/// Bytes that nobody wrote: truncated, with absurd lengths, nested without end, random.
+/// Bytes that no archive wrote: truncated, with absurd lengths, nested without end, random.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -33,7 +33,7 @@ class RoleBuilder {
   }
   RoleBuilder& exactly(int replicas) { return bounds(replicas, replicas); }
   RoleBuilder& at_least(int replicas) { return bounds(replicas, app::RoleUse::kAnyNumber); }
-  /// Also none, if `least` says so; then the file may leave the use out.
+  /// With `least` = 0 the file may leave the use out.
   RoleBuilder& at_most(int replicas, int least = 1) { return bounds(least, replicas); }
   RoleBuilder& any_number() { return bounds(0, app::RoleUse::kAnyNumber); }
 

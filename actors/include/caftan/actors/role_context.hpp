@@ -1,6 +1,6 @@
 /// `RoleContext`: what a role object may know and do: the roles it uses, its own reference, its random seeds, and what
-/// it tells the run (metrics, progress, results, log). Its typed calls are those of `CallSite`. A role's constructor
-/// gets one; it lives as long as the object.
+/// it reports to the run (metrics, progress, results, log). Its typed calls are those of `CallSite`. A role's
+/// constructor gets one; it lives as long as the object.
 #pragma once
 
 #include <cstdint>
@@ -85,7 +85,7 @@ class RoleContext : public CallSite {
 
   /// Records a value for metrics.csv, metrics.jsonl and (the last one) summary.json.
   void metric(std::string_view name, double value) const;
-  /// Tells how far this role is; shown while the run goes on. @param total  0 = unknown
+  /// Reports the progress of this role, which is shown during the run. @param total  0 = unknown
   /// @param text  what to show beside the bar; parts are separated by two spaces
   void progress(std::int64_t done, std::int64_t total, std::string text = {}) const;
   /// Prints a line of results on the run's standard output.

@@ -1,4 +1,4 @@
-/// What a worker tells about its live references.
+/// What a worker shows of its live references.
 #pragma once
 
 #include <cstdint>

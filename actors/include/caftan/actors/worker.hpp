@@ -55,7 +55,8 @@ class LocalNetwork {
 /// One member of the world as every member knows it from the start.
 struct WorkerAddress {
   std::string name;
-  std::string address;  ///< "unix:/path", "tcp:host:port"; empty or port 0: learnt from member 0, or a LocalNetwork
+  std::string
+      address;  ///< "unix:/path", "tcp:host:port"; empty or port 0: learnt from the coordinator, or a LocalNetwork
 };
 
 struct WorkerLimits {
@@ -72,7 +73,7 @@ struct WorkerOptions {
   std::string cluster = "caftan";    ///< members of another cluster are refused
   std::string secret;  ///< shared by all members; may be empty only where nothing listens beyond this host's user
   /// What members must have in common: words "part=digest", at most 255 bytes. Of two that have some, the one that was
-  /// dialled compares, and refuses with invalid_config. Empty: says nothing.
+  /// dialled compares, and refuses with invalid_config. Empty: not compared.
   std::string settings;
   WorkerLimits limits;
   Duration rpc_timeout = std::chrono::seconds(60);    ///< of calls that name none; 0 = none
@@ -87,8 +88,8 @@ struct WorkerOptions {
   std::shared_ptr<actors::RoleHost> role;                ///< the role that this worker plays; null = none
   /// Gets lines for the log. Threads: any. Default: nothing is logged.
   std::function<void(std::string_view line)> log;
-  /// Told once for each peer that is lost while this worker serves: peer_down, or, if it said good-bye, what it said or
-  /// shut_down. Threads: a runner.
+  /// Called once for each peer that is lost while this worker serves: with peer_down, or, if the peer left, with its
+  /// farewell or shut_down. Threads: a runner.
   std::function<void(const std::string& peer, const Error& reason)> on_peer_down;
   /// Told of refused connections that may be a member's, at most 8, while this worker waits for the others. Threads: a
   /// runner.
@@ -108,7 +109,7 @@ struct WorkerCounters {
 
 /// What a worker has sent of one kind of frame, or of one type of message between actors.
 struct SentFrames {
-  std::string kind;  ///< "call", "response", ...; of messages between actors their name: "rref.fork"
+  std::string kind;  ///< `call`, `response`, ...; of messages between actors their name: "rref.fork"
   std::uint64_t frames = 0;
   std::uint64_t bytes = 0;  ///< headers included
 
@@ -120,7 +121,7 @@ struct SentFrames {
 
 /// What a worker gave up when it stopped.
 struct StopReport {
-  std::size_t calls = 0;         ///< of its own, without an answer after stop_timeout
+  std::size_t calls = 0;         ///< of its own, without a reply after stop_timeout
   std::size_t served_calls = 0;  ///< of peers, not answered after stop_timeout
   std::size_t references = 0;    ///< values that it owned, and references to values of others, that had not ended
   std::size_t contexts = 0;      ///< autograd contexts that were open here
@@ -131,12 +132,12 @@ struct StopReport {
 
 class Worker : public CallSite {
  public:
-  /// Starts a member and waits until all have come and are connected with each other, so that each can call each.
+  /// Starts a member and waits until all members are connected with each other, so that each can call each.
   /// @param registry  what peers may call; frozen from here on
   /// Errors: invalid_config (the world, an address, a name, the registry), io_error (the address is in use), timeout
-  ///   (naming who has not come, or has not met all), not_authenticated, protocol_mismatch, wrong_cluster,
-  ///   unknown_worker (another worker answers at a member's address), duplicate_worker (another worker of this name was
-  ///   connected until the time-out).
+  ///   (naming the members that are missing, or not connected with all), not_authenticated, protocol_mismatch,
+  ///   wrong_cluster, unknown_worker (another worker answers at a member's address), duplicate_worker (another worker
+  ///   of this name was connected until the time-out).
   /// Threads: not a runner's. Blocks.
   static Result<std::unique_ptr<Worker>> start(WorkerOptions options, Registry registry);
   /// As start, without waiting: `wait_until_ready` does. For several members in one thread.
@@ -144,9 +145,9 @@ class Worker : public CallSite {
   /// Errors: as start.
   Result<void> wait_until_ready();
 
-  /// Stops, and then waits without bound for what StopReport::in_use counts: a graph node that never returns keeps it
-  /// here. It does not wait for a function or method that still runs on a runner and keeps none of these: such code
-  /// must not use its `Worker&` or this worker's references any more. Not on a runner.
+  /// Stops, and then waits without bound for what StopReport::in_use counts: it blocks for ever on a graph
+  /// node that never returns. It does not wait for a function or method that still runs on a runner and keeps none of
+  /// these: such code must not use its `Worker&` or this worker's references any more. Not on a runner.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

@@ -44,7 +44,7 @@ struct RunSettings {
         .one_of({{"one_process"}, {"processes", "one per replica"}, {"hosts", "see [hosts]"}});
     s("deterministic", c.deterministic, "the same fingerprint in any placement, slower");
     s("start_timeout", c.start_timeout,
-      "whoever is missing by then, or whose constructor then takes as long again, is named and the run fails")
+      "time for all workers to connect, and again for their constructors; a late one fails the run by name")
         .range(1s, 1h);
     s("stop_timeout", c.stop_timeout, "after Ctrl-C, before the rest is killed").range(100ms, 10min);
     s("wall", c.wall, "a run that takes longer fails").at_least(1s);

@@ -1,5 +1,5 @@
-/// Who runs where: the workers of an application with their numbers, processes and hosts. Pure: the same application
-/// gives the same plan on every machine, so that each host can work out its own part.
+/// Where each worker runs: the workers of an application with their numbers, processes and hosts. Pure: the same
+/// application gives the same plan on every machine, so that each host can work out its own part.
 #pragma once
 
 #include <optional>

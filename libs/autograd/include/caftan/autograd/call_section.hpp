@@ -13,7 +13,7 @@ namespace caftan::autograd {
 struct CallSection {
   ContextId context;
   AutogradMessageId message;    ///< of the frame's recorded tensors; without number: none is recorded
-  std::uint64_t order_key = 0;  ///< of the call, or of its response
+  std::uint64_t order_key = 0;  ///< of the call, or of its reply
   DecidedSet decided;
   template <class Archive>
   void serialize(Archive& archive, unsigned) {

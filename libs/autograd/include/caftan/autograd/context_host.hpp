@@ -31,19 +31,19 @@ class ContextHost {
 
   /// Makes a context of this worker. Errors: shut_down.
   virtual Result<std::shared_ptr<ContextRecord>> create() = 0;
-  /// Finds the context that a frame from `from` names, or enters it: its creator is told.
+  /// Finds the context that a frame from `from` names, or enters it, which is announced to its creator.
   /// Errors: context_released, unknown_context, shut_down.
   virtual Result<std::shared_ptr<ContextRecord>> enter(const ContextId& context, const Peer& from) = 0;
   /// Releases a context of this worker everywhere.
   virtual void release(const ContextId& context) noexcept = 0;
-  /// A frame has told the record about passes that are decided.
+  /// A frame has brought decided passes to the record.
   virtual void learned(const ContextId& context) = 0;
   /// Runs a pass; the future resolves with its outcome, when the gradients of this worker are in its book.
   virtual Future<void> start_pass(const std::shared_ptr<ContextRecord>& context, PassStart start) = 0;
 
-  virtual Life self() const noexcept = 0;
+  virtual WorkerLife self() const noexcept = 0;
   /// Returns the peer's present life; none when there is no connection.
-  virtual std::optional<Life> life_of(const Peer& peer) const = 0;
+  virtual std::optional<WorkerLife> life_of(const Peer& peer) const = 0;
   /// Returns the peer's name, for errors.
   virtual std::string name_of(WorkerId peer) const = 0;
 };

@@ -30,13 +30,13 @@ class ContextPasses {
  public:
   /// @param self  this worker's life; the home if it made `context`
   /// @param recorded  must outlive this
-  ContextPasses(ContextId context, Life self, const RecordedMessages& recorded, PassLimits limits = {});
+  ContextPasses(ContextId context, WorkerLife self, const RecordedMessages& recorded, PassLimits limits = {});
 
   /// Tells the home that this worker records in the context. Call it once, after construction; not at the home.
   PassActions join();
 
   /// Begins a backward pass; PassEnded follows, once. Errors: pass_busy (one of this worker is open), context_released.
-  /// Whoever calls has made sure that no node of the context waits for it (DA-14, `Engine::is_inside_pass_of`).
+  /// Precondition: no node of the context waits for this pass (DA-14, `Engine::is_inside_pass_of`).
   Result<PassActions> open(const OpenPass& options);
   /// Ends this worker's open pass with `error` (timeout, cancelled). Nothing to do: no action.
   PassActions abort(const Error& error);
@@ -44,10 +44,10 @@ class ContextPasses {
   PassActions learn(const DecidedSet& decided);
   /// A message arrived from the context actor of `from`.
   /// @param bytes  of the tensors beside a Grad; its tensors are kept by the caller until RunGraph feeds them
-  PassActions receive(Life from, const PassMessage& message, std::uint64_t bytes = 0);
+  PassActions receive(WorkerLife from, const PassMessage& message, std::uint64_t bytes = 0);
   /// A session with `peer` ended, or a message could not be sent to it.
   /// @param name  of the worker, for the errors that this leads to
-  PassActions peer_down(Life peer, const std::string& name = {});
+  PassActions peer_down(WorkerLife peer, const std::string& name = {});
   /// A message of this pass was not sent, for it is beyond a limit: this worker's part of the pass fails (DA-24).
   PassActions not_sent(PassNumber pass, const Error& error);
 
@@ -67,39 +67,39 @@ class ContextPasses {
   bool is_released() const noexcept { return released_; }
   /// For every frame of this context.
   const DecidedSet& decided() const noexcept { return decided_; }
-  /// At the home: the workers that joined. Elsewhere none: only the home is told.
-  std::vector<Life> workers() const;
+  /// At the home: the workers that joined. Elsewhere none: joins are sent to the home only.
+  std::vector<WorkerLife> workers() const;
   /// For listings and tests; null if there is none.
   const PassLedger* ledger() const noexcept { return ledger_ ? &*ledger_ : nullptr; }
   const WorkerPass* pass() const noexcept { return worker_ ? &*worker_ : nullptr; }
 
  private:
   struct Waiting {
-    Life from;
+    WorkerLife from;
     PassMessage message;
     std::uint64_t bytes = 0;
   };
 
-  void on(Life from, const PassOpen& message, std::uint64_t, PassActions& out);
-  void on(Life from, const Granted& message, std::uint64_t, PassActions& out);
-  void on(Life from, const Refused& message, std::uint64_t, PassActions& out);
-  void on(Life from, const Mark& message, std::uint64_t, PassActions& out);
-  void on(Life from, const Report& message, std::uint64_t, PassActions& out);
-  void on(Life from, const Grad& message, std::uint64_t bytes, PassActions& out);
-  void on(Life from, const Done& message, std::uint64_t, PassActions& out);
-  void on(Life from, const Fail& message, std::uint64_t, PassActions& out);
-  void on(Life from, const Decide& message, std::uint64_t, PassActions& out);
-  void on(Life from, const Decided& message, std::uint64_t, PassActions& out);
-  void on(Life from, const Join& message, std::uint64_t, PassActions& out);
-  void on(Life from, const End& message, std::uint64_t, PassActions& out);
-  void on(Life from, const Release& message, std::uint64_t, PassActions& out);
+  void on(WorkerLife from, const PassOpen& message, std::uint64_t, PassActions& out);
+  void on(WorkerLife from, const Granted& message, std::uint64_t, PassActions& out);
+  void on(WorkerLife from, const Refused& message, std::uint64_t, PassActions& out);
+  void on(WorkerLife from, const Mark& message, std::uint64_t, PassActions& out);
+  void on(WorkerLife from, const Report& message, std::uint64_t, PassActions& out);
+  void on(WorkerLife from, const Grad& message, std::uint64_t bytes, PassActions& out);
+  void on(WorkerLife from, const Done& message, std::uint64_t, PassActions& out);
+  void on(WorkerLife from, const Fail& message, std::uint64_t, PassActions& out);
+  void on(WorkerLife from, const Decide& message, std::uint64_t, PassActions& out);
+  void on(WorkerLife from, const Decided& message, std::uint64_t, PassActions& out);
+  void on(WorkerLife from, const Join& message, std::uint64_t, PassActions& out);
+  void on(WorkerLife from, const End& message, std::uint64_t, PassActions& out);
+  void on(WorkerLife from, const Release& message, std::uint64_t, PassActions& out);
 
   template <class Act>
   PassActions at_worker(PassNumber pass, Act act);
-  bool takes_part(Life from, const PassHeader& header, const PassMessage& message, std::uint64_t bytes,
+  bool takes_part(WorkerLife from, const PassHeader& header, const PassMessage& message, std::uint64_t bytes,
                   PassActions& out);
   bool is_ledgers(const PassId& pass) const;
-  void answer_end(Life from, const PassId& pass, PassActions& out) const;
+  void answer_end(WorkerLife from, const PassId& pass, PassActions& out) const;
   void take_over(const DecidedSet& decided, PassActions& out);
   void by_worker(PassActions actions, PassActions& out);
   void by_ledger(PassActions actions, PassActions& out);
@@ -109,7 +109,7 @@ class ContextPasses {
   PassActions finished(PassActions out);
 
   ContextId context_;
-  Life self_;
+  WorkerLife self_;
   const RecordedMessages& recorded_;
   PassLimits limits_;
   DecidedSet decided_;

@@ -50,8 +50,8 @@ struct ContextInfo {
 class ContextRecord final : public RecordedMessages, public std::enable_shared_from_this<ContextRecord> {
  public:
   /// @param place  tells this context from the others of this worker, never used twice in its life
-  ContextRecord(ContextHost& host, std::weak_ptr<rpc::Caller> caller, ContextId id, Life self, std::uint64_t place,
-                TimePoint born)
+  ContextRecord(ContextHost& host, std::weak_ptr<rpc::Caller> caller, ContextId id, WorkerLife self,
+                std::uint64_t place, TimePoint born)
       : host_(host), caller_(std::move(caller)), id_(id), self_(self), place_(place), born_(born) {}
 
   ContextId id() const noexcept { return id_; }
@@ -70,7 +70,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// Errors: context_released.
   Result<void> begin_use(unsigned depth);
   void end_use() noexcept;
-  /// The handle is gone: no use of its own code begins any more. The record tells its host when the last use has ended.
+  /// The handle is gone: no use of its own code begins any more. The record calls its host when the last use has ended.
   void close() noexcept;
   /// The context is over: forgets all nodes and gradients.
   void end() noexcept;
@@ -83,22 +83,22 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   Result<AutogradMessageId> next_message();
   /// Registers S(m), before its frame is handed over (DA-2). Backward runs what is behind it in turn with the object
   /// whose method runs here. @param bytes  of the recorded tensors. Errors: context_released.
-  Result<void> add_sent(std::shared_ptr<SendFunction> function, Life to, std::uint64_t bytes);
+  Result<void> add_sent(std::shared_ptr<SendFunction> function, WorkerLife to, std::uint64_t bytes);
   /// The frame of S(m) never left.
   void forget_sent(AutogradMessageId message) noexcept;
   /// Errors: context_released.
-  Result<void> add_received(Life from, std::uint64_t bytes);
+  Result<void> add_received(WorkerLife from, std::uint64_t bytes);
   /// Returns the order key of the next function bound to the context from outside it.
   std::uint64_t next_binding() noexcept;
   /// Code of this context begins to run here, on the calling thread. @param key  of its call, 0 = of the creator
-  void begin_body(std::uint64_t key);
-  /// It returned. Threads: that of begin_body.
-  void end_body(std::uint64_t key);
+  void begin_span(std::uint64_t key);
+  /// It returned. Threads: that of begin_span.
+  void end_span(std::uint64_t key);
   /// A frame of this context came from, or goes to, that worker.
   void met(WorkerId worker);
 
   // Passes.
-  std::optional<Life> receiver_of(AutogradMessageId message) const override;
+  std::optional<WorkerLife> receiver_of(AutogradMessageId message) const override;
   std::vector<AutogradMessageId> sends() const override;
   /// Returns S(m), null if it is not (or no longer) here.
   std::shared_ptr<const SendFunction> send_function(AutogradMessageId message) const;
@@ -106,7 +106,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// @param first  another one, null = none
   std::vector<std::shared_ptr<rpc::Strand>> strands_of(const std::vector<AutogradMessageId>& messages,
                                                        const std::shared_ptr<rpc::Strand>& first) const;
-  std::vector<RecordedBody> bodies() const;
+  std::vector<CodeSpan> bodies() const;
   /// Keeps the gradients of a pass until its outcome is known.
   void stage(PassNumber pass, GradientBook&& book);
   /// Merges or drops what is staged of the passes that are decided (DA-8).
@@ -123,9 +123,14 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   ContextInfo info(std::set<WorkerId>& workers) const;
 
  private:
+  enum class Phase : std::uint8_t {
+    open,
+    closing,  ///< the handle is gone; uses of code that it has called may go on
+    over,     ///< nodes and gradients are forgotten
+  };
   struct Sent {
     std::shared_ptr<const SendFunction> function;
-    Life to;
+    WorkerLife to;
     std::shared_ptr<rpc::Strand> strand;
     std::uint64_t bytes;
   };
@@ -133,7 +138,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   ContextHost& host_;
   const std::weak_ptr<rpc::Caller> caller_;
   const ContextId id_;
-  const Life self_;
+  const WorkerLife self_;
   const std::uint64_t place_;
   const TimePoint born_;
   std::atomic<std::uint64_t> next_message_{0};
@@ -141,8 +146,8 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
 
   mutable std::mutex mutex_;
   // Guarded by mutex_:
-  std::unordered_map<std::uint64_t, Sent> sent_;            // by message number: the maker is this worker
-  std::unordered_map<std::uint64_t, RecordedBody> bodies_;  // by key; those that recorded, or still run
+  std::unordered_map<std::uint64_t, Sent> sent_;        // by message number: the maker is this worker
+  std::unordered_map<std::uint64_t, CodeSpan> bodies_;  // by key; those that recorded, or still run
   std::size_t received_ = 0;
   std::uint64_t recorded_bytes_ = 0;
   std::set<WorkerId> met_;
@@ -150,8 +155,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::map<PassNumber, GradientBook> staged_;
   GradientBook book_;
   std::size_t uses_ = 0;
-  bool closing_ = false;
-  bool over_ = false;
+  Phase phase_ = Phase::open;
 
   unsigned depth_ = 0;  // constant after the context was made
 };

@@ -18,7 +18,7 @@ namespace caftan::autograd {
 /// Threads: none of its own and no lock.
 class ContextTable {
  public:
-  explicit ContextTable(Life self) : self_(self) {}
+  explicit ContextTable(WorkerLife self) : self_(self) {}
 
   /// Returns the id of a new context of this worker, open from now on.
   ContextId create();
@@ -28,14 +28,14 @@ class ContextTable {
   /// The context is over here. Repeating it changes nothing.
   void released(ContextId context);
   /// What a Release says about contexts of its sender's life.
-  void learn(Life creator, const ReleasedRange& released);
-  /// A session with `peer` ended. Returns its contexts that were open here: each is to be told `peer_down`.
+  void learn(WorkerLife creator, const ReleasedRange& released);
+  /// A session with `peer` ended. Returns its contexts that were open here: send `peer_down` to each.
   /// Those that this worker has seen or joined of that life are refused from now on: messages of them may be lost.
-  std::vector<ContextId> peer_down(Life peer);
+  std::vector<ContextId> peer_down(WorkerLife peer);
 
-  /// Returns the answer to a message of a context that is not open here, if it needs one: the protocol's other parties
+  /// Returns the reply to a message of a context that is not open here, if it needs one: the protocol's other parties
   /// must not wait for this worker.
-  std::optional<Send> refuse(Life from, const PassMessage& message) const;
+  std::optional<Send> refuse(WorkerLife from, const PassMessage& message) const;
 
   bool is_open(ContextId context) const;
   /// Returns what a Release of `context`, one of this worker's, says: the longest range of released ones around it.
@@ -52,9 +52,9 @@ class ContextTable {
     void add(ReleasedRange range);
   };
 
-  Life self_;
+  WorkerLife self_;
   std::uint64_t made_ = 0;
-  std::map<Life, Creator> creators_;
+  std::map<WorkerLife, Creator> creators_;
 };
 
 }  // namespace caftan::autograd

@@ -23,7 +23,7 @@ struct PassNumber {
 };
 
 /// All passes up to `up_to()` are decided, ok but for the short list of failed ones. Values of one context are all
-/// prefixes of one truth, so the longer of two says everything.
+/// prefixes of one truth, so the longer of two includes the other.
 class DecidedSet {
  public:
   /// A context with more failed passes than this opens no further one.
@@ -37,7 +37,7 @@ class DecidedSet {
 
   /// Decides the next pass, number up_to + 1. Precondition: failed().size() < kMostFailed if it failed.
   void decide_next(bool ok);
-  /// Takes over what `other` knows beyond this. Returns true if that was anything.
+  /// Takes over what `other` knows beyond this. Returns true if there was anything new.
   bool learn(const DecidedSet& other);
 
   bool operator==(const DecidedSet&) const = default;

@@ -78,7 +78,7 @@ class Engine {
   /// Names the bodies of this worker that recorded in the context, in any order. Before the first run; replaces those
   /// of an earlier call. Two that overlap, or that have one key, count as not named.
   /// Threads: any, one at a time with walk and run.
-  void add_bodies(std::vector<RecordedBody> bodies);
+  void add_bodies(std::vector<CodeSpan> bodies);
 
   /// Visits up to `nodes` nodes from the roots and marked messages on. Nothing is run (DA-4).
   /// Threads: any, one at a time with run.

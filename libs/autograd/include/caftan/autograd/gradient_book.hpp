@@ -11,7 +11,7 @@
 
 namespace caftan::autograd {
 
-/// Not synchronized: whoever owns the book locks.
+/// Not synchronized: the owner of the book locks.
 class GradientBook {
  public:
   struct Entry {
@@ -19,9 +19,9 @@ class GradientBook {
     at::Tensor gradient;  ///< sizes, dtype and device of the leaf; its layout, or sparse
   };
 
-  /// Adds a gradient to what `leaf` has. The first one is taken over when nobody else holds it, else copied; what is
-  /// booked owns its memory, never part of a message's. A later one is added in place only while nobody else holds the
-  /// booked tensor or its memory: a tensor handed out earlier keeps its values.
+  /// Adds a gradient to what `leaf` has. The first one is taken over when it has no other reference, else copied; what
+  /// is booked owns its memory, never part of a message's. A later one is added in place only while there is no other
+  /// reference to the booked tensor or its memory: a tensor handed out earlier keeps its values.
   /// @param gradient  defined, detached or not
   /// Throws what libtorch throws (out of memory, shapes that do not fit). Grad mode must be off.
   void add(const at::Tensor& leaf, at::Tensor&& gradient);

@@ -17,12 +17,12 @@
 
 namespace caftan::autograd {
 
-/// One life of a worker, as the sender or receiver of messages. The sender is told by the session, never by the
+/// One life of a worker, as the sender or receiver of messages. The sender is known from the session, never from the
 /// message.
-struct Life {
+struct WorkerLife {
   WorkerId worker;
   Incarnation incarnation;
-  auto operator<=>(const Life&) const = default;
+  auto operator<=>(const WorkerLife&) const = default;
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
     archive& worker& incarnation;
@@ -30,11 +30,11 @@ struct Life {
 };
 
 /// Returns "worker 3", for texts.
-inline std::string name_of(const Life& life) { return "worker " + std::to_string(life.worker.value); }
+inline std::string name_of(const WorkerLife& life) { return "worker " + std::to_string(life.worker.value); }
 
-/// Returns who made the id: of a context its home, of a recorded message its sender, where S(m) is.
+/// Returns the life that made the id: of a context its home, of a recorded message its sender, where S(m) is.
 template <class Tag>
-Life maker(const GlobalId<Tag>& id) {
+WorkerLife maker(const GlobalId<Tag>& id) {
   return {id.worker, id.incarnation};
 }
 
@@ -97,11 +97,11 @@ struct HeldByWaiter {
 
 inline constexpr std::size_t kMostHeld = 64;
 
-/// What a worker must know to take part in a pass it has not heard of.
+/// What a worker must know to take part in a pass that is new to it.
 struct PassHeader {
   PassId pass;
   DecidedSet decided;
-  Life initiator;
+  WorkerLife initiator;
   Mode mode = Mode::smart;
   bool keep = false;                    ///< retain the graph
   std::vector<HeldByWaiter> held = {};  ///< by the chain of calls that waits for the pass, at most kMostHeld
@@ -182,7 +182,7 @@ struct Decided {
     archive& pass& outcome& decided;
   }
 };
-/// Initiator or home -> participants, and to whoever still speaks of a pass that is over.
+/// Initiator or home -> participants, and as a reply to messages of a pass that is over.
 struct End {
   PassId pass;
   Result<void> outcome;
@@ -212,7 +212,7 @@ struct ReleasedRange {
     archive& first& last;
   }
 };
-/// Home -> whoever joined, or speaks of a context that is over.
+/// Home -> workers that joined, and as a reply to messages of a context that is over.
 struct Release {
   ContextId context;
   ReleasedRange released;  ///< the longest one around it

@@ -23,7 +23,7 @@ struct RecordedMessage {
   AutogradMessageId message;
   WorkerId peer;  ///< the other end
   /// From program structure alone, equal at both ends: a hash of (key of the call whose code sent it, the ordinal of
-  /// the send in that call, request or response).
+  /// the send in that call, request or reply).
   std::uint64_t order_key = 0;
 };
 
@@ -31,9 +31,9 @@ struct RecordedMessage {
 /// context. Within it torch's numbers say what was recorded first; across bodies they say only which happened to run
 /// first. Register one for each body that runs on one thread; an asynchronous function, whose parts run where they may,
 /// has none.
-struct RecordedBody {
+struct CodeSpan {
   /// Returns the body that the calling thread records from now on.
-  static RecordedBody begin(std::uint64_t key);
+  static CodeSpan begin(std::uint64_t key);
   /// Ends it; to be called on the same thread. A body that is still open holds whatever its thread records.
   void end();
 
@@ -73,8 +73,8 @@ class SendFunction {
 };
 
 /// The receiver's end: a node of torch's graph and the grad_fn of each recorded tensor of the message. It has no next
-/// edges: what arrives there belongs to the peer. Run by anybody but an Engine it throws RpcException (unsupported):
-/// "use context.backward(roots): this graph crosses workers" (DA-15).
+/// edges: what arrives there belongs to the peer. Run by other code than an Engine, it throws RpcException
+/// (unsupported): "use context.backward(roots): this graph crosses workers" (DA-15).
 class RecvFunction;
 
 /// Returns the message whose tensors `function` produced. Threads: any.

@@ -17,14 +17,14 @@ namespace caftan::autograd {
 /// that R(m) was given; a Grad to this worker itself is received like any other, all other messages to itself are dealt
 /// with inside.
 struct Send {
-  Life to;
+  WorkerLife to;
   PassMessage message;
 };
 
 /// `worker` takes part in a pass of this worker: the end of its session must come as `peer_down`. If there is no
 /// session with it, call that at once (never from inside the action), before anything of a later session.
 struct WatchWorker {
-  Life worker;
+  WorkerLife worker;
 };
 /// Make the engine of this pass. Ends with MergeGradients or DropGradients of the same pass.
 struct BeginPass {
@@ -52,7 +52,7 @@ struct RunGraph {
   std::vector<AutogradMessageId> sources;
   std::vector<AutogradMessageId> feed;
 };
-/// The walk or run under way is in vain: stop between two nodes, then answer it as always.
+/// Abandon the current walk or run at the next node boundary; still report its completion.
 struct StopGraph {
   PassNumber pass;
 };
@@ -72,7 +72,7 @@ struct PassEnded {
 /// The context is over here: refuse new recordings, call ContextTable::released, send each of `tell` a Release with
 /// ContextTable::released_set, and give later messages of this context to ContextTable::refuse.
 struct ContextReleased {
-  std::vector<Life> tell;
+  std::vector<WorkerLife> tell;
 };
 /// After ContextReleased, once no walk or run is under way: forget all nodes and gradients, quit.
 struct ContextEmpty {};

@@ -19,16 +19,16 @@ class PassHome {
   explicit PassHome(ContextId context) : context_(context) {}
 
   /// `initiator` wants a pass. Answers Granted, or Refused: pass_busy, limit_exceeded (too many failed passes).
-  PassActions open(Life initiator);
-  /// The initiator's outcome. The first decision stands; the answer says which that was.
-  PassActions decide(Life from, const Decide& decide);
+  PassActions open(WorkerLife initiator);
+  /// The initiator's outcome. The first decision stands; the reply says which that was.
+  PassActions decide(WorkerLife from, const Decide& decide);
   /// A participant that cannot reach the initiator gives up: the pass failed, unless it is decided. Answers End.
-  PassActions fail(Life from, const Fail& fail);
+  PassActions fail(WorkerLife from, const Fail& fail);
   /// `worker` records in the context. Answers End if a pass has been decided already: it may have taken part.
-  PassActions joined(Life worker);
-  /// A session ended. If that worker had the open pass, the pass failed. All who joined hear from here how passes of a
-  /// lost initiator ended.
-  PassActions peer_down(Life peer, const std::string& name = {});
+  PassActions joined(WorkerLife worker);
+  /// A session ended. If that worker had the open pass, the pass failed. The home sends the outcomes of passes of a
+  /// lost initiator to all workers that joined.
+  PassActions peer_down(WorkerLife peer, const std::string& name = {});
 
   /// The handle's own calls and steps under way; the release waits for them (DA-19).
   void use_begins() { ++uses_; }
@@ -41,7 +41,7 @@ class PassHome {
   /// Returns why a pass failed; precondition: it did.
   const Error& failure(PassNumber pass) const { return failures_.at(pass); }
   std::optional<PassNumber> open_pass() const;
-  const std::set<Life>& workers() const noexcept { return joined_; }
+  const std::set<WorkerLife>& workers() const noexcept { return joined_; }
   bool release_asked() const noexcept { return release_asked_; }
   std::size_t uses() const noexcept { return uses_; }
 
@@ -49,14 +49,14 @@ class PassHome {
   void write(Result<void> outcome);
   Result<void> outcome(PassNumber pass) const;
   End end_of(PassNumber pass) const;
-  void tell_joined(PassActions& actions, std::optional<Life> except) const;
+  void tell_joined(PassActions& actions, std::optional<WorkerLife> except) const;
 
   ContextId context_;
   DecidedSet decided_;
   std::map<PassNumber, Error> failures_;
-  std::optional<Life> initiator_;  // of the open pass, number decided_.up_to + 1
-  std::set<Life> initiators_;      // of all passes, as long as their sessions last
-  std::set<Life> joined_;
+  std::optional<WorkerLife> initiator_;  // of the open pass, number decided_.up_to + 1
+  std::set<WorkerLife> initiators_;      // of all passes, as long as their sessions last
+  std::set<WorkerLife> joined_;
   std::size_t uses_ = 0;
   bool release_asked_ = false;
 };

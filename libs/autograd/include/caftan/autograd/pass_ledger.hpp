@@ -1,5 +1,5 @@
-/// `PassLedger`: the initiator's part of one pass. It counts by message id what was spawned and what is done, knows who
-/// takes part, and brings the outcome to the home. The first failure wins.
+/// `PassLedger`: the initiator's part of one pass. It counts by message id what was spawned and what is done, knows the
+/// participants, and sends the outcome to the home. The first failure wins.
 #pragma once
 
 #include <cstddef>
@@ -17,33 +17,33 @@ namespace caftan::autograd {
 class PassLedger {
  public:
   enum class Phase : std::uint8_t {
-    opening,   ///< asked the home, no answer yet
+    opening,   ///< asked the home, no reply yet
     counting,  ///< the ledger is open
     running,   ///< SMART: closed; gradients run
     deciding,  ///< the outcome is on its way to the home
     ended,
   };
 
-  PassLedger(ContextId context, Life self, Mode mode) : pass_{context, {}}, self_(self), mode_(mode) {}
+  PassLedger(ContextId context, WorkerLife self, Mode mode) : pass_{context, {}}, self_(self), mode_(mode) {}
 
   /// Asks the home. Call it once, first.
   PassActions start() const;
-  /// The home's answer. The roots are the ledger's first entry. Ignored unless opening.
+  /// The home's reply. The roots are the ledger's first entry. Ignored unless opening.
   PassActions granted(PassNumber pass);
   PassActions refused(const Error& error);
   /// Entries of a participant. SMART: closes the ledger when all is done that was spawned: see `phase`. FAST: then
   /// decides, ok or `unused_branch`.
   /// A report that does not fit (DA-16) fails the pass.
-  PassActions report(Life from, const Report& report);
+  PassActions report(WorkerLife from, const Report& report);
   /// A participant's part is complete. When all are: Decide ok.
-  PassActions done(Life from);
+  PassActions done(WorkerLife from);
   /// A participant's part has failed.
-  PassActions failed(Life from, const Error& error);
+  PassActions failed(WorkerLife from, const Error& error);
   /// That, a lost worker, a deadline: Decide failed, unless the outcome is on its way already.
   PassActions fail(const Error& error);
   /// A session ended: fails the pass if that worker takes part. The loss of the home is not dealt with here.
-  PassActions peer_down(Life peer, const std::string& name = {});
-  /// What the home wrote. Resolves the pass and tells the participants.
+  PassActions peer_down(WorkerLife peer, const std::string& name = {});
+  /// The outcome that the home wrote. Resolves the pass and sends it to the participants.
   PassActions decided(const Decided& decided);
   /// The context ended under the pass: resolves it with `error`.
   PassActions abandoned(const Error& error);
@@ -62,11 +62,11 @@ class PassLedger {
   bool enter(AutogradMessageId message, bool Entry::*side);
   PassActions decide(Result<void> outcome);
   void closed(PassActions& actions);
-  PassActions out_of_line(Life from, const char* what);
+  PassActions out_of_line(WorkerLife from, const char* what);
   Error unused_branch() const;
 
   PassId pass_;
-  Life self_;
+  WorkerLife self_;
   Mode mode_;
   Phase phase_ = Phase::opening;
   std::optional<Error> failed_early_;                     // before the home answered
@@ -76,7 +76,7 @@ class PassLedger {
     bool done = false;
     std::vector<AutogradMessageId> missing;
   };
-  std::map<Life, Participant> participants_;
+  std::map<WorkerLife, Participant> participants_;
   std::size_t undone_ = 0;
 };
 

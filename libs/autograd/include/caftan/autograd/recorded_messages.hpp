@@ -13,8 +13,8 @@ namespace caftan::autograd {
 class RecordedMessages {
  public:
   virtual ~RecordedMessages() = default;
-  /// Returns to whom `message` was sent, if S(message) is recorded here (DA-16).
-  virtual std::optional<Life> receiver_of(AutogradMessageId message) const = 0;
+  /// Returns the receiver of `message`, if S(message) is recorded here (DA-16).
+  virtual std::optional<WorkerLife> receiver_of(AutogradMessageId message) const = 0;
   /// Returns all messages sent from here.
   virtual std::vector<AutogradMessageId> sends() const = 0;
 };

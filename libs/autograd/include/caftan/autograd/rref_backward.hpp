@@ -33,7 +33,7 @@ inline void backward(const ContextView& context, const RRef<at::Tensor>& root, c
   try_backward(context, root, options).value();
 }
 
-/// Registers what an owner is asked by; every worker has it.
+/// Registers the function that owners are called with; every worker has it.
 void add_rref_backward(Registry& registry);
 
 }  // namespace caftan::autograd

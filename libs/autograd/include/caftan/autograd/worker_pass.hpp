@@ -1,5 +1,5 @@
-/// `WorkerPass`: one worker's part of one backward pass. It says what to walk and what to run, sends marks, reports and
-/// gradients, and knows when its part is complete. The graph itself is its owner's: see pass_actions.hpp.
+/// `WorkerPass`: one worker's part of one backward pass. It decides what to walk and what to run, sends marks, reports
+/// and gradients, and knows when its part is complete. The caller has the graph itself: see pass_actions.hpp.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ class WorkerPass {
     marking,  ///< SMART: marks arrive and are walked; no node runs (DA-4)
     running,  ///< gradients arrive and nodes run
     done,     ///< all marked gradients have arrived and every node has run
-    failed,   ///< said so; waits for the outcome like any other (DA-7)
+    failed,   ///< has sent Fail; waits for the outcome like any other (DA-7)
   };
 
   /// @param recorded  must outlive this
-  WorkerPass(Life self, PassHeader header, const RecordedMessages& recorded, PassLimits limits);
+  WorkerPass(WorkerLife self, PassHeader header, const RecordedMessages& recorded, PassLimits limits);
 
   /// Begins at the initiator: with the roots.
   PassActions begin_at_roots();
@@ -33,38 +33,38 @@ class WorkerPass {
   PassActions begin();
 
   /// Marks arrived. One that was not sent to `from` (DA-16), or twice, fails the pass.
-  PassActions marked(Life from, const std::vector<AutogradMessageId>& messages);
+  PassActions marked(WorkerLife from, const std::vector<AutogradMessageId>& messages);
   /// The walk met R nodes: their senders are marked.
   PassActions found(const std::vector<FoundRecv>& nodes);
   /// The walk has ended: reports.
   PassActions walked();
-  /// The ledger has closed (SMART, at the initiator): nodes may run. Elsewhere the first gradient says so.
+  /// The ledger has closed (SMART, at the initiator): nodes may run. Elsewhere the first gradient implies it.
   PassActions ledger_closed();
   /// A gradient arrived. One that is not expected from `from` (DA-6, DA-16), or too many bytes (DA-17), fails the pass.
-  PassActions gradient(Life from, AutogradMessageId message, std::uint64_t bytes);
+  PassActions gradient(WorkerLife from, AutogradMessageId message, std::uint64_t bytes);
   /// R(message) ran: sends its gradient.
   PassActions produced(AutogradMessageId message);
   /// The run has stopped.
   PassActions ran(const RunResult& result);
   /// The walk or run under way ended with an error (of a node, of an invalid gradient).
   PassActions graph_failed(const Error& error);
-  /// The pass cannot succeed, for a reason outside the graph. The state stays until `settle` (DA-7).
+  /// The pass cannot succeed, for a reason outside the graph. The state stays until `conclude` (DA-7).
   PassActions fail(const Error& error);
   /// A session ended: fails the pass if it needs that worker.
-  PassActions peer_down(Life peer, const std::string& name = {});
+  PassActions peer_down(WorkerLife peer, const std::string& name = {});
   /// The outcome is known: merges or drops, after what runs has stopped (`over`).
-  PassActions settle(bool ok);
+  PassActions conclude(bool ok);
 
   const PassHeader& header() const noexcept { return header_; }
   PassNumber number() const noexcept { return header_.pass.number; }
   Phase phase() const noexcept { return phase_; }
   /// A walk or run is under way.
   bool is_active() const noexcept { return activity_ != Activity::none; }
-  bool is_settled() const noexcept { return settled_; }
+  bool is_concluded() const noexcept { return concluded_; }
   /// The peers whose gradients it waits for or that wait for its part: the loss of one fails the pass.
-  const std::set<Life>& watched() const noexcept { return watched_; }
-  /// Settled and not active: forget it.
-  bool over() const noexcept { return settled_ && !is_active(); }
+  const std::set<WorkerLife>& watched() const noexcept { return watched_; }
+  /// Concluded and not active: forget it.
+  bool over() const noexcept { return concluded_ && !is_active(); }
   /// The messages whose S nodes take part so far.
   std::vector<AutogradMessageId> messages() const;
   /// Nodes of this pass have begun to run here, so that a graph that is not kept is partly freed.
@@ -72,6 +72,23 @@ class WorkerPass {
 
  private:
   enum class Activity : std::uint8_t { none, walking, running };
+  /// Messages of the pass, and how many of them are done: their gradients arrived here, or left here.
+  struct Progress {
+    std::unordered_map<AutogradMessageId, bool> messages;  // true = done
+    std::size_t done = 0;
+
+    /// Returns false if the message is there already.
+    bool add(AutogradMessageId message) { return messages.emplace(message, false).second; }
+    /// Returns false if the message is unknown, or done already.
+    bool finish(AutogradMessageId message) {
+      const auto at = messages.find(message);
+      if (at == messages.end() || at->second) return false;
+      at->second = true;
+      ++done;
+      return true;
+    }
+    bool all_done() const noexcept { return done == messages.size(); }
+  };
 
   void walk_next(PassActions& actions);
   void run_next(PassActions& actions);
@@ -81,7 +98,7 @@ class WorkerPass {
   std::vector<AutogradMessageId> missing() const;
   bool is_initiator() const noexcept { return header_.initiator == self_; }
 
-  Life self_;
+  WorkerLife self_;
   PassHeader header_;
   const RecordedMessages& recorded_;
   PassLimits limits_;
@@ -89,15 +106,13 @@ class WorkerPass {
   Activity activity_ = Activity::none;
   bool counted_ = false;  // dependencies
   bool initiator_lost_ = false;
-  bool settled_ = false;
+  bool concluded_ = false;
   bool ok_ = false;  // the outcome
   Error error_;
 
-  std::unordered_map<AutogradMessageId, bool> sends_;  // those that take part here; true = its gradient arrived
-  std::size_t arrived_ = 0;
-  std::unordered_map<AutogradMessageId, bool> recvs_;  // R nodes of the pass; true = it ran
-  std::size_t produced_ = 0;
-  std::set<Life> watched_;
+  Progress sends_;  // those that take part here; done = its gradient arrived
+  Progress recvs_;  // R nodes of the pass; done = it ran
+  std::set<WorkerLife> watched_;
 
   std::vector<AutogradMessageId> unwalked_;  // marked meanwhile
   std::vector<AutogradMessageId> used_up_;   // SMART: being walked; FAST: fed since the last report

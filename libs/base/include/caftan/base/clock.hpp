@@ -25,7 +25,7 @@ class SteadyClock final : public Clock {
   }
 };
 
-/// A clock that only moves when told to. Starts at one hour, so that "now minus something" stays positive.
+/// A clock that only moves by `advance`. Starts at one hour, so that "now minus something" stays positive.
 class ManualClock final : public Clock {
  public:
   TimePoint now() const noexcept override { return TimePoint(Duration(now_.load())); }

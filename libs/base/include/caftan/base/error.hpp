@@ -16,7 +16,7 @@ enum class Errc : std::uint8_t {
   timeout = 1,              ///< the deadline of a call passed; the callee may still be running it
   cancelled = 2,            ///< the caller gave up
   overloaded = 3,           ///< a limit was reached and the caller chose not to wait; nothing was sent
-  peer_down = 4,            ///< the worker or its connection ended before the answer came
+  peer_down = 4,            ///< the worker or its connection ended before the reply came
   unknown_worker = 5,       ///< no worker of that name in this job
   unknown_function = 6,     ///< the callee has not registered that name
   bad_arguments = 7,        ///< wrong types, count or values; nothing was run
@@ -28,7 +28,7 @@ enum class Errc : std::uint8_t {
   device_unavailable = 13,  ///< the tensor's device is not here
   invalid_config = 14,      ///< an application file, an override or an option is wrong
   shut_down = 15,           ///< the worker is ending
-  broken_promise = 16,      ///< whoever had to answer dropped the request
+  broken_promise = 16,      ///< the request was dropped without a reply
   peer_unreachable = 17,    ///< a worker could not be reached to confirm a reference
   would_deadlock = 18,      ///< the call chain comes back to an object that keeps its turn
   unsupported = 19,         ///< a kind of tensor or value that cannot travel; the text gives its position
@@ -46,7 +46,7 @@ enum class Errc : std::uint8_t {
   unused_branch = 31,       ///< Mode::fast: a recorded message gets no gradient from these roots
   reentrant_pass = 32,      ///< backward from inside a node of the same context
   pass_busy = 33,           ///< another backward pass of this context is still open
-  invalid_gradient = 34,    ///< a gradient that does not fit what was sent forward, or that nobody expects
+  invalid_gradient = 34,    ///< a gradient that does not fit what was sent forward, or that is not expected
   graph_freed = 35,         ///< the graph was freed by an earlier pass that failed without retain_graph
   user_error = 36,          ///< code of the application failed here, or says with `kind` what is wrong
 };

@@ -4,21 +4,21 @@
 
 #include <atomic>
 #include <cstddef>
-#include <mutex>
 
 #include "caftan/base/executor.hpp"
+#include "caftan/base/mutex.hpp"
 
 namespace caftan {
 
-/// Threads: any, all methods; one at a time waits. Whoever leaves keeps the gate alive until `leave` has returned.
+/// Threads: any, all methods; one at a time waits. The caller of `leave` keeps the gate alive until it has returned.
 class Gate {
  public:
   Gate() = default;
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
-  /// Enters. Returns false, and stays outside, once the gate is closed. Of two threads, one that enters and one that
-  /// closes and then waits, either the first stays outside or the second waits for it.
+  /// Enters. Returns false, and stays outside, once the gate is closed. If one thread enters while another closes the
+  /// gate and then waits, either the first stays outside or the second waits for it.
   [[nodiscard]] bool enter() noexcept {
     inside_.fetch_add(1);  // before the look: `close` comes before that look, or its caller sees this entry
     if (!closed_.load()) return true;
@@ -56,8 +56,8 @@ class Gate {
  private:
   std::atomic<std::size_t> inside_{0};
   std::atomic<bool> closed_{false};
-  std::mutex mutex_;
-  WaitPoint* waiter_ = nullptr;  // guarded by mutex_
+  Mutex mutex_;
+  WaitPoint* waiter_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace caftan

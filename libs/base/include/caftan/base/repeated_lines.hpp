@@ -1,14 +1,15 @@
-/// `RepeatedLines`: of many lines about the same, the first is written at once, and then one per period that says how
-/// many there were.
+/// `RepeatedLines`: limits log lines about one thing. The first is written at once, then one per period with the number
+/// of lines that were left out.
 #pragma once
 
 #include <cstddef>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "caftan/base/mutex.hpp"
 
 namespace caftan {
 
@@ -18,7 +19,7 @@ class RepeatedLines {
  public:
   /// Returns whether to write a line about `key` now, which begins a period; else it is counted.
   bool add(std::string_view key) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto [place, is_first] = counts_.try_emplace(std::string(key), 0);
     if (!is_first) ++place->second;
     return is_first;
@@ -26,7 +27,7 @@ class RepeatedLines {
 
   /// Returns how many were counted in the period that is over. Another one begins unless there were none.
   std::size_t end_period(const std::string& key) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = counts_.find(key);
     if (found == counts_.end()) return 0;
     const std::size_t counted = std::exchange(found->second, 0);
@@ -41,7 +42,7 @@ class RepeatedLines {
 
   /// Ends all periods; returns what was counted in them.
   std::vector<std::pair<std::string, std::size_t>> end_all() {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     std::vector<std::pair<std::string, std::size_t>> counted;
     for (const auto& [key, count] : counts_) {
       if (count > 0) counted.emplace_back(key, count);
@@ -51,8 +52,8 @@ class RepeatedLines {
   }
 
  private:
-  std::mutex mutex_;
-  std::unordered_map<std::string, std::size_t> counts_;
+  Mutex mutex_;
+  std::unordered_map<std::string, std::size_t> counts_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan

@@ -1,4 +1,4 @@
-/// The text of an exception that somebody else wrote.
+/// The text of an exception of other code.
 #pragma once
 
 #include <exception>

@@ -8,10 +8,10 @@
 #include <deque>
 #include <functional>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "caftan/base/mutex.hpp"
 #include "caftan/base/result.hpp"
 
 namespace caftan::net {
@@ -34,7 +34,7 @@ class AdmissionWindow {
   AdmissionWindow(const AdmissionWindow&) = delete;
   AdmissionWindow& operator=(const AdmissionWindow&) = delete;
 
-  /// Acquires `bytes` (request and room for the reply) if they fit and nobody waits. More than the whole window is
+  /// Acquires `bytes` (request and room for the reply) if they fit and no caller waits. More than the whole window is
   /// admitted when nothing else is outstanding.
   /// Errors: overloaded, or the reason the window was closed with. Nothing was acquired then.
   Result<void> try_acquire(std::uint64_t bytes);
@@ -51,7 +51,7 @@ class AdmissionWindow {
   /// Precondition: `bytes` is what one acquisition took.
   void release(std::uint64_t bytes);
 
-  /// Ends all waiting, now and later, with `reason`; the first reason stays. `release` remains valid.
+  /// Ends all waiting, now and later, with `reason`; the reason of the first call counts. `release` remains valid.
   void close(Error reason);
 
   std::uint64_t outstanding() const;
@@ -64,18 +64,18 @@ class AdmissionWindow {
     Waiter waiter;
   };
 
-  bool fits(std::uint64_t bytes) const noexcept;
-  std::vector<Waiter> admit_waiters();
+  bool fits(std::uint64_t bytes) const noexcept CAFTAN_REQUIRES(mutex_);
+  std::vector<Waiter> admit_waiters() CAFTAN_REQUIRES(mutex_);
 
   const std::uint64_t limit_;
   const std::uint64_t most_;
-  mutable std::mutex mutex_;
-  // All below: protected by mutex_.
-  std::uint64_t outstanding_ = 0;
-  std::uint64_t holders_ = 0;  ///< acquisitions not released; a request of 0 bytes is one too
-  std::deque<Waiting> waiting_;
-  WaiterId last_id_ = 0;
-  std::optional<Error> closed_;
+  mutable Mutex mutex_;
+  std::uint64_t outstanding_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  /// Acquisitions not released; a request of 0 bytes is one too.
+  std::uint64_t holders_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  std::deque<Waiting> waiting_ CAFTAN_GUARDED_BY(mutex_);
+  WaiterId last_id_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> closed_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::net

@@ -1,5 +1,5 @@
-/// How long to wait before a member that did not answer is dialled again: a fixed part of the time that it has been
-/// missing already, so that one that comes early is met at once and one that stays away costs little. SE-33:
+/// How long to wait before a member that did not answer is dialled again: a fixed part of the time for which it has
+/// been missing. So a member that starts soon is connected at once, and one that stays away costs little. SE-33:
 /// docs/protocols/session.md.
 #pragma once
 

@@ -80,12 +80,12 @@ struct PeerInfo : Introduction {
 
 struct HandshakeOptions {
   Introduction self;
-  std::uint64_t required_features = 0;  ///< bits of self.features without which we do not talk
+  std::uint64_t required_features = 0;  ///< bits of self.features that the peer must have
   Secret secret;
   bool allow_no_secret = false;  ///< for connections that something else protects: TLS, a socket pair, tests
   NonceSource nonce = random_nonce;
   /// Asked once, after the peer has proven the secret: is this name known, this id its own, this incarnation not a
-  /// duplicate. Its error is sent to the peer. Default: everybody in the cluster.
+  /// duplicate. Its error is sent to the peer. Default: every member of the cluster.
   std::function<Result<void>(const PeerInfo&)> accept;
 };
 
@@ -107,7 +107,7 @@ class Handshake {
     State state = State::hello;
   };
 
-  /// Makes the side that connected. @param expected_peer  the name it dialled; empty = whoever answers
+  /// Makes the side that connected. @param expected_peer  the name it dialled; empty = any member
   /// Errors: invalid_config (a field of `self` out of its range, a required feature it lacks, no secret), io_error
   /// (no nonce).
   static Result<Handshake> client(HandshakeOptions options, std::string expected_peer = {});
@@ -121,11 +121,11 @@ class Handshake {
   Step feed(wire::ByteView in);
 
   /// Ends a handshake that is not finished when its deadline passes, and returns its error: timeout, naming what did
-  /// not come; one that has ended stays as it is. @param limit  the time it had, for the text
+  /// not arrive. A handshake that has ended does not change. @param limit  the time it had, for the text
   const Error& expired(Duration limit);
 
   /// Ends a handshake whose connection was closed by the peer, and returns its error: peer_down, naming what did not
-  /// come; one that has ended stays as it is.
+  /// arrive. A handshake that has ended does not change.
   const Error& closed();
 
   State state() const noexcept { return state_; }

@@ -28,16 +28,16 @@ class Liveness {
   /// @param peer  its name, for the error
   Liveness(LivenessOptions options, std::string peer, TimePoint now);
 
-  /// Tells that `count` bytes were read from the channel, whether or not they complete a frame.
+  /// Call it when `count` bytes were read from the channel, whether or not they complete a frame.
   void on_bytes_in(TimePoint now, std::size_t count) noexcept;
 
-  /// Tells that the channel accepted `count` bytes. They defer our own ping and say nothing about the peer: a stopped
-  /// process still has its socket buffers filled.
+  /// Call it when the channel accepted `count` bytes. They defer our own ping and prove nothing about the peer: the
+  /// socket buffers of a stopped process still fill.
   void on_bytes_out(TimePoint now, std::size_t count) noexcept;
 
-  /// Returns what to do now. Call it no later than `next_poll`. When the calls come later than that it was us who stood
-  /// still, and that time is not counted as the peer's silence (SE-8).
-  /// @param unread  bytes of the peer lie in the channel: it is not silent, we have not read (SE-30)
+  /// Returns what to do now. Call it no later than `next_poll`. When it is called later, this process was
+  /// stopped, and that time does not count as silence of the peer (SE-8).
+  /// @param unread  the channel holds unread bytes of the peer, so the peer is not silent (SE-30)
   Action poll(TimePoint now, bool unread);
 
   /// Returns when `poll` must be called next; kNever once the peer is dead.
@@ -49,7 +49,7 @@ class Liveness {
  private:
   LivenessOptions options_;
   std::string peer_;
-  TimePoint heard_;   ///< when bytes last came in, moved forward by the time in which nobody looked
+  TimePoint heard_;   ///< when bytes last came in, moved forward by the time in which this was not checked
   TimePoint spoken_;  ///< when bytes last went out or a ping was asked for
   TimePoint last_poll_;
   std::uint64_t bytes_in_ = 0;

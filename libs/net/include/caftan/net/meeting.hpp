@@ -1,6 +1,7 @@
-/// `Meeting`: how the workers of a job come together, at the start and when one comes back: who may have a session, who
-/// dials whom and when, when the start is over, and who is missing if it is not in time. Events go in, what to do comes
-/// out. Rules SE-26 to SE-29, SE-33 and SE-34: docs/protocols/session.md. Who belongs to the job is in membership.hpp.
+/// `Meeting`: how the workers of a job connect, at the start and when one is started again: which peer may have a
+/// session, which one to dial and when, when the start is over, and which members are missing if it takes too long.
+/// Events go in, what to do comes out. Rules SE-26 to SE-29, SE-33 and SE-34: docs/protocols/session.md. The members of
+/// the job are in membership.hpp.
 #pragma once
 
 #include <optional>
@@ -17,7 +18,8 @@ namespace caftan::net {
 class Meeting {
  public:
   struct Options {
-    std::vector<std::string> addresses{};  ///< by id: where a worker can be dialled; empty = learnt from the head
+    std::vector<std::string>
+        addresses{};  ///< by id: where a worker can be dialled; empty = learnt from the coordinator
     Duration start_timeout{};
     bool in_one_process = false;  ///< the workers find each other without addresses
   };
@@ -25,10 +27,10 @@ class Meeting {
   /// Precondition: `addresses` has one entry for each member.
   Meeting(Membership membership, Options options);
 
-  bool is_head() const noexcept { return self_ == WorkerId{0}; }
+  bool is_coordinator() const noexcept { return self_ == WorkerId{0}; }
   /// Returns whether the start has ended, or this worker leaves: a worker without a session will not come any more.
   bool start_is_over() const noexcept { return is_ready_ || is_leaving_; }
-  /// This worker leaves: it admits no session and dials nobody.
+  /// This worker leaves: it admits no session and dials no peer.
   void leave() noexcept { is_leaving_ = true; }
 
   // ---- sessions
@@ -40,11 +42,11 @@ class Meeting {
   /// Errors: shut_down (this worker leaves); as Membership::on_up.
   Result<void> on_session_start(WorkerId peer, Incarnation life, const std::string& place);
   /// The session has been added and can be used.
-  /// @param address  where the peer listens, as it says; empty = it says nothing
+  /// @param address  where the peer says that it listens; empty = unknown
   void on_connected(WorkerId peer, Incarnation life, const std::string& address);
 
   struct Loss {
-    /// Whether users hear that the peer is lost. While the start lasts it may come back: then `end_start` decides.
+    /// Whether the loss is reported to users. During the start the peer may come back: then `end_start` decides.
     enum class Tell : std::uint8_t { no, now, after_start };
     bool is_last = false;  ///< no session with that life is left
     Tell tell = Tell::no;
@@ -57,7 +59,7 @@ class Meeting {
 
   // ---- dialling
 
-  /// Returns whom this worker dials when it is launched.
+  /// Returns the peers to dial when this worker is launched.
   std::vector<WorkerId> to_dial() const;
   /// Returns where to dial `peer` now, nullopt if it is not to be dialled: it is up, is being dialled, has no known
   /// address, or will not come. The attempt lasts until `end_dial` or `on_dial_failed`.
@@ -67,7 +69,8 @@ class Meeting {
 
   struct FailedDial {
     std::optional<TimePoint> again;  ///< when to end the attempt and dial again
-    std::optional<Error> duplicate;  ///< tell users: this peer refuses us as a duplicate, and no peer did so before
+    std::optional<Error>
+        duplicate;  ///< report it to users: this peer is the first that refuses this worker as a duplicate
   };
   /// The attempt has failed. The start may fail with it (SE-33).
   FailedDial on_dial_failed(WorkerId peer, const Error& error, TimePoint now);
@@ -76,14 +79,16 @@ class Meeting {
 
   /// A member has other settings than this worker: the next refusal fails the start.
   void on_other_settings(const Error& error);
-  /// Returns whether to tell users: the refused one may be a member that this worker waits for. The start may fail.
+  /// Returns whether to report it to users: the refused peer may be a member that this worker waits for. The start may
+  /// fail.
   bool on_refused(const Error& error);
 
   // ---- the start
 
-  /// Head: returns the view that everybody is to get, once all have come, and again when a new life has joined (SE-34).
+  /// On the coordinator: returns the view to send to all members, once all have joined and again after each new life
+  /// (SE-34).
   std::optional<View> take_view();
-  /// Takes the head's view and returns whom to dial. A view of anybody else changes nothing.
+  /// Takes the coordinator's view and returns the peers to dial. A view of any other sender changes nothing.
   /// Errors: as Membership::apply.
   Result<std::vector<WorkerId>> on_view(WorkerId sender, const View& view);
 
@@ -91,7 +96,8 @@ class Meeting {
     std::vector<WorkerId> tell{};  ///< these get Met
     bool ends_start = false;       ///< then `end_start`
   };
-  /// Returns once what to do when this worker has met all others; at the head when all have said so (SE-27).
+  /// Returns, once, what to do after this worker has a session with every other; at the coordinator, after all members
+  /// have reported so (SE-27).
   std::optional<AllMet> take_all_met();
 
   enum class OnMet : std::uint8_t {
@@ -103,13 +109,13 @@ class Meeting {
   /// A Met has arrived in a session with that life of the sender.
   OnMet on_met(WorkerId sender, Incarnation life);
 
-  /// Ends the start. Returns who was lost meanwhile and has not come back: users hear it now (SE-28). Returns nullopt
-  /// if the start has ended or failed before.
+  /// Ends the start. Returns the members that were lost during it and have not come back; report them to users now
+  /// (SE-28). Returns nullopt if the start has ended or failed before.
   std::optional<std::vector<WorkerId>> end_start();
   /// Fails the start, unless it has ended or failed before.
   void fail(Error error);
   /// Fails it because its time is over, with the names of the missing (SE-26).
-  /// @param siblings  names of those that the same launcher has started: it reports itself if one of them does not come
+  /// @param siblings  names of the workers of the same launcher, which itself reports those that do not come
   void fail_late(std::span<const std::string> siblings);
   /// Returns how the start has ended; nullopt while it lasts.
   std::optional<Result<void>> outcome() const;
@@ -123,10 +129,10 @@ class Meeting {
     Error duplicate = {};         // how the last attempt to dial it was refused as duplicate; Errc::ok: it was not
     bool is_dialled = false;      // or waits to be dialled again
     bool is_connected = false;    // there is a session with its present life that can be used
-    bool reported_ready = false;  // its present life has told the head that it has met all
+    bool reported_ready = false;  // its present life has reported to the coordinator that it has a session with all
     bool lost_at_start = false;
     Incarnation was_up = {};     // its latest life that has been connected; zero: none
-    Incarnation announced = {};  // its present life as the head says; zero: the head has not said
+    Incarnation announced = {};  // its present life according to the coordinator; zero: unknown
   };
 
   bool is_decided() const noexcept { return is_ready_ || failure_; }
@@ -142,9 +148,9 @@ class Meeting {
   bool is_leaving_ = false;
   bool is_ready_ = false;         // the start has ended
   std::optional<Error> failure_;  // of the start
-  bool reported_ready_ = false;   // this worker has met all; at the head: all have
+  bool reported_ready_ = false;   // this worker has met all; at the coordinator: all have
   bool has_published_view_ = false;
-  bool has_view_ = false;  // of the head
+  bool has_view_ = false;  // of the coordinator
   Error last_dial_error_;
   Error last_refusal_;
   std::size_t refusals_ = 0;

@@ -1,6 +1,6 @@
-/// Who belongs to the job, who is up, and in which life. The application file fixes names and ids; incarnations and
-/// addresses are learnt: at the head from the workers' `Join`, elsewhere from the head's `View`. Start with
-/// `Membership::make`. Invariants SE-20 to SE-25, SE-27 to SE-29: docs/protocols/session.md.
+/// The members of the job: which are up, and in which life. The application file fixes names and ids; incarnations and
+/// addresses are learnt: at the coordinator from the workers' `Join`, elsewhere from the coordinator's `View`. Start
+/// with `Membership::make`. Invariants SE-20 to SE-25, SE-27 to SE-29: docs/protocols/session.md.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct WorldEntry {
   std::string address;  ///< where it listens; empty = learnt when it has started
 };
 
-/// What is known of a worker. As a message: "I have joined", from a worker to the head, once its session is up.
+/// What is known of a worker. As a message: "I have joined", from a worker to the coordinator, once its session is up.
 struct Join {
   std::string name;
   WorkerId id;
@@ -35,7 +35,7 @@ struct Join {
   }
 };
 
-/// From the head to everybody: when all have joined for the first time, and again when one has joined anew.
+/// Sent by the coordinator to all members: once all have joined, and again whenever a new life of one joins.
 struct View {
   std::uint64_t revision = 0;  ///< counts up; an older view is ignored
   std::vector<Join> members;   ///< all, in order of their ids
@@ -46,7 +46,8 @@ struct View {
   }
 };
 
-/// To the head: the sender has a session with every other worker. From the head: all have said so, the start is over.
+/// To the coordinator: the sender has a session with every other worker. From the coordinator: all members have
+/// reported so, the start is over.
 struct Met {
   template <class Archive>
   void serialize(Archive&, unsigned) {}
@@ -66,28 +67,28 @@ class Membership {
   Result<Join> find(std::string_view name) const;
   Result<Join> find(WorkerId id) const;
 
-  /// Says whether a peer that has proven the secret may have a session: for the handshake's `accept`. The same
-  /// incarnation may come again (a second connection, or a new session after its loss).
+  /// Checks whether a peer that has proven the secret may have a session: for the handshake's `accept`. The same
+  /// incarnation may connect again (a second connection, or a new session after a loss).
   /// Errors: unknown_worker (no such name in this job), invalid_config (another id than the application file gives it),
-  /// duplicate_worker (another incarnation of it is up, or it claims to be us), peer_down (this incarnation was
-  /// replaced by a later one).
+  /// duplicate_worker (another incarnation of it is up, or it claims to be this worker), peer_down (this incarnation
+  /// was replaced by a later one).
   Result<void> admit(const Join& peer) const;
 
-  /// Head: takes a worker's join and returns whether the view changed, so that it must be sent. Repeating one changes
-  /// nothing. Errors: as admit.
+  /// On the coordinator: takes a worker's join and returns whether the view changed, so that it must be sent. Repeating
+  /// one changes nothing. Errors: as admit.
   Result<bool> join(const Join& member);
 
-  /// Returns whether everybody has joined.
+  /// Returns whether all members have joined.
   bool complete() const { return missing().empty(); }
-  /// Returns the names of those who have not, in order of their ids.
+  /// Returns the names of the members that have not joined, in order of their ids.
   std::vector<std::string> missing() const;
   /// Returns the view to send. Precondition: complete().
   View view() const;
 
-  /// Takes the head's view and returns whose address or incarnation changed. A view that is not newer changes nothing.
-  /// Where a session to another incarnation is up, or the view's was replaced already, what we saw ourselves stays.
-  /// Errors: malformed_payload (a view that does not fit the application file; nothing was changed), duplicate_worker
-  /// (the head knows another incarnation of this worker).
+  /// Takes the coordinator's view and returns the members whose address or incarnation changed. A view that is not
+  /// newer changes nothing. Where a session to another incarnation is up, or the view's was replaced already, the local
+  /// knowledge stays. Errors: malformed_payload (a view that does not fit the application file; nothing was changed),
+  /// duplicate_worker (the coordinator knows another incarnation of this worker).
   Result<std::vector<WorkerId>> apply(const View& view);
 
   /// Tells that one more session with this incarnation is up. Returns whether it is the first. An incarnation that
@@ -104,9 +105,9 @@ class Membership {
  private:
   struct Member {
     Join known;
-    std::size_t sessions = 0;                ///< with its present life; it is up while there is one
-    std::string place = {};                  ///< of the last of them
-    Incarnation joined = {};                 ///< its life whose join the head has, or that a view named; zero: none
+    std::size_t sessions = 0;  ///< with its present life; it is up while there is one
+    std::string place = {};    ///< of the last of them
+    Incarnation joined = {};   ///< its life whose join the coordinator has, or that a view named; zero: none
     std::vector<Incarnation> replaced = {};  ///< earlier lives; as many as there were restarts
   };
 

@@ -33,7 +33,7 @@ class Outbox {
   /// Appends a frame whose header announced `bulk`: the frame goes to the control lane, its segments follow as chunk
   /// frames once those of earlier messages are out. Segments are read when they are written, and their owners released
   /// with their last byte; only small ones with no bulk before them are copied at once. Empty ones are skipped.
-  /// @param call  the request or answer the bytes belong to, for the chunks' headers
+  /// @param call  the request or reply the bytes belong to, for the chunks' headers
   void append(wire::Bytes frame, CallId call, std::vector<wire::Segment> bulk);
 
   /// Fills `out` with what to write next and returns how many entries were used; 0: nothing is queued. What it returned

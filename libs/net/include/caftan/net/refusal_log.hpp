@@ -1,4 +1,4 @@
-/// Which refused connections get a line in the log: strangers may come as often as they like, and each line is a write.
+/// Which refused connections get a line in the log: strangers may connect without limit, and each line is a write.
 /// HS-14: docs/protocols/handshake.md.
 #pragma once
 

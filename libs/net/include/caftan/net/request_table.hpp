@@ -1,13 +1,12 @@
-/// The one table of requests in flight of a session: who waits, until when, and who may answer. Whoever removes an
-/// entry answers it, so each request ends exactly once. Start with `RequestTable::insert` and `take`. Invariants SE-1
-/// to SE-5: docs/protocols/session.md.
+/// The one table of requests in flight of a session: who waits, until when, and which peer may reply. The caller that
+/// removes an entry completes the request, so each request completes exactly once. Start with `RequestTable::insert`
+/// and `take`. Invariants SE-1 to SE-5: docs/protocols/session.md.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -16,12 +15,13 @@
 
 #include "caftan/base/clock.hpp"
 #include "caftan/base/ids.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/base/result.hpp"
 #include "caftan/net/timer_wheel.hpp"
 
 namespace caftan::net {
 
-/// @tparam Sink  what receives the answer (a promise, a callback, an actor address); moved, never copied, and never
+/// @tparam Sink  what receives the reply (a promise, a callback, an actor address); moved, never copied, and never
 ///               called by the table
 /// Memory grows by pages of 256 entries and is kept; a request costs no allocation of its own.
 /// Threads: any; one mutex, held for O(1) work in `insert`, `take` and `next_deadline`. Sinks are moved under it and
@@ -51,7 +51,7 @@ class RequestTable {
   /// @param deadline  when `expire` gives the entry back; kNever = no deadline
   /// Errors: overloaded (the limit is reached), or the reason the table was closed with.
   Result<CallId> insert(Sink&& sink, TimePoint deadline) {
-    const std::scoped_lock lock(mutex_);
+    const LockGuard lock(mutex_);
     if (closed_) return *closed_;
     if (size_ >= limit_) {
       return Error(Errc::overloaded, std::to_string(limit_) + " requests are in flight to this peer already");
@@ -66,10 +66,10 @@ class RequestTable {
     return id_of(slot);
   }
 
-  /// Removes a request; the caller now owes the answer. Nothing is returned for an id that is unknown, was answered,
+  /// Removes a request; the caller now owes the reply. Nothing is returned for an id that is unknown, was answered,
   /// expired, or never existed: such a reply is late and is dropped, it is not an error.
   std::optional<Entry> take(CallId id) {
-    const std::scoped_lock lock(mutex_);
+    const LockGuard lock(mutex_);
     const std::uint64_t index = id.value & kIndexMask;
     if (index >= made_) return std::nullopt;
     Slot& slot = at(static_cast<std::uint32_t>(index));
@@ -80,8 +80,11 @@ class RequestTable {
   /// Removes and returns all requests whose deadline has passed, in order of deadline.
   std::vector<Entry> expire(TimePoint now) {
     std::vector<Entry> expired;
-    const std::scoped_lock lock(mutex_);
-    wheel_.advance(now, [&](Timer& timer) { expired.push_back(remove(static_cast<Slot&>(timer))); });
+    const LockGuard lock(mutex_);
+    wheel_.advance(now, [&](Timer& timer) {
+      mutex_.assert_held();
+      expired.push_back(remove(static_cast<Slot&>(timer)));
+    });
     return expired;
   }
 
@@ -89,7 +92,7 @@ class RequestTable {
   /// reason stays.
   std::vector<Entry> take_all(Error reason) {
     std::vector<Entry> entries;
-    const std::scoped_lock lock(mutex_);
+    const LockGuard lock(mutex_);
     if (!closed_) closed_ = std::move(reason);
     entries.reserve(size_);
     for (std::uint32_t index = 0; index < made_ && size_ != 0; ++index) {
@@ -100,12 +103,12 @@ class RequestTable {
 
   /// Returns when `expire` must be called next, or kNever; at times earlier than the first deadline.
   TimePoint next_deadline() const {
-    const std::scoped_lock lock(mutex_);
+    const LockGuard lock(mutex_);
     return wheel_.next_expiry();
   }
 
   std::size_t size() const {
-    const std::scoped_lock lock(mutex_);
+    const LockGuard lock(mutex_);
     return size_;
   }
 
@@ -124,16 +127,16 @@ class RequestTable {
   };
 
   static CallId id_of(const Slot& slot) noexcept { return CallId{slot.generation << kIndexBits | slot.index}; }
-  Slot& at(std::uint32_t index) noexcept { return pages_[index / kPage][index % kPage]; }
+  Slot& at(std::uint32_t index) noexcept CAFTAN_REQUIRES(mutex_) { return pages_[index / kPage][index % kPage]; }
 
-  Slot& make_slot() {
+  Slot& make_slot() CAFTAN_REQUIRES(mutex_) {
     if (made_ % kPage == 0) pages_.push_back(std::make_unique<Slot[]>(kPage));
     Slot& slot = at(made_);
     slot.index = made_++;
     return slot;
   }
 
-  Entry remove(Slot& slot) {
+  Entry remove(Slot& slot) CAFTAN_REQUIRES(mutex_) {
     wheel_.cancel(slot);
     Entry entry{id_of(slot), slot.deadline, std::move(*slot.sink)};
     slot.sink.reset();
@@ -145,14 +148,15 @@ class RequestTable {
   }
 
   const std::size_t limit_;
-  mutable std::mutex mutex_;
-  // All below: protected by mutex_.
-  TimerWheel wheel_;
-  std::vector<std::unique_ptr<Slot[]>> pages_;
-  std::uint32_t made_ = 0;      ///< slots in use or free
-  std::uint32_t free_ = kNone;  ///< head of the free list: the slot used last, still in the cache
-  std::size_t size_ = 0;
-  std::optional<Error> closed_;
+  mutable Mutex mutex_;
+  TimerWheel wheel_ CAFTAN_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Slot[]>> pages_ CAFTAN_GUARDED_BY(mutex_);
+  /// Slots in use or free.
+  std::uint32_t made_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  /// Head of the free list: the slot used last, still in the cache.
+  std::uint32_t free_ CAFTAN_GUARDED_BY(mutex_) = kNone;
+  std::size_t size_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> closed_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::net

@@ -1,5 +1,5 @@
 /// Decides which calls of a peer may begin. While too many bytes wait to be written to the peer, calls that have not
-/// begun are held back, because such a call has no answer in memory yet. Answers are never held back. SE-35 to SE-37:
+/// begun are held back, because such a call has no reply in memory yet. Replies are never held back. SE-35 to SE-37:
 /// docs/protocols/session.md.
 #pragma once
 
@@ -8,10 +8,10 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "caftan/base/mutex.hpp"
 #include "caftan/base/task.hpp"
 
 namespace caftan::net {
@@ -19,7 +19,7 @@ namespace caftan::net {
 /// Threads: any, except where a member says otherwise.
 class ServeGate {
  public:
-  /// The place of a call among those held back. The caller of `pass` keeps one for each call.
+  /// The place of a call in the queue of calls held back. The caller of `pass` keeps one for each call.
   struct Place {
     std::uint64_t number = 0;  ///< 0: the call was never held back
   };
@@ -47,17 +47,19 @@ class ServeGate {
   Tasks close();
 
  private:
-  void update_busy() noexcept { busy_.store(!open_ || !held_.empty(), std::memory_order_release); }
+  void update_busy() noexcept CAFTAN_REQUIRES(mutex_) {
+    busy_.store(!open_ || !held_.empty(), std::memory_order_release);
+  }
 
   const std::uint64_t limit_;
   std::atomic<bool> busy_{false};
-  std::mutex mutex_;
-  // Written under mutex_. Only on_backlog changes open_; its thread also reads open_ without the lock.
-  bool open_ = true;
-  bool closed_ = false;
-  std::uint64_t last_ = 0;
-  std::map<std::uint64_t, Task> held_;  ///< by place; an empty task was handed out, and its call has not asked again
-  std::unordered_map<const void*, std::deque<std::uint64_t>> by_order_;
+  Mutex mutex_;
+  bool open_ = true;  ///< written under mutex_ by on_backlog alone, whose thread also reads it without the lock
+  bool closed_ CAFTAN_GUARDED_BY(mutex_) = false;
+  std::uint64_t last_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  /// By place; an empty task was handed out, and its call has not asked again.
+  std::map<std::uint64_t, Task> held_ CAFTAN_GUARDED_BY(mutex_);
+  std::unordered_map<const void*, std::deque<std::uint64_t>> by_order_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::net

@@ -1,4 +1,4 @@
-/// What a start that timed out says of those who are not here, and of whom it does not know (SE-26).
+/// The text of a start that timed out: which members are missing, and of which it knows nothing (SE-26).
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ struct MemberAtStart {
   std::string name{};
   bool is_here = false;
   bool has_left = false;      ///< was here
-  bool would_be_met = false;  ///< its address is known, or it knows ours: if it were here it had been met
-  bool is_meeting = false;    ///< is here, and has not said to the head that it has met all others
+  bool would_be_met = false;  ///< its address is known here, or ours there: if it had started, there would be a session
+  bool is_meeting = false;  ///< is here, and has not reported to the coordinator that it has a session with all others
 };
 
-/// @param members  all, the head first
-/// @param is_told  whether the head has said where everybody is
-std::string who_is_missing(const std::vector<MemberAtStart>& members, bool is_told, Duration start_timeout);
+/// @param members  all, the coordinator first
+/// @param has_view  whether the coordinator has sent the addresses of all members
+std::string who_is_missing(const std::vector<MemberAtStart>& members, bool has_view, Duration start_timeout);
 
 }  // namespace caftan::net

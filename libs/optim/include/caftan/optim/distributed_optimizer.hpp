@@ -42,7 +42,7 @@ struct StepOptions {
   std::optional<Duration> timeout = {};
 };
 
-/// What one owner said to a step.
+/// The reply of one owner to a step.
 struct OwnerStep {
   std::string worker;
   Result<StepDone> outcome;
@@ -96,7 +96,7 @@ class DistributedOptimizer final : public LearningRates {
   /// is context_released then.
   Future<StepReport> step_async(const autograd::ContextView& context);
 
-  /// Returns what each owner said to the last step that ended, also if it failed; step 0 before the first.
+  /// Returns the replies of all owners to the last step that ended, also if it failed; step 0 before the first.
   StepReport last_report() const;
 
   /// Returns options and state of all owners, between two steps. Parameters are not part of it.

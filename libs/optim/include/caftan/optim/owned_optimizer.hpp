@@ -1,5 +1,5 @@
 /// `OwnedOptimizer`: the parameters of one worker under a DistributedOptimizer, and the jobs that step them in turn
-/// with the objects they belong to. What runs when is decided by `StepLedger`; who asks is `RemoteOptimizer`.
+/// with the objects they belong to. `StepLedger` decides what runs when; `RemoteOptimizer` is the caller.
 #pragma once
 
 #include <functional>

@@ -21,7 +21,7 @@ class StepLedger {
   /// A step in one phase. What was prepared is dropped.
   /// Errors: bad_arguments (a later step was run already).
   Result<Admission> admit_step(StepNumber step);
-  /// The first phase. An earlier prepared step is dropped: its coordinator has given it up.
+  /// The first phase. An earlier prepared step is dropped: its step coordinator has given it up.
   /// Errors: bad_arguments (this step or a later one was run already).
   Result<Admission> admit_prepare(StepNumber step);
   /// The second phase. Errors: bad_arguments (it is not the step that is prepared here).

@@ -7,13 +7,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "caftan/base/clock.hpp"
 #include "caftan/base/executor.hpp"
 #include "caftan/base/ids.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/base/result.hpp"
 #include "caftan/wire/bytes.hpp"
 
@@ -23,10 +23,10 @@ namespace rpc {
 class Turn;
 }
 
-/// Says that the caller of a running call gave up. Set once, by the worker that serves the call. Threads: any.
+/// Whether the caller of a running call gave up. Set once, by the worker that serves the call. Threads: any.
 class CancelFlag {
  public:
-  /// What is given up with the call: a call that it made and that has no answer yet. Owned by shared_ptr.
+  /// What is given up with the call: a call that it made and that has no reply yet. Owned by shared_ptr.
   class Part : public std::enable_shared_from_this<Part> {
    public:
     Part() = default;
@@ -53,8 +53,8 @@ class CancelFlag {
 
  private:
   std::atomic<bool> set_{false};
-  mutable std::mutex mutex_;
-  mutable Part* parts_ = nullptr;  // guarded by mutex_
+  mutable Mutex mutex_;
+  mutable Part* parts_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
 };
 
 /// An object whose turn a call chain keeps while it waits (a method registered as exclusive).
@@ -81,7 +81,7 @@ struct OrderKey {
 struct Ambient {
   std::weak_ptr<void> autograd_context;
   HeldObjects held;
-  std::shared_ptr<const CancelFlag> cancel;  ///< null = nobody can cancel
+  std::shared_ptr<const CancelFlag> cancel;  ///< null = cannot be cancelled
   TimePoint deadline = kNever;               ///< nested calls inherit what is left of it
   std::uint64_t trace = 0;
   unsigned depth = 0;  ///< calls that wait for this code, directly or not
@@ -90,7 +90,7 @@ struct Ambient {
   Executor* executor = nullptr;        ///< the one whose runner this is, if it is one
   const std::string* brief = nullptr;  ///< the function on this stack if it is registered as brief: it must not wait
   bool grad_mode = true;               ///< that this code begins with; what it sets later is the thread's alone
-  bool reads_frames = false;  ///< this stack is inside a wait that may read frames: user code must not run on it
+  bool inside_reading_wait = false;  ///< this stack is inside a wait that may read frames: user code must not run on it
 
   /// Returns the Ambient of the running code, null on a thread that bound none.
   static Ambient* current() noexcept { return current_; }
@@ -128,9 +128,9 @@ namespace rpc {
 Result<void> check_may_wait();
 
 /// Empties the Ambient while a waiting caller reads frames, and marks the stack as one that must not run user code.
-class FrameReading {
+class NoUserCode {
  public:
-  FrameReading() noexcept;
+  NoUserCode() noexcept;
 
  private:
   Ambient empty_;

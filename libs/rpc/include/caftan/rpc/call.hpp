@@ -14,7 +14,7 @@
 
 namespace caftan::rpc {
 
-/// Who is called, on which object, with which options.
+/// The callee, the object and the options of a call.
 struct CallTarget {
   std::shared_ptr<Caller> caller;  ///< null = the worker ended
   Result<Peer> peer = Peer();
@@ -26,11 +26,11 @@ struct CallTarget {
 /// prologue.
 /// @param key  null: no prologue (fetch, op)
 /// Errors: shut_down, those of the peer and the reference, bad_arguments (a negative timeout), timeout, cancelled.
-Result<void> begin_request(OutRequest& request, const CallTarget& target, wire::FrameKind kind, const FunctionKey* key,
-                           std::string_view what);
+Result<void> fill_request(OutRequest& request, const CallTarget& target, wire::FrameKind kind, const FunctionKey* key,
+                          std::string_view what);
 
-/// Calls the hook and submits.
-CallToken send_request(const CallTarget& target, OutRequest&& request, std::shared_ptr<ReplySink> sink);
+/// Calls the hook and submits a request that is filled and packed.
+CallToken start_call(const CallTarget& target, OutRequest&& request, std::shared_ptr<ReplySink> sink);
 
 /// Calls the hook and creates.
 Result<std::shared_ptr<RRefHandle>> send_creation(const CallTarget& target, OutRequest&& request, TypeKey type);
@@ -61,10 +61,11 @@ Result<const FunctionKey*> find_key(const CallTarget& target) {
   return &entry->key;
 }
 
+/// Submits a request that is filled and packed; returns the future of its reply.
 template <class Value>
-Future<Value> submit_request(const CallTarget& target, OutRequest&& request) {
+Future<Value> start_call(const CallTarget& target, OutRequest&& request) {
   auto state = std::make_shared<CallState<Value>>(target.caller, *target.peer, request);
-  state->set_token(send_request(target, std::move(request), state));
+  state->set_token(start_call(target, std::move(request), state));
   return Future<Value>(std::move(state));
 }
 
@@ -76,10 +77,10 @@ Future<Value> start_call(const CallTarget& target, const Result<const FunctionKe
   OutRequest request;
   if (!key) return make_ready_future<Value>(key.error());
   const auto kind = target.object ? wire::FrameKind::method : wire::FrameKind::call;
-  Result<void> done = begin_request(request, target, kind, *key, (*key)->name);
+  Result<void> done = fill_request(request, target, kind, *key, (*key)->name);
   if (done) done = pack_arguments(types, request, arguments...);
   if (!done) return make_ready_future<Value>(done.error());
-  return submit_request<Value>(target, std::move(request));
+  return start_call<Value>(target, std::move(request));
 }
 
 /// Makes the function `key` run and keep its value there.
@@ -89,7 +90,7 @@ Result<std::shared_ptr<RRefHandle>> start_creation(const CallTarget& target, con
   static_assert(Arguments<TypeList<P...>>::template check<const A&...>());
   OutRequest request;
   if (!key) return key.error();
-  Result<void> done = begin_request(request, target, wire::FrameKind::create, *key, (*key)->name);
+  Result<void> done = fill_request(request, target, wire::FrameKind::create, *key, (*key)->name);
   if (done) done = pack_arguments(types, request, arguments...);
   if (!done) return done.error();
   return send_creation(target, std::move(request), type_key<Stored<Value>>());

@@ -13,8 +13,8 @@ struct HookTicket {
 };
 
 /// Invariant CALL-3: every `on_request` that returned a ticket meets exactly one of on_unsent, on_reply_received,
-/// on_reply_dropped, with the ticket it returned. Threads: any; must not block and must not throw. Who calls: the typed
-/// calls on_request, the Dispatcher on_receive and on_reply, the worker the others.
+/// on_reply_dropped, with the ticket it returned. Threads: any; must not block and must not throw. Callers: the typed
+/// calls for on_request, the Dispatcher for on_receive and on_reply, the worker for the others.
 class CallHook {
  public:
   virtual ~CallHook() = default;

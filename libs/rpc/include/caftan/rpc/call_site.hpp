@@ -75,10 +75,10 @@ class CallSite {
     return rpc::start_call<typename Types::Value>(target, rpc::find_key<F>(target), typename Types::Wire{},
                                                   arguments...);
   }
-  /// Runs F there, keeps its result there and returns a reference to it, without waiting for F. As all calls it waits
-  /// while there is no room for it (limits.send_queue, limits.pending_calls); and, once more than 4096 references that
-  /// this worker let go have not ended, until half of them have. The turn of the running object is given back
-  /// meanwhile; CallOptions::fail_when_full does without either wait.
+  /// Runs F there, keeps its result there and returns a reference to it, without waiting for F. Like all calls it waits
+  /// while there is no room for it (limits.send_queue, limits.pending_calls). Once more than 4096 released references
+  /// of this worker have not ended, it also waits until half of them have. The turn of the running object is given back
+  /// during both waits; CallOptions::fail_when_full skips them.
   /// Source: torch.distributed.rpc.remote.
   template <auto F, class... A>
   auto remote(Destination to, const A&... arguments) const {

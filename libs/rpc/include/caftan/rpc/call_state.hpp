@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "caftan/base/mutex.hpp"
 #include "caftan/rpc/future_state.hpp"
 #include "caftan/rpc/packing.hpp"
 #include "caftan/rpc/request.hpp"
@@ -23,7 +24,7 @@ struct CallRecord {
 void cancel_request(const std::weak_ptr<Caller>& caller, const CallToken& token) noexcept;
 void report_unobserved_error(const std::weak_ptr<Caller>& caller, std::string_view what, const Error& error) noexcept;
 
-/// The reply is decoded by whoever looks at the result first, never by the thread that read the frame.
+/// The reply is decoded by the thread that first reads the result, never by the thread that read the frame.
 template <class T>
 class CallState final : public FutureState<T>, public ReplySink {
  public:
@@ -40,11 +41,13 @@ class CallState final : public FutureState<T>, public ReplySink {
       this->complete(Result<T>(reply.error()));
       return;
     }
-    std::unique_lock lock(this->mutex_);
+    UniqueLock lock(this->mutex_);
     if (this->ready()) return;
     record_.payload = *std::move(reply);
     record_.payload.keep_body();
-    this->complete_undecoded(std::move(lock));
+    auto after = this->mark_undecoded();
+    lock.unlock();
+    this->follow_up(std::move(after));
   }
 
   bool cancel() override {

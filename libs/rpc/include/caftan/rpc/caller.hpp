@@ -22,7 +22,7 @@ class HostedObject;
 class RRefHandle;
 
 /// Owned by shared_ptr and held weakly by futures, references and call sites: used after the worker ended, they answer
-/// `shut_down`. While one of them is being used it may be the last to let go, on any thread; so a destructor of an
+/// `shut_down`. A user of one may hold the last reference, on any thread; so a destructor of an
 /// implementation must neither block nor join threads. Threads: any, all methods.
 class Caller : public std::enable_shared_from_this<Caller> {
  public:
@@ -45,12 +45,12 @@ class Caller : public std::enable_shared_from_this<Caller> {
   /// Returns whether `peer` came from this worker's find_peer.
   virtual bool knows(const PeerRecord& peer) const noexcept = 0;
 
-  /// Sends a request of kind call, fetch, method or op. The answer or the error always arrives at `sink`.
+  /// Sends a request of kind call, fetch, method or op. The reply or the error always arrives at `sink`.
   /// Waits for room in the peer's window unless `options.fail_when_full` (then `overloaded`).
   virtual CallToken submit(const Peer& peer, OutRequest&& request, const CallOptions& options,
                            std::shared_ptr<ReplySink> sink) = 0;
 
-  /// Gives a request up: its sink gets `cancelled` and the peer is told, unless the answer was first.
+  /// Gives a request up: its sink gets `cancelled` and the peer gets a cancel, unless the reply came first.
   virtual void cancel(const CallToken& token) noexcept = 0;
 
   /// Sends a request of kind create and returns the reference to the value to be: with a new RRefId and fork, or a

@@ -13,7 +13,7 @@ namespace caftan {
 
 namespace rpc {
 
-/// What is there so far of several futures. Each slot is written once, by the thread that ends its future.
+/// The outcomes so far of several futures. Each slot is written once, by the thread that ends its future.
 template <class T>
 class Collection {
  public:
@@ -47,7 +47,7 @@ void for_each_end(std::vector<Future<T>> futures, const Ended& ended) {
   }
 }
 
-/// Returns the worker whose executor those use who wait for all of them.
+/// Returns the worker whose executor is used to wait for all of them.
 template <class T>
 std::weak_ptr<Caller> caller_of(const std::vector<Future<T>>& futures) {
   for (const Future<T>& future : futures) {
@@ -86,7 +86,7 @@ Future<rpc::Values<T>> collect_all(std::vector<Future<T>> futures) {
   rpc::for_each_end(std::move(futures), [all, so_far](std::size_t at, Result<T> outcome) {
     if (!outcome) all->complete(outcome.error());
     if (!so_far->put(at, std::move(outcome))) return;
-    // `all` itself cannot tell whether it has failed: it may have handed its outcome on (FutureState::forward).
+    // `all` itself does not know whether it has failed: it may have forwarded its outcome (FutureState::forward).
     for (const Result<T>& one : so_far->outcomes()) {
       if (!one) return;
     }

@@ -1,5 +1,6 @@
-/// The owner's side of one RRef: who still refers to the value, and when it ends. A plain class: an event goes in, what
-/// to do comes out; the owner_rref_actor holds one and does it. The rules RR-1 to RR-13 are in docs/protocols/rref.md.
+/// The owner's side of one RRef: which forks still refer to the value, and when it ends. A plain class: an event goes
+/// in, what to do comes out; the owner_rref_actor holds one and does it. The rules RR-1 to RR-13 are in
+/// docs/protocols/rref.md.
 #pragma once
 
 #include <compare>

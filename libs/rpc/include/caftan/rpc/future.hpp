@@ -42,8 +42,8 @@ using ValueOf = typename ValueOfImpl<R>::type;
 
 }  // namespace rpc
 
-/// Move-only; the state behind it is one allocation. A dropped future is no error: the call runs on, and an error of it
-/// that nobody saw is logged once.
+/// Move-only; the state behind it is one allocation. A dropped future is no error: the call runs on, and an error
+/// that was never read is logged once.
 /// Threads: one at a time for one Future. Waiting gives the object's turn back (see Strand) and is allowed everywhere
 /// but in `brief` functions; runners that wait are replaced.
 /// Source: torch.futures.Future. Difference: a continuation gets a Result, not the parent future.
@@ -63,10 +63,10 @@ class [[nodiscard]] Future {
   }
   ~Future() { abandon(); }
 
-  /// Returns whether there is a state; default-made and moved-from futures have none and answer broken_promise.
+  /// Returns whether there is a state. A default-made or moved-from future has none; its result is broken_promise.
   bool valid() const noexcept { return state_ != nullptr; }
-  /// Returns whether the result is there. `get` does not wait for it then; inside of a method it may let a queued
-  /// method of its object go first all the same (CALL-7).
+  /// Returns whether the result is there. `get` does not wait for it then; inside of a method it may still let a
+  /// queued method of its object go first (CALL-7).
   bool ready() const noexcept { return !state_ || state_->ready(); }
 
   /// Waits and returns the value; may be called again. `std::move(f).get()` moves it out.
@@ -125,7 +125,7 @@ class [[nodiscard]] Future {
   /// method may have to wait longer for its turn (CALL-7).
   bool wait_for(Duration timeout) { return !state_ || state_->wait_for(timeout); }
 
-  /// Gives up: the result becomes `cancelled` and the peer is told, unless the result was first.
+  /// Cancels: the result becomes `cancelled` and the peer gets a cancel, unless the result came first.
   /// Returns whether this call decided it. The callee may look at CallInfo::is_cancelled.
   bool cancel() { return state_ && state_->cancel(); }
 
@@ -133,8 +133,8 @@ class [[nodiscard]] Future {
   /// or Future, which is followed). It runs here when the result is there already: at once, or, inside of another
   /// continuation, after that one (so chains and loops of any length are fine). Else it runs on a runner when the
   /// result comes from a call, and in the thread that sets the Promise when it does not. It always runs on a runner
-  /// where that thread reads frames or holds an object's turn. It runs under the Ambient of now, but holds no object's
-  /// turn: state shared with methods goes through the object's strand. It should not block.
+  /// where that thread reads frames or holds an object's turn. It runs under the Ambient of this call, but holds no
+  /// object's turn: state shared with methods goes through the object's strand. It should not block.
   template <class F>
   auto then(F&& continuation) & {
     return attach<false>(std::forward<F>(continuation));
@@ -144,7 +144,7 @@ class [[nodiscard]] Future {
     return attach<true>(std::forward<F>(continuation));
   }
 
-  /// Lets go without interest in the outcome: an error of it is not logged either.
+  /// Drops the future; an error of it is not logged either.
   void forget() noexcept { state_.reset(); }
 
   const std::shared_ptr<rpc::FutureState<T>>& state() const noexcept { return state_; }

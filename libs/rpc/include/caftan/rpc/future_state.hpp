@@ -4,12 +4,12 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <variant>
 #include <vector>
 
 #include "caftan/base/executor.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/base/result.hpp"
 #include "caftan/rpc/ambient.hpp"
 
@@ -27,7 +27,7 @@ Error no_state();
 /// already, or the running function is brief.
 Error why_not_waited();
 
-/// Someone who waits for one state. Registered and removed under the state's lock.
+/// A waiter for one state. Registered and removed under the state's lock.
 class StateWaiter {
  public:
   /// Called at most once, under the state's lock, when the outcome is there.
@@ -78,25 +78,29 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   virtual std::shared_ptr<ReadableSource> source() const { return nullptr; }
 
  protected:
-  /// Marks the outcome as there: wakes waiters, runs continuations. `lock` holds mutex_ and is released.
-  void settle(std::unique_lock<std::mutex> lock, bool failed);
-  /// Precondition: mutex_ is held.
-  bool has_continuations() const noexcept { return !continuations_.empty(); }
+  /// What completing a future leaves to do once mutex_ is released.
+  struct FollowUp {
+    std::vector<Task> continuations;
+    bool report = false;  // an error that has no reader
+  };
+  /// Marks the outcome as there and wakes waiters. The caller releases mutex_ and calls `follow_up`.
+  FollowUp mark_ready(bool failed) CAFTAN_REQUIRES(mutex_);
+  void follow_up(FollowUp next) CAFTAN_EXCLUDES(mutex_);
+  bool has_continuations() const noexcept CAFTAN_REQUIRES(mutex_) { return !continuations_.empty(); }
   /// Reports the error of an abandoned state. Called at most once, unlocked.
   virtual void report_unobserved() noexcept {}
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
 
  private:
   void run_continuation(Task continuation);
 
   std::weak_ptr<Caller> caller_;
   std::atomic<bool> ready_{false};
-  // Guarded by mutex_ until ready_, constant after:
-  bool failed_ = false;
-  bool abandoned_ = false;
-  StateWaiter* waiters_ = nullptr;
-  std::vector<Task> continuations_;
+  bool failed_ = false;  // written under mutex_ before ready_, constant after
+  bool abandoned_ CAFTAN_GUARDED_BY(mutex_) = false;
+  StateWaiter* waiters_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
+  std::vector<Task> continuations_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 template <class T>
@@ -108,9 +112,17 @@ class FutureState : public FutureCore {
   bool complete(Result<T> result) {
     std::shared_ptr<FutureState> keep;
     for (FutureState* at = this;; at = keep.get()) {
-      std::unique_lock lock(at->mutex_);
-      if (!at->forward_) return at->complete_here(std::move(lock), std::move(result));
+      UniqueLock lock(at->mutex_);
       std::shared_ptr<FutureState> next = std::move(at->forward_);
+      if (!next) {
+        if (at->ready()) return false;
+        const bool failed = !result.has_value();
+        at->value_.emplace(std::move(result));
+        FollowUp after = at->mark_ready(failed);
+        lock.unlock();
+        at->follow_up(std::move(after));
+        return true;
+      }
       lock.unlock();
       keep = std::move(next);
     }
@@ -121,7 +133,7 @@ class FutureState : public FutureCore {
   /// `complete` sets an outcome.
   /// Returns false, and does nothing, where this cannot be done: it is ready, has continuations, or is a call's.
   bool forward(const std::shared_ptr<FutureState>& to) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (!ends_by_complete() || ready() || has_continuations() || to.get() == this) return false;
     forward_ = to;
     return true;
@@ -133,7 +145,7 @@ class FutureState : public FutureCore {
     for (;;) {
       std::shared_ptr<FutureState> next;
       {
-        const std::lock_guard lock(at->mutex_);
+        const LockGuard lock(at->mutex_);
         next = at->forward_;
       }
       if (!next) return at;
@@ -146,7 +158,7 @@ class FutureState : public FutureCore {
   /// Returns the outcome; decodes it the first time. Precondition: ready().
   Result<T>& settled() {
     if (undecoded_.load(std::memory_order_acquire)) {
-      const std::lock_guard lock(mutex_);
+      const LockGuard lock(mutex_);
       if (undecoded_.load(std::memory_order_relaxed)) {
         value_.emplace(decode());
         undecoded_.store(false, std::memory_order_release);
@@ -158,28 +170,19 @@ class FutureState : public FutureCore {
  protected:
   /// Whether `complete` alone sets the outcome.
   virtual bool ends_by_complete() const noexcept { return true; }
-  /// Sets an outcome that `decode` will produce when someone looks, on that thread.
-  bool complete_undecoded(std::unique_lock<std::mutex> lock) {
+  /// As mark_ready, with an outcome that `decode` will produce when it is looked at, on that thread.
+  FollowUp mark_undecoded() CAFTAN_REQUIRES(mutex_) {
     undecoded_.store(true, std::memory_order_relaxed);
-    settle(std::move(lock), false);
-    return true;
+    return mark_ready(false);
   }
-  /// Called at most once, and only after complete_undecoded.
+  /// Called at most once, and only after mark_undecoded.
   virtual Result<T> decode() { return no_state(); }
 
   std::optional<Result<T>> value_;
 
  private:
-  bool complete_here(std::unique_lock<std::mutex> lock, Result<T> result) {
-    if (ready()) return false;
-    const bool failed = !result.has_value();
-    value_.emplace(std::move(result));
-    settle(std::move(lock), failed);
-    return true;
-  }
-
   std::atomic<bool> undecoded_{false};
-  std::shared_ptr<FutureState> forward_;  // guarded by mutex_
+  std::shared_ptr<FutureState> forward_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::rpc

@@ -37,7 +37,7 @@ class HostedObject {
   RRefId id() const noexcept { return id_; }
   const TypeDescriptor& type() const noexcept { return type_; }
   Strand& strand() noexcept { return *strand_; }
-  /// Returns it for those that need it longer than this object.
+  /// Returns it for users that need it longer than this object lives.
   const std::shared_ptr<Strand>& shared_strand() const noexcept { return strand_; }
   /// Returns "Net (0.5)", for texts.
   std::string name() const { return std::string(type_.key.name) + " (" + to_string(id_) + ")"; }

@@ -1,5 +1,5 @@
-/// `Invocation`: one arrived call on its way through a registered function: where its result goes, what it may be told.
-/// The templates here turn a function's types into the code that decodes, runs and completes.
+/// `Invocation`: one arrived call on its way through a registered function: where its result goes, and what it may ask
+/// of its surroundings. The templates here turn a function's types into the code that decodes, runs and completes.
 #pragma once
 
 #include <memory>

@@ -101,7 +101,7 @@ const T& as(const T& value) noexcept {
 }  // namespace detail
 
 /// Appends the arguments, converted to the parameter types P, to a request.
-/// Errors: unsupported (naming the argument's position), and what a codec says.
+/// Errors: unsupported (naming the argument's position), and those of a codec.
 template <class... P, class... A>
 Result<void> pack_arguments(TypeList<P...>, OutRequest& request, const A&... arguments) {
   std::size_t position = 0;

@@ -1,5 +1,5 @@
-/// What crosses between the typed calls and the worker that carries them: requests, replies, who is called and by whom,
-/// and `Responder`, which answers exactly once. The worker (`Caller`, caller.hpp) turns these into frames.
+/// What crosses between the typed calls and the worker that carries them: requests, replies, the peers of a call,
+/// and `Responder`, which replies exactly once. The worker (`Caller`, caller.hpp) turns these into frames.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -44,7 +44,7 @@ constexpr TypeKey type_key() noexcept {
   return {wire::type_name<T>(), wire::type_hash<T>()};
 }
 
-/// What a worker knows of a peer (or of itself). Made by the worker once per peer; lives as long as anyone holds it.
+/// What a worker knows of a peer (or of itself). Made by the worker once per peer; lives as long as a reference to it.
 class PeerRecord {
  public:
   virtual ~PeerRecord() = default;
@@ -137,7 +137,7 @@ struct OutRequest {
   wire::Bytes autograd;                           ///< section `autograd`, written by the call hook; empty = none
   std::vector<std::uint8_t> recorded;             ///< one per tensor, 1 = recorded by autograd; empty = none
   std::uint64_t hook_ticket = 0;                  ///< what CallHook::on_request returned; 0 when there is no hook
-  std::shared_ptr<RRefHandle> keep;               ///< held until the answer
+  std::shared_ptr<RRefHandle> keep;               ///< held until the reply
   std::string_view what;                          ///< "math.add", for errors
   std::shared_ptr<const std::string> what_owner;  ///< keeps `what` where neither the registry nor the program does
 };
@@ -152,7 +152,7 @@ struct OutReply {
   std::vector<std::uint8_t> recorded;
 };
 
-/// A request or reply as it arrived. References are confirmed (RR-6) before anyone gets to see this.
+/// A request or reply as it arrived. References are confirmed (RR-6) before it reaches user code.
 struct InPayload {
   wire::ByteView body;
   std::shared_ptr<const void> owner;  ///< keeps `body`; null = `body` is valid only during the call that hands it over
@@ -174,7 +174,7 @@ struct InPayload {
   }
 };
 
-/// Gets the answer of one request: `on_reply` is called exactly once, from any thread, also inside `submit`.
+/// Gets the reply of one request: `on_reply` is called exactly once, from any thread, also inside `submit`.
 class ReplySink {
  public:
   virtual ~ReplySink() = default;
@@ -188,7 +188,7 @@ struct CallToken {
   std::uint64_t session = 0;
 };
 
-/// Takes the one answer of a served call. Implemented by the worker.
+/// Takes the one reply of a served call. Implemented by the worker.
 class ResponderSink {
  public:
   virtual ~ResponderSink() = default;
@@ -197,7 +197,7 @@ class ResponderSink {
   virtual void answer(Result<OutReply>&& reply) noexcept = 0;
 };
 
-/// The duty to answer one request, exactly once. Move-only; dropped unanswered it answers `broken_promise`.
+/// The duty to reply to one request, exactly once. Move-only; dropped without a reply, it replies `broken_promise`.
 class Responder {
  public:
   Responder() = default;
@@ -207,7 +207,7 @@ class Responder {
   ~Responder() { drop(); }
 
   bool is_open() const noexcept { return sink_ != nullptr; }
-  /// Answers; does nothing when there already was an answer.
+  /// Replies; does nothing when there already was a reply.
   void answer(Result<OutReply>&& reply) noexcept;
   void fail(Error error) noexcept { answer(Result<OutReply>(std::move(error))); }
 

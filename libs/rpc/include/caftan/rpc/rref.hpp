@@ -69,9 +69,9 @@ class RRefCalls {
   Future<T> fetch() const {
     rpc::OutRequest request;
     const rpc::CallTarget target = rpc::target_of(handle_, options_);
-    const Result<void> begun = rpc::begin_request(request, target, wire::FrameKind::fetch, nullptr, "to_here");
+    const Result<void> begun = rpc::fill_request(request, target, wire::FrameKind::fetch, nullptr, "to_here");
     if (!begun) return make_ready_future<T>(begun.error());
-    return rpc::submit_request<T>(target, std::move(request));
+    return rpc::start_call<T>(target, std::move(request));
   }
 
   /// Returns the value itself, on its owner; waits until it is there. Methods may run on it at the same time: use it on
@@ -179,9 +179,9 @@ class RRef : public RRefCalls<T> {
   Peer owner() const { return this->handle_->owner(); }
   const std::string& owner_name() const { return this->handle_->owner().name(); }
   bool is_owner() const noexcept { return this->handle_->is_owner(); }
-  /// Returns whether the owner has said that it counts this reference: for the one that `remote` returned, when the
-  /// function there has ended without error. Always true on the owner.
-  /// Source: torch.distributed.rpc.RRef.confirmed_by_owner.
+  /// Returns whether the owner has confirmed that it counts this reference: for the one that `remote` returned, when
+  /// the function there has ended without error. Always true on the owner. Source:
+  /// torch.distributed.rpc.RRef.confirmed_by_owner.
   bool confirmed_by_owner() const noexcept { return this->handle_->confirmed_by_owner(); }
   /// Returns why the value will never be there, if that is known: at the owner and at the creator, when the creation
   /// failed or took too long.

@@ -28,7 +28,7 @@ class RRefHandle {
   /// Returns the type of the value; its name lives as long as the handle.
   virtual TypeKey type() const noexcept = 0;
   virtual bool is_owner() const noexcept = 0;
-  /// Returns whether the owner has said that it counts this fork (RR-14); true at the owner.
+  /// Returns whether the owner has confirmed that it counts this fork (RR-14); true at the owner.
   virtual bool confirmed_by_owner() const noexcept = 0;
 
   /// Returns why the value will never be there: creation failed, the owner went down, the reference was refused.

@@ -40,7 +40,7 @@ class Dispatcher {
   void fetch(std::shared_ptr<HostedObject> object, InPayload&& payload, CallInfo&& info, Responder responder);
 
   /// Kind create: runs a function, constructor, operator or (on `object`) a method and returns its result as hosted
-  /// object. Only the completion of the creation needs an answer to the peer; the worker gives it.
+  /// object. Only the completion of the creation needs a reply to the peer; the worker gives it.
   /// @param object  the object of a method, null else
   /// @param id      the RRef whose value it becomes
   Future<std::shared_ptr<HostedObject>> create(std::shared_ptr<HostedObject> object, InPayload&& payload,

@@ -1,6 +1,6 @@
-/// `Strand`: the turn queue of one hosted object. Its jobs run one at a time, in order of arrival; a job that waits
-/// gives its turn back and, once it wakes, takes it again ahead of jobs that have not started, but of the oldest of
-/// these after a few such returns. Any code that must not overlap with an object's methods (optimizer steps, backward
+/// `Strand`: the turn queue of one hosted object. Its jobs run one at a time, in order of arrival. A job that waits
+/// gives its turn back and, once it wakes, takes it again ahead of jobs that have not started; after a few such returns
+/// the oldest of those goes first. Any code that must not overlap with an object's methods (optimizer steps, backward
 /// slices) joins with `run`. Objects that are parts of another one share its strand: the tensors that its methods and
 /// its constructor hand out references to.
 #pragma once
@@ -9,13 +9,13 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "caftan/base/executor.hpp"
 #include "caftan/base/ids.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/base/task.hpp"
 #include "caftan/rpc/ambient.hpp"
 
@@ -40,7 +40,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   Strand(const Strand&) = delete;
   Strand& operator=(const Strand&) = delete;
 
-  /// Runs `job` here and now if the turn is free and nobody is before it, else queues it for a runner. The job finds
+  /// Runs `job` here and now if the turn is free and no job is queued, else queues it for a runner. The job finds
   /// the turn in `Ambient::current()->turn`. It must not throw. Threads: any; blocks only as the job does.
   template <class F>
   void run(F&& job, TurnMode mode = TurnMode::serial) {
@@ -48,11 +48,11 @@ class Strand : public std::enable_shared_from_this<Strand> {
     execute(job, mode);
   }
 
-  /// Runs `job` here with the turns of all of `strands`, besides what the calling code holds, and returns null. Blocks.
-  /// It takes one after the other, ahead of jobs that have not started, and keeps those that it has; but a turn that an
-  /// exclusive job keeps while it waits may never come as long as these are kept. It returns that strand then, without
-  /// having run `job`: the caller gives back its own turns and begins anew when that strand is free.
-  /// Precondition: everybody who takes several turns takes them in one order.
+  /// Runs `job` here while holding the turns of all `strands`, besides those of the calling code, and returns null.
+  /// Blocks. Turns are taken one after the other, ahead of jobs that have not started, and held. A turn that an
+  /// exclusive job keeps while it waits may never become free as long as the others are held: then `job` does not run,
+  /// and that strand is returned. The caller gives back its own turns and tries again when that strand is free.
+  /// Precondition: all callers that take several turns take them in the same order.
   static std::shared_ptr<Strand> run_with_all(std::span<const std::shared_ptr<Strand>> strands,
                                               const std::function<void()>& job);
 
@@ -101,15 +101,15 @@ class Strand : public std::enable_shared_from_this<Strand> {
   void execute(F& job, TurnMode mode);
   bool try_start(TurnMode mode);
   void enqueue(Task job, TurnMode mode);
-  bool may_start(TurnMode mode) const noexcept;
-  void occupy(TurnMode mode) noexcept;
+  bool may_start(TurnMode mode) const noexcept CAFTAN_REQUIRES(mutex_);
+  void occupy(TurnMode mode) noexcept CAFTAN_REQUIRES(mutex_);
   /// Returns whether the oldest queued job goes ahead of those that come back from a wait.
-  bool is_queue_due() const noexcept { return !queue_.empty() && returns_ >= kMostReturns; }
+  bool is_queue_due() const noexcept CAFTAN_REQUIRES(mutex_) { return !queue_.empty() && returns_ >= kMostReturns; }
   /// Gives the turn to all that may have it now: notifies those that come back, and returns the queued jobs, which the
   /// caller starts, unlocked, with `post`.
-  std::vector<Queued> take_startable();
+  std::vector<Queued> take_startable() CAFTAN_REQUIRES(mutex_);
   void post(std::vector<Queued> jobs);
-  /// Ends one turn and starts whoever is next.
+  /// Ends one turn and starts the jobs that may have it next.
   void release(TurnMode mode);
   /// Takes the turn ahead of queued jobs. Returns false if it gave up.
   bool take(TurnMode mode, Patience patience);
@@ -125,15 +125,20 @@ class Strand : public std::enable_shared_from_this<Strand> {
 
   Executor& executor_;
   const RRefId object_;
-  std::mutex mutex_;
-  // Guarded by mutex_:
-  bool alone_ = false;              // a serial or exclusive job has the turn
-  std::uint32_t together_ = 0;      // concurrent jobs that have it
-  std::uint32_t kept_ = 0;          // waits in which an exclusive job keeps the turn
-  Returning* returning_ = nullptr;  // first in first out, ahead of queue_
-  Returning** returning_end_ = &returning_;
-  std::uint32_t returns_ = 0;  // turns that jobs took again since the first of queue_ is the first
-  std::list<Queued> queue_;    // not a deque: an empty one takes 600 B in every object
+  Mutex mutex_;
+  // A serial or exclusive job has the turn.
+  bool alone_ CAFTAN_GUARDED_BY(mutex_) = false;
+  // Concurrent jobs that have it.
+  std::uint32_t together_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  // Waits in which an exclusive job keeps the turn.
+  std::uint32_t kept_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  // First in first out, ahead of queue_.
+  Returning* returning_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
+  Returning** returning_end_ CAFTAN_GUARDED_BY(mutex_) = &returning_;
+  // Turns that jobs took again since the first of queue_ is the first.
+  std::uint32_t returns_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  // Not a deque: an empty one takes 600 B in every object.
+  std::list<Queued> queue_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 /// The turn of the job on this stack. Found through Ambient.

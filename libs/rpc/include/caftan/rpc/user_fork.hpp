@@ -23,7 +23,7 @@ struct SendForkRequest {
   ForkId parent;
   WorkerId parent_worker;
 };
-/// Tell the parent that the owner counts this fork, then unlink from the parent's actor (RR-5).
+/// Report to the parent that the owner counts this fork, then unlink from the parent's actor (RR-5).
 struct SendAccept {
   ForkId fork;
   ForkId parent;
@@ -53,11 +53,11 @@ using UserAction =
 using UserActions = std::vector<UserAction>;
 
 /// Returns true if a fork that is registered in `registered` may be handed to its owner in a frame of `session`: only
-/// in that one, or the owner may have dropped it when its session ended, though nobody here has heard of that yet
+/// in that one, since the owner may have dropped the fork when another session ended, before this worker notices
 /// (RR-4).
 bool may_pass_back(const std::optional<PeerSession>& registered, const PeerSession& session);
 
-/// One fork. Born with one handle: the creator's, or that of the frame's reader, who gives it to the call that waits
+/// One fork. Born with one handle: the creator's, or that of the frame's reader, which gives it to the call that waits
 /// for it or drops it. Threads: none of its own; call it from one actor.
 class UserFork {
  public:
@@ -85,17 +85,17 @@ class UserFork {
   UserActions start() const;
   /// The lane of `owner` accepted the fork request: from here on the fork is bound to that session.
   void request_sent(PeerSession owner) { owner_ = owner; }
-  /// The owner's answer to the fork request: ok, rref_deleted or timeout. Ignored unless awaiting.
+  /// The owner's reply to the fork request: ok, rref_deleted or timeout. Ignored unless awaiting.
   UserActions answered(Result<void> answer);
   /// The reply to the creation: an error if it was not sent, not run or not answered in time, or if the function
-  /// failed; the owner counts the fork all the same in the last case. Ignored unless creating.
+  /// failed; in the last case the owner counts the fork nevertheless. Ignored unless creating.
   UserActions creation_answered(Result<void> answer);
   /// The deadline of the call that waits for this fork passed: peer_unreachable (RR-11). Ignored unless awaiting.
   UserActions deadline();
   /// A session ended. Ignored unless this fork is registered or asked for in it; then peer_down for good (RR-10).
   UserActions owner_lost(PeerSession session);
-  /// The parent's actor ended or its session did. The owner's answer decides all the same (RR-10); nobody is left to
-  /// send the acceptance to.
+  /// The parent's actor ended or its session did. The owner's reply decides all the same (RR-10), and no acceptance
+  /// is sent.
   void parent_exited() { parent_linked_ = false; }
 
   /// Returns ok if user code may use the fork and hand it on. Errors: what made it fail; bad_arguments if it is

@@ -1,5 +1,5 @@
 /// Waiting for several futures: `wait_all` returns their values in order, `wait_all_results` every outcome, `wait_any`
-/// says which is first. Without a thread that waits: collect.hpp.
+/// returns which is first. Without a thread that waits: collect.hpp.
 #pragma once
 
 #include <optional>

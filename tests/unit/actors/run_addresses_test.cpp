@@ -1,5 +1,5 @@
 // RN-10: the folder of sockets of a run goes once all have met, or with the run.
-#include "launch/run_world.hpp"
+#include "launch/run_addresses.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,28 +16,28 @@ class RunWorldTest : public testing::Test {
     app::Plan plan;
     plan.workers.resize(1);
     plan.workers[0].name = "agent";
-    world_.emplace(RunWorld::make(app::Application(), plan).value());
-    const std::string address = world_->addresses_for(plan, WorkerId{0}, {}).front().address;
+    addresses_.emplace(RunAddresses::make(app::Application(), plan).value());
+    const std::string address = addresses_->addresses_for(plan, WorkerId{0}, {}).front().address;
     folder_ = std::filesystem::path(address.substr(std::string("unix:").size())).parent_path();
     std::filesystem::create_directory(in_the_way());
-    world_->remove_sockets();
+    addresses_->remove_sockets();
   }
   std::filesystem::path in_the_way() const { return folder_ / "in the way"; }
 
-  std::optional<RunWorld> world_;
+  std::optional<RunAddresses> addresses_;
   std::filesystem::path folder_;
 };
 
 TEST_F(RunWorldTest, K8_RN10_AFolderThatCouldNotBeRemovedIsRemovedByTheNextTry) {
   EXPECT_TRUE(std::filesystem::exists(folder_));
   std::filesystem::remove(in_the_way());
-  world_->remove_sockets();
+  addresses_->remove_sockets();
   EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
 TEST_F(RunWorldTest, K8_RN10_AFolderThatCouldNotBeRemovedIsRemovedAtTheEnd) {
   std::filesystem::remove(in_the_way());
-  world_.reset();
+  addresses_.reset();
   EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 

@@ -13,22 +13,22 @@
 
 namespace caftan::actors {
 
-class RunWorld {
+class RunAddresses {
  public:
   /// Errors: io_error (the folder, the secret file), invalid_config (an empty or short secret).
-  static Result<RunWorld> make(const app::Application& application, const app::Plan& plan);
+  static Result<RunAddresses> make(const app::Application& application, const app::Plan& plan);
   const std::string& secret() const noexcept { return secret_; }
   /// Returns the kind of channel for the heading: "unix", "tcp", "loopback".
   const char* channel() const noexcept;
-  /// Returns the world as `self` is to see it: the one where the others meet first, then by number.
+  /// Returns the members with the addresses that `self` uses: the coordinator first, then by number.
   std::vector<WorkerAddress> addresses_for(const app::Plan& plan, WorkerId self,
                                            const std::vector<app::HostSpec>& hosts) const;
 
-  bool is_meeting(WorkerId worker) const noexcept { return worker == meeting_; }
-  /// Whether the others can only be told where to meet once the meeting worker listens.
-  bool must_learn_meeting() const noexcept { return kind_ == Kind::tcp && meeting_address_.empty(); }
-  /// Takes the address at which a worker listens. Returns whether the others can be told now.
-  bool learn_meeting(WorkerId worker, const std::string& address);
+  bool is_coordinator(WorkerId worker) const noexcept { return worker == coordinator_; }
+  /// Whether the coordinator's address is known only once it listens.
+  bool must_learn_coordinator() const noexcept { return kind_ == Kind::tcp && coordinator_address_.empty(); }
+  /// Takes the address at which a worker listens. Returns whether the address can be sent to the others now.
+  bool learn_coordinator(WorkerId worker, const std::string& address);
 
   /// Removes the folder of Unix sockets, which is not needed once all have met. While a worker makes or removes its
   /// socket that fails, and the next call tries again; the last one is the end of this object.
@@ -36,13 +36,13 @@ class RunWorld {
 
  private:
   enum class Kind { local, unix_sockets, tcp, hosts };
-  explicit RunWorld(Kind kind) : kind_(kind) {}
+  explicit RunAddresses(Kind kind) : kind_(kind) {}
 
   Kind kind_;
   std::string secret_;
   std::optional<SocketFolder> folder_;
-  WorkerId meeting_{};
-  std::string meeting_address_;  ///< of kinds tcp and hosts
+  WorkerId coordinator_{};
+  std::string coordinator_address_;  ///< of kinds tcp and hosts
 };
 
 }  // namespace caftan::actors

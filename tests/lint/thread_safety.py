@@ -1,0 +1,180 @@
+"""Compiles, with clang's thread safety analysis, the sources whose mutexes are annotated (caftan/base/mutex.hpp), and refuses
+each access to a guarded member without its mutex.
+
+A source is compiled if it, or the header of the same name, includes mutex.hpp; so is one source for each other header that
+includes it. The flags are those of compile_commands.json that find headers; the analysis builds nothing.
+
+usage: thread_safety.py BUILD_FOLDER ROOT | --self-test
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tree
+
+HEADER = "caftan/base/mutex.hpp"
+# Templates are analysed where they are instantiated, headers without a source where they are included: {header: source}.
+CHECKED_IN = {
+    "libs/base/include/caftan/base/repeated_lines.hpp": "actors/src/worker/worker_log.cpp",
+    "actors/src/worker/peer_state.hpp": "actors/src/worker/peers.cpp",
+    "libs/net/include/caftan/net/request_table.hpp": "tests/unit/net/request_table_test.cpp",
+    "libs/rpc/include/caftan/rpc/future_state.hpp": "tests/unit/rpc/future_test.cpp",
+    "libs/rpc/include/caftan/rpc/call_state.hpp": "tests/unit/rpc/call_test.cpp",
+}
+ANALYSIS = ["-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror=thread-safety"]
+INCLUDES = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+CPU_SECONDS = 180
+
+
+def included(path):
+    return INCLUDES.findall(path.read_text())
+
+
+def included_as(path):
+    """Returns the name by which others include a header."""
+    name = path.as_posix()
+    return re.split(r"/include/|/src/", name)[-1]
+
+
+def sources(root):
+    """Returns the names of the sources to compile, and what is wrong with the choice."""
+    headers, chosen, includes = [], set(), {}
+    for path in tree.files(root, "libs", "actors", "apps"):
+        name = path.relative_to(root)
+        includes[name] = included(path)
+        if HEADER not in includes[name] or name.as_posix().endswith(HEADER):
+            continue
+        if path.suffix == ".hpp":
+            headers.append(name)
+        else:
+            chosen.add(name.as_posix())
+    errors = []
+    for header in headers:
+        said = included_as(header)
+        users = [name for name, of in includes.items()
+                 if name.suffix == ".cpp" and (said in of or header.name in of and header.parent == name.parent)]
+        own = [name for name in users if name.stem == header.stem]
+        other = CHECKED_IN.get(header.as_posix())
+        chosen.update(name.as_posix() for name in own or users[:1])
+        if other:
+            chosen.add(other)
+        elif not users:
+            errors.append(f"{header}: no source includes it, so its locks are not checked (CHECKED_IN in "
+                          "tests/lint/thread_safety.py)")
+    return sorted(chosen), errors
+
+
+def flags(words):
+    """Returns what a compiler's command says of where headers are and what they see."""
+    kept, words = [], iter(words)
+    for word in words:
+        if word in ("-I", "-isystem", "-D"):
+            kept += [word, next(words)]
+        elif word.startswith(("-I", "-isystem", "-D", "-std=")):
+            kept.append(word)
+    return kept
+
+
+def analyse(source, options, folder):
+    """Returns what clang says of a source; nothing = all is well."""
+    done = subprocess.run(["clang++", *options, *ANALYSIS, source], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return ""
+    lines = [line for line in done.stderr.splitlines() if re.search(r"(error|fatal): ", line)]
+    return "\n".join(lines[:10]) or f"{source}: clang ended with {done.returncode}: {done.stderr[-400:]}"
+
+
+def check(build, root):
+    commands = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        commands[str(pathlib.Path(entry["directory"], entry["file"]).resolve())] = entry
+    chosen, errors = sources(root)
+    jobs = []
+    for name in chosen:
+        entry = commands.get(str((root / name).resolve()))
+        if entry is None:
+            errors.append(f"{name}: not in compile_commands.json, so its locks are not checked")
+        else:
+            jobs.append((str(root / name), flags(shlex.split(entry["command"])), entry["directory"]))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        errors += filter(None, pool.map(lambda job: analyse(*job), jobs))
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{len(jobs)} sources, {used.ru_utime + used.ru_stime:.0f} CPU s of {CPU_SECONDS}")
+    return errors
+
+
+GOOD = """#include <condition_variable>
+#include "caftan/base/mutex.hpp"
+namespace caftan {
+class Counter {
+ public:
+  void add() {
+    const LockGuard lock(mutex_);
+    count_locked();
+  }
+  void wait() {
+    UniqueLock lock(mutex_);
+    changed_.wait(lock.native(), [this] {
+      mutex_.assert_held();
+      return count_ > 0;
+    });
+    lock.unlock();
+    lock.lock();
+    --count_;
+  }
+  int get() const CAFTAN_EXCLUDES(mutex_) {
+    const LockGuard lock(mutex_);
+    return count_;
+  }
+
+ private:
+  void count_locked() CAFTAN_REQUIRES(mutex_) { ++count_; }
+  mutable Mutex mutex_;
+  std::condition_variable changed_;
+  int count_ CAFTAN_GUARDED_BY(mutex_) = 0;
+};
+}  // namespace caftan
+"""
+BAD = {
+    "requires holding mutex 'mutex_'": ("    --count_;", "    lock.unlock();\n    --count_;"),
+    "calling function 'count_locked' requires": ("    const LockGuard lock(mutex_);\n    count_locked", "    count_locked"),
+    "reading variable 'count_' requires": ("      mutex_.assert_held();\n", ""),
+    "is still held at the end": ("    const LockGuard lock(mutex_);\n    count_locked();", "    mutex_.lock();\n    count_locked();"),
+    "while mutex 'mutex_' is held": ("    count_locked();\n", "    count_locked();\n    get();\n"),
+}
+
+
+def self_test():
+    include = f"-I{pathlib.Path(__file__).resolve().parents[2] / 'libs/base/include'}"
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "a.cpp"
+
+        def said(text):
+            source.write_text(text)
+            return analyse(str(source), [include, "-std=gnu++20"], folder)
+
+        errors = [f"refuses good code: {problem}"] if (problem := said(GOOD)) else []
+        for expected, (old, new) in BAD.items():
+            assert old in GOOD, old
+            if expected not in (got := said(GOOD.replace(old, new, 1))):
+                errors.append(f"does not say '{expected}', says '{got}'")
+    if flags(shlex.split("c++ -DA=1 -Ib -isystem c -include d.hpp -O2 -Wall -std=gnu++20 -o e.o -c e.cpp")) != [
+            "-DA=1", "-Ib", "-isystem", "c", "-std=gnu++20"]:
+        errors.append("keeps other flags")
+    return errors
+
+
+if __name__ == "__main__":
+    if not shutil.which("clang++"):
+        tree.report(["there is no clang++ (libs/cmake/packages-test.txt)"])
+    if sys.argv[1:] == ["--self-test"]:
+        tree.report(self_test())
+    tree.report(check(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()))
