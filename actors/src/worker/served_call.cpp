@@ -140,7 +140,7 @@ void ServedCall::run() {
 void ServedCall::run_on_object(const RRefId& target, rpc::InPayload payload) {
   const auto use = frame_.header.kind == wire::FrameKind::fetch ? rpc::Use::fetch : rpc::Use::method;
   auto held = std::make_shared<rpc::InPayload>(std::move(payload));
-  const Executor::QuietPosts quiet(calls_->ports().executor());  // the way to the object is this task's last act
+  const Executor::DeferWakeups deferred(calls_->ports().executor());  // the way to the object is this task's last act
   calls_->rrefs().with_value(
       target, std::make_shared<ObjectJob>(
                   use, [self = shared_from_this(), held](Result<std::shared_ptr<rpc::HostedObject>> value,
@@ -184,7 +184,7 @@ void ServedCall::answer(Result<rpc::OutReply>&& reply) noexcept {
     (void)calls_->send_reply(session_, frame_.header.call, sent.error());
   }
   if (!used_) return;
-  const Executor::QuietPosts quiet(calls_->ports().executor());
+  const Executor::DeferWakeups deferred(calls_->ports().executor());
   std::exchange(used_, nullptr)();
 }
 

@@ -53,7 +53,7 @@ void Scheduler::enqueue(caf::resumable* what) {
 }
 
 void Scheduler::run(caf::resumable* what) {
-  const Executor::QuietPosts quiet(executor_);  // actors are short
+  const Executor::DeferWakeups deferred(executor_);  // actors are short
   switch (what->resume(unit_.get(), kMaxThroughput)) {
     case caf::resumable::resume_later:
       enqueue(what);

@@ -15,7 +15,8 @@ namespace caftan::transport {
 struct ThreadState {
   ThreadedExecutor* runner_of = nullptr;
   bool reads_for_wait = false;
-  bool quiet = false;  // inside Pollable::on_ready or QuietPosts: what is posted now runs here right afterwards
+  bool defers_wakeups =
+      false;  // inside Pollable::on_ready or DeferWakeups: what is posted now runs here right afterwards
   int event_fd = -1;
   std::weak_ptr<ClaimableSource> deferred;  // released by this thread, and nobody reads it for the moment
 

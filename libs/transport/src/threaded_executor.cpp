@@ -82,7 +82,7 @@ void ThreadedExecutor::post(Task task) {
     queue_.push(std::move(task));
     const ThreadState& thread = thread_state();
     // This runner takes it right afterwards; see to more than one in `run`.
-    const bool runs_it_next = thread.runner_of == this && thread.quiet && !UserCode::runs_here();
+    const bool runs_it_next = thread.runner_of == this && thread.defers_wakeups && !UserCode::runs_here();
     must_wake = crew_.has_idle() && !runs_it_next;
     task_wake_ = task_wake_ || must_wake;
   }
@@ -109,7 +109,9 @@ void ThreadedExecutor::post_due(Task task) {
   if (must_wake) polls_.wake();
 }
 
-bool ThreadedExecutor::post_quietly(bool quietly) noexcept { return std::exchange(thread_state().quiet, quietly); }
+bool ThreadedExecutor::defer_wakeups(bool defer) noexcept {
+  return std::exchange(thread_state().defers_wakeups, defer);
+}
 
 bool ThreadedExecutor::reads_for_wait() const noexcept { return thread_state().reads_for_wait; }
 
@@ -209,7 +211,7 @@ int ThreadedExecutor::keep_watch(std::unique_lock<std::mutex>& lock, epoll_event
 void ThreadedExecutor::serve(const epoll_event& event) {
   const std::shared_ptr<Pollable> pollable = polls_.find(event);
   if (!pollable) return;
-  const QuietPosts quiet(*this);
+  const DeferWakeups deferred(*this);
   pollable->on_ready(event.events);
 }
 

@@ -209,7 +209,7 @@ TEST(ThreadedExecutor, T6_WhatUserCodeLeavesForTheEndOfItsTaskIsDoneBefore) {
     const bool flushed = flag->flushed.get_future().wait_for(20s) == std::future_status::ready;
     std::promise<void> ran;
     {
-      const Executor::QuietPosts quiet(executor);
+      const Executor::DeferWakeups deferred(executor);
       executor.post([&] { ran.set_value(); });
     }
     in_time.set_value({flushed, ran.get_future().wait_for(20s) == std::future_status::ready});

@@ -56,12 +56,12 @@ class Executor {
 
   /// Suppresses wake-ups for tasks posted by this thread: as a runner, it takes them when its current task ends. Keep
   /// the scope short. Has no effect on a thread that is not a runner, nor inside user code.
-  class QuietPosts {
+  class DeferWakeups {
    public:
-    explicit QuietPosts(Executor& executor) noexcept : executor_(executor), before_(executor.post_quietly(true)) {}
-    ~QuietPosts() { executor_.post_quietly(before_); }
-    QuietPosts(const QuietPosts&) = delete;
-    QuietPosts& operator=(const QuietPosts&) = delete;
+    explicit DeferWakeups(Executor& executor) noexcept : executor_(executor), before_(executor.defer_wakeups(true)) {}
+    ~DeferWakeups() { executor_.defer_wakeups(before_); }
+    DeferWakeups(const DeferWakeups&) = delete;
+    DeferWakeups& operator=(const DeferWakeups&) = delete;
 
    private:
     Executor& executor_;
@@ -91,8 +91,8 @@ class Executor {
   }
 
  protected:
-  /// Sets whether wake-ups for posts of this thread are suppressed (QuietPosts). Returns the previous setting.
-  virtual bool post_quietly(bool) noexcept { return false; }
+  /// Sets whether wake-ups for posts of this thread are suppressed (DeferWakeups). Returns the previous setting.
+  virtual bool defer_wakeups(bool) noexcept { return false; }
   static constexpr std::size_t kWaitSize = 128;
   /// Constructs the implementation's Wait in `room` (kWaitSize bytes, 16-aligned).
   virtual Wait* make_wait(std::byte* room) = 0;

@@ -53,7 +53,7 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
 
  protected:
   Wait* make_wait(std::byte* room) override;
-  bool post_quietly(bool quietly) noexcept override;
+  bool defer_wakeups(bool defer) noexcept override;
 
  private:
   class ThreadWait;
