@@ -26,7 +26,7 @@ class BatonExecutor final : public Executor {
   void post_at(TimePoint when, Task task) override;
   const Clock& clock() const noexcept override { return clock_; }
   /// Its waits read no frames.
-  bool reads_for_wait() const noexcept override { return false; }
+  bool inside_reading_wait() const noexcept override { return false; }
 
   /// Runs all others until nothing can go on at this time.
   void run_until_idle();

@@ -47,7 +47,7 @@ ServedCall::~ServedCall() {
 void ServedCall::start(bool brief) {
   const auto self = shared_from_this();
   const auto go = [self, brief] {
-    if (brief && !self->calls_->ports().executor().reads_for_wait()) return self->run();
+    if (brief && !self->calls_->ports().executor().inside_reading_wait()) return self->run();
     self->post_run(brief);
   };
   if (!frame_.manifest) return go();

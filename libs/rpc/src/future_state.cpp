@@ -156,7 +156,7 @@ void FutureCore::run_continuation(Task continuation) {
   // that method and waited, the turn would not be given back (CALL-7).
   const bool elsewhere =
       ambient && (ambient->inside_reading_wait || ambient->brief || (ambient->turn && ambient->turn->is_held()));
-  if (executor && (elsewhere || executor->reads_for_wait())) return executor->post(std::move(continuation));
+  if (executor && (elsewhere || executor->inside_reading_wait())) return executor->post(std::move(continuation));
   Continuations::run(std::move(continuation));
 }
 

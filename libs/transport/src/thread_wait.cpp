@@ -85,9 +85,9 @@ bool ThreadedExecutor::ThreadWait::read_until_notified(ClaimableSource& source, 
     }
     if (ready == 0 && executor_.clock_.now() >= deadline) return true;
     if (fds[0].revents != 0) {
-      thread.reads_for_wait = true;
+      thread.inside_reading_wait = true;
       const bool more = source.read_claimed();
-      thread.reads_for_wait = false;
+      thread.inside_reading_wait = false;
       executor_.flush_pending();
       if (!more) return notified();
     }

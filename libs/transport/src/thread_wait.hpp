@@ -14,7 +14,7 @@ namespace caftan::transport {
 /// Empty for threads that are neither runners nor wait.
 struct ThreadState {
   ThreadedExecutor* runner_of = nullptr;
-  bool reads_for_wait = false;
+  bool inside_reading_wait = false;
   bool defers_wakeups =
       false;  // inside Pollable::on_ready or DeferWakeups: what is posted now runs here right afterwards
   int event_fd = -1;

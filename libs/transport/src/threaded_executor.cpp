@@ -113,7 +113,7 @@ bool ThreadedExecutor::defer_wakeups(bool defer) noexcept {
   return std::exchange(thread_state().defers_wakeups, defer);
 }
 
-bool ThreadedExecutor::reads_for_wait() const noexcept { return thread_state().reads_for_wait; }
+bool ThreadedExecutor::inside_reading_wait() const noexcept { return thread_state().inside_reading_wait; }
 
 void ThreadedExecutor::run() {
   thread_state().runner_of = this;
@@ -226,7 +226,7 @@ void ThreadedExecutor::unwatch(const Pollable& pollable) { polls_.unwatch(pollab
 void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable, FlushBy by) {
   const ThreadState& thread = thread_state();
   const bool is_runner = thread.runner_of == this;
-  if (thread.reads_for_wait || (!is_runner && by == FlushBy::queue_end)) return flushable->flush();
+  if (thread.inside_reading_wait || (!is_runner && by == FlushBy::queue_end)) return flushable->flush();
   bool must_wake = false;
   bool nobody_watches = false;
   {

@@ -18,7 +18,7 @@ class PlainExecutor final : public Executor {
   void post(Task) override {}
   void post_at(TimePoint, Task) override {}
   const Clock& clock() const noexcept override { return clock_; }
-  bool reads_for_wait() const noexcept override { return false; }
+  bool inside_reading_wait() const noexcept override { return false; }
 
   std::function<void()> meanwhile = [] {};
 

@@ -34,7 +34,7 @@ class GrowingPool final : public Executor {
   }
   void post_at(TimePoint, Task) override { FAIL() << "no timers here"; }
   const Clock& clock() const noexcept override { return clock_; }
-  bool reads_for_wait() const noexcept override { return false; }
+  bool inside_reading_wait() const noexcept override { return false; }
 
  protected:
   Wait* make_wait(std::byte* room) override { return ::new (room) BlockingWait; }

@@ -52,7 +52,7 @@ class Executor {
   virtual const Clock& clock() const noexcept = 0;
 
   /// Returns whether the calling thread reads frames inside a `wait`. Such a thread must post user code, never run it.
-  virtual bool reads_for_wait() const noexcept = 0;
+  virtual bool inside_reading_wait() const noexcept = 0;
 
   /// Suppresses wake-ups for tasks posted by this thread: as a runner, it takes them when its current task ends. Keep
   /// the scope short. Has no effect on a thread that is not a runner, nor inside user code.

@@ -38,7 +38,7 @@ class SteppedExecutor final : public PollingExecutor {
   /// As post_at: nothing keeps a task from being on time here.
   void keep_time(TimePoint when, Task task) override { post_at(when, std::move(task)); }
   const Clock& clock() const noexcept override { return clock_; }
-  bool reads_for_wait() const noexcept override { return false; }
+  bool inside_reading_wait() const noexcept override { return false; }
 
   void watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) override;
   void rearm(const Pollable& pollable, std::uint32_t events) override;

@@ -44,7 +44,7 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   void post_at(TimePoint when, Task task) override;
   void keep_time(TimePoint when, Task task) override;
   const Clock& clock() const noexcept override { return clock_; }
-  bool reads_for_wait() const noexcept override;
+  bool inside_reading_wait() const noexcept override;
 
   void watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) override;
   void rearm(const Pollable& pollable, std::uint32_t events) override;
