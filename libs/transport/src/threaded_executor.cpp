@@ -17,8 +17,8 @@ namespace {
 
 constexpr Duration kMaxFlushDelay = std::chrono::microseconds(20);
 constexpr int kTasksBetweenPolls = 32;  // sockets are looked at even when the queue never empties
-constexpr Duration kWatchPeriod = std::chrono::microseconds(50);
-constexpr int kQuietPeriods = 20;  // then the watch ends
+constexpr Duration kBackstopPeriod = std::chrono::microseconds(50);
+constexpr int kQuietPeriods = 20;  // then the backstop sleeps without a period
 constexpr Duration kThreadAgain = std::chrono::milliseconds(100);
 
 ThreadedExecutor::Options completed(ThreadedExecutor::Options options) {
@@ -130,7 +130,7 @@ void ThreadedExecutor::run() {
       } else if (queue_.size() > 0 && tasks < kTasksBetweenPolls) {
         task = queue_.take();
         // Behind a long task another thread has to look after what waits here.
-        must_wake = (queue_.size() > 0 || !flushes_.empty()) && want_watch_locked();
+        must_wake = (queue_.size() > 0 || !flushes_.empty()) && want_backstop_locked();
       } else if (queue_.size() == 0 && flushes_.empty() && crew_.has_enough_idle()) {
         // Enough threads wait for work already: this one was a replacement.
         crew_.park();
@@ -155,10 +155,10 @@ void ThreadedExecutor::run() {
   polls_.wake();  // the next one leaves too
 }
 
-/// Returns whether an idle runner has to be woken to keep watch.
-bool ThreadedExecutor::want_watch_locked() {
-  if (watch_ != Watch::none || !crew_.has_idle()) return false;
-  watch_ = Watch::wanted;
+/// Returns whether an idle runner has to be woken as backstop.
+bool ThreadedExecutor::want_backstop_locked() {
+  if (backstop_ != Backstop::none || !crew_.has_idle()) return false;
+  backstop_ = Backstop::wanted;
   return true;
 }
 
@@ -176,12 +176,12 @@ bool ThreadedExecutor::sleep_in_epoll() {
   bool flush = false;
   {
     std::unique_lock lock(mutex_);
-    if (count > 0 && PollSet::is_wake(event) && watch_ == Watch::wanted && !task_wake_) {
-      watch_ = Watch::kept;
-      count = keep_watch(lock, event);
-      watch_ = Watch::none;
-    } else if (watch_ == Watch::wanted) {
-      watch_ = Watch::none;  // whoever was to keep it may be this runner: what it is for is done here
+    if (count > 0 && PollSet::is_wake(event) && backstop_ == Backstop::wanted && !task_wake_) {
+      backstop_ = Backstop::active;
+      count = backstop(lock, event);
+      backstop_ = Backstop::none;
+    } else if (backstop_ == Backstop::wanted) {
+      backstop_ = Backstop::none;  // the runner that was woken for it may be this one, which does the work now
     }
     crew_.end_idle();
     if (count > 0 && PollSet::is_wake(event)) task_wake_ = false;
@@ -192,8 +192,9 @@ bool ThreadedExecutor::sleep_in_epoll() {
   return true;
 }
 
-/// Sleeps for one period after the other until there is something to do for this runner; returns as epoll_wait does.
-int ThreadedExecutor::keep_watch(std::unique_lock<std::mutex>& lock, epoll_event& event) {
+/// Sleeps in periods, and writes after each what is held back, until an event comes, tasks have waited for a period,
+/// or nothing was there to do for kQuietPeriods. Returns as epoll_wait does.
+int ThreadedExecutor::backstop(std::unique_lock<std::mutex>& lock, epoll_event& event) {
   int quiet = 0;
   for (;;) {
     const std::uint64_t all_begun = queue_.begun() + queue_.size();  // when all that is queued now has begun
@@ -201,7 +202,7 @@ int ThreadedExecutor::keep_watch(std::unique_lock<std::mutex>& lock, epoll_event
     quiet = flush || queue_.size() > 0 ? 0 : quiet + 1;
     lock.unlock();
     if (flush) flush_pending();
-    const int count = polls_.wait_for(event, kWatchPeriod);
+    const int count = polls_.wait_for(event, kBackstopPeriod);
     lock.lock();
     const bool left_waiting = queue_.begun() < all_begun;
     if (count > 0 || left_waiting || quiet == kQuietPeriods || stopping_) return count;
@@ -228,18 +229,18 @@ void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable, FlushBy
   const bool is_runner = thread.runner_of == this;
   if (thread.inside_reading_wait || (!is_runner && by == FlushBy::queue_end)) return flushable->flush();
   bool must_wake = false;
-  bool nobody_watches = false;
+  bool no_backstop = false;
   {
     const std::lock_guard lock(mutex_);
     if (flushes_.empty()) oldest_flush_ = clock_.now();
     flushes_.push_back(std::move(flushable));
     if (by == FlushBy::soon || UserCode::runs_here()) {
-      must_wake = want_watch_locked();
-      nobody_watches = watch_ == Watch::none;
+      must_wake = want_backstop_locked();
+      no_backstop = backstop_ == Backstop::none;
     }
   }
   if (must_wake) polls_.wake();
-  if (nobody_watches) flush_pending();
+  if (no_backstop) flush_pending();
 }
 
 bool ThreadedExecutor::flush_is_due() {

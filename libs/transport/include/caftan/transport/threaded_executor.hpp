@@ -57,14 +57,14 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
 
  private:
   class ThreadWait;
-  /// One idle runner keeps watch: it wakes up by itself every kWatchPeriod, writes bytes that are held back, and takes
-  /// over tasks that have waited for a whole period. So no runner has to be woken for each such task or write.
-  enum class Watch { none, wanted, kept };
+  /// One idle runner is the backstop: it wakes up by itself every kBackstopPeriod, writes bytes that are held back, and
+  /// takes tasks that have waited for a whole period. So no runner has to be woken for each such task or write.
+  enum class Backstop { none, wanted, active };
 
   void run();
   bool sleep_in_epoll();
-  int keep_watch(std::unique_lock<std::mutex>& lock, epoll_event& event);
-  bool want_watch_locked();
+  int backstop(std::unique_lock<std::mutex>& lock, epoll_event& event);
+  bool want_backstop_locked();
   void serve(const epoll_event& event);
   void post_due(Task task);
   bool add_thread_locked();
@@ -90,7 +90,7 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   Crew crew_;
   std::vector<std::shared_ptr<Flushable>> flushes_;  // the first thread that is free writes them
   TimePoint oldest_flush_;
-  Watch watch_ = Watch::none;
+  Backstop backstop_ = Backstop::none;
   bool task_wake_ = false;  // an idle runner was woken for a task
   std::vector<Thread> threads_;
   std::condition_variable parked_;  // threads that are not needed for now wait here
