@@ -17,7 +17,7 @@ using transport::Session;
 using wire::InFrame;
 
 /// Delivers the single outcome of a request to its caller.
-class OutgoingCalls::Pending final : public transport::ResponseSink, public CancelFlag::Part {
+class OutgoingCalls::Pending final : public transport::ReplySink, public CancelFlag::Part {
  public:
   Pending(std::shared_ptr<OutgoingCalls> calls, std::shared_ptr<rpc::ReplySink> sink, std::shared_ptr<Session> session,
           rpc::OutRequest& request)
@@ -58,18 +58,18 @@ class OutgoingCalls::Pending final : public transport::ResponseSink, public Canc
         call, Error(Errc::cancelled, std::string(what_) + ": the call that it is part of was cancelled"));
   }
 
-  void on_response(Result<InFrame> response) override {
-    if (!response) {
-      return finish(response.error().code() == Errc::timeout ? too_late() : response.error());
+  void on_reply(Result<InFrame> reply) override {
+    if (!reply) {
+      return finish(reply.error().code() == Errc::timeout ? too_late() : reply.error());
     }
-    if (response->header.flags & wire::kFlagError) return finish(decode_error(*response));
+    if (reply->header.flags & wire::kFlagError) return finish(decode_error(*reply));
     Result<rpc::InPayload> payload{rpc::InPayload()};
-    const auto decoded = decode_payload(*response, calls_->parts_.options.limits, *payload);
+    const auto decoded = decode_payload(*reply, calls_->parts_.options.limits, *payload);
     if (!decoded) return finish(decoded.error());
-    payload->owner = std::make_shared<const wire::Bytes>(std::move(response->payload));  // moved: the views stay
-    if (!response->manifest) return finish(std::move(payload));
+    payload->owner = std::make_shared<const wire::Bytes>(std::move(reply->payload));  // moved: the views stay
+    if (!reply->manifest) return finish(std::move(payload));
     // A reply may carry references too: user code sees them only once they are confirmed (RR-6).
-    auto received = std::static_pointer_cast<ReceivedRRefs>(response->manifest);
+    auto received = std::static_pointer_cast<ReceivedRRefs>(reply->manifest);
     auto waiting = std::make_shared<rpc::InPayload>(std::move(*payload));
     const auto self = std::static_pointer_cast<Pending>(CancelFlag::Part::shared_from_this());
     when_confirmed(received, calls_->parts_.ports.executor(), deadline_, [self, waiting](Result<void> confirmed) {

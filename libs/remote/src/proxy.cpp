@@ -9,24 +9,24 @@ namespace caftan::remote {
 namespace {
 
 /// Hands the reply of a remote actor to the local one that asked.
-class ActorRequest final : public transport::ResponseSink {
+class ActorRequest final : public transport::ReplySink {
  public:
   ActorRequest(std::shared_ptr<transport::Session> session, caf::strong_actor_ptr asker, caf::message_id id)
       : session_(std::move(session)), asker_(std::move(asker)), id_(id) {}
 
-  void on_response(Result<wire::InFrame> response) override { deliver(decode(std::move(response))); }
+  void on_reply(Result<wire::InFrame> reply) override { deliver(decode(std::move(reply))); }
 
  private:
-  caf::message decode(Result<wire::InFrame> response) {
-    if (!response) return caf::make_message(to_caf(response.error()));
-    if (response->header.flags & wire::kFlagError) {
+  caf::message decode(Result<wire::InFrame> reply) {
+    if (!reply) return caf::make_message(to_caf(reply.error()));
+    if (reply->header.flags & wire::kFlagError) {
       Error error;
-      const auto decoded = wire::decode_into(response->body, error);
+      const auto decoded = wire::decode_into(reply->body, error);
       return caf::make_message(to_caf(decoded ? error : decoded.error()));
     }
     ActorExchange& exchange = ActorExchange::of(*session_);
-    InAttachment beside{response->table, std::move(response->segments), std::move(response->received)};
-    auto message = exchange.host().messages().decode(response->body, beside, exchange);
+    InAttachment beside{reply->table, std::move(reply->segments), std::move(reply->received)};
+    auto message = exchange.host().messages().decode(reply->body, beside, exchange);
     return message ? std::move(*message) : caf::make_message(to_caf(message.error()));
   }
 

@@ -46,7 +46,7 @@ Result<void> OpenRequests::acquire(std::uint64_t room, TimePoint deadline) {
   });
 }
 
-Result<CallId> OpenRequests::insert(const std::shared_ptr<ResponseSink>& sink, std::uint64_t room, TimePoint deadline) {
+Result<CallId> OpenRequests::insert(const std::shared_ptr<ReplySink>& sink, std::uint64_t room, TimePoint deadline) {
   auto call = table_.insert(Pending{sink, room}, deadline);
   if (!call) {
     window_.release(room);
@@ -66,12 +66,12 @@ void OpenRequests::answer(CallId call, wire::InFrame&& frame) {
   const auto entry = table_.take(call);
   if (!entry) return;
   window_.release(entry->sink.room);
-  entry->sink.sink->on_response(std::move(frame));
+  entry->sink.sink->on_reply(std::move(frame));
 }
 
 void OpenRequests::fail(Pending pending, const Error& error) {
   window_.release(pending.room);
-  pending.sink->on_response(error);
+  pending.sink->on_reply(error);
 }
 
 void OpenRequests::send_cancel(CallId call) {

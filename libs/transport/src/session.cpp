@@ -63,7 +63,7 @@ void Session::start(wire::ByteView early) {
 }
 
 Result<CallId> Session::request(wire::OutFrame& frame, std::uint64_t room, TimePoint deadline,
-                                const std::shared_ptr<ResponseSink>& sink) {
+                                const std::shared_ptr<ReplySink>& sink) {
   if (const auto fits = writer_.check_size(frame); !fits) {
     requests_.give_back(room);
     return fits.error();

@@ -33,9 +33,9 @@ class RecordingHandler final : public FrameHandler {
 };
 
 /// Keeps the one end of a request.
-class RecordingSink final : public ResponseSink {
+class RecordingSink final : public ReplySink {
  public:
-  void on_response(Result<wire::InFrame> response) override { ends.push_back(std::move(response)); }
+  void on_reply(Result<wire::InFrame> reply) override { ends.push_back(std::move(reply)); }
   std::vector<Result<wire::InFrame>> ends;
 };
 

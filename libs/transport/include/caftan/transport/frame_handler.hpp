@@ -1,5 +1,5 @@
 /// The receivers of the frames of a session: `FrameHandler` those of calls, `ActorFrames` those about actors,
-/// `ResponseSink` the end of one request. A session knows nothing else of what lies above it.
+/// `ReplySink` the end of one request. A session knows nothing else of what lies above it.
 #pragma once
 
 #include <functional>
@@ -15,11 +15,11 @@ namespace caftan::transport {
 class Session;
 
 /// Receives the one end of a request: the response (whose header may carry kFlagError), or an error of this side.
-class ResponseSink {
+class ReplySink {
  public:
-  virtual ~ResponseSink() = default;
+  virtual ~ReplySink() = default;
   /// Threads: any; may be a thread that reads frames inside a wait. Must not block.
-  virtual void on_response(Result<wire::InFrame> response) = 0;
+  virtual void on_reply(Result<wire::InFrame> reply) = 0;
 };
 
 /// What a worker does with what arrives. Called in the order of the frames, by one thread at a time per session, and

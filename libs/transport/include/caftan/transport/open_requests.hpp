@@ -45,7 +45,7 @@ class OpenRequests {
 
   /// Enters a request that has taken `room`, which goes back with its end. Errors: overloaded (too many requests), or
   /// why the session takes none; the room went back then.
-  Result<CallId> insert(const std::shared_ptr<ResponseSink>& sink, std::uint64_t room, TimePoint deadline);
+  Result<CallId> insert(const std::shared_ptr<ReplySink>& sink, std::uint64_t room, TimePoint deadline);
   /// Takes out a request that was not sent, without telling its sink. Returns false if it has its end already.
   bool forget(CallId call);
   /// Gives the answer to its request. The id of a late answer is unknown, and the answer is dropped (WI-8).
@@ -58,7 +58,7 @@ class OpenRequests {
 
  private:
   struct Pending {
-    std::shared_ptr<ResponseSink> sink;
+    std::shared_ptr<ReplySink> sink;
     std::uint64_t room = 0;
   };
 

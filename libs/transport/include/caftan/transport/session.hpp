@@ -85,7 +85,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   /// Sends a request that has taken `room`, which goes back with its end. The sink gets exactly one end unless an error
   /// is returned; then nothing was sent. Errors: overloaded (too many requests), limit_exceeded, peer_down.
   Result<CallId> request(wire::OutFrame& frame, std::uint64_t room, TimePoint deadline,
-                         const std::shared_ptr<ResponseSink>& sink);
+                         const std::shared_ptr<ReplySink>& sink);
   /// Ends the session now, as if the connection had broken.
   void abort(Error reason);
 
