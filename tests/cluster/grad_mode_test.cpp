@@ -252,7 +252,7 @@ std::vector<SectionType> sections_for(std::uint64_t features) {
   };
   const auto a = Worker::launch(std::move(options), make_registry()).value();
   ByHand b(a->address(), features);
-  transport::Greeted session = b.connect(1).value();
+  transport::Accepted session = b.connect(1).value();
   {
     std::unique_lock lock(mutex);
     logged.wait(lock, [&] { return connected; });

@@ -28,7 +28,7 @@ NAMES = {
     "send_request": "start_call, submit", "submit_request": "start_call", "begin_request": "fill_request",
     "is_head": "is_coordinator", "kHead": "kCoordinator", "has_met_all": "start_is_over", "settle": "what ends: docs/glossary.md",
     "QuietPosts": "DeferWakeups", "reads_for_wait": "inside_reading_wait", "keep_watch": "backstop",
-    "ResponseSink": "ReplySink", "on_response": "on_reply",
+    "ResponseSink": "ReplySink", "on_response": "on_reply", "Greeting": "HandshakeIo", "Greeted": "Accepted",
 }
 # Not done yet: another change rewrites these.
 UNDONE = ("libs/transport/", "libs/remote/", "libs/wire/")

@@ -254,10 +254,10 @@ TEST_F(Hosts, BI2_AnotherVersionThatComesIsRefusedAtBothSides) {
   transport::ThreadedExecutor executor;
   Error refused(Errc::peer_down, "");
   while (refused.code() == Errc::peer_down) {  // it does not listen yet
-    std::promise<Result<transport::Greeted>> greeted;
+    std::promise<Result<transport::Accepted>> accepted;
     transport::dial(executor, "tcp:127.0.0.1:" + port_.number(), from_tomorrow("echo-0", 1), "ticker", {},
-                    [&greeted](Result<transport::Greeted> result) { greeted.set_value(std::move(result)); });
-    refused = greeted.get_future().get().error();
+                    [&accepted](Result<transport::Accepted> result) { accepted.set_value(std::move(result)); });
+    refused = accepted.get_future().get().error();
   }
   EXPECT_EQ(refused.code(), Errc::protocol_mismatch) << refused.message();
   EXPECT_EQ(ticker.wait(), 1);
@@ -275,7 +275,7 @@ TEST_F(Hosts, BI2_AnotherVersionThatIsMetIsRefusedAtBothSides) {
   const auto coordinator = transport::listen(
       executor, "tcp:127.0.0.1:" + port_.number(),
       []() -> Result<net::HandshakeOptions> { return from_tomorrow("ticker", 0); }, {},
-      [&](Result<transport::Greeted> result) { std::call_once(once, [&] { refused.set_value(result.error()); }); });
+      [&](Result<transport::Accepted> result) { std::call_once(once, [&] { refused.set_value(result.error()); }); });
   ASSERT_TRUE(coordinator) << coordinator.error().message();
   (*coordinator)->start();
   Command echo(folder_, kTicking, {"run", "t.toml", "--role", "echo", "--replica", "0"});

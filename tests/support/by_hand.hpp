@@ -22,7 +22,7 @@ class ByHand {
       : address_(std::move(address)), features_(features) {}
 
   /// Returns the connection of a session with this number, or why there is none.
-  Result<transport::Greeted> connect(std::uint64_t connection) {
+  Result<transport::Accepted> connect(std::uint64_t connection) {
     net::HandshakeOptions handshake;
     handshake.self.versions = {2, 2};  // what workers speak
     handshake.self.cluster = "caftan";
@@ -32,10 +32,10 @@ class ByHand {
     handshake.self.features = features_;
     handshake.self.connection = connection;
     handshake.secret = net::Secret("shared by this test");
-    std::promise<Result<transport::Greeted>> greeted;
+    std::promise<Result<transport::Accepted>> accepted;
     transport::dial(executor_, address_, handshake, "a", {},
-                    [&](Result<transport::Greeted> result) { greeted.set_value(std::move(result)); });
-    return greeted.get_future().get();
+                    [&](Result<transport::Accepted> result) { accepted.set_value(std::move(result)); });
+    return accepted.get_future().get();
   }
 
  private:
@@ -45,7 +45,7 @@ class ByHand {
 };
 
 /// Reads frames until one of `kind` comes, and returns its sections.
-inline wire::Bytes read_sections(transport::Greeted& from, wire::FrameKind kind) {
+inline wire::Bytes read_sections(transport::Accepted& from, wire::FrameKind kind) {
   wire::Bytes& unread = from.early;
   for (;;) {
     while (unread.size() >= wire::kFrameHeaderSize) {

@@ -76,11 +76,11 @@ Result<void> Joiner::listen_at(const std::string& address) {
         return Error(Errc::shut_down, "this worker has left");
       },
       {},
-      [weak](Result<transport::Greeted> result) {
+      [weak](Result<transport::Accepted> result) {
         const auto self = weak.lock();
         if (!self) return;
         if (!result) return self->refused(result.error());
-        self->greeted(*std::move(result));
+        self->on_accepted(*std::move(result));
       });
   if (!listener) return listener.error().at(parts_.ports.name());
   listener_ = std::move(*listener);
@@ -182,7 +182,7 @@ void Joiner::dial(WorkerId peer) {
     connection = next_connection_++;
   }
   transport::dial(*parts_.options.executor, *address, handshake_options(connection), parts_.peers.at(peer).name(), {},
-                  [weak = std::weak_ptr(self()), peer](Result<transport::Greeted> result) {
+                  [weak = std::weak_ptr(self()), peer](Result<transport::Accepted> result) {
                     const auto self = weak.lock();
                     if (!self) return;
                     if (!result) return self->dial_failed(peer, result.error());
@@ -190,7 +190,7 @@ void Joiner::dial(WorkerId peer) {
                       const LockGuard lock(self->mutex_);
                       self->meeting_.end_dial(peer);
                     }
-                    self->greeted(*std::move(result));
+                    self->on_accepted(*std::move(result));
                   });
 }
 
@@ -219,10 +219,10 @@ void Joiner::dial_failed(WorkerId peer, const Error& error) {
 
 // ---- sessions
 
-void Joiner::greeted(transport::Greeted&& greeted) {
-  const net::PeerInfo& peer = greeted.peer;
+void Joiner::on_accepted(transport::Accepted&& accepted) {
+  const net::PeerInfo& peer = accepted.peer;
   if (add_session({peer.id, peer.name, peer.incarnation, peer.limits, peer.agreed_features}, peer.connection,
-                  std::move(greeted.channel), greeted.early, Use::calls)) {
+                  std::move(accepted.channel), accepted.early, Use::calls)) {
     on_connected(peer.id, peer.incarnation, peer.address);
   }
 }

@@ -97,7 +97,7 @@ class Joiner {
   void refused(const Error& error);
   void dial(WorkerId peer);
   void dial_failed(WorkerId peer, const Error& error);
-  void greeted(transport::Greeted&& greeted);
+  void on_accepted(transport::Accepted&& accepted);
   std::shared_ptr<transport::Session> add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
                                                   std::shared_ptr<transport::Channel> channel, wire::ByteView early,
                                                   Use use);

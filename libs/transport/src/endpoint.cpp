@@ -36,15 +36,15 @@ void prepare_socket(int fd, int family) {
 }
 
 /// One handshake over one socket. Keeps itself alive by its registration with the executor until it is done.
-class Greeting final : public Pollable, public std::enable_shared_from_this<Greeting> {
+class HandshakeIo final : public Pollable, public std::enable_shared_from_this<HandshakeIo> {
  public:
   /// Not by make_shared: its deadline refers to it weakly until it passes, and would keep the memory of all strangers
   /// of these seconds.
-  static std::shared_ptr<Greeting> make(PollingExecutor& executor, int fd, const char* kind, net::Handshake handshake,
-                                        GreetingDone done) {
-    return std::shared_ptr<Greeting>(new Greeting(executor, fd, kind, std::move(handshake), std::move(done)));
+  static std::shared_ptr<HandshakeIo> make(PollingExecutor& executor, int fd, const char* kind,
+                                           net::Handshake handshake, HandshakeDone done) {
+    return std::shared_ptr<HandshakeIo>(new HandshakeIo(executor, fd, kind, std::move(handshake), std::move(done)));
   }
-  ~Greeting() override {
+  ~HandshakeIo() override {
     if (fd_ >= 0) ::close(fd_);
   }
 
@@ -79,7 +79,7 @@ class Greeting final : public Pollable, public std::enable_shared_from_this<Gree
     if (handshake_.state() == net::Handshake::State::failed && out_.empty()) {
       return finish(lock, handshake_.error());
     }
-    if (handshake_.state() == net::Handshake::State::done && out_.empty()) return greet(lock);
+    if (handshake_.state() == net::Handshake::State::done && out_.empty()) return finish(lock);
     executor_.rearm(*this, EPOLLIN | (out_.empty() ? 0U : EPOLLOUT));
   }
 
@@ -92,7 +92,7 @@ class Greeting final : public Pollable, public std::enable_shared_from_this<Gree
   }
 
  private:
-  Greeting(PollingExecutor& executor, int fd, const char* kind, net::Handshake handshake, GreetingDone done)
+  HandshakeIo(PollingExecutor& executor, int fd, const char* kind, net::Handshake handshake, HandshakeDone done)
       : executor_(executor), fd_(fd), kind_(kind), handshake_(std::move(handshake)), done_(std::move(done)) {}
 
   void expire(Duration timeout) {
@@ -100,7 +100,7 @@ class Greeting final : public Pollable, public std::enable_shared_from_this<Gree
     if (!finished_) finish(lock, handshake_.expired(timeout));
   }
 
-  /// Both return false when the greeting has finished.
+  /// Both return false when the handshake has finished.
   bool read(std::unique_lock<std::mutex>& lock) {
     std::byte buffer[4096];
     while (handshake_.state() != net::Handshake::State::done && handshake_.state() != net::Handshake::State::failed) {
@@ -137,21 +137,21 @@ class Greeting final : public Pollable, public std::enable_shared_from_this<Gree
 
   void finish(std::unique_lock<std::mutex>& lock, Error error) {
     finished_ = true;
-    GreetingDone done = std::move(done_);
+    HandshakeDone done = std::move(done_);
     lock.unlock();
     executor_.unwatch(*this);
     ::shutdown(fd_, SHUT_RDWR);
     if (done) done(std::move(error));
   }
 
-  void greet(std::unique_lock<std::mutex>& lock) {
+  void finish(std::unique_lock<std::mutex>& lock) {
     finished_ = true;
-    GreetingDone done = std::move(done_);
+    HandshakeDone done = std::move(done_);
     lock.unlock();
     executor_.unwatch(*this);
-    Greeted greeted{handshake_.peer(), make_socket_channel(executor_, std::exchange(fd_, -1), kind_),
-                    std::move(early_)};
-    if (done) done(std::move(greeted));
+    Accepted accepted{handshake_.peer(), make_socket_channel(executor_, std::exchange(fd_, -1), kind_),
+                      std::move(early_)};
+    if (done) done(std::move(accepted));
   }
 
   PollingExecutor& executor_;
@@ -159,7 +159,7 @@ class Greeting final : public Pollable, public std::enable_shared_from_this<Gree
   const char* const kind_;
   std::mutex mutex_;
   net::Handshake handshake_;
-  GreetingDone done_;
+  HandshakeDone done_;
   wire::Bytes out_;
   wire::Bytes early_;
   bool connected_ = false;
@@ -169,14 +169,15 @@ class Greeting final : public Pollable, public std::enable_shared_from_this<Gree
 class SocketListener final : public Listener, public Pollable, public std::enable_shared_from_this<SocketListener> {
  public:
   SocketListener(PollingExecutor& executor, int fd, SocketAddress address, std::string text,
-                 std::function<Result<net::HandshakeOptions>()> options, GreetingOptions greeting, GreetingDone greeted)
+                 std::function<Result<net::HandshakeOptions>()> options, HandshakeIoOptions io_options,
+                 HandshakeDone done)
       : executor_(executor),
         fd_(fd),
         socket_address_(std::move(address)),
         address_(std::move(text)),
         options_(std::move(options)),
-        greeting_(greeting),
-        greeted_(std::move(greeted)) {}
+        io_options_(io_options),
+        done_(std::move(done)) {}
   ~SocketListener() override {
     close();
     ::close(fd_);
@@ -206,7 +207,7 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
   }
 
   void close() override {
-    std::set<std::shared_ptr<Greeting>> open;
+    std::set<std::shared_ptr<HandshakeIo>> open;
     {
       const std::lock_guard lock(mutex_);
       if (closed_.exchange(true)) return;
@@ -214,7 +215,7 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
     }
     if (watched_) executor_.unwatch(*this);
     ::shutdown(fd_, SHUT_RDWR);
-    for (const auto& greeting : open) greeting->drop();
+    for (const auto& io : open) io->drop();
     if (!socket_address_.path.empty()) ::unlink(socket_address_.path.c_str());
   }
 
@@ -229,32 +230,32 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
     auto handshake = options ? net::Handshake::server(std::move(*options)) : Result<net::Handshake>(options.error());
     if (!handshake) {
       ::close(fd);
-      greeted_(handshake.error());
+      done_(handshake.error());
       return;
     }
-    const auto slot = std::make_shared<std::weak_ptr<Greeting>>();
-    auto greeting = Greeting::make(executor_, fd, socket_address_.kind(), std::move(*handshake),
-                                   [weak = weak_from_this(), slot, greeted = greeted_](Result<Greeted> result) {
-                                     if (const auto self = weak.lock()) self->finished(slot->lock());
-                                     greeted(std::move(result));
-                                   });
-    *slot = greeting;
+    const auto slot = std::make_shared<std::weak_ptr<HandshakeIo>>();
+    auto io = HandshakeIo::make(executor_, fd, socket_address_.kind(), std::move(*handshake),
+                                [weak = weak_from_this(), slot, done = done_](Result<Accepted> result) {
+                                  if (const auto self = weak.lock()) self->finished(slot->lock());
+                                  done(std::move(result));
+                                });
+    *slot = io;
     bool full = false;
     {
       const std::lock_guard lock(mutex_);
-      if (closed_) return;  // the socket closes with the greeting
-      full = open_.size() >= greeting_.max_open;
-      if (!full) open_.insert(greeting);
+      if (closed_) return;  // the socket closes with its handshake
+      full = open_.size() >= io_options_.max_open;
+      if (!full) open_.insert(io);
     }
     if (full) {
-      return greeted_(Error(Errc::overloaded, std::to_string(greeting_.max_open) + " connections shake hands already"));
+      return done_(Error(Errc::overloaded, std::to_string(io_options_.max_open) + " connections shake hands already"));
     }
-    greeting->start(greeting_.timeout, true);
+    io->start(io_options_.timeout, true);
   }
 
-  void finished(const std::shared_ptr<Greeting>& greeting) {
+  void finished(const std::shared_ptr<HandshakeIo>& io) {
     const std::lock_guard lock(mutex_);
-    open_.erase(greeting);
+    open_.erase(io);
   }
 
   PollingExecutor& executor_;
@@ -262,12 +263,12 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
   const SocketAddress socket_address_;
   const std::string address_;
   const std::function<Result<net::HandshakeOptions>()> options_;
-  const GreetingOptions greeting_;
-  const GreetingDone greeted_;
+  const HandshakeIoOptions io_options_;
+  const HandshakeDone done_;
   std::atomic<bool> closed_{false};
   bool watched_ = false;
   std::mutex mutex_;
-  std::set<std::shared_ptr<Greeting>> open_;
+  std::set<std::shared_ptr<HandshakeIo>> open_;
 };
 
 Error system_error(const std::string& what, const std::string& address) {
@@ -278,7 +279,7 @@ Error system_error(const std::string& what, const std::string& address) {
 
 Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::string& address,
                                          std::function<Result<net::HandshakeOptions>()> options,
-                                         GreetingOptions greeting, GreetingDone greeted) {
+                                         HandshakeIoOptions io_options, HandshakeDone done) {
   auto parsed = parse_address(address);
   if (!parsed) return parsed.error();
   const int fd = ::socket(parsed->family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -296,12 +297,12 @@ Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::s
     return error;
   }
   auto listener = std::make_shared<SocketListener>(executor, fd, *parsed, address_of(fd, address), std::move(options),
-                                                   greeting, std::move(greeted));
+                                                   io_options, std::move(done));
   return std::shared_ptr<Listener>(listener);
 }
 
 void dial(PollingExecutor& executor, const std::string& address, net::HandshakeOptions options,
-          const std::string& expected_peer, GreetingOptions greeting, GreetingDone done) {
+          const std::string& expected_peer, HandshakeIoOptions io_options, HandshakeDone done) {
   auto parsed = parse_address(address);
   if (!parsed) return done(parsed.error());
   auto handshake = net::Handshake::client(std::move(options), expected_peer);
@@ -315,8 +316,8 @@ void dial(PollingExecutor& executor, const std::string& address, net::HandshakeO
     ::close(fd);
     return done(error);
   }
-  Greeting::make(executor, fd, parsed->kind(), std::move(*handshake), std::move(done))
-      ->start(greeting.timeout, failed == 0);
+  HandshakeIo::make(executor, fd, parsed->kind(), std::move(*handshake), std::move(done))
+      ->start(io_options.timeout, failed == 0);
 }
 
 }  // namespace caftan::transport

@@ -34,14 +34,14 @@ int option_of(const Channel& channel, int level, int option) {
 /// Both ends of a connection.
 struct Connection {
   explicit Connection(const std::string& address) {
-    std::promise<Result<Greeted>> accepted;
-    std::promise<Result<Greeted>> dialled;
+    std::promise<Result<Accepted>> accepted;
+    std::promise<Result<Accepted>> dialled;
     auto listener = listen(
         executor, address, [] { return worker(0); }, {},
-        [&](Result<Greeted> greeted) { accepted.set_value(std::move(greeted)); });
+        [&](Result<Accepted> result) { accepted.set_value(std::move(result)); });
     (*listener)->start();
     dial(executor, (*listener)->address(), worker(1), "worker0", {},
-         [&](Result<Greeted> greeted) { dialled.set_value(std::move(greeted)); });
+         [&](Result<Accepted> result) { dialled.set_value(std::move(result)); });
     for (auto* end : {&accepted, &dialled}) ends.push_back(end->get_future().get().value().channel);
     (*listener)->close();
   }

@@ -1,5 +1,6 @@
 /// Connections before they are sessions: listening, dialling, and the handshake over a socket under a deadline. Start
-/// with `listen` and `dial`; both end in a `Greeted` for whoever proved the cluster's secret.
+/// with `listen` and `dial`; both end in an `Accepted` for a peer that proved that it knows the cluster's
+/// secret.
 #pragma once
 
 #include <functional>
@@ -12,18 +13,18 @@
 namespace caftan::transport {
 
 /// A peer after its handshake, and the channel to it.
-struct Greeted {
+struct Accepted {
   net::PeerInfo peer;
   std::shared_ptr<Channel> channel;
   wire::Bytes early;  ///< bytes that arrived behind the handshake; they belong to the session
 };
 
-struct GreetingOptions {
+struct HandshakeIoOptions {
   Duration timeout = std::chrono::seconds(5);  ///< for the whole handshake
   std::size_t max_open = 1024;                 ///< accepted connections in handshake at once; more are closed at once
 };
 
-using GreetingDone = std::function<void(Result<Greeted>)>;
+using HandshakeDone = std::function<void(Result<Accepted>)>;
 
 /// Accepts connections until it is closed. Threads: any.
 class Listener {
@@ -39,18 +40,18 @@ class Listener {
 
 /// Listens at "unix:/path" or "tcp:host:port"; connections wait until `start`.
 /// @param options  made anew for each connection; an error drops it
-/// @param greeted  called for each handshake, also for those that failed (the log names why); on a runner
+/// @param done  called for each handshake, also for those that failed (the log names why); on a runner
 /// Errors: io_error (address in use, no such path; the text names the address), invalid_config (no such kind).
 Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::string& address,
                                          std::function<Result<net::HandshakeOptions>()> options,
-                                         GreetingOptions greeting, GreetingDone greeted);
+                                         HandshakeIoOptions io_options, HandshakeDone done);
 
 /// Connects to `address` and shakes hands.
 /// @param expected_peer  the worker's name; another one there is an error
 /// Errors (through `done`, called once on a runner or here): peer_down (nobody listens there yet), timeout, and what a
 /// handshake may end with. Threads: any. Does not block.
 void dial(PollingExecutor& executor, const std::string& address, net::HandshakeOptions options,
-          const std::string& expected_peer, GreetingOptions greeting, GreetingDone done);
+          const std::string& expected_peer, HandshakeIoOptions io_options, HandshakeDone done);
 
 /// Checks the form of an address and asks no name service. Errors: invalid_config (neither form, a path of more than
 /// 107 bytes, a port above 65535); the text names the address.
