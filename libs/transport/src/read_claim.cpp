@@ -4,7 +4,7 @@ namespace caftan::transport {
 
 namespace {
 
-constexpr std::uint32_t kAnswersBeforeDeferral = 8;
+constexpr std::uint32_t kRepliesBeforeDeferral = 8;
 constexpr Duration kLongestDeferral = std::chrono::milliseconds(1);
 
 }  // namespace
@@ -18,21 +18,21 @@ bool ReadClaim::claim() {
 }
 
 bool ReadClaim::release(bool may_defer) {
-  const bool only_answers = answers_in_row_ >= kAnswersBeforeDeferral;
+  const bool only_replies = replies_in_row_ >= kRepliesBeforeDeferral;
   const std::lock_guard lock(mutex_);
   reading_.store(false, std::memory_order_release);  // the next thread that claims it waits for this lock
-  if (!may_defer || !only_answers || wants_room()) {
+  if (!may_defer || !only_replies || wants_room()) {
     read_by_poller_locked();
     return false;
   }
-  reader_ = Reader::nobody;
+  reader_ = Reader::none;
   if (!std::exchange(deferral_watched_, true)) watch_deferral_locked();
   return true;
 }
 
 void ReadClaim::end_deferral() {
   const std::lock_guard lock(mutex_);
-  if (reader_ == Reader::nobody) read_by_poller_locked();
+  if (reader_ == Reader::none) read_by_poller_locked();
 }
 
 void ReadClaim::arm() {
@@ -42,7 +42,7 @@ void ReadClaim::arm() {
 
 void ReadClaim::rearm() {
   const std::lock_guard lock(mutex_);
-  if (reader_ == Reader::nobody) reader_ = Reader::poller;
+  if (reader_ == Reader::none) reader_ = Reader::poller;
   arm_locked();
 }
 
@@ -65,7 +65,7 @@ void ReadClaim::look_at_deferral(std::uint64_t claims_seen) {
   const std::lock_guard lock(mutex_);
   if (reader_ != Reader::poller && claims_ != claims_seen) return watch_deferral_locked();
   deferral_watched_ = false;
-  if (reader_ == Reader::nobody) read_by_poller_locked();
+  if (reader_ == Reader::none) read_by_poller_locked();
 }
 
 }  // namespace caftan::transport

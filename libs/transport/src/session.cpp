@@ -195,7 +195,7 @@ Result<void> Session::dispatch(wire::InFrame frame) {
       return on_bye(frame);
     case wire::FrameKind::response:
     case wire::FrameKind::actor_reply:
-      claim_.on_answer();
+      claim_.on_reply();
       requests_.answer(CallId{frame.header.call}, std::move(frame));
       return {};
     case wire::FrameKind::chunk:

@@ -41,9 +41,9 @@ class ReadClaims : public testing::Test {
     claim_->set_self(claim_);
     claim_->arm();
   }
-  void claim_and_read_answers(int answers) {
+  void claim_and_read_replies(int replies) {
     ASSERT_TRUE(claim_->claim());
-    for (int i = 0; i < answers; ++i) claim_->on_answer();
+    for (int i = 0; i < replies; ++i) claim_->on_reply();
   }
 
   SteppedExecutor executor_{1};
@@ -66,7 +66,7 @@ TEST_F(ReadClaims, OneThreadAtATimeReads) {
 
 TEST_F(ReadClaims, RunnersAreNotToldOfBytesWhileAThreadReadsItself) {
   EXPECT_TRUE(channel_.read_armed);
-  claim_and_read_answers(1);
+  claim_and_read_replies(1);
   EXPECT_FALSE(channel_.read_armed);
   claim_->set_wants_room(true);
   claim_->arm();
@@ -78,9 +78,9 @@ TEST_F(ReadClaims, RunnersAreNotToldOfBytesWhileAThreadReadsItself) {
 }
 
 TEST_F(ReadClaims, AThreadThatReadsAnswersOnlyIsExpectedBack) {
-  claim_and_read_answers(7);
+  claim_and_read_replies(7);
   EXPECT_FALSE(claim_->release(true)) << "too few";
-  claim_and_read_answers(1);
+  claim_and_read_replies(1);
   ASSERT_TRUE(claim_->release(true));
   EXPECT_FALSE(channel_.read_armed);
   const int arms = channel_.arms;
@@ -95,7 +95,7 @@ TEST_F(ReadClaims, AThreadThatReadsAnswersOnlyIsExpectedBack) {
 }
 
 TEST_F(ReadClaims, ADeferralEndsWhenTheThreadStaysAway) {
-  claim_and_read_answers(8);
+  claim_and_read_replies(8);
   ASSERT_TRUE(claim_->release(true));
   executor_.advance(std::chrono::microseconds(999));
   EXPECT_FALSE(channel_.read_armed);
@@ -108,11 +108,11 @@ TEST_F(ReadClaims, ADeferralEndsWhenTheThreadStaysAway) {
 }
 
 TEST_F(ReadClaims, ADeferralEndsBeforeTheThreadWaitsForAnythingElse) {
-  claim_and_read_answers(8);
+  claim_and_read_replies(8);
   ASSERT_TRUE(claim_->release(true));
   claim_->end_deferral();
   EXPECT_TRUE(channel_.read_armed);
-  claim_and_read_answers(0);
+  claim_and_read_replies(0);
   ASSERT_TRUE(claim_->release(true));
   claim_->rearm();
   EXPECT_TRUE(channel_.read_armed) << "a report was served meanwhile";
@@ -120,7 +120,7 @@ TEST_F(ReadClaims, ADeferralEndsBeforeTheThreadWaitsForAnythingElse) {
 
 TEST_F(ReadClaims, NobodyStaysAwayWhileBytesWaitForRoom) {
   claim_->set_wants_room(true);
-  claim_and_read_answers(8);
+  claim_and_read_replies(8);
   EXPECT_FALSE(claim_->release(true));
   EXPECT_TRUE(channel_.read_armed);
 }

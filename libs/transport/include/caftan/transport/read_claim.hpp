@@ -59,10 +59,10 @@ class ReadClaim {
 
   // What was read. Threads: the one that reads.
   void begin_read() noexcept { work_queued_ = false; }
-  void on_answer() noexcept { ++answers_in_row_; }
+  void on_reply() noexcept { ++replies_in_row_; }
   /// @param for_runners  it is work that a runner has to do
   void on_other(bool for_runners) noexcept {
-    answers_in_row_ = 0;
+    replies_in_row_ = 0;
     work_queued_ = work_queued_ || for_runners;
   }
   /// Returns whether there was work for runners since `begin_read`.
@@ -72,7 +72,7 @@ class ReadClaim {
   enum class Reader : std::uint8_t {
     poller,
     waiter,
-    nobody,  // for a moment: a thread that has just read its answer is expected back, see `release`
+    none,  // for a moment: the thread that has just read its reply is expected to claim again, see `release`
   };
 
   void arm_locked();
@@ -86,7 +86,7 @@ class ReadClaim {
   std::atomic<bool> reading_{false};
   std::atomic<bool> wants_room_{false};
   bool work_queued_ = false;          // a frame was handed to runners
-  std::uint32_t answers_in_row_ = 0;  // frames read since one that was no answer
+  std::uint32_t replies_in_row_ = 0;  // frames read since one that was no reply
 
   std::mutex mutex_;  // also serializes Channel::arm
   Reader reader_ = Reader::poller;
