@@ -19,11 +19,11 @@ const Proxy* as_proxy(const caf::abstract_actor& actor) {
   return typeid(actor) == typeid(Proxy) ? static_cast<const Proxy*>(&actor) : nullptr;
 }
 
-constexpr std::size_t kMaxLinks = 1 << 20;  // a peer cannot make us hold more than this
+constexpr std::size_t kMaxLinks = 1 << 20;  // of one peer: it bounds the memory that a peer can make this side hold
 
 Error not_exported() { return Error(Errc::rref_deleted, "the actor is gone or was never exported to this peer"); }
 
-/// Tells the exchange that an exported actor has ended.
+/// Reports to the exchange that an exported actor has ended.
 class ExportWatch final : public caf::attachable {
  public:
   ExportWatch(std::weak_ptr<transport::Session> session,
@@ -249,7 +249,7 @@ Result<void> ActorExchange::on_message(wire::InFrame& frame) {
   return {};
 }
 
-/// The peer's actor at `address` has ended: its proxy goes down. One that nobody holds any more is not in the table.
+/// The peer's actor at `address` has ended: its proxy goes down. A proxy without holders is not in the table.
 void ActorExchange::take_down(const Address& address, const Error& reason) {
   caf::strong_actor_ptr proxy;
   {
@@ -272,8 +272,8 @@ Result<void> ActorExchange::on_down(const wire::InFrame& frame) {
 Result<void> ActorExchange::on_exit(const wire::InFrame& frame) {
   std::tuple<Address, Address, Error> body;
   if (const auto read = wire::decode_into(frame.body, body); !read) return read;
-  // The proxy of the peer's own actor goes down, which tells whoever is linked to it; whom the exit is for is not
-  // looked at. So a forged one ends nothing of ours that has not linked itself to the peer's actor.
+  // The proxy of the peer's own actor goes down, and CAF sends an exit to each actor that is linked to the proxy. The
+  // receiver that the frame names is ignored, so a forged exit ends no actor that has not linked itself to the peer's.
   take_down(std::get<1>(body), std::get<2>(body));
   return {};
 }
@@ -322,7 +322,7 @@ Result<void> ActorExchange::on_link(const wire::InFrame& frame, bool link) {
     caf::strong_actor_ptr replaced;  // released after the lock: the end of a proxy comes back here
     const std::lock_guard lock(mutex_);
     if (links_.size() >= kMaxLinks) return Error(Errc::limit_exceeded, "too many links of one peer");
-    // CAF's links hold their ends weakly: without this the proxy would be gone before its exit could be told.
+    // CAF's links hold their ends weakly: without this the proxy would be destroyed before it could send its exit.
     replaced = std::exchange(links_[{to, from}], other);
   }
   export_watched(to, target);
@@ -330,7 +330,7 @@ Result<void> ActorExchange::on_link(const wire::InFrame& frame, bool link) {
   return {};
 }
 
-/// Takes out what keeps the proxies linked to `to`, for release outside the lock.
+/// Takes out the handles that keep the proxies linked to `to`, for release outside the lock.
 std::vector<caf::strong_actor_ptr> ActorExchange::release_links_locked(const Address& to) {
   std::vector<caf::strong_actor_ptr> released;
   for (auto link = links_.lower_bound({to, Address()}); link != links_.end() && link->first.first == to;) {
@@ -358,7 +358,7 @@ void ActorExchange::end(const Error& reason, std::function<void()> done) {
   struct Slice {
     std::shared_ptr<transport::Session> session;
     std::shared_ptr<std::vector<caf::weak_actor_ptr>> left;
-    std::shared_ptr<void> linked;  // keeps proxies until they were told
+    std::shared_ptr<void> linked;  // keeps linked proxies until they are down
     std::function<void()> done;
     Error reason;
     void operator()() {

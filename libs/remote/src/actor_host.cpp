@@ -28,7 +28,7 @@ class ActorHost::Config final : public caf::actor_system_config {
  private:
   static const Config& of(caf::actor_system& system) { return static_cast<const Config&>(system.config()); }
 
-  /// Gives CAF's loader what it asks for: something with a `make` that returns the module.
+  /// What CAF's loader of modules takes: a type with a `make` that returns the module.
   struct SchedulerFactory : caf::actor_system::module {
     static caf::actor_system::module* make(caf::actor_system& system, caf::detail::type_list<>) {
       return new Scheduler(system, of(system).executor);

@@ -74,7 +74,7 @@ Result<void> Proxy::tell(const caf::strong_actor_ptr& from, const caf::type_eras
   return send_message(content, from, caf::make_message_id());
 }
 
-/// A linked local actor has ended: the peer's actor shares its fate.
+/// A linked local actor has ended: sends the exit to the peer's actor.
 void Proxy::send_exit(const caf::exit_msg& exit) {
   const auto session = session_.lock();
   if (!session) return;

@@ -1,5 +1,5 @@
-/// The stand-in for an actor of another worker. Whatever it is sent becomes a frame; when the actor or the session
-/// ends, it goes down and CAF tells everyone who monitors or links it.
+/// The stand-in for an actor of another worker. Each message to it becomes a frame. When the actor or the session ends,
+/// the proxy goes down, and CAF sends down and exit messages to the actors that monitor it or are linked to it.
 #pragma once
 
 #include <atomic>
@@ -19,9 +19,9 @@ class Proxy final : public caf::actor_proxy {
   const Address& address_at_peer() const noexcept { return address_; }
   std::shared_ptr<transport::Session> session() const noexcept { return session_.lock(); }
 
-  /// What it gets without asking for an answer and cannot send is dropped: `tell` says why.
+  /// A message that cannot be sent is dropped, a request gets an error as its reply; `tell` returns the reason instead.
   void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;
-  /// As enqueue of a message that wants no answer. Errors: as ActorExchange::send.
+  /// As enqueue of a message that is no request. Errors: as ActorExchange::send.
   Result<void> tell(const caf::strong_actor_ptr& from, const caf::type_erased_tuple& content);
   void attach(caf::attachable_ptr ptr) override;
   bool add_backlink(caf::abstract_actor* other) override;
@@ -47,8 +47,8 @@ class Proxy final : public caf::actor_proxy {
   std::atomic<bool> watched_;
 };
 
-/// Answers one request of the peer: whatever the local actor responds becomes the reply frame. Dropped without a
-/// response it answers broken_promise, which CAF 0.17.6 itself never does.
+/// Answers one request of the peer: the message that the local actor replies with becomes the reply frame. If the actor
+/// drops the request, the peer gets broken_promise, which CAF 0.17.6 itself never sends.
 class ReplyActor final : public caf::actor_proxy {
  public:
   ReplyActor(caf::actor_config& config, std::weak_ptr<transport::Session> session, std::uint64_t call);

@@ -23,7 +23,7 @@ class SilentPrinter final : public caf::monitorable_actor {
 
 }  // namespace
 
-/// Where a woken actor goes: always back to the executor, whichever thread woke it.
+/// Hands each actor that is woken to the executor, whichever thread woke it.
 class Scheduler::Unit final : public caf::execution_unit {
  public:
   explicit Unit(Scheduler& scheduler) : caf::execution_unit(&scheduler.system()), scheduler_(scheduler) {}
@@ -128,7 +128,7 @@ void ExecutorClock::cancel_all() {}
 void ExecutorClock::schedule_message(time_point when, caf::strong_actor_ptr receiver,
                                      caf::mailbox_element_ptr content) {
   struct Delivery {
-    caf::weak_actor_ptr receiver;  // a timer keeps nobody alive
+    caf::weak_actor_ptr receiver;  // a timer keeps no actor alive
     caf::mailbox_element_ptr content;
     void operator()() {
       if (const auto strong = caf::actor_cast<caf::strong_actor_ptr>(receiver)) {

@@ -43,9 +43,9 @@ class Scheduler final : public caf::scheduler::abstract_coordinator {
   bool detaches_utility_actors() const override { return false; }
   ExecutorClock& clock() noexcept override { return clock_; }
   void start() override;
-  /// Waits until nothing it handed to the executor is left.
+  /// Waits until the executor has run every actor that it was given.
   void stop() override { (void)wait_until_idle(kNever); }
-  /// As stop, at most until then; returns whether nothing is left.
+  /// As stop, at most until `until`; returns whether the executor has run them all.
   bool wait_until_idle(TimePoint until);
   /// Returns how many actors the executor has, waiting or running.
   std::size_t in_flight() const;

@@ -38,8 +38,8 @@ void prepare_socket(int fd, int family) {
 /// One handshake over one socket. Keeps itself alive by its registration with the executor until it is done.
 class HandshakeIo final : public Pollable, public std::enable_shared_from_this<HandshakeIo> {
  public:
-  /// Not by make_shared: its deadline refers to it weakly until it passes, and would keep the memory of all strangers
-  /// of these seconds.
+  /// Not by make_shared: the task of the deadline holds a weak pointer until the deadline, which would keep the memory
+  /// of each connection that ended before.
   static std::shared_ptr<HandshakeIo> make(PollingExecutor& executor, int fd, const char* kind,
                                            net::Handshake handshake, HandshakeDone done) {
     return std::shared_ptr<HandshakeIo>(new HandshakeIo(executor, fd, kind, std::move(handshake), std::move(done)));
@@ -83,7 +83,7 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
     executor_.rearm(*this, EPOLLIN | (out_.empty() ? 0U : EPOLLOUT));
   }
 
-  /// Drops the handshake without a word; `done` is not called.
+  /// Ends the handshake without a message to the peer; `done` is not called.
   void drop() {
     std::unique_lock lock(mutex_);
     if (finished_) return;
@@ -126,7 +126,7 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
       if (put < 0 && errno == EINTR) continue;
       if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
       if (put < 0) {
-        // The peer may have said why before it closed.
+        // The peer may have sent its reason before it closed.
         finish(lock, handshake_.state() == net::Handshake::State::failed ? handshake_.error() : handshake_.closed());
         return false;
       }

@@ -73,9 +73,9 @@ void FrameWriter::flush() {
   if (!parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked(lock);
 }
 
-/// Writes what is queued until it is out, the channel is full, or `enough` bytes were written; then asks to be told
-/// when there is room. The lock is not held while writing, so that others can append; what they append goes with the
-/// next flush. Precondition: writing has not failed.
+/// Writes what is queued until it is out, the channel is full, or `enough` bytes were written; then asks the
+/// channel to report room. The lock is not held while writing, so that other threads can append; what they append goes
+/// with the next flush. Precondition: writing has not failed.
 void FrameWriter::flush_locked(std::unique_lock<std::mutex>& lock, std::size_t enough) {
   if (writing_ != Writing::idle) {
     writing_ = Writing::again;
@@ -125,7 +125,7 @@ void FrameWriter::flush_locked(std::unique_lock<std::mutex>& lock, std::size_t e
   if (outbox_.empty() && phase_ == Phase::bye_queued && peer_has_left_ && !failed) parts_.channel.close_write();
 }
 
-/// Returns whether another look was asked for, which is now taken.
+/// Returns whether a thread asked the one that writes to look again, and clears that.
 bool FrameWriter::take_again_locked() noexcept {
   if (writing_ != Writing::again) return false;
   writing_ = Writing::busy;
@@ -138,8 +138,8 @@ void FrameWriter::on_room() {
   if (writing_ != Writing::failed) flush_locked(lock);
 }
 
-/// What waits may have room by now that no runner has seen. A runner goes on with what is more than enough for a sign
-/// of life: the thread that keeps time has other peers to watch (SE-31).
+/// The channel may have room that no runner has noticed, so queued bytes are tried. After kEnoughToShowLife bytes a
+/// runner writes the rest: the thread that keeps time has other peers to watch (SE-31).
 void FrameWriter::show_life() {
   std::unique_lock lock(mutex_);
   if (phase_ == Phase::ended || writing_ == Writing::failed) return;

@@ -11,8 +11,8 @@ namespace {
 
 class LoopbackChannel;
 
-/// The bytes of one direction. `reader` and `writer` are told about changes by a posted task, never in place: the two
-/// ends are two workers, and in tests each delivery is a step of its own.
+/// The bytes of one direction. A posted task reports changes to `reader` and `writer`, never the thread that makes the
+/// change: the two ends are two workers, and in tests each delivery is a step of its own.
 struct Direction {
   std::mutex mutex;
   wire::Bytes bytes;
@@ -147,7 +147,7 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
       if (std::exchange(direction.reader_armed, false)) reader = direction.reader.lock();
       if (direction.broken && std::exchange(direction.writer_armed, false)) writer = direction.writer.lock();
     }
-    // Also this end itself, unless it was closed (post sees to that): breaking off is found by both when they read.
+    // Reported to this end, too, unless it was closed (post checks that): both ends find the break when they read.
     if (reader) reader->post(true, false);
     if (writer) writer->post(false, true);
   }

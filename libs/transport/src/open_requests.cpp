@@ -4,7 +4,7 @@ namespace caftan::transport {
 
 namespace {
 
-constexpr std::uint64_t kReplyRoom = 4096;  // bytes of the window kept for a reply beside an equal echo
+constexpr std::uint64_t kReplyRoom = 4096;  // bytes of the window for a reply, beyond the size of the request
 
 }  // namespace
 
@@ -116,7 +116,7 @@ void OpenRequests::expire() {
   for (auto& entry : table_.expire(executor_.clock().now())) {
     send_cancel(entry.id);
     fail(std::move(entry.sink),
-         Error(Errc::timeout, peer_, "no answer from " + peer_ + " within the time-out of the call"));
+         Error(Errc::timeout, peer_, "no reply from " + peer_ + " within the time-out of the call"));
   }
   if (const TimePoint next = table_.next_deadline(); next != kNever) arm_expiry(next);
 }

@@ -46,7 +46,7 @@ void ReadClaim::rearm() {
   arm_locked();
 }
 
-/// Tells the channel what this session waits for: reading is left out while a waiting thread reads itself.
+/// Asks the channel for the reports that the session needs: none of bytes while a waiting thread reads itself.
 void ReadClaim::arm_locked() { channel_.arm(reader_ == Reader::poller, wants_room()); }
 
 void ReadClaim::read_by_poller_locked() {

@@ -9,11 +9,11 @@ namespace caftan::transport {
 
 namespace {
 
-constexpr std::size_t kReadsPerTurn = 16;  // then others get their turn
+constexpr std::size_t kReadsPerTurn = 16;  // then other sockets get their turn
 
 bool is_request(wire::FrameKind kind) { return kind >= wire::FrameKind::call && kind <= wire::FrameKind::op; }
 
-/// Returns what both sides take.
+/// Returns the limits that both sides keep.
 wire::MessageLimits smallest_of(wire::MessageLimits own, const net::PeerLimits& peer) {
   own.message = std::min(own.message, peer.message);
   own.tensor_bytes = std::min(own.tensor_bytes, peer.tensor_bytes);
@@ -76,7 +76,7 @@ Result<CallId> Session::request(wire::OutFrame& frame, std::uint64_t room, TimeP
     frame.header.remaining_us = static_cast<std::uint64_t>(
         std::max<std::int64_t>(1, std::chrono::duration_cast<std::chrono::microseconds>(left).count()));
   }
-  // forget() decides who answers a request that could not be sent: the end of the session may have failed it already.
+  // forget() decides who ends a request that could not be sent: the end of the session may have failed it already.
   // While the peer works on earlier requests this one may leave together with the next.
   const bool alone = requests_.size() <= 1;
   if (!writer_.send(frame, alone ? std::nullopt : std::optional(FlushBy::soon)) && requests_.forget(*call)) {
@@ -85,7 +85,7 @@ Result<CallId> Session::request(wire::OutFrame& frame, std::uint64_t room, TimeP
   return call;
 }
 
-/// What requests fail of once the session takes none. A good-bye that was read says of what its sender failed.
+/// Returns the error of requests once the session accepts none. A bye that was read carries its sender's reason.
 Error Session::left() const {
   if (!bye_received_) return Error(Errc::peer_down, peer_.name, "the session with " + peer_.name + " has ended");
   std::shared_ptr<const Error> cause;
@@ -159,7 +159,7 @@ Session::ReadOutcome Session::read_some() {
   return was_filled || reader_.has_direct_room() ? ReadOutcome::more : ReadOutcome::drained;
 }
 
-/// Hands over what can be read of the bytes that have come.
+/// Hands each frame that is complete to its receiver.
 Result<void> Session::handle_frames() {
   for (;;) {
     const auto found = reader_.next();
@@ -221,7 +221,7 @@ Result<void> Session::on_bye(const wire::InFrame& frame) {
 
 // ---- ending
 
-/// Keeps why the session is to end; the first reason stays.
+/// Stores the reason why the session has to end; the first one stays.
 void Session::request_end(Error reason) {
   const std::lock_guard lock(end_mutex_);
   if (!end_requested_) end_requested_ = std::move(reason);
@@ -240,10 +240,10 @@ void Session::abort(Error reason) {
   if (!try_end()) channel_->break_off();
 }
 
-/// The peer is dead. On the thread that keeps time: a runner ends the session, because the end runs user code.
+/// The peer is dead. Runs on the thread that keeps time; a runner ends the session, because the end runs user code.
 void Session::on_silence(const Error& error) {
   request_end(error);
-  channel_->break_off();  // wakes a thread that waits for an answer and reads
+  channel_->break_off();  // wakes a thread that waits for a reply and reads
   parts_.executor.post([weak = weak_from_this()] {
     if (const auto self = weak.lock(); self && !self->ended() && !self->try_end()) self->channel_->break_off();
   });
@@ -253,15 +253,15 @@ void Session::end(Error reason) {
   if (ended_.exchange(true)) return;
   {
     const std::lock_guard lock(end_mutex_);
-    if (end_requested_) reason = *end_requested_;  // we broke it off ourselves
+    if (end_requested_) reason = *end_requested_;  // this side broke the connection
     end_requested_ = reason;
   }
   life_.stop();
-  // What is still in the outbox (an answer to bye, say) gets one try; a broken connection refuses it at once.
+  // What is still in the outbox (this side's bye, for example) gets one try; a broken connection refuses it at once.
   writer_.end(bye_received_);
   channel_->close();
   reader_.drop_incomplete();
-  writer_.serve_gate().close();  // what was held back is dropped: its answers would reach no one
+  writer_.serve_gate().close();  // calls that were held back are dropped: their replies could not be sent
   requests_.end(reason);
   actors_->end(reason, [self = shared_from_this(), reason] { self->parts_.handler.on_end(*self, reason); });
 }

@@ -27,11 +27,11 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
     watched_ = true;
   }
 
-  // The kernel reports edges and is not asked again after each; "once per arm" is kept here. So arming costs a system
-  // call only where bytes may lie unread, or where the events asked for change.
+  // The kernel reports edges and is not asked again after each; this class keeps "once per arm". So arming costs a
+  // system call only if bytes may lie unread, or if the events asked for change.
   void arm(bool read, bool write) override {
     if (closed_.load(std::memory_order_acquire)) return;
-    // No event asked for still leaves hang-ups: nobody who has claimed the channel must miss those, they read.
+    // Hang-ups are reported even if no event is asked for; a thread that has claimed the channel finds them by reading.
     const std::uint32_t events = (read ? EPOLLIN | EPOLLRDHUP : 0U) | (write ? EPOLLOUT : 0U) | EPOLLET;
     const bool changed = std::exchange(events_, events) != events;
     const std::uint32_t before = state_.exchange(read ? kArmed : 0, std::memory_order_acq_rel);
@@ -103,8 +103,8 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
 
   void close() override {
     if (closed_.exchange(true)) return;
-    // The descriptor itself is closed by the destructor, when no thread can be reading it any more: a number that is
-    // free could be somebody else's by then.
+    // The descriptor itself is closed by the destructor, when no thread can be reading it any more: another file
+    // may have got the number by then.
     ::shutdown(fd_, SHUT_RDWR);
     if (watched_) executor_.unwatch(*this);
   }
@@ -115,7 +115,7 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
 
  private:
   static constexpr std::uint32_t kArmed = 1;   // the next edge is reported
-  static constexpr std::uint32_t kUnread = 2;  // bytes may lie there that no later edge tells of
+  static constexpr std::uint32_t kUnread = 2;  // there may be bytes that no later edge reports
   static constexpr std::uint32_t kEnded = 4;   // the same for the end of the stream
 
   PollingExecutor& executor_;

@@ -49,7 +49,7 @@ void ThreadedExecutor::ThreadWait::notify() noexcept {
 bool ThreadedExecutor::ThreadWait::wait(TimePoint deadline, ReadableSource* source) {
   if (notified()) return true;
   ThreadState& thread = thread_state();
-  // The one to be replaced; it need not be of the executor that this wait belongs to.
+  // This thread may be a runner, which its executor replaces; that need not be the executor of this wait.
   ThreadedExecutor* const runner_of = thread.runner_of;
   auto* claimable = static_cast<ClaimableSource*>(source);
   const bool claimed = claimable && claimable->claim_fd() >= 0 && claimable->claim();
@@ -61,8 +61,8 @@ bool ThreadedExecutor::ThreadWait::wait(TimePoint deadline, ReadableSource* sour
   bool done = false;
   if (claimed) {
     done = read_until_notified(*claimable, deadline, thread);
-    thread.deferred =
-        claimable->release(done && runner_of != &executor_);  // runners poll again soon, others may compute for long
+    // A runner polls again soon; another thread may compute for long.
+    thread.deferred = claimable->release(done && runner_of != &executor_);
   }
   if (!done) sleep_until_notified(deadline);
   if (runner_of) runner_of->leave_blocked();

@@ -15,10 +15,9 @@ namespace caftan::transport {
 struct ThreadState {
   ThreadedExecutor* runner_of = nullptr;
   bool inside_reading_wait = false;
-  bool defers_wakeups =
-      false;  // inside Pollable::on_ready or DeferWakeups: what is posted now runs here right afterwards
+  bool defers_wakeups = false;  // what this thread posts now it runs itself, right afterwards
   int event_fd = -1;
-  std::weak_ptr<ClaimableSource> deferred;  // released by this thread, and nobody reads it for the moment
+  std::weak_ptr<ClaimableSource> deferred;  // released by this thread; for the moment no thread reads it
 
   ~ThreadState() {
     if (event_fd >= 0) ::close(event_fd);
@@ -52,7 +51,7 @@ class ThreadedExecutor::ThreadWait final : public Executor::Wait, public WaitPoi
 
   ThreadedExecutor& executor_;
   std::atomic<std::uint32_t> state_{kIdle};
-  const int event_fd_;  // set before anyone can notify
+  const int event_fd_;  // set before another thread can notify
 };
 
 }  // namespace caftan::transport

@@ -81,7 +81,7 @@ void ThreadedExecutor::post(Task task) {
     if (stopping_) return;
     queue_.push(std::move(task));
     const ThreadState& thread = thread_state();
-    // This runner takes it right afterwards; see to more than one in `run`.
+    // This runner takes it right afterwards; `run` cares for more than one.
     const bool runs_it_next = thread.runner_of == this && thread.defers_wakeups && !UserCode::runs_here();
     must_wake = crew_.has_idle() && !runs_it_next;
     task_wake_ = task_wake_ || must_wake;
@@ -129,7 +129,7 @@ void ThreadedExecutor::run() {
         task = crew_.take_held();
       } else if (queue_.size() > 0 && tasks < kTasksBetweenPolls) {
         task = queue_.take();
-        // Behind a long task another thread has to look after what waits here.
+        // If this task is long, another thread has to take what waits here.
         must_wake = (queue_.size() > 0 || !flushes_.empty()) && want_backstop_locked();
       } else if (queue_.size() == 0 && flushes_.empty() && crew_.has_enough_idle()) {
         // Enough threads wait for work already: this one was a replacement.
@@ -143,7 +143,7 @@ void ThreadedExecutor::run() {
       ++tasks;
       if (must_wake) polls_.wake();
       task();
-      // Replies of short functions leave together; after a longer one nobody's reply waits any more.
+      // Replies of short functions leave together; after a longer one no reply is held back any longer.
       if (flush_is_due()) flush_pending();
       continue;
     }

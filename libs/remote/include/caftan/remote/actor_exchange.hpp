@@ -1,5 +1,5 @@
-/// The actors that crossed one session: which of ours the peer may reach, which of the peer's we hold proxies for, and
-/// the monitors and links between them. Rules: docs/protocols/wire.md, "Actors".
+/// The actors that crossed one session: the exports, which are local actors that the peer may reach, the proxies of the
+/// peer's actors, and the monitors and links between them. Rules: docs/protocols/wire.md, "Actors".
 #pragma once
 
 #include <functional>
@@ -37,16 +37,16 @@ class ActorExchange final : public transport::ActorFrames {
   transport::Session& session() noexcept { return session_; }
 
   /// Returns the proxy of the peer's actor at `address`. After the end of the session: a proxy that is down already,
-  /// never null. The table is weak: whoever watches holds the handle.
+  /// never null. The table is weak: a caller that monitors the actor has to keep the handle.
   caf::strong_actor_ptr proxy(const Address& address);
 
   /// Returns a proxy that is down already.
   static caf::strong_actor_ptr dead_proxy(ActorHost& host, const Error& reason);
 
-  /// Returns the session whose proxy `actor` is; null if it is none or its session is gone.
+  /// Returns the session of the proxy `actor`; null if `actor` is no proxy or its session is gone.
   static std::shared_ptr<transport::Session> session_of(const caf::strong_actor_ptr& actor);
 
-  /// Sends a message of a registered type that wants no answer to the peer's actor behind the proxy `to`.
+  /// Sends a message of a registered type, not as a request, to the peer's actor behind the proxy `to`.
   /// Errors: limit_exceeded (naming the limit, of this side or the peer's), unsupported, peer_down; nothing was sent.
   static Result<void> send(const caf::strong_actor_ptr& to, const caf::strong_actor_ptr& from,
                            const caf::message& message);
@@ -56,18 +56,19 @@ class ActorExchange final : public transport::ActorFrames {
   /// As export_at, and announces the actor's end with a down frame.
   void export_watched(const Address& address, const caf::strong_actor_ptr& actor);
 
-  /// Makes any local actor reachable and returns where. A proxy of this session returns its own address; one of another
-  /// session is exported like a local actor and forwards.
+  /// Exports a local actor and returns its address. A proxy of this session returns the address of the peer's actor; a
+  /// proxy of another session is exported like a local actor and forwards.
   Address export_actor(const caf::strong_actor_ptr& actor);
 
-  /// Turns an address that the peer sent back into a handle: one of ours if the peer names our export.
+  /// Returns the handle for an address that the peer sent: a local actor if the address names an export of this side,
+  /// else a proxy.
   caf::strong_actor_ptr resolve(const Address& address);
 
-  /// Links two actors without telling the peer, which makes the same link itself (RR-4).
+  /// Links two actors without a link frame, because the peer makes the same link itself (RR-4).
   static void link_silently(caf::abstract_actor& local, const caf::strong_actor_ptr& proxy);
   static void unlink_silently(caf::abstract_actor& local, const caf::strong_actor_ptr& proxy);
 
-  /// A frame for or about actors. Errors end the session.
+  /// Handles a frame to or about actors. Errors end the session.
   Result<void> on_frame(wire::InFrame frame) override;
 
   /// Ends every proxy, in slices; then calls `done`.
@@ -102,9 +103,10 @@ class ActorExchange final : public transport::ActorFrames {
   std::unordered_map<Address, caf::weak_actor_ptr> proxies_;
   std::unordered_map<Address, caf::weak_actor_ptr> exports_;
   std::unordered_map<caf::actor_id, Address> export_ids_;
-  std::unordered_map<Address, bool> watched_exports_;  // those we watch, and whether the peer still wants to know
+  std::unordered_map<Address, bool> watched_exports_;  // exports with a watch, and whether the peer still monitors them
   std::uint64_t next_export_ = 1;
-  std::map<std::pair<Address, Address>, caf::strong_actor_ptr> links_;  // our actor, the peer's: keeps its proxy
+  // By local actor and the peer's actor, whose proxy it keeps.
+  std::map<std::pair<Address, Address>, caf::strong_actor_ptr> links_;
   bool ended_ = false;
   Error reason_;
 };

@@ -1,5 +1,5 @@
-/// The CAF actor system of one Worker: our scheduler in the scheduler slot, our module in the network slot, no
-/// threads of its own. Everything that knows CAF's internals is in this library.
+/// The CAF actor system of one Worker: Caftan's scheduler in the scheduler slot, Caftan's module in the network slot,
+/// no threads of its own. All code that depends on CAF's internals is in this library.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ class Session;
 
 namespace caftan::remote {
 
-/// An actor with a name of its own (is_name), the same in every session: what it sends carries that name.
+/// An actor with a name (is_name) that is the same in every session: its messages name it as their sender.
 class NamedActor {
  public:
   virtual Address wire_name() const noexcept = 0;
@@ -35,19 +35,19 @@ class NamedActors {
  public:
   virtual ~NamedActors() = default;
   /// Returns the local actor of that name, made now if it is a virtual one; null if there is none or if the peer of
-  /// `session` has no business with it. Threads: those that read frames; must not block.
+  /// `session` may not reach it. Threads: those that read frames; must not block.
   virtual caf::strong_actor_ptr find_named(const transport::Session& session, const Address& name) = 0;
-  /// Returns who gets the messages to a name that nobody has; null = they are dropped.
+  /// Returns the actor that gets the messages to a name without an actor; null = they are dropped.
   virtual caf::strong_actor_ptr stand_in(const Address& name) = 0;
 };
 
 class ActorHost {
  public:
-  /// @param self  who this worker is; gives the system a node id that no other life of any worker has
+  /// @param self  with `incarnation`: gives the system a node id that no other life of any worker has
   /// The executor and the registry must outlive the host.
   ActorHost(transport::PollingExecutor& executor, const MessageRegistry& messages, WorkerId self,
             Incarnation incarnation);
-  /// Waits until all actors have ended. Whoever spawned or exported some has told them to quit before.
+  /// Waits until all actors have ended. Precondition: each actor that was spawned or exported was asked to quit.
   ~ActorHost();
 
   caf::actor_system& system() noexcept { return *system_; }
@@ -59,7 +59,7 @@ class ActorHost {
     forget_logger();
     return actor;
   }
-  /// Waits until no actor has a message that it has not read, at most until then; returns whether that is so.
+  /// Waits until every actor has read all its messages, at most until `until`; returns whether all have.
   bool wait_until_idle(TimePoint until);
   /// Returns how many actors run or wait for a runner.
   std::size_t busy_actors() const;

@@ -13,7 +13,7 @@ enum class AddressKind : std::uint8_t {
   none = 0,
   exported = 1,          ///< a number of the export table of the session
   owner_rref = 2,        ///< the actor of an OwnerRRef, by RRefId
-  user_rref = 3,         ///< the actor of a fork, by ForkId; whoever exports one announces its end unasked (RR-4)
+  user_rref = 3,         ///< the actor of a fork, by ForkId; the exporting worker announces its end unasked (RR-4)
   root = 4,              ///< the root actor of the sender; as a target: of the receiver
   returned = 5,          ///< a number of the receiver's own export table, in a handle that goes back to it
   autograd_context = 6,  ///< the actor of an autograd context at the receiver, by ContextId

@@ -17,7 +17,7 @@ namespace caftan::transport {
 
 class Channel {
  public:
-  /// Told what can be done without blocking. `readable` also at the end of the stream.
+  /// Called with what can be done without blocking; `readable` is set at the end of the stream, too.
   using Ready = std::function<void(bool readable, bool writable)>;
 
   virtual ~Channel() = default;

@@ -1,5 +1,5 @@
 /// `Crew`: how many threads of an executor run, wait and are parked, whether one more may wait, and which calls are
-/// held back so that those that others wait for begin first. Rules only: it starts and wakes no thread.
+/// held back so that calls for which others wait begin first. Rules only: a Crew starts and wakes no thread.
 /// docs/architecture.md, "Runners"; docs/protocols/call.md, CALL-16.
 #pragma once
 
@@ -41,7 +41,7 @@ class Crew {
   // A runner waits inside its task: it is blocked.
   void enter_blocked() noexcept;
   void leave_blocked() noexcept;
-  /// What replaces runners that are blocked: otherwise none might be left to read sockets or to run what is queued.
+  /// What replaces a runner that is blocked: without it no runner might be left to read sockets or to run tasks.
   enum class Replacement : std::uint8_t {
     none,         ///< enough threads run, or no more are allowed
     parked,       ///< one that is parked; it is counted, and is to be woken
@@ -65,7 +65,7 @@ class Crew {
   /// As may_begin_unasked, for a thread that runs.
   bool may_begin(unsigned depth) const noexcept;
   void hold(unsigned depth, Task&& call);
-  /// Returns whether the thread that asks may take one of those held.
+  /// Returns whether the calling thread may take a call that is held back.
   bool may_take_held() const noexcept { return may_take_held(permits_ + running_ - idle_ - 1); }
   /// Returns whether an idle runner has to be woken for a call that was held back and may begin now.
   bool may_wake_for_held() const noexcept { return idle_ > 0 && may_take_held(permits_ + running_ - idle_); }
@@ -88,7 +88,7 @@ class Crew {
   unsigned permits_ = 0;                                       // waits of user code that are under way
   std::map<unsigned, std::deque<Task>, std::greater<>> held_;  // calls that have not begun, by depth
 
-  /// What each call asks before it begins; written seldom, and under the lock.
+  /// Read before each call begins; written seldom, and under the lock.
   struct alignas(64) {
     std::atomic<unsigned> engaged{0};  // running_ + permits_
     std::atomic<bool> holds{false};    // held_ is not empty

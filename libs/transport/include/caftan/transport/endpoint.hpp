@@ -1,6 +1,5 @@
 /// Connections before they are sessions: listening, dialling, and the handshake over a socket under a deadline. Start
-/// with `listen` and `dial`; both end in an `Accepted` for a peer that proved that it knows the cluster's
-/// secret.
+/// with `listen` and `dial`; both end in an `Accepted` for a peer that has proved the cluster's secret.
 #pragma once
 
 #include <functional>
@@ -30,7 +29,7 @@ using HandshakeDone = std::function<void(Result<Accepted>)>;
 class Listener {
  public:
   virtual ~Listener() = default;
-  /// Where peers find it: the address it was asked for with the port the system chose, if that was 0.
+  /// Returns the address for peers to dial: the one given to `listen`, with the port that the system chose if it was 0.
   virtual const std::string& address() const noexcept = 0;
   /// Begins to accept. Call it once.
   virtual void start() = 0;
@@ -48,7 +47,7 @@ Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::s
 
 /// Connects to `address` and shakes hands.
 /// @param expected_peer  the worker's name; another one there is an error
-/// Errors (through `done`, called once on a runner or here): peer_down (nobody listens there yet), timeout, and what a
+/// Errors (through `done`, called once on a runner or here): peer_down (no listener there yet), timeout, and what a
 /// handshake may end with. Threads: any. Does not block.
 void dial(PollingExecutor& executor, const std::string& address, net::HandshakeOptions options,
           const std::string& expected_peer, HandshakeIoOptions io_options, HandshakeDone done);

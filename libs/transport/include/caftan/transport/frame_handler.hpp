@@ -1,5 +1,5 @@
-/// The receivers of the frames of a session: `FrameHandler` those of calls, `ActorFrames` those about actors,
-/// `ReplySink` the end of one request. A session knows nothing else of what lies above it.
+/// The receivers of what a session reads: `FrameHandler` of the frames of calls, `ActorFrames` of those about actors,
+/// `ReplySink` of the end of one request. A session knows no other code of the layers above it.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace caftan::transport {
 
 class Session;
 
-/// Receives the one end of a request: the response (whose header may carry kFlagError), or an error of this side.
+/// Receives the one end of a request: the reply (whose header may carry kFlagError), or an error of this side.
 class ReplySink {
  public:
   virtual ~ReplySink() = default;
@@ -22,12 +22,12 @@ class ReplySink {
   virtual void on_reply(Result<wire::InFrame> reply) = 0;
 };
 
-/// What a worker does with what arrives. Called in the order of the frames, by one thread at a time per session, and
-/// never after on_end. Must not block.
+/// Receives the frames of calls, and the ends of sessions. Called in the order of the frames, by one thread at a time
+/// per session, and never after on_end. Must not block.
 class FrameHandler {
  public:
   virtual ~FrameHandler() = default;
-  /// The manifest of a frame, before anything else of it is looked at (RR-3).
+  /// The manifest of a frame, before any other section of the frame is read (RR-3).
   virtual Result<std::shared_ptr<void>> on_manifest(Session& session, wire::FrameKind kind,
                                                     wire::ByteView manifest) = 0;
   /// A complete call, create, fetch, method, op or cancel. An error ends the session as a protocol error.
@@ -43,7 +43,7 @@ class ActorFrames {
   /// Called in the order of the frames, by one thread at a time, and never after `end`. Must not block. An error ends
   /// the session as a protocol error.
   virtual Result<void> on_frame(wire::InFrame frame) = 0;
-  /// The session has ended. Calls `done` once, on a runner, when each actor that had to do with the session was told.
+  /// The session has ended. Calls `done` once, on a runner, when every proxy of the session is down.
   virtual void end(const Error& reason, std::function<void()> done) = 0;
 };
 

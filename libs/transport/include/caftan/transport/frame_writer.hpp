@@ -36,7 +36,7 @@ class FrameWriter final : public Flushable {
     LifeWatch& life;
     const std::string& peer;  ///< its name, for errors
   };
-  /// @param sendable  what both sides take @param window  bytes that may wait before calls of the peer do (SE-35)
+  /// @param sendable  the limits of both sides @param window  bytes that may wait before calls of the peer do (SE-35)
   FrameWriter(const Parts& parts, const wire::MessageLimits& sendable, std::uint64_t window)
       : parts_(parts), sendable_(sendable), serve_gate_(window) {}
   FrameWriter(const FrameWriter&) = delete;
@@ -44,21 +44,21 @@ class FrameWriter final : public Flushable {
   /// Called once, first. @param self  this object; its owner keeps the session
   void set_self(std::weak_ptr<FrameWriter> self) noexcept { self_ = std::move(self); }
 
-  /// Hands a frame to the lane. Returns false when the session ends: nothing was registered and nothing leaves.
+  /// Appends a frame to the lane. Returns false when the session ends: then the frame is not sent.
   /// @param frame     its segments are moved from when it was accepted
-  /// @param may_wait  it may leave together with what else this thread sends; none: it is written at once
+  /// @param may_wait  the frame may leave together with later ones of this thread; none: it is written at once
   bool send(wire::OutFrame& frame, std::optional<FlushBy> may_wait = std::nullopt);
-  /// Sends bye behind everything handed over so far, and accepts nothing more. Only the first reason counts.
-  /// @param reason  told to the peer if it is an error
+  /// Sends bye behind all frames that were appended so far, and accepts no more. Only the first reason counts.
+  /// @param reason  sent to the peer if it is an error
   void close(const Error& reason = {});
-  /// As close; the peer's bye was read, so nothing more is read behind ours, and the connection is closed for writing.
+  /// As close, after the peer's bye was read: behind this side's bye the connection is closed for writing.
   void answer_bye();
-  /// Ends the lane: nothing more is accepted. @param try_rest  what is queued gets one try
+  /// Ends the lane: no frame is accepted any more. @param try_rest  makes one attempt to write what is queued
   void end(bool try_rest);
 
   /// The channel has room again.
   void on_room();
-  /// Lets bytes go out: what waits to be written, or else a ping.
+  /// Writes queued bytes, or a ping if none are queued.
   void show_life();
   void flush() override;
 
@@ -67,9 +67,9 @@ class FrameWriter final : public Flushable {
   /// Returns `error` with so little text that a frame of nothing else but `beside` bytes keeps these limits (WI-20).
   Error fitting(const Error& error, std::size_t beside = 0) const;
 
-  /// Asked before a call of the peer begins (SE-35).
+  /// Decides whether a call of the peer may begin (SE-35).
   net::ServeGate& serve_gate() noexcept { return serve_gate_; }
-  /// Returns what was handed to the lane, also what the peer may never read.
+  /// Returns the frames and bytes that were appended to the lane, also those that the peer may never read.
   net::Traffic traffic() const;
   std::uint64_t frames() const noexcept { return frames_.load(std::memory_order_relaxed); }
   /// Returns how many bytes were written.
@@ -78,15 +78,15 @@ class FrameWriter final : public Flushable {
  private:
   enum class Phase : std::uint8_t {
     open,
-    closing,  // nothing more is accepted; bye follows behind the last byte
+    closing,  // no frame is accepted any more; bye follows behind the last byte
     bye_queued,
     ended,
   };
   enum class Writing : std::uint8_t {
     idle,
     busy,    // a thread writes, without the lock
-    again,   // it is to look once more
-    failed,  // the connection takes nothing any more
+    again,   // that thread must look for more bytes before it stops
+    failed,  // the connection accepts no bytes any more
   };
 
   static constexpr std::size_t kNoBound = std::numeric_limits<std::size_t>::max();

@@ -26,7 +26,7 @@ class LifeWatch {
   LifeWatch(const LifeWatch&) = delete;
   LifeWatch& operator=(const LifeWatch&) = delete;
 
-  /// What the watch asks for. Threads: the one that keeps time; must not block.
+  /// What the watch calls. Threads: the one that keeps time; must not block.
   struct Events {
     std::function<void()> show_life;            ///< bytes are to go out
     std::function<void(const Error&)> on_dead;  ///< the peer was silent for too long; called once, and nothing after it

@@ -1,4 +1,4 @@
-/// `OpenRequests`: the requests of a session that have no answer yet: their room in the peer's window, their deadlines,
+/// `OpenRequests`: the requests of a session that have no reply yet: their room in the peer's window, their deadlines,
 /// and the one end of each. Rules: docs/protocols/session.md, SE-1 to SE-5 and SE-10 to SE-13.
 #pragma once
 
@@ -46,11 +46,11 @@ class OpenRequests {
   /// Enters a request that has taken `room`, which goes back with its end. Errors: overloaded (too many requests), or
   /// why the session takes none; the room went back then.
   Result<CallId> insert(const std::shared_ptr<ReplySink>& sink, std::uint64_t room, TimePoint deadline);
-  /// Takes out a request that was not sent, without telling its sink. Returns false if it has its end already.
+  /// Takes out a request that was not sent; its sink gets no end. Returns false if the sink has its end already.
   bool forget(CallId call);
-  /// Gives the answer to its request. The id of a late answer is unknown, and the answer is dropped (WI-8).
+  /// Ends the request with its reply. A late reply is dropped, because its id is unknown by then (WI-8).
   void answer(CallId call, wire::InFrame&& frame);
-  /// Gives up: the sink gets `reason` unless its end came already, and the peer is told.
+  /// Sends a cancel to the peer and ends the request with `reason`; has no effect if the request has ended already.
   void cancel(CallId call, Error reason);
   /// Fails all requests, now and later.
   void end(const Error& reason);

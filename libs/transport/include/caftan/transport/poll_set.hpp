@@ -1,4 +1,4 @@
-/// `PollSet`: the one epoll of an executor. It keeps what is watched, and wakes threads that wait in it.
+/// `PollSet`: the one epoll of an executor. It owns the Pollables that are watched, and wakes threads that wait in it.
 #pragma once
 
 #include <cstdint>

@@ -35,16 +35,16 @@ class Flushable {
 /// A source of frames that a waiting thread reads itself.
 class ClaimableSource : public ReadableSource {
  public:
-  /// Takes over reading; false if somebody else reads.
+  /// Takes over reading; returns false if another thread reads.
   virtual bool claim() = 0;
   /// -1: not a file descriptor, cannot be claimed.
   virtual int claim_fd() const noexcept = 0;
   /// Reads what is there and resolves replies. Returns false when the source ended or when what it read must be run by
   /// runners: then the caller releases and only sleeps.
   virtual bool read_claimed() = 0;
-  /// Ends the claim and lets runners read again; with `may_defer` perhaps a moment later, in the expectation that this
-  /// thread claims it again first. Returns this source if it did: then the thread calls `end_deferral` before it waits
-  /// for anything else. Otherwise returns nothing.
+  /// Ends the claim and lets runners read again. With `may_defer` runners may read a moment later, because this thread
+  /// is expected to claim the source again first: then returns this source, and the thread calls `end_deferral` before
+  /// it waits for anything else. Otherwise returns nothing.
   virtual std::weak_ptr<ClaimableSource> release(bool may_defer) = 0;
   virtual void end_deferral() = 0;
 };

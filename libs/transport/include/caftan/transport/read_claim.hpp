@@ -1,5 +1,5 @@
-/// `ReadClaim`: who reads a session, and what its channel is asked to report. One thread at a time reads: a runner, or
-/// a thread that waits for an answer and has claimed the session. Rules: docs/architecture.md, "Runners".
+/// `ReadClaim`: which thread reads a session, and what the channel is asked to report. One thread at a time reads: a
+/// runner, or a thread that waits for a reply and has claimed the session. Rules: docs/architecture.md, "Runners".
 #pragma once
 
 #include <atomic>
@@ -38,9 +38,10 @@ class ReadClaim {
     const bool held_;
   };
 
-  /// Takes the turn for a thread that waits; false if another thread has it. Runners are not told of bytes meanwhile.
+  /// Takes the turn for a thread that waits; false if another thread has it. The channel reports no bytes to runners
+  /// meanwhile.
   bool claim();
-  /// Ends a claim: runners read again. With `may_defer`, and if only answers were read for a while, they do so a moment
+  /// Ends a claim: runners read again. With `may_defer`, and if only replies were read for a while, they read a moment
   /// later unless a thread claims the session first; then this returns true. Threads: the one that has claimed.
   bool release(bool may_defer);
   /// Ends a claim, and leaves the channel as it is: the session ends. Threads: the one that has claimed.
@@ -60,7 +61,7 @@ class ReadClaim {
   // What was read. Threads: the one that reads.
   void begin_read() noexcept { work_queued_ = false; }
   void on_reply() noexcept { ++replies_in_row_; }
-  /// @param for_runners  it is work that a runner has to do
+  /// @param for_runners  a runner has to handle the frame
   void on_other(bool for_runners) noexcept {
     replies_in_row_ = 0;
     work_queued_ = work_queued_ || for_runners;

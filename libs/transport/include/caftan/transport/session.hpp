@@ -1,6 +1,6 @@
 /// A session: the conversation of two incarnations over one channel, after the handshake. It reads frames without
-/// trusting them and hands them to their receivers. What leaves goes through its FrameWriter, requests through its
-/// OpenRequests. Rules: docs/protocols/wire.md and docs/protocols/session.md.
+/// trusting them and hands them to their receivers. Frames leave through its FrameWriter; its OpenRequests keeps
+/// requests until they end. Rules: docs/protocols/wire.md and docs/protocols/session.md.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ struct PeerIdentity {
   WorkerId id;
   std::string name;
   Incarnation incarnation;
-  net::PeerLimits limits;      ///< what it takes, as it said in the handshake
+  net::PeerLimits limits;      ///< what it accepts, from its handshake
   std::uint64_t features = 0;  ///< bits that both sides can use
 };
 
@@ -57,33 +57,36 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   void set_actors(std::unique_ptr<ActorFrames> actors) noexcept { actors_ = std::move(actors); }
   /// Precondition: they are set.
   ActorFrames& actors() noexcept { return *actors_; }
-  /// Begins to read and to watch over the peer. What is to be exported from the first frame on is exported before.
+  /// Begins to read, and to check that the peer lives. Precondition: the actors that the peer's first frame may address
+  /// are exported.
   /// @param early  bytes that arrived behind the handshake
   void start(wire::ByteView early = {});
   ~Session() override;
 
   const PeerIdentity& peer() const noexcept { return peer_; }
-  /// Tells sessions with the same peer apart.
+  /// Distinguishes sessions with the same peer.
   std::uint64_t connection() const noexcept { return connection_; }
   const char* channel_kind() const noexcept { return channel_->kind(); }
   std::string peer_place() const { return channel_->peer_place(); }
   const SessionLimits& limits() const noexcept { return limits_; }
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
-  /// Returns whether the peer said good-bye.
+  /// Returns whether the peer's bye was read.
   bool has_left() const noexcept { return bye_received_; }
-  /// Returns why the peer said good-bye: Errc::ok if in good order. Precondition: it has left.
+  /// Returns the reason in the peer's bye: Errc::ok if the peer left in good order. Precondition: it has left.
   const Error& farewell() const noexcept { return farewell_; }
   wire::BlockPool& pool() noexcept { return parts_.pool; }
 
-  /// What leaves other than requests; `FrameWriter::close` ends the session in order, once the peer's bye has come too.
+  /// Sends all frames that are no requests; `FrameWriter::close` ends the session in order, once the peer's bye has
+  /// come.
   FrameWriter& writer() noexcept { return writer_; }
   const FrameWriter& writer() const noexcept { return writer_; }
   /// The requests under way, and room for more.
   OpenRequests& requests() noexcept { return requests_; }
   const OpenRequests& requests() const noexcept { return requests_; }
 
-  /// Sends a request that has taken `room`, which goes back with its end. The sink gets exactly one end unless an error
-  /// is returned; then nothing was sent. Errors: overloaded (too many requests), limit_exceeded, peer_down.
+  /// Sends a request that has taken `room`, which is given back when the request ends. The sink gets exactly one end;
+  /// if an error is returned it gets none, and nothing was sent. Errors: overloaded (too many requests),
+  /// limit_exceeded, peer_down.
   Result<CallId> request(wire::OutFrame& frame, std::uint64_t room, TimePoint deadline,
                          const std::shared_ptr<ReplySink>& sink);
   /// Ends the session now, as if the connection had broken.

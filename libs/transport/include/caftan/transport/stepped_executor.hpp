@@ -1,4 +1,4 @@
-/// The executor of deterministic tests: runners take turns under a baton, a seed chooses who is next, and the clock
+/// The executor of deterministic tests: runners take turns under a baton, a seed chooses the next one, and the clock
 /// moves by hand. A whole cluster of Workers over loopback channels repeats exactly for the same seed. Start with
 /// `SteppedExecutor`, `run` and `advance`; a blocking call on the test's thread steps the cluster until it can go on.
 #pragma once

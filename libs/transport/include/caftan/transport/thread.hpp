@@ -1,5 +1,5 @@
-/// `Thread`: a thread of the transport. Unlike std::thread it says by its value that the system gives no more of them
-/// (a limit of the user, or of the container), so that its maker can go on with fewer.
+/// `Thread`: a thread of the transport. Unlike std::thread it reports by a value that the system gives no more threads
+/// (a limit of the user, or of the container), so that the caller can go on with fewer.
 #pragma once
 
 #include <pthread.h>

@@ -21,16 +21,16 @@ enum class FrameKind : std::uint8_t {
   bye = 3,    ///< the sender sends nothing more; ends the session in order
   chunk = 4,  ///< the next bytes of the oldest message whose bulk is incomplete
 
-  call = 10,    ///< run a function; answered by response
-  create = 11,  ///< run a function or constructor and keep its value as an RRef; answered by response
-  fetch = 12,   ///< send the value of an RRef; answered by response
-  method = 13,  ///< run a method on the value of an RRef; answered by response
-  op = 14,      ///< run a pure ATen operator; answered by response
+  call = 10,    ///< run a function; its reply is a `response`
+  create = 11,  ///< run a function or constructor and keep its value as an RRef; its reply is a `response`
+  fetch = 12,   ///< send the value of an RRef; its reply is a `response`
+  method = 13,  ///< run a method on the value of an RRef; its reply is a `response`
+  op = 14,      ///< run a pure ATen operator; its reply is a `response`
   response = 18,
-  cancel = 19,  ///< the caller gave up; no answer
+  cancel = 19,  ///< the caller gave up; has no reply
 
   actor_message = 20,  ///< a registered message for an exported actor; with a call id it is a request
-  actor_reply = 21,    ///< the answer to such a request
+  actor_reply = 21,    ///< the reply to such a request
   down = 22,           ///< a watched actor ended
   exit = 23,           ///< an exit signal for an actor
   monitor = 24,
@@ -54,13 +54,13 @@ enum class SectionType : std::uint16_t {
   bulk = 4,         ///< sizes of the tensor segments that follow as chunks: u64 each
   target = 5,       ///< the RRef that a fetch, a method or the creation of a method's result is about
   depth = 6,        ///< u8: calls that wait for this one; left out for none
-  error_kinds = 7,  ///< of a response that is an error: what the application calls it and its causes
+  error_kinds = 7,  ///< of a `response` that is an error: what the application calls it and its causes
   grad_mode = 8,    ///< u8 0: the caller's grad mode is off; left out while it is on
 };
 inline constexpr std::uint16_t kSectionCritical = 1;
 inline constexpr std::size_t kSectionHeaderSize = 8;  ///< bytes of type, flags and size
 
-inline constexpr std::uint8_t kFlagError = 1;  ///< of a response or actor_reply: the body is an Error
+inline constexpr std::uint8_t kFlagError = 1;  ///< of a `response` or `actor_reply`: the body is an Error
 
 struct FrameHeader {
   std::uint32_t sections_size = 0;  ///< bytes

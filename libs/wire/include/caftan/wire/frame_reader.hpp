@@ -20,7 +20,7 @@
 
 namespace caftan::wire {
 
-/// The sections of a frame that its receiver looks at. Of two of one type the first counts.
+/// The sections of a frame that receivers use. Of two of one type the first counts.
 struct InSections {
   std::optional<ByteView> autograd;
   std::optional<ByteView> chain;
@@ -58,9 +58,9 @@ class FrameReader {
   };
   /// Precondition: the last `next` returned `nothing`, or there was none yet.
   Room room();
-  /// Tells that the next `bytes` bytes were put into `room()`.
+  /// Reports that the next `bytes` bytes were put into `room()`.
   void filled(std::size_t bytes);
-  /// Copies as many of `bytes` as there is room for, tells so, and returns how many these are.
+  /// Copies as many of `bytes` as there is room for, calls `filled`, and returns how many it copied.
   std::size_t put(ByteView bytes);
   /// Returns whether the next bytes have a place beyond the buffer. Precondition: as for `room`.
   bool has_direct_room() { return !direct_room().empty(); }

@@ -1,4 +1,4 @@
-/// `InArchive`: reads values from bytes that nobody vouches for. Include archive.hpp; start at `decode` there.
+/// `InArchive`: reads values from bytes that are not trusted. Include archive.hpp; start at `decode` there.
 #pragma once
 
 #include <boost/mpl/bool.hpp>

@@ -8,8 +8,8 @@
 
 namespace caftan::wire {
 
-/// Bytes to be gathered into one write, and whatever keeps them alive until then. Copying shares the bytes.
-/// The bytes must not change before they are written: who hands a segment over says how that is ensured.
+/// Bytes to be gathered into one write, and the owner that keeps them alive until then. Copying shares the bytes.
+/// The bytes must not change before they are written: the code that makes a segment ensures that.
 struct Segment {
   const std::byte* data = nullptr;
   std::size_t size = 0;

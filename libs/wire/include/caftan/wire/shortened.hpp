@@ -1,4 +1,4 @@
-/// Errors on their way out of a process: an exception's text can be of any length, what carries it cannot.
+/// Errors on their way out of a process: an exception's text can be of any length, a frame or a file cannot.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace caftan::wire {
 
-/// Returns `error` with at most `text` bytes of text, and its causes with half as many each: they tell whether it is
-/// only an echo of another worker's end. Of many causes the first and the innermost are kept, as that one says what
-/// happened. In all less than 2 * text + 160 bytes and the names.
+/// Returns `error` with at most `text` bytes of text, and its causes with half as many each: they show whether the
+/// error is only an echo of another worker's end. Of many causes the first and the innermost are kept, as that one says
+/// what happened. In all less than 2 * text + 160 bytes and the names.
 Error shortened(const Error& error, std::size_t text);
 
 /// Returns `error` so that it is encoded, together with its kinds as a section, in at most `most` bytes: shortened to
