@@ -1,6 +1,7 @@
 // What callers may rely on beyond the way of one call: limits, misuse that is found, what a stop gives up.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <latch>
 #include <memory>
 #include <optional>
@@ -70,6 +71,12 @@ Future<int> ask() {
 
 class Drawer {
  public:
+  static inline std::atomic<int> alive{0};
+  Drawer() { ++alive; }
+  Drawer(const Drawer&) = delete;
+  Drawer& operator=(const Drawer&) = delete;
+  ~Drawer() { --alive; }
+
   int waits_for(const RRef<Drawer>& other) { return other.rpc_sync<&Drawer::never>(); }
   Future<int> never() {
     kept_.emplace_back();
@@ -78,6 +85,7 @@ class Drawer {
   Future<int> ask_object() { return ask(); }
   /// Exclusive: keeps the turn until the test opens the gate.
   int hold() { return gate->future().get(); }
+  int count() { return static_cast<int>(kept_.size()); }
   int close() {
     const auto count = static_cast<int>(kept_.size());
     kept_.clear();
@@ -107,6 +115,7 @@ Registry make_registry() {
       .constructor<>()
       .method<&Drawer::never>("never")
       .method<&Drawer::close>("close")
+      .method<&Drawer::count>("count")
       .method<&Drawer::ask_object>("ask")
       .exclusive<&Drawer::hold>("hold")
       .method<&Drawer::waits_for>("waits_for");
@@ -181,9 +190,8 @@ TEST(CallsOnThreads, K9_OneRunnerIsEnoughToWaitForRoom) {
   EXPECT_EQ(workers[2]->rpc_sync<&burst>("a", "b", 2000), sum_of_burst(2000));
 }
 
-TEST(CallsOnThreads, K3_AStopEndsThoughAllRunnersCompute) {
-  const auto executor =
-      std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{.runners = 1});
+/// Returns a and b, ready, whose stop waits for no call.
+std::vector<std::unique_ptr<Worker>> two_workers(const std::shared_ptr<transport::ThreadedExecutor>& executor) {
   const auto network = std::make_shared<LocalNetwork>();
   std::vector<std::unique_ptr<Worker>> workers;
   for (const char* name : {"a", "b"}) {
@@ -196,6 +204,12 @@ TEST(CallsOnThreads, K3_AStopEndsThoughAllRunnersCompute) {
     workers.push_back(Worker::launch(std::move(options), make_registry()).value());
   }
   for (const auto& worker : workers) worker->wait_until_ready().value();
+  return workers;
+}
+
+TEST(CallsOnThreads, K3_AStopEndsThoughAllRunnersCompute) {
+  std::vector<std::unique_ptr<Worker>> workers =
+      two_workers(std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{.runners = 1}));
   Computation running;
   computation = &running;
   const Future<int> call = workers[0]->rpc_async<&compute>("b");
@@ -209,18 +223,7 @@ TEST(CallsOnThreads, K3_AStopEndsThoughAllRunnersCompute) {
 
 TEST(CallsOnThreads, K3_APromiseMayOutliveTheWorkerThatServesItAndTheExecutor) {
   auto executor = std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{.runners = 1});
-  const auto network = std::make_shared<LocalNetwork>();
-  std::vector<std::unique_ptr<Worker>> workers;
-  for (const char* name : {"a", "b"}) {
-    WorkerOptions options;
-    options.name = name;
-    options.world = {{"a", ""}, {"b", ""}};
-    options.executor = executor;
-    options.network = network;
-    options.stop_timeout = 0ms;
-    workers.push_back(Worker::launch(std::move(options), make_registry()).value());
-  }
-  for (const auto& worker : workers) worker->wait_until_ready().value();
+  std::vector<std::unique_ptr<Worker>> workers = two_workers(executor);
   Unkept asked;
   unkept = &asked;
   {
@@ -233,6 +236,19 @@ TEST(CallsOnThreads, K3_APromiseMayOutliveTheWorkerThatServesItAndTheExecutor) {
   const std::weak_ptr<transport::ThreadedExecutor> ended = std::exchange(executor, nullptr);
   EXPECT_TRUE(ended.expired());
   asked.promises.clear();  // each call fails now, and has no caller any more
+}
+
+TEST(CallsOnThreads, K3_AnObjectThatKeepsThePromiseOfItsOwnMethodGoesWithItsWorker) {
+  std::vector<std::unique_ptr<Worker>> workers =
+      two_workers(std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{.runners = 1}));
+  {
+    const RRef<Drawer> drawer = workers[0]->remote<Drawer>("b");
+    drawer.rpc_async<&Drawer::never>().forget();
+    EXPECT_EQ(drawer.rpc_sync<&Drawer::count>(), 1);
+    EXPECT_EQ(Drawer::alive, 1);
+  }
+  workers.clear();
+  EXPECT_EQ(Drawer::alive, 0);
 }
 
 TEST_P(Calls, U4_AWaitInABriefFunctionFailsAtOnceAndNamesIt) {

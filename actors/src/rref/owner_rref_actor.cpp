@@ -15,6 +15,8 @@ void OwnerRRefActor::on_exit() {
   for (const auto& job : std::exchange(waiting_, {})) {
     job->run(Error(Errc::rref_deleted, "the actor of RRef " + to_string(id_) + " has ended"), [] {});
   }
+  // A call that the value has not replied to holds this actor; the value may hold the promise of that call.
+  value_.reset();
 }
 
 caf::behavior OwnerRRefActor::make_behavior() {

@@ -98,10 +98,14 @@ template <class T>
 void complete(Caller& caller, Invocation& in, Result<Future<T>> outcome) {
   if (!outcome) return in.completion.fail(outcome.error().at(caller.name()));
   in.payload.drop();
+  // The object may hold the promise of this future, and with it this continuation. While the call is under way the
+  // reference keeps the object, not the call.
+  const std::weak_ptr<HostedObject> object = std::exchange(in.object, nullptr);
   std::move(*outcome)
-      .then([in = std::make_unique<Invocation>(std::move(in))](Result<T> result) mutable {
+      .then([in = std::make_unique<Invocation>(std::move(in)), object](Result<T> result) mutable {
         const std::shared_ptr<Caller> alive = in->alive.lock();
         if (!alive) return in->completion.fail(Error(Errc::shut_down, "the worker ended before the result was there"));
+        in->object = object.lock();
         if (in->completion.creates()) return create(*alive, *in, std::move(result));
         Result<OutReply> reply = take_reply(*alive, *in, std::move(result));
         if (in->object && reply && !reply->tensors.empty()) return reply_on_strand(std::move(in), std::move(reply));
