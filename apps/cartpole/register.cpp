@@ -15,14 +15,10 @@ void register_cartpole(Program& program) {
       .method<&Observer::evaluate>("evaluate");
   program.role<Agent>("cartpole.agent")
       .doc("Learns CartPole by REINFORCE from its observers")
-      .uses<Observer>("observers")
-      .at_least(1)
-      .method<&Agent::select_action>("select_action")
-      .brief()
-      .method<&Agent::report_reward>("report_reward")
-      .brief()
-      .method<&Agent::step>("step")
-      .brief();
+      .uses<Observer>("observers", at_least(1))
+      .method<&Agent::select_action>("select_action", brief)
+      .method<&Agent::report_reward>("report_reward", brief)
+      .method<&Agent::step>("step", brief);
 }
 
 }  // namespace caftan::cartpole

@@ -62,7 +62,7 @@ class Echoer {
 Registry make_registry() {
   Registry registry;
   registry.add<&echo>("bench.echo");
-  registry.add<&echo_brief>("bench.echo_brief").brief();
+  registry.add<&echo_brief>("bench.echo_brief", brief);
   registry.add<&echo_int>("bench.echo_int");
   registry.add<&live_bytes>("bench.live_bytes");
   registry.add<&resident_bytes>("bench.resident_bytes");

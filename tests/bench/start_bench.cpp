@@ -124,6 +124,6 @@ int main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == "load") return 0;
   caftan::Program program("start_bench");
   program.role<caftan::bench::Idle>("idle");
-  program.role<caftan::bench::Driver>("driver").uses<caftan::bench::Idle>("others").at_least(1);
+  program.role<caftan::bench::Driver>("driver").uses<caftan::bench::Idle>("others", caftan::at_least(1));
   return program.main(argc, argv);
 }

@@ -106,8 +106,8 @@ Registry make_registry() {
   Registry registry;
   registry.add<&add>("add");
   registry.add<&asked_by>("asked_by");
-  registry.add<&asks_and_waits>("asks_and_waits").brief();
-  registry.add<&waits_for_many>("waits_for_many").brief();
+  registry.add<&asks_and_waits>("asks_and_waits", brief);
+  registry.add<&waits_for_many>("waits_for_many", brief);
   registry.add<&burst>("burst");
   registry.add<&compute>("compute");
   registry.add<&ask>("ask");

@@ -55,7 +55,7 @@ class Part {
 Registry make_registry() {
   Registry registry = make_autograd_registry();
   registry.add<&records>("records");
-  registry.add<&records_briefly>("records_briefly").brief();
+  registry.add<&records_briefly>("records_briefly", brief);
   registry.add<&weighted>("weighted");
   registry.add<&look_around>("look_around");
   registry.add<Part>("Part")

@@ -66,8 +66,8 @@ int Server::sum_of_clients() {
 class ProgramRun : public testing::Test {
  protected:
   ProgramRun() {
-    program_.role<Server>("server").uses<Client>("clients").at_least(1).method<&Server::sum_of_clients>("sum");
-    program_.role<Client>("client").uses<Server>("server").method<&Client::value>("value").brief();
+    program_.role<Server>("server").uses<Client>("clients", at_least(1)).method<&Server::sum_of_clients>("sum");
+    program_.role<Client>("client").uses<Server>("server").method<&Client::value>("value", brief);
   }
 
   /// Runs until `returned` run()s have ended, then leaves. Returns whether all roles ended.

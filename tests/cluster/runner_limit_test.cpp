@@ -52,7 +52,7 @@ Registry make_registry() {
   registry.add<&nest>("nest");
   registry.add<&never>("never");
   registry.add<&count>("count");
-  registry.add<&counted_so_far>("counted_so_far").brief();
+  registry.add<&counted_so_far>("counted_so_far", brief);
   registry.add<&relay>("relay");
   registry.add<&relay_all>("relay_all");
   registry.add<&relay_any>("relay_any");

@@ -118,7 +118,7 @@ class Ticker {
 
 int main(int argc, char** argv) {
   caftan::Program program("ticking");
-  program.role<Ticker>("ticker").uses<Echo>("echoes").at_least(1);
+  program.role<Ticker>("ticker").uses<Echo>("echoes", caftan::at_least(1));
   program.role<Echo>("echo").method<&Echo::echo>("echo").method<&Echo::meet>("meet");
   return program.main(argc, argv);
 }

@@ -14,7 +14,6 @@ Result<app::RoleTypes> RoleCatalog::types() const {
   for (const RoleDefinition& role : roles_) {
     app::RoleType type{.name = role.name, .doc = role.doc, .config = role.config, .drives = role.run != nullptr};
     type.requirements = role.requirements;
-    if (!role.misplaced.empty()) return Error(Errc::bad_arguments, "role '" + role.name + "': " + role.misplaced);
     for (const RoleDefinition& other : roles_) {
       if (&other != &role && other.type.hash == role.type.hash) {
         return Error(Errc::bad_arguments, "the class " + std::string(role.type.name) + " is registered as '" +
@@ -42,7 +41,7 @@ Result<app::RoleTypes> RoleCatalog::types() const {
 Registry RoleCatalog::make_registry() const {
   Registry registry;
   for (const RoleDefinition& role : roles_) {
-    for (const auto& registration : role.registrations) registration.add(registry, role.name, registration.brief);
+    for (const auto& add_to : role.registrations) add_to(registry, role.name);
   }
   for (const auto& more : more_) more(registry);
   return registry;

@@ -93,7 +93,7 @@ Result<void> check_may_wait() {
   if (!ambient || !ambient->brief) return {};
   return Error(Errc::would_deadlock, *ambient->brief +
                                          " is registered as brief, so it must not wait: the thread that it "
-                                         "runs on reads the replies. Register it without brief()");
+                                         "runs on reads the replies. Register it without brief");
 }
 
 NoUserCode::NoUserCode() noexcept : empty_(make_reading()), swap_(&empty_) {}

@@ -32,6 +32,6 @@ class Driver {  // a role with run(): the application ends when every run() has 
 int main(int argc, char** argv) {
   caftan::Program program("counting");
   program.role<Counter>("counter").method<&Counter::add>("add");
-  program.role<Driver>("driver").uses<Counter>("counters").at_least(1);  // so that `check` knows
+  program.role<Driver>("driver").uses<Counter>("counters", caftan::at_least(1));  // so that `check` knows
   return program.main(argc, argv);  // run, check, plan, help; key=value; exit code
 }

@@ -95,7 +95,7 @@ inline constexpr Function<int(int)> kMissing{"math.missing"};
 
 Registry make_registry() {
   Registry registry;
-  registry.add<&add>("math.add").brief();
+  registry.add<&add>("math.add", brief);
   registry.add(kOverloaded, &overloaded);
   registry.add<&greet>("greet");
   registry.add<&nothing>("nothing");

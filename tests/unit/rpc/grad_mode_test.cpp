@@ -61,7 +61,7 @@ class Part {
 Registry make_registry() {
   Registry registry;
   registry.add<&records>("records");
-  registry.add<&records_briefly>("records_briefly").brief();
+  registry.add<&records_briefly>("records_briefly", brief);
   registry.add<&says_grad_mode>("says_grad_mode");
   registry.add<&asks>("asks");
   registry.add<&forgets_to_set_it_back>("forgets_to_set_it_back");

@@ -2,7 +2,7 @@
 /// `main`:
 ///     caftan::Program program("counting");
 ///     program.role<Counter>("counter").method<&Counter::add>("add");
-///     program.role<Driver>("driver").uses<Counter>("counters").at_least(1);
+///     program.role<Driver>("driver").uses<Counter>("counters", at_least(1));
 ///     return program.main(argc, argv);
 #pragma once
 
@@ -14,8 +14,18 @@
 
 namespace caftan {
 
-/// Goes on describing a role class. Methods are registered as in `ClassBuilder`; `at_least` and its like belong to the
-/// use before them, `brief` to the method before it.
+/// How many replicas a use may name: see `exactly`, `at_least`, `at_most` and `any_number`.
+struct Replicas {
+  int min = 1;  ///< 0 = the file may leave the use out
+  int max = 1;
+};
+constexpr Replicas exactly(int replicas) { return {replicas, replicas}; }
+constexpr Replicas at_least(int replicas) { return {replicas, app::RoleUse::kAnyNumber}; }
+/// @param least  0 = the file may leave the use out
+constexpr Replicas at_most(int replicas, int least = 1) { return {least, replicas}; }
+constexpr Replicas any_number() { return {0, app::RoleUse::kAnyNumber}; }
+
+/// Goes on describing a role class. Methods are registered as in `ClassBuilder`.
 template <class T>
 class RoleBuilder {
  public:
@@ -24,65 +34,43 @@ class RoleBuilder {
   /// One sentence for `help`.
   RoleBuilder& doc(std::string text) { return role_.doc = std::move(text), *this; }
 
-  /// Declares that this role calls another one, of class X: `[roles.NAME.uses] name = "a role"`. Without more, exactly
-  /// one replica of it. X may be registered later.
+  /// Declares that this role calls another one, of class X: `[roles.NAME.uses] name = "a role"`, or a list of roles.
+  /// X may be registered later.
+  /// @param replicas  of them all together
   template <class X>
-  RoleBuilder& uses(std::string_view name) {
-    role_.uses.push_back({std::string(name), rpc::type_key<X>(), 1, 1});
+  RoleBuilder& uses(std::string_view name, Replicas replicas = exactly(1)) {
+    role_.uses.push_back({std::string(name), rpc::type_key<X>(), replicas.min, replicas.max});
     return *this;
   }
-  RoleBuilder& exactly(int replicas) { return bounds(replicas, replicas); }
-  RoleBuilder& at_least(int replicas) { return bounds(replicas, app::RoleUse::kAnyNumber); }
-  /// With `least` = 0 the file may leave the use out.
-  RoleBuilder& at_most(int replicas, int least = 1) { return bounds(least, replicas); }
-  RoleBuilder& any_number() { return bounds(0, app::RoleUse::kAnyNumber); }
 
   /// A method that runs alone on its object, and gives the turn back while it waits.
+  /// @param blocking  `brief`, or nothing
   template <auto M>
-  RoleBuilder& method(std::string name) {
-    return add([name](ClassBuilder<T>& builder) { builder.template method<M>(name); });
+  RoleBuilder& method(std::string name, Blocking blocking = Blocking::allowed) {
+    return add([name, blocking](ClassBuilder<T>& builder) { builder.template method<M>(name, blocking); });
   }
   /// A method that keeps its turn while it waits. A call that comes back meanwhile answers would_deadlock.
   template <auto M>
-  RoleBuilder& exclusive(std::string name) {
-    return add([name](ClassBuilder<T>& builder) { builder.template exclusive<M>(name); });
+  RoleBuilder& exclusive(std::string name, Blocking blocking = Blocking::allowed) {
+    return add([name, blocking](ClassBuilder<T>& builder) { builder.template exclusive<M>(name, blocking); });
   }
   /// A method that may overlap with other concurrent methods of the same object.
   template <auto M>
-  RoleBuilder& concurrent(std::string name) {
-    return add([name](ClassBuilder<T>& builder) { builder.template concurrent<M>(name); });
-  }
-  /// The method before is short and never blocks: it may run in place on the thread that serves the protocol.
-  RoleBuilder& brief() {
-    if (!has_method_) role_.misplaced = "brief() belongs behind a method";
-    role_.registrations.back().brief = has_method_;
-    return *this;
+  RoleBuilder& concurrent(std::string name, Blocking blocking = Blocking::allowed) {
+    return add([name, blocking](ClassBuilder<T>& builder) { builder.template concurrent<M>(name, blocking); });
   }
 
  private:
   template <class F>
   RoleBuilder& add(F describe) {
-    role_.registrations.push_back({[describe](Registry& registry, const std::string& role, bool brief) {
-                                     ClassBuilder<T> builder(registry, role);
-                                     describe(builder);
-                                     if (brief) builder.brief();
-                                   },
-                                   false});
-    has_method_ = true;
-    return *this;
-  }
-  RoleBuilder& bounds(int min, int max) {
-    if (role_.uses.empty()) {
-      role_.misplaced = "a number of replicas belongs behind uses<...>(...)";
-      return *this;
-    }
-    role_.uses.back().min = min;
-    role_.uses.back().max = max;
+    role_.registrations.push_back([describe](Registry& registry, const std::string& role) {
+      ClassBuilder<T> builder(registry, role);
+      describe(builder);
+    });
     return *this;
   }
 
   actors::RoleDefinition& role_;
-  bool has_method_ = false;
 };
 
 class Program {

@@ -32,18 +32,14 @@ struct RoleDefinition {
     int min = 1;
     int max = 1;
   };
-  /// One method, or another piece of a registry. `brief` belongs to the one described last.
-  struct Registration {
-    std::function<void(Registry&, const std::string& role, bool brief)> add{};
-    bool brief = false;
-  };
+  /// Adds one method, or another piece of a registry.
+  using Registration = std::function<void(Registry&, const std::string& role)>;
   std::string name{};
   std::string doc{};
   rpc::TypeKey type{};
   SettingsDeclaration config{};
   std::vector<Use> uses{};
   std::vector<Registration> registrations{};
-  std::string misplaced{};  ///< what was said of a use or method that is not there; refused by RoleCatalog::types
   std::function<std::vector<app::MissingRequirement>(const std::any& config, const app::RolePlace& place)>
       requirements{};
   /// Constructs the role, holding its turn; what its constructor throws comes out.
@@ -111,11 +107,10 @@ RoleDefinition make_role_definition(std::string_view name) {
       };
     }
   }
-  definition.registrations.push_back({[](Registry& registry, const std::string& role, bool) {
-                                        registry.add<T>(role);
-                                        registry.add<&role_of<T>>("caftan.role." + role).brief();
-                                      },
-                                      false});
+  definition.registrations.push_back([](Registry& registry, const std::string& role) {
+    registry.add<T>(role);
+    registry.add<&role_of<T>>("caftan.role." + role, brief);
+  });
   return definition;
 }
 
@@ -127,7 +122,7 @@ class RoleCatalog {
   void add(std::function<void(Registry&)> more) { more_.push_back(std::move(more)); }
 
   /// Returns what an application file may name. Errors: bad_arguments (a name or a class twice, a use of a class that
-  /// is no role, a number of replicas without a use, `brief` without a method, and what RoleTypes::add refuses).
+  /// is no role, a number of replicas that cannot be, and what RoleTypes::add refuses).
   Result<app::RoleTypes> types() const;
   /// Returns a new registry with everything in it.
   Registry make_registry() const;

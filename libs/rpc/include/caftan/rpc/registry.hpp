@@ -1,6 +1,6 @@
 /// `Registry`: the functions and classes that peers may use on a worker. What is not registered cannot be called. A
 /// value without globals: fill one and give it to the worker, which freezes it.
-///     registry.add<&add>("math.add").brief();
+///     registry.add<&add>("math.add", brief);
 ///     registry.add<Net>("net").constructor<int, int>().method<&Net::forward>("forward").exclusive<&Net::save>("save");
 #pragma once
 
@@ -20,6 +20,12 @@ namespace caftan {
 
 template <class C>
 class ClassBuilder;
+
+/// Whether a function or method may block the thread that runs it.
+enum class Blocking : std::uint8_t { allowed, never };
+/// For `Registry::add`, `ClassBuilder::method` and their like: the function is short and never blocks, so it may run in
+/// place on the thread that serves the protocol.
+inline constexpr Blocking brief = Blocking::never;
 
 namespace rpc {
 
@@ -64,20 +70,6 @@ std::string constructor_name(std::string_view class_name, std::string_view signa
 
 }  // namespace rpc
 
-/// Goes on describing one function.
-class FunctionBuilder {
- public:
-  explicit FunctionBuilder(rpc::FunctionEntry& entry) : entry_(entry) {}
-  /// The function is short and never blocks: it may run in place on the thread that serves the protocol.
-  FunctionBuilder& brief() {
-    entry_.brief = true;
-    return *this;
-  }
-
- private:
-  rpc::FunctionEntry& entry_;
-};
-
 /// Threads: one while it is filled; any after freeze().
 class Registry {
  public:
@@ -86,23 +78,25 @@ class Registry {
   Registry& operator=(Registry&&) noexcept = default;
 
   /// Registers the function F (not overloaded, not a lambda) as `name`.
+  /// @param blocking  `brief`, or nothing
   template <auto F>
-  FunctionBuilder add(std::string_view name) {
+  void add(std::string_view name, Blocking blocking = Blocking::allowed) {
     static_assert(!std::is_member_pointer_v<decltype(F)>, "a method is registered with its class: add<Net>(...)");
     auto& entry = insert<rpc::CallTypes<decltype(F)>>(name, rpc::FunctionEntry::Kind::function);
+    entry.brief = blocking == Blocking::never;
     entry.invoke = &rpc::invoke_function<F>;
     set_tag(&rpc::kFunctionTag<void, F>, entry);
-    return FunctionBuilder(entry);
   }
 
   /// Registers `implementation` (which may be overloaded) under the name and type of `function`.
   template <class Signature>
-  FunctionBuilder add(const Function<Signature>& function, typename Function<Signature>::Pointer implementation) {
+  void add(const Function<Signature>& function, typename Function<Signature>::Pointer implementation,
+           Blocking blocking = Blocking::allowed) {
     using Pointer = typename Function<Signature>::Pointer;
     auto& entry = insert<typename Function<Signature>::Types>(function.name(), rpc::FunctionEntry::Kind::function);
+    entry.brief = blocking == Blocking::never;
     entry.invoke = &rpc::invoke_target<Pointer>;
     entry.target = reinterpret_cast<void (*)()>(implementation);
-    return FunctionBuilder(entry);
   }
 
   /// Registers the class C as `name`; go on with its constructors and methods.
@@ -138,7 +132,7 @@ class Registry {
   std::unordered_map<std::uint64_t, std::unique_ptr<rpc::FunctionEntry>> by_name_;
   std::unordered_map<const char*, const rpc::FunctionEntry*> by_tag_;
   std::unordered_map<const char*, std::string> classes_;
-  std::vector<std::unique_ptr<rpc::FunctionEntry>> refused_;  // what builders of refused entries write to
+  std::vector<std::unique_ptr<rpc::FunctionEntry>> refused_;  // what `add` of a refused entry writes to
   std::vector<std::string> problems_;
   bool frozen_ = false;
 };
@@ -151,52 +145,49 @@ class ClassBuilder {
 
   /// Lets peers make a C from P... with `remote<C>`; one per list of parameters. A first parameter Worker& or CallInfo&
   /// is supplied.
+  /// @param blocking  `brief`, or nothing
   template <class... P>
-  ClassBuilder& constructor() {
+  ClassBuilder& constructor(Blocking blocking = Blocking::allowed) {
     using Split = rpc::SplitParameters<rpc::TypeList<P...>>;
     constexpr std::string_view signature = rpc::signature_of<C, typename Split::Wire>();
-    last_ = &registry_.insert(rpc::constructor_name(name_, signature, wire::type_name<C>()), signature,
-                              wire::fnv1a(signature), rpc::FunctionEntry::Kind::constructor);
-    last_->invoke = &rpc::invoke_constructor<C, Split>;
+    auto& entry = registry_.insert(rpc::constructor_name(name_, signature, wire::type_name<C>()), signature,
+                                   wire::fnv1a(signature), rpc::FunctionEntry::Kind::constructor);
+    entry.brief = blocking == Blocking::never;
+    entry.invoke = &rpc::invoke_constructor<C, Split>;
     return *this;
   }
   /// A method that runs alone on its object, and gives the turn back while it waits.
   template <auto M>
-  ClassBuilder& method(std::string_view name) {
-    return insert<M>(name, TurnMode::serial);
+  ClassBuilder& method(std::string_view name, Blocking blocking = Blocking::allowed) {
+    return insert<M>(name, TurnMode::serial, blocking);
   }
   /// A method that keeps its turn while it waits. A call that comes back meanwhile answers would_deadlock.
   template <auto M>
-  ClassBuilder& exclusive(std::string_view name) {
-    return insert<M>(name, TurnMode::exclusive);
+  ClassBuilder& exclusive(std::string_view name, Blocking blocking = Blocking::allowed) {
+    return insert<M>(name, TurnMode::exclusive, blocking);
   }
   /// A method that may overlap with other concurrent methods of the same object.
   template <auto M>
-  ClassBuilder& concurrent(std::string_view name) {
-    return insert<M>(name, TurnMode::concurrent);
-  }
-  /// What was described last is short and never blocks: it may run in place on the thread that serves the protocol.
-  ClassBuilder& brief() {
-    if (last_) last_->brief = true;
-    return *this;
+  ClassBuilder& concurrent(std::string_view name, Blocking blocking = Blocking::allowed) {
+    return insert<M>(name, TurnMode::concurrent, blocking);
   }
 
  private:
   template <auto M>
-  ClassBuilder& insert(std::string_view name, TurnMode mode) {
+  ClassBuilder& insert(std::string_view name, TurnMode mode, Blocking blocking) {
     using Types = rpc::CallTypes<decltype(M)>;
     static_assert(std::is_base_of_v<typename Types::Traits::Class, C>, "this is not a method of the class");
-    last_ = &registry_.insert<Types>(name_ + "." + std::string(name), rpc::FunctionEntry::Kind::method);
-    last_->object = rpc::type_key<C>();
-    last_->mode = mode;
-    last_->invoke = &rpc::invoke_method<C, M>;
-    registry_.set_tag(&rpc::kFunctionTag<C, M>, *last_);
+    auto& entry = registry_.insert<Types>(name_ + "." + std::string(name), rpc::FunctionEntry::Kind::method);
+    entry.object = rpc::type_key<C>();
+    entry.mode = mode;
+    entry.brief = blocking == Blocking::never;
+    entry.invoke = &rpc::invoke_method<C, M>;
+    registry_.set_tag(&rpc::kFunctionTag<C, M>, entry);
     return *this;
   }
 
   Registry& registry_;
   std::string name_;
-  rpc::FunctionEntry* last_ = nullptr;
 };
 
 template <class C>
