@@ -195,7 +195,7 @@ TEST_P(Backward, AGradientThatIsLargerThanAMessageMayBeFailsThePass) {
     return made;
   };
   Cluster narrow(GetParam(), {"worker0", "worker1"}, registry,
-                 [](WorkerOptions& options) { options.limits.tensor_bytes = 1 << 20; });
+                 [](WorkerOptions& options) { options.limits.tensors = 1 << 20; });
   const at::Tensor x = leaf({3});
   const Context context(narrow[0]);
   const at::Tensor y = narrow[0].rpc_sync<&widen>("worker1", x);

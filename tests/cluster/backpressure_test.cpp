@@ -43,7 +43,7 @@ class Backpressure : public testing::TestWithParam<unsigned> {
       options.name = name;
       options.world = {{"a", "unix:" + (folder_ / "a")}, {"b", ""}};
       options.secret = "shared by this test";
-      options.limits.window = std::uint64_t{1} << 20;
+      options.limits.send_queue = std::uint64_t{1} << 20;
       options.executor =
           std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{.runners = GetParam()});
       workers_.push_back(Worker::launch(std::move(options), make_registry()).value());

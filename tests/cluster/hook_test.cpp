@@ -28,7 +28,7 @@ class Hooks : public testing::TestWithParam<std::uint64_t> {
   std::vector<std::shared_ptr<CountingHook>> hooks_;
   Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_rref_registry, [this](WorkerOptions& options) {
                      options.network = net_.network();
-                     options.limits.window = 64 * 1024;
+                     options.limits.send_queue = 64 * 1024;
                      hooks_.push_back(std::make_shared<CountingHook>());
                      options.hook = hooks_.back();
                    }};

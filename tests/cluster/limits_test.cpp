@@ -65,13 +65,13 @@ TEST(Limits, T2_ThousandsOfTensorsTravelInOneCallAndInOneResult) {
 
 TEST(Limits, T2_WI20_MoreTensorsThanThePeerTakesAreRefusedBeforeTheyAreSent) {
   Cluster cluster(1, {"a", "b"}, make_registry, [](WorkerOptions& options) {
-    if (options.name == "b") options.limits.tensors = 100;
+    if (options.name == "b") options.limits.segments = 100;
   });
   const auto refused = cluster[0].try_rpc_sync<&count_all>("b", make_many(101));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Errc::limit_exceeded);
   EXPECT_EQ(refused.error().worker(), "b");
-  EXPECT_NE(refused.error().text().find("WorkerLimits::tensors is 100"), std::string::npos) << refused.error().text();
+  EXPECT_NE(refused.error().text().find("Limits::segments is 100"), std::string::npos) << refused.error().text();
   EXPECT_EQ(cluster[0].rpc_sync<&count_all>("b", make_many(100)), 100 * 1024);
   // b sends no more than it takes itself: the result is the error, the session goes on.
   const auto result = cluster[0].try_rpc_sync<&make_many>("b", 101);
@@ -153,7 +153,7 @@ TEST(Limits, T2_WI22_WithoutMemoryForAGradientThePassFailsAndTheSessionGoesOn) {
 }
 
 TEST(Limits, T2_DA24_AGradientBeyondALimitFailsThePassAndNamesTheLimit) {
-  Cluster cluster(1, {"a", "b"}, make_registry, [](WorkerOptions& options) { options.limits.tensor_bytes = 1000; });
+  Cluster cluster(1, {"a", "b"}, make_registry, [](WorkerOptions& options) { options.limits.tensors = 1000; });
   const at::Tensor x = at::ones({1}).requires_grad_();
   autograd::Context context(cluster[0]);
   const at::Tensor y = cluster[0].rpc_sync<&expanded>("b", x);  // travels as one number

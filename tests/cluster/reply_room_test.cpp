@@ -59,7 +59,7 @@ class ReplyRoom : public testing::TestWithParam<std::uint64_t> {
   TappedNetwork network_;
   Cluster cluster_{GetParam(), {"a", "b"}, make_registry, [this](WorkerOptions& options) {
                      options.network = network_.network();
-                     options.limits.window = kWindow;
+                     options.limits.send_queue = kWindow;
                    }};
   ChannelTap& from_b_ = network_.tap("b", "a");
 };

@@ -51,12 +51,12 @@ class Root final : public caf::event_based_actor {
   }
 };
 
-SessionLimits small_limits() {
-  SessionLimits limits;
-  limits.message = 64 * 1024;
-  limits.tensor_bytes = 64 * 1024;
-  limits.tensors = 8;
-  return limits;
+SessionOptions small_limits() {
+  SessionOptions options;
+  options.limits.message = 64 * 1024;
+  options.limits.tensors = 64 * 1024;
+  options.limits.segments = 8;
+  return options;
 }
 
 }  // namespace

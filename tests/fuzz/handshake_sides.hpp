@@ -29,6 +29,7 @@ inline HandshakeOptions make_side(std::string name, std::uint32_t id, std::uint6
   options.self.name = std::move(name);
   options.self.id = WorkerId{id};
   options.self.incarnation = Incarnation{1000 + id};
+  options.self.limits.segments = 4096;
   options.self.connection = 1;
   options.self.address = "unix:/tmp/" + options.self.name;
   options.secret = Secret("correct horse battery staple");

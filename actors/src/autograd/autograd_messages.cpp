@@ -19,8 +19,8 @@ void Codec<actors::GradientMessage>::load(InArchive& from, actors::GradientMessa
   if (!beside || !exchange) throw DecodeError("a gradient travels only as an actor message");
   message.received = std::move(beside->received);
   if (!message.received) return;
-  const transport::SessionLimits& limits = exchange->session().limits();
-  const auto layout = tensor::TensorLayout::parse(beside->table, {limits.tensor_bytes, limits.tensors});
+  const net::Limits& limits = exchange->session().limits();
+  const auto layout = tensor::TensorLayout::parse(beside->table, {limits.tensors, limits.segments});
   if (!layout) throw DecodeError("the tensor table of a gradient", layout.error().code());
   auto decoded = layout->build(std::move(beside->segments));
   if (!decoded) throw DecodeError("the tensors of a gradient", decoded.error().code());

@@ -11,6 +11,20 @@
 
 namespace caftan::actors {
 
+namespace {
+
+constexpr net::Limits limits_of(const app::LimitsSettings& settings) {
+  net::Limits limits;
+  limits.message = static_cast<std::uint64_t>(settings.message.bytes);
+  limits.tensors = static_cast<std::uint64_t>(settings.tensors.bytes);
+  limits.send_queue = static_cast<std::uint64_t>(settings.send_queue.bytes);
+  limits.pending_calls = static_cast<std::size_t>(settings.pending_calls);
+  return limits;
+}
+static_assert(limits_of(app::LimitsSettings()) == net::Limits(), "a file without [limits] means the same as no file");
+
+}  // namespace
+
 WorkerSet::WorkerSet(WorkerSetOptions options) : options_(std::move(options)) {
   for (const WorkerId id : options_.workers) {
     Member member;
@@ -43,16 +57,12 @@ RoleFacts WorkerSet::facts_of(const app::PlannedWorker& planned) const {
 
 WorkerOptions WorkerSet::worker_options(Member& member) {
   const app::Application& application = options_.application;
-  const app::LimitsSettings& limits = application.limits;
   WorkerOptions options;
   options.name = options_.plan.workers[member.id.value].name;
   options.world = options_.world;
   options.cluster = application.run.name;
   options.secret = options_.secret;
-  options.limits.message = static_cast<std::uint64_t>(limits.message.bytes);
-  options.limits.tensor_bytes = static_cast<std::uint64_t>(limits.tensors.bytes);
-  options.limits.pending_calls = static_cast<std::size_t>(limits.pending_calls);
-  options.limits.window = static_cast<std::uint64_t>(limits.send_queue.bytes);
+  options.limits = limits_of(application.limits);
   options.rpc_timeout = application.cluster.rpc_timeout;
   options.start_timeout = application.run.start_timeout;
   options.stop_timeout = application.run.stop_timeout / 2;

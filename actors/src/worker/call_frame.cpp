@@ -113,11 +113,11 @@ Result<void> encode_error(Error error, std::uint64_t call, std::uint64_t feature
   return {};
 }
 
-Result<void> decode_payload(InFrame& frame, const WorkerLimits& limits, rpc::InPayload& payload) {
+Result<void> decode_payload(InFrame& frame, const net::Limits& limits, rpc::InPayload& payload) {
   if (!frame.received) return frame.received.error();
   payload.body = frame.body;
   if (!frame.table.empty()) {
-    const auto layout = tensor::TensorLayout::parse(frame.table, {limits.tensor_bytes, limits.tensors});
+    const auto layout = tensor::TensorLayout::parse(frame.table, {limits.tensors, limits.segments});
     if (!layout) return layout.error();
     auto tensors = layout->build(std::move(frame.segments));
     if (!tensors) return tensors.error();

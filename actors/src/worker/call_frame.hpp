@@ -36,7 +36,7 @@ Result<void> encode_error(Error error, std::uint64_t call, std::uint64_t feature
 
 /// Takes the arguments or the result in `frame`, whose tensor segments become tensors. The body stays in the frame.
 /// Errors: malformed_payload, limit_exceeded.
-Result<void> decode_payload(wire::InFrame& frame, const WorkerLimits& limits, rpc::InPayload& payload);
+Result<void> decode_payload(wire::InFrame& frame, const net::Limits& limits, rpc::InPayload& payload);
 /// Returns the error that a reply with kFlagError carries, or why it cannot be decoded.
 Error decode_error(const wire::InFrame& reply);
 

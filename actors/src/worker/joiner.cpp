@@ -100,7 +100,7 @@ std::string Joiner::address() const {
 // ---- handshakes
 
 transport::PeerIdentity Joiner::identity() const {
-  return {parts_.ports.id(), parts_.ports.name(), parts_.ports.incarnation(), own_limits(parts_.options), kFeatures};
+  return {parts_.ports.id(), parts_.ports.name(), parts_.ports.incarnation(), parts_.options.limits, kFeatures};
 }
 
 net::HandshakeOptions Joiner::handshake_options(std::uint64_t connection) {
@@ -111,7 +111,7 @@ net::HandshakeOptions Joiner::handshake_options(std::uint64_t connection) {
   handshake.self.name = options.name;
   handshake.self.id = parts_.ports.id();
   handshake.self.incarnation = parts_.ports.incarnation();
-  handshake.self.limits = own_limits(options);
+  handshake.self.limits = options.limits;
   handshake.self.features = kFeatures;
   handshake.self.connection = connection;
   handshake.self.settings = options.settings;
@@ -236,11 +236,11 @@ std::shared_ptr<Session> Joiner::add_session(const transport::PeerIdentity& peer
                                              std::shared_ptr<transport::Channel> channel, wire::ByteView early,
                                              Use use) {
   const std::string_view kind = channel->kind();
-  transport::SessionLimits limits = session_limits(parts_.options);
-  if (kind == "loopback") limits.liveness.reset();  // SE-32
+  transport::SessionOptions options = session_options(parts_.options);
+  if (kind == "loopback") options.liveness.reset();  // SE-32
   transport::PollingExecutor& executor = *parts_.options.executor;
   auto session =
-      Session::make({executor, executor.pool(), parts_.frames}, peer, connection, std::move(channel), limits);
+      Session::make({executor, executor.pool(), parts_.frames}, peer, connection, std::move(channel), options);
   remote::ActorExchange::attach(*session, parts_.ports.actor_host());
   remote::ActorExchange::of(*session).export_at(remote::Address::root(), caf::actor_cast<caf::strong_actor_ptr>(root_));
   if (auto kept = keep(session); !kept) {

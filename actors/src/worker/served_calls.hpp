@@ -23,7 +23,7 @@ class ServedCall;
 /// Threads: any, all methods.
 class ServedCalls {
  public:
-  ServedCalls(MemberPorts& ports, const WorkerLimits& limits, RRefHost& rrefs, WorkerLog& log)
+  ServedCalls(MemberPorts& ports, const net::Limits& limits, RRefHost& rrefs, WorkerLog& log)
       : ports_(ports), limits_(limits), rrefs_(rrefs), log_(log), dispatcher_(ports) {}
 
   /// A complete call or cancel. As transport::FrameHandler::on_frame.
@@ -38,7 +38,7 @@ class ServedCalls {
   MemberPorts& ports() noexcept { return ports_; }
   RRefHost& rrefs() noexcept { return rrefs_; }
   rpc::Dispatcher& dispatcher() noexcept { return dispatcher_; }
-  const WorkerLimits& limits() const noexcept { return limits_; }
+  const net::Limits& limits() const noexcept { return limits_; }
   /// Sends a reply, unless the session has ended. Errors: what cannot be encoded or is too large; nothing was sent
   /// then.
   Result<void> send_reply(const std::shared_ptr<transport::Session>& session, std::uint64_t call,
@@ -58,7 +58,7 @@ class ServedCalls {
   Result<void> send_error(const std::shared_ptr<transport::Session>& session, std::uint64_t call, const Error& error);
 
   MemberPorts& ports_;
-  const WorkerLimits& limits_;
+  const net::Limits& limits_;
   RRefHost& rrefs_;
   WorkerLog& log_;
   rpc::Dispatcher dispatcher_;

@@ -39,11 +39,11 @@ Result<net::Membership> make_membership(const WorkerOptions& options) {
   if (options.peer_timeout < 2 * options.heartbeat || options.heartbeat <= Duration::zero()) {
     return Error(Errc::invalid_config, "peer_timeout must be at least two heartbeats");
   }
-  const WorkerLimits& limits = options.limits;
+  const net::Limits& limits = options.limits;
   constexpr std::uint64_t kMostMessage = 0xffff'ffff;  // a frame counts its parts in 32 bits
-  if (limits.message == 0 || limits.message > kMostMessage || limits.window == 0 || limits.tensors == 0) {
-    return Error(Errc::invalid_config, "WorkerLimits: message has 1 to " + std::to_string(kMostMessage) +
-                                           " bytes, window and tensors are not 0");
+  if (limits.message == 0 || limits.message > kMostMessage || limits.send_queue == 0 || limits.segments == 0) {
+    return Error(Errc::invalid_config, "Limits: message has 1 to " + std::to_string(kMostMessage) +
+                                           " bytes, send_queue and segments are not 0");
   }
   if (options.rpc_timeout < Duration::zero()) {
     return Error(Errc::invalid_config, "rpc_timeout is negative; 0 means that calls have no time-out");
@@ -65,20 +65,8 @@ net::Meeting::Options meeting_options(const WorkerOptions& options) {
   return meeting;
 }
 
-net::PeerLimits own_limits(const WorkerOptions& options) {
-  const WorkerLimits& limits = options.limits;
-  return {limits.message, limits.tensor_bytes, limits.window, limits.tensors};
-}
-
-transport::SessionLimits session_limits(const WorkerOptions& options) {
-  transport::SessionLimits limits;
-  limits.message = options.limits.message;
-  limits.tensor_bytes = options.limits.tensor_bytes;
-  limits.tensors = options.limits.tensors;
-  limits.requests = options.limits.pending_calls;
-  limits.window = options.limits.window;
-  limits.liveness = net::LivenessOptions{options.heartbeat, options.peer_timeout};
-  return limits;
+transport::SessionOptions session_options(const WorkerOptions& options) {
+  return {options.limits, net::LivenessOptions{options.heartbeat, options.peer_timeout}};
 }
 
 }  // namespace caftan::actors

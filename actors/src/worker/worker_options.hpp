@@ -11,8 +11,6 @@ namespace caftan::actors {
 /// Errors: invalid_config.
 Result<net::Membership> make_membership(const WorkerOptions& options);
 net::Meeting::Options meeting_options(const WorkerOptions& options);
-/// Returns the limits that this worker sends to its peers.
-net::PeerLimits own_limits(const WorkerOptions& options);
-transport::SessionLimits session_limits(const WorkerOptions& options);
+transport::SessionOptions session_options(const WorkerOptions& options);
 
 }  // namespace caftan::actors

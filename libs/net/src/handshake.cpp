@@ -45,7 +45,7 @@ Result<void> check_options(const HandshakeOptions& options) {
     return invalid("the digest of the settings has at most " + std::to_string(kMaxSettings) + " bytes");
   }
   if (self.incarnation.value == 0) return invalid("the incarnation of worker " + quoted(self.name) + " is zero");
-  if (self.limits.message == 0 || self.limits.window == 0) return invalid("a limit of zero bytes");
+  if (self.limits.message == 0 || self.limits.send_queue == 0) return invalid("a limit of zero bytes");
   if (self.limits.segments == 0) return invalid("a limit of zero segments");
   if ((options.required_features & ~self.features) != 0) return invalid("a feature is required but not offered");
   if (options.secret.empty() && !options.allow_no_secret) {

@@ -134,8 +134,8 @@ wire::Bytes encode_hello(Kind kind, const Hello& hello, std::size_t room) {
   writer.put(self.incarnation.value);
   writer.put(self.connection);
   writer.put(self.limits.message);
-  writer.put(self.limits.tensor_bytes);
-  writer.put(self.limits.window);
+  writer.put(self.limits.tensors);
+  writer.put(self.limits.send_queue);
   writer.put(wire::ByteView(hello.nonce));
   writer.put_sized(self.cluster);
   writer.put_sized(self.name);
@@ -185,19 +185,19 @@ Result<Hello> decode_hello(wire::ByteView payload) {
   peer.incarnation.value = reader.get<std::uint64_t>();
   peer.connection = reader.get<std::uint64_t>();
   peer.limits.message = reader.get<std::uint64_t>();
-  peer.limits.tensor_bytes = reader.get<std::uint64_t>();
-  peer.limits.window = reader.get<std::uint64_t>();
+  peer.limits.tensors = reader.get<std::uint64_t>();
+  peer.limits.send_queue = reader.get<std::uint64_t>();
   const wire::ByteView nonce = reader.get_bytes(hello.nonce.size());
   std::copy(nonce.begin(), nonce.end(), hello.nonce.begin());
   peer.cluster = reader.get_sized();
   peer.name = reader.get_sized();
   peer.address = reader.get_sized();
   if (!reader.at_end()) peer.settings = reader.get_sized();
-  if (peer.features & kSaysSegments) peer.limits.segments = reader.get<std::uint32_t>();
+  peer.limits.segments = peer.features & kSaysSegments ? reader.get<std::uint32_t>() : kUnsaidSegments;
   if (!reader.is_good()) return malformed("a hello ends before its last field");
   if (purpose < 1 || purpose > 3) return malformed("connection purpose " + std::to_string(purpose) + " does not exist");
   if (peer.incarnation.value == 0) return malformed("an incarnation of zero");
-  if (peer.limits.message == 0 || peer.limits.window == 0) return malformed("a limit of zero bytes");
+  if (peer.limits.message == 0 || peer.limits.send_queue == 0) return malformed("a limit of zero bytes");
   if (peer.limits.segments == 0) return malformed("a limit of zero segments");
   const auto is_name = [](const std::string& text) {
     return !text.empty() && text.size() <= kMaxName && is_printable(text);

@@ -14,18 +14,18 @@ constexpr std::size_t kReadsPerTurn = 16;  // then other sockets get their turn
 bool is_request(wire::FrameKind kind) { return kind >= wire::FrameKind::call && kind <= wire::FrameKind::op; }
 
 /// Returns the limits that both sides keep.
-wire::MessageLimits smallest_of(wire::MessageLimits own, const net::PeerLimits& peer) {
+wire::MessageLimits smallest_of(wire::MessageLimits own, const wire::MessageLimits& peer) {
   own.message = std::min(own.message, peer.message);
-  own.tensor_bytes = std::min(own.tensor_bytes, peer.tensor_bytes);
-  own.tensors = std::min(own.tensors, peer.segments);
+  own.tensors = std::min(own.tensors, peer.tensors);
+  own.segments = std::min(own.segments, peer.segments);
   return own;
 }
 
 }  // namespace
 
 std::shared_ptr<Session> Session::make(Parts parts, PeerIdentity peer, std::uint64_t connection,
-                                       std::shared_ptr<Channel> channel, const SessionLimits& limits) {
-  std::shared_ptr<Session> session(new Session(parts, std::move(peer), connection, std::move(channel), limits));
+                                       std::shared_ptr<Channel> channel, const SessionOptions& options) {
+  std::shared_ptr<Session> session(new Session(parts, std::move(peer), connection, std::move(channel), options));
   session->claim_.set_self(std::shared_ptr<ReadClaim>(session, &session->claim_));
   session->writer_.set_self(std::shared_ptr<FrameWriter>(session, &session->writer_));
   session->requests_.set_self(std::shared_ptr<OpenRequests>(session, &session->requests_));
@@ -33,18 +33,19 @@ std::shared_ptr<Session> Session::make(Parts parts, PeerIdentity peer, std::uint
 }
 
 Session::Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::shared_ptr<Channel> channel,
-                 const SessionLimits& limits)
+                 const SessionOptions& options)
     : parts_(parts),
       peer_(std::move(peer)),
       connection_(connection),
-      limits_(limits),
+      limits_(options.limits),
       channel_(std::move(channel)),
       claim_(parts.executor, *channel_),
-      life_(parts.executor, *channel_, limits.liveness, peer_.name),
-      writer_({parts.executor, *channel_, claim_, life_, peer_.name}, smallest_of(limits, peer_.limits),
-              std::min(limits.window, peer_.limits.window)),
-      requests_(parts.executor, writer_, peer_.name, std::min(limits.window, peer_.limits.window), limits.requests),
-      reader_(parts.pool, limits) {}
+      life_(parts.executor, *channel_, options.liveness, peer_.name),
+      writer_({parts.executor, *channel_, claim_, life_, peer_.name}, smallest_of(limits_, peer_.limits),
+              std::min(limits_.send_queue, peer_.limits.send_queue)),
+      requests_(parts.executor, writer_, peer_.name, std::min(limits_.send_queue, peer_.limits.send_queue),
+                limits_.pending_calls),
+      reader_(parts.pool, limits_) {}
 
 Session::~Session() { channel_->close(); }
 

@@ -12,7 +12,7 @@ TEST(PeerState, TheEndOfAnEarlierLifeLeavesTheSessionOfTheNextOne) {
   transport::SteppedExecutor executor(1);
   const auto connect = [&executor] {
     return transport::SessionSide(executor, WorkerId{1}, transport::make_loopback_pair(executor).first,
-                                  transport::SessionLimits());
+                                  transport::SessionOptions());
   };
   const transport::SessionSide earlier = connect();
   const transport::SessionSide next = connect();

@@ -29,7 +29,9 @@ TEST(Handshake, HS3_BothSidesLearnWhoThePeerIs) {
   HandshakeOptions server = make_server_side();
   client.self.features = 0b0110;
   server.self.versions = {2, 9};
-  client.self.limits = {1000, 2000, 3000};
+  client.self.limits.message = 1000;
+  client.self.limits.tensors = 2000;
+  client.self.limits.send_queue = 3000;
   client.self.settings = "run=0123 roles.agent=4567";
   const Introduction client_self = client.self;
   Introduction server_self = server.self;
@@ -255,7 +257,7 @@ TEST(Handshake, HS2_OptionsThatWouldNotFitAreRefusedBeforeTheFirstByte) {
       [](HandshakeOptions& o) { o.self.settings = "run=01\n"; },
       [](HandshakeOptions& o) { o.self.incarnation = {}; },
       [](HandshakeOptions& o) { o.self.limits.message = 0; },
-      [](HandshakeOptions& o) { o.self.limits.window = 0; },
+      [](HandshakeOptions& o) { o.self.limits.send_queue = 0; },
       [](HandshakeOptions& o) { o.required_features = 1U << 20; },
       [](HandshakeOptions& o) { o.nonce = nullptr; },
   };

@@ -85,9 +85,9 @@ class Exchange : public testing::TestWithParam<std::uint64_t> {
   Exchange() {
     auto [a, b] = make_loopback_pair(executor_);
     near_ = std::make_unique<ExchangeSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(a),
-                                           transport::SessionLimits(), messages());
-    far_ = std::make_unique<ExchangeSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(b), transport::SessionLimits(),
-                                          messages());
+                                           transport::SessionOptions(), messages());
+    far_ = std::make_unique<ExchangeSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(b),
+                                          transport::SessionOptions(), messages());
     remote_ = far_->host.spawn<Echo>(remote_notes_);
     local_ = near_->host.spawn<Echo>(local_notes_);
     ActorExchange::of(*far_->session).export_at(Address::root(), strong(remote_));
@@ -310,7 +310,8 @@ TEST_P(Exchange, ALinkEndsWithTheSession) {
 TEST_P(Exchange, WI12_AFrameAboutAnActorThatCannotBeReadEndsTheSession) {
   auto [ours, theirs] = transport::make_loopback_pair(executor_);
   transport::BytePeer peer(std::move(theirs));
-  const ExchangeSide side(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), transport::SessionLimits(), messages());
+  const ExchangeSide side(executor_, WorkerId{0}, WorkerId{1}, std::move(ours), transport::SessionOptions(),
+                          messages());
   side.session->start();
   peer.write(wire::make_frame(wire::header_of(wire::FrameKind::monitor), {}, wire::Bytes(2)));
   executor_.run();

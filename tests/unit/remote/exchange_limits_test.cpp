@@ -61,16 +61,18 @@ class Witness final : public caf::event_based_actor {
 class ExchangeLimit : public testing::TestWithParam<std::uint64_t> {
  protected:
   ExchangeLimit() {
-    transport::SessionLimits limits;
+    net::Limits limits;
     limits.message = 2000;
-    limits.tensor_bytes = 100'000;
-    limits.tensors = 16;
-    const net::PeerLimits said{limits.message, limits.tensor_bytes, limits.window, limits.tensors};
+    limits.tensors = 100'000;
+    limits.segments = 16;
+    const transport::SessionOptions options{.limits = limits};
     MessageRegistry registry;
     registry.add<Note>("note");
     auto [here, there] = transport::make_loopback_pair(executor_);
-    a_ = std::make_unique<ExchangeSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(here), limits, registry, said);
-    b_ = std::make_unique<ExchangeSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(there), limits, registry, said);
+    a_ =
+        std::make_unique<ExchangeSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(here), options, registry, limits);
+    b_ = std::make_unique<ExchangeSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(there), options, registry,
+                                        limits);
     a_->session->start();
     b_->session->start();
   }

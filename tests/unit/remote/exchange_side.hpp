@@ -23,10 +23,10 @@ struct ActorsOfSide {
 class ExchangeSide : public ActorsOfSide, public transport::SessionSide {
  public:
   ExchangeSide(transport::SteppedExecutor& executor, WorkerId self, WorkerId peer,
-               std::shared_ptr<transport::Channel> channel, const transport::SessionLimits& limits,
-               MessageRegistry registry, const net::PeerLimits& peer_takes = {})
+               std::shared_ptr<transport::Channel> channel, const transport::SessionOptions& options,
+               MessageRegistry registry, const net::Limits& peer_takes = {})
       : ActorsOfSide(executor, std::move(registry), self),
-        SessionSide(executor, peer, std::move(channel), limits, peer_takes,
+        SessionSide(executor, peer, std::move(channel), options, peer_takes,
                     [this](transport::Session& session) { ActorExchange::attach(session, host); }) {}
 };
 

@@ -84,9 +84,9 @@ class NamedActorTest : public testing::TestWithParam<std::uint64_t> {
   NamedActorTest() {
     auto [a, b] = make_loopback_pair(executor_);
     near_ = std::make_unique<ExchangeSide>(executor_, WorkerId{0}, WorkerId{1}, std::move(a),
-                                           transport::SessionLimits(), messages());
-    far_ = std::make_unique<ExchangeSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(b), transport::SessionLimits(),
-                                          messages());
+                                           transport::SessionOptions(), messages());
+    far_ = std::make_unique<ExchangeSide>(executor_, WorkerId{1}, WorkerId{0}, std::move(b),
+                                          transport::SessionOptions(), messages());
     near_->host.set_named_actors(&near_names_);
     far_->host.set_named_actors(&far_names_);
     near_names_.actor = near_->host.spawn<Named>(near_got_, senders_, false);

@@ -11,17 +11,15 @@ namespace {
 
 using wire::FrameKind;
 
-SessionLimits small_limits() {
-  SessionLimits limits;
+net::Limits small_limits() {
+  net::Limits limits;
   limits.message = 2000;
-  limits.tensor_bytes = 100'000;
-  limits.tensors = 16;
+  limits.tensors = 100'000;
+  limits.segments = 16;
   return limits;
 }
 
-net::PeerLimits as_said(const SessionLimits& limits) {
-  return {limits.message, limits.tensor_bytes, limits.window, limits.tensors};
-}
+SessionOptions with(const net::Limits& limits) { return {.limits = limits}; }
 
 wire::Segment zeros(std::size_t size) {
   auto bytes = std::make_shared<wire::Bytes>(size);
@@ -32,10 +30,10 @@ wire::Segment zeros(std::size_t size) {
 /// Two sessions with each other; the second takes what `theirs` says and has told so.
 class SessionLimit : public testing::TestWithParam<std::uint64_t> {
  protected:
-  void connect(const SessionLimits& ours, const SessionLimits& theirs) {
+  void connect(const net::Limits& ours, const net::Limits& theirs) {
     auto [here, there] = make_loopback_pair(executor_);
-    a_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(here), ours, as_said(theirs));
-    b_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, std::move(there), theirs, as_said(ours));
+    a_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(here), with(ours), theirs);
+    b_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, std::move(there), with(theirs), ours);
     a_->session->start();
     b_->session->start();
   }
@@ -80,14 +78,14 @@ TEST_P(SessionLimit, T2_WI20_TheSizesOfSegmentsCountAsTheyAreSent) {
 }
 
 TEST_P(SessionLimit, T2_WI20_MoreSegmentsThanEitherSideTakesAreNotSent) {
-  SessionLimits theirs = small_limits();
-  theirs.tensors = 5;
+  net::Limits theirs = small_limits();
+  theirs.segments = 5;
   connect(small_limits(), theirs);
   const auto refused = request(0, 6);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Errc::limit_exceeded);
   EXPECT_EQ(refused.error().text(),
-            "a message with 6 pieces of tensor memory, WorkerLimits::tensors is 5: send it in several messages");
+            "a message with 6 pieces of tensor memory, Limits::segments is 5: send it in several messages");
   EXPECT_TRUE(request(0, 5));
   expect_alive();
   ASSERT_EQ(b_->handler.frames.size(), 1U);
@@ -101,7 +99,7 @@ TEST_P(SessionLimit, T2_WI7_MemoryIsTakenForOneMessageAfterTheOther) {
   BytePeer peer([&] {
     auto [here, there] = make_loopback_pair(executor_);
     b_ = nullptr;
-    b_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, std::move(here), small_limits());
+    b_ = std::make_unique<SessionSide>(executor_, WorkerId{0}, std::move(here), with(small_limits()));
     b_->session->start();
     return there;
   }());
@@ -129,8 +127,8 @@ TEST_P(SessionLimit, T2_WI7_MemoryIsTakenForOneMessageAfterTheOther) {
 
 TEST_P(SessionLimit, T2_WI22_AMessageWithoutMemoryForItsTensorsIsSkippedAndThoseBehindItArrive) {
   constexpr std::size_t kLarge = std::size_t{32} << 20;
-  SessionLimits limits = small_limits();
-  limits.tensor_bytes = 2 * kLarge;
+  net::Limits limits = small_limits();
+  limits.tensors = 2 * kLarge;
   connect(limits, limits);
   wire::OutFrame large;
   large.header.kind = FrameKind::call;

@@ -57,12 +57,12 @@ class RecordingActors final : public ActorFrames {
 class SessionSide {
  public:
   /// @param attach  sets the receiver of the frames about actors; without, they are kept in `actor_frames`
-  SessionSide(SteppedExecutor& executor, WorkerId peer, std::shared_ptr<Channel> channel, const SessionLimits& limits,
-              const net::PeerLimits& peer_takes = {}, const std::function<void(Session&)>& attach = {})
+  SessionSide(SteppedExecutor& executor, WorkerId peer, std::shared_ptr<Channel> channel, const SessionOptions& options,
+              const net::Limits& peer_takes = {}, const std::function<void(Session&)>& attach = {})
       : executor_(executor) {
     session = Session::make({executor, pool, handler},
                             {peer, "worker" + std::to_string(peer.value), Incarnation{peer.value + 1}, peer_takes}, 1,
-                            std::move(channel), limits);
+                            std::move(channel), options);
     if (attach) {
       attach(*session);
     } else {

@@ -19,19 +19,19 @@ using wire::FrameKind;
 
 class Sessions : public testing::TestWithParam<std::uint64_t> {
  protected:
-  static SessionLimits limits() {
-    SessionLimits limits;
-    limits.message = 100'000;
-    limits.tensor_bytes = 100'000;
-    limits.tensors = 4;
-    limits.window = 10'000;
-    limits.liveness = net::LivenessOptions{seconds(1), seconds(5)};
-    return limits;
+  static SessionOptions options() {
+    SessionOptions options;
+    options.limits.message = 100'000;
+    options.limits.tensors = 100'000;
+    options.limits.segments = 4;
+    options.limits.send_queue = 10'000;
+    options.liveness = net::LivenessOptions{seconds(1), seconds(5)};
+    return options;
   }
   Sessions() {
     auto [ours, theirs] = make_loopback_pair(executor_);
     peer_ = std::make_unique<BytePeer>(std::move(theirs));
-    side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), limits());
+    side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), options());
     side_->session->start();
   }
   Session& session() { return *side_->session; }
@@ -106,7 +106,7 @@ TEST_P(Sessions, WI2_WI12_WhatBreaksTheRulesEndsTheSessionTyped) {
     side_ = nullptr;
     auto [ours, theirs] = make_loopback_pair(executor_);
     peer_ = std::make_unique<BytePeer>(std::move(theirs));
-    side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), limits());
+    side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), options());
     side_->session->start();
     receive(cases[i].bytes);
     expect_end(cases[i].code);
@@ -118,7 +118,7 @@ TEST_P(Sessions, WI1_BytesBehindTheHandshakeBelongToTheSession) {
   side_ = nullptr;
   auto [ours, theirs] = make_loopback_pair(executor_);
   peer_ = std::make_unique<BytePeer>(std::move(theirs));
-  side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), limits());
+  side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), options());
   const wire::Bytes frame = make_frame(header_of(FrameKind::call, 9), {}, wire::Bytes(10));
   side_->session->start(wire::ByteView(frame).first(50));
   receive(wire::ByteView(frame).subspan(50));
@@ -181,8 +181,9 @@ TEST_P(Sessions, AMessageAboveWhatThePeerTakesIsNotSent) {
   side_ = nullptr;
   auto [ours, theirs] = make_loopback_pair(executor_);
   peer_ = std::make_unique<BytePeer>(std::move(theirs));
-  side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), limits(),
-                                        net::PeerLimits{.message = 2000});
+  net::Limits peer_takes;
+  peer_takes.message = 2000;
+  side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::move(ours), options(), peer_takes);
   side_->session->start();
   EXPECT_EQ(request(2001).error().code(), Errc::limit_exceeded);
   EXPECT_TRUE(peer_->read_kinds().empty());
@@ -267,7 +268,7 @@ TEST_P(Sessions, TheByeOfThePeerIsAnsweredBehindWhatAFullChannelHeldBack) {
   auto [ours, theirs] = make_loopback_pair(executor_, 200'000);
   peer_ = std::make_unique<BytePeer>(std::move(theirs));
   side_ =
-      std::make_unique<SessionSide>(executor_, WorkerId{1}, std::make_shared<UntoldRoom>(std::move(ours)), limits());
+      std::make_unique<SessionSide>(executor_, WorkerId{1}, std::make_shared<UntoldRoom>(std::move(ours)), options());
   side_->session->start();
   // The channel holds two of three.
   const wire::Bytes body(90'000, std::byte{5});
@@ -386,8 +387,8 @@ class Valve final : public Channel {
 
 TEST_P(Sessions, SE31_TheThreadThatKeepsTimeWritesOnlySoMuchToOnePeer) {
   constexpr std::size_t kBacklog = 16 << 20;
-  SessionLimits takes = limits();
-  takes.tensor_bytes = kBacklog;
+  SessionOptions takes = options();
+  takes.limits.tensors = kBacklog;
   const auto valve = std::make_shared<Valve>();
   const SessionSide side(executor_, WorkerId{1}, valve, takes);
   side.session->start();

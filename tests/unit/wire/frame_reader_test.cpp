@@ -18,8 +18,8 @@ namespace {
 MessageLimits limits() {
   MessageLimits limits;
   limits.message = 100'000;
-  limits.tensor_bytes = 100'000;
-  limits.tensors = 4;
+  limits.tensors = 100'000;
+  limits.segments = 4;
   return limits;
 }
 
@@ -265,7 +265,7 @@ std::vector<Refusal> refusals() {
       {"a chunk that is too large", wide_chunk, Errc::malformed_payload, "a chunk frame of impossible size"},
       {"a payload beyond the limit, before it comes", huge, Errc::limit_exceeded, "limits.message"},
       {"bulk beyond the limit", make_frame(huge_bulk), Errc::limit_exceeded, "limits.tensors"},
-      {"more segments than the limit", bulk_call(1, {1, 1, 1, 1, 1}), Errc::limit_exceeded, "WorkerLimits::tensors"},
+      {"more segments than the limit", bulk_call(1, {1, 1, 1, 1, 1}), Errc::limit_exceeded, "Limits::segments"},
       {"a section header that is cut off", make_frame(call, Bytes(3)), Errc::malformed_payload, "is cut off"},
       {"a critical section", make_frame(call, critical), Errc::protocol_mismatch, "a critical section of unknown type"},
       {"sizes that are cut off", make_frame(call, cut_off), Errc::malformed_payload, "segment sizes is cut off"},

@@ -12,6 +12,7 @@
 #include "caftan/actors/rref_info.hpp"
 #include "caftan/autograd/context_record.hpp"
 #include "caftan/base/result.hpp"
+#include "caftan/net/limits.hpp"
 #include "caftan/rpc/call_site.hpp"
 #include "caftan/rpc/registry.hpp"
 
@@ -59,14 +60,6 @@ struct WorkerAddress {
       address;  ///< "unix:/path", "tcp:host:port"; empty or port 0: learnt from the coordinator, or a LocalNetwork
 };
 
-struct WorkerLimits {
-  std::uint64_t message = std::uint64_t{64} << 20;      ///< bytes of one message without its tensors, below 4 GiB
-  std::uint64_t tensor_bytes = std::uint64_t{1} << 30;  ///< bytes of all tensors of one message
-  std::uint32_t tensors = 1U << 20;                     ///< tensors of one message, and pieces of memory they lie in
-  std::size_t pending_calls = 10000;                    ///< requests outstanding to one peer; the next one waits
-  std::uint64_t window = std::uint64_t{512} << 20;  ///< bytes of requests, replies included, outstanding to one peer
-};
-
 struct WorkerOptions {
   std::string name;                  ///< of this member; must be in `world`
   std::vector<WorkerAddress> world;  ///< all members in order of their ids; the same at every member
@@ -75,7 +68,7 @@ struct WorkerOptions {
   /// What members must have in common: words "part=digest", at most 255 bytes. Of two that have some, the one that was
   /// dialled compares, and refuses with invalid_config. Empty: not compared.
   std::string settings;
-  WorkerLimits limits;
+  net::Limits limits;
   Duration rpc_timeout = std::chrono::seconds(60);    ///< of calls that name none; 0 = none
   Duration start_timeout = std::chrono::seconds(10);  ///< for all members to come
   Duration stop_timeout = std::chrono::seconds(2);    ///< for calls and references to end

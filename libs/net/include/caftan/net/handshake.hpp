@@ -12,6 +12,7 @@
 #include "caftan/base/clock.hpp"
 #include "caftan/base/ids.hpp"
 #include "caftan/base/result.hpp"
+#include "caftan/net/limits.hpp"
 #include "caftan/net/secret.hpp"
 #include "caftan/wire/bytes.hpp"
 
@@ -25,6 +26,7 @@ inline constexpr std::size_t kMaxRejectText = 200;         ///< bytes
 
 /// Feature bit: the hello says how many tensor segments of one message the sender takes.
 inline constexpr std::uint64_t kSaysSegments = 1;
+inline constexpr std::uint32_t kUnsaidSegments = 4096;  ///< what a peer without kSaysSegments takes
 /// Feature bit: the section `error_kinds` and the error code user_error are understood.
 inline constexpr std::uint64_t kKnowsErrorKinds = 2;
 /// Feature bit: the section `grad_mode` is understood.
@@ -46,15 +48,6 @@ enum class Purpose : std::uint8_t {
   probe = 3,  ///< only the handshake; both sides close after it
 };
 
-/// What a side takes: the other one never sends more.
-struct PeerLimits {
-  std::uint64_t message = 64ULL << 20;       ///< bytes of one message beside its tensors, >= 1
-  std::uint64_t tensor_bytes = 16ULL << 30;  ///< of one message
-  std::uint64_t window = 256ULL << 20;       ///< bytes of requests outstanding, replies included, >= 1
-  std::uint32_t segments = 4096;             ///< of one message, >= 1; said with kSaysSegments, else as it is here
-  bool operator==(const PeerLimits&) const = default;
-};
-
 /// What a side says about itself.
 struct Introduction {
   VersionRange versions;
@@ -63,7 +56,7 @@ struct Introduction {
   std::string name;            ///< the worker's, 1 to kMaxName bytes, no control characters
   WorkerId id;
   Incarnation incarnation;  ///< not zero
-  PeerLimits limits;
+  Limits limits;            ///< what it takes: the other side never sends more
   Purpose purpose = Purpose::session;
   std::uint64_t connection = 0;  ///< number of the session between these two incarnations; the client counts
   std::string address;           ///< where it listens, up to kMaxAddress bytes; empty = it does not

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "caftan/base/ids.hpp"
-#include "caftan/net/handshake.hpp"
+#include "caftan/net/limits.hpp"
 #include "caftan/net/liveness.hpp"
 #include "caftan/transport/channel.hpp"
 #include "caftan/transport/frame_handler.hpp"
@@ -24,7 +24,6 @@
 #include "caftan/transport/read_claim.hpp"
 #include "caftan/wire/block_pool.hpp"
 #include "caftan/wire/frame_reader.hpp"
-#include "caftan/wire/message_limits.hpp"
 #include "caftan/wire/out_frame.hpp"
 
 namespace caftan::transport {
@@ -33,13 +32,12 @@ struct PeerIdentity {
   WorkerId id;
   std::string name;
   Incarnation incarnation;
-  net::PeerLimits limits;      ///< what it accepts, from its handshake
+  net::Limits limits;          ///< what it takes, from its handshake
   std::uint64_t features = 0;  ///< bits that both sides can use
 };
 
-struct SessionLimits : wire::MessageLimits {
-  std::size_t requests = 65536;                                           ///< outstanding to a peer
-  std::uint64_t window = std::uint64_t{512} << 20;                        ///< bytes of requests outstanding to a peer
+struct SessionOptions {
+  net::Limits limits;
   std::optional<net::LivenessOptions> liveness = net::LivenessOptions();  ///< none: the peer cannot fall silent alone
 };
 
@@ -52,7 +50,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   };
 
   static std::shared_ptr<Session> make(Parts parts, PeerIdentity peer, std::uint64_t connection,
-                                       std::shared_ptr<Channel> channel, const SessionLimits& limits);
+                                       std::shared_ptr<Channel> channel, const SessionOptions& options);
   /// Sets the receiver of the frames about actors. Called once, before `start`.
   void set_actors(std::unique_ptr<ActorFrames> actors) noexcept { actors_ = std::move(actors); }
   /// Precondition: they are set.
@@ -68,7 +66,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   std::uint64_t connection() const noexcept { return connection_; }
   const char* channel_kind() const noexcept { return channel_->kind(); }
   std::string peer_place() const { return channel_->peer_place(); }
-  const SessionLimits& limits() const noexcept { return limits_; }
+  const net::Limits& limits() const noexcept { return limits_; }
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   /// Returns whether the peer's bye was read.
   bool has_left() const noexcept { return bye_received_; }
@@ -105,7 +103,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
 
  private:
   Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::shared_ptr<Channel> channel,
-          const SessionLimits& limits);
+          const SessionOptions& options);
 
   void on_ready(bool readable, bool writable);
   // Threads: the one that has the turn to read.
@@ -124,7 +122,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   const Parts parts_;
   const PeerIdentity peer_;
   const std::uint64_t connection_;
-  const SessionLimits limits_;
+  const net::Limits limits_;
   const std::shared_ptr<Channel> channel_;
   std::unique_ptr<ActorFrames> actors_;
   ReadClaim claim_;

@@ -9,19 +9,21 @@
 namespace caftan::wire {
 
 struct MessageLimits {
-  std::uint64_t message = std::uint64_t{64} << 20;      ///< bytes of one message without its tensors
-  std::uint64_t tensor_bytes = std::uint64_t{1} << 30;  ///< bytes of all tensors of one message
-  std::uint32_t tensors = 1U << 20;                     ///< tensor segments of one message
+  std::uint64_t message = std::uint64_t{64} << 20;  ///< bytes of one message without its tensors, >= 1, below 4 GiB
+  std::uint64_t tensors = std::uint64_t{16} << 30;  ///< bytes of all tensors of one message
+  std::uint32_t segments = 1U << 20;  ///< tensors of one message, and pieces of memory that they lie in, >= 1
+
+  bool operator==(const MessageLimits&) const = default;
 
   /// Errors: limit_exceeded, naming the limit. @param own  bytes without tensors @param bulk  of the tensors
-  /// @param segments  runs of tensor bytes
-  Result<void> check(std::uint64_t own, std::uint64_t bulk, std::uint64_t segments) const {
-    if (own <= message && bulk <= tensor_bytes && segments <= tensors) return {};
-    return why_not(own, bulk, segments);
+  /// @param pieces  runs of tensor bytes
+  Result<void> check(std::uint64_t own, std::uint64_t bulk, std::uint64_t pieces) const {
+    if (own <= message && bulk <= tensors && pieces <= segments) return {};
+    return why_not(own, bulk, pieces);
   }
 
  private:
-  Error why_not(std::uint64_t own, std::uint64_t bulk, std::uint64_t segments) const;
+  Error why_not(std::uint64_t own, std::uint64_t bulk, std::uint64_t pieces) const;
 };
 
 }  // namespace caftan::wire

@@ -1,0 +1,22 @@
+/// `Limits`: what one side takes from a peer, and how much may wait for that peer. The members are the keys of
+/// `[limits]` in application files and have their defaults, except `segments`, which has no key.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "caftan/wire/message_limits.hpp"
+
+namespace caftan::net {
+
+struct Limits : wire::MessageLimits {
+  /// Bytes of requests outstanding to one peer, replies included, >= 1; then callers wait. The hello calls it window.
+  std::uint64_t send_queue = std::uint64_t{256} << 20;
+  /// Requests outstanding to one peer; then callers wait. The peer does not learn it: in what a hello says it has its
+  /// default.
+  std::size_t pending_calls = 10000;
+
+  bool operator==(const Limits&) const = default;
+};
+
+}  // namespace caftan::net
