@@ -7,6 +7,7 @@
 #include <caf/system_messages.hpp>
 
 #include "caftan/wire/archive.hpp"
+#include "control_frame.hpp"
 #include "proxy.hpp"
 
 namespace caftan::remote {
@@ -168,18 +169,8 @@ void ActorExchange::on_export_exit(const Address& address, caf::actor_id id, con
     released = release_links_locked(address);
     if (ended_ || !watch || !(watch.mapped() || !released.empty())) return;
   }
-  wire::Bytes body;
-  const Error told = session_.writer().fitting(from_caf(reason, host_.system()), Address::kSize);
-  if (wire::encode_into(body, std::make_tuple(address, told))) {
-    send_control(wire::FrameKind::down, body);
-  }
-}
-
-void ActorExchange::send_control(wire::FrameKind kind, const wire::Bytes& body) {
-  wire::OutFrame frame;
-  frame.header.kind = kind;
-  frame.body = body;
-  session_.writer().send(frame, transport::FlushBy::queue_end);
+  const Error told = session_.writer().fitting(from_caf(reason, host_.system()), DownBody::kBesideReason);
+  send_control(session_, wire::FrameKind::down, DownBody{address, told});
 }
 
 void ActorExchange::link_silently(caf::abstract_actor& local, const caf::strong_actor_ptr& proxy) {
@@ -216,16 +207,15 @@ Result<void> ActorExchange::on_frame(wire::InFrame frame) {
 }
 
 Result<void> ActorExchange::on_message(wire::InFrame& frame) {
-  wire::InArchive archive(frame.body);
-  std::tuple<Address, Address> header;
-  if (frame.body.size() < 2 * Address::kSize) return Error(Errc::malformed_payload, "an actor message is cut off");
-  if (const auto read = wire::decode_into(frame.body.first(2 * Address::kSize), header); !read) return read;
-  const auto& [to, from] = header;
+  if (frame.body.size() < RouteBody::kSize) return Error(Errc::malformed_payload, "an actor message is cut off");
+  const auto route = wire::decode<RouteBody>(frame.body.first(RouteBody::kSize));
+  if (!route) return route.error();
+  const auto& [to, from] = *route;
   const std::uint64_t call = frame.header.call;
   auto target = find_export(to);
   if (!target && is_name(to.kind) && host_.named_actors()) target = host_.named_actors()->stand_in(to);
   InAttachment beside{frame.table, std::move(frame.segments), std::move(frame.received)};
-  auto message = target ? host_.messages().decode(frame.body.subspan(2 * Address::kSize), beside, *this)
+  auto message = target ? host_.messages().decode(frame.body.subspan(RouteBody::kSize), beside, *this)
                         : Result<caf::message>(not_exported());
   caf::strong_actor_ptr sender;
   caf::message_id id;
@@ -263,46 +253,45 @@ void ActorExchange::take_down(const Address& address, const Error& reason) {
 }
 
 Result<void> ActorExchange::on_down(const wire::InFrame& frame) {
-  std::tuple<Address, Error> body;
-  if (const auto read = wire::decode_into(frame.body, body); !read) return read;
-  take_down(std::get<0>(body), std::get<1>(body));
+  const auto body = wire::decode<DownBody>(frame.body);
+  if (!body) return body.error();
+  take_down(body->actor, body->reason);
   return {};
 }
 
 Result<void> ActorExchange::on_exit(const wire::InFrame& frame) {
-  std::tuple<Address, Address, Error> body;
-  if (const auto read = wire::decode_into(frame.body, body); !read) return read;
+  const auto body = wire::decode<ExitBody>(frame.body);
+  if (!body) return body.error();
   // The proxy of the peer's own actor goes down, and CAF sends an exit to each actor that is linked to the proxy. The
   // receiver that the frame names is ignored, so a forged exit ends no actor that has not linked itself to the peer's.
-  take_down(std::get<1>(body), std::get<2>(body));
+  take_down(body->from, body->reason);
   return {};
 }
 
 Result<void> ActorExchange::on_monitor(const wire::InFrame& frame) {
-  Address address;
-  if (const auto read = wire::decode_into(frame.body, address); !read) return read;
-  const auto actor = find_export(address);
+  const auto body = wire::decode<MonitorBody>(frame.body);
+  if (!body) return body.error();
+  const auto actor = find_export(body->actor);
   if (!actor) {
-    wire::Bytes body;
-    if (wire::encode_into(body, std::make_tuple(address, not_exported()))) send_control(wire::FrameKind::down, body);
+    send_control(session_, wire::FrameKind::down, DownBody{body->actor, not_exported()});
     return {};
   }
-  export_watched(address, actor);
+  export_watched(body->actor, actor);
   return {};
 }
 
 Result<void> ActorExchange::on_demonitor(const wire::InFrame& frame) {
-  Address address;
-  if (const auto read = wire::decode_into(frame.body, address); !read) return read;
+  const auto body = wire::decode<MonitorBody>(frame.body);
+  if (!body) return body.error();
   const std::lock_guard lock(mutex_);
-  if (const auto watch = watched_exports_.find(address); watch != watched_exports_.end()) watch->second = false;
+  if (const auto watch = watched_exports_.find(body->actor); watch != watched_exports_.end()) watch->second = false;
   return {};
 }
 
 Result<void> ActorExchange::on_link(const wire::InFrame& frame, bool link) {
-  std::tuple<Address, Address> body;
-  if (const auto read = wire::decode_into(frame.body, body); !read) return read;
-  const auto& [to, from] = body;
+  const auto body = wire::decode<RouteBody>(frame.body);
+  if (!body) return body.error();
+  const auto& [to, from] = *body;
   const auto target = find_export(to);
   if (!link) {
     if (target) unlink_silently(*target->get(), proxy(from));
@@ -312,9 +301,7 @@ Result<void> ActorExchange::on_link(const wire::InFrame& frame, bool link) {
     return {};
   }
   if (!target) {
-    wire::Bytes answer;
-    if (wire::encode_into(answer, std::make_tuple(from, to, not_exported())))
-      send_control(wire::FrameKind::exit, answer);
+    send_control(session_, wire::FrameKind::exit, ExitBody{from, to, not_exported()});
     return {};
   }
   const auto other = proxy(from);

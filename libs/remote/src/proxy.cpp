@@ -3,6 +3,7 @@
 #include <caf/system_messages.hpp>
 
 #include "caftan/wire/archive.hpp"
+#include "control_frame.hpp"
 
 namespace caftan::remote {
 
@@ -54,15 +55,6 @@ Proxy::~Proxy() {
   if (const auto session = session_.lock()) ActorExchange::of(*session).forget(address_);
 }
 
-bool Proxy::send(wire::FrameKind kind, const wire::Bytes& body) {
-  const auto session = session_.lock();
-  if (!session) return false;
-  wire::OutFrame frame;
-  frame.header.kind = kind;
-  frame.body = body;
-  return session->writer().send(frame, transport::FlushBy::queue_end);
-}
-
 void Proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   const caf::type_erased_tuple& content = what->content();
   if (content.match_elements<caf::exit_msg>()) return send_exit(content.get_as<caf::exit_msg>(0));
@@ -79,12 +71,9 @@ void Proxy::send_exit(const caf::exit_msg& exit) {
   const auto session = session_.lock();
   if (!session) return;
   const auto source = caf::actor_cast<caf::strong_actor_ptr>(exit.source);
-  wire::Bytes body;
   const Address from = source ? ActorExchange::of(*session).export_actor(source) : Address();
-  const Error reason = session->writer().fitting(from_caf(exit.reason, home_system()), 2 * Address::kSize);
-  if (wire::encode_into(body, std::make_tuple(address_, from, reason))) {
-    send(wire::FrameKind::exit, body);
-  }
+  const Error reason = session->writer().fitting(from_caf(exit.reason, home_system()), ExitBody::kBesideReason);
+  send_control(*session, wire::FrameKind::exit, ExitBody{address_, from, reason});
 }
 
 Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const caf::strong_actor_ptr& sender,
@@ -96,7 +85,7 @@ Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const ca
   const bool wants_answer = id.is_request();
   const Address from = sender && !wants_answer ? exchange.export_actor(sender) : Address();
   OutAttachment beside;
-  if (const auto addressed = wire::encode_into(body, std::make_tuple(address_, from)); !addressed) return addressed;
+  if (const auto addressed = wire::encode_into(body, RouteBody{address_, from}); !addressed) return addressed;
   const auto encoded = exchange.host().messages().encode(content, body, beside, exchange);
   if (!encoded) return encoded.error();
   wire::OutFrame frame;
@@ -121,8 +110,7 @@ Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const ca
 void Proxy::attach(caf::attachable_ptr ptr) {
   caf::actor_proxy::attach(std::move(ptr));
   if (watched_.exchange(true)) return;
-  wire::Bytes body;
-  if (wire::encode_into(body, address_)) send(wire::FrameKind::monitor, body);
+  if (const auto session = session_.lock()) send_control(*session, wire::FrameKind::monitor, MonitorBody{address_});
 }
 
 // CAF calls the two backlink hooks under the mutexes of both actors: they append a frame and nothing else, or the end
@@ -130,9 +118,8 @@ void Proxy::attach(caf::attachable_ptr ptr) {
 void Proxy::send_link(wire::FrameKind kind, caf::abstract_actor* other) {
   const auto session = session_.lock();
   if (!session) return;
-  wire::Bytes body;
   const Address from = ActorExchange::of(*session).export_actor(caf::actor_cast<caf::strong_actor_ptr>(other));
-  if (wire::encode_into(body, std::make_tuple(address_, from))) send(kind, body);
+  send_control(*session, kind, RouteBody{address_, from});
 }
 
 bool Proxy::add_backlink(caf::abstract_actor* other) {

@@ -36,7 +36,6 @@ class Proxy final : public caf::actor_proxy {
   }
 
  private:
-  bool send(wire::FrameKind kind, const wire::Bytes& body);
   void send_exit(const caf::exit_msg& exit);
   Result<void> send_message(const caf::type_erased_tuple& content, const caf::strong_actor_ptr& sender,
                             caf::message_id id);

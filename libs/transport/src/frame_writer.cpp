@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "caftan/wire/archive.hpp"
+#include "caftan/wire/bye_body.hpp"
 #include "caftan/wire/shortened.hpp"
 
 namespace caftan::transport {
@@ -53,11 +53,8 @@ void FrameWriter::append_locked(wire::OutFrame& frame) {
 void FrameWriter::append_bye_locked() {
   wire::OutFrame bye;
   bye.header.kind = wire::FrameKind::bye;
-  wire::Bytes farewell;  // the frame only looks at it
-  if (farewell_.code() != Errc::ok) {
-    if (auto encoded = wire::encode(fitting(farewell_))) farewell = *std::move(encoded);
-  }
-  bye.body = farewell;
+  const wire::Bytes body = wire::ByeBody{fitting(farewell_)}.encode();  // the frame only looks at it
+  bye.body = body;
   append_locked(bye);
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "caftan/wire/archive.hpp"
+#include "caftan/wire/bye_body.hpp"
 
 namespace caftan::transport {
 
@@ -212,9 +212,9 @@ Result<void> Session::dispatch(wire::InFrame frame) {
 }
 
 Result<void> Session::on_bye(const wire::InFrame& frame) {
-  if (!frame.body.empty()) {
-    if (auto decoded = wire::decode_into(frame.body, farewell_); !decoded) return decoded;
-  }
+  auto body = wire::ByeBody::decode(frame.body);
+  if (!body) return body.error();
+  farewell_ = std::move(body->reason);
   bye_received_ = true;
   writer_.answer_bye();  // ours follows; the peer ends when it has read it
   return {};

@@ -5,8 +5,10 @@
 #include "caftan/autograd/messages.hpp"
 #include "caftan/net/membership.hpp"
 #include "caftan/remote/address.hpp"
+#include "caftan/remote/control_bodies.hpp"
 #include "caftan/remote/message_registry.hpp"
 #include "caftan/wire/archive.hpp"
+#include "caftan/wire/bye_body.hpp"
 #include "caftan/wire/frame.hpp"
 #include "rref/rref_manifest.hpp"
 #include "rref/rref_messages.hpp"
@@ -140,6 +142,18 @@ TEST(GoldenBytes, MessagesOfTheBackwardProtocol) {
             "0c"
             "0100000002000000000000000300000000000000"
             "02000000000000000900000000000000");
+}
+
+TEST(GoldenBytes, TheBodiesOfFramesAboutActors) {
+  const remote::Address root = remote::Address::root();
+  const remote::Address ninth = remote::Address::exported(9);
+  const Error reason(Errc::timeout, "b", "late");
+  EXPECT_EQ(hex_of(remote::RouteBody{root, ninth}), hex_of(root) + hex_of(ninth));
+  EXPECT_EQ(hex_of(remote::MonitorBody{ninth}), hex_of(ninth));
+  EXPECT_EQ(hex_of(remote::DownBody{ninth, reason}), hex_of(ninth) + hex_of(reason));
+  EXPECT_EQ(hex_of(remote::ExitBody{root, ninth, reason}), hex_of(root) + hex_of(ninth) + hex_of(reason));
+  EXPECT_EQ(hex(wire::ByeBody{reason}.encode()), hex_of(reason));
+  EXPECT_EQ(hex(wire::ByeBody{}.encode()), "");
 }
 
 TEST(GoldenBytes, AnError) {

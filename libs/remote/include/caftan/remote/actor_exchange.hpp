@@ -83,7 +83,6 @@ class ActorExchange final : public transport::ActorFrames {
 
   void add_export(const Address& address, const caf::strong_actor_ptr& actor);
   caf::strong_actor_ptr find_export(const Address& address);
-  void send_control(wire::FrameKind kind, const wire::Bytes& body);
   void on_export_exit(const Address& address, caf::actor_id id, const caf::error& reason);
   void forget(const Address& address);
 

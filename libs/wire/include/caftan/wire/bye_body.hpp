@@ -1,0 +1,18 @@
+/// `ByeBody`: with which a peer leaves, docs/protocols/wire.md, frame 3.
+#pragma once
+
+#include "caftan/base/result.hpp"
+#include "caftan/wire/bytes.hpp"
+
+namespace caftan::wire {
+
+struct ByeBody {
+  Error reason;  ///< what the sender's run failed of; Errc::ok: it leaves in good order
+
+  /// Returns no bytes for Errc::ok, and for a reason that cannot be encoded.
+  Bytes encode() const;
+  /// Errors: malformed_payload.
+  static Result<ByeBody> decode(ByteView bytes);
+};
+
+}  // namespace caftan::wire
