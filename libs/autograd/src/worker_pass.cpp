@@ -41,7 +41,7 @@ PassActions WorkerPass::begin_at_roots() {
 PassActions WorkerPass::begin() { return {BeginPass{number(), header_.mode, header_.keep, header_.held}}; }
 
 PassActions WorkerPass::marked(WorkerLife from, const std::vector<AutogradMessageId>& messages) {
-  if (phase_ == Phase::failed || concluded_) return {};
+  if (phase_ == Phase::failed || is_concluded()) return {};
   if (phase_ != Phase::marking) {
     return fail(Error(Errc::malformed_payload, name_of(from) + " sends marks while gradients run"));
   }
@@ -62,7 +62,7 @@ PassActions WorkerPass::marked(WorkerLife from, const std::vector<AutogradMessag
 }
 
 PassActions WorkerPass::found(const std::vector<FoundRecv>& nodes) {
-  if (phase_ != Phase::marking || concluded_) return {};
+  if (phase_ != Phase::marking || is_concluded()) return {};
   std::map<WorkerLife, std::vector<AutogradMessageId>> by_sender;
   for (const FoundRecv& node : nodes) {
     if (node.context != header_.pass.context) {  // DA-3
@@ -84,7 +84,7 @@ PassActions WorkerPass::found(const std::vector<FoundRecv>& nodes) {
 
 PassActions WorkerPass::walked() {
   activity_ = Activity::none;
-  if (phase_ == Phase::failed || concluded_) return stopped();
+  if (phase_ == Phase::failed || is_concluded()) return stopped();
   PassActions actions;
   Report report{header_.pass, std::exchange(used_up_, {}), std::exchange(sent_, {}), {}, false};
   actions.push_back(Send{header_.initiator, std::move(report)});
@@ -94,14 +94,14 @@ PassActions WorkerPass::walked() {
 
 PassActions WorkerPass::ledger_closed() {
   PassActions actions;
-  if (phase_ != Phase::marking || concluded_) return actions;
+  if (phase_ != Phase::marking || is_concluded()) return actions;
   phase_ = Phase::running;
   run_next(actions);
   return actions;
 }
 
 PassActions WorkerPass::gradient(WorkerLife from, AutogradMessageId message, std::uint64_t bytes) {
-  if (phase_ == Phase::failed || concluded_) return {};
+  if (phase_ == Phase::failed || is_concluded()) return {};
   // A gradient is causally later than the closing of the ledger, which waited for every walk.
   if (phase_ == Phase::marking && (is_active() || is_initiator())) {
     return fail(Error(Errc::invalid_gradient, name_of(from) + " sends a gradient before all marks were walked"));
@@ -125,7 +125,7 @@ PassActions WorkerPass::gradient(WorkerLife from, AutogradMessageId message, std
 }
 
 PassActions WorkerPass::produced(AutogradMessageId message) {
-  if (phase_ != Phase::running || concluded_) return {};
+  if (phase_ != Phase::running || is_concluded()) return {};
   const WorkerLife sender = maker(message);
   if (header_.mode == Mode::fast) {
     recvs_.add(message);
@@ -138,7 +138,7 @@ PassActions WorkerPass::produced(AutogradMessageId message) {
 
 PassActions WorkerPass::ran(const RunResult& result) {
   activity_ = Activity::none;
-  if (phase_ == Phase::failed || concluded_) return stopped();
+  if (phase_ == Phase::failed || is_concluded()) return stopped();
   PassActions actions;
   staged_bytes_ = result.staged_bytes;
   if (staged_bytes_ > limits_.staged_bytes) {
@@ -164,13 +164,13 @@ PassActions WorkerPass::ran(const RunResult& result) {
 
 PassActions WorkerPass::graph_failed(const Error& error) {
   activity_ = Activity::none;
-  if (phase_ == Phase::failed || concluded_) return stopped();
+  if (phase_ == Phase::failed || is_concluded()) return stopped();
   return fail(error);
 }
 
 PassActions WorkerPass::fail(const Error& error) {
   PassActions actions;
-  if (phase_ == Phase::failed || concluded_) return actions;
+  if (phase_ == Phase::failed || is_concluded()) return actions;
   phase_ = Phase::failed;
   error_ = error;
   if (is_active()) actions.push_back(StopGraph{number()});
@@ -180,7 +180,7 @@ PassActions WorkerPass::fail(const Error& error) {
 
 PassActions WorkerPass::peer_down(WorkerLife peer, const std::string& name) {
   const bool is_lost_initiator = peer == header_.initiator;
-  if (concluded_ || (!is_lost_initiator && watched_.count(peer) == 0)) return {};
+  if (is_concluded() || (!is_lost_initiator && watched_.count(peer) == 0)) return {};
   if (is_lost_initiator) initiator_lost_ = true;
   if (phase_ == Phase::failed) {
     // The failure is sent to the home: it may not have reached the initiator.
@@ -192,9 +192,8 @@ PassActions WorkerPass::peer_down(WorkerLife peer, const std::string& name) {
 }
 
 PassActions WorkerPass::conclude(bool ok) {
-  if (concluded_) return {};
-  concluded_ = true;
-  ok_ = ok;
+  if (is_concluded()) return {};
+  outcome_ = ok ? Outcome::succeeded : Outcome::failed;
   if (!is_active()) return stopped();
   PassActions actions;
   if (phase_ != Phase::failed) actions.push_back(StopGraph{number()});
@@ -242,8 +241,8 @@ void WorkerPass::say_failed(PassActions& actions) {
 
 // What to do once the pass is decided and nothing runs any more.
 PassActions WorkerPass::stopped() {
-  if (!concluded_) return {};
-  if (ok_) return {MergeGradients{number()}};
+  if (!is_concluded()) return {};
+  if (outcome_ == Outcome::succeeded) return {MergeGradients{number()}};
   return {DropGradients{number()}};
 }
 

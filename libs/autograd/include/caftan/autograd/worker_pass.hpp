@@ -60,11 +60,11 @@ class WorkerPass {
   Phase phase() const noexcept { return phase_; }
   /// A walk or run is under way.
   bool is_active() const noexcept { return activity_ != Activity::none; }
-  bool is_concluded() const noexcept { return concluded_; }
+  bool is_concluded() const noexcept { return outcome_ != Outcome::open; }
   /// The peers whose gradients it waits for or that wait for its part: the loss of one fails the pass.
   const std::set<WorkerLife>& watched() const noexcept { return watched_; }
   /// Concluded and not active: forget it.
-  bool over() const noexcept { return concluded_ && !is_active(); }
+  bool over() const noexcept { return is_concluded() && !is_active(); }
   /// The messages whose S nodes take part so far.
   std::vector<AutogradMessageId> messages() const;
   /// Nodes of this pass have begun to run here, so that a graph that is not kept is partly freed.
@@ -98,6 +98,8 @@ class WorkerPass {
   std::vector<AutogradMessageId> missing() const;
   bool is_initiator() const noexcept { return header_.initiator == self_; }
 
+  enum class Outcome { open, succeeded, failed };
+
   WorkerLife self_;
   PassHeader header_;
   const RecordedMessages& recorded_;
@@ -106,8 +108,7 @@ class WorkerPass {
   Activity activity_ = Activity::none;
   bool counted_ = false;  // dependencies
   bool initiator_lost_ = false;
-  bool concluded_ = false;
-  bool ok_ = false;  // the outcome
+  Outcome outcome_ = Outcome::open;
   Error error_;
 
   Progress sends_;  // those that take part here; done = its gradient arrived
