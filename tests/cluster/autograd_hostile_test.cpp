@@ -45,7 +45,7 @@ class ForgedGradients : public AutogradCluster {
   void forge(std::size_t from, const std::vector<at::Tensor>& tensors, AutogradMessageId message,
              std::uint64_t pass = 1) {
     actors::AutogradHost& host = (*this)[from].core().autograd_host();
-    const autograd::WorkerLife to = here().core().autograd_host().self();
+    const WorkerLife to = here().core().autograd_host().self();
     autograd::Grad grad{{{context_.id(), autograd::PassNumber{pass}}, {}, to, autograd::Mode::smart, true}, message};
     forging_ = true;
     caf::anon_send(host.recv_function(context_.id(), message),

@@ -302,7 +302,7 @@ TEST_F(Meeting, K7_SE34_ANewLifeIsMetByOneThatLosesTheOldOneLater) {
   Worker& w2 = launch("w2", world);
   for (const auto& worker : workers_) ASSERT_TRUE(worker->wait_until_ready());
   // The coordinator loses the old life first.
-  w0.core().session_with(WorkerId{1}, w1.core().incarnation())->abort(Error(Errc::peer_down, "cut"));
+  w0.core().session_with({WorkerId{1}, w1.core().incarnation()})->abort(Error(Errc::peer_down, "cut"));
   wait_for_log("w0: lost w1");
   Worker& again = launch("w1", world);
   wait_for_log("w0: connected with w1", 2);

@@ -79,7 +79,7 @@ TEST_P(RRefFaults, RR5_AParentKeepsNothingOfChildrenThatHaveAccepted) {
   cluster_.run_until_idle();
   const auto proxies = [this] {
     const Incarnation life = cluster_[2].core().incarnation();
-    return remote::ActorExchange::of(*cluster_[0].core().session_with(WorkerId{2}, life)).proxies();
+    return remote::ActorExchange::of(*cluster_[0].core().session_with({WorkerId{2}, life})).proxies();
   };
   const std::size_t before = proxies();
   for (int i = 0; i < 5; ++i) shelf.rpc_sync<&Shelf::put>(r);

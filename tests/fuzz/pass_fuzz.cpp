@@ -26,7 +26,7 @@ void require(bool holds) {
 
 constexpr WorkerLife kHome{{0}, {10}};
 constexpr std::array<WorkerLife, 3> kOthers{WorkerLife{{1}, {11}}, WorkerLife{{2}, {12}}, WorkerLife{{3}, {13}}};
-constexpr ContextId kContext{kHome.worker, kHome.incarnation, 1};
+constexpr ContextId kContext{kHome.id, kHome.incarnation, 1};
 
 /// Messages 1 and 2, sent to the second of the others.
 class TwoSent final : public RecordedMessages {
@@ -37,7 +37,7 @@ class TwoSent final : public RecordedMessages {
     return kOthers[1];
   }
   std::vector<AutogradMessageId> sends() const override {
-    return {{self_.worker, self_.incarnation, 1}, {self_.worker, self_.incarnation, 2}};
+    return {{self_.id, self_.incarnation, 1}, {self_.id, self_.incarnation, 2}};
   }
 
  private:
@@ -105,7 +105,7 @@ class Receiver {
     all.insert(all.end(), std::move_iterator(ran.begin()), std::move_iterator(ran.end()));
     return all;
   }
-  static AutogradMessageId received() { return {kOthers[1].worker, kOthers[1].incarnation, 7}; }
+  static AutogradMessageId received() { return {kOthers[1].id, kOthers[1].incarnation, 7}; }
 
   const WorkerLife self_;
   const TwoSent sent_;

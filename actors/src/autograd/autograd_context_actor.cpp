@@ -11,7 +11,6 @@ namespace caftan::actors {
 
 using autograd::PassActions;
 using autograd::PassNumber;
-using autograd::WorkerLife;
 using remote::Address;
 
 namespace {
@@ -83,7 +82,7 @@ caf::behavior AutogradContextActor::make_behavior() {
 void AutogradContextActor::on_envelope(const PassEnvelope& envelope) {
   const auto session = remote::ActorExchange::session_of(current_sender());
   if (!session) return;  // it ended: the loss of the peer is an event of its own
-  const WorkerLife from{session->peer().id, session->peer().incarnation};
+  const WorkerLife from = session->peer().life();
   if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) host_.learn_released(from, *release);
   if (passes_.is_released()) {
     if (auto answer = host_.refuse(from, envelope.message)) send_to(answer->to, std::move(answer->message));
@@ -195,7 +194,7 @@ void AutogradContextActor::perform(PassActions actions) {
 }
 
 void AutogradContextActor::peer_down(const WorkerLife& lost) {
-  const auto peer = host_.ports().find_peer(lost.worker);
+  const auto peer = host_.ports().find_peer(lost.id);
   perform(passes_.peer_down(lost, peer ? peer->name() : std::string()));
 }
 

@@ -61,10 +61,10 @@ class AutogradContextActor final : public caf::event_based_actor, public remote:
 
   /// Both return false when there is no session with that life. A mark or report that is beyond a limit is in `unsent_`
   /// afterwards.
-  bool send_to(const autograd::WorkerLife& to, autograd::PassMessage message);
+  bool send_to(const WorkerLife& to, autograd::PassMessage message);
   /// Watches this context's actor there.
-  bool watch(const autograd::WorkerLife& peer);
-  void peer_down(const autograd::WorkerLife& lost);
+  bool watch(const WorkerLife& peer);
+  void peer_down(const WorkerLife& lost);
   GraphJob::Functions functions(const std::vector<AutogradMessageId>& messages) const;
   void forget_pass(autograd::PassNumber pass);
   void resolve(Result<void> outcome);
@@ -73,11 +73,11 @@ class AutogradContextActor final : public caf::event_based_actor, public remote:
   const std::shared_ptr<autograd::ContextRecord> record_;
   autograd::ContextPasses passes_;
   autograd::PassNumber published_;  // what the record knows of decided passes
-  std::map<autograd::WorkerLife, caf::strong_actor_ptr> watched_;
-  std::vector<autograd::WorkerLife> unreachable_;  // found while actions were performed
-  std::vector<Unsent> unsent_;                     // likewise
-  std::optional<context_event::Walked> walked_;    // while actions were performed; passes_ does not know yet
-  bool in_walked_ = false;                         // inside the call that reports the walk to passes_
+  std::map<WorkerLife, caf::strong_actor_ptr> watched_;
+  std::vector<WorkerLife> unreachable_;          // found while actions were performed
+  std::vector<Unsent> unsent_;                   // likewise
+  std::optional<context_event::Walked> walked_;  // while actions were performed; passes_ does not know yet
+  bool in_walked_ = false;                       // inside the call that reports the walk to passes_
 
   // The pass that this worker started, if any:
   std::shared_ptr<autograd::PassStart> start_;

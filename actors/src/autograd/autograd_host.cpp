@@ -15,7 +15,6 @@
 namespace caftan::actors {
 
 using autograd::ContextRecord;
-using autograd::WorkerLife;
 using remote::Address;
 
 namespace {
@@ -29,7 +28,7 @@ class ClosedContextsActor final : public caf::event_based_actor {
     return {[this](const PassEnvelope& envelope) {
       const auto session = remote::ActorExchange::session_of(current_sender());
       if (!session) return;
-      const WorkerLife from{session->peer().id, session->peer().incarnation};
+      const WorkerLife from = session->peer().life();
       if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) host_.learn_released(from, *release);
       auto answer = host_.refuse(from, envelope.message);
       if (!answer) return;
@@ -130,7 +129,7 @@ Future<void> AutogradHost::start_pass(const std::shared_ptr<ContextRecord>& cont
 std::optional<WorkerLife> AutogradHost::life_of(const Peer& peer) const {
   const auto session = ports_.session_of(peer);
   if (!session) return std::nullopt;
-  return WorkerLife{session->peer().id, session->peer().incarnation};
+  return session->peer().life();
 }
 
 void AutogradHost::cancelled(const ContextId& context, std::weak_ptr<rpc::FutureCore> pass) {
@@ -170,7 +169,7 @@ caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session&
   if (entry.over) return nullptr;
   // DA-16: only the peer that the message was recorded with has business here.
   const auto receiver = entry.record->receiver_of(message);
-  if (!receiver || *receiver != WorkerLife{session.peer().id, session.peer().incarnation}) return nullptr;
+  if (!receiver || *receiver != session.peer().life()) return nullptr;
   caf::actor& actor = entry.functions.sends[message];
   if (!actor) {
     actor = ports_.actor_host().spawn<SendFunctionActor>(entry.record->send_function(message), entry.actor);
@@ -179,7 +178,7 @@ caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session&
 }
 
 caf::strong_actor_ptr AutogradHost::proxy(const WorkerLife& peer, const Address& name) {
-  const auto session = ports_.session_with(peer.worker, peer.incarnation);
+  const auto session = ports_.session_with(peer);
   return session && !session->ended() ? remote::ActorExchange::of(*session).proxy(name) : nullptr;
 }
 
@@ -255,7 +254,7 @@ std::optional<autograd::Send> AutogradHost::refuse(const WorkerLife& from, const
 
 void AutogradHost::on_session_end(const transport::Session& session, bool is_last) {
   if (!is_last) return;
-  const WorkerLife peer{session.peer().id, session.peer().incarnation};
+  const WorkerLife peer = session.peer().life();
   const std::lock_guard lock(mutex_);
   (void)table_.peer_down(peer);
   // Also the contexts of others in which it takes part: their actors know whether it matters.

@@ -32,7 +32,7 @@ struct AutogradCounts {
 /// Threads: any, all methods.
 class AutogradHost final : public autograd::ContextHost, public Service {
  public:
-  AutogradHost(MemberPorts& ports, autograd::WorkerLife self) : ports_(ports), self_(self), table_(self) {}
+  AutogradHost(MemberPorts& ports, WorkerLife self) : ports_(ports), self_(self), table_(self) {}
 
   std::vector<autograd::ContextInfo> list() const;
   AutogradCounts counts() const;
@@ -43,8 +43,8 @@ class AutogradHost final : public autograd::ContextHost, public Service {
   void release(const ContextId& context) noexcept override;
   void learned(const ContextId& context) override;
   Future<void> start_pass(const std::shared_ptr<autograd::ContextRecord>& context, autograd::PassStart start) override;
-  autograd::WorkerLife self() const noexcept override { return self_; }
-  std::optional<autograd::WorkerLife> life_of(const Peer& peer) const override;
+  WorkerLife self() const noexcept override { return self_; }
+  std::optional<WorkerLife> life_of(const Peer& peer) const override;
   std::string name_of(WorkerId peer) const override;
 
   // Service
@@ -63,7 +63,7 @@ class AutogradHost final : public autograd::ContextHost, public Service {
   // For the actors.
   MemberPorts& ports() noexcept { return ports_; }
   /// Returns the proxy of a named actor there; null if there is no session with that life.
-  caf::strong_actor_ptr proxy(const autograd::WorkerLife& peer, const remote::Address& name);
+  caf::strong_actor_ptr proxy(const WorkerLife& peer, const remote::Address& name);
   /// A gradient of this pass was not sent, for it is beyond a limit.
   void gradient_not_sent(const autograd::PassId& pass, const Error& error);
   /// Returns the actor of R(message), made now if it is not there.
@@ -73,14 +73,14 @@ class AutogradHost final : public autograd::ContextHost, public Service {
   /// The context is over: no lookup finds it any more. Returns what a Release says.
   autograd::ReleasedRange context_over(const ContextId& context);
   /// A Release arrived: its contexts are refused for ever (DA-13).
-  void learn_released(const autograd::WorkerLife& from, const autograd::Release& release);
+  void learn_released(const WorkerLife& from, const autograd::Release& release);
   /// Its actor has ended.
   void context_ended(const ContextId& context);
   /// A pass's graph is worked on here: the worker ends after that.
   void job_begins(const ContextId& context) noexcept;
   void job_ends(const ContextId& context) noexcept;
   /// Returns the reply to a message of a context that is not open here, if it needs one.
-  std::optional<autograd::Send> refuse(const autograd::WorkerLife& from, const autograd::PassMessage& message) const;
+  std::optional<autograd::Send> refuse(const WorkerLife& from, const autograd::PassMessage& message) const;
 
  private:
   /// The functions that the open pass has addressed. A call to the own worker has both ends of a message here.
@@ -102,7 +102,7 @@ class AutogradHost final : public autograd::ContextHost, public Service {
   caf::strong_actor_ptr find_send_function(const transport::Session& session, const AutogradMessageId& message);
 
   MemberPorts& ports_;
-  const autograd::WorkerLife self_;
+  const WorkerLife self_;
   mutable std::mutex mutex_;
   // Guarded by mutex_:
   caf::actor closed_contexts_;  // answers for contexts that are not open; made when a message first needs it

@@ -37,7 +37,7 @@ struct GradientMessage {
 
 /// To a RecvFunction's actor: its node has run.
 struct ShipGradient {
-  autograd::WorkerLife to;
+  WorkerLife to;
   autograd::Grad grad;
   std::shared_ptr<tensor::EncodedTensors> encoded;
 };
@@ -76,7 +76,7 @@ struct Cancelled {
 };
 /// A SendFunction's actor has checked the gradient that arrived for it.
 struct GradientArrived {
-  autograd::WorkerLife from;
+  WorkerLife from;
   autograd::Grad grad;
   std::vector<at::Tensor> tensors;
   Result<void> valid;
@@ -99,7 +99,7 @@ struct Ran {
   Result<void> outcome;
 };
 struct PeerDown {
-  autograd::WorkerLife peer;
+  WorkerLife peer;
 };
 /// A gradient was not sent.
 struct NotSent {

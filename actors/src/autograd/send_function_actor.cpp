@@ -22,7 +22,7 @@ void SendFunctionActor::on_gradient(GradientMessage& message) {
   const auto session = remote::ActorExchange::session_of(current_sender());
   if (!session) return;  // it ended, which the context's actor notices and fails the pass
   context_event::GradientArrived arrived;
-  arrived.from = {session->peer().id, session->peer().incarnation};
+  arrived.from = session->peer().life();
   arrived.valid = std::move(message.received);
   if (arrived.valid) {
     if (const auto fits = function_->check(message.tensors); !fits) {

@@ -95,7 +95,7 @@ std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const 
   const std::lock_guard lock(mutex_);
   actor = ports_.actor_host().spawn<UserRRefActor>(
       *this, std::move(fork), ForkRequested{shared.rref, shared.creation, shared.fork, shared.parent},
-      std::make_pair(shared.owner, shared.owner_incarnation), std::move(parent));
+      WorkerLife{shared.owner, shared.owner_incarnation}, std::move(parent));
   handle->set_actor(actor);
   users_[shared.fork] =
       User{actor, handle, handle->first_gone(), shared.rref, ports_.executor().clock().now(), shared.is_creators()};
@@ -390,8 +390,8 @@ void RRefHost::answer_fork(ForkId fork, const rpc::PeerSession& session, Errc co
 }
 
 std::optional<rpc::PeerSession> RRefHost::send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
-                                                            const std::pair<WorkerId, Incarnation>& owner) {
-  const auto session = ports_.session_with(owner.first, owner.second);
+                                                            const WorkerLife& owner) {
+  const auto session = ports_.session_with(owner);
   if (!session) return std::nullopt;
   bind(request.fork, peer_session(*session));
   const auto self = caf::actor_cast<caf::strong_actor_ptr>(&child);

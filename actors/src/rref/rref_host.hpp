@@ -88,7 +88,7 @@ class RRefHost final : public Service {
                          const caf::strong_actor_ptr& child);
   void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code);
   std::optional<rpc::PeerSession> send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
-                                                    const std::pair<WorkerId, Incarnation>& owner);
+                                                    const WorkerLife& owner);
   void owner_ending(RRefId id);
   void owner_settled(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value);
   void fork_counted(RRefId id, ForkInfo fork);

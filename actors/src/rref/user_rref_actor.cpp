@@ -7,7 +7,7 @@
 namespace caftan::actors {
 
 UserRRefActor::UserRRefActor(caf::actor_config& config, RRefHost& host, rpc::UserFork fork, ForkRequested request,
-                             std::pair<WorkerId, Incarnation> owner, caf::strong_actor_ptr parent)
+                             WorkerLife owner, caf::strong_actor_ptr parent)
     : caf::event_based_actor(config),
       host_(host),
       fork_(std::move(fork)),

@@ -19,8 +19,8 @@ class UserRRefActor final : public caf::event_based_actor {
  public:
   /// @param owner   the life of the worker that owns the value
   /// @param parent  the proxy of the parent's actor, null unless the fork has a parent
-  UserRRefActor(caf::actor_config& config, RRefHost& host, rpc::UserFork fork, ForkRequested request,
-                std::pair<WorkerId, Incarnation> owner, caf::strong_actor_ptr parent);
+  UserRRefActor(caf::actor_config& config, RRefHost& host, rpc::UserFork fork, ForkRequested request, WorkerLife owner,
+                caf::strong_actor_ptr parent);
   caf::behavior make_behavior() override;
   void on_exit() override;
   const char* name() const override { return "user_rref_actor"; }
@@ -35,7 +35,7 @@ class UserRRefActor final : public caf::event_based_actor {
   RRefHost& host_;
   rpc::UserFork fork_;
   const ForkRequested request_;
-  const std::pair<WorkerId, Incarnation> owner_;
+  const WorkerLife owner_;
   caf::strong_actor_ptr parent_;
   std::map<ForkId, std::pair<rpc::PeerSession, caf::strong_actor_ptr>> children_;
 };

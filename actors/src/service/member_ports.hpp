@@ -35,7 +35,7 @@ class MemberPorts : public rpc::Caller {
   virtual remote::ActorHost& actor_host() = 0;
   virtual Incarnation incarnation() const noexcept = 0;
   /// Returns the session that calls to that life of that worker use, null if there is none now.
-  virtual std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) = 0;
+  virtual std::shared_ptr<transport::Session> session_with(const WorkerLife& peer) = 0;
   /// Returns the session that calls to `peer` use, null if there is none now. Precondition: find_peer returned `peer`.
   virtual std::shared_ptr<transport::Session> session_of(const Peer& peer) = 0;
   /// Returns exactly that session, null if it has ended.

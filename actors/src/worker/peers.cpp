@@ -61,10 +61,10 @@ std::shared_ptr<Session> Peers::other_session_with(const Session& ended) const {
   return nullptr;
 }
 
-std::shared_ptr<Session> Peers::session_with(WorkerId peer, Incarnation incarnation) const {
-  if (peer.value >= members_.size()) return nullptr;
-  auto session = at(peer).session();
-  return session && session->peer().incarnation == incarnation ? session : nullptr;
+std::shared_ptr<Session> Peers::session_with(const WorkerLife& peer) const {
+  if (peer.id.value >= members_.size()) return nullptr;
+  auto session = at(peer.id).session();
+  return session && session->peer().incarnation == peer.incarnation ? session : nullptr;
 }
 
 std::shared_ptr<Session> Peers::session_at(const rpc::PeerSession& session) const {

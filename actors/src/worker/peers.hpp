@@ -47,7 +47,7 @@ class Peers {
   void remove(const transport::Session& ended);
 
   /// Returns the session that calls to that life use, null if there is none.
-  std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) const;
+  std::shared_ptr<transport::Session> session_with(const WorkerLife& peer) const;
   /// Returns exactly that session, null if it was removed.
   std::shared_ptr<transport::Session> session_at(const rpc::PeerSession& session) const;
   std::vector<std::shared_ptr<transport::Session>> sessions() const;

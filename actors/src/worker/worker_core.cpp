@@ -36,7 +36,7 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership
       incarnation_(membership.self().incarnation),
       log_(std::make_shared<WorkerLog>(options_.log, *options_.executor)),
       rrefs_(*this),
-      autograd_(std::make_unique<AutogradHost>(*this, autograd::WorkerLife{self_, incarnation_})),
+      autograd_(std::make_unique<AutogradHost>(*this, WorkerLife{self_, incarnation_})),
       services_{&rrefs_, autograd_.get(), &optimizers_},
       hook_(std::make_unique<autograd::RecordingHook>(*autograd_, options_.hook)),
       peers_(self_, options_.world),

@@ -79,8 +79,8 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   // MemberPorts
   remote::ActorHost& actor_host() override { return *actor_host_; }
   Incarnation incarnation() const noexcept override { return incarnation_; }
-  std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) override {
-    return peers_.session_with(peer, incarnation);
+  std::shared_ptr<transport::Session> session_with(const WorkerLife& peer) override {
+    return peers_.session_with(peer);
   }
   std::shared_ptr<transport::Session> session_of(const Peer& peer) override { return PeerState::of(peer).session(); }
   std::shared_ptr<transport::Session> session_at(const rpc::PeerSession& session) override {

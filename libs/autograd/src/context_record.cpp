@@ -71,7 +71,7 @@ Result<AutogradMessageId> ContextRecord::next_message() {
     return Error(Errc::limit_exceeded, "autograd context " + to_string(id_) + " has recorded " +
                                            std::to_string(number - 1) + " messages from here, which is the most");
   }
-  return AutogradMessageId{self_.worker, self_.incarnation, (place_ << kMessageBits) | number};
+  return AutogradMessageId{self_.id, self_.incarnation, (place_ << kMessageBits) | number};
 }
 
 Result<void> ContextRecord::add_sent(std::shared_ptr<SendFunction> function, WorkerLife to, std::uint64_t bytes) {
@@ -96,7 +96,7 @@ Result<void> ContextRecord::add_received(WorkerLife from, std::uint64_t bytes) {
   if (phase_ == Phase::over) return released_context(id_);
   ++received_;
   recorded_bytes_ += bytes;
-  met_.insert(from.worker);
+  met_.insert(from.id);
   return {};
 }
 
@@ -145,7 +145,7 @@ std::vector<AutogradMessageId> ContextRecord::sends() const {
   std::vector<AutogradMessageId> messages;
   const std::lock_guard lock(mutex_);
   messages.reserve(sent_.size());
-  for (const auto& [number, sent] : sent_) messages.push_back({self_.worker, self_.incarnation, number});
+  for (const auto& [number, sent] : sent_) messages.push_back({self_.id, self_.incarnation, number});
   return messages;
 }
 

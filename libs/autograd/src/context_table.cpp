@@ -10,7 +10,7 @@
 namespace caftan::autograd {
 
 ContextId ContextTable::create() {
-  ContextId id{self_.worker, self_.incarnation, ++made_};
+  ContextId id{self_.id, self_.incarnation, ++made_};
   creators_[self_].open.insert(id.number);
   return id;
 }
@@ -60,7 +60,7 @@ std::vector<ContextId> ContextTable::peer_down(WorkerLife peer) {
   const auto at = creators_.find(peer);
   if (at == creators_.end() || peer == self_) return open_here;
   Creator& creator = at->second;
-  for (const std::uint64_t number : creator.open) open_here.push_back({peer.worker, peer.incarnation, number});
+  for (const std::uint64_t number : creator.open) open_here.push_back({peer.id, peer.incarnation, number});
   std::uint64_t last = creator.released.empty() ? 0 : creator.released.rbegin()->second;
   if (!creator.open.empty()) last = std::max(last, *creator.open.rbegin());
   creator.add({1, last});

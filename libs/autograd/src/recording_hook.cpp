@@ -56,7 +56,7 @@ Result<AutogradMessageId> record_sent_tensors(ContextRecord& context, const std:
   if (!any || !to) return AutogradMessageId{};
   const Result<AutogradMessageId> message = context.next_message();
   if (!message) return message;
-  auto function = record_sent({context.id(), *message, to->worker, order_key}, tensors, recorded);
+  auto function = record_sent({context.id(), *message, to->id, order_key}, tensors, recorded);
   if (!function) return AutogradMessageId{};
   const Result<void> added = context.add_sent(std::move(function), *to, recorded_bytes(tensors, recorded));
   if (!added) return added.error();

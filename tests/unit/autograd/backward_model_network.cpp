@@ -154,10 +154,10 @@ void World::send(int worker, int context, WorkerLife to, PassMessage message) {
     message = Granted{{contexts_[context].id, {decided.up_to().value + 1}}, decided};
   }
   if (const auto* granted = std::get_if<Granted>(&message)) check_grant(context, granted->pass.number);
-  say("w" + std::to_string(worker) + " -> w" + std::to_string(to.worker.value) + " " + to_string(message));
+  say("w" + std::to_string(worker) + " -> w" + std::to_string(to.id.value) + " " + to_string(message));
   Flight flight;
   flight.from = worker;
-  flight.to = static_cast<int>(to.worker.value);
+  flight.to = static_cast<int>(to.id.value);
   flight.context = context;
   flight.life = workers_[worker].life;
   flight.message = std::move(message);
@@ -210,7 +210,7 @@ bool World::deliver(std::uint32_t choice) {
 }
 
 void World::lose(int worker, WorkerLife peer) {
-  say("w" + std::to_string(worker) + " hears that w" + std::to_string(peer.worker.value) + " is lost");
+  say("w" + std::to_string(worker) + " hears that w" + std::to_string(peer.id.value) + " is lost");
   Worker& self = workers_[worker];
   self.table.peer_down(peer);
   std::vector<int> contexts;

@@ -105,7 +105,7 @@ void World::check_first_run(const Part& part) {
   std::set<int> walked = at->second.reachable;
   for (const int source : at->second.reachable) {
     const WorkerLife life = source == kRoots ? at->second.initiator : maker(recorded_[source].id);
-    const Worker& worker = workers_[life.worker.value];
+    const Worker& worker = workers_[life.id.value];
     const auto peer = worker.parts.find(part.context);
     // Nothing is known of a worker that is gone; it was asked while it lived.
     if (worker.life != life || !worker.alive || peer == worker.parts.end() || !peer->second->graph) continue;

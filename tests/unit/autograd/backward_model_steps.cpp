@@ -136,7 +136,7 @@ void World::call(const Step& step) {
   const Worker& self = workers_[part.worker];
   const int session = receiver == part.worker ? -1 : session_of(part.worker, workers_[receiver].life);
   if (receiver != part.worker && session < 0) return;  // DA-2: never handed over, never recorded
-  Recorded message{{self.life.worker, self.life.incarnation, ++workers_[part.worker].messages},
+  Recorded message{{self.life.id, self.life.incarnation, ++workers_[part.worker].messages},
                    part.context,
                    part.worker,
                    receiver,
@@ -330,7 +330,7 @@ void World::reconnect(const Step& step) {
       }
       for (const Flight& flight : flights_) {
         if (flight.kind != Flight::Kind::lost) continue;
-        const int peer = static_cast<int>(flight.life.worker.value);
+        const int peer = static_cast<int>(flight.life.id.value);
         if ((flight.to == first && peer == second) || (flight.to == second && peer == first)) free = false;
       }
       if (free) apart.emplace_back(first, second);

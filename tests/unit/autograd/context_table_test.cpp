@@ -13,7 +13,7 @@
 namespace caftan::autograd {
 namespace {
 
-ContextId context(std::uint64_t number) { return {kHome.worker, kHome.incarnation, number}; }
+ContextId context(std::uint64_t number) { return {kHome.id, kHome.incarnation, number}; }
 
 Errc entering(ContextTable& table, std::uint64_t number) {
   const Result<bool> entered = table.enter(context(number));

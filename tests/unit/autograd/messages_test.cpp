@@ -13,9 +13,9 @@ namespace {
 
 constexpr WorkerLife kHome{{0}, {77}};
 constexpr WorkerLife kPeer{{3}, {99}};
-const ContextId kContext{kHome.worker, kHome.incarnation, 5};
+const ContextId kContext{kHome.id, kHome.incarnation, 5};
 
-AutogradMessageId message(std::uint64_t number) { return {kPeer.worker, kPeer.incarnation, number}; }
+AutogradMessageId message(std::uint64_t number) { return {kPeer.id, kPeer.incarnation, number}; }
 
 DecidedSet decided(std::initializer_list<bool> outcomes) {
   DecidedSet set;

@@ -16,10 +16,10 @@ constexpr WorkerLife kHome{{0}, {10}};
 constexpr WorkerLife kA{{1}, {11}};
 constexpr WorkerLife kB{{2}, {12}};
 constexpr WorkerLife kC{{3}, {13}};
-constexpr ContextId kContext{kHome.worker, kHome.incarnation, 1};
+constexpr ContextId kContext{kHome.id, kHome.incarnation, 1};
 
 constexpr AutogradMessageId message_of(WorkerLife sender, std::uint64_t number) {
-  return {sender.worker, sender.incarnation, number};
+  return {sender.id, sender.incarnation, number};
 }
 constexpr PassId pass(std::uint64_t n) { return {kContext, {n}}; }
 

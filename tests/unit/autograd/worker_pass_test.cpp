@@ -121,7 +121,7 @@ TEST_F(WorkerPassTest, DA4_AGradientDuringAWalkFails) {
 TEST_F(WorkerPassTest, DA3_ANodeOfAnotherContextFails) {
   WorkerPass pass = participant();
   pass.marked(kA, {kBtoA});
-  EXPECT_EQ(failure(pass.found({{{kHome.worker, kHome.incarnation, 2}, kAtoB}})), Errc::foreign_context);
+  EXPECT_EQ(failure(pass.found({{{kHome.id, kHome.incarnation, 2}, kAtoB}})), Errc::foreign_context);
 }
 
 TEST_F(WorkerPassTest, DA17_TooManyBytesFail) {

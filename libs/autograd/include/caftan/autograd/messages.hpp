@@ -17,20 +17,8 @@
 
 namespace caftan::autograd {
 
-/// One life of a worker, as the sender or receiver of messages. The sender is known from the session, never from the
-/// message.
-struct WorkerLife {
-  WorkerId worker;
-  Incarnation incarnation;
-  auto operator<=>(const WorkerLife&) const = default;
-  template <class Archive>
-  void serialize(Archive& archive, unsigned) {
-    archive& worker& incarnation;
-  }
-};
-
 /// Returns "worker 3", for texts.
-inline std::string name_of(const WorkerLife& life) { return "worker " + std::to_string(life.worker.value); }
+inline std::string name_of(const WorkerLife& life) { return "worker " + std::to_string(life.id.value); }
 
 /// Returns the life that made the id: of a context its home, of a recorded message its sender, where S(m) is.
 template <class Tag>

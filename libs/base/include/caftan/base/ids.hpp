@@ -22,6 +22,13 @@ struct Incarnation {
   auto operator<=>(const Incarnation&) const = default;
 };
 
+/// One life of a worker.
+struct WorkerLife {
+  WorkerId id;
+  Incarnation incarnation;
+  auto operator<=>(const WorkerLife&) const = default;
+};
+
 /// An id unique over the whole job and all incarnations: who made it, in which life, and a counter from 1.
 template <class Tag>
 struct GlobalId {

@@ -18,6 +18,11 @@ struct Codec<Incarnation> {
   static void load(InArchive& from, Incarnation& id) { from >> id.value; }
 };
 template <>
+struct Codec<WorkerLife> {
+  static void save(OutArchive& to, const WorkerLife& life) { to << life.id << life.incarnation; }
+  static void load(InArchive& from, WorkerLife& life) { from >> life.id >> life.incarnation; }
+};
+template <>
 struct Codec<CallId> {
   static void save(OutArchive& to, const CallId& id) { to << id.value; }
   static void load(InArchive& from, CallId& id) { from >> id.value; }
