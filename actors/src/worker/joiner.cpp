@@ -223,13 +223,13 @@ void Joiner::on_accepted(transport::Accepted&& accepted) {
   const net::PeerInfo& peer = accepted.peer;
   if (add_session({peer.id, peer.name, peer.incarnation, peer.limits, peer.agreed_features}, peer.connection,
                   std::move(accepted.channel), accepted.early, Use::calls)) {
-    on_connected(peer.id, peer.incarnation, peer.address);
+    on_connected({peer.id, peer.incarnation}, peer.address);
   }
 }
 
 void Joiner::add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,
                                std::shared_ptr<transport::Channel> channel) {
-  if (add_session(peer, connection, std::move(channel), {}, Use::calls)) on_connected(peer.id, peer.incarnation, {});
+  if (add_session(peer, connection, std::move(channel), {}, Use::calls)) on_connected(peer.life(), {});
 }
 
 std::shared_ptr<Session> Joiner::add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
@@ -260,15 +260,15 @@ Result<void> Joiner::keep(const std::shared_ptr<Session>& session) {
   // One step under the lock: a worker that leaves closes all sessions it has once `leave` was here.
   const LockGuard lock(mutex_);
   if (auto is_new = parts_.peers.check_new(peer_session(*session)); !is_new) return is_new;
-  if (auto may = meeting_.on_session_start(peer.id, peer.incarnation, session->peer_place()); !may) return may;
+  if (auto may = meeting_.on_session_start(peer.life(), session->peer_place()); !may) return may;
   parts_.peers.add(session);
   return {};
 }
 
-void Joiner::on_connected(WorkerId peer, Incarnation life, const std::string& address) {
+void Joiner::on_connected(const WorkerLife& peer, const std::string& address) {
   {
     const LockGuard lock(mutex_);
-    meeting_.on_connected(peer, life, address);
+    meeting_.on_connected(peer, address);
   }
   publish_view();
   look_whether_all_met();
@@ -281,7 +281,7 @@ void Joiner::announce_session() {
 net::Meeting::Loss Joiner::on_session_end(Session& session, const Error& reason) {
   const transport::PeerIdentity& peer = session.peer();
   const LockGuard lock(mutex_);
-  const net::Meeting::Loss loss = meeting_.on_session_end(peer.id, peer.incarnation);
+  const net::Meeting::Loss loss = meeting_.on_session_end(peer.life());
   if (loss.tell == net::Meeting::Loss::Tell::after_start) {
     lost_at_start_[peer.id] = {session.shared_from_this(), reason};
   }
@@ -374,7 +374,7 @@ void Joiner::on_met(Session& from) {
   OnMet next{};
   {
     const LockGuard lock(mutex_);
-    next = meeting_.on_met(from.peer().id, from.peer().incarnation);
+    next = meeting_.on_met(from.peer().life());
   }
   switch (next) {
     case OnMet::nothing:

@@ -102,7 +102,7 @@ class Joiner {
                                                   std::shared_ptr<transport::Channel> channel, wire::ByteView early,
                                                   Use use);
   Result<void> keep(const std::shared_ptr<transport::Session>& session);
-  void on_connected(WorkerId peer, Incarnation life, const std::string& address);
+  void on_connected(const WorkerLife& peer, const std::string& address);
   void announce_session();
 
   void publish_view();

@@ -44,15 +44,15 @@ Meeting::Meeting(Membership membership, Options options)
 
 // ---- sessions
 
-Result<void> Meeting::on_session_start(WorkerId peer, Incarnation life, const std::string& place) {
+Result<void> Meeting::on_session_start(const WorkerLife& peer, const std::string& place) {
   if (is_leaving_) return Error(Errc::shut_down, "this worker is leaving");
-  if (peer == self_) return {};
-  const auto up = membership_.on_up(peer, life, place);
+  if (peer.id == self_) return {};
+  const auto up = membership_.on_up(peer, place);
   return up ? Result<void>() : Result<void>(up.error());
 }
 
-bool Meeting::is_present(WorkerId peer, Incarnation life) const {
-  return membership_.is_up(peer) && membership_.find(peer)->incarnation == life;
+bool Meeting::is_present(const WorkerLife& peer) const {
+  return membership_.is_up(peer.id) && membership_.find(peer.id)->incarnation == peer.incarnation;
 }
 
 void Meeting::learn_address(Member& member, const std::string& address) {
@@ -61,23 +61,23 @@ void Meeting::learn_address(Member& member, const std::string& address) {
   member.dial_pause.reset();
 }
 
-void Meeting::on_connected(WorkerId peer, Incarnation life, const std::string& address) {
-  Member& member = members_[peer.value];
+void Meeting::on_connected(const WorkerLife& peer, const std::string& address) {
+  Member& member = members_[peer.id.value];
   learn_address(member, address);
-  member.was_up = life;
+  member.was_up = peer.incarnation;
   member.dial_pause.reset();
   member.duplicate = Error();
-  if (!is_present(peer, life)) return;  // it has ended meanwhile
+  if (!is_present(peer)) return;  // it has ended meanwhile
   member.is_connected = true;
   if (!is_coordinator()) return;
-  const auto changed = membership_.join({member.name, peer, life, member.address});
+  const auto changed = membership_.join({member.name, peer.id, peer.incarnation, member.address});
   // SE-34: a new life has an address of its own, which all hear of.
   if (changed && *changed) has_published_view_ = false;
 }
 
-Meeting::Loss Meeting::on_session_end(WorkerId peer, Incarnation life) {
-  if (peer == self_ || !membership_.on_down(peer, life)) return {};
-  Member& member = members_[peer.value];
+Meeting::Loss Meeting::on_session_end(const WorkerLife& peer) {
+  if (peer.id == self_ || !membership_.on_down(peer)) return {};
+  Member& member = members_[peer.id.value];
   member.is_connected = false;
   member.reported_ready = false;
   Loss loss{.is_last = true};
@@ -88,7 +88,7 @@ Meeting::Loss Meeting::on_session_end(WorkerId peer, Incarnation life) {
     loss.tell = Loss::Tell::now;
   }
   // SE-34: it may come back, perhaps at another address.
-  loss.dial = !options_.in_one_process && peer < self_;
+  loss.dial = !options_.in_one_process && peer.id < self_;
   return loss;
 }
 
@@ -206,11 +206,11 @@ std::optional<Meeting::AllMet> Meeting::take_all_met() {
   return all;
 }
 
-Meeting::OnMet Meeting::on_met(WorkerId sender, Incarnation life) {
+Meeting::OnMet Meeting::on_met(const WorkerLife& sender) {
   // Only the coordinator knows that all have met.
-  if (!is_coordinator()) return sender == WorkerId{0} ? OnMet::end_start : OnMet::nothing;
-  if (sender == self_ || !is_present(sender, life)) return OnMet::nothing;  // of a life that has ended
-  members_[sender.value].reported_ready = true;
+  if (!is_coordinator()) return sender.id == WorkerId{0} ? OnMet::end_start : OnMet::nothing;
+  if (sender.id == self_ || !is_present(sender)) return OnMet::nothing;  // of a life that has ended
+  members_[sender.id.value].reported_ready = true;
   return reported_ready_ ? OnMet::answer : OnMet::look;
 }
 

@@ -175,18 +175,19 @@ Result<std::vector<WorkerId>> Membership::apply(const View& view) {
   return changed;
 }
 
-Result<bool> Membership::on_up(WorkerId id, Incarnation incarnation, const std::string& place) {
-  if (auto found = find(id); !found) return found.error();
-  Member& member = members_[id.value];
-  if (auto life = check_life(member, incarnation); !life) return life.error();
-  begin_life(member, incarnation);
+Result<bool> Membership::on_up(const WorkerLife& worker, const std::string& place) {
+  if (auto found = find(worker.id); !found) return found.error();
+  Member& member = members_[worker.id.value];
+  if (auto life = check_life(member, worker.incarnation); !life) return life.error();
+  begin_life(member, worker.incarnation);
   member.place = place;
   return member.sessions++ == 0;
 }
 
-bool Membership::on_down(WorkerId id, Incarnation incarnation) {
-  if (id.value >= members_.size() || members_[id.value].known.incarnation != incarnation) return false;
-  Member& member = members_[id.value];
+bool Membership::on_down(const WorkerLife& worker) {
+  if (worker.id.value >= members_.size()) return false;
+  Member& member = members_[worker.id.value];
+  if (member.known.incarnation != worker.incarnation) return false;
   return member.sessions != 0 && --member.sessions == 0;
 }
 

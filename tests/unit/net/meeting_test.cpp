@@ -32,8 +32,8 @@ Meeting make_meeting(std::uint32_t self, Meeting::Options options = {.addresses 
 }
 
 void connect(Meeting& meeting, std::uint32_t peer, Incarnation life, const std::string& address = {}) {
-  EXPECT_TRUE(meeting.on_session_start({peer}, life, "there"));
-  meeting.on_connected({peer}, life, address);
+  EXPECT_TRUE(meeting.on_session_start({{peer}, life}, "there"));
+  meeting.on_connected({{peer}, life}, address);
 }
 void connect(Meeting& meeting, std::uint32_t peer) { connect(meeting, peer, life_of(peer)); }
 
@@ -47,8 +47,8 @@ Meeting make_serving_coordinator() {
   connect(coordinator, 1);
   connect(coordinator, 2);
   EXPECT_TRUE(coordinator.take_view());
-  coordinator.on_met({1}, life_of(1));
-  coordinator.on_met({2}, life_of(2));
+  coordinator.on_met({{1}, life_of(1)});
+  coordinator.on_met({{2}, life_of(2)});
   EXPECT_TRUE(coordinator.take_all_met());
   EXPECT_TRUE(coordinator.end_start());
   return coordinator;
@@ -78,9 +78,9 @@ TEST(Meeting, SE27_TheHeadSendsItsViewOnceWhenAllHaveCome) {
   Meeting coordinator = make_meeting(0);
   connect(coordinator, 1);
   EXPECT_FALSE(coordinator.take_view());
-  ASSERT_TRUE(coordinator.on_session_start({2}, life_of(2), ""));
+  ASSERT_TRUE(coordinator.on_session_start({{2}, life_of(2)}, ""));
   EXPECT_FALSE(coordinator.take_view()) << "that session cannot be used yet";
-  coordinator.on_connected({2}, life_of(2), "tcp:h:1");
+  coordinator.on_connected({{2}, life_of(2)}, "tcp:h:1");
   const auto view = coordinator.take_view();
   ASSERT_TRUE(view);
   EXPECT_EQ(view->members[1].incarnation, life_of(1));
@@ -115,9 +115,9 @@ TEST(Meeting, SE27_AWorkerTellsTheHeadOnceItHasMetAllOthers) {
 TEST(Meeting, SE27_TheHeadEndsTheStartWhenAllHaveSaidSo) {
   Meeting coordinator = make_meeting(0);
   connect(coordinator, 1);
-  EXPECT_EQ(coordinator.on_met({1}, life_of(1)), OnMet::look);
+  EXPECT_EQ(coordinator.on_met({{1}, life_of(1)}), OnMet::look);
   connect(coordinator, 2);
-  EXPECT_EQ(coordinator.on_met({2}, life_of(2)), OnMet::look);
+  EXPECT_EQ(coordinator.on_met({{2}, life_of(2)}), OnMet::look);
   EXPECT_FALSE(coordinator.take_all_met()) << "the others have not got the view";
   ASSERT_TRUE(coordinator.take_view());
   const auto all = coordinator.take_all_met();
@@ -130,8 +130,8 @@ TEST(Meeting, SE27_OnlyTheHeadIsBelievedThatAllHaveMet) {
   Meeting worker = make_meeting(1);
   connect(worker, 0);
   connect(worker, 2);
-  EXPECT_EQ(worker.on_met({2}, life_of(2)), OnMet::nothing);
-  EXPECT_EQ(worker.on_met(kCoordinator, life_of(0)), OnMet::end_start);
+  EXPECT_EQ(worker.on_met({{2}, life_of(2)}), OnMet::nothing);
+  EXPECT_EQ(worker.on_met({kCoordinator, life_of(0)}), OnMet::end_start);
   EXPECT_TRUE(worker.on_view({2}, make_view())->empty()) << "nor that it has a view";
 }
 
@@ -140,31 +140,31 @@ TEST(Meeting, SE27_WhatALifeSaidThatHasEndedDoesNotCount) {
   connect(coordinator, 1);
   connect(coordinator, 2);
   ASSERT_TRUE(coordinator.take_view());
-  EXPECT_EQ(coordinator.on_met({1}, life_of(1)), OnMet::look);
-  EXPECT_TRUE(coordinator.on_session_end({1}, life_of(1)).is_last);
-  EXPECT_EQ(coordinator.on_met({1}, life_of(1)), OnMet::nothing);
+  EXPECT_EQ(coordinator.on_met({{1}, life_of(1)}), OnMet::look);
+  EXPECT_TRUE(coordinator.on_session_end({{1}, life_of(1)}).is_last);
+  EXPECT_EQ(coordinator.on_met({{1}, life_of(1)}), OnMet::nothing);
   connect(coordinator, 1, next_life_of(1));
-  EXPECT_EQ(coordinator.on_met({1}, life_of(1)), OnMet::nothing);
-  EXPECT_EQ(coordinator.on_met({2}, life_of(2)), OnMet::look);
+  EXPECT_EQ(coordinator.on_met({{1}, life_of(1)}), OnMet::nothing);
+  EXPECT_EQ(coordinator.on_met({{2}, life_of(2)}), OnMet::look);
   ASSERT_TRUE(coordinator.take_view());
   EXPECT_FALSE(coordinator.take_all_met()) << "b's present life has not said so";
-  EXPECT_EQ(coordinator.on_met({1}, next_life_of(1)), OnMet::look);
+  EXPECT_EQ(coordinator.on_met({{1}, next_life_of(1)}), OnMet::look);
   EXPECT_TRUE(coordinator.take_all_met());
 }
 
 TEST(Meeting, SE27_ANewLifeIsAnsweredAfterTheStartOfTheOthers) {
   Meeting coordinator = make_serving_coordinator();
-  EXPECT_EQ(coordinator.on_session_end({1}, life_of(1)).tell, Tell::now);
+  EXPECT_EQ(coordinator.on_session_end({{1}, life_of(1)}).tell, Tell::now);
   connect(coordinator, 1, next_life_of(1));
-  EXPECT_EQ(coordinator.on_met({1}, next_life_of(1)), OnMet::answer);
+  EXPECT_EQ(coordinator.on_met({{1}, next_life_of(1)}), OnMet::answer);
 }
 
 TEST(Meeting, SE24_ALifeIsLostWithTheLastOfItsSessions) {
   Meeting coordinator = make_serving_coordinator();
   connect(coordinator, 1);
-  EXPECT_FALSE(coordinator.on_session_end({1}, life_of(1)).is_last);
-  EXPECT_TRUE(coordinator.on_session_end({1}, life_of(1)).is_last);
-  EXPECT_FALSE(coordinator.on_session_end({0}, life_of(0)).is_last) << "with itself";
+  EXPECT_FALSE(coordinator.on_session_end({{1}, life_of(1)}).is_last);
+  EXPECT_TRUE(coordinator.on_session_end({{1}, life_of(1)}).is_last);
+  EXPECT_FALSE(coordinator.on_session_end({{0}, life_of(0)}).is_last) << "with itself";
 }
 
 TEST(Meeting, SE28_WhoLeavesAfterItsOwnStartDoesNotHoldUpTheOthers) {
@@ -172,8 +172,8 @@ TEST(Meeting, SE28_WhoLeavesAfterItsOwnStartDoesNotHoldUpTheOthers) {
   connect(worker, 0);
   connect(worker, 2);
   ASSERT_TRUE(worker.take_all_met());
-  EXPECT_EQ(worker.on_session_end(kCoordinator, life_of(0)).tell, Tell::after_start);
-  EXPECT_EQ(worker.on_met(kCoordinator, life_of(0)), OnMet::end_start) << "its last words are read after its end";
+  EXPECT_EQ(worker.on_session_end({kCoordinator, life_of(0)}).tell, Tell::after_start);
+  EXPECT_EQ(worker.on_met({kCoordinator, life_of(0)}), OnMet::end_start) << "its last words are read after its end";
   EXPECT_THAT(worker.end_start().value(), ElementsAre(kCoordinator));
   EXPECT_TRUE(*worker.outcome());
 }
@@ -182,7 +182,7 @@ TEST(Meeting, SE28_WhoHasComeBackIsNotLost) {
   Meeting worker = make_meeting(1);
   connect(worker, 0);
   connect(worker, 2);
-  EXPECT_EQ(worker.on_session_end({2}, life_of(2)).tell, Tell::after_start);
+  EXPECT_EQ(worker.on_session_end({{2}, life_of(2)}).tell, Tell::after_start);
   connect(worker, 2, next_life_of(2));
   EXPECT_THAT(worker.end_start().value(), IsEmpty());
   EXPECT_FALSE(worker.end_start()) << "once";
@@ -192,7 +192,7 @@ TEST(Meeting, SE29_WhoHasNotComeIsNotLost) {
   Meeting worker = make_meeting(1);
   EXPECT_EQ(worker.why_unreachable({2}).code(), Errc::peer_unreachable);
   connect(worker, 2);
-  worker.on_session_end({2}, life_of(2));
+  worker.on_session_end({{2}, life_of(2)});
   EXPECT_EQ(worker.why_unreachable({2}).code(), Errc::peer_down);
 }
 
@@ -203,7 +203,7 @@ TEST(Meeting, SE26_TheHeadNamesTheMissingAndThoseThatHaveLeft) {
   EXPECT_EQ(late(coordinator).text(), "b, c have not come within 10s; 1 of 3 are here");
   coordinator = make_meeting(0, {.addresses = {"unix:a", "", ""}});
   connect(coordinator, 1);
-  coordinator.on_session_end({1}, life_of(1));
+  coordinator.on_session_end({{1}, life_of(1)});
   EXPECT_EQ(late(coordinator).text(), "c has not come within 10s; b has come and left; 1 of 3 are here");
 }
 
@@ -211,7 +211,7 @@ TEST(Meeting, SE26_TheHeadNamesWhoHasNotMetAllOthers) {
   Meeting coordinator = make_meeting(0);
   connect(coordinator, 1);
   connect(coordinator, 2);
-  coordinator.on_met({1}, life_of(1));
+  coordinator.on_met({{1}, life_of(1)});
   EXPECT_EQ(late(coordinator).text(), "c has not met all others within 10s; 3 of 3 are here");
 }
 
@@ -257,7 +257,7 @@ TEST(Meeting, SE33_NeighboursInOneProcessAreNotDialled) {
   Meeting worker = make_meeting(2, {.addresses = {"", "", ""}, .in_one_process = true});
   EXPECT_THAT(worker.to_dial(), IsEmpty());
   connect(worker, 0);
-  EXPECT_FALSE(worker.on_session_end({0}, life_of(0)).dial);
+  EXPECT_FALSE(worker.on_session_end({{0}, life_of(0)}).dial);
 }
 
 TEST(Meeting, SE33_AnyOtherRefusalFailsTheStart) {
@@ -300,7 +300,7 @@ TEST(Meeting, SE34_AnAddressThatIsNotFixedIsThatOfThePresentLife) {
 
 TEST(Meeting, SE34_TheHeadSendsItsViewAgainWhenANewLifeHasJoined) {
   Meeting coordinator = make_serving_coordinator();
-  coordinator.on_session_end({1}, life_of(1));
+  coordinator.on_session_end({{1}, life_of(1)});
   connect(coordinator, 1, next_life_of(1), "tcp:h:2");
   const auto view = coordinator.take_view();
   ASSERT_TRUE(view);
@@ -309,7 +309,7 @@ TEST(Meeting, SE34_TheHeadSendsItsViewAgainWhenANewLifeHasJoined) {
 
 TEST(Meeting, SE34_AfterTheStartOnlyALifeIsDialledThatTheHeadHasAnnounced) {
   Meeting worker = make_serving_worker();
-  EXPECT_TRUE(worker.on_session_end({1}, life_of(1)).dial);
+  EXPECT_TRUE(worker.on_session_end({{1}, life_of(1)}).dial);
   EXPECT_FALSE(worker.begin_dial({1}, kBegin)) << "the life that was lost is not met again";
   EXPECT_THAT(worker.on_view(kCoordinator, make_view(2, next_life_of(1))).value(), ElementsAre(WorkerId{1}));
   EXPECT_TRUE(worker.begin_dial({1}, kBegin));
@@ -322,7 +322,7 @@ TEST(Meeting, SE34_AfterTheStartOnlyALifeIsDialledThatTheHeadHasAnnounced) {
 
 TEST(Meeting, SE34_WithAHigherNumberItIsTheOtherThatDials) {
   Meeting coordinator = make_serving_coordinator();
-  EXPECT_FALSE(coordinator.on_session_end({1}, life_of(1)).dial);
+  EXPECT_FALSE(coordinator.on_session_end({{1}, life_of(1)}).dial);
 }
 
 // ---- refusals and leaving
@@ -347,9 +347,9 @@ TEST(Meeting, WhoLeavesAdmitsNobodyAndDialsNobody) {
   connect(worker, 2);
   worker.leave();
   EXPECT_TRUE(worker.start_is_over());
-  EXPECT_EQ(worker.on_session_start({0}, life_of(0), "").error().code(), Errc::shut_down);
+  EXPECT_EQ(worker.on_session_start({{0}, life_of(0)}, "").error().code(), Errc::shut_down);
   EXPECT_FALSE(worker.begin_dial({0}, kBegin));
-  EXPECT_EQ(worker.on_session_end({2}, life_of(2)).tell, Tell::no);
+  EXPECT_EQ(worker.on_session_end({{2}, life_of(2)}).tell, Tell::no);
 }
 
 }  // namespace

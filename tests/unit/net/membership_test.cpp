@@ -62,7 +62,7 @@ TEST(Membership, SE21_NamesWhoIsMissingUntilAllHaveJoined) {
 
 TEST(Membership, SE21_ASessionAloneIsNotAJoin) {
   Membership coordinator = make_membership(0);
-  EXPECT_TRUE(*coordinator.on_up({1}, {101}));
+  EXPECT_TRUE(*coordinator.on_up({{1}, {101}}));
   EXPECT_EQ(coordinator.missing().size(), 2U);
   EXPECT_TRUE(*coordinator.join(make_join(1, 101)));
   EXPECT_EQ(coordinator.missing(), std::vector<std::string>{"observer1"});
@@ -77,7 +77,7 @@ TEST(Membership, SE22_AJoinMayBeRepeated) {
 
 TEST(Membership, SE23_StrangersAndDuplicatesAreRefusedWithTypedErrors) {
   Membership coordinator = make_complete_coordinator();
-  ASSERT_TRUE(coordinator.on_up({1}, {101}));
+  ASSERT_TRUE(coordinator.on_up({{1}, {101}}));
   EXPECT_EQ(coordinator.join({"stranger", {3}, {7}, ""}).error().code(), Errc::unknown_worker);
   EXPECT_NE(coordinator.join({"stranger", {3}, {7}, ""}).error().text().find("agent, observer0, observer1"),
             std::string::npos);
@@ -85,24 +85,24 @@ TEST(Membership, SE23_StrangersAndDuplicatesAreRefusedWithTypedErrors) {
   EXPECT_EQ(coordinator.join(make_join(1, 7)).error().code(), Errc::duplicate_worker);
   EXPECT_EQ(coordinator.join(make_join(0, 7)).error().code(), Errc::duplicate_worker)
       << "that is the coordinator itself";
-  EXPECT_EQ(coordinator.on_up({1}, {7}).error().code(), Errc::duplicate_worker);
-  EXPECT_EQ(coordinator.on_up({3}, {7}).error().code(), Errc::unknown_worker);
+  EXPECT_EQ(coordinator.on_up({{1}, {7}}).error().code(), Errc::duplicate_worker);
+  EXPECT_EQ(coordinator.on_up({{3}, {7}}).error().code(), Errc::unknown_worker);
   EXPECT_EQ(coordinator.join(make_join(1, 0)).error().code(), Errc::peer_down);
   EXPECT_TRUE(coordinator.admit(make_join(1, 101))) << "a second connection of the same life";
 }
 
 TEST(Membership, SE24_ARestartedWorkerTakesItsPlaceAndTheOldLifeNeverReturns) {
   Membership coordinator = make_complete_coordinator();
-  ASSERT_TRUE(coordinator.on_up({1}, {101}));
-  EXPECT_TRUE(coordinator.on_down({1}, {101}));
-  EXPECT_FALSE(coordinator.on_down({1}, {101})) << "peer_down is delivered once";
+  ASSERT_TRUE(coordinator.on_up({{1}, {101}}));
+  EXPECT_TRUE(coordinator.on_down({{1}, {101}}));
+  EXPECT_FALSE(coordinator.on_down({{1}, {101}})) << "peer_down is delivered once";
   EXPECT_FALSE(coordinator.is_up({1}));
   EXPECT_TRUE(*coordinator.join(make_join(1, 201)));
-  EXPECT_TRUE(*coordinator.on_up({1}, {201}));
-  EXPECT_FALSE(*coordinator.on_up({1}, {201}));
-  EXPECT_EQ(coordinator.on_up({1}, {101}).error().code(), Errc::peer_down);
+  EXPECT_TRUE(*coordinator.on_up({{1}, {201}}));
+  EXPECT_FALSE(*coordinator.on_up({{1}, {201}}));
+  EXPECT_EQ(coordinator.on_up({{1}, {101}}).error().code(), Errc::peer_down);
   EXPECT_EQ(coordinator.admit(make_join(1, 101)).error().code(), Errc::peer_down);
-  EXPECT_FALSE(coordinator.on_down({1}, {101})) << "a late end of the old life";
+  EXPECT_FALSE(coordinator.on_down({{1}, {101}})) << "a late end of the old life";
   EXPECT_TRUE(coordinator.is_up({1}));
   EXPECT_EQ(coordinator.find("observer0")->address, "unix:1-201");
 }
@@ -110,8 +110,8 @@ TEST(Membership, SE24_ARestartedWorkerTakesItsPlaceAndTheOldLifeNeverReturns) {
 TEST(Membership, SE24_TheSameLifeMayHaveANewSession) {
   Membership coordinator = make_complete_coordinator();
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(*coordinator.on_up({1}, {101}));
-    EXPECT_TRUE(coordinator.on_down({1}, {101}));
+    EXPECT_TRUE(*coordinator.on_up({{1}, {101}}));
+    EXPECT_TRUE(coordinator.on_down({{1}, {101}}));
   }
 }
 
@@ -131,7 +131,7 @@ TEST(Membership, K7_SE34_ANewLifeAtTheSameAddressMakesANewView) {
   const View before = coordinator.view();
   Join again = make_join(1, 201);
   again.address = make_join(1, 101).address;
-  ASSERT_TRUE(coordinator.on_up(again.id, again.incarnation, "there"));
+  ASSERT_TRUE(coordinator.on_up({again.id, again.incarnation}, "there"));
   EXPECT_TRUE(coordinator.join(again).value()) << "its session is up before it has joined";
   EXPECT_GT(coordinator.view().revision, before.revision);
   EXPECT_FALSE(coordinator.join(again).value());
@@ -149,7 +149,7 @@ TEST(Membership, SE25_AnOlderViewChangesNothing) {
 
 TEST(Membership, SE25_WhatWeSawOurselvesOutlivesAViewThatDoesNotKnowItYet) {
   Membership observer = make_membership(1);
-  ASSERT_TRUE(observer.on_up({2}, {202}));
+  ASSERT_TRUE(observer.on_up({{2}, {202}}));
   EXPECT_TRUE(observer.apply(make_complete_coordinator().view()));
   EXPECT_EQ(observer.find("observer1")->incarnation, Incarnation{202});
   EXPECT_TRUE(observer.is_up({2}));

@@ -40,10 +40,10 @@ class Meeting {
   /// A session is about to be added; one of this worker with itself changes nothing.
   /// @param place  where the peer is, for the text of a duplicate_worker
   /// Errors: shut_down (this worker leaves); as Membership::on_up.
-  Result<void> on_session_start(WorkerId peer, Incarnation life, const std::string& place);
+  Result<void> on_session_start(const WorkerLife& peer, const std::string& place);
   /// The session has been added and can be used.
   /// @param address  where the peer says that it listens; empty = unknown
-  void on_connected(WorkerId peer, Incarnation life, const std::string& address);
+  void on_connected(const WorkerLife& peer, const std::string& address);
 
   struct Loss {
     /// Whether the loss is reported to users. During the start the peer may come back: then `end_start` decides.
@@ -53,7 +53,7 @@ class Meeting {
     bool dial = false;  ///< it may come back: dial it (SE-34)
   };
   /// A session that had been added has ended.
-  Loss on_session_end(WorkerId peer, Incarnation life);
+  Loss on_session_end(const WorkerLife& peer);
   /// Returns why calls to a peer without a session fail (SE-29).
   Error why_unreachable(WorkerId peer) const;
 
@@ -107,7 +107,7 @@ class Meeting {
     end_start,  ///< call `end_start`
   };
   /// A Met has arrived in a session with that life of the sender.
-  OnMet on_met(WorkerId sender, Incarnation life);
+  OnMet on_met(const WorkerLife& sender);
 
   /// Ends the start. Returns the members that were lost during it and have not come back; report them to users now
   /// (SE-28). Returns nullopt if the start has ended or failed before.
@@ -137,7 +137,7 @@ class Meeting {
 
   bool is_decided() const noexcept { return is_ready_ || failure_; }
   bool may_dial(const Member& member, TimePoint now) const;
-  bool is_present(WorkerId peer, Incarnation life) const;
+  bool is_present(const WorkerLife& peer) const;
   static void learn_address(Member& member, const std::string& address);
   Error why_late(std::span<const std::string> siblings) const;
 

@@ -91,14 +91,14 @@ class Membership {
   /// duplicate_worker (the coordinator knows another incarnation of this worker).
   Result<std::vector<WorkerId>> apply(const View& view);
 
-  /// Tells that one more session with this incarnation is up. Returns whether it is the first. An incarnation that
-  /// replaces another ends that one for good. Errors: unknown_worker, duplicate_worker, peer_down; as admit.
+  /// Tells that one more session with this life is up. Returns whether it is the first. A life that replaces another
+  /// ends that one for good. Errors: unknown_worker, duplicate_worker, peer_down; as admit.
   /// @param place  where it is, for the text of a duplicate_worker
-  Result<bool> on_up(WorkerId id, Incarnation incarnation, const std::string& place = {});
+  Result<bool> on_up(const WorkerLife& worker, const std::string& place = {});
 
-  /// Tells that one of the sessions with this incarnation has ended. Returns whether it was the last; false for an
-  /// incarnation that is not the current one.
-  bool on_down(WorkerId id, Incarnation incarnation);
+  /// Tells that one of the sessions with this life has ended. Returns whether it was the last; false for a life that is
+  /// not the current one.
+  bool on_down(const WorkerLife& worker);
 
   bool is_up(WorkerId id) const;
 
