@@ -44,8 +44,8 @@ class ForgedGradients : public AutogradCluster {
   /// As the actor of R(m) at `from` would send it.
   void forge(std::size_t from, const std::vector<at::Tensor>& tensors, AutogradMessageId message,
              std::uint64_t pass = 1) {
-    actors::AutogradHost& host = (*this)[from].core().autograd_host();
-    const WorkerLife to = here().core().autograd_host().self();
+    actors::AutogradHost& host = actors::WorkerCore::of((*this)[from]).autograd_host();
+    const WorkerLife to = actors::WorkerCore::of(here()).autograd_host().self();
     autograd::Grad grad{{{context_.id(), autograd::PassNumber{pass}}, {}, to, autograd::Mode::smart, true}, message};
     forging_ = true;
     caf::anon_send(host.recv_function(context_.id(), message),

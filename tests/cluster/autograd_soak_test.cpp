@@ -68,7 +68,7 @@ class ContextSoak : public testing::Test {
     scale_ = workers_[0]->remote<Scale>("b");
   }
 
-  actors::WorkerCore& core(std::size_t worker) { return workers_[worker]->core(); }
+  actors::WorkerCore& core(std::size_t worker) { return actors::WorkerCore::of(*workers_[worker]); }
 
   Held held(std::size_t worker) {
     Held held;

@@ -51,7 +51,7 @@ class SteppedMeeting : public testing::TestWithParam<std::uint64_t> {
       if (ends != std::pair(from, to)) tap->release();
     }
   }
-  bool is_over(std::size_t worker) { return workers_[worker]->core().start_is_over(); }
+  bool is_over(std::size_t worker) { return actors::WorkerCore::of(*workers_[worker]).start_is_over(); }
 
   std::shared_ptr<transport::SteppedExecutor> executor_ = std::make_shared<transport::SteppedExecutor>(GetParam());
   std::map<std::pair<std::string, std::string>, std::shared_ptr<test::ChannelTap>> taps_;
@@ -124,7 +124,8 @@ TEST_P(SteppedMeeting, T9_SE24_ALifeIsUpUntilTheLastOfItsSessionsHasEnded) {
     std::vector<std::shared_ptr<transport::Channel>> far;
     for (const std::uint64_t connection : {10, 11}) {
       auto [near, other] = transport::make_loopback_pair(*executor_);
-      a->core().joiner().add_local_session({WorkerId{1}, "b", Incarnation{77}, {}}, connection, std::move(near));
+      actors::WorkerCore::of(*a).joiner().add_local_session({WorkerId{1}, "b", Incarnation{77}, {}}, connection,
+                                                            std::move(near));
       far.push_back(std::move(other));
     }
     executor_->run();
@@ -207,7 +208,7 @@ TEST_F(Meeting, SE27_TheHeadWaitsUntilTheOthersHaveMet) {
   wait_for_log("w0: connected with w2");
   wait_for_log("w1: connected with w0");
   wait_for_log("w2: connected with w0");
-  EXPECT_FALSE(w0.core().start_is_over());
+  EXPECT_FALSE(actors::WorkerCore::of(w0).start_is_over());
   std::filesystem::create_symlink(folder_ / "w1", folder_ / "later");
   ASSERT_TRUE(ready.get());
   EXPECT_EQ(w0.rpc_sync<&depth>("w1", std::vector<std::string>{"w2", "w1", "w2"}), 3);
@@ -253,7 +254,7 @@ TEST_F(Meeting, K7_SE34_OneThatComesBackAfterAllWereThereIsMetByAll) {
   Worker& again = launch("w1", world);
   wait_for_log("w2: connected with w1", 2);
   wait_for_log("w3: connected with w1", 2);
-  EXPECT_FALSE(w0.core().start_is_over());
+  EXPECT_FALSE(actors::WorkerCore::of(w0).start_is_over());
   std::filesystem::create_symlink(folder_ / "w2", folder_ / "later");
   ASSERT_TRUE(w0.wait_until_ready());
   EXPECT_TRUE(again.wait_until_ready());
@@ -302,7 +303,9 @@ TEST_F(Meeting, K7_SE34_ANewLifeIsMetByOneThatLosesTheOldOneLater) {
   Worker& w2 = launch("w2", world);
   for (const auto& worker : workers_) ASSERT_TRUE(worker->wait_until_ready());
   // The coordinator loses the old life first.
-  w0.core().session_with({WorkerId{1}, w1.core().incarnation()})->abort(Error(Errc::peer_down, "cut"));
+  actors::WorkerCore::of(w0)
+      .session_with({WorkerId{1}, actors::WorkerCore::of(w1).incarnation()})
+      ->abort(Error(Errc::peer_down, "cut"));
   wait_for_log("w0: lost w1");
   Worker& again = launch("w1", world);
   wait_for_log("w0: connected with w1", 2);

@@ -73,7 +73,7 @@ class RRefEndsInOrder : public testing::TestWithParam<std::uint64_t> {
 INSTANTIATE_TEST_SUITE_P(Seeds, RRefEndsInOrder, testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(RRefEndsInOrder, T14_SettlingWaitsForThoseThatWereLetGoOnly) {
-  actors::RRefHost& host = cluster_[0].core().rref_host();
+  actors::RRefHost& host = actors::WorkerCore::of(cluster_[0]).rref_host();
   RRef<int> kept = cluster_[0].remote<&add>("worker1", 1, 2);
   RRef<int> killed = cluster_[0].remote<&add>("worker1", 1, 2);
   cluster_.run_until_idle();

@@ -78,8 +78,8 @@ TEST_P(RRefFaults, RR5_AParentKeepsNothingOfChildrenThatHaveAccepted) {
   shelf.rpc_sync<&Shelf::clear>();
   cluster_.run_until_idle();
   const auto proxies = [this] {
-    const Incarnation life = cluster_[2].core().incarnation();
-    return remote::ActorExchange::of(*cluster_[0].core().session_with({WorkerId{2}, life})).proxies();
+    const Incarnation life = actors::WorkerCore::of(cluster_[2]).incarnation();
+    return remote::ActorExchange::of(*actors::WorkerCore::of(cluster_[0]).session_with({WorkerId{2}, life})).proxies();
   };
   const std::size_t before = proxies();
   for (int i = 0; i < 5; ++i) shelf.rpc_sync<&Shelf::put>(r);
@@ -94,10 +94,10 @@ TEST_P(RRefFaults, RR9_AParkedRequestGoesWithItsAsker) {
   RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
   Future<int> fetched = cluster_[0].with({.timeout = seconds(2)}).rpc_async<&fetch>("worker2", r);
   cluster_.run_until_idle();
-  EXPECT_EQ(cluster_[1].core().rref_host().parked().count(), 1U);
+  EXPECT_EQ(actors::WorkerCore::of(cluster_[1]).rref_host().parked().count(), 1U);
   EXPECT_FALSE(fetched.result());  // the clock goes on while it waits
   cluster_.run_until_idle();
-  EXPECT_EQ(cluster_[1].core().rref_host().parked().count(), 0U);
+  EXPECT_EQ(actors::WorkerCore::of(cluster_[1]).rref_host().parked().count(), 0U);
   net_.tap("worker0", "worker1").release();
   EXPECT_EQ(r.to_here(), 3);
   r = {};
@@ -132,7 +132,7 @@ class ValuesActor final : public caf::event_based_actor {
 };
 
 TEST_P(RRefFaults, L2_AValueAndItsActorShareTheirFate) {
-  actors::WorkerCore& owner = cluster_[1].core();
+  actors::WorkerCore& owner = actors::WorkerCore::of(cluster_[1]);
   for (const bool actor_first : {true, false}) {
     bool ended = false;
     RRef<int> r = cluster_[0].rpc_sync<&make_here>("worker1", 5);

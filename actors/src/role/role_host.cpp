@@ -8,7 +8,7 @@
 namespace caftan::actors {
 
 Future<std::shared_ptr<rpc::RRefHandle>> role_handle(Worker& worker) {
-  const std::shared_ptr<RoleHost>& role = worker.core().options().role;
+  const std::shared_ptr<RoleHost>& role = WorkerCore::of(worker).options().role;
   if (role) return role->handle();
   return make_ready_future<std::shared_ptr<rpc::RRefHandle>>(
       Error(Errc::unsupported, worker.name(), "this worker plays no role"));
@@ -16,7 +16,7 @@ Future<std::shared_ptr<rpc::RRefHandle>> role_handle(Worker& worker) {
 
 void RoleHost::attach(Worker& worker) {
   worker_ = &worker;
-  WorkerCore& core = worker.core();
+  WorkerCore& core = WorkerCore::of(worker);
   auto handle = core.rref_host().own(core.make_rref_id(), definition_.type);
   {
     const std::lock_guard lock(state_->mutex);
@@ -50,7 +50,7 @@ void RoleHost::begin() {
 }
 
 void RoleHost::construct(caf::actor actor) {
-  worker_->core().executor().post([self = shared_from_this(), actor = std::move(actor)] {
+  WorkerCore::of(*worker_).executor().post([self = shared_from_this(), actor = std::move(actor)] {
     auto context = std::make_shared<RoleContext>(self->state_);
     RRefId id;
     {
@@ -59,7 +59,7 @@ void RoleHost::construct(caf::actor actor) {
     }
     self->state_->reporter->send(RunEventKind::making);
     auto role = rpc::run_user_code(self->state_->facts.worker, self->definition_.name, [&] {
-      return self->definition_.make(context, self->config_, id, self->worker_->core().executor());
+      return self->definition_.make(context, self->config_, id, WorkerCore::of(*self->worker_).executor());
     });
     caf::anon_send(actor, RoleEvent{role_event::Constructed{
                               std::make_shared<Result<std::shared_ptr<rpc::HostedObject>>>(std::move(role))}});
@@ -73,7 +73,7 @@ void RoleHost::constructed(Result<std::shared_ptr<rpc::HostedObject>> role, caf:
     handle = handle_;
   }
   if (!handle) return set_idle();
-  worker_->core().rref_host().set_value(handle->rref(), role);
+  WorkerCore::of(*worker_).rref_host().set_value(handle->rref(), role);
   if (!role) {
     state_->log.error("the constructor failed: " + role.error().message());
     state_->reporter->send(RunEventKind::failed, {}, role.error().at(state_->facts.worker));
@@ -81,7 +81,8 @@ void RoleHost::constructed(Result<std::shared_ptr<rpc::HostedObject>> role, caf:
   }
   state_->reporter->send(RunEventKind::made);
   if (!definition_.run) return set_idle();
-  worker_->core().executor().post([self = shared_from_this(), object = *std::move(role), actor = std::move(actor)] {
+  WorkerCore::of(*worker_).executor().post([self = shared_from_this(), object = *std::move(role),
+                                            actor = std::move(actor)] {
     object->strand().run([self, object, actor] {
       auto outcome = rpc::run_user_code(self->state_->facts.worker, self->definition_.name + ".run",
                                         [&] { return self->definition_.run(*object, self->state_->stop.get_token()); });

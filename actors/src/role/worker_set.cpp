@@ -105,7 +105,7 @@ Result<void> WorkerSet::launch(Member& member) {
   auto worker = Worker::launch(worker_options(member), options_.catalog.make_registry());
   if (!worker) return worker.error();
   member.worker = *std::move(worker);
-  member.worker->core().joiner().set_siblings(options_.siblings);
+  WorkerCore::of(*member.worker).joiner().set_siblings(options_.siblings);
   state->caller = member.worker->caller();
   member.role->attach(*member.worker);
   member.reporter->send(RunEventKind::here, member.worker->address());
@@ -215,7 +215,7 @@ void WorkerSet::wait_for_leave() {
 /// first one is a matter of timing.
 void WorkerSet::report_traffic(TimePoint deadline) {
   for (Member& member : members_) {
-    if (member.worker) member.worker->core().wait_until_quiet(deadline);
+    if (member.worker) WorkerCore::of(*member.worker).wait_until_quiet(deadline);
   }
   for (Member& member : members_) {
     if (!member.worker) continue;
@@ -236,7 +236,7 @@ bool WorkerSet::end() {
   Member* late = wait_for_roles(deadline - most / 2);
   if (late) {
     for (Member& member : members_) {
-      if (member.worker) member.worker->core().joiner().leave_other_hosts(farewell_of(member));  // RN-12
+      if (member.worker) WorkerCore::of(*member.worker).joiner().leave_other_hosts(farewell_of(member));  // RN-12
     }
     late = wait_for_roles(deadline);
   }
@@ -252,7 +252,7 @@ bool WorkerSet::end() {
   bool ended = true;
   for (Member& member : members_) {
     if (!member.worker) continue;
-    member.worker->core().set_farewell(farewell_of(member));
+    WorkerCore::of(*member.worker).set_farewell(farewell_of(member));
     if (member.worker->stop().in_use == 0) continue;
     member.log.error("code on a runner that uses connections, references, contexts or passes has not returned in time");
     ended = false;

@@ -6,7 +6,7 @@
 
 namespace caftan {
 
-actors::MemberPorts& actors::MemberPorts::of(Worker& worker) noexcept { return worker.core(); }
+actors::MemberPorts& actors::MemberPorts::of(Worker& worker) noexcept { return WorkerCore::of(worker); }
 
 Worker::Worker(std::shared_ptr<transport::PollingExecutor> executor, std::shared_ptr<actors::WorkerCore> core)
     : CallSite(core), executor_(std::move(executor)), core_(std::move(core)), caller_(core_) {

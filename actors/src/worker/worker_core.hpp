@@ -28,6 +28,7 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
  public:
   /// Precondition: options.executor is set; it outlives the core, which does not own it.
   static Result<std::shared_ptr<WorkerCore>> make(WorkerOptions options, Registry registry);
+  static WorkerCore& of(Worker& worker) noexcept { return *worker.core_; }
   ~WorkerCore() override;
 
   Result<void> launch();

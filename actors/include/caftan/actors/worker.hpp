@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "caftan/actors/rref_info.hpp"
-#include "caftan/autograd/context_record.hpp"
+#include "caftan/autograd/context_info.hpp"
 #include "caftan/base/result.hpp"
 #include "caftan/net/limits.hpp"
 #include "caftan/rpc/call_site.hpp"
@@ -168,9 +168,9 @@ class Worker : public CallSite {
   /// not sent are left out. Threads: any, also after `stop`.
   std::vector<SentFrames> traffic() const;
   const std::shared_ptr<rpc::Caller>& caller() const noexcept { return caller_; }
-  actors::WorkerCore& core() noexcept { return *core_; }
 
  private:
+  friend class actors::WorkerCore;
   Worker(std::shared_ptr<transport::PollingExecutor> executor, std::shared_ptr<actors::WorkerCore> core);
 
   std::shared_ptr<transport::PollingExecutor> executor_;  // destroyed last

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "caftan/autograd/context_info.hpp"
 #include "caftan/autograd/gradient_book.hpp"
 #include "caftan/autograd/nodes.hpp"
 #include "caftan/autograd/recorded_messages.hpp"
@@ -32,19 +33,6 @@ class ContextRecord;
 /// are the context's place there.
 constexpr unsigned kMessageBits = 24;  // messages that one worker sends in one context
 constexpr std::uint64_t place_of(const AutogradMessageId& message) noexcept { return message.number >> kMessageBits; }
-
-/// A context as listings show it.
-struct ContextInfo {
-  ContextId id;
-  std::string creator;               ///< name of the worker that made it
-  Duration age{};                    ///< since this worker made or entered it
-  std::vector<std::string> workers;  ///< that this worker exchanged calls of the context with, by name
-  std::size_t sent = 0;              ///< recorded messages that left here
-  std::size_t received = 0;          ///< recorded messages that arrived here
-  std::uint64_t bytes = 0;           ///< of the recorded tensors and of the gradients
-  std::uint64_t passes = 0;          ///< decided ones, as far as known here
-  std::size_t running = 0;           ///< passes whose graph is in work here; a failed one until its last node has ended
-};
 
 /// Threads: any, all methods.
 class ContextRecord final : public RecordedMessages, public std::enable_shared_from_this<ContextRecord> {

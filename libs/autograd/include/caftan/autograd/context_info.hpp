@@ -1,0 +1,26 @@
+/// `ContextInfo`: one autograd context in the list of a worker, `Worker::autograd_contexts`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "caftan/base/clock.hpp"
+#include "caftan/base/ids.hpp"
+
+namespace caftan::autograd {
+
+struct ContextInfo {
+  ContextId id;
+  std::string creator;               ///< name of the worker that made it
+  Duration age{};                    ///< since this worker made or entered it
+  std::vector<std::string> workers;  ///< that this worker exchanged calls of the context with, by name
+  std::size_t sent = 0;              ///< recorded messages that left here
+  std::size_t received = 0;          ///< recorded messages that arrived here
+  std::uint64_t bytes = 0;           ///< of the recorded tensors and of the gradients
+  std::uint64_t passes = 0;          ///< decided ones, as far as known here
+  std::size_t running = 0;           ///< passes whose graph is in work here; a failed one until its last node has ended
+};
+
+}  // namespace caftan::autograd
