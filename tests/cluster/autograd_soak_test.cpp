@@ -9,7 +9,7 @@
 
 #include "autograd/autograd_host.hpp"
 #include "caftan/autograd/context.hpp"
-#include "caftan/remote/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
 #include "caftan/tensor/operators.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"

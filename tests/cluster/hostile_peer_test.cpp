@@ -8,9 +8,9 @@
 
 #include <random>
 
-#include "caftan/net/membership.hpp"
-#include "caftan/remote/address.hpp"
-#include "caftan/remote/message_registry.hpp"
+#include "caftan/net/internal/membership.hpp"
+#include "caftan/remote/internal/address.hpp"
+#include "caftan/remote/internal/message_registry.hpp"
 #include "caftan/tensor/operators.hpp"
 #include "caftan/wire/archive.hpp"
 #include "channel_tap.hpp"

@@ -2,7 +2,7 @@
 #include <ATen/ops/full.h>
 
 #include "caftan/optim/clipping.hpp"
-#include "caftan/optim/remote_optimizer.hpp"
+#include "caftan/optim/internal/remote_optimizer.hpp"
 #include "optimizer_roles.hpp"
 
 namespace caftan::test {

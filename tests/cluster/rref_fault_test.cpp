@@ -8,7 +8,7 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
-#include "caftan/remote/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
 #include "channel_tap.hpp"
 #include "counting_hook.hpp"
 #include "rref_roles.hpp"

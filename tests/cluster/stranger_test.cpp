@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "caftan/actors/worker.hpp"
-#include "caftan/net/refusal_log.hpp"
+#include "caftan/net/internal/refusal_log.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 #include "soak_size.hpp"

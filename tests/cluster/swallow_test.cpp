@@ -1,7 +1,7 @@
 // The actors carry the counting: when the frames that end a watch are lost, references leak, and the tests see it.
 #include <gtest/gtest.h>
 
-#include "caftan/remote/message_registry.hpp"
+#include "caftan/remote/internal/message_registry.hpp"
 #include "channel_tap.hpp"
 #include "rref_roles.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "caftan/net/handshake.hpp"
+#include "caftan/net/internal/handshake.hpp"
 #include "handshake_sides.hpp"
 
 namespace {

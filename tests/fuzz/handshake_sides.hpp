@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "caftan/net/handshake.hpp"
+#include "caftan/net/internal/handshake.hpp"
 
 namespace caftan::net {
 

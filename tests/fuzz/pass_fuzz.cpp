@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "caftan/autograd/context_passes.hpp"
+#include "caftan/autograd/internal/context_passes.hpp"
 #include "caftan/wire/archive.hpp"
 
 namespace {

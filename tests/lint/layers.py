@@ -114,8 +114,23 @@ def check_include(name, header, layer, public):
         yield f"{header} in a public header: every user pays for it"
 
 
+def check_umbrella(root):
+    """Yields the internal headers that a user of caftan/caftan.hpp reads, each with the header that includes it."""
+    seen = set()
+    left = ["caftan/caftan.hpp"]
+    while left:
+        header = left.pop()
+        for path in [*root.glob(f"libs/*/include/{header}"), *root.glob(f"actors/include/{header}")]:
+            included = [found.group(1) for _, line in tree.code_lines(path) if (found := INCLUDE.match(line))]
+            for name in included:
+                if name.startswith("caftan/") and "/internal/" in name:
+                    yield f"{path.relative_to(root).as_posix()}: {name} is internal: caftan/caftan.hpp brings it to users"
+            left += [name for name in included if name.startswith("caftan/") and name not in seen]
+            seen.update(included)
+
+
 def check(root):
-    errors = []
+    errors = [*check_umbrella(root)]
     users = {heavy: [] for heavy in HEAVY}
     catching = set()
     for path in tree.files(root, "libs", "actors", "apps"):
@@ -154,6 +169,8 @@ GOOD = {
     "actors/src/rref/a.cpp": '#include "caftan/rpc/call.hpp"\n#include "rref/a.hpp"\n#include "service/b.hpp"\n',
     "actors/src/launch/a.cpp": '#include <sys/wait.h>\n#include "role/a.hpp"\n',
     "apps/caftan/main.cpp": '#include "caftan/caftan.hpp"\n',
+    "actors/include/caftan/caftan.hpp": '#include "caftan/rpc/call.hpp"\n',
+    "libs/rpc/include/caftan/rpc/serve.hpp": '#include "caftan/rpc/internal/fork_table.hpp"\n',
 }
 BAD = {
     "autograd is not below it": {"libs/rpc/src/a.cpp": '#include "caftan/autograd/context.hpp"\n'},
@@ -162,7 +179,7 @@ BAD = {
     "caf/detail only": {"actors/a.cpp": "#include <caf/detail/scope_guard.hpp>\n"},
     "own transport": {"libs/remote/src/a.cpp": "#include <caf/io/all.hpp>\n"},
     "CAF only in": {"libs/transport/src/a.cpp": "#include <caf/actor.hpp>\n"},
-    "remote is not below it": {"libs/transport/src/a.cpp": '#include "caftan/remote/address.hpp"\n'},
+    "remote is not below it": {"libs/transport/src/a.cpp": '#include "caftan/remote/internal/address.hpp"\n'},
     "does not link libtorch": {"libs/net/src/a.cpp": "#include <ATen/core/Tensor.h>\n"},
     "only in libs/base/src/log.cpp": {"libs/net/src/a.cpp": "#include <spdlog/spdlog.h>\n"},
     "torch/torch.h in a public header": {"libs/nn/include/caftan/nn/m.hpp": "#include <torch/torch.h>\n"},
@@ -174,6 +191,7 @@ BAD = {
     "the room autograd may not include rref/": {"actors/src/autograd/b.hpp": '#include "rref/rref_host.hpp"\n'},
     "as room/file.hpp": {"actors/src/rref/b.cpp": '#include "a.hpp"\n'},
     "not in a room": {"actors/src/b.cpp": "int a;\n"},
+    "is internal": {"actors/include/caftan/caftan.hpp": '#include "caftan/rpc/serve.hpp"\n'},
     "nothing but tests": {"libs/rpc/src/a.cpp": '#include "tests/support/fake.hpp"\n'},
 }
 

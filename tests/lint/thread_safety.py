@@ -25,7 +25,7 @@ HEADER = "caftan/base/mutex.hpp"
 CHECKED_IN = {
     "libs/base/include/caftan/base/repeated_lines.hpp": "actors/src/worker/worker_log.cpp",
     "actors/src/worker/peer_state.hpp": "actors/src/worker/peers.cpp",
-    "libs/net/include/caftan/net/request_table.hpp": "tests/unit/net/request_table_test.cpp",
+    "libs/net/include/caftan/net/internal/request_table.hpp": "tests/unit/net/request_table_test.cpp",
     "libs/rpc/include/caftan/rpc/future_state.hpp": "tests/unit/rpc/future_test.cpp",
     "libs/rpc/include/caftan/rpc/call_state.hpp": "tests/unit/rpc/call_test.cpp",
 }

@@ -5,7 +5,7 @@
 
 #include <future>
 
-#include "caftan/transport/endpoint.hpp"
+#include "caftan/transport/internal/endpoint.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "command.hpp"
 #include "free_port.hpp"

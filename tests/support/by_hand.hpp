@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "caftan/transport/endpoint.hpp"
+#include "caftan/transport/internal/endpoint.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "caftan/wire/frame.hpp"
 

@@ -14,8 +14,8 @@
 #include "baton_executor.hpp"
 #include "caftan/rpc/call_site.hpp"
 #include "caftan/rpc/caller.hpp"
+#include "caftan/rpc/internal/serve.hpp"
 #include "caftan/rpc/rref_handle.hpp"
-#include "caftan/rpc/serve.hpp"
 #include "caftan/tensor/codec.hpp"
 
 namespace caftan::test {

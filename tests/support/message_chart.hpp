@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "caftan/autograd/call_section.hpp"
+#include "caftan/autograd/internal/call_section.hpp"
 #include "channel_tap.hpp"
 #include "pass_frames.hpp"
 

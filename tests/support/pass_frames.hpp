@@ -7,8 +7,8 @@
 #include <string>
 
 #include "caftan/autograd/messages.hpp"
-#include "caftan/remote/address.hpp"
-#include "caftan/remote/message_registry.hpp"
+#include "caftan/remote/internal/address.hpp"
+#include "caftan/remote/internal/message_registry.hpp"
 #include "caftan/wire/archive.hpp"
 #include "channel_tap.hpp"
 

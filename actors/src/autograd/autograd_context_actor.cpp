@@ -4,8 +4,8 @@
 
 #include "autograd/autograd_host.hpp"
 #include "caftan/autograd/engine.hpp"
-#include "caftan/remote/actor_exchange.hpp"
-#include "caftan/wire/shortened.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
+#include "caftan/wire/internal/shortened.hpp"
 
 namespace caftan::actors {
 

@@ -11,8 +11,8 @@
 
 #include "autograd/autograd_messages.hpp"
 #include "autograd/graph_job.hpp"
-#include "caftan/autograd/context_passes.hpp"
-#include "caftan/remote/actor_host.hpp"
+#include "caftan/autograd/internal/context_passes.hpp"
+#include "caftan/remote/internal/actor_host.hpp"
 
 namespace caftan::actors {
 

@@ -10,7 +10,7 @@
 #include "autograd/send_function_actor.hpp"
 #include "caftan/actors/worker.hpp"
 #include "caftan/autograd/rref_backward.hpp"
-#include "caftan/remote/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
 
 namespace caftan::actors {
 

@@ -10,9 +10,9 @@
 #include <caf/actor.hpp>
 
 #include "autograd/autograd_messages.hpp"
-#include "caftan/autograd/context_host.hpp"
-#include "caftan/autograd/context_table.hpp"
-#include "caftan/remote/actor_host.hpp"
+#include "caftan/autograd/internal/context_host.hpp"
+#include "caftan/autograd/internal/context_table.hpp"
+#include "caftan/remote/internal/actor_host.hpp"
 #include "service/member_ports.hpp"
 #include "service/service.hpp"
 

@@ -1,6 +1,6 @@
 #include "autograd/autograd_messages.hpp"
 
-#include "caftan/remote/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
 
 namespace caftan::wire {
 

@@ -11,9 +11,9 @@
 #include <ATen/core/Tensor.h>
 #include <caf/allowed_unsafe_message_type.hpp>
 
-#include "caftan/autograd/context_host.hpp"
+#include "caftan/autograd/internal/context_host.hpp"
+#include "caftan/autograd/internal/pass_actions.hpp"
 #include "caftan/autograd/messages.hpp"
-#include "caftan/autograd/pass_actions.hpp"
 #include "caftan/tensor/codec.hpp"
 
 namespace caftan::actors {

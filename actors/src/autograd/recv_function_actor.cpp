@@ -1,7 +1,7 @@
 #include "autograd/recv_function_actor.hpp"
 
 #include "autograd/autograd_host.hpp"
-#include "caftan/remote/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
 
 namespace caftan::actors {
 

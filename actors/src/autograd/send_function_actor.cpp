@@ -2,7 +2,7 @@
 
 #include <caf/send.hpp>
 
-#include "caftan/remote/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
 
 namespace caftan::actors {
 

@@ -5,7 +5,7 @@
 #include <caf/event_based_actor.hpp>
 
 #include "autograd/autograd_messages.hpp"
-#include "caftan/remote/actor_host.hpp"
+#include "caftan/remote/internal/actor_host.hpp"
 
 namespace caftan::actors {
 

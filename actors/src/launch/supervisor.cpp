@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "caftan/base/settings_io.hpp"
-#include "caftan/wire/shortened.hpp"
+#include "caftan/wire/internal/shortened.hpp"
 #include "launch/fatal_signals.hpp"
 #include "role/run_messages.hpp"
 

@@ -15,7 +15,7 @@
 
 #include "caftan/base/clock.hpp"
 #include "caftan/base/error.hpp"
-#include "caftan/net/liveness.hpp"
+#include "caftan/net/internal/liveness.hpp"
 
 namespace caftan::actors {
 

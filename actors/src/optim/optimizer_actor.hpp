@@ -10,9 +10,9 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/event_based_actor.hpp>
 
-#include "caftan/optim/owned_optimizer.hpp"
-#include "caftan/optim/remote_optimizer.hpp"
-#include "caftan/optim/step_ledger.hpp"
+#include "caftan/optim/internal/owned_optimizer.hpp"
+#include "caftan/optim/internal/remote_optimizer.hpp"
+#include "caftan/optim/internal/step_ledger.hpp"
 
 namespace caftan::actors {
 

@@ -5,7 +5,7 @@
 #include <caf/send.hpp>
 
 #include "caftan/actors/worker.hpp"
-#include "caftan/remote/actor_host.hpp"
+#include "caftan/remote/internal/actor_host.hpp"
 #include "caftan/rpc/registry.hpp"
 #include "optim/optimizer_actor.hpp"
 #include "service/member_ports.hpp"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "caftan/wire/shortened.hpp"
+#include "caftan/wire/internal/shortened.hpp"
 
 namespace caftan::actors {
 namespace {

@@ -14,7 +14,7 @@
 #include "caftan/actors/worker.hpp"
 #include "caftan/app/application.hpp"
 #include "caftan/app/plan.hpp"
-#include "caftan/transport/thread.hpp"
+#include "caftan/transport/internal/thread.hpp"
 #include "role/role_host.hpp"
 
 namespace caftan::actors {

@@ -7,7 +7,7 @@
 
 #include <caf/event_based_actor.hpp>
 
-#include "caftan/rpc/fork_table.hpp"
+#include "caftan/rpc/internal/fork_table.hpp"
 #include "rref/rref_messages.hpp"
 
 namespace caftan::actors {

@@ -8,7 +8,7 @@
 #include <caf/actor_control_block.hpp>
 
 #include "caftan/base/mutex.hpp"
-#include "caftan/rpc/creation_ledger.hpp"
+#include "caftan/rpc/internal/creation_ledger.hpp"
 
 namespace caftan::actors {
 

@@ -8,7 +8,7 @@
 #include <caf/send.hpp>
 
 #include "caftan/actors/worker.hpp"
-#include "caftan/remote/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
 #include "rref/owner_rref_actor.hpp"
 #include "rref/rref_handles.hpp"
 #include "rref/user_rref_actor.hpp"

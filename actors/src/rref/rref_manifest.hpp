@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "caftan/rpc/creation_ledger.hpp"
+#include "caftan/rpc/internal/creation_ledger.hpp"
 #include "caftan/wire/archive.hpp"
 
 namespace caftan::actors {

@@ -11,9 +11,9 @@
 #include <caf/actor_control_block.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 
-#include "caftan/rpc/creation_ledger.hpp"
 #include "caftan/rpc/hosted_object.hpp"
-#include "caftan/rpc/user_fork.hpp"
+#include "caftan/rpc/internal/creation_ledger.hpp"
+#include "caftan/rpc/internal/user_fork.hpp"
 #include "caftan/wire/archive.hpp"
 
 namespace caftan::actors {

@@ -1,7 +1,7 @@
 #include "rref/user_rref_actor.hpp"
 
 #include "caftan/base/overloaded.hpp"
-#include "caftan/remote/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
 #include "rref/rref_host.hpp"
 
 namespace caftan::actors {

@@ -7,7 +7,7 @@
 
 #include <caf/event_based_actor.hpp>
 
-#include "caftan/rpc/user_fork.hpp"
+#include "caftan/rpc/internal/user_fork.hpp"
 #include "rref/rref_messages.hpp"
 
 namespace caftan::actors {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "caftan/rpc/caller.hpp"
-#include "caftan/rpc/fork_table.hpp"
-#include "caftan/transport/session.hpp"
+#include "caftan/rpc/internal/fork_table.hpp"
+#include "caftan/transport/internal/session.hpp"
 
 namespace caftan::remote {
 class ActorHost;

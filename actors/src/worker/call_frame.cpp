@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "caftan/net/handshake.hpp"
+#include "caftan/net/internal/handshake.hpp"
 #include "caftan/tensor/codec.hpp"
 #include "caftan/wire/archive.hpp"
 #include "caftan/wire/base_codecs.hpp"
-#include "caftan/wire/shortened.hpp"
+#include "caftan/wire/internal/shortened.hpp"
 
 namespace caftan::actors {
 

@@ -6,7 +6,7 @@
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/rpc/request.hpp"
-#include "caftan/transport/session.hpp"
+#include "caftan/transport/internal/session.hpp"
 #include "rref/rref_frames.hpp"
 
 namespace caftan::actors {

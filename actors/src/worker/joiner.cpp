@@ -6,7 +6,7 @@
 #include <caf/send.hpp>
 
 #include "caftan/app/settings_digest.hpp"
-#include "caftan/remote/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
 #include "worker/local_network.hpp"
 #include "worker/root_actor.hpp"
 #include "worker/worker_options.hpp"

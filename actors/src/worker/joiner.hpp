@@ -15,8 +15,8 @@
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/base/mutex.hpp"
-#include "caftan/net/meeting.hpp"
-#include "caftan/transport/endpoint.hpp"
+#include "caftan/net/internal/meeting.hpp"
+#include "caftan/transport/internal/endpoint.hpp"
 #include "service/member_ports.hpp"
 #include "service/service.hpp"
 #include "worker/peers.hpp"

@@ -7,7 +7,7 @@
 
 #include "caftan/base/mutex.hpp"
 #include "caftan/rpc/request.hpp"
-#include "caftan/transport/session.hpp"
+#include "caftan/transport/internal/session.hpp"
 
 namespace caftan::actors {
 

@@ -12,8 +12,8 @@
 #include "caftan/actors/worker.hpp"
 #include "caftan/base/executor.hpp"
 #include "caftan/base/mutex.hpp"
-#include "caftan/net/traffic.hpp"
-#include "caftan/rpc/fork_table.hpp"
+#include "caftan/net/internal/traffic.hpp"
+#include "caftan/rpc/internal/fork_table.hpp"
 #include "worker/peer_state.hpp"
 
 namespace caftan::actors {

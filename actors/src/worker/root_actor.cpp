@@ -1,6 +1,6 @@
 #include "worker/root_actor.hpp"
 
-#include "caftan/remote/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
 
 namespace caftan::actors {
 

@@ -7,7 +7,7 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/event_based_actor.hpp>
 
-#include "caftan/net/membership.hpp"
+#include "caftan/net/internal/membership.hpp"
 #include "rref/rref_host.hpp"
 #include "worker/joiner.hpp"
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "caftan/base/wait_permit.hpp"
-#include "caftan/net/serve_gate.hpp"
+#include "caftan/net/internal/serve_gate.hpp"
 #include "caftan/rpc/hosted_object.hpp"
 #include "worker/served_calls.hpp"
 

@@ -11,7 +11,7 @@
 #include "caftan/actors/worker.hpp"
 #include "caftan/base/gate.hpp"
 #include "caftan/base/mutex.hpp"
-#include "caftan/rpc/serve.hpp"
+#include "caftan/rpc/internal/serve.hpp"
 #include "rref/rref_host.hpp"
 #include "service/member_ports.hpp"
 #include "worker/worker_log.hpp"

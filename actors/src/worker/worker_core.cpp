@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "autograd/autograd_host.hpp"
-#include "caftan/autograd/recording_hook.hpp"
+#include "caftan/autograd/internal/recording_hook.hpp"
 #include "worker/root_actor.hpp"
 #include "worker/worker_options.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
-#include "caftan/remote/actor_host.hpp"
+#include "caftan/remote/internal/actor_host.hpp"
 #include "caftan/rpc/call_hook.hpp"
 #include "optim/optimizer_service.hpp"
 #include "rref/rref_host.hpp"

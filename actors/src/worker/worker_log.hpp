@@ -13,7 +13,7 @@
 #include "caftan/base/executor.hpp"
 #include "caftan/base/mutex.hpp"
 #include "caftan/base/repeated_lines.hpp"
-#include "caftan/net/refusal_log.hpp"
+#include "caftan/net/internal/refusal_log.hpp"
 
 namespace caftan::actors {
 

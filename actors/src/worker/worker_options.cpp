@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "caftan/transport/endpoint.hpp"
+#include "caftan/transport/internal/endpoint.hpp"
 
 namespace caftan::actors {
 namespace {

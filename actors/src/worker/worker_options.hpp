@@ -2,8 +2,8 @@
 #pragma once
 
 #include "caftan/actors/worker.hpp"
-#include "caftan/net/meeting.hpp"
-#include "caftan/transport/session.hpp"
+#include "caftan/net/internal/meeting.hpp"
+#include "caftan/transport/internal/session.hpp"
 
 namespace caftan::actors {
 

@@ -1,4 +1,4 @@
-#include "caftan/autograd/context_passes.hpp"
+#include "caftan/autograd/internal/context_passes.hpp"
 
 #include <cassert>
 #include <set>

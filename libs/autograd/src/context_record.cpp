@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "caftan/autograd/context_host.hpp"
+#include "caftan/autograd/internal/context_host.hpp"
 #include "caftan/tensor/torch_errors.hpp"
 #include "released_context.hpp"
 

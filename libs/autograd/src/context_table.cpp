@@ -1,4 +1,4 @@
-#include "caftan/autograd/context_table.hpp"
+#include "caftan/autograd/internal/context_table.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "caftan/wire/block_pool.hpp"
+#include "caftan/wire/internal/block_pool.hpp"
 #include "owned_gradient.hpp"
 
 namespace caftan::autograd {

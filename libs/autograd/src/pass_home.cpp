@@ -1,4 +1,4 @@
-#include "caftan/autograd/pass_home.hpp"
+#include "caftan/autograd/internal/pass_home.hpp"
 
 #include <cassert>
 

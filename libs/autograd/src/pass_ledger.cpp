@@ -1,4 +1,4 @@
-#include "caftan/autograd/pass_ledger.hpp"
+#include "caftan/autograd/internal/pass_ledger.hpp"
 
 #include <utility>
 

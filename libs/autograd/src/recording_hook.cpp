@@ -1,4 +1,4 @@
-#include "caftan/autograd/recording_hook.hpp"
+#include "caftan/autograd/internal/recording_hook.hpp"
 
 #include <c10/core/GradMode.h>
 
@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "caftan/autograd/call_section.hpp"
 #include "caftan/autograd/checkpoint.hpp"
+#include "caftan/autograd/internal/call_section.hpp"
 #include "caftan/rpc/ambient.hpp"
 
 namespace caftan::autograd {

@@ -1,4 +1,4 @@
-#include "caftan/autograd/worker_pass.hpp"
+#include "caftan/autograd/internal/worker_pass.hpp"
 
 #include <map>
 #include <string>

@@ -1,4 +1,4 @@
-#include "caftan/net/dial_pause.hpp"
+#include "caftan/net/internal/dial_pause.hpp"
 
 #include <algorithm>
 

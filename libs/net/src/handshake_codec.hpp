@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "caftan/base/result.hpp"
-#include "caftan/net/handshake.hpp"
+#include "caftan/net/internal/handshake.hpp"
 #include "caftan/wire/bytes.hpp"
 
 namespace caftan::net::handshake {

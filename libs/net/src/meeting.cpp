@@ -1,10 +1,10 @@
-#include "caftan/net/meeting.hpp"
+#include "caftan/net/internal/meeting.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "caftan/base/settings_io.hpp"
-#include "caftan/net/who_is_missing.hpp"
+#include "caftan/net/internal/who_is_missing.hpp"
 
 namespace caftan::net {
 

@@ -1,9 +1,9 @@
-#include "caftan/net/membership.hpp"
+#include "caftan/net/internal/membership.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "caftan/net/handshake.hpp"
+#include "caftan/net/internal/handshake.hpp"
 
 namespace caftan::net {
 

@@ -1,4 +1,4 @@
-#include "caftan/net/outbox.hpp"
+#include "caftan/net/internal/outbox.hpp"
 
 #include <algorithm>
 #include <utility>

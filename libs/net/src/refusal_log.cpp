@@ -1,4 +1,4 @@
-#include "caftan/net/refusal_log.hpp"
+#include "caftan/net/internal/refusal_log.hpp"
 
 namespace caftan::net {
 

@@ -1,4 +1,4 @@
-#include "caftan/net/secret.hpp"
+#include "caftan/net/internal/secret.hpp"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

@@ -1,4 +1,4 @@
-#include "caftan/net/serve_gate.hpp"
+#include "caftan/net/internal/serve_gate.hpp"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "caftan/net/traffic.hpp"
+#include "caftan/net/internal/traffic.hpp"
 
 namespace caftan::net {
 

@@ -1,4 +1,4 @@
-#include "caftan/net/who_is_missing.hpp"
+#include "caftan/net/internal/who_is_missing.hpp"
 
 #include <algorithm>
 

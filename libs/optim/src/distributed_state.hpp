@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "caftan/optim/distributed_optimizer.hpp"
-#include "caftan/optim/remote_optimizer.hpp"
+#include "caftan/optim/internal/remote_optimizer.hpp"
 #include "decided_call.hpp"
 #include "saved_state.hpp"
 #include "turns.hpp"

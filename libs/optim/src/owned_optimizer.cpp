@@ -1,4 +1,4 @@
-#include "caftan/optim/owned_optimizer.hpp"
+#include "caftan/optim/internal/owned_optimizer.hpp"
 
 #include <algorithm>
 #include <cmath>

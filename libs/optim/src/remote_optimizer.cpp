@@ -1,4 +1,4 @@
-#include "caftan/optim/remote_optimizer.hpp"
+#include "caftan/optim/internal/remote_optimizer.hpp"
 
 #include <utility>
 

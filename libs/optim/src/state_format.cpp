@@ -6,7 +6,7 @@
 
 #include "caftan/tensor/codec.hpp"
 #include "caftan/wire/archive.hpp"
-#include "caftan/wire/block_pool.hpp"
+#include "caftan/wire/internal/block_pool.hpp"
 #include "gradient_check.hpp"
 
 namespace caftan::optim {

@@ -1,4 +1,4 @@
-#include "caftan/optim/step_ledger.hpp"
+#include "caftan/optim/internal/step_ledger.hpp"
 
 #include <string>
 #include <utility>

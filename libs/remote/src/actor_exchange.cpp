@@ -1,4 +1,4 @@
-#include "caftan/remote/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
 
 #include <typeinfo>
 

@@ -1,4 +1,4 @@
-#include "caftan/remote/actor_host.hpp"
+#include "caftan/remote/internal/actor_host.hpp"
 
 #include <array>
 #include <cstring>

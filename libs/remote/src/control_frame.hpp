@@ -1,8 +1,8 @@
 /// How the frames down, exit, monitor, link and unlink leave.
 #pragma once
 
-#include "caftan/remote/control_bodies.hpp"
-#include "caftan/transport/session.hpp"
+#include "caftan/remote/internal/control_bodies.hpp"
+#include "caftan/transport/internal/session.hpp"
 #include "caftan/wire/archive.hpp"
 
 namespace caftan::remote {

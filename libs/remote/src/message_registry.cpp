@@ -1,4 +1,4 @@
-#include "caftan/remote/message_registry.hpp"
+#include "caftan/remote/internal/message_registry.hpp"
 
 #include <cstring>
 #include <stdexcept>

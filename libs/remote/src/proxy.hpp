@@ -7,7 +7,7 @@
 
 #include <caf/actor_proxy.hpp>
 
-#include "caftan/remote/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
 
 namespace caftan::remote {
 

@@ -1,4 +1,4 @@
-#include "caftan/rpc/fork_table.hpp"
+#include "caftan/rpc/internal/fork_table.hpp"
 
 #include <cassert>
 

@@ -1,4 +1,4 @@
-#include "caftan/rpc/serve.hpp"
+#include "caftan/rpc/internal/serve.hpp"
 
 #include <c10/core/GradMode.h>
 

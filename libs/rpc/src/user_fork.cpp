@@ -1,4 +1,4 @@
-#include "caftan/rpc/user_fork.hpp"
+#include "caftan/rpc/internal/user_fork.hpp"
 
 #include <utility>
 

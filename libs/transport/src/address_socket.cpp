@@ -8,7 +8,7 @@
 #include <cstring>
 #include <optional>
 
-#include "caftan/transport/endpoint.hpp"
+#include "caftan/transport/internal/endpoint.hpp"
 
 namespace caftan::transport {
 namespace {

@@ -1,4 +1,4 @@
-#include "caftan/transport/crew.hpp"
+#include "caftan/transport/internal/crew.hpp"
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-#include "caftan/transport/endpoint.hpp"
+#include "caftan/transport/internal/endpoint.hpp"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,9 +1,9 @@
-#include "caftan/transport/frame_writer.hpp"
+#include "caftan/transport/internal/frame_writer.hpp"
 
 #include <algorithm>
 
-#include "caftan/wire/bye_body.hpp"
-#include "caftan/wire/shortened.hpp"
+#include "caftan/wire/internal/bye_body.hpp"
+#include "caftan/wire/internal/shortened.hpp"
 
 namespace caftan::transport {
 

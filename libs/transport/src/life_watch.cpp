@@ -1,4 +1,4 @@
-#include "caftan/transport/life_watch.hpp"
+#include "caftan/transport/internal/life_watch.hpp"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "caftan/transport/open_requests.hpp"
+#include "caftan/transport/internal/open_requests.hpp"
 
 namespace caftan::transport {
 

@@ -1,4 +1,4 @@
-#include "caftan/transport/poll_set.hpp"
+#include "caftan/transport/internal/poll_set.hpp"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

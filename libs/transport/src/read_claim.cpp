@@ -1,4 +1,4 @@
-#include "caftan/transport/read_claim.hpp"
+#include "caftan/transport/internal/read_claim.hpp"
 
 namespace caftan::transport {
 

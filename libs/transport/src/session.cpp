@@ -1,9 +1,9 @@
-#include "caftan/transport/session.hpp"
+#include "caftan/transport/internal/session.hpp"
 
 #include <algorithm>
 #include <chrono>
 
-#include "caftan/wire/bye_body.hpp"
+#include "caftan/wire/internal/bye_body.hpp"
 
 namespace caftan::transport {
 

@@ -1,4 +1,4 @@
-#include "caftan/transport/thread.hpp"
+#include "caftan/transport/internal/thread.hpp"
 
 #include <csignal>
 #include <exception>

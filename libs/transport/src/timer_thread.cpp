@@ -1,4 +1,4 @@
-#include "caftan/transport/timer_thread.hpp"
+#include "caftan/transport/internal/timer_thread.hpp"
 
 #include <algorithm>
 #include <tuple>

@@ -1,4 +1,4 @@
-#include "caftan/wire/bye_body.hpp"
+#include "caftan/wire/internal/bye_body.hpp"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "caftan/wire/frame_reader.hpp"
+#include "caftan/wire/internal/frame_reader.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "caftan/wire/out_frame.hpp"
+#include "caftan/wire/internal/out_frame.hpp"
 
 #include <cstring>
 

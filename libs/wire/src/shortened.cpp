@@ -1,4 +1,4 @@
-#include "caftan/wire/shortened.hpp"
+#include "caftan/wire/internal/shortened.hpp"
 
 #include <algorithm>
 #include <limits>

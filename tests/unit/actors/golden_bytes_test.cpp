@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "caftan/autograd/messages.hpp"
-#include "caftan/net/membership.hpp"
-#include "caftan/remote/address.hpp"
-#include "caftan/remote/control_bodies.hpp"
-#include "caftan/remote/message_registry.hpp"
+#include "caftan/net/internal/membership.hpp"
+#include "caftan/remote/internal/address.hpp"
+#include "caftan/remote/internal/control_bodies.hpp"
+#include "caftan/remote/internal/message_registry.hpp"
 #include "caftan/wire/archive.hpp"
-#include "caftan/wire/bye_body.hpp"
 #include "caftan/wire/frame.hpp"
+#include "caftan/wire/internal/bye_body.hpp"
 #include "rref/rref_manifest.hpp"
 #include "rref/rref_messages.hpp"
 

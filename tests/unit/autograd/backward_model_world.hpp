@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "backward_model_history.hpp"
-#include "caftan/autograd/context_passes.hpp"
-#include "caftan/autograd/context_table.hpp"
+#include "caftan/autograd/internal/context_passes.hpp"
+#include "caftan/autograd/internal/context_table.hpp"
 
 namespace caftan::autograd::model {
 

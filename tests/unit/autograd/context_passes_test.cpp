@@ -1,5 +1,5 @@
 // All parts of one context at one worker, as single events.
-#include "caftan/autograd/context_passes.hpp"
+#include "caftan/autograd/internal/context_passes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which contexts are open, and what is refused for ever.
-#include "caftan/autograd/context_table.hpp"
+#include "caftan/autograd/internal/context_table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "caftan/autograd/pass_actions.hpp"
+#include "caftan/autograd/internal/pass_actions.hpp"
 #include "caftan/autograd/recorded_messages.hpp"
 
 namespace caftan::autograd {

@@ -1,5 +1,5 @@
 // The home's part, as single events.
-#include "caftan/autograd/pass_home.hpp"
+#include "caftan/autograd/internal/pass_home.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The initiator's part, as single events.
-#include "caftan/autograd/pass_ledger.hpp"
+#include "caftan/autograd/internal/pass_ledger.hpp"
 
 #include <gtest/gtest.h>
 

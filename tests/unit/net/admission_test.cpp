@@ -1,4 +1,4 @@
-#include "caftan/net/admission.hpp"
+#include "caftan/net/internal/admission.hpp"
 
 #include <gtest/gtest.h>
 

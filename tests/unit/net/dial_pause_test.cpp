@@ -1,5 +1,5 @@
 // SE-33: a missing member is dialled often at first, and seldom later.
-#include "caftan/net/dial_pause.hpp"
+#include "caftan/net/internal/dial_pause.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "caftan/net/handshake.hpp"
+#include "caftan/net/internal/handshake.hpp"
 #include "handshake_sides.hpp"
 
 namespace caftan::net {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "caftan/net/handshake.hpp"
+#include "caftan/net/internal/handshake.hpp"
 #include "handshake_sides.hpp"
 
 namespace caftan::net {

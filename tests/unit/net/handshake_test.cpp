@@ -1,4 +1,4 @@
-#include "caftan/net/handshake.hpp"
+#include "caftan/net/internal/handshake.hpp"
 
 #include <gtest/gtest.h>
 

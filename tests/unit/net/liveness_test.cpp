@@ -1,4 +1,4 @@
-#include "caftan/net/liveness.hpp"
+#include "caftan/net/internal/liveness.hpp"
 
 #include <gtest/gtest.h>
 

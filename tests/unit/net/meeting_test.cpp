@@ -1,5 +1,5 @@
 // How the workers of a job come together, seen from each of them.
-#include "caftan/net/meeting.hpp"
+#include "caftan/net/internal/meeting.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

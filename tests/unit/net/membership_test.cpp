@@ -1,4 +1,4 @@
-#include "caftan/net/membership.hpp"
+#include "caftan/net/internal/membership.hpp"
 
 #include <gtest/gtest.h>
 

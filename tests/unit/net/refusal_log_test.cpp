@@ -1,5 +1,5 @@
 // HS-14: strangers do not fill the log.
-#include "caftan/net/refusal_log.hpp"
+#include "caftan/net/internal/refusal_log.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "caftan/net/request_table.hpp"
+#include "caftan/net/internal/request_table.hpp"
 
 #include <gtest/gtest.h>
 

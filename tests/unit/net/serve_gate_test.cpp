@@ -1,5 +1,5 @@
 // SE-35 to SE-37: which calls begin while answers pile up, and in which order.
-#include "caftan/net/serve_gate.hpp"
+#include "caftan/net/internal/serve_gate.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "caftan/net/timer_wheel.hpp"
+#include "caftan/net/internal/timer_wheel.hpp"
 
 #include <gtest/gtest.h>
 

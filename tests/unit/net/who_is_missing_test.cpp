@@ -1,5 +1,5 @@
 // Whom a start that timed out names, seen from each side.
-#include "caftan/net/who_is_missing.hpp"
+#include "caftan/net/internal/who_is_missing.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Actors of two workers over two sessions: messages, requests, monitors and links, and what the loss of the session
 // does.
-#include "caftan/remote/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
 
 #include <gtest/gtest.h>
 #include <caf/event_based_actor.hpp>

@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "caftan/remote/actor_exchange.hpp"
-#include "caftan/remote/actor_host.hpp"
-#include "caftan/remote/message_registry.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_host.hpp"
+#include "caftan/remote/internal/message_registry.hpp"
 #include "session_side.hpp"
 
 namespace caftan::remote {

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "caftan/remote/actor_exchange.hpp"
+#include "caftan/remote/internal/actor_exchange.hpp"
 #include "exchange_side.hpp"
 
 namespace caftan::remote {

@@ -1,4 +1,4 @@
-#include "caftan/rpc/creation_ledger.hpp"
+#include "caftan/rpc/internal/creation_ledger.hpp"
 
 #include <gtest/gtest.h>
 

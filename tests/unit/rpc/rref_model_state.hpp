@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "caftan/rpc/creation_ledger.hpp"
-#include "caftan/rpc/fork_table.hpp"
-#include "caftan/rpc/user_fork.hpp"
+#include "caftan/rpc/internal/creation_ledger.hpp"
+#include "caftan/rpc/internal/fork_table.hpp"
+#include "caftan/rpc/internal/user_fork.hpp"
 
 namespace caftan::rpc::model {
 

@@ -1,5 +1,5 @@
 // How many threads an executor has for its work, how many of them may wait, and which calls begin later.
-#include "caftan/transport/crew.hpp"
+#include "caftan/transport/internal/crew.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which thread reads a session, and what the channel is asked to report meanwhile.
-#include "caftan/transport/read_claim.hpp"
+#include "caftan/transport/internal/read_claim.hpp"
 
 #include <gtest/gtest.h>
 

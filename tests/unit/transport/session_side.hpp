@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "caftan/transport/session.hpp"
+#include "caftan/transport/internal/session.hpp"
 #include "caftan/transport/stepped_executor.hpp"
 #include "made_frames.hpp"
 

@@ -1,5 +1,5 @@
 // A session against a peer that speaks bytes: order, limits, requests, time, and every way to end.
-#include "caftan/transport/session.hpp"
+#include "caftan/transport/internal/session.hpp"
 
 #include <gtest/gtest.h>
 

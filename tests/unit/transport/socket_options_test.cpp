@@ -6,7 +6,7 @@
 
 #include <future>
 
-#include "caftan/transport/endpoint.hpp"
+#include "caftan/transport/internal/endpoint.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 

@@ -1,4 +1,4 @@
-#include "caftan/wire/block_pool.hpp"
+#include "caftan/wire/internal/block_pool.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The way in for bytes: however they are cut, the same frames come out, and what breaks the rules is refused.
-#include "caftan/wire/frame_reader.hpp"
+#include "caftan/wire/internal/frame_reader.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Errors that leave a process fit into what carries them.
-#include "caftan/wire/shortened.hpp"
+#include "caftan/wire/internal/shortened.hpp"
 
 #include <gtest/gtest.h>
 

@@ -16,9 +16,9 @@
 
 #include "caftan/base/result.hpp"
 #include "caftan/tensor/tensor.hpp"
-#include "caftan/wire/block_pool.hpp"
 #include "caftan/wire/bytes.hpp"
-#include "caftan/wire/segment.hpp"
+#include "caftan/wire/internal/block_pool.hpp"
+#include "caftan/wire/internal/segment.hpp"
 
 namespace caftan::tensor {
 

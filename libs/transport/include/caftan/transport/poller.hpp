@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "caftan/base/executor.hpp"
-#include "caftan/wire/block_pool.hpp"
+#include "caftan/wire/internal/block_pool.hpp"
 
 namespace caftan::transport {
 

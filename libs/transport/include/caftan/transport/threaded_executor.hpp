@@ -13,12 +13,12 @@
 
 #include "caftan/base/executor.hpp"
 #include "caftan/base/wait_permit.hpp"
-#include "caftan/transport/crew.hpp"
-#include "caftan/transport/poll_set.hpp"
+#include "caftan/transport/internal/crew.hpp"
+#include "caftan/transport/internal/poll_set.hpp"
+#include "caftan/transport/internal/task_queue.hpp"
+#include "caftan/transport/internal/thread.hpp"
+#include "caftan/transport/internal/timer_thread.hpp"
 #include "caftan/transport/poller.hpp"
-#include "caftan/transport/task_queue.hpp"
-#include "caftan/transport/thread.hpp"
-#include "caftan/transport/timer_thread.hpp"
 
 namespace caftan::transport {
 

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "caftan/autograd/pass_actions.hpp"
-#include "caftan/autograd/pass_home.hpp"
-#include "caftan/autograd/pass_ledger.hpp"
+#include "caftan/autograd/internal/pass_actions.hpp"
+#include "caftan/autograd/internal/pass_home.hpp"
+#include "caftan/autograd/internal/pass_ledger.hpp"
+#include "caftan/autograd/internal/worker_pass.hpp"
 #include "caftan/autograd/recorded_messages.hpp"
-#include "caftan/autograd/worker_pass.hpp"
 
 namespace caftan::autograd {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "caftan/base/result.hpp"
-#include "caftan/remote/address.hpp"
+#include "caftan/remote/internal/address.hpp"
 
 namespace caftan::remote {
 

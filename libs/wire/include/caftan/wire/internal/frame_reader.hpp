@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "caftan/base/result.hpp"
-#include "caftan/wire/block_pool.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "caftan/wire/frame.hpp"
+#include "caftan/wire/internal/block_pool.hpp"
 #include "caftan/wire/message_limits.hpp"
 
 namespace caftan::wire {

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "caftan/autograd/pass_actions.hpp"
+#include "caftan/autograd/internal/pass_actions.hpp"
 #include "caftan/autograd/recorded_messages.hpp"
 
 namespace caftan::autograd {

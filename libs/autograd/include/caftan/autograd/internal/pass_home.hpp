@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "caftan/autograd/pass_actions.hpp"
+#include "caftan/autograd/internal/pass_actions.hpp"
 
 namespace caftan::autograd {
 

@@ -11,8 +11,8 @@
 #include <caf/execution_unit.hpp>
 
 #include "caftan/base/ids.hpp"
-#include "caftan/remote/address.hpp"
-#include "caftan/remote/message_registry.hpp"
+#include "caftan/remote/internal/address.hpp"
+#include "caftan/remote/internal/message_registry.hpp"
 #include "caftan/transport/poller.hpp"
 
 namespace caftan::transport {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "caftan/net/dial_pause.hpp"
-#include "caftan/net/membership.hpp"
+#include "caftan/net/internal/dial_pause.hpp"
+#include "caftan/net/internal/membership.hpp"
 
 namespace caftan::net {
 

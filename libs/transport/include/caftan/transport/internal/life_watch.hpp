@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "caftan/net/liveness.hpp"
+#include "caftan/net/internal/liveness.hpp"
 #include "caftan/transport/channel.hpp"
 #include "caftan/transport/poller.hpp"
 

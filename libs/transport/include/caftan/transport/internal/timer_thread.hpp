@@ -11,7 +11,7 @@
 
 #include "caftan/base/clock.hpp"
 #include "caftan/base/task.hpp"
-#include "caftan/transport/thread.hpp"
+#include "caftan/transport/internal/thread.hpp"
 
 namespace caftan::transport {
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "caftan/autograd/context_host.hpp"
+#include "caftan/autograd/internal/context_host.hpp"
 #include "caftan/rpc/call_hook.hpp"
 
 namespace caftan::autograd {

@@ -14,15 +14,15 @@
 #include <utility>
 
 #include "caftan/base/result.hpp"
-#include "caftan/net/outbox.hpp"
-#include "caftan/net/serve_gate.hpp"
-#include "caftan/net/traffic.hpp"
+#include "caftan/net/internal/outbox.hpp"
+#include "caftan/net/internal/serve_gate.hpp"
+#include "caftan/net/internal/traffic.hpp"
 #include "caftan/transport/channel.hpp"
-#include "caftan/transport/life_watch.hpp"
+#include "caftan/transport/internal/life_watch.hpp"
+#include "caftan/transport/internal/read_claim.hpp"
 #include "caftan/transport/poller.hpp"
-#include "caftan/transport/read_claim.hpp"
+#include "caftan/wire/internal/out_frame.hpp"
 #include "caftan/wire/message_limits.hpp"
-#include "caftan/wire/out_frame.hpp"
 
 namespace caftan::transport {
 

@@ -12,8 +12,8 @@
 #include "caftan/base/clock.hpp"
 #include "caftan/base/ids.hpp"
 #include "caftan/base/result.hpp"
+#include "caftan/net/internal/secret.hpp"
 #include "caftan/net/limits.hpp"
-#include "caftan/net/secret.hpp"
 #include "caftan/wire/bytes.hpp"
 
 namespace caftan::net {

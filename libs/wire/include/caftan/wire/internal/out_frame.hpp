@@ -6,7 +6,7 @@
 
 #include "caftan/wire/bytes.hpp"
 #include "caftan/wire/frame.hpp"
-#include "caftan/wire/segment.hpp"
+#include "caftan/wire/internal/segment.hpp"
 
 namespace caftan::wire {
 

@@ -8,7 +8,7 @@
 #include "caftan/base/result.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "caftan/wire/frame.hpp"
-#include "caftan/wire/frame_reader.hpp"
+#include "caftan/wire/internal/frame_reader.hpp"
 
 namespace caftan::transport {
 

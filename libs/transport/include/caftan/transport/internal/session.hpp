@@ -13,18 +13,18 @@
 #include <utility>
 
 #include "caftan/base/ids.hpp"
+#include "caftan/net/internal/liveness.hpp"
 #include "caftan/net/limits.hpp"
-#include "caftan/net/liveness.hpp"
 #include "caftan/transport/channel.hpp"
-#include "caftan/transport/frame_handler.hpp"
-#include "caftan/transport/frame_writer.hpp"
-#include "caftan/transport/life_watch.hpp"
-#include "caftan/transport/open_requests.hpp"
+#include "caftan/transport/internal/frame_handler.hpp"
+#include "caftan/transport/internal/frame_writer.hpp"
+#include "caftan/transport/internal/life_watch.hpp"
+#include "caftan/transport/internal/open_requests.hpp"
+#include "caftan/transport/internal/read_claim.hpp"
 #include "caftan/transport/poller.hpp"
-#include "caftan/transport/read_claim.hpp"
-#include "caftan/wire/block_pool.hpp"
-#include "caftan/wire/frame_reader.hpp"
-#include "caftan/wire/out_frame.hpp"
+#include "caftan/wire/internal/block_pool.hpp"
+#include "caftan/wire/internal/frame_reader.hpp"
+#include "caftan/wire/internal/out_frame.hpp"
 
 namespace caftan::transport {
 

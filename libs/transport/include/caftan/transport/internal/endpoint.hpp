@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "caftan/net/handshake.hpp"
+#include "caftan/net/internal/handshake.hpp"
 #include "caftan/transport/channel.hpp"
 
 namespace caftan::transport {

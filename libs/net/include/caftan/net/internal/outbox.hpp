@@ -13,7 +13,7 @@
 
 #include "caftan/base/ids.hpp"
 #include "caftan/wire/bytes.hpp"
-#include "caftan/wire/segment.hpp"
+#include "caftan/wire/internal/segment.hpp"
 
 namespace caftan::net {
 

@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "caftan/autograd/pass_actions.hpp"
+#include "caftan/autograd/internal/pass_actions.hpp"
 #include "caftan/base/result.hpp"
 
 namespace caftan::autograd {

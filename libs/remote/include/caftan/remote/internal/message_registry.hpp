@@ -13,8 +13,8 @@
 
 #include "caftan/base/result.hpp"
 #include "caftan/wire/archive.hpp"
-#include "caftan/wire/block_pool.hpp"
-#include "caftan/wire/segment.hpp"
+#include "caftan/wire/internal/block_pool.hpp"
+#include "caftan/wire/internal/segment.hpp"
 
 namespace caftan::remote {
 

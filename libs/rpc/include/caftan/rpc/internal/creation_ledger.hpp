@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "caftan/rpc/fork_table.hpp"
+#include "caftan/rpc/internal/fork_table.hpp"
 
 namespace caftan::rpc {
 

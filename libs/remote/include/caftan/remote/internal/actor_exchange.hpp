@@ -12,9 +12,9 @@
 #include <caf/actor.hpp>
 #include <caf/actor_control_block.hpp>
 
-#include "caftan/remote/actor_host.hpp"
-#include "caftan/remote/address.hpp"
-#include "caftan/transport/session.hpp"
+#include "caftan/remote/internal/actor_host.hpp"
+#include "caftan/remote/internal/address.hpp"
+#include "caftan/transport/internal/session.hpp"
 
 namespace caftan::remote {
 

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "caftan/base/ids.hpp"
-#include "caftan/net/admission.hpp"
-#include "caftan/net/request_table.hpp"
-#include "caftan/transport/frame_handler.hpp"
-#include "caftan/transport/frame_writer.hpp"
+#include "caftan/net/internal/admission.hpp"
+#include "caftan/net/internal/request_table.hpp"
+#include "caftan/transport/internal/frame_handler.hpp"
+#include "caftan/transport/internal/frame_writer.hpp"
 #include "caftan/transport/poller.hpp"
 
 namespace caftan::transport {

@@ -13,7 +13,7 @@
 #include "caftan/base/error.hpp"
 #include "caftan/base/ids.hpp"
 #include "caftan/base/result.hpp"
-#include "caftan/rpc/fork_table.hpp"
+#include "caftan/rpc/internal/fork_table.hpp"
 
 namespace caftan::rpc {
 

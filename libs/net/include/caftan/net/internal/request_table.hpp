@@ -17,7 +17,7 @@
 #include "caftan/base/ids.hpp"
 #include "caftan/base/mutex.hpp"
 #include "caftan/base/result.hpp"
-#include "caftan/net/timer_wheel.hpp"
+#include "caftan/net/internal/timer_wheel.hpp"
 
 namespace caftan::net {
 
