@@ -193,7 +193,7 @@ Result<Hello> decode_hello(wire::ByteView payload) {
   peer.name = reader.get_sized();
   peer.address = reader.get_sized();
   if (!reader.at_end()) peer.settings = reader.get_sized();
-  peer.limits.segments = peer.features & kSaysSegments ? reader.get<std::uint32_t>() : kUnsaidSegments;
+  peer.limits.segments = (peer.features & kSaysSegments) != 0 ? reader.get<std::uint32_t>() : kUnsaidSegments;
   if (!reader.is_good()) return malformed("a hello ends before its last field");
   if (purpose < 1 || purpose > 3) return malformed("connection purpose " + std::to_string(purpose) + " does not exist");
   if (peer.incarnation.value == 0) return malformed("an incarnation of zero");
