@@ -81,9 +81,10 @@ TEST(Uses, ARoleTypeIsShownConfigsOfTheTypesThatItUsesOnly) {
     }
     return std::vector<MissingRequirement>();
   };
-  for (const char* roles : {"uses.observers=['agent', 'fast']", "uses.observers='agent'"}) {
-    const LoadedApplication loaded = parse_application(kFile, "app.toml", {std::string("roles.agent.") + roles}, types,
-                                                       {.mode = LoadMode::check, .cores = 64});
+  for (const char* roles : {"['agent', 'fast']", "'agent'"}) {
+    const std::vector<std::string> overrides{std::string("roles.agent.uses.observers=") + roles};
+    const LoadedApplication loaded =
+        parse_application(kFile, "app.toml", overrides, types, {.mode = LoadMode::check, .cores = 64});
     EXPECT_THAT(loaded.diagnostics.render(false), HasSubstr("uses.observers wants a cartpole.observer, role 'agent'"));
   }
   EXPECT_EQ(asked, 2U);
