@@ -246,7 +246,7 @@ void WorkerCore::dial_failed(WorkerId peer, const Error& error) {
     again += state.dial_pause.after_failure(now);
   }
   if (!may_come) return fail_start(refusal);
-  // A user who has started the same worker twice learns it now and not at the time-out.
+  // Reports a refusal as duplicate_worker at once; this worker dials again until start_timeout.
   if (is_news) {
     log("refused, and tries again until start_timeout: " + refusal.message());
     if (options_.on_duplicate) options_.on_duplicate(refusal);

@@ -193,7 +193,7 @@ void ServedCall::fail(const Error& error) {
 
 void ServedCall::answer(Result<rpc::OutReply>&& reply) noexcept {
   if (answered_.exchange(true)) return;
-  if (core_->has_ended()) return;  // of the worker nothing but its core may be left, not even the executor
+  if (core_->has_ended()) return;  // the executor and the services of the worker may be gone
   look_if_late();
   if (const auto sent = core_->send_response(session_, frame_.header.call, std::move(reply)); !sent) {
     (void)core_->send_response(session_, frame_.header.call, sent.error());
