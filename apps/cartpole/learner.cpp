@@ -6,8 +6,11 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
+
+#include "progress_text.hpp"
 
 namespace caftan::cartpole {
 namespace {
@@ -120,6 +123,9 @@ Result<EpisodeOutcome> Learner::learn(std::span<const EpisodeRecord> episodes) {
     outcome.mean_reward += reward / static_cast<double>(episodes.size());
   }
   outcome.loss = take_step(episodes, *steps);
+  if (!std::isfinite(outcome.loss)) {
+    return Error(Errc::invalid_config, diverged_text(outcome.loss, options_.learning_rate));
+  }
   running_reward_ = options_.running_average * outcome.worst_reward + (1 - options_.running_average) * running_reward_;
   outcome.running_reward = running_reward_;
   return outcome;

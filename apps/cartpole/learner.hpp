@@ -39,8 +39,8 @@ class Learner {
 
   /// Takes one step from the episodes, one of each observer in a fixed order. Log-probabilities are computed anew in
   /// one batch, from the stored states and masks, so the result does not depend on the order in which actions were
-  /// asked for. Errors: bad_arguments (no episode, an empty one, or one whose arrays do not fit); nothing has changed
-  /// then.
+  /// asked for. Errors: bad_arguments (no episode, an empty one, or one whose arrays do not fit), and nothing has
+  /// changed; invalid_config (the loss is not finite), and the policy has taken the step: do not use it any more.
   Result<EpisodeOutcome> learn(std::span<const EpisodeRecord> episodes);
 
   /// Starts at 0, as in PyTorch's tutorial.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 
@@ -48,6 +49,11 @@ std::string solved_line(const Standing& standing) {
 std::string exhausted_text(const Standing& standing) {
   return "the running reward is " + format_fixed(standing.running_reward, 1) + " after " +
          with_commas(standing.episode) + " episodes (max_episodes), it had to pass " + shortest(standing.solved_at);
+}
+
+std::string diverged_text(double loss, double learning_rate) {
+  return "the loss is " + shortest(std::abs(loss)) + ", the training has diverged; its learning rate was " +
+         shortest(learning_rate) + ": start anew with a lower learning_rate";
 }
 
 std::string evaluation_line(std::span<const double> rewards) {

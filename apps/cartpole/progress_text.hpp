@@ -30,6 +30,9 @@ std::string solved_line(const Standing& standing);
 /// Returns why the training failed, without the word of the line above: scripts look for it.
 std::string exhausted_text(const Standing& standing);
 
+/// Returns why a training whose loss is not finite ends, with the learning rate to lower.
+std::string diverged_text(double loss, double learning_rate);
+
 /// Returns "greedy evaluation: 100 episodes, mean 500.0, min 500". Precondition: not empty.
 std::string evaluation_line(std::span<const double> rewards);
 

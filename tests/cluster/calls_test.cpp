@@ -235,7 +235,7 @@ TEST(CallsOnThreads, K3_APromiseMayOutliveTheWorkerThatServesItAndTheExecutor) {
   workers.clear();
   const std::weak_ptr<transport::ThreadedExecutor> ended = std::exchange(executor, nullptr);
   EXPECT_TRUE(ended.expired());
-  asked.promises.clear();  // each call fails now, and has no caller any more
+  asked.promises.clear();  // fails both calls; their worker has ended
 }
 
 TEST(CallsOnThreads, K3_AnObjectThatKeepsThePromiseOfItsOwnMethodGoesWithItsWorker) {

@@ -15,7 +15,7 @@ void OwnerRRefActor::on_exit() {
   for (const auto& job : std::exchange(waiting_, {})) {
     job->run(Error(Errc::rref_deleted, "the actor of RRef " + to_string(id_) + " has ended"), [] {});
   }
-  // A call that the value has not replied to holds this actor; the value may hold the promise of that call.
+  // Breaks a cycle: a call under way holds this actor, and the value may hold the promise that the call waits for.
   value_.reset();
 }
 

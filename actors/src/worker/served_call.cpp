@@ -178,7 +178,7 @@ void ServedCall::fail(const Error& error) {
 
 void ServedCall::answer(Result<rpc::OutReply>&& reply) noexcept {
   if (answered_.exchange(true)) return;
-  if (calls_->ports().has_ended()) return;
+  if (calls_->ports().has_ended()) return;  // the executor and the services of the worker may be gone
   look_if_late();
   if (const auto sent = calls_->send_reply(session_, frame_.header.call, std::move(reply)); !sent) {
     (void)calls_->send_reply(session_, frame_.header.call, sent.error());

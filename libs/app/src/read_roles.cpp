@@ -305,10 +305,14 @@ void read_uses(const Reading& reading, const RoleType& type, const SettingsNode&
   }
 }
 
-std::vector<const std::any*> configs_of(const Reading& reading, const RoleSpec::Use& use) {
+/// Returns the configs of the replicas that `type` uses as `use`. A role of another type than the use wants has been
+/// reported: its config has another C++ type and is left out.
+std::vector<const std::any*> configs_of(const Reading& reading, const RoleType& type, const RoleSpec::Use& use) {
+  const auto wanted = std::ranges::find(type.uses, use.name, &RoleUse::name);
   std::vector<const std::any*> configs;
   for (const std::string& name : use.roles) {
     const RoleSpec& used = *reading.application.find_role(name);
+    if (used.keys.type != wanted->role_type) continue;
     for (int replica = 0; replica < used.keys.replicas; ++replica) {
       if (used.config_of(replica).has_value()) configs.push_back(&used.config_of(replica));
     }
@@ -383,7 +387,7 @@ void check_requirements(const Reading& reading) {
     const RoleType* const type = reading.types.find(role.keys.type);
     if (!type || !type->requirements || !role.config.has_value()) continue;
     RolePlace asked{.role = role.name, .root_seed = static_cast<std::uint64_t>(reading.application.run.seed)};
-    for (const RoleSpec::Use& use : role.uses) asked.uses[use.name] = configs_of(reading, use);
+    for (const RoleSpec::Use& use : role.uses) asked.uses[use.name] = configs_of(reading, *type, use);
     const SettingsNode& node = reading.root.find("roles")->value.find(role.name)->value;
     const SettingsEntry* const config = node.find("config");
     const SettingsNode* const table = config ? &config->value : nullptr;

@@ -146,7 +146,7 @@ Meeting::FailedDial Meeting::on_dial_failed(WorkerId peer, const Error& error, T
     return failed;
   }
   failed.again = again;
-  // A user who has started the same worker twice need not wait for the time-out to hear of it.
+  // Reports a refusal as duplicate_worker at once; this worker dials again until start_timeout.
   if (is_first_duplicate) failed.duplicate = refusal;
   return failed;
 }

@@ -69,6 +69,28 @@ TEST(Uses, U21_EveryRoleOfAListIsChecked) {
               HasSubstr("app.toml:4:18: error: uses.observers must name at least one role"));
 }
 
+TEST(Uses, ARoleTypeIsShownConfigsOfTheTypesThatItUsesOnly) {
+  RoleTypes types = make_types();
+  std::size_t asked = 0;
+  std::size_t shown = 0;
+  types.find("cartpole.agent")->requirements = [&](const std::any&, const RolePlace& place) {
+    ++asked;
+    for (const std::any* config : place.uses.at("observers")) {
+      EXPECT_NE(std::any_cast<cartpole::ObserverConfig>(config), nullptr);
+      ++shown;
+    }
+    return std::vector<MissingRequirement>();
+  };
+  for (const char* roles : {"['agent', 'fast']", "'agent'"}) {
+    const std::vector<std::string> overrides{std::string("roles.agent.uses.observers=") + roles};
+    const LoadedApplication loaded =
+        parse_application(kFile, "app.toml", overrides, types, {.mode = LoadMode::check, .cores = 64});
+    EXPECT_THAT(loaded.diagnostics.render(false), HasSubstr("uses.observers wants a cartpole.observer, role 'agent'"));
+  }
+  EXPECT_EQ(asked, 2U);
+  EXPECT_EQ(shown, 3U);
+}
+
 TEST(Uses, U21_TheNumberOfAllCounts) {
   const std::string text =
       "caftan = 1\n[roles.trainer]\ntype = \"parameter_server.trainer\"\nuses.server = [\"a\", \"b\"]\n"

@@ -118,6 +118,20 @@ TEST(Learner, RunningRewardFollowsTheWorstObserver) {
   EXPECT_EQ(learner.running_reward(), 1.75);
 }
 
+TEST(Learner, ALossThatIsNoNumberEndsTheTrainingAndNamesTheLearningRate) {
+  Policy policy = make_policy();
+  Learner learner(policy, {.learning_rate = 1e30});
+  EpisodeRecord record = make_episode(policy, 4, 1);
+  record.trajectory.rewards = {1.0, 2.0, 3.0, 4.0};
+  ASSERT_TRUE(learner.learn(std::span(&record, 1))) << "the first loss is of the first policy";
+  const auto outcome = learner.learn(std::span(&record, 1));
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code(), Errc::invalid_config);
+  EXPECT_EQ(outcome.error().text(),
+            "the loss is nan, the training has diverged; its learning rate was 1e+30: start anew with a lower "
+            "learning_rate");
+}
+
 TEST(Learner, AnEpisodeOfOneStepChangesNothing) {
   Policy policy = make_policy();
   const at::Tensor before = policy.snapshot();
