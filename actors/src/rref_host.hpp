@@ -49,6 +49,8 @@ class RRefWorld {
   virtual Result<Peer> peer_of(WorkerId id) = 0;
   /// Returns whether there was a session with every worker: then a worker without one is lost for good.
   virtual bool has_met_all() const noexcept = 0;
+  /// Returns why this worker refuses what is asked of it, with its farewell as the cause; nothing before it leaves.
+  virtual std::optional<Error> leaving() const = 0;
   /// The proxy of a fork's actor in that session; one that is down already if the session has ended.
   virtual caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) = 0;
 };

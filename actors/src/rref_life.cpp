@@ -24,7 +24,8 @@ constexpr std::int64_t kMostEnding = 4096;
 
 void RRefHost::with_value(RRefId id, std::shared_ptr<ValueJob> job) {
   if (!tell_owner(id, OwnerEvent{owner_event::Job{job}})) {
-    job->run(Error(Errc::rref_deleted, "the value of RRef " + to_string(id) + " is gone"), [] {});
+    job->run(world_.leaving().value_or(Error(Errc::rref_deleted, "the value of RRef " + to_string(id) + " is gone")),
+             [] {});
   }
 }
 

@@ -39,8 +39,8 @@ ServedCall::ServedCall(std::shared_ptr<WorkerCore> core, std::shared_ptr<transpo
 }
 
 ServedCall::~ServedCall() {
-  // Whoever dropped it without an answer (an actor that was killed, say) answers all the same.
-  if (!answered_) fail(Error(Errc::broken_promise, "the request was dropped"));
+  // A call that was dropped without an answer, for example by an actor that was killed, is answered here.
+  if (!answered_) fail(core_->leaving().value_or(Error(Errc::broken_promise, "the request was dropped")));
   core_->served_call_ended(*this);
 }
 

@@ -323,8 +323,8 @@ StopReport WorkerCore::stop() {
   given_up.served_calls = served_calls_.load();
   if (listener_) listener_->close();
   given_up.contexts = autograd_->list().size();
-  autograd_->end_all(leaving());
-  given_up.references = rrefs_.end_all(leaving());
+  autograd_->end_all(*leaving());
+  given_up.references = rrefs_.end_all(*leaving());
   close_sessions(deadline);
   if (!end_rest(clock.now() + kStopGrace)) {
     given_up.in_use = count_rest();
@@ -339,7 +339,18 @@ void WorkerCore::end() {
   if (!has_ended()) (void)end_rest(kNever);
 }
 
-Error WorkerCore::leaving() const { return Error(Errc::shut_down, name(), "this worker has left"); }
+void WorkerCore::begin_leaving(Error farewell) {
+  farewell_ = std::move(farewell);
+  Life life = life_.load();
+  while (life < Life::leaving && !life_.compare_exchange_weak(life, Life::leaving)) {
+  }
+}
+
+std::optional<Error> WorkerCore::leaving() const {
+  if (!is_leaving()) return std::nullopt;
+  auto cause = farewell_.code() == Errc::ok ? nullptr : std::make_shared<const Error>(farewell_);
+  return Error(Errc::shut_down, name(), "this worker has left", std::move(cause));
+}
 
 void WorkerCore::close_sessions(TimePoint deadline) {
   std::vector<std::shared_ptr<Session>> sessions;
@@ -349,7 +360,7 @@ void WorkerCore::close_sessions(TimePoint deadline) {
   }
   for (const auto& session : sessions) session->close(farewell_);
   (void)wait_for_sessions(deadline);
-  for (const auto& session : sessions) session->abort(leaving());
+  for (const auto& session : sessions) session->abort(*leaving());
 }
 
 bool WorkerCore::wait_for_sessions(TimePoint until) {
@@ -369,8 +380,8 @@ bool WorkerCore::wait_for_sessions(TimePoint until) {
 bool WorkerCore::end_rest(TimePoint until) {
   if (!wait_for_sessions(until)) return false;
   // No frame comes any more: this ends all that is left of references and contexts.
-  rrefs_.end_all(leaving());
-  autograd_->end_all(leaving());
+  rrefs_.end_all(*leaving());
+  autograd_->end_all(*leaving());
   const auto wait_for = [&](auto& host) {
     return options_.executor->with_wait([&](Executor::Wait& wait) {
       host.when_empty([&] { wait.point().notify(); });

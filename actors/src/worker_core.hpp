@@ -51,8 +51,10 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   /// Says good-bye, with this reason, to the members that were not started by the same launcher; user code may still
   /// run.
   void leave_other_hosts(const Error& reason);
-  /// What stop() tells the peers; Errc::ok = it leaves in good order.
-  void set_farewell(Error reason) { farewell_ = std::move(reason); }
+  /// From now on this worker takes on no call of its own, and a call that finds its object ended here fails with
+  /// `leaving()`. stop() follows. Called at most once.
+  /// @param farewell  the reason that the peers read; Errc::ok = it leaves in good order
+  void begin_leaving(Error farewell);
   /// Names of those that the same launcher has started: it says itself when one of them does not come.
   void set_siblings(std::vector<std::string> names) { siblings_ = std::move(names); }
 
@@ -63,7 +65,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   std::vector<SentFrames> traffic() const;
   RRefHost& rref_host() noexcept { return rrefs_; }
   AutogradHost& autograd_host() noexcept { return *autograd_; }
-  bool is_leaving() const noexcept { return life_ >= Life::draining; }
+  bool is_leaving() const noexcept { return life_ >= Life::leaving; }
   /// Returns whether nothing of the worker is left but this object; its executor may be gone, too.
   bool has_ended() const noexcept { return life_ == Life::ended; }
   void log(const std::string& line) const;
@@ -98,6 +100,7 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   std::shared_ptr<transport::Session> session_with(WorkerId peer, Incarnation incarnation) override;
   Result<Peer> peer_of(WorkerId id) override { return find_peer(id); }
   bool has_met_all() const noexcept override { return life_ != Life::starting; }
+  std::optional<Error> leaving() const override;
   caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) override;
 
   // Calls under way of this worker; stop() waits for them.
@@ -204,7 +207,6 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   void log_repeated(const std::string& line, const std::string& more);
   void count_repeated_later(const std::string& more);
   void wait_until_idle(TimePoint deadline);
-  Error leaving() const;
   void close_sessions(TimePoint deadline);
   // Both return whether it was over in time.
   bool wait_for_sessions(TimePoint until);
@@ -246,12 +248,12 @@ class WorkerCore final : public rpc::Caller, public RRefWorld, private transport
   std::size_t refusals_ = 0;
   net::RefusalLog refusal_log_;
   std::optional<Error> other_settings_;  // a member that was refused for its settings
-  Error farewell_;                       // of the thread that calls stop()
+  Error farewell_;                       // constant once life_ is Life::leaving or later
   std::vector<std::string> siblings_;    // of the thread that waits until ready
   WaitPoint* ready_waiter_ = nullptr;
   WaitPoint* idle_waiter_ = nullptr;
   WaitPoint* sessions_waiter_ = nullptr;
-  enum class Life { starting, serving, draining, ended };
+  enum class Life { starting, serving, leaving, draining, ended };
   std::atomic<Life> life_{Life::starting};
   std::atomic<std::size_t> own_calls_{0};
   std::atomic<std::size_t> served_calls_{0};
