@@ -131,6 +131,34 @@ class ValuesActor final : public caf::event_based_actor {
   bool& ended_;
 };
 
+TEST_P(RRefFaults, K11_CallsOfAnObjectThatEndsWithItsWorkerSayWhyTheWorkerLeaves) {
+  actors::WorkerCore& owner = actors::WorkerCore::of(cluster_[1]);
+  bool ended = false;
+  const auto link_actor = [&owner, &ended](const RRef<Counter>& counter) {
+    const caf::actor actor = owner.actor_host().spawn<ValuesActor>(ended);
+    owner.rref_host().link_value(counter.handle()->rref(), actor);
+    return actor;
+  };
+  const std::string why = "shut_down: worker1: this worker has left (because: cancelled: the run was interrupted)";
+  RRef<Counter> early = cluster_[0].remote<Counter>("worker1", 1);
+  RRef<Counter> late = cluster_[0].remote<Counter>("worker1", 1);
+  cluster_.run_until_idle();
+  const caf::actor first = link_actor(early);
+  const caf::actor second = link_actor(late);
+  owner.begin_leaving(Error(Errc::cancelled, "the run was interrupted"));
+  caf::anon_send_exit(first, caf::exit_reason::user_shutdown);
+  cluster_.run_until_idle();
+  const auto refused = early.try_rpc_sync<&Counter::add>(1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(), why);
+  // By the seed, this call finds the object, its actor that ends, or none.
+  Future<int> called = late.rpc_async<&Counter::add>(1);
+  caf::anon_send_exit(second, caf::exit_reason::user_shutdown);
+  cluster_.run_until_idle();
+  const Result<int> answer = called.result();
+  EXPECT_EQ(answer ? std::to_string(*answer) : answer.error().message(), answer ? "2" : why);
+}
+
 TEST_P(RRefFaults, L2_AValueAndItsActorShareTheirFate) {
   actors::WorkerCore& owner = actors::WorkerCore::of(cluster_[1]);
   for (const bool actor_first : {true, false}) {

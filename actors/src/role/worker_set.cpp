@@ -246,13 +246,16 @@ bool WorkerSet::end() {
   }
   ended_ = true;
   report_traffic(deadline);
+  // A call that finds the object of a role ended here says that this worker has left, and why.
+  for (Member& member : members_) {
+    if (member.worker) WorkerCore::of(*member.worker).begin_leaving(farewell_of(member));
+  }
   for (Member& member : members_) {
     if (member.role) member.role->end();
   }
   bool ended = true;
   for (Member& member : members_) {
     if (!member.worker) continue;
-    WorkerCore::of(*member.worker).set_farewell(farewell_of(member));
     if (member.worker->stop().in_use == 0) continue;
     member.log.error("code on a runner that uses connections, references, contexts or passes has not returned in time");
     ended = false;

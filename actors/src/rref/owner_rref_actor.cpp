@@ -13,7 +13,9 @@ OwnerRRefActor::OwnerRRefActor(caf::actor_config& config, RRefHost& host, RRefId
 void OwnerRRefActor::on_exit() {
   host_.owner_ending(id_);
   for (const auto& job : std::exchange(waiting_, {})) {
-    job->run(Error(Errc::rref_deleted, "the actor of RRef " + to_string(id_) + " has ended"), [] {});
+    job->run(host_.ports().leaving().value_or(
+                 Error(Errc::rref_deleted, "the actor of RRef " + to_string(id_) + " has ended")),
+             [] {});
   }
   // Breaks a cycle: a call under way holds this actor, and the value may hold the promise that the call waits for.
   value_.reset();

@@ -281,7 +281,8 @@ Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& s
 
 void RRefHost::with_value(RRefId id, std::shared_ptr<ValueJob> job) {
   if (!tell_owner(id, OwnerEvent{owner_event::Job{job}})) {
-    job->run(Error(Errc::rref_deleted, "the value of RRef " + to_string(id) + " is gone"), [] {});
+    job->run(ports_.leaving().value_or(Error(Errc::rref_deleted, "the value of RRef " + to_string(id) + " is gone")),
+             [] {});
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "caftan/rpc/caller.hpp"
@@ -44,6 +45,9 @@ class MemberPorts : public rpc::Caller {
   virtual bool start_is_over() const noexcept = 0;
   /// Returns whether this worker has begun to stop: it takes on nothing new.
   virtual bool is_leaving() const noexcept = 0;
+  /// Returns the error of a call whose object ends because this worker leaves, with the worker's farewell as the cause;
+  /// nothing before the worker leaves.
+  virtual std::optional<Error> leaving() const = 0;
   /// Returns whether nothing of the worker is left but the memory of this object; its executor may be gone, too.
   virtual bool has_ended() const noexcept = 0;
   virtual void log(const std::string& line) const = 0;

@@ -151,10 +151,24 @@ void WorkerCore::wait_until_quiet(TimePoint deadline) {
   });
 }
 
+void WorkerCore::begin_leaving(Error farewell) {
+  farewell_ = std::move(farewell);
+  Phase running = Phase::running;
+  (void)phase_.compare_exchange_strong(running, Phase::leaving);
+}
+
+std::optional<Error> WorkerCore::leaving() const {
+  if (!is_leaving()) return std::nullopt;
+  auto cause = farewell_.code() == Errc::ok ? nullptr : std::make_shared<const Error>(farewell_);
+  return Error(Errc::shut_down, name(), "this worker has left", std::move(cause));
+}
+
 StopReport WorkerCore::stop() {
   StopReport given_up;
-  Phase running = Phase::running;
-  if (!phase_.compare_exchange_strong(running, Phase::draining)) return given_up;
+  Phase phase = phase_.load();
+  while (phase < Phase::draining && !phase_.compare_exchange_weak(phase, Phase::draining)) {
+  }
+  if (phase >= Phase::draining) return given_up;
   joiner_.leave();
   outgoing_.gate().close();
   const Clock& clock = options_.executor->clock();
@@ -179,17 +193,15 @@ void WorkerCore::end() {
   if (!has_ended()) (void)end_rest(kNever);
 }
 
-Error WorkerCore::has_left() const { return Error(Errc::shut_down, name(), "this worker has left"); }
-
 void WorkerCore::end_services(StopReport& given_up) {
-  for (Service* service : services_ | std::views::reverse) service->end_all(has_left(), given_up);
+  for (Service* service : services_ | std::views::reverse) service->end_all(*leaving(), given_up);
 }
 
 void WorkerCore::close_sessions(TimePoint deadline) {
   const auto sessions = peers_.sessions();
   for (const auto& session : sessions) session->writer().close(farewell_);
   (void)peers_.wait_until_none(*options_.executor, deadline);
-  for (const auto& session : sessions) session->abort(has_left());
+  for (const auto& session : sessions) session->abort(*leaving());
 }
 
 bool WorkerCore::end_rest(TimePoint until) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,9 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   /// Precondition: not negative.
   void set_rpc_timeout(Duration timeout) noexcept { rpc_timeout_.store(timeout, std::memory_order_relaxed); }
   void set_worker(Worker* worker) { worker_ = worker; }
-  /// The reason that stop() sends to the peers; Errc::ok = it leaves in good order.
-  void set_farewell(Error reason) { farewell_ = std::move(reason); }
+  /// From now on a call that finds its object ended here fails with `leaving()`. stop() follows. Called at most once.
+  /// @param farewell  the reason that stop() sends to the peers; Errc::ok = it leaves in good order
+  void begin_leaving(Error farewell);
 
   const WorkerOptions& options() const noexcept { return options_; }
   std::string channel_kind(const std::string& peer) const;
@@ -89,11 +91,12 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   }
   bool start_is_over() const noexcept override { return joiner_.start_is_over(); }
   bool is_leaving() const noexcept override { return phase_ != Phase::running; }
+  std::optional<Error> leaving() const override;
   bool has_ended() const noexcept override { return phase_ == Phase::ended; }
   void log(const std::string& line) const override { log_->write(line); }
 
  private:
-  enum class Phase : std::uint8_t { running, draining, ended };
+  enum class Phase : std::uint8_t { running, leaving, draining, ended };
 
   WorkerCore(WorkerOptions options, Registry registry, net::Membership membership);
 
@@ -113,7 +116,6 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   /// Returns whether all has ended in time.
   bool end_rest(TimePoint until);
   std::size_t count_rest() const;
-  Error has_left() const;
 
   const WorkerOptions options_;
   Registry registry_;
@@ -121,7 +123,7 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   const WorkerId self_;
   const Incarnation incarnation_;
   Worker* worker_ = nullptr;
-  Error farewell_;  // of the thread that calls stop()
+  Error farewell_;  // constant once phase_ is Phase::leaving or later
   std::atomic<Phase> phase_{Phase::running};
   const std::shared_ptr<WorkerLog> log_;
   remote::MessageRegistry messages_;
