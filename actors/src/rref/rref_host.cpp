@@ -62,7 +62,7 @@ ForkId RRefHost::make_fork_id() {
 // ---- making references
 
 void RRefHost::make_owner(RRefId id, std::string type) {
-  caf::actor actor = ports_.actor_host().spawn<OwnerRRefActor>(*this, id);
+  caf::actor actor = ports_.actor_host().spawn(owner_rref_actor, this, id);
   const std::lock_guard lock(mutex_);
   Owner& owner = owners_[id];
   owner.actor = std::move(actor);
@@ -411,7 +411,7 @@ void RRefHost::owner_ending(RRefId id) {
   notify_if_empty();
 }
 
-void RRefHost::owner_settled(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value) {
+void RRefHost::value_known(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value) {
   const std::lock_guard lock(mutex_);
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return;

@@ -28,11 +28,10 @@ class UserHandle;
 class OwnerHandle;
 class ValueError;
 
-class RRefHost final : public Service, public UserRRefPorts {
+class RRefHost final : public Service, public OwnerRRefPorts, public UserRRefPorts {
  public:
   explicit RRefHost(MemberPorts& ports) : ports_(ports), ending_(ports) {}
 
-  MemberPorts& ports() noexcept { return ports_; }
   EndingForks& ending() noexcept { return ending_; }
   ParkedForks& parked() noexcept { return parked_; }
 
@@ -78,18 +77,19 @@ class RRefHost final : public Service, public UserRRefPorts {
   }
   std::vector<RRefInfo> list() const;
 
-  // For the actors.
-  /// @param child  the proxy of the actor that asks
+  /// For the root actor. @param child  the proxy of the actor that asks
   /// Returns whether the request is parked: then call `parked().child_gone` when the child ends.
   bool on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
                          const caf::strong_actor_ptr& child);
-  void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code);
-  void owner_ending(RRefId id);
-  void owner_settled(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value);
-  void fork_counted(RRefId id, ForkInfo fork);
-  void fork_ended(RRefId id, ForkId fork);
-  /// Returns the proxy of a fork's actor in that session; one that is down already if the session has ended.
-  caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session);
+
+  // OwnerRRefPorts
+  Executor& executor() override { return ports_.executor(); }
+  caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) override;
+  void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code) override;
+  void fork_counted(RRefId id, ForkInfo fork) override;
+  void fork_ended(RRefId id, ForkId fork) override;
+  void value_known(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value) override;
+  void owner_ending(RRefId id) override;
 
   // UserRRefPorts
   void user_confirmed(ForkId id, Result<void> outcome) override;

@@ -7,13 +7,34 @@
 
 #include <caf/actor_control_block.hpp>
 
+#include "caftan/actors/rref_info.hpp"
 #include "caftan/base/executor.hpp"
 #include "caftan/base/ids.hpp"
 #include "caftan/base/result.hpp"
+#include "caftan/rpc/hosted_object.hpp"
 #include "caftan/rpc/internal/fork_table.hpp"
 #include "rref/rref_messages.hpp"
 
 namespace caftan::actors {
+
+/// For the actor of a value. Threads: any, all methods; none blocks.
+class OwnerRRefPorts {
+ public:
+  virtual ~OwnerRRefPorts() = default;
+  /// Returns the executor that runs what uses the value.
+  virtual Executor& executor() = 0;
+  /// Returns the proxy of a fork's actor in that session; one that is down already if the session has ended.
+  virtual caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) = 0;
+  /// Answers the request of a fork to be counted.
+  virtual void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code) = 0;
+  /// For the listing: the actor monitors a fork from now on, or no longer.
+  virtual void fork_counted(RRefId id, ForkInfo fork) = 0;
+  virtual void fork_ended(RRefId id, ForkId fork) = 0;
+  /// The value is there, or never will be: handles at the owner learn why.
+  virtual void value_known(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value) = 0;
+  /// The actor is ending: no lookup finds it from now on. May come twice.
+  virtual void owner_ending(RRefId id) = 0;
+};
 
 /// For the actor of a fork. Threads: any, all methods; none blocks.
 class UserRRefPorts {
