@@ -170,10 +170,10 @@ caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session&
   // DA-16: only the peer that the message was recorded with has business here.
   const auto receiver = entry.record->receiver_of(message);
   if (!receiver || *receiver != session.peer().life()) return nullptr;
+  auto function = entry.record->send_function(message);
+  if (!function) return nullptr;  // the context has ended meanwhile
   caf::actor& actor = entry.functions.sends[message];
-  if (!actor) {
-    actor = ports_.actor_host().spawn<SendFunctionActor>(entry.record->send_function(message), entry.actor);
-  }
+  if (!actor) actor = ports_.actor_host().spawn(send_function_actor, std::move(function), entry.actor);
   return caf::actor_cast<caf::strong_actor_ptr>(actor);
 }
 
@@ -189,7 +189,7 @@ void AutogradHost::gradient_not_sent(const autograd::PassId& pass, const Error& 
 caf::actor AutogradHost::recv_function(const ContextId& context, AutogradMessageId message) {
   const std::lock_guard lock(mutex_);
   caf::actor& actor = entries_.at(context).functions.recvs[message];
-  if (!actor) actor = ports_.actor_host().spawn<RecvFunctionActor>(*this, message);
+  if (!actor) actor = ports_.actor_host().spawn(recv_function_actor, this, message);
   return actor;
 }
 

@@ -10,6 +10,7 @@
 #include <caf/actor.hpp>
 
 #include "autograd/autograd_messages.hpp"
+#include "autograd/autograd_ports.hpp"
 #include "caftan/autograd/internal/context_host.hpp"
 #include "caftan/autograd/internal/context_table.hpp"
 #include "caftan/remote/internal/actor_host.hpp"
@@ -30,7 +31,7 @@ struct AutogradCounts {
 };
 
 /// Threads: any, all methods.
-class AutogradHost final : public autograd::ContextHost, public Service {
+class AutogradHost final : public autograd::ContextHost, public Service, public RecvFunctionPorts {
  public:
   AutogradHost(MemberPorts& ports, WorkerLife self) : ports_(ports), self_(self), table_(self) {}
 
@@ -57,15 +58,15 @@ class AutogradHost final : public autograd::ContextHost, public Service {
   /// Contexts with an actor, and graphs of passes.
   std::size_t in_use() const override;
 
+  // RecvFunctionPorts
+  caf::strong_actor_ptr proxy(const WorkerLife& peer, const remote::Address& name) override;
+  void gradient_not_sent(const autograd::PassId& pass, const Error& error) override;
+
   /// The future of a pass that was started here was cancelled.
   void cancelled(const ContextId& context, std::weak_ptr<rpc::FutureCore> pass);
 
   // For the actors.
   MemberPorts& ports() noexcept { return ports_; }
-  /// Returns the proxy of a named actor there; null if there is no session with that life.
-  caf::strong_actor_ptr proxy(const WorkerLife& peer, const remote::Address& name);
-  /// A gradient of this pass was not sent, for it is beyond a limit.
-  void gradient_not_sent(const autograd::PassId& pass, const Error& error);
   /// Returns the actor of R(message), made now if it is not there.
   caf::actor recv_function(const ContextId& context, AutogradMessageId message);
   /// A pass is over: its functions' actors go.

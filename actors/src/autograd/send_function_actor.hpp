@@ -2,26 +2,36 @@
 // when a pass first addresses it, gone with the pass.
 #pragma once
 
-#include <caf/event_based_actor.hpp>
+#include <memory>
+
+#include <caf/actor.hpp>
+#include <caf/behavior.hpp>
+#include <caf/stateful_actor.hpp>
 
 #include "autograd/autograd_messages.hpp"
-#include "caftan/remote/internal/actor_host.hpp"
+#include "autograd/named_behavior.hpp"
 
 namespace caftan::actors {
 
-class SendFunctionActor final : public caf::event_based_actor, public remote::NamedActor {
+class SendFunctionState {
  public:
-  SendFunctionActor(caf::actor_config& config, std::shared_ptr<const autograd::SendFunction> function,
-                    caf::actor context);
-  caf::behavior make_behavior() override;
-  remote::Address wire_name() const noexcept override;
-  const char* name() const override { return "send_function_actor"; }
+  static constexpr const char* name = "send_function_actor";
 
- private:
+  explicit SendFunctionState(caf::event_based_actor* self) : self_(self) {}
+
+  void set_function(std::shared_ptr<const autograd::SendFunction> function, caf::actor context);
   void on_gradient(GradientMessage& message);
 
-  const std::shared_ptr<const autograd::SendFunction> function_;
-  const caf::actor context_;
+ private:
+  caf::event_based_actor* const self_;
+  std::shared_ptr<const autograd::SendFunction> function_;  // set before the first message
+  caf::actor context_;
 };
+
+using SendFunctionActor = caf::stateful_actor<SendFunctionState, NamedBehavior>;
+
+/// The behaviour of a SendFunctionActor. @param context  the actor that gets the gradients
+caf::behavior send_function_actor(SendFunctionActor* self, std::shared_ptr<const autograd::SendFunction> function,
+                                  caf::actor context);
 
 }  // namespace caftan::actors
