@@ -79,7 +79,7 @@ std::shared_ptr<ContextRecord> AutogradHost::make_entry_locked(const ContextId& 
   auto record = std::make_shared<ContextRecord>(*this, ports_.shared_from_this(), id, self_, next_place_++, now);
   Entry& entry = entries_[id];
   entry.record = record;
-  entry.actor = ports_.actor_host().spawn<AutogradContextActor>(*this, record);
+  entry.actor = ports_.actor_host().spawn(autograd_context_actor, this, record);
   places_[record->place()] = id;
   return record;
 }
@@ -139,6 +139,11 @@ void AutogradHost::cancelled(const ContextId& context, std::weak_ptr<rpc::Future
 std::string AutogradHost::name_of(WorkerId peer) const {
   const auto known = ports_.find_peer(peer);
   return known ? known->name() : autograd::name_of({peer, {}});
+}
+
+std::string AutogradHost::peer_name(WorkerId peer) {
+  const auto known = ports_.find_peer(peer);
+  return known ? known->name() : std::string();
 }
 
 // ---- actors by name
