@@ -1,11 +1,13 @@
 #include "autograd/autograd_host.hpp"
 
 #include <set>
+#include <utility>
 
-#include <caf/event_based_actor.hpp>
+#include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
 #include "autograd/autograd_context_actor.hpp"
+#include "autograd/closed_contexts_actor.hpp"
 #include "autograd/recv_function_actor.hpp"
 #include "autograd/send_function_actor.hpp"
 #include "caftan/actors/worker.hpp"
@@ -18,27 +20,6 @@ using autograd::ContextRecord;
 using remote::Address;
 
 namespace {
-
-/// Replies to messages of contexts that are not open here, so that their senders do not wait for this worker.
-class ClosedContextsActor final : public caf::event_based_actor {
- public:
-  ClosedContextsActor(caf::actor_config& config, AutogradHost& host) : caf::event_based_actor(config), host_(host) {}
-  const char* name() const override { return "autograd_actor"; }
-  caf::behavior make_behavior() override {
-    return {[this](const PassEnvelope& envelope) {
-      const auto session = remote::ActorExchange::session_of(current_sender());
-      if (!session) return;
-      const WorkerLife from = session->peer().life();
-      if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) host_.learn_released(from, *release);
-      auto answer = host_.refuse(from, envelope.message);
-      if (!answer) return;
-      send(caf::actor_cast<caf::actor>(current_sender()), PassEnvelope{std::move(answer->message)});
-    }};
-  }
-
- private:
-  AutogradHost& host_;
-};
 
 /// The outcome of a pass, whose future may be cancelled.
 class PassState final : public rpc::FutureState<void> {
@@ -160,7 +141,7 @@ caf::strong_actor_ptr AutogradHost::find_named(const transport::Session& session
 caf::strong_actor_ptr AutogradHost::stand_in(const Address& name) {
   if (name.kind != remote::AddressKind::autograd_context) return nullptr;
   const std::lock_guard lock(mutex_);
-  if (!closed_contexts_) closed_contexts_ = ports_.actor_host().spawn<ClosedContextsActor>(*this);
+  if (!closed_contexts_) closed_contexts_ = ports_.actor_host().spawn(closed_contexts_actor, this);
   return caf::actor_cast<caf::strong_actor_ptr>(closed_contexts_);
 }
 

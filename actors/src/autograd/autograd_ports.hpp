@@ -26,10 +26,19 @@ class RecvFunctionPorts {
   virtual void gradient_not_sent(const autograd::PassId& pass, const Error& error) = 0;
 };
 
-/// For the actor of a context and its graph jobs. Threads: any, all methods; none blocks.
-class ContextPorts {
+/// For the actor that replies for contexts that are not open here. Threads: any, all methods; none blocks.
+class ClosedContextsPorts {
  public:
-  virtual ~ContextPorts() = default;
+  virtual ~ClosedContextsPorts() = default;
+  /// A Release arrived: its contexts are refused for ever (DA-13).
+  virtual void learn_released(const WorkerLife& from, const autograd::Release& release) = 0;
+  /// Returns the reply to a message of a context that is not open here, if it needs one.
+  virtual std::optional<autograd::Send> refuse(const WorkerLife& from, const autograd::PassMessage& message) const = 0;
+};
+
+/// For the actor of a context and its graph jobs. Threads: any, all methods; none blocks.
+class ContextPorts : public ClosedContextsPorts {
+ public:
   virtual WorkerLife self() const noexcept = 0;
   virtual const std::string& name() const noexcept = 0;
   virtual Executor& executor() = 0;
@@ -51,10 +60,6 @@ class ContextPorts {
   virtual autograd::ReleasedRange context_over(const ContextId& context) = 0;
   /// The context's actor is ending.
   virtual void context_ended(const ContextId& context) = 0;
-  /// A Release arrived: its contexts are refused for ever (DA-13).
-  virtual void learn_released(const WorkerLife& from, const autograd::Release& release) = 0;
-  /// Returns the reply to a message of a context that is not open here, if it needs one.
-  virtual std::optional<autograd::Send> refuse(const WorkerLife& from, const autograd::PassMessage& message) const = 0;
 };
 
 }  // namespace caftan::actors

@@ -28,12 +28,12 @@ class UserHandle;
 class OwnerHandle;
 class ValueError;
 
-class RRefHost final : public Service, public OwnerRRefPorts, public UserRRefPorts {
+class RRefHost final : public Service, public OwnerRRefPorts, public UserRRefPorts, public ForkRequestPorts {
  public:
   explicit RRefHost(MemberPorts& ports) : ports_(ports), ending_(ports) {}
 
   EndingForks& ending() noexcept { return ending_; }
-  ParkedForks& parked() noexcept { return parked_; }
+  const ParkedForks& parked() const noexcept { return parked_; }
 
   // Service
   void register_with(Registry& registry, remote::MessageRegistry& messages) override;
@@ -77,10 +77,10 @@ class RRefHost final : public Service, public OwnerRRefPorts, public UserRRefPor
   }
   std::vector<RRefInfo> list() const;
 
-  /// For the root actor. @param child  the proxy of the actor that asks
-  /// Returns whether the request is parked: then call `parked().child_gone` when the child ends.
+  // ForkRequestPorts
   bool on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
-                         const caf::strong_actor_ptr& child);
+                         const caf::strong_actor_ptr& child) override;
+  void asker_gone(const ForkId& fork, const rpc::PeerSession& session) override { parked_.child_gone(fork, session); }
 
   // OwnerRRefPorts
   Executor& executor() override { return ports_.executor(); }

@@ -36,6 +36,19 @@ class OwnerRRefPorts {
   virtual void owner_ending(RRefId id) = 0;
 };
 
+/// For the root actor, which gets the requests of forks. Threads: any, all methods; none blocks.
+class ForkRequestPorts {
+ public:
+  virtual ~ForkRequestPorts() = default;
+  /// @param asker  the session in which the request came
+  /// @param child  the proxy of the actor that asks
+  /// Returns whether the request is parked: then call `asker_gone` when the child ends.
+  virtual bool on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
+                                 const caf::strong_actor_ptr& child) = 0;
+  /// The child of a parked request gave up at its deadline or ended, so it needs no reply.
+  virtual void asker_gone(const ForkId& fork, const rpc::PeerSession& session) = 0;
+};
+
 /// For the actor of a fork. Threads: any, all methods; none blocks.
 class UserRRefPorts {
  public:
