@@ -133,11 +133,7 @@ void AutogradContextState::on(context_event::GradientArrived& event) {
     if (auto answer = ports_->refuse(event.from, event.grad)) send_to(answer->to, std::move(answer->message));
     return;
   }
-  std::uint64_t bytes = 0;
-  for (const at::Tensor& tensor : event.tensors) bytes += autograd::gradient_bytes(tensor);
-  arrived_.try_emplace({event.grad.header.pass.number, event.grad.message},
-                       Arrived{std::move(event.tensors), std::move(event.valid)});
-  perform(passes_->receive(event.from, std::move(event.grad), bytes));
+  perform(passes_->receive(event.from, std::move(event.grad), event.bytes));
 }
 
 void AutogradContextState::on(context_event::Walked& event) {
@@ -293,9 +289,12 @@ void AutogradContextState::perform(autograd::RunGraph& action) {
   if (begin_error_) valid = *begin_error_;
   std::vector<GraphJob::Feed> feeds;
   for (const AutogradMessageId& message : action.feed) {
-    auto arrived = arrived_.extract({action.pass, message});
-    if (!arrived.mapped().valid && valid) valid = std::move(arrived.mapped().valid);
-    feeds.push_back({message, std::move(arrived.mapped().tensors)});
+    auto gradients = record_->take_delivered(action.pass, message);
+    if (gradients) {
+      feeds.push_back({message, *std::move(gradients)});
+    } else if (valid) {
+      valid = gradients.error();
+    }
   }
   if (valid) {
     return job_->run(action.sources_counted ? GraphJob::Functions() : functions(action.sources), std::move(feeds));
@@ -316,7 +315,7 @@ void AutogradContextState::forget_pass(PassNumber pass) {
   ports_->executor().post([job = std::move(job_), start = start_] {});
   job_ = nullptr;
   leaving_.clear();
-  std::erase_if(arrived_, [pass](const auto& one) { return one.first.first <= pass; });
+  record_->forget_delivered(pass);
   ports_->drop_functions(record_->id());
 }
 

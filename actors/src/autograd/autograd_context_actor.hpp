@@ -96,12 +96,6 @@ class AutogradContextState {
   std::shared_ptr<GraphJob> job_;
   std::optional<Error> begin_error_;
   std::map<AutogradMessageId, std::shared_ptr<tensor::EncodedTensors>> leaving_;
-
-  struct Arrived {
-    std::vector<at::Tensor> tensors;
-    Result<void> valid;
-  };
-  std::map<std::pair<autograd::PassNumber, AutogradMessageId>, Arrived> arrived_;  // gradients, until fed
 };
 
 using AutogradContextActor = caf::stateful_actor<AutogradContextState, NamedBehavior>;

@@ -159,7 +159,7 @@ caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session&
   auto function = entry.record->send_function(message);
   if (!function) return nullptr;  // the context has ended meanwhile
   caf::actor& actor = entry.functions.sends[message];
-  if (!actor) actor = ports_.actor_host().spawn(send_function_actor, std::move(function), entry.actor);
+  if (!actor) actor = ports_.actor_host().spawn(send_function_actor, std::move(function), entry.record, entry.actor);
   return caf::actor_cast<caf::strong_actor_ptr>(actor);
 }
 

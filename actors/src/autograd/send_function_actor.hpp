@@ -1,8 +1,10 @@
-// The actor of one SendFunction: gets the gradients of its message from the peer it was recorded with. Virtual: made
-// when a pass first addresses it, gone with the pass.
+// The actor of one SendFunction: gets the gradients of its message from the peer it was recorded with, checks them,
+// delivers them to the context's record and reports to the context's actor. Virtual: made when a pass first addresses
+// it, gone with the pass.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include <caf/actor.hpp>
 #include <caf/behavior.hpp>
@@ -19,19 +21,25 @@ class SendFunctionState {
 
   explicit SendFunctionState(caf::event_based_actor* self) : self_(self) {}
 
-  void set_function(std::shared_ptr<const autograd::SendFunction> function, caf::actor context);
+  void set_function(std::shared_ptr<const autograd::SendFunction> function,
+                    std::shared_ptr<autograd::ContextRecord> record, caf::actor context);
   void on_gradient(GradientMessage& message);
 
  private:
+  Result<std::vector<at::Tensor>> checked(GradientMessage& message) const;
+
   caf::event_based_actor* const self_;
-  std::shared_ptr<const autograd::SendFunction> function_;  // set before the first message
+  std::shared_ptr<const autograd::SendFunction> function_;  // set before the first message, as the two below
+  std::shared_ptr<autograd::ContextRecord> record_;
   caf::actor context_;
 };
 
 using SendFunctionActor = caf::stateful_actor<SendFunctionState, NamedBehavior>;
 
-/// The behaviour of a SendFunctionActor. @param context  the actor that gets the gradients
+/// The behaviour of a SendFunctionActor.
+/// @param record   of the context: gets the gradients
+/// @param context  the context's actor: learns that they are there
 caf::behavior send_function_actor(SendFunctionActor* self, std::shared_ptr<const autograd::SendFunction> function,
-                                  caf::actor context);
+                                  std::shared_ptr<autograd::ContextRecord> record, caf::actor context);
 
 }  // namespace caftan::actors

@@ -13,8 +13,8 @@
 
 #include <caf/send.hpp>
 
-#include "caftan/autograd/internal/context_host.hpp"
 #include "exchange_pair.hpp"
+#include "idle_context_host.hpp"
 
 namespace caftan::actors {
 namespace {
@@ -29,14 +29,11 @@ constexpr ContextId kTheirs{kFar.id, kFar.incarnation, 1};
 constexpr AutogradMessageId kReceived{kFar.id, kFar.incarnation, 9};
 
 /// A worker with one context and one peer. It keeps what the context's actor asks for.
-class ScriptedWorker final : public ContextPorts, public autograd::ContextHost {
+class ScriptedWorker final : public ContextPorts {
  public:
   ScriptedWorker(transport::SteppedExecutor& executor, const ExchangePair& pair) : executor_(executor), pair_(pair) {}
 
-  // Both.
   WorkerLife self() const noexcept override { return kSelf; }
-
-  // ContextPorts
   const std::string& name() const noexcept override { return name_; }
   Executor& executor() override { return executor_; }
   void log(const std::string& line) const override { ADD_FAILURE() << line; }
@@ -57,17 +54,6 @@ class ScriptedWorker final : public ContextPorts, public autograd::ContextHost {
   std::optional<autograd::Send> refuse(const WorkerLife&, const autograd::PassMessage&) const override {
     return std::nullopt;
   }
-
-  // ContextHost: what the record of a context asks of its worker. None of it is asked here.
-  Result<std::shared_ptr<autograd::ContextRecord>> create() override { return Error(Errc::unsupported, "not here"); }
-  Result<std::shared_ptr<autograd::ContextRecord>> enter(const ContextId&, const Peer&) override {
-    return Error(Errc::unsupported, "not here");
-  }
-  void release(const ContextId&) noexcept override {}
-  void learned(const ContextId&) override {}
-  Future<void> start_pass(const std::shared_ptr<autograd::ContextRecord>&, autograd::PassStart) override { return {}; }
-  std::optional<WorkerLife> life_of(const Peer&) const override { return kFar; }
-  std::string name_of(WorkerId) const override { return "b"; }
 
   caf::actor function;
   int dropped = 0;
@@ -97,8 +83,7 @@ class AutogradContextActorTest : public testing::Test {
   }
 
   void spawn(const ContextId& context) {
-    record_ = std::make_shared<autograd::ContextRecord>(worker_, std::weak_ptr<rpc::Caller>(), context, kSelf, 1,
-                                                        executor_.clock().now());
+    record_ = host_.make_record(context);
     sender_ = pair_.proxy(remote::Address::of(context));
     actor_ = pair_.near->host.spawn(autograd_context_actor, &worker_, record_);
     executor_.run();
@@ -161,14 +146,16 @@ class AutogradContextActorTest : public testing::Test {
     receive(autograd::Mark{header(), {message}});
   }
   static autograd::PassHeader header() { return {pass(kOurs), {}, kFar}; }
-  void deliver(const AutogradMessageId& message, std::vector<at::Tensor> gradients, Result<void> valid = {}) {
-    tell(context_event::GradientArrived{kFar, autograd::Grad{header(), message}, std::move(gradients),
-                                        std::move(valid)});
+  /// The far worker's gradients of `message` are in the record, or why they cannot be used.
+  void deliver(const AutogradMessageId& message, Result<std::vector<at::Tensor>> gradients, std::uint64_t bytes = 8) {
+    record_->deliver(PassNumber{1}, message, std::move(gradients));
+    tell(context_event::GradientArrived{kFar, autograd::Grad{header(), message}, bytes});
   }
 
   transport::SteppedExecutor executor_{1};
   ExchangePair pair_{executor_};
   ScriptedWorker worker_{executor_, pair_};
+  test::IdleContextHost host_{kSelf};
   std::vector<PassEnvelope> sent_;
   std::vector<ShipGradient> shipped_;
   at::Tensor leaf_ = at::ones({2}).requires_grad_();
@@ -284,7 +271,7 @@ TEST_F(AutogradContextActorTest, TakesPartInAPassOfAnotherWorker) {
   const AutogradMessageId message = send_leaf();
   mark(message);
   EXPECT_EQ(sent(), (Names{"Granted", "Report"}));
-  deliver(message, {at::ones({2})});
+  deliver(message, std::vector<at::Tensor>{at::ones({2})});
   EXPECT_EQ(sent(), Names{"Done"});
   EXPECT_TRUE(record_->gradients().value().empty()) << "nothing is booked before the pass is decided";
   receive(autograd::Decide{pass(kOurs), {}});
@@ -300,8 +287,26 @@ TEST_F(AutogradContextActorTest, AnInvalidGradientFailsThePass) {
   const AutogradMessageId message = send_leaf();
   mark(message);
   sent();
-  deliver(message, {}, Error(Errc::invalid_gradient, "of other sizes"));
+  deliver(message, Error(Errc::invalid_gradient, "of other sizes"));
   EXPECT_EQ(sent(), Names{"Fail"});
+}
+
+TEST_F(AutogradContextActorTest, DA17_TheReportedBytesOfGradientsAreBounded) {
+  spawn(kOurs);
+  const AutogradMessageId message = send_leaf();
+  mark(message);
+  sent();
+  deliver(message, std::vector<at::Tensor>{at::ones({2})}, (std::uint64_t{16} << 30) + 1);
+  EXPECT_EQ(sent(), Names{"Fail"});
+}
+
+TEST_F(AutogradContextActorTest, DA25_WhatAPassDidNotTakeGoesWithIt) {
+  spawn(kOurs);
+  const AutogradMessageId message = send_leaf();
+  mark(message);
+  record_->deliver(PassNumber{1}, message, std::vector<at::Tensor>{at::ones({2})});
+  receive(autograd::Decide{pass(kOurs), Error(Errc::cancelled, "given up")});
+  EXPECT_FALSE(record_->take_delivered(PassNumber{1}, message));
 }
 
 TEST_F(AutogradContextActorTest, DA9_AGradientOfADecidedPassChangesNothing) {
@@ -310,7 +315,7 @@ TEST_F(AutogradContextActorTest, DA9_AGradientOfADecidedPassChangesNothing) {
   mark(message);
   receive(autograd::Decide{pass(kOurs), Error(Errc::cancelled, "given up")});
   sent();
-  deliver(message, {at::ones({2})});
+  deliver(message, std::vector<at::Tensor>{at::ones({2})});
   EXPECT_EQ(sent(), Names());
   EXPECT_TRUE(record_->gradients().value().empty());
   EXPECT_EQ(worker_.jobs, 0);

@@ -1,4 +1,5 @@
-// The actor of a SendFunction: checks the gradients that arrive for its message, and hands them to the context's actor.
+// The actor of a SendFunction: checks the gradients that arrive for its message, delivers them to the context's record,
+// and reports that to the context's actor.
 #include "autograd/send_function_actor.hpp"
 
 #include <ATen/ops/ones.h>
@@ -11,6 +12,7 @@
 
 #include "caftan/autograd/nodes.hpp"
 #include "exchange_pair.hpp"
+#include "idle_context_host.hpp"
 
 namespace caftan::actors {
 namespace {
@@ -51,42 +53,47 @@ class SendFunctionActorTest : public testing::Test {
   const context_event::GradientArrived& arrived() const {
     return std::get<context_event::GradientArrived>(events_.at(0).event);
   }
+  Result<std::vector<at::Tensor>> delivered() { return record_->take_delivered(autograd::PassNumber{1}, kMessage); }
 
   transport::SteppedExecutor executor_{1};
   ExchangePair pair_{executor_};
+  test::IdleContextHost host_{WorkerLife{WorkerId{0}, Incarnation{1}}};
+  std::shared_ptr<autograd::ContextRecord> record_ = host_.make_record(kContext);
   std::vector<ContextEvent> events_;
   caf::actor context_;
   caf::actor actor_;
   caf::strong_actor_ptr sender_;
 };
 
-TEST_F(SendFunctionActorTest, HandsOverAGradientThatFits) {
+TEST_F(SendFunctionActorTest, DA25_DeliversAGradientThatFitsAndReportsIt) {
   receive({at::ones({2})});
   ASSERT_EQ(events_.size(), 1U);
   EXPECT_EQ(arrived().from, pair_.far_life());
   EXPECT_EQ(arrived().grad.message, kMessage);
-  EXPECT_TRUE(arrived().valid);
-  EXPECT_EQ(arrived().tensors.size(), 1U);
+  EXPECT_EQ(arrived().bytes, 8U);
+  const auto gradients = delivered();
+  ASSERT_TRUE(gradients);
+  EXPECT_EQ(gradients->size(), 1U);
 }
 
 TEST_F(SendFunctionActorTest, AGradientThatDoesNotFitIsInvalid) {
   receive({at::ones({3})});
   ASSERT_EQ(events_.size(), 1U);
-  ASSERT_FALSE(arrived().valid);
-  EXPECT_EQ(arrived().valid.error().code(), Errc::invalid_gradient);
+  EXPECT_EQ(arrived().bytes, 12U);
+  EXPECT_EQ(delivered().error().code(), Errc::invalid_gradient);
 }
 
 TEST_F(SendFunctionActorTest, WI22_TensorsForWhichThereWasNoMemoryAreNotChecked) {
   receive({}, Error(Errc::limit_exceeded, "no memory"));
   ASSERT_EQ(events_.size(), 1U);
-  ASSERT_FALSE(arrived().valid);
-  EXPECT_EQ(arrived().valid.error().code(), Errc::limit_exceeded);
+  EXPECT_EQ(delivered().error().code(), Errc::limit_exceeded);
 }
 
 TEST_F(SendFunctionActorTest, AGradientWhoseSessionHasEndedIsDropped) {
   sender_ = nullptr;
   receive({at::ones({2})});
   EXPECT_TRUE(events_.empty());
+  EXPECT_FALSE(delivered());
 }
 
 }  // namespace
