@@ -148,6 +148,7 @@ caf::strong_actor_ptr AutogradHost::stand_in(const Address& name) {
 caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session& session,
                                                        const AutogradMessageId& message) {
   if (autograd::maker(message) != self_) return nullptr;
+  std::shared_ptr<const autograd::SendFunction> function;  // released after the lock: its graph may end a context
   const std::lock_guard lock(mutex_);
   const auto place = places_.find(autograd::place_of(message));
   if (place == places_.end()) return nullptr;
@@ -156,7 +157,7 @@ caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session&
   // DA-16: only the peer that the message was recorded with has business here.
   const auto receiver = entry.record->receiver_of(message);
   if (!receiver || *receiver != session.peer().life()) return nullptr;
-  auto function = entry.record->send_function(message);
+  function = entry.record->send_function(message);
   if (!function) return nullptr;  // the context has ended meanwhile
   caf::actor& actor = entry.functions.sends[message];
   if (!actor) actor = ports_.actor_host().spawn(send_function_actor, std::move(function), entry.record, entry.actor);
