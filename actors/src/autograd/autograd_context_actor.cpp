@@ -1,8 +1,10 @@
 #include "autograd/autograd_context_actor.hpp"
 
+#include <utility>
+
+#include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
-#include "autograd/autograd_host.hpp"
 #include "caftan/autograd/engine.hpp"
 #include "caftan/remote/internal/actor_exchange.hpp"
 #include "caftan/wire/internal/shortened.hpp"
@@ -44,66 +46,70 @@ std::optional<PassNumber> pass_that_lists(const autograd::PassMessage& message) 
 
 }  // namespace
 
-AutogradContextActor::AutogradContextActor(caf::actor_config& config, AutogradHost& host,
-                                           std::shared_ptr<autograd::ContextRecord> record)
-    : caf::event_based_actor(config),
-      host_(host),
-      record_(std::move(record)),
-      passes_(record_->id(), host.self(), *record_) {
-  set_down_handler([this](const caf::down_msg& down) {
-    for (const auto& [peer, proxy] : watched_) {
-      if (proxy->id() != down.source.id()) continue;
-      const WorkerLife lost = peer;
-      watched_.erase(lost);
-      return peer_down(lost);
-    }
-  });
+caf::behavior autograd_context_actor(AutogradContextActor* self, ContextPorts* ports,
+                                     std::shared_ptr<autograd::ContextRecord> record) {
+  self->set_wire_name(Address::of(record->id()));
+  self->set_down_handler([self](const caf::down_msg& down) { self->state.on_down(down); });
+  self->state.start(*ports, std::move(record));
+  return {[self](const PassEnvelope& envelope) { self->state.on_envelope(envelope); },
+          [self](ContextEvent& event) { self->state.on_event(event); }};
 }
 
-void AutogradContextActor::on_exit() {
-  resolve(Error(Errc::context_released, host_.ports().name(), "the autograd context has ended"));
+AutogradContextState::~AutogradContextState() {
+  if (!record_) return;
+  resolve(Error(Errc::context_released, ports_->name(), "the autograd context has ended"));
   // The job holds a reference to this actor: an actor that ends during a pass must drop the job.
   if (job_) {
     job_->stop();
-    host_.ports().executor().post([job = std::exchange(job_, nullptr)] {});
+    ports_->executor().post([job = std::exchange(job_, nullptr)] {});
   }
   record_->end();
-  host_.context_ended(record_->id());
+  ports_->context_ended(record_->id());
 }
 
-caf::behavior AutogradContextActor::make_behavior() {
-  if (!passes_.is_home()) perform(passes_.join());
-  return {[this](const PassEnvelope& envelope) { on_envelope(envelope); },
-          [this](ContextEvent& event) { on_event(event); }};
+void AutogradContextState::start(ContextPorts& ports, std::shared_ptr<autograd::ContextRecord> record) {
+  ports_ = &ports;
+  record_ = std::move(record);
+  passes_.emplace(record_->id(), ports.self(), *record_);
+  if (!passes_->is_home()) perform(passes_->join());
 }
 
 // ---- what arrives
 
-void AutogradContextActor::on_envelope(const PassEnvelope& envelope) {
-  const auto session = remote::ActorExchange::session_of(current_sender());
+void AutogradContextState::on_envelope(const PassEnvelope& envelope) {
+  const auto session = remote::ActorExchange::session_of(self_->current_sender());
   if (!session) return;  // it ended: the loss of the peer is an event of its own
   const WorkerLife from = session->peer().life();
-  if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) host_.learn_released(from, *release);
-  if (passes_.is_released()) {
-    if (auto answer = host_.refuse(from, envelope.message)) send_to(answer->to, std::move(answer->message));
+  if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) ports_->learn_released(from, *release);
+  if (passes_->is_released()) {
+    if (auto answer = ports_->refuse(from, envelope.message)) send_to(answer->to, std::move(answer->message));
     return;
   }
   watch(from);
-  perform(passes_.receive(from, envelope.message));
+  perform(passes_->receive(from, envelope.message));
 }
 
-void AutogradContextActor::on_event(ContextEvent& event) {
+void AutogradContextState::on_event(ContextEvent& event) {
   std::visit([this](auto& e) { on(e); }, event.event);
 }
 
-void AutogradContextActor::on(context_event::Start& event) {
-  auto actions = passes_.open({event.start->mode, event.start->keep, event.start->held});
-  if (!actions) return event.promise->set(actions.error().at(host_.ports().name()));
+void AutogradContextState::on_down(const caf::down_msg& down) {
+  for (const auto& [peer, proxy] : watched_) {
+    if (proxy->id() != down.source.id()) continue;
+    const WorkerLife lost = peer;
+    watched_.erase(lost);
+    return peer_down(lost);
+  }
+}
+
+void AutogradContextState::on(context_event::Start& event) {
+  auto actions = passes_->open({event.start->mode, event.start->keep, event.start->held});
+  if (!actions) return event.promise->set(actions.error().at(ports_->name()));
   start_ = std::move(event.start);
   promise_ = std::move(event.promise);
   ++starts_;
   if (start_->deadline != kNever) {
-    host_.ports().executor().post_at(start_->deadline, [self = caf::weak_actor_ptr(ctrl()), start = starts_] {
+    ports_->executor().post_at(start_->deadline, [self = caf::weak_actor_ptr(self_->ctrl()), start = starts_] {
       if (const auto strong = caf::actor_cast<caf::actor>(self)) {
         caf::anon_send(strong, ContextEvent{context_event::Deadline{start}});
       }
@@ -112,67 +118,63 @@ void AutogradContextActor::on(context_event::Start& event) {
   perform(*std::move(actions));
 }
 
-void AutogradContextActor::on(context_event::Deadline& event) {
+void AutogradContextState::on(context_event::Deadline& event) {
   if (!promise_ || event.start != starts_) return;
-  perform(passes_.abort(Error(Errc::timeout, host_.ports().name(), "the time-out of backward passed")));
+  perform(passes_->abort(Error(Errc::timeout, ports_->name(), "the time-out of backward passed")));
 }
 
-void AutogradContextActor::on(context_event::Cancelled& event) {
+void AutogradContextState::on(context_event::Cancelled& event) {
   if (!promise_ || !promise_->is_of(event.pass)) return;
-  perform(passes_.abort(Error(Errc::cancelled, host_.ports().name(), "the future of backward was cancelled")));
+  perform(passes_->abort(Error(Errc::cancelled, ports_->name(), "the future of backward was cancelled")));
 }
 
-void AutogradContextActor::on(context_event::GradientArrived& event) {
-  if (passes_.is_released()) {
-    if (auto answer = host_.refuse(event.from, event.grad)) send_to(answer->to, std::move(answer->message));
+void AutogradContextState::on(context_event::GradientArrived& event) {
+  if (passes_->is_released()) {
+    if (auto answer = ports_->refuse(event.from, event.grad)) send_to(answer->to, std::move(answer->message));
     return;
   }
-  std::uint64_t bytes = 0;
-  for (const at::Tensor& tensor : event.tensors) bytes += autograd::gradient_bytes(tensor);
-  arrived_.try_emplace({event.grad.header.pass.number, event.grad.message},
-                       Arrived{std::move(event.tensors), std::move(event.valid)});
-  perform(passes_.receive(event.from, std::move(event.grad), bytes));
+  perform(passes_->receive(event.from, std::move(event.grad), event.bytes));
 }
 
-void AutogradContextActor::on(context_event::Walked& event) {
-  if (!event.found.empty()) perform(passes_.found(event.pass, event.found));
+void AutogradContextState::on(context_event::Walked& event) {
+  if (!event.found.empty()) perform(passes_->found(event.pass, event.found));
   if (!event.done) return;
-  perform(event.outcome ? passes_.walked(event.pass) : passes_.graph_failed(event.pass, event.outcome.error()));
+  perform(event.outcome ? passes_->walked(event.pass) : passes_->graph_failed(event.pass, event.outcome.error()));
 }
 
-void AutogradContextActor::on(context_event::Ran& event) {
+void AutogradContextState::on(context_event::Ran& event) {
   for (auto& [message, encoded] : event.produced) {
     leaving_[message] = std::move(encoded);
-    perform(passes_.produced(event.pass, message));
+    perform(passes_->produced(event.pass, message));
   }
   if (!event.done) return;
-  perform(event.outcome ? passes_.ran(event.pass, event.result)
-                        : passes_.graph_failed(event.pass, event.outcome.error().at(host_.ports().name())));
+  perform(event.outcome ? passes_->ran(event.pass, event.result)
+                        : passes_->graph_failed(event.pass, event.outcome.error().at(ports_->name())));
 }
 
-void AutogradContextActor::on(context_event::PeerDown& event) { peer_down(event.peer); }
+void AutogradContextState::on(context_event::PeerDown& event) { peer_down(event.peer); }
 
-void AutogradContextActor::on(context_event::NotSent& event) { perform(passes_.not_sent(event.pass, event.error)); }
+void AutogradContextState::on(context_event::NotSent& event) { perform(passes_->not_sent(event.pass, event.error)); }
 
-void AutogradContextActor::on(context_event::Learned&) { perform(passes_.learn(record_->decided())); }
+void AutogradContextState::on(context_event::Learned&) { perform(passes_->learn(record_->decided())); }
 
-void AutogradContextActor::on(context_event::Release&) {
-  if (passes_.is_home()) perform(passes_.release());
+void AutogradContextState::on(context_event::Release&) {
+  if (passes_->is_home()) perform(passes_->release());
 }
 
-void AutogradContextActor::on(context_event::Finish& event) {
+void AutogradContextState::on(context_event::Finish& event) {
   resolve(event.reason);
-  quit();
+  self_->quit();
 }
 
 // ---- what is done
 
-void AutogradContextActor::perform(PassActions actions) {
+void AutogradContextState::perform(PassActions actions) {
   for (autograd::PassAction& action : actions) std::visit([this](auto& a) { perform(a); }, action);
   // The record's decided passes ride in every frame of a call.
-  if (passes_.decided().up_to() != published_) {
-    published_ = passes_.decided().up_to();
-    (void)record_->learn(passes_.decided());
+  if (passes_->decided().up_to() != published_) {
+    published_ = passes_->decided().up_to();
+    (void)record_->learn(passes_->decided());
   }
   while (!unreachable_.empty()) {
     const WorkerLife lost = unreachable_.back();
@@ -182,7 +184,7 @@ void AutogradContextActor::perform(PassActions actions) {
   while (!unsent_.empty()) {
     const Unsent unsent = std::move(unsent_.back());
     unsent_.pop_back();
-    perform(passes_.not_sent(unsent.pass, unsent.error));
+    perform(passes_->not_sent(unsent.pass, unsent.error));
   }
   if (in_walked_) return;
   in_walked_ = true;
@@ -193,49 +195,48 @@ void AutogradContextActor::perform(PassActions actions) {
   in_walked_ = false;
 }
 
-void AutogradContextActor::peer_down(const WorkerLife& lost) {
-  const auto peer = host_.ports().find_peer(lost.id);
-  perform(passes_.peer_down(lost, peer ? peer->name() : std::string()));
+void AutogradContextState::peer_down(const WorkerLife& lost) {
+  perform(passes_->peer_down(lost, ports_->peer_name(lost.id)));
 }
 
-bool AutogradContextActor::watch(const WorkerLife& peer) {
+bool AutogradContextState::watch(const WorkerLife& peer) {
   if (watched_.contains(peer)) return true;
-  auto there = host_.proxy(peer, Address::of(record_->id()));
+  auto there = ports_->proxy(peer, Address::of(record_->id()));
   if (!there) return false;
-  monitor(caf::actor_cast<caf::actor>(there));
+  self_->monitor(caf::actor_cast<caf::actor>(there));
   watched_.emplace(peer, std::move(there));
   return true;
 }
 
-bool AutogradContextActor::send_to(const WorkerLife& to, autograd::PassMessage message) {
+bool AutogradContextState::send_to(const WorkerLife& to, autograd::PassMessage message) {
   const auto known = watched_.find(to);
-  const auto there = known != watched_.end() ? known->second : host_.proxy(to, Address::of(record_->id()));
+  const auto there = known != watched_.end() ? known->second : ports_->proxy(to, Address::of(record_->id()));
   if (!there) return false;
   const auto send = [&] {
-    return remote::ActorExchange::send(there, caf::actor_cast<caf::strong_actor_ptr>(this),
+    return remote::ActorExchange::send(there, caf::actor_cast<caf::strong_actor_ptr>(self_),
                                        caf::make_message(PassEnvelope{message}));
   };
   auto sent = send();
   if (!sent && sent.error().code() == Errc::limit_exceeded && shorten_error(message)) sent = send();
   if (sent || sent.error().code() == Errc::peer_down) return true;  // a loss is an event of its own
-  host_.ports().log("a message of context " + to_string(record_->id()) + " was not sent: " + sent.error().message());
+  ports_->log("a message of context " + to_string(record_->id()) + " was not sent: " + sent.error().message());
   const auto pass = pass_that_lists(message);
   if (!pass || sent.error().code() != Errc::limit_exceeded) return false;
-  unsent_.push_back({*pass, Error(Errc::limit_exceeded, host_.ports().name(),
+  unsent_.push_back({*pass, Error(Errc::limit_exceeded, ports_->name(),
                                   "the pass reaches too many recorded messages at once: " + sent.error().text())});
   return true;
 }
 
-void AutogradContextActor::perform(autograd::Send& action) {
+void AutogradContextState::perform(autograd::Send& action) {
   auto* const grad = std::get_if<autograd::Grad>(&action.message);
   bool sent = false;
   if (!grad) {
     // Watched after the message was sent: if the context is over there, its reply comes before the watch reports no
     // actor.
     sent = send_to(action.to, std::move(action.message)) && watch(action.to);
-  } else if (action.to == host_.self() || watch(action.to)) {
+  } else if (action.to == ports_->self() || watch(action.to)) {
     const auto leaving = leaving_.find(grad->message);
-    caf::anon_send(host_.recv_function(record_->id(), grad->message),
+    caf::anon_send(ports_->recv_function(record_->id(), grad->message),
                    ShipGradient{action.to, std::move(*grad), std::move(leaving->second)});
     leaving_.erase(leaving);
     sent = true;
@@ -243,11 +244,11 @@ void AutogradContextActor::perform(autograd::Send& action) {
   if (!sent) unreachable_.push_back(action.to);
 }
 
-void AutogradContextActor::perform(autograd::WatchWorker& action) {
-  if (action.worker != host_.self() && !watch(action.worker)) unreachable_.push_back(action.worker);
+void AutogradContextState::perform(autograd::WatchWorker& action) {
+  if (action.worker != ports_->self() && !watch(action.worker)) unreachable_.push_back(action.worker);
 }
 
-void AutogradContextActor::perform(autograd::BeginPass& action) {
+void AutogradContextState::perform(autograd::BeginPass& action) {
   std::shared_ptr<autograd::Engine> engine;
   std::shared_ptr<rpc::Strand> strand;
   begin_error_.reset();
@@ -263,11 +264,11 @@ void AutogradContextActor::perform(autograd::BeginPass& action) {
       return;
     }
   }
-  job_ = std::make_shared<GraphJob>(host_, caf::actor_cast<caf::actor>(this), record_, action.pass, std::move(engine),
-                                    std::move(strand), std::move(action.held));
+  job_ = std::make_shared<GraphJob>(*ports_, caf::actor_cast<caf::actor>(self_), record_, action.pass,
+                                    std::move(engine), std::move(strand), std::move(action.held));
 }
 
-GraphJob::Functions AutogradContextActor::functions(const std::vector<AutogradMessageId>& messages) const {
+GraphJob::Functions AutogradContextState::functions(const std::vector<AutogradMessageId>& messages) const {
   GraphJob::Functions functions;
   functions.reserve(messages.size());
   for (const AutogradMessageId& message : messages) {
@@ -277,20 +278,23 @@ GraphJob::Functions AutogradContextActor::functions(const std::vector<AutogradMe
   return functions;
 }
 
-void AutogradContextActor::perform(autograd::WalkGraph& action) {
+void AutogradContextState::perform(autograd::WalkGraph& action) {
   // A walk that another one begins, as a call to oneself does, waits its turn: a chain of them is no small graph.
   walked_ = job_ ? job_->walk(functions(action.messages), !in_walked_)
                  : context_event::Walked{action.pass, {}, true, *begin_error_};
 }
 
-void AutogradContextActor::perform(autograd::RunGraph& action) {
+void AutogradContextState::perform(autograd::RunGraph& action) {
   Result<void> valid;
   if (begin_error_) valid = *begin_error_;
   std::vector<GraphJob::Feed> feeds;
   for (const AutogradMessageId& message : action.feed) {
-    auto arrived = arrived_.extract({action.pass, message});
-    if (!arrived.mapped().valid && valid) valid = std::move(arrived.mapped().valid);
-    feeds.push_back({message, std::move(arrived.mapped().tensors)});
+    auto gradients = record_->take_delivered(action.pass, message);
+    if (gradients) {
+      feeds.push_back({message, *std::move(gradients)});
+    } else if (valid) {
+      valid = gradients.error();
+    }
   }
   if (valid) {
     return job_->run(action.sources_counted ? GraphJob::Functions() : functions(action.sources), std::move(feeds));
@@ -299,50 +303,49 @@ void AutogradContextActor::perform(autograd::RunGraph& action) {
   ran.pass = action.pass;
   ran.done = true;
   ran.outcome = std::move(valid);
-  send(this, ContextEvent{std::move(ran)});
+  self_->send(self_, ContextEvent{std::move(ran)});
 }
 
-void AutogradContextActor::perform(autograd::StopGraph&) {
+void AutogradContextState::perform(autograd::StopGraph&) {
   if (job_) job_->stop();
 }
 
-void AutogradContextActor::forget_pass(PassNumber pass) {
+void AutogradContextState::forget_pass(PassNumber pass) {
   // The graph's nodes may take long to destroy: not here.
-  host_.ports().executor().post([job = std::move(job_), start = start_] {});
+  ports_->executor().post([job = std::move(job_), start = start_] {});
   job_ = nullptr;
   leaving_.clear();
-  std::erase_if(arrived_, [pass](const auto& one) { return one.first.first <= pass; });
-  host_.drop_functions(record_->id());
+  record_->forget_delivered(pass);
+  ports_->drop_functions(record_->id());
 }
 
-void AutogradContextActor::perform(autograd::MergeGradients& action) {
-  if (const auto merged = record_->learn(passes_.decided()); !merged) {
-    host_.ports().log("gradients of autograd context " + to_string(record_->id()) +
-                      " are lost: " + merged.error().message());
+void AutogradContextState::perform(autograd::MergeGradients& action) {
+  if (const auto merged = record_->learn(passes_->decided()); !merged) {
+    ports_->log("gradients of autograd context " + to_string(record_->id()) + " are lost: " + merged.error().message());
   }
   forget_pass(action.pass);
 }
 
-void AutogradContextActor::perform(autograd::DropGradients& action) {
+void AutogradContextState::perform(autograd::DropGradients& action) {
   record_->drop(action.pass);
   forget_pass(action.pass);
 }
 
-void AutogradContextActor::perform(autograd::PassEnded& action) { resolve(std::move(action.outcome)); }
+void AutogradContextState::perform(autograd::PassEnded& action) { resolve(std::move(action.outcome)); }
 
-void AutogradContextActor::resolve(Result<void> outcome) {
+void AutogradContextState::resolve(Result<void> outcome) {
   start_ = nullptr;
   const auto promise = std::exchange(promise_, nullptr);
   if (!promise) return;
   promise->set(std::move(outcome));
 }
 
-void AutogradContextActor::perform(autograd::ContextReleased& action) {
-  const autograd::ReleasedRange released = host_.context_over(record_->id());
+void AutogradContextState::perform(autograd::ContextReleased& action) {
+  const autograd::ReleasedRange released = ports_->context_over(record_->id());
   record_->end();
   for (const WorkerLife& peer : action.tell) send_to(peer, autograd::Release{record_->id(), released});
 }
 
-void AutogradContextActor::perform(autograd::ContextEmpty&) { quit(); }
+void AutogradContextState::perform(autograd::ContextEmpty&) { self_->quit(); }
 
 }  // namespace caftan::actors

@@ -5,26 +5,35 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include <caf/event_based_actor.hpp>
+#include <caf/behavior.hpp>
+#include <caf/stateful_actor.hpp>
 
 #include "autograd/autograd_messages.hpp"
+#include "autograd/autograd_ports.hpp"
 #include "autograd/graph_job.hpp"
+#include "autograd/named_behavior.hpp"
 #include "caftan/autograd/internal/context_passes.hpp"
-#include "caftan/remote/internal/actor_host.hpp"
 
 namespace caftan::actors {
 
-class AutogradHost;
-
-class AutogradContextActor final : public caf::event_based_actor, public remote::NamedActor {
+class AutogradContextState {
  public:
-  AutogradContextActor(caf::actor_config& config, AutogradHost& host, std::shared_ptr<autograd::ContextRecord> record);
-  caf::behavior make_behavior() override;
-  void on_exit() override;
-  remote::Address wire_name() const noexcept override { return remote::Address::of(record_->id()); }
-  const char* name() const override { return "autograd_context_actor"; }
+  static constexpr const char* name = "autograd_context_actor";
+
+  explicit AutogradContextState(caf::event_based_actor* self) : self_(self) {}
+  /// Runs however the actor ends: the pass that was started here fails, and the context is over at this worker.
+  ~AutogradContextState();
+  AutogradContextState(const AutogradContextState&) = delete;
+  AutogradContextState& operator=(const AutogradContextState&) = delete;
+
+  /// Joins the context, unless its home is here.
+  void start(ContextPorts& ports, std::shared_ptr<autograd::ContextRecord> record);
+  void on_envelope(const PassEnvelope& envelope);
+  void on_event(ContextEvent& event);
+  void on_down(const caf::down_msg& down);
 
  private:
   struct Unsent {
@@ -32,8 +41,6 @@ class AutogradContextActor final : public caf::event_based_actor, public remote:
     Error error;
   };
 
-  void on_envelope(const PassEnvelope& envelope);
-  void on_event(ContextEvent& event);
   void on(context_event::Start& event);
   void on(context_event::Deadline& event);
   void on(context_event::Cancelled& event);
@@ -69,10 +76,11 @@ class AutogradContextActor final : public caf::event_based_actor, public remote:
   void forget_pass(autograd::PassNumber pass);
   void resolve(Result<void> outcome);
 
-  AutogradHost& host_;
-  const std::shared_ptr<autograd::ContextRecord> record_;
-  autograd::ContextPasses passes_;
-  autograd::PassNumber published_;  // what the record knows of decided passes
+  caf::event_based_actor* const self_;
+  ContextPorts* ports_ = nullptr;
+  std::shared_ptr<autograd::ContextRecord> record_;  // set by start
+  std::optional<autograd::ContextPasses> passes_;    // likewise
+  autograd::PassNumber published_;                   // what the record knows of decided passes
   std::map<WorkerLife, caf::strong_actor_ptr> watched_;
   std::vector<WorkerLife> unreachable_;          // found while actions were performed
   std::vector<Unsent> unsent_;                   // likewise
@@ -88,12 +96,12 @@ class AutogradContextActor final : public caf::event_based_actor, public remote:
   std::shared_ptr<GraphJob> job_;
   std::optional<Error> begin_error_;
   std::map<AutogradMessageId, std::shared_ptr<tensor::EncodedTensors>> leaving_;
-
-  struct Arrived {
-    std::vector<at::Tensor> tensors;
-    Result<void> valid;
-  };
-  std::map<std::pair<autograd::PassNumber, AutogradMessageId>, Arrived> arrived_;  // gradients, until fed
 };
+
+using AutogradContextActor = caf::stateful_actor<AutogradContextState, NamedBehavior>;
+
+/// The behaviour of an AutogradContextActor. @param ports  outlives the actor
+caf::behavior autograd_context_actor(AutogradContextActor* self, ContextPorts* ports,
+                                     std::shared_ptr<autograd::ContextRecord> record);
 
 }  // namespace caftan::actors

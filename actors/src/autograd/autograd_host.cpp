@@ -1,11 +1,13 @@
 #include "autograd/autograd_host.hpp"
 
 #include <set>
+#include <utility>
 
-#include <caf/event_based_actor.hpp>
+#include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
 #include "autograd/autograd_context_actor.hpp"
+#include "autograd/closed_contexts_actor.hpp"
 #include "autograd/recv_function_actor.hpp"
 #include "autograd/send_function_actor.hpp"
 #include "caftan/actors/worker.hpp"
@@ -18,27 +20,6 @@ using autograd::ContextRecord;
 using remote::Address;
 
 namespace {
-
-/// Replies to messages of contexts that are not open here, so that their senders do not wait for this worker.
-class ClosedContextsActor final : public caf::event_based_actor {
- public:
-  ClosedContextsActor(caf::actor_config& config, AutogradHost& host) : caf::event_based_actor(config), host_(host) {}
-  const char* name() const override { return "autograd_actor"; }
-  caf::behavior make_behavior() override {
-    return {[this](const PassEnvelope& envelope) {
-      const auto session = remote::ActorExchange::session_of(current_sender());
-      if (!session) return;
-      const WorkerLife from = session->peer().life();
-      if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) host_.learn_released(from, *release);
-      auto answer = host_.refuse(from, envelope.message);
-      if (!answer) return;
-      send(caf::actor_cast<caf::actor>(current_sender()), PassEnvelope{std::move(answer->message)});
-    }};
-  }
-
- private:
-  AutogradHost& host_;
-};
 
 /// The outcome of a pass, whose future may be cancelled.
 class PassState final : public rpc::FutureState<void> {
@@ -79,7 +60,7 @@ std::shared_ptr<ContextRecord> AutogradHost::make_entry_locked(const ContextId& 
   auto record = std::make_shared<ContextRecord>(*this, ports_.shared_from_this(), id, self_, next_place_++, now);
   Entry& entry = entries_[id];
   entry.record = record;
-  entry.actor = ports_.actor_host().spawn<AutogradContextActor>(*this, record);
+  entry.actor = ports_.actor_host().spawn(autograd_context_actor, this, record);
   places_[record->place()] = id;
   return record;
 }
@@ -141,6 +122,11 @@ std::string AutogradHost::name_of(WorkerId peer) const {
   return known ? known->name() : autograd::name_of({peer, {}});
 }
 
+std::string AutogradHost::peer_name(WorkerId peer) {
+  const auto known = ports_.find_peer(peer);
+  return known ? known->name() : std::string();
+}
+
 // ---- actors by name
 
 caf::strong_actor_ptr AutogradHost::find_named(const transport::Session& session, const Address& name) {
@@ -155,13 +141,14 @@ caf::strong_actor_ptr AutogradHost::find_named(const transport::Session& session
 caf::strong_actor_ptr AutogradHost::stand_in(const Address& name) {
   if (name.kind != remote::AddressKind::autograd_context) return nullptr;
   const std::lock_guard lock(mutex_);
-  if (!closed_contexts_) closed_contexts_ = ports_.actor_host().spawn<ClosedContextsActor>(*this);
+  if (!closed_contexts_) closed_contexts_ = ports_.actor_host().spawn(closed_contexts_actor, this);
   return caf::actor_cast<caf::strong_actor_ptr>(closed_contexts_);
 }
 
 caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session& session,
                                                        const AutogradMessageId& message) {
   if (autograd::maker(message) != self_) return nullptr;
+  std::shared_ptr<const autograd::SendFunction> function;  // released after the lock: its graph may end a context
   const std::lock_guard lock(mutex_);
   const auto place = places_.find(autograd::place_of(message));
   if (place == places_.end()) return nullptr;
@@ -170,10 +157,10 @@ caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session&
   // DA-16: only the peer that the message was recorded with has business here.
   const auto receiver = entry.record->receiver_of(message);
   if (!receiver || *receiver != session.peer().life()) return nullptr;
+  function = entry.record->send_function(message);
+  if (!function) return nullptr;  // the context has ended meanwhile
   caf::actor& actor = entry.functions.sends[message];
-  if (!actor) {
-    actor = ports_.actor_host().spawn<SendFunctionActor>(entry.record->send_function(message), entry.actor);
-  }
+  if (!actor) actor = ports_.actor_host().spawn(send_function_actor, std::move(function), entry.record, entry.actor);
   return caf::actor_cast<caf::strong_actor_ptr>(actor);
 }
 
@@ -189,7 +176,7 @@ void AutogradHost::gradient_not_sent(const autograd::PassId& pass, const Error& 
 caf::actor AutogradHost::recv_function(const ContextId& context, AutogradMessageId message) {
   const std::lock_guard lock(mutex_);
   caf::actor& actor = entries_.at(context).functions.recvs[message];
-  if (!actor) actor = ports_.actor_host().spawn<RecvFunctionActor>(*this, message);
+  if (!actor) actor = ports_.actor_host().spawn(recv_function_actor, this, message);
   return actor;
 }
 

@@ -10,6 +10,7 @@
 #include <caf/actor.hpp>
 
 #include "autograd/autograd_messages.hpp"
+#include "autograd/autograd_ports.hpp"
 #include "caftan/autograd/internal/context_host.hpp"
 #include "caftan/autograd/internal/context_table.hpp"
 #include "caftan/remote/internal/actor_host.hpp"
@@ -30,7 +31,7 @@ struct AutogradCounts {
 };
 
 /// Threads: any, all methods.
-class AutogradHost final : public autograd::ContextHost, public Service {
+class AutogradHost final : public autograd::ContextHost, public Service, public RecvFunctionPorts, public ContextPorts {
  public:
   AutogradHost(MemberPorts& ports, WorkerLife self) : ports_(ports), self_(self), table_(self) {}
 
@@ -57,30 +58,24 @@ class AutogradHost final : public autograd::ContextHost, public Service {
   /// Contexts with an actor, and graphs of passes.
   std::size_t in_use() const override;
 
+  // RecvFunctionPorts and ContextPorts
+  caf::strong_actor_ptr proxy(const WorkerLife& peer, const remote::Address& name) override;
+  void gradient_not_sent(const autograd::PassId& pass, const Error& error) override;
+  const std::string& name() const noexcept override { return ports_.name(); }
+  Executor& executor() override { return ports_.executor(); }
+  void log(const std::string& line) const override { ports_.log(line); }
+  std::string peer_name(WorkerId peer) override;
+  caf::actor recv_function(const ContextId& context, AutogradMessageId message) override;
+  void drop_functions(const ContextId& context) override;
+  void job_begins(const ContextId& context) noexcept override;
+  void job_ends(const ContextId& context) noexcept override;
+  autograd::ReleasedRange context_over(const ContextId& context) override;
+  void context_ended(const ContextId& context) override;
+  void learn_released(const WorkerLife& from, const autograd::Release& release) override;
+  std::optional<autograd::Send> refuse(const WorkerLife& from, const autograd::PassMessage& message) const override;
+
   /// The future of a pass that was started here was cancelled.
   void cancelled(const ContextId& context, std::weak_ptr<rpc::FutureCore> pass);
-
-  // For the actors.
-  MemberPorts& ports() noexcept { return ports_; }
-  /// Returns the proxy of a named actor there; null if there is no session with that life.
-  caf::strong_actor_ptr proxy(const WorkerLife& peer, const remote::Address& name);
-  /// A gradient of this pass was not sent, for it is beyond a limit.
-  void gradient_not_sent(const autograd::PassId& pass, const Error& error);
-  /// Returns the actor of R(message), made now if it is not there.
-  caf::actor recv_function(const ContextId& context, AutogradMessageId message);
-  /// A pass is over: its functions' actors go.
-  void drop_functions(const ContextId& context);
-  /// The context is over: no lookup finds it any more. Returns what a Release says.
-  autograd::ReleasedRange context_over(const ContextId& context);
-  /// A Release arrived: its contexts are refused for ever (DA-13).
-  void learn_released(const WorkerLife& from, const autograd::Release& release);
-  /// Its actor has ended.
-  void context_ended(const ContextId& context);
-  /// A pass's graph is worked on here: the worker ends after that.
-  void job_begins(const ContextId& context) noexcept;
-  void job_ends(const ContextId& context) noexcept;
-  /// Returns the reply to a message of a context that is not open here, if it needs one.
-  std::optional<autograd::Send> refuse(const WorkerLife& from, const autograd::PassMessage& message) const;
 
  private:
   /// The functions that the open pass has addressed. A call to the own worker has both ends of a message here.

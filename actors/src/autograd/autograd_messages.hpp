@@ -2,6 +2,7 @@
 // (registered with the transport); events stay in one worker. Flows: docs/protocols/dist_autograd.md.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -74,12 +75,11 @@ struct Deadline {
 struct Cancelled {
   std::weak_ptr<rpc::FutureCore> pass;  ///< its state
 };
-/// A SendFunction's actor has checked the gradient that arrived for it.
+/// The gradients of a message are in the context's record, with the reason if they cannot be used.
 struct GradientArrived {
   WorkerLife from;
   autograd::Grad grad;
-  std::vector<at::Tensor> tensors;
-  Result<void> valid;
+  std::uint64_t bytes = 0;  ///< of its tensors
 };
 struct Walked {
   autograd::PassNumber pass;

@@ -4,7 +4,6 @@
 
 #include <caf/send.hpp>
 
-#include "autograd/autograd_host.hpp"
 #include "caftan/rpc/strand.hpp"
 
 namespace caftan::actors {
@@ -34,17 +33,16 @@ class GraphJob::Sink final : public autograd::GradientSink {
   Result<void> outcome;
 };
 
-GraphJob::Counted::Counted(AutogradHost& host, const ContextId& context) : host_(host), context_(context) {
-  host_.job_begins(context_);
+GraphJob::Counted::Counted(ContextPorts& ports, const ContextId& context) : ports_(ports), context_(context) {
+  ports_.job_begins(context_);
 }
-GraphJob::Counted::~Counted() { host_.job_ends(context_); }
+GraphJob::Counted::~Counted() { ports_.job_ends(context_); }
 
-GraphJob::GraphJob(AutogradHost& host, caf::actor context, std::shared_ptr<autograd::ContextRecord> record,
+GraphJob::GraphJob(ContextPorts& ports, caf::actor context, std::shared_ptr<autograd::ContextRecord> record,
                    autograd::PassNumber pass, std::shared_ptr<Engine> engine, std::shared_ptr<rpc::Strand> strand,
                    std::vector<autograd::HeldByWaiter> held)
-    : counted_(host, record->id()),
-      host_(host),
-      executor_(host.ports().executor()),
+    : counted_(ports, record->id()),
+      executor_(ports.executor()),
       context_(std::move(context)),
       record_(std::move(record)),
       pass_(pass),

@@ -11,11 +11,10 @@
 #include <caf/actor.hpp>
 
 #include "autograd/autograd_messages.hpp"
+#include "autograd/autograd_ports.hpp"
 #include "caftan/autograd/engine.hpp"
 
 namespace caftan::actors {
-
-class AutogradHost;
 
 /// Threads: walk and run are called by the actor, never while another one of them is under way.
 class GraphJob final : public std::enable_shared_from_this<GraphJob> {
@@ -29,7 +28,7 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
   /// @param context  the actor that gets the events
   /// @param strand  of the code that started the pass, null = none
   /// @param held  by the chain of calls that waits for the pass: what is read in turn with one of them fails (DA-22)
-  GraphJob(AutogradHost& host, caf::actor context, std::shared_ptr<autograd::ContextRecord> record,
+  GraphJob(ContextPorts& ports, caf::actor context, std::shared_ptr<autograd::ContextRecord> record,
            autograd::PassNumber pass, std::shared_ptr<autograd::Engine> engine, std::shared_ptr<rpc::Strand> strand,
            std::vector<autograd::HeldByWaiter> held);
 
@@ -54,18 +53,17 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
   /// The worker ends after its graphs. First of the members: destroyed last.
   class Counted {
    public:
-    Counted(AutogradHost& host, const ContextId& context);
+    Counted(ContextPorts& ports, const ContextId& context);
     ~Counted();
     Counted(const Counted&) = delete;
     Counted& operator=(const Counted&) = delete;
 
    private:
-    AutogradHost& host_;
+    ContextPorts& ports_;
     const ContextId context_;
   };
 
   const Counted counted_;
-  const AutogradHost& host_;
   Executor& executor_;
   const caf::actor context_;
   const std::shared_ptr<autograd::ContextRecord> record_;

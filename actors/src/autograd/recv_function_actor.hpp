@@ -2,25 +2,33 @@
 // the other end's.
 #pragma once
 
-#include <caf/event_based_actor.hpp>
+#include <caf/behavior.hpp>
+#include <caf/stateful_actor.hpp>
 
 #include "autograd/autograd_messages.hpp"
-#include "caftan/remote/internal/actor_host.hpp"
+#include "autograd/autograd_ports.hpp"
+#include "autograd/named_behavior.hpp"
 
 namespace caftan::actors {
 
-class AutogradHost;
-
-class RecvFunctionActor final : public caf::event_based_actor, public remote::NamedActor {
+class RecvFunctionState {
  public:
-  RecvFunctionActor(caf::actor_config& config, AutogradHost& host, AutogradMessageId message);
-  caf::behavior make_behavior() override;
-  remote::Address wire_name() const noexcept override { return remote::Address::recv_function(message_); }
-  const char* name() const override { return "recv_function_actor"; }
+  static constexpr const char* name = "recv_function_actor";
+
+  explicit RecvFunctionState(caf::event_based_actor* self) : self_(self) {}
+
+  void set_function(RecvFunctionPorts& ports, const AutogradMessageId& message);
+  void ship(ShipGradient& gradient);
 
  private:
-  AutogradHost& host_;
-  const AutogradMessageId message_;
+  caf::event_based_actor* const self_;
+  RecvFunctionPorts* ports_ = nullptr;  // set before the first message
+  AutogradMessageId message_;
 };
+
+using RecvFunctionActor = caf::stateful_actor<RecvFunctionState, NamedBehavior>;
+
+/// The behaviour of a RecvFunctionActor. @param ports  outlives the actor
+caf::behavior recv_function_actor(RecvFunctionActor* self, RecvFunctionPorts* ports, const AutogradMessageId& message);
 
 }  // namespace caftan::actors

@@ -1,27 +1,45 @@
-// The actor of one SendFunction: gets the gradients of its message from the peer it was recorded with. Virtual: made
-// when a pass first addresses it, gone with the pass.
+// The actor of one SendFunction: gets the gradients of its message from the peer it was recorded with, checks them,
+// delivers them to the context's record and reports to the context's actor. Virtual: made when a pass first addresses
+// it, gone with the pass.
 #pragma once
 
-#include <caf/event_based_actor.hpp>
+#include <memory>
+#include <vector>
+
+#include <caf/actor.hpp>
+#include <caf/behavior.hpp>
+#include <caf/stateful_actor.hpp>
 
 #include "autograd/autograd_messages.hpp"
-#include "caftan/remote/internal/actor_host.hpp"
+#include "autograd/named_behavior.hpp"
 
 namespace caftan::actors {
 
-class SendFunctionActor final : public caf::event_based_actor, public remote::NamedActor {
+class SendFunctionState {
  public:
-  SendFunctionActor(caf::actor_config& config, std::shared_ptr<const autograd::SendFunction> function,
-                    caf::actor context);
-  caf::behavior make_behavior() override;
-  remote::Address wire_name() const noexcept override;
-  const char* name() const override { return "send_function_actor"; }
+  static constexpr const char* name = "send_function_actor";
 
- private:
+  explicit SendFunctionState(caf::event_based_actor* self) : self_(self) {}
+
+  void set_function(std::shared_ptr<const autograd::SendFunction> function,
+                    std::shared_ptr<autograd::ContextRecord> record, caf::actor context);
   void on_gradient(GradientMessage& message);
 
-  const std::shared_ptr<const autograd::SendFunction> function_;
-  const caf::actor context_;
+ private:
+  Result<std::vector<at::Tensor>> checked(GradientMessage& message) const;
+
+  caf::event_based_actor* const self_;
+  std::shared_ptr<const autograd::SendFunction> function_;  // set before the first message, as the two below
+  std::shared_ptr<autograd::ContextRecord> record_;
+  caf::actor context_;
 };
+
+using SendFunctionActor = caf::stateful_actor<SendFunctionState, NamedBehavior>;
+
+/// The behaviour of a SendFunctionActor.
+/// @param record   of the context: gets the gradients
+/// @param context  the context's actor: learns that they are there
+caf::behavior send_function_actor(SendFunctionActor* self, std::shared_ptr<const autograd::SendFunction> function,
+                                  std::shared_ptr<autograd::ContextRecord> record, caf::actor context);
 
 }  // namespace caftan::actors

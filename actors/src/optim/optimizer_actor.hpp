@@ -8,7 +8,9 @@
 #include <variant>
 
 #include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/behavior.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/stateful_actor.hpp>
 
 #include "caftan/optim/internal/owned_optimizer.hpp"
 #include "caftan/optim/internal/remote_optimizer.hpp"
@@ -32,16 +34,17 @@ struct OptimizerEvent {
   std::variant<optimizer_event::Requested, optimizer_event::Ended, optimizer_event::Finish> event;
 };
 
-class OptimizerActor final : public caf::event_based_actor {
+class OptimizerActorState {
  public:
-  /// @param executor  runs the work; outlives the actor
-  OptimizerActor(caf::actor_config& config, Executor& executor, std::shared_ptr<optim::OwnedOptimizer> optimizer);
-  caf::behavior make_behavior() override;
-  const char* name() const override { return "optimizer_actor"; }
+  static constexpr const char* name = "optimizer_actor";
+
+  explicit OptimizerActorState(caf::event_based_actor* self) : self_(self) {}
+
+  void set_optimizer(Executor& executor, std::shared_ptr<optim::OwnedOptimizer> optimizer);
+  void on_event(OptimizerEvent& event);
 
  private:
   using Requested = std::shared_ptr<optim::OptimizerRequest>;
-  void on_event(OptimizerEvent& event);
   void start_next();
   void handle(optim::optimizer_request::Step& request, const Requested& keep);
   void handle(optim::optimizer_request::Prepare& request, const Requested& keep);
@@ -56,13 +59,20 @@ class OptimizerActor final : public caf::event_based_actor {
   /// Returns a function that makes this actor run its argument.
   std::function<void(std::function<void()>)> when_ended();
 
-  Executor& executor_;
+  caf::event_based_actor* const self_;
+  Executor* executor_ = nullptr;
   std::shared_ptr<optim::OwnedOptimizer> optimizer_;
   optim::StepLedger ledger_;
   std::deque<Requested> waiting_;
   bool busy_ = false;
   bool finishing_ = false;
 };
+
+using OptimizerActor = caf::stateful_actor<OptimizerActorState>;
+
+/// The behaviour of an OptimizerActor. @param executor  runs the work; outlives the actor
+caf::behavior optimizer_actor(OptimizerActor* self, Executor* executor,
+                              std::shared_ptr<optim::OwnedOptimizer> optimizer);
 
 }  // namespace caftan::actors
 

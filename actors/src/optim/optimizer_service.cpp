@@ -42,7 +42,7 @@ Result<RRef<optim::RemoteOptimizer>> make_optimizer(Worker& worker, const optim:
   const auto all = (*optimizer)->parameters();
   std::vector<at::Tensor> parameters(all.begin(), all.end());
   MemberPorts& ports = MemberPorts::of(worker);
-  caf::actor actor = ports.actor_host().spawn<OptimizerActor>(ports.executor(), *std::move(optimizer));
+  caf::actor actor = ports.actor_host().spawn(optimizer_actor, &ports.executor(), *std::move(optimizer));
   return worker.make_rref(
       optim::RemoteOptimizer(std::move(parameters), std::move(objects), std::make_unique<Mailbox>(std::move(actor))));
 }

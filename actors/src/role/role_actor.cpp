@@ -1,23 +1,72 @@
 #include "role/role_actor.hpp"
 
-#include "role/role_host.hpp"
+#include <utility>
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include "caftan/actors/role_context.hpp"
+#include "caftan/base/overloaded.hpp"
+#include "caftan/rpc/user_code.hpp"
 
 namespace caftan::actors {
 
-RoleActor::RoleActor(caf::actor_config& config, std::shared_ptr<RoleHost> host)
-    : caf::event_based_actor(config), host_(std::move(host)) {}
-
-caf::behavior RoleActor::make_behavior() {
-  return {[this](RoleEvent& event) { on_event(event); }};
+caf::behavior role_actor(RoleActor* self, std::shared_ptr<const RoleParts> parts) {
+  self->state.set_parts(std::move(parts));
+  return {[self](RoleEvent& event) { self->state.on_event(event); }};
 }
 
-void RoleActor::on_event(RoleEvent& event) {
-  const caf::actor self = caf::actor_cast<caf::actor>(this);
-  if (std::holds_alternative<role_event::Begin>(event.event)) return host_->construct(self);
-  if (auto* constructed = std::get_if<role_event::Constructed>(&event.event)) {
-    return host_->constructed(std::move(*constructed->role), self);
+void RoleActorState::on_event(RoleEvent& event) {
+  std::visit(Overloaded{
+                 [this](role_event::Begin&) { construct(); },
+                 [this](role_event::Constructed& e) { set_object(std::move(*e.role)); },
+                 [this](role_event::Returned& e) { report_end(*e.outcome); },
+             },
+             event.event);
+}
+
+void RoleActorState::construct() {
+  parts_->ports->executor().post([parts = parts_, actor = caf::actor_cast<caf::actor>(self_)] {
+    auto context = std::make_shared<RoleContext>(parts->role);
+    parts->role->reporter->send(RunEventKind::making);
+    auto object = rpc::run_user_code(parts->role->facts.worker, parts->definition->name, [&] {
+      return parts->definition->make(context, parts->config, parts->rref, parts->ports->executor());
+    });
+    caf::anon_send(actor, RoleEvent{role_event::Constructed{
+                              std::make_shared<Result<std::shared_ptr<rpc::HostedObject>>>(std::move(object))}});
+  });
+}
+
+void RoleActorState::set_object(Result<std::shared_ptr<rpc::HostedObject>> object) {
+  RolePorts& ports = *parts_->ports;
+  RoleState& role = *parts_->role;
+  if (!ports.set_value(object)) return ports.set_idle();
+  if (!object) {
+    role.log.error("the constructor failed: " + object.error().message());
+    role.reporter->send(RunEventKind::failed, {}, object.error().at(role.facts.worker));
+    return ports.set_idle();
   }
-  host_->returned(std::move(*std::get<role_event::Returned>(event.event).outcome));
+  role.reporter->send(RunEventKind::made);
+  if (!parts_->definition->run) return ports.set_idle();
+  run(*std::move(object));
+}
+
+void RoleActorState::run(std::shared_ptr<rpc::HostedObject> object) {
+  parts_->ports->executor().post([parts = parts_, object = std::move(object),
+                                  actor = caf::actor_cast<caf::actor>(self_)] {
+    object->strand().run([parts, object, actor] {
+      auto outcome = rpc::run_user_code(parts->role->facts.worker, parts->definition->name + ".run",
+                                        [&] { return parts->definition->run(*object, parts->role->stop.get_token()); });
+      caf::anon_send(actor, RoleEvent{role_event::Returned{std::make_shared<Result<void>>(std::move(outcome))}});
+    });
+  });
+}
+
+void RoleActorState::report_end(const Result<void>& outcome) {
+  RoleState& role = *parts_->role;
+  if (!outcome) role.log.error("run() returned an error: " + outcome.error().message());
+  role.reporter->send(RunEventKind::returned, {}, outcome ? Error() : outcome.error().at(role.facts.worker));
+  parts_->ports->set_idle();
 }
 
 }  // namespace caftan::actors

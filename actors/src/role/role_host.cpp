@@ -2,7 +2,7 @@
 
 #include <caf/send.hpp>
 
-#include "caftan/rpc/user_code.hpp"
+#include "role/role_actor.hpp"
 #include "worker/worker_core.hpp"
 
 namespace caftan::actors {
@@ -27,7 +27,9 @@ void RoleHost::attach(Worker& worker) {
     const std::lock_guard lock(mutex_);
     handle_ = handle;
     waiting.swap(waiting_);
-    actor_ = core.actor_host().spawn<RoleActor>(shared_from_this());
+    actor_ = core.actor_host().spawn(
+        role_actor, std::make_shared<const RoleParts>(
+                        RoleParts{shared_from_this(), &definition_, std::move(config_), state_, handle->rref()}));
     core.rref_host().link_value(handle->rref(), actor_);
   }
   for (auto& promise : waiting) promise.set(handle);
@@ -49,52 +51,17 @@ void RoleHost::begin() {
   caf::anon_send(actor_, RoleEvent{role_event::Begin{}});
 }
 
-void RoleHost::construct(caf::actor actor) {
-  WorkerCore::of(*worker_).executor().post([self = shared_from_this(), actor = std::move(actor)] {
-    auto context = std::make_shared<RoleContext>(self->state_);
-    RRefId id;
-    {
-      const std::lock_guard lock(self->mutex_);
-      if (self->handle_) id = self->handle_->rref();
-    }
-    self->state_->reporter->send(RunEventKind::making);
-    auto role = rpc::run_user_code(self->state_->facts.worker, self->definition_.name, [&] {
-      return self->definition_.make(context, self->config_, id, WorkerCore::of(*self->worker_).executor());
-    });
-    caf::anon_send(actor, RoleEvent{role_event::Constructed{
-                              std::make_shared<Result<std::shared_ptr<rpc::HostedObject>>>(std::move(role))}});
-  });
-}
+Executor& RoleHost::executor() { return WorkerCore::of(*worker_).executor(); }
 
-void RoleHost::constructed(Result<std::shared_ptr<rpc::HostedObject>> role, caf::actor actor) {
+bool RoleHost::set_value(const Result<std::shared_ptr<rpc::HostedObject>>& object) {
   std::shared_ptr<rpc::RRefHandle> handle;
   {
     const std::lock_guard lock(mutex_);
     handle = handle_;
   }
-  if (!handle) return set_idle();
-  WorkerCore::of(*worker_).rref_host().set_value(handle->rref(), role);
-  if (!role) {
-    state_->log.error("the constructor failed: " + role.error().message());
-    state_->reporter->send(RunEventKind::failed, {}, role.error().at(state_->facts.worker));
-    return set_idle();
-  }
-  state_->reporter->send(RunEventKind::made);
-  if (!definition_.run) return set_idle();
-  WorkerCore::of(*worker_).executor().post([self = shared_from_this(), object = *std::move(role),
-                                            actor = std::move(actor)] {
-    object->strand().run([self, object, actor] {
-      auto outcome = rpc::run_user_code(self->state_->facts.worker, self->definition_.name + ".run",
-                                        [&] { return self->definition_.run(*object, self->state_->stop.get_token()); });
-      caf::anon_send(actor, RoleEvent{role_event::Returned{std::make_shared<Result<void>>(std::move(outcome))}});
-    });
-  });
-}
-
-void RoleHost::returned(Result<void> outcome) {
-  if (!outcome) state_->log.error("run() returned an error: " + outcome.error().message());
-  state_->reporter->send(RunEventKind::returned, {}, outcome ? Error() : outcome.error().at(state_->facts.worker));
-  set_idle();
+  if (!handle) return false;
+  WorkerCore::of(*worker_).rref_host().set_value(handle->rref(), object);
+  return true;
 }
 
 void RoleHost::set_idle() {

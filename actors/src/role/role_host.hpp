@@ -1,11 +1,11 @@
-/// The role of one worker: its reference, which peers get by `role_of`, its object and its end.
+/// The role of one worker as others see it: its reference, which peers get by `role_of`, and its end. What the role
+/// does is the state of its actor (role_actor.hpp).
 #pragma once
 
 #include <any>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include <caf/actor.hpp>
@@ -18,7 +18,7 @@
 namespace caftan::actors {
 
 /// Threads: any, all methods.
-class RoleHost : public std::enable_shared_from_this<RoleHost> {
+class RoleHost final : public RolePorts, public std::enable_shared_from_this<RoleHost> {
  public:
   RoleHost(const RoleDefinition& definition, std::any config, std::shared_ptr<RoleState> state)
       : definition_(definition), config_(std::move(config)), state_(std::move(state)) {}
@@ -37,16 +37,14 @@ class RoleHost : public std::enable_shared_from_this<RoleHost> {
   /// Returns the reference once there is one.
   Future<std::shared_ptr<rpc::RRefHandle>> handle();
 
-  // For the actor.
-  void construct(caf::actor actor);
-  void constructed(Result<std::shared_ptr<rpc::HostedObject>> role, caf::actor actor);
-  void returned(Result<void> outcome);
+  // RolePorts
+  Executor& executor() override;
+  bool set_value(const Result<std::shared_ptr<rpc::HostedObject>>& object) override;
+  void set_idle() override;
 
  private:
-  void set_idle();
-
   const RoleDefinition& definition_;
-  const std::any config_;
+  std::any config_;  // until attach moves it to the actor
   const std::shared_ptr<RoleState> state_;
   Worker* worker_ = nullptr;
 

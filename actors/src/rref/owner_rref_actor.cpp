@@ -1,37 +1,40 @@
 #include "rref/owner_rref_actor.hpp"
 
+#include <utility>
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
 #include "caftan/base/overloaded.hpp"
-#include "rref/rref_host.hpp"
 
 namespace caftan::actors {
 
-OwnerRRefActor::OwnerRRefActor(caf::actor_config& config, RRefHost& host, RRefId id)
-    : caf::event_based_actor(config), host_(host), id_(id) {
-  set_down_handler([this](const caf::down_msg& down) { on_down(down); });
+caf::behavior owner_rref_actor(OwnerRRefActor* self, OwnerRRefPorts* ports, RRefId id) {
+  self->set_down_handler([self](const caf::down_msg& down) { self->state.on_down(down); });
+  self->state.set_ports(*ports, id);
+  return {[self](OwnerEvent& event) { self->state.on_event(event); }};
 }
 
-void OwnerRRefActor::on_exit() {
-  host_.owner_ending(id_);
-  for (const auto& job : std::exchange(waiting_, {})) {
-    job->run(host_.ports().leaving().value_or(
-                 Error(Errc::rref_deleted, "the actor of RRef " + to_string(id_) + " has ended")),
-             [] {});
-  }
-  // Breaks a cycle: a call under way holds this actor, and the value may hold the promise that the call waits for.
-  value_.reset();
+OwnerRRefState::~OwnerRRefState() {
+  if (!ports_) return;
+  const Error ended =
+      ports_->leaving().value_or(Error(Errc::rref_deleted, "the actor of RRef " + to_string(id_) + " has ended"));
+  ports_->owner_ending(id_);
+  refuse_waiting(ended);
 }
 
-caf::behavior OwnerRRefActor::make_behavior() {
-  return {[this](OwnerEvent& event) { on_event(event); }};
+void OwnerRRefState::set_ports(OwnerRRefPorts& ports, RRefId id) {
+  ports_ = &ports;
+  id_ = id;
 }
 
-void OwnerRRefActor::on_event(OwnerEvent& event) {
+void OwnerRRefState::on_event(OwnerEvent& event) {
   using namespace owner_event;
   std::visit(Overloaded{
                  [this](CreatedBy& e) { perform(table_.created_by(e.fork, e.session), e.proxy); },
                  [this](CreatedHere&) { table_.created_here(); },
                  [this](ValueSet& e) { set_value(std::move(*e.value)); },
-                 [this](ValueActor& e) { link_to(e.actor); },
+                 [this](ValueActor& e) { self_->link_to(e.actor); },
                  [this](HandedOver& e) { perform(table_.handed_over(e.fork, e.session), e.proxy); },
                  [this](NotHandedOver& e) { perform(table_.down(e.fork, e.session)); },
                  [this](PassedBack& e) {
@@ -46,14 +49,14 @@ void OwnerRRefActor::on_event(OwnerEvent& event) {
                  [this](Released& e) { perform(table_.released(e.use)); },
                  [this](Finish& e) {
                    // What waits for a value that will not come is answered before the actor goes.
-                   for (const auto& job : std::exchange(waiting_, {})) job->run(e.reason, [] {});
-                   quit(caf::exit_reason::user_shutdown);  // not a normal end: it ends what is linked to it (L2)
+                   refuse_waiting(e.reason);
+                   self_->quit(caf::exit_reason::user_shutdown);  // not a normal end: it ends what is linked to it (L2)
                  },
              },
              event.event);
 }
 
-void OwnerRRefActor::on_down(const caf::down_msg& down) {
+void OwnerRRefState::on_down(const caf::down_msg& down) {
   const auto fork = by_proxy_.find(down.source.id());
   if (fork == by_proxy_.end()) return;  // a watch that was given up
   const ForkId id = fork->second;
@@ -61,49 +64,49 @@ void OwnerRRefActor::on_down(const caf::down_msg& down) {
   const auto watched = watched_.find(id);
   const rpc::PeerSession session = watched->second.session;
   watched_.erase(watched);
-  host_.fork_ended(id_, id);
+  ports_->fork_ended(id_, id);
   perform(table_.down(id, session));
 }
 
-void OwnerRRefActor::perform(rpc::OwnerActions actions, const caf::strong_actor_ptr& known) {
+void OwnerRRefState::perform(rpc::OwnerActions actions, const caf::strong_actor_ptr& known) {
   for (rpc::OwnerAction& action : actions) {
     std::visit(Overloaded{
                    [this, &known](rpc::MonitorFork& a) {
-                     auto proxy = known ? known : host_.fork_proxy(a.fork, a.session);
+                     auto proxy = known ? known : ports_->fork_proxy(a.fork, a.session);
                      by_proxy_[proxy->id()] = a.fork;
-                     host_.fork_counted(id_, {a.fork, a.session.peer, proxy->id()});
-                     monitor(caf::actor_cast<caf::actor>(proxy));
+                     ports_->fork_counted(id_, {a.fork, a.session.peer, proxy->id()});
+                     self_->monitor(caf::actor_cast<caf::actor>(proxy));
                      watched_[a.fork] = Watched{a.session, std::move(proxy)};
                    },
                    [this](rpc::DemonitorFork& a) {
                      const auto watched = watched_.find(a.fork);
                      if (watched == watched_.end()) return;
-                     demonitor(caf::actor_cast<caf::actor_addr>(watched->second.proxy));
+                     self_->demonitor(caf::actor_cast<caf::actor_addr>(watched->second.proxy));
                      by_proxy_.erase(watched->second.proxy->id());
                      watched_.erase(watched);
-                     host_.fork_ended(id_, a.fork);
+                     ports_->fork_ended(id_, a.fork);
                    },
-                   [this](rpc::AnswerFork& a) { host_.answer_fork(a.fork, a.session, a.code); },
+                   [this](rpc::AnswerFork& a) { ports_->answer_fork(a.fork, a.session, a.code); },
                    [this](rpc::EndValue&) {
                      // No lookup finds this actor from now on; what was sent before comes ahead of Finish.
-                     host_.owner_ending(id_);
-                     send(this, OwnerEvent{owner_event::Finish{
-                                    Error(Errc::rref_deleted, "the value of RRef " + to_string(id_) + " is gone")}});
+                     ports_->owner_ending(id_);
+                     self_->send(self_, OwnerEvent{owner_event::Finish{Error(
+                                            Errc::rref_deleted, "the value of RRef " + to_string(id_) + " is gone")}});
                    },
                },
                action);
   }
 }
 
-void OwnerRRefActor::set_value(Result<std::shared_ptr<rpc::HostedObject>> value) {
+void OwnerRRefState::set_value(Result<std::shared_ptr<rpc::HostedObject>> value) {
   if (value_) return;
   value_ = std::move(value);
-  host_.owner_settled(id_, *value_);
+  ports_->value_known(id_, *value_);
   for (const auto& job : std::exchange(waiting_, {})) start(job);
   perform(table_.creation_finished());
 }
 
-void OwnerRRefActor::accept(std::shared_ptr<ValueJob> job) {
+void OwnerRRefState::accept(std::shared_ptr<ValueJob> job) {
   if (const auto acquired = table_.acquired(job->use()); !acquired) {
     job->run(acquired.error(), [] {});
     return;
@@ -115,12 +118,16 @@ void OwnerRRefActor::accept(std::shared_ptr<ValueJob> job) {
   }
 }
 
+void OwnerRRefState::refuse_waiting(const Error& reason) {
+  for (const auto& job : std::exchange(waiting_, {})) job->run(reason, [] {});
+}
+
 /// Hands the value to the job on a runner: the job may run user code for as long as it likes.
-void OwnerRRefActor::start(const std::shared_ptr<ValueJob>& job) {
-  auto done = [self = caf::actor_cast<caf::actor>(this), use = job->use()] {
+void OwnerRRefState::start(const std::shared_ptr<ValueJob>& job) {
+  auto done = [self = caf::actor_cast<caf::actor>(self_), use = job->use()] {
     caf::anon_send(self, OwnerEvent{owner_event::Released{use}});
   };
-  host_.ports().executor().post(
+  ports_->executor().post(
       [job, value = *value_, done = std::move(done)]() mutable { job->run(std::move(value), std::move(done)); });
 }
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <caf/actor_cast.hpp>
-#include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
 #include "caftan/actors/worker.hpp"
@@ -63,7 +62,7 @@ ForkId RRefHost::make_fork_id() {
 // ---- making references
 
 void RRefHost::make_owner(RRefId id, std::string type) {
-  caf::actor actor = ports_.actor_host().spawn<OwnerRRefActor>(*this, id);
+  caf::actor actor = ports_.actor_host().spawn(owner_rref_actor, this, id);
   const std::lock_guard lock(mutex_);
   Owner& owner = owners_[id];
   owner.actor = std::move(actor);
@@ -93,9 +92,9 @@ std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const 
   // One step under the lock: the end of a session that comes now finds either no fork or its actor. Spawning only
   // posts the actor, so nothing of it runs here.
   const std::lock_guard lock(mutex_);
-  actor = ports_.actor_host().spawn<UserRRefActor>(
-      *this, std::move(fork), ForkRequested{shared.rref, shared.creation, shared.fork, shared.parent},
-      WorkerLife{shared.owner, shared.owner_incarnation}, std::move(parent));
+  actor = ports_.actor_host().spawn(user_rref_actor, this, std::move(fork),
+                                    ForkRequested{shared.rref, shared.creation, shared.fork, shared.parent},
+                                    WorkerLife{shared.owner, shared.owner_incarnation}, std::move(parent));
   handle->set_actor(actor);
   users_[shared.fork] =
       User{actor, handle, handle->first_gone(), shared.rref, ports_.executor().clock().now(), shared.is_creators()};
@@ -390,15 +389,14 @@ void RRefHost::answer_fork(ForkId fork, const rpc::PeerSession& session, Errc co
   caf::anon_send(caf::actor_cast<caf::actor>(proxy), ForkAnswered{fork, code});
 }
 
-std::optional<rpc::PeerSession> RRefHost::send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
-                                                            const WorkerLife& owner) {
+std::optional<rpc::PeerSession> RRefHost::send_fork_request(const caf::strong_actor_ptr& child,
+                                                            const ForkRequested& request, const WorkerLife& owner) {
   const auto session = ports_.session_with(owner);
   if (!session) return std::nullopt;
   bind(request.fork, peer_session(*session));
-  const auto self = caf::actor_cast<caf::strong_actor_ptr>(&child);
-  ActorExchange::of(*session).export_watched(Address::of(request.fork), self);
+  ActorExchange::of(*session).export_watched(Address::of(request.fork), child);
   const auto root = ActorExchange::of(*session).proxy(Address::root());
-  root->enqueue(self, caf::make_message_id(), caf::make_message(request), nullptr);
+  root->enqueue(child, caf::make_message_id(), caf::make_message(request), nullptr);
   return peer_session(*session);
 }
 
@@ -414,7 +412,7 @@ void RRefHost::owner_ending(RRefId id) {
   notify_if_empty();
 }
 
-void RRefHost::owner_settled(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value) {
+void RRefHost::value_known(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value) {
   const std::lock_guard lock(mutex_);
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return;

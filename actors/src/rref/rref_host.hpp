@@ -18,12 +18,9 @@
 #include "rref/parked_forks.hpp"
 #include "rref/rref_frames.hpp"
 #include "rref/rref_messages.hpp"
+#include "rref/rref_ports.hpp"
 #include "service/member_ports.hpp"
 #include "service/service.hpp"
-
-namespace caf {
-class event_based_actor;
-}
 
 namespace caftan::actors {
 
@@ -31,13 +28,12 @@ class UserHandle;
 class OwnerHandle;
 class ValueError;
 
-class RRefHost final : public Service {
+class RRefHost final : public Service, public OwnerRRefPorts, public UserRRefPorts, public ForkRequestPorts {
  public:
   explicit RRefHost(MemberPorts& ports) : ports_(ports), ending_(ports) {}
 
-  MemberPorts& ports() noexcept { return ports_; }
   EndingForks& ending() noexcept { return ending_; }
-  ParkedForks& parked() noexcept { return parked_; }
+  const ParkedForks& parked() const noexcept { return parked_; }
 
   // Service
   void register_with(Registry& registry, remote::MessageRegistry& messages) override;
@@ -81,22 +77,27 @@ class RRefHost final : public Service {
   }
   std::vector<RRefInfo> list() const;
 
-  // For the actors.
-  /// @param child  the proxy of the actor that asks
-  /// Returns whether the request is parked: then call `parked().child_gone` when the child ends.
+  // ForkRequestPorts
   bool on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
-                         const caf::strong_actor_ptr& child);
-  void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code);
-  std::optional<rpc::PeerSession> send_fork_request(caf::event_based_actor& child, const ForkRequested& request,
-                                                    const WorkerLife& owner);
-  void owner_ending(RRefId id);
-  void owner_settled(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value);
-  void fork_counted(RRefId id, ForkInfo fork);
-  void fork_ended(RRefId id, ForkId fork);
-  void user_ending(ForkId id);
-  void user_confirmed(ForkId id, Result<void> outcome);
-  /// Returns the proxy of a fork's actor in that session; one that is down already if the session has ended.
-  caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session);
+                         const caf::strong_actor_ptr& child) override;
+  void asker_gone(const ForkId& fork, const rpc::PeerSession& session) override { parked_.child_gone(fork, session); }
+
+  // OwnerRRefPorts
+  Executor& executor() override { return ports_.executor(); }
+  caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) override;
+  void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code) override;
+  void fork_counted(RRefId id, ForkInfo fork) override;
+  void fork_ended(RRefId id, ForkId fork) override;
+  void value_known(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value) override;
+  void owner_ending(RRefId id) override;
+  std::optional<Error> leaving() const override { return ports_.leaving(); }
+
+  // UserRRefPorts
+  void user_confirmed(ForkId id, Result<void> outcome) override;
+  void user_ending(ForkId id) override;
+  bool start_is_over() const noexcept override { return ports_.start_is_over(); }
+  std::optional<rpc::PeerSession> send_fork_request(const caf::strong_actor_ptr& child, const ForkRequested& request,
+                                                    const WorkerLife& owner) override;
 
  private:
   friend class UserHandle;

@@ -4,40 +4,58 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 
+#include <caf/behavior.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/stateful_actor.hpp>
 
 #include "caftan/rpc/internal/user_fork.hpp"
 #include "rref/rref_messages.hpp"
+#include "rref/rref_ports.hpp"
 
 namespace caftan::actors {
 
-class RRefHost;
-class UserHandle;
-
-class UserRRefActor final : public caf::event_based_actor {
+class UserRRefState {
  public:
-  /// @param owner   the life of the worker that owns the value
-  /// @param parent  the proxy of the parent's actor, null unless the fork has a parent
-  UserRRefActor(caf::actor_config& config, RRefHost& host, rpc::UserFork fork, ForkRequested request, WorkerLife owner,
-                caf::strong_actor_ptr parent);
-  caf::behavior make_behavior() override;
-  void on_exit() override;
-  const char* name() const override { return "user_rref_actor"; }
+  static constexpr const char* name = "user_rref_actor";
+
+  explicit UserRRefState(caf::event_based_actor* self) : self_(self) {}
+  /// Runs however the actor ends, also by `kill`, which no handler sees: what waits for the fork or counts it learns of
+  /// its end.
+  ~UserRRefState();
+  UserRRefState(const UserRRefState&) = delete;
+  UserRRefState& operator=(const UserRRefState&) = delete;
+
+  /// Links the fork with its parent and asks the owner to count it, where it has to be asked.
+  void start(UserRRefPorts& ports, rpc::UserFork fork, const ForkRequested& request, const WorkerLife& owner,
+             caf::strong_actor_ptr parent);
+  void on_event(UserEvent& event);
+  void on_answer(const ForkAnswered& answer);
+  void on_accepted(const ForkAccepted& accepted);
+  void on_exit_message(const caf::exit_msg& exit);
 
  private:
-  void on_event(UserEvent& event);
-  void on_exit_message(const caf::exit_msg& exit);
   /// @param known  the proxy of the child that the actions are about, if the event had one
   void perform(rpc::UserActions actions, const caf::strong_actor_ptr& known = nullptr);
   void request_fork();
 
-  RRefHost& host_;
-  rpc::UserFork fork_;
-  const ForkRequested request_;
-  const WorkerLife owner_;
+  caf::event_based_actor* const self_;
+  UserRRefPorts* ports_ = nullptr;
+  std::optional<rpc::UserFork> fork_;  // set by start
+  ForkRequested request_;
+  WorkerLife owner_;
   caf::strong_actor_ptr parent_;
   std::map<ForkId, std::pair<rpc::PeerSession, caf::strong_actor_ptr>> children_;
 };
+
+using UserRRefActor = caf::stateful_actor<UserRRefState>;
+
+/// The behaviour of a UserRRefActor.
+/// @param ports   outlives the actor
+/// @param owner   the life of the worker that owns the value
+/// @param parent  the proxy of the parent's actor, null unless the fork has a parent
+caf::behavior user_rref_actor(UserRRefActor* self, UserRRefPorts* ports, rpc::UserFork fork,
+                              const ForkRequested& request, const WorkerLife& owner, caf::strong_actor_ptr parent);
 
 }  // namespace caftan::actors

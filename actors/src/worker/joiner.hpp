@@ -20,12 +20,13 @@
 #include "service/member_ports.hpp"
 #include "service/service.hpp"
 #include "worker/peers.hpp"
+#include "worker/root_ports.hpp"
 #include "worker/worker_log.hpp"
 
 namespace caftan::actors {
 
 /// Threads: any, unless a method names one.
-class Joiner {
+class Joiner final : public RootPorts {
  public:
   struct Parts {
     MemberPorts& ports;
@@ -72,10 +73,10 @@ class Joiner {
   net::Meeting::Loss on_session_end(transport::Session& session, const Error& reason);
   void follow_up(const transport::Session& session, const Error& reason, const net::Meeting::Loss& loss);
 
-  // ---- for the root actor
+  // RootPorts
 
-  void on_view(const transport::Session& from, const net::View& view);
-  void on_met(transport::Session& from);
+  void on_view(const transport::Session& from, const net::View& view) override;
+  void on_met(transport::Session& from) override;
 
  private:
   /// Keeps the session alive: during the start, the last words of the coordinator may not have been read yet.

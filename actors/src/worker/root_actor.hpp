@@ -5,30 +5,39 @@
 #include <utility>
 
 #include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/behavior.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/stateful_actor.hpp>
 
 #include "caftan/net/internal/membership.hpp"
-#include "rref/rref_host.hpp"
-#include "worker/joiner.hpp"
+#include "rref/rref_ports.hpp"
+#include "worker/root_ports.hpp"
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::View)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::Met)
 
 namespace caftan::actors {
 
-class RootActor final : public caf::event_based_actor {
+class RootActorState {
  public:
-  RootActor(caf::actor_config& config, Joiner& joiner, RRefHost& rrefs);
-  const char* name() const override { return "worker_actor"; }
-  caf::behavior make_behavior() override;
+  static constexpr const char* name = "worker_actor";
+
+  explicit RootActorState(caf::event_based_actor* self) : self_(self) {}
+
+  void set_ports(ForkRequestPorts& forks) { forks_ = &forks; }
+  void on_fork_requested(const ForkRequested& request);
+  void on_down(const caf::down_msg& down);
 
  private:
-  void on_fork_requested(const ForkRequested& request);
-
-  Joiner& joiner_;
-  RRefHost& rrefs_;
+  caf::event_based_actor* const self_;
+  ForkRequestPorts* forks_ = nullptr;  // set before the first message
   std::map<caf::actor_id, std::pair<ForkId, rpc::PeerSession>>
       parked_;  // children whose request came before its creation, until they end
 };
+
+using RootActor = caf::stateful_actor<RootActorState>;
+
+/// The behaviour of a RootActor. @param ports, forks  outlive the actor
+caf::behavior root_actor(RootActor* self, RootPorts* ports, ForkRequestPorts* forks);
 
 }  // namespace caftan::actors

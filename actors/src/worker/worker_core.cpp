@@ -52,7 +52,7 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership
 
 WorkerCore::~WorkerCore() = default;
 
-Result<void> WorkerCore::launch() { return joiner_.launch(actor_host_->spawn<RootActor>(joiner_, rrefs_)); }
+Result<void> WorkerCore::launch() { return joiner_.launch(actor_host_->spawn(root_actor, &joiner_, &rrefs_)); }
 
 // ---- looking
 

@@ -46,14 +46,12 @@ void ContextRecord::close() noexcept {
 void ContextRecord::end() noexcept {
   // Graphs and gradients are destroyed outside the lock: that can take long, and may end in another context.
   std::unordered_map<std::uint64_t, Sent> sent;
-  std::map<PassNumber, GradientBook> staged;
-  GradientBook book;
+  HeldGradients gradients;
   {
     const std::lock_guard lock(mutex_);
     phase_ = Phase::over;
     sent.swap(sent_);
-    staged.swap(staged_);
-    std::swap(book, book_);
+    std::swap(gradients, gradients_);
     recorded_bytes_ = 0;
   }
 }
@@ -172,9 +170,35 @@ std::vector<std::shared_ptr<rpc::Strand>> ContextRecord::strands_of(const std::v
   return strands;
 }
 
+void ContextRecord::deliver(PassNumber pass, const AutogradMessageId& message,
+                            Result<std::vector<at::Tensor>> gradients) {
+  const std::lock_guard lock(mutex_);
+  if (phase_ == Phase::over) return;
+  gradients_.delivered.try_emplace({pass, message}, std::move(gradients));
+}
+
+Result<std::vector<at::Tensor>> ContextRecord::take_delivered(PassNumber pass, const AutogradMessageId& message) {
+  HeldGradients::Delivered::node_type node;
+  {
+    const std::lock_guard lock(mutex_);
+    node = gradients_.delivered.extract({pass, message});
+  }
+  if (!node) return released_context(id_);
+  return std::move(node.mapped());
+}
+
+void ContextRecord::forget_delivered(PassNumber pass) {
+  HeldGradients::Delivered forgotten;  // destroyed outside the lock
+  const std::lock_guard lock(mutex_);
+  auto& delivered = gradients_.delivered;
+  while (!delivered.empty() && delivered.begin()->first.first <= pass) {
+    forgotten.insert(delivered.extract(delivered.begin()));
+  }
+}
+
 void ContextRecord::stage(PassNumber pass, GradientBook&& book) {
   const std::lock_guard lock(mutex_);
-  if (phase_ != Phase::over && !decided_.contains(pass)) staged_.insert_or_assign(pass, std::move(book));
+  if (phase_ != Phase::over && !decided_.contains(pass)) gradients_.staged.insert_or_assign(pass, std::move(book));
 }
 
 Result<bool> ContextRecord::learn(const DecidedSet& decided) {
@@ -183,11 +207,12 @@ Result<bool> ContextRecord::learn(const DecidedSet& decided) {
   if (!decided_.learn(decided)) return false;
   const c10::AutoGradMode no_graph(false);
   Result<bool> merged = true;
-  while (!staged_.empty() && decided_.contains(staged_.begin()->first)) {
-    auto node = staged_.extract(staged_.begin());
+  auto& staged = gradients_.staged;
+  while (!staged.empty() && decided_.contains(staged.begin()->first)) {
+    auto node = staged.extract(staged.begin());
     if (!decided_.is_ok(node.key())) continue;
     const Result<void> added = tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
-      book_.merge(std::move(node.mapped()));
+      gradients_.book.merge(std::move(node.mapped()));
       return {};
     });
     if (!added) merged = added.error();
@@ -201,9 +226,9 @@ DecidedSet ContextRecord::decided() const {
 }
 
 void ContextRecord::drop(PassNumber pass) {
-  decltype(staged_)::node_type node;
+  std::map<PassNumber, GradientBook>::node_type node;
   const std::lock_guard lock(mutex_);
-  node = staged_.extract(pass);
+  node = gradients_.staged.extract(pass);
 }
 
 Result<void> ContextRecord::check_open() const {
@@ -214,7 +239,7 @@ Result<void> ContextRecord::check_open() const {
 Result<GradientBook> ContextRecord::gradients() const {
   const std::lock_guard lock(mutex_);
   if (phase_ == Phase::over) return released_context(id_);
-  return book_;
+  return gradients_.book;
 }
 
 ContextInfo ContextRecord::info(std::set<WorkerId>& workers) const {
@@ -223,8 +248,8 @@ ContextInfo ContextRecord::info(std::set<WorkerId>& workers) const {
   const std::lock_guard lock(mutex_);
   info.sent = sent_.size();
   info.received = received_;
-  info.bytes = recorded_bytes_ + book_.bytes();
-  for (const auto& [pass, book] : staged_) info.bytes += book.bytes();
+  info.bytes = recorded_bytes_ + gradients_.book.bytes();
+  for (const auto& [pass, book] : gradients_.staged) info.bytes += book.bytes();
   info.passes = decided_.up_to().value;
   workers = met_;
   return info;

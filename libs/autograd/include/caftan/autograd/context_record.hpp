@@ -1,6 +1,6 @@
-/// `ContextRecord`: what one worker knows of one autograd context: the messages it recorded, the gradients of its
-/// leaves, and how much of the context is still in use here. User threads record into it while passes run, so it has
-/// the context's one lock. Made and found by `ContextHost`.
+/// `ContextRecord`: what one worker knows of one autograd context: the messages it recorded, the gradients that arrived
+/// for them, those of its leaves, and how much of the context is still in use here. User threads record into it while
+/// passes run, so it has the context's one lock. Made and found by `ContextHost`.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "caftan/autograd/context_info.hpp"
@@ -95,6 +96,15 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::vector<std::shared_ptr<rpc::Strand>> strands_of(const std::vector<AutogradMessageId>& messages,
                                                        const std::shared_ptr<rpc::Strand>& first) const;
   std::vector<CodeSpan> bodies() const;
+  /// Keeps the gradients that arrived for S(message) until a run of the pass takes them (DA-25). A second delivery for
+  /// the same message of a pass is dropped: the pass fails by it (DA-6).
+  /// @param gradients  one per recorded tensor, or why they cannot be used
+  void deliver(PassNumber pass, const AutogradMessageId& message, Result<std::vector<at::Tensor>> gradients);
+  /// Returns what was delivered for S(message), once. Errors: what was delivered as one; context_released (nothing is
+  /// there).
+  Result<std::vector<at::Tensor>> take_delivered(PassNumber pass, const AutogradMessageId& message);
+  /// Forgets what was delivered for this pass and earlier ones and not taken.
+  void forget_delivered(PassNumber pass);
   /// Keeps the gradients of a pass until its outcome is known.
   void stage(PassNumber pass, GradientBook&& book);
   /// Merges or drops what is staged of the passes that are decided (DA-8).
@@ -123,6 +133,13 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
     std::uint64_t bytes;
   };
 
+  struct HeldGradients {
+    using Delivered = std::map<std::pair<PassNumber, AutogradMessageId>, Result<std::vector<at::Tensor>>>;
+    Delivered delivered;                        // for S nodes, until a run takes them
+    std::map<PassNumber, GradientBook> staged;  // of leaves, until their pass is decided
+    GradientBook book;                          // of leaves
+  };
+
   ContextHost& host_;
   const std::weak_ptr<rpc::Caller> caller_;
   const ContextId id_;
@@ -140,8 +157,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::uint64_t recorded_bytes_ = 0;
   std::set<WorkerId> met_;
   DecidedSet decided_;
-  std::map<PassNumber, GradientBook> staged_;
-  GradientBook book_;
+  HeldGradients gradients_;
   std::size_t uses_ = 0;
   Phase phase_ = Phase::open;
 

@@ -59,6 +59,14 @@ class ActorHost {
     forget_logger();
     return actor;
   }
+  /// Spawns an actor whose behaviour is a function, as CAF has it: `behavior(self, arguments...)` runs as the actor's
+  /// first act. It gets the arguments as copies, so what it refers to is passed as a pointer. Threads: any.
+  template <class Function, class... Args>
+  caf::actor spawn(Function* behavior, Args&&... arguments) {
+    caf::actor actor = system_->spawn<caf::hidden>(behavior, std::forward<Args>(arguments)...);
+    forget_logger();
+    return actor;
+  }
   /// Waits until every actor has read all its messages, at most until `until`; returns whether all have.
   bool wait_until_idle(TimePoint until);
   /// Returns how many actors run or wait for a runner.

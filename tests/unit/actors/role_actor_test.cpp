@@ -1,0 +1,160 @@
+// The actor of a role: it constructs the object, makes it the value of the reference, runs it, and reports.
+#include "role/role_actor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <caf/send.hpp>
+
+#include "caftan/transport/stepped_executor.hpp"
+#include "exchange_side.hpp"
+
+namespace caftan::actors {
+namespace {
+
+using Kinds = std::vector<RunEventKind>;
+
+constexpr RRefId kRole{WorkerId{0}, Incarnation{1}, 5};
+
+/// A worker that plays one role and has nothing else.
+class ScriptedWorker final : public RolePorts {
+ public:
+  explicit ScriptedWorker(Executor& executor) : executor_(executor) {}
+  Executor& executor() override { return executor_; }
+  bool set_value(const Result<std::shared_ptr<rpc::HostedObject>>& object) override {
+    if (has_ended) return false;
+    values.push_back(object);
+    return true;
+  }
+  void set_idle() override { ++idle; }
+
+  bool has_ended = false;
+  std::vector<Result<std::shared_ptr<rpc::HostedObject>>> values;
+  int idle = 0;
+
+ private:
+  Executor& executor_;
+};
+
+/// A role whose object is the number of its configuration; a negative one cannot be constructed.
+class RoleActorTest : public testing::Test {
+ protected:
+  RoleActorTest() {
+    definition_.name = "number";
+    definition_.make = [](std::shared_ptr<RoleContext>, const std::any& config, RRefId id,
+                          Executor& executor) -> std::shared_ptr<rpc::HostedObject> {
+      const int number = std::any_cast<int>(config);
+      if (number < 0) throw std::runtime_error("negative");
+      return rpc::make_hosted<int>(id, executor, number);
+    };
+    role_->facts.worker = "a";
+    role_->reporter = std::make_shared<RunReporter>([this](RunEvent event) { events_.push_back(std::move(event)); },
+                                                    std::uint32_t{0}, executor_);
+  }
+  ~RoleActorTest() override {
+    if (actor_) caf::anon_send_exit(actor_, caf::exit_reason::kill);
+    actor_ = nullptr;
+    executor_.run();
+  }
+
+  /// Makes run() of the role: it fails for the number 0.
+  void let_it_drive() {
+    definition_.run = [](rpc::HostedObject& object, std::stop_token) -> Result<void> {
+      if (*object.as<int>() == 0) return Error(Errc::invalid_config, "zero");
+      return {};
+    };
+  }
+  void spawn(int number) {
+    actor_ = side_.host.spawn(role_actor, std::make_shared<const RoleParts>(
+                                              RoleParts{worker_, &definition_, std::any(number), role_, kRole}));
+  }
+  void begin(int number) {
+    spawn(number);
+    caf::anon_send(actor_, RoleEvent{role_event::Begin{}});
+    executor_.run();
+  }
+  Kinds reported() const {
+    Kinds kinds;
+    for (const RunEvent& event : events_) kinds.push_back(event.kind);
+    return kinds;
+  }
+
+  transport::SteppedExecutor executor_{1};
+  remote::ActorsOfSide side_{executor_, remote::MessageRegistry(), WorkerId{0}};
+  RoleDefinition definition_;
+  std::vector<RunEvent> events_;
+  std::shared_ptr<RoleState> role_ = std::make_shared<RoleState>();
+  std::shared_ptr<ScriptedWorker> worker_ = std::make_shared<ScriptedWorker>(executor_);
+  caf::actor actor_;
+};
+
+TEST_F(RoleActorTest, DoesNothingBeforeItIsToldToBegin) {
+  spawn(7);
+  executor_.run();
+  EXPECT_EQ(reported(), Kinds());
+  EXPECT_TRUE(worker_->values.empty());
+  EXPECT_EQ(worker_->idle, 0);
+}
+
+TEST_F(RoleActorTest, MakesItsObjectTheValueOfTheReference) {
+  begin(7);
+  ASSERT_EQ(worker_->values.size(), 1U);
+  ASSERT_TRUE(worker_->values[0]);
+  EXPECT_EQ((*worker_->values[0])->id(), kRole);
+  EXPECT_EQ(*(*worker_->values[0])->as<int>(), 7);
+  EXPECT_EQ(reported(), (Kinds{RunEventKind::making, RunEventKind::made}));
+  EXPECT_EQ(worker_->idle, 1);
+}
+
+TEST_F(RoleActorTest, RunsARoleThatDrivesAndReportsItsEnd) {
+  let_it_drive();
+  begin(7);
+  EXPECT_EQ(reported(), (Kinds{RunEventKind::making, RunEventKind::made, RunEventKind::returned}));
+  EXPECT_EQ(events_.back().error.code(), Errc::ok);
+  EXPECT_EQ(worker_->idle, 1);
+}
+
+TEST_F(RoleActorTest, ReportsTheErrorOfRunWithTheWorker) {
+  let_it_drive();
+  begin(0);
+  ASSERT_EQ(reported(), (Kinds{RunEventKind::making, RunEventKind::made, RunEventKind::returned}));
+  EXPECT_EQ(events_.back().error.code(), Errc::invalid_config);
+  EXPECT_EQ(events_.back().error.worker(), "a");
+  EXPECT_EQ(worker_->idle, 1);
+}
+
+TEST_F(RoleActorTest, AFailedConstructorIsTheValueAndIsReported) {
+  let_it_drive();
+  begin(-1);
+  ASSERT_EQ(worker_->values.size(), 1U);
+  ASSERT_FALSE(worker_->values[0]);
+  EXPECT_EQ(worker_->values[0].error().code(), Errc::remote_exception);
+  EXPECT_EQ(reported(), (Kinds{RunEventKind::making, RunEventKind::failed}));
+  EXPECT_EQ(worker_->idle, 1);
+}
+
+TEST_F(RoleActorTest, ARoleThatWasEndedMeanwhileDoesNotRun) {
+  let_it_drive();
+  worker_->has_ended = true;
+  begin(7);
+  EXPECT_EQ(reported(), Kinds{RunEventKind::making});
+  EXPECT_EQ(worker_->idle, 1);
+}
+
+TEST_F(RoleActorTest, AnExitDuringTheConstructorLetsGoOfTheWorker) {
+  spawn(7);
+  caf::anon_send(actor_, RoleEvent{role_event::Begin{}});
+  caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown);
+  actor_ = nullptr;
+  executor_.run();
+  EXPECT_TRUE(worker_->values.empty());
+  const std::weak_ptr<ScriptedWorker> worker = worker_;
+  worker_ = nullptr;
+  EXPECT_TRUE(worker.expired());
+}
+
+}  // namespace
+}  // namespace caftan::actors
