@@ -320,10 +320,14 @@ std::vector<const std::any*> configs_of(const Reading& reading, const RoleType& 
   return configs;
 }
 
-void report(const Reading& reading, const RoleSpec& role, const SettingsNode& node, const SettingsNode* table,
+void report(const Reading& reading, RoleSpec& role, const SettingsNode& node, const SettingsNode* table,
             const std::vector<MissingRequirement>& missing) {
   using Kind = MissingRequirement::Kind;
   for (const MissingRequirement& requirement : missing) {
+    if (requirement.kind == Kind::note) {
+      role.notes.push_back(requirement.text);
+      continue;
+    }
     const SettingsPlace place = place_of(requirement, table, node);
     const std::string text = "role '" + role.name + "': " + requirement.text;
     // The role may run on another host, which has it.
@@ -383,7 +387,7 @@ void check_uses(const Reading& reading) {
 
 void check_requirements(const Reading& reading) {
   if (!reading.options.requirements) return;
-  for (const RoleSpec& role : reading.application.roles) {
+  for (RoleSpec& role : reading.application.roles) {
     const RoleType* const type = reading.types.find(role.keys.type);
     if (!type || !type->requirements || !role.config.has_value()) continue;
     RolePlace asked{.role = role.name, .root_seed = static_cast<std::uint64_t>(reading.application.run.seed)};
