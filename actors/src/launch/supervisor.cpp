@@ -408,6 +408,7 @@ Verdict Supervisor::verdict() const {
       break;
     case Cause::death:
       verdict.blame = dead_;
+      verdict.death = death_text_;
       verdict.error = workers_[*dead_].is.name + " " + death_text_;
       if (failure_) {
         const std::string& teller = workers_[failure_->worker].is.name;
