@@ -35,15 +35,19 @@ Error not_running() { return {Errc::bad_arguments, "the agent has not begun to t
 std::vector<app::MissingRequirement> Agent::requirements(const Config& config, const app::RolePlace& place) {
   const auto observers = place.uses.find("observers");
   if (observers == place.uses.end() || observers->second.empty()) return {};
-  const auto environment =
-      rl::make_environment(environment_id(std::any_cast<const ObserverConfig&>(*observers->second.front())));
-  if (!environment) return {};
-  auto found = find_unreachable_goal(config, observers->second.size(), (*environment)->spec());
+  std::vector<rl::EnvironmentSpec> environments;
+  for (const std::any* const observer : observers->second) {
+    const auto environment = rl::make_environment(environment_id(std::any_cast<const ObserverConfig&>(*observer)));
+    if (environment) environments.push_back((*environment)->spec());
+  }
+  if (environments.empty()) return {};
+  auto found = find_unreachable_goal(config, environments);
   if (!found) return {};
   using Kind = app::MissingRequirement::Kind;
-  return {{.keys = {found->by_environment ? "solved_at" : "steps_per_episode"},
+  using Reason = UnreachableGoal::Reason;
+  return {{.keys = {found->reason == Reason::steps ? "steps_per_episode" : "solved_at"},
            .text = std::move(found->text),
-           .kind = found->by_environment ? Kind::doubt : Kind::file}};
+           .kind = found->reason == Reason::environment ? Kind::doubt : Kind::file}};
 }
 
 Agent::Agent(RoleContext& context, Config config)
@@ -64,6 +68,7 @@ Result<void> Agent::run(std::stop_token stop) {
 }
 
 Result<void> Agent::prepare() {
+  // Without solved_at all environments have the threshold of the first one: `requirements` refuses others.
   const auto environment = observers_.front().try_rpc_sync<&Observer::environment>();
   if (!environment) return environment.error();
   const auto threshold = config_.solved_at ? config_.solved_at : environment->solved_at;
@@ -154,7 +159,8 @@ Standing Agent::standing() const {
           .env_steps = training_->env_steps(),
           .calls = calls_,
           .seconds = std::chrono::duration<double>(clock_.now() - started_).count(),
-          .call_p50_us = call_p50_us_};
+          .call_p50_us = call_p50_us_,
+          .observers = observers_.size()};
 }
 
 void Agent::show(const EpisodeOutcome& outcome) {

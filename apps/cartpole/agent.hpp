@@ -31,7 +31,9 @@ class Agent {
 
   Agent(RoleContext& context, Config config);
 
-  /// Finds a goal that cannot be reached: with so many observers that is an error, in this environment a warning.
+  /// Finds a goal that cannot be reached. An error: too few steps for so many observers, or no solved_at where the
+  /// observers' environments have different thresholds. A warning: an environment that ends its episodes before the
+  /// goal.
   static std::vector<app::MissingRequirement> requirements(const Config& config, const app::RolePlace& place);
 
   /// Trains until the running reward passes the threshold, then evaluates.

@@ -28,17 +28,22 @@ struct AgentConfig {
     s("protocol", c.protocol, "per env step")
         .one_of({{"two_calls"}, {"fused", "one call"}, {"rollout", "one message an episode"}});
     s("gamma", c.gamma, "discount").range(0, 1);
-    s("learning_rate", c.learning_rate, "Adam").greater_than(0);
+    s("learning_rate", c.learning_rate, "Adam").greater_than(0).at_most(1000);
     s("hidden", c.hidden, "size of the hidden layer").range(1, 65536).unit("units");
     s("dropout", c.dropout, "probability of dropping a hidden unit while learning").at_least(0).below(1);
     s("returns", c.returns, "discounted sums")
         .one_of({{"per_observer"}, {"joined", "as in PyTorch's tutorial, learns worse"}});
     s("steps_per_episode", c.steps_per_episode, "env steps, shared by all observers").at_least(1);
-    s("running_average", c.running_average, "weight of the newest episode").greater_than(0).at_most(1);
-    s("solved_at", c.solved_at, "running reward above this = solved = success (exit 0)")
+    s("running_average", c.running_average,
+      "weight of the newest episode, in which the observer with the smallest reward counts")
+        .greater_than(0)
+        .at_most(1);
+    s("solved_at", c.solved_at,
+      "running reward above this = solved = success (exit 0); required where observers' environments have different "
+      "thresholds")
         .default_text("the environment's threshold");
     s("max_episodes", c.max_episodes, "not solved by then = failure (exit 1)").at_least(1);
-    s("evaluate", c.evaluate, "greedy episodes after solving").at_least(0);
+    s("evaluate", c.evaluate, "greedy episodes after solving, in the first observer's environment").at_least(0);
   }
 };
 

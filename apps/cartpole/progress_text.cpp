@@ -1,22 +1,13 @@
 #include "progress_text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 
 #include "caftan/base/settings_io.hpp"
 
 namespace caftan::cartpole {
 namespace {
-
-/// Returns the number as short as it reads back: 475, not 475.0.
-std::string shortest(double number) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%g", number);
-  return text.data();
-}
 
 std::string rate(std::int64_t count, double seconds) {
   return format_fixed(seconds > 0 ? static_cast<double>(count) / seconds / 1000 : 0, 1) + " k";
@@ -32,35 +23,38 @@ std::string with_commas(std::int64_t number) {
 }
 
 std::string episode_line(const Standing& standing) {
-  std::string line = "episode " + std::to_string(standing.episode) + "  running reward " +
-                     format_fixed(standing.running_reward, 1) + " of " + shortest(standing.solved_at) + "  " +
-                     with_commas(standing.env_steps) + " steps, " + rate(standing.env_steps, standing.seconds) +
-                     " steps/s, " + rate(standing.calls, standing.seconds) + " calls/s";
+  std::string line =
+      "episode " + std::to_string(standing.episode) + "  running reward " + format_fixed(standing.running_reward, 1) +
+      " of " + format_digits(standing.solved_at) +
+      (standing.observers > 1 ? " (worst of " + std::to_string(standing.observers) + " observers)" : std::string()) +
+      "  " + with_commas(standing.env_steps) + " steps, " + rate(standing.env_steps, standing.seconds) + " steps/s, " +
+      rate(standing.calls, standing.seconds) + " calls/s";
   if (standing.call_p50_us > 0) line += ", p50 " + format_fixed(standing.call_p50_us, 0) + " us";
   return line;
 }
 
 std::string solved_line(const Standing& standing) {
-  return "solved: running reward " + format_fixed(standing.running_reward, 1) + " > " + shortest(standing.solved_at) +
-         " after " + with_commas(standing.episode) + " episodes, " + with_commas(standing.env_steps) + " env steps, " +
-         format_fixed(standing.seconds, 1) + " s";
+  return "solved: running reward " + format_fixed(standing.running_reward, 1) + " > " +
+         format_digits(standing.solved_at) + " after " + with_commas(standing.episode) + " episodes, " +
+         with_commas(standing.env_steps) + " env steps, " + format_fixed(standing.seconds, 1) + " s";
 }
 
 std::string exhausted_text(const Standing& standing) {
   return "the running reward is " + format_fixed(standing.running_reward, 1) + " after " +
-         with_commas(standing.episode) + " episodes (max_episodes), it had to pass " + shortest(standing.solved_at);
+         with_commas(standing.episode) + " episodes (max_episodes), it had to pass " +
+         format_digits(standing.solved_at);
 }
 
 std::string diverged_text(double loss, double learning_rate) {
-  return "the loss is " + shortest(std::abs(loss)) + ", the training has diverged; its learning rate was " +
-         shortest(learning_rate) + ": start anew with a lower learning_rate";
+  return "the loss is " + format_digits(std::abs(loss)) + ", the training has diverged; its learning rate was " +
+         format_digits(learning_rate) + ": start anew with a lower learning_rate";
 }
 
 std::string evaluation_line(std::span<const double> rewards) {
   const double sum = std::accumulate(rewards.begin(), rewards.end(), 0.0);
   return "greedy evaluation: " + with_commas(static_cast<std::int64_t>(rewards.size())) + " episodes, mean " +
          format_fixed(sum / static_cast<double>(rewards.size()), 1) + ", min " +
-         shortest(*std::min_element(rewards.begin(), rewards.end()));
+         format_digits(*std::min_element(rewards.begin(), rewards.end()));
 }
 
 std::string fingerprint_line(const std::string& fingerprint, bool deterministic) {

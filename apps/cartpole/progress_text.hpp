@@ -1,6 +1,7 @@
 /// The lines a training reports. Scripts read them: tests hold their form.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -16,12 +17,14 @@ struct Standing {
   std::int64_t calls = 0;  ///< between agent and observers
   double seconds = 0;      ///< since the first episode
   double call_p50_us = 0;  ///< of the newest episode's calls back to the agent; 0 = there are none
+  std::size_t observers = 1;
 };
 
 /// Returns a number with commas between thousands: "71,204".
 std::string with_commas(std::int64_t number);
 
-/// Returns "episode 190  running reward 300.2 of 475  34,120 steps, 21.4 k steps/s, 42.9 k calls/s, p50 19 us".
+/// Returns "episode 190  running reward 300.2 of 475  34,120 steps, 21.4 k steps/s, 42.9 k calls/s, p50 19 us"; with
+/// several observers "running reward 300.2 of 475 (worst of 4 observers)".
 std::string episode_line(const Standing& standing);
 
 /// Returns "solved: running reward 475.3 > 475 after 287 episodes, 71,204 env steps, 3.9 s".

@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kManifestKind = "rnn_lm.manifest";
 constexpr const char* kPartKind = "rnn_lm.part";
 constexpr const char* kManifest = "manifest";
+constexpr std::array<const char*, 4> kParts{"trainer", "embedding", "decoder", "optimizer"};
 constexpr std::string_view kPrefix = "step-";
 
 /// One file of the checkpoint, as the manifest vouches for it.
@@ -259,12 +260,15 @@ Result<void> check_steps(const TrainingState& state, std::int64_t max_steps) {
                                          "; raise max_steps, or resume from an earlier checkpoint");
 }
 
-Result<void> check_checkpoint(const fs::path& path, const ModelFacts& here, std::int64_t max_steps) {
+Result<TrainingState> check_checkpoint(const fs::path& path, const ModelFacts& here, std::int64_t max_steps) {
   const auto found = find_fitting(path, here);
   if (!found) return found.error();
   const auto steps = check_steps(found->manifest.state, max_steps);
   if (!steps) return at_file(found->folder, steps.error());
-  return {};
+  for (const char* const part : kParts) {
+    if (const auto whole = read_part(found->folder, found->manifest, part); !whole) return whole.error();
+  }
+  return found->manifest.state;
 }
 
 Result<Checkpoint> read_checkpoint(const fs::path& path, const ModelFacts& here) {

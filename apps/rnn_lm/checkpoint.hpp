@@ -61,8 +61,11 @@ Result<std::filesystem::path> write_checkpoint(const std::filesystem::path& fold
 /// Errors: invalid_config (it is beyond).
 Result<void> check_steps(const TrainingState& state, std::int64_t max_steps);
 
-/// Returns what `read_checkpoint` and then `check_steps` would say, of the manifest alone. Without tensors.
-Result<void> check_checkpoint(const std::filesystem::path& path, const ModelFacts& here, std::int64_t max_steps);
+/// Returns where the training of a checkpoint stands. Reads all of its files and holds their sizes and checksums
+/// against the manifest. Makes no tensors. Errors: those of `read_checkpoint` and then of `check_steps`, but for what
+/// only the tensors of an undamaged file show.
+Result<TrainingState> check_checkpoint(const std::filesystem::path& path, const ModelFacts& here,
+                                       std::int64_t max_steps);
 
 /// Reads a checkpoint that fits `here`. Nothing of it has an effect before all of it was read and checked.
 /// @param path  of a checkpoint, or of a run's folder or its checkpoints: the newest whole one

@@ -32,7 +32,9 @@ struct OptimizerConfig {
 
   static void settings(auto& s, OptimizerConfig& c) {
     s("name", c.name, "who makes steps of gradients").one_of({{"adam"}, {"sgd"}});
-    s("lr", c.lr, "learning rate; with resume, that of the checkpoint").greater_than(0);
+    s("lr", c.lr, "learning rate; with resume that of the checkpoint is used, and resolved.toml says so")
+        .greater_than(0)
+        .at_most(1000);
     s("clip", c.clip, "largest norm of all gradients together; 0 = no clipping").at_least(0);
     s("decay", c.decay, "the learning rate is multiplied by this when a validation brought nothing better")
         .greater_than(0)

@@ -1,47 +1,39 @@
 #include "progress_text.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
+
+#include "caftan/base/settings_io.hpp"
 
 namespace caftan::rnn_lm {
-namespace {
-
-std::string with_digits(const char* format, double number) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, number);
-  return text.data();
-}
-
-}  // namespace
 
 double perplexity(double loss) { return std::exp(loss); }
 
 std::string step_line(const Standing& standing) {
   std::string line = "step " + std::to_string(standing.step) + " of " + std::to_string(standing.max_steps) +
-                     "  train " + with_digits("%.3f", standing.train_loss);
+                     "  train " + format_fixed(standing.train_loss, 3);
   if (standing.valid_loss) {
-    line += ", valid " + with_digits("%.3f", *standing.valid_loss) + " nats (perplexity " +
-            with_digits("%.2f", perplexity(*standing.valid_loss)) + ")";
+    line += ", valid " + format_fixed(*standing.valid_loss, 3) + " nats (perplexity " +
+            format_fixed(perplexity(*standing.valid_loss), 2) + ")";
   } else {
     line += " nats";
   }
-  return line + "  " + with_digits("%.1f", standing.characters_per_s / 1e3) + " k chars/s, " +
-         with_digits("%.1f", standing.ms_per_step) + " ms/step, " + with_digits("%.1f", standing.bytes_per_step / 1e6) +
+  return line + "  " + format_fixed(standing.characters_per_s / 1e3, 1) + " k chars/s, " +
+         format_fixed(standing.ms_per_step, 1) + " ms/step, " + format_fixed(standing.bytes_per_step / 1e6, 1) +
          " MB/step";
 }
 
 std::string trained_line(const Standing& standing) {
   const double loss = standing.valid_loss.value_or(0);
-  return "trained: " + std::to_string(standing.step) + " steps, valid loss " + with_digits("%.3f", loss) +
-         " nats per character (perplexity " + with_digits("%.2f", perplexity(loss)) + "), " +
-         with_digits("%.1f", standing.seconds) + " s";
+  return "trained: " + std::to_string(standing.step) + " steps, valid loss " + format_fixed(loss, 3) +
+         " nats per character (perplexity " + format_fixed(perplexity(loss), 2) + "), " +
+         format_fixed(standing.seconds, 1) + " s";
 }
 
 std::string resumed_line(std::int64_t step, const std::string& path, double learning_rate, double lr) {
   const std::string line = "resumed: step " + std::to_string(step) + " of " + path;
   if (learning_rate == lr) return line;
-  return line + ", learning rate " + with_digits("%g", learning_rate) + " as there (optimizer.lr is not read)";
+  return line + ", learning rate " + format_digits(learning_rate) + " as there (optimizer.lr is not read)";
 }
 
 std::string nothing_left_line(std::int64_t step) {
@@ -51,14 +43,13 @@ std::string nothing_left_line(std::int64_t step) {
 }
 
 std::string diverged_text(std::int64_t step, const std::string& what, double value, double learning_rate) {
-  return "step " + std::to_string(step) + ": the " + what + " is " + with_digits("%g", std::abs(value)) +
-         ", the training has diverged; its learning rate was " + with_digits("%g", learning_rate) +
+  return "step " + std::to_string(step) + ": the " + what + " is " + format_digits(std::abs(value)) +
+         ", the training has diverged; its learning rate was " + format_digits(learning_rate) +
          ": start anew with a lower optimizer.lr, or resume from an earlier checkpoint";
 }
 
 std::string missed_text(double valid_loss, double goal) {
-  return "valid loss " + with_digits("%.3f", valid_loss) + " nats per character, the goal is " +
-         with_digits("%.3f", goal);
+  return "valid loss " + format_fixed(valid_loss, 3) + " nats per character, the goal is " + format_fixed(goal, 3);
 }
 
 std::string curve_heading() { return "step,train_loss,valid_loss,perplexity,learning_rate\n"; }
@@ -66,7 +57,7 @@ std::string curve_heading() { return "step,train_loss,valid_loss,perplexity,lear
 std::string curve_row(std::int64_t step, double train_loss, double valid_loss, double learning_rate) {
   std::string row = std::to_string(step);
   for (const double number : {train_loss, valid_loss, perplexity(valid_loss), learning_rate}) {
-    row += with_digits(",%.17g", number);
+    row += "," + format_digits(number, 17);
   }
   return row + "\n";
 }

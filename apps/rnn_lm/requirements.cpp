@@ -2,11 +2,10 @@
 
 #include <sys/sysinfo.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <limits>
 
+#include "caftan/base/settings_io.hpp"
 #include "checkpoint.hpp"
 #include "corpus.hpp"
 #include "text.hpp"
@@ -24,14 +23,20 @@ double least_memory(const TrainerConfig& config) {
   return copies * parameters * sizeof(float);
 }
 
-std::string gib(double bytes) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f GiB", bytes / (1U << 30));
-  return text.data();
-}
+std::string gib(double bytes) { return format_fixed(bytes / (1U << 30), 1) + " GiB"; }
 
-Result<void> check_resume(const TrainerConfig& config, const Corpus& corpus, std::uint64_t parameter_seed) {
-  return check_checkpoint(*config.resume, facts_of(config, corpus, parameter_seed), config.max_steps);
+/// Appends what keeps the training from going on from its checkpoint, or what it takes from there.
+void find_missing_to_resume(const TrainerConfig& config, const ModelFacts& here,
+                            std::vector<app::MissingRequirement>& missing) {
+  const auto state = check_checkpoint(*config.resume, here, config.max_steps);
+  if (!state) {
+    missing.push_back({.keys = {"resume", "max_steps"}, .text = state.error().text()});
+  } else if (state->learning_rate != config.optimizer.lr) {
+    missing.push_back({.keys = {"optimizer.lr"},
+                       .text = "optimizer.lr is not read: the training goes on with the checkpoint's learning rate, " +
+                               format_number(state->learning_rate),
+                       .kind = app::MissingRequirement::Kind::note});
+  }
 }
 
 }  // namespace
@@ -63,8 +68,7 @@ std::vector<app::MissingRequirement> find_missing(const TrainerConfig& config, c
                        .text = "there is no folder " + config.resume->string() +
                                "; a path without a leading / is relative to the file"});
   } else if (room) {
-    const auto fits = check_resume(config, *corpus, place.parameter_seed);
-    if (!fits) missing.push_back({.keys = {"resume", "max_steps"}, .text = fits.error().text()});
+    find_missing_to_resume(config, facts_of(config, *corpus, place.parameter_seed), missing);
   }
   return missing;
 }

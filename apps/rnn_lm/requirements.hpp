@@ -1,4 +1,4 @@
-/// What a trainer would not find on its machine, or find unsuitable there: told before anything starts.
+/// What a trainer would not find on its machine, or find unsuitable there: found before anything starts.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ struct TrainerPlace {
 /// Returns bytes of RAM and swap together.
 std::int64_t memory_of_this_machine();
 
-/// Reads the text and, to resume, a checkpoint's manifest. Makes no tensors: a launcher must not have threads yet.
+/// Reads the text and, to resume, all files of a checkpoint. Makes no tensors: a launcher must not have threads yet.
+/// Where the checkpoint's learning rate is another one than the config's, a note says which one is used.
 std::vector<app::MissingRequirement> find_missing(const TrainerConfig& config, const TrainerPlace& place);
 
 }  // namespace caftan::rnn_lm

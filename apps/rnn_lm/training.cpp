@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "caftan/base/ids.hpp"
+#include "caftan/base/settings_io.hpp"
 #include "caftan/nn/keyed_random.hpp"
+#include "progress_text.hpp"
 
 namespace caftan::rnn_lm {
 namespace {
@@ -20,6 +23,17 @@ std::int64_t pick(const at::Tensor& logits, double temperature, float draw) {
   const auto* const values = cumulated.const_data_ptr<double>();
   const auto* const found = std::upper_bound(values, values + cumulated.numel(), static_cast<double>(draw));
   return std::min<std::int64_t>(found - values, cumulated.numel() - 1);
+}
+
+/// Errors: invalid_config (the loss, or the perplexity that belongs to it, is not finite).
+Result<void> check_finite(double valid_loss, const TrainingState& state) {
+  const double measured = perplexity(valid_loss);
+  if (std::isfinite(valid_loss) && std::isfinite(measured)) return {};
+  const bool is_loss = !std::isfinite(valid_loss);
+  const std::string what =
+      is_loss ? "validation loss" : "perplexity of a validation loss of " + format_digits(valid_loss);
+  return Error(Errc::invalid_config,
+               diverged_text(state.step, what, is_loss ? valid_loss : measured, state.learning_rate));
 }
 
 }  // namespace
@@ -92,6 +106,7 @@ Result<double> Training::valid_loss(const Ends& ends) const {
 Result<Validation> Training::validate(const Ends& ends) {
   const auto valid = valid_loss(ends);
   if (!valid) return valid.error();
+  if (auto finite = check_finite(*valid, state_); !finite) return finite.error();
   const double steps = static_cast<double>(std::max<std::int64_t>(state_.loss_count, 1));
   const Validation point{.train_loss = state_.loss_sum / steps, .valid_loss = *valid};
   if (*valid < state_.best) {

@@ -77,7 +77,8 @@ class Training {
 
   /// Measures the loss on the text that is never learned from, without dropout, and draws a point of the curve; the
   /// learning rate decays if it is not the best one.
-  /// Errors: those of the ends; nothing has changed then.
+  /// Errors: those of the ends, and invalid_config (the loss or its perplexity is not finite); nothing has changed
+  /// then.
   Result<Validation> validate(const Ends& ends);
 
   /// Returns a text that the model finds probable, drawn from keys of the seed: the same whenever it is asked for.

@@ -103,6 +103,18 @@ TEST(CartPole, U8_AGoalThatCannotBeReachedIsFoundBeforeAnythingStarts) {
                 HasSubstr("error: role 'agent': 16 observers share 5000 steps an episode, 312 each: no running "
                           "reward can pass the goal of 475.0; steps_per_episode has to be 7616 at least\n"));
   }
+  folder.write("mixed.toml",
+               "caftan = 1\n[roles.agent]\ntype = \"cartpole.agent\"\nuses.observers = \"observer\"\n"
+               "[roles.observer]\ntype = \"cartpole.observer\"\nreplicas = 2\n"
+               "[roles.observer.per_replica.1]\nenvironment = \"CartPole-v0\"\n");
+  const Finished mixed = run_to_end(folder, kCaftan, {"run", "mixed.toml"});
+  EXPECT_EQ(mixed.code, 2);
+  EXPECT_THAT(mixed.err, HasSubstr("error: role 'agent': its observers have environments with different thresholds, "
+                                   "CartPole-v1 (475.0) and CartPole-v0 (195.0): set solved_at"));
+  const Finished given = run_to_end(folder, kCaftan, {"check", "mixed.toml", "roles.agent.config.solved_at=300"});
+  EXPECT_EQ(given.code, 0);
+  EXPECT_THAT(given.err, HasSubstr("warning: roles.agent.config.solved_at=300: role 'agent': CartPole-v0 ends an "
+                                   "episode after 200 steps: no running reward can pass the goal of 300.0"));
   const Finished endless =
       run_to_end(folder, kCaftan, {"check", kConfigs + "/cartpole.toml", "roles.agent.config.solved_at=1e9"});
   EXPECT_EQ(endless.code, 0);

@@ -54,7 +54,10 @@ TEST_P(Killed, BI6_AUsedWorkerIsNamedAndCallsToItFailAsPeerDown) {
               AllOf(HasSubstr("error: " + victim + " (pid " + std::to_string(pid) + ") was killed by signal 9"),
                     ContainsRegex("; ticker: peer_down: [^\n]*" + victim)));
   const std::string run = command.run_directory();
-  EXPECT_THAT(folder_.read(run + "/summary.json"), HasSubstr("\"exit_code\": 1"));
+  EXPECT_THAT(
+      folder_.read(run + "/summary.json"),
+      AllOf(HasSubstr("\"exit_code\": 1"), ContainsRegex("\"name\": \"" + victim + "\"[^}]*\"was killed by signal 9"),
+            ContainsRegex("\"name\": \"ticker\"[^}]*\"error\": \"\"")));
   EXPECT_TRUE(is_whole_csv(folder_.read(run + "/metrics.csv")));
 }
 

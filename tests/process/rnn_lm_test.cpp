@@ -101,9 +101,15 @@ TEST_F(LanguageModel, ATextThatIsMissingEmptyOrNotUtf8IsNamedWithTheWayOut) {
 }
 
 TEST_F(LanguageModel, ATrainingThatDivergesNamesTheLearningRate) {
-  const Finished diverged = run({"roles.trainer.config.optimizer.lr=1e308"});
+  const std::string rate = "roles.trainer.config.optimizer.lr=";
+  const Finished diverged = run({rate + "1000"});
   EXPECT_EQ(diverged.code, 1);
-  EXPECT_THAT(diverged.err, AllOf(HasSubstr("trainer: invalid_config: step 2: the "), HasSubstr("lower optimizer.lr")));
+  EXPECT_THAT(diverged.err, AllOf(HasSubstr("trainer: invalid_config: step "), HasSubstr(" is "),
+                                  HasSubstr("its learning rate was 1000: start anew with a lower optimizer.lr")));
+  EXPECT_THAT(diverged.out, Not(HasSubstr("trained: ")));
+  const Finished refused = run({rate + "1e300"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr(rate + "1e300: lr must be >0..1000, is 1e+300"));
 }
 
 TEST_F(LanguageModel, TheLatestRunGoesOnAndHasNothingToDoAtItsLastStep) {
@@ -143,7 +149,7 @@ TEST_F(LanguageModel, ACheckpointThatDoesNotFitIsNamedWithTheWayOut) {
   }
   std::filesystem::resize_file(folder / "optimizer", 100);
   const Finished cut = run({resume});
-  EXPECT_EQ(cut.code, 1);
+  EXPECT_EQ(cut.code, 2) << "found before anything starts";
   EXPECT_THAT(cut.err, AllOf(HasSubstr("optimizer: "), HasSubstr("cut off"), HasSubstr("earlier checkpoint")));
   EXPECT_THAT(cut.out, Not(HasSubstr("resumed")));
   const Finished none = run({"roles.trainer.config.resume=" + folder_.path().string()});

@@ -320,9 +320,13 @@ TEST(CommandLine, AnOutputFolderThatCannotBeMadeIsNamedByItsKey) {
   const Folder folder;
   folder.write("counting.toml", kCountingFile);
   folder.write("file", "");
+  const std::string reason = "output.dir \"file/runs\": file/runs: Not a directory";
   const Finished run = run_to_end(folder, kCounting, {"run", "counting.toml", "output.dir=file/runs"});
-  EXPECT_EQ(run.code, 1);
-  EXPECT_THAT(run.err, HasSubstr("output.dir \"file/runs\": file/runs: Not a directory"));
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, HasSubstr("command line: error: output.dir=file/runs: " + reason));
+  const Finished check = run_to_end(folder, kCounting, {"check", "counting.toml", "output.dir=file/runs"});
+  EXPECT_EQ(check.code, 0);
+  EXPECT_THAT(check.err, HasSubstr("command line: warning: output.dir=file/runs: " + reason));
 }
 
 TEST(CommandLine, AFolderWithANulIsRefused) {

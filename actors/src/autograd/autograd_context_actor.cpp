@@ -17,21 +17,21 @@ using remote::Address;
 
 namespace {
 
-constexpr std::size_t kBriefText = 320;  // of an error that no limit refuses
-
-/// Shortens the error that `message` carries. Returns false if it carries none.
-bool shorten_error(autograd::PassMessage& message) {
+/// Returns the message with a shortened error; nothing if it carries none.
+std::optional<autograd::PassMessage> with_brief_error(const autograd::PassMessage& message) {
   return std::visit(
-      [](auto& of) {
+      [](const auto& of) -> std::optional<autograd::PassMessage> {
         if constexpr (requires { of.error; }) {
-          of.error = wire::shortened(of.error, kBriefText);
-          return true;
+          auto brief = of;
+          brief.error = wire::shortened(of.error, wire::kBriefText);
+          return brief;
         } else if constexpr (requires { of.outcome; }) {
-          if (of.outcome) return false;
-          of.outcome = wire::shortened(of.outcome.error(), kBriefText);
-          return true;
+          if (of.outcome) return std::nullopt;
+          auto brief = of;
+          brief.outcome = wire::shortened(of.outcome.error(), wire::kBriefText);
+          return brief;
         } else {
-          return false;
+          return std::nullopt;
         }
       },
       message);
@@ -212,18 +212,21 @@ bool AutogradContextState::send_to(const WorkerLife& to, autograd::PassMessage m
   const auto known = watched_.find(to);
   const auto there = known != watched_.end() ? known->second : ports_->proxy(to, Address::of(record_->id()));
   if (!there) return false;
-  const auto send = [&] {
+  const auto send = [&](autograd::PassMessage what) {
     return remote::ActorExchange::send(there, caf::actor_cast<caf::strong_actor_ptr>(self_),
-                                       caf::make_message(PassEnvelope{message}));
+                                       caf::make_message(PassEnvelope{std::move(what)}));
   };
-  auto sent = send();
-  if (!sent && sent.error().code() == Errc::limit_exceeded && shorten_error(message)) sent = send();
+  const auto pass = pass_that_lists(message);
+  auto brief = with_brief_error(message);
+  auto sent = send(std::move(message));
+  if (!sent && sent.error().code() == Errc::limit_exceeded && brief) sent = send(*std::move(brief));
   if (sent || sent.error().code() == Errc::peer_down) return true;  // a loss is an event of its own
   ports_->log("a message of context " + to_string(record_->id()) + " was not sent: " + sent.error().message());
-  const auto pass = pass_that_lists(message);
   if (!pass || sent.error().code() != Errc::limit_exceeded) return false;
   unsent_.push_back({*pass, Error(Errc::limit_exceeded, ports_->name(),
-                                  "the pass reaches too many recorded messages at once: " + sent.error().text())});
+                                  "a message that lists what the pass reaches, and the objects that its callers hold, "
+                                  "is too large: " +
+                                      sent.error().text())});
   return true;
 }
 

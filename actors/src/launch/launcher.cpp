@@ -82,6 +82,7 @@ class Launch {
   void write_rows();
   LaunchOutcome finish();
   std::string where() const;
+  bool is_named(std::size_t worker) const;
 
   const LaunchOptions& options_;
   SignalSource& signals_;
@@ -99,7 +100,7 @@ class Launch {
   TimePoint next_drawing_{};
   std::vector<std::unique_ptr<RunProcess>> processes_;  // by number in the plan; null if elsewhere
   std::vector<std::optional<ProgressState>> standing_;  // by worker
-  std::vector<std::string> errors_;                     // by worker
+  std::vector<Error> errors_;                           // by worker: what it reported itself
   std::optional<std::size_t> shown_;                    // the worker whose progress is shown
   bool progress_is_news_ = false;
   bool must_exit_ = false;
@@ -135,6 +136,8 @@ void Launch::show_heading() {
     if (count < options_.plan.workers.size()) text += " of " + std::to_string(options_.plan.workers.size());
     text += ", ";
   }
+  const std::string meeting = app::meeting_place(application);
+  if (!meeting.empty()) text += "meeting at " + meeting + ", ";
   view_.note(text + "channel " + addresses_.channel() + ", in " + record_.directory().path().string());
 }
 
@@ -232,10 +235,10 @@ void Launch::take(const RunEvent& event) {
     case RunEventKind::fingerprint:
       return record_.fingerprint(event.text);
     case RunEventKind::returned:
-      if (event.error.code() != Errc::ok) errors_[worker] = event.error.message();
+      if (event.error.code() != Errc::ok) errors_[worker] = event.error;
       return supervisor_.returned(worker, event.error);
     case RunEventKind::failed:
-      errors_[worker] = event.error.message();
+      errors_[worker] = event.error;
       return supervisor_.failed(worker, event.error);
     case RunEventKind::peer_lost:
       return supervisor_.peer_lost(event.text, event.error, clock_.now());
@@ -355,7 +358,13 @@ void Launch::draw(bool at_once) {
   const bool due = view_.is_live() ? now >= next_drawing_ : at_once;
   if (!due) return;
   next_drawing_ = now + kDrawEvery;
-  view_.progress(planned(*shown_).name, *standing_[*shown_], met_ ? clock_.now() - *met_ : Duration::zero());
+  view_.progress(planned(*shown_).name, *standing_[*shown_], met_ ? clock_.now() - *met_ : Duration::zero(),
+                 is_named(*shown_));
+}
+
+/// Whether lines of progress say which worker reports them: unless it is the only one that drives.
+bool Launch::is_named(std::size_t worker) const {
+  return std::ranges::count_if(options_.plan.workers, &app::PlannedWorker::drives) != 1 || !planned(worker).drives;
 }
 
 void Launch::write_rows() {

@@ -40,7 +40,7 @@ std::size_t terminal_width() {
 }  // namespace
 
 std::string render_progress(const std::string& worker, const ProgressState& progress, Duration elapsed,
-                            std::size_t width) {
+                            std::size_t width, bool named) {
   std::vector<std::string> parts;
   for (std::string_view text = progress.text; !text.empty();) {
     const std::size_t end = std::min(text.find("  "), text.size());
@@ -50,6 +50,8 @@ std::string render_progress(const std::string& worker, const ProgressState& prog
   if (parts.empty()) {
     parts.push_back(worker + "  " + std::to_string(progress.done));
     if (progress.total > 0) parts.back() += " of " + std::to_string(progress.total);
+  } else if (named) {
+    parts.front().insert(0, worker + "  ");
   }
   // The bar stands behind what it measures, before the last of several parts.
   const std::string drawn = progress.total > 0 ? " " + bar(progress.done, progress.total) : std::string();
@@ -110,13 +112,13 @@ void RunView::error(std::string_view line) {
   say(std::string(line) + "\n");
 }
 
-void RunView::progress(const std::string& worker, const ProgressState& state, Duration elapsed) {
+void RunView::progress(const std::string& worker, const ProgressState& state, Duration elapsed, bool named) {
   if (mode_ == app::Progress::none) return;
   const bool live = is_live();
-  const std::string line = render_progress(worker, state, elapsed, live ? terminal_width() : 0);
+  const std::string line = render_progress(worker, state, elapsed, live ? terminal_width() : 0, named);
   if (live) {
     drawn_ = err_.offer("\r" + line + "\x1b[K") || drawn_;
-  } else if (std::string content = state.text + std::to_string(state.done); content != plain_) {
+  } else if (std::string content = worker + state.text + std::to_string(state.done); content != plain_) {
     if (err_.offer(line + "\n")) plain_ = std::move(content);
   }
 }

@@ -26,8 +26,9 @@ struct ProgressState {
 /// @param elapsed  since all have met
 /// @param width    columns that the line may take: parts that do not fit are left out whole, the last ones and the bar
 ///                 first; 0 = any
+/// @param named    the worker's name stands before the first part; without any part it does so always
 std::string render_progress(const std::string& worker, const ProgressState& progress, Duration elapsed,
-                            std::size_t width);
+                            std::size_t width, bool named = false);
 
 /// Returns the first part of the text, "episode 121": where a run was when something happened.
 std::string where_of(const ProgressState& progress);
@@ -49,7 +50,8 @@ class RunView {
   /// A line about the start; not shown with progress "none".
   void note(std::string_view line);
   void error(std::string_view line);
-  void progress(const std::string& worker, const ProgressState& state, Duration elapsed);
+  /// @param named  as for `render_progress`
+  void progress(const std::string& worker, const ProgressState& state, Duration elapsed, bool named);
   /// Whether progress is drawn over, and may be so more often than every `output.every`.
   bool is_live() const noexcept { return mode_ == app::Progress::live; }
 

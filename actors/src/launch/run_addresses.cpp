@@ -46,10 +46,11 @@ Result<RunAddresses> RunAddresses::make(const app::Application& application, con
   RunAddresses addresses(Kind::hosts);
   const std::filesystem::path file = application.cluster.secret_file.value_or("");
   auto secret = app::read_secret_file(file);
-  if (!secret && secret.error().code() == Errc::invalid_config) {
-    return Error(Errc::invalid_config, file.string() + " " + secret.error().text());
+  if (!secret) {
+    const Error& error = secret.error();
+    const std::string subject = error.code() == Errc::io_error ? std::string() : file.string() + " ";
+    return Error(error.code(), "cluster.secret_file " + subject + error.text());
   }
-  if (!secret) return secret.error();
   addresses.secret_ = *std::move(secret);
   const app::HostSpec& first = application.hosts.front();
   addresses.coordinator_address_ = "tcp:" + bracketed(first.address) + ":" + std::to_string(first.port);

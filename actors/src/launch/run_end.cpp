@@ -31,7 +31,7 @@ std::string with_pid(const EndedRun& run) {
   if (run.pids[worker] != 0 && text.starts_with(name + " ")) {
     text.insert(name.size(), " (pid " + std::to_string(run.pids[worker]) + ")");
   }
-  if (run.errors[worker].empty() && is_here(run, worker)) {
+  if (run.errors[worker].code() == Errc::ok && is_here(run, worker)) {
     const std::string tail = last_line(log_of(run, worker));
     if (!tail.empty()) text += ". Its log ends: " + tail;
   }
@@ -58,12 +58,21 @@ std::optional<Verdict> lost_results(const EndedRun& run) {
       .outcome = Verdict::Outcome::failure, .exit_code = 1, .error = "standard output: " + lost + "; results are lost"};
 }
 
+/// Returns why a worker ended early, for the summary; empty if it did not, or only because another worker did (RN-13).
+std::string error_of(const EndedRun& run, std::size_t worker) {
+  const Error& error = run.errors[worker];
+  const bool is_blamed = run.verdict.blame == worker;
+  if (is_blamed && !run.verdict.death.empty()) return run.verdict.death;
+  if (error.code() == Errc::ok || (!is_blamed && Supervisor::is_echo(error))) return {};
+  return error.message();
+}
+
 void write_summary(EndedRun& run) {
   std::vector<RunRecord::WorkerEnd> ends;
   for (const WorkerId id : run.launch.workers) {
     const app::PlannedWorker& worker = planned(run, id.value);
     const pid_t pid = run.pids[id.value];
-    ends.push_back({worker.name, worker.host, pid == 0 ? ::getpid() : pid, run.errors[id.value]});
+    ends.push_back({worker.name, worker.host, pid == 0 ? ::getpid() : pid, error_of(run, id.value)});
   }
   const auto written = run.record.finish(run.launch.application, run.verdict, run.elapsed, std::move(ends));
   if (!written) run.view.error("error: " + written.error().message());

@@ -20,8 +20,8 @@ struct EndedRun {
   Verdict verdict{};
   std::string stragglers{};
   Duration elapsed{};
-  std::vector<pid_t> pids{};          ///< by worker; 0 = this process, or elsewhere
-  std::vector<std::string> errors{};  ///< by worker: the error that it reported itself
+  std::vector<pid_t> pids{};    ///< by worker; 0 = this process, or elsewhere
+  std::vector<Error> errors{};  ///< by worker: the error that it reported itself; Errc::ok = none
 };
 
 /// Writes the summary, prints how the run ended, and waits until that is read (RN-7). Returns the exit code.

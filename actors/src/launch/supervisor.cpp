@@ -36,7 +36,7 @@ std::string prefixed(const std::string& worker, const Error& error) {
 
 /// The error as it is sent to other hosts and processes. Shorter than any limits.message.
 Error for_other_hosts(const Error& error) {
-  const Error brief = wire::shortened(error, 320);
+  const Error brief = wire::shortened(error, wire::kBriefText);
   if (brief.code() != Errc::shut_down) return brief;
   std::shared_ptr<const Error> cause;
   if (brief.cause()) cause = std::make_shared<const Error>(*brief.cause());
@@ -408,6 +408,7 @@ Verdict Supervisor::verdict() const {
       break;
     case Cause::death:
       verdict.blame = dead_;
+      verdict.death = death_text_;
       verdict.error = workers_[*dead_].is.name + " " + death_text_;
       if (failure_) {
         const std::string& teller = workers_[failure_->worker].is.name;

@@ -46,6 +46,7 @@ struct Verdict {
   int exit_code = 0;
   std::string error{};                 ///< one line; empty without failure
   std::optional<std::size_t> blame{};  ///< the worker whose log has more
+  std::string death{};                 ///< how that worker's process ended; empty = it failed otherwise
 };
 
 /// Workers are meant by their index in the options.
@@ -90,6 +91,8 @@ class Supervisor {
   Phase phase() const noexcept { return phase_; }
   bool is_over() const noexcept { return phase_ == Phase::over; }
   Verdict verdict() const;
+  /// Whether an error is only a consequence of another worker's end.
+  static bool is_echo(const Error& error);
   /// Returns why the run has failed so far, shortened for other hosts; Errc::ok = it has not.
   Error reason() const;
   /// Returns the workers that were killed because they had not left, with the reason; empty = none (RN-4).
@@ -124,8 +127,6 @@ class Supervisor {
   /// What the run has failed of, of all that is known.
   enum class Cause { none, general, death, failure };
   Cause cause() const;
-  /// Whether an error is only a consequence of another worker's end.
-  static bool is_echo(const Error& error);
 
   void begin_stop(TimePoint now);
   void note_failure(std::size_t worker, const Error& error);

@@ -40,8 +40,10 @@ Result<void> EndingForks::wait_until_few(TimePoint deadline) {
     waiting_.push_back(std::move(promise));
   }
   if (fewer.state()->wait(deadline) || ports_.executor().clock().now() < deadline) return {};
-  return Error(Errc::timeout, "its time was over before enough of the " + std::to_string(ending()) +
-                                  " references that were let go had ended: are all runners busy with plain code?");
+  return Error(Errc::timeout,
+               "its time (CallOptions::timeout, else cluster.rpc_timeout) was over before enough of the " +
+                   std::to_string(ending()) +
+                   " references that were let go had ended: are all runners busy with plain code?");
 }
 
 void EndingForks::notify() {

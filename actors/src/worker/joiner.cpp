@@ -205,6 +205,7 @@ void Joiner::dial_failed(WorkerId peer, const Error& error) {
     parts_.log.write("refused, and tries again until start_timeout: " + failed.duplicate->message());
     if (parts_.options.on_duplicate) parts_.options.on_duplicate(*failed.duplicate);
   }
+  if (failed.given_up) parts_.log.write("refused, and not tried again: " + failed.given_up->message());
   if (!failed.again) return;
   parts_.options.executor->post_at(*failed.again, [weak = std::weak_ptr(self()), peer] {
     const auto self = weak.lock();

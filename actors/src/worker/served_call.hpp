@@ -28,6 +28,7 @@ class ServedCall final : public rpc::ResponderSink,
   bool may_hold_back() const noexcept override { return session_->writer().serve_gate().is_busy(); }
   bool hold_back(const void* order, const std::function<Task()>& again) override;
   void begins(std::string_view function, TimePoint now) noexcept override;
+  TimePoint arrived() const noexcept override { return arrived_; }
 
   std::uint64_t key() const noexcept { return key_of(*session_, frame_.header.call); }
   static std::uint64_t key_of(const transport::Session& session, std::uint64_t call) noexcept {

@@ -168,6 +168,21 @@ void check_secret_file(const Reading& reading, const std::filesystem::path& file
                                         : "secret_file " + error.text());
 }
 
+/// A key that is given and has no effect with this placement.
+void warn_of_unread(const Reading& reading) {
+  const Application& application = reading.application;
+  const SettingsNode* const channel = reading.value("cluster", "channel");
+  if (application.run.placement == Placement::one_process && application.cluster.channel != ChannelChoice::automatic) {
+    reading.diagnostics.warning(
+        channel->place, "channel = " + quote_toml(std::get<std::string>(channel->scalar)) +
+                            " is not used: with run.placement = \"one_process\" workers talk within their process");
+  }
+  if (const SettingsNode* const secret = reading.value("cluster", "secret_file")) {
+    reading.diagnostics.warning(secret->place,
+                                "secret_file is not read: only run.placement = \"hosts\" needs a secret of the file");
+  }
+}
+
 }  // namespace
 
 void read_hosts(const Reading& reading) {
@@ -180,7 +195,7 @@ void read_hosts(const Reading& reading) {
 
 void check_placement(const Reading& reading) {
   const Application& application = reading.application;
-  if (application.run.placement != Placement::hosts) return;
+  if (application.run.placement != Placement::hosts) return warn_of_unread(reading);
   const SettingsPlace place = reading.value("run", "placement")->place;
   const bool secret = application.cluster.secret_file.has_value();
   const bool secret_given = reading.value("cluster", "secret_file") != nullptr;

@@ -179,10 +179,18 @@ Plan make_plan(const Application& application) {
   return plan;
 }
 
+std::string meeting_place(const Application& application) {
+  if (application.run.placement != Placement::hosts) return {};
+  const HostSpec& first = application.hosts.front();
+  return host_port(first) + " (host '" + first.name + "')";
+}
+
 std::string render_plan(const Application& application, const Plan& plan) {
   constexpr std::array<std::string_view, 3> kPlacements{"one_process", "processes", "hosts"};
+  const std::string meeting = meeting_place(application);
   std::string text = application.run.name + ": seed " + std::to_string(application.run.seed) + ", placement " +
                      std::string(kPlacements[static_cast<std::size_t>(application.run.placement)]) +
+                     (meeting.empty() ? "" : ", meeting at " + meeting) +
                      (application.run.deterministic ? ", deterministic, " : ", ") +
                      count(plan.workers.size(), "worker") + " in " +
                      count(static_cast<std::size_t>(plan.processes), "process") + "\n";

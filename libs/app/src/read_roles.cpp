@@ -90,21 +90,6 @@ bool read_fields(const Reading& reading, const RoleType& type, const SettingsNod
   return false;
 }
 
-/// What stands in `above` replaces what stands in `below`, key by key.
-SettingsNode merged(SettingsNode below, const SettingsNode& above) {  // NOLINT(misc-no-recursion)
-  for (const SettingsEntry& entry : above.entries) {
-    const auto found = std::ranges::find(below.entries, entry.key, &SettingsEntry::key);
-    if (found == below.entries.end()) {
-      below.entries.push_back(entry);
-    } else if (found->value.kind == SettingsNode::Kind::table && entry.value.kind == SettingsNode::Kind::table) {
-      found->value = merged(std::move(found->value), entry.value);
-    } else {
-      *found = entry;
-    }
-  }
-  return below;
-}
-
 /// The number of a replica, or nothing after an error was reported.
 std::optional<int> read_replica(const Reading& reading, const RoleSpec& role, const SettingsEntry& entry) {
   int number = 0;
@@ -134,7 +119,7 @@ void read_config(const Reading& reading, const RoleType& type, const SettingsNod
   for (const SettingsEntry& entry : each ? each->entries : missing.entries) {
     const auto number = read_replica(reading, role, entry);
     if (!number) continue;
-    const SettingsNode own = merged(below, entry.value);
+    const SettingsNode own = merge_settings(below, entry.value);
     read_fields(reading, type, own, table_of(role, "per_replica." + entry.key), role.configs[*number]);
   }
 }
@@ -320,10 +305,14 @@ std::vector<const std::any*> configs_of(const Reading& reading, const RoleType& 
   return configs;
 }
 
-void report(const Reading& reading, const RoleSpec& role, const SettingsNode& node, const SettingsNode* table,
+void report(const Reading& reading, RoleSpec& role, const SettingsNode& node, const SettingsNode* table,
             const std::vector<MissingRequirement>& missing) {
   using Kind = MissingRequirement::Kind;
   for (const MissingRequirement& requirement : missing) {
+    if (requirement.kind == Kind::note) {
+      role.notes.push_back(requirement.text);
+      continue;
+    }
     const SettingsPlace place = place_of(requirement, table, node);
     const std::string text = "role '" + role.name + "': " + requirement.text;
     // The role may run on another host, which has it.
@@ -383,7 +372,7 @@ void check_uses(const Reading& reading) {
 
 void check_requirements(const Reading& reading) {
   if (!reading.options.requirements) return;
-  for (const RoleSpec& role : reading.application.roles) {
+  for (RoleSpec& role : reading.application.roles) {
     const RoleType* const type = reading.types.find(role.keys.type);
     if (!type || !type->requirements || !role.config.has_value()) continue;
     RolePlace asked{.role = role.name, .root_seed = static_cast<std::uint64_t>(reading.application.run.seed)};
@@ -395,7 +384,7 @@ void check_requirements(const Reading& reading) {
     for (const auto& [replica, own] : role.configs) {
       if (!own.has_value()) continue;
       const SettingsNode& above = node.find("per_replica")->value.find(std::to_string(replica))->value;
-      const SettingsNode both = merged(table ? *table : none, above);
+      const SettingsNode both = merge_settings(table ? *table : none, above);
       report(reading, role, node, &both, type->requirements(own, asked));
     }
     const bool is_used = role.configs.size() < static_cast<std::size_t>(role.keys.replicas);

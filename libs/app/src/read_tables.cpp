@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "application_reader.hpp"
+#include "caftan/app/run_directory.hpp"
 
 namespace caftan::app {
 namespace {
@@ -46,6 +47,17 @@ void find_misplaced_roles(const Reading& reading, std::vector<std::string>& know
         "unknown key '" + entry.key + "': a role stands below [roles]; write [roles." + entry.key + inner + "]");
     known.push_back(entry.key);
   }
+}
+
+/// A run's folder is made on this machine, whatever the placement.
+void check_output_dir(const Reading& reading) {
+  if (!reading.options.requirements) return;
+  const std::string& dir = reading.application.output.dir;
+  const auto usable = RunDirectory::check(dir);
+  if (usable) return;
+  const SettingsNode* const given = reading.value("output", "dir");
+  reading.local_finding(given ? given->place : SettingsPlace{},
+                        "output.dir " + quote_toml(dir) + ": " + usable.error().text());
 }
 
 }  // namespace
@@ -98,6 +110,7 @@ void read_tables(const Reading& reading) {
   read_table(reading, "limits", application.limits);
   read_table(reading, "output", application.output);
   check_run_name(reading);
+  const std::size_t before = reading.diagnostics.errors();
   if (const SettingsNode* dir = reading.value("output", "dir")) {
     const std::string& path = application.output.dir;
     if (path.empty()) reading.diagnostics.error(dir->place, "dir must not be empty");
@@ -106,6 +119,7 @@ void read_tables(const Reading& reading) {
       reading.diagnostics.error(dir->place, "dir must be a path without control characters, is " + quote_toml(path));
     }
   }
+  if (reading.diagnostics.errors() == before) check_output_dir(reading);
 }
 
 std::string line_text(const SettingsPlace& place) {

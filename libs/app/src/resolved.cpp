@@ -29,7 +29,9 @@ std::string role_text(const RoleSpec& role, const RoleType& type) {
   std::erase_if(fields, [&](const SettingField& field) {
     return (field.name == "replicas" && !role.has_replicas) || (field.name == "hosts" && keys.hosts.empty());
   });
-  std::string text = "\n[" + name + "]\n" + dump_settings(fields, name);
+  std::string text = "\n[" + name + "]\n";
+  for (const std::string& note : role.notes) text += "# " + printable(note) + "\n";
+  text += dump_settings(fields, name);
   std::any config = role.config;
   const std::vector<SettingField> config_fields = type.config.bind(config);
   if (!config_fields.empty()) text += "\n[" + name + ".config]\n" + dump_settings(config_fields, name + ".config");

@@ -111,6 +111,26 @@ Result<RunDirectory> RunDirectory::create(const std::filesystem::path& dir, std:
   }
 }
 
+Result<void> RunDirectory::check(const std::filesystem::path& dir) {
+  for (std::filesystem::path part = dir;; part = part.parent_path()) {
+    if (part.empty()) part = ".";
+    std::error_code error;
+    const std::filesystem::file_status status = std::filesystem::status(part, error);
+    std::error_code ignored;
+    const bool is_missing = status.type() == std::filesystem::file_type::not_found;
+    if (is_missing && part != "." && !std::filesystem::is_symlink(part, ignored)) continue;
+    if (!std::filesystem::exists(status)) return Error(Errc::io_error, folder_failure(dir, error));
+    if (!std::filesystem::is_directory(status)) {
+      return Error(Errc::io_error, folder_failure(dir, std::make_error_code(std::errc::not_a_directory)));
+    }
+    // The first folder that is there: the others are made in it.
+    if (::faccessat(AT_FDCWD, part.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+      return Error(Errc::io_error, part.string() + ": " + std::strerror(errno));
+    }
+    return check_latest(dir / "latest");
+  }
+}
+
 Result<RunDirectory> RunDirectory::open(std::filesystem::path path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return RunDirectory(std::move(path));

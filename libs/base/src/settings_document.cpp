@@ -147,6 +147,22 @@ SettingsNode parse_settings(std::string_view text, Diagnostics& diagnostics) {
   return {};
 }
 
+SettingsNode merge_settings(SettingsNode below, const SettingsNode& above) {  // NOLINT(misc-no-recursion)
+  constexpr auto kTable = SettingsNode::Kind::table;
+  if (below.kind != kTable || above.kind != kTable) return above;
+  for (const SettingsEntry& entry : above.entries) {
+    const auto found = std::ranges::find(below.entries, entry.key, &SettingsEntry::key);
+    if (found == below.entries.end()) {
+      below.entries.push_back(entry);
+      continue;
+    }
+    // The place of a key that only gets further keys below it stays where its table begins.
+    if (found->value.kind != kTable || entry.value.kind != kTable) found->key_place = entry.key_place;
+    found->value = merge_settings(std::move(found->value), entry.value);
+  }
+  return below;
+}
+
 void apply_override(SettingsNode& root, std::string_view assignment, int index, Diagnostics& diagnostics) {
   const SettingsPlace place{.override_index = index};
   const std::size_t equals = assignment.find('=');
@@ -173,7 +189,7 @@ void apply_override(SettingsNode& root, std::string_view assignment, int index, 
       entry = std::prev(table->entries.end());
     }
     if (dot == std::string_view::npos) {
-      entry->value = *std::move(value);
+      entry->value = merge_settings(std::move(entry->value), *value);
       return;
     }
     if (entry->value.kind != SettingsNode::Kind::table) {

@@ -101,6 +101,12 @@ std::string format_fixed(double value, int decimals) {
   return text.data();
 }
 
+std::string format_digits(double value, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*g", digits, value);
+  return text.data();
+}
+
 std::string printable(std::string_view text) {
   std::string result(text);
   for (char& c : result) {

@@ -142,6 +142,7 @@ Meeting::FailedDial Meeting::on_dial_failed(WorkerId peer, const Error& error, T
   if (may_come && !member.is_dialled) return failed;
   const TimePoint again = now + member.dial_pause.after_failure(now);
   if (!may_come) {
+    if (is_ready_) failed.given_up = refusal;
     fail(refusal);
     return failed;
   }
@@ -182,8 +183,11 @@ std::optional<View> Meeting::take_view() {
 Result<std::vector<WorkerId>> Meeting::on_view(WorkerId sender, const View& view) {
   std::vector<WorkerId> dial;
   if (sender != WorkerId{0}) return dial;
+  const bool is_newer = view.revision > membership_.revision();
   if (const auto applied = membership_.apply(view); !applied) return applied.error();
   has_view_ = true;
+  // The coordinator sends views from several threads: an older one may arrive behind a newer one.
+  if (!is_newer) return dial;
   for (const Join& life : view.members) {
     Member& member = members_[life.id.value];
     learn_address(member, life.address);

@@ -25,8 +25,9 @@ class ActorRequest final : public transport::ReplySink {
       const auto decoded = wire::decode_into(reply->body, error);
       return caf::make_message(to_caf(decoded ? error : decoded.error()));
     }
+    if (!reply->received) return caf::make_message(to_caf(reply->received.error()));  // WI-22
     ActorExchange& exchange = ActorExchange::of(*session_);
-    InAttachment beside{reply->table, std::move(reply->segments), std::move(reply->received)};
+    InAttachment beside{reply->table, std::move(reply->segments), {}};
     auto message = exchange.host().messages().decode(reply->body, beside, exchange);
     return message ? std::move(*message) : caf::make_message(to_caf(message.error()));
   }

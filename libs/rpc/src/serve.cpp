@@ -3,8 +3,11 @@
 #include <c10/core/GradMode.h>
 
 #include <atomic>
+#include <chrono>
 #include <optional>
+#include <string>
 
+#include "caftan/base/settings_io.hpp"
 #include "caftan/rpc/call.hpp"
 #include "caftan/rpc/operators.hpp"
 #include "caftan/rpc/rref.hpp"
@@ -27,15 +30,30 @@ Ambient ambient_of(const CallInfo& info) {
   return ambient;
 }
 
+/// Returns the time in milliseconds, rounded up: "250ms".
+std::string rounded(Duration time) {
+  return format_duration(Duration(std::chrono::ceil<std::chrono::milliseconds>(time)).count());
+}
+
+/// Returns why a call is refused that got its runner and its turn after its deadline: how much time it had, and what
+/// sets that.
+Error too_late(const Caller& caller, const CallInfo& info, TimePoint now) {
+  std::string text = std::string(info.function) + ": its time was over before it ran";
+  if (info.gate) {
+    text += ": " + rounded(info.deadline - info.gate->arrived()) + " were left when it arrived, and it waited " +
+            rounded(now - info.gate->arrived()) + " for a runner or its turn";
+  }
+  return {Errc::timeout, caller.name(),
+          text + "; its caller sets the time (CallOptions::timeout, else cluster.rpc_timeout)"};
+}
+
 /// Of a call that has its runner and its turn: returns why it need not run any more.
 Result<void> begin(Caller& caller, const CallInfo& info) {
   const bool has_deadline = info.deadline != kNever;
   const TimePoint now = has_deadline ? caller.executor().clock().now() : TimePoint{};
   if (info.gate && has_deadline) info.gate->begins(info.function, now);
   if (info.is_cancelled()) return Error(Errc::cancelled, caller.name(), "the caller gave up before it ran");
-  if (has_deadline && now >= info.deadline) {
-    return Error(Errc::timeout, caller.name(), "its time was over before it ran");
-  }
+  if (has_deadline && now >= info.deadline) return too_late(caller, info, now);
   return {};
 }
 
@@ -280,6 +298,10 @@ Future<std::shared_ptr<HostedObject>> Dispatcher::create(std::shared_ptr<HostedO
   }
   payload.body = payload.body.subspan(sizeof(std::uint64_t));
   info.function = "operator";
+  if (const Result<void> wanted = begin(caller_, info); !wanted) {
+    creation.set(wanted.error());
+    return created;
+  }
   creation.set(run_operation(caller_, payload, info, [&]() -> Result<std::shared_ptr<HostedObject>> {
     Result<at::Tensor> tensor = single_tensor(run_operator(payload));
     if (!tensor) return tensor.error().at(caller_.name());

@@ -24,7 +24,13 @@ bool FrameWriter::send(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
     append_locked(frame);
     watch_backlog_locked();
     frames_.fetch_add(1, std::memory_order_relaxed);
-    if (parts_.claim.wants_room() || writing_ == Writing::failed) return true;
+    if (writing_ == Writing::failed) return true;
+    if (parts_.claim.wants_room()) {
+      // Only a thread that shows life writes while the channel counts as full. It writes this frame too before it
+      // stops.
+      if (writing_ == Writing::busy) writing_ = Writing::again;
+      return true;
+    }
     ++held_back_;
     const bool enough =
         outbox_.queued_bytes() >= kFlushAt || (may_wait == FlushBy::soon && held_back_ >= kFramesHeldBack);

@@ -20,6 +20,13 @@ TEST(ProgressLine, CountsWhereARoleSaysNothingElse) {
   EXPECT_EQ(render_progress("driver", {.done = 37}, 0s, 0), "0:00  driver  37");
 }
 
+TEST(ProgressLine, U7_SaysWhoseItIsWhereSeveralDrive) {
+  const ProgressState state{.done = 300, .total = 475, .text = "episode 190  running reward 300.2 of 475"};
+  EXPECT_EQ(render_progress("agent-1", state, 2s, 0, true),
+            "0:02  agent-1  episode 190 [#########------]  running reward 300.2 of 475");
+  EXPECT_EQ(render_progress("driver", {.done = 37}, 0s, 0, true), "0:00  driver  37");
+}
+
 TEST(ProgressLine, StaysWithinTheTerminalAndOnItsLine) {
   const ProgressState state{.done = 500, .total = 100, .text = "a\x1b[2Jb\nc"};
   EXPECT_EQ(render_progress("x", state, 0s, 0), "0:00  a [2Jb c [###############]");

@@ -36,18 +36,17 @@ class RunEnd : public testing::Test {
     std::ofstream(record->directory().log_file("agent")) << log_of_agent;
     RunView view(application_.output.progress);
     testing::internal::CaptureStderr();
-    const int code =
-        report_end({.launch = {.catalog = catalog_,
-                               .types = types_,
-                               .application = application_,
-                               .plan = plan_,
-                               .workers = {WorkerId{0}}},
-                    .record = *record,
-                    .view = view,
-                    .verdict = {.outcome = Verdict::Outcome::failure, .exit_code = 1, .error = error, .blame = blame},
-                    .pids = {1234, 0},
-                    .errors = std::vector<std::string>(2)});
+    const int code = report_end(
+        {.launch = {.catalog = catalog_, .types = types_, .application = application_, .plan = plan_, .workers = here_},
+         .record = *record,
+         .view = view,
+         .verdict =
+             {.outcome = Verdict::Outcome::failure, .exit_code = 1, .error = error, .blame = blame, .death = death_},
+         .pids = {1234, 5678},
+         .errors = errors_});
     EXPECT_EQ(code, 1);
+    std::ifstream stream(record->directory().summary_file(), std::ios::binary);
+    summary_.assign(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
     return testing::internal::GetCapturedStderr();
   }
   const test::Folder folder_;
@@ -55,6 +54,10 @@ class RunEnd : public testing::Test {
   app::Plan plan_;
   RoleCatalog catalog_;
   app::RoleTypes types_;
+  std::vector<WorkerId> here_{WorkerId{0}};
+  std::vector<Error> errors_ = std::vector<Error>(2);
+  std::string death_;
+  std::string summary_;  // of the run that was ended last
 };
 
 TEST_F(RunEnd, NamesTheProcessAndItsLog) {
@@ -74,6 +77,24 @@ TEST_F(RunEnd, TheLogOfAWorkerElsewhereIsThere) {
   EXPECT_THAT(text, HasSubstr("error: observer: peer_down: lost observer\n"));
   EXPECT_THAT(text, HasSubstr("; the log of observer is with its own launcher, on host two\n"));
   EXPECT_THAT(text, Not(HasSubstr("start with")));
+}
+
+TEST_F(RunEnd, U11_RN13_TheSummaryBlamesTheWorkerThatWasKilledAndNotTheOneThatLostIt) {
+  here_ = {WorkerId{0}, WorkerId{1}};
+  errors_[0] = Error(Errc::peer_down, "observer", "lost observer");
+  death_ = "was killed by signal 9 (SIGKILL) after 1.0 s";
+  told(1, "observer " + death_ + "; agent: peer_down: observer: lost observer", "");
+  EXPECT_THAT(summary_, HasSubstr("\"pid\": 1234,\n      \"error\": \"\"\n"));
+  EXPECT_THAT(summary_, HasSubstr("\"pid\": 5678,\n      \"error\": \"" + death_ + "\"\n"));
+}
+
+TEST_F(RunEnd, RN13_TheSummaryHasTheErrorThatARoleReportedItself) {
+  errors_[0] = Error(Errc::goal_missed, "agent", "not good enough");
+  told(0, "agent: goal_missed: not good enough", "");
+  EXPECT_THAT(summary_, HasSubstr("\"pid\": 1234,\n      \"error\": \"" + errors_[0].message() + "\"\n"));
+  errors_[0] = Error(Errc::peer_down, "observer", "lost observer");
+  told(0, "agent: peer_down: lost observer", "");
+  EXPECT_THAT(summary_, HasSubstr(errors_[0].message())) << "nothing else is known";
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ TEST_F(Watched, RN2_ASilentProcessIsLostAfterFiveBeats) {
   for (int second = 1; second < 5; ++second) EXPECT_THAT(beat(supervisor, {0, 2}), IsEmpty()) << second;
   EXPECT_THAT(beat(supervisor, {0, 2}), ElementsAre(Action::stop));
   EXPECT_EQ(supervisor.verdict().error, kSilent);
+  EXPECT_EQ("observer-0 " + supervisor.verdict().death, kSilent);
   EXPECT_EQ(supervisor.verdict().blame, kFirst);
   EXPECT_EQ(supervisor.verdict().exit_code, 1);
   EXPECT_EQ(supervisor.reason().code(), Errc::peer_down);

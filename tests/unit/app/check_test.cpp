@@ -149,7 +149,7 @@ TEST(Check, BI1_OutOfRange) {
                   "gamma = 1.5\nlearning_rate = -0.01\ndropout = 1\nrunning_average = 0\nhidden = "
                   "65537\nmax_episodes = 0"),
             "app.toml:7:9: error: gamma must be 0..1, is 1.5\n"
-            "app.toml:8:17: error: learning_rate must be > 0, is -0.01\n"
+            "app.toml:8:17: error: learning_rate must be >0..1000, is -0.01\n"
             "app.toml:9:11: error: dropout must be 0..<1, is 1\n"
             "app.toml:10:19: error: running_average must be >0..1, is 0\n"
             "app.toml:11:10: error: hidden must be 1..65536, is 65537\n"
@@ -187,6 +187,13 @@ TEST(Check, BI1_ValuesThatNothingCouldHoldAreToldTheirRange) {
             "command line: error: roles.observer.replicas=-99999999999999999999: replicas must be 1..1024, is "
             "-99999999999999999999\n"
             "error: 2 errors; the command line is not valid\n");
+}
+
+TEST(Check, U1_ALearningRateThatNoTrainingSurvivesIsNamedByItsKey) {
+  EXPECT_EQ(check("", "", {"roles.agent.config.learning_rate=1e300"}),
+            one("command line: error: roles.agent.config.learning_rate=1e300: learning_rate must be >0..1000, is "
+                "1e+300\n"));
+  EXPECT_EQ(check("gamma = 0.99", "learning_rate = 1000"), "");
 }
 
 TEST(Check, BI1_OverrideOfAnUnknownRole) {

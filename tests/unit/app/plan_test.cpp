@@ -78,6 +78,15 @@ TEST(Plan, HostsAreGoneRoundAndTheFirstHostIsMetAtItsPort) {
             "no worker runs on host 'node2'; did you mean 'node1'? (hosts: node1, head)");
 }
 
+TEST(Plan, U9_TheAddressWhereHostsMeetIsNamed) {
+  const Application application = load_plan({"run.placement=hosts"});
+  EXPECT_EQ(meeting_place(application), "192.0.2.10:29500 (host 'head')");
+  EXPECT_TRUE(render_plan(application, make_plan(application))
+                  .starts_with("servers: seed 1, placement hosts, meeting at 192.0.2.10:29500 (host 'head'), 4 workers "
+                               "in 4 processes\n"));
+  EXPECT_EQ(meeting_place(load_plan()), "");
+}
+
 TEST(Plan, WhoIsAloneOnAHostReachesTheOthersByTcp) {
   const Plan plan = make_plan(load_plan({"run.placement=hosts", "roles.trainer.replicas=1"}));
   ASSERT_EQ(plan.workers.size(), 2U);

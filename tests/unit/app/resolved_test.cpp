@@ -111,6 +111,19 @@ TEST(Resolved, ReadAgainFromAnotherFolderGivesTheSameApplication) {
             render_plan(first.application, make_plan(first.application)));
 }
 
+TEST(Resolved, U5_ANoteOfARoleTypeIsACommentAndNoFinding) {
+  RoleTypes types = make_types();
+  types.find("parameter_server.server")->requirements = [](const std::any&, const RolePlace&) {
+    return std::vector<MissingRequirement>{
+        {.keys = {"optimizer"}, .text = "the rate is 0.5\nand not", .kind = MissingRequirement::Kind::note}};
+  };
+  const LoadedApplication loaded =
+      parse_application(kFile, "/apps/configs/servers.toml", {}, types, {.mode = LoadMode::check, .cores = 64});
+  EXPECT_EQ(loaded.diagnostics.render(false).find("the rate"), std::string::npos);
+  const std::string text = resolved_text(loaded.application, types);
+  EXPECT_NE(text.find("\n[roles.server]\n# the rate is 0.5?and not\ntype = "), std::string::npos) << text;
+}
+
 TEST(Resolved, EveryPortIsKept) {
   std::string text(kFile);
   text.replace(text.find(":29500"), 6, ":80");

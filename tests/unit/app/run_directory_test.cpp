@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "as_nobody.hpp"
 #include "caftan/app/summary.hpp"
 
 namespace caftan::app {
@@ -39,6 +40,35 @@ TEST_F(RunDirectories, AreNumberedAndNeverOverwritten) {
   EXPECT_EQ(read(first.resolved_file()), "caftan = 1\n");
   EXPECT_TRUE(std::filesystem::is_directory(first.path() / "log"));
   EXPECT_EQ(first.log_file("observer-0"), first.path() / "log/observer-0.log");
+}
+
+TEST_F(RunDirectories, U2_WhetherARunCanBeMadeIsSeenWithoutMakingAnything) {
+  EXPECT_TRUE(RunDirectory::check(root_ / "a/runs"));
+  EXPECT_TRUE(RunDirectory::check("a/folder/that/is/not/there"));
+  EXPECT_FALSE(std::filesystem::exists(root_));
+  std::filesystem::create_directories(root_ / "runs");
+  std::ofstream(root_ / "file") << "";
+  EXPECT_TRUE(RunDirectory::check(root_ / "runs/"));
+  EXPECT_EQ(RunDirectory::check(root_ / "file/runs").error().text(),
+            (root_ / "file/runs").string() + ": Not a directory");
+  std::filesystem::create_symlink("gone", root_ / "link");
+  EXPECT_EQ(
+      RunDirectory::check(root_ / "link/runs").error().text(),
+      (root_ / "link").string() + ": it is a link to gone, which does not exist; make that folder or remove the link");
+  std::ofstream(root_ / "runs" / "latest") << "";
+  EXPECT_NE(RunDirectory::check(root_ / "runs").error().text().find("has to be a link to the last run"),
+            std::string::npos);
+}
+
+TEST_F(RunDirectories, U2_AFolderThatMayNotBeWrittenIsNamed) {
+  std::filesystem::create_directories(root_ / "closed");
+  using std::filesystem::perms;
+  std::filesystem::permissions(root_ / "closed", perms::owner_read | perms::owner_exec | perms::group_read |
+                                                     perms::group_exec | perms::others_read | perms::others_exec);
+  const test::AsNobody nobody;
+  if (!nobody.works()) GTEST_SKIP() << "root may write to every folder, and may not become another user here";
+  EXPECT_EQ(RunDirectory::check(root_ / "closed/a/runs").error().text(),
+            (root_ / "closed").string() + ": Permission denied");
 }
 
 TEST_F(RunDirectories, AFileThatCannotBeReplacedLeavesNothingBeside) {

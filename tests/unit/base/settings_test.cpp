@@ -197,6 +197,29 @@ TEST(Overrides, CreateTablesOnTheWayAndTakeBareWordsAsStrings) {
   EXPECT_EQ(root.find("equals")->value.describe(), "the string \"x=y\"");
 }
 
+TEST(Overrides, U4_ATableSetsTheKeysThatItNamesAndLosesNone) {
+  Diagnostics diagnostics("f");
+  SettingsNode root =
+      parse_settings("[a]\nkept = 1\nset = 2\nlist = [1, 2]\ninner = { kept = 3, set = 4 }\n", diagnostics);
+  apply_override(root, "a={set=5, list=[6], inner={set=7}, more=8}", 0, diagnostics);
+  apply_override(root, "a.inner={}", 1, diagnostics);
+  apply_override(root, "b={c=9}", 2, diagnostics);
+  ASSERT_TRUE(diagnostics.ok()) << diagnostics.render(false);
+  const SettingsNode& a = root.find("a")->value;
+  const SettingsNode& inner = a.find("inner")->value;
+  EXPECT_EQ(a.find("kept")->value.describe(), "the integer 1");
+  EXPECT_EQ(a.find("set")->value.describe(), "the integer 5");
+  EXPECT_EQ(a.find("set")->key_place.override_index, 0);
+  EXPECT_EQ(a.find("list")->value.items.size(), 1U);
+  EXPECT_EQ(a.find("more")->value.describe(), "the integer 8");
+  EXPECT_EQ(inner.find("kept")->value.describe(), "the integer 3");
+  EXPECT_EQ(inner.find("set")->value.describe(), "the integer 7");
+  EXPECT_EQ(inner.place.line, 5) << "the table stays where the file has it";
+  EXPECT_EQ(root.find("b")->value.find("c")->value.describe(), "the integer 9");
+  apply_override(root, "a=1", 3, diagnostics);
+  EXPECT_EQ(root.find("a")->value.describe(), "the integer 1");
+}
+
 TEST(Overrides, CannotSmuggleInOtherKeys) {
   Diagnostics diagnostics("f");
   SettingsNode root;

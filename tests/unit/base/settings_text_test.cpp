@@ -51,6 +51,15 @@ TEST(Numbers, ReadBackAsTheSameTomlFloat) {
   EXPECT_EQ(format_number(std::nan("")), "nan");
 }
 
+TEST(Numbers, ForPeopleHaveAsManyDigitsAsAreAskedFor) {
+  EXPECT_EQ(format_digits(475), "475");
+  EXPECT_EQ(format_digits(0.002), "0.002");
+  EXPECT_EQ(format_digits(1e30), "1e+30");
+  EXPECT_EQ(format_digits(1.0 / 3, 3), "0.333");
+  EXPECT_EQ(format_digits(0.1, 17), "0.10000000000000001");
+  EXPECT_EQ(format_fixed(2.345, 1), "2.3");
+}
+
 TEST(Strings, AreEscaped) { EXPECT_EQ(quote_toml("a\"b\\c\n\t\x1b\x7f"), "\"a\\\"b\\\\c\\n\\t\\u001B\\u007F\""); }
 
 }  // namespace

@@ -40,6 +40,14 @@ TEST(ProgressText, EpisodeLineLeavesOutWhatWasNotMeasured) {
             "episode 190  running reward 300.2 of 475  34,120 steps, 0.0 k steps/s, 0.0 k calls/s");
 }
 
+TEST(ProgressText, U12_EpisodeLineOfSeveralObserversSaysWhoseRewardCounts) {
+  Standing standing = make_standing();
+  standing.observers = 4;
+  EXPECT_EQ(episode_line(standing),
+            "episode 190  running reward 300.2 of 475 (worst of 4 observers)  34,120 steps, 21.3 k steps/s, "
+            "42.6 k calls/s, p50 19 us");
+}
+
 TEST(ProgressText, SolvedLineIsTheOneScriptsLookFor) {
   const Standing standing = {.episode = 287,
                              .running_reward = 475.3,

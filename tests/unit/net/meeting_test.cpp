@@ -320,6 +320,35 @@ TEST(Meeting, SE34_AfterTheStartOnlyALifeIsDialledThatTheHeadHasAnnounced) {
   EXPECT_FALSE(worker.on_dial_failed({1}, no_answer, kBegin + 10s).again) << "for as long as a start may take";
 }
 
+TEST(Meeting, L1_SE34_AViewThatArrivesBehindANewerOneAnnouncesNothing) {
+  Meeting worker = make_meeting(2, {.addresses = {"unix:a", "", ""}});
+  connect(worker, 0);
+  connect(worker, 1);
+  EXPECT_TRUE(worker.on_view(kCoordinator, make_view()));
+  EXPECT_TRUE(worker.take_all_met());
+  EXPECT_TRUE(worker.end_start());
+  worker.on_session_end({{1}, life_of(1)});
+  const Incarnation last_life{300};
+  EXPECT_THAT(worker.on_view(kCoordinator, make_view(3, last_life, "unix:b3")).value(), ElementsAre(WorkerId{1}));
+  EXPECT_THAT(worker.on_view(kCoordinator, make_view(2, next_life_of(1), "unix:b2")).value(), IsEmpty());
+  EXPECT_EQ(worker.begin_dial({1}, kBegin), "unix:b3");
+}
+
+TEST(Meeting, L5_SE34_ANewLifeThatRefusesThisWorkerAfterTheStartIsReported) {
+  Meeting worker = make_serving_worker();
+  worker.on_session_end({{1}, life_of(1)});
+  EXPECT_TRUE(worker.on_view(kCoordinator, make_view(2, next_life_of(1))));
+  EXPECT_TRUE(worker.begin_dial({1}, kBegin));
+  const auto failed = worker.on_dial_failed({1}, Error(Errc::not_authenticated, "another secret"), kBegin);
+  EXPECT_FALSE(failed.again);
+  ASSERT_TRUE(failed.given_up);
+  EXPECT_EQ(failed.given_up->message(), "not_authenticated: b: another secret");
+  Meeting starting = make_meeting(2);
+  starting.begin_dial({1}, kBegin);
+  EXPECT_FALSE(starting.on_dial_failed({1}, Error(Errc::not_authenticated, "another secret"), kBegin).given_up)
+      << "the start fails with it";
+}
+
 TEST(Meeting, SE34_WithAHigherNumberItIsTheOtherThatDials) {
   Meeting coordinator = make_serving_coordinator();
   EXPECT_FALSE(coordinator.on_session_end({{1}, life_of(1)}).dial);

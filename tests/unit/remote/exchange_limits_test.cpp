@@ -3,9 +3,13 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
+#include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "address_space.hpp"
 #include "exchange_side.hpp"
 
 namespace caftan::remote {
@@ -118,6 +122,42 @@ TEST_P(ExchangeLimit, WI20_ErrorsOfActorsAndOfTheEndAreShortenedToWhatFits) {
   b_->session->writer().close(error);
   executor_.run();
   EXPECT_EQ(a_->session->farewell().code(), Errc::io_error);
+}
+
+TEST_P(ExchangeLimit, L4_WI22_AReplyWithoutMemoryForItsTensorsEndsItsRequest) {
+  constexpr std::size_t kLarge = std::size_t{32} << 20;
+  net::Limits limits;
+  limits.tensors = 2 * kLarge;
+  const transport::SessionOptions options{.limits = limits};
+  MessageRegistry registry;
+  registry.add<Note>("note");
+  auto [here, there] = transport::make_loopback_pair(executor_);
+  ExchangeSide asker(executor_, WorkerId{0}, WorkerId{1}, std::move(here), options, registry, limits);
+  transport::SessionSide answerer(executor_, WorkerId{0}, std::move(there), options, limits);
+  asker.session->start();
+  answerer.session->start();
+  std::vector<Errc> seen;
+  caf::actor witness = asker.host.spawn<Witness>(ActorExchange::of(*asker.session).proxy(Address::root()), seen);
+  executor_.run();
+  const auto request = std::ranges::find_if(answerer.actor_frames, [](const wire::InFrame& frame) {
+    return frame.header.kind == wire::FrameKind::actor_message && frame.header.call != 0;
+  });
+  ASSERT_NE(request, answerer.actor_frames.end());
+  const auto zeros = std::make_shared<wire::Bytes>(kLarge);
+  wire::OutFrame reply;
+  reply.header.kind = wire::FrameKind::actor_reply;
+  reply.header.call = request->header.call;
+  reply.segments.push_back({zeros->data(), kLarge, zeros});
+  {
+    const test::AddressSpaceLimit limit(kLarge / 2);
+    ASSERT_TRUE(answerer.session->writer().send(reply));
+    executor_.run();
+  }
+  EXPECT_EQ(seen, std::vector{Errc::limit_exceeded});
+  EXPECT_TRUE(asker.handler.ends.empty());
+  caf::anon_send_exit(witness, caf::exit_reason::kill);
+  witness = nullptr;
+  executor_.run();
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ class Requirements : public testing::Test {
     const Corpus corpus = read_corpus(config.corpus).value();
     Checkpoint checkpoint{.model = facts_of(config, corpus, kSeed)};
     checkpoint.state.step = 60;
+    checkpoint.state.learning_rate = config.optimizer.lr;
     checkpoint.trainer = checkpoint.embedding = checkpoint.decoder = {at::ones({2})};
     config.resume = folder_.path() / "run";
     write_checkpoint(*config.resume / "checkpoints", checkpoint, 2).value();
@@ -100,6 +101,29 @@ TEST_F(Requirements, AFolderWithoutACheckpointOrWithoutAFileOfIt) {
   EXPECT_THAT(one(find(config)), HasSubstr("resume: " + folder_.path().string() + ": there is no whole checkpoint"));
   config.resume = folder_.path() / "nowhere";
   EXPECT_THAT(one(find(config)), HasSubstr("resume: there is no folder " + (folder_ / "nowhere")));
+}
+
+TEST_F(Requirements, U3_AFileOfTheCheckpointThatIsCutOffOrOfAnotherOne) {
+  for (const std::string part : {"trainer", "embedding", "decoder", "optimizer"}) {
+    const TrainerConfig config = make_resuming(90);
+    const std::filesystem::path file = checkpoint() + "/" + part;
+    std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+    EXPECT_THAT(one(find(config)), testing::AllOf(HasSubstr("resume: " + file.string() + ": its header announces "),
+                                                  HasSubstr("it was cut off or changed; use an earlier checkpoint")));
+  }
+  const TrainerConfig config = make_resuming(90);
+  std::filesystem::copy_file(checkpoint() + "/manifest", checkpoint() + "/trainer",
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THAT(one(find(config)), HasSubstr("resume: " + checkpoint() + "/trainer: it is a checkpoint of "));
+}
+
+TEST_F(Requirements, U5_TheLearningRateOfTheCheckpointIsNoted) {
+  TrainerConfig config = make_resuming(90);
+  config.optimizer.lr = 0.125;
+  const auto found = find(config);
+  EXPECT_EQ(one(found),
+            "optimizer.lr: optimizer.lr is not read: the training goes on with the checkpoint's learning rate, 0.002");
+  EXPECT_EQ(found.front().kind, app::MissingRequirement::Kind::note);
 }
 
 TEST_F(Requirements, AModelThatNoMemoryHolds) {

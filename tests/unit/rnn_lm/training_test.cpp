@@ -1,8 +1,11 @@
 // The training without calls: what it learns, what it depends on, and how it goes on.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <limits>
 
 #include "rnn_lm/local.hpp"
 #include "small_texts.hpp"
@@ -93,6 +96,35 @@ TEST_F(LocalRun, TheLearningRateDecaysWhenValidationBringsNothingBetter) {
   EXPECT_EQ(training.training().state().learning_rate, 1);
   static_cast<void>(training.validate().value());  // equal is not better
   EXPECT_EQ(training.training().state().learning_rate, 0.25);
+}
+
+TEST_F(LocalRun, F5_AValidationWhoseLossOrPerplexityIsNotFiniteEndsTheTraining) {
+  config_.optimizer.lr = 0.5;
+  config_.optimizer.decay = 0.25;
+  const auto validated_with = [&](float logit) {
+    Training training = Training::make(config_, kSeeds.trainer).value();
+    const EmbeddingTable embedding(training.shape(), 4);
+    const Ends ends{.embed = [&](const at::Tensor& x, const Mode& mode) -> Result<at::Tensor> {
+                      return embedding.forward(x, mode);
+                    },
+                    .decode = [&](const at::Tensor& x, const Mode&) -> Result<at::Tensor> {
+                      at::Tensor logits = at::zeros({x.size(0), x.size(1), training.shape().vocabulary});
+                      logits.select(2, 0).fill_(logit);  // the first character of the vocabulary, whatever comes
+                      return logits;
+                    }};
+    const auto point = training.validate(ends);
+    EXPECT_FALSE(point) << point->valid_loss;
+    EXPECT_EQ(point.error().code(), Errc::invalid_config);
+    EXPECT_EQ(training.state().learning_rate, 0.5) << "nothing has changed";
+    EXPECT_EQ(training.state().validated_at, -1);
+    return point.error().text();
+  };
+  EXPECT_THAT(
+      validated_with(1e31F),
+      testing::MatchesRegex("step 0: the perplexity of a validation loss of .*e\\+3[01] is inf, the training has "
+                            "diverged; its learning rate was 0.5: start anew with a lower optimizer.lr, .*"));
+  EXPECT_THAT(validated_with(std::numeric_limits<float>::quiet_NaN()),
+              testing::StartsWith("step 0: the validation loss is nan, the training has diverged; "));
 }
 
 TEST_F(LocalRun, TheTrainerGoesOnFromItsStateAndSnapshot) {

@@ -275,6 +275,49 @@ TEST_F(Calls, CALL5_NestedCallsInheritTheTimeThatIsLeft) {
   EXPECT_EQ(job.at(0).pending(), 0U);
 }
 
+/// Of a call that arrived at `when`.
+class ArrivedAt final : public rpc::BeginGate {
+ public:
+  explicit ArrivedAt(TimePoint when) : when_(when) {}
+  bool may_hold_back() const noexcept override { return false; }
+  bool hold_back(const void*, const std::function<Task()>&) override { return false; }
+  void begins(std::string_view, TimePoint) noexcept override {}
+  TimePoint arrived() const noexcept override { return when_; }
+
+ private:
+  const TimePoint when_;
+};
+
+struct KeptReply final : rpc::ResponderSink {
+  void answer(Result<rpc::OutReply>&& reply) noexcept override { error = reply ? Error() : reply.error(); }
+  Error error;
+};
+
+TEST_F(Calls, U6_CALL5_ACallThatIsTooLateToRunNamesItsTimeAndWhatSetsIt) {
+  EXPECT_EQ(worker().rpc_sync<&add>("worker1", 1, 2), 3);
+  const wire::Bytes body = job.at(0).last_request().body;
+  rpc::Dispatcher dispatcher(job.at(1));
+  const TimePoint now = job.executor.clock().now();
+  const auto refused = [&](std::shared_ptr<rpc::BeginGate> gate) {
+    rpc::InPayload payload;
+    payload.body = body;
+    CallInfo info;
+    info.caller = job.at(0).peer();
+    info.deadline = now - 50ms;
+    info.gate = std::move(gate);
+    const auto kept = std::make_shared<KeptReply>();
+    dispatcher.call(std::move(payload), std::move(info), rpc::Responder(kept));
+    EXPECT_EQ(kept->error.code(), Errc::timeout);
+    return kept->error.text();
+  };
+  const std::string key = "; its caller sets the time (CallOptions::timeout, else cluster.rpc_timeout)";
+  EXPECT_EQ(refused(std::make_shared<ArrivedAt>(now - 300ms + 1us)),
+            "math.add: its time was over before it ran: 250ms were left when it arrived, and it waited 300ms for a "
+            "runner or its turn" +
+                key);
+  EXPECT_EQ(refused(nullptr), "math.add: its time was over before it ran" + key);
+}
+
 TEST_F(Calls, CALL5_ACancelledCallSendsNoFurtherOnes) {
   const auto cancel = std::make_shared<CancelFlag>();
   Ambient ambient;

@@ -54,6 +54,24 @@ TEST_F(Operators, MayLeaveTheirResultThere) {
   EXPECT_TRUE(sum.to_here().equal(at::ones({2}) * 2));
 }
 
+TEST_F(Operators, L3_CALL5_ACreationWhoseTimeIsOverIsNotMade) {
+  EXPECT_TRUE(worker().rpc_op("worker1", "aten::neg", at::ones({2})).equal(-at::ones({2})));
+  wire::Bytes body(sizeof(std::uint64_t), std::byte{0});  // what marks a creation by an operator
+  wire::append(body, job.at(0).last_request().body);
+  rpc::Dispatcher dispatcher(job.at(1));
+  const auto create = [&](TimePoint deadline) {
+    rpc::InPayload payload;
+    payload.body = body;
+    payload.tensors = {at::ones({2})};
+    CallInfo info;
+    info.caller = job.at(0).peer();
+    info.deadline = deadline;
+    return dispatcher.create(nullptr, std::move(payload), std::move(info), job.at(1).make_rref_id()).result();
+  };
+  EXPECT_TRUE(create(kNever));
+  EXPECT_EQ(create(job.executor.clock().now()).error().code(), Errc::timeout);
+}
+
 TEST_F(Operators, CALL10_TheirErrorsAreTyped) {
   const at::Tensor a = at::ones({2, 3});
   EXPECT_EQ(refused("aten::no_such_thing").code(), Errc::unknown_function);

@@ -87,8 +87,9 @@ struct WorkerOptions {
   /// Told of refused connections that may be a member's, at most 8, while this worker waits for the others. Threads: a
   /// runner.
   std::function<void(const Error& reason)> on_refused;
-  /// Told, while this worker waits for the others, that one of them refuses it, since another worker of its name is
-  /// connected: duplicate_worker, with the place of that one. It tries again until start_timeout. Threads: a runner.
+  /// Called when a member refuses this worker, since another worker of its name is connected: duplicate_worker, with
+  /// the place of that one. This happens during the start, and after it when this worker dials the new life of a
+  /// member; this worker dials again until start_timeout has passed. Threads: a runner.
   std::function<void(const Error& reason)> on_duplicate;
 };
 

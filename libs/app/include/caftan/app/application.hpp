@@ -133,6 +133,7 @@ struct RoleSpec {
   std::any config;                  ///< the type's Config
   std::map<int, std::any> configs;  ///< of the replicas that have one of their own
   std::vector<Use> uses;            ///< in the order the type declares them
+  std::vector<std::string> notes;   ///< of the type about the config, for people who read the resolved file
   SettingsPlace place;
 
   const std::any& config_of(int replica) const {

@@ -11,13 +11,14 @@
 
 namespace caftan::app {
 
-/// What depends on this machine (data, secret file) is a warning in `check` and an error in `run`.
+/// What depends on this machine (data, secret file, output folder) is a warning in `check` and an error in `run`.
 enum class LoadMode { check, run };
 
 struct LoadOptions {
   LoadMode mode = LoadMode::run;
-  int cores = 0;             ///< of this machine; 0 = ask the operating system
-  bool requirements = true;  ///< ask what roles need on this machine; a worker's process does not ask again
+  int cores = 0;  ///< of this machine; 0 = ask the operating system
+  /// Look at the output folder and ask what roles need on this machine; a worker's process does not do so again.
+  bool requirements = true;
 };
 
 struct LoadedApplication {

@@ -52,6 +52,10 @@ struct Plan {
 /// Precondition: the application was loaded without errors.
 Plan make_plan(const Application& application);
 
+/// Returns where the workers of several hosts meet, "192.0.2.10:29500 (host 'head')"; empty for another placement.
+/// Precondition: the application was loaded without errors.
+std::string meeting_place(const Application& application);
+
 /// Returns what `caftan plan FILE` prints: a heading, one line per worker with what it uses, and the policies.
 std::string render_plan(const Application& application, const Plan& plan);
 

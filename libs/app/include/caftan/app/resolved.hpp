@@ -8,7 +8,8 @@
 
 namespace caftan::app {
 
-/// Returns TOML text that loads as the same application from any folder: paths of the file become absolute.
+/// Returns TOML text that loads as the same application from any folder: paths of the file become absolute. Notes of
+/// role types are comments.
 /// Precondition: the application was loaded with `types` without errors.
 std::string resolved_text(const Application& application, const RoleTypes& types);
 

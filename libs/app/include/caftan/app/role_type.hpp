@@ -25,12 +25,14 @@ struct RoleUse {
   int max = 1;  ///< replicas
 };
 
-/// Something a role needs and does not find, for example a data package on this machine.
+/// Something a role needs and does not find, for example a data package on this machine; or what it would do otherwise
+/// than its config says.
 struct MissingRequirement {
   enum class Kind {
     here,   ///< this machine lacks it: a warning of `check`, an error of `run`
     file,   ///< the file is wrong wherever it runs: an error
     doubt,  ///< what the file asks for is possible, but hardly meant: a warning
+    note,   ///< nothing is missing, a value of the config is not the one used: a comment in the resolved file
   };
   /// Of the config that ask for it ("corpus.path"), the likeliest first; none that the file has = the role as a whole.
   std::vector<std::string> keys{};

@@ -17,7 +17,7 @@ struct RunSummary {
     std::string name{};
     std::string host{};  ///< empty = the machine that wrote this
     std::int64_t pid = 0;
-    std::string error{};  ///< why it ended early; empty = it did not
+    std::string error{};  ///< why it ended early; empty = it did not, or only because another worker did
   };
   struct Sent {
     std::uint64_t frames = 0;

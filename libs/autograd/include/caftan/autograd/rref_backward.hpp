@@ -21,7 +21,8 @@ namespace caftan::autograd {
 inline void backward(const ContextView& context, const RRef<at::Tensor>& root, const BackwardOptions& options = {});
 inline Result<void> try_backward(const ContextView& context, const RRef<at::Tensor>& root,
                                  const BackwardOptions& options = {});
-/// As backward, without waiting.
+/// As backward, without waiting for the pass. At the owner of the root it first waits for the root's value, as
+/// `RRef::local_value` does, and may give the turn of the running object back although the value is there (CALL-7).
 Future<void> backward_async(const ContextView& context, const RRef<at::Tensor>& root,
                             const BackwardOptions& options = {});
 

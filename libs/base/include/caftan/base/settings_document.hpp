@@ -40,8 +40,13 @@ struct SettingsEntry {
 /// table.
 SettingsNode parse_settings(std::string_view text, Diagnostics& diagnostics);
 
+/// Returns `below` with what stands in `above`: tables are merged key by key, on all levels; any other value of `above`
+/// replaces that of `below` as a whole, also a list.
+SettingsNode merge_settings(SettingsNode below, const SettingsNode& above);
+
 /// Sets `assignment`, for example `roles.observer.replicas=4`, creating tables on the way. What is no TOML value and
-/// made of letters, digits and `_ . / : + - ~` is taken as a string. A later override of a key replaces an earlier one.
+/// made of letters, digits and `_ . / : + - ~` is taken as a string. A table, `roles.observer={replicas=4}`, sets the
+/// keys that it names and leaves the others (`merge_settings`). A later override of a key replaces an earlier one.
 /// @param index  its number among the overrides, for places
 void apply_override(SettingsNode& root, std::string_view assignment, int index, Diagnostics& diagnostics);
 

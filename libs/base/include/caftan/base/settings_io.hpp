@@ -51,6 +51,8 @@ Result<std::int64_t> parse_bytes(std::string_view text);
 std::string format_number(double value);
 /// Returns the number with `decimals` digits after the point, for people.
 std::string format_fixed(double value, int decimals);
+/// Returns the number with at most `digits` significant digits, for people: "475", "0.002", "1e+30".
+std::string format_digits(double value, int digits = 6);
 /// Returns the text with '?' for control characters: what a file says must not move the cursor of a terminal.
 std::string printable(std::string_view text);
 /// Returns the text as a TOML basic string, quoted and escaped.

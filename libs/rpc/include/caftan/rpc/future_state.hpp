@@ -129,8 +129,8 @@ class FutureState : public FutureCore {
   }
 
   /// Hands the outcome on to `to`, so that a promise that only follows another one costs nothing while it waits
-  /// (CALL-14). The future of this state is not looked at any more: this state never becomes ready, also not when
-  /// `complete` sets an outcome.
+  /// (CALL-14). The future of this state is not looked at any more: this state does not become ready when `complete`
+  /// hands its outcome on; an outcome that a later `complete` sets stays here, where no code reads it.
   /// Returns false, and does nothing, where this cannot be done: it is ready, has continuations, or is a call's.
   bool forward(const std::shared_ptr<FutureState>& to) {
     const LockGuard lock(mutex_);

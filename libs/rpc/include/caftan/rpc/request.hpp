@@ -85,6 +85,8 @@ class BeginGate {
   /// A call with a deadline has its runner and its turn: it runs now, or is refused because its time is over. Called at
   /// most once. @param function  lives as long as the worker @param now  the time of the executor's clock
   virtual void begins(std::string_view function, TimePoint now) noexcept = 0;
+  /// Returns when a call with a deadline arrived, by the executor's clock.
+  virtual TimePoint arrived() const noexcept = 0;
 };
 }  // namespace rpc
 

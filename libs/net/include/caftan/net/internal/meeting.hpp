@@ -71,6 +71,7 @@ class Meeting {
     std::optional<TimePoint> again;  ///< when to end the attempt and dial again
     std::optional<Error>
         duplicate;  ///< report it to users: this peer is the first that refuses this worker as a duplicate
+    std::optional<Error> given_up;  ///< log it: the start is over, and the new life of this peer is not dialled again
   };
   /// The attempt has failed. The start may fail with it (SE-33).
   FailedDial on_dial_failed(WorkerId peer, const Error& error, TimePoint now);
@@ -88,8 +89,8 @@ class Meeting {
   /// On the coordinator: returns the view to send to all members, once all have joined and again after each new life
   /// (SE-34).
   std::optional<View> take_view();
-  /// Takes the coordinator's view and returns the peers to dial. A view of any other sender changes nothing.
-  /// Errors: as Membership::apply.
+  /// Takes the coordinator's view and returns the peers to dial. A view of any other sender changes nothing, nor does
+  /// one that is not newer than the last. Errors: as Membership::apply.
   Result<std::vector<WorkerId>> on_view(WorkerId sender, const View& view);
 
   struct AllMet {

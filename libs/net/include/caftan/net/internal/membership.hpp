@@ -84,6 +84,9 @@ class Membership {
   std::vector<std::string> missing() const;
   /// Returns the view to send. Precondition: complete().
   View view() const;
+  /// Returns the revision of the newest view: at the coordinator its own, elsewhere the one that was applied last; 0 =
+  /// none.
+  std::uint64_t revision() const noexcept { return revision_; }
 
   /// Takes the coordinator's view and returns the members whose address or incarnation changed. A view that is not
   /// newer changes nothing. Where a session to another incarnation is up, or the view's was replaced already, the local

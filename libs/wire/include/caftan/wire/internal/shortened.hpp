@@ -7,6 +7,10 @@
 
 namespace caftan::wire {
 
+/// Bytes of text for `shortened` so that a message or packet with the error keeps every limit that a file can set: the
+/// smallest limits.message is 1 KiB.
+inline constexpr std::size_t kBriefText = 320;
+
 /// Returns `error` with at most `text` bytes of text, and its causes with half as many each: they show whether the
 /// error is only an echo of another worker's end. Of many causes the first and the innermost are kept, as that one says
 /// what happened. In all less than 2 * text + 160 bytes and the names.
