@@ -64,7 +64,7 @@ void Supervisor::left(std::size_t worker) { workers_[worker].left = true; }
 void Supervisor::alive(int process, TimePoint now) {
   if (options_.heartbeat == Duration::zero()) return;
   auto& liveness = pulses_[static_cast<std::size_t>(process)].liveness;
-  const net::LivenessOptions limits{options_.heartbeat, kBeatsUntilLost * options_.heartbeat};
+  const LivenessOptions limits{options_.heartbeat, kBeatsUntilLost * options_.heartbeat};
   if (!liveness) liveness.emplace(limits, std::string(), now);
   liveness->on_bytes_in(now, 1);
 }
@@ -126,7 +126,7 @@ void Supervisor::check_silent(TimePoint now) {
   for (std::size_t i = 0; i < workers_.size() && listens(); ++i) {
     if (!workers_[i].is.here || workers_[i].gone) continue;
     auto& liveness = pulses_[static_cast<std::size_t>(workers_[i].is.process)].liveness;
-    if (!liveness || liveness->poll(now, false) != net::Liveness::Action::dead) continue;
+    if (!liveness || liveness->poll(now, false) != Liveness::Action::dead) continue;
     dead_ = i;
     death_text_ = "has shown no sign of life for " + format_duration((kBeatsUntilLost * options_.heartbeat).count()) +
                   " (" + std::to_string(kBeatsUntilLost) +

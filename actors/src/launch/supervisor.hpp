@@ -15,7 +15,7 @@
 
 #include "caftan/base/clock.hpp"
 #include "caftan/base/error.hpp"
-#include "caftan/net/internal/liveness.hpp"
+#include "caftan/base/internal/liveness.hpp"
 
 namespace caftan::actors {
 
@@ -108,7 +108,7 @@ class Supervisor {
     enum class Late { no, unanswered, running, leaving } late = Late::no;  ///< when it was killed
   };
   struct Pulse {
-    std::optional<net::Liveness> liveness;  ///< from the first sign of life
+    std::optional<Liveness> liveness;  ///< from the first sign of life
     int answers = 0;
   };
   struct Failure {

@@ -66,7 +66,7 @@ net::Meeting::Options meeting_options(const WorkerOptions& options) {
 }
 
 transport::SessionOptions session_options(const WorkerOptions& options) {
-  return {options.limits, net::LivenessOptions{options.heartbeat, options.peer_timeout}};
+  return {options.limits, LivenessOptions{options.heartbeat, options.peer_timeout}};
 }
 
 }  // namespace caftan::actors

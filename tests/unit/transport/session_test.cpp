@@ -25,7 +25,7 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
     options.limits.tensors = 100'000;
     options.limits.segments = 4;
     options.limits.send_queue = 10'000;
-    options.liveness = net::LivenessOptions{seconds(1), seconds(5)};
+    options.liveness = LivenessOptions{seconds(1), seconds(5)};
     return options;
   }
   Sessions() {
