@@ -23,6 +23,7 @@ USES = {
     "rl": {"base", "wire", "tensor"},
     "sim": {"base", "wire", "tensor"},
     "app": {"base", "wire", "tensor", "net", "rpc"},
+    "run": {"base", "wire"},
 }
 USES["actors"] = set(USES)
 # What each folder of actors/src may include of the others; what the rooms hold is in their README.md.
@@ -35,7 +36,7 @@ ROOMS = {
     "role": {"worker"},
     "launch": {"role", "worker"},
 }
-NO_TORCH = {"base", "wire", "net", "transport", "remote"}
+NO_TORCH = {"base", "wire", "net", "transport", "remote", "run"}
 # The only places that know CAF.
 CAF = {"remote", "actors"}
 # Where an exception of a library or of user code becomes an Error. One file per border; tell why when you add one.

@@ -8,8 +8,8 @@
 
 #include "caftan/base/clock.hpp"
 #include "caftan/base/result.hpp"
+#include "caftan/run/internal/run_messages.hpp"
 #include "caftan/wire/bytes.hpp"
-#include "role/run_messages.hpp"
 
 namespace caftan::actors {
 

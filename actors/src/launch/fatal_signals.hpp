@@ -8,9 +8,6 @@
 
 namespace caftan::actors {
 
-/// "signal 11 (SIGSEGV)"
-std::string name_of_signal(int number);
-
 /// How the line begins that a worker process adds to its log; the addresses of the calls follow.
 inline constexpr std::string_view kKilledBy = "-- killed by ";
 

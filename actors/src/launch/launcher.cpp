@@ -9,6 +9,7 @@
 
 #include "caftan/app/resolved.hpp"
 #include "caftan/base/settings_io.hpp"
+#include "caftan/run/internal/death.hpp"
 #include "launch/exit_watch.hpp"
 #include "launch/fatal_signals.hpp"
 #include "launch/progress_line.hpp"

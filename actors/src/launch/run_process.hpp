@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "caftan/run/internal/supervisor.hpp"
 #include "launch/control_socket.hpp"
-#include "launch/supervisor.hpp"
 #include "role/worker_set.hpp"
 
 namespace caftan::actors {

@@ -12,7 +12,7 @@
 #include "caftan/app/plan.hpp"
 #include "caftan/app/run_directory.hpp"
 #include "caftan/app/summary.hpp"
-#include "launch/supervisor.hpp"
+#include "caftan/run/internal/supervisor.hpp"
 
 namespace caftan::actors {
 

@@ -12,6 +12,7 @@
 
 #include "caftan/app/load.hpp"
 #include "caftan/app/run_directory.hpp"
+#include "caftan/run/internal/death.hpp"
 #include "launch/fatal_signals.hpp"
 #include "launch/run_process.hpp"
 #include "worker/runners.hpp"

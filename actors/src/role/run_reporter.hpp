@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "caftan/base/executor.hpp"
-#include "role/run_messages.hpp"
+#include "caftan/run/internal/run_messages.hpp"
 
 namespace caftan::actors {
 

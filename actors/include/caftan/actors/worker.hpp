@@ -15,6 +15,7 @@
 #include "caftan/net/limits.hpp"
 #include "caftan/rpc/call_site.hpp"
 #include "caftan/rpc/registry.hpp"
+#include "caftan/wire/sent_frames.hpp"
 
 namespace caftan {
 
@@ -98,18 +99,6 @@ struct WorkerCounters {
   std::uint64_t requests_in_flight = 0;
   std::uint64_t calls_served = 0;
   std::size_t owner_rrefs = 0, user_rrefs = 0;
-};
-
-/// What a worker has sent of one kind of frame, or of one type of message between actors.
-struct SentFrames {
-  std::string kind;  ///< `call`, `response`, ...; of messages between actors their name: "rref.fork"
-  std::uint64_t frames = 0;
-  std::uint64_t bytes = 0;  ///< headers included
-
-  template <class Archive>
-  void serialize(Archive& archive, unsigned) {
-    archive& kind& frames& bytes;
-  }
 };
 
 /// What a worker gave up when it stopped.

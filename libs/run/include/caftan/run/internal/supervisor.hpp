@@ -16,14 +16,9 @@
 #include "caftan/base/clock.hpp"
 #include "caftan/base/error.hpp"
 #include "caftan/base/internal/liveness.hpp"
+#include "caftan/run/internal/death.hpp"
 
 namespace caftan::actors {
-
-/// How a process ended.
-struct Death {
-  bool by_signal = false;
-  int number = 0;  ///< the signal or the exit code
-};
 
 struct SupervisedWorker {
   std::string name{};

@@ -1,4 +1,4 @@
-#include "launch/supervisor.hpp"
+#include "caftan/run/internal/supervisor.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "caftan/base/settings_io.hpp"
+#include "caftan/run/internal/run_messages.hpp"
 #include "caftan/wire/internal/shortened.hpp"
-#include "launch/fatal_signals.hpp"
-#include "role/run_messages.hpp"
 
 namespace caftan::actors {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "caftan/actors/worker.hpp"
 #include "caftan/base/error.hpp"
+#include "caftan/wire/sent_frames.hpp"
 
 namespace caftan::actors {
 

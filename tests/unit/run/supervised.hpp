@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "launch/supervisor.hpp"
+#include "caftan/run/internal/supervisor.hpp"
 
 namespace caftan::actors {
 
