@@ -51,11 +51,12 @@ std::string where_to_start(const EndedRun& run) {
 }
 
 /// Results that no reader can have got are a failure: returns what a success becomes then.
-std::optional<Verdict> lost_results(const EndedRun& run) {
+std::optional<run::Verdict> lost_results(const EndedRun& run) {
   const std::string lost = run.view.lost_results();
-  if (lost.empty() || run.verdict.outcome != Verdict::Outcome::success) return std::nullopt;
-  return Verdict{
-      .outcome = Verdict::Outcome::failure, .exit_code = 1, .error = "standard output: " + lost + "; results are lost"};
+  if (lost.empty() || run.verdict.outcome != run::Verdict::Outcome::success) return std::nullopt;
+  return run::Verdict{.outcome = run::Verdict::Outcome::failure,
+                      .exit_code = 1,
+                      .error = "standard output: " + lost + "; results are lost"};
 }
 
 void write_summary(EndedRun& run) {
@@ -81,10 +82,10 @@ int report_end(EndedRun run) {
   if (auto failure = lost_results(run)) run.verdict = *std::move(failure);
   write_summary(run);
   if (!run.stragglers.empty()) run.view.note("warning: " + run.stragglers);
-  if (run.verdict.outcome == Verdict::Outcome::success) {
+  if (run.verdict.outcome == run::Verdict::Outcome::success) {
     run.view.result(path + ": resolved.toml metrics.csv metrics.jsonl summary.json log/");
     if (!run.view.wait_for_reader(run.signals, kNever)) {
-      run.verdict = {.outcome = Verdict::Outcome::interrupted, .exit_code = 130};
+      run.verdict = {.outcome = run::Verdict::Outcome::interrupted, .exit_code = 130};
       write_summary(run);
     } else if (auto failure = lost_results(run)) {
       run.verdict = *std::move(failure);
@@ -92,18 +93,18 @@ int report_end(EndedRun run) {
     }
   }
   switch (run.verdict.outcome) {
-    case Verdict::Outcome::success:
+    case run::Verdict::Outcome::success:
       break;
-    case Verdict::Outcome::interrupted:
+    case run::Verdict::Outcome::interrupted:
       run.view.error(name + ": interrupted after " + seconds + ", exit 130; " + written);
       break;
-    case Verdict::Outcome::failure:
+    case run::Verdict::Outcome::failure:
       run.view.error("error: " + run.verdict.error);
       run.view.error(name + ": failed after " + seconds + ", exit " + std::to_string(run.verdict.exit_code) + "; " +
                      written + where_to_start(run));
       break;
   }
-  if (run.verdict.outcome != Verdict::Outcome::success) {
+  if (run.verdict.outcome != run::Verdict::Outcome::success) {
     (void)run.view.wait_for_reader(run.signals, SteadyClock().now() + run.launch.application.run.stop_timeout);
   }
   return run.verdict.exit_code;

@@ -57,7 +57,7 @@ void RoleHost::construct(caf::actor actor) {
       const std::lock_guard lock(self->mutex_);
       if (self->handle_) id = self->handle_->rref();
     }
-    self->state_->reporter->send(RunEventKind::making);
+    self->state_->reporter->send(run::Making{});
     auto role = rpc::run_user_code(self->state_->facts.worker, self->definition_.name, [&] {
       return self->definition_.make(context, self->config_, id, WorkerCore::of(*self->worker_).executor());
     });
@@ -76,10 +76,10 @@ void RoleHost::constructed(Result<std::shared_ptr<rpc::HostedObject>> role, caf:
   WorkerCore::of(*worker_).rref_host().set_value(handle->rref(), role);
   if (!role) {
     state_->log.error("the constructor failed: " + role.error().message());
-    state_->reporter->send(RunEventKind::failed, {}, role.error().at(state_->facts.worker));
+    state_->reporter->send(run::Failed{role.error().at(state_->facts.worker)});
     return set_idle();
   }
-  state_->reporter->send(RunEventKind::made);
+  state_->reporter->send(run::Made{});
   if (!definition_.run) return set_idle();
   WorkerCore::of(*worker_).executor().post([self = shared_from_this(), object = *std::move(role),
                                             actor = std::move(actor)] {
@@ -93,7 +93,7 @@ void RoleHost::constructed(Result<std::shared_ptr<rpc::HostedObject>> role, caf:
 
 void RoleHost::returned(Result<void> outcome) {
   if (!outcome) state_->log.error("run() returned an error: " + outcome.error().message());
-  state_->reporter->send(RunEventKind::returned, {}, outcome ? Error() : outcome.error().at(state_->facts.worker));
+  state_->reporter->send(run::Returned{outcome ? Error() : outcome.error().at(state_->facts.worker)});
   set_idle();
 }
 

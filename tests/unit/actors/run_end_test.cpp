@@ -44,7 +44,7 @@ class RunEnd : public testing::Test {
                                .workers = {WorkerId{0}}},
                     .record = *record,
                     .view = view,
-                    .verdict = {.outcome = Verdict::Outcome::failure, .exit_code = 1, .error = error, .blame = blame},
+                    .verdict = {.outcome = run::Verdict::Outcome::failure, .exit_code = 1, .error = error, .blame = blame},
                     .pids = {1234, 0},
                     .errors = std::vector<std::string>(2)});
     EXPECT_EQ(code, 1);

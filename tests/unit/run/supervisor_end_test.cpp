@@ -1,7 +1,7 @@
 // Whom a run names that ends because a process is silent, or in spite of one that does not leave.
 #include "supervised.hpp"
 
-namespace caftan::actors {
+namespace caftan::run {
 namespace {
 
 constexpr const char* kSilent =
@@ -197,4 +197,4 @@ TEST_F(Watched, RN4_WhoHasNotComeWasNotAsked) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::run

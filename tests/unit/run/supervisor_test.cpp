@@ -3,7 +3,7 @@
 
 #include "supervised.hpp"
 
-namespace caftan::actors {
+namespace caftan::run {
 namespace {
 
 TEST_F(Supervised, EndsWellWhenEveryRunHasReturned) {
@@ -359,4 +359,4 @@ TEST_F(Supervised, TheDeathOfAWorkerSaysMoreThanThatTheOthersLostIt) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::run

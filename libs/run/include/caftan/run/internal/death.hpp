@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace caftan::actors {
+namespace caftan::run {
 
 /// How a process ended.
 struct Death {
@@ -14,4 +14,4 @@ struct Death {
 /// Returns "signal 11 (SIGSEGV)".
 std::string name_of_signal(int number);
 
-}  // namespace caftan::actors
+}  // namespace caftan::run
