@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using OnMet = Meeting::OnMet;
-using Tell = Meeting::Loss::Tell;
+using Report = Meeting::Loss::Report;
 
 constexpr WorkerId kCoordinator{0};
 constexpr TimePoint kBegin{1h};
@@ -94,7 +94,7 @@ TEST(Meeting, SE27_AHeadThatIsAloneIsReadyAtOnce) {
   const auto all = coordinator.take_all_met();
   ASSERT_TRUE(all);
   EXPECT_TRUE(all->ends_start);
-  EXPECT_THAT(all->tell, IsEmpty());
+  EXPECT_THAT(all->receivers, IsEmpty());
   EXPECT_TRUE(coordinator.end_start());
   EXPECT_TRUE(coordinator.start_is_over());
 }
@@ -106,7 +106,7 @@ TEST(Meeting, SE27_AWorkerTellsTheHeadOnceItHasMetAllOthers) {
   connect(worker, 2);
   const auto all = worker.take_all_met();
   ASSERT_TRUE(all);
-  EXPECT_THAT(all->tell, ElementsAre(kCoordinator));
+  EXPECT_THAT(all->receivers, ElementsAre(kCoordinator));
   EXPECT_FALSE(all->ends_start) << "the coordinator says when all have met";
   EXPECT_FALSE(worker.take_all_met());
   EXPECT_FALSE(worker.outcome());
@@ -123,7 +123,7 @@ TEST(Meeting, SE27_TheHeadEndsTheStartWhenAllHaveSaidSo) {
   const auto all = coordinator.take_all_met();
   ASSERT_TRUE(all);
   EXPECT_TRUE(all->ends_start);
-  EXPECT_THAT(all->tell, ElementsAre(WorkerId{1}, WorkerId{2}));
+  EXPECT_THAT(all->receivers, ElementsAre(WorkerId{1}, WorkerId{2}));
 }
 
 TEST(Meeting, SE27_OnlyTheHeadIsBelievedThatAllHaveMet) {
@@ -154,7 +154,7 @@ TEST(Meeting, SE27_WhatALifeSaidThatHasEndedDoesNotCount) {
 
 TEST(Meeting, SE27_ANewLifeIsAnsweredAfterTheStartOfTheOthers) {
   Meeting coordinator = make_serving_coordinator();
-  EXPECT_EQ(coordinator.on_session_end({{1}, life_of(1)}).tell, Tell::now);
+  EXPECT_EQ(coordinator.on_session_end({{1}, life_of(1)}).report, Report::now);
   connect(coordinator, 1, next_life_of(1));
   EXPECT_EQ(coordinator.on_met({{1}, next_life_of(1)}), OnMet::answer);
 }
@@ -172,7 +172,7 @@ TEST(Meeting, SE28_WhoLeavesAfterItsOwnStartDoesNotHoldUpTheOthers) {
   connect(worker, 0);
   connect(worker, 2);
   ASSERT_TRUE(worker.take_all_met());
-  EXPECT_EQ(worker.on_session_end({kCoordinator, life_of(0)}).tell, Tell::after_start);
+  EXPECT_EQ(worker.on_session_end({kCoordinator, life_of(0)}).report, Report::after_start);
   EXPECT_EQ(worker.on_met({kCoordinator, life_of(0)}), OnMet::end_start) << "its last words are read after its end";
   EXPECT_THAT(worker.end_start().value(), ElementsAre(kCoordinator));
   EXPECT_TRUE(*worker.outcome());
@@ -182,7 +182,7 @@ TEST(Meeting, SE28_WhoHasComeBackIsNotLost) {
   Meeting worker = make_meeting(1);
   connect(worker, 0);
   connect(worker, 2);
-  EXPECT_EQ(worker.on_session_end({{2}, life_of(2)}).tell, Tell::after_start);
+  EXPECT_EQ(worker.on_session_end({{2}, life_of(2)}).report, Report::after_start);
   connect(worker, 2, next_life_of(2));
   EXPECT_THAT(worker.end_start().value(), IsEmpty());
   EXPECT_FALSE(worker.end_start()) << "once";
@@ -349,7 +349,7 @@ TEST(Meeting, WhoLeavesAdmitsNobodyAndDialsNobody) {
   EXPECT_TRUE(worker.start_is_over());
   EXPECT_EQ(worker.on_session_start({{0}, life_of(0)}, "").error().code(), Errc::shut_down);
   EXPECT_FALSE(worker.begin_dial({0}, kBegin));
-  EXPECT_EQ(worker.on_session_end({{2}, life_of(2)}).tell, Tell::no);
+  EXPECT_EQ(worker.on_session_end({{2}, life_of(2)}).report, Report::no);
 }
 
 }  // namespace
