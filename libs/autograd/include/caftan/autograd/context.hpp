@@ -10,17 +10,22 @@
 #include <ATen/core/Tensor.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "caftan/autograd/context_record.hpp"
+#include "caftan/autograd/gradient_book.hpp"
+#include "caftan/autograd/mode.hpp"
+#include "caftan/base/ids.hpp"
 #include "caftan/rpc/ambient.hpp"
 #include "caftan/rpc/call_site.hpp"
 
 namespace caftan::autograd {
+
+class ContextRecord;
 
 struct BackwardOptions {
   bool retain_graph = false;  ///< keep the graph on all workers, for another pass
@@ -40,7 +45,7 @@ class ContextView {
   /// @param record  null makes an empty view; only assigning and destroying are allowed then
   explicit ContextView(std::shared_ptr<ContextRecord> record) : record_(std::move(record)) {}
 
-  ContextId id() const noexcept { return record_->id(); }
+  ContextId id() const noexcept;
 
   /// Runs a backward pass from `roots` through the graphs of all workers, and waits. When it returns, each worker's
   /// gradients are in the context; a pass that fails changes none, on any worker.
@@ -65,7 +70,7 @@ class ContextView {
   /// Returns the gradients of this worker's leaves. Errors (thrown): context_released.
   /// Source: torch.distributed.autograd.get_gradients.
   Gradients gradients() const { return try_gradients().value(); }
-  Result<Gradients> try_gradients() const { return record_->gradients(); }
+  Result<Gradients> try_gradients() const;
 
   /// Returns `function` as one that runs in this context on any thread: threads of one's own know no context. It
   /// does not keep the context: called after its end, its calls are context_released.
