@@ -1,4 +1,4 @@
-/// What a trainer would not find on its machine, or find unsuitable there: told before anything starts.
+/// What a trainer would not find on its machine, or find unsuitable there: reported before anything starts.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ ROOMS = {
 NO_TORCH = {"base", "wire", "net", "transport", "remote", "run"}
 # The only places that know CAF.
 CAF = {"remote", "actors"}
-# Where an exception of a library or of user code becomes an Error. One file per border; tell why when you add one.
+# Where an exception of a library or of user code becomes an Error. One file per border; say why when you add one.
 CATCH = {
     "libs/base/src/log.cpp": "spdlog",
     "libs/base/src/settings_document.cpp": "toml++",
@@ -118,7 +118,7 @@ def check_include(name, header, layer, public):
         if header.startswith(heavy) and where and not name.startswith(where):
             yield f"{header}: only in {where}"
     if public and "/internal/" not in name and "/internal/" in header and name not in READS_INTERNAL:
-        yield f"{header} in a public header: declare the class, move the definition, or tell why (READS_INTERNAL)"
+        yield f"{header} in a public header: declare the class, move the definition, or say why (READS_INTERNAL)"
     if public and header.startswith(NEVER_PUBLIC):
         yield f"{header} in a public header: every user pays for it"
 

@@ -176,7 +176,7 @@ Result<void> Launch::start_children() {
     process = *std::move(child);
   }
   for (std::size_t i = 0; i < processes_.size(); ++i) {
-    // Where the others meet may be known only once it listens.
+    // The address of the coordinator may be known only once it listens.
     if (processes_[i] && (!addresses_.must_learn_coordinator() ||
                           addresses_.is_coordinator(options_.plan.in_process(static_cast<int>(i)).front())))
       assign(static_cast<int>(i));

@@ -170,7 +170,7 @@ void Joiner::refused(const Error& error) {
 
 // ---- dialling
 
-/// Dials until the peer answers or is not to be dialled any more. The address of a peer that has none in the world is
+/// Dials until the peer answers or is not to be dialled any more. The address of a peer that has none in the options is
 /// learnt from the coordinator's view.
 void Joiner::dial(WorkerId peer) {
   std::optional<std::string> address;

@@ -99,12 +99,12 @@ void read_host(const Reading& reading, const SettingsEntry& entry) {
     } else if (first && !address->port) {
       reading.diagnostics.error(node->value.place, "address of the first host must be host:port" + is);
     } else if (!first && address->port) {
-      const HostSpec& head = hosts.front();
-      const bool same = address->port == head.port && address->host == head.address;
+      const HostSpec& first_host = hosts.front();
+      const bool same = address->port == first_host.port && address->host == first_host.address;
       reading.diagnostics.error(
           node->value.place,
-          same ? "address " + quote_toml(keys.address) + " is taken by host '" + head.name + "'" + line_text(head.place)
-               : "address must be a host without a port: the others meet at '" + head.name + "'" + is);
+          same ? "address " + quote_toml(keys.address) + " is taken by host '" + first_host.name + "'" + line_text(first_host.place)
+               : "address must be a host without a port: the port is that of the coordinator, on '" + first_host.name + "'" + is);
     } else {
       host.address = address->host;
       host.port = address->port.value_or(0);
@@ -135,7 +135,7 @@ void check_role_hosts(const Reading& reading) {
   for (const HostSpec& host : application.hosts) {
     if (std::ranges::find(busy, host.name) != busy.end()) continue;
     if (application.run.placement == Placement::hosts && &host == &application.hosts.front()) {
-      reading.diagnostics.error(host.place, "no role runs on host '" + host.name + "', where the others meet");
+      reading.diagnostics.error(host.place, "no role runs on host '" + host.name + "', which is the coordinator's");
     } else {
       reading.diagnostics.warning(host.place, "no role runs on host '" + host.name + "'");
     }
@@ -188,13 +188,13 @@ void check_placement(const Reading& reading) {
     reading.diagnostics.error(place, std::string("placement = \"hosts\" needs [hosts.NAME] with an address") +
                                          (secret_given ? "" : " and cluster.secret_file"));
   } else if (!secret_given) {
-    const HostSpec& head = application.hosts.front();
-    if (head.address.empty() || is_loopback(head.address)) {
+    const HostSpec& first_host = application.hosts.front();
+    if (first_host.address.empty() || is_loopback(first_host.address)) {
       reading.diagnostics.error(place, "placement = \"hosts\" needs cluster.secret_file");
     } else {
       reading.diagnostics.error(
-          address_place(reading, head),
-          "host '" + head.name + "' listens beyond loopback, that needs " + "cluster.secret_file");
+          address_place(reading, first_host),
+          "host '" + first_host.name + "' listens beyond loopback, that needs " + "cluster.secret_file");
     }
   }
   if (application.cluster.channel == ChannelChoice::unix_socket) {

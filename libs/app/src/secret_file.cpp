@@ -6,7 +6,7 @@
 
 namespace caftan::app {
 namespace {
-constexpr std::size_t kShortestSecret = 16;  // what proves it in a handshake also tells a right guess (handshake.md)
+constexpr std::size_t kShortestSecret = 16;  // the proof of it in a handshake also confirms a right guess (handshake.md)
 constexpr std::size_t kLongestSecret = 4096;
 }  // namespace
 

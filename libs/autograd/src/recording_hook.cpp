@@ -81,15 +81,15 @@ Result<void> record_received_tensors(ContextRecord& context, const CallSection& 
   return context.add_received(maker(section.message), recorded_bytes(payload.tensors, payload.recorded));
 }
 
-/// The body of a called function, while it runs.
-class Body {
+/// The span of a called function, open while the function runs.
+class SpanScope {
  public:
-  Body(std::shared_ptr<ContextRecord> context, std::uint64_t key) : context_(std::move(context)), key_(key) {
+  SpanScope(std::shared_ptr<ContextRecord> context, std::uint64_t key) : context_(std::move(context)), key_(key) {
     context_->begin_span(key);
   }
-  Body(const Body&) = delete;
-  Body& operator=(const Body&) = delete;
-  ~Body() { context_->end_span(key_); }
+  SpanScope(const SpanScope&) = delete;
+  SpanScope& operator=(const SpanScope&) = delete;
+  ~SpanScope() { context_->end_span(key_); }
 
  private:
   const std::shared_ptr<ContextRecord> context_;
@@ -237,7 +237,7 @@ Result<void> RecordingHook::on_receive(rpc::InPayload& payload, CallInfo& info) 
     if (!done) return done;
     info.autograd_context = *context;
     info.order_key = section->order_key;
-    info.running = std::make_shared<Body>(*context, section->order_key);
+    info.running = std::make_shared<SpanScope>(*context, section->order_key);
   } else if (!payload.recorded.empty()) {
     return Error(Errc::malformed_payload, "recorded tensors without an autograd context");
   }

@@ -10,7 +10,7 @@ namespace caftan::net {
 
 namespace {
 
-constexpr std::size_t kMostRefusalsTold = 8;  // strangers may connect without limit
+constexpr std::size_t kMostRefusalsReported = 8;  // strangers may connect without limit
 
 /// Returns whether a refusal may be the reason why a member is missing. Else the refused peer did not speak this
 /// protocol.
@@ -165,7 +165,7 @@ bool Meeting::on_refused(const Error& error) {
     fail(*other_settings_);
     return false;
   }
-  return ++refusals_ <= kMostRefusalsTold;
+  return ++refusals_ <= kMostRefusalsReported;
 }
 
 // ---- the start

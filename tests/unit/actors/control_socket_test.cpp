@@ -73,7 +73,7 @@ TEST(ControlSocket, ACommandThatDoesNotComeInTimeIsNoError) {
   EXPECT_TRUE(std::holds_alternative<run::Leave>(**command));
 }
 
-TEST(ControlSocket, DoesNotWaitForALauncherThatListensToNobody) {
+TEST(ControlSocket, DoesNotWaitForALauncherThatDoesNotRead) {
   const auto pair = ControlSocket::make_pair();
   ASSERT_TRUE(pair);
   Result<void> sent;

@@ -69,7 +69,7 @@ TEST(Ids, OfTwoLivesOfAWorkerDiffer) {
   EXPECT_EQ(to_string(first), "1.1");
 }
 
-TEST(ManualClock, MovesOnlyWhenTold) {
+TEST(ManualClock, MovesOnlyByAdvance) {
   ManualClock clock;
   const TimePoint start = clock.now();
   EXPECT_EQ(clock.now(), start);

@@ -152,7 +152,7 @@ TEST_P(NamedActorTest, AnUnknownNameIsDroppedAndIsDownWhenWatched) {
   EXPECT_EQ(near_got_[0].number, -1);
 }
 
-TEST_P(NamedActorTest, MessagesToANameThatNobodyHasGoToTheStandIn) {
+TEST_P(NamedActorTest, MessagesToANameWithoutAnActorGoToTheStandIn) {
   const auto nobody =
       ActorExchange::of(*near_->session).proxy(Address::send_function({WorkerId{1}, Incarnation{2}, 8}));
   send(nobody, {1, {}});

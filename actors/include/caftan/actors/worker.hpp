@@ -54,7 +54,7 @@ class LocalNetwork {
   std::unique_ptr<State> state_;
 };
 
-/// One member of the world as every member knows it from the start.
+/// One member of the job as every member knows it from the start.
 struct WorkerAddress {
   std::string name;
   std::string
@@ -85,10 +85,10 @@ struct WorkerOptions {
   /// Called once for each peer that is lost while this worker serves: with peer_down, or, if the peer left, with its
   /// farewell or shut_down. Threads: a runner.
   std::function<void(const std::string& peer, const Error& reason)> on_peer_down;
-  /// Told of refused connections that may be a member's, at most 8, while this worker waits for the others. Threads: a
-  /// runner.
+  /// Called for each refused connection that may be a member's, at most 8 times, while this worker waits for the others.
+  /// Threads: a runner.
   std::function<void(const Error& reason)> on_refused;
-  /// Told, while this worker waits for the others, that one of them refuses it, since another worker of its name is
+  /// Called, while this worker waits for the others, when one of them refuses it, since another worker of its name is
   /// connected: duplicate_worker, with the place of that one. It tries again until start_timeout. Threads: a runner.
   std::function<void(const Error& reason)> on_duplicate;
 };
@@ -116,7 +116,7 @@ class Worker : public CallSite {
  public:
   /// Starts a member and waits until all members are connected with each other, so that each can call each.
   /// @param registry  what peers may call; frozen from here on
-  /// Errors: invalid_config (the world, an address, a name, the registry), io_error (the address is in use), timeout
+  /// Errors: invalid_config (the list of members, an address, a name, the registry), io_error (the address is in use), timeout
   ///   (naming the members that are missing, or not connected with all), not_authenticated, protocol_mismatch,
   ///   wrong_cluster, unknown_worker (another worker answers at a member's address), duplicate_worker (another worker
   ///   of this name was connected until the time-out).

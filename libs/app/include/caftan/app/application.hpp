@@ -147,7 +147,7 @@ struct RoleSpec {
 struct HostSpec {
   std::string name;
   std::string address;     ///< a host name or IP address, without brackets
-  std::uint16_t port = 0;  ///< only of the first host: where the others meet
+  std::uint16_t port = 0;  ///< only of the first host, that of the coordinator
   SettingsPlace place;
 };
 

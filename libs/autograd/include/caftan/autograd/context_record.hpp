@@ -37,7 +37,7 @@ constexpr std::uint64_t place_of(const AutogradMessageId& message) noexcept { re
 /// Threads: any, all methods.
 class ContextRecord final : public RecordedMessages, public std::enable_shared_from_this<ContextRecord> {
  public:
-  /// @param place  tells this context from the others of this worker, never used twice in its life
+  /// @param place  the number of this context among those of this worker, never used twice in its life
   ContextRecord(ContextHost& host, std::weak_ptr<rpc::Caller> caller, ContextId id, WorkerLife self,
                 std::uint64_t place, TimePoint born)
       : host_(host), caller_(std::move(caller)), id_(id), self_(self), place_(place), born_(born) {}
@@ -94,7 +94,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// @param first  another one, null = none
   std::vector<std::shared_ptr<rpc::Strand>> strands_of(const std::vector<AutogradMessageId>& messages,
                                                        const std::shared_ptr<rpc::Strand>& first) const;
-  std::vector<CodeSpan> bodies() const;
+  std::vector<CodeSpan> spans() const;
   /// Keeps the gradients of a pass until its outcome is known.
   void stage(PassNumber pass, GradientBook&& book);
   /// Merges or drops what is staged of the passes that are decided (DA-8).
@@ -135,7 +135,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   mutable std::mutex mutex_;
   // Guarded by mutex_:
   std::unordered_map<std::uint64_t, Sent> sent_;        // by message number: the maker is this worker
-  std::unordered_map<std::uint64_t, CodeSpan> bodies_;  // by key; those that recorded, or still run
+  std::unordered_map<std::uint64_t, CodeSpan> spans_;  // by key; those that recorded, or still run
   std::size_t received_ = 0;
   std::uint64_t recorded_bytes_ = 0;
   std::set<WorkerId> met_;

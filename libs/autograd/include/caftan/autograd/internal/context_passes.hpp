@@ -32,7 +32,7 @@ class ContextPasses {
   /// @param recorded  must outlive this
   ContextPasses(ContextId context, WorkerLife self, const RecordedMessages& recorded, PassLimits limits = {});
 
-  /// Tells the home that this worker records in the context. Call it once, after construction; not at the home.
+  /// Reports to the home that this worker records in the context. Call it once, after construction; not at the home.
   PassActions join();
 
   /// Begins a backward pass; PassEnded follows, once. Errors: pass_busy (one of this worker is open), context_released.

@@ -40,7 +40,7 @@ class Outbox {
   /// once is returned again, in the same order, until it is consumed, whatever is appended meanwhile.
   std::size_t gather(std::span<iovec> out);
 
-  /// Tells that the first `bytes` bytes of what `gather` returned are written.
+  /// The first `bytes` bytes of what `gather` returned are written.
   /// Precondition: not more than it returned.
   void consume(std::size_t bytes);
 
