@@ -22,7 +22,8 @@ std::filesystem::path log_of(const EndedRun& run, std::size_t worker) {
   return run.record.directory().log_file(planned(run, worker).name);
 }
 
-/// The error with what only the launcher knows: the process, and the end of the log of a process that reported nothing.
+/// Returns the error of the verdict with what only the launcher knows: the number of the process, and the last line of
+/// its log if the worker reported no error itself.
 std::string with_pid(const EndedRun& run) {
   std::string text = run.verdict.error;
   if (!run.verdict.blame) return text;

@@ -95,7 +95,8 @@ void wait_for(pid_t pid) {
   }
 }
 
-/// Moves a descriptor out of the range that the child fills itself.
+/// Moves a descriptor above those that `become_child` replaces: standard input, output and error, and the control
+/// socket.
 int raised(int fd) {
   if (fd < 0) return fd;  // errno still says why
   const int high = ::fcntl(fd, F_DUPFD_CLOEXEC, kControlDescriptor + 1);

@@ -42,8 +42,8 @@ class EndingForks {
   std::int64_t ending() const noexcept { return let_go_ - creating_; }
 
   MemberPorts& ports_;
-  std::atomic<std::int64_t> let_go_{0};    // forks without a handle, whose actors have not ended
-  std::atomic<std::int64_t> creating_{0};  // creations that were sent and not answered: their forks cannot end
+  std::atomic<std::int64_t> let_go_{0};    // forks that have no handle any more, but an actor
+  std::atomic<std::int64_t> creating_{0};  // creations without a reply yet: their forks cannot end before it
   std::mutex mutex_;
   // Guarded by mutex_:
   std::function<void()> quiet_;

@@ -257,7 +257,8 @@ std::shared_ptr<Session> Joiner::add_session(const transport::PeerIdentity& peer
 /// Enters a session that is about to start. Errors: why its peer may not have one.
 Result<void> Joiner::keep(const std::shared_ptr<Session>& session) {
   const transport::PeerIdentity& peer = session->peer();
-  // One step under the lock: a worker that leaves closes all sessions it has once `leave` was here.
+  // Check and entry are one step under the lock: a worker that leaves closes the sessions that were entered before
+  // `leave` took the lock, and no session is entered later.
   const LockGuard lock(mutex_);
   if (auto is_new = parts_.peers.check_new(peer_session(*session)); !is_new) return is_new;
   if (auto may = meeting_.on_session_start(peer.life(), session->peer_place()); !may) return may;

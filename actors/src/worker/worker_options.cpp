@@ -59,7 +59,7 @@ Result<net::Membership> make_membership(const WorkerOptions& options) {
 net::Meeting::Options meeting_options(const WorkerOptions& options) {
   net::Meeting::Options meeting{.start_timeout = options.start_timeout, .in_one_process = options.network != nullptr};
   for (const WorkerAddress& member : options.world) {
-    // A port that the system chooses is learnt from the coordinator, as an address that is left empty.
+    // Port 0 means that the system chooses one: such an address is learnt from the coordinator, like one that is empty.
     meeting.addresses.push_back(transport::is_dialable(member.address) ? member.address : "");
   }
   return meeting;

@@ -90,21 +90,22 @@ void read_host(const Reading& reading, const SettingsEntry& entry) {
   HostSpec host{.name = entry.key, .address = {}, .port = 0, .place = entry.value.place};
   const SettingsEntry* node = entry.value.find("address");
   if (node && reading.diagnostics.errors() == before) {
-    const bool first = hosts.empty();
+    const bool is_first = hosts.empty();
     const std::optional<Address> address = parse_address(keys.address);
     const std::string is = ", is " + quote_toml(keys.address);
     if (!address) {
       reading.diagnostics.error(node->value.place,
                                 "address must be host:port for the first host, host for the others" + is);
-    } else if (first && !address->port) {
+    } else if (is_first && !address->port) {
       reading.diagnostics.error(node->value.place, "address of the first host must be host:port" + is);
-    } else if (!first && address->port) {
-      const HostSpec& first_host = hosts.front();
-      const bool same = address->port == first_host.port && address->host == first_host.address;
+    } else if (!is_first && address->port) {
+      const HostSpec& first = hosts.front();
+      const bool same = address->port == first.port && address->host == first.address;
       reading.diagnostics.error(
           node->value.place,
-          same ? "address " + quote_toml(keys.address) + " is taken by host '" + first_host.name + "'" + line_text(first_host.place)
-               : "address must be a host without a port: the port is that of the coordinator, on '" + first_host.name + "'" + is);
+          same ? "address " + quote_toml(keys.address) + " is taken by host '" + first.name + "'" +
+                     line_text(first.place)
+               : "address must be a host without a port: only the first host, '" + first.name + "', has one" + is);
     } else {
       host.address = address->host;
       host.port = address->port.value_or(0);
@@ -188,13 +189,13 @@ void check_placement(const Reading& reading) {
     reading.diagnostics.error(place, std::string("placement = \"hosts\" needs [hosts.NAME] with an address") +
                                          (secret_given ? "" : " and cluster.secret_file"));
   } else if (!secret_given) {
-    const HostSpec& first_host = application.hosts.front();
-    if (first_host.address.empty() || is_loopback(first_host.address)) {
+    const HostSpec& first = application.hosts.front();
+    if (first.address.empty() || is_loopback(first.address)) {
       reading.diagnostics.error(place, "placement = \"hosts\" needs cluster.secret_file");
     } else {
       reading.diagnostics.error(
-          address_place(reading, first_host),
-          "host '" + first_host.name + "' listens beyond loopback, that needs " + "cluster.secret_file");
+          address_place(reading, first),
+          "host '" + first.name + "' listens beyond loopback, that needs " + "cluster.secret_file");
     }
   }
   if (application.cluster.channel == ChannelChoice::unix_socket) {

@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "span_index.hpp"
 #include "caftan/autograd/nodes.hpp"
 #include "node_table.hpp"
+#include "span_index.hpp"
 
 namespace caftan::autograd {
 

@@ -44,8 +44,8 @@ void detach_under_no_grad(std::vector<at::Tensor>& tensors) {
   }
 }
 
-/// Records what of `tensors` needs gradients as a message of `context` to `to`. Returns its id, without number if
-/// nothing is recorded.
+/// Records the tensors that need gradients as a message of `context` to the worker `to`. Returns the id of the message;
+/// its number is 0 if no tensor needs gradients.
 Result<AutogradMessageId> record_sent_tensors(ContextRecord& context, const std::optional<WorkerLife>& to,
                                               std::uint64_t order_key, std::vector<at::Tensor>& tensors,
                                               std::vector<std::uint8_t>& recorded) {
@@ -148,7 +148,8 @@ struct RecordingHook::Ticket {
   OrderKey drawn;             // of the calling code, after its key was drawn
   rpc::HookTicket next;
 
-  /// Returns null for the ticket of a call outside any context that no other hook sees: it is its Origin.
+  /// Returns null where the ticket is an Origin in itself: of a call outside of any context, with no hook behind this
+  /// one.
   static std::unique_ptr<Ticket> take(rpc::HookTicket ticket) {
     if (Origin::is_origin(ticket)) return nullptr;
     return std::unique_ptr<Ticket>(reinterpret_cast<Ticket*>(ticket.value));

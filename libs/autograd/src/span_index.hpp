@@ -22,7 +22,7 @@ class SpanIndex {
   std::optional<std::uint64_t> find(std::uint64_t thread_id, std::uint64_t sequence_nr) const;
 
  private:
-  std::vector<CodeSpan> spans_;    ///< by thread and first number; of two with the same, the outer one first
+  std::vector<CodeSpan> spans_;     ///< by thread and first number; of two with the same, the outer one first
   std::vector<std::size_t> outer_;  ///< of each, the one around it; its own index when there is none
 };
 

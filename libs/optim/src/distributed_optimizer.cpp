@@ -33,7 +33,8 @@ Result<void> check_options(const StepOptions& options) {
   return {};
 }
 
-/// Errors: bad_arguments, and why a reference is dead.
+/// Divides the parameters of all groups into shares, one for each owner.
+/// Errors: bad_arguments (options, an empty reference, a parameter that is listed twice); what a reference failed of.
 Result<std::vector<Share>> divide(const std::vector<RemoteParameterGroup>& groups, double clip_value) {
   std::vector<Share> shares;
   std::unordered_map<RRefId, std::size_t> numbers;

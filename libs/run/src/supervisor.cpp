@@ -243,7 +243,7 @@ void Supervisor::check_made(TimePoint now) {
   made_by_ = kNever;
   std::string late;
   std::size_t first = workers_.size();
-  // In one process, workers that hang may keep others from beginning.
+  // In one process, constructors that hang may hold the threads that other constructors need to begin.
   const auto is_making = [](const Worker& w) { return w.is.here && w.state == State::making; };
   const bool begun = std::ranges::any_of(workers_, is_making);
   for (std::size_t i = 0; i < workers_.size(); ++i) {

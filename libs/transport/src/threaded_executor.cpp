@@ -54,7 +54,7 @@ ThreadedExecutor::~ThreadedExecutor() {
     threads.swap(threads_);
   }
   parked_.notify_all();
-  // Each runner that leaves passes the wake-up on (see run), so one edge is enough.
+  // Wakes one runner in the epoll; each runner that ends wakes the next one (`run`).
   polls_.wake();
   for (Thread& thread : threads) thread.join();
   queue_.clear();

@@ -36,17 +36,17 @@ class RunEnd : public testing::Test {
     std::ofstream(record->directory().log_file("agent")) << log_of_agent;
     RunView view(application_.output.progress);
     testing::internal::CaptureStderr();
-    const int code =
-        report_end({.launch = {.catalog = catalog_,
-                               .types = types_,
-                               .application = application_,
-                               .plan = plan_,
-                               .workers = {WorkerId{0}}},
-                    .record = *record,
-                    .view = view,
-                    .verdict = {.outcome = run::Verdict::Outcome::failure, .exit_code = 1, .error = error, .blame = blame},
-                    .pids = {1234, 0},
-                    .errors = std::vector<std::string>(2)});
+    const int code = report_end(
+        {.launch = {.catalog = catalog_,
+                    .types = types_,
+                    .application = application_,
+                    .plan = plan_,
+                    .workers = {WorkerId{0}}},
+         .record = *record,
+         .view = view,
+         .verdict = {.outcome = run::Verdict::Outcome::failure, .exit_code = 1, .error = error, .blame = blame},
+         .pids = {1234, 0},
+         .errors = std::vector<std::string>(2)});
     EXPECT_EQ(code, 1);
     return testing::internal::GetCapturedStderr();
   }

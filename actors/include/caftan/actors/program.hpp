@@ -36,7 +36,7 @@ class RoleBuilder {
 
   /// Declares that this role calls another one, of class X: `[roles.NAME.uses] name = "a role"`, or a list of roles.
   /// X may be registered later.
-  /// @param replicas  of them all together
+  /// @param replicas  how many replicas the roles of the list may have together
   template <class X>
   RoleBuilder& uses(std::string_view name, Replicas replicas = exactly(1)) {
     role_.uses.push_back({std::string(name), rpc::type_key<X>(), replicas.min, replicas.max});

@@ -85,8 +85,8 @@ struct WorkerOptions {
   /// Called once for each peer that is lost while this worker serves: with peer_down, or, if the peer left, with its
   /// farewell or shut_down. Threads: a runner.
   std::function<void(const std::string& peer, const Error& reason)> on_peer_down;
-  /// Called for each refused connection that may be a member's, at most 8 times, while this worker waits for the others.
-  /// Threads: a runner.
+  /// Called for each refused connection that may be a member's, at most 8 times, while this worker waits for the
+  /// others. Threads: a runner.
   std::function<void(const Error& reason)> on_refused;
   /// Called, while this worker waits for the others, when one of them refuses it, since another worker of its name is
   /// connected: duplicate_worker, with the place of that one. It tries again until start_timeout. Threads: a runner.
@@ -116,8 +116,8 @@ class Worker : public CallSite {
  public:
   /// Starts a member and waits until all members are connected with each other, so that each can call each.
   /// @param registry  what peers may call; frozen from here on
-  /// Errors: invalid_config (the list of members, an address, a name, the registry), io_error (the address is in use), timeout
-  ///   (naming the members that are missing, or not connected with all), not_authenticated, protocol_mismatch,
+  /// Errors: invalid_config (the list of members, an address, a name, the registry), io_error (the address is in use),
+  ///   timeout (naming the members that are missing, or not connected with all), not_authenticated, protocol_mismatch,
   ///   wrong_cluster, unknown_worker (another worker answers at a member's address), duplicate_worker (another worker
   ///   of this name was connected until the time-out).
   /// Threads: not a runner's. Blocks.

@@ -36,7 +36,7 @@ struct EngineOptions {
   bool keep_graph = false;  ///< keep what nodes saved, for another pass (torch's retain_graph)
 };
 
-/// Gets the gradients that leave for the peers.
+/// Receives the gradients that a run has computed for other workers.
 class GradientSink {
  public:
   virtual ~GradientSink() = default;

@@ -62,7 +62,7 @@ struct SettingField {
   bool optional = false;  ///< may hold no value at all
   bool required = false;  ///< must stand in the file
   std::vector<SettingChoice> choices{};
-  bool choice_by_number = false;  ///< get and set take the position among the choices, not the name
+  bool choice_by_number = false;  ///< `get` and `set` take the position of a choice in `choices`, not its name
   std::optional<SettingBound> lower{};
   std::optional<SettingBound> upper{};
   std::string default_text{};           ///< shown instead of the field's own initial value

@@ -120,7 +120,7 @@ class ContextPasses {
   std::vector<HeldByWaiter> held_;  // likewise
   std::optional<WorkerPass> worker_;
   std::vector<Waiting> waiting_;                                // for the pass after one that still stops
-  std::unordered_map<AutogradMessageId, PassNumber> freed_by_;  // failed passes that did not keep the graph
+  std::unordered_map<AutogradMessageId, PassNumber> freed_by_;  // by message: the failed pass that freed its graph
   std::deque<Waiting> inbox_;                                   // from this worker to itself
   bool released_ = false;
 };

@@ -140,7 +140,8 @@ class RequestTable {
     wheel_.cancel(slot);
     Entry entry{id_of(slot), slot.deadline, std::move(*slot.sink)};
     slot.sink.reset();
-    // The top bits fall off in id_of; zero is skipped, since an id of zero means "no request".
+    // An id has only the lower bits of the generation. Where these are zero the generation is skipped: an id of zero
+    // means "no request".
     if ((++slot.generation << kIndexBits) == 0) slot.generation = 1;
     slot.next_free = std::exchange(free_, slot.index);
     --size_;

@@ -76,7 +76,7 @@ class UserFork {
   /// accept it, call `creation_answered` with the error before user code gets the handle: a child of a creation that
   /// was never sent would wait at the owner for its deadline.
   static UserFork created(ForkId id, PeerSession owner, std::string owner_name);
-  /// A fork made by the owner, read in session `owner`: born confirmed.
+  /// A fork that the owner has handed over in session `owner`: it is confirmed from the start.
   static UserFork from_owner(ForkId id, PeerSession owner, std::string owner_name);
   /// A fork made by a parent on another user's worker (or on this one). Call `start` once.
   static UserFork from_parent(ForkId id, Parent parent, std::string owner_name);

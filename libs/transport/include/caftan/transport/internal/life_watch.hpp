@@ -48,7 +48,7 @@ class LifeWatch {
   Events events_;
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;
-  std::optional<Liveness> liveness_;  // there or not for good; its state is guarded by mutex_
+  std::optional<Liveness> liveness_;  // none for the whole life of this object, or one, guarded by mutex_
 };
 
 }  // namespace caftan::transport

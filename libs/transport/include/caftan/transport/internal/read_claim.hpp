@@ -87,7 +87,7 @@ class ReadClaim {
   std::atomic<bool> reading_{false};
   std::atomic<bool> wants_room_{false};
   bool work_queued_ = false;          // a frame was handed to runners
-  std::uint32_t replies_in_row_ = 0;  // frames read since one that was no reply
+  std::uint32_t replies_in_row_ = 0;  // replies read since the last frame of another kind
 
   std::mutex mutex_;  // also serializes Channel::arm
   Reader reader_ = Reader::poller;
