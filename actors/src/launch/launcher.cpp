@@ -314,7 +314,8 @@ void Launch::take_news() {
   const bool takes = takes_events();
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     if (!processes_[i]) continue;
-    if (!takes) supervisor_.alive(static_cast<int>(i), clock_.now());  // it may have said so
+    if (!takes)
+      supervisor_.alive(static_cast<int>(i), clock_.now());  // an event that is not read now may be a sign of life
     // Checked before the events are read: once a process has ended, all its events are in the queue.
     const auto death = processes_[i]->take_death();
     for (int taken = 0; death || (takes && taken < kEventsInATurn); ++taken) {

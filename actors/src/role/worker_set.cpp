@@ -168,7 +168,8 @@ void WorkerSet::tell_roles() {
   changed_.notify_all();
 }
 
-/// Waits until no code of a role runs any more. Returns one whose code still runs; null: none.
+/// Waits until no code of a role runs any more. Returns a member whose role still runs code at the deadline; null if
+/// there is none.
 WorkerSet::Member* WorkerSet::wait_for_roles(TimePoint deadline) {
   for (Member& member : members_) {
     if (member.role && !member.role->wait_until_idle(deadline)) return &member;

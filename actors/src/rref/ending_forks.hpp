@@ -13,7 +13,7 @@
 
 namespace caftan::actors {
 
-/// Of the last handle of a fork and the fork's actor: which has gone.
+/// Which of two has gone first: the last handle of a fork, or the fork's actor.
 enum class FirstGone : std::uint8_t { neither, handle, actor };
 
 /// Threads: any, all methods.

@@ -27,7 +27,7 @@ bool is_ipv6(const std::string& text) {
 bool is_host(const std::string& text) {
   in_addr ignored{};
   if (inet_pton(AF_INET, text.c_str(), &ignored) == 1) return true;
-  // Digits and dots only is a broken IPv4 address, not a name.
+  // A text of digits and dots alone is a broken IPv4 address, not a name.
   if (text.find_first_not_of("0123456789.") == std::string::npos) return false;
   constexpr std::size_t kMaxName = 253;  // RFC 1035
   return text.size() <= kMaxName && text.front() != '-' && text.front() != '.' && std::ranges::all_of(text, [](char c) {

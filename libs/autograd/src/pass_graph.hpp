@@ -31,7 +31,7 @@ struct GraphNode {
   std::uint32_t first_edge = 0;
   std::uint32_t edge_count = 0;
   std::uint32_t waits = 0;      ///< contributions that are still to come; for a source its own gradients
-  std::uint32_t slots = kNone;  ///< of its first input in `slots`; kNone = contributions are added as they come
+  std::uint32_t slots = kNone;  ///< where the slots of its inputs begin; kNone = contributions are added as they come
   std::uint32_t rank = 0;  ///< in a ranked graph: place in the order of summation, of a leaf that of its last producer
   NodeKind kind = NodeKind::plain;
   torch::autograd::variable_list inputs;  ///< the sums so far; empty before the first contribution

@@ -43,18 +43,19 @@ class RoleBuilder {
     return *this;
   }
 
-  /// A method that runs alone on its object, and gives the turn back while it waits.
+  /// Registers a method that runs alone on its object, and gives the turn back while it waits.
   /// @param blocking  `brief`, or nothing
   template <auto M>
   RoleBuilder& method(std::string name, Blocking blocking = Blocking::allowed) {
     return add([name, blocking](ClassBuilder<T>& builder) { builder.template method<M>(name, blocking); });
   }
-  /// A method that keeps its turn while it waits. A call that comes back meanwhile answers would_deadlock.
+  /// Registers a method that keeps its turn while it waits. A call that comes back to the object meanwhile fails with
+  /// would_deadlock.
   template <auto M>
   RoleBuilder& exclusive(std::string name, Blocking blocking = Blocking::allowed) {
     return add([name, blocking](ClassBuilder<T>& builder) { builder.template exclusive<M>(name, blocking); });
   }
-  /// A method that may overlap with other concurrent methods of the same object.
+  /// Registers a method that may overlap with other concurrent methods of the same object.
   template <auto M>
   RoleBuilder& concurrent(std::string name, Blocking blocking = Blocking::allowed) {
     return add([name, blocking](ClassBuilder<T>& builder) { builder.template concurrent<M>(name, blocking); });

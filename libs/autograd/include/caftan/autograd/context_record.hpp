@@ -134,7 +134,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
 
   mutable std::mutex mutex_;
   // Guarded by mutex_:
-  std::unordered_map<std::uint64_t, Sent> sent_;       // by message number: the maker is this worker
+  std::unordered_map<std::uint64_t, Sent> sent_;       // by the number of the message; this worker has made all of them
   std::unordered_map<std::uint64_t, CodeSpan> spans_;  // by key; those that recorded, or still run
   std::size_t received_ = 0;
   std::uint64_t recorded_bytes_ = 0;

@@ -37,7 +37,7 @@ struct CodeSpan {
   /// Ends the span; to be called on the same thread. An open span holds whatever its thread records.
   void end();
 
-  std::uint64_t key = 0;        ///< of the call (OrderKey::key): from program structure alone
+  std::uint64_t key = 0;  ///< of the function's call (OrderKey::key): depends on the structure of the program alone
   std::uint64_t thread_id = 0;  ///< in torch's numbering
   std::uint64_t first = 0;      ///< sequence numbers [first, last)
   std::uint64_t last = std::numeric_limits<std::uint64_t>::max();

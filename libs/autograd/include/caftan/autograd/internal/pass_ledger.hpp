@@ -39,7 +39,8 @@ class PassLedger {
   PassActions done(WorkerLife from);
   /// A participant's part has failed.
   PassActions failed(WorkerLife from, const Error& error);
-  /// That, a lost worker, a deadline: Decide failed, unless the outcome is on its way already.
+  /// The pass has failed: a participant did, a worker was lost, or the deadline has come. Sends Decide with the error,
+  /// unless a Decide is on its way already.
   PassActions fail(const Error& error);
   /// A session ended: fails the pass if that worker takes part. The loss of the home is not dealt with here.
   PassActions peer_down(WorkerLife peer, const std::string& name = {});

@@ -27,9 +27,9 @@ class WorkerPass {
   /// @param recorded  must outlive this
   WorkerPass(WorkerLife self, PassHeader header, const RecordedMessages& recorded, PassLimits limits);
 
-  /// Begins at the initiator: with the roots.
+  /// Begins the pass at its initiator, with the roots.
   PassActions begin_at_roots();
-  /// Begins at any other participant. The mark or gradient that brought the pass comes next.
+  /// Begins the pass at another participant. Hand the mark or gradient that arrived first to the object next.
   PassActions begin();
 
   /// Marks arrived. One that was not sent to `from` (DA-16), or twice, fails the pass.

@@ -19,7 +19,7 @@ class ReadClaim {
   ReadClaim(PollingExecutor& executor, Channel& channel) : executor_(executor), channel_(channel) {}
   ReadClaim(const ReadClaim&) = delete;
   ReadClaim& operator=(const ReadClaim&) = delete;
-  /// Called once, first. @param self  this object; its owner keeps the session
+  /// Call it once, before any other method. @param self  this object, as a pointer that keeps its session alive
   void set_self(std::weak_ptr<ReadClaim> self) noexcept { self_ = std::move(self); }
 
   /// The turn to read. It is held from the constructor to the destructor, unless another thread has it.
@@ -58,7 +58,7 @@ class ReadClaim {
   bool wants_room() const noexcept { return wants_room_.load(std::memory_order_acquire); }
   void set_wants_room(bool wanted) noexcept { wants_room_.store(wanted, std::memory_order_release); }
 
-  // What was read. Threads: the one that reads.
+  // Reports of the thread that reads; only that thread calls these four.
   void begin_read() noexcept { work_queued_ = false; }
   void on_reply() noexcept { ++replies_in_row_; }
   /// @param for_runners  a runner has to handle the frame
