@@ -36,7 +36,7 @@ class FatalSignals {
 
  private:
   std::vector<Words> words_;
-  std::string fresh_;  // the summary as long as it is not whole
+  std::string fresh_;  // the path at which the summary is written; renamed once it is whole
   std::string file_;
 };
 

@@ -108,7 +108,7 @@ struct Origin {
   rpc::HookTicket to_ticket() const noexcept { return {(std::uint64_t{peer.value} << 2) | (grad_mode ? 2U : 0U) | 1U}; }
 };
 
-/// DA-21: tensors that arrived unrecorded refuse gradients with this error.
+/// Gives tensors that arrived unrecorded a node that refuses their gradients with an error (DA-21).
 void close_unrecorded(ContextHost& host, const Origin& origin, bool in_context, std::vector<at::Tensor>& tensors) {
   const bool any = std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
     return tensor.defined() && tensor.requires_grad() && tensor.is_leaf();

@@ -121,7 +121,7 @@ void ActorExchange::export_watched(const Address& address, const caf::strong_act
 Address ActorExchange::export_actor(const caf::strong_actor_ptr& actor) {
   if (!actor) return {};
   if (const Proxy* const proxy = as_proxy(*actor->get())) {
-    caf::strong_actor_ptr current;  // released after the lock: the end of a proxy comes back here
+    caf::strong_actor_ptr current;  // released after the lock, which the end of a proxy takes
     const std::lock_guard lock(mutex_);
     const auto found = proxies_.find(proxy->address_at_peer());
     if (found != proxies_.end()) current = caf::actor_cast<caf::strong_actor_ptr>(found->second);
@@ -306,7 +306,7 @@ Result<void> ActorExchange::on_link(const wire::InFrame& frame, bool link) {
   }
   const auto other = proxy(from);
   {
-    caf::strong_actor_ptr replaced;  // released after the lock: the end of a proxy comes back here
+    caf::strong_actor_ptr replaced;  // released after the lock, which the end of a proxy takes
     const std::lock_guard lock(mutex_);
     if (links_.size() >= kMaxLinks) return Error(Errc::limit_exceeded, "too many links of one peer");
     // CAF's links hold their ends weakly: without this the proxy would be destroyed before it could send its exit.

@@ -53,8 +53,10 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   // Use: the context's own calls and steps. Its release waits for them (DA-19).
   /// The handle's code runs at this depth (Ambient::depth): what runs deeper was called by it. Call it before any use.
   void set_depth(unsigned depth) noexcept { depth_ = depth; }
-  /// @param depth  of the code that uses it. What the handle's code has called may go on after the handle's end, for as
-  ///   long as a use of the handle's own waits for it
+  /// Begins a call or step in the context, which holds back its release until `end_use`.
+  /// @param depth  Ambient::depth of the code that begins it: code that the handle's own code has called may go on
+  /// after
+  ///   the end of the handle, for as long as a use of the handle's own code waits for it
   /// Errors: context_released.
   Result<void> begin_use(unsigned depth);
   void end_use() noexcept;

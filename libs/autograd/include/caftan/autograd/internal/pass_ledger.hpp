@@ -28,11 +28,11 @@ class PassLedger {
 
   /// Asks the home. Call it once, first.
   PassActions start() const;
-  /// The home's reply. The roots are the ledger's first entry. Ignored unless opening.
+  /// The home's reply. The roots are the ledger's first entry. Ignored in any phase but `opening`.
   PassActions granted(PassNumber pass);
   PassActions refused(const Error& error);
-  /// Entries of a participant. SMART: closes the ledger when all is done that was spawned: see `phase`. FAST: then
-  /// decides, ok or `unused_branch`.
+  /// Enters what a participant has walked and marked. With Mode::smart the ledger is closed once everything that was
+  /// marked has been walked (`phase`); with Mode::fast the pass is decided then, ok or `unused_branch`.
   /// A report that does not fit (DA-16) fails the pass.
   PassActions report(WorkerLife from, const Report& report);
   /// A participant's part is complete. When all are: Decide ok.

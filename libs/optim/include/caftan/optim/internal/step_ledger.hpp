@@ -12,7 +12,7 @@ namespace caftan::optim {
 /// What to do with a request that is not refused.
 enum class Admission {
   run,     ///< do it, then report how it ended
-  repeat,  ///< it was done already: answer as then, change nothing
+  repeat,  ///< this was done already: send the same reply as then, change nothing
 };
 
 /// Threads: one at a time.
