@@ -45,7 +45,6 @@ NAMES = {
 }
 # {file or folder: {word: why it stays}}
 EXEMPT = {
-    "libs/wire/src/frame.cpp": {"responses?": "the name of a kind of frame"},
     "docs/glossary.md": {word: "lists the old words" for word in PROSE},
     "tests/lint/words.py": {word: "this list" for word in PROSE},
     "tests/support/as_nobody.hpp": NOBODY,
