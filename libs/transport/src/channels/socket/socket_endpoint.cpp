@@ -11,7 +11,7 @@
 #include <mutex>
 #include <set>
 
-#include "address_socket.hpp"
+#include "channels/socket/socket_address.hpp"
 
 namespace caftan::transport {
 namespace {

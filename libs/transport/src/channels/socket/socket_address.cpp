@@ -1,4 +1,4 @@
-#include "address_socket.hpp"
+#include "channels/socket/socket_address.hpp"
 
 #include <arpa/inet.h>
 #include <netdb.h>
