@@ -198,9 +198,11 @@ void check_placement(const Reading& reading) {
           "host '" + first.name + "' listens beyond loopback, that needs " + "cluster.secret_file");
     }
   }
-  if (application.cluster.channel == ChannelChoice::unix_socket) {
-    reading.diagnostics.error(reading.value("cluster", "channel")->place,
-                              "channel = \"unix\" does not reach other hosts; use \"auto\" or \"tcp\"");
+  const ChannelFacts& chosen = channel_on_host(application.cluster.channel);
+  if (application.cluster.channel != ChannelChoice::automatic && chosen.is_path) {
+    reading.diagnostics.error(
+        reading.value("cluster", "channel")->place,
+        "channel = " + quote_toml(chosen.name) + " does not reach other hosts; use \"auto\" or \"tcp\"");
   }
   if (secret) check_secret_file(reading, *application.cluster.secret_file);
 }
