@@ -16,7 +16,7 @@ using transport::Session;
 
 namespace {
 
-/// For what stop() ends at its deadline to be over.
+/// How long it may take until what stop() ends at its deadline is over.
 constexpr Duration kStopGrace = std::chrono::seconds(1);
 
 std::vector<Service*> list_services(RRefHost& rrefs, AutogradHost& autograd,

@@ -32,7 +32,7 @@ struct BackwardOptions {
   Mode mode = Mode::smart;    ///< fast: fewer messages, but a recorded call that the roots do not use is an error
   /// Of the whole pass, > 0; unset = none: the loss of a worker ends it in any case.
   std::optional<Duration> timeout = {};
-  std::vector<at::Tensor> gradients = {};  ///< one per root, or none: 1 for each root, which must be scalars then
+  std::vector<at::Tensor> gradients = {};  ///< of each root; empty: 1 for each, and each root must be a scalar then
 };
 
 /// The gradients of one worker's leaves: `of(parameter)` is undefined for a tensor without one. A copy of the moment:

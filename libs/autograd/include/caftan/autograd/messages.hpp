@@ -138,7 +138,7 @@ struct Done {
 /// Participant -> initiator, or home if the initiator is lost: this pass cannot succeed.
 struct Fail {
   PassId pass;
-  Error error;  ///< with the worker and, in its text, the node
+  Error error;  ///< names the worker, and in its text the node
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
     archive& pass& error;

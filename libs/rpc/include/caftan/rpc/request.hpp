@@ -102,7 +102,7 @@ struct CallInfo {
   std::uint64_t order_key = 0;           ///< of this call in the order of summation (OrderKey); set by the call hook
   std::shared_ptr<void> running;  ///< set by the call hook; goes, on the thread of the call, when the code returns
   std::string_view function;      ///< registered name; lives as long as the worker
-  std::shared_ptr<rpc::BeginGate> gate;  ///< of the worker; null = it begins at once
+  std::shared_ptr<rpc::BeginGate> gate;  ///< says when the call may begin (SE-35); null = at once
 
   /// Returns whether the caller gave up. Threads: any.
   bool is_cancelled() const noexcept { return cancel && cancel->is_set(); }
@@ -116,7 +116,7 @@ using RRefHandles = std::vector<std::shared_ptr<RRefHandle>>;
 enum class TimeoutOf : std::uint8_t {
   call,         ///< CallOptions::timeout
   worker,       ///< the worker's default
-  surrounding,  ///< what was left of the call that it is part of
+  surrounding,  ///< the time that was left of the surrounding call
 };
 
 /// A request as it leaves: the worker adds ids, sections and the tensor table.

@@ -158,7 +158,7 @@ concept KeepsValue = !(std::is_arithmetic_v<Expected> || std::is_enum_v<Expected
   std::type_identity_t<Expected[]>{std::declval<Given>()};
 };
 
-/// Fails with a text that names the argument: Argument<position, expected, given>.
+/// Fails to compile, with a text that names the argument: Argument<position, expected, given>.
 template <std::size_t Position, class Expected, class Given>
 struct Argument {
   static_assert(std::is_convertible_v<Given, Expected>,

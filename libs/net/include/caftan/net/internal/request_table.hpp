@@ -101,7 +101,7 @@ class RequestTable {
     return entries;
   }
 
-  /// Returns when `expire` must be called next, or kNever; at times earlier than the first deadline.
+  /// Returns when `expire` must be called next, which may be before the first deadline; kNever without requests.
   TimePoint next_deadline() const {
     const LockGuard lock(mutex_);
     return wheel_.next_expiry();

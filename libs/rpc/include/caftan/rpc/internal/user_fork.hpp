@@ -88,7 +88,7 @@ class UserFork {
   /// The owner's reply to the fork request: ok, rref_deleted or timeout. Ignored unless awaiting.
   UserActions answered(Result<void> answer);
   /// The reply to the creation: an error if it was not sent, not run or not answered in time, or if the function
-  /// failed; in the last case the owner counts the fork nevertheless. Ignored unless creating.
+  /// failed; in the last case the owner counts the fork nevertheless. Ignored in any state but `creating`.
   UserActions creation_answered(Result<void> answer);
   /// The deadline of the call that waits for this fork passed: peer_unreachable (RR-11). Ignored unless awaiting.
   UserActions deadline();

@@ -73,7 +73,7 @@ class ReadClaim {
   enum class Reader : std::uint8_t {
     poller,
     waiter,
-    none,  // for a moment: the thread that has just read its reply is expected to claim again, see `release`
+    none,  // no thread, for a moment: the one that has just read its reply is expected to claim again, see `release`
   };
 
   void arm_locked();
