@@ -55,7 +55,7 @@ class HandleBase : public rpc::RRefHandle, public std::enable_shared_from_this<H
   void confirm(Result<void> outcome);
   /// Returns false if `waiter` was kept and will be called once; true if the handle is confirmed or has failed already.
   bool settled_or(std::function<void()> waiter);
-  /// Returns the error with which it was confirmed, if any.
+  /// Returns the error with which the handle was confirmed, if any.
   std::optional<Error> refused() const;
 
  protected:

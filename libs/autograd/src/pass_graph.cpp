@@ -158,7 +158,7 @@ void PassGraph::order(std::vector<Producer>& producers, const SpanIndex& spans) 
     producer.loose = !span;
     producer.span = span.value_or(0);
     if (producer.loose) {
-      // A send is above all it leads to.
+      // The source of a send has no function: it comes before all nodes that it leads to.
       producer.late = node.function ? node.function->topological_nr() : std::numeric_limits<std::uint64_t>::max();
     } else {
       producer.late = producer.sequence_nr;

@@ -11,7 +11,7 @@
 namespace caftan::optim {
 namespace {
 
-/// The parameters of one owner, on their way there.
+/// The parameters that one owner has, as they are sent to it.
 struct Share {
   Peer peer;
   OptimizerSpec spec;

@@ -216,7 +216,7 @@ Result<void> Session::on_bye(const wire::InFrame& frame) {
   if (!body) return body.error();
   farewell_ = std::move(body->reason);
   bye_received_ = true;
-  writer_.answer_bye();  // ours follows; the peer ends when it has read it
+  writer_.answer_bye();  // our own bye follows; the peer ends the session when it has read that
   return {};
 }
 

@@ -130,7 +130,7 @@ struct RoleSpec {
   bool has_replicas = false;  ///< the file gives `replicas`: workers are numbered, also a single one
   bool drives = false;
   std::any config;                  ///< the type's Config
-  std::map<int, std::any> configs;  ///< of the replicas that have one of their own
+  std::map<int, std::any> configs;  ///< by replica: the config of each that has one of its own
   std::vector<Use> uses;            ///< in the order the type declares them
   SettingsPlace place;
 

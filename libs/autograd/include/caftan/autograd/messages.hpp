@@ -109,7 +109,7 @@ struct Report {
   PassId pass;
   std::vector<AutogradMessageId> done;
   std::vector<AutogradMessageId> spawned;
-  std::vector<AutogradMessageId> missing;  ///< FAST: some that the sender still waits for
+  std::vector<AutogradMessageId> missing;  ///< with Mode::fast: some messages that the sender still waits for
   bool drained = false;                    ///< FAST: the sender's part is complete
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
