@@ -2,13 +2,16 @@
 // anywhere.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "caftan/transport/internal/endpoint.hpp"
 
 namespace caftan::transport {
 namespace {
 
 TEST(ChannelKinds, AnUnknownFormIsRefusedWithTheKnownOnes) {
-  for (const std::string address : {"shm:1", "tcp:", "tcp:host", "/path", ""}) {
+  for (const std::string& address : std::vector<std::string>{"shm:1", "tcp:", "tcp:host", "/path", ""}) {
     const auto checked = check_address(address);
     ASSERT_FALSE(checked) << address;
     EXPECT_EQ(checked.error().code(), Errc::invalid_config);
