@@ -38,7 +38,7 @@ ModelFacts facts_of(const TrainerConfig& config, const Corpus& corpus, std::uint
 /// Returns the first difference with the keys to set, empty if there is none.
 std::string difference(const ModelFacts& checkpoint, const ModelFacts& here);
 
-/// A consistent cut: all of it as it was between two steps.
+/// A training as it was between two steps.
 struct Checkpoint {
   ModelFacts model{};
   TrainingState state{};

@@ -94,7 +94,7 @@ TEST_P(Contexts, ReleasedEverywhereWhenTheCreatorDies) {
   EXPECT_TRUE((*this)[2].autograd_contexts().empty());
 }
 
-TEST_P(Contexts, CodeOfAnEndedContextIsTold) {
+TEST_P(Contexts, CodeOfAnEndedContextGetsAnError) {
   Promise<void> go((*this)[0].caller());
   Future<Errc> seen;
   {

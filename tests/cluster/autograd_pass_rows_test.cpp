@@ -191,7 +191,7 @@ class GradientRows : public PassRows {
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, GradientRows, testing::Range<std::uint64_t>(1, 4));
 
-TEST_P(GradientRows, Row19_03_OnlyWhatNobodyElseHoldsIsNotCopied) {
+TEST_P(GradientRows, Row19_03_OnlyWhatHasNoOtherHolderIsNotCopied) {
   at::Tensor own = at::ones({3}, at::kDouble);
   const void* const stolen = own.const_data_ptr();
   const at::Tensor expanded = at::ones({1}, at::kDouble).expand({3});
@@ -208,7 +208,7 @@ TEST_P(GradientRows, Row19_03_OnlyWhatNobodyElseHoldsIsNotCopied) {
   EXPECT_NE(both[0], both[1]);
 }
 
-TEST_P(GradientRows, Row19_04_OnlySparseValuesThatNobodyElseHoldsAreNotCopied) {
+TEST_P(GradientRows, Row19_04_OnlySparseValuesWithoutAnotherHolderAreNotCopied) {
   at::Tensor own = sparse({1, 2}).detach();
   const void* const stolen = own._values().const_data_ptr();
   const at::Tensor shared = sparse({3, 4}).detach();

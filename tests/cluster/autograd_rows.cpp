@@ -9,6 +9,8 @@
 #include <span>
 #include <stdexcept>
 
+#include "caftan/autograd/context_record.hpp"
+
 namespace caftan::test {
 namespace {
 

@@ -255,7 +255,7 @@ TEST_P(HostilePeer, WI3_AnUnknownCriticalSectionIsAMismatchOfProtocols) {
   expect_dropped(Errc::protocol_mismatch);
 }
 
-TEST_P(HostilePeer, WI8_LateAndInventedAnswersAndCancelsFindNobody) {
+TEST_P(HostilePeer, WI8_LateAndInventedRepliesAndCancelsFindNoRequest) {
   for (std::uint64_t call : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, ~std::uint64_t{0}}) {
     attack({FrameKind::response, encode(1), call + 1000, {}, 0});
     attack({FrameKind::cancel, {}, call, {}, 0});
@@ -353,7 +353,7 @@ TEST_P(HostilePeer, ForgedDownsAndExitsEndNothingOfOthers) {
   EXPECT_EQ(cluster_[0].counters().owner_rrefs, 1U);
 }
 
-TEST_P(HostilePeer, T4_ALinkItsExitAndTheLinkAgainHangNobody) {
+TEST_P(HostilePeer, T4_ALinkItsExitAndTheLinkAgainHangNoWorker) {
   // The exit takes the proxy out of the table. The second link drops the last handle of it, once the exit was handled.
   for (int i = 0; i < 3; ++i) {
     attack_and_settle({FrameKind::link, encode(Address::root(), Address::exported(1)), 0, {}, 0});
@@ -363,7 +363,7 @@ TEST_P(HostilePeer, T4_ALinkItsExitAndTheLinkAgainHangNobody) {
   expect_ignored();
 }
 
-TEST_P(HostilePeer, ALinkFollowedByACutEndsNobodyElse) {
+TEST_P(HostilePeer, ALinkFollowedByACutEndsNoOtherActor) {
   RRef<int> shared = cluster_[1].rpc_sync<&make_here>("worker0", 5);
   RRef<int> mine = cluster_[0].rpc_sync<&make_here>("worker1", 6);
   EXPECT_EQ(shared.to_here(), 5);
@@ -418,7 +418,7 @@ TEST_P(HostilePeer, RR1_AManifestThatItsSenderCannotHaveMadeEndsTheSession) {
   EXPECT_EQ(honest.to_here(), 2);
 }
 
-TEST_P(HostilePeer, OnlyTheHeadSaysWhereTheOthersAre) {
+TEST_P(HostilePeer, OnlyTheCoordinatorSaysWhereTheOthersAre) {
   net::View view;
   view.revision = 1000;
   wire::Bytes body = encode(Address::root(), Address::root());

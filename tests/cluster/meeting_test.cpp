@@ -69,7 +69,7 @@ class SteppedMeeting : public testing::TestWithParam<std::uint64_t> {
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, SteppedMeeting, testing::Range<std::uint64_t>(1, 21));
 
-TEST_P(SteppedMeeting, SE27_NobodyIsReadyBeforeAllHaveSaidSo) {
+TEST_P(SteppedMeeting, SE27_NoWorkerIsReadyBeforeAllHaveSaidSo) {
   release_all_but("w2", "w0");
   executor_->run();
   EXPECT_FALSE(is_over(0) || is_over(1) || is_over(2));
@@ -78,7 +78,7 @@ TEST_P(SteppedMeeting, SE27_NobodyIsReadyBeforeAllHaveSaidSo) {
   for (const auto& worker : workers_) EXPECT_TRUE(worker->wait_until_ready());
 }
 
-TEST_P(SteppedMeeting, SE26_TheHeadNamesWhoHasNotMetAll) {
+TEST_P(SteppedMeeting, SE26_TheCoordinatorNamesWhoHasNotMetAll) {
   release_all_but("w2", "w0");
   std::optional<Result<void>> ready;
   executor_->post([&] { ready = workers_[0]->wait_until_ready(); });
@@ -90,7 +90,7 @@ TEST_P(SteppedMeeting, SE26_TheHeadNamesWhoHasNotMetAll) {
   EXPECT_THAT(ready->error().text(), HasSubstr("w2 has not met all others within"));
 }
 
-TEST_P(SteppedMeeting, SE28_OneWhoLeavesAtOnceLeavesNobodyWaiting) {
+TEST_P(SteppedMeeting, SE28_AWorkerThatLeavesAtOnceLeavesNoOtherWaiting) {
   release_all_but("", "");
   workers_[0]->wait_until_ready().value();
   workers_[0]->stop();
@@ -197,7 +197,7 @@ class Meeting : public testing::Test {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-TEST_F(Meeting, SE27_TheHeadWaitsUntilTheOthersHaveMet) {
+TEST_F(Meeting, SE27_TheCoordinatorWaitsUntilTheOthersHaveMet) {
   const auto at = [&](const std::string& name) { return "unix:" + (folder_ / name); };
   Worker& w0 = launch("w0", {{"w0", at("w0")}, {"w1", at("w1")}, {"w2", at("w2")}});
   launch("w1", {{"w0", at("w0")}, {"w1", at("w1")}, {"w2", at("w2")}});
@@ -324,11 +324,11 @@ Error refusal(const std::string& name, std::vector<WorkerAddress> world) {
   return launched ? Error() : launched.error();
 }
 
-TEST(Addresses, AHeadThatNobodyCanDialIsRefused) {
+TEST(Addresses, ACoordinatorThatCannotBeDialledIsRefused) {
   for (const std::string at : {"", "tcp:127.0.0.1:0"}) {
     const Error error = refusal("b", {{"a", at}, {"b", ""}});
     EXPECT_EQ(error.code(), Errc::invalid_config);
-    EXPECT_THAT(error.text(), HasSubstr("cannot dial 'a', the first of its world, at '" + at + "'"));
+    EXPECT_THAT(error.text(), HasSubstr("cannot dial 'a', the first in its list of members, at '" + at + "'"));
   }
 }
 

@@ -124,7 +124,7 @@ TEST_P(Membership, HS12_WhoSaysNothingOfItsSettingsMayJoin) {
   EXPECT_TRUE(a->wait_until_ready());
 }
 
-TEST_P(Membership, AtMostEightRefusalsAreTold) {
+TEST_P(Membership, AtMostEightRefusalsAreReported) {
   std::atomic<int> told = 0;
   auto a_options = options_of("a");
   a_options.on_refused = [&told](const Error& reason) {

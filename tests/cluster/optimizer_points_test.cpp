@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(Points, StepPoints, testing::Range<std::uint64_t>(0, po
                            return points()[info.param / kSeeds].name + "_" + std::to_string(info.param % kSeeds);
                          });
 
-TEST_P(StepPoints, OP8_NobodyIsHalfSteppedAndAllHear) {
+TEST_P(StepPoints, OP8_NoOwnerIsHalfSteppedAndAllHear) {
   std::optional<DistributedOptimizer> optimizer(std::in_place, here(), all_parameters(), SGD{.lr = 1},
                                                 optim::StepOptions{.clip_norm = 1});
   std::optional<Context> context(std::in_place, here());

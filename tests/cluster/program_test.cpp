@@ -7,6 +7,8 @@
 #include <functional>
 #include <future>
 #include <thread>
+#include <variant>
+#include <vector>
 
 #include "caftan/app/load.hpp"
 #include "caftan/caftan.hpp"
@@ -84,10 +86,10 @@ class ProgramRun : public testing::Test {
     }
     options.executor = actors::make_runners(options.workers.size());
     options.network = std::make_shared<LocalNetwork>();
-    options.sink = [this](const actors::RunEvent& event) {
+    options.sink = [this](const run::Event& event) {
       const std::lock_guard lock(mutex_);
       // A worker that says ready may be asked to leave at once.
-      EXPECT_TRUE(event.kind != actors::RunEventKind::ready || workers_->has_joined());
+      EXPECT_TRUE(!std::holds_alternative<run::Ready>(event.body) || workers_->has_joined());
       events_.push_back(event);
       changed_.notify_all();
     };
@@ -98,24 +100,32 @@ class ProgramRun : public testing::Test {
     if (act) act(workers);
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return count(actors::RunEventKind::returned) + failures() >= returned; });
+      changed_.wait(lock, [&] { return count<run::Returned>() + failures() >= returned; });
     }
     workers.leave();
     life.join();
     return ended;
   }
-  std::size_t count(actors::RunEventKind kind) const {
-    std::size_t found = 0;
-    for (const auto& event : events_) found += event.kind == kind ? 1U : 0U;
+  /// Returns the events of one kind, in their order.
+  template <class Body>
+  std::vector<Body> all() const {
+    std::vector<Body> found;
+    for (const auto& event : events_) {
+      if (const auto* body = std::get_if<Body>(&event.body)) found.push_back(*body);
+    }
     return found;
   }
-  std::size_t failures() const { return count(actors::RunEventKind::failed); }
+  template <class Body>
+  std::size_t count() const {
+    return all<Body>().size();
+  }
+  std::size_t failures() const { return count<run::Failed>(); }
 
   Program program_{"test"};
   const actors::WorkerSet* workers_ = nullptr;  // of the running run()
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<actors::RunEvent> events_;
+  std::vector<run::Event> events_;
 };
 
 constexpr const char* kFile =
@@ -127,30 +137,28 @@ constexpr const char* kFile =
 TEST_F(ProgramRun, RolesThatUseEachOtherFindEachOtherAndAreAskedBack) {
   EXPECT_TRUE(run(kFile, 3));
   std::size_t sums = 0;
-  for (const auto& event : events_) {
-    if (event.kind == actors::RunEventKind::returned) {
-      EXPECT_EQ(event.error.code(), Errc::ok) << event.error.message();
-    }
-    for (const auto& [name, value] : event.values) {
+  for (const auto& returned : all<run::Returned>()) {
+    EXPECT_EQ(returned.error.code(), Errc::ok) << returned.error.message();
+  }
+  for (const auto& metrics : all<run::Metrics>()) {
+    for (const auto& [name, value] : metrics.values) {
       EXPECT_EQ(name, "sum");
       EXPECT_EQ(value, 42.0);
       ++sums;
     }
-    if (event.kind == actors::RunEventKind::report) {
-      EXPECT_THAT(event.text, HasSubstr(" 14"));
-    }
   }
+  for (const auto& report : all<run::Report>()) EXPECT_THAT(report.text, HasSubstr(" 14"));
   EXPECT_EQ(sums, 3U);
-  EXPECT_EQ(count(actors::RunEventKind::report), 3U);
-  EXPECT_EQ(count(actors::RunEventKind::left), 4U);
+  EXPECT_EQ(count<run::Report>(), 3U);
+  EXPECT_EQ(count<run::Left>(), 4U);
 }
 
 TEST_F(ProgramRun, U21_EachReplicaIsMadeWithItsOwnSettings) {
   EXPECT_TRUE(run(std::string(kFile) + "[roles.client.per_replica.1]\nvalue = 100\n", 3));
   std::vector<std::string> reports;
-  for (const auto& event : events_) {
-    if (event.kind == actors::RunEventKind::report) reports.push_back(event.text);
-    for (const auto& [name, value] : event.values) EXPECT_EQ(value, 128.0) << name;
+  for (const auto& report : all<run::Report>()) reports.push_back(report.text);
+  for (const auto& metrics : all<run::Metrics>()) {
+    for (const auto& [name, value] : metrics.values) EXPECT_EQ(value, 128.0) << name;
   }
   EXPECT_THAT(reports, testing::UnorderedElementsAre("client-0 14", "client-1 100", "client-2 14"));
 }
@@ -165,11 +173,9 @@ TEST_F(ProgramRun, AUseThatWasNotDeclaredFailsTheRoleByName) {
   program_.role<Broken>("broken");
   EXPECT_TRUE(run(std::string(kFile) + "[roles.broken]\ntype = \"broken\"\n", 4));
   ASSERT_EQ(failures(), 1U);
-  for (const auto& event : events_) {
-    if (event.kind != actors::RunEventKind::failed) continue;
-    EXPECT_EQ(event.error.worker(), "broken");
-    EXPECT_THAT(event.error.message(), HasSubstr("has no use 'undeclared'"));
-  }
+  const Error error = all<run::Failed>().front().error;
+  EXPECT_EQ(error.worker(), "broken");
+  EXPECT_THAT(error.message(), HasSubstr("has no use 'undeclared'"));
 }
 
 test::Gate stop_callbacks;
@@ -201,7 +207,7 @@ TEST_F(ProgramRun, T16_WhoAsksRolesToStopDoesNotWaitForTheirStopCallbacks) {
     stop_callbacks.wait_for(1);
     stop_callbacks.open();
   }));
-  EXPECT_EQ(count(actors::RunEventKind::left), 1U);
+  EXPECT_EQ(count<run::Left>(), 1U);
 }
 
 class NoRole {};
@@ -221,11 +227,10 @@ TEST_F(ProgramRun, U6_AUseOfAWrongClassSaysSoInWordsOfTheProgram) {
                                        "[roles.y]\ntype = \"of_no_role\"\n[roles.y.uses]\nserver = \"server\"\n",
                   5));
   ASSERT_EQ(failures(), 2U);
-  for (const auto& event : events_) {
-    if (event.kind != actors::RunEventKind::failed) continue;
-    const std::string text = event.error.message();
-    EXPECT_THAT(text, HasSubstr(event.error.worker() == "x" ? "Client>(\"server\"): the role of this worker is a"
-                                                            : "NoRole is not the class of a role of this program"));
+  for (const auto& failed : all<run::Failed>()) {
+    const std::string text = failed.error.message();
+    EXPECT_THAT(text, HasSubstr(failed.error.worker() == "x" ? "Client>(\"server\"): the role of this worker is a"
+                                                             : "NoRole is not the class of a role of this program"));
     EXPECT_THAT(text, testing::Not(HasSubstr("role_of"))) << "no internal names";
   }
 }
@@ -252,8 +257,8 @@ TEST_F(ProgramRun, A4_WhatARolesConstructorRefersToTakesItsTurnsWithTheRole) {
   const std::string file = "caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.keeper]\ntype = \"keeper\"\n";
   EXPECT_TRUE(run(file, 1));
   std::size_t shared = 0;
-  for (const auto& event : events_) {
-    for (const auto& [name, value] : event.values) shared += name == "shared" && value == 1.0 ? 1 : 0;
+  for (const auto& metrics : all<run::Metrics>()) {
+    for (const auto& [name, value] : metrics.values) shared += name == "shared" && value == 1.0 ? 1 : 0;
   }
   EXPECT_EQ(shared, 1U);
 }
@@ -298,7 +303,7 @@ TEST_F(ProgramRun, U7_T8_TwoHundredRolesOfAProcessMayWaitForOthersInTheirConstru
               "\n[roles.guest.uses]\nhall = \"hall\"\n",
           Guest::kGuests));
   EXPECT_EQ(failures(), 0U);
-  EXPECT_EQ(count(actors::RunEventKind::made), Guest::kGuests + 1U);
+  EXPECT_EQ(count<run::Made>(), Guest::kGuests + 1U);
 }
 
 TEST(Catalog, RefusesAClassTwiceAndUsesOfWhatIsNoRole) {

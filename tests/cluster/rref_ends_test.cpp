@@ -77,30 +77,30 @@ TEST_P(RRefEndsInOrder, T14_SettlingWaitsForThoseThatWereLetGoOnly) {
   RRef<int> kept = cluster_[0].remote<&add>("worker1", 1, 2);
   RRef<int> killed = cluster_[0].remote<&add>("worker1", 1, 2);
   cluster_.run_until_idle();
-  bool settled = false;
-  host.ending().when_quiet([&] { settled = true; });
-  EXPECT_TRUE(settled) << "all have handles";
+  bool quiet = false;
+  host.ending().when_quiet([&] { quiet = true; });
+  EXPECT_TRUE(quiet) << "all have handles";
   for (int i = 0; i < 20; ++i) (void)cluster_[0].remote<&add>("worker1", i, 0);
-  settled = false;
-  host.ending().when_quiet([&] { settled = true; });
-  EXPECT_FALSE(settled);
+  quiet = false;
+  host.ending().when_quiet([&] { quiet = true; });
+  EXPECT_FALSE(quiet);
   cluster_.run_until_idle();
-  EXPECT_TRUE(settled);
+  EXPECT_TRUE(quiet);
 
   // An actor that ends before its handle leaves nothing to wait for, and neither does the handle afterwards.
   caf::anon_send_exit(dynamic_cast<const actors::UserHandle&>(*killed.handle()).actor(), caf::exit_reason::kill);
   cluster_.run_until_idle();
   killed = {};
   cluster_.run_until_idle();
-  settled = false;
-  host.ending().when_quiet([&] { settled = true; });
-  EXPECT_TRUE(settled);
+  quiet = false;
+  host.ending().when_quiet([&] { quiet = true; });
+  EXPECT_TRUE(quiet);
   kept = {};
-  settled = false;
-  host.ending().when_quiet([&] { settled = true; });
-  EXPECT_FALSE(settled);
+  quiet = false;
+  host.ending().when_quiet([&] { quiet = true; });
+  EXPECT_FALSE(quiet);
   cluster_.run_until_idle();
-  EXPECT_TRUE(settled);
+  EXPECT_TRUE(quiet);
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ def yardstick(build, output, measure):
 
 
 def measured_again(build, times, measure):
-    """Returns {object file: CPU seconds} of the slowest files, told for a machine that takes YARDSTICK."""
+    """Returns {object file: CPU seconds} of the slowest files, converted to a machine that takes YARDSTICK."""
     slowest = sorted(times, key=times.get)[-SAMPLES:]
     seconds = {output: measure(build, output) for output in slowest}
     seconds = {output: value for output, value in seconds.items() if value is not None}

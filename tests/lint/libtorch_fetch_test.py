@@ -108,7 +108,7 @@ class Fetch(unittest.TestCase):
         self.assertIn("caftan: no package registry answered (pip: Temporary failure in name resolution). Nothing was "
                       "changed; start again when online.\n", self.fetch("offline").stdout)
 
-    def test_tells_an_untrusted_certificate_from_no_network(self):
+    def test_distinguishes_an_untrusted_certificate_from_no_network(self):
         self.assertIn("caftan: the package registry's certificate is not trusted here", self.fetch("untrusted").stdout)
 
     def test_refuses_wheels_without_a_library(self):

@@ -17,8 +17,8 @@ import tomllib
 LIST = "tests/mutants/mutants.toml"
 FEWEST = 160
 # Each of these has some of them.
-PARTS = ("libs/app", "libs/autograd", "libs/base", "libs/net", "libs/nn", "libs/optim", "libs/rl", "libs/rpc", "libs/tensor",
-         "libs/remote", "libs/transport", "libs/wire", "actors", "apps/cartpole", "apps/rnn_lm", "apps/fingerprint")
+PARTS = ("libs/app", "libs/autograd", "libs/base", "libs/net", "libs/nn", "libs/optim", "libs/rl", "libs/rpc", "libs/run",
+         "libs/tensor", "libs/remote", "libs/transport", "libs/wire", "actors", "apps/cartpole", "apps/rnn_lm", "apps/fingerprint")
 KEYS = {"name", "file", "text", "with", "tests", "survives"}
 
 

@@ -69,7 +69,7 @@ TEST_F(Frozen, RN2_AllOfThem) {
   EXPECT_THAT(command.err(), ContainsRegex("error: (ticker|echo-0|echo-1) \\(pid [0-9]+\\) has shown no sign of life"));
 }
 
-TEST_F(Frozen, RN2_OneOfThemIsNamedWhoeverFindsItFirst) {
+TEST_F(Frozen, RN2_OneOfThemIsNamedWhicheverFindsItFirst) {
   folder_.write("t.toml", ticking_file("", kQuickBeats));
   Command command(folder_, kTicking, {"run", "t.toml"});
   ASSERT_TRUE(command.wait_for_line("tick 20")) << command.err();

@@ -358,7 +358,7 @@ TEST(CommandLine, AWrongCommandIsNamedWithTheRightOnes) {
             "--replica: replicas are numbered from 0, is -1\nRun with --help for more information.\n");
 }
 
-TEST(CommandLine, U13_AnOptionThatIsASettingIsToldHowToWriteIt) {
+TEST(CommandLine, U13_TheErrorOfAnOptionThatIsASettingSaysHowToWriteIt) {
   const Folder folder;
   folder.write("counting.toml", kCountingFile);
   for (const std::vector<std::string>& given : {std::vector<std::string>{"--seed", "3"}, {"--seed=3"}}) {

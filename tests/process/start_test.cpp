@@ -100,7 +100,7 @@ TEST_F(Hosts, K11_RN12_OneWhoseRoleDoesNotStopSaysWhyItEndsAllTheSame) {
   EXPECT_THAT(echoes.err(), HasSubstr("cancelled: the run was interrupted"));
 }
 
-TEST_F(Hosts, K7b_WhoeverIsStartedTwiceIsToldAtOnceAndAtTheEnd) {
+TEST_F(Hosts, K7b_AWorkerThatIsStartedTwiceGetsAnErrorAtOnceAndAtTheEnd) {
   folder_.write("t.toml", hosts_file(port_.number()));
   port_.release();
   const auto with = [](std::initializer_list<std::string> more) {

@@ -48,15 +48,6 @@ c10::IValue get(const Pending& pending) {
   return rpc::deserializeRespToIValue(*pending->constValue().toCustomClass<rpc::Message>());
 }
 
-Context::Context() : id_(autograd::DistAutogradContainer::getInstance().newContext()->contextId()) {}
-Context::~Context() { autograd::DistAutogradContainer::getInstance().releaseContext(id_); }
-
-at::Tensor Context::gradient(const at::Tensor& leaf) const {
-  const auto gradients = autograd::DistAutogradContainer::getInstance().retrieveContext(id_)->getGradients();
-  const auto found = gradients.find(leaf);
-  return found == gradients.end() ? at::Tensor() : found->value();
-}
-
 at::Tensor gradient_in_current_context(const at::Tensor& leaf) {
   const auto gradients = autograd::DistAutogradContainer::getInstance().currentContext()->getGradients();
   const auto found = gradients.find(leaf);

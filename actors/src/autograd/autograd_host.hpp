@@ -55,7 +55,7 @@ class AutogradHost final : public autograd::ContextHost, public Service, public 
   void on_session_end(const transport::Session& session, bool is_last) override;
   void end_all(const Error& reason, StopReport& given_up) override;
   void when_empty(std::function<void()> done) override;
-  /// Contexts with an actor, and graphs of passes.
+  /// Returns how many contexts have an actor and how many graphs of passes there are, in all.
   std::size_t in_use() const override;
 
   // RecvFunctionPorts and ContextPorts

@@ -158,7 +158,7 @@ void GraphJob::run_nodes() {
     }
     whole = slice.done;
   }
-  if (!std::exchange(begun_, true)) engine_->add_bodies(record_->bodies());
+  if (!std::exchange(begun_, true)) engine_->add_spans(record_->spans());
   for (Feed& feed : std::exchange(feeds_, {})) {
     const auto fed = engine_->feed(feed.message, std::move(feed.gradients));
     if (!fed) return tell(true, Error(Errc::invalid_gradient, fed.error().text()));

@@ -56,47 +56,47 @@ Result<std::optional<wire::Bytes>> ControlSocket::receive_bytes(int flags) const
   }
 }
 
-Result<void> ControlSocket::send(const RunEvent& event) const {
+Result<void> ControlSocket::send(const run::Event& event) const {
   const auto bytes = wire::encode(event);
   if (!bytes) return bytes.error();
   return send_bytes(*bytes, 0);
 }
 
-Result<void> ControlSocket::offer(const RunEvent& event) const {
+Result<void> ControlSocket::offer(const run::Event& event) const {
   const auto bytes = wire::encode(event);
   if (!bytes) return bytes.error();
   return send_bytes(*bytes, MSG_DONTWAIT);
 }
 
-Result<void> ControlSocket::send(const RunCommand& command) const {
+Result<void> ControlSocket::send(const run::Command& command) const {
   const auto bytes = wire::encode(command);
   if (!bytes) return bytes.error();
   return send_bytes(*bytes, MSG_DONTWAIT);
 }
 
-Result<RunCommand> ControlSocket::receive_command() const {
+Result<run::Command> ControlSocket::receive_command() const {
   const auto bytes = receive_bytes(0);
   if (!bytes) return bytes.error();
   if (!*bytes) return Error(Errc::io_error, "the control socket does not wait");
-  return wire::decode<RunCommand>(**bytes);
+  return wire::decode<run::Command>(**bytes);
 }
 
-Result<std::optional<RunCommand>> ControlSocket::receive_command(TimePoint until) const {
+Result<std::optional<run::Command>> ControlSocket::receive_command(TimePoint until) const {
   pollfd readable{fd_, POLLIN, 0};
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock().now()).count();
   const int found = ::poll(&readable, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
   if (found < 0 && errno != EINTR) return system_error("poll");
-  if (found <= 0) return std::optional<RunCommand>();
+  if (found <= 0) return std::optional<run::Command>();
   auto command = receive_command();
   if (!command) return command.error();
   return std::optional(*std::move(command));
 }
 
-Result<std::optional<RunEvent>> ControlSocket::receive_event() const {
+Result<std::optional<run::Event>> ControlSocket::receive_event() const {
   const auto bytes = receive_bytes(MSG_DONTWAIT);
   if (!bytes) return bytes.error();
-  if (!*bytes) return std::optional<RunEvent>();
-  auto event = wire::decode<RunEvent>(**bytes);
+  if (!*bytes) return std::optional<run::Event>();
+  auto event = wire::decode<run::Event>(**bytes);
   if (!event) return event.error();
   return std::optional(*std::move(event));
 }

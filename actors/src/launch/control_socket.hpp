@@ -8,8 +8,8 @@
 
 #include "caftan/base/clock.hpp"
 #include "caftan/base/result.hpp"
+#include "caftan/run/internal/run_messages.hpp"
 #include "caftan/wire/bytes.hpp"
-#include "role/run_messages.hpp"
 
 namespace caftan::actors {
 
@@ -31,17 +31,17 @@ class ControlSocket {
   explicit operator bool() const noexcept { return fd_ >= 0; }
 
   /// Blocks while the other side does not read. Errors: peer_down, limit_exceeded (longer than a packet), io_error.
-  Result<void> send(const RunEvent& event) const;
+  Result<void> send(const run::Event& event) const;
   /// Never blocks. Errors: as above; overloaded (the other side does not read).
-  Result<void> send(const RunCommand& command) const;
-  Result<void> offer(const RunEvent& event) const;
+  Result<void> send(const run::Command& command) const;
+  Result<void> offer(const run::Event& event) const;
 
   /// Waits for the next packet. Errors: peer_down (the other side is gone), malformed_payload, io_error.
-  Result<RunCommand> receive_command() const;
+  Result<run::Command> receive_command() const;
   /// Returns the next packet, nothing if none comes until `until`. Errors: as above.
-  Result<std::optional<RunCommand>> receive_command(TimePoint until) const;
+  Result<std::optional<run::Command>> receive_command(TimePoint until) const;
   /// Returns the next packet, nothing if there is none now. Errors: as above.
-  Result<std::optional<RunEvent>> receive_event() const;
+  Result<std::optional<run::Event>> receive_event() const;
 
  private:
   Result<void> send_bytes(std::span<const std::byte> bytes, int flags) const;

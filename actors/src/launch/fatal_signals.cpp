@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstring>
 #include <string_view>
 
 namespace caftan::actors {
@@ -90,11 +89,6 @@ bool is_default(int number) {
 }
 
 }  // namespace
-
-std::string name_of_signal(int number) {
-  const char* const name = ::sigabbrev_np(number);
-  return "signal " + std::to_string(number) + (name ? std::string(" (SIG") + name + ")" : std::string());
-}
 
 FatalSignals::FatalSignals(const std::function<Words(int number)>& words, const std::string& summary_file_name,
                            bool stack, int reserve)

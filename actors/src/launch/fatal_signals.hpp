@@ -8,9 +8,6 @@
 
 namespace caftan::actors {
 
-/// "signal 11 (SIGSEGV)"
-std::string name_of_signal(int number);
-
 /// How the line begins that a worker process adds to its log; the addresses of the calls follow.
 inline constexpr std::string_view kKilledBy = "-- killed by ";
 
@@ -39,7 +36,7 @@ class FatalSignals {
 
  private:
   std::vector<Words> words_;
-  std::string fresh_;  // the summary as long as it is not whole
+  std::string fresh_;  // the path at which the summary is written; renamed once it is whole
   std::string file_;
 };
 

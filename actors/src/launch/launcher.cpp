@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <variant>
 
 #include "caftan/app/resolved.hpp"
+#include "caftan/base/overloaded.hpp"
 #include "caftan/base/settings_io.hpp"
+#include "caftan/run/internal/death.hpp"
 #include "launch/exit_watch.hpp"
 #include "launch/fatal_signals.hpp"
 #include "launch/progress_line.hpp"
@@ -59,7 +62,7 @@ class Launch {
   LaunchOutcome run();
 
  private:
-  static SupervisorOptions supervisor_options(const LaunchOptions& options);
+  static run::SupervisorOptions supervisor_options(const LaunchOptions& options);
   const app::PlannedWorker& planned(std::size_t worker) const { return options_.plan.workers[worker]; }
   Duration elapsed() const { return clock_.now() - started_; }
 
@@ -74,10 +77,13 @@ class Launch {
   void take_news();
   void take_exit();
   bool takes_events() const;
-  void take(const RunEvent& event);
-  void take_ready(const RunEvent& event);
-  void perform(const std::vector<Supervisor::Action>& actions);
-  void command_all(RunCommandKind kind);
+  void take(const run::Event& event);
+  void take_here(std::size_t worker, const run::Here& here);
+  void take_ready(std::size_t worker);
+  void take_progress(std::size_t worker, const run::Progress& progress);
+  void take_report(const run::Report& report);
+  void perform(const std::vector<run::Supervisor::Action>& actions);
+  void command_all(const run::Command& command);
   void draw(bool at_once);
   void write_rows();
   LaunchOutcome finish();
@@ -91,7 +97,7 @@ class Launch {
   RunAddresses addresses_;
   RunView view_;
   SteadyClock clock_;
-  Supervisor supervisor_;
+  run::Supervisor supervisor_;
   const TimePoint started_;
   TimePoint looked_;
   std::optional<TimePoint> met_;    // when the start was over
@@ -109,10 +115,10 @@ class Launch {
 SupervisorOptions Launch::supervisor_options(const LaunchOptions& options) {
   const app::RunSettings& run = options.application.run;
   const bool watched = run.placement != app::Placement::one_process;
-  SupervisorOptions supervised{.start_timeout = run.start_timeout,
-                               .stop_timeout = run.stop_timeout,
-                               .heartbeat = watched ? options.application.cluster.heartbeat : Duration::zero(),
-                               .wall = run.wall};
+  run::SupervisorOptions supervised{.start_timeout = run.start_timeout,
+                                    .stop_timeout = run.stop_timeout,
+                                    .heartbeat = watched ? options.application.cluster.heartbeat : Duration::zero(),
+                                    .wall = run.wall};
   for (const app::PlannedWorker& worker : options.plan.workers) {
     supervised.workers.push_back({.name = worker.name,
                                   .role = worker.role,
@@ -173,7 +179,7 @@ Result<void> Launch::start_children() {
     process = *std::move(child);
   }
   for (std::size_t i = 0; i < processes_.size(); ++i) {
-    // Where the others meet may be known only once it listens.
+    // The address of the coordinator may be known only once it listens.
     if (processes_[i] && (!addresses_.must_learn_coordinator() ||
                           addresses_.is_coordinator(options_.plan.in_process(static_cast<int>(i)).front())))
       assign(static_cast<int>(i));
@@ -192,84 +198,86 @@ void Launch::start_failed(const Error& error) {
 
 void Launch::assign(int process) {
   const std::vector<WorkerId> workers = options_.plan.in_process(process);
-  RunCommand command{.kind = RunCommandKind::assign,
-                     .run_directory = std::filesystem::absolute(record_.directory().path()).string(),
-                     .secret = addresses_.secret()};
+  run::Assign command{.run_directory = std::filesystem::absolute(record_.directory().path()).string(),
+                      .secret = addresses_.secret()};
   for (const WorkerId id : workers) command.workers.push_back(id.value);
   for (const WorkerId id : options_.workers) command.launched.push_back(id.value);
   for (const WorkerAddress& member :
        addresses_.addresses_for(options_.plan, workers.front(), options_.application.hosts)) {
-    command.world.emplace_back(member.name, member.address);
+    command.members.emplace_back(member.name, member.address);
   }
   processes_[static_cast<std::size_t>(process)]->send(command);
 }
 
-void Launch::take(const RunEvent& event) {
+void Launch::take(const run::Event& event) {
   if (event.worker >= options_.plan.workers.size()) return;
   const std::size_t worker = event.worker;
   const std::string& name = planned(worker).name;
-  switch (event.kind) {
-    case RunEventKind::here:
-      supervisor_.here(worker);
-      if (addresses_.learn_coordinator(WorkerId{event.worker}, event.text)) {
-        for (std::size_t i = 0; i < processes_.size(); ++i) {
-          if (processes_[i] && static_cast<int>(i) != planned(worker).process) assign(static_cast<int>(i));
-        }
-      }
-      return;
-    case RunEventKind::ready:
-      return take_ready(event);
-    case RunEventKind::progress:
-      standing_[worker] = ProgressState{event.done, event.total, event.text};
-      shown_ = worker;
-      progress_is_news_ = true;
-      return draw(false);
-    case RunEventKind::metrics:
-      for (const auto& [metric, value] : event.values) record_.metric(name, metric, value);
-      return;
-    case RunEventKind::report:
-      progress_is_news_ = false;  // what was reached before would stand behind its result
-      // The lines of the workers that are ready come before the reports of the first of them.
-      if (supervisor_.phase() == Supervisor::Phase::starting) return early_.push_back(event.text);
-      return view_.result(event.text);
-    case RunEventKind::fingerprint:
-      return record_.fingerprint(event.text);
-    case RunEventKind::returned:
-      if (event.error.code() != Errc::ok) errors_[worker] = event.error;
-      return supervisor_.returned(worker, event.error);
-    case RunEventKind::failed:
-      errors_[worker] = event.error;
-      return supervisor_.failed(worker, event.error);
-    case RunEventKind::peer_lost:
-      return supervisor_.peer_lost(event.text, event.error, clock_.now());
-    case RunEventKind::traffic:
-      return record_.add_sent(event.sent);
-    case RunEventKind::left:
-      return supervisor_.left(worker);
-    case RunEventKind::making:
-      return supervisor_.making(worker);
-    case RunEventKind::made:
-      return supervisor_.made(worker);
-    case RunEventKind::refused:
-      return view_.error("warning: " + name + " refused a connection: " + event.error.message());
-    case RunEventKind::duplicate:
-      return view_.error("warning: " + name + " was refused: " + event.error.message());
-    case RunEventKind::alive:
-      return;
-    case RunEventKind::answered:
-      return supervisor_.answered(planned(worker).process);
+  std::visit(Overloaded{
+                 [&](const run::Here& here) { take_here(worker, here); },
+                 [&](const run::Ready&) { take_ready(worker); },
+                 [&](const run::Making&) { supervisor_.making(worker); },
+                 [&](const run::Made&) { supervisor_.made(worker); },
+                 [&](const run::Progress& progress) { take_progress(worker, progress); },
+                 [&](const run::Metrics& metrics) {
+                   for (const auto& [metric, value] : metrics.values) record_.metric(name, metric, value);
+                 },
+                 [&](const run::Report& report) { take_report(report); },
+                 [&](const run::Fingerprint& fingerprint) { record_.fingerprint(fingerprint.text); },
+                 [&](const run::Returned& returned) {
+                   if (returned.error.code() != Errc::ok) errors_[worker] = returned.error;
+                   supervisor_.returned(worker, returned.error);
+                 },
+                 [&](const run::Failed& failed) {
+                   errors_[worker] = failed.error;
+                   supervisor_.failed(worker, failed.error);
+                 },
+                 [&](const run::PeerLost& lost) { supervisor_.peer_lost(lost.peer, lost.error, clock_.now()); },
+                 [&](const run::Refused& refused) {
+                   view_.error("warning: " + name + " refused a connection: " + refused.error.message());
+                 },
+                 [&](const run::Duplicate& duplicate) {
+                   view_.error("warning: " + name + " was refused: " + duplicate.error.message());
+                 },
+                 [&](const run::Traffic& traffic) { record_.add_sent(traffic.sent); },
+                 [&](const run::Left&) { supervisor_.left(worker); },
+                 [](const run::Alive&) {},
+                 [&](const run::Answered&) { supervisor_.answered(planned(worker).process); },
+             },
+             event.body);
+}
+
+void Launch::take_here(std::size_t worker, const run::Here& here) {
+  supervisor_.here(worker);
+  if (!addresses_.learn_coordinator(planned(worker).id, here.address)) return;
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    if (processes_[i] && static_cast<int>(i) != planned(worker).process) assign(static_cast<int>(i));
   }
 }
 
-void Launch::take_ready(const RunEvent& event) {
-  supervisor_.ready(event.worker);
+void Launch::take_ready(std::size_t worker) {
+  supervisor_.ready(worker);
   std::size_t widest = 0;
-  for (const app::PlannedWorker& worker : options_.plan.workers) widest = std::max(widest, worker.name.size());
-  std::string line = "  " + planned(event.worker).name;
+  for (const app::PlannedWorker& of : options_.plan.workers) widest = std::max(widest, of.name.size());
+  std::string line = "  " + planned(worker).name;
   line.resize(widest + 4, ' ');
-  const pid_t pid = processes_[static_cast<std::size_t>(planned(event.worker).process)]->pid();
+  const pid_t pid = processes_[static_cast<std::size_t>(planned(worker).process)]->pid();
   if (pid != 0) line += "pid " + std::to_string(pid) + "  ";
   view_.note(line + "ready after " + format_fixed(std::chrono::duration<double>(elapsed()).count(), 2) + " s");
+}
+
+void Launch::take_progress(std::size_t worker, const run::Progress& progress) {
+  standing_[worker] = ProgressState{progress.done, progress.total, progress.text};
+  shown_ = worker;
+  progress_is_news_ = true;
+  draw(false);
+}
+
+void Launch::take_report(const run::Report& report) {
+  progress_is_news_ = false;  // what was reached before would stand behind its result
+  // The lines of the workers that are ready come before the reports of the first of them.
+  if (supervisor_.phase() == run::Supervisor::Phase::starting) return early_.push_back(report.text);
+  view_.result(report.text);
 }
 
 std::string Launch::where() const { return shown_ ? where_of(*standing_[*shown_]) : std::string(); }
@@ -286,11 +294,11 @@ void Launch::take_exit() {
 /// RN-7: results that are not read keep their workers waiting, as long as the run goes on.
 bool Launch::takes_events() const {
   const auto phase = supervisor_.phase();
-  return !view_.is_full() || (phase != Supervisor::Phase::starting && phase != Supervisor::Phase::running);
+  return !view_.is_full() || (phase != run::Supervisor::Phase::starting && phase != run::Supervisor::Phase::running);
 }
 
 void Launch::leave_start() {
-  if (supervisor_.phase() == Supervisor::Phase::starting || met_) return;
+  if (supervisor_.phase() == run::Supervisor::Phase::starting || met_) return;
   met_ = clock_.now();
   for (const std::string& line : early_) view_.result(line);
   early_.clear();
@@ -309,7 +317,8 @@ void Launch::take_news() {
   const bool takes = takes_events();
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     if (!processes_[i]) continue;
-    if (!takes) supervisor_.alive(static_cast<int>(i), clock_.now());  // it may have said so
+    if (!takes)
+      supervisor_.alive(static_cast<int>(i), clock_.now());  // an event that is not read now may be a sign of life
     // Checked before the events are read: once a process has ended, all its events are in the queue.
     const auto death = processes_[i]->take_death();
     for (int taken = 0; death || (takes && taken < kEventsInATurn); ++taken) {
@@ -324,24 +333,22 @@ void Launch::take_news() {
   }
 }
 
-void Launch::command_all(RunCommandKind kind) {
-  RunCommand command{.kind = kind};
-  if (kind == RunCommandKind::leave) command.error = supervisor_.reason();
+void Launch::command_all(const run::Command& command) {
   for (const auto& process : processes_) {
     if (process) process->send(command);
   }
 }
 
-void Launch::perform(const std::vector<Supervisor::Action>& actions) {
-  for (const Supervisor::Action action : actions) {
+void Launch::perform(const std::vector<run::Supervisor::Action>& actions) {
+  for (const run::Supervisor::Action action : actions) {
     switch (action) {
-      case Supervisor::Action::stop:
-        command_all(RunCommandKind::stop);
+      case run::Supervisor::Action::stop:
+        command_all(run::Stop{});
         break;
-      case Supervisor::Action::leave:
-        command_all(RunCommandKind::leave);
+      case run::Supervisor::Action::leave:
+        command_all(run::Leave{supervisor_.reason()});
         break;
-      case Supervisor::Action::kill:
+      case run::Supervisor::Action::kill:
         for (const auto& process : processes_) {
           if (process) process->kill();
         }
@@ -349,7 +356,7 @@ void Launch::perform(const std::vector<Supervisor::Action>& actions) {
     }
   }
   // No worker dials any more: remove now what a kill of this process would leave behind.
-  if (supervisor_.phase() != Supervisor::Phase::starting) addresses_.remove_sockets();
+  if (supervisor_.phase() != run::Supervisor::Phase::starting) addresses_.remove_sockets();
 }
 
 void Launch::draw(bool at_once) {
@@ -425,7 +432,7 @@ LaunchOutcome Launch::finish() {
 FatalSignals::Words words_for(int number, const LaunchOptions& options, const RunRecord& record) {
   const app::RunSettings& run = options.application.run;
   const std::string end =
-      "was killed by " + name_of_signal(number) + " in one of its workers, which share a process (run.placement)";
+      "was killed by " + run::name_of_signal(number) + " in one of its workers, which share a process (run.placement)";
   FatalSignals::Words words{.line = "error: " + run.name + " (pid " + std::to_string(::getpid()) + ") " + end +
                                     "; everything written so far is in " + record.directory().path().string() + "\n"};
   std::vector<RunRecord::WorkerEnd> workers;
@@ -433,7 +440,8 @@ FatalSignals::Words words_for(int number, const LaunchOptions& options, const Ru
     const app::PlannedWorker& worker = options.plan.workers[id.value];
     workers.push_back({worker.name, worker.host, ::getpid(), {}});
   }
-  const Verdict verdict{.outcome = Verdict::Outcome::failure, .exit_code = 128 + number, .error = run.name + " " + end};
+  const run::Verdict verdict{
+      .outcome = run::Verdict::Outcome::failure, .exit_code = 128 + number, .error = run.name + " " + end};
   words.summary = record.summary(options.application, verdict, Duration::zero(), std::move(workers));
   constexpr std::string_view kDuration = "\"duration_s\": ";
   const std::size_t at = words.summary.find(kDuration) + kDuration.size();

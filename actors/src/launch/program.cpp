@@ -95,8 +95,8 @@ int help(const CommandLine& line, const app::RoleTypes& types, const std::string
                 app::list_role_types(types));
 }
 
-int run(const CommandLine& line, const actors::RoleCatalog& catalog, const app::RoleTypes& types,
-        const app::LoadedApplication& loaded, char** argv) {
+int run_application(const CommandLine& line, const actors::RoleCatalog& catalog, const app::RoleTypes& types,
+                    const app::LoadedApplication& loaded, char** argv) {
   const app::Application& application = loaded.application;
   const app::Plan plan = app::make_plan(application);
   auto workers = select_workers(line, application, plan);
@@ -143,7 +143,7 @@ int Program::main(int argc, char** argv) {
   if (!loaded.diagnostics.ok()) return kBadFile;
   switch (line.command) {
     case CommandLine::Command::run:
-      return run(line, catalog_, *types, loaded, argv);
+      return run_application(line, catalog_, *types, loaded, argv);
     case CommandLine::Command::plan:
       return print(stdout, app::render_plan(loaded.application, app::make_plan(loaded.application)));
     case CommandLine::Command::check: {

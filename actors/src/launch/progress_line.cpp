@@ -25,7 +25,8 @@ std::string minutes(Duration elapsed) {
   return std::to_string(seconds / 60) + (rest.size() < 2 ? ":0" : ":") + rest;
 }
 
-/// A role's text must neither break the line nor draw elsewhere on the terminal.
+/// Returns the text of a role with blanks for control characters, which could end the line or draw elsewhere on the
+/// terminal.
 std::string printable(std::string text) {
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < ' ' || c == 127; }, ' ');
@@ -90,7 +91,7 @@ void RunView::erase() {
 
 void RunView::result(std::string_view line) {
   erase();
-  // Workers that are being ended go on for a moment.
+  // Workers that were asked to stop may report results for a moment; these are kept only up to a limit.
   dropped_ = dropped_ || out_.waiting() > 2 * kMostResults;
   if (!dropped_) out_.write(std::string(line) + "\n");
 }

@@ -26,14 +26,14 @@ std::string bracketed(const std::string& host) { return host.find(':') == std::s
 Result<RunAddresses> RunAddresses::make(const app::Application& application, const app::Plan& plan) {
   switch (application.run.placement) {
     case app::Placement::one_process:
-      return RunAddresses(Kind::local);
+      return RunAddresses(Kind::local, "loopback");
     case app::Placement::processes: {
-      const bool tcp = application.cluster.channel == app::ChannelChoice::tcp;
-      RunAddresses addresses(tcp ? Kind::tcp : Kind::unix_sockets);
+      const app::ChannelFacts& channel = app::channel_on_host(application.cluster.channel);
+      RunAddresses addresses(channel.is_path ? Kind::paths : Kind::ports, channel.name);
       auto secret = random_secret();
       if (!secret) return secret.error();
       addresses.secret_ = *std::move(secret);
-      if (!tcp) {
+      if (channel.is_path) {
         auto folder = SocketFolder::make();
         if (!folder) return folder.error();
         addresses.folder_.emplace(*std::move(folder));
@@ -43,7 +43,7 @@ Result<RunAddresses> RunAddresses::make(const app::Application& application, con
     case app::Placement::hosts:
       break;
   }
-  RunAddresses addresses(Kind::hosts);
+  RunAddresses addresses(Kind::hosts, "tcp");
   const std::filesystem::path file = application.cluster.secret_file.value_or("");
   auto secret = app::read_secret_file(file);
   if (!secret) {
@@ -60,27 +60,15 @@ Result<RunAddresses> RunAddresses::make(const app::Application& application, con
   return addresses;
 }
 
-const char* RunAddresses::channel() const noexcept {
-  switch (kind_) {
-    case Kind::local:
-      return "loopback";
-    case Kind::unix_sockets:
-      return "unix";
-    case Kind::tcp:
-    case Kind::hosts:
-      break;
-  }
-  return "tcp";
-}
-
 std::vector<WorkerAddress> RunAddresses::addresses_for(const app::Plan& plan, WorkerId self,
                                                        const std::vector<app::HostSpec>& hosts) const {
   const auto address_of = [&](const app::PlannedWorker& worker) -> std::string {
-    if (kind_ == Kind::unix_sockets) return "unix:" + (folder_->path() / std::to_string(worker.id.value)).string();
+    const std::string scheme = std::string(channel_) + ":";
+    if (kind_ == Kind::paths) return scheme + (folder_->path() / std::to_string(worker.id.value)).string();
     if (kind_ == Kind::local) return {};
-    if (worker.id == coordinator_) return coordinator_address_.empty() ? "tcp:127.0.0.1:0" : coordinator_address_;
+    if (worker.id == coordinator_) return coordinator_address_.empty() ? scheme + "127.0.0.1:0" : coordinator_address_;
     // The others learn the port from the coordinator.
-    if (worker.id != self || kind_ == Kind::tcp) return {};
+    if (worker.id != self || kind_ == Kind::ports) return {};
     for (const app::HostSpec& host : hosts) {
       if (host.name == worker.host) return "tcp:" + bracketed(host.address) + ":0";
     }

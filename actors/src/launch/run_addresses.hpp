@@ -19,14 +19,14 @@ class RunAddresses {
   static Result<RunAddresses> make(const app::Application& application, const app::Plan& plan);
   const std::string& secret() const noexcept { return secret_; }
   /// Returns the kind of channel for the heading: "unix", "tcp", "loopback".
-  const char* channel() const noexcept;
+  const char* channel() const noexcept { return channel_; }
   /// Returns the members with the addresses that `self` uses: the coordinator first, then by number.
   std::vector<WorkerAddress> addresses_for(const app::Plan& plan, WorkerId self,
                                            const std::vector<app::HostSpec>& hosts) const;
 
   bool is_coordinator(WorkerId worker) const noexcept { return worker == coordinator_; }
   /// Whether the coordinator's address is known only once it listens.
-  bool must_learn_coordinator() const noexcept { return kind_ == Kind::tcp && coordinator_address_.empty(); }
+  bool must_learn_coordinator() const noexcept { return kind_ == Kind::ports && coordinator_address_.empty(); }
   /// Takes the address at which a worker listens. Returns whether the address can be sent to the others now.
   bool learn_coordinator(WorkerId worker, const std::string& address);
 
@@ -35,14 +35,20 @@ class RunAddresses {
   void remove_sockets();
 
  private:
-  enum class Kind { local, unix_sockets, tcp, hosts };
-  explicit RunAddresses(Kind kind) : kind_(kind) {}
+  enum class Kind {
+    local,  ///< none: one process
+    paths,  ///< in the folder
+    ports,  ///< that the system chooses, on this host
+    hosts,
+  };
+  RunAddresses(Kind kind, const char* channel) : kind_(kind), channel_(channel) {}
 
   Kind kind_;
+  const char* channel_;
   std::string secret_;
   std::optional<SocketFolder> folder_;
   WorkerId coordinator_{};
-  std::string coordinator_address_;  ///< of kinds tcp and hosts
+  std::string coordinator_address_;  ///< of kinds ports and hosts
 };
 
 }  // namespace caftan::actors

@@ -22,7 +22,8 @@ std::filesystem::path log_of(const EndedRun& run, std::size_t worker) {
   return run.record.directory().log_file(planned(run, worker).name);
 }
 
-/// The error with what only the launcher knows: the process, and the end of the log of a process that reported nothing.
+/// Returns the error of the verdict with what only the launcher knows: the number of the process, and the last line of
+/// its log if the worker reported no error itself.
 std::string with_pid(const EndedRun& run) {
   std::string text = run.verdict.error;
   if (!run.verdict.blame) return text;
@@ -51,11 +52,12 @@ std::string where_to_start(const EndedRun& run) {
 }
 
 /// Results that no reader can have got are a failure: returns what a success becomes then.
-std::optional<Verdict> lost_results(const EndedRun& run) {
+std::optional<run::Verdict> lost_results(const EndedRun& run) {
   const std::string lost = run.view.lost_results();
-  if (lost.empty() || run.verdict.outcome != Verdict::Outcome::success) return std::nullopt;
-  return Verdict{
-      .outcome = Verdict::Outcome::failure, .exit_code = 1, .error = "standard output: " + lost + "; results are lost"};
+  if (lost.empty() || run.verdict.outcome != run::Verdict::Outcome::success) return std::nullopt;
+  return run::Verdict{.outcome = run::Verdict::Outcome::failure,
+                      .exit_code = 1,
+                      .error = "standard output: " + lost + "; results are lost"};
 }
 
 /// Returns why a worker ended early, for the summary; empty if it did not, or only because another worker did (RN-13).
@@ -63,7 +65,7 @@ std::string error_of(const EndedRun& run, std::size_t worker) {
   const Error& error = run.errors[worker];
   const bool is_blamed = run.verdict.blame == worker;
   if (is_blamed && !run.verdict.death.empty()) return run.verdict.death;
-  if (error.code() == Errc::ok || (!is_blamed && Supervisor::is_echo(error))) return {};
+  if (error.code() == Errc::ok || (!is_blamed && run::Supervisor::is_echo(error))) return {};
   return error.message();
 }
 
@@ -90,10 +92,10 @@ int report_end(EndedRun run) {
   if (auto failure = lost_results(run)) run.verdict = *std::move(failure);
   write_summary(run);
   if (!run.stragglers.empty()) run.view.note("warning: " + run.stragglers);
-  if (run.verdict.outcome == Verdict::Outcome::success) {
+  if (run.verdict.outcome == run::Verdict::Outcome::success) {
     run.view.result(path + ": resolved.toml metrics.csv metrics.jsonl summary.json log/");
     if (!run.view.wait_for_reader(run.signals, kNever)) {
-      run.verdict = {.outcome = Verdict::Outcome::interrupted, .exit_code = 130};
+      run.verdict = {.outcome = run::Verdict::Outcome::interrupted, .exit_code = 130};
       write_summary(run);
     } else if (auto failure = lost_results(run)) {
       run.verdict = *std::move(failure);
@@ -101,18 +103,18 @@ int report_end(EndedRun run) {
     }
   }
   switch (run.verdict.outcome) {
-    case Verdict::Outcome::success:
+    case run::Verdict::Outcome::success:
       break;
-    case Verdict::Outcome::interrupted:
+    case run::Verdict::Outcome::interrupted:
       run.view.error(name + ": interrupted after " + seconds + ", exit 130; " + written);
       break;
-    case Verdict::Outcome::failure:
+    case run::Verdict::Outcome::failure:
       run.view.error("error: " + run.verdict.error);
       run.view.error(name + ": failed after " + seconds + ", exit " + std::to_string(run.verdict.exit_code) + "; " +
                      written + where_to_start(run));
       break;
   }
-  if (run.verdict.outcome != Verdict::Outcome::success) {
+  if (run.verdict.outcome != run::Verdict::Outcome::success) {
     (void)run.view.wait_for_reader(run.signals, SteadyClock().now() + run.launch.application.run.stop_timeout);
   }
   return run.verdict.exit_code;

@@ -17,7 +17,7 @@ struct EndedRun {
   RunRecord& record;
   RunView& view;
   const SignalSource* signals = nullptr;  ///< what ends a wait for readers; null = nothing
-  Verdict verdict{};
+  run::Verdict verdict{};
   std::string stragglers{};
   Duration elapsed{};
   std::vector<pid_t> pids{};    ///< by worker; 0 = this process, or elsewhere

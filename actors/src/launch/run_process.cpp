@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <variant>
 
 namespace caftan::actors {
 namespace {
@@ -94,7 +95,8 @@ void wait_for(pid_t pid) {
   }
 }
 
-/// Moves a descriptor out of the range that the child fills itself.
+/// Moves a descriptor above those that `become_child` replaces: standard input, output and error, and the control
+/// socket.
 int raised(int fd) {
   if (fd < 0) return fd;  // errno still says why
   const int high = ::fcntl(fd, F_DUPFD_CLOEXEC, kControlDescriptor + 1);
@@ -148,7 +150,7 @@ ChildProcess::~ChildProcess() {
   ::close(pidfd_);
 }
 
-void ChildProcess::send(const RunCommand& command) {
+void ChildProcess::send(const run::Command& command) {
   if (const auto sent = socket_.send(command); !sent && sent.error().code() == Errc::limit_exceeded) kill();
 }
 
@@ -161,7 +163,7 @@ void ChildProcess::add_to(std::vector<pollfd>& waited, bool events) const {
   if (!ended_) waited.push_back({pidfd_, POLLIN, 0});
 }
 
-std::optional<RunEvent> ChildProcess::next_event() {
+std::optional<run::Event> ChildProcess::next_event() {
   if (!talks_) return std::nullopt;
   auto event = socket_.receive_event();
   if (event) return *std::move(event);
@@ -170,7 +172,7 @@ std::optional<RunEvent> ChildProcess::next_event() {
   return std::nullopt;
 }
 
-std::optional<Death> ChildProcess::take_death() {
+std::optional<run::Death> ChildProcess::take_death() {
   if (ended_) return std::nullopt;
   siginfo_t info{};
   // It stays a zombie until the destructor: its number, which names the process group, is not given to another process.
@@ -178,7 +180,7 @@ std::optional<Death> ChildProcess::take_death() {
     return std::nullopt;
   }
   ended_ = true;
-  return Death{info.si_code != CLD_EXITED, info.si_status};
+  return run::Death{info.si_code != CLD_EXITED, info.si_status};
 }
 
 // ---- this process
@@ -188,7 +190,7 @@ struct LocalProcess::Queue {
     if (wake >= 0) ::close(wake);
   }
   /// Waits while too much is unread, as the socket of another process would.
-  void push(RunEvent event) {
+  void push(run::Event event) {
     std::unique_lock lock(mutex);
     room.wait(lock, [&] { return closed || events.size() < kMost; });
     if (closed) return;
@@ -214,20 +216,20 @@ struct LocalProcess::Queue {
   std::mutex mutex;
   std::condition_variable room;
   bool closed = false;
-  std::deque<RunEvent> events;
-  std::optional<Death> death;
+  std::deque<run::Event> events;
+  std::optional<run::Death> death;
 };
 
 Result<std::unique_ptr<LocalProcess>> LocalProcess::start(WorkerSetOptions options) {
   auto queue = std::make_shared<Queue>();
   if (queue->wake < 0) return system_error("eventfd");
   std::unique_ptr<LocalProcess> process(new LocalProcess(queue));
-  options.sink = [queue](RunEvent event) { queue->push(std::move(event)); };
+  options.sink = [queue](run::Event event) { queue->push(std::move(event)); };
   process->workers_ = std::make_unique<WorkerSet>(std::move(options));
   process->thread_ = std::thread([queue, workers = process->workers_.get()] {
     const bool ended = workers->run();
     const std::lock_guard lock(queue->mutex);
-    queue->death = Death{false, ended ? 0 : 1};
+    queue->death = run::Death{false, ended ? 0 : 1};
     queue->signal();
   });
   return process;
@@ -245,9 +247,9 @@ LocalProcess::~LocalProcess() {
   thread_.join();
 }
 
-void LocalProcess::send(const RunCommand& command) {
-  if (command.kind == RunCommandKind::stop) workers_->stop();
-  if (command.kind == RunCommandKind::leave) workers_->leave(command.error);
+void LocalProcess::send(const run::Command& command) {
+  if (std::holds_alternative<run::Stop>(command)) workers_->stop();
+  if (const auto* leave = std::get_if<run::Leave>(&command)) workers_->leave(leave->error);
 }
 
 void LocalProcess::kill() {
@@ -259,25 +261,25 @@ void LocalProcess::add_to(std::vector<pollfd>& waited, bool events) const {
   if (!told_ && events) waited.push_back({queue_->wake, POLLIN, 0});
 }
 
-std::optional<RunEvent> LocalProcess::next_event() {
+std::optional<run::Event> LocalProcess::next_event() {
   const std::lock_guard lock(queue_->mutex);
   if (queue_->events.empty()) {
     std::uint64_t count = 0;
     [[maybe_unused]] const auto read = ::read(queue_->wake, &count, sizeof count);
     return std::nullopt;
   }
-  RunEvent event = std::move(queue_->events.front());
+  run::Event event = std::move(queue_->events.front());
   queue_->events.pop_front();
   queue_->room.notify_one();
   return event;
 }
 
-std::optional<Death> LocalProcess::take_death() {
+std::optional<run::Death> LocalProcess::take_death() {
   const std::lock_guard lock(queue_->mutex);
   if (told_ || (!queue_->death && !abandoned_)) return std::nullopt;
   told_ = true;
   queue_->close_locked();
-  const Death death = queue_->death.value_or(Death{true, SIGKILL});
+  const run::Death death = queue_->death.value_or(run::Death{true, SIGKILL});
   if (death.number != 0) abandoned_ = true;
   return death;
 }

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "caftan/run/internal/supervisor.hpp"
 #include "launch/control_socket.hpp"
-#include "launch/supervisor.hpp"
 #include "role/worker_set.hpp"
 
 namespace caftan::actors {
@@ -24,7 +24,7 @@ class RunProcess {
   /// Returns 0 for the launcher's own process.
   virtual pid_t pid() const noexcept = 0;
   /// A command that cannot be delivered is dropped: the process has ended, or will be killed because it does not read.
-  virtual void send(const RunCommand& command) = 0;
+  virtual void send(const run::Command& command) = 0;
   /// Ends it at once.
   virtual void kill() = 0;
   /// Appends what to wait for until there is news.
@@ -32,9 +32,9 @@ class RunProcess {
   /// show
   virtual void add_to(std::vector<pollfd>& waited, bool events) const = 0;
   /// Returns the next event, nothing if there is none now.
-  virtual std::optional<RunEvent> next_event() = 0;
+  virtual std::optional<run::Event> next_event() = 0;
   /// Returns how it ended, once, after all its events were taken.
-  virtual std::optional<Death> take_death() = 0;
+  virtual std::optional<run::Death> take_death() = 0;
 };
 
 struct ChildOptions {
@@ -58,11 +58,11 @@ class ChildProcess final : public RunProcess {
   ~ChildProcess() override;
 
   pid_t pid() const noexcept override { return pid_; }
-  void send(const RunCommand& command) override;
+  void send(const run::Command& command) override;
   void kill() override;
   void add_to(std::vector<pollfd>& waited, bool events) const override;
-  std::optional<RunEvent> next_event() override;
-  std::optional<Death> take_death() override;
+  std::optional<run::Event> next_event() override;
+  std::optional<run::Death> take_death() override;
 
  private:
   ChildProcess(pid_t pid, int pidfd, ControlSocket socket) : pid_(pid), pidfd_(pidfd), socket_(std::move(socket)) {}
@@ -82,12 +82,12 @@ class LocalProcess final : public RunProcess {
   ~LocalProcess() override;
 
   pid_t pid() const noexcept override { return 0; }
-  void send(const RunCommand& command) override;
+  void send(const run::Command& command) override;
   /// Lets go of workers that do not end; the launcher exits the process then.
   void kill() override;
   void add_to(std::vector<pollfd>& waited, bool events) const override;
-  std::optional<RunEvent> next_event() override;
-  std::optional<Death> take_death() override;
+  std::optional<run::Event> next_event() override;
+  std::optional<run::Death> take_death() override;
 
  private:
   struct Queue;

@@ -40,13 +40,13 @@ constexpr const char* text_of(app::Placement placement) {
   return "hosts";
 }
 
-constexpr const char* text_of(Verdict::Outcome outcome) {
+constexpr const char* text_of(run::Verdict::Outcome outcome) {
   switch (outcome) {
-    case Verdict::Outcome::success:
+    case run::Verdict::Outcome::success:
       return "success";
-    case Verdict::Outcome::failure:
+    case run::Verdict::Outcome::failure:
       return "failure";
-    case Verdict::Outcome::interrupted:
+    case run::Verdict::Outcome::interrupted:
       break;
   }
   return "interrupted";
@@ -82,7 +82,7 @@ void RunRecord::add_sent(const std::vector<SentFrames>& sent) {
   }
 }
 
-std::string RunRecord::summary(const app::Application& application, const Verdict& verdict, Duration elapsed,
+std::string RunRecord::summary(const app::Application& application, const run::Verdict& verdict, Duration elapsed,
                                std::vector<WorkerEnd> workers) const {
   app::RunSummary summary{.name = application.run.name,
                           .outcome = text_of(verdict.outcome),
@@ -102,7 +102,7 @@ std::string RunRecord::summary(const app::Application& application, const Verdic
   return app::summary_text(summary);
 }
 
-Result<void> RunRecord::finish(const app::Application& application, const Verdict& verdict, Duration elapsed,
+Result<void> RunRecord::finish(const app::Application& application, const run::Verdict& verdict, Duration elapsed,
                                std::vector<WorkerEnd> workers) {
   const std::string text = summary(application, verdict, elapsed, std::move(workers));
   if (app::write_whole_file(directory_.summary_file(), text)) return {};

@@ -12,7 +12,7 @@
 #include "caftan/app/plan.hpp"
 #include "caftan/app/run_directory.hpp"
 #include "caftan/app/summary.hpp"
-#include "launch/supervisor.hpp"
+#include "caftan/run/internal/supervisor.hpp"
 
 namespace caftan::actors {
 
@@ -37,10 +37,10 @@ class RunRecord {
     std::string error{};
   };
   /// Writes summary.json, on a full disk where the room for it was set aside. Errors: io_error.
-  Result<void> finish(const app::Application& application, const Verdict& verdict, Duration elapsed,
+  Result<void> finish(const app::Application& application, const run::Verdict& verdict, Duration elapsed,
                       std::vector<WorkerEnd> workers);
   /// Returns what summary.json would hold now.
-  std::string summary(const app::Application& application, const Verdict& verdict, Duration elapsed,
+  std::string summary(const app::Application& application, const run::Verdict& verdict, Duration elapsed,
                       std::vector<WorkerEnd> workers) const;
   /// Closing it makes room for the summary: what a handler of a signal can do instead of `finish`.
   int reserve() const noexcept { return reserve_.descriptor(); }

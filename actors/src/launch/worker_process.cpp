@@ -9,9 +9,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <variant>
 
 #include "caftan/app/load.hpp"
 #include "caftan/app/run_directory.hpp"
+#include "caftan/run/internal/death.hpp"
 #include "launch/fatal_signals.hpp"
 #include "launch/run_process.hpp"
 #include "worker/runners.hpp"
@@ -41,7 +43,7 @@ void follow(const ControlSocket& control, WorkerSet& workers, std::uint32_t work
   for (;;) {
     if (clock.now() >= next_beat) {
       // A socket without room holds signs of life enough.
-      (void)control.offer({.kind = RunEventKind::alive, .worker = worker});
+      (void)control.offer({.worker = worker, .body = run::Alive{}});
       next_beat = clock.now() + heartbeat;
     }
     const auto command = control.receive_command(next_beat);
@@ -49,9 +51,9 @@ void follow(const ControlSocket& control, WorkerSet& workers, std::uint32_t work
     if (!*command) continue;
     // The launcher no longer waits for this start, and nothing needs a clean end yet.
     if (!workers.has_joined()) leave(0);
-    if ((*command)->kind == RunCommandKind::stop) workers.stop();
-    if ((*command)->kind == RunCommandKind::leave) workers.leave((*command)->error);
-    (void)control.send({.kind = RunEventKind::answered, .worker = worker});
+    if (std::holds_alternative<run::Stop>(**command)) workers.stop();
+    if (const auto* reason = std::get_if<run::Leave>(&**command)) workers.leave(reason->error);
+    (void)control.send(run::Event{.worker = worker, .body = run::Answered{}});
   }
 }
 
@@ -64,16 +66,17 @@ bool is_worker_process(int argc, char** argv) {
 void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types) {
   const FatalSignals fatal(
       [](int number) {
-        return FatalSignals::Words{.line = std::string(kKilledBy) + name_of_signal(number) + "; its calls:\n"};
+        return FatalSignals::Words{.line = std::string(kKilledBy) + run::name_of_signal(number) + "; its calls:\n"};
       },
       {}, true);
   // Threads of roles still run, and exit() would destroy what they use.
   (void)::on_exit([](int status, void*) { leave(status); }, nullptr);
   ::fcntl(kControlDescriptor, F_SETFD, FD_CLOEXEC);
   const ControlSocket control(kControlDescriptor);
-  const auto assignment = control.receive_command();
-  if (!assignment) leave(1);
-  if (assignment->kind != RunCommandKind::assign) leave(0);  // stopped before it began
+  const auto first = control.receive_command();
+  if (!first) leave(1);
+  const auto* const assignment = std::get_if<run::Assign>(&*first);
+  if (!assignment) leave(0);  // stopped before it began
   if (assignment->workers.empty()) give_up(Error(Errc::malformed_payload, "an assignment without workers"));
   const auto directory = app::RunDirectory::open(assignment->run_directory);
   if (!directory) give_up(directory.error());
@@ -96,9 +99,9 @@ void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types)
   for (const std::uint32_t worker : assignment->launched) {
     if (worker < plan.workers.size()) options.siblings.push_back(plan.workers[worker].name);
   }
-  for (const auto& [name, address] : assignment->world) options.world.push_back({name, address});
+  for (const auto& [name, address] : assignment->members) options.world.push_back({name, address});
   options.executor = make_runners(options.workers.size());
-  options.sink = [&control](const RunEvent& event) {
+  options.sink = [&control](const run::Event& event) {
     // An event that cannot be sent has no receiver: the launcher is gone, and `follow` ends this process.
     (void)control.send(event);
   };

@@ -28,7 +28,7 @@ void RoleActorState::on_event(RoleEvent& event) {
 void RoleActorState::construct() {
   parts_->ports->executor().post([parts = parts_, actor = caf::actor_cast<caf::actor>(self_)] {
     auto context = std::make_shared<RoleContext>(parts->role);
-    parts->role->reporter->send(RunEventKind::making);
+    parts->role->reporter->send(run::Making{});
     auto object = rpc::run_user_code(parts->role->facts.worker, parts->definition->name, [&] {
       return parts->definition->make(context, parts->config, parts->rref, parts->ports->executor());
     });
@@ -43,10 +43,10 @@ void RoleActorState::set_object(Result<std::shared_ptr<rpc::HostedObject>> objec
   if (!ports.set_value(object)) return ports.set_idle();
   if (!object) {
     role.log.error("the constructor failed: " + object.error().message());
-    role.reporter->send(RunEventKind::failed, {}, object.error().at(role.facts.worker));
+    role.reporter->send(run::Failed{object.error().at(role.facts.worker)});
     return ports.set_idle();
   }
-  role.reporter->send(RunEventKind::made);
+  role.reporter->send(run::Made{});
   if (!parts_->definition->run) return ports.set_idle();
   run(*std::move(object));
 }
@@ -65,7 +65,7 @@ void RoleActorState::run(std::shared_ptr<rpc::HostedObject> object) {
 void RoleActorState::report_end(const Result<void>& outcome) {
   RoleState& role = *parts_->role;
   if (!outcome) role.log.error("run() returned an error: " + outcome.error().message());
-  role.reporter->send(RunEventKind::returned, {}, outcome ? Error() : outcome.error().at(role.facts.worker));
+  role.reporter->send(run::Returned{outcome ? Error() : outcome.error().at(role.facts.worker)});
   parts_->ports->set_idle();
 }
 

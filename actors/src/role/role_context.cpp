@@ -27,11 +27,9 @@ void RoleContext::metric(std::string_view name, double value) const { state_->re
 void RoleContext::progress(std::int64_t done, std::int64_t total, std::string text) const {
   state_->reporter->progress(done, total, std::move(text));
 }
-void RoleContext::report(std::string_view line) const {
-  state_->reporter->send(actors::RunEventKind::report, std::string(line));
-}
+void RoleContext::report(std::string_view line) const { state_->reporter->send(run::Report{std::string(line)}); }
 void RoleContext::fingerprint(std::string_view fingerprint) const {
-  state_->reporter->send(actors::RunEventKind::fingerprint, std::string(fingerprint));
+  state_->reporter->send(run::Fingerprint{std::string(fingerprint)});
 }
 void RoleContext::log(std::string_view line) const { state_->log.info(line); }
 

@@ -1,6 +1,8 @@
 #include "role/run_reporter.hpp"
 
+#include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "caftan/wire/internal/shortened.hpp"
 
@@ -24,22 +26,20 @@ void RunReporter::metric(std::string_view name, double value) {
 void RunReporter::progress(std::int64_t done, std::int64_t total, std::string text) {
   if (text.size() > kLongestText) text.resize(kLongestText);
   const std::lock_guard lock(mutex_);
-  progress_.emplace(RunEvent{
-      .kind = RunEventKind::progress, .worker = worker_, .done = done, .total = total, .text = std::move(text)});
+  progress_ = run::Progress{.done = done, .total = total, .text = std::move(text)};
   schedule_locked();
 }
 
-void RunReporter::send(RunEventKind kind, std::string text, const Error& error) {
-  if (text.size() > kLongestText) text.resize(kLongestText);
+void RunReporter::send(run::EventBody body) {
+  std::visit(
+      []([[maybe_unused]] auto& of) {
+        if constexpr (requires { of.text; }) of.text.resize(std::min(of.text.size(), kLongestText));
+        if constexpr (requires { of.error; }) of.error = wire::shortened(of.error, kLongestText);
+      },
+      body);
   const std::lock_guard lock(mutex_);
   flush_locked();
-  sink_({.kind = kind, .worker = worker_, .text = std::move(text), .error = wire::shortened(error, kLongestText)});
-}
-
-void RunReporter::traffic(std::vector<SentFrames> sent) {
-  const std::lock_guard lock(mutex_);
-  flush_locked();
-  sink_({.kind = RunEventKind::traffic, .worker = worker_, .sent = std::move(sent)});
+  sink_({.worker = worker_, .body = std::move(body)});
 }
 
 void RunReporter::flush() {
@@ -56,10 +56,8 @@ void RunReporter::schedule_locked() {
 
 void RunReporter::flush_locked() {
   scheduled_ = false;
-  if (!values_.empty()) {
-    sink_({.kind = RunEventKind::metrics, .worker = worker_, .values = std::exchange(values_, {})});
-  }
-  if (progress_) sink_(*std::exchange(progress_, std::nullopt));
+  if (!values_.empty()) sink_({.worker = worker_, .body = run::Metrics{std::exchange(values_, {})}});
+  if (progress_) sink_({.worker = worker_, .body = *std::exchange(progress_, std::nullopt)});
 }
 
 }  // namespace caftan::actors

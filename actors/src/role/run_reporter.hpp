@@ -10,12 +10,12 @@
 #include <string_view>
 
 #include "caftan/base/executor.hpp"
-#include "role/run_messages.hpp"
+#include "caftan/run/internal/run_messages.hpp"
 
 namespace caftan::actors {
 
 /// Takes events in the order of each worker. Threads: any. May block.
-using RunSink = std::function<void(RunEvent)>;
+using RunSink = std::function<void(run::Event)>;
 
 /// Threads: any, all methods.
 class RunReporter : public std::enable_shared_from_this<RunReporter> {
@@ -25,10 +25,9 @@ class RunReporter : public std::enable_shared_from_this<RunReporter> {
 
   void metric(std::string_view name, double value);
   void progress(std::int64_t done, std::int64_t total, std::string text);
-  /// Sends what is collected, then this.
-  void send(RunEventKind kind, std::string text = {}, const Error& error = {});
-  /// Sends what is collected, then what the worker has sent.
-  void traffic(std::vector<SentFrames> sent);
+  /// Sends what is collected, then this. Texts and errors of any length are shortened, so that the event fits into one
+  /// packet.
+  void send(run::EventBody body);
   void flush();
 
  private:
@@ -41,7 +40,7 @@ class RunReporter : public std::enable_shared_from_this<RunReporter> {
   std::mutex mutex_;  // held while sending: the events of a worker stay in order
   bool scheduled_ = false;
   std::vector<std::pair<std::string, double>> values_;
-  std::optional<RunEvent> progress_;
+  std::optional<run::Progress> progress_;
 };
 
 }  // namespace caftan::actors

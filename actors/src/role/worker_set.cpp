@@ -1,7 +1,6 @@
 #include "role/worker_set.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "caftan/app/run_directory.hpp"
 #include "caftan/app/settings_digest.hpp"
@@ -67,20 +66,16 @@ WorkerOptions WorkerSet::worker_options(Member& member) {
   options.start_timeout = application.run.start_timeout;
   options.stop_timeout = application.run.stop_timeout / 2;
   options.heartbeat = application.cluster.heartbeat;
-  options.peer_timeout = kBeatsUntilLost * application.cluster.heartbeat;
+  options.peer_timeout = run::kBeatsUntilLost * application.cluster.heartbeat;
   options.executor = options_.executor;
   options.network = options_.network;
   options.role = member.role;
   options.log = [log = member.log.in("worker")](std::string_view line) { log.info(line); };
   options.on_peer_down = [reporter = member.reporter](const std::string& peer, const Error& reason) {
-    reporter->send(RunEventKind::peer_lost, peer, reason);
+    reporter->send(run::PeerLost{peer, reason});
   };
-  options.on_refused = [reporter = member.reporter](const Error& reason) {
-    reporter->send(RunEventKind::refused, {}, reason);
-  };
-  options.on_duplicate = [reporter = member.reporter](const Error& reason) {
-    reporter->send(RunEventKind::duplicate, {}, reason);
-  };
+  options.on_refused = [reporter = member.reporter](const Error& reason) { reporter->send(run::Refused{reason}); };
+  options.on_duplicate = [reporter = member.reporter](const Error& reason) { reporter->send(run::Duplicate{reason}); };
   if (const auto types = options_.catalog.types()) options.settings = app::settings_digest(application, *types);
   return options;
 }
@@ -108,18 +103,8 @@ Result<void> WorkerSet::launch(Member& member) {
   WorkerCore::of(*member.worker).joiner().set_siblings(options_.siblings);
   state->caller = member.worker->caller();
   member.role->attach(*member.worker);
-  member.reporter->send(RunEventKind::here, member.worker->address());
+  member.reporter->send(run::Here{member.worker->address()});
   return {};
-}
-
-std::string WorkerSet::channels_of(const Worker& worker) const {
-  std::set<std::string> kinds;
-  for (const WorkerAddress& peer : options_.world) {
-    if (peer.name != worker.name()) kinds.insert(worker.channel_kind(peer.name));
-  }
-  std::string text;
-  for (const std::string& kind : kinds) text += (text.empty() ? "" : ", ") + kind;
-  return text;
 }
 
 /// An error that it returns has been reported already.
@@ -129,14 +114,14 @@ Result<void> WorkerSet::join() {
     if (!done) {
       const std::string& name = options_.plan.workers[member.id.value].name;
       member.log.error("start: " + done.error().message());
-      member.reporter->send(RunEventKind::failed, {}, done.error().at(name));
+      member.reporter->send(run::Failed{done.error().at(name)});
       return done;
     }
   }
   for (Member& member : members_) {
     if (auto ready = member.worker->wait_until_ready(); !ready) {
       member.log.error("start: " + ready.error().message());
-      member.reporter->send(RunEventKind::failed, {}, ready.error().at(member.worker->name()));
+      member.reporter->send(run::Failed{ready.error().at(member.worker->name())});
       return ready;
     }
   }
@@ -150,7 +135,7 @@ bool WorkerSet::run() {
       const std::lock_guard lock(mutex_);
       joined_ = true;
     }
-    for (Member& member : members_) member.reporter->send(RunEventKind::ready, channels_of(*member.worker));
+    for (Member& member : members_) member.reporter->send(run::Ready{});
     const std::lock_guard lock(mutex_);
     for (Member& member : members_) {
       if (stopping_) member.role->request_stop();  // it has no code yet
@@ -159,7 +144,7 @@ bool WorkerSet::run() {
   }
   wait_for_leave();
   if (!end()) return false;
-  for (Member& member : members_) member.reporter->send(RunEventKind::left);
+  for (Member& member : members_) member.reporter->send(run::Left{});
   return true;
 }
 
@@ -183,7 +168,8 @@ void WorkerSet::tell_roles() {
   changed_.notify_all();
 }
 
-/// Waits until no code of a role runs any more. Returns one whose code still runs; null: none.
+/// Waits until no code of a role runs any more. Returns a member whose role still runs code at the deadline; null if
+/// there is none.
 WorkerSet::Member* WorkerSet::wait_for_roles(TimePoint deadline) {
   for (Member& member : members_) {
     if (member.role && !member.role->wait_until_idle(deadline)) return &member;
@@ -221,7 +207,7 @@ void WorkerSet::report_traffic(TimePoint deadline) {
     if (!member.worker) continue;
     auto sent = member.worker->traffic();
     std::erase_if(sent, [](const SentFrames& of) { return of.kind == wire::name_of(wire::FrameKind::bye); });
-    member.reporter->traffic(std::move(sent));
+    member.reporter->send(run::Traffic{std::move(sent)});
   }
 }
 

@@ -66,7 +66,6 @@ class WorkerSet {
   Result<void> join();
   WorkerOptions worker_options(Member& member);
   RoleFacts facts_of(const app::PlannedWorker& planned) const;
-  std::string channels_of(const Worker& worker) const;
   void wait_for_leave();
   void tell_roles();
   Member* wait_for_roles(TimePoint deadline);

@@ -13,7 +13,7 @@
 
 namespace caftan::actors {
 
-/// Of the last handle of a fork and the fork's actor: which has gone.
+/// Which of two has gone first: the last handle of a fork, or the fork's actor.
 enum class FirstGone : std::uint8_t { neither, handle, actor };
 
 /// Threads: any, all methods.
@@ -42,8 +42,8 @@ class EndingForks {
   std::int64_t ending() const noexcept { return let_go_ - creating_; }
 
   MemberPorts& ports_;
-  std::atomic<std::int64_t> let_go_{0};    // forks without a handle, whose actors have not ended
-  std::atomic<std::int64_t> creating_{0};  // creations that were sent and not answered: their forks cannot end
+  std::atomic<std::int64_t> let_go_{0};    // forks that have no handle any more, but an actor
+  std::atomic<std::int64_t> creating_{0};  // creations without a reply yet: their forks cannot end before it
   std::mutex mutex_;
   // Guarded by mutex_:
   std::function<void()> quiet_;

@@ -38,8 +38,8 @@ class ReceivedRRefs {
   const std::weak_ptr<rpc::Caller> caller_;
 };
 
-/// Calls `done` when user code may see all handles of a frame (RR-6), or with the reason why never; here if that is so
-/// already. @param deadline  of the call that carried them (RR-11)
+/// Calls `done` once all handles of a frame are confirmed, so that user code may see them (RR-6), or with the reason
+/// why one never is; on this thread if that is known already. @param deadline  of the call that carried them (RR-11)
 void when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, Executor& executor, TimePoint deadline,
                     std::function<void(Result<void>)> done);
 

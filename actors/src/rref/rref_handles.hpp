@@ -51,11 +51,11 @@ class HandleBase : public rpc::RRefHandle, public std::enable_shared_from_this<H
   std::shared_ptr<rpc::Caller> caller() const noexcept override { return caller_.lock(); }
 
   const SharedRRef& shared() const noexcept { return shared_; }
-  /// Settles confirmation, or makes a confirmed handle fail later. The first failure stays.
+  /// Confirms the handle or fails it; a confirmed handle may fail later. The first failure stays.
   void confirm(Result<void> outcome);
-  /// Returns false if `waiter` was kept and will be called once; true if it is settled already.
+  /// Returns false if `waiter` was kept and will be called once; true if the handle is confirmed or has failed already.
   bool settled_or(std::function<void()> waiter);
-  /// Returns the error with which it was confirmed, if any.
+  /// Returns the error with which the handle was confirmed, if any.
   std::optional<Error> refused() const;
 
  protected:

@@ -344,7 +344,8 @@ std::vector<RRefInfo> RRefHost::list() const {
   const TimePoint now = ports_.executor().clock().now();
   const std::string self = ports_.name();
   std::vector<RRefInfo> infos;
-  std::vector<std::shared_ptr<UserHandle>> keep;  // released after the lock: the end of the last handle takes it
+  // Released after the lock, which the end of the last handle of a fork takes.
+  std::vector<std::shared_ptr<UserHandle>> keep;
   const std::lock_guard lock(mutex_);
   for (const auto& [id, owner] : owners_) {
     RRefInfo info{id, true, {}, self, owner.type, owner.state, now - owner.born, owner.actor->id(), {}};

@@ -64,7 +64,7 @@ class RRefHost final : public Service, public OwnerRRefPorts, public UserRRefPor
   Result<std::shared_ptr<ReceivedRRefs>> on_manifest(transport::Session& session, wire::ByteView bytes);
 
   // Serving.
-  /// Gives `job` to the value's actor, or runs it with rref_deleted.
+  /// Gives `job` to the actor of the value. Where this worker has no such value any more, runs `job` with rref_deleted.
   void with_value(RRefId id, std::shared_ptr<ValueJob> job);
 
   std::size_t owners() const {

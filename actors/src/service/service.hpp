@@ -1,5 +1,5 @@
 /// `Service`: something that a worker offers its peers besides calls: references, autograd contexts, optimizers. A new
-/// one is a folder with a class of this kind and a line in WorkerCore's list.
+/// one is a folder with a class of this kind and a line in worker/services.cpp.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,8 @@ class Service {
   /// Ends everything that this service keeps, and adds the numbers to `given_up`. The worker leaves; it
   /// calls this before it closes its sessions, and again when none is left.
   virtual void end_all(const Error&, StopReport& /*given_up*/) {}
-  /// Calls `done` when nothing is left that uses this worker; here if that is so already. An empty `done` gives up.
+  /// Calls `done` when nothing is left that uses this worker; here if that is so already. An empty `done` withdraws the
+  /// last one.
   virtual void when_empty(std::function<void()> done) {
     if (done) done();
   }

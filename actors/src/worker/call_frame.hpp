@@ -40,8 +40,9 @@ Result<void> decode_payload(wire::InFrame& frame, const net::Limits& limits, rpc
 /// Returns the error that a reply with kFlagError carries, or why it cannot be decoded.
 Error decode_error(const wire::InFrame& reply);
 
-// The sections of a request.
-/// Returns the object that the request is about; none if it names none.
+// ---- the sections of a request
+
+/// Returns the reference whose object the request is about; an empty id if the request has no section `target`.
 Result<RRefId> read_target(const wire::InFrame& request);
 /// Returns whether the caller's grad mode is on.
 Result<bool> read_grad_mode(const wire::InFrame& request);

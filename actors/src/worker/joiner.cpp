@@ -159,18 +159,18 @@ Result<void> Joiner::check_settings(const net::PeerInfo& peer) {
 /// Reports the refusal here, too: users of this worker may wait for the refused one.
 void Joiner::refused(const Error& error) {
   parts_.log.write_refusal(error);
-  bool tell = false;
+  bool report = false;
   {
     const LockGuard lock(mutex_);
-    tell = meeting_.on_refused(error);
+    report = meeting_.on_refused(error);
     notify_if_decided();
   }
-  if (tell && parts_.options.on_refused) parts_.options.on_refused(error);
+  if (report && parts_.options.on_refused) parts_.options.on_refused(error);
 }
 
 // ---- dialling
 
-/// Dials until the peer answers or is not to be dialled any more. The address of a peer that has none in the world is
+/// Dials until the peer answers or is not to be dialled any more. The address of a peer that has none in the options is
 /// learnt from the coordinator's view.
 void Joiner::dial(WorkerId peer) {
   std::optional<std::string> address;
@@ -258,7 +258,8 @@ std::shared_ptr<Session> Joiner::add_session(const transport::PeerIdentity& peer
 /// Enters a session that is about to start. Errors: why its peer may not have one.
 Result<void> Joiner::keep(const std::shared_ptr<Session>& session) {
   const transport::PeerIdentity& peer = session->peer();
-  // One step under the lock: a worker that leaves closes all sessions it has once `leave` was here.
+  // Check and entry are one step under the lock: a worker that leaves closes the sessions that were entered before
+  // `leave` took the lock, and no session is entered later.
   const LockGuard lock(mutex_);
   if (auto is_new = parts_.peers.check_new(peer_session(*session)); !is_new) return is_new;
   if (auto may = meeting_.on_session_start(peer.life(), session->peer_place()); !may) return may;
@@ -283,14 +284,14 @@ net::Meeting::Loss Joiner::on_session_end(Session& session, const Error& reason)
   const transport::PeerIdentity& peer = session.peer();
   const LockGuard lock(mutex_);
   const net::Meeting::Loss loss = meeting_.on_session_end(peer.life());
-  if (loss.tell == net::Meeting::Loss::Tell::after_start) {
+  if (loss.report == net::Meeting::Loss::Report::after_start) {
     lost_at_start_[peer.id] = {session.shared_from_this(), reason};
   }
   return loss;
 }
 
 void Joiner::follow_up(const Session& session, const Error& reason, const net::Meeting::Loss& loss) {
-  if (loss.tell == net::Meeting::Loss::Tell::now) tell_lost(session, reason);
+  if (loss.report == net::Meeting::Loss::Report::now) report_lost(session, reason);
   if (loss.dial) dial(session.peer().id);
 }
 
@@ -299,18 +300,18 @@ Error Joiner::why_unreachable(WorkerId peer) const {
   return meeting_.why_unreachable(peer);
 }
 
-void Joiner::tell_lost(const Session& session, const Error& reason) {
+void Joiner::report_lost(const Session& session, const Error& reason) {
   const std::string& peer = session.peer().name;
-  Error told = reason;
+  Error error = reason;
   std::string line = "lost " + peer + ": " + reason.message();
   if (session.has_left()) {
     const Error& farewell = session.farewell();
     const bool in_good_order = farewell.code() == Errc::ok;
-    told = in_good_order ? Error(Errc::shut_down, peer, peer + " has left") : farewell;
+    error = in_good_order ? Error(Errc::shut_down, peer, peer + " has left") : farewell;
     line = peer + " has left" + (in_good_order ? "" : ": " + farewell.message());
   }
   parts_.log.write(line);
-  if (parts_.options.on_peer_down) parts_.options.on_peer_down(peer, told);
+  if (parts_.options.on_peer_down) parts_.options.on_peer_down(peer, error);
 }
 
 // ---- the start
@@ -361,7 +362,7 @@ void Joiner::look_whether_all_met() {
     const LockGuard lock(mutex_);
     all = meeting_.take_all_met();
     if (!all) return;
-    for (const WorkerId peer : all->tell) sessions.push_back(parts_.peers.at(peer).session());
+    for (const WorkerId peer : all->receivers) sessions.push_back(parts_.peers.at(peer).session());
   }
   for (const auto& session : sessions) {
     // The message always fits, and a worker that is gone by now does not need it.
@@ -402,7 +403,7 @@ void Joiner::end_start() {
   }
   if (lost.empty()) return;
   announce_session();  // references that wait for a session with a worker that is lost fail now
-  for (const LostPeer& peer : lost) tell_lost(*peer.session, peer.reason);
+  for (const LostPeer& peer : lost) report_lost(*peer.session, peer.reason);
 }
 
 void Joiner::fail_start(Error error) {

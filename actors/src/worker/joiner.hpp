@@ -112,7 +112,7 @@ class Joiner final : public RootPorts {
   void fail_start(Error error);
   void notify_if_decided() CAFTAN_REQUIRES(mutex_);
   Result<void> tell_root(transport::Session& peer, const caf::message& message);
-  void tell_lost(const transport::Session& session, const Error& reason);
+  void report_lost(const transport::Session& session, const Error& reason);
 
   const Parts parts_;
   caf::actor root_;                                // constant from launch to close

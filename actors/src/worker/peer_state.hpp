@@ -34,7 +34,8 @@ class PeerState final : public rpc::PeerRecord {
     const LockGuard lock(mutex_);
     if (session_.get() == &ended) session_ = std::move(other);
   }
-  /// Held from the drawing of a creation number until its frame is in the lane: both are in the same order (RR-9).
+  /// Locked from the drawing of a creation number until the frame that has it is in the outbox: so frames leave in the
+  /// order of their creation numbers (RR-9).
   Mutex& create_mutex() const noexcept { return create_mutex_; }
 
  private:

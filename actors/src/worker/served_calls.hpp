@@ -45,13 +45,13 @@ class ServedCalls {
                           Result<rpc::OutReply>&& reply);
   void ended(const ServedCall& call);
 
-  /// When a call ended that ended after its time.
+  /// How a call spent its time that ended after its deadline.
   struct Lateness {
-    Duration late;
+    Duration late;    ///< since its deadline
     Duration waited;  ///< before it began
     Duration took;    ///< since then
   };
-  /// Logs that a call ended after its time (CALL-18).
+  /// Logs that a call ended after its deadline (CALL-18).
   void log_late(std::string_view function, const std::string& caller, const Lateness& lateness);
 
  private:

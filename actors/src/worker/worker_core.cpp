@@ -7,6 +7,7 @@
 #include "autograd/autograd_host.hpp"
 #include "caftan/autograd/internal/recording_hook.hpp"
 #include "worker/root_actor.hpp"
+#include "worker/services.hpp"
 #include "worker/worker_options.hpp"
 
 namespace caftan::actors {
@@ -15,8 +16,15 @@ using transport::Session;
 
 namespace {
 
-/// For what stop() ends at its deadline to be over.
+/// How long it may take until what stop() ends at its deadline is over.
 constexpr Duration kStopGrace = std::chrono::seconds(1);
+
+std::vector<Service*> list_services(RRefHost& rrefs, AutogradHost& autograd,
+                                    const std::vector<std::unique_ptr<Service>>& others) {
+  std::vector<Service*> services{&rrefs, &autograd};
+  for (const auto& service : others) services.push_back(service.get());
+  return services;
+}
 
 }  // namespace
 
@@ -37,7 +45,8 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership
       log_(std::make_shared<WorkerLog>(options_.log, *options_.executor)),
       rrefs_(*this),
       autograd_(std::make_unique<AutogradHost>(*this, WorkerLife{self_, incarnation_})),
-      services_{&rrefs_, autograd_.get(), &optimizers_},
+      other_services_(make_services(*this)),
+      services_(list_services(rrefs_, *autograd_, other_services_)),
       hook_(std::make_unique<autograd::RecordingHook>(*autograd_, options_.hook)),
       peers_(self_, options_.world),
       joiner_({*this, options_, peers_, *this, services_, *log_}, std::move(membership)),

@@ -2,7 +2,6 @@
 /// a worker (`rpc::Caller`), what services ask (`MemberPorts`) and what the transport brings (`FrameHandler`).
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -12,9 +11,9 @@
 #include "caftan/actors/worker.hpp"
 #include "caftan/remote/internal/actor_host.hpp"
 #include "caftan/rpc/call_hook.hpp"
-#include "optim/optimizer_service.hpp"
 #include "rref/rref_host.hpp"
 #include "service/member_ports.hpp"
+#include "service/service.hpp"
 #include "worker/joiner.hpp"
 #include "worker/outgoing_calls.hpp"
 #include "worker/peers.hpp"
@@ -130,8 +129,8 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   std::unique_ptr<remote::ActorHost> actor_host_;
   RRefHost rrefs_;
   std::unique_ptr<AutogradHost> autograd_;
-  OptimizerService optimizers_;
-  const std::array<Service*, 3> services_;  // they end in the opposite order
+  const std::vector<std::unique_ptr<Service>> other_services_;
+  const std::vector<Service*> services_;  // all of them; they end in the opposite order
   std::unique_ptr<rpc::CallHook> hook_;
   Peers peers_;
   Joiner joiner_;

@@ -20,21 +20,21 @@ Incarnation random_incarnation() {
 }  // namespace
 
 Result<net::Membership> make_membership(const WorkerOptions& options) {
-  std::vector<net::WorldEntry> world;
+  std::vector<net::MemberEntry> members;
   std::optional<WorkerId> self;
   for (const WorkerAddress& member : options.world) {
-    const WorkerId id{static_cast<std::uint32_t>(world.size())};
+    const WorkerId id{static_cast<std::uint32_t>(members.size())};
     if (member.name == options.name) self = id;
     if (!member.address.empty()) {
       if (auto fits = transport::check_address(member.address); !fits) return fits.error().at(member.name);
     }
-    world.push_back({member.name, id, member.address});
+    members.push_back({member.name, id, member.address});
   }
-  if (!self) return Error(Errc::invalid_config, "worker '" + options.name + "' is not a member of its own world");
+  if (!self) return Error(Errc::invalid_config, "worker '" + options.name + "' is not in its own list of members");
   const WorkerAddress& coordinator = options.world.front();
   if (!options.network && self->value != 0 && !transport::is_dialable(coordinator.address)) {
     return Error(Errc::invalid_config, "worker '" + options.name + "' cannot dial '" + coordinator.name +
-                                           "', the first of its world, at '" + coordinator.address + "'");
+                                           "', the first in its list of members, at '" + coordinator.address + "'");
   }
   if (options.peer_timeout < 2 * options.heartbeat || options.heartbeat <= Duration::zero()) {
     return Error(Errc::invalid_config, "peer_timeout must be at least two heartbeats");
@@ -48,25 +48,25 @@ Result<net::Membership> make_membership(const WorkerOptions& options) {
   if (options.rpc_timeout < Duration::zero()) {
     return Error(Errc::invalid_config, "rpc_timeout is negative; 0 means that calls have no time-out");
   }
-  const std::string address = world[self->value].address;
+  const std::string address = members[self->value].address;
   if (options.secret.empty() && transport::is_beyond_loopback(address)) {
     return Error(Errc::invalid_config, "worker '" + options.name + "' would listen beyond this host at " + address +
                                            " without a shared secret: set one");
   }
-  return net::Membership::make(std::move(world), net::Join{options.name, *self, random_incarnation(), address});
+  return net::Membership::make(std::move(members), net::Join{options.name, *self, random_incarnation(), address});
 }
 
 net::Meeting::Options meeting_options(const WorkerOptions& options) {
   net::Meeting::Options meeting{.start_timeout = options.start_timeout, .in_one_process = options.network != nullptr};
   for (const WorkerAddress& member : options.world) {
-    // A port that the system chooses is learnt from the coordinator, as an address that is left empty.
+    // Port 0 means that the system chooses one: such an address is learnt from the coordinator, like one that is empty.
     meeting.addresses.push_back(transport::is_dialable(member.address) ? member.address : "");
   }
   return meeting;
 }
 
 transport::SessionOptions session_options(const WorkerOptions& options) {
-  return {options.limits, net::LivenessOptions{options.heartbeat, options.peer_timeout}};
+  return {options.limits, LivenessOptions{options.heartbeat, options.peer_timeout}};
 }
 
 }  // namespace caftan::actors

@@ -27,7 +27,7 @@ bool is_ipv6(const std::string& text) {
 bool is_host(const std::string& text) {
   in_addr ignored{};
   if (inet_pton(AF_INET, text.c_str(), &ignored) == 1) return true;
-  // Digits and dots only is a broken IPv4 address, not a name.
+  // A text of digits and dots alone is a broken IPv4 address, not a name.
   if (text.find_first_not_of("0123456789.") == std::string::npos) return false;
   constexpr std::size_t kMaxName = 253;  // RFC 1035
   return text.size() <= kMaxName && text.front() != '-' && text.front() != '.' && std::ranges::all_of(text, [](char c) {
@@ -90,21 +90,22 @@ void read_host(const Reading& reading, const SettingsEntry& entry) {
   HostSpec host{.name = entry.key, .address = {}, .port = 0, .place = entry.value.place};
   const SettingsEntry* node = entry.value.find("address");
   if (node && reading.diagnostics.errors() == before) {
-    const bool first = hosts.empty();
+    const bool is_first = hosts.empty();
     const std::optional<Address> address = parse_address(keys.address);
     const std::string is = ", is " + quote_toml(keys.address);
     if (!address) {
       reading.diagnostics.error(node->value.place,
                                 "address must be host:port for the first host, host for the others" + is);
-    } else if (first && !address->port) {
+    } else if (is_first && !address->port) {
       reading.diagnostics.error(node->value.place, "address of the first host must be host:port" + is);
-    } else if (!first && address->port) {
-      const HostSpec& head = hosts.front();
-      const bool same = address->port == head.port && address->host == head.address;
+    } else if (!is_first && address->port) {
+      const HostSpec& first = hosts.front();
+      const bool same = address->port == first.port && address->host == first.address;
       reading.diagnostics.error(
           node->value.place,
-          same ? "address " + quote_toml(keys.address) + " is taken by host '" + head.name + "'" + line_text(head.place)
-               : "address must be a host without a port: the others meet at '" + head.name + "'" + is);
+          same ? "address " + quote_toml(keys.address) + " is taken by host '" + first.name + "'" +
+                     line_text(first.place)
+               : "address must be a host without a port: only the first host, '" + first.name + "', has one" + is);
     } else {
       host.address = address->host;
       host.port = address->port.value_or(0);
@@ -135,7 +136,7 @@ void check_role_hosts(const Reading& reading) {
   for (const HostSpec& host : application.hosts) {
     if (std::ranges::find(busy, host.name) != busy.end()) continue;
     if (application.run.placement == Placement::hosts && &host == &application.hosts.front()) {
-      reading.diagnostics.error(host.place, "no role runs on host '" + host.name + "', where the others meet");
+      reading.diagnostics.error(host.place, "no role runs on host '" + host.name + "', which is the coordinator's");
     } else {
       reading.diagnostics.warning(host.place, "no role runs on host '" + host.name + "'");
     }
@@ -203,18 +204,20 @@ void check_placement(const Reading& reading) {
     reading.diagnostics.error(place, std::string("placement = \"hosts\" needs [hosts.NAME] with an address") +
                                          (secret_given ? "" : " and cluster.secret_file"));
   } else if (!secret_given) {
-    const HostSpec& head = application.hosts.front();
-    if (head.address.empty() || is_loopback(head.address)) {
+    const HostSpec& first = application.hosts.front();
+    if (first.address.empty() || is_loopback(first.address)) {
       reading.diagnostics.error(place, "placement = \"hosts\" needs cluster.secret_file");
     } else {
       reading.diagnostics.error(
-          address_place(reading, head),
-          "host '" + head.name + "' listens beyond loopback, that needs " + "cluster.secret_file");
+          address_place(reading, first),
+          "host '" + first.name + "' listens beyond loopback, that needs " + "cluster.secret_file");
     }
   }
-  if (application.cluster.channel == ChannelChoice::unix_socket) {
-    reading.diagnostics.error(reading.value("cluster", "channel")->place,
-                              "channel = \"unix\" does not reach other hosts; use \"auto\" or \"tcp\"");
+  const ChannelFacts& chosen = channel_on_host(application.cluster.channel);
+  if (application.cluster.channel != ChannelChoice::automatic && chosen.is_path) {
+    reading.diagnostics.error(
+        reading.value("cluster", "channel")->place,
+        "channel = " + quote_toml(chosen.name) + " does not reach other hosts; use \"auto\" or \"tcp\"");
   }
   if (secret) check_secret_file(reading, *application.cluster.secret_file);
 }

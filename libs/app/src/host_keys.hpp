@@ -8,7 +8,7 @@ namespace caftan::app {
 struct HostKeys {
   std::string address;
   static void settings(auto& s, HostKeys& c) {
-    s("address", c.address, "host:port for the first host, where the others meet; host for the others").required();
+    s("address", c.address, "host:port for the first host, that of the coordinator; host for the others").required();
   }
 };
 

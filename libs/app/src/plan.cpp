@@ -13,21 +13,21 @@ std::string host_port(const HostSpec& host) {
   return (v6 ? "[" + host.address + "]" : host.address) + ":" + std::to_string(host.port);
 }
 
-/// Unix sockets or TCP: whether the plan has other workers on this worker's host, or on other hosts.
+/// By whether the plan has other workers on this worker's host, or on other hosts: these are reached by TCP.
 std::string channel_of(const Application& application, const Plan& plan, const PlannedWorker& worker, bool meeting) {
-  const bool tcp_only = application.cluster.channel == ChannelChoice::tcp;
+  const ChannelFacts& on_host = channel_on_host(application.cluster.channel);
   switch (application.run.placement) {
     case Placement::one_process:
       return "loopback";
     case Placement::processes:
-      return tcp_only ? "tcp" : "unix";
+      return on_host.name;
     case Placement::hosts:
       break;
   }
   if (meeting) return "tcp " + host_port(application.hosts.front());
   const bool neighbours = std::ranges::any_of(
       plan.workers, [&](const PlannedWorker& other) { return other.host == worker.host && other.id != worker.id; });
-  return neighbours && !tcp_only ? "unix, tcp" : "tcp";
+  return neighbours && on_host.is_path ? std::string(on_host.name) + ", tcp" : "tcp";
 }
 
 void plan_uses(const Application& application, Plan& plan) {

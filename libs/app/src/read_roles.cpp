@@ -35,7 +35,7 @@ const SettingsNode* inner_table(const Reading& reading, const SettingsNode& role
   return nullptr;
 }
 
-/// What a link means is settled when the file is read: a run makes runs/latest point to itself before its roles look.
+/// Links are resolved when the file is read: a run makes runs/latest point to itself before its roles look.
 void follow_links(std::vector<SettingField>& fields) {  // NOLINT(misc-no-recursion)
   for (SettingField& field : fields) {
     follow_links(field.fields);

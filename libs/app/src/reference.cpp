@@ -60,7 +60,7 @@ std::string reference_page(const RoleTypes& types) {
   page += section<ClusterSettings>("[cluster]", "");
   page += section<HostKeys>(
       "[hosts.NAME]",
-      "Read with `placement = \"hosts\"`, checked always. The first host in the file is where the others meet.");
+      "Read with `placement = \"hosts\"`, checked always. The first host in the file is that of the coordinator.");
   page += section<LimitsSettings>("[limits]", "");
   page += section<OutputSettings>("[output]", "");
   if (!types.all().empty()) page += "\n## Role types\n";

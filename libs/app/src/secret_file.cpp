@@ -6,7 +6,8 @@
 
 namespace caftan::app {
 namespace {
-constexpr std::size_t kShortestSecret = 16;  // what proves it in a handshake also tells a right guess (handshake.md)
+/// The proof of the secret in a handshake also confirms a right guess (handshake.md).
+constexpr std::size_t kShortestSecret = 16;
 constexpr std::size_t kLongestSecret = 4096;
 }  // namespace
 

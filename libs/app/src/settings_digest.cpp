@@ -23,7 +23,7 @@ std::string digest(std::string_view text) {
   return hex.data();
 }
 
-/// Where something lies is a matter of each host.
+/// Removes the fields that hold paths: the same file may lie elsewhere on another host.
 void leave_out_paths(std::vector<SettingField>& fields) {  // NOLINT(misc-no-recursion)
   std::erase_if(fields, [](const SettingField& field) { return field.kind == SettingKind::path; });
   for (SettingField& field : fields) leave_out_paths(field.fields);

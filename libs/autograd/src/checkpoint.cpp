@@ -169,7 +169,7 @@ class CheckpointFunction final : public torch::autograd::Node {
       throw RpcException(
           Error(Errc::unsupported, "a checkpointed segment calls another worker: take the call out of it"));
     }
-    graph.close(BodyIndex({}));
+    graph.close(SpanIndex({}));
     SegmentOutputs outputs(pass, inputs);
     GraphRun run(graph, /*keep_graph=*/false);
     run.provide(root, std::move(gradients));

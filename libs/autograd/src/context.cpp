@@ -1,5 +1,6 @@
 #include "caftan/autograd/context.hpp"
 
+#include "caftan/autograd/context_record.hpp"
 #include "caftan/autograd/internal/context_host.hpp"
 #include "caftan/autograd/internal/recording_hook.hpp"
 
@@ -19,6 +20,10 @@ bool is_same(const std::weak_ptr<void>& one, const std::shared_ptr<void>& other)
 }  // namespace
 
 // ---- ContextView
+
+ContextId ContextView::id() const noexcept { return record_->id(); }
+
+Result<Gradients> ContextView::try_gradients() const { return record_->gradients(); }
 
 Future<void> ContextView::backward_async(const std::vector<at::Tensor>& roots, const BackwardOptions& options) const {
   const auto refuse = [](Error error) { return make_ready_future<void>(std::move(error)); };

@@ -105,23 +105,23 @@ std::uint64_t ContextRecord::next_binding() noexcept {
 
 void ContextRecord::begin_span(std::uint64_t key) {
   const std::lock_guard lock(mutex_);
-  bodies_.insert_or_assign(key, CodeSpan::begin(key));
+  spans_.insert_or_assign(key, CodeSpan::begin(key));
 }
 
 void ContextRecord::end_span(std::uint64_t key) {
   const std::lock_guard lock(mutex_);
-  const auto body = bodies_.find(key);
-  if (body == bodies_.end()) return;
-  body->second.end();
-  if (body->second.first == body->second.last) bodies_.erase(body);
+  const auto span = spans_.find(key);
+  if (span == spans_.end()) return;
+  span->second.end();
+  if (span->second.first == span->second.last) spans_.erase(span);
 }
 
-std::vector<CodeSpan> ContextRecord::bodies() const {
-  std::vector<CodeSpan> bodies;
+std::vector<CodeSpan> ContextRecord::spans() const {
+  std::vector<CodeSpan> spans;
   const std::lock_guard lock(mutex_);
-  bodies.reserve(bodies_.size());
-  for (const auto& [key, body] : bodies_) bodies.push_back(body);
-  return bodies;
+  spans.reserve(spans_.size());
+  for (const auto& [key, span] : spans_) spans.push_back(span);
+  return spans;
 }
 
 void ContextRecord::met(WorkerId worker) {

@@ -33,7 +33,7 @@ class Engine::State final : private GraphOutputs {
   explicit State(const EngineOptions& options) : options_(options) { thread_state_.set_grad_mode(false); }
 
   Result<void> add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients);
-  void add_bodies(std::vector<CodeSpan> bodies) { bodies_ = std::move(bodies); }
+  void add_spans(std::vector<CodeSpan> spans) { spans_ = std::move(spans); }
   Result<void> mark(std::shared_ptr<const SendFunction> send);
   WalkSlice walk(std::size_t nodes);
   Result<void> feed(const AutogradMessageId& message, std::vector<at::Tensor> gradients);
@@ -90,7 +90,7 @@ class Engine::State final : private GraphOutputs {
   /// Of the thread that walks or runs.
   Roots roots_;
   std::uint32_t root_ = kNone;
-  std::vector<CodeSpan> bodies_;
+  std::vector<CodeSpan> spans_;
   PassGraph graph_;
   bool expanded_ = false;
   std::optional<GraphRun> run_;
@@ -161,7 +161,7 @@ Result<void> Engine::State::start() {
     if (!unwalked_.empty() || (!expanded_ && !graph_.nodes.empty())) return walk_first();
     closed_ = true;
   }
-  graph_.close(BodyIndex(std::move(bodies_)));
+  graph_.close(SpanIndex(std::move(spans_)));
   run_.emplace(graph_, options_.keep_graph);
   staged_.emplace(graph_.ranked());
   if (root_ != kNone) run_->provide(root_, std::move(roots_.gradients));
@@ -261,7 +261,7 @@ Engine::~Engine() = default;
 Result<void> Engine::add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients) {
   return state_->add_roots(roots, gradients);
 }
-void Engine::add_bodies(std::vector<CodeSpan> bodies) { state_->add_bodies(std::move(bodies)); }
+void Engine::add_spans(std::vector<CodeSpan> spans) { state_->add_spans(std::move(spans)); }
 Result<void> Engine::mark(std::shared_ptr<const SendFunction> send) { return state_->mark(std::move(send)); }
 Engine::WalkSlice Engine::walk(std::size_t nodes) { return state_->walk(nodes); }
 Result<void> Engine::feed(const AutogradMessageId& message, std::vector<at::Tensor> gradients) {

@@ -16,11 +16,11 @@ namespace caftan::autograd {
 namespace torch_autograd = torch::autograd;
 
 CodeSpan CodeSpan::begin(std::uint64_t key) {
-  CodeSpan body;
-  body.key = key;
-  body.thread_id = at::RecordFunction::currentThreadId();
-  body.first = at::sequence_number::peek();
-  return body;
+  CodeSpan span;
+  span.key = key;
+  span.thread_id = at::RecordFunction::currentThreadId();
+  span.first = at::sequence_number::peek();
+  return span;
 }
 
 void CodeSpan::end() { last = at::sequence_number::peek(); }

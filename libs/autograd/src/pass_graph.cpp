@@ -17,9 +17,9 @@ struct PassGraph::Producer {
   std::uint32_t found = 0;  ///< depth-first number
   std::uint64_t sequence_nr = 0;
   std::uint64_t thread_id = 0;
-  bool loose = false;      ///< in no body: after all others
-  std::uint64_t body = 0;  ///< its key
-  std::uint64_t late = 0;  ///< within the body: the larger, the earlier its contributions are added
+  bool loose = false;      ///< in no span: after all others
+  std::uint64_t span = 0;  ///< its key
+  std::uint64_t late = 0;  ///< within the span: the larger, the earlier its contributions are added
 };
 
 PassGraph::PassGraph() {
@@ -100,17 +100,17 @@ bool PassGraph::expand(std::size_t limit) {
   return open_.empty();
 }
 
-/// What one body on one thread recorded, without sends, runs in descending sequence number, as in torch's engine: then
+/// What one span on one thread recorded, without sends, runs in descending sequence number, as in torch's engine: then
 /// contributions come in their order, and there is nothing to rank.
-bool PassGraph::comes_in_order(const BodyIndex& bodies) const {
-  return !ranked_ && one_thread_ && (bodies.size() == 0 || bodies.is_one_with(thread_id_, first_nr_, last_nr_));
+bool PassGraph::comes_in_order(const SpanIndex& spans) const {
+  return !ranked_ && one_thread_ && (spans.size() == 0 || spans.is_one_with(thread_id_, first_nr_, last_nr_));
 }
 
-void PassGraph::close(const BodyIndex& bodies) {
-  ranked_ = !comes_in_order(bodies);
+void PassGraph::close(const SpanIndex& spans) {
+  ranked_ = !comes_in_order(spans);
   if (!ranked_) return;
   std::vector<Producer> producers = number_producers();
-  order(producers, bodies);
+  order(producers, spans);
   rank(producers);
 }
 
@@ -147,18 +147,18 @@ std::vector<PassGraph::Producer> PassGraph::number_producers() {
   return producers;
 }
 
-void PassGraph::order(std::vector<Producer>& producers, const BodyIndex& bodies) const {
+void PassGraph::order(std::vector<Producer>& producers, const SpanIndex& spans) const {
   for (Producer& producer : producers) {
     const GraphNode& node = nodes[producer.node];
     if (node.kind == NodeKind::root) {
       producer.late = std::numeric_limits<std::uint64_t>::max();
       continue;
     }
-    const std::optional<std::uint64_t> body = bodies.find(producer.thread_id, producer.sequence_nr);
-    producer.loose = !body;
-    producer.body = body.value_or(0);
+    const std::optional<std::uint64_t> span = spans.find(producer.thread_id, producer.sequence_nr);
+    producer.loose = !span;
+    producer.span = span.value_or(0);
     if (producer.loose) {
-      // A send is above all it leads to.
+      // The source of a send has no function: it comes before all nodes that it leads to.
       producer.late = node.function ? node.function->topological_nr() : std::numeric_limits<std::uint64_t>::max();
     } else {
       producer.late = producer.sequence_nr;
@@ -166,7 +166,7 @@ void PassGraph::order(std::vector<Producer>& producers, const BodyIndex& bodies)
   }
   // The root is the first that was found.
   std::sort(producers.begin(), producers.end(), [](const Producer& a, const Producer& b) {
-    return std::tie(a.loose, a.body, b.late, a.found) < std::tie(b.loose, b.body, a.late, b.found);
+    return std::tie(a.loose, a.span, b.late, a.found) < std::tie(b.loose, b.span, a.late, b.found);
   });
 }
 

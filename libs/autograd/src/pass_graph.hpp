@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "body_index.hpp"
 #include "caftan/autograd/nodes.hpp"
 #include "node_table.hpp"
+#include "span_index.hpp"
 
 namespace caftan::autograd {
 
@@ -31,7 +31,7 @@ struct GraphNode {
   std::uint32_t first_edge = 0;
   std::uint32_t edge_count = 0;
   std::uint32_t waits = 0;      ///< contributions that are still to come; for a source its own gradients
-  std::uint32_t slots = kNone;  ///< of its first input in `slots`; kNone = contributions are added as they come
+  std::uint32_t slots = kNone;  ///< where the slots of its inputs begin; kNone = contributions are added as they come
   std::uint32_t rank = 0;  ///< in a ranked graph: place in the order of summation, of a leaf that of its last producer
   NodeKind kind = NodeKind::plain;
   torch::autograd::variable_list inputs;  ///< the sums so far; empty before the first contribution
@@ -65,7 +65,7 @@ class PassGraph {
   bool expand(std::size_t limit);
 
   /// Fixes the order of summation (engine.hpp). Call once, when all is expanded.
-  void close(const BodyIndex& bodies);
+  void close(const SpanIndex& spans);
 
   /// After close: whether contributions may come in another order than they are to be added in.
   bool ranked() const noexcept { return ranked_; }
@@ -87,11 +87,11 @@ class PassGraph {
 
   std::uint32_t add_source(NodeKind kind, Source source, Edges edges);
   void note_recorder(const torch::autograd::Node& function) noexcept;
-  bool comes_in_order(const BodyIndex& bodies) const;
+  bool comes_in_order(const SpanIndex& spans) const;
   std::uint32_t visit(torch::autograd::Node* function);
   void follow(std::uint32_t node, Edges from);
   std::vector<Producer> number_producers();
-  void order(std::vector<Producer>& producers, const BodyIndex& bodies) const;
+  void order(std::vector<Producer>& producers, const SpanIndex& spans) const;
   void rank(const std::vector<Producer>& producers);
 
   NodeTable table_;

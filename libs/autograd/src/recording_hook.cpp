@@ -44,8 +44,8 @@ void detach_under_no_grad(std::vector<at::Tensor>& tensors) {
   }
 }
 
-/// Records what of `tensors` needs gradients as a message of `context` to `to`. Returns its id, without number if
-/// nothing is recorded.
+/// Records the tensors that need gradients as a message of `context` to the worker `to`. Returns the id of the message;
+/// its number is 0 if no tensor needs gradients.
 Result<AutogradMessageId> record_sent_tensors(ContextRecord& context, const std::optional<WorkerLife>& to,
                                               std::uint64_t order_key, std::vector<at::Tensor>& tensors,
                                               std::vector<std::uint8_t>& recorded) {
@@ -81,15 +81,15 @@ Result<void> record_received_tensors(ContextRecord& context, const CallSection& 
   return context.add_received(maker(section.message), recorded_bytes(payload.tensors, payload.recorded));
 }
 
-/// The body of a called function, while it runs.
-class Body {
+/// The span of a called function, open while the function runs.
+class SpanScope {
  public:
-  Body(std::shared_ptr<ContextRecord> context, std::uint64_t key) : context_(std::move(context)), key_(key) {
+  SpanScope(std::shared_ptr<ContextRecord> context, std::uint64_t key) : context_(std::move(context)), key_(key) {
     context_->begin_span(key);
   }
-  Body(const Body&) = delete;
-  Body& operator=(const Body&) = delete;
-  ~Body() { context_->end_span(key_); }
+  SpanScope(const SpanScope&) = delete;
+  SpanScope& operator=(const SpanScope&) = delete;
+  ~SpanScope() { context_->end_span(key_); }
 
  private:
   const std::shared_ptr<ContextRecord> context_;
@@ -108,7 +108,7 @@ struct Origin {
   rpc::HookTicket to_ticket() const noexcept { return {(std::uint64_t{peer.value} << 2) | (grad_mode ? 2U : 0U) | 1U}; }
 };
 
-/// DA-21: tensors that arrived unrecorded refuse gradients with this error.
+/// Gives tensors that arrived unrecorded a node that refuses their gradients with an error (DA-21).
 void close_unrecorded(ContextHost& host, const Origin& origin, bool in_context, std::vector<at::Tensor>& tensors) {
   const bool any = std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
     return tensor.defined() && tensor.requires_grad() && tensor.is_leaf();
@@ -148,7 +148,8 @@ struct RecordingHook::Ticket {
   OrderKey drawn;             // of the calling code, after its key was drawn
   rpc::HookTicket next;
 
-  /// Returns null for the ticket of a call outside any context that no other hook sees: it is its Origin.
+  /// Returns null where the ticket is an Origin in itself: of a call outside of any context, with no hook behind this
+  /// one.
   static std::unique_ptr<Ticket> take(rpc::HookTicket ticket) {
     if (Origin::is_origin(ticket)) return nullptr;
     return std::unique_ptr<Ticket>(reinterpret_cast<Ticket*>(ticket.value));
@@ -237,7 +238,7 @@ Result<void> RecordingHook::on_receive(rpc::InPayload& payload, CallInfo& info) 
     if (!done) return done;
     info.autograd_context = *context;
     info.order_key = section->order_key;
-    info.running = std::make_shared<Body>(*context, section->order_key);
+    info.running = std::make_shared<SpanScope>(*context, section->order_key);
   } else if (!payload.recorded.empty()) {
     return Error(Errc::malformed_payload, "recorded tensors without an autograd context");
   }

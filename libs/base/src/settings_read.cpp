@@ -122,7 +122,8 @@ class FieldReader {
     return stopped == end && error == std::errc::result_out_of_range;
   }
 
-  /// As above. Returns infinity for one that no double holds.
+  /// Returns the number of an override that was read as text because TOML has no number so large; infinity for one that
+  /// no double holds.
   std::optional<double> number_of_the_command_line() const {
     if (node_.kind != Kind::text || node_.place.override_index < 0) return std::nullopt;
     double value = std::numeric_limits<double>::infinity();

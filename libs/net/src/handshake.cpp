@@ -13,7 +13,7 @@ namespace {
 
 using handshake::Kind;
 
-// Of one length, so that label and transcript cannot be cut in two ways.
+// Both have the same length: so one label and its transcript never equal the other label and another transcript.
 constexpr std::string_view kServerLabel = "caftan server";
 constexpr std::string_view kClientLabel = "caftan client";
 
@@ -100,7 +100,7 @@ Handshake::Step Handshake::feed(wire::ByteView in) {
 
 // Takes no byte beyond the message that is being read (HS-1): first its header, then what the header announces.
 std::size_t Handshake::fill(wire::ByteView in) {
-  const auto size = message_size();  // checked before: an error has ended the handshake already
+  const auto size = message_size();  // an error of it has ended the handshake before this is called
   const std::size_t wanted = size && *size != 0 ? *size : handshake::kHeaderSize;
   const std::size_t taken = std::min(in.size(), wanted - filled_);
   std::memcpy(buffer_.data() + filled_, in.data(), taken);

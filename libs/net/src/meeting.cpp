@@ -10,7 +10,7 @@ namespace caftan::net {
 
 namespace {
 
-constexpr std::size_t kMostRefusalsTold = 8;  // strangers may connect without limit
+constexpr std::size_t kMostRefusalsReported = 8;  // strangers may connect without limit
 
 /// Returns whether a refusal may be the reason why a member is missing. Else the refused peer did not speak this
 /// protocol.
@@ -72,7 +72,7 @@ void Meeting::on_connected(const WorkerLife& peer, const std::string& address) {
   if (!is_coordinator()) return;
   const auto changed = membership_.join({member.name, peer.id, peer.incarnation, member.address});
   // SE-34: a new life has an address of its own, which all hear of.
-  if (changed && *changed) has_published_view_ = false;
+  if (changed && *changed) view_ = ViewState::none;
 }
 
 Meeting::Loss Meeting::on_session_end(const WorkerLife& peer) {
@@ -83,9 +83,9 @@ Meeting::Loss Meeting::on_session_end(const WorkerLife& peer) {
   Loss loss{.is_last = true};
   if (!start_is_over()) {
     member.lost_at_start = true;
-    loss.tell = Loss::Tell::after_start;
+    loss.report = Loss::Report::after_start;
   } else if (!is_leaving_) {
-    loss.tell = Loss::Tell::now;
+    loss.report = Loss::Report::now;
   }
   // SE-34: it may come back, perhaps at another address.
   loss.dial = !options_.in_one_process && peer.id < self_;
@@ -114,7 +114,7 @@ std::vector<WorkerId> Meeting::to_dial() const {
 /// announced and with which this worker has had no session, for as long as a start may take (SE-34).
 bool Meeting::may_dial(const Member& member, TimePoint now) const {
   if (is_leaving_) return false;
-  if (!is_ready_) return !failure_;
+  if (start_ != Start::over) return start_ != Start::failed;
   return member.announced.value != 0 && member.announced != member.was_up &&
          member.dial_pause.has_begun_within(options_.start_timeout, now);
 }
@@ -142,7 +142,7 @@ Meeting::FailedDial Meeting::on_dial_failed(WorkerId peer, const Error& error, T
   if (may_come && !member.is_dialled) return failed;
   const TimePoint again = now + member.dial_pause.after_failure(now);
   if (!may_come) {
-    if (is_ready_) failed.given_up = refusal;
+    if (start_ == Start::over) failed.given_up = refusal;
     fail(refusal);
     return failed;
   }
@@ -159,24 +159,24 @@ void Meeting::on_other_settings(const Error& error) {
 }
 
 bool Meeting::on_refused(const Error& error) {
-  if (start_is_over() || failure_) return false;
+  if (start_is_over() || start_ == Start::failed) return false;
   if (!other_settings_ && !concerns_members(error)) return false;
   last_refusal_ = error;
   if (other_settings_) {
     fail(*other_settings_);
     return false;
   }
-  return ++refusals_ <= kMostRefusalsTold;
+  return ++refusals_ <= kMostRefusalsReported;
 }
 
 // ---- the start
 
 std::optional<View> Meeting::take_view() {
-  if (!is_coordinator() || has_published_view_ || !membership_.complete()) return std::nullopt;
+  if (!is_coordinator() || view_ == ViewState::sent || !membership_.complete()) return std::nullopt;
   for (std::uint32_t id = 0; id < members_.size(); ++id) {
     if (WorkerId{id} != self_ && !members_[id].is_connected) return std::nullopt;
   }
-  has_published_view_ = true;
+  view_ = ViewState::sent;
   return membership_.view();
 }
 
@@ -185,7 +185,7 @@ Result<std::vector<WorkerId>> Meeting::on_view(WorkerId sender, const View& view
   if (sender != WorkerId{0}) return dial;
   const bool is_newer = view.revision > membership_.revision();
   if (const auto applied = membership_.apply(view); !applied) return applied.error();
-  has_view_ = true;
+  view_ = ViewState::received;
   // The coordinator sends views from several threads: an older one may arrive behind a newer one.
   if (!is_newer) return dial;
   for (const Join& life : view.members) {
@@ -198,15 +198,15 @@ Result<std::vector<WorkerId>> Meeting::on_view(WorkerId sender, const View& view
 }
 
 std::optional<Meeting::AllMet> Meeting::take_all_met() {
-  if (reported_ready_ || failure_ || (is_coordinator() && !has_published_view_)) return std::nullopt;
+  if (start_ != Start::meeting || (is_coordinator() && view_ != ViewState::sent)) return std::nullopt;
   AllMet all{.ends_start = is_coordinator()};
   for (std::uint32_t id = 0; id < members_.size(); ++id) {
     if (WorkerId{id} == self_) continue;
     const Member& member = members_[id];
     if (!member.is_connected || (is_coordinator() && !member.reported_ready)) return std::nullopt;
-    if (is_coordinator() || id == 0) all.tell.push_back(WorkerId{id});
+    if (is_coordinator() || id == 0) all.receivers.push_back(WorkerId{id});
   }
-  reported_ready_ = true;
+  start_ = Start::reported;
   return all;
 }
 
@@ -215,12 +215,12 @@ Meeting::OnMet Meeting::on_met(const WorkerLife& sender) {
   if (!is_coordinator()) return sender.id == WorkerId{0} ? OnMet::end_start : OnMet::nothing;
   if (sender.id == self_ || !is_present(sender)) return OnMet::nothing;  // of a life that has ended
   members_[sender.id.value].reported_ready = true;
-  return reported_ready_ ? OnMet::answer : OnMet::look;
+  return start_ == Start::reported || start_ == Start::over ? OnMet::answer : OnMet::look;
 }
 
 std::optional<std::vector<WorkerId>> Meeting::end_start() {
   if (is_decided()) return std::nullopt;
-  is_ready_ = true;
+  start_ = Start::over;
   std::vector<WorkerId> lost;
   for (std::uint32_t id = 0; id < members_.size(); ++id) {
     if (members_[id].lost_at_start && !membership_.is_up(WorkerId{id})) lost.push_back(WorkerId{id});
@@ -229,16 +229,18 @@ std::optional<std::vector<WorkerId>> Meeting::end_start() {
 }
 
 void Meeting::fail(Error error) {
-  if (!is_decided()) failure_ = std::move(error);
+  if (is_decided()) return;
+  start_ = Start::failed;
+  failure_ = std::move(error);
 }
 
 void Meeting::fail_late(std::span<const std::string> siblings) {
-  if (!is_decided()) failure_ = why_late(siblings);
+  if (!is_decided()) fail(why_late(siblings));
 }
 
 std::optional<Result<void>> Meeting::outcome() const {
-  if (is_ready_) return Result<void>();
-  if (failure_) return Result<void>(*failure_);
+  if (start_ == Start::over) return Result<void>();
+  if (start_ == Start::failed) return Result<void>(failure_);
   return std::nullopt;
 }
 
@@ -265,7 +267,7 @@ Error Meeting::why_late(std::span<const std::string> siblings) const {
                        .would_be_met = would_be_met,
                        .is_meeting = is_coordinator() && is_up && !is_self && !member.reported_ready});
   }
-  std::string text = who_is_missing(members, has_view_, options_.start_timeout);
+  std::string text = who_is_missing(members, view_ == ViewState::received, options_.start_timeout);
   if (last_dial_error_.code() != Errc::ok) text += " (last: " + last_dial_error_.text() + ")";
   if (last_refusal_.code() != Errc::ok) text += " (refused: " + last_refusal_.message() + ")";
   return {Errc::timeout, own_name, std::move(text)};

@@ -22,12 +22,12 @@ std::string join_names(const std::vector<std::string>& names) {
 
 }  // namespace
 
-Result<Membership> Membership::make(std::vector<WorldEntry> world, const Join& self) {
+Result<Membership> Membership::make(std::vector<MemberEntry> entries, const Join& self) {
   const auto invalid = [](std::string text) { return Error(Errc::invalid_config, std::move(text)); };
-  std::sort(world.begin(), world.end(), [](const WorldEntry& a, const WorldEntry& b) { return a.id < b.id; });
+  std::sort(entries.begin(), entries.end(), [](const MemberEntry& a, const MemberEntry& b) { return a.id < b.id; });
   std::vector<Member> members;
-  std::size_t self_index = world.size();
-  for (WorldEntry& entry : world) {
+  std::size_t self_index = entries.size();
+  for (MemberEntry& entry : entries) {
     const std::size_t index = members.size();
     if (entry.id.value != index) return invalid("the ids of workers have a gap or repetition at " + quoted(entry.name));
     if (entry.name.empty() || entry.name.size() > kMaxName) {

@@ -14,7 +14,7 @@ TimerWheel::TimerWheel(TimePoint start) noexcept : start_(start) {
   for (Timer& head : late_heads_) head.prev_ = head.next_ = &head;
 }
 
-/// Returns the head of a list; those of a level are made with the first of them.
+/// Returns the head of the list of timers of a bucket. The heads of a level are allocated when the first is needed.
 Timer& TimerWheel::head(std::uint32_t bucket) {
   if (bucket >= kDue) return late_heads_[bucket - kDue];
   std::unique_ptr<Timer[]>& level = heads_[bucket / kSlots];

@@ -30,7 +30,7 @@ std::string who_is_missing(const std::vector<MemberAtStart>& members, bool has_v
   }
   const MemberAtStart& coordinator = members.front();
   if (!unknown.empty() && !coordinator.is_here && !coordinator.has_left) {
-    return coordinator.name + ", where the others meet, has not come" + within;
+    return coordinator.name + ", the coordinator, has not come" + within;
   }
   // Without a view some member is missing at the coordinator, too; if just one is unknown here, it is that one.
   if (unknown.size() == 1 && missing.empty() && !has_view) missing.swap(unknown);

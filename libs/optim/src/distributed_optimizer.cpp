@@ -11,7 +11,7 @@
 namespace caftan::optim {
 namespace {
 
-/// The parameters of one owner, on their way there.
+/// The parameters that one owner has, as they are sent to it.
 struct Share {
   Peer peer;
   OptimizerSpec spec;
@@ -33,7 +33,8 @@ Result<void> check_options(const StepOptions& options) {
   return {};
 }
 
-/// Errors: bad_arguments, and why a reference is dead.
+/// Divides the parameters of all groups into shares, one for each owner.
+/// Errors: bad_arguments (options, an empty reference, a parameter that is listed twice); what a reference failed of.
 Result<std::vector<Share>> divide(const std::vector<RemoteParameterGroup>& groups, double clip_value) {
   std::vector<Share> shares;
   std::unordered_map<RRefId, std::size_t> numbers;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "caftan/autograd/context_record.hpp"
 #include "caftan/optim/distributed_optimizer.hpp"
 #include "caftan/optim/internal/remote_optimizer.hpp"
 #include "decided_call.hpp"

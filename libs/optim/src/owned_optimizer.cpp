@@ -98,7 +98,7 @@ void OwnedOptimizer::run_turn(const std::shared_ptr<Application>& application) {
     const Result<void> updated = self->optimizer_.update(self->turns_[a.turn].parameters, a.gradients);
     if (!updated) return a.done(updated.error());
     if (++a.turn < self->turns_.size()) {
-      // Later, not here: this turn is still held.
+      // Posted, not run here, because this code still holds its own turn.
       return a.executor.post([self, application] { self->run_turn(application); });
     }
     StepDone done{a.step};

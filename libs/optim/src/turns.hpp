@@ -28,7 +28,8 @@ class Turns : public std::enable_shared_from_this<Turns> {
   /// @param wait  how long a job waits behind one that is overdue; none = for ever
   Turns(std::weak_ptr<rpc::Caller> caller, std::optional<Duration> wait) : caller_(std::move(caller)), wait_(wait) {}
 
-  /// Begins `job` when all before it have ended, under the Ambient of now; here if that is so already.
+  /// Begins `job` once all jobs before it have ended, with the Ambient that the calling code has now; on this thread if
+  /// they have ended already.
   void take(Job job);
   /// The running job has ended: the next one begins, here, but not on the stack of another one that begins.
   void end();

@@ -10,7 +10,7 @@
 
 namespace caftan::optim {
 
-/// One parameter of a step; all three live as long as the step.
+/// One parameter of a step. What its members refer to outlives the step.
 struct Stepped {
   const at::Tensor* parameter;
   const at::Tensor* gradient;

@@ -121,7 +121,7 @@ void ActorExchange::export_watched(const Address& address, const caf::strong_act
 Address ActorExchange::export_actor(const caf::strong_actor_ptr& actor) {
   if (!actor) return {};
   if (const Proxy* const proxy = as_proxy(*actor->get())) {
-    caf::strong_actor_ptr current;  // released after the lock: the end of a proxy comes back here
+    caf::strong_actor_ptr current;  // released after the lock, which the end of a proxy takes
     const std::lock_guard lock(mutex_);
     const auto found = proxies_.find(proxy->address_at_peer());
     if (found != proxies_.end()) current = caf::actor_cast<caf::strong_actor_ptr>(found->second);
@@ -185,22 +185,28 @@ void ActorExchange::unlink_silently(caf::abstract_actor& local, const caf::stron
   Proxy::quiet_links() = false;
 }
 
+template <class Body>
+Result<void> ActorExchange::handle(const wire::InFrame& frame, Result<void> (ActorExchange::*handler)(const Body&)) {
+  const auto body = wire::decode<Body>(frame.body);
+  return body ? (this->*handler)(*body) : Result<void>(body.error());
+}
+
 Result<void> ActorExchange::on_frame(wire::InFrame frame) {
   switch (frame.header.kind) {
     case wire::FrameKind::actor_message:
       return on_message(frame);
     case wire::FrameKind::down:
-      return on_down(frame);
+      return handle(frame, &ActorExchange::on_down);
     case wire::FrameKind::exit:
-      return on_exit(frame);
+      return handle(frame, &ActorExchange::on_exit);
     case wire::FrameKind::monitor:
-      return on_monitor(frame);
+      return handle(frame, &ActorExchange::on_monitor);
     case wire::FrameKind::demonitor:
-      return on_demonitor(frame);
+      return handle(frame, &ActorExchange::on_demonitor);
     case wire::FrameKind::link:
-      return on_link(frame, true);
+      return handle(frame, &ActorExchange::on_link);
     case wire::FrameKind::unlink:
-      return on_link(frame, false);
+      return handle(frame, &ActorExchange::on_unlink);
     default:
       return Error(Errc::malformed_payload, "a frame kind out of place");
   }
@@ -252,61 +258,53 @@ void ActorExchange::take_down(const Address& address, const Error& reason) {
   if (proxy) static_cast<Proxy*>(proxy->get())->kill_proxy(nullptr, to_caf(reason));
 }
 
-Result<void> ActorExchange::on_down(const wire::InFrame& frame) {
-  const auto body = wire::decode<DownBody>(frame.body);
-  if (!body) return body.error();
-  take_down(body->actor, body->reason);
+Result<void> ActorExchange::on_down(const DownBody& body) {
+  take_down(body.actor, body.reason);
   return {};
 }
 
-Result<void> ActorExchange::on_exit(const wire::InFrame& frame) {
-  const auto body = wire::decode<ExitBody>(frame.body);
-  if (!body) return body.error();
+Result<void> ActorExchange::on_exit(const ExitBody& body) {
   // The proxy of the peer's own actor goes down, and CAF sends an exit to each actor that is linked to the proxy. The
   // receiver that the frame names is ignored, so a forged exit ends no actor that has not linked itself to the peer's.
-  take_down(body->from, body->reason);
+  take_down(body.from, body.reason);
   return {};
 }
 
-Result<void> ActorExchange::on_monitor(const wire::InFrame& frame) {
-  const auto body = wire::decode<MonitorBody>(frame.body);
-  if (!body) return body.error();
-  const auto actor = find_export(body->actor);
+Result<void> ActorExchange::on_monitor(const MonitorBody& body) {
+  const auto actor = find_export(body.actor);
   if (!actor) {
-    send_control(session_, wire::FrameKind::down, DownBody{body->actor, not_exported()});
+    send_control(session_, wire::FrameKind::down, DownBody{body.actor, not_exported()});
     return {};
   }
-  export_watched(body->actor, actor);
+  export_watched(body.actor, actor);
   return {};
 }
 
-Result<void> ActorExchange::on_demonitor(const wire::InFrame& frame) {
-  const auto body = wire::decode<MonitorBody>(frame.body);
-  if (!body) return body.error();
+Result<void> ActorExchange::on_demonitor(const MonitorBody& body) {
   const std::lock_guard lock(mutex_);
-  if (const auto watch = watched_exports_.find(body->actor); watch != watched_exports_.end()) watch->second = false;
+  if (const auto watch = watched_exports_.find(body.actor); watch != watched_exports_.end()) watch->second = false;
   return {};
 }
 
-Result<void> ActorExchange::on_link(const wire::InFrame& frame, bool link) {
-  const auto body = wire::decode<RouteBody>(frame.body);
-  if (!body) return body.error();
-  const auto& [to, from] = *body;
+Result<void> ActorExchange::on_unlink(const RouteBody& body) {
+  const auto& [to, from] = body;
+  if (const auto target = find_export(to)) unlink_silently(*target->get(), proxy(from));
+  decltype(links_)::node_type released;  // after the lock, which the end of a proxy takes
+  const std::lock_guard lock(mutex_);
+  released = links_.extract({to, from});
+  return {};
+}
+
+Result<void> ActorExchange::on_link(const RouteBody& body) {
+  const auto& [to, from] = body;
   const auto target = find_export(to);
-  if (!link) {
-    if (target) unlink_silently(*target->get(), proxy(from));
-    decltype(links_)::node_type released;  // after the lock: the end of a proxy comes back here
-    const std::lock_guard lock(mutex_);
-    released = links_.extract({to, from});
-    return {};
-  }
   if (!target) {
     send_control(session_, wire::FrameKind::exit, ExitBody{from, to, not_exported()});
     return {};
   }
   const auto other = proxy(from);
   {
-    caf::strong_actor_ptr replaced;  // released after the lock: the end of a proxy comes back here
+    caf::strong_actor_ptr replaced;  // released after the lock, which the end of a proxy takes
     const std::lock_guard lock(mutex_);
     if (links_.size() >= kMaxLinks) return Error(Errc::limit_exceeded, "too many links of one peer");
     // CAF's links hold their ends weakly: without this the proxy would be destroyed before it could send its exit.

@@ -22,7 +22,7 @@ void Responder::answer(Result<OutReply>&& reply) noexcept {
 }
 
 void Responder::drop() noexcept {
-  if (sink_) fail(Error(Errc::broken_promise, "the request was dropped without an answer"));
+  if (sink_) fail(Error(Errc::broken_promise, "the request was dropped without a reply"));
 }
 
 }  // namespace caftan::rpc

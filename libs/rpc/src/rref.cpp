@@ -61,7 +61,7 @@ Result<std::shared_ptr<HostedObject>> wait_for_local_until(const std::shared_ptr
   Future<std::shared_ptr<HostedObject>> object = handle->local_value();
   const Result<void> waited = wait_until(*object.state(), *caller, deadline, "local_value");
   if (!waited) return waited.error();
-  return std::move(object).settled();
+  return std::move(object).outcome();
 }
 
 Result<void> check_not_held(const HostedObject& object, const HeldObjects& held) {

@@ -47,7 +47,7 @@ Error too_late(const Caller& caller, const CallInfo& info, TimePoint now) {
           text + "; its caller sets the time (CallOptions::timeout, else cluster.rpc_timeout)"};
 }
 
-/// Of a call that has its runner and its turn: returns why it need not run any more.
+/// Checks a call that has got a runner and its turn. Errors: why it need not run any more.
 Result<void> begin(Caller& caller, const CallInfo& info) {
   const bool has_deadline = info.deadline != kNever;
   const TimePoint now = has_deadline ? caller.executor().clock().now() : TimePoint{};
@@ -133,7 +133,8 @@ void run_free(std::unique_ptr<Invocation> in) {
 }
 
 void run_in_turn(std::unique_ptr<Invocation> in) {
-  const std::shared_ptr<HostedObject> keep = in->object;  // the job keeps it, and with it the strand, to its very end
+  const std::shared_ptr<HostedObject> keep =
+      in->object;  // keeps the object, and with it the strand, until this job has ended
   const TurnMode mode = in->entry->mode;
   keep->strand().run(
       [keep, alive = in->caller->shared_from_this(), in = std::move(in)]() mutable {
@@ -216,7 +217,8 @@ void Completion::reply(Caller& caller, const CallInfo& info, Result<OutReply>&& 
 
 void reply_on_strand(std::unique_ptr<Invocation> in, Result<OutReply> reply) {
   const TurnMode mode = in->entry->mode == TurnMode::concurrent ? TurnMode::concurrent : TurnMode::serial;
-  const std::shared_ptr<HostedObject> keep = in->object;  // the job keeps it, and with it the strand, to its very end
+  const std::shared_ptr<HostedObject> keep =
+      in->object;  // keeps the object, and with it the strand, until this job has ended
   keep->strand().run(
       [keep, in = std::move(in), reply = std::move(reply)]() mutable {
         const std::shared_ptr<Caller> alive = in->alive.lock();

@@ -23,7 +23,8 @@ constexpr std::uint64_t kCopyMessage = 16384;
 constexpr std::uint64_t kCopyStorage = 4096;
 /// A range of at least this size, of which less than half is used, is sent as a compact copy.
 constexpr std::uint64_t kCompactFrom = 8192;
-/// Ranges start at a multiple of the largest item, so that every dtype over the storage still counts in whole items.
+/// The range of a storage that travels begins at a multiple of this, the size of the largest item of any dtype: so the
+/// offset of each tensor in the range is a whole number of its items.
 constexpr std::uint64_t kRangeAlignment = 16;
 
 /// The bytes of one storage that the message touches.
@@ -195,7 +196,8 @@ bool Encoder::is_held_elsewhere(std::uint32_t range) const {
     const at::Tensor* given = sources[i].given;
     if (!given) continue;
     storage = &sources[i].tensor.storage();
-    // The parts of a sparse tensor, scales and zero points are held by what they are parts of.
+    // The memory of a part (indices of a sparse tensor, scales, zero points) is held by the tensor that it is part of:
+    // the references to it cannot be counted here.
     if (!given->has_storage() || !given->storage().is_alias_of(*storage)) return true;
     add(*given);
     add(sources[i].tensor);

@@ -84,7 +84,7 @@ std::optional<Extent> extent_of(c10::IntArrayRef sizes, c10::IntArrayRef strides
                                 std::size_t itemsize) noexcept {
   if (offset < 0) return std::nullopt;
   Extent extent{1, 1, offset};
-  // The product counts a size 0 as 1, as libtorch multiplies the others on their own in places.
+  // A size of 0 counts as 1 here: libtorch multiplies the other sizes alone in places, which must not overflow either.
   std::int64_t product = static_cast<std::int64_t>(itemsize);
   bool empty = false;
   for (std::size_t i = 0; i < sizes.size(); ++i) {

@@ -65,7 +65,7 @@ struct Entry {
   std::uint32_t first_part = 0;  ///< parts_of(kind) of them
   double scale = 1;              ///< quantized per tensor
   std::int64_t zero_point = 0;   ///< quantized per tensor
-  std::uint8_t axis = 0;         ///< quantized per channel: the dimension of the channels
+  std::uint8_t axis = 0;         ///< of a tensor that is quantized per channel: the dimension of the channels
 };
 
 /// A message with one or two small tensors costs no allocation here.

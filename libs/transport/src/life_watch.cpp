@@ -4,7 +4,7 @@
 
 namespace caftan::transport {
 
-LifeWatch::LifeWatch(PollingExecutor& executor, Channel& channel, const std::optional<net::LivenessOptions>& options,
+LifeWatch::LifeWatch(PollingExecutor& executor, Channel& channel, const std::optional<LivenessOptions>& options,
                      const std::string& peer)
     : executor_(executor), channel_(channel) {
   if (options) liveness_.emplace(*options, peer, executor.clock().now());
@@ -30,15 +30,15 @@ void LifeWatch::on_bytes_out(std::size_t count) noexcept {
 }
 
 void LifeWatch::look() {
-  net::Liveness::Action action;
+  Liveness::Action action;
   TimePoint next;
   {
     const std::lock_guard lock(mutex_);
     action = liveness_->poll(executor_.clock().now(), channel_.has_unread());
     next = liveness_->next_poll();
   }
-  if (action == net::Liveness::Action::dead) return events_.on_dead(liveness_->error());
-  if (action == net::Liveness::Action::send_ping) events_.show_life();
+  if (action == Liveness::Action::dead) return events_.on_dead(liveness_->error());
+  if (action == Liveness::Action::send_ping) events_.show_life();
   executor_.keep_time(next, [weak = self_] {
     if (const auto self = weak.lock(); self && !self->stopped_.load(std::memory_order_acquire)) self->look();
   });

@@ -216,7 +216,7 @@ Result<void> Session::on_bye(const wire::InFrame& frame) {
   if (!body) return body.error();
   farewell_ = std::move(body->reason);
   bye_received_ = true;
-  writer_.answer_bye();  // ours follows; the peer ends when it has read it
+  writer_.answer_bye();  // our own bye follows; the peer ends the session when it has read that
   return {};
 }
 
@@ -244,7 +244,7 @@ void Session::abort(Error reason) {
 /// The peer is dead. Runs on the thread that keeps time; a runner ends the session, because the end runs user code.
 void Session::on_silence(const Error& error) {
   request_end(error);
-  channel_->break_off();  // wakes a thread that waits for a reply and reads
+  channel_->break_off();  // wakes a thread that sleeps on this channel until its reply comes
   parts_.executor.post([weak = weak_from_this()] {
     if (const auto self = weak.lock(); self && !self->ended() && !self->try_end()) self->channel_->break_off();
   });

@@ -54,7 +54,7 @@ ThreadedExecutor::~ThreadedExecutor() {
     threads.swap(threads_);
   }
   parked_.notify_all();
-  // Each runner that leaves passes the wake-up on (see run), so one edge is enough.
+  // Wakes one runner in the epoll; each runner that ends wakes the next one (`run`).
   polls_.wake();
   for (Thread& thread : threads) thread.join();
   queue_.clear();
@@ -81,7 +81,7 @@ void ThreadedExecutor::post(Task task) {
     if (stopping_) return;
     queue_.push(std::move(task));
     const ThreadState& thread = thread_state();
-    // This runner takes it right afterwards; `run` cares for more than one.
+    // This runner takes the task right after its present one; for more tasks `run` wakes another runner.
     const bool runs_it_next = thread.runner_of == this && thread.defers_wakeups && !UserCode::runs_here();
     must_wake = crew_.has_idle() && !runs_it_next;
     task_wake_ = task_wake_ || must_wake;
@@ -315,7 +315,7 @@ bool ThreadedExecutor::begin_wait() noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (!crew_.has_permit()) return false;
-    // The thread that stays free is there before the wait begins, or the wait is refused.
+    // One thread must stay free: it is made before the wait begins, or the wait is refused.
     if (!stopping_ && crew_.needs_thread_for_wait() && !add_thread_locked()) return false;
     crew_.begin_wait();
     must_wake = wake_for_held_locked();

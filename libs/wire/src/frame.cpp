@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "caftan/base/internal/enumerator_name.hpp"
+
 namespace caftan::wire {
 
 static_assert(std::endian::native == std::endian::little,
@@ -24,49 +26,16 @@ const std::byte* get(const std::byte* from, T& value) noexcept {
 
 }  // namespace
 
-std::string_view name_of(FrameKind kind) noexcept {
-  switch (kind) {
-    case FrameKind::ping:
-      return "ping";
-    case FrameKind::pong:
-      return "pong";
-    case FrameKind::bye:
-      return "bye";
-    case FrameKind::chunk:
-      return "chunk";
-    case FrameKind::call:
-      return "call";
-    case FrameKind::create:
-      return "create";
-    case FrameKind::fetch:
-      return "fetch";
-    case FrameKind::method:
-      return "method";
-    case FrameKind::op:
-      return "op";
-    case FrameKind::response:
-      return "response";
-    case FrameKind::cancel:
-      return "cancel";
-    case FrameKind::actor_message:
-      return "actor_message";
-    case FrameKind::actor_reply:
-      return "actor_reply";
-    case FrameKind::down:
-      return "down";
-    case FrameKind::exit:
-      return "exit";
-    case FrameKind::monitor:
-      return "monitor";
-    case FrameKind::demonitor:
-      return "demonitor";
-    case FrameKind::link:
-      return "link";
-    case FrameKind::unlink:
-      return "unlink";
-  }
-  return {};
-}
+std::string_view name_of(FrameKind kind) noexcept { return enumerator_name(kind); }
+
+static_assert(
+    [] {
+      for (std::size_t number = kFrameKinds; number < 256; ++number) {
+        if (!enumerator_name(static_cast<FrameKind>(number)).empty()) return false;
+      }
+      return true;
+    }(),
+    "raise kFrameKinds");
 
 void encode_header(const FrameHeader& header, std::byte* to) noexcept {
   to = put(to, header.sections_size);

@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t kShortest = 80;
 constexpr std::size_t kInnermost = 160;
 constexpr std::size_t kMostText = 4096;
-constexpr std::size_t kBesideText = 8;  // bytes of an error that has only a code and a text, beside the text
+/// Encoded bytes of an error that has only a code and a text, without those of the text.
+constexpr std::size_t kBesideText = 8;
 
 Error without_causes(const Error& error, std::size_t text) {
   return Error(error.code(), error.worker(), error.text().substr(0, text)).of_kind(error.kind());

@@ -3,35 +3,36 @@
 
 #include <gtest/gtest.h>
 
+#include <variant>
+
 namespace caftan::actors {
 namespace {
 
 TEST(ControlSocket, CarriesEventsAndCommandsWhole) {
   const auto pair = ControlSocket::make_pair();
   ASSERT_TRUE(pair);
-  const RunEvent sent{.kind = RunEventKind::returned,
-                      .worker = 3,
-                      .done = -1,
-                      .total = 2,
-                      .text = std::string(30000, 'x'),
-                      .values = {{"reward", 1.5}},
-                      .error = Error(Errc::peer_down, "observer-0", "gone")};
-  ASSERT_TRUE(pair->first.send(sent));
+  const run::PeerLost lost{std::string(30000, 'x'), Error(Errc::peer_down, "observer-0", "gone")};
+  ASSERT_TRUE(pair->first.send(run::Event{.worker = 3, .body = lost}));
   const auto event = pair->second.receive_event();
   ASSERT_TRUE(event && *event);
-  EXPECT_EQ((*event)->text, sent.text);
-  EXPECT_EQ((*event)->values, sent.values);
-  EXPECT_EQ((*event)->error.message(), sent.error.message());
-  ASSERT_TRUE(pair->second.send(RunCommand{.kind = RunCommandKind::assign, .workers = {1, 2}, .secret = "s"}));
+  EXPECT_EQ((*event)->worker, 3U);
+  const auto* const received = std::get_if<run::PeerLost>(&(*event)->body);
+  ASSERT_NE(received, nullptr);
+  EXPECT_EQ(received->peer, lost.peer);
+  EXPECT_EQ(received->error.message(), lost.error.message());
+  ASSERT_TRUE(pair->second.send(run::Assign{.workers = {1, 2}, .secret = "s"}));
   const auto command = pair->first.receive_command();
   ASSERT_TRUE(command);
-  EXPECT_EQ(command->workers, (std::vector<std::uint32_t>{1, 2}));
+  const auto* const assigned = std::get_if<run::Assign>(&*command);
+  ASSERT_NE(assigned, nullptr);
+  EXPECT_EQ(assigned->workers, (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(assigned->secret, "s");
 }
 
 TEST(ControlSocket, APacketThatIsLongerThanTheReaderTakesIsNotSent) {
   const auto pair = ControlSocket::make_pair();
   ASSERT_TRUE(pair);
-  const auto sent = pair->first.send(RunEvent{.kind = RunEventKind::returned, .text = std::string(128 * 1024, 'x')});
+  const auto sent = pair->first.send(run::Event{.body = run::Report{std::string(128 * 1024, 'x')}});
   ASSERT_FALSE(sent);
   EXPECT_EQ(sent.error().code(), Errc::limit_exceeded);
   const auto nothing = pair->second.receive_event();
@@ -48,14 +49,14 @@ TEST(ControlSocket, RN5_SaysWhenTheOtherSideIsGone) {
   { const ControlSocket gone = std::move(pair->second); }
   EXPECT_EQ(pair->first.receive_event().error().code(), Errc::peer_down);
   EXPECT_EQ(pair->first.receive_command().error().code(), Errc::peer_down);
-  EXPECT_EQ(pair->first.send(RunCommand{}).error().code(), Errc::peer_down);
+  EXPECT_EQ(pair->first.send(run::Stop{}).error().code(), Errc::peer_down);
 }
 
 TEST(ControlSocket, RN1_ASignOfLifeNeverWaitsForRoom) {
   const auto pair = ControlSocket::make_pair();
   ASSERT_TRUE(pair);
   Result<void> sent;
-  for (int i = 0; i < 100'000 && sent; ++i) sent = pair->first.offer({.kind = RunEventKind::alive});
+  for (int i = 0; i < 100'000 && sent; ++i) sent = pair->first.offer({.body = run::Alive{}});
   ASSERT_FALSE(sent);
   EXPECT_EQ(sent.error().code(), Errc::overloaded);
 }
@@ -66,17 +67,17 @@ TEST(ControlSocket, ACommandThatDoesNotComeInTimeIsNoError) {
   const auto nothing = pair->first.receive_command(TimePoint{});
   ASSERT_TRUE(nothing);
   EXPECT_FALSE(*nothing);
-  ASSERT_TRUE(pair->second.send(RunCommand{.kind = RunCommandKind::leave}));
+  ASSERT_TRUE(pair->second.send(run::Leave{}));
   const auto command = pair->first.receive_command(kNever);
   ASSERT_TRUE(command && *command);
-  EXPECT_EQ((*command)->kind, RunCommandKind::leave);
+  EXPECT_TRUE(std::holds_alternative<run::Leave>(**command));
 }
 
-TEST(ControlSocket, DoesNotWaitForALauncherThatListensToNobody) {
+TEST(ControlSocket, DoesNotWaitForALauncherThatDoesNotRead) {
   const auto pair = ControlSocket::make_pair();
   ASSERT_TRUE(pair);
   Result<void> sent;
-  for (int i = 0; i < 100'000 && sent; ++i) sent = pair->first.send(RunCommand{});
+  for (int i = 0; i < 100'000 && sent; ++i) sent = pair->first.send(run::Stop{});
   ASSERT_FALSE(sent);
   EXPECT_EQ(sent.error().code(), Errc::overloaded);
 }

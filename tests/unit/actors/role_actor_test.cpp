@@ -5,17 +5,25 @@
 
 #include <stdexcept>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <caf/send.hpp>
 
+#include "caftan/run/internal/run_messages.hpp"
 #include "caftan/transport/stepped_executor.hpp"
 #include "exchange_side.hpp"
 
 namespace caftan::actors {
 namespace {
 
-using Kinds = std::vector<RunEventKind>;
+using Kinds = std::vector<std::size_t>;
+
+/// Returns the kinds of these reports: their places in run::EventBody.
+template <class... Reports>
+Kinds kinds() {
+  return {run::EventBody(Reports()).index()...};
+}
 
 constexpr RRefId kRole{WorkerId{0}, Incarnation{1}, 5};
 
@@ -51,7 +59,7 @@ class RoleActorTest : public testing::Test {
       return rpc::make_hosted<int>(id, executor, number);
     };
     role_->facts.worker = "a";
-    role_->reporter = std::make_shared<RunReporter>([this](RunEvent event) { events_.push_back(std::move(event)); },
+    role_->reporter = std::make_shared<RunReporter>([this](run::Event event) { events_.push_back(std::move(event)); },
                                                     std::uint32_t{0}, executor_);
   }
   ~RoleActorTest() override {
@@ -77,21 +85,21 @@ class RoleActorTest : public testing::Test {
     executor_.run();
   }
   Kinds reported() const {
-    Kinds kinds;
-    for (const RunEvent& event : events_) kinds.push_back(event.kind);
-    return kinds;
+    Kinds reported;
+    for (const run::Event& event : events_) reported.push_back(event.body.index());
+    return reported;
   }
 
   transport::SteppedExecutor executor_{1};
   remote::ActorsOfSide side_{executor_, remote::MessageRegistry(), WorkerId{0}};
   RoleDefinition definition_;
-  std::vector<RunEvent> events_;
+  std::vector<run::Event> events_;
   std::shared_ptr<RoleState> role_ = std::make_shared<RoleState>();
   std::shared_ptr<ScriptedWorker> worker_ = std::make_shared<ScriptedWorker>(executor_);
   caf::actor actor_;
 };
 
-TEST_F(RoleActorTest, DoesNothingBeforeItIsToldToBegin) {
+TEST_F(RoleActorTest, DoesNothingBeforeBegin) {
   spawn(7);
   executor_.run();
   EXPECT_EQ(reported(), Kinds());
@@ -105,24 +113,25 @@ TEST_F(RoleActorTest, MakesItsObjectTheValueOfTheReference) {
   ASSERT_TRUE(worker_->values[0]);
   EXPECT_EQ((*worker_->values[0])->id(), kRole);
   EXPECT_EQ(*(*worker_->values[0])->as<int>(), 7);
-  EXPECT_EQ(reported(), (Kinds{RunEventKind::making, RunEventKind::made}));
+  EXPECT_EQ(reported(), (kinds<run::Making, run::Made>()));
   EXPECT_EQ(worker_->idle, 1);
 }
 
 TEST_F(RoleActorTest, RunsARoleThatDrivesAndReportsItsEnd) {
   let_it_drive();
   begin(7);
-  EXPECT_EQ(reported(), (Kinds{RunEventKind::making, RunEventKind::made, RunEventKind::returned}));
-  EXPECT_EQ(events_.back().error.code(), Errc::ok);
+  ASSERT_EQ(reported(), (kinds<run::Making, run::Made, run::Returned>()));
+  EXPECT_EQ(std::get<run::Returned>(events_.back().body).error.code(), Errc::ok);
   EXPECT_EQ(worker_->idle, 1);
 }
 
 TEST_F(RoleActorTest, ReportsTheErrorOfRunWithTheWorker) {
   let_it_drive();
   begin(0);
-  ASSERT_EQ(reported(), (Kinds{RunEventKind::making, RunEventKind::made, RunEventKind::returned}));
-  EXPECT_EQ(events_.back().error.code(), Errc::invalid_config);
-  EXPECT_EQ(events_.back().error.worker(), "a");
+  ASSERT_EQ(reported(), (kinds<run::Making, run::Made, run::Returned>()));
+  const Error& error = std::get<run::Returned>(events_.back().body).error;
+  EXPECT_EQ(error.code(), Errc::invalid_config);
+  EXPECT_EQ(error.worker(), "a");
   EXPECT_EQ(worker_->idle, 1);
 }
 
@@ -132,7 +141,7 @@ TEST_F(RoleActorTest, AFailedConstructorIsTheValueAndIsReported) {
   ASSERT_EQ(worker_->values.size(), 1U);
   ASSERT_FALSE(worker_->values[0]);
   EXPECT_EQ(worker_->values[0].error().code(), Errc::remote_exception);
-  EXPECT_EQ(reported(), (Kinds{RunEventKind::making, RunEventKind::failed}));
+  EXPECT_EQ(reported(), (kinds<run::Making, run::Failed>()));
   EXPECT_EQ(worker_->idle, 1);
 }
 
@@ -140,7 +149,7 @@ TEST_F(RoleActorTest, ARoleThatWasEndedMeanwhileDoesNotRun) {
   let_it_drive();
   worker_->has_ended = true;
   begin(7);
-  EXPECT_EQ(reported(), Kinds{RunEventKind::making});
+  EXPECT_EQ(reported(), kinds<run::Making>());
   EXPECT_EQ(worker_->idle, 1);
 }
 

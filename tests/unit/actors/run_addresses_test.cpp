@@ -10,9 +10,9 @@ namespace caftan::actors {
 namespace {
 
 /// A world over Unix sockets, in whose folder is something that was made while it was being removed.
-class RunWorldTest : public testing::Test {
+class RunAddressesTest : public testing::Test {
  protected:
-  RunWorldTest() {
+  RunAddressesTest() {
     app::Plan plan;
     plan.workers.resize(1);
     plan.workers[0].name = "agent";
@@ -28,14 +28,14 @@ class RunWorldTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(RunWorldTest, K8_RN10_AFolderThatCouldNotBeRemovedIsRemovedByTheNextTry) {
+TEST_F(RunAddressesTest, K8_RN10_AFolderThatCouldNotBeRemovedIsRemovedByTheNextTry) {
   EXPECT_TRUE(std::filesystem::exists(folder_));
   std::filesystem::remove(in_the_way());
   addresses_->remove_sockets();
   EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
-TEST_F(RunWorldTest, K8_RN10_AFolderThatCouldNotBeRemovedIsRemovedAtTheEnd) {
+TEST_F(RunAddressesTest, K8_RN10_AFolderThatCouldNotBeRemovedIsRemovedAtTheEnd) {
   std::filesystem::remove(in_the_way());
   addresses_.reset();
   EXPECT_FALSE(std::filesystem::exists(folder_));

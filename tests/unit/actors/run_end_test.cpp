@@ -40,8 +40,11 @@ class RunEnd : public testing::Test {
         {.launch = {.catalog = catalog_, .types = types_, .application = application_, .plan = plan_, .workers = here_},
          .record = *record,
          .view = view,
-         .verdict =
-             {.outcome = Verdict::Outcome::failure, .exit_code = 1, .error = error, .blame = blame, .death = death_},
+         .verdict = {.outcome = run::Verdict::Outcome::failure,
+                     .exit_code = 1,
+                     .error = error,
+                     .blame = blame,
+                     .death = death_},
          .pids = {1234, 5678},
          .errors = errors_});
     EXPECT_EQ(code, 1);

@@ -162,7 +162,7 @@ TEST(Check, BI1_OutOfRange) {
             "error: 3 errors; app.toml is not valid\n");
 }
 
-TEST(Check, BI1_ValuesThatNothingCouldHoldAreToldTheirRange) {
+TEST(Check, BI1_ErrorsOfValuesThatNothingCouldHoldSayTheRange) {
   EXPECT_EQ(check("name = \"cartpole\"",
                   "start_timeout = \"-5s\"\nstop_timeout = \"99999999999999999999h\"\nwall = \"9999999h\""),
             "app.toml:3:17: error: start_timeout must be 1s..1h, is -5s\n"
@@ -336,14 +336,14 @@ peers = "trainer"
             "error: 2 errors; app.toml is not valid\n");
 }
 
-TEST(Check, BI1_NobodyDrives) {
+TEST(Check, BI1_NoRoleDrives) {
   EXPECT_EQ(load("caftan = 1\n[roles.observer]\ntype = \"cartpole.observer\"\n").diagnostics.render(false),
             "app.toml: error: no role drives the run; role types that do: cartpole.agent, parameter_server.trainer\n"
             "app.toml:2:1: warning: no role uses 'observer' and it does not drive the run\n"
             "error: 1 error; app.toml is not valid\n");
 }
 
-TEST(Check, BI1_ARoleThatNobodyUsesIsAWarning) {
+TEST(Check, BI1_ARoleThatIsNotUsedIsAWarning) {
   const LoadedApplication loaded = load(std::string(kGood) + "[roles.idle]\ntype = \"cartpole.observer\"\n");
   EXPECT_TRUE(loaded.diagnostics.ok());
   EXPECT_EQ(loaded.diagnostics.render(false),

@@ -69,7 +69,8 @@ TEST(Hosts, BI1_ThePortIsTheFirstHosts) {
                   "[hosts.node2]\naddress = \"[2001:db8::1]:29500\"\n",
                   {"roles.trainer.hosts=[\"node1\", \"node2\"]"}),
             "app.toml:12:11: error: address \"192.0.2.10:29500\" is taken by host 'head' (line 9)\n"
-            "app.toml:14:11: error: address must be a host without a port: the others meet at 'head', is "
+            "app.toml:14:11: error: address must be a host without a port: only the first host, "
+            "'head', has one, is "
             "\"[2001:db8::1]:29500\"\n"
             "error: 2 errors; app.toml is not valid\n");
 }

@@ -134,7 +134,7 @@ TEST(PerReplica, U21_IsCheckedAsTheConfigIs) {
               HasSubstr("per_replica.1 must be a table, is the integer 2"));
 }
 
-TEST(PerReplica, U21_AnErrorOfTheSharedConfigIsToldOnce) {
+TEST(PerReplica, U21_AnErrorOfTheSharedConfigIsReportedOnce) {
   EXPECT_EQ(
       check("environment = \"CartPole-v0\"", "enviroment = 1"),
       one("app.toml:9:1: error: unknown key 'enviroment' in [roles.fast.config] (cartpole.observer); did you mean "
@@ -156,7 +156,7 @@ TEST(PerReplica, U21_StandsInTheResolvedFileAndInTheDigest) {
               ElementsAre("roles.fast"));
 }
 
-TEST(Check, U13_ARoleOutsideOfRolesIsToldWhereItBelongs) {
+TEST(Check, U13_TheErrorOfARoleOutsideOfRolesSaysWhereItBelongs) {
   const std::string text = "caftan = 1\n[agent.config]\ngamma = 0.9\n" + std::string(kFile).substr(11);
   EXPECT_EQ(load(text).diagnostics.render(false),
             one("app.toml:2:2: error: unknown key 'agent': a role stands below [roles]; write [roles.agent.config]\n"));

@@ -96,21 +96,25 @@ void World::perform(int worker, int context, PassActions actions) {
     } else if (const auto* ended = std::get_if<PassEnded>(&action)) {
       pass_ended(part, *ended);
     } else if (const auto* released = std::get_if<ContextReleased>(&action)) {
-      say(name(part) + " is released");
-      part.released = true;
-      if (part.passes->is_home() && (part.uses > 0 || part.opened)) {
-        break_rule("DA-19: " + name(part) + " is released while its handle's own work is under way");
-      }
-      workers_[worker].released.insert(context);
-      workers_[worker].table.released(contexts_[context].id);
-      for (const WorkerLife to : released->tell) {
-        send(worker, context, to,
-             Release{contexts_[context].id, workers_[worker].table.released_around(contexts_[context].id)});
-      }
+      end_context(worker, context, part, *released);
     } else {
       drop_part(worker, context);
     }
     if (!broken_.empty()) return;
+  }
+}
+
+void World::end_context(int worker, int context, Part& part, const ContextReleased& released) {
+  say(name(part) + " is released");
+  part.released = true;
+  if (part.passes->is_home() && (part.uses > 0 || part.opened)) {
+    break_rule("DA-19: " + name(part) + " is released while its handle's own work is under way");
+  }
+  workers_[worker].released.insert(context);
+  workers_[worker].table.released(contexts_[context].id);
+  for (const WorkerLife to : released.tell) {
+    send(worker, context, to,
+         Release{contexts_[context].id, workers_[worker].table.released_around(contexts_[context].id)});
   }
 }
 

@@ -1,4 +1,4 @@
-// What must be, told from the recorded graph, the homes' decisions and the faults alone.
+// What must be, judged from the recorded graph, the homes' decisions and the faults alone.
 #include <algorithm>
 #include <deque>
 

@@ -175,6 +175,7 @@ class World {
 
   // backward_model_network.cpp: sessions, messages, doing what the classes say.
   void perform(int worker, int context, PassActions actions);
+  void end_context(int worker, int context, Part& part, const ContextReleased& released);
   void send(int worker, int context, WorkerLife to, PassMessage message);
   void watch_worker(int worker, WorkerLife peer);
   bool deliver(std::uint32_t choice);

@@ -120,7 +120,7 @@ TEST(ContextPasses, DA11_TheNextPassWaitsUntilTheFailedOneHasStopped) {
   EXPECT_EQ(all_of<WalkGraph>(stopped).at(0).pass, PassNumber{2});
 }
 
-TEST(ContextPasses, T2_DA24_AMarkThatWasNotSentFailsThePassAndLosesNobody) {
+TEST(ContextPasses, T2_DA24_AMarkThatWasNotSentFailsThePassAndLosesNoWorker) {
   Sent of_home, of_a;
   of_a.to[kAtoHome] = kHome;
   ContextPasses home(kContext, kHome, of_home), a(kContext, kA, of_a);

@@ -112,7 +112,7 @@ TEST(ContextTable, DA13_TheLossOfTheHomeRefusesWhatWasOpenHere) {
   EXPECT_TRUE(table.peer_down(kC).empty());
 }
 
-TEST(ContextTable, DA10_WhoMarksAWorkerWithoutTheContextIsTold) {
+TEST(ContextTable, DA10_AMarkAtAWorkerWithoutTheContextIsAnswered) {
   ContextTable table(kA);
   const auto answer = table.refuse(kB, Mark{header(1, kC), {message_of(kA, 1)}});
   ASSERT_TRUE(answer);

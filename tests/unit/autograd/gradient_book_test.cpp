@@ -27,7 +27,7 @@ class GradientBookTest : public testing::Test {
   GradientBook book_;
 };
 
-TEST_F(GradientBookTest, Row19_03_TakesOverWhatNobodyElseHolds) {
+TEST_F(GradientBookTest, Row19_03_TakesOverWhatHasNoOtherHolder) {
   at::Tensor gradient = at::ones({4, 2});
   const void* memory = gradient.const_data_ptr();
   book_.add(leaf_, std::move(gradient));

@@ -131,7 +131,7 @@ class SimulatedPass {
       // Their order must not matter.
       std::vector<CodeSpan> bodies = workers_.bodies_[worker];
       std::shuffle(bodies.begin(), bodies.end(), random_);
-      one.engine->add_bodies(std::move(bodies));
+      one.engine->add_spans(std::move(bodies));
     }
     return one;
   }

@@ -155,7 +155,7 @@ TEST_F(WorkerPassTest, DA7_TheStagedBookStaysUntilTheOutcomeIsKnown) {
   EXPECT_TRUE(pass.over());
 }
 
-TEST_F(WorkerPassTest, DA10_TheLossOfTheInitiatorAfterAFailureIsToldToTheHome) {
+TEST_F(WorkerPassTest, DA10_TheLossOfTheInitiatorAfterAFailureIsReportedToTheHome) {
   WorkerPass pass = walked();
   EXPECT_EQ(failure(pass.fail(error(Errc::timeout))), Errc::timeout);
   EXPECT_EQ(sent_to<Fail>(kHome, pass.peer_down(kA)).size(), 1u);

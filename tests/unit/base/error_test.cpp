@@ -10,10 +10,12 @@ namespace caftan {
 namespace {
 
 TEST(Error, EveryCodeHasAName) {
-  for (int code = 0; code <= static_cast<int>(Errc::io_error); ++code) {
+  for (int code = 0; code <= static_cast<int>(Errc::user_error); ++code) {
     EXPECT_NE(to_string(static_cast<Errc>(code)), "unknown") << code;
   }
   EXPECT_EQ(to_string(static_cast<Errc>(255)), "unknown");
+  EXPECT_EQ(to_string(Errc::ok), "ok");
+  EXPECT_EQ(to_string(Errc::peer_down), "peer_down");
 }
 
 TEST(Error, AtFillsInTheWorkerOnlyWhereItWasEmpty) {
@@ -69,7 +71,7 @@ TEST(Ids, OfTwoLivesOfAWorkerDiffer) {
   EXPECT_EQ(to_string(first), "1.1");
 }
 
-TEST(ManualClock, MovesOnlyWhenTold) {
+TEST(ManualClock, MovesOnlyByAdvance) {
   ManualClock clock;
   const TimePoint start = clock.now();
   EXPECT_EQ(clock.now(), start);

@@ -95,7 +95,7 @@ TEST(Gate, AClosedOneLetsNothingInButPartsOfWhatIsInside) {
   gate.leave();
 }
 
-TEST(Gate, WhoeverClosesAndWaitsSeesTheEndOfAllThatEntered) {
+TEST(Gate, TheThreadThatClosesAndWaitsSeesTheEndOfAllThatEntered) {
   constexpr int kThreads = 4;
   constexpr int kRounds = 200;
   for (int round = 0; round < kRounds; ++round) {

@@ -214,7 +214,7 @@ TEST(TrainLocally, ReportsThatItDidNotSolve) {
   EXPECT_LT(report->running_reward, 475.0);
 }
 
-TEST(TrainLocally, TakesTheThresholdOfTheEnvironmentUnlessToldOtherwise) {
+TEST(TrainLocally, TakesTheThresholdOfTheEnvironmentUnlessAnotherIsGiven) {
   LocalOptions options = make_options(1, 60);
   options.agent.solved_at = 5.0;
   auto report = train_locally(options);

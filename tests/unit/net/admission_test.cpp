@@ -69,7 +69,7 @@ TEST(AdmissionWindow, SE11_ARequestOfNoBytesIsOutstandingToo) {
   EXPECT_TRUE(window.try_acquire(101));
 }
 
-TEST(AdmissionWindow, SE12_WaitersAreServedInOrderAndNobodyOvertakes) {
+TEST(AdmissionWindow, SE12_WaitersAreServedInOrderAndNoneOvertakes) {
   AdmissionWindow window(100);
   Served served;
   ASSERT_TRUE(window.try_acquire(90));

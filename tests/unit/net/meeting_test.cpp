@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using OnMet = Meeting::OnMet;
-using Tell = Meeting::Loss::Tell;
+using Report = Meeting::Loss::Report;
 
 constexpr WorkerId kCoordinator{0};
 constexpr TimePoint kBegin{1h};
@@ -24,7 +24,7 @@ constexpr Incarnation next_life_of(std::uint32_t id) { return {200 + id}; }
 
 /// Three workers a, b and c; all addresses are known.
 Meeting make_meeting(std::uint32_t self, Meeting::Options options = {.addresses = {"unix:a", "unix:b", "unix:c"}}) {
-  const std::vector<WorldEntry> world = {{"a", {0}, ""}, {"b", {1}, ""}, {"c", {2}, ""}};
+  const std::vector<MemberEntry> world = {{"a", {0}, ""}, {"b", {1}, ""}, {"c", {2}, ""}};
   auto membership = Membership::make(world, {world[self].name, {self}, life_of(self), ""});
   EXPECT_TRUE(membership);
   options.start_timeout = 10s;
@@ -74,7 +74,7 @@ Error late(Meeting& meeting, const std::vector<std::string>& siblings = {}) {
 
 // ---- the start
 
-TEST(Meeting, SE27_TheHeadSendsItsViewOnceWhenAllHaveCome) {
+TEST(Meeting, SE27_TheCoordinatorSendsItsViewOnceWhenAllHaveCome) {
   Meeting coordinator = make_meeting(0);
   connect(coordinator, 1);
   EXPECT_FALSE(coordinator.take_view());
@@ -87,32 +87,32 @@ TEST(Meeting, SE27_TheHeadSendsItsViewOnceWhenAllHaveCome) {
   EXPECT_FALSE(coordinator.take_view());
 }
 
-TEST(Meeting, SE27_AHeadThatIsAloneIsReadyAtOnce) {
+TEST(Meeting, SE27_ACoordinatorThatIsAloneIsReadyAtOnce) {
   auto membership = Membership::make({{"a", {0}, ""}}, {"a", {0}, life_of(0), ""});
   Meeting coordinator(*std::move(membership), {.addresses = {""}});
   EXPECT_TRUE(coordinator.take_view());
   const auto all = coordinator.take_all_met();
   ASSERT_TRUE(all);
   EXPECT_TRUE(all->ends_start);
-  EXPECT_THAT(all->tell, IsEmpty());
+  EXPECT_THAT(all->receivers, IsEmpty());
   EXPECT_TRUE(coordinator.end_start());
   EXPECT_TRUE(coordinator.start_is_over());
 }
 
-TEST(Meeting, SE27_AWorkerTellsTheHeadOnceItHasMetAllOthers) {
+TEST(Meeting, SE27_AWorkerReportsToTheCoordinatorOnceItHasMetAllOthers) {
   Meeting worker = make_meeting(1);
   connect(worker, 0);
   EXPECT_FALSE(worker.take_all_met());
   connect(worker, 2);
   const auto all = worker.take_all_met();
   ASSERT_TRUE(all);
-  EXPECT_THAT(all->tell, ElementsAre(kCoordinator));
+  EXPECT_THAT(all->receivers, ElementsAre(kCoordinator));
   EXPECT_FALSE(all->ends_start) << "the coordinator says when all have met";
   EXPECT_FALSE(worker.take_all_met());
   EXPECT_FALSE(worker.outcome());
 }
 
-TEST(Meeting, SE27_TheHeadEndsTheStartWhenAllHaveSaidSo) {
+TEST(Meeting, SE27_TheCoordinatorEndsTheStartWhenAllHaveSaidSo) {
   Meeting coordinator = make_meeting(0);
   connect(coordinator, 1);
   EXPECT_EQ(coordinator.on_met({{1}, life_of(1)}), OnMet::look);
@@ -123,10 +123,10 @@ TEST(Meeting, SE27_TheHeadEndsTheStartWhenAllHaveSaidSo) {
   const auto all = coordinator.take_all_met();
   ASSERT_TRUE(all);
   EXPECT_TRUE(all->ends_start);
-  EXPECT_THAT(all->tell, ElementsAre(WorkerId{1}, WorkerId{2}));
+  EXPECT_THAT(all->receivers, ElementsAre(WorkerId{1}, WorkerId{2}));
 }
 
-TEST(Meeting, SE27_OnlyTheHeadIsBelievedThatAllHaveMet) {
+TEST(Meeting, SE27_OnlyTheCoordinatorIsBelievedThatAllHaveMet) {
   Meeting worker = make_meeting(1);
   connect(worker, 0);
   connect(worker, 2);
@@ -154,7 +154,7 @@ TEST(Meeting, SE27_WhatALifeSaidThatHasEndedDoesNotCount) {
 
 TEST(Meeting, SE27_ANewLifeIsAnsweredAfterTheStartOfTheOthers) {
   Meeting coordinator = make_serving_coordinator();
-  EXPECT_EQ(coordinator.on_session_end({{1}, life_of(1)}).tell, Tell::now);
+  EXPECT_EQ(coordinator.on_session_end({{1}, life_of(1)}).report, Report::now);
   connect(coordinator, 1, next_life_of(1));
   EXPECT_EQ(coordinator.on_met({{1}, next_life_of(1)}), OnMet::answer);
 }
@@ -172,7 +172,7 @@ TEST(Meeting, SE28_WhoLeavesAfterItsOwnStartDoesNotHoldUpTheOthers) {
   connect(worker, 0);
   connect(worker, 2);
   ASSERT_TRUE(worker.take_all_met());
-  EXPECT_EQ(worker.on_session_end({kCoordinator, life_of(0)}).tell, Tell::after_start);
+  EXPECT_EQ(worker.on_session_end({kCoordinator, life_of(0)}).report, Report::after_start);
   EXPECT_EQ(worker.on_met({kCoordinator, life_of(0)}), OnMet::end_start) << "its last words are read after its end";
   EXPECT_THAT(worker.end_start().value(), ElementsAre(kCoordinator));
   EXPECT_TRUE(*worker.outcome());
@@ -182,7 +182,7 @@ TEST(Meeting, SE28_WhoHasComeBackIsNotLost) {
   Meeting worker = make_meeting(1);
   connect(worker, 0);
   connect(worker, 2);
-  EXPECT_EQ(worker.on_session_end({{2}, life_of(2)}).tell, Tell::after_start);
+  EXPECT_EQ(worker.on_session_end({{2}, life_of(2)}).report, Report::after_start);
   connect(worker, 2, next_life_of(2));
   EXPECT_THAT(worker.end_start().value(), IsEmpty());
   EXPECT_FALSE(worker.end_start()) << "once";
@@ -198,7 +198,7 @@ TEST(Meeting, SE29_WhoHasNotComeIsNotLost) {
 
 // ---- missing members
 
-TEST(Meeting, SE26_TheHeadNamesTheMissingAndThoseThatHaveLeft) {
+TEST(Meeting, SE26_TheCoordinatorNamesTheMissingAndThoseThatHaveLeft) {
   Meeting coordinator = make_meeting(0, {.addresses = {"unix:a", "", ""}});
   EXPECT_EQ(late(coordinator).text(), "b, c have not come within 10s; 1 of 3 are here");
   coordinator = make_meeting(0, {.addresses = {"unix:a", "", ""}});
@@ -207,7 +207,7 @@ TEST(Meeting, SE26_TheHeadNamesTheMissingAndThoseThatHaveLeft) {
   EXPECT_EQ(late(coordinator).text(), "c has not come within 10s; b has come and left; 1 of 3 are here");
 }
 
-TEST(Meeting, SE26_TheHeadNamesWhoHasNotMetAllOthers) {
+TEST(Meeting, SE26_TheCoordinatorNamesWhoHasNotMetAllOthers) {
   Meeting coordinator = make_meeting(0);
   connect(coordinator, 1);
   connect(coordinator, 2);
@@ -218,10 +218,10 @@ TEST(Meeting, SE26_TheHeadNamesWhoHasNotMetAllOthers) {
 TEST(Meeting, SE26_OthersNameOnlyThoseTheyWouldHaveMet) {
   const Meeting::Options options{.addresses = {"unix:a", "", ""}};
   Meeting worker = make_meeting(1, options);
-  EXPECT_EQ(late(worker).text(), "a, where the others meet, has not come within 10s");
+  EXPECT_EQ(late(worker).text(), "a, the coordinator, has not come within 10s");
   worker = make_meeting(1, options);
   connect(worker, 0);
-  EXPECT_EQ(late(worker).text(), "c has not come within 10s; 2 of 3 are here") << "the coordinator had told of it";
+  EXPECT_EQ(late(worker).text(), "c has not come within 10s; 2 of 3 are here") << "the coordinator had announced it";
   worker = make_meeting(1, options);
   connect(worker, 0);
   EXPECT_THAT(late(worker, {"c"}).text(), HasSubstr("not all have met")) << "c is left to the launcher of both";
@@ -230,9 +230,9 @@ TEST(Meeting, SE26_OthersNameOnlyThoseTheyWouldHaveMet) {
 TEST(Meeting, SE26_WhatKeptAMemberAwayIsSaid) {
   Meeting worker = make_meeting(1);
   worker.begin_dial(kCoordinator, kBegin);
-  worker.on_dial_failed(kCoordinator, Error(Errc::peer_down, "nobody listens"), kBegin);
+  worker.on_dial_failed(kCoordinator, Error(Errc::peer_down, "no worker listens"), kBegin);
   EXPECT_TRUE(worker.on_refused(Error(Errc::not_authenticated, "no proof")));
-  EXPECT_THAT(late(worker).text(), testing::AllOf(HasSubstr("(last: nobody listens)"), HasSubstr("(refused: ")));
+  EXPECT_THAT(late(worker).text(), testing::AllOf(HasSubstr("(last: no worker listens)"), HasSubstr("(refused: ")));
 }
 
 // ---- dialling
@@ -270,7 +270,7 @@ TEST(Meeting, SE33_AnyOtherRefusalFailsTheStart) {
   EXPECT_FALSE(worker.end_start());
 }
 
-TEST(Meeting, SE33_ADuplicateIsToldOnceAndIsTheErrorOfALateStart) {
+TEST(Meeting, SE33_ADuplicateIsReportedOnceAndIsTheErrorOfALateStart) {
   Meeting worker = make_meeting(2);
   for (const WorkerId peer : {WorkerId{0}, WorkerId{1}}) {
     worker.begin_dial(peer, kBegin);
@@ -298,7 +298,7 @@ TEST(Meeting, SE34_AnAddressThatIsNotFixedIsThatOfThePresentLife) {
   EXPECT_EQ(fixed.begin_dial({1}, kBegin), "unix:b");
 }
 
-TEST(Meeting, SE34_TheHeadSendsItsViewAgainWhenANewLifeHasJoined) {
+TEST(Meeting, SE34_TheCoordinatorSendsItsViewAgainWhenANewLifeHasJoined) {
   Meeting coordinator = make_serving_coordinator();
   coordinator.on_session_end({{1}, life_of(1)});
   connect(coordinator, 1, next_life_of(1), "tcp:h:2");
@@ -307,7 +307,7 @@ TEST(Meeting, SE34_TheHeadSendsItsViewAgainWhenANewLifeHasJoined) {
   EXPECT_EQ(view->members[1].incarnation, next_life_of(1));
 }
 
-TEST(Meeting, SE34_AfterTheStartOnlyALifeIsDialledThatTheHeadHasAnnounced) {
+TEST(Meeting, SE34_AfterTheStartOnlyALifeIsDialledThatTheCoordinatorHasAnnounced) {
   Meeting worker = make_serving_worker();
   EXPECT_TRUE(worker.on_session_end({{1}, life_of(1)}).dial);
   EXPECT_FALSE(worker.begin_dial({1}, kBegin)) << "the life that was lost is not met again";
@@ -356,7 +356,7 @@ TEST(Meeting, SE34_WithAHigherNumberItIsTheOtherThatDials) {
 
 // ---- refusals and leaving
 
-TEST(Meeting, OfRefusedConnectionsThoseThatMayBeMembersAreToldAFewTimes) {
+TEST(Meeting, RefusedConnectionsThatMayBeOfMembersAreReportedAFewTimes) {
   Meeting worker = make_meeting(1);
   EXPECT_FALSE(worker.on_refused(Error(Errc::malformed_payload, "no handshake")));
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(worker.on_refused(Error(Errc::not_authenticated, "no proof")));
@@ -371,14 +371,14 @@ TEST(Meeting, HS12_OtherSettingsFailTheStart) {
   EXPECT_EQ(worker.outcome()->error().message(), other.message());
 }
 
-TEST(Meeting, WhoLeavesAdmitsNobodyAndDialsNobody) {
+TEST(Meeting, AWorkerThatLeavesAdmitsNoPeerAndDialsNone) {
   Meeting worker = make_meeting(1);
   connect(worker, 2);
   worker.leave();
   EXPECT_TRUE(worker.start_is_over());
   EXPECT_EQ(worker.on_session_start({{0}, life_of(0)}, "").error().code(), Errc::shut_down);
   EXPECT_FALSE(worker.begin_dial({0}, kBegin));
-  EXPECT_EQ(worker.on_session_end({{2}, life_of(2)}).tell, Tell::no);
+  EXPECT_EQ(worker.on_session_end({{2}, life_of(2)}).report, Report::no);
 }
 
 }  // namespace

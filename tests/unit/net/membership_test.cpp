@@ -9,12 +9,12 @@
 namespace caftan::net {
 namespace {
 
-std::vector<WorldEntry> make_world() {
+std::vector<MemberEntry> make_world() {
   return {{"agent", {0}, "unix:a"}, {"observer0", {1}, ""}, {"observer1", {2}, ""}};
 }
 
 Join make_join(std::uint32_t id, std::uint64_t incarnation) {
-  const std::vector<WorldEntry> world = make_world();
+  const std::vector<MemberEntry> world = make_world();
   return {world[id].name, {id}, {incarnation}, "unix:" + std::to_string(id) + "-" + std::to_string(incarnation)};
 }
 
@@ -33,7 +33,7 @@ Membership make_complete_coordinator() {
 
 TEST(Membership, SE20_AWorldWithGapsRepetitionsOrWithoutUsIsRefused) {
   const Join self = make_join(0, 1);
-  const std::vector<std::vector<WorldEntry>> worlds = {
+  const std::vector<std::vector<MemberEntry>> worlds = {
       {},
       {{"agent", {0}, ""}, {"b", {2}, ""}},
       {{"agent", {0}, ""}, {"b", {0}, ""}},

@@ -13,19 +13,19 @@ MemberAtStart absent(const char* name) { return {.name = name, .would_be_met = t
 MemberAtStart left(const char* name) { return {.name = name, .has_left = true, .would_be_met = true}; }
 MemberAtStart unknown(const char* name) { return {.name = name}; }
 
-TEST(WhoIsMissing, SE26_AtTheHeadEverybodyIsKnown) {
+TEST(WhoIsMissing, SE26_AtTheCoordinatorAllMembersAreKnown) {
   EXPECT_EQ(who_is_missing({here("a"), absent("b"), here("c")}, false, 6s),
             "b has not come within 6s; 2 of 3 are here");
   EXPECT_EQ(who_is_missing({here("a"), absent("b"), absent("c")}, false, 6s),
             "b, c have not come within 6s; 1 of 3 are here");
 }
 
-TEST(WhoIsMissing, SE26_WithoutTheHeadNobodyElseIsKnown) {
+TEST(WhoIsMissing, SE26_WithoutTheCoordinatorNoOtherMemberIsKnown) {
   EXPECT_EQ(who_is_missing({absent("a"), here("b"), unknown("c")}, false, 6s),
-            "a, where the others meet, has not come within 6s");
+            "a, the coordinator, has not come within 6s");
 }
 
-TEST(WhoIsMissing, SE26_WithTheHeadThoseWhoAreUnknownAreSaidToBe) {
+TEST(WhoIsMissing, SE26_WithTheCoordinatorUnknownMembersAreNamed) {
   EXPECT_EQ(who_is_missing({here("a"), here("b"), unknown("c"), unknown("d")}, false, 6s),
             "not all have come within 6s; not heard of: c, d; 2 of 4 are here");
 }
@@ -44,7 +44,7 @@ TEST(WhoIsMissing, SE26_WhoWasHereHasLeft) {
   EXPECT_EQ(who_is_missing({left("a"), here("b")}, false, 6s), "a has come and left; 1 of 2 are here");
 }
 
-TEST(WhoIsMissing, SE26_TheHeadKnowsWhoHasNotMetAll) {
+TEST(WhoIsMissing, SE26_TheCoordinatorKnowsWhoHasNotMetAll) {
   MemberAtStart meeting = here("b");
   meeting.is_meeting = true;
   EXPECT_EQ(who_is_missing({here("a"), meeting, here("c")}, false, 6s),

@@ -207,7 +207,7 @@ TEST_P(Exchange, AHandleInAMessageReachesBack) {
   EXPECT_EQ(ActorExchange::of(*far_->session).export_actor(strong(remote_notes_->met[0])).kind, AddressKind::returned);
 }
 
-TEST_P(Exchange, WI17_OneProxyPerAddressAndNoneIsKeptForNobody) {
+TEST_P(Exchange, WI17_OneProxyPerAddressAndNoneIsKeptWithoutAUser) {
   ActorExchange& exchange = ActorExchange::of(*near_->session);
   EXPECT_EQ(exchange.proxy(Address::root()), proxy_);
   EXPECT_EQ(exchange.proxies(), 1U);
@@ -217,7 +217,7 @@ TEST_P(Exchange, WI17_OneProxyPerAddressAndNoneIsKeptForNobody) {
   EXPECT_EQ(exchange.proxies(), 0U);
 }
 
-TEST_P(Exchange, AMonitorIsToldOnceWhenTheActorEnds) {
+TEST_P(Exchange, AMonitorIsNotifiedOnceWhenTheActorEnds) {
   local().monitor(caf::actor_cast<caf::actor>(proxy_));
   executor_.run();
   EXPECT_TRUE(local_notes_->downs.empty());

@@ -152,7 +152,16 @@ TEST_P(NamedActorTest, AnUnknownNameIsDroppedAndIsDownWhenWatched) {
   EXPECT_EQ(near_got_[0].number, -1);
 }
 
-TEST_P(NamedActorTest, MessagesToANameThatNobodyHasGoToTheStandIn) {
+TEST_P(NamedActorTest, WI23_ANameOfAnUnknownKindIsANameWithoutAnActor) {
+  const Address later{AddressKind{200}, WorkerId{1}, Incarnation{2}, 8};
+  const auto unknown = ActorExchange::of(*near_->session).proxy(later);
+  send(unknown, {1, {}});
+  EXPECT_TRUE(far_got_.empty());
+  EXPECT_FALSE(near_->session->ended());
+  EXPECT_FALSE(far_->session->ended());
+}
+
+TEST_P(NamedActorTest, MessagesToANameWithoutAnActorGoToTheStandIn) {
   const auto nobody =
       ActorExchange::of(*near_->session).proxy(Address::send_function({WorkerId{1}, Incarnation{2}, 8}));
   send(nobody, {1, {}});

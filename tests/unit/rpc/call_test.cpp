@@ -359,7 +359,7 @@ TEST_F(Calls, CALL11_AnEndedWorkerAnswersShutDown) {
   EXPECT_EQ(site.try_peer("worker1").error().code(), Errc::shut_down);
 }
 
-TEST_F(Calls, AnErrorThatNobodySawIsReportedOnce) {
+TEST_F(Calls, AnErrorThatNoCodeReadIsReportedOnce) {
   { Future<int> dropped = worker().rpc_async<&fail_with>("worker1", "x"); }
   job.executor.run_until_idle();
   {

@@ -121,9 +121,9 @@ TEST(Continuations, CALL14_APromiseThatWasHandedOnKnowsThatTheOuterFutureWasCanc
   Future<int> future = outer.future();
   Promise<int> inner;
   outer.follow(inner.future());
-  EXPECT_FALSE(inner.is_settled());
+  EXPECT_FALSE(inner.is_complete());
   EXPECT_TRUE(future.cancel());
-  EXPECT_TRUE(inner.is_settled());
+  EXPECT_TRUE(inner.is_complete());
   EXPECT_FALSE(inner.set(1));
 }
 

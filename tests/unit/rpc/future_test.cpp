@@ -34,7 +34,7 @@ TEST(Future, CALL1_TheFirstOutcomeStays) {
   Promise<int> promise;
   Future<int> future = promise.future();
   EXPECT_TRUE(future.cancel());
-  EXPECT_TRUE(promise.is_settled());
+  EXPECT_TRUE(promise.is_complete());
   EXPECT_FALSE(promise.set(1));
   EXPECT_FALSE(future.cancel());
   EXPECT_EQ(future.result().error().code(), Errc::cancelled);

@@ -64,7 +64,7 @@ TEST_F(ReadClaims, OneThreadAtATimeReads) {
   EXPECT_TRUE(ReadClaim::Turn(*claim_).held());
 }
 
-TEST_F(ReadClaims, RunnersAreNotToldOfBytesWhileAThreadReadsItself) {
+TEST_F(ReadClaims, RunnersGetNoReportOfBytesWhileAThreadReadsItself) {
   EXPECT_TRUE(channel_.read_armed);
   claim_and_read_replies(1);
   EXPECT_FALSE(channel_.read_armed);
@@ -118,7 +118,7 @@ TEST_F(ReadClaims, ADeferralEndsBeforeTheThreadWaitsForAnythingElse) {
   EXPECT_TRUE(channel_.read_armed) << "a report was served meanwhile";
 }
 
-TEST_F(ReadClaims, NobodyStaysAwayWhileBytesWaitForRoom) {
+TEST_F(ReadClaims, NoReaderStaysAwayWhileBytesWaitForRoom) {
   claim_->set_wants_room(true);
   claim_and_read_replies(8);
   EXPECT_FALSE(claim_->release(true));

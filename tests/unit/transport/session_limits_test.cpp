@@ -27,7 +27,7 @@ wire::Segment zeros(std::size_t size) {
   return {data, size, std::move(bytes)};
 }
 
-/// Two sessions with each other; the second takes what `theirs` says and has told so.
+/// Two sessions with each other; the second takes what `theirs` says and has announced so.
 class SessionLimit : public testing::TestWithParam<std::uint64_t> {
  protected:
   void connect(const net::Limits& ours, const net::Limits& theirs) {

@@ -25,7 +25,7 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
     options.limits.tensors = 100'000;
     options.limits.segments = 4;
     options.limits.send_queue = 10'000;
-    options.liveness = net::LivenessOptions{seconds(1), seconds(5)};
+    options.liveness = LivenessOptions{seconds(1), seconds(5)};
     return options;
   }
   Sessions() {
@@ -128,7 +128,7 @@ TEST_P(Sessions, WI1_BytesBehindTheHandshakeBelongToTheSession) {
 
 // ---- requests
 
-TEST_P(Sessions, SE1_ARequestGetsItsAnswerOnceAndLateOnesFindNobody) {
+TEST_P(Sessions, SE1_ARequestGetsItsReplyOnceAndLateOnesFindNoRequest) {
   const CallId call = request(10).value();
   const auto sent = peer_->read();
   ASSERT_EQ(sent.size(), 1U);
@@ -140,7 +140,7 @@ TEST_P(Sessions, SE1_ARequestGetsItsAnswerOnceAndLateOnesFindNobody) {
   EXPECT_EQ(session().requests().size(), 0U);
 }
 
-TEST_P(Sessions, SE3_ALateRequestTimesOutAndThePeerIsTold) {
+TEST_P(Sessions, SE3_ALateRequestTimesOutAndIsCancelledAtThePeer) {
   const CallId call = request(10, executor_.clock().now() + std::chrono::milliseconds(500)).value();
   EXPECT_EQ(peer_->read().at(0).header.remaining_us, 500'000U);
   executor_.advance(std::chrono::milliseconds(499));

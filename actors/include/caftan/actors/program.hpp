@@ -36,25 +36,26 @@ class RoleBuilder {
 
   /// Declares that this role calls another one, of class X: `[roles.NAME.uses] name = "a role"`, or a list of roles.
   /// X may be registered later.
-  /// @param replicas  of them all together
+  /// @param replicas  how many replicas the roles of the list may have together
   template <class X>
   RoleBuilder& uses(std::string_view name, Replicas replicas = exactly(1)) {
     role_.uses.push_back({std::string(name), rpc::type_key<X>(), replicas.min, replicas.max});
     return *this;
   }
 
-  /// A method that runs alone on its object, and gives the turn back while it waits.
+  /// Registers a method that runs alone on its object, and gives the turn back while it waits.
   /// @param blocking  `brief`, or nothing
   template <auto M>
   RoleBuilder& method(std::string name, Blocking blocking = Blocking::allowed) {
     return add([name, blocking](ClassBuilder<T>& builder) { builder.template method<M>(name, blocking); });
   }
-  /// A method that keeps its turn while it waits. A call that comes back meanwhile answers would_deadlock.
+  /// Registers a method that keeps its turn while it waits. A call that comes back to the object meanwhile fails with
+  /// would_deadlock.
   template <auto M>
   RoleBuilder& exclusive(std::string name, Blocking blocking = Blocking::allowed) {
     return add([name, blocking](ClassBuilder<T>& builder) { builder.template exclusive<M>(name, blocking); });
   }
-  /// A method that may overlap with other concurrent methods of the same object.
+  /// Registers a method that may overlap with other concurrent methods of the same object.
   template <auto M>
   RoleBuilder& concurrent(std::string name, Blocking blocking = Blocking::allowed) {
     return add([name, blocking](ClassBuilder<T>& builder) { builder.template concurrent<M>(name, blocking); });

@@ -42,10 +42,11 @@ struct RoleDefinition {
   std::vector<Registration> registrations{};
   std::function<std::vector<app::MissingRequirement>(const std::any& config, const app::RolePlace& place)>
       requirements{};
-  /// Constructs the role, holding its turn; what its constructor throws comes out.
+  /// Constructs the role object, which has the first turn of its own strand meanwhile. Throws what the constructor
+  /// throws.
   std::shared_ptr<rpc::HostedObject> (*make)(std::shared_ptr<RoleContext> context, const std::any& config, RRefId id,
                                              Executor& executor) = nullptr;
-  /// Null if the role does not drive. What run() throws comes out. Called on the object's strand.
+  /// Calls run() of the role object; null if the role has none. Throws what run() throws. Threads: the object's strand.
   Result<void> (*run)(rpc::HostedObject& object, std::stop_token stop) = nullptr;
 };
 

@@ -15,6 +15,7 @@
 #include "caftan/net/limits.hpp"
 #include "caftan/rpc/call_site.hpp"
 #include "caftan/rpc/registry.hpp"
+#include "caftan/wire/sent_frames.hpp"
 
 namespace caftan {
 
@@ -53,7 +54,7 @@ class LocalNetwork {
   std::unique_ptr<State> state_;
 };
 
-/// One member of the world as every member knows it from the start.
+/// One member of the job as every member knows it from the start.
 struct WorkerAddress {
   std::string name;
   std::string
@@ -84,8 +85,8 @@ struct WorkerOptions {
   /// Called once for each peer that is lost while this worker serves: with peer_down, or, if the peer left, with its
   /// farewell or shut_down. Threads: a runner.
   std::function<void(const std::string& peer, const Error& reason)> on_peer_down;
-  /// Told of refused connections that may be a member's, at most 8, while this worker waits for the others. Threads: a
-  /// runner.
+  /// Called for each refused connection that may be a member's, at most 8 times, while this worker waits for the
+  /// others. Threads: a runner.
   std::function<void(const Error& reason)> on_refused;
   /// Called when a member refuses this worker, since another worker of its name is connected: duplicate_worker, with
   /// the place of that one. This happens during the start, and after it when this worker dials the new life of a
@@ -99,18 +100,6 @@ struct WorkerCounters {
   std::uint64_t requests_in_flight = 0;
   std::uint64_t calls_served = 0;
   std::size_t owner_rrefs = 0, user_rrefs = 0;
-};
-
-/// What a worker has sent of one kind of frame, or of one type of message between actors.
-struct SentFrames {
-  std::string kind;  ///< `call`, `response`, ...; of messages between actors their name: "rref.fork"
-  std::uint64_t frames = 0;
-  std::uint64_t bytes = 0;  ///< headers included
-
-  template <class Archive>
-  void serialize(Archive& archive, unsigned) {
-    archive& kind& frames& bytes;
-  }
 };
 
 /// What a worker gave up when it stopped.
@@ -128,8 +117,8 @@ class Worker : public CallSite {
  public:
   /// Starts a member and waits until all members are connected with each other, so that each can call each.
   /// @param registry  what peers may call; frozen from here on
-  /// Errors: invalid_config (the world, an address, a name, the registry), io_error (the address is in use), timeout
-  ///   (naming the members that are missing, or not connected with all), not_authenticated, protocol_mismatch,
+  /// Errors: invalid_config (the list of members, an address, a name, the registry), io_error (the address is in use),
+  ///   timeout (naming the members that are missing, or not connected with all), not_authenticated, protocol_mismatch,
   ///   wrong_cluster, unknown_worker (another worker answers at a member's address), duplicate_worker (another worker
   ///   of this name was connected until the time-out).
   /// Threads: not a runner's. Blocks.

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "caftan/app/channel_choice.hpp"
 #include "caftan/base/clock.hpp"
 #include "caftan/base/settings.hpp"
 #include "caftan/base/settings_diagnostics.hpp"
@@ -22,7 +23,6 @@ namespace caftan::app {
 inline constexpr int kSchemaVersion = 1;
 
 enum class Placement { one_process, processes, hosts };
-enum class ChannelChoice { automatic, unix_socket, tcp };
 enum class Progress { automatic, live, plain, none };
 
 /// [run]
@@ -60,8 +60,7 @@ struct ClusterSettings {
 
   static void settings(auto& s, ClusterSettings& c) {
     using namespace std::chrono_literals;
-    s("channel", c.channel, "how workers talk; the choice is in the log")
-        .one_of({{"auto", "unix on one host"}, {"unix"}, {"tcp"}});
+    s("channel", c.channel, "how workers talk; the choice is in the log").one_of(channel_choices());
     s("rpc_timeout", c.rpc_timeout, "of a call that names none; 0s = none").at_least(0s);
     s("heartbeat", c.heartbeat, "a peer or process that shows no life for 5 of them is lost").range(100ms, 1min);
     s("secret_file", c.secret_file,
@@ -131,7 +130,7 @@ struct RoleSpec {
   bool has_replicas = false;  ///< the file gives `replicas`: workers are numbered, also a single one
   bool drives = false;
   std::any config;                  ///< the type's Config
-  std::map<int, std::any> configs;  ///< of the replicas that have one of their own
+  std::map<int, std::any> configs;  ///< by replica: the config of each that has one of its own
   std::vector<Use> uses;            ///< in the order the type declares them
   std::vector<std::string> notes;   ///< of the type about the config, for people who read the resolved file
   SettingsPlace place;
@@ -148,7 +147,7 @@ struct RoleSpec {
 struct HostSpec {
   std::string name;
   std::string address;     ///< a host name or IP address, without brackets
-  std::uint16_t port = 0;  ///< only of the first host: where the others meet
+  std::uint16_t port = 0;  ///< only of the first host, that of the coordinator
   SettingsPlace place;
 };
 

@@ -26,7 +26,7 @@ struct PlannedWorker {
   int replica = 0;
   int process = 0;   ///< number of its process in the job, from 0
   std::string host;  ///< its name in [hosts]; empty if all run on this machine
-  /// How it is reached: "loopback", "unix", "tcp", "unix, tcp" or, where the others meet, "tcp host:port".
+  /// How it is reached: "loopback", "unix", "tcp", "unix, tcp" or, for the coordinator, "tcp host:port".
   std::string channel;
   int torch_threads = 1;
   bool drives = false;

@@ -10,24 +10,29 @@
 #include <ATen/core/Tensor.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "caftan/autograd/context_record.hpp"
+#include "caftan/autograd/gradient_book.hpp"
+#include "caftan/autograd/mode.hpp"
+#include "caftan/base/ids.hpp"
 #include "caftan/rpc/ambient.hpp"
 #include "caftan/rpc/call_site.hpp"
 
 namespace caftan::autograd {
+
+class ContextRecord;
 
 struct BackwardOptions {
   bool retain_graph = false;  ///< keep the graph on all workers, for another pass
   Mode mode = Mode::smart;    ///< fast: fewer messages, but a recorded call that the roots do not use is an error
   /// Of the whole pass, > 0; unset = none: the loss of a worker ends it in any case.
   std::optional<Duration> timeout = {};
-  std::vector<at::Tensor> gradients = {};  ///< one per root, or none: 1 for each root, which must be scalars then
+  std::vector<at::Tensor> gradients = {};  ///< of each root; empty: 1 for each, and each root must be a scalar then
 };
 
 /// The gradients of one worker's leaves: `of(parameter)` is undefined for a tensor without one. A copy of the moment:
@@ -40,7 +45,7 @@ class ContextView {
   /// @param record  null makes an empty view; only assigning and destroying are allowed then
   explicit ContextView(std::shared_ptr<ContextRecord> record) : record_(std::move(record)) {}
 
-  ContextId id() const noexcept { return record_->id(); }
+  ContextId id() const noexcept;
 
   /// Runs a backward pass from `roots` through the graphs of all workers, and waits. When it returns, each worker's
   /// gradients are in the context; a pass that fails changes none, on any worker.
@@ -65,7 +70,7 @@ class ContextView {
   /// Returns the gradients of this worker's leaves. Errors (thrown): context_released.
   /// Source: torch.distributed.autograd.get_gradients.
   Gradients gradients() const { return try_gradients().value(); }
-  Result<Gradients> try_gradients() const { return record_->gradients(); }
+  Result<Gradients> try_gradients() const;
 
   /// Returns `function` as one that runs in this context on any thread: threads of one's own know no context. It
   /// does not keep the context: called after its end, its calls are context_released.

@@ -38,7 +38,7 @@ constexpr std::uint64_t place_of(const AutogradMessageId& message) noexcept { re
 /// Threads: any, all methods.
 class ContextRecord final : public RecordedMessages, public std::enable_shared_from_this<ContextRecord> {
  public:
-  /// @param place  tells this context from the others of this worker, never used twice in its life
+  /// @param place  the number of this context among those of this worker, never used twice in its life
   ContextRecord(ContextHost& host, std::weak_ptr<rpc::Caller> caller, ContextId id, WorkerLife self,
                 std::uint64_t place, TimePoint born)
       : host_(host), caller_(std::move(caller)), id_(id), self_(self), place_(place), born_(born) {}
@@ -54,8 +54,9 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   // Use: the context's own calls and steps. Its release waits for them (DA-19).
   /// The handle's code runs at this depth (Ambient::depth): what runs deeper was called by it. Call it before any use.
   void set_depth(unsigned depth) noexcept { depth_ = depth; }
-  /// @param depth  of the code that uses it. What the handle's code has called may go on after the handle's end, for as
-  ///   long as a use of the handle's own waits for it
+  /// Begins a call or step in the context, which holds back its release until `end_use`.
+  /// @param depth  Ambient::depth of the code that begins it: code that the handle's own code has called may go on
+  ///   after the end of the handle, for as long as a use of the handle's own code waits for it
   /// Errors: context_released.
   Result<void> begin_use(unsigned depth);
   void end_use() noexcept;
@@ -95,7 +96,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// @param first  another one, null = none
   std::vector<std::shared_ptr<rpc::Strand>> strands_of(const std::vector<AutogradMessageId>& messages,
                                                        const std::shared_ptr<rpc::Strand>& first) const;
-  std::vector<CodeSpan> bodies() const;
+  std::vector<CodeSpan> spans() const;
   /// Keeps the gradients that arrived for S(message) until a run of the pass takes them (DA-25). A second delivery for
   /// the same message of a pass is dropped: the pass fails by it (DA-6).
   /// @param gradients  one per recorded tensor, or why they cannot be used
@@ -151,8 +152,8 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
 
   mutable std::mutex mutex_;
   // Guarded by mutex_:
-  std::unordered_map<std::uint64_t, Sent> sent_;        // by message number: the maker is this worker
-  std::unordered_map<std::uint64_t, CodeSpan> bodies_;  // by key; those that recorded, or still run
+  std::unordered_map<std::uint64_t, Sent> sent_;       // by the number of the message; this worker has made all of them
+  std::unordered_map<std::uint64_t, CodeSpan> spans_;  // by key; those that recorded, or still run
   std::size_t received_ = 0;
   std::uint64_t recorded_bytes_ = 0;
   std::set<WorkerId> met_;

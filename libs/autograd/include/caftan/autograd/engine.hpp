@@ -9,10 +9,10 @@
 /// `.grad`, which a pass leaves alone: hooks set by register_post_accumulate_grad_hook. CPU tensors only.
 ///
 /// Order of summation: contributions to one input are added in an order that the program's structure decides, whatever
-/// order gradients arrive in. Nodes of the bodies named by `add_bodies` come by key, within one the latest first, as in
+/// order gradients arrive in. Nodes of the spans named by `add_spans` come by key, within one the latest first, as in
 /// torch's engine; all others after them by (topological_nr, depth-first number from the roots, then from the marked
-/// messages by order key). A graph without marked messages that one thread recorded needs no body to be named. So
-/// results are bit-equal to torch's where one body recorded everything.
+/// messages by order key). A graph without marked messages that one thread recorded needs no span to be named. So
+/// results are bit-equal to torch's where one span recorded everything.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,7 +36,7 @@ struct EngineOptions {
   bool keep_graph = false;  ///< keep what nodes saved, for another pass (torch's retain_graph)
 };
 
-/// Gets the gradients that leave for the peers.
+/// Receives the gradients that a run has computed for other workers.
 class GradientSink {
  public:
   virtual ~GradientSink() = default;
@@ -75,10 +75,10 @@ class Engine {
   /// Errors: backward_failed when the pass runs already. Threads: any.
   Result<void> mark(std::shared_ptr<const SendFunction> send);
 
-  /// Names the bodies of this worker that recorded in the context, in any order. Before the first run; replaces those
+  /// Names the spans of this worker that recorded in the context, in any order. Before the first run; replaces those
   /// of an earlier call. Two that overlap, or that have one key, count as not named.
   /// Threads: any, one at a time with walk and run.
-  void add_bodies(std::vector<CodeSpan> bodies);
+  void add_spans(std::vector<CodeSpan> spans);
 
   /// Visits up to `nodes` nodes from the roots and marked messages on. Nothing is run (DA-4).
   /// Threads: any, one at a time with run.

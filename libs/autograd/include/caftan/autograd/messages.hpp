@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "caftan/autograd/decided_set.hpp"
+#include "caftan/autograd/mode.hpp"
 #include "caftan/base/ids.hpp"
 #include "caftan/base/result.hpp"
 #include "caftan/wire/archive.hpp"
@@ -37,13 +38,6 @@ struct PassId {
 };
 /// Returns for example "0.7#2".
 std::string to_string(const PassId& pass);
-
-/// How a pass finds out which recorded messages take part.
-enum class Mode : std::uint8_t {
-  smart = 0,  ///< marks first: branches that the roots do not use are left alone
-  fast = 1,   ///< all recorded sends take part, as in the reference: fewer messages, but an unused branch is an error
-};
-constexpr bool is_valid(Mode mode) noexcept { return mode <= Mode::fast; }
 
 /// Initiator -> home: may I begin a pass? Only if the initiator is not the home.
 struct PassOpen {
@@ -115,7 +109,7 @@ struct Report {
   PassId pass;
   std::vector<AutogradMessageId> done;
   std::vector<AutogradMessageId> spawned;
-  std::vector<AutogradMessageId> missing;  ///< FAST: some that the sender still waits for
+  std::vector<AutogradMessageId> missing;  ///< with Mode::fast: some messages that the sender still waits for
   bool drained = false;                    ///< FAST: the sender's part is complete
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
@@ -144,7 +138,7 @@ struct Done {
 /// Participant -> initiator, or home if the initiator is lost: this pass cannot succeed.
 struct Fail {
   PassId pass;
-  Error error;  ///< with the worker and, in its text, the node
+  Error error;  ///< names the worker, and in its text the node
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
     archive& pass& error;

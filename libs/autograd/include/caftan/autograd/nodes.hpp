@@ -27,17 +27,17 @@ struct RecordedMessage {
   std::uint64_t order_key = 0;
 };
 
-/// The nodes that one body of code recorded: a called function from its start to its reply, or the code that made the
-/// context. Within it torch's numbers say what was recorded first; across bodies they say only which happened to run
-/// first. Register one for each body that runs on one thread; an asynchronous function, whose parts run where they may,
-/// has none.
+/// The nodes that the code of one called function recorded on one thread, from its start to its reply, or the code that
+/// made the context. Within a span torch's numbers say which node was recorded first; across spans they say only which
+/// code happened to run first. Register one for each function that runs on one thread; an asynchronous function, whose
+/// parts run on any threads, has none.
 struct CodeSpan {
-  /// Returns the body that the calling thread records from now on.
+  /// Returns the span of what the calling thread records from now on.
   static CodeSpan begin(std::uint64_t key);
-  /// Ends it; to be called on the same thread. A body that is still open holds whatever its thread records.
+  /// Ends the span; to be called on the same thread. An open span holds whatever its thread records.
   void end();
 
-  std::uint64_t key = 0;        ///< of the call (OrderKey::key): from program structure alone
+  std::uint64_t key = 0;  ///< of the function's call (OrderKey::key): depends on the structure of the program alone
   std::uint64_t thread_id = 0;  ///< in torch's numbering
   std::uint64_t first = 0;      ///< sequence numbers [first, last)
   std::uint64_t last = std::numeric_limits<std::uint64_t>::max();

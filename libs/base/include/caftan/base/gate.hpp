@@ -20,7 +20,8 @@ class Gate {
   /// Enters. Returns false, and stays outside, once the gate is closed. If one thread enters while another closes the
   /// gate and then waits, either the first stays outside or the second waits for it.
   [[nodiscard]] bool enter() noexcept {
-    inside_.fetch_add(1);  // before the look: `close` comes before that look, or its caller sees this entry
+    inside_.fetch_add(1);  // counted before closed_ is read: a caller of `close` that waits afterwards sees this entry,
+                           // or this reads that the gate is closed
     if (!closed_.load()) return true;
     leave();
     return false;

@@ -33,7 +33,7 @@ class CAFTAN_THREAD_SAFETY(capability("mutex")) Mutex {
 
   void lock() CAFTAN_ACQUIRE() { mutex_.lock(); }
   void unlock() CAFTAN_RELEASE() { mutex_.unlock(); }
-  /// Tells clang that the calling code holds this mutex. Does nothing when it runs.
+  /// States to clang that the calling code holds this mutex. Does nothing when it runs.
   void assert_held() const noexcept CAFTAN_THREAD_SAFETY(assert_capability(this)) {}
 
  private:

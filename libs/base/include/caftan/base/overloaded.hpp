@@ -7,7 +7,8 @@ template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;
 };
-template <class... Functions>  // clang 14, which builds the fuzzers, does not deduce aggregates
-Overloaded(Functions...)->Overloaded<Functions...>;
+/// clang 14, which builds the fuzzers, does not deduce the arguments of an aggregate without this guide.
+template <class... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
 
 }  // namespace caftan

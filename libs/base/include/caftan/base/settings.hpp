@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -62,7 +61,7 @@ struct SettingField {
   bool optional = false;  ///< may hold no value at all
   bool required = false;  ///< must stand in the file
   std::vector<SettingChoice> choices{};
-  bool choice_by_number = false;  ///< get and set take the position among the choices, not the name
+  bool choice_by_number = false;  ///< `get` and `set` take the position of a choice in `choices`, not its name
   std::optional<SettingBound> lower{};
   std::optional<SettingBound> upper{};
   std::string default_text{};           ///< shown instead of the field's own initial value
@@ -188,10 +187,10 @@ class SettingBuilder {
   SettingBuilder& at_most(const T& high) { return field_.upper = settings_detail::bound(high, false), *this; }
   SettingBuilder& below(const T& high) { return field_.upper = settings_detail::bound(high, true), *this; }
   /// Of a string: what it may be. Of an enum: the names of all enumerators in their order, which start at 0.
-  SettingBuilder& one_of(std::initializer_list<SettingChoice> choices) {
+  SettingBuilder& one_of(std::vector<SettingChoice> choices) {
     static_assert(std::is_enum_v<T> || std::same_as<T, std::string>, "one_of is for strings and enums");
     field_.kind = SettingKind::choice;
-    return field_.choices = choices, *this;
+    return field_.choices = std::move(choices), *this;
   }
   SettingBuilder& required() { return field_.required = true, *this; }
   /// What a number counts; for the help text.

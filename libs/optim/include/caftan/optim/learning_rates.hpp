@@ -13,7 +13,7 @@ class LearningRates {
   virtual std::size_t groups() const noexcept = 0;
   /// Precondition of both: group < groups().
   virtual double lr(std::size_t group) const = 0;
-  /// Holds from the next step on. @param lr  finite, >= 0: else that step is refused
+  /// Sets the rate of a group from the next step on. @param lr  finite, >= 0: else that step is refused
   virtual void set_lr(std::size_t group, double lr) = 0;
 
   /// Returns the rate that each group had when the first schedule over this optimizer was made, which is when this is

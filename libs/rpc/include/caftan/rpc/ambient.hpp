@@ -89,7 +89,7 @@ struct Ambient {
   rpc::Turn* turn = nullptr;           ///< the strand turn this stack holds; never copied to another stack
   Executor* executor = nullptr;        ///< the one whose runner this is, if it is one
   const std::string* brief = nullptr;  ///< the function on this stack if it is registered as brief: it must not wait
-  bool grad_mode = true;               ///< that this code begins with; what it sets later is the thread's alone
+  bool grad_mode = true;             ///< the mode that this code begins with; what it sets later is the thread's alone
   bool inside_reading_wait = false;  ///< this stack is inside a wait that may read frames: user code must not run on it
 
   /// Returns the Ambient of the running code, null on a thread that bound none.

@@ -67,7 +67,7 @@ class CallState final : public FutureState<T>, public ReplySink {
     return Error(value.error().code(), record_.peer.name(), std::string(record_.what) + ": " + value.error().text());
   }
   void report_unobserved() noexcept override {
-    report_unobserved_error(this->caller(), record_.what, this->settled().error());
+    report_unobserved_error(this->caller(), record_.what, this->outcome().error());
   }
 
   CallRecord record_;

@@ -36,7 +36,7 @@ class Caller : public std::enable_shared_from_this<Caller> {
   virtual CallHook* hook() noexcept = 0;
   /// Returns the timeout of calls that name none; 0 = none.
   virtual Duration default_timeout() const noexcept = 0;
-  /// Returns what functions get that have a `Worker&` as first parameter.
+  /// Returns the worker itself, for functions that have a `Worker&` as first parameter.
   virtual Worker& worker() noexcept = 0;
 
   /// Errors: unknown_worker (with the names there are).

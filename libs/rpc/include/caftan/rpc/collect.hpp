@@ -42,7 +42,7 @@ void for_each_end(std::vector<Future<T>> futures, const Ended& ended) {
     if (!state) {
       ended(i, Result<T>(no_state()));
     } else {
-      state->add_continuation([state, i, ended]() mutable { ended(i, std::move(state->settled())); });
+      state->add_continuation([state, i, ended]() mutable { ended(i, std::move(state->outcome())); });
     }
   }
 }

@@ -81,14 +81,14 @@ class [[nodiscard]] Future {
     if (!state_) return rpc::no_state();
     observe();
     if (!state_->wait(kNever)) return rpc::why_not_waited();
-    return state_->settled();
+    return state_->outcome();
   }
   Result<T> result() && {
     if (!state_) return rpc::no_state();
     observe();
     if (!state_->wait(kNever)) return rpc::why_not_waited();
     const auto state = std::move(state_);
-    return std::move(state->settled());
+    return std::move(state->outcome());
   }
 
   /// Waits and returns the error, if there is one; the value stays where it is. Errors: as get.
@@ -96,29 +96,29 @@ class [[nodiscard]] Future {
     if (!state_) return rpc::no_state();
     observe();
     if (!state_->wait(kNever)) return rpc::why_not_waited();
-    return settled_status();
+    return outcome_status();
   }
 
   /// As result and status, of a future that is ready: they never wait and never give a turn back.
   /// Precondition: ready().
-  Result<T> settled() & {
+  Result<T> outcome() & {
     static_assert(std::is_void_v<T> || std::is_copy_constructible_v<rpc::Stored<T>>,
-                  "this value can only be moved out: std::move(future).settled()");
+                  "this value can only be moved out: std::move(future).outcome()");
     if (!state_) return rpc::no_state();
     observe();
-    return state_->settled();
+    return state_->outcome();
   }
-  Result<T> settled() && {
+  Result<T> outcome() && {
     if (!state_) return rpc::no_state();
     observe();
     const auto state = std::move(state_);
-    return std::move(state->settled());
+    return std::move(state->outcome());
   }
-  Result<void> settled_status() {
+  Result<void> outcome_status() {
     if (!state_) return rpc::no_state();
     observe();
-    const Result<T>& outcome = state_->settled();
-    return outcome ? Result<void>() : Result<void>(outcome.error());
+    const Result<T>& known = state_->outcome();
+    return known ? Result<void>() : Result<void>(known.error());
   }
 
   /// Waits for the result at most `timeout` >= 0, not at all if too many runners wait. Returns whether it is there. A
@@ -197,11 +197,11 @@ class Promise {
       state_.reset();
     } else {
       state->add_continuation(
-          [state, promise = std::move(*this)]() mutable { promise.set(std::move(state->settled())); });
+          [state, promise = std::move(*this)]() mutable { promise.set(std::move(state->outcome())); });
     }
   }
   /// Returns whether the future was cancelled or set.
-  bool is_settled() const { return !state_ || state_->destination()->ready(); }
+  bool is_complete() const { return !state_ || state_->destination()->ready(); }
 
  private:
   void drop() noexcept {
@@ -259,11 +259,11 @@ auto Future<T>::attach(F&& continuation) {
               promise = std::move(promise)]() mutable {
     AmbientSwap swap(&ambient);
     if constexpr (Move) {
-      rpc::run_continuation(std::move(promise), f, std::move(state->settled()));
+      rpc::run_continuation(std::move(promise), f, std::move(state->outcome()));
     } else {
       static_assert(std::is_void_v<T> || std::is_copy_constructible_v<rpc::Stored<T>>,
                     "this value can only be moved: std::move(future).then(...)");
-      rpc::run_continuation(std::move(promise), f, Result<T>(state->settled()));
+      rpc::run_continuation(std::move(promise), f, Result<T>(state->outcome()));
     }
   };
   const auto state = Move ? std::move(state_) : state_;

@@ -57,7 +57,7 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   bool wait(TimePoint deadline);
   bool wait_for(Duration timeout);
 
-  /// Settles with `cancelled`, or asks the worker to. Returns whether this decided the outcome.
+  /// Completes with `cancelled`, or asks the worker to. Returns whether this decided the outcome.
   virtual bool cancel() = 0;
 
   /// Runs `continuation` once ready: on this thread if it is, else on the completing one (CALL-14); on a runner if that
@@ -156,7 +156,7 @@ class FutureState : public FutureCore {
   bool cancel() override { return complete(Result<T>(Error(Errc::cancelled, "cancelled by the caller"))); }
 
   /// Returns the outcome; decodes it the first time. Precondition: ready().
-  Result<T>& settled() {
+  Result<T>& outcome() {
     if (undecoded_.load(std::memory_order_acquire)) {
       const LockGuard lock(mutex_);
       if (undecoded_.load(std::memory_order_relaxed)) {

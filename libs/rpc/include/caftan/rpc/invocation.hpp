@@ -42,7 +42,7 @@ class Completion {
 /// Passed by reference while user code runs; moved only where the result comes later.
 struct Invocation {
   const FunctionEntry* entry;
-  Caller* caller;  ///< valid until user code returned; after that only `alive`
+  Caller* caller;  ///< the worker; once user code has returned, reach it through `alive` only
   std::weak_ptr<Caller> alive;
   CallInfo info;
   InPayload payload;  ///< body without the prologue
@@ -156,7 +156,8 @@ auto call_decoded(Invocation& in, F& function) {
   return run_user_code(in.caller->name(), in.name(), call);
 }
 
-/// Runs one call of a function with the parameter split `Split`.
+/// Decodes the arguments, calls `function`, and replies with its result.
+/// @tparam Split  SplitParameters: which parameters come from the frame, and which this worker supplies
 template <class Split, class F>
 void invoke(Invocation& in, F function) {
   complete(*in.caller, in, call_decoded<Split>(in, function));

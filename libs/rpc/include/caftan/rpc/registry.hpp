@@ -43,7 +43,7 @@ struct FunctionEntry {
   void (*target)() = nullptr;  ///< a function given at run time
 };
 
-/// The address of one per class, constructor: how they find their registered names.
+/// Tags for each class, and for each of its constructors: their addresses are the keys of the registered names.
 template <class C>
 inline constexpr char kClassTag = 0;
 

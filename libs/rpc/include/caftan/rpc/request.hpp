@@ -101,10 +101,10 @@ struct CallInfo {
   bool grad_mode = true;  ///< of the caller's thread when it made the call; the function runs with it (CALL-17)
   HeldObjects held;
   std::weak_ptr<void> autograd_context;  ///< set by the call hook
-  std::uint64_t order_key = 0;           ///< set by the call hook: of this call, see OrderKey
+  std::uint64_t order_key = 0;           ///< of this call in the order of summation (OrderKey); set by the call hook
   std::shared_ptr<void> running;  ///< set by the call hook; goes, on the thread of the call, when the code returns
   std::string_view function;      ///< registered name; lives as long as the worker
-  std::shared_ptr<rpc::BeginGate> gate;  ///< of the worker; null = it begins at once
+  std::shared_ptr<rpc::BeginGate> gate;  ///< says when the call may begin (SE-35); null = at once
 
   /// Returns whether the caller gave up. Threads: any.
   bool is_cancelled() const noexcept { return cancel && cancel->is_set(); }
@@ -118,7 +118,7 @@ using RRefHandles = std::vector<std::shared_ptr<RRefHandle>>;
 enum class TimeoutOf : std::uint8_t {
   call,         ///< CallOptions::timeout
   worker,       ///< the worker's default
-  surrounding,  ///< what was left of the call that it is part of
+  surrounding,  ///< the time that was left of the surrounding call
 };
 
 /// A request as it leaves: the worker adds ids, sections and the tensor table.
@@ -134,9 +134,9 @@ struct OutRequest {
   TimeoutOf timeout_of = TimeoutOf::call;    ///< whose time-out that is
   std::shared_ptr<const CancelFlag> cancel;  ///< of the call that it is part of; null = none
   std::uint64_t trace = 0;
-  unsigned depth = 0;                             ///< for section `depth`
-  bool grad_mode = true;                          ///< for section `grad_mode`; a fetch runs no code: true
-  wire::Bytes autograd;                           ///< section `autograd`, written by the call hook; empty = none
+  unsigned depth = 0;     ///< for section `depth`
+  bool grad_mode = true;  ///< of the calling code, sent as section `grad_mode`; true for a fetch, which runs no code
+  wire::Bytes autograd;   ///< section `autograd`, written by the call hook; empty = none
   std::vector<std::uint8_t> recorded;             ///< one per tensor, 1 = recorded by autograd; empty = none
   std::uint64_t hook_ticket = 0;                  ///< what CallHook::on_request returned; 0 when there is no hook
   std::shared_ptr<RRefHandle> keep;               ///< held until the reply

@@ -156,7 +156,7 @@ class RRefCalls {
       });
       const Result<void> waited = rpc::wait_until(*copied.state(), *caller, *deadline, "to_here");
       if (!waited) return waited.error();
-      return std::move(copied).settled();
+      return std::move(copied).outcome();
     }
   }
 

@@ -147,7 +147,8 @@ struct CallTypes {
   static constexpr std::uint64_t signature_hash() noexcept { return wire::fnv1a(signature()); }
 };
 
-/// The address of one per function or method, as used on a class; how `<&f>` finds its registered name.
+/// A tag for each function, and each method as used on a class: its address is the key by which `rpc_sync<&f>` finds
+/// the registered name.
 template <class Class, auto F>
 inline constexpr char kFunctionTag = 0;
 
@@ -157,7 +158,7 @@ concept KeepsValue = !(std::is_arithmetic_v<Expected> || std::is_enum_v<Expected
   std::type_identity_t<Expected[]>{std::declval<Given>()};
 };
 
-/// Fails with a text that names the argument: Argument<position, expected, given>.
+/// Fails to compile, with a text that names the argument: Argument<position, expected, given>.
 template <std::size_t Position, class Expected, class Given>
 struct Argument {
   static_assert(std::is_convertible_v<Given, Expected>,

@@ -135,7 +135,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   // First in first out, ahead of queue_.
   Returning* returning_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
   Returning** returning_end_ CAFTAN_GUARDED_BY(mutex_) = &returning_;
-  // Turns that jobs took again since the first of queue_ is the first.
+  // How many jobs took the turn again after a wait since the present first job of queue_ became the first.
   std::uint32_t returns_ CAFTAN_GUARDED_BY(mutex_) = 0;
   // Not a deque: an empty one takes 600 B in every object.
   std::list<Queued> queue_ CAFTAN_GUARDED_BY(mutex_);

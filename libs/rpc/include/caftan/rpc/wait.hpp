@@ -42,7 +42,7 @@ Result<void> wait_for_all(std::vector<Future<T>>& futures, std::optional<Duratio
   const auto waited = wait_several(states_of(futures), Until::all, timeout);
   if (!waited) return waited.error();
   if (!*waited) return too_late(futures.size());
-  return **waited < futures.size() ? futures[**waited].settled_status() : Result<void>();
+  return **waited < futures.size() ? futures[**waited].outcome_status() : Result<void>();
 }
 
 /// What a wait for all returns: a vector, or nothing where there are no values.
@@ -54,7 +54,7 @@ template <class T, class Take>
 Result<Values<T>> values_of(std::vector<Future<T>>& futures, Take take) {
   if constexpr (std::is_void_v<T>) {
     for (Future<T>& future : futures) {
-      if (const Result<void> result = future.settled_status(); !result) return result.error();
+      if (const Result<void> result = future.outcome_status(); !result) return result.error();
     }
     return {};
   } else {
@@ -80,12 +80,12 @@ Result<Values<T>> values_of(std::vector<Future<T>>& futures, Take take) {
 template <class T>
 Result<rpc::Values<T>> try_wait_all(std::vector<Future<T>>& futures, std::optional<Duration> timeout = {}) {
   if (const Result<void> waited = rpc::wait_for_all(futures, timeout); !waited) return waited.error();
-  return rpc::values_of(futures, [](Future<T>& future) { return future.settled(); });
+  return rpc::values_of(futures, [](Future<T>& future) { return future.outcome(); });
 }
 template <class T>
 Result<rpc::Values<T>> try_wait_all(std::vector<Future<T>>&& futures, std::optional<Duration> timeout = {}) {
   if (const Result<void> waited = rpc::wait_for_all(futures, timeout); !waited) return waited.error();
-  return rpc::values_of(futures, [](Future<T>& future) { return std::move(future).settled(); });
+  return rpc::values_of(futures, [](Future<T>& future) { return std::move(future).outcome(); });
 }
 /// As try_wait_all, throwing.
 template <class T>
@@ -106,7 +106,7 @@ std::vector<Result<T>> wait_all_results(std::vector<Future<T>>& futures, std::op
   results.reserve(futures.size());
   for (Future<T>& future : futures) {
     if (future.ready()) {
-      results.push_back(future.settled());
+      results.push_back(future.outcome());
     } else {
       results.push_back(waited ? rpc::too_late(futures.size()) : waited.error());
     }

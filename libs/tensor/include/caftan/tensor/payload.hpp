@@ -71,7 +71,8 @@ Result<T> decode_payload(const Payload& payload, Companion*... companions) {
 
 namespace caftan::wire {
 
-/// An index into the tensors that travel beside the bytes. Without a TensorSink: EncodeError, unsupported.
+/// Writes a tensor as its index among the tensors that travel beside the bytes. Throws EncodeError (unsupported) where
+/// no TensorSink is attached.
 template <>
 struct Codec<at::Tensor> {
   static void save(OutArchive& to, const at::Tensor& tensor);

@@ -94,7 +94,7 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   bool task_wake_ = false;  // an idle runner was woken for a task
   std::vector<Thread> threads_;
   std::condition_variable parked_;  // threads that are not needed for now wait here
-  bool replacement_due_ = false;    // the system refused a thread; a timer asks again
+  bool replacement_due_ = false;    // the system refused a thread in the place of a waiting one; a timer tries again
   bool stopping_ = false;
 
   TimerThread timers_;

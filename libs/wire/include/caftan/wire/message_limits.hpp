@@ -15,8 +15,11 @@ struct MessageLimits {
 
   bool operator==(const MessageLimits&) const = default;
 
-  /// Errors: limit_exceeded, naming the limit. @param own  bytes without tensors @param bulk  of the tensors
-  /// @param pieces  runs of tensor bytes
+  /// Compares the parts of a message with these limits.
+  /// @param own  bytes without tensors
+  /// @param bulk  bytes of the tensors
+  /// @param pieces  segments that the tensors lie in
+  /// Errors: limit_exceeded, naming the limit.
   Result<void> check(std::uint64_t own, std::uint64_t bulk, std::uint64_t pieces) const {
     if (own <= message && bulk <= tensors && pieces <= segments) return {};
     return why_not(own, bulk, pieces);

@@ -169,7 +169,7 @@ struct Codec<std::pair<A, B>> {
   static void save(OutArchive& to, const std::pair<A, B>& value) { to << value.first << value.second; }
   static void load(InArchive& from, std::pair<A, B>& value) { from >> value.first >> value.second; }
 };
-/// Also tuples of references: `std::tie`, `std::forward_as_tuple`.
+/// A tuple is its elements one by one; also tuples of references (`std::tie`, `std::forward_as_tuple`).
 template <class... Ts>
 struct Codec<std::tuple<Ts...>> {
   static void save(OutArchive& to, const std::tuple<Ts...>& values) {

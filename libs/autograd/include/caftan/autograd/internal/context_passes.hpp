@@ -32,7 +32,7 @@ class ContextPasses {
   /// @param recorded  must outlive this
   ContextPasses(ContextId context, WorkerLife self, const RecordedMessages& recorded, PassLimits limits = {});
 
-  /// Tells the home that this worker records in the context. Call it once, after construction; not at the home.
+  /// Reports to the home that this worker records in the context. Call it once, after construction; not at the home.
   PassActions join();
 
   /// Begins a backward pass; PassEnded follows, once. Errors: pass_busy (one of this worker is open), context_released.
@@ -120,7 +120,7 @@ class ContextPasses {
   std::vector<HeldByWaiter> held_;  // likewise
   std::optional<WorkerPass> worker_;
   std::vector<Waiting> waiting_;                                // for the pass after one that still stops
-  std::unordered_map<AutogradMessageId, PassNumber> freed_by_;  // failed passes that did not keep the graph
+  std::unordered_map<AutogradMessageId, PassNumber> freed_by_;  // by message: the failed pass that freed its graph
   std::deque<Waiting> inbox_;                                   // from this worker to itself
   bool released_ = false;
 };

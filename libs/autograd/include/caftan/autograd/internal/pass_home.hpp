@@ -30,9 +30,10 @@ class PassHome {
   /// lost initiator to all workers that joined.
   PassActions peer_down(WorkerLife peer, const std::string& name = {});
 
-  /// The handle's own calls and steps under way; the release waits for them (DA-19).
+  /// A call or step of the context's handle begins. The release waits for those under way (DA-19).
   void use_begins() { ++uses_; }
-  /// Returns true if the release that waited for it is due now. Precondition: a matching use_begins.
+  /// One of them has ended. Returns true if the release has waited for it and is due now.
+  /// Precondition: a matching use_begins.
   bool use_ends();
   /// The handle is gone. Returns true if the release is due now. Repeating it changes nothing.
   bool release();

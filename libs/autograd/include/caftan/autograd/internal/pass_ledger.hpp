@@ -28,18 +28,19 @@ class PassLedger {
 
   /// Asks the home. Call it once, first.
   PassActions start() const;
-  /// The home's reply. The roots are the ledger's first entry. Ignored unless opening.
+  /// The home's reply. The roots are the ledger's first entry. Ignored in any phase but `opening`.
   PassActions granted(PassNumber pass);
   PassActions refused(const Error& error);
-  /// Entries of a participant. SMART: closes the ledger when all is done that was spawned: see `phase`. FAST: then
-  /// decides, ok or `unused_branch`.
+  /// Enters what a participant has walked and marked. With Mode::smart the ledger is closed once everything that was
+  /// marked has been walked (`phase`); with Mode::fast the pass is decided then, ok or `unused_branch`.
   /// A report that does not fit (DA-16) fails the pass.
   PassActions report(WorkerLife from, const Report& report);
   /// A participant's part is complete. When all are: Decide ok.
   PassActions done(WorkerLife from);
   /// A participant's part has failed.
   PassActions failed(WorkerLife from, const Error& error);
-  /// That, a lost worker, a deadline: Decide failed, unless the outcome is on its way already.
+  /// The pass has failed: a participant did, a worker was lost, or the deadline has come. Sends Decide with the error,
+  /// unless a Decide is on its way already.
   PassActions fail(const Error& error);
   /// A session ended: fails the pass if that worker takes part. The loss of the home is not dealt with here.
   PassActions peer_down(WorkerLife peer, const std::string& name = {});

@@ -27,9 +27,9 @@ class WorkerPass {
   /// @param recorded  must outlive this
   WorkerPass(WorkerLife self, PassHeader header, const RecordedMessages& recorded, PassLimits limits);
 
-  /// Begins at the initiator: with the roots.
+  /// Begins the pass at its initiator, with the roots.
   PassActions begin_at_roots();
-  /// Begins at any other participant. The mark or gradient that brought the pass comes next.
+  /// Begins the pass at another participant. Hand the mark or gradient that arrived first to the object next.
   PassActions begin();
 
   /// Marks arrived. One that was not sent to `from` (DA-16), or twice, fails the pass.
@@ -106,13 +106,13 @@ class WorkerPass {
   PassLimits limits_;
   Phase phase_ = Phase::marking;
   Activity activity_ = Activity::none;
-  bool counted_ = false;  // dependencies
+  bool counted_ = false;  // the dependencies of the graph's nodes are counted
   bool initiator_lost_ = false;
   Outcome outcome_ = Outcome::open;
   Error error_;
 
-  Progress sends_;  // those that take part here; done = its gradient arrived
-  Progress recvs_;  // R nodes of the pass; done = it ran
+  Progress sends_;  // S nodes of the pass; done = its gradient has arrived
+  Progress recvs_;  // R nodes of the pass; done = it has run
   std::set<WorkerLife> watched_;
 
   std::vector<AutogradMessageId> unwalked_;  // marked meanwhile

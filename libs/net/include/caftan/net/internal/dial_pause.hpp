@@ -22,7 +22,7 @@ class DialPause {
   /// between kShortest and kLongest, less up to a quarter of it by chance, so that processes do not dial in step.
   Duration after_failure(TimePoint now);
 
-  /// Returns whether no attempt failed `limit` ago or earlier since the last reset.
+  /// Returns whether the first failure since the last reset is less than `limit` ago; true as well if there was none.
   bool has_begun_within(Duration limit, TimePoint now) const noexcept {
     return first_ == kNever || now - first_ < limit;
   }

@@ -96,7 +96,7 @@ class Handshake {
 
   struct Step {
     std::size_t consumed = 0;  ///< bytes taken from the input; the rest belongs to the session
-    wire::Bytes send;          ///< to be written in any case: after a failure it tells the peer the reason
+    wire::Bytes send;          ///< to be written in any case: after a failure it has the reason, for the peer
     State state = State::hello;
   };
 

@@ -4,6 +4,7 @@
 /// the job are in membership.hpp.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,7 +30,7 @@ class Meeting {
 
   bool is_coordinator() const noexcept { return self_ == WorkerId{0}; }
   /// Returns whether the start has ended, or this worker leaves: a worker without a session will not come any more.
-  bool start_is_over() const noexcept { return is_ready_ || is_leaving_; }
+  bool start_is_over() const noexcept { return start_ == Start::over || is_leaving_; }
   /// This worker leaves: it admits no session and dials no peer.
   void leave() noexcept { is_leaving_ = true; }
 
@@ -47,9 +48,9 @@ class Meeting {
 
   struct Loss {
     /// Whether the loss is reported to users. During the start the peer may come back: then `end_start` decides.
-    enum class Tell : std::uint8_t { no, now, after_start };
+    enum class Report : std::uint8_t { no, now, after_start };
     bool is_last = false;  ///< no session with that life is left
-    Tell tell = Tell::no;
+    Report report = Report::no;
     bool dial = false;  ///< it may come back: dial it (SE-34)
   };
   /// A session that had been added has ended.
@@ -94,8 +95,8 @@ class Meeting {
   Result<std::vector<WorkerId>> on_view(WorkerId sender, const View& view);
 
   struct AllMet {
-    std::vector<WorkerId> tell{};  ///< these get Met
-    bool ends_start = false;       ///< then `end_start`
+    std::vector<WorkerId> receivers{};  ///< of Met
+    bool ends_start = false;            ///< then `end_start`
   };
   /// Returns, once, what to do after this worker has a session with every other; at the coordinator, after all members
   /// have reported so (SE-27).
@@ -122,6 +123,15 @@ class Meeting {
   std::optional<Result<void>> outcome() const;
 
  private:
+  /// Where the start is, seen from this worker.
+  enum class Start : std::uint8_t {
+    meeting,   ///< a session is missing; at the coordinator, or the report of a member
+    reported,  ///< this worker has a session with every other and has reported so; at the coordinator, all members have
+    over,
+    failed,
+  };
+  /// Of the list of all members: the coordinator has sent its present form; another worker has received one.
+  enum class ViewState : std::uint8_t { none, sent, received };
   struct Member {
     std::string name;
     std::string address;  // empty: not known yet
@@ -136,7 +146,7 @@ class Meeting {
     Incarnation announced = {};  // its present life according to the coordinator; zero: unknown
   };
 
-  bool is_decided() const noexcept { return is_ready_ || failure_; }
+  bool is_decided() const noexcept { return start_ == Start::over || start_ == Start::failed; }
   bool may_dial(const Member& member, TimePoint now) const;
   bool is_present(const WorkerLife& peer) const;
   static void learn_address(Member& member, const std::string& address);
@@ -147,11 +157,9 @@ class Meeting {
   WorkerId self_;
   std::vector<Member> members_;  // the index is the id
   bool is_leaving_ = false;
-  bool is_ready_ = false;         // the start has ended
-  std::optional<Error> failure_;  // of the start
-  bool reported_ready_ = false;   // this worker has met all; at the coordinator: all have
-  bool has_published_view_ = false;
-  bool has_view_ = false;  // of the coordinator
+  Start start_ = Start::meeting;
+  Error failure_;  // of a start that has failed
+  ViewState view_ = ViewState::none;
   Error last_dial_error_;
   Error last_refusal_;
   std::size_t refusals_ = 0;

@@ -15,7 +15,7 @@
 namespace caftan::net {
 
 /// One worker of the application file.
-struct WorldEntry {
+struct MemberEntry {
   std::string name;
   WorkerId id;          ///< 0, 1, ... without gaps
   std::string address;  ///< where it listens; empty = learnt when it has started
@@ -56,9 +56,9 @@ struct Met {
 /// Threads: none of its own and no lock; the worker's root actor or a test calls it.
 class Membership {
  public:
-  /// Errors: invalid_config (an empty world, a gap or repetition among names or ids, `self` not in it or without
+  /// Errors: invalid_config (no members, a gap or repetition among names or ids, `self` not in it or without
   /// incarnation).
-  static Result<Membership> make(std::vector<WorldEntry> world, const Join& self);
+  static Result<Membership> make(std::vector<MemberEntry> entries, const Join& self);
 
   const Join& self() const noexcept { return members_[self_].known; }
   std::size_t size() const noexcept { return members_.size(); }
@@ -94,12 +94,12 @@ class Membership {
   /// duplicate_worker (the coordinator knows another incarnation of this worker).
   Result<std::vector<WorkerId>> apply(const View& view);
 
-  /// Tells that one more session with this life is up. Returns whether it is the first. A life that replaces another
+  /// One more session with this life is up. Returns whether it is the first. A life that replaces another
   /// ends that one for good. Errors: unknown_worker, duplicate_worker, peer_down; as admit.
   /// @param place  where it is, for the text of a duplicate_worker
   Result<bool> on_up(const WorkerLife& worker, const std::string& place = {});
 
-  /// Tells that one of the sessions with this life has ended. Returns whether it was the last; false for a life that is
+  /// One of the sessions with this life has ended. Returns whether it was the last; false for a life that is
   /// not the current one.
   bool on_down(const WorkerLife& worker);
 

@@ -40,7 +40,7 @@ class Outbox {
   /// once is returned again, in the same order, until it is consumed, whatever is appended meanwhile.
   std::size_t gather(std::span<iovec> out);
 
-  /// Tells that the first `bytes` bytes of what `gather` returned are written.
+  /// The first `bytes` bytes of what `gather` returned are written.
   /// Precondition: not more than it returned.
   void consume(std::size_t bytes);
 
@@ -53,7 +53,7 @@ class Outbox {
   std::uint64_t backlog() const noexcept { return queued_bytes_ - (bulk_.empty() ? 0 : bulk_.front().rest); }
 
  private:
-  /// One contiguous run of bytes with its owner: `bytes`, or the segment's.
+  /// A contiguous run of bytes with what owns it: `bytes`, or `segment` where that is not empty.
   struct Piece {
     wire::Bytes bytes;
     wire::Segment segment;

@@ -101,7 +101,7 @@ class RequestTable {
     return entries;
   }
 
-  /// Returns when `expire` must be called next, or kNever; at times earlier than the first deadline.
+  /// Returns when `expire` must be called next, which may be before the first deadline; kNever without requests.
   TimePoint next_deadline() const {
     const LockGuard lock(mutex_);
     return wheel_.next_expiry();
@@ -140,7 +140,8 @@ class RequestTable {
     wheel_.cancel(slot);
     Entry entry{id_of(slot), slot.deadline, std::move(*slot.sink)};
     slot.sink.reset();
-    // The top bits fall off in id_of; zero is skipped, since an id of zero means "no request".
+    // An id has only the lower bits of the generation. Where these are zero the generation is skipped: an id of zero
+    // means "no request".
     if ((++slot.generation << kIndexBits) == 0) slot.generation = 1;
     slot.next_free = std::exchange(free_, slot.index);
     --size_;

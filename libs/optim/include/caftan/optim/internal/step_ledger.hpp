@@ -12,7 +12,7 @@ namespace caftan::optim {
 /// What to do with a request that is not refused.
 enum class Admission {
   run,     ///< do it, then report how it ended
-  repeat,  ///< it was done already: answer as then, change nothing
+  repeat,  ///< this was done already: send the same reply as then, change nothing
 };
 
 /// Threads: one at a time.
@@ -24,7 +24,8 @@ class StepLedger {
   /// The first phase. An earlier prepared step is dropped: its step coordinator has given it up.
   /// Errors: bad_arguments (this step or a later one was run already).
   Result<Admission> admit_prepare(StepNumber step);
-  /// The second phase. Errors: bad_arguments (it is not the step that is prepared here).
+  /// Says what to do when the commit of a step in two phases arrives. Errors: bad_arguments (it is not the step that is
+  /// prepared here).
   Result<Admission> admit_commit(StepNumber step);
   /// Drops a prepared step. Returns whether it was prepared here.
   bool abort(StepNumber step);

@@ -19,6 +19,10 @@
 namespace caftan::remote {
 
 class Proxy;
+struct DownBody;
+struct ExitBody;
+struct MonitorBody;
+struct RouteBody;
 
 class ActorExchange final : public transport::ActorFrames {
  public:
@@ -88,13 +92,17 @@ class ActorExchange final : public transport::ActorFrames {
 
   void take_down(const Address& address, const Error& reason);
 
+  /// Decodes the body of a frame and calls its handler. Errors: malformed_payload, and what the handler refuses.
+  template <class Body>
+  Result<void> handle(const wire::InFrame& frame, Result<void> (ActorExchange::*handler)(const Body& body));
   Result<void> on_message(wire::InFrame& frame);
-  Result<void> on_down(const wire::InFrame& frame);
-  Result<void> on_exit(const wire::InFrame& frame);
-  Result<void> on_monitor(const wire::InFrame& frame);
-  Result<void> on_demonitor(const wire::InFrame& frame);
+  Result<void> on_down(const DownBody& body);
+  Result<void> on_exit(const ExitBody& body);
+  Result<void> on_monitor(const MonitorBody& body);
+  Result<void> on_demonitor(const MonitorBody& body);
+  Result<void> on_link(const RouteBody& body);
+  Result<void> on_unlink(const RouteBody& body);
   std::vector<caf::strong_actor_ptr> release_links_locked(const Address& to);
-  Result<void> on_link(const wire::InFrame& frame, bool link);
 
   transport::Session& session_;
   ActorHost& host_;

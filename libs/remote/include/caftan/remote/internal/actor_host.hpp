@@ -94,7 +94,7 @@ class ActorHost {
   std::unique_ptr<caf::execution_unit> unit_;
 };
 
-/// caf::error <-> Error. An Error keeps its code, worker and text in the CAF error's context.
+/// Turn an Error into an error of CAF, and back: code, worker and text travel in the context of CAF's error.
 caf::error to_caf(const Error& error);
 Error from_caf(const caf::error& error, const caf::actor_system& system);
 

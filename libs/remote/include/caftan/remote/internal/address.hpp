@@ -20,10 +20,9 @@ enum class AddressKind : std::uint8_t {
   send_function = 7,     ///< the actor of a SendFunction at the receiver, by AutogradMessageId
   recv_function = 8,     ///< the actor of a RecvFunction, by AutogradMessageId
 };
-constexpr bool is_valid(AddressKind kind) noexcept { return kind <= AddressKind::recv_function; }
 
 /// Returns whether addresses of this kind are names that every worker can form: no export table lists them, the
-/// worker's NamedActors finds them.
+/// worker's NamedActors finds them. A kind that this version does not know is a name that no actor has (WI-23).
 constexpr bool is_name(AddressKind kind) noexcept { return kind >= AddressKind::autograd_context; }
 
 struct Address {

@@ -61,11 +61,11 @@ class ForkTable {
  public:
   struct Fork {
     ForkId id;
-    ForkId parent;  ///< no id: made by the owner, or the creator's own
+    ForkId parent;  ///< the fork that handed this one over; no id if the owner did, and for the creator's fork
     PeerSession session;
   };
 
-  /// The creator's frame was read (RR-9): its fork is the first.
+  /// The frame of the creator was read (RR-9): its fork is the first fork of the value.
   OwnerActions created_by(ForkId creator, PeerSession session);
   /// The value was made on this worker; the caller has a hold, to be released with `released(Use::hold)`.
   void created_here();

@@ -76,7 +76,7 @@ class UserFork {
   /// accept it, call `creation_answered` with the error before user code gets the handle: a child of a creation that
   /// was never sent would wait at the owner for its deadline.
   static UserFork created(ForkId id, PeerSession owner, std::string owner_name);
-  /// A fork made by the owner, read in session `owner`: born confirmed.
+  /// A fork that the owner has handed over in session `owner`: it is confirmed from the start.
   static UserFork from_owner(ForkId id, PeerSession owner, std::string owner_name);
   /// A fork made by a parent on another user's worker (or on this one). Call `start` once.
   static UserFork from_parent(ForkId id, Parent parent, std::string owner_name);
@@ -88,7 +88,7 @@ class UserFork {
   /// The owner's reply to the fork request: ok, rref_deleted or timeout. Ignored unless awaiting.
   UserActions answered(Result<void> answer);
   /// The reply to the creation: an error if it was not sent, not run or not answered in time, or if the function
-  /// failed; in the last case the owner counts the fork nevertheless. Ignored unless creating.
+  /// failed; in the last case the owner counts the fork nevertheless. Ignored in any state but `creating`.
   UserActions creation_answered(Result<void> answer);
   /// The deadline of the call that waits for this fork passed: peer_unreachable (RR-11). Ignored unless awaiting.
   UserActions deadline();

@@ -52,7 +52,7 @@ class Crew {
 
   // Permits: waits of user code that are under way.
   bool has_permit() const noexcept { return permits_ + 1 < max_threads_; }
-  /// Returns whether the wait of one more would leave no thread free.
+  /// Returns whether no thread would stay free if one more began to wait.
   bool needs_thread_for_wait() const noexcept { return permits_ + 1 >= threads_; }
   void begin_wait() noexcept;
   void end_wait() noexcept;
@@ -84,7 +84,7 @@ class Crew {
   unsigned running_ = 0;  // threads that neither wait in a call nor are parked
   unsigned idle_ = 0;     // of those
   unsigned parked_ = 0;
-  unsigned unpark_ = 0;                                        // of the parked ones: those that are to go on
+  unsigned unpark_ = 0;                                        // how many of the parked threads are to go on
   unsigned permits_ = 0;                                       // waits of user code that are under way
   std::map<unsigned, std::deque<Task>, std::greater<>> held_;  // calls that have not begun, by depth
 

@@ -37,7 +37,7 @@ class Listener {
   virtual void close() = 0;
 };
 
-/// Listens at "unix:/path" or "tcp:host:port"; connections wait until `start`.
+/// Listens at an address of one of the kinds (src/channels); connections wait until `start`.
 /// @param options  made anew for each connection; an error drops it
 /// @param done  called for each handshake, also for those that failed (the log names why); on a runner
 /// Errors: io_error (address in use, no such path; the text names the address), invalid_config (no such kind).
@@ -52,8 +52,8 @@ Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::s
 void dial(PollingExecutor& executor, const std::string& address, net::HandshakeOptions options,
           const std::string& expected_peer, HandshakeIoOptions io_options, HandshakeDone done);
 
-/// Checks the form of an address and asks no name service. Errors: invalid_config (neither form, a path of more than
-/// 107 bytes, a port above 65535); the text names the address.
+/// Checks the form of an address and asks no name service. Errors: invalid_config (no known form, a path of more than
+/// 107 bytes, a port above 65535); the text names the address and the forms there are.
 Result<void> check_address(const std::string& address);
 
 /// Returns whether an address that has the right form leads anywhere: it is not empty, and its TCP port is not 0.

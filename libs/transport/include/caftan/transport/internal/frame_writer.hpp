@@ -62,7 +62,8 @@ class FrameWriter final : public Flushable {
   void show_life();
   void flush() override;
 
-  /// Errors: limit_exceeded, naming the limit, of this side or the peer's, that `frame` does not keep.
+  /// Compares the parts of `frame` with the limits of this side and of the peer. Errors: limit_exceeded, with the key
+  /// of the first limit that is exceeded.
   Result<void> check_size(const wire::OutFrame& frame) const;
   /// Returns `error` with so little text that a frame of nothing else but `beside` bytes keeps these limits (WI-20).
   Error fitting(const Error& error, std::size_t beside = 0) const;

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "caftan/net/internal/liveness.hpp"
+#include "caftan/base/internal/liveness.hpp"
 #include "caftan/transport/channel.hpp"
 #include "caftan/transport/poller.hpp"
 
@@ -21,7 +21,7 @@ namespace caftan::transport {
 class LifeWatch {
  public:
   /// @param options  none: the peer cannot fall silent alone, and nothing is watched
-  LifeWatch(PollingExecutor& executor, Channel& channel, const std::optional<net::LivenessOptions>& options,
+  LifeWatch(PollingExecutor& executor, Channel& channel, const std::optional<LivenessOptions>& options,
             const std::string& peer);
   LifeWatch(const LifeWatch&) = delete;
   LifeWatch& operator=(const LifeWatch&) = delete;
@@ -48,7 +48,7 @@ class LifeWatch {
   Events events_;
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;
-  std::optional<net::Liveness> liveness_;  // there or not for good; its state is guarded by mutex_
+  std::optional<Liveness> liveness_;  // none for the whole life of this object, or one, guarded by mutex_
 };
 
 }  // namespace caftan::transport

@@ -19,7 +19,7 @@ class ReadClaim {
   ReadClaim(PollingExecutor& executor, Channel& channel) : executor_(executor), channel_(channel) {}
   ReadClaim(const ReadClaim&) = delete;
   ReadClaim& operator=(const ReadClaim&) = delete;
-  /// Called once, first. @param self  this object; its owner keeps the session
+  /// Call it once, before any other method. @param self  this object, as a pointer that keeps its session alive
   void set_self(std::weak_ptr<ReadClaim> self) noexcept { self_ = std::move(self); }
 
   /// The turn to read. It is held from the constructor to the destructor, unless another thread has it.
@@ -58,7 +58,7 @@ class ReadClaim {
   bool wants_room() const noexcept { return wants_room_.load(std::memory_order_acquire); }
   void set_wants_room(bool wanted) noexcept { wants_room_.store(wanted, std::memory_order_release); }
 
-  // What was read. Threads: the one that reads.
+  // Reports of the thread that reads; only that thread calls these four.
   void begin_read() noexcept { work_queued_ = false; }
   void on_reply() noexcept { ++replies_in_row_; }
   /// @param for_runners  a runner has to handle the frame
@@ -73,7 +73,7 @@ class ReadClaim {
   enum class Reader : std::uint8_t {
     poller,
     waiter,
-    none,  // for a moment: the thread that has just read its reply is expected to claim again, see `release`
+    none,  // no thread, for a moment: the one that has just read its reply is expected to claim again, see `release`
   };
 
   void arm_locked();
@@ -87,7 +87,7 @@ class ReadClaim {
   std::atomic<bool> reading_{false};
   std::atomic<bool> wants_room_{false};
   bool work_queued_ = false;          // a frame was handed to runners
-  std::uint32_t replies_in_row_ = 0;  // frames read since one that was no reply
+  std::uint32_t replies_in_row_ = 0;  // replies read since the last frame of another kind
 
   std::mutex mutex_;  // also serializes Channel::arm
   Reader reader_ = Reader::poller;

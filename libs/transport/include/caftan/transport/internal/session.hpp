@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "caftan/base/ids.hpp"
-#include "caftan/net/internal/liveness.hpp"
+#include "caftan/base/internal/liveness.hpp"
 #include "caftan/net/limits.hpp"
 #include "caftan/transport/channel.hpp"
 #include "caftan/transport/internal/frame_handler.hpp"
@@ -40,7 +40,7 @@ struct PeerIdentity {
 
 struct SessionOptions {
   net::Limits limits;
-  std::optional<net::LivenessOptions> liveness = net::LivenessOptions();  ///< none: the peer cannot fall silent alone
+  std::optional<LivenessOptions> liveness = LivenessOptions();  ///< none: the peer cannot fall silent alone
 };
 
 class Session final : public std::enable_shared_from_this<Session>, public ClaimableSource {

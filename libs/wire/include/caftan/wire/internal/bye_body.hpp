@@ -1,4 +1,4 @@
-/// `ByeBody`: with which a peer leaves, docs/protocols/wire.md, frame 3.
+/// `ByeBody`: the body of the frame with which a peer leaves (docs/protocols/wire.md, frame 3).
 #pragma once
 
 #include "caftan/base/result.hpp"

@@ -62,7 +62,8 @@ class FrameReader {
   void filled(std::size_t bytes);
   /// Copies as many of `bytes` as there is room for, calls `filled`, and returns how many it copied.
   std::size_t put(ByteView bytes);
-  /// Returns whether the next bytes have a place beyond the buffer. Precondition: as for `room`.
+  /// Returns whether the next bytes can be put straight into the memory of a frame or of tensors, not into the buffer.
+  /// Precondition: as for `room`.
   bool has_direct_room() { return !direct_room().empty(); }
 
   /// What `next` has found.
@@ -98,7 +99,7 @@ class FrameReader {
   };
   struct Incomplete {
     InFrame frame;              // its last segment is being filled; those behind it have no memory yet (WI-7)
-    ByteView sizes;             // of all its segments, in the frame's payload
+    ByteView sizes;             // the sizes of all its segments, as they lie in the payload of the frame
     std::size_t offset = 0;     // bytes of the last segment that have come
     std::uint64_t missing = 0;  // bytes of all segments that have not come
   };

@@ -20,7 +20,7 @@ struct OutFrame {
   std::vector<Segment> segments;
   std::uint64_t message = 0;  ///< of an actor_message: the id of its type; counted, not written
 
-  /// Bytes of the sections as they are sent: the sizes of the segments are one more.
+  /// Returns the bytes of all sections of the frame: with segments, their sizes are sent as one section more.
   std::uint64_t sections_size() const noexcept {
     return sections.size() + (segments.empty() ? 0 : kSectionHeaderSize + 8 * segments.size());
   }

@@ -6,9 +6,9 @@
 
 #include <optional>
 
-#include "launch/supervisor.hpp"
+#include "caftan/run/internal/supervisor.hpp"
 
-namespace caftan::actors {
+namespace caftan::run {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
@@ -58,4 +58,4 @@ class Supervised : public testing::Test {
   TimePoint now_ = ManualClock().now();
 };
 
-}  // namespace caftan::actors
+}  // namespace caftan::run

@@ -1,10 +1,10 @@
-#include "caftan/net/internal/liveness.hpp"
+#include "caftan/base/internal/liveness.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-namespace caftan::net {
+namespace caftan {
 
 namespace {
 
@@ -61,4 +61,4 @@ TimePoint Liveness::next_poll() const noexcept {
   return std::min({spoken_ + options_.interval, heard_ + options_.timeout, last_poll_ + options_.interval});
 }
 
-}  // namespace caftan::net
+}  // namespace caftan

@@ -1,12 +1,9 @@
-/// "unix:/path" and "tcp:host:port" as socket addresses.
+/// Addresses of sockets as the kernel has them.
 #pragma once
 
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <string>
-
-#include "caftan/base/result.hpp"
 
 namespace caftan::transport {
 
@@ -17,12 +14,9 @@ struct SocketAddress {
 
   const sockaddr* get() const noexcept { return reinterpret_cast<const sockaddr*>(&storage); }
   int family() const noexcept { return storage.ss_family; }
-  const char* kind() const noexcept { return family() == AF_UNIX ? "unix" : "tcp"; }
 };
 
-/// Errors: as check_address; io_error (the host is not known).
-Result<SocketAddress> parse_address(const std::string& address);
-/// Returns "tcp:host:port" or "unix:path" of a bound socket.
+/// Returns `asked`, the address of a bound socket, with the port that the system chose.
 std::string address_of(int fd, const std::string& asked);
 /// Returns where the other end of a connected socket is: Channel::peer_place.
 std::string place_of_peer(int fd);

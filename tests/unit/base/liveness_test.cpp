@@ -1,8 +1,8 @@
-#include "caftan/net/internal/liveness.hpp"
+#include "caftan/base/internal/liveness.hpp"
 
 #include <gtest/gtest.h>
 
-namespace caftan::net {
+namespace caftan {
 namespace {
 
 using namespace std::chrono_literals;
@@ -131,4 +131,4 @@ TEST(Liveness, SE30_BytesThatWereNotReadYetAreNoSilence) {
 }
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan

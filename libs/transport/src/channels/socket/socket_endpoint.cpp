@@ -1,8 +1,7 @@
-#include "caftan/transport/internal/endpoint.hpp"
+#include "channels/socket/socket_endpoint.hpp"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,29 +10,10 @@
 #include <mutex>
 #include <set>
 
-#include "address_socket.hpp"
-
 namespace caftan::transport {
 namespace {
 
 constexpr Duration kAcceptAgain = std::chrono::milliseconds(100);
-constexpr int kSocketBuffer = 1 << 20;  // asked for; the kernel caps it
-constexpr int kTcpRtoMax = 44;          // TCP_RTO_MAX_MS of linux/tcp.h, from 6.15 on
-constexpr int kLongestPause = 1000;     // ms; the least that the kernel takes
-
-void prepare_socket(int fd, int family) {
-  if (family == AF_UNIX) {
-    ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSocketBuffer, sizeof kSocketBuffer);
-    ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kSocketBuffer, sizeof kSocketBuffer);
-    return;  // of TCP the kernel fits the buffers to the connection, unless they are set
-  }
-  const int one = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  // A lost segment is repeated at a steady pace, not at doubled intervals: a connection that heals is found healed
-  // before its peer is declared dead (SE-6). Kernels without an option go on without it.
-  ::setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &one, sizeof one);
-  ::setsockopt(fd, IPPROTO_TCP, kTcpRtoMax, &kLongestPause, sizeof kLongestPause);
-}
 
 /// One handshake over one socket. Keeps itself alive by its registration with the executor until it is done.
 class HandshakeIo final : public Pollable, public std::enable_shared_from_this<HandshakeIo> {
@@ -168,10 +148,10 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
 
 class SocketListener final : public Listener, public Pollable, public std::enable_shared_from_this<SocketListener> {
  public:
-  SocketListener(PollingExecutor& executor, int fd, SocketAddress address, std::string text,
-                 std::function<Result<net::HandshakeOptions>()> options, HandshakeIoOptions io_options,
-                 HandshakeDone done)
-      : executor_(executor),
+  SocketListener(const SocketKind& kind, PollingExecutor& executor, int fd, SocketAddress address, std::string text,
+                 MakeHandshakeOptions options, HandshakeIoOptions io_options, HandshakeDone done)
+      : kind_(kind),
+        executor_(executor),
         fd_(fd),
         socket_address_(std::move(address)),
         address_(std::move(text)),
@@ -225,7 +205,7 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
   }
 
   void welcome(int fd) {
-    prepare_socket(fd, socket_address_.family());
+    kind_.prepare(fd);
     auto options = options_();
     auto handshake = options ? net::Handshake::server(std::move(*options)) : Result<net::Handshake>(options.error());
     if (!handshake) {
@@ -234,7 +214,7 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
       return;
     }
     const auto slot = std::make_shared<std::weak_ptr<HandshakeIo>>();
-    auto io = HandshakeIo::make(executor_, fd, socket_address_.kind(), std::move(*handshake),
+    auto io = HandshakeIo::make(executor_, fd, kind_.name, std::move(*handshake),
                                 [weak = weak_from_this(), slot, done = done_](Result<Accepted> result) {
                                   if (const auto self = weak.lock()) self->finished(slot->lock());
                                   done(std::move(result));
@@ -258,11 +238,12 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
     open_.erase(io);
   }
 
+  const SocketKind& kind_;
   PollingExecutor& executor_;
   const int fd_;
   const SocketAddress socket_address_;
   const std::string address_;
-  const std::function<Result<net::HandshakeOptions>()> options_;
+  const MakeHandshakeOptions options_;
   const HandshakeIoOptions io_options_;
   const HandshakeDone done_;
   std::atomic<bool> closed_{false};
@@ -277,15 +258,15 @@ Error system_error(const std::string& what, const std::string& address) {
 
 }  // namespace
 
-Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::string& address,
-                                         std::function<Result<net::HandshakeOptions>()> options,
-                                         HandshakeIoOptions io_options, HandshakeDone done) {
-  auto parsed = parse_address(address);
+Result<std::shared_ptr<Listener>> listen_at_socket(const SocketKind& kind, PollingExecutor& executor,
+                                                   const std::string& address, MakeHandshakeOptions options,
+                                                   HandshakeIoOptions io_options, HandshakeDone done) {
+  auto parsed = kind.parse(address);
   if (!parsed) return parsed.error();
   const int fd = ::socket(parsed->family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return system_error("no socket for", address);
   const int one = 1;
-  if (parsed->family() != AF_UNIX) ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (kind.reuses_address) ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   if (::bind(fd, parsed->get(), parsed->size) != 0) {
     const Error error = system_error("bind", address);
     ::close(fd);
@@ -296,27 +277,28 @@ Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::s
     ::close(fd);
     return error;
   }
-  auto listener = std::make_shared<SocketListener>(executor, fd, *parsed, address_of(fd, address), std::move(options),
-                                                   io_options, std::move(done));
+  auto listener = std::make_shared<SocketListener>(kind, executor, fd, *parsed, address_of(fd, address),
+                                                   std::move(options), io_options, std::move(done));
   return std::shared_ptr<Listener>(listener);
 }
 
-void dial(PollingExecutor& executor, const std::string& address, net::HandshakeOptions options,
-          const std::string& expected_peer, HandshakeIoOptions io_options, HandshakeDone done) {
-  auto parsed = parse_address(address);
+void dial_socket(const SocketKind& kind, PollingExecutor& executor, const std::string& address,
+                 net::HandshakeOptions options, const std::string& expected_peer, HandshakeIoOptions io_options,
+                 HandshakeDone done) {
+  auto parsed = kind.parse(address);
   if (!parsed) return done(parsed.error());
   auto handshake = net::Handshake::client(std::move(options), expected_peer);
   if (!handshake) return done(handshake.error());
   const int fd = ::socket(parsed->family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return done(system_error("no socket for", address));
-  prepare_socket(fd, parsed->family());
+  kind.prepare(fd);
   const int failed = ::connect(fd, parsed->get(), parsed->size);
   if (failed != 0 && errno != EINPROGRESS) {
     const Error error(Errc::peer_down, "connecting to " + address + " failed: " + std::strerror(errno));
     ::close(fd);
     return done(error);
   }
-  HandshakeIo::make(executor, fd, parsed->kind(), std::move(*handshake), std::move(done))
+  HandshakeIo::make(executor, fd, kind.name, std::move(*handshake), std::move(done))
       ->start(io_options.timeout, failed == 0);
 }
 

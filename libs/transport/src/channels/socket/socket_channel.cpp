@@ -8,8 +8,8 @@
 #include <cstring>
 #include <utility>
 
-#include "address_socket.hpp"
 #include "caftan/transport/channel.hpp"
+#include "channels/socket/socket_address.hpp"
 
 namespace caftan::transport {
 namespace {

@@ -9,7 +9,7 @@
 #include "caftan/base/clock.hpp"
 #include "caftan/base/error.hpp"
 
-namespace caftan::net {
+namespace caftan {
 
 struct LivenessOptions {
   Duration interval = std::chrono::seconds(1);  ///< silence of ours after which we send a ping; > 0
@@ -58,4 +58,4 @@ class Liveness {
   Error error_;
 };
 
-}  // namespace caftan::net
+}  // namespace caftan

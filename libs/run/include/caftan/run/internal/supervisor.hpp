@@ -5,7 +5,7 @@
 ///     starting --all ready--> running --every run() returned--> leaving --all processes gone--> over
 ///         \--- failure, death, silence, Ctrl-C ---> stopping --run()s returned, or half of stop_timeout--/
 ///
-/// Invariants RN-1 to RN-12: docs/protocols/run.md.
+/// Invariants RN-1 to RN-13: docs/protocols/run.md.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,10 @@
 
 #include "caftan/base/clock.hpp"
 #include "caftan/base/error.hpp"
-#include "caftan/net/internal/liveness.hpp"
+#include "caftan/base/internal/liveness.hpp"
+#include "caftan/run/internal/death.hpp"
 
-namespace caftan::actors {
-
-/// How a process ended.
-struct Death {
-  bool by_signal = false;
-  int number = 0;  ///< the signal or the exit code
-};
+namespace caftan::run {
 
 struct SupervisedWorker {
   std::string name{};
@@ -57,15 +52,14 @@ class Supervisor {
 
   Supervisor(SupervisorOptions options, TimePoint now);
 
-  // Events. Repeating one has no effect.
-  void here(std::size_t worker);
-  void ready(std::size_t worker);
-  /// Its role's constructor begins, and has returned.
-  void making(std::size_t worker);
-  void made(std::size_t worker);
+  // Events. Repeating one has no effect. What each report means: run_messages.hpp.
+  void here(std::size_t worker) { workers_[worker].reach(State::here); }
+  void ready(std::size_t worker) { workers_[worker].reach(State::ready); }
+  void making(std::size_t worker) { workers_[worker].reach(State::making); }
+  void made(std::size_t worker) { workers_[worker].reach(State::made); }
   void returned(std::size_t worker, const Error& error);
   void failed(std::size_t worker, const Error& error);
-  void left(std::size_t worker);
+  void left(std::size_t worker) { workers_[worker].reach(State::left); }
   /// A process has shown a sign of life; has answered one more stop or leave.
   void alive(int process, TimePoint now);
   void answered(int process);
@@ -99,25 +93,40 @@ class Supervisor {
   std::string stragglers() const;
 
  private:
+  /// How far a worker has come. It never goes back, and may skip states.
+  enum class State {
+    expected,
+    here,      ///< it listens
+    ready,     ///< it has a session with every other member
+    making,    ///< the constructor of its role has begun
+    made,      ///< the constructor has returned
+    returned,  ///< run() has returned
+    left,      ///< it has said bye to all members
+    gone,      ///< its process has ended or could not be started; of a worker elsewhere, its session has ended
+  };
+  /// What a worker had not done yet when it was killed.
+  enum class Late { no, unanswered, running, leaving };
   struct Worker {
     SupervisedWorker is;
-    bool came = false;
-    bool ready = false;
-    bool making = false;
-    bool made = false;
-    bool returned = false;
-    bool left = false;
-    bool gone = false;  ///< its process, or its session if it is elsewhere
-    enum class Late { no, unanswered, running, leaving } late = Late::no;  ///< when it was killed
+    State state = State::expected;
+    Late late = Late::no;
+
+    void reach(State next) {
+      if (state < next) state = next;
+    }
   };
+  /// Why the run was asked to end before its roles had returned: what came first.
+  enum class Ending { none, interrupted, failed };
+  /// Why the processes were killed.
+  enum class Kill { none, stop_timeout, second_interrupt };
   struct Pulse {
-    std::optional<net::Liveness> liveness;  ///< from the first sign of life
+    std::optional<Liveness> liveness;  ///< from the first sign of life
     int answers = 0;
   };
   struct Failure {
     std::size_t worker = 0;
     Error error;
-    bool at_start = false;
+    bool at_start = false;  ///< before it was ready; a worker elsewhere does not report that it is
   };
   struct Missed {
     Failure failure;
@@ -128,19 +137,26 @@ class Supervisor {
   enum class Cause { none, general, death, failure };
   Cause cause() const;
 
+  /// The run shall end. The first reason counts.
+  void want_stop(Ending why) {
+    if (ending_ == Ending::none) ending_ = why;
+  }
   void begin_stop(TimePoint now);
   void note_failure(std::size_t worker, const Error& error);
-  std::string who_lives(bool all_came) const;
+  /// Returns whether all workers that this launcher has started have come so far.
+  bool all_have_reached(State state) const;
+  /// Returns the names of those that have not, separated by commas.
+  std::string names_before(State state) const;
+  std::string hint_for_slow_processes(State awaited) const;
   void check_start(TimePoint now);
   void check_made(TimePoint now);
   void check_missed(TimePoint now);
   void check_silent(TimePoint now);
   bool listens() const;
-  Worker::Late lateness(const Worker& worker) const;
+  Late lateness(const Worker& worker) const;
   bool all_returned() const;
   bool all_gone() const;
   double seconds(TimePoint now) const;
-  std::string list(bool Worker::*state) const;
 
   const SupervisorOptions options_;
   const TimePoint started_;
@@ -153,15 +169,13 @@ class Supervisor {
   TimePoint made_by_ = kNever;  ///< when all constructors must have returned
   TimePoint kill_at_ = kNever;
   int interrupts_ = 0;
-  bool killed_ = false;
-  bool killed_at_once_ = false;
-  bool interrupted_first_ = false;
+  Kill kill_ = Kill::none;
+  Ending ending_ = Ending::none;
   std::optional<Failure> failure_;
   std::optional<Error> general_;     ///< of the run as a whole: start, wall, disk
   std::optional<Missed> missed_;     ///< a worker that the others have lost, though its process lives
   std::optional<std::size_t> dead_;  ///< or silent
   std::string death_text_;
-  bool wants_stop_ = false;
 };
 
-}  // namespace caftan::actors
+}  // namespace caftan::run

@@ -1,7 +1,7 @@
 // Whom a run names that ends because a process is silent, or in spite of one that does not leave.
 #include "supervised.hpp"
 
-namespace caftan::actors {
+namespace caftan::run {
 namespace {
 
 constexpr const char* kSilent =
@@ -88,7 +88,7 @@ TEST_F(Watched, RN2_WhoHasGoneOwesNoSignOfLife) {
   EXPECT_EQ(supervisor.verdict().exit_code, 0);
 }
 
-TEST_F(Watched, RN3_TimeInWhichTheLauncherWasStoppedIsNobodysSilence) {
+TEST_F(Watched, RN3_TimeInWhichTheLauncherWasStoppedIsNoSilence) {
   Supervisor supervisor = make_watched();
   now_ += 1h;
   EXPECT_THAT(supervisor.next(now_), IsEmpty());
@@ -105,14 +105,14 @@ TEST_F(Watched, RN3_StoppedAgainAndAgainItStillCountsItsOwnTurnsOnly) {
   }
 }
 
-TEST_F(Watched, WithoutProcessesNobodyIsWatched) {
+TEST_F(Watched, WithoutProcessesNoSilenceIsJudged) {
   Supervisor supervisor = make_running();
   supervisor.alive(0, now_);
   for (int second = 0; second < 60; ++second) EXPECT_THAT(beat(supervisor, {}), IsEmpty());
   EXPECT_EQ(supervisor.deadline(), kNever);
 }
 
-TEST_F(Watched, ALossIsNotToldTwice) {
+TEST_F(Watched, ALossIsNotNamedTwice) {
   Supervisor supervisor = make_running();
   supervisor.peer_lost("observer-0", Error(Errc::peer_down, "observer-0", "lost observer-0"), now_);
   supervisor.next(now_ + 1s);
@@ -120,7 +120,7 @@ TEST_F(Watched, ALossIsNotToldTwice) {
   EXPECT_EQ(supervisor.verdict().error, "observer-0 was killed by signal 9 (SIGKILL) after 2.0 s");
 }
 
-TEST_F(Watched, RN4_WhoDoesNotAnswerIsNamedNotThoseWhoWaitForIt) {
+TEST_F(Watched, RN4_AProcessThatDoesNotAnswerIsNamedNotThoseThatWaitForIt) {
   Supervisor supervisor = make_watched();
   supervisor.interrupt();
   EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop));
@@ -133,7 +133,7 @@ TEST_F(Watched, RN4_WhoDoesNotAnswerIsNamedNotThoseWhoWaitForIt) {
   EXPECT_EQ(supervisor.verdict().exit_code, 130);
 }
 
-TEST_F(Watched, RN4_AmongThoseWhoAnswerTheOneThatDoesNotReturnIsNamed) {
+TEST_F(Watched, RN4_AmongThoseThatAnswerTheOneThatDoesNotReturnIsNamed) {
   Supervisor supervisor = make_watched();
   supervisor.interrupt();
   supervisor.next(now_);
@@ -198,4 +198,4 @@ TEST_F(Watched, RN4_WhoHasNotComeWasNotAsked) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::run

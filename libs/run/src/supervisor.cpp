@@ -1,4 +1,4 @@
-#include "launch/supervisor.hpp"
+#include "caftan/run/internal/supervisor.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "caftan/base/settings_io.hpp"
+#include "caftan/run/internal/run_messages.hpp"
 #include "caftan/wire/internal/shortened.hpp"
-#include "launch/fatal_signals.hpp"
-#include "role/run_messages.hpp"
 
-namespace caftan::actors {
+namespace caftan::run {
 namespace {
 
 /// How long workers that have started may take, after their own start time-out, to report which members they miss.
@@ -55,16 +54,10 @@ Supervisor::Supervisor(SupervisorOptions options, TimePoint now)
   pulses_.resize(static_cast<std::size_t>(processes));
 }
 
-void Supervisor::here(std::size_t worker) { workers_[worker].came = true; }
-void Supervisor::ready(std::size_t worker) { workers_[worker].came = workers_[worker].ready = true; }
-void Supervisor::making(std::size_t worker) { workers_[worker].making = true; }
-void Supervisor::made(std::size_t worker) { workers_[worker].made = true; }
-void Supervisor::left(std::size_t worker) { workers_[worker].left = true; }
-
 void Supervisor::alive(int process, TimePoint now) {
   if (options_.heartbeat == Duration::zero()) return;
   auto& liveness = pulses_[static_cast<std::size_t>(process)].liveness;
-  const net::LivenessOptions limits{options_.heartbeat, kBeatsUntilLost * options_.heartbeat};
+  const LivenessOptions limits{options_.heartbeat, kBeatsUntilLost * options_.heartbeat};
   if (!liveness) liveness.emplace(limits, std::string(), now);
   liveness->on_bytes_in(now, 1);
 }
@@ -72,13 +65,13 @@ void Supervisor::alive(int process, TimePoint now) {
 void Supervisor::answered(int process) { ++pulses_[static_cast<std::size_t>(process)].answers; }
 
 void Supervisor::returned(std::size_t worker, const Error& error) {
-  workers_[worker].returned = workers_[worker].made = true;
+  workers_[worker].reach(State::returned);
   if (error.code() != Errc::ok) failed(worker, error);
 }
 
 void Supervisor::failed(std::size_t worker, const Error& error) {
   // An error that a role reports after it was asked to stop is no cause of the failure.
-  if (wants_stop_ && error.code() == Errc::cancelled) return;
+  if (ending_ != Ending::none && error.code() == Errc::cancelled) return;
   note_failure(worker, error);
 }
 
@@ -88,9 +81,10 @@ void Supervisor::note_failure(std::size_t worker, const Error& error) {
   if (is_late || phase_ == Phase::over) return;
   if (interrupts_ > 0 && !failure_ && !general_) return;
   if (!failure_ || (is_echo(failure_->error) && !is_echo(error))) {
-    failure_ = Failure{worker, error, !workers_[worker].ready};
+    const Worker& of = workers_[worker];
+    failure_ = Failure{worker, error, !of.is.here || of.state < State::ready};
   }
-  wants_stop_ = true;
+  want_stop(Ending::failed);
 }
 
 void Supervisor::peer_lost(const std::string& name, const Error& reason, TimePoint now) {
@@ -99,12 +93,12 @@ void Supervisor::peer_lost(const std::string& name, const Error& reason, TimePoi
   const auto worker = static_cast<std::size_t>(found - workers_.begin());
   const bool in_good_order = reason.code() == Errc::shut_down;
   if (!found->is.here) {
-    found->gone = found->returned = true;
+    found->reach(State::gone);
     if (in_good_order) return;
     // A host that ends because of another one reports that reason.
     const auto blamed = std::ranges::find(workers_, reason.worker(), [](const Worker& w) { return w.is.name; });
     note_failure(blamed == workers_.end() ? worker : static_cast<std::size_t>(blamed - workers_.begin()), reason);
-  } else if (!in_good_order && !missed_ && !found->gone) {
+  } else if (!in_good_order && !missed_ && found->state != State::gone) {
     missed_ = Missed{{worker, reason}, now + kUntilDeath};
   }
 }
@@ -113,43 +107,44 @@ void Supervisor::peer_lost(const std::string& name, const Error& reason, TimePoi
 void Supervisor::check_missed(TimePoint now) {
   if (!missed_ || now < missed_->until) return;
   const Failure failure = std::exchange(missed_, std::nullopt)->failure;
-  if (!workers_[failure.worker].gone) failed(failure.worker, failure.error);
+  if (workers_[failure.worker].state != State::gone) failed(failure.worker, failure.error);
 }
 
 /// Whether silence is still judged: in a run that has failed already, it may be the cause.
 bool Supervisor::listens() const {
-  return !dead_ && !killed_ && phase_ != Phase::over && (phase_ != Phase::leaving || failure_);
+  return !dead_ && kill_ == Kill::none && phase_ != Phase::over && (phase_ != Phase::leaving || failure_);
 }
 
 /// RN-2; RN-3 is what Liveness does with the time in which it is not asked.
 void Supervisor::check_silent(TimePoint now) {
   for (std::size_t i = 0; i < workers_.size() && listens(); ++i) {
-    if (!workers_[i].is.here || workers_[i].gone) continue;
+    if (!workers_[i].is.here || workers_[i].state == State::gone) continue;
     auto& liveness = pulses_[static_cast<std::size_t>(workers_[i].is.process)].liveness;
-    if (!liveness || liveness->poll(now, false) != net::Liveness::Action::dead) continue;
+    if (!liveness || liveness->poll(now, false) != Liveness::Action::dead) continue;
     dead_ = i;
     death_text_ = "has shown no sign of life for " + format_duration((kBeatsUntilLost * options_.heartbeat).count()) +
                   " (" + std::to_string(kBeatsUntilLost) +
                   " of cluster.heartbeat): it is stopped, or its machine is overloaded";
-    wants_stop_ = true;
+    want_stop(Ending::failed);
   }
 }
 
 void Supervisor::died(int process, Death death, const std::string& where, TimePoint now) {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     Worker& worker = workers_[i];
-    if (worker.is.process != process || !worker.is.here || worker.gone) continue;
-    const Worker::Late late = lateness(worker);
-    worker.gone = worker.returned = true;
-    const bool expected = worker.left && !death.by_signal && death.number == 0;
-    if (expected) continue;
-    if (killed_) {
+    if (worker.is.process != process || !worker.is.here || worker.state == State::gone) continue;
+    const State reached = worker.state;
+    const Late late = lateness(worker);
+    worker.reach(State::gone);
+    const bool in_good_order = !death.by_signal && death.number == 0;
+    if (in_good_order && reached == State::left) continue;
+    if (kill_ != Kill::none) {
       worker.late = late;
       continue;
     }
-    // A process that was asked to stop before it was ready just goes.
-    if (phase_ == Phase::stopping && !worker.ready && !death.by_signal && death.number == 0) continue;
-    wants_stop_ = true;
+    // A process that is asked to stop before its worker is ready exits at once.
+    if (in_good_order && phase_ == Phase::stopping && reached < State::ready) continue;
+    want_stop(Ending::failed);
     if (dead_) continue;
     dead_ = i;
     death_text_ =
@@ -159,48 +154,44 @@ void Supervisor::died(int process, Death death, const std::string& where, TimePo
 
 void Supervisor::not_started(int process) {
   for (Worker& worker : workers_) {
-    if (worker.is.process == process && worker.is.here) worker.gone = worker.returned = true;
+    if (worker.is.process == process && worker.is.here) worker.reach(State::gone);
   }
 }
 
 void Supervisor::interrupt() {
-  if (++interrupts_ == 1) {
-    interrupted_first_ = !failure_ && !general_ && !dead_;
-    wants_stop_ = true;
-  }
+  ++interrupts_;
+  want_stop(Ending::interrupted);
 }
 
 void Supervisor::broken(const Error& error) {
   if (!general_) general_ = error;
-  wants_stop_ = true;
+  want_stop(Ending::failed);
 }
 
-std::string Supervisor::list(bool Worker::*state) const {
+bool Supervisor::all_have_reached(State state) const {
+  return std::ranges::all_of(workers_, [state](const Worker& w) { return !w.is.here || w.state >= state; });
+}
+
+std::string Supervisor::names_before(State state) const {
   std::string names;
   for (const Worker& worker : workers_) {
-    if (worker.is.here && !(worker.*state)) names += (names.empty() ? "" : ", ") + worker.is.name;
+    if (worker.is.here && worker.state < state) names += (names.empty() ? "" : ", ") + worker.is.name;
   }
   return names;
 }
 
-/// What may help users whose processes only take long.
-std::string Supervisor::who_lives(bool all_came) const {
-  std::set<int> waited_for;
-  std::set<int> living;
+/// What may help users whose processes only take long. A process that has ended has stopped the start already, so all
+/// that are waited for live.
+std::string Supervisor::hint_for_slow_processes(State awaited) const {
+  if (options_.heartbeat == Duration::zero()) return {};
+  std::set<int> processes;
   for (const Worker& worker : workers_) {
-    if (!worker.is.here || (all_came ? worker.ready : worker.came)) continue;
-    waited_for.insert(worker.is.process);
-    if (!worker.gone) living.insert(worker.is.process);
+    if (worker.is.here && worker.state < awaited) processes.insert(worker.is.process);
   }
-  if (options_.heartbeat == Duration::zero() || living.empty()) return {};
-  std::string text = "; ";
-  if (living.size() == 1) {
-    text += waited_for.size() == 1 ? "its process lives" : "the process of one of them lives";
-  } else {
-    text +=
-        "the processes of " + std::string(living == waited_for ? "all " : "") + std::to_string(living.size()) + " live";
-  }
-  return text + ": if the machine is busy, raise run.start_timeout";
+  const std::string living = processes.size() == 1
+                                 ? "its process lives"
+                                 : "the processes of all " + std::to_string(processes.size()) + " live";
+  return "; " + living + ": if the machine is busy, raise run.start_timeout";
 }
 
 /// RN-8
@@ -214,15 +205,13 @@ void Supervisor::unwatched(Duration time) {
 }
 
 void Supervisor::check_start(TimePoint now) {
-  const auto ready = [](const Worker& w) { return w.ready || !w.is.here; };
-  if (std::ranges::all_of(workers_, ready)) {
+  if (all_have_reached(State::ready)) {
     phase_ = Phase::running;
     phase_deadline_ = options_.wall ? started_ + *options_.wall : kNever;
     made_by_ = now + options_.start_timeout;
     return;
   }
-  const auto came = [](const Worker& w) { return w.came || !w.is.here; };
-  const bool all_came = std::ranges::all_of(workers_, came);
+  const bool all_came = all_have_reached(State::here);
   if (all_came && !all_came_at_) all_came_at_ = now;
   if (now < phase_deadline_) return;
   // Counted from the first sign of life of the workers: a busy machine takes its time to load a program.
@@ -230,39 +219,36 @@ void Supervisor::check_start(TimePoint now) {
     phase_deadline_ = *all_came_at_ + options_.start_timeout + kLateReportGrace;
     return;
   }
-  const auto missing = list(all_came ? &Worker::ready : &Worker::came);
-  const auto is_here = [](const Worker& w) { return w.is.here; };
-  const auto launched = std::ranges::count_if(workers_, is_here);
-  const auto present =
-      std::ranges::count_if(workers_, [&](const Worker& w) { return w.is.here && (all_came ? w.ready : w.came); });
+  const State awaited = all_came ? State::ready : State::here;
+  const auto is_missing = [awaited](const Worker& w) { return w.is.here && w.state < awaited; };
+  const auto first = static_cast<std::size_t>(std::ranges::find_if(workers_, is_missing) - workers_.begin());
+  const std::string missing = names_before(awaited);
   const bool many = missing.find(',') != std::string::npos;
-  for (std::size_t i = 0; i < workers_.size() && !dead_ && !failure_; ++i) {
-    if (all_came ? ready(workers_[i]) : came(workers_[i])) continue;
-    failure_ =
-        Failure{i, Error(Errc::timeout, "start: " + missing + (many ? " have" : " has") +
-                                            (all_came ? " not met the others" : " not come") + " within " +
-                                            format_duration(options_.start_timeout.count()) + " (run.start_timeout); " +
-                                            std::to_string(present) + " of " + std::to_string(launched) +
-                                            (std::ranges::all_of(workers_, is_here) ? "" : " of this host") +
-                                            " are here" + who_lives(all_came))};
-    break;
-  }
-  wants_stop_ = true;
+  const auto launched = std::ranges::count_if(workers_, [](const Worker& w) { return w.is.here; });
+  const auto present = launched - std::ranges::count_if(workers_, is_missing);
+  const bool all_here = static_cast<std::size_t>(launched) == workers_.size();
+  const std::string limit = format_duration(options_.start_timeout.count()) + " (run.start_timeout)";
+  failure_ = Failure{
+      first, Error(Errc::timeout,
+                   "start: " + missing + (many ? " have" : " has") + (all_came ? " not met the others" : " not come") +
+                       " within " + limit + "; " + std::to_string(present) + " of " + std::to_string(launched) +
+                       (all_here ? "" : " of this host") + " are here" + hint_for_slow_processes(awaited))};
+  want_stop(Ending::failed);
 }
 
 /// A constructor that never returns would keep the run for ever.
 void Supervisor::check_made(TimePoint now) {
-  const auto is_late = [](const Worker& w) { return !w.made && w.is.here; };
-  if (std::ranges::none_of(workers_, is_late)) made_by_ = kNever;
+  if (all_have_reached(State::made)) made_by_ = kNever;
   if (now < made_by_) return;
   made_by_ = kNever;
   std::string late;
   std::size_t first = workers_.size();
-  // In one process, workers that hang may keep others from beginning.
-  const bool begun = std::ranges::any_of(workers_, [&](const Worker& w) { return is_late(w) && w.making; });
+  // In one process, constructors that hang may hold the threads that other constructors need to begin.
+  const auto is_making = [](const Worker& w) { return w.is.here && w.state == State::making; };
+  const bool begun = std::ranges::any_of(workers_, is_making);
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const Worker& worker = workers_[i];
-    if (!is_late(worker) || (begun && !worker.making)) continue;
+    if (!worker.is.here || worker.state >= State::made || (begun && !is_making(worker))) continue;
     late += (late.empty() ? "" : ", ") + worker.is.name + " (role '" + worker.is.role + "')";
     first = std::min(first, i);
   }
@@ -273,11 +259,11 @@ void Supervisor::check_made(TimePoint now) {
 }
 
 bool Supervisor::all_returned() const {
-  return std::ranges::all_of(workers_, [](const Worker& w) { return !w.is.drives || w.returned; });
+  return std::ranges::all_of(workers_, [](const Worker& w) { return !w.is.drives || w.state >= State::returned; });
 }
 
 bool Supervisor::all_gone() const {
-  return std::ranges::all_of(workers_, [](const Worker& w) { return w.gone || !w.is.here; });
+  return std::ranges::all_of(workers_, [](const Worker& w) { return w.state == State::gone || !w.is.here; });
 }
 
 void Supervisor::begin_stop(TimePoint now) {
@@ -290,12 +276,12 @@ std::vector<Supervisor::Action> Supervisor::next(TimePoint now) {
   std::vector<Action> actions;
   check_missed(now);
   check_silent(now);
-  if (phase_ == Phase::starting && !wants_stop_) check_start(now);
-  if (phase_ == Phase::running && !wants_stop_) check_made(now);
-  if (phase_ == Phase::running && !wants_stop_ && now >= phase_deadline_) {
+  if (phase_ == Phase::starting && ending_ == Ending::none) check_start(now);
+  if (phase_ == Phase::running && ending_ == Ending::none) check_made(now);
+  if (phase_ == Phase::running && ending_ == Ending::none && now >= phase_deadline_) {
     broken(Error(Errc::timeout, "the run took longer than " + format_duration(options_.wall->count()) + " (run.wall)"));
   }
-  if (wants_stop_ && (phase_ == Phase::starting || phase_ == Phase::running)) {
+  if (ending_ != Ending::none && (phase_ == Phase::starting || phase_ == Phase::running)) {
     begin_stop(now);
     actions.push_back(Action::stop);
   }
@@ -305,9 +291,8 @@ std::vector<Supervisor::Action> Supervisor::next(TimePoint now) {
     phase_ = Phase::leaving;
     actions.push_back(Action::leave);
   }
-  if (!killed_ && !all_gone() && (interrupts_ >= 2 || now >= kill_at_)) {
-    killed_ = true;
-    killed_at_once_ = now < kill_at_;
+  if (kill_ == Kill::none && !all_gone() && (interrupts_ >= 2 || now >= kill_at_)) {
+    kill_ = now < kill_at_ ? Kill::second_interrupt : Kill::stop_timeout;
     actions.push_back(Action::kill);
   }
   asked_ += static_cast<int>(std::ranges::count_if(actions, [](Action action) { return action != Action::kill; }));
@@ -316,11 +301,11 @@ std::vector<Supervisor::Action> Supervisor::next(TimePoint now) {
 }
 
 TimePoint Supervisor::deadline() const noexcept {
-  if (killed_ || phase_ == Phase::over) return kNever;
+  if (kill_ != Kill::none || phase_ == Phase::over) return kNever;
   TimePoint first = kNever;
   if (listens()) {
     for (const Worker& worker : workers_) {
-      if (!worker.is.here || worker.gone) continue;
+      if (!worker.is.here || worker.state == State::gone) continue;
       const auto& liveness = pulses_[static_cast<std::size_t>(worker.is.process)].liveness;
       if (liveness) first = std::min(first, liveness->next_poll());
     }
@@ -343,16 +328,15 @@ bool Supervisor::is_echo(const Error& error) {
   return false;
 }
 
-Supervisor::Worker::Late Supervisor::lateness(const Worker& worker) const {
-  if (worker.left || !worker.came) return Worker::Late::no;  // it was not asked before it came
+Supervisor::Late Supervisor::lateness(const Worker& worker) const {
+  // Before it is here, a worker is not asked to leave.
+  if (worker.state == State::left || worker.state == State::expected) return Late::no;
   const bool is_asked = options_.heartbeat != Duration::zero();
-  if (is_asked && pulses_[static_cast<std::size_t>(worker.is.process)].answers < asked_)
-    return Worker::Late::unanswered;
-  return worker.is.drives && !worker.returned ? Worker::Late::running : Worker::Late::leaving;
+  if (is_asked && pulses_[static_cast<std::size_t>(worker.is.process)].answers < asked_) return Late::unanswered;
+  return worker.is.drives && worker.state < State::returned ? Late::running : Late::leaving;
 }
 
 std::string Supervisor::stragglers() const {
-  using Late = Worker::Late;
   const auto are = [this](Late late) {
     return std::ranges::any_of(workers_, [late](const Worker& w) { return w.late == late; });
   };
@@ -369,8 +353,9 @@ std::string Supervisor::stragglers() const {
                            : named == Late::running  ? " had not returned from run()"
                                                      : " had not left";
   return names + what +
-         (killed_at_once_ ? " when the second Ctrl-C came"
-                          : " within " + format_duration(options_.stop_timeout.count()) + " (run.stop_timeout)") +
+         (kill_ == Kill::second_interrupt
+              ? " when the second Ctrl-C came"
+              : " within " + format_duration(options_.stop_timeout.count()) + " (run.stop_timeout)") +
          (count == 1 ? " and was killed" : " and were killed");
 }
 
@@ -381,7 +366,7 @@ Supervisor::Cause Supervisor::cause() const {
 }
 
 Error Supervisor::reason() const {
-  if (interrupted_first_) return {Errc::cancelled, "the run was interrupted"};
+  if (ending_ == Ending::interrupted) return {Errc::cancelled, "the run was interrupted"};
   switch (cause()) {
     case Cause::none:
       break;
@@ -398,7 +383,7 @@ Error Supervisor::reason() const {
 }
 
 Verdict Supervisor::verdict() const {
-  if (interrupted_first_) return {.outcome = Verdict::Outcome::interrupted, .exit_code = 130};
+  if (ending_ == Ending::interrupted) return {.outcome = Verdict::Outcome::interrupted, .exit_code = 130};
   Verdict verdict{.outcome = Verdict::Outcome::failure, .exit_code = 1};
   switch (cause()) {
     case Cause::none:
@@ -411,10 +396,10 @@ Verdict Supervisor::verdict() const {
       verdict.death = death_text_;
       verdict.error = workers_[*dead_].is.name + " " + death_text_;
       if (failure_) {
-        const std::string& teller = workers_[failure_->worker].is.name;
+        const std::string& reporter = workers_[failure_->worker].is.name;
         // The loss is named once.
-        const bool is_same = failure_->worker == *dead_ && failure_->error.worker() == teller;
-        if (!is_same) verdict.error += "; " + prefixed(teller, failure_->error);
+        const bool is_same = failure_->worker == *dead_ && failure_->error.worker() == reporter;
+        if (!is_same) verdict.error += "; " + prefixed(reporter, failure_->error);
       }
       break;
     case Cause::failure: {
@@ -430,4 +415,4 @@ Verdict Supervisor::verdict() const {
   return verdict;
 }
 
-}  // namespace caftan::actors
+}  // namespace caftan::run

@@ -3,7 +3,7 @@
 
 #include "supervised.hpp"
 
-namespace caftan::actors {
+namespace caftan::run {
 namespace {
 
 TEST_F(Supervised, EndsWellWhenEveryRunHasReturned) {
@@ -122,7 +122,7 @@ TEST_F(Supervised, BI2_ConstructorsThatHaveReturnedAreNotWaitedFor) {
   EXPECT_EQ(supervisor.deadline(), kNever);
 }
 
-TEST_F(Supervised, NobodyWaitsForAProcessThatCouldNotBeStarted) {
+TEST_F(Supervised, ARunDoesNotWaitForAProcessThatCouldNotBeStarted) {
   Supervisor supervisor = make();
   supervisor.broken(Error(Errc::io_error, "cannot start observer-0: Too many open files"));
   supervisor.not_started(1);
@@ -135,7 +135,7 @@ TEST_F(Supervised, NobodyWaitsForAProcessThatCouldNotBeStarted) {
   EXPECT_EQ(supervisor.verdict().error, "cannot start observer-0: Too many open files");
 }
 
-TEST_F(Supervised, WhatARoleRefusesIsNoMatterOfTheStartWhoeverElseStillStarts) {
+TEST_F(Supervised, WhatARoleRefusesIsNoMatterOfTheStartThoughOthersStillStart) {
   Supervisor supervisor = make();
   supervisor.ready(kAgent);
   supervisor.returned(kAgent, Error(Errc::invalid_config, "agent", "a config that only the role can judge"));
@@ -154,7 +154,7 @@ TEST_F(Supervised, BI2_MembersOfDifferentFilesAreAMatterOfTheCommandLine) {
   EXPECT_EQ(running.verdict().exit_code, 1);
 }
 
-TEST_F(Supervised, BI6_ADeathIsToldWithItsEcho) {
+TEST_F(Supervised, BI6_ADeathIsNamedWithItsEcho) {
   // In either order: the agent may learn of it before the launcher does.
   for (const bool echo_first : {true, false}) {
     Supervisor supervisor = make_running();
@@ -180,7 +180,7 @@ TEST_F(Supervised, BI6_ARoleThatStopsBecauseOfADeathDoesNotHideIt) {
   EXPECT_EQ(supervisor.verdict().blame, kFirst);
 }
 
-TEST_F(Supervised, BI6_OnlyTheFirstDeathIsTold) {
+TEST_F(Supervised, BI6_OnlyTheFirstDeathIsNamed) {
   Supervisor supervisor = make_running();
   supervisor.died(2, {false, 3}, "", now_ + 1s);
   supervisor.died(1, kKilled, "", now_ + 1s);
@@ -296,7 +296,7 @@ TEST_F(Supervised, K11_WhyAnotherHostLeftReplacesItsEchoHere) {
   }
 }
 
-TEST_F(Supervised, TellsOtherHostsWhatTheRunFailedOf) {
+TEST_F(Supervised, GivesOtherHostsTheReasonOfAFailure) {
   EXPECT_EQ(make_running().reason().code(), Errc::ok);
   Supervisor interrupted = make_running();
   interrupted.interrupt();
@@ -309,7 +309,7 @@ TEST_F(Supervised, TellsOtherHostsWhatTheRunFailedOf) {
   EXPECT_EQ(died.reason().message(), "peer_down: observer-0: observer-0 was killed by signal 9 (SIGKILL) after 1.0 s");
 }
 
-TEST_F(Supervised, WhatOtherHostsAreToldIsNoGoodByeAndAnEchoStaysOne) {
+TEST_F(Supervised, TheReasonForOtherHostsIsNoGoodByeAndAnEchoStaysOne) {
   Supervisor refused = make_running();
   refused.returned(kAgent, Error(Errc::shut_down, "observer-0", "observer-0 has left"));
   EXPECT_EQ(refused.reason().code(), Errc::peer_down);
@@ -359,4 +359,4 @@ TEST_F(Supervised, TheDeathOfAWorkerSaysMoreThanThatTheOthersLostIt) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::run

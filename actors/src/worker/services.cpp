@@ -1,0 +1,13 @@
+#include "worker/services.hpp"
+
+#include "optim/optimizer_service.hpp"
+
+namespace caftan::actors {
+
+std::vector<std::unique_ptr<Service>> make_services(MemberPorts& /*ports*/) {
+  std::vector<std::unique_ptr<Service>> services;
+  services.push_back(std::make_unique<OptimizerService>());
+  return services;
+}
+
+}  // namespace caftan::actors

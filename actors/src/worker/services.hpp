@@ -1,0 +1,16 @@
+/// The services of a worker that no other part of it knows by name. A new one is a folder of `actors/src` and a line in
+/// services.cpp.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "service/member_ports.hpp"
+#include "service/service.hpp"
+
+namespace caftan::actors {
+
+/// Makes them, in the order in which they register; they end in the opposite order. @param ports  outlive them
+std::vector<std::unique_ptr<Service>> make_services(MemberPorts& ports);
+
+}  // namespace caftan::actors

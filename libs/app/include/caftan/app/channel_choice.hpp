@@ -1,0 +1,35 @@
+/// What an application file may say for `cluster.channel`. What can be chosen, what `caftan plan` shows and the
+/// addresses of a run come from the one list here; how a kind of channel works is in libs/transport/src/channels.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "caftan/base/settings.hpp"
+
+namespace caftan::app {
+
+/// `automatic`, then the kinds in the order of `kChannels`.
+enum class ChannelChoice { automatic, unix_socket, tcp };
+
+/// A kind of channel between processes.
+struct ChannelFacts {
+  const char* name;  ///< in the file, and before the colon of its addresses
+  bool is_path;      ///< its addresses are paths in a folder of the run, for one host; else host and port
+};
+inline constexpr std::array kChannels{ChannelFacts{"unix", true}, ChannelFacts{"tcp", false}};
+
+/// Returns the kind of channel between the processes of one host.
+constexpr const ChannelFacts& channel_on_host(ChannelChoice choice) noexcept {
+  return choice == ChannelChoice::automatic ? kChannels.front() : kChannels[static_cast<std::size_t>(choice) - 1];
+}
+
+inline std::vector<SettingChoice> channel_choices() {
+  std::vector<SettingChoice> choices;
+  choices.emplace_back("auto", "unix on one host");
+  for (const ChannelFacts& channel : kChannels) choices.emplace_back(channel.name);
+  return choices;
+}
+
+}  // namespace caftan::app

@@ -1,0 +1,17 @@
+/// `Death`: how a process ended, and how that is said to users.
+#pragma once
+
+#include <string>
+
+namespace caftan::run {
+
+/// How a process ended.
+struct Death {
+  bool by_signal = false;
+  int number = 0;  ///< the signal or the exit code
+};
+
+/// Returns "signal 11 (SIGSEGV)".
+std::string name_of_signal(int number);
+
+}  // namespace caftan::run

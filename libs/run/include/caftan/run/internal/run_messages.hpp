@@ -1,0 +1,183 @@
+/// The reports of the workers of a run, and the commands of its launcher: docs/protocols/run.md. Between processes they
+/// cross as single packets of a local socket pair; within one process they are handed over as they are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "caftan/base/error.hpp"
+#include "caftan/wire/sent_frames.hpp"
+
+namespace caftan::run {
+
+/// Of cluster.heartbeat: the silence after which a peer, or a process of this launcher, is lost.
+inline constexpr int kBeatsUntilLost = 5;
+
+/// Base of messages without fields.
+struct WithoutFields {
+  template <class Archive>
+  void serialize(Archive&, unsigned) {}
+};
+
+// ---- what a worker reports
+
+/// The worker listens.
+struct Here {
+  std::string address{};  ///< where other members dial it
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& address;
+  }
+};
+/// The worker has a session with every other member.
+struct Ready : WithoutFields {};
+/// The constructor of its role begins; has returned.
+struct Making : WithoutFields {};
+struct Made : WithoutFields {};
+/// How far its role is.
+struct Progress {
+  std::int64_t done = 0;
+  std::int64_t total = 0;  ///< 0 = unknown
+  std::string text{};
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& done& total& text;
+  }
+};
+struct Metrics {
+  std::vector<std::pair<std::string, double>> values{};  ///< name and value, the oldest first
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& values;
+  }
+};
+/// A line for standard output.
+struct Report {
+  std::string text{};
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& text;
+  }
+};
+struct Fingerprint {
+  std::string text{};
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& text;
+  }
+};
+/// The run() of its role has returned.
+struct Returned {
+  Error error{};  ///< Errc::ok: without an error
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& error;
+  }
+};
+/// The worker could not start, or not construct its role.
+struct Failed {
+  Error error{};
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& error;
+  }
+};
+/// The worker has no session with a peer any more.
+struct PeerLost {
+  std::string peer{};  ///< its name
+  Error error{};       ///< why; as of WorkerOptions::on_peer_down
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& peer& error;
+  }
+};
+/// The worker has refused a connection while it waited for the other members.
+struct Refused {
+  Error error{};
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& error;
+  }
+};
+/// A member has refused this worker, since another worker of its name is connected.
+struct Duplicate {
+  Error error{};
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& error;
+  }
+};
+/// What the worker had sent when all roles of its process had returned.
+struct Traffic {
+  std::vector<SentFrames> sent{};
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& sent;
+  }
+};
+/// The worker has said bye to all members.
+struct Left : WithoutFields {};
+/// A sign of life of its process (RN-1).
+struct Alive : WithoutFields {};
+/// Its process has read a `Stop` or a `Leave` (RN-4).
+struct Answered : WithoutFields {};
+
+using EventBody = std::variant<Here, Ready, Making, Made, Progress, Metrics, Report, Fingerprint, Returned, Failed,
+                               PeerLost, Refused, Duplicate, Traffic, Left, Alive, Answered>;
+
+/// Worker -> launcher.
+struct Event {
+  std::uint32_t worker = 0;  ///< its number in the plan
+  EventBody body{};
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& worker& body;
+  }
+};
+
+// ---- what a launcher asks of a process
+
+/// Which workers the process is; the first command.
+struct Assign {
+  std::string run_directory{};  ///< absolute; its resolved.toml is the application
+  std::vector<std::uint32_t> workers{};
+  std::vector<std::uint32_t> launched{};                       ///< all that this launcher starts
+  std::vector<std::pair<std::string, std::string>> members{};  ///< name and address, the coordinator first
+  std::string secret{};
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& run_directory& workers& launched& members& secret;
+  }
+};
+/// The run() of each role shall return.
+struct Stop : WithoutFields {};
+/// The workers shall end, then the process.
+struct Leave {
+  Error error{};  ///< what the run failed of, for the other hosts; Errc::ok = nothing
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& error;
+  }
+};
+
+/// Launcher -> process.
+using Command = std::variant<Assign, Stop, Leave>;
+
+}  // namespace caftan::run

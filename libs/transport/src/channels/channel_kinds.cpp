@@ -1,0 +1,57 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "channels/channel_kind.hpp"
+#include "channels/tcp/tcp_kind.hpp"
+#include "channels/unix/unix_kind.hpp"
+
+namespace caftan::transport {
+namespace {
+
+constexpr std::array kKinds{&kUnixKind, &kTcpKind};
+
+/// Returns the kind of an address, null if no kind has its scheme.
+const ChannelKind* find_kind(const std::string& address) {
+  const auto found =
+      std::ranges::find_if(kKinds, [&](const ChannelKind* kind) { return address.starts_with(kind->scheme); });
+  return found == kKinds.end() ? nullptr : *found;
+}
+
+}  // namespace
+
+Error no_address(const std::string& address) {
+  std::string forms;
+  for (const ChannelKind* const kind : kKinds) forms += (forms.empty() ? "" : " or ") + std::string(kind->form);
+  return Error(Errc::invalid_config, "'" + address + "' is no address: use " + forms);
+}
+
+Result<void> check_address(const std::string& address) {
+  const ChannelKind* const kind = find_kind(address);
+  return kind ? kind->check_address(address) : Result<void>(no_address(address));
+}
+
+bool is_dialable(const std::string& address) {
+  const ChannelKind* const kind = find_kind(address);
+  return kind && kind->is_dialable(address);
+}
+
+bool is_beyond_loopback(const std::string& address) {
+  const ChannelKind* const kind = find_kind(address);
+  return kind && kind->is_beyond_loopback(address);
+}
+
+Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::string& address,
+                                         MakeHandshakeOptions options, HandshakeIoOptions io_options,
+                                         HandshakeDone done) {
+  if (auto fits = check_address(address); !fits) return fits.error();
+  return find_kind(address)->listen(executor, address, std::move(options), io_options, std::move(done));
+}
+
+void dial(PollingExecutor& executor, const std::string& address, net::HandshakeOptions options,
+          const std::string& expected_peer, HandshakeIoOptions io_options, HandshakeDone done) {
+  if (auto fits = check_address(address); !fits) return done(fits.error());
+  find_kind(address)->dial(executor, address, std::move(options), expected_peer, io_options, std::move(done));
+}
+
+}  // namespace caftan::transport

@@ -1,0 +1,43 @@
+/// Listening and dialling with stream sockets: what their kinds of channels share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "channels/channel_kind.hpp"
+#include "channels/socket/socket_address.hpp"
+
+namespace caftan::transport {
+
+/// A kind of stream socket. Lives as long as the program.
+struct SocketKind {
+  const char* name;  ///< Channel::kind
+  /// Precondition: the kind's check_address accepts it. Errors: io_error (the host is not known).
+  Result<SocketAddress> (*parse)(const std::string& address);
+  /// Sets the options of a connection's socket.
+  void (*prepare)(int fd);
+  bool reuses_address;  ///< a listener may take an address whose last connections the kernel still remembers
+};
+
+Result<std::shared_ptr<Listener>> listen_at_socket(const SocketKind& kind, PollingExecutor& executor,
+                                                   const std::string& address, MakeHandshakeOptions options,
+                                                   HandshakeIoOptions io_options, HandshakeDone done);
+void dial_socket(const SocketKind& kind, PollingExecutor& executor, const std::string& address,
+                 net::HandshakeOptions options, const std::string& expected_peer, HandshakeIoOptions io_options,
+                 HandshakeDone done);
+
+/// As ChannelKind wants them.
+template <const SocketKind& kKind>
+Result<std::shared_ptr<Listener>> listen_with(PollingExecutor& executor, const std::string& address,
+                                              MakeHandshakeOptions options, HandshakeIoOptions io_options,
+                                              HandshakeDone done) {
+  return listen_at_socket(kKind, executor, address, std::move(options), io_options, std::move(done));
+}
+template <const SocketKind& kKind>
+void dial_with(PollingExecutor& executor, const std::string& address, net::HandshakeOptions options,
+               const std::string& expected_peer, HandshakeIoOptions io_options, HandshakeDone done) {
+  dial_socket(kKind, executor, address, std::move(options), expected_peer, io_options, std::move(done));
+}
+
+}  // namespace caftan::transport

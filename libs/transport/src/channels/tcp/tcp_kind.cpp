@@ -1,0 +1,93 @@
+#include "channels/tcp/tcp_kind.hpp"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+#include "channels/socket/socket_endpoint.hpp"
+
+namespace caftan::transport {
+namespace {
+
+constexpr std::string_view kScheme = "tcp:";
+constexpr int kTcpRtoMax = 44;       // TCP_RTO_MAX_MS of linux/tcp.h, from 6.15 on
+constexpr int kLongestPause = 1000;  // ms; the least that the kernel takes
+
+std::optional<std::uint16_t> port_of(std::string_view address) {
+  const std::string_view text = address.substr(address.rfind(':') + 1);
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return port;
+}
+
+Result<void> check(const std::string& address) {
+  if (address.rfind(':') < kScheme.size()) return no_address(address);
+  if (port_of(address)) return {};
+  return Error(Errc::invalid_config, "'" + address + "': a port is a number from 0 to 65535");
+}
+
+Result<SocketAddress> parse(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  std::string host = address.substr(kScheme.size(), colon - kScheme.size());
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  const std::string port = address.substr(colon + 1);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (const int failed = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found); failed != 0) {
+    return Error(Errc::io_error, "'" + address + "': " + ::gai_strerror(failed));
+  }
+  SocketAddress out;
+  std::memcpy(&out.storage, found->ai_addr, found->ai_addrlen);
+  out.size = found->ai_addrlen;
+  ::freeaddrinfo(found);
+  return out;
+}
+
+bool has_port(const std::string& address) { return port_of(address) != 0; }
+
+bool is_beyond(const std::string& address) {
+  if (!check(address)) return true;  // what is not known is assumed to be the worst
+  const auto parsed = parse(address);
+  if (!parsed) return true;
+  if (parsed->family() == AF_INET) {
+    const auto& ip = reinterpret_cast<const sockaddr_in&>(parsed->storage);
+    return (ntohl(ip.sin_addr.s_addr) >> 24) != 127;
+  }
+  if (parsed->family() == AF_INET6) {
+    return !IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(parsed->storage).sin6_addr);
+  }
+  return false;
+}
+
+/// Of TCP the kernel fits the buffers to the connection, unless they are set.
+void prepare(int fd) {
+  const int one = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  // A lost segment is repeated at a steady pace, not at doubled intervals: a connection that heals is found healed
+  // before its peer is declared dead (SE-6). Kernels without an option go on without it.
+  ::setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &one, sizeof one);
+  ::setsockopt(fd, IPPROTO_TCP, kTcpRtoMax, &kLongestPause, sizeof kLongestPause);
+}
+
+constexpr SocketKind kSockets{.name = "tcp", .parse = parse, .prepare = prepare, .reuses_address = true};
+
+}  // namespace
+
+constinit const ChannelKind kTcpKind{.scheme = kScheme,
+                                     .form = "tcp:host:port",
+                                     .check_address = check,
+                                     .is_dialable = has_port,
+                                     .is_beyond_loopback = is_beyond,
+                                     .listen = listen_with<kSockets>,
+                                     .dial = dial_with<kSockets>};
+
+}  // namespace caftan::transport
