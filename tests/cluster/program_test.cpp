@@ -198,6 +198,8 @@ class Reluctant {
 };
 
 TEST_F(ProgramRun, T16_WhoAsksRolesToStopDoesNotWaitForTheirStopCallbacks) {
+  stop_callbacks.close();
+  Reluctant::running.close();
   program_.role<Reluctant>("reluctant");
   const std::string file = "caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.reluctant]\ntype = \"reluctant\"\n";
   EXPECT_TRUE(run(file, 1, [](actors::WorkerSet& workers) {

@@ -209,7 +209,8 @@ class Strangers : public testing::Test {
     std::unique_lock lock(mutex_);
     // The line about the last one may be written while its socket is closed already.
     logged_.wait(lock, [this, lines] { return refused_total() >= lines; });
-    EXPECT_THAT(refused_, testing::ElementsAre(testing::Pair(std::string(to_string(reason)), lines)));
+    // More than these once the test has taken a minute, as the long one does: then the next lines are written.
+    EXPECT_THAT(refused_, testing::ElementsAre(testing::Pair(std::string(to_string(reason)), testing::Ge(lines))));
   }
   std::size_t refused_total() const {
     std::size_t sum = 0;

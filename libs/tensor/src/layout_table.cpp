@@ -119,6 +119,15 @@ void contiguous_strides(c10::IntArrayRef sizes, std::int64_t* strides) noexcept 
   }
 }
 
+bool are_contiguous(c10::IntArrayRef sizes, c10::IntArrayRef strides) noexcept {
+  std::int64_t stride = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    if (strides[i] != stride) return false;
+    stride *= std::max<std::int64_t>(sizes[i], 1);
+  }
+  return true;
+}
+
 bool bools_are_valid(const std::uint8_t* data, c10::IntArrayRef sizes, c10::IntArrayRef strides,
                      const Extent& extent) noexcept {
   if (extent.numel == 0) return true;

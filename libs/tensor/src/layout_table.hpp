@@ -104,6 +104,8 @@ std::optional<Extent> extent_of(c10::IntArrayRef sizes, c10::IntArrayRef strides
 
 /// Writes the strides of a contiguous tensor of these sizes. Precondition: extent_of(sizes, ...) exists.
 void contiguous_strides(c10::IntArrayRef sizes, std::int64_t* strides) noexcept;
+/// Returns whether the strides are those that `contiguous_strides` writes. Precondition: as there.
+bool are_contiguous(c10::IntArrayRef sizes, c10::IntArrayRef strides) noexcept;
 
 /// Returns whether each element of a bool tensor is a byte 0 or 1. `data` is the first element; all addressed bytes
 /// must be readable. Takes time in proportion to the bytes, however the strides overlap.

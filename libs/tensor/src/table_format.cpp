@@ -27,9 +27,7 @@ constexpr std::uint8_t kVersionOfQuantized = 2;
 enum Flag : std::uint8_t { kDefined = 1, kRequiresGrad = 2, kRecorded = 4, kCoalesced = 8 };
 
 bool has_strides(const LayoutTable& table, const Part& part) {
-  std::array<std::int64_t, kMostDims> contiguous{};
-  contiguous_strides(table.sizes(part), contiguous.data());
-  return table.strides(part) != c10::IntArrayRef(contiguous.data(), part.dims);
+  return !are_contiguous(table.sizes(part), table.strides(part));
 }
 
 std::uint8_t version_of(const LayoutTable& table) {
