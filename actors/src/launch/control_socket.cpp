@@ -86,10 +86,13 @@ Result<std::optional<run::Command>> ControlSocket::receive_command(TimePoint unt
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock().now()).count();
   const int found = ::poll(&readable, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
   if (found < 0 && errno != EINTR) return system_error("poll");
-  if (found <= 0) return std::optional<run::Command>();
-  auto command = receive_command();
-  if (!command) return command.error();
-  return std::optional(*std::move(command));
+  std::optional<run::Command> command;
+  if (found > 0) {
+    auto received = receive_command();
+    if (!received) return received.error();
+    command.emplace(*std::move(received));
+  }
+  return command;
 }
 
 Result<std::optional<run::Event>> ControlSocket::receive_event() const {

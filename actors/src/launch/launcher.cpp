@@ -112,7 +112,7 @@ class Launch {
   bool must_exit_ = false;
 };
 
-SupervisorOptions Launch::supervisor_options(const LaunchOptions& options) {
+run::SupervisorOptions Launch::supervisor_options(const LaunchOptions& options) {
   const app::RunSettings& run = options.application.run;
   const bool watched = run.placement != app::Placement::one_process;
   run::SupervisorOptions supervised{.start_timeout = run.start_timeout,

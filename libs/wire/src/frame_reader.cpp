@@ -119,12 +119,13 @@ Result<FrameReader::Item> FrameReader::next() {
 }
 
 InFrame FrameReader::take() {
-  if (state_ == State::whole) {
+  const bool is_whole = state_ == State::whole;
+  InFrame frame = std::move(is_whole ? frame_ : incomplete_.front().frame);
+  if (is_whole) {
     state_ = State::header;
-    return std::move(frame_);
+  } else {
+    incomplete_.pop_front();
   }
-  InFrame frame = std::move(incomplete_.front().frame);
-  incomplete_.pop_front();
   return frame;
 }
 
