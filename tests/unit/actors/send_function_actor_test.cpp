@@ -27,8 +27,9 @@ class SendFunctionActorTest : public testing::Test {
     std::vector<std::uint8_t> recorded;
     const std::vector<at::Tensor> tensors{at::ones({2}).requires_grad_()};
     context_ = pair_.near->host.spawn<Recorder<ContextEvent>>(events_);
-    actor_ = pair_.near->host.spawn(
-        send_function_actor, autograd::record_sent({kContext, kMessage, WorkerId{1}, 1}, tensors, recorded), context_);
+    actor_ = pair_.near->host.spawn(send_function_actor,
+                                    autograd::record_sent({kContext, kMessage, WorkerId{1}, 1}, tensors, recorded),
+                                    record_, context_);
     sender_ = pair_.proxy(remote::Address::recv_function(kMessage));
   }
   ~SendFunctionActorTest() override {
