@@ -1,6 +1,8 @@
 """Refuses includes against the order of the layers and of the rooms of actors/src, heavy headers in public, and `catch` away from the named borders.
 
-usage: layers.py ROOT | --self-test
+usage: layers.py ROOT | --graph ROOT | --self-test
+
+--graph prints the floors of libs, actors and apps, and those of the rooms of actors/src, with what each includes.
 """
 import pathlib
 import re
@@ -8,26 +10,27 @@ import sys
 
 import tree
 
-# What each folder may include of the others; the order of docs/architecture.md.
+# What each folder includes of the others, in the order of docs/architecture.md: exactly this. A test refuses an arrow that
+# is not listed, one that no file needs, and a circle.
 USES = {
     "base": set(),
     "wire": {"base"},
-    "tensor": {"base", "wire"},
     "net": {"base", "wire"},
     "transport": {"base", "wire", "net"},
-    "remote": {"base", "wire", "net", "transport"},
-    "rpc": {"base", "wire", "tensor", "net"},
-    "autograd": {"base", "wire", "tensor", "net", "rpc"},
-    "optim": {"base", "wire", "tensor", "net", "rpc", "autograd"},
-    "nn": {"base", "wire", "tensor", "net", "rpc", "autograd", "optim"},
-    "rl": {"base", "wire", "tensor"},
-    "sim": {"base", "wire", "tensor"},
-    "app": {"base", "wire", "tensor", "net", "rpc"},
+    "remote": {"base", "wire", "transport"},
+    "tensor": {"base", "wire"},
+    "rpc": {"base", "wire", "tensor"},
+    "autograd": {"base", "wire", "tensor", "rpc"},
+    "optim": {"base", "wire", "tensor", "rpc", "autograd"},
+    "app": {"base"},
+    "rl": {"base"},
+    "nn": {"base"},
     "run": {"base", "wire"},
+    "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "autograd", "optim", "app", "run"},
+    "apps": {"base", "wire", "tensor", "rpc", "optim", "app", "rl", "nn", "actors"},
 }
-USES["actors"] = set(USES)
-# What these folders of actors/src may include of the others; what the rooms hold is in their README.md. Each other folder is
-# a service: it may include "service", and "worker" may include it.
+# What the folders of actors/src include of the others, exactly; what the rooms hold is in their README.md. Each other
+# folder is a service: it includes "service", and "worker" includes the folder.
 ROOMS = {
     "service": set(),
     "worker": {"service"},
@@ -105,7 +108,7 @@ def check_rooms(path, header, quoted):
 
 def check_include(name, header, layer, public):
     """Yields what is wrong with one include of the file `name`."""
-    own = re.match(r"(?:caftan/)?(%s)/" % "|".join([*USES, "apps"]), header)
+    own = re.match(r"(?:caftan/)?(%s)/" % "|".join(USES), header)
     used = own.group(1) if own else "actors" if header == "caftan/caftan.hpp" else None
     if layer in USES and used and used != layer and used not in USES[layer]:
         yield f"{layer} may not include {header}: {used} is not below it"
@@ -143,8 +146,67 @@ def check_umbrella(root):
             seen.update(included)
 
 
+def arrows(root):
+    """Returns {folder: {folder that its files include}} of libs, actors and apps, and of the rooms of actors/src."""
+    layers, rooms = {}, {}
+    for path in tree.files(root, "libs", "actors", "apps"):
+        relative = pathlib.Path(path.relative_to(root).as_posix())
+        layer, room = layer_of(relative), room_of(relative)
+        layers.setdefault(layer, set())
+        if room:
+            rooms.setdefault(room, set())
+        for _, line in tree.code_lines(path):
+            include = INCLUDE.match(line)
+            header = include.group(1) if include else ""
+            if header.startswith("caftan/"):
+                used = header.split("/")[1] if header != "caftan/caftan.hpp" else "actors"
+                layers[layer].update({used} - {layer})
+            elif room and '"' in line and "/" in header:
+                rooms[room].update({header.split("/")[0]} - {room})
+    return layers, rooms
+
+
+def floors(uses):
+    """Returns [[folder]]: each includes only folders of floors before its own. What is left of a circle comes last."""
+    left = {folder: {used for used in all_used if used in uses} for folder, all_used in uses.items()}
+    found = []
+    while left:
+        lowest = sorted(folder for folder, all_used in left.items() if not all_used)
+        if not lowest:
+            return [*found, sorted(left)], True
+        found.append(lowest)
+        left = {folder: all_used - set(lowest) for folder, all_used in left.items() if folder not in lowest}
+    return found, False
+
+
+def check_arrows(root):
+    """Yields the arrows that are listed and that no file needs, and the circles."""
+    layers, rooms = arrows(root)
+    if (root / "tests/lint/layers.py").is_file():  # the whole tree
+        for layer, listed in USES.items():
+            for used in sorted(listed - layers.get(layer, set())):
+                yield f"no file of {layer} includes {used}: take it out of USES (tests/lint/layers.py)"
+        for room, all_used in rooms.items():
+            for used in sorted(ROOMS.get(room, {"service"}) - all_used):
+                yield f"no file of the room {room} includes {used}: take it out of ROOMS (tests/lint/layers.py)"
+    for uses in (layers, rooms):
+        order, circle = floors(uses)
+        if circle:
+            yield f"a circle of includes among {', '.join(order[-1])}"
+
+
+def print_graph(root):
+    for title, uses in zip(("libs, actors, apps", "rooms of actors/src"), arrows(root)):
+        order, _ = floors(uses)
+        count = sum(len(all_used) for all_used in uses.values())
+        print(f"{title}: {len(uses)} folders on {len(order)} floors, {count} arrows")
+        for number, floor in reversed(list(enumerate(order))):
+            for folder in floor:
+                print(f"  {number}  {folder:10} {' '.join(sorted(uses[folder]))}")
+
+
 def check(root):
-    errors = [*check_umbrella(root)]
+    errors = [*check_umbrella(root), *check_arrows(root)]
     users = {heavy: [] for heavy in HEAVY}
     catching = set()
     for path in tree.files(root, "libs", "actors", "apps"):
@@ -175,7 +237,7 @@ def check(root):
 
 
 GOOD = {
-    "libs/rpc/include/caftan/rpc/call.hpp": '#include "caftan/net/session.hpp"\n// catch (...) in a comment\n',
+    "libs/rpc/include/caftan/rpc/call.hpp": '#include "caftan/tensor/codec.hpp"\n// catch (...) in a comment\n',
     "libs/base/src/log.cpp": "#include <spdlog/spdlog.h>\nvoid f() { try { g(); } catch (...) {} }\n",
     "libs/base/src/settings_document.cpp": "void f() { try { g(); } catch (const toml::parse_error&) {} }\n",
     "libs/remote/src/proxy.cpp": "#include <caf/detail/shared_spinlock.hpp>\n",
@@ -208,10 +270,16 @@ BAD = {
     "is internal": {"actors/include/caftan/caftan.hpp": '#include "caftan/rpc/serve.hpp"\n',
                     "libs/rpc/include/caftan/rpc/serve.hpp": '#include "caftan/rpc/internal/fork_table.hpp"\n'},
     "declare the class": {"libs/rpc/include/caftan/rpc/serve.hpp": '#include "caftan/rpc/internal/fork_table.hpp"\n'},
+    "a circle of includes among base, wire": {"libs/wire/src/a.cpp": '#include "caftan/base/error.hpp"\n',
+                                              "libs/base/src/a.cpp": '#include "caftan/wire/frame.hpp"\n'},
+    "no file of optim includes autograd": {"tests/lint/layers.py": "", "libs/optim/src/a.cpp": "int a;\n"},
     "nothing but tests": {"libs/rpc/src/a.cpp": '#include "tests/support/fake.hpp"\n'},
 }
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--self-test"]:
         tree.self_test(check, GOOD, BAD)
+    if sys.argv[1:2] == ["--graph"]:
+        print_graph(pathlib.Path(sys.argv[2]))
+        sys.exit(0)
     tree.report(check(pathlib.Path(sys.argv[1])))
