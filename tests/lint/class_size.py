@@ -23,8 +23,6 @@ EXEMPT = {
     "caftan::autograd::model::World": {"files": "the model of a protocol: each file has what one of its parts does"},
     "caftan::rpc::model::World": {"files": "the model of a protocol: each file has what one of its parts does"},
 }
-# What breaks a rule until it is cut: {class: rules}. Nothing is added here; an entry whose class keeps the rules goes.
-UNCUT = {}
 
 TOKEN = re.compile(
     r"""(?P<skip>[ \t\r\f\v]+|\\\n|//(?:\\\n|[^\n])*|/\*.*?\*/)
@@ -496,8 +494,7 @@ def breaches(classes, functions):
                 f"{function.file}:{function.line}: {function.name} has {function.lines} lines, the limit is {FUNCTION_LINES}")
 
 
-def check(root, exempt=None, uncut=()):
-    exempt, uncut = exempt or {}, dict(uncut)
+def check(root, exempt):
     classes, functions, errors = read_product(root)
     of_tests, functions_of_tests, unread = read(root, "tests")
     errors += unread
@@ -505,9 +502,9 @@ def check(root, exempt=None, uncut=()):
     broken = set()
     for name, rule, what in found:
         broken.add((name, rule))
-        if rule not in exempt.get(name, {}) and rule not in uncut.get(name, ()):
+        if rule not in exempt.get(name, {}):
             errors.append(what)
-    for name, rules in (*exempt.items(), *uncut.items()):
+    for name, rules in exempt.items():
         for rule in rules:
             if rule not in RULES:
                 errors.append(f"{name}: there is no rule '{rule}' (tests/lint/class_size.py)")
@@ -651,13 +648,11 @@ GOOD = {
     "libs/a/src/a.cpp": "void A::f() {\n" + lines(58) + "}\n",
     "libs/a/src/b.cpp": "class OfB {\n};\nvoid free_function() {\n" + lines(58) + "}\n",
     "libs/a/src/known.cpp": "struct Known {\n" + lines(21, "  int x;\n") + "};\n",
-    "libs/a/src/uncut.cpp": "class Uncut {\n" + lines(500, "  void f();\n") + "};\n",
     "docs/adr/0001-a.md": "# A\n",
     "tests/a/large.cpp": "class Large {\n" + lines(501) + "};\nclass A {\n};\n",
     "tests/a/other.cpp": "class Large {\n};\n",
 }
 TEST_EXEMPT = {"Known": {"members": "docs/adr/0001-a.md"}}
-TEST_UNCUT = {"Uncut": ("lines",)}
 BAD = {
     "A has members in 2 files": {"libs/a/src/b.cpp": "void A::g() {\n}\n"},
     "B has 501 lines": {"libs/a/include/b.hpp": "class B {\n" + lines(499, "  void f();\n") + "};\n"},
@@ -668,7 +663,6 @@ BAD = {
     "free_function has 61 lines": {"libs/a/src/b.cpp": "void free_function() {\n" + lines(59) + "}\n"},
     "'docs/adr/0001-a.md' is none": {"docs/adr/0001-a.md": None},
     "Known keeps the rule": {"libs/a/src/known.cpp": "struct Known {};\n"},
-    "Uncut keeps the rule": {"libs/a/src/uncut.cpp": "class Uncut {};\n"},
     "T has members in 2 files": {"tests/a/t.hpp": "class T {\n void f();\n void g();\n};\n",
                                  "tests/a/t.cpp": "void T::f() {\n}\n", "tests/a/u.cpp": "void T::g() {\n}\n"},
     "in_a_test has 61 lines": {"tests/a/t.cpp": "void in_a_test() {\n" + lines(59) + "}\n"},
@@ -680,7 +674,7 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--self-test"]:
         if problems := [*reading_test()]:
             tree.report(problems)
-        tree.self_test(lambda root: check(root, TEST_EXEMPT, TEST_UNCUT), GOOD, BAD)
+        tree.self_test(lambda root: check(root, TEST_EXEMPT), GOOD, BAD)
     if sys.argv[2:] == ["--worst"]:
         print_worst(read_product(pathlib.Path(sys.argv[1]))[0])
-    tree.report(check(pathlib.Path(sys.argv[1]), EXEMPT, UNCUT))
+    tree.report(check(pathlib.Path(sys.argv[1]), EXEMPT))
