@@ -16,7 +16,7 @@ struct AmbientCase {
   unsigned runners;
 };
 
-class AmbientOnThreads : public testing::TestWithParam<AmbientCase> {
+class AmbientOnThreads : public ::testing::TestWithParam<AmbientCase> {
  protected:
   void SetUp() override {
     const bool sockets = std::string(GetParam().kind) == "unix";
@@ -46,8 +46,8 @@ class AmbientOnThreads : public testing::TestWithParam<AmbientCase> {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, AmbientOnThreads,
-                         testing::Values(AmbientCase{"loopback", 1}, AmbientCase{"loopback", 4}, AmbientCase{"unix", 1},
-                                         AmbientCase{"unix", 4}),
+                         ::testing::Values(AmbientCase{"loopback", 1}, AmbientCase{"loopback", 4},
+                                           AmbientCase{"unix", 1}, AmbientCase{"unix", 4}),
                          [](const auto& info) {
                            return std::string(info.param.kind) + std::to_string(info.param.runners);
                          });

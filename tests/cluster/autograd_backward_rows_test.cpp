@@ -68,7 +68,7 @@ class BackwardRows : public RowsCluster {
     return (at::eye(3, at::kDouble) * first + at::ones({3, 3}, at::kDouble)).requires_grad_();
   }
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, BackwardRows, testing::Range<std::uint64_t>(1, 4));
+INSTANTIATE_TEST_SUITE_P(Seeds, BackwardRows, ::testing::Range<std::uint64_t>(1, 4));
 
 TEST_P(BackwardRows, Row16_01_AnAdditionInEveryWayToCall) { expect_addition("worker1", leaf({1, 2}), leaf({3, 4})); }
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "autograd_roles.hpp"
+#include "caftan/testing/cluster.hpp"
 
 namespace caftan::test {
 namespace {
@@ -24,7 +25,7 @@ class Backward : public AutogradCluster {
     return values(context.gradients().of(x));
   }
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Backward, testing::Range<std::uint64_t>(1, 21));
+INSTANTIATE_TEST_SUITE_P(Seeds, Backward, ::testing::Range<std::uint64_t>(1, 21));
 
 TEST_P(Backward, OneHop) {
   const at::Tensor x = leaf({1, 2, 3});
@@ -194,15 +195,15 @@ TEST_P(Backward, AGradientThatIsLargerThanAMessageMayBeFailsThePass) {
     made.add<&widen>("widen");
     return made;
   };
-  Cluster narrow(GetParam(), {"worker0", "worker1"}, registry,
-                 [](WorkerOptions& options) { options.limits.tensors = 1 << 20; });
+  testing::Cluster narrow(GetParam(), {"worker0", "worker1"}, registry,
+                          [](WorkerOptions& options) { options.limits.tensors = 1 << 20; });
   const at::Tensor x = leaf({3});
   const Context context(narrow[0]);
   const at::Tensor y = narrow[0].rpc_sync<&widen>("worker1", x);
   const auto done = context.try_backward({(y * y).sum()});
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code(), Errc::limit_exceeded) << done.error().message();
-  EXPECT_THAT(done.error().text(), testing::HasSubstr("the gradients of message"));
+  EXPECT_THAT(done.error().text(), ::testing::HasSubstr("the gradients of message"));
   EXPECT_TRUE(context.gradients().empty());
   context.backward({narrow[0].rpc_sync<&square>("worker1", x)});
   EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{6}));

@@ -4,6 +4,8 @@
 #include <iterator>
 
 #include "autograd_roles.hpp"
+#include "caftan/testing/cluster.hpp"
+#include "caftan/testing/network.hpp"
 #include "message_chart.hpp"
 
 namespace caftan::test {
@@ -15,7 +17,7 @@ using Names = std::vector<std::string>;
 /// Messages that no rule orders stand in the order of this seed, which is easy to read.
 constexpr std::uint64_t kSeed = 41;
 
-class Charts : public testing::Test {
+class Charts : public ::testing::Test {
  protected:
   /// @param title  the line before the picture
   static void expect_in_page(const std::string& title, const MessageChart& chart) {
@@ -27,14 +29,12 @@ class Charts : public testing::Test {
     const std::size_t end = page.find("```\n", begin + 3) + 4;
     EXPECT_EQ(page.substr(begin, end - begin), chart.markdown());
   }
-
-  TappedNetwork net_;
 };
 
 TEST_F(Charts, OneHop) {
   const Names names{"worker0", "worker1"};
-  Cluster cluster(kSeed, names, &make_autograd_registry, net_.change());
-  MessageChart chart(net_, names);
+  testing::Cluster cluster(kSeed, names, &make_autograd_registry);
+  MessageChart chart(cluster.network(), names);
   const at::Tensor x = leaf({1, 2});
   {
     const Context context(cluster[0]);
@@ -50,8 +50,8 @@ TEST_F(Charts, OneHop) {
 
 TEST_F(Charts, AChainOfThreeCalls) {
   const Names names{"worker0", "worker1", "worker2", "worker3"};
-  Cluster cluster(kSeed, names, &make_autograd_registry, net_.change());
-  MessageChart chart(net_, names);
+  testing::Cluster cluster(kSeed, names, &make_autograd_registry);
+  MessageChart chart(cluster.network(), names);
   const at::Tensor x = leaf({1, 2});
   {
     const Context context(cluster[0]);
@@ -67,8 +67,8 @@ TEST_F(Charts, AChainOfThreeCalls) {
 
 TEST_F(Charts, AFanOutWithAnUnusedBranch) {
   const Names names{"worker0", "worker1", "worker2"};
-  Cluster cluster(kSeed, names, &make_autograd_registry, net_.change());
-  MessageChart chart(net_, names);
+  testing::Cluster cluster(kSeed, names, &make_autograd_registry);
+  MessageChart chart(cluster.network(), names);
   const at::Tensor x = leaf({1, 2});
   {
     const Context context(cluster[0]);

@@ -6,12 +6,13 @@
 #include <set>
 
 #include "autograd_rows.hpp"
+#include "caftan/transport/stepped_executor.hpp"
 
 namespace caftan::test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class ContextRows : public RowsCluster {
  protected:
@@ -49,7 +50,7 @@ class ContextRows : public RowsCluster {
     EXPECT_EQ(info(1).received, 1U);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, ContextRows, testing::Range<std::uint64_t>(1, 4));
+INSTANTIATE_TEST_SUITE_P(Seeds, ContextRows, ::testing::Range<std::uint64_t>(1, 4));
 
 TEST_P(ContextRows, Row15_01_AContextIsCurrentInsideAndUnknownAfterwards) {
   std::set<ContextId> ids;

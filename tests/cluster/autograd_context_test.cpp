@@ -4,6 +4,9 @@
 
 #include "autograd_roles.hpp"
 #include "caftan/autograd/checkpoint.hpp"
+#include "caftan/testing/cluster.hpp"
+#include "caftan/testing/network.hpp"
+#include "caftan/transport/stepped_executor.hpp"
 #include "counting_hook.hpp"
 
 namespace caftan::test {
@@ -19,7 +22,7 @@ class Contexts : public AutogradCluster {
     return context.try_backward(roots, {.gradients = std::move(gradients)});
   }
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Contexts, testing::Range<std::uint64_t>(1, 11));
+INSTANTIATE_TEST_SUITE_P(Seeds, Contexts, ::testing::Range<std::uint64_t>(1, 11));
 
 TEST_P(Contexts, ListedWithAgeCreatorWorkersAndBytes) {
   const at::Tensor x = leaf({1, 2, 3});
@@ -67,7 +70,7 @@ TEST_P(Contexts, EndedScopesAreReleasedEverywhere) {
 }
 
 TEST_P(Contexts, DA19_TheReleaseWaitsForTheContextsOwnCalls) {
-  net_.tap("worker1", "worker0").hold();
+  net_.link("worker1", "worker0").hold();
   Future<at::Tensor> late;
   const at::Tensor x = leaf({1, 2, 3});
   {
@@ -77,7 +80,7 @@ TEST_P(Contexts, DA19_TheReleaseWaitsForTheContextsOwnCalls) {
   }
   run_until_idle();
   EXPECT_EQ((*this)[0].autograd_contexts().size(), 1U);
-  net_.tap("worker1", "worker0").release();
+  net_.link("worker1", "worker0").release();
   EXPECT_EQ(values(late.get()), (std::vector<double>{1, 4, 9}));
   expect_no_contexts();
 }
@@ -88,7 +91,7 @@ TEST_P(Contexts, ReleasedEverywhereWhenTheCreatorDies) {
   (*this)[0].rpc_sync<&relay>("worker1", std::vector<std::string>{"worker2"}, x);
   run_until_idle();
   EXPECT_EQ((*this)[1].autograd_contexts().size() + (*this)[2].autograd_contexts().size(), 2U);
-  net_.isolate("worker0");
+  net_.kill("worker0");
   run_until_idle();
   EXPECT_TRUE((*this)[1].autograd_contexts().empty());
   EXPECT_TRUE((*this)[2].autograd_contexts().empty());
@@ -220,20 +223,19 @@ TEST_P(Contexts, AFreedGraphIsAnErrorNotAHang) {
 }
 
 TEST_P(Contexts, CALL3_EachRequestMeetsOneEndBesideRecording) {
-  TappedNetwork net;
   std::vector<std::shared_ptr<CountingHook>> hooks;
-  Cluster cluster(GetParam(), {"worker0", "worker1"}, make_autograd_registry, [&](WorkerOptions& options) {
-    options.network = net.network();
+  testing::Cluster cluster(GetParam(), {"worker0", "worker1"}, make_autograd_registry, [&](WorkerOptions& options) {
     hooks.push_back(std::make_shared<CountingHook>());
     options.hook = hooks.back();
   });
+  testing::Network& net = cluster.network();
   const at::Tensor x = leaf({1, 2});
   {
     Context context(cluster[0]);
     const at::Tensor y = cluster[0].rpc_sync<&square>("worker1", x);
     RRef<at::Tensor> r = cluster[0].remote<&square>("worker1", x);
     context.backward({y.sum() + r.to_here().sum()});
-    net.tap("worker1", "worker0").hold();
+    net.link("worker1", "worker0").hold();
     auto lost = cluster[0].rpc_async<&square>("worker1", x);
     cluster.run_until_idle();
     net.break_off("worker0", "worker1");

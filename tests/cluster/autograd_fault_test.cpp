@@ -2,6 +2,8 @@
 #include <ATen/ops/stack.h>
 
 #include "autograd_roles.hpp"
+#include "caftan/testing/network.hpp"
+#include "caftan/transport/stepped_executor.hpp"
 
 namespace caftan::test {
 namespace {
@@ -42,7 +44,7 @@ class KilledPass : public AutogradCluster {
     while (messages() < before + after && cluster_.executor().step()) {
     }
     EXPECT_GE(messages(), before + after) << "the pass has no message " << after;
-    net_.isolate(victim);
+    net_.kill(victim);
     run_until_idle();
     EXPECT_TRUE(pass.ready()) << "hangs after message " << after << " without " << victim;
     if (!pass.ready()) return outcome;
@@ -51,10 +53,10 @@ class KilledPass : public AutogradCluster {
     return outcome;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, KilledPass, testing::Range<std::uint64_t>(1, 31));
+INSTANTIATE_TEST_SUITE_P(Seeds, KilledPass, ::testing::Range<std::uint64_t>(1, 31));
 
 class KilledParticipant : public KilledPass {};
-INSTANTIATE_TEST_SUITE_P(Seeds, KilledParticipant, testing::Range<std::uint64_t>(1, 31));
+INSTANTIATE_TEST_SUITE_P(Seeds, KilledParticipant, ::testing::Range<std::uint64_t>(1, 31));
 
 TEST_P(KilledParticipant, DA10_ThePassEndsOnceAndAppliesAllOrNothing) {
   const std::string victim = GetParam() % 2 == 0 ? "worker1" : "worker2";
@@ -84,7 +86,7 @@ TEST_P(KilledPass, TheHomesLossReleasesItAtAllOthers) {
 }
 
 class KilledInitiator : public KilledPass {};
-INSTANTIATE_TEST_SUITE_P(Seeds, KilledInitiator, testing::Range<std::uint64_t>(1, 21));
+INSTANTIATE_TEST_SUITE_P(Seeds, KilledInitiator, ::testing::Range<std::uint64_t>(1, 21));
 
 TEST_P(KilledInitiator, TheHomeDecidesAndTheContextGoesOn) {
   const at::Tensor x = leaf({1, 2, 3});
@@ -95,7 +97,7 @@ TEST_P(KilledInitiator, TheHomeDecidesAndTheContextGoesOn) {
     auto call = (*this)[0].rpc_async<&backward_there>("worker2", y);
     while (!call.ready() && messages() < before + 1 + GetParam() && cluster_.executor().step()) {
     }
-    net_.isolate("worker2");
+    net_.kill("worker2");
     run_until_idle();
     EXPECT_TRUE(call.ready());
     (void)std::move(call).result();
@@ -112,7 +114,7 @@ TEST_P(KilledInitiator, TheHomeDecidesAndTheContextGoesOn) {
 }
 
 class LeavingWorker : public KilledPass {};
-INSTANTIATE_TEST_SUITE_P(Seeds, LeavingWorker, testing::Range<std::uint64_t>(1, 17));
+INSTANTIATE_TEST_SUITE_P(Seeds, LeavingWorker, ::testing::Range<std::uint64_t>(1, 17));
 
 TEST_P(LeavingWorker, EndsInTheMiddleOfAPass) {
   const at::Tensor x = leaf({1, 2, 3});
@@ -150,7 +152,7 @@ class LongWalk : public AutogradCluster {
     }
   }
 };
-INSTANTIATE_TEST_SUITE_P(Steps, LongWalk, testing::Range<std::uint64_t>(1, 25));
+INSTANTIATE_TEST_SUITE_P(Steps, LongWalk, ::testing::Range<std::uint64_t>(1, 25));
 
 TEST_P(LongWalk, DA11_TheGradientIsThatOfAShortOne) {
   const at::Tensor x = leaf({1, 2, 3});
@@ -168,7 +170,7 @@ TEST_P(LongWalk, DA10_ALossInTheMiddleEndsIt) {
     const Context context((*this)[0]);
     Future<void> pass = start(context, x, 3000);
     step(GetParam());
-    net_.isolate("worker1");
+    net_.kill("worker1");
     run_until_idle();
     ASSERT_TRUE(pass.ready());
     const auto outcome = std::move(pass).result();
@@ -203,8 +205,8 @@ class ManyMarks : public AutogradCluster {
     std::vector<at::Tensor> results;
     for (int i = 0; i < marks; ++i) results.push_back((*this)[0].rpc_sync<&square>("worker1", x));
     run_until_idle();
-    ChannelTap& there = net_.tap("worker0", "worker1");
-    const ChannelTap& back = net_.tap("worker1", "worker0");
+    testing::Link& there = net_.link("worker0", "worker1");
+    const testing::Link& back = net_.link("worker1", "worker0");
     there.hold();
     Future<void> pass = context.backward_async({at::stack(results).sum()});
     run_until_idle();
@@ -217,7 +219,7 @@ class ManyMarks : public AutogradCluster {
     return tasks;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, ManyMarks, testing::Range<std::uint64_t>(1, 4));
+INSTANTIATE_TEST_SUITE_P(Seeds, ManyMarks, ::testing::Range<std::uint64_t>(1, 4));
 
 TEST_P(ManyMarks, DA11_AreWalkedByARunnersJob) {
   const std::size_t in_place = tasks_of_the_walk(1);
@@ -226,13 +228,13 @@ TEST_P(ManyMarks, DA11_AreWalkedByARunnersJob) {
 }
 
 class TimedPass : public AutogradCluster {};
-INSTANTIATE_TEST_SUITE_P(Seeds, TimedPass, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, TimedPass, ::testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(TimedPass, ATimeoutEndsItEverywhereAndTheNextOneWorks) {
   const at::Tensor x = leaf({1, 2, 3});
   Context context((*this)[0]);
   const at::Tensor y = (*this)[0].rpc_sync<&square>("worker1", x);
-  net_.tap("worker1", "worker0").hold();
+  net_.link("worker1", "worker0").hold();
   Future<void> pass =
       context.backward_async({y.sum()}, {.retain_graph = true, .timeout = std::chrono::milliseconds(100)});
   run_until_idle();
@@ -241,7 +243,7 @@ TEST_P(TimedPass, ATimeoutEndsItEverywhereAndTheNextOneWorks) {
   run_until_idle();
   ASSERT_TRUE(pass.ready());
   EXPECT_EQ(pass.result().error().code(), Errc::timeout);
-  net_.tap("worker1", "worker0").release();
+  net_.link("worker1", "worker0").release();
   run_until_idle();
   EXPECT_TRUE(context.gradients().empty());
   context.backward({y.sum()});

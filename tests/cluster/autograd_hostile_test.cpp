@@ -8,6 +8,7 @@
 
 #include "autograd/autograd_host.hpp"
 #include "autograd_roles.hpp"
+#include "caftan/testing/network.hpp"
 #include "pass_frames.hpp"
 #include "worker/worker_core.hpp"
 
@@ -16,9 +17,9 @@ namespace {
 
 using autograd::Context;
 using autograd::ContextView;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-bool is_gradient(const TappedFrame& frame) {
+bool is_gradient(const testing::Frame& frame) {
   const auto message = pass_message(frame);
   return message && std::holds_alternative<autograd::Grad>(*message);
 }
@@ -28,7 +29,7 @@ class ForgedGradients : public AutogradCluster {
  protected:
   ForgedGradients() {
     here().rpc_sync<&square>("worker2", at::ones({1}));  // worker2 takes part in the context
-    net_.tap("worker1", "worker0").set_filter([this](const TappedFrame& frame) {
+    net_.link("worker1", "worker0").set_filter([this](const testing::Frame& frame) {
       const bool goes_with_it = !honest_.empty() && frame.header.kind == wire::FrameKind::chunk;
       if (forging_ || (!is_gradient(frame) && !goes_with_it)) return true;
       wire::append(honest_, frame.bytes);
@@ -65,14 +66,14 @@ class ForgedGradients : public AutogradCluster {
   }
   void expect_unharmed() {
     EXPECT_FALSE(pass_.ready());
-    net_.tap("worker1", "worker0").inject(honest_);
+    net_.link("worker1", "worker0").inject(honest_);
     run_until_idle();
     ASSERT_TRUE(pass_.ready());
     std::move(pass_).get();
     expect_next_pass(2);
   }
   void expect_next_pass(double passes) {
-    net_.tap("worker1", "worker0").set_filter(nullptr);
+    net_.link("worker1", "worker0").set_filter(nullptr);
     context_.backward({root_}, {.retain_graph = true});
     EXPECT_EQ(values(context_.gradients().of(x_)), (std::vector<double>{2 * passes, 4 * passes, 6 * passes}));
   }
@@ -84,7 +85,7 @@ class ForgedGradients : public AutogradCluster {
   wire::Bytes honest_;
   Future<void> pass_;
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, ForgedGradients, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, ForgedGradients, ::testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(ForgedGradients, OfAnotherCountAreRefused) {
   const at::Tensor one = at::ones({3}, at::kDouble);
@@ -153,7 +154,7 @@ class Devices : public AutogradCluster {
  protected:
   Devices() : AutogradCluster({"worker0", "worker1", "worker2"}, &make_device_registry) {}
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Devices, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, Devices, ::testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(Devices, AGradientThatLeftItsTensorsDeviceFailsThePass) {
   const at::Tensor x = leaf({1, 2});
@@ -208,7 +209,7 @@ class Reentrance : public AutogradCluster {
   const at::Tensor x_ = leaf({1, 2});
   Context context_{(*this)[0]};
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Reentrance, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, Reentrance, ::testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(Reentrance, DA14_BackwardFromANodeOfTheInitiatorIsRefused) {
   inside_.run = [this] { return context_.try_backward({leaf({1}).sum()}); };

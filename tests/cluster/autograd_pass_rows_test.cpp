@@ -27,7 +27,7 @@ class PassRows : public RowsCluster {
   }
   std::optional<Context> context_;
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, PassRows, testing::Range<std::uint64_t>(1, 4));
+INSTANTIATE_TEST_SUITE_P(Seeds, PassRows, ::testing::Range<std::uint64_t>(1, 4));
 
 TEST_P(PassRows, Row17_01_TwoPassesAddUpAsLocalOnesDo) {
   const at::Tensor a = leaf({1, 2});
@@ -91,7 +91,7 @@ TEST_P(PassRows, Row18_02_AnErrorHopsAwayNamesItsWorkerAndText) {
 TEST_P(PassRows, Row18_03_TheLossOfTheLastHopIsAnError) {
   Context context((*this)[0]);
   const at::Tensor y = (*this)[0].rpc_sync<&relay>("worker1", std::vector<std::string>{"worker2"}, leaf({1}));
-  net_.isolate("worker2");
+  net_.kill("worker2");
   EXPECT_EQ(context.try_backward({y.sum()}).error().code(), Errc::peer_down);
 }
 
@@ -189,7 +189,7 @@ class GradientRows : public PassRows {
   Given given_;
   at::Tensor root_;
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, GradientRows, testing::Range<std::uint64_t>(1, 4));
+INSTANTIATE_TEST_SUITE_P(Seeds, GradientRows, ::testing::Range<std::uint64_t>(1, 4));
 
 TEST_P(GradientRows, Row19_03_OnlyWhatHasNoOtherHolderIsNotCopied) {
   at::Tensor own = at::ones({3}, at::kDouble);

@@ -7,6 +7,9 @@
 #include <tuple>
 
 #include "autograd_roles.hpp"
+#include "caftan/testing/cluster.hpp"
+#include "caftan/testing/network.hpp"
+#include "caftan/transport/stepped_executor.hpp"
 #include "pass_frames.hpp"
 
 namespace caftan::test {
@@ -61,7 +64,7 @@ Registry make_points_registry() {
   return registry;
 }
 
-class ProtocolPoints : public testing::TestWithParam<std::tuple<Point, std::uint64_t>> {
+class ProtocolPoints : public ::testing::TestWithParam<std::tuple<Point, std::uint64_t>> {
  protected:
   ~ProtocolPoints() override { kept.reset(); }
 
@@ -78,19 +81,19 @@ class ProtocolPoints : public testing::TestWithParam<std::tuple<Point, std::uint
     for (const std::string& from : names_) {
       for (const std::string& to : names_) {
         if (from == to) continue;
-        ChannelTap& tap = net_.tap(from, to);
-        tap.set_filter([this, &tap](const TappedFrame& frame) { return leaves(tap, frame); });
+        testing::Link& tap = net_.link(from, to);
+        tap.set_filter([this, &tap](const testing::Frame& frame) { return leaves(tap, frame); });
       }
     }
   }
-  bool leaves(ChannelTap& tap, const TappedFrame& frame) {
-    const bool by_victim = tap.from == victim();
+  bool leaves(testing::Link& tap, const testing::Frame& frame) {
+    const bool by_victim = tap.from() == victim();
     if (reached_) return !by_victim;
     if (half_ && by_victim && frame.header.kind == wire::FrameKind::chunk) return cut_short(tap, frame);
     const auto message = pass_message(frame);
     if (half_ || !message || name_of(*message) != point().message) return true;
     if (point().when == "Unread") {
-      reached_ = tap.to == victim();
+      reached_ = tap.to() == victim();
       return true;
     }
     if (!by_victim) return true;
@@ -103,7 +106,7 @@ class ProtocolPoints : public testing::TestWithParam<std::tuple<Point, std::uint
     return point().when == "After";
   }
   /// The connection ends in the middle of a frame.
-  bool cut_short(ChannelTap& tap, const TappedFrame& frame) {
+  bool cut_short(testing::Link& tap, const testing::Frame& frame) {
     reached_ = true;
     tap.inject(frame.bytes.first(frame.bytes.size() / 2));
     return false;
@@ -129,13 +132,13 @@ class ProtocolPoints : public testing::TestWithParam<std::tuple<Point, std::uint
   }
 
   const std::vector<std::string> names_{"worker0", "worker1", "worker2", "worker3"};
-  TappedNetwork net_;
-  Cluster cluster_{seed(), names_, &make_points_registry, net_.change()};
+  testing::Cluster cluster_{seed(), names_, &make_points_registry};
+  testing::Network& net_ = cluster_.network();
   bool reached_ = false;
   bool half_ = false;  // the frame of a gradient has left, its tensors have not
 };
 INSTANTIATE_TEST_SUITE_P(Points, ProtocolPoints,
-                         testing::Combine(testing::ValuesIn(points()), testing::Range<std::uint64_t>(0, 4)),
+                         ::testing::Combine(::testing::ValuesIn(points()), ::testing::Range<std::uint64_t>(0, 4)),
                          [](const auto& info) {
                            const Point& point = std::get<0>(info.param);
                            return std::string(point.initiator == "worker0" ? "HomeInitiates" : "OtherInitiates") + "_" +

@@ -12,8 +12,8 @@
 
 #include "caftan/autograd/context.hpp"
 #include "caftan/tensor/operators.hpp"
-#include "channel_tap.hpp"
-#include "cluster.hpp"
+#include "caftan/testing/cluster.hpp"
+#include "caftan/testing/network.hpp"
 
 namespace caftan::test {
 
@@ -92,11 +92,11 @@ inline Registry make_autograd_registry() {
 }
 
 /// Three workers over the seeded executor, on connections that a test can hold and cut.
-class AutogradCluster : public testing::TestWithParam<std::uint64_t> {
+class AutogradCluster : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   explicit AutogradCluster(const std::vector<std::string>& names = {"worker0", "worker1", "worker2"},
                            const std::function<Registry()>& registry = make_autograd_registry)
-      : cluster_(GetParam(), names, registry, net_.change()) {}
+      : cluster_(GetParam(), names, registry) {}
 
   Worker& operator[](std::size_t worker) { return cluster_[worker]; }
   void run_until_idle() { cluster_.run_until_idle(); }
@@ -106,8 +106,8 @@ class AutogradCluster : public testing::TestWithParam<std::uint64_t> {
     for (std::size_t i = 0; i < workers; ++i) EXPECT_TRUE(cluster_[i].autograd_contexts().empty()) << "worker" << i;
   }
 
-  TappedNetwork net_;
-  Cluster cluster_;
+  testing::Cluster cluster_;
+  testing::Network& net_ = cluster_.network();
 };
 
 /// Returns the tensor's values.

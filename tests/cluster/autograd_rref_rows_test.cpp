@@ -7,13 +7,13 @@
 namespace caftan::test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class RRefRows : public RowsCluster {
  protected:
   Worker& here() { return (*this)[0]; }
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, RRefRows, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, RRefRows, ::testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(RRefRows, Row16_28_BackwardFromAReferenceOfTheOwner) {
   const at::Tensor x = leaf({1, 2});
@@ -69,7 +69,7 @@ TEST_P(RRefRows, ALostOwnerIsNamed) {
   const Context context(here());
   RRef<at::Tensor> loss = here().remote<&sum_of>("worker1", std::vector<at::Tensor>{(x * 2).sum()});
   run_until_idle();
-  net_.isolate("worker1");
+  net_.kill("worker1");
   const Error error = autograd::try_backward(context, loss).error();
   EXPECT_EQ(error.code(), Errc::peer_down);
   EXPECT_THAT(error.message(), HasSubstr("worker1"));

@@ -6,14 +6,15 @@
 #include <thread>
 
 #include "autograd_roles.hpp"
+#include "caftan/testing/cluster.hpp"
 
 namespace caftan::test {
 namespace {
 
 using autograd::Context;
 using autograd::Mode;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 /// A weighted sum whose input is changed in place afterwards, through another tensor over its storage.
 at::Tensor change_an_alias(at::Tensor x, const at::Tensor& view, const at::Tensor& w) {
@@ -53,7 +54,7 @@ Registry make_registry() {
   return registry;
 }
 
-class Unrecorded : public testing::TestWithParam<std::uint64_t> {
+class Unrecorded : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   void expect_named(const Result<void>& done, const std::string& peer) {
     ASSERT_FALSE(done);
@@ -64,10 +65,10 @@ class Unrecorded : public testing::TestWithParam<std::uint64_t> {
   }
   static Error innermost(const Error& error) { return error.cause() ? innermost(*error.cause()) : error; }
 
-  Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_registry};
+  testing::Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_registry};
   Worker& here_ = cluster_[0];
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Unrecorded, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, Unrecorded, ::testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(Unrecorded, U1_DA21_BackwardThroughAResultFromOutsideTheContextNamesTheWorkerAndTheWayOut) {
   const RRef<Scale> part = here_.remote<Scale>("worker1", 3.0);

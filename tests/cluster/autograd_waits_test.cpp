@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "autograd_roles.hpp"
+#include "caftan/testing/cluster.hpp"
+#include "caftan/transport/stepped_executor.hpp"
 
 namespace caftan::test {
 namespace {
 
 using autograd::Context;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
 at::Tensor open_loss;
@@ -64,7 +66,7 @@ class Waits : public AutogradCluster {
   ~Waits() override { open_loss = at::Tensor(); }
   TimePoint now() { return cluster_.executor().clock().now(); }
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Waits, testing::Range<std::uint64_t>(1, 11));
+INSTANTIATE_TEST_SUITE_P(Seeds, Waits, ::testing::Range<std::uint64_t>(1, 11));
 
 TEST_P(Waits, B3_DA22_APassThroughAnObjectThatIsHeldMeanwhileIsRefusedAtOnce) {
   const RRef<Holder> holder = (*this)[1].remote<Holder>("worker0");
@@ -143,22 +145,22 @@ TEST_P(Waits, DA10_CancellingTheFutureEndsThePassEverywhere) {
   const at::Tensor x = leaf({1, 2});
   Context context((*this)[0]);
   const at::Tensor y = (*this)[0].rpc_sync<&square>("worker1", x);
-  net_.tap("worker1", "worker0").hold();
+  net_.link("worker1", "worker0").hold();
   auto pass = context.backward_async({y.sum()}, {.retain_graph = true});
   run_until_idle();
   EXPECT_TRUE(pass.cancel());
   run_until_idle();
   EXPECT_EQ(pass.result().error().code(), Errc::cancelled);
   EXPECT_EQ((*this)[0].autograd_contexts()[0].passes, 1U) << "the pass is decided, the next one may begin";
-  net_.tap("worker1", "worker0").release();
+  net_.link("worker1", "worker0").release();
   EXPECT_TRUE(context.gradients().empty());
   context.backward({y.sum()});
   EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{2, 4}));
 }
 
 TEST_P(Waits, B8_ACallThatTheLaneRefusesMovesNoOrderKey) {
-  Cluster narrow(GetParam(), {"worker0", "worker1"}, make_registry,
-                 [](WorkerOptions& options) { options.limits.pending_calls = 1; });
+  testing::Cluster narrow(GetParam(), {"worker0", "worker1"}, make_registry,
+                          [](WorkerOptions& options) { options.limits.pending_calls = 1; });
   const auto order_after = [&narrow](bool refused) {
     Context context(narrow[0]);
     auto first = narrow[0].rpc_async<&square>("worker1", leaf({1}));

@@ -35,7 +35,7 @@ Registry make_registry() {
   return registry;
 }
 
-class Backpressure : public testing::TestWithParam<unsigned> {
+class Backpressure : public ::testing::TestWithParam<unsigned> {
  protected:
   void SetUp() override {
     for (const char* name : {"a", "b"}) {
@@ -55,7 +55,7 @@ class Backpressure : public testing::TestWithParam<unsigned> {
   std::vector<std::unique_ptr<Worker>> workers_;
   const at::Tensor big_ = at::arange(std::int64_t{8} << 20);  // 64 MiB
 };
-INSTANTIATE_TEST_SUITE_P(Runners, Backpressure, testing::Values(1U, 2U));
+INSTANTIATE_TEST_SUITE_P(Runners, Backpressure, ::testing::Values(1U, 2U));
 
 TEST_P(Backpressure, BI7_BothSidesEchoMoreThanTheirWindows) {
   Future<at::Tensor> forth = workers_[0]->rpc_async<&echo_tensor>("b", big_);

@@ -6,8 +6,9 @@
 #include <mutex>
 
 #include "caftan/actors/worker.hpp"
+#include "caftan/testing/cluster.hpp"
+#include "caftan/transport/stepped_executor.hpp"
 #include "caftan/transport/threaded_executor.hpp"
-#include "cluster.hpp"
 #include "folder.hpp"
 #include "gate.hpp"
 
@@ -51,7 +52,7 @@ Registry make_registry() {
 }
 
 /// Three workers with two runners each, as three processes.
-class BusyWorker : public testing::TestWithParam<const char*> {
+class BusyWorker : public ::testing::TestWithParam<const char*> {
  protected:
   void start(Duration heartbeat) {
     gate.close();
@@ -108,7 +109,7 @@ class BusyWorker : public testing::TestWithParam<const char*> {
   std::string lost_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, BusyWorker, testing::Values("unix", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Kinds, BusyWorker, ::testing::Values("unix", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(BusyWorker, T1_SE31_WhoseRunnersAllComputeIsNotLost) {
@@ -153,7 +154,7 @@ TEST_P(BusyWorker, T6_AnAnswerLeavesWhileTheTaskThatGaveItComputes) {
 }
 
 TEST(LocalSession, K10_SE32_ShowsNoSignsOfLife) {
-  Cluster cluster(1, {"a", "b", "c"}, &make_registry);
+  testing::Cluster cluster(1, {"a", "b", "c"}, &make_registry);
   cluster.run_until_idle();
   cluster.executor().advance(1h);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -179,7 +180,7 @@ TEST(LocalSession, T12_WorkersOfOneExecutorShareWhatTheyKeepForTensorsAndTheLast
 }
 
 TEST(LocalSession, T12_WhatASessionReceivesComesFromTheCacheOfTheExecutor) {
-  Cluster cluster(1, {"a", "b"}, &make_registry);
+  testing::Cluster cluster(1, {"a", "b"}, &make_registry);
   EXPECT_EQ(cluster.executor().pool().cached_bytes(), 0U);
   EXPECT_EQ(cluster[0].rpc_sync<&count>("b", at::ones({1 << 18})), 1 << 18);
   cluster.run_until_idle();

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "caftan/tensor/operators.hpp"
-#include "cluster.hpp"
+#include "caftan/testing/cluster.hpp"
 
 namespace caftan {
 namespace {
@@ -24,11 +24,11 @@ Registry make_registry() {
   return registry;
 }
 
-class SteppedCall : public testing::TestWithParam<std::uint64_t> {
+class SteppedCall : public ::testing::TestWithParam<std::uint64_t> {
  protected:
-  test::Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_registry};
+  testing::Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_registry};
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, SteppedCall, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, SteppedCall, ::testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(SteppedCall, ReturnsWhatTheFunctionReturns) {
   EXPECT_EQ(cluster_[0].rpc_sync<&add>("worker1", 2, 40), 42);

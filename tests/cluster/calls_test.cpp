@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "caftan/rpc/wait.hpp"
+#include "caftan/testing/cluster.hpp"
+#include "caftan/transport/stepped_executor.hpp"
 #include "caftan/transport/threaded_executor.hpp"
-#include "cluster.hpp"
 
 namespace caftan {
 namespace {
@@ -127,14 +128,14 @@ Registry make_registry() {
   return registry;
 }
 
-class Calls : public testing::TestWithParam<std::uint64_t> {
+class Calls : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   static constexpr std::size_t kPending = 4;
-  test::Cluster cluster_{GetParam(), {"a", "b", "c"}, make_registry, [](WorkerOptions& options) {
-                           options.limits.pending_calls = kPending;
-                         }};
+  testing::Cluster cluster_{GetParam(), {"a", "b", "c"}, make_registry, [](WorkerOptions& options) {
+                              options.limits.pending_calls = kPending;
+                            }};
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Calls, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, Calls, ::testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(Calls, K9_ManyCallsWaitForRoomInsteadOfFailing) {
   EXPECT_EQ(burst(cluster_[0], "b", 40), sum_of_burst(40));

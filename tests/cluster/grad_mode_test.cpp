@@ -10,6 +10,7 @@
 #include "autograd_roles.hpp"
 #include "by_hand.hpp"
 #include "caftan/autograd/rref_backward.hpp"
+#include "caftan/testing/network.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 
@@ -75,7 +76,7 @@ class GradMode : public AutogradCluster {
   GradMode() : AutogradCluster({"worker0", "worker1", "worker2"}, make_registry) {}
   Worker& here_ = (*this)[0];
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, GradMode, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, GradMode, ::testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(GradMode, CALL17_AFunctionRunsInThatOfItsCaller) {
   const at::Tensor x = at::ones({2}, at::kDouble);
@@ -183,7 +184,7 @@ std::vector<SectionType> types_of(wire::ByteView sections) {
 
 TEST_P(GradMode, CALL17_ADR8_OnlyACallUnderNoGradSaysSo) {
   wire::Bytes sections;
-  net_.tap("worker0", "worker1").set_filter([&](const TappedFrame& frame) {
+  net_.link("worker0", "worker1").set_filter([&](const testing::Frame& frame) {
     const auto of_frame = frame.payload().first(frame.header.sections_size);
     if (frame.header.kind == FrameKind::call) sections.assign(of_frame.begin(), of_frame.end());
     return true;
@@ -199,7 +200,7 @@ TEST_P(GradMode, CALL17_ADR8_OnlyACallUnderNoGradSaysSo) {
 
 TEST_P(GradMode, CALL17_AFetchSaysNothing) {
   std::vector<SectionType> types;
-  net_.tap("worker0", "worker1").set_filter([&](const TappedFrame& frame) {
+  net_.link("worker0", "worker1").set_filter([&](const testing::Frame& frame) {
     if (frame.header.kind == FrameKind::fetch) types = types_of(frame.payload().first(frame.header.sections_size));
     return true;
   });
@@ -209,9 +210,9 @@ TEST_P(GradMode, CALL17_AFetchSaysNothing) {
 }
 
 TEST_P(GradMode, CALL17_AnythingButOffIsMalformed) {
-  ChannelTap& tap = net_.tap("worker0", "worker1");
+  testing::Link& tap = net_.link("worker0", "worker1");
   for (const std::vector<int>& content : {std::vector<int>{}, {1}, {0, 0}, {255}}) {
-    tap.set_filter([&](const TappedFrame& frame) {
+    tap.set_filter([&](const testing::Frame& frame) {
       if (frame.header.kind != FrameKind::call && frame.header.kind != FrameKind::create) return true;
       wire::FrameHeader header = frame.header;
       wire::Bytes payload(frame.payload().begin(), frame.payload().end());

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "caftan/autograd/context.hpp"
-#include "cluster.hpp"
+#include "caftan/testing/cluster.hpp"
+#include "caftan/testing/network.hpp"
 #include "pass_frames.hpp"
 
 namespace caftan::test {
@@ -97,7 +98,7 @@ std::vector<std::string> names(int workers) {
 class GraphCluster final : public autograd::test::Hops {
  public:
   GraphCluster(int workers, Bodies bodies, std::uint64_t order)
-      : names_(names(workers)), bodies_(bodies), cluster_(order, names_, &make_registry, net_.change()) {
+      : names_(names(workers)), bodies_(bodies), cluster_(order, names_, &make_registry) {
     for (int i = 0; i < workers; ++i) seats_.push_back(std::make_unique<Seat>(cluster_[i]));
   }
 
@@ -154,7 +155,7 @@ class GraphCluster final : public autograd::test::Hops {
     for (const std::string& from : names_) {
       for (const std::string& to : names_) {
         if (from == to) continue;
-        net_.tap(from, to).set_filter([this, from, to](const TappedFrame& frame) {
+        net_.link(from, to).set_filter([this, from, to](const testing::Frame& frame) {
           const auto message = pass_message(frame);
           if (!message) return true;
           run_.trace.push_back(from + " -> " + to + ": " + to_string(*message));
@@ -194,8 +195,8 @@ class GraphCluster final : public autograd::test::Hops {
   const Bodies bodies_;
   std::set<std::string> reached_{"worker0"};  // by the pass
   GraphRun run_;                              // both outlive the filters of net_
-  TappedNetwork net_;
-  Cluster cluster_;
+  testing::Cluster cluster_;
+  testing::Network& net_ = cluster_.network();
   std::vector<std::unique_ptr<Seat>> seats_;
 };
 

@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "caftan/tensor/operators.hpp"
-#include "channel_tap.hpp"
+#include "caftan/testing/cluster.hpp"
+#include "caftan/testing/network.hpp"
 #include "counting_hook.hpp"
 #include "rref_roles.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class Hooks : public testing::TestWithParam<std::uint64_t> {
+class Hooks : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   static constexpr CallOptions kShort{.timeout = milliseconds(200)};
 
@@ -24,16 +25,16 @@ class Hooks : public testing::TestWithParam<std::uint64_t> {
     for (const auto& hook : hooks_) EXPECT_TRUE(hook->all_ended_once());
   }
 
-  TappedNetwork net_;
   std::vector<std::shared_ptr<CountingHook>> hooks_;
-  Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_rref_registry, [this](WorkerOptions& options) {
-                     options.network = net_.network();
-                     options.limits.send_queue = 64 * 1024;
-                     hooks_.push_back(std::make_shared<CountingHook>());
-                     options.hook = hooks_.back();
-                   }};
+  testing::Cluster cluster_{
+      GetParam(), {"worker0", "worker1", "worker2"}, make_rref_registry, [this](WorkerOptions& options) {
+        options.limits.send_queue = 64 * 1024;
+        hooks_.push_back(std::make_shared<CountingHook>());
+        options.hook = hooks_.back();
+      }};
+  testing::Network& net_ = cluster_.network();
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Hooks, testing::Range<std::uint64_t>(1, 11));
+INSTANTIATE_TEST_SUITE_P(Seeds, Hooks, ::testing::Range<std::uint64_t>(1, 11));
 
 TEST_P(Hooks, CALL3_EveryKindOfRequestIsSeenOnceOnBothSides) {
   cluster_[0].rpc_sync<&add>("worker1", 1, 2);
@@ -73,7 +74,7 @@ TEST_P(Hooks, CALL3_WithoutAConnectionNothingIsSent) {
 }
 
 TEST_P(Hooks, CALL3_AFullWindowIsOverloadedAndUnsent) {
-  net_.tap("worker1", "worker0").hold();
+  net_.link("worker1", "worker0").hold();
   std::vector<Future<at::Tensor>> open;
   const auto busy = cluster_[0].with({.timeout = std::nullopt, .fail_when_full = true});
   for (int i = 0; i < 8; ++i) {
@@ -85,7 +86,7 @@ TEST_P(Hooks, CALL3_AFullWindowIsOverloadedAndUnsent) {
   cluster_.run_until_idle();
   EXPECT_GT(caller().unsent, 0);
   EXPECT_LT(caller().unsent, 8);
-  net_.tap("worker1", "worker0").release();
+  net_.link("worker1", "worker0").release();
   int failed = 0;
   for (auto& future : open) failed += future.result() ? 0 : 1;
   EXPECT_EQ(failed, caller().unsent);
@@ -94,28 +95,28 @@ TEST_P(Hooks, CALL3_AFullWindowIsOverloadedAndUnsent) {
 }
 
 TEST_P(Hooks, CALL3_ALateReplyIsNoSecondEnd) {
-  net_.tap("worker1", "worker0").hold();
+  net_.link("worker1", "worker0").hold();
   EXPECT_EQ(cluster_[0].with(kShort).try_rpc_sync<&add>("worker1", 1, 2).error().code(), Errc::timeout);
   EXPECT_EQ(caller().replies_dropped, 1);
-  net_.tap("worker1", "worker0").release();
+  net_.link("worker1", "worker0").release();
   expect_all_ended();
   EXPECT_EQ(caller().replies_received, 0);
   EXPECT_EQ(cluster_[0].rpc_sync<&add>("worker1", 1, 2), 3);
 }
 
 TEST_P(Hooks, CALL3_CancellingIsAnEnd) {
-  net_.tap("worker1", "worker0").hold();
+  net_.link("worker1", "worker0").hold();
   Future<int> call = cluster_[0].rpc_async<&add>("worker1", 1, 2);
   cluster_.run_until_idle();
   EXPECT_TRUE(call.cancel());
   EXPECT_EQ(call.result().error().code(), Errc::cancelled);
-  net_.tap("worker1", "worker0").release();
+  net_.link("worker1", "worker0").release();
   expect_all_ended();
   EXPECT_EQ(caller().replies_dropped, 1);
 }
 
 TEST_P(Hooks, CALL3_TheLossOfThePeerEndsWhatIsOpen) {
-  net_.tap("worker1", "worker0").hold();
+  net_.link("worker1", "worker0").hold();
   Future<int> call = cluster_[0].rpc_async<&add>("worker1", 1, 2);
   RRef<int> made = cluster_[0].remote<&add>("worker1", 1, 2);
   Future<int> fetched = made.fetch();
@@ -142,7 +143,7 @@ TEST_P(Hooks, CALL3_AReferenceThatCannotBeConfirmedDropsTheReply) {
 }
 
 TEST_P(Hooks, CALL3_StoppingEndsWhatIsOpen) {
-  net_.tap("worker1", "worker0").hold();
+  net_.link("worker1", "worker0").hold();
   Future<int> call = cluster_[0].rpc_async<&add>("worker1", 1, 2);
   cluster_.run_until_idle();
   cluster_[0].stop();

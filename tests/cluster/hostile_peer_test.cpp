@@ -12,8 +12,9 @@
 #include "caftan/remote/internal/address.hpp"
 #include "caftan/remote/internal/message_registry.hpp"
 #include "caftan/tensor/operators.hpp"
+#include "caftan/testing/cluster.hpp"
+#include "caftan/testing/network.hpp"
 #include "caftan/wire/archive.hpp"
-#include "channel_tap.hpp"
 #include "rref/rref_manifest.hpp"
 #include "rref/rref_messages.hpp"
 #include "rref_roles.hpp"
@@ -76,9 +77,9 @@ wire::Bytes encode(const T&... values) {
 }
 
 /// worker0 is attacked by worker1, whose own traffic goes on; worker2 is an honest peer of worker0.
-class HostilePeer : public testing::TestWithParam<std::uint64_t> {
+class HostilePeer : public ::testing::TestWithParam<std::uint64_t> {
  protected:
-  void attack(const Forged& frame) { net_.tap("worker1", "worker0").inject(frame.bytes()); }
+  void attack(const Forged& frame) { net_.link("worker1", "worker0").inject(frame.bytes()); }
   void attack_and_settle(const Forged& frame) {
     attack(frame);
     cluster_.run_until_idle();
@@ -104,8 +105,8 @@ class HostilePeer : public testing::TestWithParam<std::uint64_t> {
   }
   /// Every frame of this call from the hostile worker goes through `change` first.
   void forge(std::function<void(wire::Bytes&)> change) {
-    ChannelTap& tap = net_.tap("worker1", "worker0");
-    tap.set_filter([&tap, change = std::move(change)](const TappedFrame& frame) {
+    testing::Link& tap = net_.link("worker1", "worker0");
+    tap.set_filter([&tap, change = std::move(change)](const testing::Frame& frame) {
       wire::Bytes bytes(frame.bytes.begin(), frame.bytes.end());
       change(bytes);
       tap.inject(bytes);
@@ -114,17 +115,17 @@ class HostilePeer : public testing::TestWithParam<std::uint64_t> {
   }
 
   std::optional<Error> lost_;
-  TappedNetwork net_;
-  Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_registry, [this](WorkerOptions& options) {
-                     options.network = net_.network();
-                     options.rpc_timeout = std::chrono::seconds(5);
-                     if (options.name != "worker0") return;
-                     options.on_peer_down = [this](const std::string& peer, const Error& reason) {
-                       if (peer == "worker1") lost_ = reason;
-                     };
-                   }};
+  testing::Cluster cluster_{
+      GetParam(), {"worker0", "worker1", "worker2"}, make_registry, [this](WorkerOptions& options) {
+        options.rpc_timeout = std::chrono::seconds(5);
+        if (options.name != "worker0") return;
+        options.on_peer_down = [this](const std::string& peer, const Error& reason) {
+          if (peer == "worker1") lost_ = reason;
+        };
+      }};
+  testing::Network& net_ = cluster_.network();
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, HostilePeer, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, HostilePeer, ::testing::Range<std::uint64_t>(1, 6));
 
 // ---- values and tensors
 
@@ -142,7 +143,7 @@ TEST_P(HostilePeer, TenThousandNestedValuesAreBadArguments) {
   const auto result = cluster_[1].try_rpc_sync<&leaves>("worker0", Tree());
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code(), Errc::bad_arguments) << result.error().message();
-  net_.tap("worker1", "worker0").set_filter(nullptr);
+  net_.link("worker1", "worker0").set_filter(nullptr);
   expect_ignored();
 }
 
@@ -155,14 +156,11 @@ TEST_P(HostilePeer, AnySingleWrongByteOfATensorCallIsTyped) {
   std::size_t position = GetParam() - 1;
   std::size_t size = wire::kFrameHeaderSize + 1;
   for (; position < size; position += 5) {
-    TappedNetwork net;
-    Cluster cluster(GetParam(), {"worker0", "worker1", "worker2"}, make_registry, [&](WorkerOptions& options) {
-      options.network = net.network();
-      options.rpc_timeout = std::chrono::seconds(5);
-    });
-    ChannelTap& tap = net.tap("worker1", "worker0");
+    testing::Cluster cluster(GetParam(), {"worker0", "worker1", "worker2"}, make_registry,
+                             [](WorkerOptions& options) { options.rpc_timeout = std::chrono::seconds(5); });
+    testing::Link& tap = cluster.network().link("worker1", "worker0");
     for (const int value : {0x00, 0x7f, 0xff}) {
-      tap.set_filter([&](const TappedFrame& frame) {
+      tap.set_filter([&](const testing::Frame& frame) {
         if (frame.header.kind != FrameKind::call) return true;
         wire::Bytes bytes(frame.bytes.begin(), frame.bytes.end());
         size = bytes.size();
@@ -173,7 +171,7 @@ TEST_P(HostilePeer, AnySingleWrongByteOfATensorCallIsTyped) {
       // An end in each case: a value where the byte was the same or does not matter, else an error that names its kind.
       const auto result = cluster[1].rpc_async<&sum_of>("worker0", tensor).result();
       if (!result) {
-        EXPECT_THAT(typed, testing::Contains(result.error().code()))
+        EXPECT_THAT(typed, ::testing::Contains(result.error().code()))
             << "byte " << position << ": " << result.error().message();
       }
     }
@@ -199,7 +197,7 @@ TEST_P(HostilePeer, SparseIndicesOutOfRangeAreRefused) {
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code(), Errc::malformed_payload) << result.error().message();
   }
-  net_.tap("worker1", "worker0").set_filter(nullptr);
+  net_.link("worker1", "worker0").set_filter(nullptr);
   expect_ignored();
 }
 
@@ -221,7 +219,7 @@ TEST_P(HostilePeer, WI2_MoreThanTheLimitsAllowIsNotAllocated) {
   header.body_size = 0xffff'ffff;
   wire::Bytes bytes(wire::kFrameHeaderSize);
   wire::encode_header(header, bytes.data());
-  net_.tap("worker1", "worker0").inject(bytes);
+  net_.link("worker1", "worker0").inject(bytes);
   expect_dropped(Errc::limit_exceeded);
 }
 
@@ -268,7 +266,7 @@ TEST_P(HostilePeer, WI12_RandomBytesEndOnlyThatSession) {
   std::mt19937_64 random(GetParam());
   wire::Bytes noise(4096);
   for (auto& byte : noise) byte = static_cast<std::byte>(random());
-  net_.tap("worker1", "worker0").inject(noise);
+  net_.link("worker1", "worker0").inject(noise);
   expect_dropped(Errc::malformed_payload);
 }
 
@@ -284,7 +282,7 @@ TEST_P(HostilePeer, WI14_MessagesForActorsThatWereNeverExportedGoNowhere) {
     attack({FrameKind::actor_message, body, 4242, {}, 0});
   }
   expect_ignored();
-  EXPECT_GE(net_.tap("worker0", "worker1").count(FrameKind::actor_reply), 4U);
+  EXPECT_GE(net_.link("worker0", "worker1").count(FrameKind::actor_reply), 4U);
 }
 
 TEST_P(HostilePeer, AMessageThatDoesNotDecodeEndsTheSession) {
@@ -297,16 +295,16 @@ TEST_P(HostilePeer, AMessageThatDoesNotDecodeEndsTheSession) {
 TEST_P(HostilePeer, WI15_WatchingWhatIsNotThereIsAnsweredDown) {
   for (std::uint64_t i = 0; i < 1000; ++i) attack({FrameKind::monitor, encode(Address::exported(i)), 0, {}, 0});
   cluster_.run_until_idle();
-  EXPECT_EQ(net_.tap("worker0", "worker1").count(FrameKind::down), 1000U);
+  EXPECT_EQ(net_.link("worker0", "worker1").count(FrameKind::down), 1000U);
   for (int i = 0; i < 1000; ++i) attack({FrameKind::monitor, encode(Address::root()), 0, {}, 0});
   attack({FrameKind::link, encode(Address::exported(5), Address::exported(6)), 0, {}, 0});
   cluster_.run_until_idle();
-  EXPECT_EQ(net_.tap("worker0", "worker1").count(FrameKind::exit), 1U);
+  EXPECT_EQ(net_.link("worker0", "worker1").count(FrameKind::exit), 1U);
   expect_ignored();
 }
 
 TEST_P(HostilePeer, AWatchThatWasGivenUpIsNotAnswered) {
-  ChannelTap& answers = net_.tap("worker0", "worker1");
+  testing::Link& answers = net_.link("worker0", "worker1");
   for (const bool again : {false, true}) {
     RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 1);
     EXPECT_EQ(r.to_here(), 2);
@@ -392,7 +390,7 @@ TEST_P(HostilePeer, ReferencesToNothingAreDeleted) {
   attack({FrameKind::create, {}, 33, {}, 0});
   attack({FrameKind::method, encode(1), 34, {}, 0});
   cluster_.run_until_idle();
-  EXPECT_EQ(net_.tap("worker0", "worker1").count(FrameKind::response), 4U);
+  EXPECT_EQ(net_.link("worker0", "worker1").count(FrameKind::response), 4U);
   expect_ignored();
 }
 

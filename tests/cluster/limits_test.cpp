@@ -7,6 +7,7 @@
 
 #include "address_space.hpp"
 #include "autograd_roles.hpp"
+#include "caftan/testing/cluster.hpp"
 
 namespace caftan::test {
 namespace {
@@ -57,14 +58,19 @@ Registry make_registry() {
   return registry;
 }
 
+/// Puts workers on plain connections: links never fill, so all tensors that are on their way would lie in them.
+testing::Cluster::Change on_plain_connections() {
+  return [network = std::make_shared<LocalNetwork>()](WorkerOptions& options) { options.network = network; };
+}
+
 TEST(Limits, T2_ThousandsOfTensorsTravelInOneCallAndInOneResult) {
-  Cluster cluster(1, {"a", "b"}, make_registry);
+  testing::Cluster cluster(1, {"a", "b"}, make_registry);
   EXPECT_EQ(cluster[0].rpc_sync<&count_all>("b", make_many(4200)), 4200 * 1024);
   EXPECT_EQ(cluster[0].rpc_sync<&make_many>("b", 4200).size(), 4200U);
 }
 
 TEST(Limits, T2_WI20_MoreTensorsThanThePeerTakesAreRefusedBeforeTheyAreSent) {
-  Cluster cluster(1, {"a", "b"}, make_registry, [](WorkerOptions& options) {
+  testing::Cluster cluster(1, {"a", "b"}, make_registry, [](WorkerOptions& options) {
     if (options.name == "b") options.limits.segments = 100;
   });
   const auto refused = cluster[0].try_rpc_sync<&count_all>("b", make_many(101));
@@ -83,7 +89,7 @@ TEST(Limits, T2_WI20_MoreTensorsThanThePeerTakesAreRefusedBeforeTheyAreSent) {
 /// 1 KiB is the least that an application file may say.
 TEST(Limits, WI20_AnErrorIsShortenedToWhatItsReceiverTakes) {
   for (const char* const small : {"a", "b"}) {
-    Cluster cluster(1, {"a", "b"}, make_registry, [small](WorkerOptions& options) {
+    testing::Cluster cluster(1, {"a", "b"}, make_registry, [small](WorkerOptions& options) {
       if (options.name == small) options.limits.message = 1024;
     });
     const auto thrown = cluster[0].try_rpc_sync<&throw_long>("b");
@@ -98,7 +104,7 @@ TEST(Limits, WI20_AnErrorIsShortenedToWhatItsReceiverTakes) {
 }
 
 TEST(Limits, T2_A2_LargeResultsThatComeAtOnceAllArrive) {
-  Cluster cluster(1, {"a", "b"}, make_registry);
+  testing::Cluster cluster(1, {"a", "b"}, make_registry, on_plain_connections());
   std::vector<Future<std::int64_t>> sizes;
   for (int i = 0; i < 3; ++i) {
     // Each tensor goes as soon as it has come: what counts is what is on its way.
@@ -113,7 +119,7 @@ TEST(Limits, T2_A2_LargeResultsThatComeAtOnceAllArrive) {
 }
 
 TEST(Limits, T2_WI22_WithoutMemoryForItsTensorsOneCallFailsAndTheSessionGoesOn) {
-  Cluster cluster(1, {"a", "b"}, make_registry);
+  testing::Cluster cluster(1, {"a", "b"}, make_registry, on_plain_connections());
   const at::Tensor large = at::empty({kLarge});
   kept = at::empty({kLarge});
   {
@@ -122,7 +128,7 @@ TEST(Limits, T2_WI22_WithoutMemoryForItsTensorsOneCallFailsAndTheSessionGoesOn) 
     ASSERT_FALSE(argument);
     EXPECT_EQ(argument.error().code(), Errc::limit_exceeded) << argument.error().message();
     EXPECT_EQ(argument.error().worker(), "b");
-    EXPECT_THAT(argument.error().text(), testing::HasSubstr("the tensors could not be received"));
+    EXPECT_THAT(argument.error().text(), ::testing::HasSubstr("the tensors could not be received"));
     const auto result = cluster[0].try_rpc_sync<&give_kept>("b");
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code(), Errc::limit_exceeded) << result.error().message();
@@ -136,7 +142,7 @@ TEST(Limits, T2_WI22_WithoutMemoryForItsTensorsOneCallFailsAndTheSessionGoesOn) 
 }
 
 TEST(Limits, T2_WI22_WithoutMemoryForAGradientThePassFailsAndTheSessionGoesOn) {
-  Cluster cluster(1, {"a", "b"}, make_registry);
+  testing::Cluster cluster(1, {"a", "b"}, make_registry, on_plain_connections());
   const at::Tensor x = at::empty({kLarge}).requires_grad_();
   const at::Tensor gradient = at::empty({kLarge});
   autograd::Context context(cluster[0]);
@@ -146,14 +152,14 @@ TEST(Limits, T2_WI22_WithoutMemoryForAGradientThePassFailsAndTheSessionGoesOn) {
     const auto pass = context.try_backward({y}, {.retain_graph = true, .gradients = {gradient}});
     ASSERT_FALSE(pass);
     EXPECT_EQ(pass.error().code(), Errc::limit_exceeded) << pass.error().message();
-    EXPECT_THAT(pass.error().message(), testing::HasSubstr(": the tensors could not be received"));
+    EXPECT_THAT(pass.error().message(), ::testing::HasSubstr(": the tensors could not be received"));
   }
   EXPECT_TRUE(context.try_backward({y}, {.gradients = {gradient}}));
   EXPECT_EQ(context.gradients().of(x).numel(), kLarge);
 }
 
 TEST(Limits, T2_DA24_AGradientBeyondALimitFailsThePassAndNamesTheLimit) {
-  Cluster cluster(1, {"a", "b"}, make_registry, [](WorkerOptions& options) { options.limits.tensors = 1000; });
+  testing::Cluster cluster(1, {"a", "b"}, make_registry, [](WorkerOptions& options) { options.limits.tensors = 1000; });
   const at::Tensor x = at::ones({1}).requires_grad_();
   autograd::Context context(cluster[0]);
   const at::Tensor y = cluster[0].rpc_sync<&expanded>("b", x);  // travels as one number
@@ -161,13 +167,14 @@ TEST(Limits, T2_DA24_AGradientBeyondALimitFailsThePassAndNamesTheLimit) {
   ASSERT_FALSE(pass);
   EXPECT_EQ(pass.error().code(), Errc::limit_exceeded) << pass.error().message();
   EXPECT_THAT(pass.error().message(),
-              testing::ContainsRegex("the gradients of message .*4000 bytes of tensors, limits.tensors is 1000"));
+              ::testing::ContainsRegex("the gradients of message .*4000 bytes of tensors, limits.tensors is 1000"));
   EXPECT_TRUE(context.try_backward({cluster[0].rpc_sync<&same>("b", x).sum()}));
 }
 
 TEST(Limits, T2_DA24_APassThatReachesTooManyMessagesForOneFrameNamesTheLimit) {
   constexpr int kCalls = 400;  // a mark or report of all of them has 8,000 bytes
-  Cluster cluster(1, {"a", "b", "c"}, make_registry, [](WorkerOptions& options) { options.limits.message = 4096; });
+  testing::Cluster cluster(1, {"a", "b", "c"}, make_registry,
+                           [](WorkerOptions& options) { options.limits.message = 4096; });
   const at::Tensor x = leaf({1, 2});
   for (const bool elsewhere : {false, true}) {
     autograd::Context context(cluster[0]);
@@ -176,7 +183,7 @@ TEST(Limits, T2_DA24_APassThatReachesTooManyMessagesForOneFrameNamesTheLimit) {
     const auto pass = context.try_backward({y.sum()});
     ASSERT_FALSE(pass);
     EXPECT_EQ(pass.error().code(), Errc::limit_exceeded) << pass.error().message();
-    EXPECT_THAT(pass.error().message(), testing::HasSubstr("limits.message is 4096"));
+    EXPECT_THAT(pass.error().message(), ::testing::HasSubstr("limits.message is 4096"));
     // No worker was lost, and the next pass over as many workers succeeds.
     const at::Tensor few = many_squares(cluster[0], "b", 2, x);
     EXPECT_TRUE(context.try_backward({few.sum()}));

@@ -7,16 +7,16 @@
 #include <future>
 #include <mutex>
 
+#include "caftan/testing/network.hpp"
 #include "caftan/transport/stepped_executor.hpp"
 #include "caftan/transport/threaded_executor.hpp"
-#include "channel_tap.hpp"
 #include "folder.hpp"
 #include "worker/worker_core.hpp"
 
 namespace caftan {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 int depth(Worker& worker, const std::vector<std::string>& through) {
   if (through.empty()) return 0;
@@ -30,7 +30,7 @@ Registry make_registry() {
 }
 
 /// Three members over connections that hold everything until a test releases them.
-class SteppedMeeting : public testing::TestWithParam<std::uint64_t> {
+class SteppedMeeting : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   void SetUp() override {
     for (const std::string name : {"w0", "w1", "w2"}) {
@@ -38,36 +38,29 @@ class SteppedMeeting : public testing::TestWithParam<std::uint64_t> {
       options.name = name;
       options.world = {{"w0", ""}, {"w1", ""}, {"w2", ""}};
       options.executor = executor_;
-      options.network = network_;
+      options.network = network_.local();
       options.on_peer_down = [this, name](const std::string& peer, const Error& reason) {
         lost_.push_back(name + " lost " + peer + ": " + std::string(to_string(reason.code())));
       };
       workers_.push_back(Worker::launch(std::move(options), make_registry()).value());
     }
   }
-  void release(const std::string& from, const std::string& to) { taps_.at({from, to})->release(); }
+  void release(const std::string& from, const std::string& to) { network_.link(from, to).release(); }
   void release_all_but(const std::string& from, const std::string& to) {
-    for (const auto& [ends, tap] : taps_) {
-      if (ends != std::pair(from, to)) tap->release();
+    for (const std::string one : {"w0", "w1", "w2"}) {
+      for (const std::string other : {"w0", "w1", "w2"}) {
+        if (one != other && std::pair(one, other) != std::pair(from, to)) release(one, other);
+      }
     }
   }
   bool is_over(std::size_t worker) { return actors::WorkerCore::of(*workers_[worker]).start_is_over(); }
 
   std::shared_ptr<transport::SteppedExecutor> executor_ = std::make_shared<transport::SteppedExecutor>(GetParam());
-  std::map<std::pair<std::string, std::string>, std::shared_ptr<test::ChannelTap>> taps_;
-  std::shared_ptr<LocalNetwork> network_ = std::make_shared<LocalNetwork>(
-      [this](transport::PollingExecutor& executor, const std::string& one, const std::string& other) {
-        auto [mine, theirs] = transport::make_loopback_pair(executor);
-        auto first = taps_[{one, other}] = std::make_shared<test::ChannelTap>(std::move(mine), one, other);
-        auto second = taps_[{other, one}] = std::make_shared<test::ChannelTap>(std::move(theirs), other, one);
-        first->hold();
-        second->hold();
-        return LocalNetwork::Connection(first, second);
-      });
+  testing::Network network_{[](testing::Link& link) { link.hold(); }};
   std::vector<std::string> lost_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, SteppedMeeting, testing::Range<std::uint64_t>(1, 21));
+INSTANTIATE_TEST_SUITE_P(Seeds, SteppedMeeting, ::testing::Range<std::uint64_t>(1, 21));
 
 TEST_P(SteppedMeeting, SE27_NoWorkerIsReadyBeforeAllHaveSaidSo) {
   release_all_but("w2", "w0");
@@ -96,7 +89,7 @@ TEST_P(SteppedMeeting, SE28_AWorkerThatLeavesAtOnceLeavesNoOtherWaiting) {
   workers_[0]->stop();
   for (std::size_t i : {1, 2}) EXPECT_TRUE(workers_[i]->wait_until_ready()) << i;
   executor_->run();
-  EXPECT_THAT(lost_, testing::UnorderedElementsAre("w1 lost w0: shut_down", "w2 lost w0: shut_down"));
+  EXPECT_THAT(lost_, ::testing::UnorderedElementsAre("w1 lost w0: shut_down", "w2 lost w0: shut_down"));
   EXPECT_EQ(workers_[1]->rpc_sync<&depth>("w2", std::vector<std::string>{"w1", "w2"}), 2);
 }
 
@@ -164,7 +157,7 @@ TEST(Dialling, T13_SE33_OneThatStaysAwayIsDialledSeldom) {
 }
 
 /// Three members with sockets and threads of their own.
-class Meeting : public testing::Test {
+class Meeting : public ::testing::Test {
  protected:
   Worker& launch(const std::string& name, std::vector<WorkerAddress> world) {
     WorkerOptions options;

@@ -1,6 +1,9 @@
 // OP-8 and OP-10: what a two-phase step or a load has decided, no time-out, deadline or cancel stops at one owner.
 #include <cstdlib>
 
+#include "caftan/testing/cluster.hpp"
+#include "caftan/testing/network.hpp"
+#include "caftan/transport/stepped_executor.hpp"
 #include "optimizer_roles.hpp"
 
 namespace caftan::test {
@@ -15,8 +18,8 @@ namespace {
 using autograd::Context;
 using optim::DistributedOptimizer;
 using optim::SGD;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using wire::FrameKind;
 using namespace std::chrono_literals;
 
@@ -42,7 +45,7 @@ struct Steps {
 
 /// One step over two owners with a time-out of 10 ms, while the clock moves at moments that the seed chooses.
 void step_beside_the_clock(std::uint64_t seed, Steps& steps) {
-  Cluster c(seed, {"a", "b", "c"}, make_part_registry);
+  testing::Cluster c(seed, {"a", "b", "c"}, make_part_registry);
   const RRef<Part> b = c[0].remote<Part>("b");
   const RRef<Part> d = c[0].remote<Part>("c");
   const Parameters parameters{b.rpc_sync<&Part::share>(), d.rpc_sync<&Part::share>()};
@@ -96,13 +99,13 @@ class DecidedSteps : public OptimizerCluster {
   }
   /// Keeps the nth method that worker0 sends to worker2 from now on, and all behind it.
   void hold_method(int nth) {
-    net_.tap("worker0", "worker2").set_filter([this, nth, seen = 0](const TappedFrame& frame) mutable {
-      if (frame.header.kind == FrameKind::method && ++seen == nth) net_.tap("worker0", "worker2").hold();
+    net_.link("worker0", "worker2").set_filter([this, nth, seen = 0](const testing::Frame& frame) mutable {
+      if (frame.header.kind == FrameKind::method && ++seen == nth) net_.link("worker0", "worker2").hold();
       return true;
     });
   }
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, DecidedSteps, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, DecidedSteps, ::testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(DecidedSteps, A1_OP10_TheCallersWaitEndsAndTheReportSaysWhatIsNotConfirmed) {
   DistributedOptimizer optimizer = make(Duration(100ms));
@@ -125,7 +128,7 @@ TEST_P(DecidedSteps, A1_OP10_TheCallersWaitEndsAndTheReportSaysWhatIsNotConfirme
   ASSERT_TRUE(behind.ready()) << "a step behind it waits no longer than its time-out, either";
   EXPECT_THAT(behind.result().error().message(), HasSubstr("a step has not begun: step 1 is not confirmed"));
 
-  net_.tap("worker0", "worker2").release();
+  net_.link("worker0", "worker2").release();
   cluster_.run_until_idle();
   const auto report = optimizer.last_report();
   for (const auto& owner : report.owners) EXPECT_TRUE(owner.outcome) << owner.worker;
@@ -140,7 +143,7 @@ TEST_P(DecidedSteps, A1_OP8_ACancelOrDeadlineOfTheSurroundingCallStopsNoDecidedS
   const auto gone = std::make_shared<CancelFlag>();
   auto& clock = const_cast<ManualClock&>(static_cast<const ManualClock&>(cluster_.executor().clock()));
   // Between the first owner's commit and the second one's.
-  net_.tap("worker0", "worker1").set_filter([&, seen = 0](const TappedFrame& frame) mutable {
+  net_.link("worker0", "worker1").set_filter([&, seen = 0](const testing::Frame& frame) mutable {
     if (frame.header.kind == FrameKind::method && ++seen == 2) {
       gone->set();
       clock.advance(1s);
@@ -167,7 +170,7 @@ TEST_P(DecidedSteps, A1_OP8_AFullRequestTableStopsNoDecidedStep) {
   Context context(here());
   context.backward({forward(make_input(0)).sum()});
   std::vector<Future<int>> filling;
-  net_.tap("worker0", "worker1").set_filter([&, seen = 0](const TappedFrame& frame) mutable {
+  net_.link("worker0", "worker1").set_filter([&, seen = 0](const testing::Frame& frame) mutable {
     if (frame.header.kind != FrameKind::method || ++seen != 2) return true;
     Ambient none;
     const AmbientSwap swap(&none);
@@ -193,7 +196,7 @@ TEST_P(DecidedSteps, A1_OP8_ALoadThatIsDecidedReachesEveryOwner) {
   train(optimizer, 1);
   hold_method(2);
   EXPECT_EQ(optimizer.try_load(saved).error().code(), Errc::timeout);
-  net_.tap("worker0", "worker2").release();
+  net_.link("worker0", "worker2").release();
   cluster_.run_until_idle();
   EXPECT_EQ(optimizer.save(), saved);
 }

@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "caftan/optim/clipping.hpp"
+#include "caftan/testing/network.hpp"
+#include "caftan/transport/stepped_executor.hpp"
 #include "optimizer_roles.hpp"
 
 namespace caftan::test {
@@ -85,7 +87,7 @@ class StepPoints : public OptimizerCluster {
     for (const std::string& from : names_) {
       for (const std::string& to : names_) {
         if (from == to) continue;
-        net_.tap(from, to).set_filter([this, from, to](const TappedFrame& frame) {
+        net_.link(from, to).set_filter([this, from, to](const testing::Frame& frame) {
           if (reached_) return from != point().victim;
           if (frame.header.kind != point().kind || (point().by_victim ? from : to) != point().victim) return true;
           reached_ = ++seen_ == point().nth;
@@ -118,7 +120,7 @@ class StepPoints : public OptimizerCluster {
   bool reached_ = false;
   int seen_ = 0;
 };
-INSTANTIATE_TEST_SUITE_P(Points, StepPoints, testing::Range<std::uint64_t>(0, points().size() * kSeeds),
+INSTANTIATE_TEST_SUITE_P(Points, StepPoints, ::testing::Range<std::uint64_t>(0, points().size() * kSeeds),
                          [](const auto& info) {
                            return points()[info.param / kSeeds].name + "_" + std::to_string(info.param % kSeeds);
                          });
@@ -143,7 +145,7 @@ TEST_P(StepPoints, OP8_NoOwnerIsHalfSteppedAndAllHear) {
   if (point().victim == "worker2") {
     if (!outcome) {
       EXPECT_EQ(outcome.error().code(), Errc::peer_down) << outcome.error().message();
-      EXPECT_THAT(outcome.error().message(), testing::HasSubstr("worker2"));
+      EXPECT_THAT(outcome.error().message(), ::testing::HasSubstr("worker2"));
     }
     const bool stepped = has_stepped("worker1");
     EXPECT_EQ(has_stepped("worker0"), stepped);

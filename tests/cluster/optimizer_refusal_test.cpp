@@ -12,7 +12,7 @@ using optim::Adam;
 using optim::DistributedOptimizer;
 using optim::SGD;
 using optim::StepOptions;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class Refusals : public OptimizerCluster {
  protected:
@@ -22,7 +22,7 @@ class Refusals : public OptimizerCluster {
     return made ? Error() : made.error();
   }
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Refusals, testing::Range<std::uint64_t>(1, 11));
+INSTANTIATE_TEST_SUITE_P(Seeds, Refusals, ::testing::Range<std::uint64_t>(1, 11));
 
 // ---- making one
 
@@ -212,7 +212,7 @@ TEST_P(Refusals, OP9_ALostOwnerIsPeerDownAndTheOthersReport) {
   const auto before = layers_[0].rpc_sync<&Layer::values>();
   Context context(here());
   context.backward({forward(make_input(0)).sum()});
-  net_.isolate("worker2");
+  net_.kill("worker2");
   const auto stepped = optimizer.try_step(context);
   ASSERT_FALSE(stepped);
   EXPECT_EQ(stepped.error().code(), Errc::peer_down);
@@ -229,7 +229,7 @@ TEST_P(Refusals, OP9_AnOwnerLostBeforeTheSecondPhaseStopsTheStepEverywhere) {
   const auto before = layers_[0].rpc_sync<&Layer::values>();
   Context context(here());
   context.backward({forward(make_input(0)).sum()});
-  net_.isolate("worker2");
+  net_.kill("worker2");
   const auto stepped = optimizer.try_step(context);
   ASSERT_FALSE(stepped);
   EXPECT_EQ(stepped.error().code(), Errc::peer_down);

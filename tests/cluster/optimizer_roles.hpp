@@ -20,8 +20,8 @@
 #include "caftan/optim/local_optimizer.hpp"
 #include "caftan/optim/schedules.hpp"
 #include "caftan/tensor/operators.hpp"
-#include "channel_tap.hpp"
-#include "cluster.hpp"
+#include "caftan/testing/cluster.hpp"
+#include "caftan/testing/network.hpp"
 
 namespace caftan::test {
 
@@ -109,15 +109,12 @@ inline bool same_values(const std::vector<at::Tensor>& a, const std::vector<at::
 inline at::Tensor make_input(int step) { return at::linspace(-1.0 - step, 2.0, 8).view({2, 4}); }
 
 /// A layer each at worker1, worker2 and, called without a call, at worker0 itself.
-class OptimizerCluster : public testing::TestWithParam<std::uint64_t> {
+class OptimizerCluster : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   /// @param change  applied to each worker's options before it starts
   explicit OptimizerCluster(const std::function<Registry()>& registry = make_optimizer_registry,
-                            const Cluster::Change& change = {})
-      : cluster_(GetParam(), {"worker0", "worker1", "worker2"}, registry, [&](WorkerOptions& options) {
-          net_.change()(options);
-          if (change) change(options);
-        }) {
+                            const testing::Cluster::Change& change = {})
+      : cluster_(GetParam(), {"worker0", "worker1", "worker2"}, registry, change) {
     for (int i = 0; i < 3; ++i) {
       layers_.push_back(here().remote<Layer>(WorkerId{static_cast<std::uint32_t>((i + 1) % 3)}, i + 1));
     }
@@ -150,8 +147,8 @@ class OptimizerCluster : public testing::TestWithParam<std::uint64_t> {
     optimizer.step(context);
   }
 
-  TappedNetwork net_;
-  Cluster cluster_;
+  testing::Cluster cluster_;
+  testing::Network& net_ = cluster_.network();
   std::vector<RRef<Layer>> layers_;
 };
 

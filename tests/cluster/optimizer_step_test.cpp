@@ -21,7 +21,7 @@ using optim::Algorithm;
 using optim::DistributedOptimizer;
 using optim::LocalOptimizer;
 using optim::SGD;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class Steps : public OptimizerCluster {
  protected:
@@ -42,7 +42,7 @@ class Steps : public OptimizerCluster {
   }
   const optim::StepOrder order_{.step = {1}, .lrs = {1.0}};
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Steps, testing::Range<std::uint64_t>(1, 11));
+INSTANTIATE_TEST_SUITE_P(Seeds, Steps, ::testing::Range<std::uint64_t>(1, 11));
 
 TEST_P(Steps, Row21_01_EqualLocalOnesBitForBit) {
   const Algorithm algorithms[] = {

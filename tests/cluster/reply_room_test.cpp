@@ -5,8 +5,8 @@
 #include <set>
 
 #include "caftan/tensor/operators.hpp"
-#include "channel_tap.hpp"
-#include "cluster.hpp"
+#include "caftan/testing/cluster.hpp"
+#include "caftan/testing/network.hpp"
 
 namespace caftan::test {
 namespace {
@@ -46,7 +46,7 @@ Registry make_registry() {
   return registry;
 }
 
-class ReplyRoom : public testing::TestWithParam<std::uint64_t> {
+class ReplyRoom : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   void SetUp() override { begun = 0; }
   /// While a does not read, b begins no more than fills its window, and a few that were on their way.
@@ -56,43 +56,40 @@ class ReplyRoom : public testing::TestWithParam<std::uint64_t> {
     EXPECT_LE(begun, static_cast<int>(kWindow / kReply) + 2);
   }
 
-  TappedNetwork network_;
-  Cluster cluster_{GetParam(), {"a", "b"}, make_registry, [this](WorkerOptions& options) {
-                     options.network = network_.network();
-                     options.limits.send_queue = kWindow;
-                   }};
-  ChannelTap& from_b_ = network_.tap("b", "a");
+  testing::Cluster cluster_{
+      GetParam(), {"a", "b"}, make_registry, [](WorkerOptions& options) { options.limits.send_queue = kWindow; }};
+  testing::Link& from_b_ = cluster_.network().link("b", "a");
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, ReplyRoom, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, ReplyRoom, ::testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(ReplyRoom, T10_SE35_FunctionsWaitUntilTheirCallerReads) {
-  from_b_.stick();
+  from_b_.set_full(true);
   std::vector<Future<std::string>> replies;
   for (int i = 0; i < kCalls; ++i) replies.push_back(cluster_[0].rpc_async<&text>("b"));
   expect_bounded();
-  from_b_.let_go();
+  from_b_.set_full(false);
   for (auto& reply : replies) EXPECT_EQ(std::move(reply).get().size(), kReply);
   EXPECT_EQ(begun, kCalls);
 }
 
 TEST_P(ReplyRoom, T10_SE35_TensorsCountToo) {
-  from_b_.stick();
+  from_b_.set_full(true);
   std::vector<Future<at::Tensor>> replies;
   for (int i = 0; i < kCalls; ++i) replies.push_back(cluster_[0].rpc_async<&tensor>("b"));
   cluster_.run_until_idle();
   EXPECT_LE(begun, static_cast<int>(kWindow / kReply) + 3) << "the one that is written does not count";
-  from_b_.let_go();
+  from_b_.set_full(false);
   for (auto& reply : replies) EXPECT_EQ(std::move(reply).get().numel(), static_cast<std::int64_t>(kReply / 4));
 }
 
 TEST_P(ReplyRoom, T10_SE35_MethodsWaitAndEachRunsOnce) {
   RRef<Counter> counter = cluster_[0].remote<Counter>("b");
   cluster_.run_until_idle();
-  from_b_.stick();
+  from_b_.set_full(true);
   std::vector<Future<std::string>> replies;
   for (int i = 0; i < kCalls; ++i) replies.push_back(counter.rpc_async<&Counter::next>());
   expect_bounded();
-  from_b_.let_go();
+  from_b_.set_full(false);
   // The seed says in which order calls come to their object; the order from there on is ServeGate's test (SE-36).
   std::set<std::string> numbers;
   for (auto& reply : replies) {
@@ -103,22 +100,22 @@ TEST_P(ReplyRoom, T10_SE35_MethodsWaitAndEachRunsOnce) {
 }
 
 TEST_P(ReplyRoom, T10_SE37_NestedCallsComeToAnEnd) {
-  from_b_.stick();
+  from_b_.set_full(true);
   std::vector<Future<std::string>> replies;
   for (int i = 0; i < kCalls; ++i) replies.push_back(cluster_[0].rpc_async<&text>("b"));
   cluster_.run_until_idle();
   auto nested = cluster_[0].rpc_async<&back>("b", 5);
   cluster_.run_until_idle();
-  from_b_.let_go();
+  from_b_.set_full(false);
   EXPECT_EQ(std::move(nested).get(), 5);
   for (auto& reply : replies) EXPECT_EQ(std::move(reply).get().size(), kReply);
 }
 
 TEST_P(ReplyRoom, T10_SE37_ALostCallerFreesWhatWasHeldBack) {
-  from_b_.stick();
+  from_b_.set_full(true);
   for (int i = 0; i < kCalls; ++i) cluster_[0].rpc_async<&text>("b").forget();
   cluster_.run_until_idle();
-  from_b_.close();
+  cluster_.network().break_off("a", "b");
   cluster_.run_until_idle();
   const int before = begun;
   cluster_[1].stop();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <caf/send.hpp>
 
+#include "caftan/testing/cluster.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 #include "rref/rref_handles.hpp"
@@ -66,11 +67,11 @@ TEST(RRefEnds, K6_CreationsWaitForThemWhileTheRunnersAreBusy) {
   EXPECT_TRUE(a.try_remote<Counter>(b, 1)) << "waits until the runner has ended enough of them";
 }
 
-class RRefEndsInOrder : public testing::TestWithParam<std::uint64_t> {
+class RRefEndsInOrder : public ::testing::TestWithParam<std::uint64_t> {
  protected:
-  Cluster cluster_{GetParam(), {"worker0", "worker1"}, make_rref_registry};
+  testing::Cluster cluster_{GetParam(), {"worker0", "worker1"}, make_rref_registry};
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, RRefEndsInOrder, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, RRefEndsInOrder, ::testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(RRefEndsInOrder, T14_SettlingWaitsForThoseThatWereLetGoOnly) {
   actors::RRefHost& host = actors::WorkerCore::of(cluster_[0]).rref_host();

@@ -9,7 +9,9 @@
 #include <caf/send.hpp>
 
 #include "caftan/remote/internal/actor_exchange.hpp"
-#include "channel_tap.hpp"
+#include "caftan/testing/cluster.hpp"
+#include "caftan/testing/network.hpp"
+#include "caftan/transport/stepped_executor.hpp"
 #include "counting_hook.hpp"
 #include "rref_roles.hpp"
 #include "worker/worker_core.hpp"
@@ -19,24 +21,24 @@ namespace {
 
 using std::chrono::seconds;
 
-class RRefFaults : public testing::TestWithParam<std::uint64_t> {
+class RRefFaults : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   std::string live_at_rest() {
     cluster_.run_until_idle();
     return live(cluster_, 4);
   }
 
-  TappedNetwork net_;
-  Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2", "worker3"}, make_rref_registry, net_.change()};
+  testing::Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2", "worker3"}, make_rref_registry};
+  testing::Network& net_ = cluster_.network();
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, RRefFaults, testing::Range<std::uint64_t>(1, 31));
+INSTANTIATE_TEST_SUITE_P(Seeds, RRefFaults, ::testing::Range<std::uint64_t>(1, 31));
 
 TEST_P(RRefFaults, RR12_TheCrashOfAUserEndsItsForks) {
   RRef<Counter> counter = cluster_[0].remote<Counter>("worker1", 1);
   counter.rpc_sync<&Counter::add>(1);
   RRef<int> other = cluster_[2].remote<&add>("worker1", 1, 1);
   EXPECT_EQ(other.to_here(), 2);
-  net_.isolate("worker0");
+  net_.kill("worker0");
   cluster_.run_until_idle();
   EXPECT_EQ(cluster_[1].counters().owner_rrefs, 1U);
   EXPECT_EQ(other.to_here(), 2);
@@ -90,7 +92,7 @@ TEST_P(RRefFaults, RR5_AParentKeepsNothingOfChildrenThatHaveAccepted) {
 
 TEST_P(RRefFaults, RR9_AParkedRequestGoesWithItsAsker) {
   // The creation stays on the way, so the question of worker2's fork comes too early.
-  net_.tap("worker0", "worker1").hold();
+  net_.link("worker0", "worker1").hold();
   RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
   Future<int> fetched = cluster_[0].with({.timeout = seconds(2)}).rpc_async<&fetch>("worker2", r);
   cluster_.run_until_idle();
@@ -98,20 +100,20 @@ TEST_P(RRefFaults, RR9_AParkedRequestGoesWithItsAsker) {
   EXPECT_FALSE(fetched.result());  // the clock goes on while it waits
   cluster_.run_until_idle();
   EXPECT_EQ(actors::WorkerCore::of(cluster_[1]).rref_host().parked().count(), 0U);
-  net_.tap("worker0", "worker1").release();
+  net_.link("worker0", "worker1").release();
   EXPECT_EQ(r.to_here(), 3);
   r = {};
   EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
 }
 
 TEST_P(RRefFaults, RR9_ACreationWhoseTensorsNeverComeFailsWithItsSession) {
-  net_.tap("worker0", "worker1").set_filter([](const TappedFrame& frame) {
+  net_.link("worker0", "worker1").set_filter([](const testing::Frame& frame) {
     return frame.header.kind != wire::FrameKind::chunk;
   });
   RRef<int> r = cluster_[0].remote<&weigh>("worker1", at::ones({1000}));
   cluster_.run_until_idle();
   EXPECT_EQ(cluster_[1].counters().owner_rrefs, 1U) << "made when its frame came";
-  net_.isolate("worker0");
+  net_.kill("worker0");
   cluster_.run_until_idle();
   EXPECT_EQ(cluster_[1].counters().owner_rrefs, 0U);
   r = {};
@@ -185,7 +187,7 @@ TEST_P(RRefFaults, RR10_TheCrashOfTheOwnerIsPeerDownForAllForGood) {
   RRef<Shelf> shelf = cluster_[0].remote<Shelf>("worker2");
   RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
   shelf.rpc_sync<&Shelf::put>(r);
-  net_.isolate("worker1");
+  net_.kill("worker1");
   cluster_.run_until_idle();
   EXPECT_EQ(r.try_to_here().error().code(), Errc::peer_down);
   ASSERT_TRUE(r.failed());
@@ -205,13 +207,13 @@ TEST_P(RRefFaults, RR10_TheCrashOfTheParentLeavesTheChildToTheOwner) {
   RRef<Shelf> child = cluster_[2].remote<Shelf>("worker3");
   parent.rpc_sync<&Shelf::put>(r);
   // The child's question to the owner stays on the way until its parent has crashed.
-  net_.tap("worker3", "worker1").hold();
+  net_.link("worker3", "worker1").hold();
   Future<void> given = parent.rpc_async<&Shelf::give_first_to>(child);
   cluster_.run_until_idle();
-  net_.isolate("worker0");
+  net_.kill("worker0");
   cluster_.run_until_idle();
   EXPECT_EQ(given.result().error().code(), Errc::peer_down);
-  net_.tap("worker3", "worker1").release();
+  net_.link("worker3", "worker1").release();
   cluster_.run_until_idle();
   EXPECT_EQ(child.rpc_sync<&Shelf::read_all>(), 5);
   child = {};
@@ -223,14 +225,14 @@ TEST_P(RRefFaults, RR10_TheCrashOfTheParentLeavesTheChildToTheOwner) {
 TEST_P(RRefFaults, RR10_AChildWhoseValueWentWithItsParentIsRefused) {
   RRef<Shelf> shelf = cluster_[2].remote<Shelf>("worker3");
   cluster_.run_until_idle();
-  net_.tap("worker2", "worker1").hold();
+  net_.link("worker2", "worker1").hold();
   RRef<int> r = cluster_[0].remote<&add>("worker1", 2, 3);
   EXPECT_EQ(r.to_here(), 5);
   Future<int> fetched = cluster_[0].rpc_async<&fetch>("worker2", r);
   cluster_.run_until_idle();
   net_.break_off("worker0", "worker1");
   cluster_.run_until_idle();
-  net_.tap("worker2", "worker1").release();
+  net_.link("worker2", "worker1").release();
   EXPECT_EQ(fetched.result().error().code(), Errc::rref_deleted);
   r = {};
   shelf = {};
@@ -269,12 +271,12 @@ TEST_P(RRefFaults, WI10_RR4_WhatTheLaneDoesNotAcceptIsNotRegistered) {
 TEST_P(RRefFaults, RR3_ALateOrCancelledCallLeavesNoReference) {
   RRef<int> r = cluster_[0].remote<&add>("worker1", 2, 3);
   RRef<Counter> counter = cluster_[0].remote<Counter>("worker1", 1);
-  net_.tap("worker0", "worker2").hold();
+  net_.link("worker0", "worker2").hold();
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(cluster_[0].with({.timeout = seconds(1)}).try_rpc_sync<&fetch>("worker2", r).error().code(),
               Errc::timeout);
   }
-  net_.tap("worker0", "worker2").release();
+  net_.link("worker0", "worker2").release();
   Future<int> cancelled = cluster_[0].rpc_async<&fetch>("worker2", r);
   cancelled.cancel();
   r = {};
@@ -285,7 +287,7 @@ TEST_P(RRefFaults, RR3_ALateOrCancelledCallLeavesNoReference) {
 // ---- random histories
 
 /// Lets four workers make, pass, use and drop references while connections break, then looks whether everything ended.
-class RandomHistory : public testing::TestWithParam<std::uint64_t> {
+class RandomHistory : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
   static std::string name(std::size_t worker) { return "worker" + std::to_string(worker); }
@@ -340,19 +342,18 @@ class RandomHistory : public testing::TestWithParam<std::uint64_t> {
   }
 
   std::mt19937_64 random_{GetParam()};
-  TappedNetwork net_;
   std::vector<std::shared_ptr<CountingHook>> hooks_;
-  Cluster cluster_{
+  testing::Cluster cluster_{
       GetParam(), {"worker0", "worker1", "worker2", "worker3"}, make_rref_registry, [this](WorkerOptions& options) {
-        options.network = net_.network();
         options.rpc_timeout = seconds(5);
         hooks_.push_back(std::make_shared<CountingHook>());
         options.hook = hooks_.back();
       }};
+  testing::Network& net_ = cluster_.network();
   std::array<std::vector<RRef<int>>, 4> held_;
   std::vector<Future<int>> open_;
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomHistory, testing::Range<std::uint64_t>(1, 101));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomHistory, ::testing::Range<std::uint64_t>(1, 101));
 
 TEST_P(RandomHistory, CALL1_RR7_RR8_EverythingEndsAndNothingIsLeft) {
   const std::size_t faults = GetParam() % 4;  // a quarter of the histories has none

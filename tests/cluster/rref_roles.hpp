@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "caftan/tensor/operators.hpp"
-#include "cluster.hpp"
+#include "caftan/testing/cluster.hpp"
 
 namespace caftan::test {
 
@@ -120,7 +120,7 @@ inline Registry make_rref_registry() {
 }
 
 /// Returns how many references of each worker are alive: "owner/user owner/user ...".
-inline std::string live(Cluster& cluster, std::size_t workers) {
+inline std::string live(testing::Cluster& cluster, std::size_t workers) {
   std::string text;
   for (std::size_t i = 0; i < workers; ++i) {
     const auto counters = cluster[i].counters();

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <caf/send.hpp>
 
+#include "caftan/testing/cluster.hpp"
+#include "caftan/transport/stepped_executor.hpp"
 #include "rref/rref_handles.hpp"
 #include "rref_roles.hpp"
 
@@ -12,7 +14,7 @@ namespace {
 
 constexpr const char* kNothing = "0/0 0/0 0/0";
 
-class RRefs : public testing::TestWithParam<std::uint64_t> {
+class RRefs : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   std::string live() { return test::live(cluster_, 3); }
   std::string live_at_rest() {
@@ -20,9 +22,9 @@ class RRefs : public testing::TestWithParam<std::uint64_t> {
     return live();
   }
 
-  Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_rref_registry};
+  testing::Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_rref_registry};
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, RRefs, testing::Range<std::uint64_t>(1, 31));
+INSTANTIATE_TEST_SUITE_P(Seeds, RRefs, ::testing::Range<std::uint64_t>(1, 31));
 
 // ---- the four ways to share a reference
 
@@ -295,13 +297,14 @@ TEST_P(RRefs, TheListingNamesTheActorOfEveryFork) {
   EXPECT_EQ(counted, forks);
 }
 
-class KilledFork : public testing::TestWithParam<std::tuple<std::uint64_t, caf::exit_reason>> {
+class KilledFork : public ::testing::TestWithParam<std::tuple<std::uint64_t, caf::exit_reason>> {
  protected:
-  Cluster cluster_{std::get<0>(GetParam()), {"worker0", "worker1", "worker2"}, make_rref_registry};
+  testing::Cluster cluster_{std::get<0>(GetParam()), {"worker0", "worker1", "worker2"}, make_rref_registry};
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, KilledFork,
-                         testing::Combine(testing::Range<std::uint64_t>(1, 11),
-                                          testing::Values(caf::exit_reason::kill, caf::exit_reason::user_shutdown)));
+                         ::testing::Combine(::testing::Range<std::uint64_t>(1, 11),
+                                            ::testing::Values(caf::exit_reason::kill,
+                                                              caf::exit_reason::user_shutdown)));
 
 TEST_P(KilledFork, RR7_EndsExactlyThatFork) {
   {

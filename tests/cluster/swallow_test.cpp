@@ -2,13 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "caftan/remote/internal/message_registry.hpp"
-#include "channel_tap.hpp"
+#include "caftan/testing/cluster.hpp"
+#include "caftan/testing/network.hpp"
 #include "rref_roles.hpp"
 
 namespace caftan::test {
 namespace {
 
-class Swallowed : public testing::TestWithParam<std::uint64_t> {
+class Swallowed : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   /// worker1 owns, worker0 hands on, worker2 keeps for a while; then all handles go.
   std::string share_and_drop() {
@@ -22,10 +23,10 @@ class Swallowed : public testing::TestWithParam<std::uint64_t> {
     return live(cluster_, 3);
   }
 
-  TappedNetwork net_;
-  Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_rref_registry, net_.change()};
+  testing::Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_rref_registry};
+  testing::Network& net_ = cluster_.network();
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Swallowed, testing::Range<std::uint64_t>(1, 11));
+INSTANTIATE_TEST_SUITE_P(Seeds, Swallowed, ::testing::Range<std::uint64_t>(1, 11));
 
 TEST_P(Swallowed, NothingIsLeftWhenNothingIsSwallowed) {
   EXPECT_EQ(share_and_drop(), "0/0 0/0 0/0");
@@ -33,7 +34,7 @@ TEST_P(Swallowed, NothingIsLeftWhenNothingIsSwallowed) {
 }
 
 TEST_P(Swallowed, RR7_WithoutDownsAndExitsTheValuesLeak) {
-  net_.filter_all([](const TappedFrame& frame) {
+  net_.filter_all([](const testing::Frame& frame) {
     return frame.header.kind != wire::FrameKind::down && frame.header.kind != wire::FrameKind::exit;
   });
   share_and_drop();
@@ -43,7 +44,7 @@ TEST_P(Swallowed, RR7_WithoutDownsAndExitsTheValuesLeak) {
 
 TEST_P(Swallowed, RR5_WithoutAcceptTheParentStaysPinned) {
   const std::uint64_t accept = remote::MessageRegistry::id_of("rref.accept");
-  net_.filter_all([accept](const TappedFrame& frame) {
+  net_.filter_all([accept](const testing::Frame& frame) {
     constexpr std::size_t kAddresses = 2 * (1 + 4 + 8 + 8);
     if (frame.header.kind != wire::FrameKind::actor_message) return true;
     std::uint64_t id = 0;

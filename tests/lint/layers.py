@@ -27,6 +27,7 @@ USES = {
     "nn": {"base"},
     "run": {"base", "wire"},
     "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "autograd", "optim", "app", "run"},
+    "testing": {"base", "wire", "transport", "rpc", "actors"},
     "apps": {"base", "wire", "tensor", "rpc", "optim", "app", "rl", "nn", "actors"},
 }
 # What the folders of actors/src include of the others, exactly; what the rooms hold is in their README.md. Each other

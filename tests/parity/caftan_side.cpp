@@ -1,5 +1,5 @@
 #include "caftan/autograd/context.hpp"
-#include "cluster.hpp"
+#include "caftan/testing/cluster.hpp"
 #include "world.hpp"
 
 namespace caftan::parity {
@@ -42,7 +42,7 @@ Registry make_registry() {
 
 class CaftanDriver final : public Driver {
  public:
-  explicit CaftanDriver(std::shared_ptr<test::Cluster> cluster)
+  explicit CaftanDriver(std::shared_ptr<testing::Cluster> cluster)
       : cluster_(std::move(cluster)), world_((*cluster_)[0]), context_((*cluster_)[0]) {}
   at::Tensor call(int rank, const std::string& function, const Tensors& arguments) override {
     return world_.call(rank, function, arguments);
@@ -54,7 +54,7 @@ class CaftanDriver final : public Driver {
   }
 
  private:
-  const std::shared_ptr<test::Cluster> cluster_;
+  const std::shared_ptr<testing::Cluster> cluster_;
   Served world_;
   const autograd::Context context_;
 };
@@ -62,7 +62,7 @@ class CaftanDriver final : public Driver {
 }  // namespace
 
 MakeDriver caftan_side(std::uint64_t seed) {
-  auto cluster = std::make_shared<test::Cluster>(seed, std::vector<std::string>{"0", "1", "2", "3"}, make_registry);
+  auto cluster = std::make_shared<testing::Cluster>(seed, std::vector<std::string>{"0", "1", "2", "3"}, make_registry);
   return [cluster] { return std::make_unique<CaftanDriver>(cluster); };
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "caftan/autograd/internal/call_section.hpp"
-#include "channel_tap.hpp"
+#include "caftan/testing/network.hpp"
 #include "pass_frames.hpp"
 
 namespace caftan::test {
@@ -18,12 +18,12 @@ namespace caftan::test {
 class MessageChart {
  public:
   /// @param workers  their names, in the order of the columns, which are A, B, ...
-  MessageChart(TappedNetwork& net, const std::vector<std::string>& workers) : net_(net), workers_(workers) {
+  MessageChart(testing::Network& net, const std::vector<std::string>& workers) : net_(net), workers_(workers) {
     for (std::size_t i = 0; i < workers_.size(); ++i) {
       chart_ += "  participant " + letter(i) + " as " + letter(i) + " (" + workers_[i] + ")\n";
       for (std::size_t j = 0; j < workers_.size(); ++j) {
         if (i == j) continue;
-        net_.tap(workers_[i], workers_[j]).set_filter([this, i, j](const TappedFrame& frame) {
+        net_.link(workers_[i], workers_[j]).set_filter([this, i, j](const testing::Frame& frame) {
           if (const std::string text = describe(frame); !text.empty()) {
             chart_ += "  " + letter(i) + "->>" + letter(j) + ": " + text + "\n";
           }
@@ -45,7 +45,7 @@ class MessageChart {
  private:
   static std::string letter(std::size_t worker) { return {static_cast<char>('A' + worker)}; }
 
-  std::string describe(const TappedFrame& frame) {
+  std::string describe(const testing::Frame& frame) {
     if (const auto message = pass_message(frame)) {
       return std::visit([this](const auto& m) { return describe(m); }, *message);
     }
@@ -56,7 +56,7 @@ class MessageChart {
     return text;
   }
 
-  static std::optional<autograd::CallSection> autograd_section(const TappedFrame& frame) {
+  static std::optional<autograd::CallSection> autograd_section(const testing::Frame& frame) {
     wire::SectionReader reader(frame.payload().first(frame.header.sections_size));
     while (const auto section = reader.next().value()) {
       if (section->type == wire::SectionType::autograd) {
@@ -94,7 +94,7 @@ class MessageChart {
     return text;
   }
 
-  TappedNetwork& net_;
+  testing::Network& net_;
   const std::vector<std::string> workers_;
   std::map<AutogradMessageId, std::string> names_;
   std::string chart_ = "sequenceDiagram\n";

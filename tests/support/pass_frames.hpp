@@ -9,13 +9,13 @@
 #include "caftan/autograd/messages.hpp"
 #include "caftan/remote/internal/address.hpp"
 #include "caftan/remote/internal/message_registry.hpp"
+#include "caftan/testing/network.hpp"
 #include "caftan/wire/archive.hpp"
-#include "channel_tap.hpp"
 
 namespace caftan::test {
 
 /// Returns the message of a pass that a frame carries, if it does. The tensors of a gradient are not looked at.
-inline std::optional<autograd::PassMessage> pass_message(const TappedFrame& frame) {
+inline std::optional<autograd::PassMessage> pass_message(const testing::Frame& frame) {
   if (frame.header.kind != wire::FrameKind::actor_message) return {};
   wire::ByteView body = frame.payload().subspan(frame.header.sections_size, frame.header.body_size);
   body = body.subspan(2 * wire::encode(remote::Address()).value().size());

@@ -1,0 +1,76 @@
+// A channel around a real one that is a `Link`.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "caftan/base/result.hpp"
+#include "caftan/testing/network.hpp"
+#include "caftan/transport/channel.hpp"
+
+namespace caftan::testing {
+
+/// The writing end of one direction. Threads: one at a time, of the stepped executor or the test's.
+class TappedChannel final : public transport::Channel, public Link, public std::enable_shared_from_this<TappedChannel> {
+ public:
+  TappedChannel(transport::PollingExecutor& executor, std::shared_ptr<transport::Channel> inner, std::string from,
+                std::string to);
+
+  /// Loses what is on the way to this end and what was written to it; this end finds a broken connection.
+  void lose();
+
+  void drop(wire::FrameKind kind, std::size_t count) override { drops_[kind] = count; }
+  void set_delay(Duration delay) override { delay_ = delay; }
+  void hold() override { holding_ = true; }
+  void release() override;
+  void set_full(bool full) override;
+  void set_filter(Filter filter) override { filter_ = std::move(filter); }
+  void inject(wire::ByteView bytes) override { forward(bytes); }
+  std::size_t count(wire::FrameKind kind) const override;
+
+  void start(Ready ready) override { inner_->start(std::move(ready)); }
+  void arm(bool read, bool write) override;
+  Result<std::size_t> read(const iovec* vectors, int count) override;
+  Result<std::size_t> write(const iovec* vectors, int count) override;
+  bool has_unread() const override { return inner_->has_unread(); }
+  /// Takes effect once what is delayed has arrived.
+  void close_write() override;
+  void break_off() override { inner_->break_off(); }
+  /// What is delayed arrives at once, since this end takes no part any more.
+  void close() override;
+  int fd() const noexcept override { return -1; }
+  const char* kind() const noexcept override { return inner_->kind(); }
+
+ private:
+  struct Late {
+    TimePoint due;
+    wire::Bytes bytes;
+  };
+
+  void pass_frames();
+  bool goes_on(const Frame& frame);
+  void forward(wire::ByteView bytes);
+  void forward_later(wire::ByteView bytes);
+  void forward_due();
+  void put(wire::ByteView bytes);
+
+  transport::PollingExecutor& executor_;
+  const std::shared_ptr<transport::Channel> inner_;
+  Filter filter_;
+  std::map<wire::FrameKind, std::size_t> drops_;
+  std::map<wire::FrameKind, std::size_t> counts_;
+  wire::Bytes stream_;  // written, not a whole frame yet
+  wire::Bytes held_;
+  std::deque<Late> late_;
+  Duration delay_{};
+  bool holding_ = false;
+  bool full_ = false;
+  bool lost_ = false;
+  bool closes_late_ = false;
+  bool reads_ = false;  // what was asked for last
+  bool writes_ = false;
+};
+
+}  // namespace caftan::testing
