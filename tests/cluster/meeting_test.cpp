@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "caftan/testing/network.hpp"
+#include "caftan/transport/channel.hpp"
 #include "caftan/transport/stepped_executor.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
