@@ -30,7 +30,7 @@ struct AgentConfig {
     s("gamma", c.gamma, "discount").range(0, 1);
     s("learning_rate", c.learning_rate, "Adam").greater_than(0).at_most(1000);
     s("hidden", c.hidden, "size of the hidden layer").range(1, 65536).unit("units");
-    s("dropout", c.dropout, "probability of dropping a hidden unit while learning").at_least(0).below(1);
+    s("dropout", c.dropout, "probability of dropping a hidden unit while learning").at_least(0).less_than(1);
     s("returns", c.returns, "discounted sums")
         .one_of({{"per_observer"}, {"joined", "as in PyTorch's tutorial, learns worse"}});
     s("steps_per_episode", c.steps_per_episode, "env steps, shared by all observers").at_least(1);

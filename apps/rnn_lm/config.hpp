@@ -86,7 +86,7 @@ struct TrainerConfig {
     s("layers", c.layers, "LSTM layers").range(1, 64);
     s("dropout", c.dropout, "probability of dropping a unit while learning: embedding, between layers, decoder")
         .at_least(0)
-        .below(1);
+        .less_than(1);
     s("bptt", c.bptt, "length of the windows that gradients go back through").range(1, 65536).unit("characters");
     s("batch", c.batch, "windows side by side").range(1, 65536);
     s("optimizer", c.optimizer, "how the parameters of all workers change");

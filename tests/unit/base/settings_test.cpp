@@ -37,7 +37,7 @@ struct Everything {
     s("count", c.count, "how many").range(1, 9);
     s("small", c.small, "fits a byte");
     s("large", c.large, "not negative");
-    s("rate", c.rate, "share").greater_than(0).below(1);
+    s("rate", c.rate, "share").greater_than(0).less_than(1);
     s("narrow", c.narrow, "single precision");
     s("text", c.text, "words");
     s("choice", c.choice, "one letter").one_of({"x", {"y", "the other"}});

@@ -185,7 +185,7 @@ class SettingBuilder {
   SettingBuilder& at_least(const T& low) { return field_.lower = settings_detail::bound(low, false), *this; }
   SettingBuilder& greater_than(const T& low) { return field_.lower = settings_detail::bound(low, true), *this; }
   SettingBuilder& at_most(const T& high) { return field_.upper = settings_detail::bound(high, false), *this; }
-  SettingBuilder& below(const T& high) { return field_.upper = settings_detail::bound(high, true), *this; }
+  SettingBuilder& less_than(const T& high) { return field_.upper = settings_detail::bound(high, true), *this; }
   /// Of a string: what it may be. Of an enum: the names of all enumerators in their order, which start at 0.
   SettingBuilder& one_of(std::vector<SettingChoice> choices) {
     static_assert(std::is_enum_v<T> || std::same_as<T, std::string>, "one_of is for strings and enums");
