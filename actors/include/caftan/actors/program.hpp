@@ -46,18 +46,18 @@ class RoleBuilder {
   /// Registers a method that runs alone on its object, and gives the turn back while it waits.
   /// @param blocking  `brief`, or nothing
   template <auto M>
-  RoleBuilder& method(std::string name, Blocking blocking = Blocking::allowed) {
+  RoleBuilder& method(std::string name, Blocking blocking = Blocking::allowed) {  // no overload, no template
     return add([name, blocking](ClassBuilder<T>& builder) { builder.template method<M>(name, blocking); });
   }
   /// Registers a method that keeps its turn while it waits. A call that comes back to the object meanwhile fails with
   /// would_deadlock.
   template <auto M>
-  RoleBuilder& exclusive(std::string name, Blocking blocking = Blocking::allowed) {
+  RoleBuilder& exclusive(std::string name, Blocking blocking = Blocking::allowed) {  // no overload, no template
     return add([name, blocking](ClassBuilder<T>& builder) { builder.template exclusive<M>(name, blocking); });
   }
   /// Registers a method that may overlap with other concurrent methods of the same object.
   template <auto M>
-  RoleBuilder& concurrent(std::string name, Blocking blocking = Blocking::allowed) {
+  RoleBuilder& concurrent(std::string name, Blocking blocking = Blocking::allowed) {  // no overload, no template
     return add([name, blocking](ClassBuilder<T>& builder) { builder.template concurrent<M>(name, blocking); });
   }
 

@@ -25,6 +25,28 @@ concept Drives = requires(T& role, std::stop_token stop) {
   { role.run(stop) } -> std::same_as<Result<void>>;
 };
 
+namespace detail {
+struct NamedConfig {
+  struct Config {};
+};
+template <class T>
+struct WithNamedConfig : T, NamedConfig {};
+struct NamedRun {
+  int run;
+};
+template <class T>
+struct WithNamedRun : T, NamedRun {};
+/// Whether T has a member of that name, private and overloaded ones too: the name is ambiguous then.
+template <class T>
+concept NamesConfig = !std::is_final_v<T> && !requires {
+  typename WithNamedConfig<T>::Config;
+};
+template <class T>
+concept NamesRun = !std::is_final_v<T> && !requires {
+  &WithNamedRun<T>::run;
+};
+}  // namespace detail
+
 struct RoleDefinition {
   struct Use {
     std::string name{};
@@ -80,9 +102,11 @@ class HostedRole final : public rpc::HostedObject {
 
 template <class T>
 RoleDefinition make_role_definition(std::string_view name) {
-  static_assert(
-      Drives<T> || !requires { &T::run; },
-      "run() of a role has the form: caftan::Result<void> run(std::stop_token stop)");
+  constexpr bool kSeesConfig = requires { typename T::Config; };
+  static_assert(kSeesConfig || !detail::NamesConfig<T>, "the Config of a role is private: make it public");
+  constexpr bool kHasRun = detail::NamesRun<T> || requires { &T::run; };
+  static_assert(Drives<T> || !kHasRun,
+                "run() of a role is public and has the form: caftan::Result<void> run(std::stop_token stop)");
   RoleDefinition definition;
   definition.name = name;
   definition.type = rpc::type_key<T>();

@@ -73,6 +73,9 @@ Future<Value> start_call(const CallTarget& target, OutRequest&& request) {
 template <class Value, class... P, class... A>
 Future<Value> start_call(const CallTarget& target, const Result<const FunctionKey*>& key, TypeList<P...> types,
                          const A&... arguments) {
+  static_assert(enable_sending<Stored<Value>>,
+                "the result of this function cannot travel, since it has no serialize: keep it at the callee with "
+                "remote<...>");
   static_assert(Arguments<TypeList<P...>>::template check<const A&...>());
   OutRequest request;
   if (!key) return make_ready_future<Value>(key.error());

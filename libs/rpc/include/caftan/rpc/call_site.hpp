@@ -58,16 +58,16 @@ class CallSite {
   /// Source: torch.distributed.rpc.rpc_sync. Difference: checked by the compiler; exceptions arrive as
   /// remote_exception.
   template <auto F, class... A>
-  auto rpc_sync(Destination to, const A&... arguments) const {
+  auto rpc_sync(Destination to, const A&... arguments) const {  // no overload, no template
     return rpc_async<F>(to, arguments...).get();
   }
   template <auto F, class... A>
-  auto try_rpc_sync(Destination to, const A&... arguments) const {
+  auto try_rpc_sync(Destination to, const A&... arguments) const {  // no overload, no template
     return rpc_async<F>(to, arguments...).result();
   }
   /// Source: torch.distributed.rpc.rpc_async.
   template <auto F, class... A>
-  auto rpc_async(Destination to, const A&... arguments) const {
+  auto rpc_async(Destination to, const A&... arguments) const {  // no overload, no template
     static_assert(rpc::kIsFunction<decltype(F)>,
                   "a method is called on a reference to its object: rref.rpc_sync<&Net::forward>(...)");
     using Types = rpc::CallTypes<decltype(F)>;
@@ -81,11 +81,11 @@ class CallSite {
   /// during both waits; CallOptions::fail_when_full skips them.
   /// Source: torch.distributed.rpc.remote.
   template <auto F, class... A>
-  auto remote(Destination to, const A&... arguments) const {
+  auto remote(Destination to, const A&... arguments) const {  // no overload, no template
     return try_remote<F>(to, arguments...).value();
   }
   template <auto F, class... A>
-  auto try_remote(Destination to, const A&... arguments) const {
+  auto try_remote(Destination to, const A&... arguments) const {  // no overload, no template
     static_assert(rpc::kIsFunction<decltype(F)>,
                   "a method is called on a reference to its object: rref.remote<&Net::forward>(...)");
     using Types = rpc::CallTypes<decltype(F)>;

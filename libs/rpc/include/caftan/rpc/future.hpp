@@ -249,6 +249,10 @@ void run_continuation(Promise<U> promise, F& continuation, Result<T> result) {
 template <class T>
 template <bool Move, class F>
 auto Future<T>::attach(F&& continuation) {
+  static_assert(
+      std::is_invocable_v<F&, Result<T>>,
+      "a continuation takes the result, which may be an error: then([](caftan::Result<int> result) {...}) of a "
+      "Future<int>");
   using Returned = std::invoke_result_t<F&, Result<T>>;
   using U = rpc::ValueOf<Returned>;
   if (!state_) state_ = make_ready_future<T>(rpc::no_state()).state_;

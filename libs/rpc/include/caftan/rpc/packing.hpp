@@ -23,24 +23,11 @@ struct RRefSource {
   const RRefHandles& handles;
 };
 
-namespace detail {
-struct NamedSerialize {
-  int serialize;
-};
+/// Whether a value of type T can be sent. Specialize with `true` for a final class whose `serialize` is private, which
+/// cannot be seen from outside.
 template <class T>
-struct WithNamedSerialize : T, NamedSerialize {};
-/// Whether T has a member called serialize, private or not: the name is ambiguous then.
-template <class T>
-concept HasSerialize = std::is_class_v<T> && !std::is_final_v<T> && !requires {
-  &WithNamedSerialize<T>::serialize;
-};
-}  // namespace detail
-
-/// Whether a value of type T can be sent. Specialize with `true` for a class whose `serialize` is a free function in
-/// namespace boost::serialization, which cannot be seen from outside.
-template <class T>
-inline constexpr bool enable_sending = wire::Scalar<T> ||
-                                       (wire::SavedByCodec<T> && wire::LoadedByCodec<T>) || detail::HasSerialize<T> ||
+inline constexpr bool enable_sending = wire::Scalar<T> || (wire::SavedByCodec<T> && wire::LoadedByCodec<T>) ||
+                                       wire::detail::HasSerialize<T> || wire::detail::HasFreeSerialize<T> ||
                                        requires(wire::OutArchive& a, T& v) {
   v.serialize(a, 0U);
 }

@@ -80,7 +80,7 @@ class Registry {
   /// Registers the function F (not overloaded, not a lambda) as `name`.
   /// @param blocking  `brief`, or nothing
   template <auto F>
-  void add(std::string_view name, Blocking blocking = Blocking::allowed) {
+  void add(std::string_view name, Blocking blocking = Blocking::allowed) {  // no overload, no template
     static_assert(!std::is_member_pointer_v<decltype(F)>, "a method is registered with its class: add<Net>(...)");
     auto& entry = insert<rpc::CallTypes<decltype(F)>>(name, rpc::FunctionEntry::Kind::function);
     entry.brief = blocking == Blocking::never;
@@ -158,17 +158,17 @@ class ClassBuilder {
   }
   /// A method that runs alone on its object, and gives the turn back while it waits.
   template <auto M>
-  ClassBuilder& method(std::string_view name, Blocking blocking = Blocking::allowed) {
+  ClassBuilder& method(std::string_view name, Blocking blocking = Blocking::allowed) {  // no overload, no template
     return insert<M>(name, TurnMode::serial, blocking);
   }
   /// A method that keeps its turn while it waits. A call that comes back meanwhile answers would_deadlock.
   template <auto M>
-  ClassBuilder& exclusive(std::string_view name, Blocking blocking = Blocking::allowed) {
+  ClassBuilder& exclusive(std::string_view name, Blocking blocking = Blocking::allowed) {  // no overload, no template
     return insert<M>(name, TurnMode::exclusive, blocking);
   }
   /// A method that may overlap with other concurrent methods of the same object.
   template <auto M>
-  ClassBuilder& concurrent(std::string_view name, Blocking blocking = Blocking::allowed) {
+  ClassBuilder& concurrent(std::string_view name, Blocking blocking = Blocking::allowed) {  // no overload, no template
     return insert<M>(name, TurnMode::concurrent, blocking);
   }
 

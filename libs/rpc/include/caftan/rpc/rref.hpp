@@ -67,6 +67,10 @@ class RRefCalls {
   }
   /// As to_here, without waiting.
   Future<T> fetch() const {
+    static_assert(
+        rpc::enable_sending<Value>,
+        "the value of this reference cannot travel, since it has no serialize: call its methods at its owner, "
+        "or use local_value there");
     rpc::OutRequest request;
     const rpc::CallTarget target = rpc::target_of(handle_, options_);
     const Result<void> begun = rpc::fill_request(request, target, wire::FrameKind::fetch, nullptr, "to_here");
@@ -90,15 +94,15 @@ class RRefCalls {
   /// Calls the registered method M on the value, at its owner, and waits. M<&Net::forward>(x...).
   /// Errors (thrown): as CallSite::rpc_sync, and rref_deleted, would_deadlock.
   template <auto M, class... A>
-  auto rpc_sync(const A&... arguments) const {
+  auto rpc_sync(const A&... arguments) const {  // no overload, no template
     return rpc_async<M>(arguments...).get();
   }
   template <auto M, class... A>
-  auto try_rpc_sync(const A&... arguments) const {
+  auto try_rpc_sync(const A&... arguments) const {  // no overload, no template
     return rpc_async<M>(arguments...).result();
   }
   template <auto M, class... A>
-  auto rpc_async(const A&... arguments) const {
+  auto rpc_async(const A&... arguments) const {  // no overload, no template
     using Types = MethodTypes<M>;
     const rpc::CallTarget target = rpc::target_of(handle_, options_);
     return rpc::start_call<typename Types::Value>(target, rpc::find_key<M, T>(target), typename Types::Wire{},
@@ -107,11 +111,11 @@ class RRefCalls {
   /// Calls M and keeps its result at the owner. Does not wait for this reference's value: calls can be chained without
   /// a round trip between them.
   template <auto M, class... A>
-  auto remote(const A&... arguments) const {
+  auto remote(const A&... arguments) const {  // no overload, no template
     return try_remote<M>(arguments...).value();
   }
   template <auto M, class... A>
-  auto try_remote(const A&... arguments) const {
+  auto try_remote(const A&... arguments) const {  // no overload, no template
     using Types = MethodTypes<M>;
     using Made = RRef<typename Types::Value>;
     const rpc::CallTarget target = rpc::target_of(handle_, options_);

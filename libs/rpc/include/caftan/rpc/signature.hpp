@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -58,9 +60,20 @@ template <class P>
 inline constexpr bool kIsSupplied =
     std::is_same_v<P, Worker&> || std::is_same_v<P, CallInfo&> || std::is_same_v<P, const CallInfo&>;
 
+/// Whether a P is a view of memory that something else holds.
+template <class P>
+inline constexpr bool kIsView = false;
+template <class Char, class Traits>
+inline constexpr bool kIsView<std::basic_string_view<Char, Traits>> = true;
+template <class T, std::size_t N>
+inline constexpr bool kIsView<std::span<T, N>> = true;
+
 /// Refuses parameter types that cannot mean the same on another worker.
 template <class P>
 constexpr bool check_parameter() {
+  static_assert(!kIsView<std::remove_cvref_t<P>>,
+                "a parameter of a remote function is a view of memory that stays with the caller: take a const "
+                "reference to a std::string or a std::vector");
   static_assert(!std::is_pointer_v<std::remove_reference_t<P>>,
                 "a parameter of a remote function is a pointer: pass the value, or an RRef to it");
   static_assert(!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>,

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <boost/serialization/is_bitwise_serializable.hpp>
+#include <boost/serialization/serialization.hpp>
 #include <concepts>
 #include <cstddef>
 #include <functional>
@@ -73,6 +74,36 @@ inline constexpr bool is_result = false;
 template <class T>
 inline constexpr bool is_result<Result<T>> = true;
 
+struct NamedSerialize {
+  int serialize;
+};
+template <class T>
+struct WithNamedSerialize : T, NamedSerialize {};
+/// Whether T has a member called serialize, private or not: the name is ambiguous then.
+template <class T>
+concept HasSerialize = std::is_class_v<T> && !std::is_final_v<T> && !requires {
+  &WithNamedSerialize<T>::serialize;
+};
+
+struct NoArchive {};
+template <class T>
+void serialize(NoArchive&, T&, const unsigned int);
+/// Whether there is a free template `serialize` for T, also in namespace boost::serialization: the call is ambiguous
+/// then. Without one, the declaration above is better than Boost's, which looks for a member.
+template <class T>
+concept HasFreeSerialize =
+    std::is_class_v<T> && !requires(NoArchive & archive, T& value, const boost::serialization::version_type& version) {
+  serialize(archive, value, version);
+};
+
+/// Whether Boost finds a `serialize` for T. A final class may have a private one, which cannot be seen: it counts.
+template <class T>
+concept MaySerialize = !std::is_class_v<T> || std::is_final_v<T> || HasSerialize<T> || HasFreeSerialize<T> ||
+                       requires(OutArchive & to, T& value) {
+  serialize(to, value, 0U);
+}
+|| requires(InArchive& from, T& value) { serialize(from, value, 0U); };
+
 /// States in words why a type cannot travel, instead of an error from deep inside Boost.
 template <class T>
 constexpr void refuse_untransportable() {
@@ -83,6 +114,9 @@ constexpr void refuse_untransportable() {
   static_assert(!std::is_function_v<T>, "a function cannot travel: register it and send its name");
   static_assert(!std::same_as<T, long double>, "long double differs between machines: send a double");
   static_assert(!std::is_union_v<T>, "a union cannot travel: use std::variant");
+  static_assert(is_smart_pointer<T> || MaySerialize<T>,
+                "a class that travels needs a serialize: template <class Archive> void serialize(Archive& archive, "
+                "unsigned) { archive& first_member& second_member; }");
 }
 
 /// Returns the value that loading starts from.

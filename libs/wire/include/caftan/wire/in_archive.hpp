@@ -36,7 +36,9 @@ class InArchive {
         Codec<Value>::load(*this, value);
       } else {
         detail::refuse_untransportable<Value>();
-        boost::serialization::serialize_adl(*this, value, load_version<Value>());
+        if constexpr (detail::MaySerialize<Value>) {
+          boost::serialization::serialize_adl(*this, value, load_version<Value>());
+        }
       }
     }
     return *this;

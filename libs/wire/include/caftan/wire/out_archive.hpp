@@ -44,7 +44,9 @@ class OutArchive {
       detail::refuse_untransportable<T>();
       constexpr unsigned version = boost::serialization::version<T>::value;
       if constexpr (version > 0) save_count(version);
-      boost::serialization::serialize_adl(*this, const_cast<T&>(value), version);
+      if constexpr (detail::MaySerialize<T>) {
+        boost::serialization::serialize_adl(*this, const_cast<T&>(value), version);
+      }
     }
     return *this;
   }
