@@ -1,5 +1,11 @@
 # Builds the README's program outside the tree, checks its file, runs it, and expects its misuse to be found.
 file(COPY ${SOURCE_DIR}/consumer DESTINATION ${PREFIX})
+file(READ ${SOURCE_DIR}/consumer/CMakeLists.txt lists)
+file(WRITE ${PREFIX}/consumer/CMakeLists.txt "${lists}
+# Not the README's: a program that uses the libraries whose headers caftan/caftan.hpp does not bring.
+add_executable(parts ${SOURCE_DIR}/parts.cpp)
+target_link_libraries(parts PRIVATE caftan::caftan)
+")
 execute_process(
   COMMAND ${CMAKE_COMMAND} -G ${GENERATOR} -S ${PREFIX}/consumer -B ${PREFIX}/consumer/build
           -DCMAKE_PREFIX_PATH=${PREFIX}/package -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${CXX_FLAGS}
@@ -15,6 +21,7 @@ function(expect result output)  # arguments...: runs the program, compares its e
     message(SEND_ERROR "counting ${ARGN}: exit ${code}, not ${result}, or no '${output}' in:\n${said}")
   endif()
 endfunction()
+execute_process(COMMAND ${PREFIX}/consumer/build/parts COMMAND_ERROR_IS_FATAL ANY)
 expect(0 "" check counting.toml)
 expect(0 "" run counting.toml)
 expect(0 "" run counting.toml run.placement=one_process)
