@@ -25,7 +25,9 @@ concept Drives = requires(T& role, std::stop_token stop) {
   { role.run(stop) } -> std::same_as<Result<void>>;
 };
 
+/// A role class with its type forgotten.
 struct RoleDefinition {
+  /// Another role class that this one calls, and how many replicas of it.
   struct Use {
     std::string name{};
     rpc::TypeKey type{};
@@ -78,6 +80,7 @@ class HostedRole final : public rpc::HostedObject {
   T role_;
 };
 
+/// Returns the definition of the role class T, without methods.
 template <class T>
 RoleDefinition make_role_definition(std::string_view name) {
   static_assert(
