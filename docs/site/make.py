@@ -43,7 +43,8 @@ def run_doxygen(root, made, folder):
     version = re.search(r"project\(caftan VERSION ([\d.]+)", (root / "CMakeLists.txt").read_text()).group(1)
     styles = [str(AWESOME / name) for name in STYLES if (AWESOME / name).is_file()]
     warnings = made / "warnings.txt"
-    settings = {"CAFTAN_VERSION": version, "CAFTAN_SITE": str(made), "CAFTAN_INPUT": str(folder), "CAFTAN_WARNINGS": str(warnings),
+    settings = {"CAFTAN_VERSION": version, "CAFTAN_SITE": str(made), "CAFTAN_INPUT": str(folder),
+                "CAFTAN_WARNINGS": str(warnings),
                 "CAFTAN_STYLE": " ".join(f'"{path}"' for path in (*styles, HERE / "caftan.css"))}
     text = (HERE.parent / "Doxyfile").read_text()
     # Later versions follow the colours of the system, which doxygen-awesome does by itself.

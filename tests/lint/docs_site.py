@@ -4,7 +4,6 @@ not there, docstrings that Doxygen does not understand. Skipped without Doxygen,
 usage: docs_site.py ROOT | --self-test
 """
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -36,13 +35,14 @@ def check_content(root):
         out, errors = made_from(root, folder)
         if errors:
             return errors
-        text = {path.name: path.read_text() for path in out.glob("*.html")}
+        text = {path.name: path.read_text().replace(' class="el"', "") for path in out.glob("*.html")}
         expected = (("index.html", 'A page "here"'), ("index.html", 'href="protocols_b.html"'),
-                    ("protocols_b.html", 'href="index.html"'), ("protocols_b.html", 'href="protocols_b.html#protocols_b__one--two-1"'),
+                    ("protocols_b.html", 'href="index.html"'),
+                    ("protocols_b.html", 'href="protocols_b.html#protocols_b__one--two-1"'),
                     ("a_8hpp.html", "offers: </p>"), ("a_8hpp.html", '<pre class="fragment">A a;'),
                     ("classcaftan_1_1A.html", '<dl class="section user"><dt>Errors (thrown)</dt>'),
                     ("classcaftan_1_1A.html", 'href="protocols_b.html"'))
-        return [f"{name} lacks {piece}" for name, piece in expected if piece not in re.sub(r' class="el"', "", text.get(name, ""))]
+        return [f"{name} lacks {piece}" for name, piece in expected if piece not in text.get(name, "")]
 
 
 GOOD = {
