@@ -33,6 +33,8 @@ def write_input(root, folder):
     # Those with links to others first: they give these their place in the side bar.
     for path in sorted(site.pages, key=lambda path: (path.as_posix() != "docs/README.md", path.name != "README.md", path)):
         write(path, f"{site.pages[path]}.md", site.page(path, (root / path).read_text()))
+    for path, lines in pages.namespaces(root):
+        write(path, f"namespaces/{path.parent.name}.dox", enumerate(lines, 1))
     for path, included in site.headers.items():
         write(path, included, site.header((root / path).read_text()))
     return origins
@@ -110,8 +112,8 @@ def main(root, out):
         return 1
     shutil.rmtree(out, ignore_errors=True)
     made.rename(out)
-    count = sum(path.endswith(".md") for path, _ in origins.values())
-    print(f"site: {count} pages, {len(origins) - count} headers, no warning")
+    suffixes = [pathlib.Path(path).suffix for path in origins]
+    print(f"site: {suffixes.count('.md')} pages, {suffixes.count('.hpp')} headers, no warning")
     return 0
 
 

@@ -78,6 +78,20 @@ def headers(root):
                 yield path.relative_to(root), path.relative_to(folder)
 
 
+def namespaces(root):
+    """Yields (page, lines of a docstring) of each namespace that public headers have: what its folder's README begins with."""
+    text = "\n".join((root / path).read_text() for path, _ in headers(root))
+    of_libraries = [path.relative_to(root) for path in sorted((root / "libs").glob("*/README.md"))]
+    for readme in (pathlib.Path("docs/README.md"), *of_libraries, pathlib.Path("actors/README.md")):
+        name = "caftan" if readme.parts[0] == "docs" else f"caftan::{readme.parent.name}"
+        if not re.search(rf"^namespace {name}\b", text, re.M) or not (root / readme).is_file():
+            continue
+        about = "What programs name; what its inner namespaces hold is for code that goes deeper."
+        if name != "caftan":
+            about = (root / readme).read_text().split("\n\n")[1].strip()
+        yield readme, ["/**", f" @namespace {name}", *about.splitlines(), "*/"]
+
+
 class Site:
     def __init__(self, root):
         self.pages = {path: identifier(path) for path in paths(root)}

@@ -25,7 +25,8 @@ RUN = {
     "cmake --install build/release --prefix PREFIX":
         ("tests/install/package.cmake", {"--install": "--install ${BUILD_DIR}", "--prefix": "--prefix"}),
     "cmake -S . -B build -G Ninja -DCMAKE_PREFIX_PATH=PREFIX && cmake --build build":
-        ("tests/install/consumer.cmake", {"-S . -B build": "-S ${PREFIX}/consumer -B", "-DCMAKE_PREFIX_PATH=": "-DCMAKE_PREFIX_PATH=",
+        ("tests/install/consumer.cmake", {"-S . -B build": "-S ${PREFIX}/consumer -B",
+                                          "-DCMAKE_PREFIX_PATH=": "-DCMAKE_PREFIX_PATH=",
                                           "--build build": "--build ${PREFIX}/consumer/build"}),
     "./build/counting run counting.toml":
         ("tests/install/consumer.cmake", {"build/counting": "build/counting", "run counting.toml": "run counting.toml"}),

@@ -41,7 +41,8 @@ def check_content(root):
                     ("protocols_b.html", 'href="protocols_b.html#protocols_b__one--two-1"'),
                     ("a_8hpp.html", "offers: </p>"), ("a_8hpp.html", '<pre class="fragment">A a;'),
                     ("classcaftan_1_1A.html", '<dl class="section user"><dt>Errors (thrown)</dt>'),
-                    ("classcaftan_1_1A.html", 'href="protocols_b.html"'))
+                    ("classcaftan_1_1A.html", 'href="protocols_b.html"'),
+                    ("namespacecaftan_1_1a.html", "What a is for."))
         return [f"{name} lacks {piece}" for name, piece in expected if piece not in text.get(name, "")]
 
 
@@ -68,7 +69,12 @@ namespace detail {
 void f();
 }  // namespace detail
 }  // namespace caftan
+namespace caftan::a {
+/// A number.
+inline constexpr int kOne = 1;
+}  // namespace caftan::a
 """,
+    "libs/a/README.md": "# a\n\nWhat a is\nfor.\n\nMore.\n",
     "libs/a/include/caftan/internal/b.hpp": "/// @param nosuch  is not looked at\nvoid f();\n",
 }
 BAD = {
