@@ -61,7 +61,8 @@ class Bootstrap(unittest.TestCase):
         self.tree = self.top / "a tree"
         for folder in ("libs/cmake", "libs/base", "actors", "apps"):
             (self.tree / folder).mkdir(parents=True)
-        for name in ("packages.txt", "packages-bench.txt", "packages-fuzz.txt", "packages-test.txt", "wheels.lock"):
+        for name in ("packages.txt", "packages-bench.txt", "packages-docs.txt", "packages-fuzz.txt", "packages-test.txt",
+                     "wheels.lock"):
             shutil.copy(ROOT / "libs/cmake" / name, self.tree / "libs/cmake")
         shutil.copy(ROOT / "caftan", self.tree)
         (self.tree / "libs/cmake/libtorch.py").write_text(FETCH)
@@ -99,8 +100,8 @@ class Bootstrap(unittest.TestCase):
         done = self.start("run", "my file.toml", "key=a b", HAVE_PACKAGES="")
         self.assertEqual(done.stdout, f"[{self.where}][run][my file.toml][key=a b]")
         self.assertEqual(done.returncode, 7)
-        self.assertIn("first start here: installs 16 Debian packages", done.stderr)
-        for line in ("[1/4] packages   16 of 16 missing, 2 with what they need", "[2/4] libtorch   543 MB",
+        self.assertIn("first start here: installs 13 Debian packages", done.stderr)
+        for line in ("[1/4] packages   13 of 13 missing, 2 with what they need", "[2/4] libtorch   543 MB",
                      "[3/4] configure  CAF 0.17.6, libtorch 2.11.0", "[4/4] build", "the next start skips this"):
             self.assertIn(line, done.stderr)
         self.assertEqual(self.called(), ["apt-get"] * 4 + ["fetch", "cmake", "cmake"])
@@ -146,7 +147,7 @@ class Bootstrap(unittest.TestCase):
     def test_without_root_it_prints_the_line_to_run_and_changes_nothing(self):
         done = self.start("run", "a.toml", HAVE_PACKAGES="", USER_ID="1000")
         self.assertEqual(done.returncode, 3)
-        self.assertIn("caftan: 16 Debian packages are missing and only root can install them. Run this, then start "
+        self.assertIn("caftan: 13 Debian packages are missing and only root can install them. Run this, then start "
                       "again:\n    sudo apt-get install -y --no-install-recommends g++ cmake ninja-build", done.stderr)
         self.assertEqual(self.called(), [])
 
@@ -232,6 +233,24 @@ class Bootstrap(unittest.TestCase):
         self.assertEqual(done.stdout, f"--root|{self.tree}|--deps|{self.tree}/.deps|one|t*\n", done.stderr)
         self.assertTrue((self.tree / ".deps/stamp").is_file())
         self.assertEqual(self.start("test", "--mutants", "nosuch").returncode, 2)
+
+    def test_the_site_is_made_with_packages_of_its_own_and_without_libtorch(self):
+        (self.tree / "docs/site").mkdir(parents=True)
+        site = self.tree / "docs/site/make.py"
+        site.write_text("import sys\nprint('site: 3 pages', *sys.argv[1:])\n")
+        done = self.start("docs", HAVE_PACKAGES="")
+        self.assertEqual((done.returncode, done.stdout), (0, f"{self.tree}/build/docs/index.html\n"), done.stderr)
+        self.assertIn("[1/2] packages   3 of 3 missing", done.stderr)
+        self.assertIn(f"[2/2] site       3 pages {self.tree} {self.tree}/build/docs", done.stderr)
+        self.assertEqual(self.called(), ["apt-get"] * 4)
+        self.assertIn("doxygen", self.calls.read_text())
+        self.start("help", HAVE_PACKAGES="")
+        self.assertNotIn("doxygen", self.calls.read_text())
+        site.write_text("import sys\nprint('site: docs/a.md:3: no such page')\nsys.exit(1)\n")
+        done = self.start("docs")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("docs/a.md:3: no such page\ncaftan: making the site failed; all of it is in ", done.stderr)
+        self.assertEqual(self.start("docs", "more").returncode, 2)
 
     def interrupt(self, at, **settings):
         """Starts the script and sends it Ctrl-C while the tool whose call has `at` in it is at work. Returns what the

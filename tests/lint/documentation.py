@@ -1,5 +1,5 @@
 """Refuses error codes without a page, protocol rules without a test, public headers that do not say what they offer,
-and libraries and rooms of actors/src without a README.
+libraries and rooms of actors/src without a README, and links of pages to files and headings that are not there.
 
 usage: documentation.py ROOT | --self-test
 """
@@ -8,6 +8,9 @@ import re
 import sys
 
 import tree
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "docs/site"))
+import pages
 
 ERRC = "libs/base/include/caftan/base/error.hpp"
 INVARIANT = re.compile(r"^\s*(?:[-|*#]\s*)*\**([A-Z]{2})-(\d+)\b", re.M)
@@ -85,8 +88,26 @@ def check_tutorials(root):
                 yield f"docs/{page.name}: this {language} block is in no file of tests/tutorial: {block.splitlines()[0]}"
 
 
+def check_links(root):
+    """A link leads to a file or folder of the tree, and its anchor to a heading as GitHub names it."""
+    found = [*root.glob("*.md"), *(path for folder in ("docs", "libs", "actors", "apps", "tests", "configs")
+                                   for path in (root / folder).rglob("*.md"))]
+    for path in sorted(found):
+        name = path.relative_to(root)
+        for number, line in pages.prose(path.read_text()):
+            for text, link in pages.LINK.findall(line):
+                meant = pages.target(name, link)
+                if meant is None:
+                    continue
+                file, anchor = meant
+                if not (root / file).exists():
+                    yield f"{name}:{number}: the link to {link} leads nowhere"
+                elif anchor and anchor not in {one for *_, one in pages.headings((root / file).read_text())}:
+                    yield f"{name}:{number}: the link to {link}: {file} has no such heading"
+
+
 def check(root):
-    return [*check_errors(root), *check_protocols(root), *check_files(root), *check_configuration(root),
+    return [*check_links(root), *check_errors(root), *check_protocols(root), *check_files(root), *check_configuration(root),
             *check_readme(root), *check_tutorials(root)]
 
 
@@ -98,8 +119,10 @@ GOOD = {
                               "- **RR-2** One lane. (planned, #4)\n## Not promised\n## Tests\n",
     "tests/unit/rpc/fork_test.cpp": "TEST(ForkTable, RR1_IdsNeverRepeat) {}\n",
     "configs/a.toml": "# Runs a.\ncaftan = 1\n",
-    "README.md": "```cpp\nint a;\n```\n\n```cmake\nb\n```\n\n```toml\nc = 1\n```\n",
+    "README.md": "# R\n## One & `two`\n## One & two\n```cpp\nint a;\n```\n\n```cmake\nb\n```\n\n```toml\nc = 1\n```\n",
     "tests/install/consumer/main.cpp": "int a;\n",
+    "docs/a.md": "# A\n\n[o](errors.md), [r](../README.md#one--two-1), [d](protocols), [w](https://example.org/x)\n"
+                 "`[no](link.md)`\n\n```sh\n[no](link.md)\n```\n",
     "docs/tutorial_a.md": "Look:\n\n```cpp\nint b;\n```\n",
     "tests/tutorial/a.cpp": "int a;\nint b;\n",
     "tests/install/consumer/CMakeLists.txt": "b\n",
@@ -116,6 +139,9 @@ BAD = {
     "libs/net: no README.md": {"libs/net/include/caftan/net/a.hpp": "/// A.\n"},
     "its cpp block is not": {"tests/install/consumer/main.cpp": "int b;\n"},
     "this cpp block is in no file": {"tests/tutorial/a.cpp": "int a;\nint c;\n"},
+    "docs/b.md:2: the link to error.md leads nowhere": {"docs/b.md": "# B\n[e](error.md)\n"},
+    "docs/b.md:2: the link to a.md#b: docs/a.md has no such heading": {"docs/b.md": "# B\n[e](a.md#b)\n"},
+    "libs/base/README.md:1: the link to ../none leads": {"libs/base/README.md": "[e](../none)\n"},
     "configs/b.toml": {"configs/b.toml": "caftan = 1\n"},
 }
 

@@ -19,10 +19,13 @@ struct Replicas {
   int min = 1;  ///< 0 = the file may leave the use out
   int max = 1;
 };
+/// As many replicas as given.
 constexpr Replicas exactly(int replicas) { return {replicas, replicas}; }
+/// At least as many replicas as given.
 constexpr Replicas at_least(int replicas) { return {replicas, app::RoleUse::kAnyNumber}; }
 /// @param least  0 = the file may leave the use out
 constexpr Replicas at_most(int replicas, int least = 1) { return {least, replicas}; }
+/// Any number of replicas; the file may leave the use out.
 constexpr Replicas any_number() { return {0, app::RoleUse::kAnyNumber}; }
 
 /// Goes on describing a role class. Methods are registered as in `ClassBuilder`.
@@ -74,6 +77,7 @@ class RoleBuilder {
   actors::RoleDefinition& role_;
 };
 
+/// The roles of a program, and its command line. Threads: one at a time.
 class Program {
  public:
   /// @param name  of the command, for messages

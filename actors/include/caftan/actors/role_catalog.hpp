@@ -36,18 +36,21 @@ struct NamedRun {
 };
 template <class T>
 struct WithNamedRun : T, NamedRun {};
-/// Whether T has a member of that name, private and overloaded ones too: the name is ambiguous then.
+/// Whether T has a member Config, a private one too: the name is ambiguous then.
 template <class T>
 concept NamesConfig = !std::is_final_v<T> && !requires {
   typename WithNamedConfig<T>::Config;
 };
+/// Whether T has a member run, private and overloaded ones too: the name is ambiguous then.
 template <class T>
 concept NamesRun = !std::is_final_v<T> && !requires {
   &WithNamedRun<T>::run;
 };
 }  // namespace detail
 
+/// A role class with its type forgotten.
 struct RoleDefinition {
+  /// Another role class that this one calls, and how many replicas of it.
   struct Use {
     std::string name{};
     rpc::TypeKey type{};
@@ -100,6 +103,7 @@ class HostedRole final : public rpc::HostedObject {
   T role_;
 };
 
+/// Returns the definition of the role class T, without methods.
 template <class T>
 RoleDefinition make_role_definition(std::string_view name) {
   constexpr bool kSeesConfig = requires { typename T::Config; };

@@ -69,8 +69,11 @@ class RoleContext : public CallSite {
 
   /// Returns the worker's name, for example "observer-2".
   const std::string& name() const noexcept;
+  /// Returns the name of the role in the file, for example "observer".
   const std::string& role() const noexcept;
+  /// Returns which replica of the role this is, from 0.
   int replica() const noexcept;
+  /// Returns how many replicas the role has.
   int replicas() const noexcept;
 
   /// Returns the seed of this replica's own stream of random numbers for `purpose`; the same in every placement.

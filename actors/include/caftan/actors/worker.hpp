@@ -38,6 +38,7 @@ class LocalNetwork {
  public:
   /// The two ends of one connection, the first for the member named first.
   using Connection = std::pair<std::shared_ptr<transport::Channel>, std::shared_ptr<transport::Channel>>;
+  /// Makes the connection between two members, by their names.
   using Connect = std::function<Connection(transport::PollingExecutor&, const std::string&, const std::string&)>;
 
   LocalNetwork();
@@ -61,6 +62,7 @@ struct WorkerAddress {
       address;  ///< "unix:/path", "tcp:host:port"; empty or port 0: learnt from the coordinator, or a LocalNetwork
 };
 
+/// What a worker is and how it finds the others.
 struct WorkerOptions {
   std::string name;                  ///< of this member; must be in `world`
   std::vector<WorkerAddress> world;  ///< all members in order of their ids; the same at every member
@@ -113,6 +115,7 @@ struct StopReport {
   std::size_t in_use = 0;
 };
 
+/// One member of a job. Threads: any, all methods, unless one says otherwise.
 class Worker : public CallSite {
  public:
   /// Starts a member and waits until all members are connected with each other, so that each can call each.
@@ -144,15 +147,19 @@ class Worker : public CallSite {
   /// Errors: bad_arguments (negative). Threads: any. Source: torch.distributed.rpc._set_rpc_timeout.
   Result<void> set_rpc_timeout(Duration timeout);
 
+  /// Returns this member's id.
   WorkerId id() const noexcept;
+  /// Returns this member's name.
   const std::string& name() const noexcept;
   /// Where it listens; empty if it does not.
   std::string address() const;
   /// The channel kind to a peer ("unix", "tcp", "loopback"); empty if there is none.
   std::string channel_kind(const std::string& peer) const;
+  /// Returns the values that it owns and its references to values of others.
   std::vector<RRefInfo> rrefs() const;
   /// Returns the autograd contexts that are open here, this worker's own and those of others that it takes part in.
   std::vector<autograd::ContextInfo> autograd_contexts() const;
+  /// Returns what it has counted up to now. Threads: any, also after `stop`.
   WorkerCounters counters() const;
   /// Returns what it has sent since it was launched, to itself included, in the order of the wire's kinds. Kinds it has
   /// not sent are left out. Threads: any, also after `stop`.

@@ -22,7 +22,9 @@ namespace caftan::app {
 /// The version of the schema that this library reads: the key `caftan`.
 inline constexpr int kSchemaVersion = 1;
 
+/// Which workers share a process: all, none, or as [hosts] says.
 enum class Placement { one_process, processes, hosts };
+/// What a run shows while it lasts; `automatic` is a live line on a terminal, else plain lines.
 enum class Progress { automatic, live, plain, none };
 
 /// [run]
@@ -121,6 +123,7 @@ struct RoleKeys {
 
 /// [roles.NAME]
 struct RoleSpec {
+  /// One entry of [roles.NAME.uses].
   struct Use {
     std::string name;                ///< the type's name for it
     std::vector<std::string> roles;  ///< names of existing roles, one at least, each once
@@ -135,6 +138,7 @@ struct RoleSpec {
   std::vector<std::string> notes;   ///< of the type about the config, for people who read the resolved file
   SettingsPlace place;
 
+  /// Returns the config of a replica: its own where it has one, else that of the role.
   const std::any& config_of(int replica) const {
     const auto own = configs.find(replica);
     return own == configs.end() ? config : own->second;
@@ -151,6 +155,7 @@ struct HostSpec {
   SettingsPlace place;
 };
 
+/// An application file that was read and checked, with all defaults and overrides applied.
 struct Application {
   std::filesystem::path file;  ///< absolute
   RunSettings run;

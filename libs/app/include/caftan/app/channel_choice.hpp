@@ -18,6 +18,7 @@ struct ChannelFacts {
   const char* name;  ///< in the file, and before the colon of its addresses
   bool is_path;      ///< its addresses are paths in a folder of the run, for one host; else host and port
 };
+/// All kinds, in the order of `ChannelChoice` after `automatic`.
 inline constexpr std::array kChannels{ChannelFacts{"unix", true}, ChannelFacts{"tcp", false}};
 
 /// Returns the kind of channel between the processes of one host.
@@ -25,6 +26,7 @@ constexpr const ChannelFacts& channel_on_host(ChannelChoice choice) noexcept {
   return choice == ChannelChoice::automatic ? kChannels.front() : kChannels[static_cast<std::size_t>(choice) - 1];
 }
 
+/// Returns what `cluster.channel` may be, for its declaration.
 inline std::vector<SettingChoice> channel_choices() {
   std::vector<SettingChoice> choices;
   choices.emplace_back("auto", "unix on one host");

@@ -14,6 +14,7 @@ namespace caftan::app {
 /// What depends on this machine (data, secret file, output folder) is a warning in `check` and an error in `run`.
 enum class LoadMode { check, run };
 
+/// How a file is loaded.
 struct LoadOptions {
   LoadMode mode = LoadMode::run;
   int cores = 0;  ///< of this machine; 0 = ask the operating system
@@ -21,11 +22,13 @@ struct LoadOptions {
   bool requirements = true;
 };
 
+/// What became of a file: the application, and all that is wrong with it.
 struct LoadedApplication {
   Application application;  ///< complete only if diagnostics.ok()
   Diagnostics diagnostics;
 };
 
+/// A larger file is refused unread: no application file is that long.
 inline constexpr std::size_t kMaxFileBytes = 1 << 20;
 
 /// Reads and checks an application file. All errors are in the diagnostics, nothing is thrown.

@@ -32,6 +32,7 @@ struct MetricRow {
 /// Threads: one at a time.
 class MetricTable {
  public:
+  /// Adds one value of a worker's metric to the row that is open.
   void add(std::string_view worker, std::string_view metric, double value);
   /// Returns a row per metric that got values since the last call, by worker and name, and starts anew.
   std::vector<MetricRow> drain(double time_s);

@@ -13,11 +13,13 @@
 
 namespace caftan::app {
 
+/// Which workers stand behind one use of a worker.
 struct PlannedUse {
   std::string name;               ///< the type's name for it
   std::vector<WorkerId> workers;  ///< all replicas of the used roles in their order; of one's own role all others
 };
 
+/// One worker of a plan: its role, its process and how it is reached.
 struct PlannedWorker {
   WorkerId id;  ///< roles in the order of the file, replicas in theirs, from 0
   std::string name;
@@ -33,6 +35,7 @@ struct PlannedWorker {
   std::vector<PlannedUse> uses;
 };
 
+/// All workers of a run before it starts.
 struct Plan {
   std::vector<PlannedWorker> workers;  ///< workers[i].id.value == i
   int processes = 0;

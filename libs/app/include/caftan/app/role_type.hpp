@@ -18,6 +18,7 @@ namespace caftan::app {
 
 /// Other roles that a role type calls: `[roles.NAME.uses] name = "a role"`, or a list of roles.
 struct RoleUse {
+  /// As `max`: no upper limit.
   static constexpr int kAnyNumber = std::numeric_limits<int>::max();
   std::string name{};
   std::string role_type{};
@@ -28,6 +29,7 @@ struct RoleUse {
 /// Something a role needs and does not find, for example a data package on this machine; or what it would do otherwise
 /// than its config says.
 struct MissingRequirement {
+  /// How serious it is.
   enum class Kind {
     here,   ///< this machine lacks it: a warning of `check`, an error of `run`
     file,   ///< the file is wrong wherever it runs: an error
@@ -48,6 +50,7 @@ struct RolePlace {
   std::map<std::string, std::vector<const std::any*>> uses{};
 };
 
+/// A kind of role that files can name, as its program has registered it.
 struct RoleType {
   std::string name{};  ///< "cartpole.agent"
   std::string doc{};
@@ -58,6 +61,7 @@ struct RoleType {
   std::function<std::vector<MissingRequirement>(const std::any& config, const RolePlace& place)> requirements{};
 };
 
+/// The role types of a program, by name. Threads: one at a time.
 class RoleTypes {
  public:
   /// Errors: bad_arguments (a name that is taken or is not made of letters, digits, `_ . -`; two uses of one name; a
@@ -66,7 +70,9 @@ class RoleTypes {
   /// Returns null if there is none. The pointer holds until the next add.
   const RoleType* find(std::string_view name) const;
   RoleType* find(std::string_view name);
+  /// Returns all of them in the order in which they were added.
   const std::vector<RoleType>& all() const noexcept { return types_; }
+  /// Returns their names, sorted.
   std::vector<std::string> names() const;
 
  private:

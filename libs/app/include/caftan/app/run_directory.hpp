@@ -18,6 +18,7 @@ std::chrono::year_month_day today();
 /// Errors: io_error.
 Result<void> write_whole_file(const std::filesystem::path& file, std::string_view text);
 
+/// The folder of one run: where its files are. Copies name the same folder.
 class RunDirectory {
  public:
   /// Makes `dir` if needed, then the first free DIR/NAME-YYYYMMDD-N (N from 1; two starts at once get different ones),
@@ -33,8 +34,11 @@ class RunDirectory {
 
   /// Returns the path as `dir` was given: relative or absolute.
   const std::filesystem::path& path() const noexcept { return path_; }
+  /// Returns where the file with all defaults and overrides is.
   std::filesystem::path resolved_file() const { return path_ / "resolved.toml"; }
+  /// Returns where the log of a worker is, log/NAME.log.
   std::filesystem::path log_file(std::string_view worker) const;
+  /// Returns where summary.json is.
   std::filesystem::path summary_file() const { return path_ / "summary.json"; }
 
  private:

@@ -12,13 +12,16 @@
 
 namespace caftan::app {
 
+/// The content of summary.json: how a run ended, and under what conditions it ran.
 struct RunSummary {
+  /// One worker of the run.
   struct Worker {
     std::string name{};
     std::string host{};  ///< empty = the machine that wrote this
     std::int64_t pid = 0;
     std::string error{};  ///< why it ended early; empty = it did not, or only because another worker did
   };
+  /// Frames of one kind, and their bytes.
   struct Sent {
     std::uint64_t frames = 0;
     std::uint64_t bytes = 0;

@@ -14,6 +14,7 @@ namespace caftan::autograd {
 /// with a history except its arguments, and it may not call other workers.
 using Segment = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
 
+/// How a segment is run again.
 struct CheckpointOptions {
   /// Run the second time from the state that torch's CPU generator had the first time, so that dropout is the same, and
   /// put the generator back afterwards. Not needed where random numbers come from keys.

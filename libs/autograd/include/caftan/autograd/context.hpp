@@ -27,6 +27,7 @@ namespace caftan::autograd {
 
 class ContextRecord;
 
+/// Options of one backward pass.
 struct BackwardOptions {
   bool retain_graph = false;  ///< keep the graph on all workers, for another pass
   Mode mode = Mode::smart;    ///< fast: fewer messages, but a recorded call that the roots do not use is an error
@@ -45,6 +46,7 @@ class ContextView {
   /// @param record  null makes an empty view; only assigning and destroying are allowed then
   explicit ContextView(std::shared_ptr<ContextRecord> record) : record_(std::move(record)) {}
 
+  /// Returns the id of the context, the same at every worker.
   ContextId id() const noexcept;
 
   /// Runs a backward pass from `roots` through the graphs of all workers, and waits. When it returns, each worker's
@@ -105,6 +107,7 @@ class Context : public ContextView {
   ///   shut_down.
   /// Source: torch.distributed.autograd.context.
   explicit Context(const CallSite& site) : Context(try_make(site).value()) {}
+  /// As the constructor, without throwing.
   static Result<Context> try_make(const CallSite& site);
 
   Context(Context&&) noexcept = default;

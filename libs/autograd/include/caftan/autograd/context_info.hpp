@@ -11,6 +11,7 @@
 
 namespace caftan::autograd {
 
+/// What one worker knows of one context, for logs, metrics and tests.
 struct ContextInfo {
   ContextId id;
   std::string creator;               ///< name of the worker that made it

@@ -33,6 +33,7 @@ class ContextRecord;
 /// Finds a message's context at the worker that made the message, which is where S(m) is: the upper bits of its number
 /// are the context's place there.
 constexpr unsigned kMessageBits = 24;  // messages that one worker sends in one context
+/// Returns the place of the message's context at the worker that made the message.
 constexpr std::uint64_t place_of(const AutogradMessageId& message) noexcept { return message.number >> kMessageBits; }
 
 /// Threads: any, all methods.
@@ -45,6 +46,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
 
   ContextId id() const noexcept { return id_; }
   std::uint64_t place() const noexcept { return place_; }
+  /// Returns whether this worker made the context.
   bool is_home() const noexcept { return maker(id_) == self_; }
   TimePoint born() const noexcept { return born_; }
   const std::weak_ptr<rpc::Caller>& caller() const noexcept { return caller_; }
@@ -59,11 +61,13 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   ///   after the end of the handle, for as long as a use of the handle's own code waits for it
   /// Errors: context_released.
   Result<void> begin_use(unsigned depth);
+  /// Ends what `begin_use` began.
   void end_use() noexcept;
   /// The handle is gone: no use of its own code begins any more. The record calls its host when the last use has ended.
   void close() noexcept;
   /// The context is over: forgets all nodes and gradients.
   void end() noexcept;
+  /// Returns whether `end` was called.
   bool is_over() const;
   /// Errors: context_released.
   Result<void> check_open() const;
@@ -96,6 +100,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// @param first  another one, null = none
   std::vector<std::shared_ptr<rpc::Strand>> strands_of(const std::vector<AutogradMessageId>& messages,
                                                        const std::shared_ptr<rpc::Strand>& first) const;
+  /// Returns the spans that have recorded here, or still run.
   std::vector<CodeSpan> spans() const;
   /// Keeps the gradients that arrived for S(message) until a run of the pass takes them (DA-25). A second delivery for
   /// the same message of a pass is dropped: the pass fails by it (DA-6).
@@ -111,6 +116,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// Merges or drops what is staged of the passes that are decided (DA-8).
   /// Returns whether anything was new. Errors: limit_exceeded (no memory to add gradients).
   Result<bool> learn(const DecidedSet& decided);
+  /// Returns the decisions that are known here.
   DecidedSet decided() const;
   /// Forgets what is staged of a pass that failed.
   void drop(PassNumber pass);

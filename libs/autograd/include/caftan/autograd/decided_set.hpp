@@ -30,6 +30,7 @@ class DecidedSet {
   static constexpr std::size_t kMostFailed = 64;
 
   PassNumber up_to() const noexcept { return up_to_; }
+  /// Returns whether `pass` is decided, ok or failed.
   bool contains(PassNumber pass) const noexcept { return pass.value != 0 && pass <= up_to_; }
   /// Returns whether `pass` is decided and ok.
   bool is_ok(PassNumber pass) const noexcept;

@@ -31,6 +31,7 @@
 
 namespace caftan::autograd {
 
+/// What an engine works for.
 struct EngineOptions {
   ContextId context;
   bool keep_graph = false;  ///< keep what nodes saved, for another pass (torch's retain_graph)
@@ -45,13 +46,16 @@ class GradientSink {
   virtual void on_gradients(const RecordedMessage& message, std::vector<at::Tensor>&& gradients) = 0;
 };
 
+/// One worker's part of one backward pass. Threads: as each method says.
 class Engine {
  public:
+  /// What one call of `walk` did.
   struct WalkSlice {
     /// Of RecvFunctions reached for the first time, also those of other contexts: the caller refuses these (DA-3).
     std::vector<RecordedMessage> found;
     bool done = false;  ///< everything marked so far has been walked
   };
+  /// What one call of `run` did.
   struct RunSlice {
     std::size_t nodes = 0;  ///< that ran
     bool drained = false;   ///< every visited node has run, and every marked message had its gradients

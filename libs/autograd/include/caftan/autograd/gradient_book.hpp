@@ -14,6 +14,7 @@ namespace caftan::autograd {
 /// Not synchronized: the owner of the book locks.
 class GradientBook {
  public:
+  /// A leaf and the sum of its gradients.
   struct Entry {
     at::Tensor leaf;      ///< held, because its node in the graph is not
     at::Tensor gradient;  ///< sizes, dtype and device of the leaf; its layout, or sparse
@@ -34,6 +35,7 @@ class GradientBook {
 
   /// In the order of the first booking of each leaf.
   std::span<const Entry> entries() const noexcept { return entries_; }
+  /// Returns whether no leaf has a gradient.
   bool empty() const noexcept { return entries_.empty(); }
   /// Bytes of all gradients.
   std::uint64_t bytes() const;

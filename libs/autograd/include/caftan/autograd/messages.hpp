@@ -27,6 +27,7 @@ WorkerLife maker(const GlobalId<Tag>& id) {
   return {id.worker, id.incarnation};
 }
 
+/// A backward pass, by its context and its number there.
 struct PassId {
   ContextId context;
   PassNumber number;
@@ -77,6 +78,7 @@ struct HeldByWaiter {
   }
 };
 
+/// Objects that the code which begins a pass may hold; with more of them it is refused.
 inline constexpr std::size_t kMostHeld = 64;
 
 /// What a worker must know to take part in a pass that is new to it.
@@ -204,6 +206,7 @@ struct Release {
   }
 };
 
+/// Any message of the protocol of passes.
 using PassMessage =
     std::variant<PassOpen, Granted, Refused, Mark, Report, Grad, Done, Fail, Decide, Decided, Join, End, Release>;
 

@@ -6,11 +6,14 @@
 
 namespace caftan {
 
+/// A span of time in nanoseconds.
 using Duration = std::chrono::nanoseconds;
 /// A moment of the steady clock or of a test's manual clock; never wall time.
 using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+/// Later than any other moment: no deadline.
 inline constexpr TimePoint kNever = TimePoint::max();
 
+/// Where the libraries read the time, so that tests can move it.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -18,6 +21,7 @@ class Clock {
   virtual TimePoint now() const noexcept = 0;
 };
 
+/// The steady clock of the system.
 class SteadyClock final : public Clock {
  public:
   TimePoint now() const noexcept override {
@@ -29,6 +33,7 @@ class SteadyClock final : public Clock {
 class ManualClock final : public Clock {
  public:
   TimePoint now() const noexcept override { return TimePoint(Duration(now_.load())); }
+  /// Moves the time forward. Threads: any.
   void advance(Duration by) noexcept { now_ += by.count(); }
 
  private:

@@ -64,8 +64,11 @@ class [[nodiscard]] Error {
       : code_(code), body_(std::make_shared<Body>(Body{std::move(worker), std::move(text), std::move(cause)})) {}
 
   Errc code() const noexcept { return code_; }
+  /// Returns the worker where it happened; empty = this one.
   const std::string& worker() const noexcept { return body().worker; }
+  /// Returns what went wrong, for people.
   const std::string& text() const noexcept { return body().text; }
+  /// Returns the error that led to this one, or null; lives as long as this error.
   const Error* cause() const noexcept { return body().cause.get(); }
   /// Of an error of the application's own: which one it is, for programs, for example "bank.no_funds"; else empty.
   const std::string& kind() const noexcept { return body().kind; }
@@ -76,6 +79,7 @@ class [[nodiscard]] Error {
   Error with_code(Errc code) const;
   /// Returns this error with `kind`, of which at most kMostKind bytes are kept.
   Error of_kind(std::string kind) const;
+  /// Bytes of a kind at most.
   static constexpr std::size_t kMostKind = 128;
   /// Returns one line: "code: worker: text (because: ...)".
   std::string message() const;

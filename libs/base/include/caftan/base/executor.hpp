@@ -32,12 +32,14 @@ class UserCode {
   UserCode(const UserCode&) = delete;
   UserCode& operator=(const UserCode&) = delete;
 
+  /// Returns whether the calling thread runs user code.
   static bool runs_here() noexcept { return depth_ != 0; }
 
  private:
   static thread_local constinit unsigned depth_;
 };
 
+/// Where tasks run and timers go off: threads in a run, a stepped queue in tests.
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -49,6 +51,7 @@ class Executor {
   /// whether its work is still needed. Threads: any.
   virtual void post_at(TimePoint when, Task task) = 0;
 
+  /// Returns the clock that timers and deadlines are measured by. Threads: any.
   virtual const Clock& clock() const noexcept = 0;
 
   /// Returns whether the calling thread reads frames inside a `wait`. Such a thread must post user code, never run it.
@@ -73,6 +76,7 @@ class Executor {
   class Wait {
    public:
     virtual ~Wait() = default;
+    /// Returns what ends this wait; valid as long as the Wait.
     virtual WaitPoint& point() noexcept = 0;
     /// Returns true if notified, false if `deadline` passed first. Meanwhile the thread may read frames of `source`,
     /// which saves a hand-over between threads. Never runs user code on this stack.

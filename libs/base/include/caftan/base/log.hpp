@@ -12,8 +12,10 @@
 
 namespace caftan {
 
+/// How important a line of the log is.
 enum class LogLevel : std::uint8_t { debug, info, warning, error };
 
+/// Where the lines of a log go.
 struct LogOptions {
   std::string worker{};             ///< name shown in every line
   LogLevel level = LogLevel::info;  ///< lines below are dropped
@@ -21,6 +23,7 @@ struct LogOptions {
   std::filesystem::path file{};  ///< appended to; empty = no file
 };
 
+/// A handle to a log. Copies write to the same destinations; a default-made one writes nothing.
 class Log {
  public:
   Log() = default;
@@ -36,9 +39,13 @@ class Log {
   /// Writes one line and flushes it, so that it survives a kill. Line breaks in `text` become "\n".
   /// Threads: any. May block on the disk.
   void write(LogLevel level, std::string_view text) const;
+  /// Writes a line of level debug.
   void debug(std::string_view text) const { write(LogLevel::debug, text); }
+  /// Writes a line of level info.
   void info(std::string_view text) const { write(LogLevel::info, text); }
+  /// Writes a line of level warning.
   void warning(std::string_view text) const { write(LogLevel::warning, text); }
+  /// Writes a line of level error.
   void error(std::string_view text) const { write(LogLevel::error, text); }
 
  private:

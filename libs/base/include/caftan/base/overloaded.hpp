@@ -3,6 +3,7 @@
 
 namespace caftan {
 
+/// A visitor that calls the one of its functions that takes the argument.
 template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;

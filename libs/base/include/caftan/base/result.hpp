@@ -14,6 +14,7 @@ namespace detail {
 [[noreturn]] void no_error_there();
 }  // namespace detail
 
+/// A value, or the error why there is none. Result<void> holds nothing or an error. Threads: as T.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -21,6 +22,7 @@ class [[nodiscard]] Result {
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
+  /// Returns whether there is a value and no error.
   bool has_value() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return has_value(); }
 

@@ -27,17 +27,22 @@ namespace caftan {
 struct ByteSize {
   std::int64_t bytes = 0;
   auto operator<=>(const ByteSize&) const = default;
+  /// Returns n KiB.
   static constexpr ByteSize kib(std::int64_t n) { return {n << 10}; }
+  /// Returns n MiB.
   static constexpr ByteSize mib(std::int64_t n) { return {n << 20}; }
+  /// Returns n GiB.
   static constexpr ByteSize gib(std::int64_t n) { return {n << 30}; }
 };
 
+/// What a field holds, as far as files and help texts distinguish it.
 enum class SettingKind { boolean, integer, number, text, choice, duration, bytes, path, texts, integers, table };
 
 /// A value on its way between a file and a field. Durations are nanoseconds, sizes bytes, choices their name.
 using SettingValue = std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::string>,
                                   std::vector<std::int64_t>>;
 
+/// One value that a field with choices may have.
 struct SettingChoice {
   SettingChoice(const char* name, const char* note = "") : name(name), note(note) {}
   std::string name;
@@ -181,10 +186,15 @@ class SettingBuilder {
  public:
   explicit SettingBuilder(SettingField& field) : field_(field) {}
 
+  /// Allows low and high and what is between them.
   SettingBuilder& range(const T& low, const T& high) { return at_least(low).at_most(high); }
+  /// Refuses what is below `low`.
   SettingBuilder& at_least(const T& low) { return field_.lower = settings_detail::bound(low, false), *this; }
+  /// Refuses `low` and what is below it.
   SettingBuilder& greater_than(const T& low) { return field_.lower = settings_detail::bound(low, true), *this; }
+  /// Refuses what is above `high`.
   SettingBuilder& at_most(const T& high) { return field_.upper = settings_detail::bound(high, false), *this; }
+  /// Refuses `high` and what is above it.
   SettingBuilder& less_than(const T& high) { return field_.upper = settings_detail::bound(high, true), *this; }
   /// Of a string: what it may be. Of an enum: the names of all enumerators in their order, which start at 0.
   SettingBuilder& one_of(std::vector<SettingChoice> choices) {
@@ -192,6 +202,7 @@ class SettingBuilder {
     field_.kind = SettingKind::choice;
     return field_.choices = std::move(choices), *this;
   }
+  /// Refuses a file that does not give the field.
   SettingBuilder& required() { return field_.required = true, *this; }
   /// What a number counts; for the help text.
   SettingBuilder& unit(std::string unit) { return field_.unit = std::move(unit), *this; }
@@ -241,6 +252,7 @@ class SettingsBuilder {
     return SettingBuilder<Plain>(fields_.back());
   }
 
+  /// Returns the fields that were declared.
   std::vector<SettingField> take() && { return std::move(fields_); }
 
  private:

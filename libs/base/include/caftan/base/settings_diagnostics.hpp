@@ -19,9 +19,12 @@ struct SettingsPlace {
   int override_index = -1;  ///< >= 0: the override of that number, and no line
 };
 
+/// All that is wrong with one file. Threads: one at a time.
 class Diagnostics {
  public:
+  /// Whether the file can be used all the same.
   enum class Severity { error, warning };
+  /// One error or warning with its place.
   struct Entry {
     Severity severity = Severity::error;
     SettingsPlace place;
@@ -37,11 +40,15 @@ class Diagnostics {
   const std::string& file() const noexcept { return file_; }
   /// Gives the text whose lines snippets quote.
   void set_source(std::string text) { source_ = std::move(text); }
+  /// Gives the overrides of the command line, which snippets quote by their number.
   void set_overrides(std::vector<std::string> overrides) { overrides_ = std::move(overrides); }
 
+  /// Adds an error.
   void error(const SettingsPlace& place, std::string text, std::string hint = "");
+  /// Adds a warning.
   void warning(const SettingsPlace& place, std::string text, std::string hint = "");
 
+  /// Returns whether there is no error; warnings do not count.
   bool ok() const noexcept { return errors_ == 0; }
   std::size_t errors() const noexcept { return errors_; }
   /// Returns all entries: first those of the whole file, then by line and column, then the command line's.

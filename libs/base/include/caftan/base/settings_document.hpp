@@ -16,6 +16,7 @@ struct SettingsEntry;
 
 /// A value of the file. Tables keep their entries in the order of their keys' places, overrides last.
 struct SettingsNode {
+  /// The kinds of TOML values, as far as settings distinguish them.
   enum class Kind { boolean, integer, number, text, date, list, table };
 
   Kind kind = Kind::table;
@@ -30,6 +31,7 @@ struct SettingsNode {
   std::string describe() const;
 };
 
+/// One key of a table with its value.
 struct SettingsEntry {
   std::string key;
   SettingsPlace key_place;

@@ -8,6 +8,7 @@
 
 namespace caftan {
 
+/// A function without parameters and result. Move-only; default-made it is empty. Threads: one at a time.
 class Task {
  public:
   Task() = default;

@@ -11,6 +11,7 @@ class RunnerLimit {
  public:
   /// Reserves one wait. Returns false, and reserves nothing, if no further wait is allowed now.
   virtual bool begin_wait() noexcept = 0;
+  /// Gives back what a successful `begin_wait` has reserved.
   virtual void end_wait() noexcept = 0;
   /// Returns whether a call may begin on this thread now: enough waits are left for the calls nested deeper, which it
   /// may wait for. If not, the caller gives it to hold_call.
@@ -24,6 +25,7 @@ class RunnerLimit {
 
   /// Returns the limit of the calling thread; null if the thread is not a runner or its executor limits no waits.
   static RunnerLimit* current() noexcept;
+  /// Makes `limit` that of the calling thread; null = none. Called by the executor.
   static void set_current(RunnerLimit* limit) noexcept;
 
  protected:

@@ -9,6 +9,7 @@
 
 namespace caftan::net {
 
+/// The limits of one side of a session.
 struct Limits : wire::MessageLimits {
   /// Bytes of requests outstanding to one peer, replies included, >= 1; then callers wait. The hello calls it window.
   std::uint64_t send_queue = std::uint64_t{256} << 20;

@@ -54,15 +54,20 @@ struct AdamFamily {
     archive& lr& betas& eps& weight_decay& amsgrad& maximize& fused;
   }
 };
+/// Adam with the weight decay in the gradient (L2).
 using Adam = AdamFamily<false>;
+/// Adam with decoupled weight decay.
 using AdamW = AdamFamily<true>;
 
+/// Any algorithm with its options.
 using Algorithm = std::variant<SGD, Adam, AdamW>;
 
 /// Returns "SGD", "Adam" or "AdamW".
 std::string_view name_of(const Algorithm& algorithm) noexcept;
 
+/// Returns the option `lr` of the algorithm.
 double learning_rate(const Algorithm& algorithm) noexcept;
+/// Sets the option `lr` of the algorithm, unchecked: check_options does that.
 void set_learning_rate(Algorithm& algorithm, double lr) noexcept;
 
 /// Errors: bad_arguments, naming the option that is out of its range.

@@ -31,6 +31,7 @@ struct RemoteParameterGroup {
   Algorithm algorithm;
 };
 
+/// Options of all steps of one optimizer.
 struct StepOptions {
   /// Limit of the norm of all gradients of all owners together; 0 = none. A step then has two phases: nothing is
   /// changed anywhere before every owner has agreed.
@@ -48,6 +49,7 @@ struct OwnerStep {
   Result<StepDone> outcome;
 };
 
+/// How a step went at each owner.
 struct StepReport {
   StepNumber step;
   std::vector<OwnerStep> owners;  ///< in the order in which the parameters name them first
@@ -73,6 +75,7 @@ class DistributedOptimizer final : public LearningRates {
   DistributedOptimizer(const CallSite& site, const std::vector<RemoteParameterGroup>& groups,
                        const StepOptions& options = {})
       : DistributedOptimizer(try_make(site, groups, options).value()) {}
+  /// As the constructors, without throwing.
   static Result<DistributedOptimizer> try_make(const CallSite& site, const std::vector<RemoteParameterGroup>& groups,
                                                const StepOptions& options = {});
 

@@ -7,9 +7,11 @@
 
 namespace caftan::optim {
 
+/// The learning rates of an optimizer, by group of parameters.
 class LearningRates {
  public:
   virtual ~LearningRates() = default;
+  /// Returns the number of groups of parameters.
   virtual std::size_t groups() const noexcept = 0;
   /// Precondition of both: group < groups().
   virtual double lr(std::size_t group) const = 0;

@@ -58,10 +58,12 @@ class Schedule {
 
 // Errors of all constructors (thrown): bad_arguments (an option out of its range).
 
+/// Options of StepLR.
 struct StepLROptions {
   std::int64_t step_size = 1;  ///< epochs between two decays, >= 1
   double gamma = 0.1;          ///< what the rate is multiplied by
 };
+/// Multiplies the rates by gamma every step_size epochs.
 class StepLR final : public Schedule {
  public:
   StepLR(LearningRates& optimizer, const StepLROptions& options);
@@ -71,10 +73,12 @@ class StepLR final : public Schedule {
   const StepLROptions options_;
 };
 
+/// Options of MultiStepLR.
 struct MultiStepLROptions {
   std::vector<std::int64_t> milestones;  ///< epochs at which the rate decays, in any order; twice = decays twice
   double gamma = 0.1;
 };
+/// Multiplies the rates by gamma at each milestone.
 class MultiStepLR final : public Schedule {
  public:
   MultiStepLR(LearningRates& optimizer, const MultiStepLROptions& options);
@@ -85,9 +89,11 @@ class MultiStepLR final : public Schedule {
   const double gamma_;
 };
 
+/// Options of ExponentialLR.
 struct ExponentialLROptions {
   double gamma = 0.9;
 };
+/// Multiplies the rates by gamma every epoch.
 class ExponentialLR final : public Schedule {
  public:
   ExponentialLR(LearningRates& optimizer, const ExponentialLROptions& options);
@@ -97,10 +103,12 @@ class ExponentialLR final : public Schedule {
   const double gamma_;
 };
 
+/// Options of CosineAnnealingLR.
 struct CosineAnnealingLROptions {
   std::int64_t t_max = 1;  ///< epochs from the highest to the lowest rate, >= 1
   double eta_min = 0;      ///< the lowest rate
 };
+/// Moves the rates along half a cosine, from those at the begin to eta_min in t_max epochs, and on from there.
 class CosineAnnealingLR final : public Schedule {
  public:
   CosineAnnealingLR(LearningRates& optimizer, const CosineAnnealingLROptions& options);
@@ -114,6 +122,7 @@ class CosineAnnealingLR final : public Schedule {
 /// construction on.
 class LambdaLR final : public Schedule {
  public:
+  /// Returns what the base rate is multiplied by in an epoch.
   using Factor = std::function<double(std::int64_t epoch)>;
   LambdaLR(LearningRates& optimizer, Factor factor);
   /// @param factors  one per group
@@ -124,6 +133,7 @@ class LambdaLR final : public Schedule {
   const std::vector<Factor> factors_;
 };
 
+/// Options of ReduceLROnPlateau.
 struct ReduceLROnPlateauOptions {
   enum class Mode : std::uint8_t { min, max };       ///< whether less or more is better
   enum class Threshold : std::uint8_t { rel, abs };  ///< whether `threshold` is a part of the best or a distance
@@ -140,6 +150,7 @@ struct ReduceLROnPlateauOptions {
 /// Reduces the rates when a metric has stopped improving.
 class ReduceLROnPlateau {
  public:
+  /// Where the schedule stands, to go on after a restart.
   struct State {
     double best = 0;
     std::int64_t bad_epochs = 0;
@@ -154,6 +165,7 @@ class ReduceLROnPlateau {
   /// @param metric  of this epoch, the validation loss for example
   void step(double metric);
   const State& state() const noexcept { return state_; }
+  /// Goes on from there; the rates are the optimizer's, loaded by itself.
   void load(const State& state) noexcept { state_ = state; }
 
  private:

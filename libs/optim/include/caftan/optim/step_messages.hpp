@@ -25,6 +25,7 @@ struct StepNumber {
 
 /// Asks an owner for an optimizer of its parameters.
 struct OptimizerSpec {
+  /// Parameters of this owner that have the same options.
   struct Group {
     std::vector<RRef<at::Tensor>> parameters;
     Algorithm algorithm;
@@ -63,6 +64,7 @@ struct Prepared {
   }
 };
 
+/// What an owner did in a step.
 struct StepDone {
   StepNumber step;
   std::uint64_t stepped = 0;  ///< how many parameters had a gradient

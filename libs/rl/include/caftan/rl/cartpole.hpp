@@ -11,6 +11,7 @@
 
 namespace caftan::rl {
 
+/// What distinguishes the variants of CartPole.
 struct CartPoleOptions {
   std::string id = "CartPole";
   std::optional<double> solved_at{};

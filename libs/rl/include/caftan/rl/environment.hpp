@@ -31,6 +31,7 @@ struct Transition {
   bool terminated = false;
   bool truncated = false;
 
+  /// Returns whether the episode is over, for either reason.
   bool ended() const noexcept { return terminated || truncated; }
 };
 
@@ -39,6 +40,7 @@ class Environment {
  public:
   virtual ~Environment() = default;
 
+  /// Returns what is fixed about the environment; valid as long as it lives.
   virtual const EnvironmentSpec& spec() const noexcept = 0;
 
   /// Seeds the environment's random numbers and starts an episode.

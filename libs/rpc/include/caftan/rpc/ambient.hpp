@@ -44,11 +44,13 @@ class CancelFlag {
 
   /// Gives up all parts.
   void set() noexcept;
+  /// Returns whether the caller gave up. Threads: any.
   bool is_set() const noexcept { return set_.load(); }
 
   /// Adds a part, unless the flag is set: its owner looks at is_set afterwards. It is removed before it is destroyed.
   /// Not from a part's constructor: only a part that a shared_ptr owns already can be given up by another thread.
   void add(const std::shared_ptr<Part>& part) const;
+  /// Removes a part that may have been given up already. Threads: any.
   void remove(Part& part) const noexcept;
 
  private:
@@ -64,6 +66,7 @@ struct HeldObject {
   /// Set when the method has returned; null = of a method of another worker, which runs as far as is known here.
   std::shared_ptr<const std::atomic<bool>> over{};
 
+  /// Returns whether the method is known to have returned.
   bool is_over() const noexcept { return over && over->load(std::memory_order_acquire); }
 };
 /// The chain, outermost first; null = nothing is held.
@@ -78,6 +81,7 @@ struct OrderKey {
   std::uint64_t next() noexcept { return mix64(mix64(key + 0x9e3779b97f4a7c15ULL) + ++ordinal); }
 };
 
+/// What goes along with the user code of one stack.
 struct Ambient {
   std::weak_ptr<void> autograd_context;
   HeldObjects held;

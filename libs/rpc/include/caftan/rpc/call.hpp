@@ -52,6 +52,7 @@ Result<const FunctionKey*> check_key(const CallTarget& target, const FunctionKey
 /// Returns the error for a name that stands for other types at the callee (or here) than at the caller.
 Error other_signature(const FunctionEntry& entry, std::string_view given);
 
+/// Returns the key under which F is registered at this worker. Errors: shut_down, unknown_function, unknown_worker.
 template <auto F, class Class = void>
 Result<const FunctionKey*> find_key(const CallTarget& target) {
   if (!target.peer) return target.peer.error();

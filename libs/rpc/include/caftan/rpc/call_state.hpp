@@ -21,7 +21,9 @@ struct CallRecord {
   InPayload payload;
 };
 
+/// Gives a request up; does nothing where the worker has ended.
 void cancel_request(const std::weak_ptr<Caller>& caller, const CallToken& token) noexcept;
+/// Reports the error of a call whose future was dropped; does nothing where the worker has ended.
 void report_unobserved_error(const std::weak_ptr<Caller>& caller, std::string_view what, const Error& error) noexcept;
 
 /// The reply is decoded by the thread that first reads the result, never by the thread that read the frame.
@@ -34,6 +36,7 @@ class CallState final : public FutureState<T>, public ReplySink {
     record_.what_owner = request.what_owner;
   }
 
+  /// Notes how the request is found again. Threads: that of the call, before the future is handed out.
   void set_token(CallToken token) noexcept { record_.token = token; }
 
   void on_reply(Result<InPayload> reply) override {

@@ -28,9 +28,13 @@ class Caller : public std::enable_shared_from_this<Caller> {
  public:
   virtual ~Caller() = default;
 
+  /// Returns the worker's id.
   virtual WorkerId id() const noexcept = 0;
+  /// Returns the worker's name.
   virtual const std::string& name() const noexcept = 0;
+  /// Returns what is registered at this worker.
   virtual const Registry& registry() const noexcept = 0;
+  /// Returns where continuations and served calls run.
   virtual Executor& executor() noexcept = 0;
   /// Returns null when no hook is set.
   virtual CallHook* hook() noexcept = 0;

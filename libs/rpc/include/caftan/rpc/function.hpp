@@ -10,6 +10,7 @@
 
 namespace caftan {
 
+/// A function of another program, known by its name and type: `Function<int(int, int)>("math.add")`.
 template <class Signature>
 class Function {
   static_assert(std::is_function_v<Signature>, "write Function<int(int, int)>");

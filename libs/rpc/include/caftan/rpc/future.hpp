@@ -19,10 +19,12 @@ class Future;
 
 namespace rpc {
 
+/// Whether T is a Future.
 template <class T>
 inline constexpr bool kIsFuture = false;
 template <class T>
 inline constexpr bool kIsFuture<Future<T>> = true;
+/// Whether T is a Result.
 template <class T>
 inline constexpr bool kIsResult = false;
 template <class T>
@@ -31,12 +33,14 @@ inline constexpr bool kIsResult<Result<T>> = true;
 /// What a caller gets from a function that returns R: Future<T> and Result<T> are T, references are values.
 template <class R>
 struct ValueOfImpl {
+  /// The value.
   using type = std::remove_cvref_t<R>;
 };
 template <class R>
 requires(kIsFuture<std::remove_cvref_t<R>> || kIsResult<std::remove_cvref_t<R>>) struct ValueOfImpl<R> {
   using type = typename std::remove_cvref_t<R>::value_type;
 };
+/// What a caller gets from a function that returns R.
 template <class R>
 using ValueOf = typename ValueOfImpl<R>::type;
 
@@ -114,6 +118,7 @@ class [[nodiscard]] Future {
     const auto state = std::move(state_);
     return std::move(state->outcome());
   }
+  /// Returns whether the outcome is a value, or its error, without copying the value. Precondition: as `outcome`.
   Result<void> outcome_status() {
     if (!state_) return rpc::no_state();
     observe();
@@ -236,6 +241,7 @@ void follow(Promise<U> promise, Result<Future<U>> outcome) {
   }
 }
 
+/// Runs a continuation with the outcome of its future, and completes `promise` with what it returned or threw.
 template <class U, class F, class T>
 void run_continuation(Promise<U> promise, F& continuation, Result<T> result) {
   follow(

@@ -49,12 +49,14 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   FutureCore(const FutureCore&) = delete;
   FutureCore& operator=(const FutureCore&) = delete;
 
+  /// Returns whether the outcome is there.
   bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
   /// Returns whether it is ready, and an error at that.
   bool failed() const noexcept { return ready() && failed_; }
 
   /// Waits until ready, `deadline`, or not at all without WaitPermit; returns whether it is ready. Gives the turn back.
   bool wait(TimePoint deadline);
+  /// As wait, with a time from now on.
   bool wait_for(Duration timeout);
 
   /// Completes with `cancelled`, or asks the worker to. Returns whether this decided the outcome.
@@ -66,6 +68,7 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
 
   /// Returns false, and registers nothing, when it is ready already.
   bool add_waiter(StateWaiter& waiter);
+  /// Removes a waiter; does nothing when it is not registered.
   void remove_waiter(StateWaiter& waiter) noexcept;
 
   /// The future went away unread: an error is reported once, now or when it comes.
@@ -103,6 +106,7 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   std::vector<Task> continuations_ CAFTAN_GUARDED_BY(mutex_);
 };
 
+/// The state of a Future<T> with its value.
 template <class T>
 class FutureState : public FutureCore {
  public:

@@ -21,14 +21,18 @@ struct FunctionEntry;
 /// Where a result goes: back to the caller, or into a new hosted object. Move-only, used once.
 class Completion {
  public:
+  /// Gets the object that a creation makes.
   using Creation = Promise<std::shared_ptr<HostedObject>>;
   explicit Completion(Responder responder) : responder_(std::move(responder)) {}
   Completion(Creation creation, RRefId id) : creation_(std::move(creation)), id_(id) {}
 
+  /// Returns whether the result becomes a new hosted object.
   bool creates() const noexcept { return creation_.has_value(); }
   /// Precondition: creates().
   RRefId id() const noexcept { return id_; }
+  /// Ends with an error, in either case.
   void fail(Error error);
+  /// Sends the reply, which passes the call hook first. Precondition: not creates().
   void reply(Caller& caller, const CallInfo& info, Result<OutReply>&& reply);
   /// Precondition: creates().
   void create(Result<std::shared_ptr<HostedObject>> object) { creation_->set(std::move(object)); }
@@ -49,6 +53,7 @@ struct Invocation {
   std::shared_ptr<HostedObject> object;
   Completion completion;
 
+  /// Returns the registered name of what runs.
   std::string_view name() const noexcept { return info.function; }
 };
 

@@ -27,6 +27,7 @@ using OperatorVariant = std::variant<std::monostate, bool, std::int64_t, double,
                                      at::Tensor, OperatorDevice, OperatorDtype, std::vector<bool>,
                                      std::vector<std::int64_t>, std::vector<double>, std::vector<at::Tensor>>;
 
+/// A value of an operator, made from what C++ code has in hand.
 struct OperatorValue : OperatorVariant {
   OperatorValue() = default;
   OperatorValue(std::monostate) {}               // NOLINT(google-explicit-constructor)
@@ -47,6 +48,7 @@ struct OperatorValue : OperatorVariant {
   OperatorValue(std::vector<double> v) : OperatorVariant(std::move(v)) {}        // NOLINT(google-explicit-constructor)
   OperatorValue(std::vector<at::Tensor> v) : OperatorVariant(std::move(v)) {}    // NOLINT(google-explicit-constructor)
 };
+/// All results of an operator, in the order of its schema.
 using OperatorValues = std::vector<OperatorValue>;
 
 /// One argument: by position, or by keyword when `name` is set.
@@ -70,6 +72,7 @@ inline OperatorArgument kwarg(std::string name, OperatorValue value) { return {s
 /// Errors: those of a call; unknown_function and bad_arguments (naming the overloads there are) without sending
 Future<OperatorValues> start_operator(const CallTarget& target, std::string_view schema,
                                       const std::vector<OperatorArgument>& arguments);
+/// As start_operator; the one tensor that results stays there, and the reference to it is returned.
 Result<std::shared_ptr<RRefHandle>> start_operator_creation(const CallTarget& target, std::string_view schema,
                                                             const std::vector<OperatorArgument>& arguments);
 

@@ -31,6 +31,7 @@ namespace rpc {
 
 /// One registered function, constructor or method.
 struct FunctionEntry {
+  /// What a name stands for.
   enum class Kind : std::uint8_t { function, constructor, method };
 
   std::string name;
@@ -47,15 +48,18 @@ struct FunctionEntry {
 template <class C>
 inline constexpr char kClassTag = 0;
 
+/// Runs the registered function F.
 template <auto F>
 void invoke_function(Invocation& in) {
   invoke<typename CallTypes<decltype(F)>::Split>(in, F);
 }
+/// Runs a function that was given at run time.
 template <class Pointer>
 void invoke_target(Invocation& in) {
   const auto function = reinterpret_cast<Pointer>(in.entry->target);
   invoke<typename CallTypes<Pointer>::Split>(in, function);
 }
+/// Runs the method M on the object of the call, which is a C.
 template <class C, auto M>
 void invoke_method(Invocation& in) {
   C* const object = in.object->as<C>();

@@ -39,6 +39,7 @@ struct TypeKey {
   std::string_view name;
   std::uint64_t hash = 0;
 };
+/// Returns the key of T; its name lives as long as the program.
 template <class T>
 constexpr TypeKey type_key() noexcept {
   return {wire::type_name<T>(), wire::type_hash<T>()};
@@ -48,7 +49,9 @@ constexpr TypeKey type_key() noexcept {
 class PeerRecord {
  public:
   virtual ~PeerRecord() = default;
+  /// Returns the peer's id.
   virtual WorkerId id() const noexcept = 0;
+  /// Returns the peer's name.
   virtual const std::string& name() const noexcept = 0;
   /// Returns what a thread that waits for this peer may read itself; null when there is nothing to read.
   virtual std::shared_ptr<ReadableSource> source() const = 0;
@@ -65,6 +68,7 @@ class Peer {
   explicit operator bool() const noexcept { return record_ != nullptr; }
   /// Precondition of both: not empty.
   WorkerId id() const noexcept { return record_->id(); }
+  /// Returns the peer's name; valid as long as this. Precondition: not empty.
   const std::string& name() const noexcept { return record_->name(); }
   const std::shared_ptr<const rpc::PeerRecord>& record() const noexcept { return record_; }
 
@@ -112,6 +116,7 @@ struct CallInfo {
 
 namespace rpc {
 
+/// References in the order of a manifest.
 using RRefHandles = std::vector<std::shared_ptr<RRefHandle>>;
 
 /// What set the time that a request has.
@@ -180,6 +185,7 @@ struct InPayload {
 class ReplySink {
  public:
   virtual ~ReplySink() = default;
+  /// Gets the reply or the error. Must not block: it may run on the thread that reads frames.
   virtual void on_reply(Result<InPayload> reply) = 0;
 };
 
@@ -208,9 +214,11 @@ class Responder {
   Responder& operator=(Responder&& other) noexcept;
   ~Responder() { drop(); }
 
+  /// Returns whether there was no reply yet.
   bool is_open() const noexcept { return sink_ != nullptr; }
   /// Replies; does nothing when there already was a reply.
   void answer(Result<OutReply>&& reply) noexcept;
+  /// Replies with an error.
   void fail(Error error) noexcept { answer(Result<OutReply>(std::move(error))); }
 
  private:

@@ -45,6 +45,7 @@ Result<void> check_not_held(const HostedObject& object, const HeldObjects& held)
 template <class T>
 class RRefCalls {
  public:
+  /// What is stored for T: T, or std::monostate for void.
   using Value = rpc::Stored<T>;
 
   RRefCalls() = default;
@@ -101,6 +102,7 @@ class RRefCalls {
   auto try_rpc_sync(const A&... arguments) const {  // no overload, no template
     return rpc_async<M>(arguments...).result();
   }
+  /// As rpc_sync, without waiting.
   template <auto M, class... A>
   auto rpc_async(const A&... arguments) const {  // no overload, no template
     using Types = MethodTypes<M>;
@@ -180,8 +182,11 @@ class RRef : public RRefCalls<T> {
   RRefCalls<T> with(CallOptions options) const { return RRefCalls<T>(this->handle_, options); }
 
   // Precondition of the rest: not empty.
+  /// Returns the worker that has the value.
   Peer owner() const { return this->handle_->owner(); }
+  /// Returns the name of the worker that has the value.
   const std::string& owner_name() const { return this->handle_->owner().name(); }
+  /// Returns whether this worker has the value.
   bool is_owner() const noexcept { return this->handle_->is_owner(); }
   /// Returns whether the owner has confirmed that it counts this reference: for the one that `remote` returned, when
   /// the function there has ended without error. Always true on the owner. Source:
@@ -195,11 +200,14 @@ class RRef : public RRefCalls<T> {
   ///         reference that came from another worker: only the creator and the owner learn it.
   /// Threads: any. Source: torch.distributed.rpc.RRef._get_future. Difference: also at the owner.
   Future<void> created() const { return this->handle_->created(); }
+  /// Returns the id of the value, the same at every worker.
   RRefId id() const noexcept { return this->handle_->rref(); }
+  /// Returns what stands behind the reference; null when empty.
   const std::shared_ptr<rpc::RRefHandle>& handle() const noexcept { return this->handle_; }
 };
 
 namespace rpc {
+/// Writes a reference as an index into the manifest of its frame. Throws EncodeError outside of calls.
 void save_rref(wire::OutArchive& to, const std::shared_ptr<RRefHandle>& handle);
 /// Throws DecodeError unless the reference is to a value of `type`.
 void load_rref(wire::InArchive& from, std::shared_ptr<RRefHandle>& handle, TypeKey type);

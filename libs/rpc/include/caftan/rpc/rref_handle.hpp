@@ -21,12 +21,15 @@ class RRefHandle {
  public:
   virtual ~RRefHandle() = default;
 
+  /// Returns the id of the value.
   virtual RRefId rref() const noexcept = 0;
   /// Returns the fork; the empty id for a hold at the owner.
   virtual ForkId fork() const noexcept = 0;
+  /// Returns the worker that has the value.
   virtual const Peer& owner() const noexcept = 0;
   /// Returns the type of the value; its name lives as long as the handle.
   virtual TypeKey type() const noexcept = 0;
+  /// Returns whether this handle is a hold at the owner.
   virtual bool is_owner() const noexcept = 0;
   /// Returns whether the owner has confirmed that it counts this fork (RR-14); true at the owner.
   virtual bool confirmed_by_owner() const noexcept = 0;

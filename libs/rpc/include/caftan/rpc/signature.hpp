@@ -20,6 +20,7 @@ class Worker;
 
 namespace caftan::rpc {
 
+/// A list of types.
 template <class... T>
 struct TypeList {};
 
@@ -81,6 +82,7 @@ constexpr bool check_parameter() {
                 "CallInfo& may come first)");
   return true;
 }
+/// Refuses result types that cannot mean the same on another worker.
 template <class R>
 constexpr bool check_result() {
   static_assert(!std::is_pointer_v<std::remove_reference_t<R>>,
@@ -88,13 +90,18 @@ constexpr bool check_result() {
   return true;
 }
 
+/// Splits the parameters of a function; Supplied... are those found so far that the callee fills in.
 template <class... Supplied>
 struct SuppliedFirst {
+  /// The parameters P... that are left.
   template <class... P>
   struct Split {
     static_assert((check_parameter<P>() && ...));
+    /// The parameters that the callee fills in.
     using SuppliedTypes = TypeList<Supplied...>;
+    /// The types that travel, without const and references.
     using Wire = TypeList<std::remove_cvref_t<P>...>;
+    /// The arguments as the callee decodes them.
     using WireTuple = std::tuple<std::remove_cvref_t<P>...>;
   };
   template <class First, class... P>
@@ -151,12 +158,18 @@ struct FunctionKey {
 /// All types of a call to a function of pointer type F.
 template <class F>
 struct CallTypes {
+  /// Result, class and parameters.
   using Traits = FunctionTraits<F>;
   static_assert(check_result<typename Traits::Result>());
+  /// The parameters, split into those supplied and those that travel.
   using Split = SplitParameters<typename Traits::Parameters>;
+  /// The types that travel.
   using Wire = typename Split::Wire;
+  /// What the caller gets.
   using Value = ValueOf<typename Traits::Result>;
+  /// Returns for example "int(int, std::string)".
   static constexpr std::string_view signature() noexcept { return signature_of<Value, Wire>(); }
+  /// Returns the hash of `signature()`.
   static constexpr std::uint64_t signature_hash() noexcept { return wire::fnv1a(signature()); }
 };
 
@@ -179,6 +192,7 @@ struct Argument {
   static_assert(!std::is_convertible_v<Given, Expected> || KeepsValue<Given, Expected>,
                 "an argument of a remote call might lose a part of its value (as int{3.9} would); it is shown as "
                 "Argument<position, expected, given>: give the expected type, or convert it yourself");
+  /// True wherever the check compiles.
   static constexpr bool ok = true;
 };
 

@@ -148,6 +148,7 @@ class Turn {
 
   const Strand& strand() const noexcept { return strand_; }
   TurnMode mode() const noexcept { return mode_; }
+  /// Returns whether the job has its turn at this moment: a wait may have given it back.
   bool is_held() const noexcept { return held_; }
   /// Returns whether a wait gives this turn back.
   bool yields() const noexcept { return mode_ != TurnMode::exclusive; }

@@ -11,6 +11,7 @@
 
 namespace caftan::rpc {
 
+/// Whether T is a Result.
 template <class T>
 inline constexpr bool kIsResultType = false;
 template <class T>

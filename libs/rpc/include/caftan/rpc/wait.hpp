@@ -26,6 +26,7 @@ enum class Until {
 Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> states, Until until,
                                                 std::optional<Duration> timeout);
 
+/// Returns the states of the futures, in their order; null for an empty future.
 template <class T>
 std::vector<FutureCore*> states_of(const std::vector<Future<T>>& futures) {
   std::vector<FutureCore*> states;
@@ -34,6 +35,7 @@ std::vector<FutureCore*> states_of(const std::vector<Future<T>>& futures) {
   return states;
 }
 
+/// Returns the error of a wait for so many futures that its time-out has ended.
 Error too_late(std::size_t futures);
 
 /// Waits as `try_wait_all` says. Errors: the first error; timeout; overloaded; would_deadlock.

@@ -22,6 +22,7 @@
 
 namespace caftan::tensor {
 
+/// Tensors as they travel: a table, and the memory that it describes.
 struct EncodedTensors {
   wire::Bytes table;
   /// In the order of TensorLayout::segment_sizes(). Large segments are the tensors' own memory and must not be modified
@@ -45,6 +46,7 @@ enum class SharedMemory : std::uint8_t {
 Result<EncodedTensors> encode_tensors(std::span<const at::Tensor> tensors, std::span<const std::uint8_t> recorded = {},
                                       SharedMemory shared = SharedMemory::reference);
 
+/// A tensor as it arrived.
 struct DecodedTensor {
   at::Tensor tensor;
   bool defined = false;
@@ -60,6 +62,7 @@ struct LayoutTable;
 /// What a table announces, checked in itself: dtypes, sizes, strides, offsets and their bounds.
 class TensorLayout {
  public:
+  /// What a table may announce.
   struct Limits {
     std::uint64_t max_bytes = std::uint64_t{1} << 30;  ///< of all segments
     std::uint64_t max_tensors = 65536;
@@ -71,6 +74,7 @@ class TensorLayout {
 
   /// Returns the bytes of each segment, each > 0: what has to be received, and into how large a block.
   std::span<const std::uint64_t> segment_sizes() const noexcept;
+  /// Returns the number of tensors that the table announces.
   std::size_t tensor_count() const noexcept;
 
   /// Makes the tensors, which own the blocks from then on. May be called once per set of blocks.

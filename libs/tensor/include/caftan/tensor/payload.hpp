@@ -12,6 +12,7 @@
 
 namespace caftan::tensor {
 
+/// A value as it travels: bytes, and the tensors beside them.
 struct Payload {
   wire::Bytes bytes;
   std::vector<at::Tensor> tensors;  ///< by the indices that stand in `bytes`
@@ -61,6 +62,7 @@ Result<void> decode_payload_into(wire::ByteView bytes, std::span<const at::Tenso
   return wire::decode_into(bytes, std::forward<T>(value), &source, companions...);
 }
 
+/// Returns the value of a payload. Errors: malformed_payload.
 template <class T, class... Companion>
 Result<T> decode_payload(const Payload& payload, Companion*... companions) {
   TensorSource source(payload.tensors);

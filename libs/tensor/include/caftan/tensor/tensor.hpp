@@ -6,6 +6,7 @@
 
 namespace caftan {
 
+/// libtorch's tensor, under the name that this library uses in signatures.
 using Tensor = at::Tensor;
 
 }  // namespace caftan

@@ -15,6 +15,7 @@
 
 namespace caftan::transport {
 
+/// One end of a connection. Threads: one at a time unless a method says otherwise.
 class Channel {
  public:
   /// Called with what can be done without blocking; `readable` is set at the end of the stream, too.

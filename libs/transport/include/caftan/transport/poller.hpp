@@ -15,6 +15,7 @@ namespace caftan::transport {
 class Pollable {
  public:
   virtual ~Pollable() = default;
+  /// Returns the descriptor, the same as long as it is watched.
   virtual int fd() const noexcept = 0;
   /// Reads and writes what can be done now. Threads: a runner; never two at the same time unless rearmed meanwhile, or
   /// with EPOLLET.
@@ -29,6 +30,7 @@ class Pollable {
 class Flushable {
  public:
   virtual ~Flushable() = default;
+  /// Writes what is held back, as far as the channel takes it. Does not block.
   virtual void flush() = 0;
 };
 
@@ -46,6 +48,7 @@ class ClaimableSource : public ReadableSource {
   /// is expected to claim the source again first: then returns this source, and the thread calls `end_deferral` before
   /// it waits for anything else. Otherwise returns nothing.
   virtual std::weak_ptr<ClaimableSource> release(bool may_defer) = 0;
+  /// Lets runners read now, after a `release` that left reading to this thread.
   virtual void end_deferral() = 0;
 };
 
@@ -55,6 +58,7 @@ enum class FlushBy {
   soon,       ///< within some 100 us, however long this thread computes
 };
 
+/// An executor whose runners also wait for file descriptors. Threads: any, all methods.
 class PollingExecutor : public Executor {
  public:
   /// As post_at, but on the thread that keeps time: so it is on time however long all runners compute. `task` must not
@@ -62,6 +66,7 @@ class PollingExecutor : public Executor {
   virtual void keep_time(TimePoint when, Task task) = 0;
   /// Starts to report `events` (EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLET) of `pollable`.
   virtual void watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) = 0;
+  /// Reports `events` of a watched pollable again.
   virtual void rearm(const Pollable& pollable, std::uint32_t events) = 0;
   /// Stops reporting. A call of `on_ready` that has begun may still be running afterwards.
   virtual void unwatch(const Pollable& pollable) = 0;

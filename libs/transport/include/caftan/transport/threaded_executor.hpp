@@ -22,8 +22,10 @@
 
 namespace caftan::transport {
 
+/// The executor of a process. Threads: any, all methods.
 class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
  public:
+  /// How many threads an executor has.
   struct Options {
     unsigned runners = 0;  ///< threads that wait for work at the same time; 0 = cores, at least 2
     /// The most threads, with those that replace waiting runners; at least `runners`. One thread always stays free:

@@ -15,6 +15,7 @@ template <class T>
 struct UninitializedAllocator : std::allocator<T> {
   template <class U>
   struct rebind {
+    /// This allocator for U.
     using other = UninitializedAllocator<U>;
   };
   template <class U, class... Args>
@@ -27,9 +28,12 @@ struct UninitializedAllocator : std::allocator<T> {
   }
 };
 
+/// A buffer whose growth leaves new bytes unset.
 using Bytes = std::vector<std::byte, UninitializedAllocator<std::byte>>;
+/// Bytes that something else owns.
 using ByteView = std::span<const std::byte>;
 
+/// Appends bytes; `from` must not lie in `to`.
 inline void append(Bytes& to, ByteView from) {
   if (from.empty()) return;
   // insert() would construct byte by byte through the allocator.

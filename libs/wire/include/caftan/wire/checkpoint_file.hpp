@@ -14,8 +14,10 @@
 
 namespace caftan::wire {
 
+/// The version that is written; a newer one is refused.
 inline constexpr std::uint32_t kCheckpointVersion = 1;
 
+/// One named piece of a checkpoint.
 struct CheckpointRecord {
   std::string name{};
   Bytes bytes{};
@@ -26,6 +28,7 @@ struct CheckpointRecord {
   }
 };
 
+/// What a checkpoint file holds.
 struct CheckpointFile {
   std::string kind{};  ///< what the records are about, for example "rnn_lm.manifest"
   std::vector<CheckpointRecord> records{};

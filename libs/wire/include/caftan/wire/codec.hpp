@@ -29,10 +29,12 @@ static_assert(std::endian::native == std::endian::little, "numbers are written a
 template <class T>
 struct Codec {};
 
+/// A type whose Codec writes it.
 template <class T>
 concept SavedByCodec = requires(OutArchive& to, const T& value) {
   Codec<T>::save(to, value);
 };
+/// A type whose Codec reads it.
 template <class T>
 concept LoadedByCodec = requires(InArchive& from, T& value) {
   Codec<T>::load(from, value);

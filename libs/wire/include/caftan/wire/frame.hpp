@@ -15,6 +15,7 @@
 
 namespace caftan::wire {
 
+/// What a frame is about. Numbers travel on the wire: never reuse one.
 enum class FrameKind : std::uint8_t {
   ping = 1,  ///< answered by pong; both only show that bytes progress
   pong = 2,
@@ -47,6 +48,7 @@ std::string_view name_of(FrameKind kind) noexcept;
 /// Returns whether `kind` is one this version knows.
 inline bool is_known(FrameKind kind) noexcept { return !name_of(kind).empty(); }
 
+/// What a section holds. Numbers travel on the wire: never reuse one.
 enum class SectionType : std::uint16_t {
   rrefs = 1,        ///< the manifest of references; read before anything else (RR-3)
   autograd = 2,     ///< the context a call belongs to
@@ -57,11 +59,13 @@ enum class SectionType : std::uint16_t {
   error_kinds = 7,  ///< of a `response` that is an error: what the application calls it and its causes
   grad_mode = 8,    ///< u8 0: the caller's grad mode is off; left out while it is on
 };
+/// Flag of a section: a reader that does not know its type refuses the frame.
 inline constexpr std::uint16_t kSectionCritical = 1;
 inline constexpr std::size_t kSectionHeaderSize = 8;  ///< bytes of type, flags and size
 
 inline constexpr std::uint8_t kFlagError = 1;  ///< of a `response` or `actor_reply`: the body is an Error
 
+/// The fixed part in front of every frame.
 struct FrameHeader {
   std::uint32_t sections_size = 0;  ///< bytes
   std::uint32_t body_size = 0;      ///< bytes; of a chunk: its bytes
@@ -74,8 +78,10 @@ struct FrameHeader {
   std::uint64_t trace = 0;
   std::uint64_t bulk_size = 0;  ///< bytes that follow as chunks
 
+  /// Returns the bytes that follow in this frame.
   std::uint64_t payload_size() const noexcept { return std::uint64_t{sections_size} + body_size + table_size; }
 };
+/// Bytes of an encoded header.
 inline constexpr std::size_t kFrameHeaderSize = 48;
 inline constexpr std::size_t kMaxChunk = 256 * 1024;  ///< bytes of one chunk frame at most
 
@@ -92,6 +98,7 @@ void append_section(Bytes& sections, SectionType type, std::uint16_t flags, Byte
 /// Walks sections without trusting them.
 class SectionReader {
  public:
+  /// One section; its content lies in the bytes that are walked.
   struct Section {
     SectionType type;
     std::uint16_t flags;

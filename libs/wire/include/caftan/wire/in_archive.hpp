@@ -74,7 +74,9 @@ class InArchive {
     return static_cast<std::size_t>(count);
   }
 
+  /// Returns the bytes that were not read yet.
   std::size_t remaining() const noexcept { return static_cast<std::size_t>(end_ - at_); }
+  /// Returns the bytes that were read.
   std::size_t position() const noexcept { return static_cast<std::size_t>(at_ - begin_); }
 
   /// Lends an object to the codecs of types that travel out of band; at most 4 kinds. It must outlive the archive.

@@ -8,6 +8,7 @@
 
 namespace caftan::wire {
 
+/// The limits of one message.
 struct MessageLimits {
   std::uint64_t message = std::uint64_t{64} << 20;  ///< bytes of one message without its tensors, >= 1, below 4 GiB
   std::uint64_t tensors = std::uint64_t{16} << 30;  ///< bytes of all tensors of one message

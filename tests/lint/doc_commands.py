@@ -1,0 +1,117 @@
+"""Refuses commands in pages that no test runs: each line of a ```sh block in README.md, CONTRIBUTING.md and docs/ has a row in
+RUN, or stands in a block below a comment <!-- not run: why -->. Commands stand in such blocks only.
+
+usage: doc_commands.py ROOT | --self-test
+"""
+import pathlib
+import re
+import sys
+
+import tree
+
+BOOTSTRAP = "tests/lint/bootstrap_test.py"
+# {command as the pages have it, without comments: (file of the test that runs it, {words of the command: how they stand there})}
+RUN = {
+    "./caftan run configs/cartpole.toml":
+        ("tests/process/cartpole_test.cpp", {"run": '"run"', "cartpole.toml": '"/cartpole.toml"'}),
+    "./caftan test": (".ci/run", {"./caftan test": "./caftan test"}),
+    "./caftan test --mutants [NAME]": (BOOTSTRAP, {"test": '"test", "--mutants", "one"', "--mutants": "--mutants"}),
+    "./caftan bench --against COMMIT": (BOOTSTRAP, {"bench": '"bench", "--against", "HEAD"', "--against": "--against"}),
+    "./caftan bench --against COMMIT report --turns 30": (BOOTSTRAP, {"report --turns": '"report", "--turns", "9"'}),
+    "./caftan bench --against COMMIT --only \"echo of\"": ("tests/lint/against_test.py", {"--only": "--only"}),
+    "./caftan bench [NAME]": (BOOTSTRAP, {"bench": 'self.start("bench", "report")'}),
+    "./caftan docs": (BOOTSTRAP, {"docs": 'self.start("docs"'}),
+    "./caftan help": (BOOTSTRAP, {"help": 'self.start("help"'}),
+    "cmake --install build/release --prefix PREFIX":
+        ("tests/install/package.cmake", {"--install": "--install ${BUILD_DIR}", "--prefix": "--prefix"}),
+    "cmake -S . -B build -G Ninja -DCMAKE_PREFIX_PATH=PREFIX && cmake --build build":
+        ("tests/install/consumer.cmake", {"-S . -B build": "-S ${PREFIX}/consumer -B",
+                                          "-DCMAKE_PREFIX_PATH=": "-DCMAKE_PREFIX_PATH=",
+                                          "--build build": "--build ${PREFIX}/consumer/build"}),
+    "./build/counting run counting.toml":
+        ("tests/install/consumer.cmake", {"build/counting": "build/counting", "run counting.toml": "run counting.toml"}),
+    "split run split.toml": ("tests/tutorial/compare.cmake", {"run": "${SPLIT} run"}),
+    "split run split.toml run.placement=one_process": ("tests/tutorial/compare.cmake", {"one_process": "one_process"}),
+}
+COMMAND = re.compile(r"(?:\$ )?(?:sudo |\./|cmake |ctest |caftan |split |cd |git |python3 |apt)")
+
+
+def blocks(text):
+    """Yields (number of the first line, why it is not run or None, lines) of each sh block, and (number, None, None) of each
+    command that stands outside of one."""
+    lines, at = text.splitlines(), 0
+    while at < len(lines):
+        line = lines[at]
+        if line.startswith("```"):
+            end = next((number for number in range(at + 1, len(lines)) if lines[number].startswith("```")), len(lines))
+            if line[3:].strip() in ("sh", "shell", "bash", "console"):
+                above = " ".join(lines[max(0, at - 6):at]).rstrip()
+                reason = re.search(r"<!-- not run: ([^>]*[^ >]) *-->$", above)
+                yield at + 2, reason.group(1) if reason else None, lines[at + 1:end]
+            at = end
+        elif line.startswith("    ") and COMMAND.match(line.strip()):
+            yield at + 1, None, None
+        at += 1
+
+
+def commands(first, lines):
+    """Yields (number, command) of a block: comments are left out, continued lines joined."""
+    text, number = "", first
+    for at, line in enumerate(lines, first):
+        if not text:
+            number = at
+        line = re.sub(r"(?:^|\s+)#.*", "", line).strip().removeprefix("$ ")
+        text = f"{text} {line}".strip()
+        if text.endswith("\\"):
+            text = text[:-1].strip()
+        elif text:
+            yield number, text
+            text = ""
+
+
+def check(root, run):
+    pages = [*(root / name for name in ("README.md", "CONTRIBUTING.md")), *sorted((root / "docs").rglob("*.md"))]
+    errors, used = [], set()
+    for page in pages:
+        if not page.is_file():
+            continue
+        name = page.relative_to(root).as_posix()
+        for first, reason, lines in blocks(page.read_text()):
+            if lines is None:
+                errors.append(f"{name}:{first}: a command stands in a block of its own, ```sh")
+                continue
+            for number, command in commands(first, lines):
+                used.add(command)
+                if command not in run and reason is None:
+                    errors.append(f"{name}:{number}: no test runs `{command}`: a row of RUN in tests/lint/doc_commands.py, or "
+                                  "<!-- not run: why --> above the block")
+    for command, (test, words) in run.items():
+        if command not in used:
+            errors.append(f"no page has the command `{command}` any more: delete its row (tests/lint/doc_commands.py)")
+        text = (root / test).read_text() if (root / test).is_file() else ""
+        for word, there in words.items():
+            if word not in command or there not in text:
+                errors.append(f"{test} does not run `{command}`: it has no {there} (tests/lint/doc_commands.py)")
+    return errors
+
+
+COMMENT = "<!-- not run: takes\n     an hour -->\n"
+TEST_RUN = {"./a run x": ("tests/a.py", {"run": '"run"'})}
+GOOD = {
+    "README.md": "Text, `./a not`.\n\n```sh\n./a run x  # what it does\n```\n\n```cpp\n./no\n```\n",
+    "docs/a.md": COMMENT + "```sh\n./a soak \\\n  all\n\n# a comment\n./a more\n```\n\n    a picture\n",
+    "tests/a.py": 'start("run")\n',
+}
+BAD = {
+    "README.md:4: no test runs `./a run y`": {"README.md": GOOD["README.md"].replace("run x", "run y")},
+    "docs/a.md:3: no test runs `./a soak all`": {"docs/a.md": GOOD["docs/a.md"].replace(COMMENT, "\n")},
+    "docs/a.md:10: no test runs `./a more`": {"docs/a.md": GOOD["docs/a.md"].replace("-->\n", "-->\n\nText.\n")},
+    "tests/a.py does not run `./a run x`": {"tests/a.py": 'start("walk")\n'},
+    "no page has the command `./a run x`": {"README.md": "Text.\n"},
+    "docs/b.md:2: a command stands in": {"docs/b.md": "\n    ./a run x\n"},
+}
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--self-test"]:
+        tree.self_test(lambda root: check(root, TEST_RUN), GOOD, BAD)
+    tree.report(check(pathlib.Path(sys.argv[1]), RUN))
