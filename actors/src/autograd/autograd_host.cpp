@@ -66,7 +66,7 @@ std::shared_ptr<ContextRecord> AutogradHost::make_entry_locked(const ContextId& 
 }
 
 Result<std::shared_ptr<ContextRecord>> AutogradHost::create() {
-  if (ports_.is_leaving()) return Error(Errc::shut_down, ports_.name(), "this worker is leaving");
+  if (auto why = ports_.leaving()) return *std::move(why);
   const std::lock_guard lock(mutex_);
   return make_entry_locked(table_.create());
 }
@@ -77,7 +77,7 @@ Result<std::shared_ptr<ContextRecord>> AutogradHost::enter(const ContextId& cont
     found->second.record->met(from.id());
     return found->second.record;
   }
-  if (ports_.is_leaving()) return Error(Errc::shut_down, ports_.name(), "this worker is leaving");
+  if (auto why = ports_.leaving()) return *std::move(why);
   const auto entered = table_.enter(context);
   if (!entered) return entered.error();
   auto record = make_entry_locked(context);
