@@ -263,7 +263,7 @@ void LocalProcess::kill() {
 }
 
 void LocalProcess::add_to(std::vector<pollfd>& waited, bool events) const {
-  if (!told_ && events) waited.push_back({queue_->wake, POLLIN, 0});
+  if (!death_taken_ && events) waited.push_back({queue_->wake, POLLIN, 0});
 }
 
 std::optional<run::Event> LocalProcess::next_event() {
@@ -281,8 +281,8 @@ std::optional<run::Event> LocalProcess::next_event() {
 
 std::optional<run::Death> LocalProcess::take_death() {
   const LockGuard lock(queue_->mutex);
-  if (told_ || (!queue_->death && !abandoned_)) return std::nullopt;
-  told_ = true;
+  if (death_taken_ || (!queue_->death && !abandoned_)) return std::nullopt;
+  death_taken_ = true;
   queue_->close_locked();
   const run::Death death = queue_->death.value_or(run::Death{true, SIGKILL});
   if (death.number != 0) abandoned_ = true;

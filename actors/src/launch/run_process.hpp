@@ -96,7 +96,7 @@ class LocalProcess final : public RunProcess {
   std::unique_ptr<WorkerSet> workers_;
   std::thread thread_;
   bool abandoned_ = false;
-  bool told_ = false;
+  bool death_taken_ = false;
 };
 
 }  // namespace caftan::actors

@@ -152,19 +152,19 @@ void WorkerSet::stop() {
   const LockGuard lock(mutex_);
   if (std::exchange(stopping_, true) || !joined_) return;
   // Not on a runner: all of them may be busy with roles that only wait to be asked.
-  telling_ = true;
-  if (auto thread = transport::Thread::make([this] { tell_roles(); })) {
+  requesting_stops_ = true;
+  if (auto thread = transport::Thread::make([this] { request_stops(); })) {
     stopper_.emplace(*std::move(thread));
   } else {
-    options_.executor->post([this] { tell_roles(); });
+    options_.executor->post([this] { request_stops(); });
   }
 }
 
 /// The stop_callbacks of roles run here.
-void WorkerSet::tell_roles() {
+void WorkerSet::request_stops() {
   for (Member& member : members_) member.role->request_stop();
   const LockGuard lock(mutex_);
-  telling_ = false;
+  requesting_stops_ = false;
   changed_.notify_all();
 }
 
@@ -177,7 +177,7 @@ WorkerSet::Member* WorkerSet::wait_for_roles(TimePoint deadline) {
   UniqueLock lock(mutex_);
   const bool done = changed_.wait_until(lock.native(), deadline, [this] {
     mutex_.assert_held();
-    return !telling_;
+    return !requesting_stops_;
   });
   return done ? nullptr : &members_.front();
 }

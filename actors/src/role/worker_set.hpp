@@ -67,7 +67,7 @@ class WorkerSet {
   WorkerOptions worker_options(Member& member);
   RoleFacts facts_of(const app::PlannedWorker& planned) const;
   void wait_for_leave();
-  void tell_roles();
+  void request_stops();
   Member* wait_for_roles(TimePoint deadline);
   void report_traffic(TimePoint deadline);
   Error farewell_of(const Member& member) const;
@@ -82,9 +82,9 @@ class WorkerSet {
   bool leaving_ CAFTAN_GUARDED_BY(mutex_) = false;
   Error farewell_ CAFTAN_GUARDED_BY(mutex_);
   bool ended_ = false;  // of the thread that calls run, and of the destructor
-  // Runs the roles' stop_callbacks; `telling_` while it is at work.
+  // Runs the roles' stop_callbacks; `requesting_stops_` while it is at work.
   std::optional<transport::Thread> stopper_ CAFTAN_GUARDED_BY(mutex_);
-  bool telling_ CAFTAN_GUARDED_BY(mutex_) = false;
+  bool requesting_stops_ CAFTAN_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace caftan::actors

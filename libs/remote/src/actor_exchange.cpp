@@ -170,8 +170,8 @@ void ActorExchange::on_export_exit(const Address& address, caf::actor_id id, con
     released = release_links_locked(address);
     if (ended_ || !watch || !(watch.mapped() || !released.empty())) return;
   }
-  const Error told = session_.writer().fitting(from_caf(reason, host_.system()), DownBody::kBesideReason);
-  send_control(session_, wire::FrameKind::down, DownBody{address, told});
+  const Error fitting = session_.writer().fitting(from_caf(reason, host_.system()), DownBody::kBesideReason);
+  send_control(session_, wire::FrameKind::down, DownBody{address, fitting});
 }
 
 void ActorExchange::link_silently(caf::abstract_actor& local, const caf::strong_actor_ptr& proxy) {
