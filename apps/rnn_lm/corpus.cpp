@@ -60,7 +60,7 @@ Result<void> check_text(const std::string& name, const std::string& text) {
                    " is not UTF-8; convert the file, for example with: iconv -f latin1 -t utf-8");
 }
 
-Error bible_failed(const std::string& why) { return {Errc::io_error, std::string(kBible).append(": ").append(why)}; }
+Error bible_failed(const std::string& why) { return {Errc::io_error, std::string(kBible) + ": " + why}; }
 
 /// Returns what the command of the package bible-kjv prints for the whole Bible.
 Result<std::string> read_bible() {
