@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "autograd/autograd_ports.hpp"
 #include "caftan/autograd/internal/context_host.hpp"
 #include "caftan/autograd/internal/context_table.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/remote/internal/actor_host.hpp"
 #include "service/member_ports.hpp"
 #include "service/service.hpp"
@@ -91,22 +91,22 @@ class AutogradHost final : public autograd::ContextHost, public Service, public 
     bool over = false;
   };
 
-  std::shared_ptr<autograd::ContextRecord> make_entry_locked(const ContextId& id);
-  void notify_if_empty_locked() noexcept;
+  std::shared_ptr<autograd::ContextRecord> make_entry_locked(const ContextId& id) CAFTAN_REQUIRES(mutex_);
+  void notify_if_empty_locked() noexcept CAFTAN_REQUIRES(mutex_);
   bool tell(const ContextId& context, ContextEvent event);
   caf::strong_actor_ptr find_send_function(const transport::Session& session, const AutogradMessageId& message);
 
   MemberPorts& ports_;
   const WorkerLife self_;
-  mutable std::mutex mutex_;
-  // Guarded by mutex_:
-  caf::actor closed_contexts_;  // answers for contexts that are not open; made when a message first needs it
-  autograd::ContextTable table_;
-  std::unordered_map<ContextId, Entry> entries_;
-  std::unordered_map<std::uint64_t, ContextId> places_;  // ContextRecord::place
-  std::uint64_t next_place_ = 1;
-  std::size_t jobs_ = 0;  // of all contexts, also of those that have ended
-  std::function<void()> empty_;
+  mutable Mutex mutex_;
+  // Replies for contexts that are not open; made when a message first needs it.
+  caf::actor closed_contexts_ CAFTAN_GUARDED_BY(mutex_);
+  autograd::ContextTable table_ CAFTAN_GUARDED_BY(mutex_);
+  std::unordered_map<ContextId, Entry> entries_ CAFTAN_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, ContextId> places_ CAFTAN_GUARDED_BY(mutex_);  // ContextRecord::place
+  std::uint64_t next_place_ CAFTAN_GUARDED_BY(mutex_) = 1;
+  std::size_t jobs_ CAFTAN_GUARDED_BY(mutex_) = 0;  // of all contexts, also of those that have ended
+  std::function<void()> empty_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::actors

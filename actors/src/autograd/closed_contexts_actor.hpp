@@ -13,7 +13,7 @@ namespace caftan::actors {
 
 /// Only a name: which contexts are open is known to the worker.
 struct ClosedContextsState {
-  static constexpr const char* name = "autograd_actor";
+  static constexpr const char* name = "closed_contexts_actor";
 };
 
 using ClosedContextsActor = caf::stateful_actor<ClosedContextsState>;

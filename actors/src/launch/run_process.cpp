@@ -16,6 +16,8 @@
 #include <deque>
 #include <variant>
 
+#include "caftan/base/mutex.hpp"
+
 namespace caftan::actors {
 namespace {
 
@@ -191,18 +193,21 @@ struct LocalProcess::Queue {
   }
   /// Waits while too much is unread, as the socket of another process would.
   void push(run::Event event) {
-    std::unique_lock lock(mutex);
-    room.wait(lock, [&] { return closed || events.size() < kMost; });
+    UniqueLock lock(mutex);
+    room.wait(lock.native(), [&] {
+      mutex.assert_held();
+      return closed || events.size() < kMost;
+    });
     if (closed) return;
     events.push_back(std::move(event));
     signal();
   }
   /// Events that are pushed from now on are dropped.
   void close() {
-    const std::lock_guard lock(mutex);
+    const LockGuard lock(mutex);
     close_locked();
   }
-  void close_locked() {
+  void close_locked() CAFTAN_REQUIRES(mutex) {
     closed = true;
     room.notify_all();
   }
@@ -213,11 +218,11 @@ struct LocalProcess::Queue {
 
   static constexpr std::size_t kMost = 1024;
   int wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable room;
-  bool closed = false;
-  std::deque<run::Event> events;
-  std::optional<run::Death> death;
+  bool closed CAFTAN_GUARDED_BY(mutex) = false;
+  std::deque<run::Event> events CAFTAN_GUARDED_BY(mutex);
+  std::optional<run::Death> death CAFTAN_GUARDED_BY(mutex);
 };
 
 Result<std::unique_ptr<LocalProcess>> LocalProcess::start(WorkerSetOptions options) {
@@ -228,7 +233,7 @@ Result<std::unique_ptr<LocalProcess>> LocalProcess::start(WorkerSetOptions optio
   process->workers_ = std::make_unique<WorkerSet>(std::move(options));
   process->thread_ = std::thread([queue, workers = process->workers_.get()] {
     const bool ended = workers->run();
-    const std::lock_guard lock(queue->mutex);
+    const LockGuard lock(queue->mutex);
     queue->death = run::Death{false, ended ? 0 : 1};
     queue->signal();
   });
@@ -258,11 +263,11 @@ void LocalProcess::kill() {
 }
 
 void LocalProcess::add_to(std::vector<pollfd>& waited, bool events) const {
-  if (!told_ && events) waited.push_back({queue_->wake, POLLIN, 0});
+  if (!death_taken_ && events) waited.push_back({queue_->wake, POLLIN, 0});
 }
 
 std::optional<run::Event> LocalProcess::next_event() {
-  const std::lock_guard lock(queue_->mutex);
+  const LockGuard lock(queue_->mutex);
   if (queue_->events.empty()) {
     std::uint64_t count = 0;
     [[maybe_unused]] const auto read = ::read(queue_->wake, &count, sizeof count);
@@ -275,9 +280,9 @@ std::optional<run::Event> LocalProcess::next_event() {
 }
 
 std::optional<run::Death> LocalProcess::take_death() {
-  const std::lock_guard lock(queue_->mutex);
-  if (told_ || (!queue_->death && !abandoned_)) return std::nullopt;
-  told_ = true;
+  const LockGuard lock(queue_->mutex);
+  if (death_taken_ || (!queue_->death && !abandoned_)) return std::nullopt;
+  death_taken_ = true;
   queue_->close_locked();
   const run::Death death = queue_->death.value_or(run::Death{true, SIGKILL});
   if (death.number != 0) abandoned_ = true;

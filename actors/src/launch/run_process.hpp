@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -97,7 +96,7 @@ class LocalProcess final : public RunProcess {
   std::unique_ptr<WorkerSet> workers_;
   std::thread thread_;
   bool abandoned_ = false;
-  bool told_ = false;
+  bool death_taken_ = false;
 };
 
 }  // namespace caftan::actors

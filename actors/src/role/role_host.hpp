@@ -5,12 +5,12 @@
 #include <any>
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include <caf/actor.hpp>
 
 #include "caftan/actors/role_catalog.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/rpc/future.hpp"
 #include "role/role_actor.hpp"
 #include "role/role_state.hpp"
@@ -48,13 +48,13 @@ class RoleHost final : public RolePorts, public std::enable_shared_from_this<Rol
   const std::shared_ptr<RoleState> state_;
   Worker* worker_ = nullptr;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable idle_changed_;
-  bool idle_ = true;
-  bool ended_ = false;
-  std::shared_ptr<rpc::RRefHandle> handle_;
-  std::vector<Promise<std::shared_ptr<rpc::RRefHandle>>> waiting_;
-  caf::actor actor_;
+  bool idle_ CAFTAN_GUARDED_BY(mutex_) = true;
+  bool ended_ CAFTAN_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<rpc::RRefHandle> handle_ CAFTAN_GUARDED_BY(mutex_);
+  std::vector<Promise<std::shared_ptr<rpc::RRefHandle>>> waiting_ CAFTAN_GUARDED_BY(mutex_);
+  caf::actor actor_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::actors

@@ -4,12 +4,12 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "caftan/base/log.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/rpc/rref_handle.hpp"
 #include "role/run_reporter.hpp"
 
@@ -34,8 +34,8 @@ struct RoleState {
   Log log{};
   std::stop_source stop{};
 
-  std::mutex mutex{};
-  std::shared_ptr<rpc::RRefHandle> self{};  ///< guarded by mutex; null once the worker leaves
+  Mutex mutex{};
+  std::shared_ptr<rpc::RRefHandle> self CAFTAN_GUARDED_BY(mutex) = nullptr;  ///< null once the worker leaves
 };
 
 }  // namespace caftan::actors

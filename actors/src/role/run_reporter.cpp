@@ -17,7 +17,7 @@ constexpr std::size_t kLongestName = 128;
 }  // namespace
 
 void RunReporter::metric(std::string_view name, double value) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   values_.emplace_back(name.substr(0, kLongestName), value);
   if (values_.size() >= kMostValues) return flush_locked();
   schedule_locked();
@@ -25,7 +25,7 @@ void RunReporter::metric(std::string_view name, double value) {
 
 void RunReporter::progress(std::int64_t done, std::int64_t total, std::string text) {
   if (text.size() > kLongestText) text.resize(kLongestText);
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   progress_ = run::Progress{.done = done, .total = total, .text = std::move(text)};
   schedule_locked();
 }
@@ -37,13 +37,13 @@ void RunReporter::send(run::EventBody body) {
         if constexpr (requires { of.error; }) of.error = wire::shortened(of.error, kLongestText);
       },
       body);
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   flush_locked();
   sink_({.worker = worker_, .body = std::move(body)});
 }
 
 void RunReporter::flush() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   flush_locked();
 }
 

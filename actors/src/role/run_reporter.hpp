@@ -4,12 +4,12 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "caftan/base/executor.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/run/internal/run_messages.hpp"
 
 namespace caftan::actors {
@@ -31,16 +31,16 @@ class RunReporter : public std::enable_shared_from_this<RunReporter> {
   void flush();
 
  private:
-  void schedule_locked();
-  void flush_locked();
+  void schedule_locked() CAFTAN_REQUIRES(mutex_);
+  void flush_locked() CAFTAN_REQUIRES(mutex_);
 
   const RunSink sink_;
   const std::uint32_t worker_;
   Executor& executor_;
-  std::mutex mutex_;  // held while sending: the events of a worker stay in order
-  bool scheduled_ = false;
-  std::vector<std::pair<std::string, double>> values_;
-  std::optional<run::Progress> progress_;
+  Mutex mutex_;  // held while sending: the events of a worker stay in order
+  bool scheduled_ CAFTAN_GUARDED_BY(mutex_) = false;
+  std::vector<std::pair<std::string, double>> values_ CAFTAN_GUARDED_BY(mutex_);
+  std::optional<run::Progress> progress_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::actors

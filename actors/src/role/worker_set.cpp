@@ -132,11 +132,11 @@ bool WorkerSet::run() {
   if (join()) {
     {
       // Before a worker reports ready: the reply may be to leave at once.
-      const std::lock_guard lock(mutex_);
+      const LockGuard lock(mutex_);
       joined_ = true;
     }
     for (Member& member : members_) member.reporter->send(run::Ready{});
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     for (Member& member : members_) {
       if (stopping_) member.role->request_stop();  // it has no code yet
       member.role->begin();
@@ -149,22 +149,22 @@ bool WorkerSet::run() {
 }
 
 void WorkerSet::stop() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (std::exchange(stopping_, true) || !joined_) return;
   // Not on a runner: all of them may be busy with roles that only wait to be asked.
-  telling_ = true;
-  if (auto thread = transport::Thread::make([this] { tell_roles(); })) {
+  requesting_stops_ = true;
+  if (auto thread = transport::Thread::make([this] { request_stops(); })) {
     stopper_.emplace(*std::move(thread));
   } else {
-    options_.executor->post([this] { tell_roles(); });
+    options_.executor->post([this] { request_stops(); });
   }
 }
 
 /// The stop_callbacks of roles run here.
-void WorkerSet::tell_roles() {
+void WorkerSet::request_stops() {
   for (Member& member : members_) member.role->request_stop();
-  const std::lock_guard lock(mutex_);
-  telling_ = false;
+  const LockGuard lock(mutex_);
+  requesting_stops_ = false;
   changed_.notify_all();
 }
 
@@ -174,27 +174,33 @@ WorkerSet::Member* WorkerSet::wait_for_roles(TimePoint deadline) {
   for (Member& member : members_) {
     if (member.role && !member.role->wait_until_idle(deadline)) return &member;
   }
-  std::unique_lock lock(mutex_);
-  const bool done = changed_.wait_until(lock, deadline, [this] { return !telling_; });
+  UniqueLock lock(mutex_);
+  const bool done = changed_.wait_until(lock.native(), deadline, [this] {
+    mutex_.assert_held();
+    return !requesting_stops_;
+  });
   return done ? nullptr : &members_.front();
 }
 
 void WorkerSet::leave(const Error& reason) {
   stop();
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (!leaving_) farewell_ = reason;
   leaving_ = true;
   changed_.notify_all();
 }
 
 bool WorkerSet::has_joined() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return joined_;
 }
 
 void WorkerSet::wait_for_leave() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return leaving_; });
+  UniqueLock lock(mutex_);
+  changed_.wait(lock.native(), [this] {
+    mutex_.assert_held();
+    return leaving_;
+  });
 }
 
 /// What was sent until all roles had returned, the same in every placement. Good-byes are no part of it: who says the
@@ -212,7 +218,7 @@ void WorkerSet::report_traffic(TimePoint deadline) {
 }
 
 Error WorkerSet::farewell_of(const Member& member) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return farewell_.code() == Errc::ok ? Error() : farewell_.at(member.worker->name());
 }
 

@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "caftan/actors/worker.hpp"
 #include "caftan/app/application.hpp"
 #include "caftan/app/plan.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/transport/internal/thread.hpp"
 #include "role/role_host.hpp"
 
@@ -67,7 +67,7 @@ class WorkerSet {
   WorkerOptions worker_options(Member& member);
   RoleFacts facts_of(const app::PlannedWorker& planned) const;
   void wait_for_leave();
-  void tell_roles();
+  void request_stops();
   Member* wait_for_roles(TimePoint deadline);
   void report_traffic(TimePoint deadline);
   Error farewell_of(const Member& member) const;
@@ -75,15 +75,16 @@ class WorkerSet {
 
   const WorkerSetOptions options_;
   std::vector<Member> members_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  bool joined_ = false;
-  bool stopping_ = false;
-  bool leaving_ = false;
-  Error farewell_;
-  bool ended_ = false;
-  std::optional<transport::Thread> stopper_;  // runs the roles' stop_callbacks; made under mutex_
-  bool telling_ = false;                      // it is at work
+  bool joined_ CAFTAN_GUARDED_BY(mutex_) = false;
+  bool stopping_ CAFTAN_GUARDED_BY(mutex_) = false;
+  bool leaving_ CAFTAN_GUARDED_BY(mutex_) = false;
+  Error farewell_ CAFTAN_GUARDED_BY(mutex_);
+  bool ended_ = false;  // of the thread that calls run, and of the destructor
+  // Runs the roles' stop_callbacks; `requesting_stops_` while it is at work.
+  std::optional<transport::Thread> stopper_ CAFTAN_GUARDED_BY(mutex_);
+  bool requesting_stops_ CAFTAN_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace caftan::actors

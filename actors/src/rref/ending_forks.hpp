@@ -5,9 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <vector>
 
+#include "caftan/base/mutex.hpp"
 #include "caftan/rpc/future.hpp"
 #include "service/member_ports.hpp"
 
@@ -44,10 +44,9 @@ class EndingForks {
   MemberPorts& ports_;
   std::atomic<std::int64_t> let_go_{0};    // forks that have no handle any more, but an actor
   std::atomic<std::int64_t> creating_{0};  // creations without a reply yet: their forks cannot end before it
-  std::mutex mutex_;
-  // Guarded by mutex_:
-  std::function<void()> quiet_;
-  std::vector<Promise<void>> waiting_;
+  Mutex mutex_;
+  std::function<void()> quiet_ CAFTAN_GUARDED_BY(mutex_);
+  std::vector<Promise<void>> waiting_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::actors

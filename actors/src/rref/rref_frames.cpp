@@ -40,7 +40,7 @@ void when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, Executor& ex
   bool waits = false;
   for (const auto& handle : received->handles) {
     auto& base = static_cast<HandleBase&>(*handle);
-    if (base.settled_or([pending] { pending->one(); })) {
+    if (base.has_outcome_or([pending] { pending->one(); })) {
       pending->one();
     } else {
       waits = true;

@@ -11,32 +11,32 @@ HandleBase::HandleBase(RRefHost& host, std::weak_ptr<rpc::Caller> caller, Shared
       caller_(std::move(caller)),
       shared_(std::move(shared)),
       owner_(std::move(owner)),
-      settled_(confirmed) {}
+      has_outcome_(confirmed) {}
 
 bool HandleBase::confirmed_by_owner() const noexcept {
-  const std::lock_guard lock(mutex_);
-  return settled_ && !error_;
+  const LockGuard lock(mutex_);
+  return has_outcome_ && !error_;
 }
 
 std::optional<Error> HandleBase::refused() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return error_;
 }
 
 void HandleBase::confirm(Result<void> outcome) {
   std::vector<std::function<void()>> waiters;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (!outcome && !error_) error_ = outcome.error();
-    settled_ = true;
+    has_outcome_ = true;
     waiters.swap(waiters_);
   }
   for (const auto& waiter : waiters) waiter();
 }
 
-bool HandleBase::settled_or(std::function<void()> waiter) {
-  const std::lock_guard lock(mutex_);
-  if (settled_) return true;
+bool HandleBase::has_outcome_or(std::function<void()> waiter) {
+  const LockGuard lock(mutex_);
+  if (has_outcome_) return true;
   waiters_.push_back(std::move(waiter));
   return false;
 }
@@ -49,12 +49,12 @@ UserHandle::~UserHandle() {
 }
 
 std::optional<rpc::PeerSession> UserHandle::owner_session() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return session_;
 }
 
 void UserHandle::bind(const rpc::PeerSession& session) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   session_ = session;
 }
 
@@ -71,7 +71,7 @@ Future<void> UserHandle::created() {
     const auto error = self->refused();
     promise->set(error ? Result<void>(*error) : Result<void>());
   };
-  if (settled_or(tell)) tell();
+  if (has_outcome_or(tell)) tell();
   return created;
 }
 

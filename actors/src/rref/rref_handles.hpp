@@ -5,13 +5,13 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <caf/actor.hpp>
 
+#include "caftan/base/mutex.hpp"
 #include "caftan/rpc/caller.hpp"
 #include "caftan/rpc/rref_handle.hpp"
 #include "rref/ending_forks.hpp"
@@ -54,21 +54,21 @@ class HandleBase : public rpc::RRefHandle, public std::enable_shared_from_this<H
   /// Confirms the handle or fails it; a confirmed handle may fail later. The first failure stays.
   void confirm(Result<void> outcome);
   /// Returns false if `waiter` was kept and will be called once; true if the handle is confirmed or has failed already.
-  bool settled_or(std::function<void()> waiter);
+  bool has_outcome_or(std::function<void()> waiter);
   /// Returns the error with which the handle was confirmed, if any.
   std::optional<Error> refused() const;
 
  protected:
   RRefHost& host_;  // valid while caller_ can be locked
   const std::weak_ptr<rpc::Caller> caller_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
 
  private:
   const SharedRRef shared_;
   const Peer owner_;
-  bool settled_;
-  std::optional<Error> error_;
-  std::vector<std::function<void()>> waiters_;
+  bool has_outcome_ CAFTAN_GUARDED_BY(mutex_);
+  std::optional<Error> error_ CAFTAN_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> waiters_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 class UserHandle final : public HandleBase {
@@ -91,7 +91,7 @@ class UserHandle final : public HandleBase {
   caf::actor actor_;
   const std::shared_ptr<std::atomic<FirstGone>> first_gone_ =
       std::make_shared<std::atomic<FirstGone>>(FirstGone::neither);
-  std::optional<rpc::PeerSession> session_;  // guarded by mutex_
+  std::optional<rpc::PeerSession> session_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 class OwnerHandle final : public HandleBase {

@@ -63,7 +63,7 @@ ForkId RRefHost::make_fork_id() {
 
 void RRefHost::make_owner(RRefId id, std::string type) {
   caf::actor actor = ports_.actor_host().spawn(owner_rref_actor, this, id);
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   Owner& owner = owners_[id];
   owner.actor = std::move(actor);
   owner.type = std::move(type);
@@ -71,7 +71,7 @@ void RRefHost::make_owner(RRefId id, std::string type) {
 }
 
 std::shared_ptr<const ValueError> RRefHost::value_error(RRefId id) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return nullptr;
   if (!owner->second.error) owner->second.error = std::make_shared<ValueError>();
@@ -91,7 +91,7 @@ std::shared_ptr<UserHandle> RRefHost::make_user(const SharedRRef& shared, const 
   auto handle = std::make_shared<UserHandle>(*this, ports_.shared_from_this(), shared, owner, fork.is_confirmed());
   // One step under the lock: the end of a session that comes now finds either no fork or its actor. Spawning only
   // posts the actor, so nothing of it runs here.
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   actor = ports_.actor_host().spawn(user_rref_actor, this, std::move(fork),
                                     ForkRequested{shared.rref, shared.creation, shared.fork, shared.parent},
                                     WorkerLife{shared.owner, shared.owner_incarnation}, std::move(parent));
@@ -106,7 +106,7 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::sha
   ending_.creation_begins();
   rpc::CreationNumber number{session->connection(), 0};
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     number.number = ++creations_[session->connection()];
   }
   const auto& peer = session->peer();
@@ -124,7 +124,7 @@ void RRefHost::creation_answered(ForkId fork, Result<void> answer) {
   ending_.creation_answered();
   caf::actor actor;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (const auto user = users_.find(fork); user != users_.end()) actor = user->second.actor;
   }
   if (!actor) return;  // ended by hand
@@ -139,7 +139,7 @@ void RRefHost::set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> v
 /// The lookup and the delivery are one step under the lock: an owner that ends leaves the table first, so every
 /// event that was sent before is ahead of its end in the mailbox.
 bool RRefHost::tell_owner(RRefId id, OwnerEvent event) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return false;
   caf::anon_send(owner->second.actor, std::move(event));
@@ -216,7 +216,7 @@ Result<std::shared_ptr<ReceivedRRefs>> RRefHost::on_manifest(transport::Session&
     if (Result<void> valid = check_creation(creation, session.peer(), ports_.id()); !valid) return valid.error();
     if (creation.fork) {
       {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (owners_.contains(creation.rref)) return Error(Errc::malformed_payload, "a creation that came twice");
       }
       make_owner(creation.rref, "?");
@@ -259,7 +259,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> RRefHost::receive(transport::Session& s
 
   if (Result<void> valid = check_shared(shared, from); !valid) return valid.error();
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (users_.contains(shared.fork)) return Error(Errc::malformed_payload, "a reference that came twice");
   }
   caf::actor actor;
@@ -288,7 +288,7 @@ void RRefHost::with_value(RRefId id, std::shared_ptr<ValueJob> job) {
 void RRefHost::on_session_start() {
   std::vector<caf::actor> users;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     for (const auto& [fork, user] : users_) users.push_back(user.actor);
   }
   for (const auto& actor : users) {
@@ -301,7 +301,7 @@ void RRefHost::on_session_end(const transport::Session& session, bool) {
   const std::vector<ParkedForks::Parked> refused = parked_.session_ended(ended);
   std::vector<caf::actor> users;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     for (const auto& [fork, user] : users_) users.push_back(user.actor);
     creations_.erase(ended.connection);
   }
@@ -315,7 +315,7 @@ void RRefHost::end_all(const Error& reason, StopReport& given_up) {
   std::vector<caf::actor> users;
   std::vector<caf::actor> owners;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     for (const auto& [fork, user] : users_) users.push_back(user.actor);
     for (const auto& [id, owner] : owners_) owners.push_back(owner.actor);
     owners_.clear();
@@ -328,7 +328,7 @@ void RRefHost::end_all(const Error& reason, StopReport& given_up) {
 
 void RRefHost::when_empty(std::function<void()> done) {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     empty_ = std::move(done);
   }
   notify_if_empty();
@@ -336,7 +336,7 @@ void RRefHost::when_empty(std::function<void()> done) {
 
 void RRefHost::notify_if_empty() {
   // Called under the lock, so that a waiter that gives up knows that no notification is under way.
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (empty_ && owners_.empty() && users_.empty()) std::exchange(empty_, nullptr)();
 }
 
@@ -346,7 +346,7 @@ std::vector<RRefInfo> RRefHost::list() const {
   std::vector<RRefInfo> infos;
   // Released after the lock, which the end of the last handle of a fork takes.
   std::vector<std::shared_ptr<UserHandle>> keep;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   for (const auto& [id, owner] : owners_) {
     RRefInfo info{id, true, {}, self, owner.type, owner.state, now - owner.born, owner.actor->id(), {}};
     for (const auto& [fork, fork_info] : owner.forks) info.forks.push_back(fork_info);
@@ -404,7 +404,7 @@ std::optional<rpc::PeerSession> RRefHost::send_fork_request(const caf::strong_ac
 void RRefHost::owner_ending(RRefId id) {
   caf::actor last;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto owner = owners_.find(id);
     if (owner == owners_.end()) return;
     last = std::move(owner->second.actor);
@@ -414,7 +414,7 @@ void RRefHost::owner_ending(RRefId id) {
 }
 
 void RRefHost::value_known(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return;
   owner->second.state = value ? "ready" : "failed";
@@ -424,19 +424,19 @@ void RRefHost::value_known(RRefId id, const Result<std::shared_ptr<rpc::HostedOb
 }
 
 void RRefHost::fork_counted(RRefId id, ForkInfo fork) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.forks[fork.fork] = fork;
 }
 
 void RRefHost::fork_ended(RRefId id, ForkId fork) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.forks.erase(fork);
 }
 
 void RRefHost::user_ending(ForkId id) {
   User last;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto user = users_.find(id);
     if (user == users_.end()) return;
     last = std::move(user->second);
@@ -449,7 +449,7 @@ void RRefHost::user_ending(ForkId id) {
 void RRefHost::user_confirmed(ForkId id, Result<void> outcome) {
   std::shared_ptr<UserHandle> handle;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (const auto user = users_.find(id); user != users_.end()) handle = user->second.handle.lock();
   }
   if (handle) handle->confirm(std::move(outcome));
@@ -458,7 +458,7 @@ void RRefHost::user_confirmed(ForkId id, Result<void> outcome) {
 void RRefHost::bind(ForkId fork, const rpc::PeerSession& session) {
   std::shared_ptr<UserHandle> handle;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (const auto user = users_.find(fork); user != users_.end()) handle = user->second.handle.lock();
   }
   if (handle) handle->bind(session);

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +13,7 @@
 #include <caf/actor.hpp>
 
 #include "caftan/actors/rref_info.hpp"
+#include "caftan/base/mutex.hpp"
 #include "rref/ending_forks.hpp"
 #include "rref/parked_forks.hpp"
 #include "rref/rref_frames.hpp"
@@ -68,11 +68,11 @@ class RRefHost final : public Service, public OwnerRRefPorts, public UserRRefPor
   void with_value(RRefId id, std::shared_ptr<ValueJob> job);
 
   std::size_t owners() const {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return owners_.size();
   }
   std::size_t users() const {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return users_.size();
   }
   std::vector<RRefInfo> list() const;
@@ -136,11 +136,12 @@ class RRefHost final : public Service, public OwnerRRefPorts, public UserRRefPor
   EndingForks ending_;
   ParkedForks parked_;
   std::atomic<std::uint64_t> next_id_{1};
-  mutable std::mutex mutex_;
-  std::unordered_map<RRefId, Owner> owners_;
-  std::unordered_map<ForkId, User> users_;
-  std::unordered_map<std::uint64_t, std::uint64_t> creations_;  // by connection of the session
-  std::function<void()> empty_;
+  mutable Mutex mutex_;
+  std::unordered_map<RRefId, Owner> owners_ CAFTAN_GUARDED_BY(mutex_);
+  std::unordered_map<ForkId, User> users_ CAFTAN_GUARDED_BY(mutex_);
+  // How many creations were sent, by connection of the session.
+  std::unordered_map<std::uint64_t, std::uint64_t> creations_ CAFTAN_GUARDED_BY(mutex_);
+  std::function<void()> empty_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::actors

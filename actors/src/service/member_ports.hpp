@@ -43,10 +43,8 @@ class MemberPorts : public rpc::Caller {
   virtual std::shared_ptr<transport::Session> session_at(const rpc::PeerSession& session) = 0;
   /// Returns whether the start has ended (SE-27). From then on a worker without a session is lost for good.
   virtual bool start_is_over() const noexcept = 0;
-  /// Returns whether this worker has begun to stop: it takes on nothing new.
-  virtual bool is_leaving() const noexcept = 0;
-  /// Returns the error of a call whose object ends because this worker leaves, with the worker's farewell as the cause;
-  /// nothing before the worker leaves.
+  /// Returns why a worker that has begun to leave takes on nothing new and ends what it has: shut_down, with the
+  /// worker's farewell as the cause. Returns nothing before the worker leaves.
   virtual std::optional<Error> leaving() const = 0;
   /// Returns whether nothing of the worker is left but the memory of this object; its executor may be gone, too.
   virtual bool has_ended() const noexcept = 0;

@@ -330,11 +330,11 @@ void Joiner::publish_view() {
   }
   for (const auto& session : sessions) {
     if (!session) continue;
-    const auto told = tell_root(*session, caf::make_message(*view));
+    const auto sent = send_to_root(*session, caf::make_message(*view));
     // A worker that is gone is noticed by the end of its session.
-    if (!told && told.error().code() != Errc::peer_down) {
+    if (!sent && sent.error().code() != Errc::peer_down) {
       return fail_start(
-          Error(told.error().code(), parts_.ports.name(), "the list of all workers: " + told.error().message()));
+          Error(sent.error().code(), parts_.ports.name(), "the list of all workers: " + sent.error().message()));
     }
   }
 }
@@ -366,7 +366,7 @@ void Joiner::look_whether_all_met() {
   }
   for (const auto& session : sessions) {
     // The message always fits, and a worker that is gone by now does not need it.
-    if (session) (void)tell_root(*session, caf::make_message(net::Met{}));
+    if (session) (void)send_to_root(*session, caf::make_message(net::Met{}));
   }
   if (all->ends_start) end_start();
 }
@@ -384,7 +384,7 @@ void Joiner::on_met(Session& from) {
     case OnMet::look:
       return look_whether_all_met();
     case OnMet::answer:
-      return (void)tell_root(from, caf::make_message(net::Met{}));
+      return (void)send_to_root(from, caf::make_message(net::Met{}));
     case OnMet::end_start:
       return end_start();
   }
@@ -416,7 +416,7 @@ void Joiner::notify_if_decided() {
   if (ready_waiter_ && meeting_.outcome()) std::exchange(ready_waiter_, nullptr)->notify();
 }
 
-Result<void> Joiner::tell_root(Session& peer, const caf::message& message) {
+Result<void> Joiner::send_to_root(Session& peer, const caf::message& message) {
   return remote::ActorExchange::send(remote::ActorExchange::of(peer).proxy(remote::Address::root()),
                                      caf::actor_cast<caf::strong_actor_ptr>(root_), message);
 }

@@ -111,7 +111,7 @@ class Joiner final : public RootPorts {
   void end_start();
   void fail_start(Error error);
   void notify_if_decided() CAFTAN_REQUIRES(mutex_);
-  Result<void> tell_root(transport::Session& peer, const caf::message& message);
+  Result<void> send_to_root(transport::Session& peer, const caf::message& message);
   void report_lost(const transport::Session& session, const Error& reason);
 
   const Parts parts_;

@@ -273,6 +273,6 @@ Result<std::shared_ptr<rpc::RRefHandle>> OutgoingCalls::create_local(std::shared
   return handle;
 }
 
-Error OutgoingCalls::leaving() const { return Error(Errc::shut_down, parts_.ports.name(), "this worker is leaving"); }
+Error OutgoingCalls::leaving() const { return *parts_.ports.leaving(); }
 
 }  // namespace caftan::actors

@@ -45,6 +45,7 @@ class OutgoingCalls {
   };
   Result<SendSlot> reserve(const Peer& peer, const rpc::OutRequest& request, const CallOptions& options);
   Result<CallId> submit(SendSlot& slot, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink);
+  /// Returns why no call is made any more. Precondition: the gate is closed, and so the worker leaves.
   Error leaving() const;
 
   const Parts parts_;

@@ -20,7 +20,7 @@ namespace caftan::actors {
 
 class RootActorState {
  public:
-  static constexpr const char* name = "worker_actor";
+  static constexpr const char* name = "root_actor";
 
   explicit RootActorState(caf::event_based_actor* self) : self_(self) {}
 

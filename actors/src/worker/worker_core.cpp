@@ -167,7 +167,7 @@ void WorkerCore::begin_leaving(Error farewell) {
 }
 
 std::optional<Error> WorkerCore::leaving() const {
-  if (!is_leaving()) return std::nullopt;
+  if (phase_ == Phase::running) return std::nullopt;
   auto cause = farewell_.code() == Errc::ok ? nullptr : std::make_shared<const Error>(farewell_);
   return Error(Errc::shut_down, name(), "this worker has left", std::move(cause));
 }

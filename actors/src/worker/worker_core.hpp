@@ -89,7 +89,6 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
     return peers_.session_at(session);
   }
   bool start_is_over() const noexcept override { return joiner_.start_is_over(); }
-  bool is_leaving() const noexcept override { return phase_ != Phase::running; }
   std::optional<Error> leaving() const override;
   bool has_ended() const noexcept override { return phase_ == Phase::ended; }
   void log(const std::string& line) const override { log_->write(line); }

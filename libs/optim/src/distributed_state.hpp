@@ -3,11 +3,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "caftan/autograd/context_record.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/optim/distributed_optimizer.hpp"
 #include "caftan/optim/internal/remote_optimizer.hpp"
 #include "decided_call.hpp"
@@ -35,6 +35,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
         owners_(std::move(owners)),
         options_(options),
         turns_(std::make_shared<Turns>(caller_, wait())),
+        groups_(algorithms.size()),
         algorithms_(std::move(algorithms)) {}
 
   Future<StepReport> step(std::shared_ptr<autograd::ContextRecord> context);
@@ -42,7 +43,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   Future<void> load(wire::ByteView state);
 
   StepReport last_report() const;
-  std::size_t groups() const noexcept { return algorithms_.size(); }
+  std::size_t groups() const noexcept { return groups_; }
   double lr(std::size_t group) const;
   void set_lr(std::size_t group, double lr);
   std::vector<double> initial_lrs();
@@ -96,13 +97,13 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   const std::vector<Owner> owners_;
   const StepOptions options_;
   const std::shared_ptr<Turns> turns_;
+  const std::size_t groups_;
 
-  mutable std::mutex mutex_;
-  // Guarded by mutex_:
-  std::vector<Algorithm> algorithms_;  // their number is constant
-  std::vector<double> initial_lrs_;    // of each group; empty before the first schedule
-  StepNumber last_;
-  StepReport report_;
+  mutable Mutex mutex_;
+  std::vector<Algorithm> algorithms_ CAFTAN_GUARDED_BY(mutex_);
+  std::vector<double> initial_lrs_ CAFTAN_GUARDED_BY(mutex_);  // of each group; empty before the first schedule
+  StepNumber last_ CAFTAN_GUARDED_BY(mutex_);
+  StepReport report_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::optim

@@ -10,7 +10,7 @@ void Turns::take(Job job) {
   std::function<void()> timer;
   {
     Waiting waiting{std::move(job), Ambient::capture(), kNever};
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (const auto caller = caller_.lock(); caller && bound_ && !bound_->overdue) {
       limit_locked(waiting, caller->executor().clock().now());
     }
@@ -23,7 +23,7 @@ void Turns::take(Job job) {
 
 void Turns::end() {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     running_ = false;
     bound_.reset();
     for (Waiting& waiting : waiting_) waiting.until = kNever;
@@ -32,7 +32,7 @@ void Turns::end() {
 }
 
 void Turns::begin_next() {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   if (std::exchange(beginning_, true)) return;  // that one sees what has changed
   while (!running_ && !waiting_.empty()) {
     Waiting next = std::move(waiting_.front());
@@ -53,7 +53,7 @@ void Turns::begin_next() {
 void Turns::bound(TimePoint until, std::string name, std::function<void()> overdue) {
   std::function<void()> timer;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     bound_ = Bound{until, std::move(name), std::move(overdue)};
     timer = set_timer_locked();
   }
@@ -88,7 +88,7 @@ void Turns::look() {
   std::string name;
   std::function<void()> timer;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     timer_ = kNever;
     if (bound_ && bound_->overdue && bound_->until <= now) {
       overdue = std::exchange(bound_->overdue, nullptr);

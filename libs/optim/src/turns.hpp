@@ -5,12 +5,12 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "caftan/base/clock.hpp"
 #include "caftan/base/error.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/rpc/ambient.hpp"
 #include "caftan/rpc/caller.hpp"
 
@@ -52,19 +52,18 @@ class Turns : public std::enable_shared_from_this<Turns> {
   };
   void begin_next();
   void look();
-  void limit_locked(Waiting& waiting, TimePoint now);
-  std::function<void()> set_timer_locked();
+  void limit_locked(Waiting& waiting, TimePoint now) CAFTAN_REQUIRES(mutex_);
+  std::function<void()> set_timer_locked() CAFTAN_REQUIRES(mutex_);
 
   const std::weak_ptr<rpc::Caller> caller_;
   const std::optional<Duration> wait_;
 
-  std::mutex mutex_;
-  // Guarded by mutex_:
-  std::deque<Waiting> waiting_;
-  std::optional<Bound> bound_;  ///< of the running job
-  TimePoint timer_ = kNever;    ///< the earliest one that is set
-  bool running_ = false;
-  bool beginning_ = false;  ///< a thread is in begin_next
+  Mutex mutex_;
+  std::deque<Waiting> waiting_ CAFTAN_GUARDED_BY(mutex_);
+  std::optional<Bound> bound_ CAFTAN_GUARDED_BY(mutex_);  ///< of the running job
+  TimePoint timer_ CAFTAN_GUARDED_BY(mutex_) = kNever;    ///< the earliest one that is set
+  bool running_ CAFTAN_GUARDED_BY(mutex_) = false;
+  bool beginning_ CAFTAN_GUARDED_BY(mutex_) = false;  ///< a thread is in begin_next
 };
 
 }  // namespace caftan::optim

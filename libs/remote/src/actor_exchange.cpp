@@ -1,5 +1,6 @@
 #include "caftan/remote/internal/actor_exchange.hpp"
 
+#include <optional>
 #include <typeinfo>
 
 #include <caf/make_actor.hpp>
@@ -64,29 +65,29 @@ Result<void> ActorExchange::send(const caf::strong_actor_ptr& to, const caf::str
 caf::strong_actor_ptr ActorExchange::proxy(const Address& address) {
   const bool watched = address.kind == AddressKind::user_rref;
   caf::strong_actor_ptr made;
-  bool dead = false;
+  std::optional<Error> ended;  // why the session has ended
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     caf::weak_actor_ptr& slot = proxies_[address];
     if (auto known = caf::actor_cast<caf::strong_actor_ptr>(slot)) return known;
     caf::actor_system& system = host_.system();
     caf::actor_config config{&host_.unit()};
     made = caf::make_actor<Proxy, caf::strong_actor_ptr>(system.next_actor_id(), system.node(), &system, config,
                                                          session_.weak_from_this(), address, watched);
-    dead = ended_;
-    if (dead) {
+    if (ended_) {
       proxies_.erase(address);
+      ended = reason_;
     } else {
       slot = caf::actor_cast<caf::weak_actor_ptr>(made);
     }
   }
-  if (dead) static_cast<Proxy*>(made->get())->kill_proxy(nullptr, to_caf(reason_));
+  if (ended) static_cast<Proxy*>(made->get())->kill_proxy(nullptr, to_caf(*ended));
   return made;
 }
 
 void ActorExchange::forget(const Address& address) {
   caf::strong_actor_ptr successor;  // released after the lock: its end comes here again
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto found = proxies_.find(address);
   if (found == proxies_.end()) return;
   // A new proxy for the same address may have taken the slot meanwhile; it is alive.
@@ -101,13 +102,13 @@ void ActorExchange::add_export(const Address& address, const caf::strong_actor_p
 }
 
 void ActorExchange::export_at(const Address& address, const caf::strong_actor_ptr& actor) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   add_export(address, actor);
 }
 
 void ActorExchange::export_watched(const Address& address, const caf::strong_actor_ptr& actor) {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (!is_name(address.kind)) add_export(address, actor);
     // One watch is enough, however often the peer asks, gives it up and asks again.
     if (ended_ || !watched_exports_.insert_or_assign(address, true).second) return;
@@ -122,7 +123,7 @@ Address ActorExchange::export_actor(const caf::strong_actor_ptr& actor) {
   if (!actor) return {};
   if (const Proxy* const proxy = as_proxy(*actor->get())) {
     caf::strong_actor_ptr current;  // released after the lock, which the end of a proxy takes
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = proxies_.find(proxy->address_at_peer());
     if (found != proxies_.end()) current = caf::actor_cast<caf::strong_actor_ptr>(found->second);
     if (current == actor) {
@@ -132,7 +133,7 @@ Address ActorExchange::export_actor(const caf::strong_actor_ptr& actor) {
     }
   }
   if (const auto* named = dynamic_cast<const NamedActor*>(actor->get())) return named->wire_name();
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto known = export_ids_.find(actor->id());
   if (known != export_ids_.end()) return known->second;
   const Address address = Address::exported(next_export_++);
@@ -145,7 +146,7 @@ caf::strong_actor_ptr ActorExchange::find_export(const Address& address) {
     NamedActors* const named = host_.named_actors();
     return named ? named->find_named(session_, address) : nullptr;
   }
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto found = exports_.find(address);
   if (found == exports_.end()) return nullptr;
   return caf::actor_cast<caf::strong_actor_ptr>(found->second);
@@ -162,15 +163,15 @@ caf::strong_actor_ptr ActorExchange::resolve(const Address& address) {
 void ActorExchange::on_export_exit(const Address& address, caf::actor_id id, const caf::error& reason) {
   std::vector<caf::strong_actor_ptr> released;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     exports_.erase(address);
     export_ids_.erase(id);
     const auto watch = watched_exports_.extract(address);
     released = release_links_locked(address);
     if (ended_ || !watch || !(watch.mapped() || !released.empty())) return;
   }
-  const Error told = session_.writer().fitting(from_caf(reason, host_.system()), DownBody::kBesideReason);
-  send_control(session_, wire::FrameKind::down, DownBody{address, told});
+  const Error fitting = session_.writer().fitting(from_caf(reason, host_.system()), DownBody::kBesideReason);
+  send_control(session_, wire::FrameKind::down, DownBody{address, fitting});
 }
 
 void ActorExchange::link_silently(caf::abstract_actor& local, const caf::strong_actor_ptr& proxy) {
@@ -249,7 +250,7 @@ Result<void> ActorExchange::on_message(wire::InFrame& frame) {
 void ActorExchange::take_down(const Address& address, const Error& reason) {
   caf::strong_actor_ptr proxy;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = proxies_.find(address);
     if (found == proxies_.end()) return;
     proxy = caf::actor_cast<caf::strong_actor_ptr>(found->second);
@@ -281,7 +282,7 @@ Result<void> ActorExchange::on_monitor(const MonitorBody& body) {
 }
 
 Result<void> ActorExchange::on_demonitor(const MonitorBody& body) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (const auto watch = watched_exports_.find(body.actor); watch != watched_exports_.end()) watch->second = false;
   return {};
 }
@@ -290,7 +291,7 @@ Result<void> ActorExchange::on_unlink(const RouteBody& body) {
   const auto& [to, from] = body;
   if (const auto target = find_export(to)) unlink_silently(*target->get(), proxy(from));
   decltype(links_)::node_type released;  // after the lock, which the end of a proxy takes
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   released = links_.extract({to, from});
   return {};
 }
@@ -305,7 +306,7 @@ Result<void> ActorExchange::on_link(const RouteBody& body) {
   const auto other = proxy(from);
   {
     caf::strong_actor_ptr replaced;  // released after the lock, which the end of a proxy takes
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (links_.size() >= kMaxLinks) return Error(Errc::limit_exceeded, "too many links of one peer");
     // CAF's links hold their ends weakly: without this the proxy would be destroyed before it could send its exit.
     replaced = std::exchange(links_[{to, from}], other);
@@ -329,7 +330,7 @@ void ActorExchange::end(const Error& reason, std::function<void()> done) {
   auto left = std::make_shared<std::vector<caf::weak_actor_ptr>>();
   const auto linked = std::make_shared<decltype(links_)>();
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     ended_ = true;
     reason_ = reason;
     left->reserve(proxies_.size());
@@ -361,12 +362,12 @@ void ActorExchange::end(const Error& reason, std::function<void()> done) {
 }
 
 std::size_t ActorExchange::proxies() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return proxies_.size();
 }
 
 std::size_t ActorExchange::exports() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return exports_.size();
 }
 

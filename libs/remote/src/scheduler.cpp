@@ -46,7 +46,7 @@ void Scheduler::start() {
 
 void Scheduler::enqueue(caf::resumable* what) {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     ++in_flight_;
   }
   executor_.post([this, what] { run(what); });
@@ -69,7 +69,7 @@ void Scheduler::run(caf::resumable* what) {
 }
 
 void Scheduler::finished() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (--in_flight_ == 0 && stopping_) stopping_->notify();
 }
 
@@ -78,12 +78,12 @@ bool Scheduler::wait_until_idle(TimePoint until) {
   while (in_flight() != 0 && in_time) {
     in_time = executor_.with_wait([&](Executor::Wait& wait) {
       {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (in_flight_ == 0) return true;
         stopping_ = &wait.point();
       }
       const bool notified = wait.wait(until, nullptr);
-      const std::lock_guard lock(mutex_);
+      const LockGuard lock(mutex_);
       stopping_ = nullptr;
       return notified;
     });
@@ -92,7 +92,7 @@ bool Scheduler::wait_until_idle(TimePoint until) {
 }
 
 std::size_t Scheduler::in_flight() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return in_flight_;
 }
 

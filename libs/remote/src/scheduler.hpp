@@ -1,14 +1,13 @@
 /// CAF's scheduler slot, filled with the executor: an actor that has messages is one task.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
-#include <mutex>
+#include <memory>
 
 #include <caf/actor_clock.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
 
 #include "caftan/base/executor.hpp"
+#include "caftan/base/mutex.hpp"
 
 namespace caftan::remote {
 
@@ -59,9 +58,9 @@ class Scheduler final : public caf::scheduler::abstract_coordinator {
   ExecutorClock clock_;
   std::unique_ptr<caf::execution_unit> unit_;
 
-  mutable std::mutex mutex_;
-  std::size_t in_flight_ = 0;
-  WaitPoint* stopping_ = nullptr;
+  mutable Mutex mutex_;
+  std::size_t in_flight_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  WaitPoint* stopping_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace caftan::remote

@@ -41,7 +41,7 @@ std::vector<Strand::Queued> Strand::take_startable() {
       if (!returning_) returning_end_ = &returning_;
       occupy(first->mode);
       if (!queue_.empty()) ++returns_;
-      first->granted = true;
+      first->outcome = Returning::Outcome::granted;
       first->point->notify();
     } else {
       if (queue_.empty() || !may_start(queue_.front().mode)) return jobs;
@@ -101,12 +101,12 @@ bool Strand::take(TurnMode mode, Patience patience) {
     if (gives_up()) return false;
     *returning_end_ = &self;
     returning_end_ = &self.next;
-    while (!self.granted && !self.gave_up) {
+    while (self.outcome == Returning::Outcome::none) {
       lock.unlock();
       wait.wait(kNever, nullptr);
       lock.lock();  // also waits until the granting thread has left the wait point
     }
-    return self.granted;
+    return self.outcome == Returning::Outcome::granted;
   });
 }
 
@@ -128,7 +128,7 @@ void Strand::keep_while_waiting() {
       continue;
     }
     *at = one->next;
-    one->gave_up = true;
+    one->outcome = Returning::Outcome::gave_up;
     one->point->notify();
   }
   returning_end_ = at;

@@ -19,7 +19,7 @@ constexpr std::size_t kEnoughToShowLife = 1 << 20;  // bytes
 bool FrameWriter::send(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
   bool later = false;
   {
-    std::unique_lock lock(mutex_);
+    const LockGuard lock(mutex_);
     if (phase_ != Phase::open) return false;
     append_locked(frame);
     watch_backlog_locked();
@@ -35,7 +35,7 @@ bool FrameWriter::send(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
     const bool enough =
         outbox_.queued_bytes() >= kFlushAt || (may_wait == FlushBy::soon && held_back_ >= kFramesHeldBack);
     if (!may_wait || enough) {
-      flush_locked(lock);
+      flush_locked();
     } else if (!flush_due_ || (may_wait == FlushBy::soon && flush_due_ != FlushBy::soon)) {
       flush_due_ = may_wait;
       later = true;
@@ -71,15 +71,15 @@ void FrameWriter::watch_backlog_locked() {
 }
 
 void FrameWriter::flush() {
-  std::unique_lock lock(mutex_);
+  const LockGuard lock(mutex_);
   flush_due_.reset();
-  if (!parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked(lock);
+  if (!parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked();
 }
 
 /// Writes what is queued until it is out, the channel is full, or `enough` bytes were written; then asks the
 /// channel to report room. The lock is not held while writing, so that other threads can append; what they append goes
 /// with the next flush. Precondition: writing has not failed.
-void FrameWriter::flush_locked(std::unique_lock<std::mutex>& lock, std::size_t enough) {
+void FrameWriter::flush_locked(std::size_t enough) {
   if (writing_ != Writing::idle) {
     writing_ = Writing::again;
     return;
@@ -99,9 +99,9 @@ void FrameWriter::flush_locked(std::unique_lock<std::mutex>& lock, std::size_t e
     held_back_ = 0;
     std::size_t offered = 0;
     for (std::size_t i = 0; i < count; ++i) offered += vectors[i].iov_len;
-    lock.unlock();
+    mutex_.unlock();
     const auto written = parts_.channel.write(vectors, static_cast<int>(count));
-    lock.lock();
+    mutex_.lock();
     if (!written) {
       // The reader sees the end of the connection itself and drains what has arrived first (RR-12).
       writing_ = Writing::failed;
@@ -136,15 +136,15 @@ bool FrameWriter::take_again_locked() noexcept {
 }
 
 void FrameWriter::on_room() {
-  std::unique_lock lock(mutex_);
+  const LockGuard lock(mutex_);
   parts_.claim.set_wants_room(false);
-  if (writing_ != Writing::failed) flush_locked(lock);
+  if (writing_ != Writing::failed) flush_locked();
 }
 
 /// The channel may have room that no runner has noticed, so queued bytes are tried. After kEnoughToShowLife bytes a
 /// runner writes the rest: the thread that keeps time has other peers to watch (SE-31).
 void FrameWriter::show_life() {
-  std::unique_lock lock(mutex_);
+  const LockGuard lock(mutex_);
   if (phase_ == Phase::ended || writing_ == Writing::failed) return;
   if (outbox_.empty()) {
     if (phase_ != Phase::open) return;
@@ -153,31 +153,31 @@ void FrameWriter::show_life() {
     append_locked(ping);
     frames_.fetch_add(1, std::memory_order_relaxed);
   }
-  flush_locked(lock, kEnoughToShowLife);
+  flush_locked(kEnoughToShowLife);
 }
 
-void FrameWriter::close_locked(std::unique_lock<std::mutex>& lock, const Error& reason) {
+void FrameWriter::close_locked(const Error& reason) {
   if (phase_ == Phase::open) {
     phase_ = Phase::closing;
     farewell_ = reason;
   }
-  if (!parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked(lock);
+  if (!parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked();
 }
 
 void FrameWriter::close(const Error& reason) {
-  std::unique_lock lock(mutex_);
-  close_locked(lock, reason);
+  const LockGuard lock(mutex_);
+  close_locked(reason);
 }
 
 void FrameWriter::answer_bye() {
-  std::unique_lock lock(mutex_);
+  const LockGuard lock(mutex_);
   peer_has_left_ = true;
-  close_locked(lock, {});
+  close_locked({});
 }
 
 void FrameWriter::end(bool try_rest) {
-  std::unique_lock lock(mutex_);
-  if (try_rest && writing_ != Writing::failed) flush_locked(lock);
+  const LockGuard lock(mutex_);
+  if (try_rest && writing_ != Writing::failed) flush_locked();
   if (phase_ == Phase::open) phase_ = Phase::ended;  // a thread that writes may still have to append a bye
 }
 
@@ -192,7 +192,7 @@ Result<void> FrameWriter::check_size(const wire::OutFrame& frame) const {
 }
 
 net::Traffic FrameWriter::traffic() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return traffic_;
 }
 

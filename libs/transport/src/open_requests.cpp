@@ -20,14 +20,14 @@ Result<void> OpenRequests::try_acquire(std::uint64_t room) {
 Result<void> OpenRequests::acquire(std::uint64_t room, TimePoint deadline) {
   return executor_.with_wait([&](Executor::Wait& wait) -> Result<void> {
     struct Shared {
-      std::mutex mutex;
-      WaitPoint* point;  // null once the wait is over
-      Result<void> admitted;
+      explicit Shared(WaitPoint& waiter) : point(&waiter) {}
+      Mutex mutex;
+      WaitPoint* point CAFTAN_GUARDED_BY(mutex);  // null once the wait is over
+      Result<void> admitted CAFTAN_GUARDED_BY(mutex);
     };
-    auto shared = std::make_shared<Shared>();
-    shared->point = &wait.point();
+    const auto shared = std::make_shared<Shared>(wait.point());
     const auto id = window_.acquire_or_wait(room, [shared](Result<void> admitted) {
-      const std::lock_guard lock(shared->mutex);
+      const LockGuard lock(shared->mutex);
       shared->admitted = std::move(admitted);
       if (shared->point) shared->point->notify();
     });
@@ -35,7 +35,7 @@ Result<void> OpenRequests::acquire(std::uint64_t room, TimePoint deadline) {
     if (*id == 0) return {};
     wait.wait(deadline, nullptr);
     const bool gave_up = window_.cancel(*id);
-    const std::lock_guard lock(shared->mutex);
+    const LockGuard lock(shared->mutex);
     shared->point = nullptr;
     if (gave_up) {
       return Error(
@@ -96,14 +96,14 @@ void OpenRequests::end(const Error& reason) {
 /// Makes sure that a task looks at the deadlines no later than `deadline`.
 void OpenRequests::arm_expiry(TimePoint deadline) {
   if (deadline >= expiry_armed_.load(std::memory_order_acquire)) return;
-  const std::lock_guard lock(expiry_mutex_);
+  const LockGuard lock(expiry_mutex_);
   if (deadline >= expiry_armed_.load(std::memory_order_relaxed)) return;
   expiry_armed_.store(deadline, std::memory_order_release);
   executor_.post_at(deadline, [weak = self_, deadline] {
     const auto self = weak.lock();
     if (!self) return;
     {
-      const std::lock_guard armed(self->expiry_mutex_);
+      const LockGuard armed(self->expiry_mutex_);
       if (self->expiry_armed_.load() != deadline) return;  // an earlier one was posted since, and goes on from there
       self->expiry_armed_.store(kNever, std::memory_order_release);
     }

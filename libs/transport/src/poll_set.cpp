@@ -52,13 +52,13 @@ bool PollSet::is_wake(const epoll_event& event) noexcept { return event.data.u64
 
 std::shared_ptr<Pollable> PollSet::find(const epoll_event& event) {
   const std::uint64_t key = event.data.u64;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return key < slots_.size() ? slots_[key] : nullptr;
 }
 
 void PollSet::watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (free_slots_.empty()) {
       pollable->key_ = slots_.size();
       slots_.push_back(pollable);
@@ -80,7 +80,7 @@ void PollSet::rearm(const Pollable& pollable, std::uint32_t events) {
 void PollSet::unwatch(const Pollable& pollable) {
   ::epoll_ctl(epoll_, EPOLL_CTL_DEL, pollable.fd(), nullptr);
   std::shared_ptr<Pollable> last;  // destroyed outside the lock
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (pollable.key_ < slots_.size() && slots_[pollable.key_].get() == &pollable) {
     last = std::move(slots_[pollable.key_]);
     free_slots_.push_back(static_cast<std::uint32_t>(pollable.key_));

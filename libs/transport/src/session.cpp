@@ -106,7 +106,7 @@ void Session::on_ready(bool readable, bool writable) {
     }
   }
   {
-    const std::lock_guard lock(end_mutex_);
+    const LockGuard lock(end_mutex_);
     if (!end_requested_) return claim_.rearm();
   }
   (void)try_end();
@@ -120,7 +120,7 @@ bool Session::read_claimed() {
 
 std::weak_ptr<ClaimableSource> Session::release(bool may_defer) {
   {
-    const std::lock_guard lock(end_mutex_);
+    const LockGuard lock(end_mutex_);
     if (!end_requested_) {
       if (claim_.release(may_defer)) return weak_from_this();
       return {};
@@ -224,15 +224,21 @@ Result<void> Session::on_bye(const wire::InFrame& frame) {
 
 /// Stores the reason why the session has to end; the first one stays.
 void Session::request_end(Error reason) {
-  const std::lock_guard lock(end_mutex_);
+  const LockGuard lock(end_mutex_);
   if (!end_requested_) end_requested_ = std::move(reason);
 }
 
 /// Ends the session for the reason that was asked for, and returns true; false if another thread reads it.
 bool Session::try_end() {
   const ReadClaim::Turn turn(claim_);
-  if (turn.held() && !ended()) end(*end_requested_);
-  return turn.held();
+  if (!turn.held() || ended()) return turn.held();
+  Error reason;
+  {
+    const LockGuard lock(end_mutex_);
+    reason = *end_requested_;
+  }
+  end(std::move(reason));
+  return true;
 }
 
 void Session::abort(Error reason) {
@@ -253,7 +259,7 @@ void Session::on_silence(const Error& error) {
 void Session::end(Error reason) {
   if (ended_.exchange(true)) return;
   {
-    const std::lock_guard lock(end_mutex_);
+    const LockGuard lock(end_mutex_);
     if (end_requested_) reason = *end_requested_;  // this side broke the connection
     end_requested_ = reason;
   }

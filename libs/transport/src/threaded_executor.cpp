@@ -35,7 +35,7 @@ ThreadedExecutor::ThreadedExecutor(Options options)
       timers_([this](Task task) { post_due(std::move(task)); }) {
   bool complete = timers_.start();
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     for (unsigned i = 0; complete && i < options_.runners; ++i) {
       if (!add_thread_locked()) complete = false;
     }
@@ -49,7 +49,7 @@ ThreadedExecutor::~ThreadedExecutor() {
   timers_.stop();
   std::vector<Thread> threads;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     stopping_ = true;
     threads.swap(threads_);
   }
@@ -77,7 +77,7 @@ bool ThreadedExecutor::add_thread_locked() {
 void ThreadedExecutor::post(Task task) {
   bool must_wake = false;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (stopping_) return;
     queue_.push(std::move(task));
     const ThreadState& thread = thread_state();
@@ -100,7 +100,7 @@ void ThreadedExecutor::keep_time(TimePoint when, Task task) {
 void ThreadedExecutor::post_due(Task task) {
   bool must_wake = false;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (stopping_) return;
     queue_.push_due(std::move(task));
     must_wake = crew_.has_idle();
@@ -123,7 +123,7 @@ void ThreadedExecutor::run() {
     Task task;
     bool must_wake = false;
     {
-      std::unique_lock lock(mutex_);
+      UniqueLock lock(mutex_);
       if (stopping_) break;
       if (tasks < kTasksBetweenPolls && crew_.may_take_held()) {
         task = crew_.take_held();
@@ -134,7 +134,10 @@ void ThreadedExecutor::run() {
       } else if (queue_.size() == 0 && flushes_.empty() && crew_.has_enough_idle()) {
         // Enough threads wait for work already: this one was a replacement.
         crew_.park();
-        parked_.wait(lock, [this] { return crew_.may_unpark() || stopping_; });
+        parked_.wait(lock.native(), [this] {
+          mutex_.assert_held();
+          return crew_.may_unpark() || stopping_;
+        });
         crew_.unparked();
         continue;
       }
@@ -166,7 +169,7 @@ bool ThreadedExecutor::want_backstop_locked() {
 bool ThreadedExecutor::sleep_in_epoll() {
   int timeout = -1;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (stopping_) return false;
     if (queue_.size() > 0 || crew_.may_take_held()) timeout = 0;
     crew_.begin_idle();
@@ -175,10 +178,10 @@ bool ThreadedExecutor::sleep_in_epoll() {
   int count = polls_.wait(event, timeout);
   bool flush = false;
   {
-    std::unique_lock lock(mutex_);
+    const LockGuard lock(mutex_);
     if (count > 0 && PollSet::is_wake(event) && backstop_ == Backstop::wanted && !task_wake_) {
       backstop_ = Backstop::active;
-      count = backstop(lock, event);
+      count = backstop(event);
       backstop_ = Backstop::none;
     } else if (backstop_ == Backstop::wanted) {
       backstop_ = Backstop::none;  // the runner that was woken for it may be this one, which does the work now
@@ -194,16 +197,16 @@ bool ThreadedExecutor::sleep_in_epoll() {
 
 /// Sleeps in periods, and writes after each what is held back, until an event comes, tasks have waited for a period,
 /// or nothing was there to do for kQuietPeriods. Returns as epoll_wait does.
-int ThreadedExecutor::backstop(std::unique_lock<std::mutex>& lock, epoll_event& event) {
+int ThreadedExecutor::backstop(epoll_event& event) {
   int quiet = 0;
   for (;;) {
     const std::uint64_t all_begun = queue_.begun() + queue_.size();  // when all that is queued now has begun
     const bool flush = !flushes_.empty();
     quiet = flush || queue_.size() > 0 ? 0 : quiet + 1;
-    lock.unlock();
+    mutex_.unlock();
     if (flush) flush_pending();
     const int count = polls_.wait_for(event, kBackstopPeriod);
-    lock.lock();
+    mutex_.lock();
     const bool left_waiting = queue_.begun() < all_begun;
     if (count > 0 || left_waiting || quiet == kQuietPeriods || stopping_) return count;
   }
@@ -231,7 +234,7 @@ void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable, FlushBy
   bool must_wake = false;
   bool no_backstop = false;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (flushes_.empty()) oldest_flush_ = clock_.now();
     flushes_.push_back(std::move(flushable));
     if (by == FlushBy::soon || UserCode::runs_here()) {
@@ -244,14 +247,14 @@ void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable, FlushBy
 }
 
 bool ThreadedExecutor::flush_is_due() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return !flushes_.empty() && clock_.now() - oldest_flush_ > kMaxFlushDelay;
 }
 
 void ThreadedExecutor::flush_pending() {
   std::vector<std::shared_ptr<Flushable>> flushes;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (flushes_.empty()) return;
     flushes.swap(flushes_);
   }
@@ -268,7 +271,7 @@ Executor::Wait* ThreadedExecutor::make_wait(std::byte* room) {
 void ThreadedExecutor::enter_blocked() {
   bool must_wake = false;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     crew_.enter_blocked();
     if (stopping_) return;
     if (crew_.has_idle()) {
@@ -282,7 +285,7 @@ void ThreadedExecutor::enter_blocked() {
 }
 
 void ThreadedExecutor::leave_blocked() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   crew_.leave_blocked();
 }
 
@@ -304,7 +307,7 @@ bool ThreadedExecutor::replace_locked() {
 }
 
 void ThreadedExecutor::replace_again() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (stopping_) return;
   replacement_due_ = !replace_locked();
   if (replacement_due_) timers_.add(clock_.now() + kThreadAgain, TimerThread::Place::here, [this] { replace_again(); });
@@ -313,7 +316,7 @@ void ThreadedExecutor::replace_again() {
 bool ThreadedExecutor::begin_wait() noexcept {
   bool must_wake = false;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (!crew_.has_permit()) return false;
     // One thread must stay free: it is made before the wait begins, or the wait is refused.
     if (!stopping_ && crew_.needs_thread_for_wait() && !add_thread_locked()) return false;
@@ -327,7 +330,7 @@ bool ThreadedExecutor::begin_wait() noexcept {
 void ThreadedExecutor::end_wait() noexcept {
   bool must_wake = false;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     crew_.end_wait();
     must_wake = wake_for_held_locked();
   }
@@ -343,17 +346,17 @@ bool ThreadedExecutor::wake_for_held_locked() noexcept {
 
 bool ThreadedExecutor::may_begin(unsigned depth) noexcept {
   if (crew_.may_begin_unasked(depth)) return true;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return crew_.may_begin(depth);
 }
 
 void ThreadedExecutor::hold_call(unsigned depth, Task call) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   crew_.hold(depth, std::move(call));
 }
 
 Error ThreadedExecutor::too_many_wait() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return crew_.too_many_wait();
 }
 

@@ -19,19 +19,19 @@ bool TimerThread::start() {
 
 void TimerThread::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     stopping_ = true;
     changed_.notify_one();
   }
   if (thread_) thread_->join();
   thread_.reset();
   std::vector<Timer> dropped;  // destroyed without the lock: a task may own what posts another one when it goes
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   dropped.swap(timers_);
 }
 
 void TimerThread::add(TimePoint when, Place place, Task task) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (stopping_) return;
   const bool is_first = timers_.empty() || when < timers_.front().when;
   timers_.push_back(Timer{when, order_++, place, std::move(task)});
@@ -40,15 +40,15 @@ void TimerThread::add(TimePoint when, Place place, Task task) {
 }
 
 void TimerThread::run() {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   while (!stopping_) {
     if (timers_.empty() || timers_.front().when == kNever) {
-      changed_.wait(lock);
+      changed_.wait(lock.native());
       continue;
     }
     const TimePoint first = timers_.front().when;
     if (first > clock_.now()) {
-      changed_.wait_until(lock, first);
+      changed_.wait_until(lock.native(), first);
       continue;
     }
     std::pop_heap(timers_.begin(), timers_.end(), &later);

@@ -7,9 +7,10 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
-#include <mutex>
 #include <new>
 #include <string>
+
+#include "caftan/base/mutex.hpp"
 
 namespace caftan::wire {
 namespace detail {
@@ -80,8 +81,8 @@ void free_block(BlockHeader* header) noexcept {
 
 struct BlockPoolState {
   struct SizeClass {
-    std::mutex mutex;
-    BlockHeader* free = nullptr;
+    Mutex mutex;
+    BlockHeader* free CAFTAN_GUARDED_BY(mutex) = nullptr;
   };
 
   explicit BlockPoolState(std::size_t most) : max_cached_bytes(most) {}
@@ -89,7 +90,7 @@ struct BlockPoolState {
 
   BlockHeader* pop(std::size_t size_class) noexcept {
     SizeClass& of = classes[size_class];
-    const std::lock_guard lock(of.mutex);
+    const LockGuard lock(of.mutex);
     BlockHeader* header = of.free;
     if (!header) return nullptr;
     of.free = header->next;
@@ -107,7 +108,7 @@ struct BlockPoolState {
       return;
     }
     SizeClass& of = classes[header->size_class];
-    const std::lock_guard lock(of.mutex);
+    const LockGuard lock(of.mutex);
     header->next = of.free;
     of.free = header;
   }

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -19,6 +18,7 @@
 #include "caftan/autograd/nodes.hpp"
 #include "caftan/autograd/recorded_messages.hpp"
 #include "caftan/base/clock.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/rpc/strand.hpp"
 
 namespace caftan::rpc {
@@ -156,17 +156,18 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::atomic<std::uint64_t> next_message_{0};
   std::atomic<std::uint64_t> next_binding_{0};
 
-  mutable std::mutex mutex_;
-  // Guarded by mutex_:
-  std::unordered_map<std::uint64_t, Sent> sent_;       // by the number of the message; this worker has made all of them
-  std::unordered_map<std::uint64_t, CodeSpan> spans_;  // by key; those that recorded, or still run
-  std::size_t received_ = 0;
-  std::uint64_t recorded_bytes_ = 0;
-  std::set<WorkerId> met_;
-  DecidedSet decided_;
-  HeldGradients gradients_;
-  std::size_t uses_ = 0;
-  Phase phase_ = Phase::open;
+  mutable Mutex mutex_;
+  // By the number of the message; this worker has made all of them.
+  std::unordered_map<std::uint64_t, Sent> sent_ CAFTAN_GUARDED_BY(mutex_);
+  // By key: the spans that recorded, or still run.
+  std::unordered_map<std::uint64_t, CodeSpan> spans_ CAFTAN_GUARDED_BY(mutex_);
+  std::size_t received_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  std::uint64_t recorded_bytes_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  std::set<WorkerId> met_ CAFTAN_GUARDED_BY(mutex_);
+  DecidedSet decided_ CAFTAN_GUARDED_BY(mutex_);
+  HeldGradients gradients_ CAFTAN_GUARDED_BY(mutex_);
+  std::size_t uses_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  Phase phase_ CAFTAN_GUARDED_BY(mutex_) = Phase::open;
 
   unsigned depth_ = 0;  // constant after the context was made
 };

@@ -92,8 +92,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
     WaitPoint* point;
     TurnMode mode;
     Patience patience;
-    bool granted = false;
-    bool gave_up = false;
+    enum class Outcome : std::uint8_t { none, granted, gave_up } outcome = Outcome::none;
     Returning* next = nullptr;
   };
 

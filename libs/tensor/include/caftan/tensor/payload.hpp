@@ -54,15 +54,7 @@ Result<Payload> encode_payload(const T& value, Companion*... companions) {
   return payload;
 }
 
-/// Reads `value` from exactly `bytes`, its tensors from `tensors`. Errors: malformed_payload.
-template <class T, class... Companion>
-Result<void> decode_payload_into(wire::ByteView bytes, std::span<const at::Tensor> tensors, T&& value,
-                                 Companion*... companions) {
-  TensorSource source(tensors);
-  return wire::decode_into(bytes, std::forward<T>(value), &source, companions...);
-}
-
-/// Returns the value of a payload. Errors: malformed_payload.
+/// Reads a value from exactly the bytes of `payload`, its tensors from those beside them. Errors: malformed_payload.
 template <class T, class... Companion>
 Result<T> decode_payload(const Payload& payload, Companion*... companions) {
   TensorSource source(payload.tensors);

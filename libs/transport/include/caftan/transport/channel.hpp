@@ -1,5 +1,6 @@
-/// A channel: one connection to a peer, as a non-blocking stream of bytes. One file per kind in src/; each passes the
-/// suite tests/unit/transport/channel_conformance_test.cpp. Start with `make_loopback_pair` or `SocketChannel`.
+/// A channel: one connection to a peer, as a non-blocking stream of bytes. Each kind is a folder of src/channels and
+/// passes the suite tests/unit/transport/channel_conformance_test.cpp. Start with `make_loopback_pair` or
+/// `make_socket_channel`.
 #pragma once
 
 #include <sys/uio.h>

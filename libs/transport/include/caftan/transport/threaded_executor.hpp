@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "caftan/base/executor.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/base/wait_permit.hpp"
 #include "caftan/transport/internal/crew.hpp"
 #include "caftan/transport/internal/poll_set.hpp"
@@ -65,12 +65,12 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
 
   void run();
   bool sleep_in_epoll();
-  int backstop(std::unique_lock<std::mutex>& lock, epoll_event& event);
-  bool want_backstop_locked();
+  int backstop(epoll_event& event) CAFTAN_REQUIRES(mutex_);
+  bool want_backstop_locked() CAFTAN_REQUIRES(mutex_);
   void serve(const epoll_event& event);
   void post_due(Task task);
-  bool add_thread_locked();
-  bool replace_locked();
+  bool add_thread_locked() CAFTAN_REQUIRES(mutex_);
+  bool replace_locked() CAFTAN_REQUIRES(mutex_);
   void replace_again();
   void enter_blocked();
   void leave_blocked();
@@ -79,7 +79,7 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   bool may_begin(unsigned depth) noexcept override;
   void hold_call(unsigned depth, Task call) override;
   Error too_many_wait() const override;
-  bool wake_for_held_locked() noexcept;
+  bool wake_for_held_locked() noexcept CAFTAN_REQUIRES(mutex_);
   bool flush_is_due();
   void flush_pending();
 
@@ -87,17 +87,19 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   SteadyClock clock_;
   PollSet polls_;
 
-  mutable std::mutex mutex_;
-  TaskQueue queue_;
-  Crew crew_;
-  std::vector<std::shared_ptr<Flushable>> flushes_;  // the first thread that is free writes them
-  TimePoint oldest_flush_;
-  Backstop backstop_ = Backstop::none;
-  bool task_wake_ = false;  // an idle runner was woken for a task
-  std::vector<Thread> threads_;
+  mutable Mutex mutex_;
+  TaskQueue queue_ CAFTAN_GUARDED_BY(mutex_);
+  Crew crew_;  // used under mutex_, but for may_begin_unasked
+  // The first thread that is free writes them.
+  std::vector<std::shared_ptr<Flushable>> flushes_ CAFTAN_GUARDED_BY(mutex_);
+  TimePoint oldest_flush_ CAFTAN_GUARDED_BY(mutex_);
+  Backstop backstop_ CAFTAN_GUARDED_BY(mutex_) = Backstop::none;
+  bool task_wake_ CAFTAN_GUARDED_BY(mutex_) = false;  // an idle runner was woken for a task
+  std::vector<Thread> threads_ CAFTAN_GUARDED_BY(mutex_);
   std::condition_variable parked_;  // threads that are not needed for now wait here
-  bool replacement_due_ = false;    // the system refused a thread in the place of a waiting one; a timer tries again
-  bool stopping_ = false;
+  // The system refused a thread in the place of a waiting one; a timer tries again.
+  bool replacement_due_ CAFTAN_GUARDED_BY(mutex_) = false;
+  bool stopping_ CAFTAN_GUARDED_BY(mutex_) = false;
 
   TimerThread timers_;
 };

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <set>
 
+#include "caftan/base/mutex.hpp"
+
 namespace caftan::transport {
 namespace {
 
@@ -189,7 +191,7 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
   void close() override {
     std::set<std::shared_ptr<HandshakeIo>> open;
     {
-      const std::lock_guard lock(mutex_);
+      const LockGuard lock(mutex_);
       if (closed_.exchange(true)) return;
       open.swap(open_);
     }
@@ -222,7 +224,7 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
     *slot = io;
     bool full = false;
     {
-      const std::lock_guard lock(mutex_);
+      const LockGuard lock(mutex_);
       if (closed_) return;  // the socket closes with its handshake
       full = open_.size() >= io_options_.max_open;
       if (!full) open_.insert(io);
@@ -234,7 +236,7 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
   }
 
   void finished(const std::shared_ptr<HandshakeIo>& io) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     open_.erase(io);
   }
 
@@ -248,8 +250,8 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
   const HandshakeDone done_;
   std::atomic<bool> closed_{false};
   bool watched_ = false;
-  std::mutex mutex_;
-  std::set<std::shared_ptr<HandshakeIo>> open_;
+  Mutex mutex_;
+  std::set<std::shared_ptr<HandshakeIo>> open_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 Error system_error(const std::string& what, const std::string& address) {

@@ -70,7 +70,7 @@ struct PassEnded {
   Result<void> outcome;
 };
 /// The context is over here: refuse new recordings, call ContextTable::released, send each of `tell` a Release with
-/// ContextTable::released_set, and give later messages of this context to ContextTable::refuse.
+/// ContextTable::released_around, and give later messages of this context to ContextTable::refuse.
 struct ContextReleased {
   std::vector<WorkerLife> tell;
 };

@@ -5,13 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include <caf/actor.hpp>
 #include <caf/actor_control_block.hpp>
 
+#include "caftan/base/mutex.hpp"
 #include "caftan/remote/internal/actor_host.hpp"
 #include "caftan/remote/internal/address.hpp"
 #include "caftan/transport/internal/session.hpp"
@@ -85,7 +85,7 @@ class ActorExchange final : public transport::ActorFrames {
   friend class Proxy;
   friend class ReplyActor;
 
-  void add_export(const Address& address, const caf::strong_actor_ptr& actor);
+  void add_export(const Address& address, const caf::strong_actor_ptr& actor) CAFTAN_REQUIRES(mutex_);
   caf::strong_actor_ptr find_export(const Address& address);
   void on_export_exit(const Address& address, caf::actor_id id, const caf::error& reason);
   void forget(const Address& address);
@@ -102,20 +102,21 @@ class ActorExchange final : public transport::ActorFrames {
   Result<void> on_demonitor(const MonitorBody& body);
   Result<void> on_link(const RouteBody& body);
   Result<void> on_unlink(const RouteBody& body);
-  std::vector<caf::strong_actor_ptr> release_links_locked(const Address& to);
+  std::vector<caf::strong_actor_ptr> release_links_locked(const Address& to) CAFTAN_REQUIRES(mutex_);
 
   transport::Session& session_;
   ActorHost& host_;
-  mutable std::mutex mutex_;
-  std::unordered_map<Address, caf::weak_actor_ptr> proxies_;
-  std::unordered_map<Address, caf::weak_actor_ptr> exports_;
-  std::unordered_map<caf::actor_id, Address> export_ids_;
-  std::unordered_map<Address, bool> watched_exports_;  // exports with a watch, and whether the peer still monitors them
-  std::uint64_t next_export_ = 1;
+  mutable Mutex mutex_;
+  std::unordered_map<Address, caf::weak_actor_ptr> proxies_ CAFTAN_GUARDED_BY(mutex_);
+  std::unordered_map<Address, caf::weak_actor_ptr> exports_ CAFTAN_GUARDED_BY(mutex_);
+  std::unordered_map<caf::actor_id, Address> export_ids_ CAFTAN_GUARDED_BY(mutex_);
+  // Exports with a watch, and whether the peer still monitors them.
+  std::unordered_map<Address, bool> watched_exports_ CAFTAN_GUARDED_BY(mutex_);
+  std::uint64_t next_export_ CAFTAN_GUARDED_BY(mutex_) = 1;
   // By local actor and the peer's actor, whose proxy it keeps.
-  std::map<std::pair<Address, Address>, caf::strong_actor_ptr> links_;
-  bool ended_ = false;
-  Error reason_;
+  std::map<std::pair<Address, Address>, caf::strong_actor_ptr> links_ CAFTAN_GUARDED_BY(mutex_);
+  bool ended_ CAFTAN_GUARDED_BY(mutex_) = false;
+  Error reason_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::remote

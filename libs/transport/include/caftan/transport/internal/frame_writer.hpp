@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "caftan/base/mutex.hpp"
 #include "caftan/base/result.hpp"
 #include "caftan/net/internal/outbox.hpp"
 #include "caftan/net/internal/serve_gate.hpp"
@@ -91,27 +91,27 @@ class FrameWriter final : public Flushable {
   };
 
   static constexpr std::size_t kNoBound = std::numeric_limits<std::size_t>::max();
-  void append_locked(wire::OutFrame& frame);
-  void append_bye_locked();
-  void close_locked(std::unique_lock<std::mutex>& lock, const Error& reason);
-  void flush_locked(std::unique_lock<std::mutex>& lock, std::size_t enough = kNoBound);
-  bool take_again_locked() noexcept;
-  void watch_backlog_locked();
+  void append_locked(wire::OutFrame& frame) CAFTAN_REQUIRES(mutex_);
+  void append_bye_locked() CAFTAN_REQUIRES(mutex_);
+  void close_locked(const Error& reason) CAFTAN_REQUIRES(mutex_);
+  void flush_locked(std::size_t enough = kNoBound) CAFTAN_REQUIRES(mutex_);
+  bool take_again_locked() noexcept CAFTAN_REQUIRES(mutex_);
+  void watch_backlog_locked() CAFTAN_REQUIRES(mutex_);
 
   const Parts parts_;
   const wire::MessageLimits sendable_;
   net::ServeGate serve_gate_;
   std::weak_ptr<FrameWriter> self_;
 
-  mutable std::mutex mutex_;
-  net::Outbox outbox_;
-  net::Traffic traffic_;
-  std::optional<FlushBy> flush_due_;
-  unsigned held_back_ = 0;  // frames appended and not offered for writing yet
-  Phase phase_ = Phase::open;
-  Writing writing_ = Writing::idle;
-  bool peer_has_left_ = false;
-  Error farewell_;  // goes with bye
+  mutable Mutex mutex_;
+  net::Outbox outbox_ CAFTAN_GUARDED_BY(mutex_);
+  net::Traffic traffic_ CAFTAN_GUARDED_BY(mutex_);
+  std::optional<FlushBy> flush_due_ CAFTAN_GUARDED_BY(mutex_);
+  unsigned held_back_ CAFTAN_GUARDED_BY(mutex_) = 0;  // frames appended and not offered for writing yet
+  Phase phase_ CAFTAN_GUARDED_BY(mutex_) = Phase::open;
+  Writing writing_ CAFTAN_GUARDED_BY(mutex_) = Writing::idle;
+  bool peer_has_left_ CAFTAN_GUARDED_BY(mutex_) = false;
+  Error farewell_ CAFTAN_GUARDED_BY(mutex_);  // goes with bye
   std::atomic<std::uint64_t> frames_{0};
   std::atomic<std::uint64_t> bytes_{0};
 };

@@ -7,11 +7,11 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "caftan/base/internal/liveness.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/transport/channel.hpp"
 #include "caftan/transport/poller.hpp"
 
@@ -44,11 +44,12 @@ class LifeWatch {
 
   PollingExecutor& executor_;
   Channel& channel_;
+  const bool watches_;  // false: the peer cannot fall silent alone
   std::weak_ptr<LifeWatch> self_;
   Events events_;
   std::atomic<bool> stopped_{false};
-  std::mutex mutex_;
-  std::optional<Liveness> liveness_;  // none for the whole life of this object, or one, guarded by mutex_
+  Mutex mutex_;
+  std::optional<Liveness> liveness_ CAFTAN_GUARDED_BY(mutex_);  // there if watches_
 };
 
 }  // namespace caftan::transport

@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "caftan/base/ids.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/net/internal/admission.hpp"
 #include "caftan/net/internal/request_table.hpp"
 #include "caftan/transport/internal/frame_handler.hpp"
@@ -73,7 +73,7 @@ class OpenRequests {
   std::weak_ptr<OpenRequests> self_;
   net::RequestTable<Pending> table_;
   net::AdmissionWindow window_;
-  std::mutex expiry_mutex_;
+  Mutex expiry_mutex_;
   std::atomic<TimePoint> expiry_armed_{kNever};  // written under expiry_mutex_; the earliest task that is posted
 };
 

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "caftan/base/clock.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/transport/poller.hpp"
 
 struct epoll_event;
@@ -38,9 +38,9 @@ class PollSet {
  private:
   int epoll_ = -1;
   int wake_fd_ = -1;
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<Pollable>> slots_;
-  std::vector<std::uint32_t> free_slots_;
+  Mutex mutex_;
+  std::vector<std::shared_ptr<Pollable>> slots_ CAFTAN_GUARDED_BY(mutex_);
+  std::vector<std::uint32_t> free_slots_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::transport

@@ -5,9 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
 
+#include "caftan/base/mutex.hpp"
 #include "caftan/transport/channel.hpp"
 #include "caftan/transport/poller.hpp"
 
@@ -76,9 +76,9 @@ class ReadClaim {
     none,  // no thread, for a moment: the one that has just read its reply is expected to claim again, see `release`
   };
 
-  void arm_locked();
-  void read_by_poller_locked();
-  void watch_deferral_locked();
+  void arm_locked() CAFTAN_REQUIRES(mutex_);
+  void read_by_poller_locked() CAFTAN_REQUIRES(mutex_);
+  void watch_deferral_locked() CAFTAN_REQUIRES(mutex_);
   void look_at_deferral(std::uint64_t claims_seen);
 
   PollingExecutor& executor_;
@@ -89,10 +89,10 @@ class ReadClaim {
   bool work_queued_ = false;          // a frame was handed to runners
   std::uint32_t replies_in_row_ = 0;  // replies read since the last frame of another kind
 
-  std::mutex mutex_;  // also serializes Channel::arm
-  Reader reader_ = Reader::poller;
-  std::uint64_t claims_ = 0;
-  bool deferral_watched_ = false;  // a task is posted that ends it
+  Mutex mutex_;  // also serializes Channel::arm
+  Reader reader_ CAFTAN_GUARDED_BY(mutex_) = Reader::poller;
+  std::uint64_t claims_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  bool deferral_watched_ CAFTAN_GUARDED_BY(mutex_) = false;  // a task is posted that ends it
 };
 
 }  // namespace caftan::transport

@@ -7,13 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "caftan/base/ids.hpp"
 #include "caftan/base/internal/liveness.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/net/limits.hpp"
 #include "caftan/transport/channel.hpp"
 #include "caftan/transport/internal/frame_handler.hpp"
@@ -135,8 +135,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   std::atomic<std::uint64_t> bytes_in_{0};
   std::atomic<bool> bye_received_{false};
   Error farewell_;  // of the peer; constant once bye_received_ is set
-  std::mutex end_mutex_;
-  std::optional<Error> end_requested_;  // why the session is to end; written once, under end_mutex_
+  Mutex end_mutex_;
+  std::optional<Error> end_requested_ CAFTAN_GUARDED_BY(end_mutex_);  // why the session is to end
   std::atomic<bool> ended_{false};
 };
 

@@ -5,11 +5,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "caftan/base/clock.hpp"
+#include "caftan/base/mutex.hpp"
 #include "caftan/base/task.hpp"
 #include "caftan/transport/internal/thread.hpp"
 
@@ -48,12 +48,11 @@ class TimerThread {
 
   const std::function<void(Task)> to_runners_;
   const SteadyClock clock_;
-  std::mutex mutex_;
-  // Guarded by mutex_:
   std::condition_variable changed_;
-  std::vector<Timer> timers_;  // a heap, earliest first
-  std::uint64_t order_ = 0;
-  bool stopping_ = false;
+  Mutex mutex_;
+  std::vector<Timer> timers_ CAFTAN_GUARDED_BY(mutex_);  // a heap, earliest first
+  std::uint64_t order_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  bool stopping_ CAFTAN_GUARDED_BY(mutex_) = false;
 
   std::optional<Thread> thread_;
 };

@@ -1,0 +1,1 @@
+// Gives precompiled.hpp its target.
