@@ -36,6 +36,7 @@ std::unique_ptr<caftan::Worker> launch(const std::string& name, const std::strin
   caftan::WorkerOptions options;
   options.name = name;
   options.world = {{"bank", bank}, {"customer", ""}};
+  options.stop_timeout = std::chrono::milliseconds(100);
   options.on_peer_down = [name](const std::string& peer, const caftan::Error& reason) {
     std::printf("%s lost %s: %s\n", name.c_str(), peer.c_str(), reason.message().c_str());
   };
@@ -66,7 +67,7 @@ bool a_call_takes_no_longer_than_it_may(const caftan::RRef<Bank>& bank) {
 bool several_at_once(const caftan::RRef<Bank>& bank) {
   std::vector<caftan::Future<int>> calls;
   for (const int amount : {60, 60}) calls.push_back(bank.rpc_async<&Bank::withdraw>(amount));
-  const std::vector<caftan::Result<int>> balances = caftan::wait_all_results(std::move(calls));
+  const std::vector<caftan::Result<int>> balances = caftan::wait_all_results(calls);
   return balances[0] && !balances[1];  // every outcome, in order
 }
 
