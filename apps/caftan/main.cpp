@@ -1,11 +1,13 @@
-// The caftan command: the built-in applications behind the command line that every Program has.
+// The caftan command: the built-in applications behind the command line that every Program has, and `new`.
 #include "caftan/caftan.hpp"
 #include "cartpole/register.hpp"
+#include "new_project/new_project.hpp"
 #include "rnn_lm/register.hpp"
 
 int main(int argc, char** argv) {
   caftan::Program program("caftan");
   caftan::cartpole::register_cartpole(program);
   caftan::rnn_lm::register_rnn_lm(program);
+  program.command(caftan::new_project::kUsage, caftan::new_project::run_command);
   return program.main(argc, argv);
 }

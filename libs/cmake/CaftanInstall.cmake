@@ -11,3 +11,11 @@ install(FILES ${PROJECT_BINARY_DIR}/caftanConfig.cmake ${PROJECT_BINARY_DIR}/caf
 if(TARGET caftan)
   install(TARGETS caftan RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+# The programs of the guide, which `caftan new` copies, and the documents.
+file(GLOB guide_mains CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/guide/*/main.cpp)
+foreach(main IN LISTS guide_mains)
+  get_filename_component(program ${main} DIRECTORY)
+  install(DIRECTORY ${program} DESTINATION ${CMAKE_INSTALL_DATADIR}/caftan/guide)
+endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -112,6 +112,11 @@ class Bootstrap(unittest.TestCase):
         done = self.start("help")
         self.assertEqual((done.stdout, done.stderr, self.called()), (f"[{self.where}][help]", "", []))
 
+    def test_each_command_of_a_program_is_handed_over(self):
+        self.age()
+        for command in ("run", "check", "plan", "sweep", "new", "help"):
+            self.assertEqual(self.start(command, "x").stdout, f"[{self.where}][{command}][x]")
+
     def test_an_edited_added_or_deleted_source_is_built_again(self):
         changes = (lambda: (self.tree / "libs/base/a.cpp").write_text("int a;\n"),
                    lambda: (self.tree / "actors/b.cpp").touch(),

@@ -24,12 +24,18 @@ RUN = {
     "./caftan help": (BOOTSTRAP, {"help": 'self.start("help"'}),
     "cmake --install build/release --prefix PREFIX":
         ("tests/install/package.cmake", {"--install": "--install ${BUILD_DIR}", "--prefix": "--prefix"}),
-    "cmake -S . -B build -G Ninja -DCMAKE_PREFIX_PATH=PREFIX && cmake --build build":
+    "cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=PREFIX && cmake --build build":
         ("tests/install/consumer.cmake", {"-S . -B build": "-S ${PREFIX}/consumer -B",
                                           "-DCMAKE_PREFIX_PATH=": "-DCMAKE_PREFIX_PATH=",
                                           "--build build": "--build ${PREFIX}/consumer/build"}),
     "./build/counting run counting.toml":
-        ("tests/install/consumer.cmake", {"build/counting": "build/counting", "run counting.toml": "run counting.toml"}),
+        ("tests/install/consumer.cmake", {"build/counting": "build/consumer ", "run counting.toml": "run consumer.toml"}),
+    "./caftan sweep configs/cartpole.toml run.seed=1..10 roles.agent.config.gamma=0.99,0.999 --jobs 2":
+        ("tests/process/sweep_test.cpp", {"sweep": '"sweep"', "run.seed=": "run.seed=", "--jobs": "--jobs"}),
+    "caftan sweep FILE KEY=VALUES ... [--jobs N] [--out DIR] [--metric NAME]":
+        ("tests/process/sweep_test.cpp", {"sweep": '"sweep"', "--jobs": "--jobs", "--out": "--out"}),
+    "caftan new NAME [--from counting|calls|training|agent] [--into DIR]":
+        ("tests/install/consumer.cmake", {"caftan new": "caftan new", "--into": "--into"}),
     "split run split.toml": ("tests/tutorial/compare.cmake", {"run": "${SPLIT} run"}),
     "split run split.toml run.placement=one_process": ("tests/tutorial/compare.cmake", {"one_process": "one_process"}),
 }

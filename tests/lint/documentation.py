@@ -72,11 +72,11 @@ def check_configuration(root):
 
 
 def check_readme(root):
-    """The README shows the program that tests/install builds, not a similar one."""
+    """The README shows the guide's program counting, which tests build and run, not a similar one."""
     blocks = dict(re.findall(r"^```(\w+)\n(.*?)^```$", (root / "README.md").read_text(), re.S | re.M))
     for language, name in (("cpp", "main.cpp"), ("cmake", "CMakeLists.txt"), ("toml", "counting.toml")):
-        if blocks.get(language) != (root / "tests/install/consumer" / name).read_text():
-            yield f"README.md: its {language} block is not tests/install/consumer/{name}"
+        if blocks.get(language) != (root / "tests/guide/counting" / name).read_text():
+            yield f"README.md: its {language} block is not tests/guide/counting/{name}"
 
 
 def check_tutorials(root):
@@ -120,13 +120,13 @@ GOOD = {
     "tests/unit/rpc/fork_test.cpp": "TEST(ForkTable, RR1_IdsNeverRepeat) {}\n",
     "configs/a.toml": "# Runs a.\ncaftan = 1\n",
     "README.md": "# R\n## One & `two`\n## One & two\n```cpp\nint a;\n```\n\n```cmake\nb\n```\n\n```toml\nc = 1\n```\n",
-    "tests/install/consumer/main.cpp": "int a;\n",
+    "tests/guide/counting/main.cpp": "int a;\n",
     "docs/a.md": "# A\n\n[o](errors.md), [r](../README.md#one--two-1), [d](protocols), [w](https://example.org/x)\n"
                  "`[no](link.md)`\n\n```sh\n[no](link.md)\n```\n",
     "docs/tutorial_a.md": "Look:\n\n```cpp\nint b;\n```\n",
     "tests/tutorial/a.cpp": "int a;\nint b;\n",
-    "tests/install/consumer/CMakeLists.txt": "b\n",
-    "tests/install/consumer/counting.toml": "c = 1\n",
+    "tests/guide/counting/CMakeLists.txt": "b\n",
+    "tests/guide/counting/counting.toml": "c = 1\n",
 }
 BAD = {
     "no row for timeout = 1": {"docs/errors.md": "| 0 | `ok` | - |\n"},
@@ -137,7 +137,7 @@ BAD = {
     "first says what it offers": {"libs/base/include/caftan/base/a.hpp": "#pragma once\n"},
     "actors/src/rref: no README.md": {"actors/src/rref/a.cpp": "int a;\n"},
     "libs/net: no README.md": {"libs/net/include/caftan/net/a.hpp": "/// A.\n"},
-    "its cpp block is not": {"tests/install/consumer/main.cpp": "int b;\n"},
+    "its cpp block is not": {"tests/guide/counting/main.cpp": "int b;\n"},
     "this cpp block is in no file": {"tests/tutorial/a.cpp": "int a;\nint c;\n"},
     "docs/b.md:2: the link to error.md leads nowhere": {"docs/b.md": "# B\n[e](error.md)\n"},
     "docs/b.md:2: the link to a.md#b: docs/a.md has no such heading": {"docs/b.md": "# B\n[e](a.md#b)\n"},

@@ -340,8 +340,8 @@ TEST(CommandLine, AFolderWithANulIsRefused) {
 TEST(CommandLine, AWrongCommandIsNamedWithTheRightOnes) {
   const Folder folder;
   const std::string usage =
-      "usage: counting run|check|plan FILE [KEY=VALUE ...], counting help [TYPE | file | run | check | plan], counting "
-      "--version\n";
+      "usage: counting run|check|plan FILE [KEY=VALUE ...], counting sweep FILE KEY=VALUES ..., counting help [TYPE | "
+      "file | run | check | plan | sweep], counting --version\n";
   const auto refused = [&](const std::vector<std::string>& words) {
     const Finished finished = run_to_end(folder, kCounting, words);
     EXPECT_EQ(finished.code, 2);
@@ -376,7 +376,7 @@ TEST(CommandLine, U13_TheErrorOfAnOptionThatIsASettingSaysHowToWriteIt) {
 
 TEST(CommandLine, U13_HelpExplainsCommandsToo) {
   const Folder folder;
-  for (const std::string command : {"run", "check", "plan"}) {
+  for (const std::string command : {"run", "check", "plan", "sweep"}) {
     const Finished help = run_to_end(folder, kCounting, {"help", command});
     EXPECT_EQ(help.code, 0) << help.err;
     EXPECT_THAT(help.out, HasSubstr("KEY=VALUE"));

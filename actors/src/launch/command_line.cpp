@@ -18,12 +18,27 @@ struct Subcommands {
   CLI::App* run = nullptr;
   CLI::App* check = nullptr;
   CLI::App* plan = nullptr;
+  CLI::App* sweep = nullptr;
   CLI::App* help = nullptr;
 };
 
 void add_file(CLI::App& command, CommandLine& line) {
   command.add_option("FILE", line.file, "the application file")->required();
   command.add_option("KEY=VALUE", line.overrides, "settings that replace those of the file");
+}
+
+CLI::App* add_sweep(CLI::App& app, CommandLine& line) {
+  CLI::App* const sweep = app.add_subcommand("sweep", "run a file once for each combination of values, and compare");
+  sweep->add_option("FILE", line.file, "the application file")->required();
+  sweep
+      ->add_option("KEY=VALUES", line.overrides,
+                   "key=1..10 (integers), key=a,b,c or key=value; a comma in quotes or brackets is part of a value")
+      ->required();
+  sweep->add_option("--jobs", line.jobs, "runs at a time")->check(CLI::Range(1, 256));
+  sweep->add_option("--out", line.out,
+                    "the sweep's folder; one that was begun goes on. Default: a new one in output.dir");
+  sweep->add_option("--metric", line.metric, "shown in the table, METRIC or WORKER.METRIC. Default: all");
+  return sweep;
 }
 
 Subcommands declare(CLI::App& app, CommandLine& line) {
@@ -46,22 +61,24 @@ Subcommands declare(CLI::App& app, CommandLine& line) {
   add_file(*commands.check, line);
   commands.plan = app.add_subcommand("plan", "show who would run where");
   add_file(*commands.plan, line);
+  commands.sweep = add_sweep(app, line);
   commands.help = app.add_subcommand("help", "explain a role type, a command, or with \"file\" the application file");
   commands.help->add_option(
       "TOPIC", line.topic,
-      "a role type, \"file\", \"run\", \"check\" or \"plan\"; without one, all role types are listed");
+      "a role type, \"file\", \"run\", \"check\", \"plan\" or \"sweep\"; without one, all role types are listed");
   return commands;
 }
 
 /// What stands where the command belongs and is none: CLI11 would not name it.
-std::optional<std::string> find_wrong_command(const std::string& name, int argc, const char* const* argv) {
-  static const std::vector<std::string> kKnown{"run", "check", "plan", "help", "--help", "-h", "--version"};
+std::optional<std::string> find_wrong_command(const std::string& name, const std::vector<std::string>& own, int argc,
+                                              const char* const* argv) {
+  std::vector<std::string> known{"run", "check", "plan", "sweep", "help", "--help", "-h", "--version"};
+  for (const std::string& command : own) known.push_back(command.substr(0, command.find(' ')));
   const std::string first = argc > 1 ? printable(argv[1]) : std::string();
-  const std::string usage = "usage: " + name + " run|check|plan FILE [KEY=VALUE ...], " + name +
-                            " help [TYPE | file | run | check | plan], " + name + " --version\n";
+  const std::string usage = usage_line(name, own);
   if (argc <= 1) return "error: the command is missing\n" + usage;
-  if (std::ranges::find(kKnown, first) == kKnown.end()) {
-    return "error: no command '" + first + "'" + did_you_mean(first, kKnown) + "\n" + usage;
+  if (std::ranges::find(known, first) == known.end()) {
+    return "error: no command '" + first + "'" + did_you_mean(first, known) + "\n" + usage;
   }
   if (first == "--version" && argc > 2) {
     return "error: nothing may follow --version, there is '" + printable(argv[2]) + "'\n" + usage;
@@ -101,9 +118,18 @@ std::string setting_hint(int argc, const char* const* argv) {
 
 }  // namespace
 
-std::variant<CommandLine, CommandLineText> parse_command_line(const std::string& name, int argc,
+std::string usage_line(const std::string& name, const std::vector<std::string>& own) {
+  std::string usage =
+      "usage: " + name + " run|check|plan FILE [KEY=VALUE ...], " + name + " sweep FILE KEY=VALUES ..., ";
+  for (const std::string& command : own) usage += name + " " + command + ", ";
+  return usage + name + " help [TYPE | file | run | check | plan | sweep], " + name + " --version\n";
+}
+
+std::variant<CommandLine, CommandLineText> parse_command_line(const std::string& name,
+                                                              const std::vector<std::string>& own, int argc,
                                                               const char* const* argv) {
-  if (auto wrong = find_wrong_command(name, argc, argv)) return CommandLineText{kBadCommandLine, *std::move(wrong)};
+  if (auto wrong = find_wrong_command(name, own, argc, argv))
+    return CommandLineText{kBadCommandLine, *std::move(wrong)};
   CLI::App app("Runs actor applications that a file describes.", name);
   CommandLine line;
   const Subcommands commands = declare(app, line);
@@ -119,6 +145,7 @@ std::variant<CommandLine, CommandLineText> parse_command_line(const std::string&
   if (commands.run->parsed()) line.command = CommandLine::Command::run;
   if (commands.check->parsed()) line.command = CommandLine::Command::check;
   if (commands.plan->parsed()) line.command = CommandLine::Command::plan;
+  if (commands.sweep->parsed()) line.command = CommandLine::Command::sweep;
   return line;
 }
 

@@ -10,13 +10,16 @@
 namespace caftan::actors {
 
 struct CommandLine {
-  enum class Command { run, check, plan, help };
+  enum class Command { run, check, plan, sweep, help };
   Command command = Command::help;
   std::filesystem::path file{};
-  std::vector<std::string> overrides{};  ///< key=value
+  std::vector<std::string> overrides{};  ///< key=value; of sweep also key=1..10 and key=a,b
   std::optional<std::string> host{};     ///< placement "hosts": run the workers of this host
   std::optional<std::string> role{};     ///< placement "hosts": run the workers of this role
   std::optional<int> replica{};          ///< one of them
+  int jobs = 1;                          ///< of sweep: runs at a time
+  std::optional<std::string> out{};      ///< of sweep: its folder
+  std::optional<std::string> metric{};   ///< of sweep: shown in the table
   std::string topic{};                   ///< of help
 };
 
@@ -26,8 +29,14 @@ struct CommandLineText {
   std::string text{};
 };
 
+/// Returns "usage: ..." of all commands of a program, a line.
+/// @param own  the usage of each command that the program adds: "new NAME"
+std::string usage_line(const std::string& name, const std::vector<std::string>& own);
+
 /// @param name  of the program
-std::variant<CommandLine, CommandLineText> parse_command_line(const std::string& name, int argc,
+/// @param own   as for usage_line; the arguments are none of these commands
+std::variant<CommandLine, CommandLineText> parse_command_line(const std::string& name,
+                                                              const std::vector<std::string>& own, int argc,
                                                               const char* const* argv);
 
 }  // namespace caftan::actors

@@ -17,6 +17,7 @@
 #include "caftan/base/settings_io.hpp"
 #include "launch/command_line.hpp"
 #include "launch/launcher.hpp"
+#include "launch/sweep.hpp"
 #include "launch/worker_process.hpp"
 
 namespace caftan {
@@ -80,15 +81,16 @@ Result<std::vector<WorkerId>> select_workers(const CommandLine& line, const app:
   return all;
 }
 
-int help(const CommandLine& line, const app::RoleTypes& types, const std::string& program) {
+int help(const CommandLine& line, const app::RoleTypes& types, const std::string& program,
+         const std::vector<std::string>& own) {
   if (line.topic == "file") return print(stdout, app::reference_page(types));
   if (line.topic.empty()) {
-    return print(stdout, "usage: " + program + " run|check|plan FILE [KEY=VALUE ...], " + program +
-                             " help [TYPE | file | run | check | plan]\n" + app::list_role_types(types));
+    return print(stdout, actors::usage_line(program, own) + app::list_role_types(types));
   }
-  if (line.topic == "run" || line.topic == "check" || line.topic == "plan") {
+  if (line.topic == "run" || line.topic == "check" || line.topic == "plan" || line.topic == "sweep") {
     const std::array<const char*, 3> words{program.c_str(), line.topic.c_str(), "--help"};
-    return print(stdout, std::get<actors::CommandLineText>(actors::parse_command_line(program, 3, words.data())).text);
+    const auto parsed = actors::parse_command_line(program, own, 3, words.data());
+    return print(stdout, std::get<actors::CommandLineText>(parsed).text);
   }
   if (const app::RoleType* const type = types.find(line.topic)) return print(stdout, app::help_role_type(*type));
   return refuse("no role type '" + line.topic + "' in this program" + did_you_mean(line.topic, types.names()) + "\n" +
@@ -128,13 +130,27 @@ int Program::main(int argc, char** argv) {
   const auto types = catalog_.types();
   if (!types) return refuse(types.error().text());
   if (actors::is_worker_process(argc, argv)) actors::run_worker_process(catalog_, *types);
-  const auto parsed = actors::parse_command_line(name_, argc, argv);
+  std::vector<std::string> own;
+  for (const Command& command : commands_) {
+    if (argc > 1 && command.usage.substr(0, command.usage.find(' ')) == argv[1]) return command.run(argc, argv);
+    own.push_back(command.usage);
+  }
+  const auto parsed = actors::parse_command_line(name_, own, argc, argv);
   if (const auto* text = std::get_if<actors::CommandLineText>(&parsed)) {
     const int printed = print(text->exit_code == 0 ? stdout : stderr, text->text);
     return text->exit_code == 0 ? printed : text->exit_code;
   }
   const CommandLine& line = std::get<CommandLine>(parsed);
-  if (line.command == CommandLine::Command::help) return help(line, *types, name_);
+  if (line.command == CommandLine::Command::help) return help(line, *types, name_, own);
+  if (line.command == CommandLine::Command::sweep) {
+    return actors::run_sweep({.types = *types,
+                              .executable = executable(argv[0]),
+                              .file = line.file,
+                              .assignments = line.overrides,
+                              .jobs = line.jobs,
+                              .out = line.out,
+                              .metric = line.metric});
+  }
 
   const bool is_run = line.command == CommandLine::Command::run;
   const auto loaded = app::load_application(line.file, line.overrides, *types,
@@ -153,6 +169,7 @@ int Program::main(int argc, char** argv) {
                                (loaded.application.roles.size() == 1 ? " role, " : " roles, ") +
                                std::to_string(workers) + (workers == 1 ? " worker\n" : " workers\n"));
     }
+    case CommandLine::Command::sweep:
     case CommandLine::Command::help:
       break;
   }

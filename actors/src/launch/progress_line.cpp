@@ -19,12 +19,6 @@ std::string bar(std::int64_t done, std::int64_t total) {
   return "[" + std::string(full, '#') + std::string(kBar - full, '-') + "]";
 }
 
-std::string minutes(Duration elapsed) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
-  const std::string rest = std::to_string(seconds % 60);
-  return std::to_string(seconds / 60) + (rest.size() < 2 ? ":0" : ":") + rest;
-}
-
 /// Returns the text of a role with blanks for control characters, which could end the line or draw elsewhere on the
 /// terminal.
 std::string printable(std::string text) {
@@ -39,6 +33,12 @@ std::size_t terminal_width() {
 }
 
 }  // namespace
+
+std::string minutes_and_seconds(Duration elapsed) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
+  const std::string rest = std::to_string(seconds % 60);
+  return std::to_string(seconds / 60) + (rest.size() < 2 ? ":0" : ":") + rest;
+}
 
 std::string render_progress(const std::string& worker, const ProgressState& progress, Duration elapsed,
                             std::size_t width, bool named) {
@@ -57,7 +57,7 @@ std::string render_progress(const std::string& worker, const ProgressState& prog
   // The bar stands behind what it measures, before the last of several parts.
   const std::string drawn = progress.total > 0 ? " " + bar(progress.done, progress.total) : std::string();
   const std::size_t barred = parts.size() > 1 ? parts.size() - 2 : 0;
-  std::string line = minutes(elapsed);
+  std::string line = minutes_and_seconds(elapsed);
   const auto fits = [&](const std::string& more) { return width == 0 || line.size() + more.size() <= width; };
   for (std::size_t i = 0; i < parts.size() && fits("  " + parts[i]); ++i) {
     line += "  " + parts[i];

@@ -22,6 +22,9 @@ struct ProgressState {
   std::string text{};      ///< parts separated by two spaces; the bar goes before the last of several
 };
 
+/// Returns "1:05": whole minutes and seconds.
+std::string minutes_and_seconds(Duration elapsed);
+
 /// Returns "0:02  episode 190  running reward 300.2 of 475 [#########------]  34,120 steps".
 /// @param elapsed  since all have met
 /// @param width    columns that the line may take: parts that do not fit are left out whole, the last ones and the bar

@@ -17,6 +17,7 @@
 #include <variant>
 
 #include "caftan/base/mutex.hpp"
+#include "launch/descriptor.hpp"
 
 namespace caftan::actors {
 namespace {
@@ -77,20 +78,6 @@ struct Exec {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kFailed.data(), kFailed.size());
   ::_exit(127);
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
 
 void wait_for(pid_t pid) {
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {

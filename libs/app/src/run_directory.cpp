@@ -65,6 +65,18 @@ Result<void> fill(const RunDirectory& run, std::string_view resolved) {
   return point_latest(path.parent_path(), path.filename().string());
 }
 
+/// Makes the first free DIR/NAME-YYYYMMDD-N. Precondition: `dir` exists.
+Result<std::filesystem::path> make_in(const std::filesystem::path& dir, std::string_view name,
+                                      std::chrono::year_month_day date) {
+  const std::string stem = std::string(name) + "-" + date_text(date) + "-";
+  for (int number = 1;; ++number) {
+    std::filesystem::path path = dir / (stem + std::to_string(number));
+    // mkdir is the lock: of two starts at once one gets EEXIST.
+    if (::mkdir(path.c_str(), 0777) == 0) return path;
+    if (errno != EEXIST) return Error(Errc::io_error, path.string() + ": " + std::strerror(errno));
+  }
+}
+
 }  // namespace
 
 std::chrono::year_month_day today() {
@@ -94,21 +106,22 @@ Result<RunDirectory> RunDirectory::create(const std::filesystem::path& dir, std:
   std::filesystem::create_directories(dir, error);
   if (error) return Error(Errc::io_error, folder_failure(dir, error));
   if (auto checked = check_latest(dir / "latest"); !checked) return checked.error();
-  const std::string stem = std::string(name) + "-" + date_text(date) + "-";
-  for (int number = 1;; ++number) {
-    const std::filesystem::path path = dir / (stem + std::to_string(number));
-    // mkdir is the lock: of two starts at once one gets EEXIST.
-    if (::mkdir(path.c_str(), 0777) != 0) {
-      if (errno == EEXIST) continue;
-      return Error(Errc::io_error, path.string() + ": " + std::strerror(errno));
-    }
-    RunDirectory made(path);
-    if (auto filled = fill(made, resolved); !filled) {
-      std::filesystem::remove_all(path, error);  // a run that never began leaves nothing
-      return filled.error();
-    }
-    return made;
+  const auto path = make_in(dir, name, date);
+  if (!path) return path.error();
+  RunDirectory made(*path);
+  if (auto filled = fill(made, resolved); !filled) {
+    std::filesystem::remove_all(*path, error);  // a run that never began leaves nothing
+    return filled.error();
   }
+  return made;
+}
+
+Result<std::filesystem::path> make_numbered_folder(const std::filesystem::path& dir, std::string_view name,
+                                                   std::chrono::year_month_day date) {
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  if (error) return Error(Errc::io_error, folder_failure(dir, error));
+  return make_in(dir, name, date);
 }
 
 Result<void> RunDirectory::check(const std::filesystem::path& dir) {

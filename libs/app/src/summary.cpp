@@ -1,5 +1,6 @@
 #include "caftan/app/summary.hpp"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace caftan::app {
@@ -27,6 +28,19 @@ std::string summary_text(const RunSummary& summary) {
   json["environment"] = summary.environment;
   json["workers"] = workers;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<std::map<std::string, double>> read_metrics(std::string_view text) {
+  using Json = nlohmann::json;
+  const Error malformed(Errc::malformed_payload, "no summary of a run with its metrics");
+  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  if (!json.is_object() || !json.contains("metrics") || !json["metrics"].is_object()) return malformed;
+  std::map<std::string, double> metrics;
+  for (const auto& [name, value] : json["metrics"].items()) {
+    if (!value.is_number() && !value.is_null()) return malformed;
+    metrics[name] = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+  }
+  return metrics;
 }
 
 }  // namespace caftan::app

@@ -9,6 +9,8 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "caftan/actors/role_catalog.hpp"
 
@@ -95,17 +97,31 @@ class Program {
   /// Registers further functions and classes: `add` is called once for each worker of this process, with its registry.
   void provide(std::function<void(Registry&)> add) { catalog_.add(std::move(add)); }
 
+  /// Adds a command of the program's own beside `run`, `check` and the others.
+  /// @param usage  how it is written, its name first: "new NAME [--from PROGRAM]"
+  /// @param run    gets all arguments of `main` when the first one is that name; returns the exit code
+  void command(std::string usage, std::function<int(int argc, char** argv)> run) {
+    commands_.push_back({std::move(usage), std::move(run)});
+  }
+
   const std::string& name() const noexcept { return name_; }
   const actors::RoleCatalog& catalog() const noexcept { return catalog_; }
 
-  /// Runs the command line: `run FILE`, `check FILE`, `plan FILE`, `help [TOPIC]`, with key=value overrides.
+  /// Runs the command line: `run FILE`, `check FILE`, `plan FILE`, `help [TOPIC]`, with key=value overrides,
+  /// `sweep FILE KEY=VALUES ...`, and the commands that were added.
   /// Returns the exit code: 0 success, 1 the application failed, 2 bad file or command line, 130 interrupted.
   /// Threads: the main thread, before any other was started. Blocks signals while an application runs.
   int main(int argc, char** argv);
 
  private:
+  struct Command {
+    std::string usage;
+    std::function<int(int, char**)> run;
+  };
+
   std::string name_;
   actors::RoleCatalog catalog_;
+  std::vector<Command> commands_;
 };
 
 }  // namespace caftan

@@ -18,6 +18,11 @@ std::chrono::year_month_day today();
 /// Errors: io_error.
 Result<void> write_whole_file(const std::filesystem::path& file, std::string_view text);
 
+/// Makes `dir` if needed, then the first free DIR/NAME-YYYYMMDD-N (N from 1; two starts at once get different ones).
+/// Errors: io_error.
+Result<std::filesystem::path> make_numbered_folder(const std::filesystem::path& dir, std::string_view name,
+                                                   std::chrono::year_month_day date);
+
 /// The folder of one run: where its files are. Copies name the same folder.
 class RunDirectory {
  public:

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "caftan/base/result.hpp"
@@ -44,5 +45,8 @@ struct RunSummary {
 /// Returns JSON text with all keys, also empty ones; numbers that are not finite are null, bytes that are no UTF-8
 /// are replaced.
 std::string summary_text(const RunSummary& summary);
+
+/// Returns the last values of the metrics of a summary.json; null becomes NaN. Errors: malformed_payload.
+Result<std::map<std::string, double>> read_metrics(std::string_view text);
 
 }  // namespace caftan::app

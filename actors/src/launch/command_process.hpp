@@ -1,0 +1,50 @@
+/// A command of this program in a process of its own: one run of a sweep.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caftan/base/result.hpp"
+#include "caftan/run/internal/death.hpp"
+#include "launch/descriptor.hpp"
+
+namespace caftan::actors {
+
+struct CommandOptions {
+  std::string executable{};
+  std::vector<std::string> arguments{};
+  std::filesystem::path log{};  ///< gets its standard output and error; an older file is replaced
+};
+
+/// The process leads a process group of its own, so that Ctrl-C of a terminal reaches only its parent. Its standard
+/// input is empty, and SIGTERM ends it when this thread ends. Threads: one.
+class CommandProcess {
+ public:
+  /// Errors: io_error.
+  static Result<std::unique_ptr<CommandProcess>> start(const CommandOptions& options);
+  /// Kills and waits for what still runs.
+  ~CommandProcess();
+  CommandProcess(const CommandProcess&) = delete;
+  CommandProcess& operator=(const CommandProcess&) = delete;
+
+  /// Readable once it has ended.
+  int fd() const noexcept { return pidfd_.get(); }
+  /// Asks it to end, as Ctrl-C does: the first time in order, the second time at once.
+  void interrupt() const;
+  /// Returns how it ended; nothing while it runs.
+  std::optional<run::Death> death();
+
+ private:
+  CommandProcess(pid_t pid, int pidfd) : pid_(pid), pidfd_(pidfd) {}
+
+  const pid_t pid_;
+  const Descriptor pidfd_;
+  std::optional<run::Death> death_;
+};
+
+}  // namespace caftan::actors

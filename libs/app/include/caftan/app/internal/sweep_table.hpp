@@ -1,0 +1,48 @@
+/// The table of a sweep: one row per combination of its keys but `run.seed`, whose values are repetitions.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "caftan/app/internal/student.hpp"
+#include "caftan/app/internal/sweep_plan.hpp"
+#include "caftan/base/result.hpp"
+
+namespace caftan::app {
+
+/// The last values of a run's metrics, by "worker.metric".
+struct SweepResult {
+  std::size_t run = 0;
+  std::map<std::string, double> metrics{};
+};
+
+struct SweepRow {
+  std::vector<std::string> values{};  ///< by key
+  std::size_t runs = 0;               ///< that have a result
+  std::vector<MeanEstimate> means{};  ///< by metric, over the runs that report the metric
+};
+
+struct SweepTable {
+  std::vector<std::string> keys{};     ///< of the plan, without run.seed
+  std::vector<std::string> metrics{};  ///< "worker.metric", by name
+  std::vector<SweepRow> rows{};        ///< in the order of the plan, also those without a result
+};
+
+/// @param metric  shows only this one, "worker.metric" or "metric" of all workers; empty = all
+/// Errors: invalid_config (results without such a metric; the text lists those that there are).
+Result<SweepTable> make_sweep_table(const SweepPlan& plan, std::span<const SweepResult> results,
+                                    const std::optional<std::string>& metric);
+
+/// Returns the lines of the table for people: a heading, then "mean +- half" of each metric with 6 digits; half is
+/// missing for a single run. Where fewer runs report a metric than the row has, their number follows in brackets.
+std::vector<std::string> sweep_lines(const SweepTable& table);
+
+/// Returns the table as CSV (RFC 4180): the keys, `n`, and for each metric M the columns `M.n`, `M.mean` and `M.half`,
+/// with numbers that read back bit for bit. A cell without a value is empty.
+std::string sweep_csv(const SweepTable& table);
+
+}  // namespace caftan::app
