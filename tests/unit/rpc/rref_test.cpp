@@ -49,6 +49,22 @@ class Counter {
   int value_ = 0;
 };
 
+/// Stays where it was made.
+class Pinned {
+ public:
+  Pinned(int number, std::string text) : text_(text + " " + std::to_string(number)), strand_(rpc::Strand::held_here()) {
+    if (number < 0) throw std::invalid_argument("number is negative");
+  }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+  const std::string& text() const noexcept { return text_; }
+  const std::shared_ptr<rpc::Strand>& strand() const noexcept { return strand_; }
+
+ private:
+  const std::string text_;
+  const std::shared_ptr<rpc::Strand> strand_;
+};
+
 int add(int a, int b) { return a + b; }
 int fail_to_make() { throw std::runtime_error("not made"); }
 void nothing() {}
@@ -264,6 +280,20 @@ TEST_F(RRefs, ATensorThatAMethodRefersToTakesItsTurnsWithTheObject) {
   EXPECT_EQ(tensor->strand().object(), net.id());
   const RRef<at::Tensor> alone = worker().make_rref(at::ones({2}));
   EXPECT_EQ(alone.handle()->local_value().get()->strand().object(), alone.id());
+}
+
+TEST_F(RRefs, U16_MakeRRefConstructsInPlace) {
+  const RRef<Pinned> pinned = worker().make_rref<Pinned>(4, "four");
+  EXPECT_TRUE(pinned.is_owner());
+  EXPECT_EQ(pinned.local_value()->text(), "four 4");
+  EXPECT_EQ(pinned.local_value()->strand(), pinned.handle()->local_value().get()->shared_strand())
+      << "its constructor has the first turn";
+  EXPECT_THROW((void)worker().make_rref<Pinned>(-1, "less"), std::invalid_argument);
+  EXPECT_EQ(worker().make_rref<std::string>(3, 'x').to_here(), "xxx");
+  EXPECT_EQ(worker().make_rref<std::string>().to_here(), "");
+  const std::string copied = "copied";
+  EXPECT_EQ(worker().make_rref<std::string>(copied).to_here(), copied);
+  EXPECT_EQ(worker().make_rref<std::string>(std::string("moved")).to_here(), "moved");
 }
 
 TEST_F(RRefs, CALL8_AFetchOfATensorWhoseObjectKeepsItsTurnWouldDeadlock) {

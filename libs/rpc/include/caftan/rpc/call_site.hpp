@@ -148,6 +148,19 @@ class CallSite {
                                                          rpc::Strand::held_here(), std::forward<T>(value));
     return RRef<std::decay_t<T>>(caller->create_local(std::move(object)).value());
   }
+  /// Constructs a T from `arguments` in place, where it need be neither copied nor moved, and makes this worker its
+  /// owner: `worker.make_rref<Net>(4, 2)`. What its constructor makes references to takes its turns with the object.
+  /// Errors (thrown): shut_down, and what T's constructor throws.
+  template <class T, class... A>
+  requires(std::is_same_v<T, std::decay_t<T>> &&
+           !(sizeof...(A) == 1 && (std::is_same_v<T, A> && ...))) RRef<T> make_rref(A&&... arguments)
+  const {
+    static_assert(std::is_constructible_v<T, A...>, "make_rref<T>(...): T has no constructor for these arguments");
+    const std::shared_ptr<rpc::Caller> caller = alive().value();
+    auto object = rpc::construct_hosted_part<T>(caller->make_rref_id(), caller->executor(), rpc::Strand::held_here(),
+                                                std::forward<A>(arguments)...);
+    return RRef<T>(caller->create_local(std::move(object)).value());
+  }
 
   /// Runs a pure ATen operator there: `rpc_op("worker1", "aten::add", a, b, rpc::kwarg("alpha", 2))`; the arguments
   /// choose the overload unless it is named ("aten::add.Tensor"). Operator and arguments are checked here.
