@@ -180,6 +180,7 @@ StopReport WorkerCore::stop() {
   if (phase >= Phase::draining) return given_up;
   joiner_.leave();
   outgoing_.gate().close();
+  served_.forget_names();
   const Clock& clock = options_.executor->clock();
   const TimePoint deadline = clock.now() + options_.stop_timeout;
   wait_until_idle(deadline);

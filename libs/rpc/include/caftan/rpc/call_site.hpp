@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "caftan/rpc/function.hpp"
+#include "caftan/rpc/named_object.hpp"
 #include "caftan/rpc/operators.hpp"
 #include "caftan/rpc/rref.hpp"
 
@@ -135,6 +136,30 @@ class CallSite {
     return create<C>(target,
                      constructor_key(target, &rpc::kClassTag<C>, rpc::signature_of<C, Wire>(), wire::type_name<C>()),
                      Wire{}, arguments...);
+  }
+
+  /// Returns a reference to the object `name` of that worker, and waits for it. The first call makes it, from these
+  /// arguments, as `remote<C, P...>` would; all others, from whatever worker and also while it is made, get a
+  /// reference to the same object, and their arguments are not looked at. If the constructor throws, all calls that
+  /// wait for it fail, and the next one tries again. The name keeps the object until its worker stops. A constructor
+  /// must not ask for its own name: it would wait for itself.
+  ///     RRef<Board> board = worker.get_or_create<Board>("server", "board", 8, 8);
+  /// Errors: as all calls; wrong_type (an object of another class has that name; the text names both), bad_arguments
+  /// (an empty name).
+  template <class C, class... P, class... A>
+  RRef<C> get_or_create(Destination to, std::string_view name, const A&... arguments) const {
+    return try_get_or_create<C, P...>(to, name, arguments...).value();
+  }
+  template <class C, class... P, class... A>
+  Result<RRef<C>> try_get_or_create(Destination to, std::string_view name, const A&... arguments) const {
+    using Given = rpc::TypeList<Parameter<A>...>;
+    using Wire = std::conditional_t<sizeof...(P) == 0, Given, rpc::TypeList<P...>>;
+    const rpc::CallTarget target = target_of(to);
+    auto object = rpc::get_or_create<C>(
+        target, name, constructor_key(target, &rpc::kClassTag<C>, rpc::signature_of<C, Wire>(), wire::type_name<C>()),
+        Wire{}, arguments...);
+    if (!object) return object.error();
+    return RRef<C>(*std::move(object));
   }
 
   /// Makes this worker the owner of `value` and returns a reference to hand out. A tensor (or container of tensors)

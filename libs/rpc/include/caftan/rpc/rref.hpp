@@ -197,6 +197,8 @@ class RRef : public RRefCalls<T> {
 
 namespace rpc {
 void save_rref(wire::OutArchive& to, const std::shared_ptr<RRefHandle>& handle);
+/// Throws DecodeError.
+void load_rref(wire::InArchive& from, std::shared_ptr<RRefHandle>& handle);
 /// Throws DecodeError unless the reference is to a value of `type`.
 void load_rref(wire::InArchive& from, std::shared_ptr<RRefHandle>& handle, TypeKey type);
 }  // namespace rpc
