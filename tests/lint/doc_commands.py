@@ -28,8 +28,8 @@ RUN = {
         ("tests/install/package.cmake", {"--install": "--install ${BUILD_DIR}", "--prefix": "--prefix"}),
     "cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=PREFIX && cmake --build build":
         (CONSUMER, {"-S . -B build": "-S ${PREFIX}/consumer -B",
-                                          "-DCMAKE_PREFIX_PATH=": "-DCMAKE_PREFIX_PATH=",
-                                          "--build build": "--build ${PREFIX}/consumer/build"}),
+                    "-DCMAKE_PREFIX_PATH=": "-DCMAKE_PREFIX_PATH=",
+                    "--build build": "--build ${PREFIX}/consumer/build"}),
     "./build/counting run counting.toml": (CONSUMER, {"build/": "/build/consumer", "run": "run consumer.toml"}),
     "./calls server &": (TWO_PROCESSES, {"calls server": "${PROGRAM} server"}),
     "./calls client": (TWO_PROCESSES, {"calls client": "${PROGRAM} client"}),
