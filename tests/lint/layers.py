@@ -23,10 +23,12 @@ USES = {
     "autograd": {"base", "wire", "tensor", "rpc"},
     "optim": {"base", "wire", "tensor", "rpc", "autograd"},
     "app": {"base"},
+    "svg": {"base"},
+    "results": {"base", "app", "svg"},
     "rl": {"base"},
     "nn": {"base"},
     "run": {"base", "wire"},
-    "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "autograd", "optim", "app", "run"},
+    "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "autograd", "optim", "app", "results", "run"},
     "apps": {"base", "wire", "tensor", "rpc", "optim", "app", "rl", "nn", "actors"},
 }
 # What the folders of actors/src include of the others, exactly; what the rooms hold is in their README.md. Each other
@@ -37,7 +39,7 @@ ROOMS = {
     "role": {"worker"},
     "launch": {"role", "worker"},
 }
-NO_TORCH = {"base", "wire", "net", "transport", "remote", "run"}
+NO_TORCH = {"base", "wire", "net", "transport", "remote", "run", "svg", "results"}
 # The only places that know CAF.
 CAF = {"remote", "actors"}
 # Where an exception of a library or of user code becomes an Error. One file per border; say why when you add one.

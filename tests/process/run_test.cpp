@@ -100,6 +100,7 @@ TEST_P(EachPlacement, CartPoleHasOneFingerprintInAllPlacementsAndWithAnyNumberOf
     here[2] = "run.placement=" + GetParam();
     const Finished first = run_to_end(folder, kCaftan, in_one);
     const std::string frames = frames_sent(folder);
+    const std::string curve = folder.read("runs/latest/curve.csv");
     const Finished second = run_to_end(folder, kCaftan, here);
     ASSERT_EQ(first.code, 0) << first.err;
     ASSERT_EQ(second.code, 0) << second.err;
@@ -111,6 +112,8 @@ TEST_P(EachPlacement, CartPoleHasOneFingerprintInAllPlacementsAndWithAnyNumberOf
     EXPECT_THAT(second.out, AllOf(HasSubstr("solved: "), HasSubstr("greedy evaluation: 3 episodes")));
     EXPECT_THAT(frames, AllOf(HasSubstr("\"method\": {"), HasSubstr("\"response\": {"), HasSubstr("\"down\": {")));
     EXPECT_EQ(frames_sent(folder), frames);
+    EXPECT_THAT(curve, AllOf(StartsWith("step,name,value\r\n1,agent.loss,"), HasSubstr("\n2,agent.running_reward,")));
+    EXPECT_EQ(folder.read("runs/latest/curve.csv"), curve) << replicas << " observers";
     EXPECT_EQ(placeless(second.out), placeless(first.out));
   }
 }
@@ -340,8 +343,8 @@ TEST(CommandLine, AFolderWithANulIsRefused) {
 TEST(CommandLine, AWrongCommandIsNamedWithTheRightOnes) {
   const Folder folder;
   const std::string usage =
-      "usage: counting run|check|plan FILE [KEY=VALUE ...], counting help [TYPE | file | run | check | plan], counting "
-      "--version\n";
+      "usage: counting run|check|plan FILE [KEY=VALUE ...], counting plot RUN ..., counting help [TYPE | file | run | "
+      "check | plan | plot], counting --version\n";
   const auto refused = [&](const std::vector<std::string>& words) {
     const Finished finished = run_to_end(folder, kCounting, words);
     EXPECT_EQ(finished.code, 2);

@@ -18,12 +18,25 @@ struct Subcommands {
   CLI::App* run = nullptr;
   CLI::App* check = nullptr;
   CLI::App* plan = nullptr;
+  CLI::App* plot = nullptr;
   CLI::App* help = nullptr;
 };
 
 void add_file(CLI::App& command, CommandLine& line) {
   command.add_option("FILE", line.file, "the application file")->required();
   command.add_option("KEY=VALUE", line.overrides, "settings that replace those of the file");
+}
+
+CLI::App* add_plot(CLI::App& app, PlotCommand& plot) {
+  CLI::App* const command = app.add_subcommand("plot", "draw the curves of runs, a chart for each metric");
+  command->add_option("RUN", plot.runs, "folders of runs; those that differ in their seed alone become a band")
+      ->required();
+  command->add_option("--metric", plot.metric, "only this one: METRIC, or WORKER.METRIC");
+  command->add_option("--out", plot.out, "the picture, an SVG file")->capture_default_str();
+  command->add_option("--smooth", plot.smooth, "0 to below 1: smoothing as in TensorBoard");
+  command->add_flag("--log", plot.is_log, "a logarithmic axis for the values");
+  command->add_option("--x", plot.axis, "step, or time in seconds")->capture_default_str();
+  return command;
 }
 
 Subcommands declare(CLI::App& app, CommandLine& line) {
@@ -46,19 +59,20 @@ Subcommands declare(CLI::App& app, CommandLine& line) {
   add_file(*commands.check, line);
   commands.plan = app.add_subcommand("plan", "show who would run where");
   add_file(*commands.plan, line);
+  commands.plot = add_plot(app, line.plot);
   commands.help = app.add_subcommand("help", "explain a role type, a command, or with \"file\" the application file");
   commands.help->add_option(
       "TOPIC", line.topic,
-      "a role type, \"file\", \"run\", \"check\" or \"plan\"; without one, all role types are listed");
+      "a role type, \"file\", \"run\", \"check\", \"plan\" or \"plot\"; without one, all role types are listed");
   return commands;
 }
 
 /// What stands where the command belongs and is none: CLI11 would not name it.
 std::optional<std::string> find_wrong_command(const std::string& name, int argc, const char* const* argv) {
-  static const std::vector<std::string> kKnown{"run", "check", "plan", "help", "--help", "-h", "--version"};
+  static const std::vector<std::string> kKnown{"run", "check", "plan", "plot", "help", "--help", "-h", "--version"};
   const std::string first = argc > 1 ? printable(argv[1]) : std::string();
-  const std::string usage = "usage: " + name + " run|check|plan FILE [KEY=VALUE ...], " + name +
-                            " help [TYPE | file | run | check | plan], " + name + " --version\n";
+  const std::string usage = "usage: " + name + " run|check|plan FILE [KEY=VALUE ...], " + name + " plot RUN ..., " +
+                            name + " help [TYPE | file | run | check | plan | plot], " + name + " --version\n";
   if (argc <= 1) return "error: the command is missing\n" + usage;
   if (std::ranges::find(kKnown, first) == kKnown.end()) {
     return "error: no command '" + first + "'" + did_you_mean(first, kKnown) + "\n" + usage;
@@ -118,6 +132,7 @@ std::variant<CommandLine, CommandLineText> parse_command_line(const std::string&
   }
   if (commands.run->parsed()) line.command = CommandLine::Command::run;
   if (commands.check->parsed()) line.command = CommandLine::Command::check;
+  if (commands.plot->parsed()) line.command = CommandLine::Command::plot;
   if (commands.plan->parsed()) line.command = CommandLine::Command::plan;
   return line;
 }

@@ -7,10 +7,12 @@
 #include <variant>
 #include <vector>
 
+#include "launch/plot_command.hpp"
+
 namespace caftan::actors {
 
 struct CommandLine {
-  enum class Command { run, check, plan, help };
+  enum class Command { run, check, plan, plot, help };
   Command command = Command::help;
   std::filesystem::path file{};
   std::vector<std::string> overrides{};  ///< key=value
@@ -18,6 +20,7 @@ struct CommandLine {
   std::optional<std::string> role{};     ///< placement "hosts": run the workers of this role
   std::optional<int> replica{};          ///< one of them
   std::string topic{};                   ///< of help
+  PlotCommand plot{};
 };
 
 /// What was to be printed instead of doing anything: usage, the version, an error.

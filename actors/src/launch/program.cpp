@@ -83,16 +83,22 @@ Result<std::vector<WorkerId>> select_workers(const CommandLine& line, const app:
 int help(const CommandLine& line, const app::RoleTypes& types, const std::string& program) {
   if (line.topic == "file") return print(stdout, app::reference_page(types));
   if (line.topic.empty()) {
-    return print(stdout, "usage: " + program + " run|check|plan FILE [KEY=VALUE ...], " + program +
-                             " help [TYPE | file | run | check | plan]\n" + app::list_role_types(types));
+    return print(stdout, "usage: " + program + " run|check|plan FILE [KEY=VALUE ...], " + program + " plot RUN ..., " +
+                             program + " help [TYPE | file | run | check | plan | plot]\n" +
+                             app::list_role_types(types));
   }
-  if (line.topic == "run" || line.topic == "check" || line.topic == "plan") {
+  if (line.topic == "run" || line.topic == "check" || line.topic == "plan" || line.topic == "plot") {
     const std::array<const char*, 3> words{program.c_str(), line.topic.c_str(), "--help"};
     return print(stdout, std::get<actors::CommandLineText>(actors::parse_command_line(program, 3, words.data())).text);
   }
   if (const app::RoleType* const type = types.find(line.topic)) return print(stdout, app::help_role_type(*type));
   return refuse("no role type '" + line.topic + "' in this program" + did_you_mean(line.topic, types.names()) + "\n" +
                 app::list_role_types(types));
+}
+
+int plot(const actors::PlotCommand& command) {
+  const auto drawn = actors::draw_plot(command);
+  return drawn ? print(stdout, printable(command.out) + "\n") : refuse(drawn.error().text());
 }
 
 int run_application(const CommandLine& line, const actors::RoleCatalog& catalog, const app::RoleTypes& types,
@@ -135,6 +141,7 @@ int Program::main(int argc, char** argv) {
   }
   const CommandLine& line = std::get<CommandLine>(parsed);
   if (line.command == CommandLine::Command::help) return help(line, *types, name_);
+  if (line.command == CommandLine::Command::plot) return plot(line.plot);
 
   const bool is_run = line.command == CommandLine::Command::run;
   const auto loaded = app::load_application(line.file, line.overrides, *types,
@@ -153,6 +160,7 @@ int Program::main(int argc, char** argv) {
                                (loaded.application.roles.size() == 1 ? " role, " : " roles, ") +
                                std::to_string(workers) + (workers == 1 ? " worker\n" : " workers\n"));
     }
+    case CommandLine::Command::plot:
     case CommandLine::Command::help:
       break;
   }

@@ -2,12 +2,14 @@
 /// launcher for each.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "caftan/base/executor.hpp"
 #include "caftan/run/internal/run_messages.hpp"
@@ -23,7 +25,7 @@ class RunReporter : public std::enable_shared_from_this<RunReporter> {
   RunReporter(RunSink sink, std::uint32_t worker, Executor& executor)
       : sink_(std::move(sink)), worker_(worker), executor_(executor) {}
 
-  void metric(std::string_view name, double value);
+  void metric(std::string_view name, double value, std::optional<std::int64_t> step);
   void progress(std::int64_t done, std::int64_t total, std::string text);
   /// Sends what is collected, then this. Texts and errors of any length are shortened, so that the event fits into one
   /// packet.
@@ -39,7 +41,7 @@ class RunReporter : public std::enable_shared_from_this<RunReporter> {
   Executor& executor_;
   std::mutex mutex_;  // held while sending: the events of a worker stay in order
   bool scheduled_ = false;
-  std::vector<std::pair<std::string, double>> values_;
+  std::vector<run::Metric> values_;
   std::optional<run::Progress> progress_;
 };
 
