@@ -48,6 +48,11 @@ TEST_F(LanguageModel, LearnsTheSameBitsInEveryPlacement) {
               AllOf(StartsWith("step,name,value\r\n1,trainer.train_loss,"), HasSubstr("\n60,trainer.valid_loss,")));
   EXPECT_THAT(two.err, AllOf(HasSubstr("\ncurve: runs/"), HasSubstr("/curve.svg\n")));
   EXPECT_THAT(folder_.read("runs/latest/curve.svg"), AllOf(StartsWith("<svg "), HasSubstr(">valid_loss</text>")));
+  const Finished drawn = run_to_end(folder_, kCaftan, {"plot", odd.string(), "runs/latest", "--metric", "valid_loss"});
+  EXPECT_EQ(drawn.code, 0) << drawn.err;
+  EXPECT_EQ(drawn.out, "plot.svg\n");
+  EXPECT_THAT(folder_.read("plot.svg"),
+              AllOf(HasSubstr(">" + odd.filename().string() + "</text>"), Not(HasSubstr(">train_loss</text>"))));
   EXPECT_THAT(two.out, AllOf(HasSubstr("trained: 60 steps, valid loss "), HasSubstr("\nsample:\n  ")));
   EXPECT_THAT(folder_.read("runs/latest/metrics.csv"), AllOf(HasSubstr("perplexity"), HasSubstr("bytes_per_step")));
   EXPECT_TRUE(is_whole_csv(folder_.read("runs/latest/metrics.csv")));

@@ -377,6 +377,24 @@ TEST(CommandLine, U13_TheErrorOfAnOptionThatIsASettingSaysHowToWriteIt) {
               Not(HasSubstr("KEY=VALUE behind")));
 }
 
+TEST(CommandLine, U22_APlotThatCannotBeDrawnSaysWhy) {
+  const Folder folder;
+  const auto refused = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "plot");
+    const Finished finished = run_to_end(folder, kCounting, words);
+    EXPECT_EQ(finished.code, 2);
+    return finished.err;
+  };
+  EXPECT_EQ(refused({"none"}), "error: none: there is no such folder of a run\n");
+  EXPECT_EQ(refused({"none", "--x", "epoch"}), "error: --x is step or time, here it is 'epoch'\n");
+  EXPECT_THAT(refused({}), HasSubstr("RUN is required"));
+  std::filesystem::create_directory(folder.path() / "run");
+  folder.write("run/curve.csv", "step,name,value\r\n1,agent.loss,0.5\r\n");
+  EXPECT_EQ(refused({"run", "--metric", "los"}),
+            "error: no run has a metric 'los'; did you mean 'loss'? There are: loss\n");
+  EXPECT_THAT(refused({"run", "--out", "no/plot.svg"}), HasSubstr("No such file or directory"));
+}
+
 TEST(CommandLine, U13_HelpExplainsCommandsToo) {
   const Folder folder;
   for (const std::string command : {"run", "check", "plan"}) {
@@ -385,6 +403,7 @@ TEST(CommandLine, U13_HelpExplainsCommandsToo) {
     EXPECT_THAT(help.out, HasSubstr("KEY=VALUE"));
     EXPECT_EQ(help.out, run_to_end(folder, kCounting, {command, "--help"}).out);
   }
+  EXPECT_THAT(run_to_end(folder, kCounting, {"help", "plot"}).out, HasSubstr("--smooth"));
 }
 
 TEST_P(EachPlacement, U13_WhoIsReadyStandsBeforeTheFirstResults) {
