@@ -42,7 +42,7 @@ const char* colour_of(std::size_t series) { return kColours[series % kColours.si
 const char* dash_of(std::size_t series) { return kDashes[series / kColours.size() % kDashes.size()]; }
 
 bool is_drawable(double value, bool is_log) {
-  return std::isfinite(value) && std::abs(value) <= kLargest && (!is_log || value > 0);
+  return std::isfinite(value) && std::abs(value) <= kLargest && (!is_log || value >= 1 / kLargest);
 }
 
 struct Axis {
@@ -51,9 +51,12 @@ struct Axis {
   double from = 0;  ///< pixel of range.low
   double to = 0;
 
-  /// Returns the pixel, NaN for what cannot be drawn.
+  /// Returns the pixel of a point, NaN for what cannot be drawn.
   double operator()(double value) const {
-    if (!is_drawable(value, is_log)) return std::numeric_limits<double>::quiet_NaN();
+    return is_drawable(value, is_log) ? at(value) : std::numeric_limits<double>::quiet_NaN();
+  }
+  /// Returns the pixel of a value within the range, which may reach beyond what is drawn.
+  double at(double value) const {
     const auto place = [this](double of) { return is_log ? std::log10(of) : of; };
     const double low = place(range.low);
     return from + (to - from) * ((place(value) - low) / (place(range.high) - low));
@@ -179,11 +182,11 @@ class Panel {
     const double right = kPanelWidth - kRight;
     std::string out;
     for (const Tick& tick : y_ticks_) {
-      const double y = y_(tick.value);
+      const double y = y_.at(tick.value);
       out += rule(left_, y, right, y, "#e3e3e3") + text_at(left_ - 6, y + 4, "end", tick.label);
     }
     for (const Tick& tick : x_.ticks()) {
-      const double x = x_(tick.value);
+      const double x = x_.at(tick.value);
       out += rule(x, top_, x, bottom, "#e3e3e3") + text_at(x, bottom + 15, "middle", tick.label);
     }
     out += rule(left_, bottom, right, bottom, "#666666") + rule(left_, top_, left_, bottom, "#666666");

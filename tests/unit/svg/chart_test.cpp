@@ -83,8 +83,9 @@ TEST(Chart, WithoutAValueThatCanBeDrawnSaysSo) {
 }
 
 TEST(Chart, ExtremeRangesAreDrawn) {
-  for (const std::vector<double>& values : {std::vector{-1e300, 1e300}, std::vector{1e-300, 2e-300},
-                                            std::vector{5e-324, 5e-324}, std::vector{1e15, 1e15 + 1}}) {
+  for (const std::vector<double>& values :
+       {std::vector{-1e300, 1e300}, std::vector{1e300, 1e300}, std::vector{1e-300, 2e-300}, std::vector{5e-324, 5e-324},
+        std::vector{1e15, 1e15 + 1}}) {
     const std::string svg = draw(chart_of(values));
     EXPECT_EQ(count(svg, "stroke-linejoin"), 1U) << values.front();
     EXPECT_THAT(svg, AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf")))) << values.front();
@@ -95,6 +96,9 @@ TEST(Chart, ALogarithmicAxisHasPowersOfTen) {
   Chart chart = chart_of({0.01, 1, 100});
   chart.log_y = true;
   EXPECT_THAT(draw(chart), AllOf(HasSubstr(">0.01</text>"), HasSubstr(">1</text>"), HasSubstr(">100</text>")));
+  Chart wide = chart_of({5e-324, 1e-299, 1e300});
+  wide.log_y = true;
+  EXPECT_THAT(draw(wide), AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf"))));
 }
 
 TEST(Chart, ABandLiesBehindItsLine) {

@@ -11,7 +11,7 @@
 
 namespace caftan::svg {
 
-/// One line of a chart. Where a number is not finite, is beyond 1e300, or is not above 0 on a logarithmic axis, the
+/// One line of a chart. Where a number is not finite, is beyond 1e300, or on a logarithmic axis is below 1e-300, the
 /// line has a gap.
 struct Series {
   std::string label{};         ///< in the legend; any bytes
