@@ -45,6 +45,9 @@ RUN = {
         ("tests/process/sweep_test.cpp", {"sweep": '"sweep"', "--jobs": "--jobs", "--out": "--out"}),
     "caftan new NAME [--from counting|calls|training|agent] [--into DIR]":
         ("tests/install/consumer.cmake", {"caftan new": "caftan new", "--into": "--into"}),
+    "caftan plot runs/latest": ("tests/process/rnn_lm_test.cpp", {"plot": '"plot"', "runs/latest": '"runs/latest"'}),
+    "caftan plot runs/cartpole-20261121-* --metric running_reward --smooth 0.9 --out reward.svg":
+        ("tests/process/run_test.cpp", {"plot": '"plot"', "--smooth": "--smooth", "--out": "--out"}),
     "split run split.toml": ("tests/tutorial/compare.cmake", {"run": "${SPLIT} run"}),
     "split run split.toml run.placement=one_process": ("tests/tutorial/compare.cmake", {"one_process": "one_process"}),
 }
