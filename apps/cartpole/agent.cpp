@@ -164,10 +164,11 @@ Standing Agent::standing() const {
 }
 
 void Agent::show(const EpisodeOutcome& outcome) {
-  context_.metric("running_reward", outcome.running_reward);
-  context_.metric("worst_reward", outcome.worst_reward);
-  context_.metric("mean_reward", outcome.mean_reward);
-  context_.metric("loss", outcome.loss);
+  const MetricOptions curve{.step = training_->episode()};
+  context_.metric("running_reward", outcome.running_reward, curve);
+  context_.metric("worst_reward", outcome.worst_reward, curve);
+  context_.metric("mean_reward", outcome.mean_reward, curve);
+  context_.metric("loss", outcome.loss, curve);
   context_.metric("env_steps", static_cast<double>(training_->env_steps()));
   if (call_p50_us_ > 0) context_.metric("call_p50_us", call_p50_us_);
   context_.progress(std::llround(outcome.running_reward), std::llround(training_->solved_at()),

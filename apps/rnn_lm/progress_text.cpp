@@ -52,16 +52,6 @@ std::string missed_text(double valid_loss, double goal) {
   return "valid loss " + format_fixed(valid_loss, 3) + " nats per character, the goal is " + format_fixed(goal, 3);
 }
 
-std::string curve_heading() { return "step,train_loss,valid_loss,perplexity,learning_rate\n"; }
-
-std::string curve_row(std::int64_t step, double train_loss, double valid_loss, double learning_rate) {
-  std::string row = std::to_string(step);
-  for (const double number : {train_loss, valid_loss, perplexity(valid_loss), learning_rate}) {
-    row += "," + format_digits(number, 17);
-  }
-  return row + "\n";
-}
-
 std::vector<std::string> indented_lines(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t at = 0; at <= text.size();) {

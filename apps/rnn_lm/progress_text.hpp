@@ -42,11 +42,6 @@ std::string diverged_text(std::int64_t step, const std::string& what, double val
 /// Returns why the goal was missed.
 std::string missed_text(double valid_loss, double goal);
 
-/// Returns the heading of curve.csv.
-std::string curve_heading();
-/// Returns one row of it: numbers that are read back bit for bit.
-std::string curve_row(std::int64_t step, double train_loss, double valid_loss, double learning_rate);
-
 /// Returns the lines of a text, each of them behind "  ".
 std::vector<std::string> indented_lines(const std::string& text);
 

@@ -90,10 +90,6 @@ Result<void> Trainer::prepare() {
   if (config_.resume) {
     if (auto resumed = resume(*config_.resume); !resumed) return resumed;
   }
-  if (!context_.output_directory().empty()) {
-    curve_.open(context_.output_directory() / "curve.csv");
-    curve_ << curve_heading() << std::flush;
-  }
   first_step_ = training_->state().step;
   first_traffic_ = traffic();
   started_ = clock_.now();
@@ -154,7 +150,7 @@ void Trainer::show(double loss) {
   standing.ms_per_step = 1e3 * seconds / steps;
   standing.bytes_per_step = (traffic() - first_traffic_) / steps;
   standing.seconds = seconds;
-  context_.metric("train_loss", loss);
+  context_.metric("train_loss", loss, {.step = step});
   context_.metric("characters_per_s", standing.characters_per_s);
   context_.metric("ms_per_step", standing.ms_per_step);
   context_.metric("bytes_per_step", standing.bytes_per_step);
@@ -166,12 +162,11 @@ Result<void> Trainer::validate() {
   if (!point) return point.error();
   const TrainingState& state = training_->state();
   optimizer_->set_lr(0, state.learning_rate);
-  context_.metric("valid_loss", point->valid_loss);
-  context_.metric("perplexity", perplexity(point->valid_loss));
-  if (curve_.is_open()) {
-    curve_ << curve_row(state.step, point->train_loss, point->valid_loss, state.learning_rate) << std::flush;
-    if (!curve_) return Error(Errc::io_error, "cannot write curve.csv in " + context_.output_directory().string());
-  }
+  const MetricOptions curve{.step = state.step};
+  context_.metric("mean_train_loss", point->train_loss, curve);
+  context_.metric("valid_loss", point->valid_loss, curve);
+  context_.metric("perplexity", perplexity(point->valid_loss), curve);
+  context_.metric("learning_rate", state.learning_rate, curve);
   return {};
 }
 

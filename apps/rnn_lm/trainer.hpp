@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -60,7 +59,6 @@ class Trainer {
   Ends ends_;
   std::optional<Training> training_;  ///< from `run` on, like all below
   std::optional<optim::DistributedOptimizer> optimizer_;
-  std::ofstream curve_;
   std::int64_t saved_at_ = -1;
   SteadyClock clock_;
   TimePoint started_{};

@@ -1,6 +1,6 @@
-/// What most sources of the libraries with libtorch, of the actors and of the applications read first, compiled once. It
-/// holds headers of others only, so that editing a header of Caftan compiles no more than before. No source relies on this
-/// header: each includes what it uses, and builds with CMAKE_DISABLE_PRECOMPILE_HEADERS as well.
+/// What most sources of the libraries with libtorch, of the actors and of the applications read first, compiled once.
+/// It holds headers of others only, so that editing a header of Caftan compiles no more than before. No source relies
+/// on this header: each includes what it uses, and builds with CMAKE_DISABLE_PRECOMPILE_HEADERS as well.
 #pragma once
 
 #include <algorithm>

@@ -141,7 +141,7 @@ TEST_F(ProgramRun, RolesThatUseEachOtherFindEachOtherAndAreAskedBack) {
     EXPECT_EQ(returned.error.code(), Errc::ok) << returned.error.message();
   }
   for (const auto& metrics : all<run::Metrics>()) {
-    for (const auto& [name, value] : metrics.values) {
+    for (const auto& [name, value, step] : metrics.values) {
       EXPECT_EQ(name, "sum");
       EXPECT_EQ(value, 42.0);
       ++sums;
@@ -158,7 +158,7 @@ TEST_F(ProgramRun, U21_EachReplicaIsMadeWithItsOwnSettings) {
   std::vector<std::string> reports;
   for (const auto& report : all<run::Report>()) reports.push_back(report.text);
   for (const auto& metrics : all<run::Metrics>()) {
-    for (const auto& [name, value] : metrics.values) EXPECT_EQ(value, 128.0) << name;
+    for (const auto& [name, value, step] : metrics.values) EXPECT_EQ(value, 128.0) << name;
   }
   EXPECT_THAT(reports, testing::UnorderedElementsAre("client-0 14", "client-1 100", "client-2 14"));
 }
@@ -260,7 +260,7 @@ TEST_F(ProgramRun, A4_WhatARolesConstructorRefersToTakesItsTurnsWithTheRole) {
   EXPECT_TRUE(run(file, 1));
   std::size_t shared = 0;
   for (const auto& metrics : all<run::Metrics>()) {
-    for (const auto& [name, value] : metrics.values) shared += name == "shared" && value == 1.0 ? 1 : 0;
+    for (const auto& [name, value, step] : metrics.values) shared += name == "shared" && value == 1.0 ? 1 : 0;
   }
   EXPECT_EQ(shared, 1U);
 }

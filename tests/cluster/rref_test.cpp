@@ -1,5 +1,7 @@
 // References between three workers: who may use them, what they keep alive, and that nothing is left (RR-1 to RR-14).
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include <gtest/gtest.h>
 #include <caf/send.hpp>
@@ -239,6 +241,34 @@ TEST_P(RRefs, B1_RR14_ACreationThatTookTooLongWasNeverConfirmed) {
     cluster_.run_until_idle();
   }
   EXPECT_EQ(live_at_rest(), kNothing);
+}
+
+TEST_P(RRefs, U16_CALL20_CALL22_CallersOfAllWorkersGetTheOneObject) {
+  std::array<std::optional<Result<RRef<Counter>>>, 3> asked;
+  for (std::size_t id = 0; id < 3; ++id) {
+    cluster_.executor().post(
+        [&, id] { asked[id] = cluster_[id].try_get_or_create<Counter>("worker1", "shared", static_cast<int>(id)); });
+  }
+  cluster_.run_until_idle();
+  for (const auto& counter : asked) {
+    ASSERT_TRUE(counter && *counter);
+    EXPECT_EQ((*counter)->id(), (*asked[0])->id());
+    EXPECT_EQ((*counter)->owner_name(), "worker1");
+    (*counter)->rpc_sync<&Counter::add>(10);
+  }
+  const int value = (*asked[2])->rpc_sync<&Counter::value>();
+  EXPECT_TRUE(value >= 30 && value < 33) << value << ": made with the arguments of one of them";
+  EXPECT_EQ(live_at_rest(), "0/1 1/0 0/1");
+  asked.fill(std::nullopt);
+  EXPECT_EQ(live_at_rest(), "0/0 1/0 0/0") << "the name keeps it";
+  EXPECT_EQ(cluster_[2].get_or_create<Counter>("worker1", "shared", 0).rpc_sync<&Counter::value>(), value);
+  EXPECT_EQ(cluster_[2].try_get_or_create<Shelf>("worker1", "shared").error().code(), Errc::wrong_type);
+  const Error thrown = cluster_[0].try_get_or_create<Counter>("worker1", "other", -1).error();
+  EXPECT_EQ(thrown.code(), Errc::remote_exception);
+  EXPECT_EQ(thrown.worker(), "worker1");
+  const StopReport stopped = cluster_[1].stop();
+  EXPECT_EQ(stopped.in_use, 0U);
+  EXPECT_EQ(cluster_[0].try_get_or_create<Counter>("worker1", "shared", 0).error().code(), Errc::peer_down);
 }
 
 TEST_P(RRefs, B1_RR14_CreatedEndsWithTheErrorOfTheFunction) {

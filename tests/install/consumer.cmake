@@ -38,6 +38,8 @@ expect(0 "" check consumer.toml)
 expect(0 "" run consumer.toml)
 expect(0 "" run consumer.toml run.placement=one_process)
 expect(0 "counter-1" plan consumer.toml)
+expect(0 "counter-7" plan consumer.toml roles.counter.replicas=8)
+expect(0 "calls to each counter" help driver)
 expect(2 "did you mean 'rounds'" check consumer.toml roles.driver.config.round=1)
 expect(2 "" run missing.toml)
 execute_process(COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${PREFIX}/consumer/build --no-tests=error

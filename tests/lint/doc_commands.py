@@ -10,6 +10,8 @@ import sys
 import tree
 
 BOOTSTRAP = "tests/lint/bootstrap_test.py"
+CONSUMER = "tests/install/consumer.cmake"
+TWO_PROCESSES = "tests/guide/calls_two_processes.cmake"
 # {command as the pages have it, without comments: (file of the test that runs it, {words of the command: how they stand there})}
 RUN = {
     "./caftan run configs/cartpole.toml":
@@ -24,12 +26,28 @@ RUN = {
     "./caftan help": (BOOTSTRAP, {"help": 'self.start("help"'}),
     "cmake --install build/release --prefix PREFIX":
         ("tests/install/package.cmake", {"--install": "--install ${BUILD_DIR}", "--prefix": "--prefix"}),
-    "cmake -S . -B build -G Ninja -DCMAKE_PREFIX_PATH=PREFIX && cmake --build build":
-        ("tests/install/consumer.cmake", {"-S . -B build": "-S ${PREFIX}/consumer -B",
-                                          "-DCMAKE_PREFIX_PATH=": "-DCMAKE_PREFIX_PATH=",
-                                          "--build build": "--build ${PREFIX}/consumer/build"}),
-    "./build/counting run counting.toml":
-        ("tests/install/consumer.cmake", {"build/counting": "build/counting", "run counting.toml": "run counting.toml"}),
+    "cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=PREFIX && cmake --build build":
+        (CONSUMER, {"-S . -B build": "-S ${PREFIX}/consumer -B",
+                    "-DCMAKE_PREFIX_PATH=": "-DCMAKE_PREFIX_PATH=",
+                    "--build build": "--build ${PREFIX}/consumer/build"}),
+    "./build/counting run counting.toml": (CONSUMER, {"build/": "/build/consumer", "run": "run consumer.toml"}),
+    "./calls server &": (TWO_PROCESSES, {"calls server": "${PROGRAM} server"}),
+    "./calls client": (TWO_PROCESSES, {"calls client": "${PROGRAM} client"}),
+    "./counting check counting.toml": (CONSUMER, {"check": "check consumer.toml"}),
+    "./counting plan counting.toml": (CONSUMER, {"plan": "plan consumer.toml"}),
+    "./counting plan counting.toml roles.counter.replicas=8": (CONSUMER, {"replicas=8": "roles.counter.replicas=8"}),
+    "./counting run counting.toml": (CONSUMER, {"run": "run consumer.toml"}),
+    "./counting run counting.toml run.placement=one_process": (CONSUMER, {"one_process": "one_process"}),
+    "./counting help driver": (CONSUMER, {"help driver": "help driver"}),
+    "./caftan sweep configs/cartpole.toml run.seed=1..10 roles.agent.config.gamma=0.99,0.999 --jobs 2":
+        ("tests/process/sweep_test.cpp", {"sweep": '"sweep"', "run.seed=": "run.seed=", "--jobs": "--jobs"}),
+    "caftan sweep FILE KEY=VALUES ... [--jobs N] [--out DIR] [--metric NAME]":
+        ("tests/process/sweep_test.cpp", {"sweep": '"sweep"', "--jobs": "--jobs", "--out": "--out"}),
+    "caftan new NAME [--from counting|calls|training|agent] [--into DIR]":
+        ("tests/install/consumer.cmake", {"caftan new": "caftan new", "--into": "--into"}),
+    "caftan plot runs/latest": ("tests/process/rnn_lm_test.cpp", {"plot": '"plot"', "runs/latest": '"runs/latest"'}),
+    "caftan plot runs/cartpole-20261121-* --metric running_reward --smooth 0.9 --out reward.svg":
+        ("tests/process/run_test.cpp", {"plot": '"plot"', "--smooth": "--smooth", "--out": "--out"}),
     "split run split.toml": ("tests/tutorial/compare.cmake", {"run": "${SPLIT} run"}),
     "split run split.toml run.placement=one_process": ("tests/tutorial/compare.cmake", {"one_process": "one_process"}),
 }

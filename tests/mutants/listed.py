@@ -18,7 +18,7 @@ LIST = "tests/mutants/mutants.toml"
 FEWEST = 160
 # Each of these has some of them.
 PARTS = ("libs/app", "libs/autograd", "libs/base", "libs/net", "libs/nn", "libs/optim", "libs/rl", "libs/rpc", "libs/run",
-         "libs/tensor", "libs/remote", "libs/transport", "libs/wire", "actors", "apps/cartpole", "apps/rnn_lm", "apps/fingerprint")
+         "libs/tensor", "libs/remote", "libs/results", "libs/svg", "libs/transport", "libs/wire", "actors", "apps/cartpole", "apps/rnn_lm", "apps/fingerprint")
 KEYS = {"name", "file", "text", "with", "tests", "survives"}
 
 

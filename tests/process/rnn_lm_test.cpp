@@ -42,7 +42,17 @@ TEST_F(LanguageModel, LearnsTheSameBitsInEveryPlacement) {
                   << "\nboth runs are kept in " << keep({odd, normal}).string();
   }
   EXPECT_EQ(folder_.read("runs/latest/curve.csv"), curve);
-  EXPECT_EQ(std::ranges::count(curve, '\n'), 4);  // heading, and validations after 20, 40 and 60 steps
+  // The heading, 60 steps, and four values of the validations after 20, 40 and 60 steps.
+  EXPECT_EQ(std::ranges::count(curve, '\n'), 1 + 60 + 3 * 4);
+  EXPECT_THAT(curve,
+              AllOf(StartsWith("step,name,value\r\n1,trainer.train_loss,"), HasSubstr("\n60,trainer.valid_loss,")));
+  EXPECT_THAT(two.err, AllOf(HasSubstr("\ncurve: runs/"), HasSubstr("/curve.svg\n")));
+  EXPECT_THAT(folder_.read("runs/latest/curve.svg"), AllOf(StartsWith("<svg "), HasSubstr(">valid_loss</text>")));
+  const Finished drawn = run_to_end(folder_, kCaftan, {"plot", odd.string(), "runs/latest", "--metric", "valid_loss"});
+  EXPECT_EQ(drawn.code, 0) << drawn.err;
+  EXPECT_EQ(drawn.out, "plot.svg\n");
+  EXPECT_THAT(folder_.read("plot.svg"),
+              AllOf(HasSubstr(">" + odd.filename().string() + "</text>"), Not(HasSubstr(">train_loss</text>"))));
   EXPECT_THAT(two.out, AllOf(HasSubstr("trained: 60 steps, valid loss "), HasSubstr("\nsample:\n  ")));
   EXPECT_THAT(folder_.read("runs/latest/metrics.csv"), AllOf(HasSubstr("perplexity"), HasSubstr("bytes_per_step")));
   EXPECT_TRUE(is_whole_csv(folder_.read("runs/latest/metrics.csv")));

@@ -100,6 +100,7 @@ TEST_P(EachPlacement, CartPoleHasOneFingerprintInAllPlacementsAndWithAnyNumberOf
     here[2] = "run.placement=" + GetParam();
     const Finished first = run_to_end(folder, kCaftan, in_one);
     const std::string frames = frames_sent(folder);
+    const std::string curve = folder.read("runs/latest/curve.csv");
     const Finished second = run_to_end(folder, kCaftan, here);
     ASSERT_EQ(first.code, 0) << first.err;
     ASSERT_EQ(second.code, 0) << second.err;
@@ -111,6 +112,8 @@ TEST_P(EachPlacement, CartPoleHasOneFingerprintInAllPlacementsAndWithAnyNumberOf
     EXPECT_THAT(second.out, AllOf(HasSubstr("solved: "), HasSubstr("greedy evaluation: 3 episodes")));
     EXPECT_THAT(frames, AllOf(HasSubstr("\"method\": {"), HasSubstr("\"response\": {"), HasSubstr("\"down\": {")));
     EXPECT_EQ(frames_sent(folder), frames);
+    EXPECT_THAT(curve, AllOf(StartsWith("step,name,value\r\n1,agent.loss,"), HasSubstr("\n2,agent.running_reward,")));
+    EXPECT_EQ(folder.read("runs/latest/curve.csv"), curve) << replicas << " observers";
     EXPECT_EQ(placeless(second.out), placeless(first.out));
   }
 }
@@ -340,8 +343,8 @@ TEST(CommandLine, AFolderWithANulIsRefused) {
 TEST(CommandLine, AWrongCommandIsNamedWithTheRightOnes) {
   const Folder folder;
   const std::string usage =
-      "usage: counting run|check|plan FILE [KEY=VALUE ...], counting sweep FILE KEY=VALUES ..., counting help [TYPE | "
-      "file | run | check | plan | sweep], counting --version\n";
+      "usage: counting run|check|plan FILE [KEY=VALUE ...], counting sweep FILE KEY=VALUES ..., counting plot RUN ..., "
+      "counting help [TYPE | file | run | check | plan | sweep | plot], counting --version\n";
   const auto refused = [&](const std::vector<std::string>& words) {
     const Finished finished = run_to_end(folder, kCounting, words);
     EXPECT_EQ(finished.code, 2);
@@ -374,6 +377,24 @@ TEST(CommandLine, U13_TheErrorOfAnOptionThatIsASettingSaysHowToWriteIt) {
               Not(HasSubstr("KEY=VALUE behind")));
 }
 
+TEST(CommandLine, U22_APlotThatCannotBeDrawnSaysWhy) {
+  const Folder folder;
+  const auto refused = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "plot");
+    const Finished finished = run_to_end(folder, kCounting, words);
+    EXPECT_EQ(finished.code, 2);
+    return finished.err;
+  };
+  EXPECT_EQ(refused({"none"}), "error: none: there is no such folder of a run\n");
+  EXPECT_EQ(refused({"none", "--x", "epoch"}), "error: --x is step or time, here it is 'epoch'\n");
+  EXPECT_THAT(refused({}), HasSubstr("RUN is required"));
+  std::filesystem::create_directory(folder.path() / "run");
+  folder.write("run/curve.csv", "step,name,value\r\n1,agent.loss,0.5\r\n");
+  EXPECT_EQ(refused({"run", "--metric", "los"}),
+            "error: no run has a metric 'los'; did you mean 'loss'? There are: loss\n");
+  EXPECT_THAT(refused({"run", "--out", "no/plot.svg"}), HasSubstr("No such file or directory"));
+}
+
 TEST(CommandLine, U13_HelpExplainsCommandsToo) {
   const Folder folder;
   for (const std::string command : {"run", "check", "plan", "sweep"}) {
@@ -382,6 +403,7 @@ TEST(CommandLine, U13_HelpExplainsCommandsToo) {
     EXPECT_THAT(help.out, HasSubstr("KEY=VALUE"));
     EXPECT_EQ(help.out, run_to_end(folder, kCounting, {command, "--help"}).out);
   }
+  EXPECT_THAT(run_to_end(folder, kCounting, {"help", "plot"}).out, HasSubstr("--smooth"));
 }
 
 TEST_P(EachPlacement, U13_WhoIsReadyStandsBeforeTheFirstResults) {

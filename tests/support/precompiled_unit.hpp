@@ -1,4 +1,5 @@
-/// What every test without libtorch reads first, compiled once. No test relies on this header: each includes what it uses.
+/// What every test without libtorch reads first, compiled once. No test relies on this header: each includes what it
+/// uses.
 #pragma once
 
 #include <gmock/gmock.h>

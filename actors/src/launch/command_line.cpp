@@ -19,6 +19,7 @@ struct Subcommands {
   CLI::App* check = nullptr;
   CLI::App* plan = nullptr;
   CLI::App* sweep = nullptr;
+  CLI::App* plot = nullptr;
   CLI::App* help = nullptr;
 };
 
@@ -39,6 +40,18 @@ CLI::App* add_sweep(CLI::App& app, CommandLine& line) {
                     "the sweep's folder; one that was begun goes on. Default: a new one in output.dir");
   sweep->add_option("--metric", line.metric, "shown in the table, METRIC or WORKER.METRIC. Default: all");
   return sweep;
+}
+
+CLI::App* add_plot(CLI::App& app, PlotCommand& plot) {
+  CLI::App* const command = app.add_subcommand("plot", "draw the curves of runs, a chart for each metric");
+  command->add_option("RUN", plot.runs, "folders of runs; those that differ in their seed alone become a band")
+      ->required();
+  command->add_option("--metric", plot.metric, "only this one: METRIC, or WORKER.METRIC");
+  command->add_option("--out", plot.out, "the picture, an SVG file")->capture_default_str();
+  command->add_option("--smooth", plot.smooth, "0 to below 1: smoothing as in TensorBoard");
+  command->add_flag("--log", plot.is_log, "a logarithmic axis for the values");
+  command->add_option("--x", plot.axis, "step, or time in seconds")->capture_default_str();
+  return command;
 }
 
 Subcommands declare(CLI::App& app, CommandLine& line) {
@@ -62,17 +75,18 @@ Subcommands declare(CLI::App& app, CommandLine& line) {
   commands.plan = app.add_subcommand("plan", "show who would run where");
   add_file(*commands.plan, line);
   commands.sweep = add_sweep(app, line);
+  commands.plot = add_plot(app, line.plot);
   commands.help = app.add_subcommand("help", "explain a role type, a command, or with \"file\" the application file");
-  commands.help->add_option(
-      "TOPIC", line.topic,
-      "a role type, \"file\", \"run\", \"check\", \"plan\" or \"sweep\"; without one, all role types are listed");
+  commands.help->add_option("TOPIC", line.topic,
+                            "a role type, \"file\", \"run\", \"check\", \"plan\", \"sweep\" or \"plot\"; without one, "
+                            "all role types are listed");
   return commands;
 }
 
 /// What stands where the command belongs and is none: CLI11 would not name it.
 std::optional<std::string> find_wrong_command(const std::string& name, const std::vector<std::string>& own, int argc,
                                               const char* const* argv) {
-  std::vector<std::string> known{"run", "check", "plan", "sweep", "help", "--help", "-h", "--version"};
+  std::vector<std::string> known{"run", "check", "plan", "sweep", "plot", "help", "--help", "-h", "--version"};
   for (const std::string& command : own) known.push_back(command.substr(0, command.find(' ')));
   const std::string first = argc > 1 ? printable(argv[1]) : std::string();
   const std::string usage = usage_line(name, own);
@@ -119,10 +133,10 @@ std::string setting_hint(int argc, const char* const* argv) {
 }  // namespace
 
 std::string usage_line(const std::string& name, const std::vector<std::string>& own) {
-  std::string usage =
-      "usage: " + name + " run|check|plan FILE [KEY=VALUE ...], " + name + " sweep FILE KEY=VALUES ..., ";
+  std::string usage = "usage: " + name + " run|check|plan FILE [KEY=VALUE ...], " + name +
+                      " sweep FILE KEY=VALUES ..., " + name + " plot RUN ..., ";
   for (const std::string& command : own) usage += name + " " + command + ", ";
-  return usage + name + " help [TYPE | file | run | check | plan | sweep], " + name + " --version\n";
+  return usage + name + " help [TYPE | file | run | check | plan | sweep | plot], " + name + " --version\n";
 }
 
 std::variant<CommandLine, CommandLineText> parse_command_line(const std::string& name,
@@ -144,6 +158,7 @@ std::variant<CommandLine, CommandLineText> parse_command_line(const std::string&
   }
   if (commands.run->parsed()) line.command = CommandLine::Command::run;
   if (commands.check->parsed()) line.command = CommandLine::Command::check;
+  if (commands.plot->parsed()) line.command = CommandLine::Command::plot;
   if (commands.plan->parsed()) line.command = CommandLine::Command::plan;
   if (commands.sweep->parsed()) line.command = CommandLine::Command::sweep;
   return line;

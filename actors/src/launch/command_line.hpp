@@ -4,14 +4,15 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
+
+#include "launch/plot_command.hpp"
 
 namespace caftan::actors {
 
 struct CommandLine {
-  enum class Command { run, check, plan, sweep, help };
+  enum class Command { run, check, plan, sweep, plot, help };
   Command command = Command::help;
   std::filesystem::path file{};
   std::vector<std::string> overrides{};  ///< key=value; of sweep also key=1..10 and key=a,b
@@ -22,6 +23,7 @@ struct CommandLine {
   std::optional<std::string> out{};      ///< of sweep: its folder
   std::optional<std::string> metric{};   ///< of sweep: shown in the table
   std::string topic{};                   ///< of help
+  PlotCommand plot{};
 };
 
 /// What was to be printed instead of doing anything: usage, the version, an error.

@@ -220,7 +220,7 @@ void Launch::take(const run::Event& event) {
                  [&](const run::Made&) { supervisor_.made(worker); },
                  [&](const run::Progress& progress) { take_progress(worker, progress); },
                  [&](const run::Metrics& metrics) {
-                   for (const auto& [metric, value] : metrics.values) record_.metric(name, metric, value);
+                   for (const run::Metric& metric : metrics.values) record_.metric(name, metric);
                  },
                  [&](const run::Report& report) { take_report(report); },
                  [&](const run::Fingerprint& fingerprint) { record_.fingerprint(fingerprint.text); },

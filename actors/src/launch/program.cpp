@@ -87,7 +87,8 @@ int help(const CommandLine& line, const app::RoleTypes& types, const std::string
   if (line.topic.empty()) {
     return print(stdout, actors::usage_line(program, own) + app::list_role_types(types));
   }
-  if (line.topic == "run" || line.topic == "check" || line.topic == "plan" || line.topic == "sweep") {
+  if (line.topic == "run" || line.topic == "check" || line.topic == "plan" || line.topic == "sweep" ||
+      line.topic == "plot") {
     const std::array<const char*, 3> words{program.c_str(), line.topic.c_str(), "--help"};
     const auto parsed = actors::parse_command_line(program, own, 3, words.data());
     return print(stdout, std::get<actors::CommandLineText>(parsed).text);
@@ -95,6 +96,11 @@ int help(const CommandLine& line, const app::RoleTypes& types, const std::string
   if (const app::RoleType* const type = types.find(line.topic)) return print(stdout, app::help_role_type(*type));
   return refuse("no role type '" + line.topic + "' in this program" + did_you_mean(line.topic, types.names()) + "\n" +
                 app::list_role_types(types));
+}
+
+int plot(const actors::PlotCommand& command) {
+  const auto drawn = actors::draw_plot(command);
+  return drawn ? print(stdout, printable(command.out) + "\n") : refuse(drawn.error().text());
 }
 
 int run_application(const CommandLine& line, const actors::RoleCatalog& catalog, const app::RoleTypes& types,
@@ -151,6 +157,7 @@ int Program::main(int argc, char** argv) {
                               .out = line.out,
                               .metric = line.metric});
   }
+  if (line.command == CommandLine::Command::plot) return plot(line.plot);
 
   const bool is_run = line.command == CommandLine::Command::run;
   const auto loaded = app::load_application(line.file, line.overrides, *types,
@@ -170,6 +177,7 @@ int Program::main(int argc, char** argv) {
                                std::to_string(workers) + (workers == 1 ? " worker\n" : " workers\n"));
     }
     case CommandLine::Command::sweep:
+    case CommandLine::Command::plot:
     case CommandLine::Command::help:
       break;
   }

@@ -80,6 +80,21 @@ void write_summary(EndedRun& run) {
   if (!written) run.view.error("error: " + written.error().message());
 }
 
+/// Draws the curves of the run, if it has some, and names the picture. A failure costs no result: curve.csv has all
+/// rows.
+void show_curve(EndedRun& run) {
+  if (run.record.curve_rows() == 0) return;
+  const bool is_long = run.record.curve_rows() > RunRecord::kMostDrawn;
+  // After Ctrl-C a long file stays as it came: the user waits for the end.
+  if (!is_long || run.verdict.outcome != run::Verdict::Outcome::interrupted) {
+    const auto drawn = run.record.draw_curve();
+    if (!drawn) return run.view.error("warning: the curve is not drawn: " + drawn.error().message());
+    if (*drawn) return run.view.note("curve: " + (*drawn)->string());
+  }
+  run.view.note("curve: too long to be drawn at the end of a run; draw it with: plot " +
+                run.record.directory().path().string());
+}
+
 }  // namespace
 
 int report_end(EndedRun run) {
@@ -91,9 +106,11 @@ int report_end(EndedRun run) {
   run.verdict.error = with_pid(run);
   if (auto failure = lost_results(run)) run.verdict = *std::move(failure);
   write_summary(run);
+  show_curve(run);
   if (!run.stragglers.empty()) run.view.note("warning: " + run.stragglers);
   if (run.verdict.outcome == run::Verdict::Outcome::success) {
-    run.view.result(path + ": resolved.toml metrics.csv metrics.jsonl summary.json log/");
+    const std::string curve = run.record.curve_rows() > 0 ? "curve.csv " : "";
+    run.view.result(path + ": resolved.toml metrics.csv metrics.jsonl " + curve + "summary.json log/");
     if (!run.view.wait_for_reader(run.signals, kNever)) {
       run.verdict = {.outcome = run::Verdict::Outcome::interrupted, .exit_code = 130};
       write_summary(run);

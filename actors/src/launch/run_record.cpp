@@ -3,8 +3,10 @@
 #include <sys/utsname.h>
 
 #include <fstream>
+#include <span>
 #include <thread>
 
+#include "caftan/results/plot.hpp"
 #include "launch/fatal_signals.hpp"
 
 namespace caftan::actors {
@@ -71,7 +73,28 @@ Result<RunRecord> RunRecord::create(const app::Application& application, const s
 }
 
 Result<void> RunRecord::write_rows(Duration elapsed) {
-  return writer_.write(table_.drain(std::chrono::duration<double>(elapsed).count()));
+  if (auto written = writer_.write(table_.drain(std::chrono::duration<double>(elapsed).count())); !written) {
+    return written;
+  }
+  return curve_.write();
+}
+
+void RunRecord::metric(const std::string& worker, const run::Metric& metric) {
+  table_.add(worker, metric.name, metric.value);
+  if (metric.step) curve_.add(worker, metric.name, *metric.step, metric.value);
+}
+
+Result<std::optional<std::filesystem::path>> RunRecord::draw_curve() {
+  using Drawn = std::optional<std::filesystem::path>;
+  if (auto finished = curve_.finish(); !finished) return finished.error();
+  if (curve_.rows() == 0 || curve_.rows() > kMostDrawn) return Drawn();
+  const auto run = results::read_run(directory_.path(), results::Axis::step);
+  if (!run) return run.error();
+  const auto picture = results::plot(std::span<const results::RunCurves>(&*run, 1), {});
+  if (!picture) return picture.error();
+  const std::filesystem::path file = directory_.path() / "curve.svg";
+  if (auto written = app::write_whole_file(file, *picture); !written) return written.error();
+  return Drawn(file);
 }
 
 void RunRecord::add_sent(const std::vector<SentFrames>& sent) {

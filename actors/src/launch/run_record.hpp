@@ -1,6 +1,8 @@
 /// What a run leaves behind: its folder, with metrics while it runs, and the summary at its end.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -8,10 +10,12 @@
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/app/disk_reserve.hpp"
+#include "caftan/app/internal/curve.hpp"
 #include "caftan/app/metrics.hpp"
 #include "caftan/app/plan.hpp"
 #include "caftan/app/run_directory.hpp"
 #include "caftan/app/summary.hpp"
+#include "caftan/run/internal/run_messages.hpp"
 #include "caftan/run/internal/supervisor.hpp"
 
 namespace caftan::actors {
@@ -24,11 +28,19 @@ class RunRecord {
                                   std::size_t workers);
 
   const app::RunDirectory& directory() const noexcept { return directory_; }
-  void metric(const std::string& worker, const std::string& name, double value) { table_.add(worker, name, value); }
+  void metric(const std::string& worker, const run::Metric& metric);
   void fingerprint(std::string text) { fingerprint_ = std::move(text); }
   void add_sent(const std::vector<SentFrames>& sent);
-  /// Writes a row for each metric that has new values. Errors: io_error.
+  /// Writes a row for each metric that has new values, and what waits of the curve. Errors: io_error.
   Result<void> write_rows(Duration elapsed);
+
+  /// Orders curve.csv and draws curve.svg. Nothing is written any more but the summary. Returns the path of the
+  /// picture; nothing if no metric had a step, or if there are more than kMostDrawn rows. Errors: those of the files;
+  /// curve.csv has all of its rows then.
+  Result<std::optional<std::filesystem::path>> draw_curve();
+  /// Rows of a curve that is drawn at the end of its run; `caftan plot` draws longer ones.
+  static constexpr std::uint64_t kMostDrawn = 1'000'000;
+  std::uint64_t curve_rows() const noexcept { return curve_.rows(); }
 
   struct WorkerEnd {
     std::string name{};
@@ -47,10 +59,14 @@ class RunRecord {
 
  private:
   RunRecord(app::RunDirectory directory, app::MetricsWriter writer, app::DiskReserve reserve)
-      : directory_(std::move(directory)), writer_(std::move(writer)), reserve_(std::move(reserve)) {}
+      : directory_(std::move(directory)),
+        writer_(std::move(writer)),
+        curve_(directory_.path()),
+        reserve_(std::move(reserve)) {}
 
   app::RunDirectory directory_;
   app::MetricsWriter writer_;
+  app::CurveWriter curve_;
   app::DiskReserve reserve_;
   app::MetricTable table_;
   std::optional<std::string> fingerprint_;

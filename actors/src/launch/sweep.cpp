@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "caftan/app/internal/sweep_table.hpp"
 #include "caftan/app/load.hpp"
@@ -311,7 +313,7 @@ Result<std::filesystem::path> make_folder(const SweepOptions& options, const app
 int run_sweep(const SweepOptions& options) {
   const auto plan = app::SweepPlan::parse(options.assignments);
   if (!plan) return refuse(plan.error().text());
-  if (std::ranges::find(plan->axes(), "output.dir", &app::SweepAxis::key) != plan->axes().end()) {
+  if (std::ranges::find(plan->axes(), std::string("output.dir"), &app::SweepAxis::key) != plan->axes().end()) {
     return refuse("output.dir: each run has a folder in that of the sweep, which --out DIR names");
   }
   app::Application first;

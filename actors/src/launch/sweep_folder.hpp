@@ -1,11 +1,13 @@
 /// The folder of a sweep: sweep.toml with what has succeeded, sweep.csv, and a folder for each run with its log.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "caftan/app/internal/sweep_plan.hpp"
 #include "caftan/base/result.hpp"

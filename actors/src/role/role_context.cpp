@@ -23,7 +23,9 @@ std::uint64_t RoleContext::seed(std::string_view purpose) const noexcept {
   return app::stream_seed(facts.root_seed, facts.role, static_cast<std::uint32_t>(facts.replica), purpose);
 }
 
-void RoleContext::metric(std::string_view name, double value) const { state_->reporter->metric(name, value); }
+void RoleContext::metric(std::string_view name, double value, MetricOptions options) const {
+  state_->reporter->metric(name, value, options.step);
+}
 void RoleContext::progress(std::int64_t done, std::int64_t total, std::string text) const {
   state_->reporter->progress(done, total, std::move(text));
 }

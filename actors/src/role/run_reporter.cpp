@@ -16,9 +16,9 @@ constexpr std::size_t kLongestName = 128;
 
 }  // namespace
 
-void RunReporter::metric(std::string_view name, double value) {
+void RunReporter::metric(std::string_view name, double value, std::optional<std::int64_t> step) {
   const LockGuard lock(mutex_);
-  values_.emplace_back(name.substr(0, kLongestName), value);
+  values_.push_back({.name = std::string(name.substr(0, kLongestName)), .value = value, .step = step});
   if (values_.size() >= kMostValues) return flush_locked();
   schedule_locked();
 }

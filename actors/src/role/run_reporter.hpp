@@ -2,11 +2,13 @@
 /// launcher for each.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "caftan/base/executor.hpp"
 #include "caftan/base/mutex.hpp"
@@ -23,7 +25,7 @@ class RunReporter : public std::enable_shared_from_this<RunReporter> {
   RunReporter(RunSink sink, std::uint32_t worker, Executor& executor)
       : sink_(std::move(sink)), worker_(worker), executor_(executor) {}
 
-  void metric(std::string_view name, double value);
+  void metric(std::string_view name, double value, std::optional<std::int64_t> step);
   void progress(std::int64_t done, std::int64_t total, std::string text);
   /// Sends what is collected, then this. Texts and errors of any length are shortened, so that the event fits into one
   /// packet.
@@ -39,7 +41,7 @@ class RunReporter : public std::enable_shared_from_this<RunReporter> {
   Executor& executor_;
   Mutex mutex_;  // held while sending: the events of a worker stay in order
   bool scheduled_ CAFTAN_GUARDED_BY(mutex_) = false;
-  std::vector<std::pair<std::string, double>> values_ CAFTAN_GUARDED_BY(mutex_);
+  std::vector<run::Metric> values_ CAFTAN_GUARDED_BY(mutex_);
   std::optional<run::Progress> progress_ CAFTAN_GUARDED_BY(mutex_);
 };
 

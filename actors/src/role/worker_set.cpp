@@ -207,7 +207,7 @@ void WorkerSet::wait_for_leave() {
 /// first one is a matter of timing.
 void WorkerSet::report_traffic(TimePoint deadline) {
   for (Member& member : members_) {
-    if (member.worker) WorkerCore::of(*member.worker).wait_until_quiet(deadline);
+    if (member.worker) (void)WorkerCore::of(*member.worker).wait_until_quiet(deadline);
   }
   for (Member& member : members_) {
     if (!member.worker) continue;

@@ -17,12 +17,15 @@ using transport::Session;
 
 namespace {
 
-constexpr std::uint64_t kFeatures = net::kSaysSegments | net::kKnowsErrorKinds | net::kKnowsGradMode | net::kKnowsDepth;
+constexpr std::uint64_t kFeatures =
+    net::kSaysSegments | net::kKnowsErrorKinds | net::kKnowsGradMode | net::kKnowsDepth | net::kKnowsLeaveReport;
 
 }  // namespace
 
 Joiner::Joiner(const Parts& parts, net::Membership membership)
-    : parts_(parts), meeting_(std::move(membership), meeting_options(parts.options)) {}
+    : parts_(parts),
+      leaver_({parts.ports, parts.work, parts.peers, *this}),
+      meeting_(std::move(membership), meeting_options(parts.options)) {}
 
 // ---- launching
 
@@ -272,6 +275,7 @@ void Joiner::on_connected(const WorkerLife& peer, const std::string& address) {
     const LockGuard lock(mutex_);
     meeting_.on_connected(peer, address);
   }
+  leaver_.on_up(peer);
   publish_view();
   look_whether_all_met();
 }
@@ -287,6 +291,8 @@ net::Meeting::Loss Joiner::on_session_end(Session& session, const Error& reason)
   if (loss.report == net::Meeting::Loss::Report::after_start) {
     lost_at_start_[peer.id] = {session.shared_from_this(), reason};
   }
+  if (loss.report != net::Meeting::Loss::Report::no)
+    caf::anon_send(root_, PeerLost{session.shared_from_this(), reason});
   return loss;
 }
 

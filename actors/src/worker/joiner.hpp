@@ -19,6 +19,7 @@
 #include "caftan/transport/internal/endpoint.hpp"
 #include "service/member_ports.hpp"
 #include "service/service.hpp"
+#include "worker/leaver.hpp"
 #include "worker/peers.hpp"
 #include "worker/root_ports.hpp"
 #include "worker/worker_log.hpp"
@@ -26,7 +27,7 @@
 namespace caftan::actors {
 
 /// Threads: any, unless a method names one.
-class Joiner final : public RootPorts {
+class Joiner final : public RootPorts, private RootSender {
  public:
   struct Parts {
     MemberPorts& ports;
@@ -35,6 +36,7 @@ class Joiner final : public RootPorts {
     transport::FrameHandler& frames;
     std::span<Service* const> services;
     WorkerLog& log;
+    WorkPorts& work;
   };
   Joiner(const Parts& parts, net::Membership membership);
 
@@ -52,7 +54,7 @@ class Joiner final : public RootPorts {
   Error why_unreachable(WorkerId peer) const;
 
   // ---- leaving
-
+  Leaver& leaver() noexcept { return leaver_; }
   /// From now on no session is added and no peer is dialled.
   void leave();
   void stop_listening();
@@ -74,7 +76,6 @@ class Joiner final : public RootPorts {
   void follow_up(const transport::Session& session, const Error& reason, const net::Meeting::Loss& loss);
 
   // RootPorts
-
   void on_view(const transport::Session& from, const net::View& view) override;
   void on_met(transport::Session& from) override;
 
@@ -111,10 +112,11 @@ class Joiner final : public RootPorts {
   void end_start();
   void fail_start(Error error);
   void notify_if_decided() CAFTAN_REQUIRES(mutex_);
-  Result<void> send_to_root(transport::Session& peer, const caf::message& message);
+  Result<void> send_to_root(transport::Session& peer, const caf::message& message) override;
   void report_lost(const transport::Session& session, const Error& reason);
 
   const Parts parts_;
+  Leaver leaver_;
   caf::actor root_;                                // constant from launch to close
   std::shared_ptr<transport::Listener> listener_;  // likewise
   std::vector<std::string> siblings_;

@@ -9,7 +9,7 @@ namespace caftan::actors {
 
 using remote::ActorExchange;
 
-caf::behavior root_actor(RootActor* self, RootPorts* ports, ForkRequestPorts* forks) {
+caf::behavior root_actor(RootActor* self, RootPorts* ports, LeavePorts* leave, ForkRequestPorts* forks) {
   self->set_exit_handler([self](const caf::exit_msg& exit) {
     if (exit.reason == caf::exit_reason::user_shutdown) self->quit(exit.reason);
   });
@@ -23,6 +23,10 @@ caf::behavior root_actor(RootActor* self, RootPorts* ports, ForkRequestPorts* fo
       [self, ports](const net::Met&) {
         if (const auto session = ActorExchange::session_of(self->current_sender())) ports->on_met(*session);
       },
+      [self, leave](const net::LeaveReport& report) {
+        if (const auto session = ActorExchange::session_of(self->current_sender())) leave->on_report(*session, report);
+      },
+      [leave](const PeerLost& lost) { leave->on_lost(lost); },
   };
 }
 

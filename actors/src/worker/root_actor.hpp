@@ -9,12 +9,15 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
+#include "caftan/net/internal/leave_together.hpp"
 #include "caftan/net/internal/membership.hpp"
 #include "rref/rref_ports.hpp"
 #include "worker/root_ports.hpp"
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::View)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::Met)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::LeaveReport)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::actors::PeerLost)
 
 namespace caftan::actors {
 
@@ -37,7 +40,7 @@ class RootActorState {
 
 using RootActor = caf::stateful_actor<RootActorState>;
 
-/// The behaviour of a RootActor. @param ports, forks  outlive the actor
-caf::behavior root_actor(RootActor* self, RootPorts* ports, ForkRequestPorts* forks);
+/// The behaviour of a RootActor. @param ports, leave, forks  outlive the actor
+caf::behavior root_actor(RootActor* self, RootPorts* ports, LeavePorts* leave, ForkRequestPorts* forks);
 
 }  // namespace caftan::actors

@@ -31,6 +31,8 @@ class ServedCalls {
 
   /// Calls that were not answered are inside. It is never closed: calls of peers are served until sessions end.
   Gate& gate() noexcept { return gate_; }
+  /// Lets the named objects of this worker go; from now on no object gets a name.
+  void forget_names() { dispatcher_.named_objects().close(); }
   /// Returns how many calls have come.
   std::uint64_t count() const noexcept { return count_.load(); }
 

@@ -37,6 +37,8 @@ Result<void> Worker::wait_until_ready() { return core_->joiner().wait_until_read
 
 Worker::~Worker() { core_->end(); }
 
+Result<void> Worker::leave_together(Duration timeout) { return core_->joiner().leaver().leave_together(timeout); }
+
 StopReport Worker::stop() { return core_->stop(); }
 
 Result<void> Worker::set_rpc_timeout(Duration timeout) {

@@ -49,11 +49,12 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership
       services_(list_services(rrefs_, *autograd_, other_services_)),
       hook_(std::make_unique<autograd::RecordingHook>(*autograd_, options_.hook)),
       peers_(self_, options_.world),
-      joiner_({*this, options_, peers_, *this, services_, *log_}, std::move(membership)),
+      joiner_({*this, options_, peers_, *this, services_, *log_, *this}, std::move(membership)),
       outgoing_({*this, options_, peers_, joiner_, rrefs_}),
       served_(*this, options_.limits, rrefs_, *log_) {
   messages_.add<net::View>("membership.view");
   messages_.add<net::Met>("membership.met");
+  messages_.add<net::LeaveReport>("leave.report");
   for (Service* service : services_) service->register_with(registry_, messages_);
   actor_host_ = std::make_unique<remote::ActorHost>(*options_.executor, messages_, self_, incarnation_);
   actor_host_->set_named_actors(this);
@@ -61,7 +62,9 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership
 
 WorkerCore::~WorkerCore() = default;
 
-Result<void> WorkerCore::launch() { return joiner_.launch(actor_host_->spawn(root_actor, &joiner_, &rrefs_)); }
+Result<void> WorkerCore::launch() {
+  return joiner_.launch(actor_host_->spawn(root_actor, &joiner_, &joiner_.leaver(), &rrefs_));
+}
 
 // ---- looking
 
@@ -142,22 +145,35 @@ caf::strong_actor_ptr WorkerCore::stand_in(const remote::Address& name) {
 
 // ---- leaving
 
-void WorkerCore::wait_until_idle(TimePoint deadline) {
+bool WorkerCore::wait_until_idle(TimePoint deadline) {
   Executor& executor = *options_.executor;
   // Served calls make own ones, and an own call to this worker is a served one: both have ended only if no served call
   // is left after the last own one.
   while (served_.gate().wait_until_empty(executor, deadline) && outgoing_.gate().wait_until_empty(executor, deadline)) {
-    if (served_.gate().inside() == 0) return;
+    if (served_.gate().inside() == 0) return true;
   }
+  return false;
 }
 
-void WorkerCore::wait_until_quiet(TimePoint deadline) {
-  wait_until_idle(deadline);
-  options_.executor->with_wait([&](Executor::Wait& wait) {
+bool WorkerCore::wait_until_quiet(TimePoint deadline) {
+  const bool is_idle = wait_until_idle(deadline);
+  return options_.executor->with_wait([&](Executor::Wait& wait) {
     rrefs_.ending().when_quiet([&] { wait.point().notify(); });
-    wait.wait(deadline, nullptr);
+    const bool have_ended = wait.wait(deadline, nullptr);
     rrefs_.ending().when_quiet(nullptr);
+    return is_idle && have_ended;
   });
+}
+
+std::uint64_t WorkerCore::work() const {
+  using wire::FrameKind;
+  const net::Traffic sent = peers_.traffic();
+  std::uint64_t sum = 0;
+  for (const FrameKind kind :
+       {FrameKind::call, FrameKind::create, FrameKind::fetch, FrameKind::method, FrameKind::op, FrameKind::response}) {
+    sum += sent.of(kind).frames;
+  }
+  return sum;
 }
 
 void WorkerCore::begin_leaving(Error farewell) {
@@ -179,10 +195,12 @@ StopReport WorkerCore::stop() {
   }
   if (phase >= Phase::draining) return given_up;
   joiner_.leave();
+  joiner_.leaver().stop(*leaving());
   outgoing_.gate().close();
+  served_.forget_names();
   const Clock& clock = options_.executor->clock();
   const TimePoint deadline = clock.now() + options_.stop_timeout;
-  wait_until_idle(deadline);
+  (void)wait_until_idle(deadline);
   log_->flush_repeated();
   given_up.calls = outgoing_.gate().inside();
   given_up.served_calls = served_.gate().inside();

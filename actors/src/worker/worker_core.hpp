@@ -24,7 +24,10 @@ namespace caftan::actors {
 
 class AutogradHost;
 
-class WorkerCore final : public MemberPorts, private transport::FrameHandler, private remote::NamedActors {
+class WorkerCore final : public MemberPorts,
+                         private transport::FrameHandler,
+                         private remote::NamedActors,
+                         private WorkPorts {
  public:
   /// Precondition: options.executor is set; it outlives the core, which does not own it.
   static Result<std::shared_ptr<WorkerCore>> make(WorkerOptions options, Registry registry);
@@ -35,8 +38,8 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   /// Ends within stop_timeout and a second (architecture.md, "Life of a worker"). `end` also waits for code that runs.
   StopReport stop();
   void end();
-  /// Waits until no call is under way and every released reference has ended, at most until `deadline`.
-  void wait_until_quiet(TimePoint deadline);
+  // WorkPorts; the launcher waits so, too.
+  bool wait_until_quiet(TimePoint deadline) override;
   /// Precondition: not negative.
   void set_rpc_timeout(Duration timeout) noexcept { rpc_timeout_.store(timeout, std::memory_order_relaxed); }
   void set_worker(Worker* worker) { worker_ = worker; }
@@ -108,7 +111,8 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   caf::strong_actor_ptr find_named(const transport::Session& session, const remote::Address& name) override;
   caf::strong_actor_ptr stand_in(const remote::Address& name) override;
 
-  void wait_until_idle(TimePoint deadline);
+  std::uint64_t work() const override;
+  bool wait_until_idle(TimePoint deadline);
   void end_services(StopReport& given_up);
   void close_sessions(TimePoint deadline);
   /// Returns whether all has ended in time.

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
+#include "caftan/app/internal/csv.hpp"
 #include "file.hpp"
 
 namespace caftan::app {
@@ -12,19 +12,7 @@ namespace {
 
 constexpr std::string_view kHeading = "time_s,worker,metric,count,last,mean,min,max\r\n";
 
-std::string number(double value, std::string_view not_finite) {
-  if (!std::isfinite(value) && !not_finite.empty()) return std::string(not_finite);
-  std::array<char, 32> buffer{};
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return {buffer.data(), result.ptr};
-}
-
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
+std::string json_number(double value) { return std::isfinite(value) ? csv_number(value) : "null"; }
 
 std::string json_string(std::string_view text) {
   std::string quoted = "\"";
@@ -44,16 +32,16 @@ std::string json_string(std::string_view text) {
 }
 
 std::string csv_line(const MetricRow& row) {
-  return number(row.time_s, "") + "," + csv_field(row.worker) + "," + csv_field(row.metric) + "," +
-         std::to_string(row.count) + "," + number(row.last, "") + "," + number(row.mean, "") + "," +
-         number(row.min, "") + "," + number(row.max, "") + "\r\n";
+  return csv_number(row.time_s) + "," + csv_field(row.worker) + "," + csv_field(row.metric) + "," +
+         std::to_string(row.count) + "," + csv_number(row.last) + "," + csv_number(row.mean) + "," +
+         csv_number(row.min) + "," + csv_number(row.max) + "\r\n";
 }
 
 std::string json_line(const MetricRow& row) {
-  return "{\"time_s\":" + number(row.time_s, "null") + ",\"worker\":" + json_string(row.worker) +
+  return "{\"time_s\":" + json_number(row.time_s) + ",\"worker\":" + json_string(row.worker) +
          ",\"metric\":" + json_string(row.metric) + ",\"count\":" + std::to_string(row.count) +
-         ",\"last\":" + number(row.last, "null") + ",\"mean\":" + number(row.mean, "null") +
-         ",\"min\":" + number(row.min, "null") + ",\"max\":" + number(row.max, "null") + "}\n";
+         ",\"last\":" + json_number(row.last) + ",\"mean\":" + json_number(row.mean) +
+         ",\"min\":" + json_number(row.min) + ",\"max\":" + json_number(row.max) + "}\n";
 }
 
 }  // namespace

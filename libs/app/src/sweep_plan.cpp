@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "caftan/base/settings_io.hpp"
 

@@ -1,5 +1,6 @@
 #include "caftan/base/error.hpp"
 
+#include <ostream>
 #include <stdexcept>
 
 #include "caftan/base/internal/enumerator_name.hpp"
@@ -45,6 +46,8 @@ std::string Error::message() const {
   if (cause()) out += " (because: " + cause()->message() + ")";
   return out;
 }
+
+std::ostream& operator<<(std::ostream& out, const Error& error) { return out << error.message(); }
 
 void detail::no_error_there() { throw std::logic_error("error() of a Result that has a value"); }
 

@@ -1,14 +1,14 @@
 #include "caftan/base/gate.hpp"
 
-#include <utility>
-
 namespace caftan {
 
 void Gate::leave() noexcept {
   if (inside_.fetch_sub(1) != 1) return;
   const LockGuard lock(mutex_);
   // Another visit may have begun since; the last visit to end notifies.
-  if (waiter_ && inside_.load() == 0) std::exchange(waiter_, nullptr)->notify();
+  if (inside_.load() != 0) return;
+  for (WaitPoint* const waiting : waiting_) waiting->notify();
+  waiting_.clear();
 }
 
 bool Gate::wait_until_empty(Executor& executor, TimePoint deadline) {
@@ -16,11 +16,11 @@ bool Gate::wait_until_empty(Executor& executor, TimePoint deadline) {
     {
       const LockGuard lock(mutex_);
       if (inside_.load() == 0) return true;
-      waiter_ = &wait.point();
+      waiting_.push_back(&wait.point());
     }
     const bool emptied = wait.wait(deadline, nullptr);
     const LockGuard lock(mutex_);
-    waiter_ = nullptr;
+    std::erase(waiting_, &wait.point());
     return emptied;
   });
 }

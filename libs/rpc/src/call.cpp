@@ -4,6 +4,7 @@
 
 #include "caftan/rpc/call_hook.hpp"
 #include "caftan/rpc/hosted_object.hpp"
+#include "caftan/rpc/named_object.hpp"
 
 namespace caftan::rpc {
 
@@ -81,6 +82,24 @@ CallToken start_call(const CallTarget& target, OutRequest&& request, std::shared
 Result<std::shared_ptr<RRefHandle>> send_creation(const CallTarget& target, OutRequest&& request, TypeKey type) {
   if (const Result<void> seen = show_to_hook(target, request); !seen) return seen.error();
   return target.caller->create_remote(*target.peer, std::move(request), target.options, type);
+}
+
+Result<void> fill_named_request(OutRequest& request, const CallTarget& target, std::string_view name,
+                                const FunctionKey& constructor) {
+  const Result<void> filled = fill_request(request, target, wire::FrameKind::call, &kGetOrCreate, constructor.name);
+  if (!filled) return filled;
+  wire::OutArchive archive(request.body);
+  archive << name;
+  write_prologue(request.body, constructor);
+  return {};
+}
+
+Result<std::shared_ptr<RRefHandle>> reference_to(TypeKey type, Result<AnyRRef> reply) {
+  if (!reply) return reply.error();
+  if (!reply->handle || reply->handle->type().hash != type.hash) {
+    return Error(Errc::wrong_type, "the reply refers to no " + std::string(type.name));
+  }
+  return std::move(reply->handle);
 }
 
 Error other_signature(const FunctionEntry& entry, std::string_view given) {

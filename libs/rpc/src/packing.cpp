@@ -27,6 +27,17 @@ Result<FunctionKey> read_prologue(wire::ByteView& body) {
   }
 }
 
+Result<std::string> read_object_name(wire::ByteView& body) {
+  wire::InArchive archive(body);
+  try {
+    const wire::ByteView bytes = archive.take(archive.load_count());
+    body = body.subspan(archive.position());
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  } catch (...) {
+    return wire::detail::decode_failure(archive.position());
+  }
+}
+
 namespace {
 
 Error prefixed(Errc code, const std::string& prefix, const Error& error) {

@@ -84,7 +84,7 @@ void save_rref(wire::OutArchive& to, const std::shared_ptr<RRefHandle>& handle) 
   if (found == sink->handles.end()) sink->handles.push_back(handle);
 }
 
-void load_rref(wire::InArchive& from, std::shared_ptr<RRefHandle>& handle, TypeKey type) {
+void load_rref(wire::InArchive& from, std::shared_ptr<RRefHandle>& handle) {
   const RRefSource* const source = from.companion<RRefSource>();
   if (!source) throw wire::DecodeError("an RRef can only travel in a call or its result");
   const std::uint64_t index = from.load_number();
@@ -93,7 +93,11 @@ void load_rref(wire::InArchive& from, std::shared_ptr<RRefHandle>& handle, TypeK
     throw wire::DecodeError("a reference is not in the manifest");
   }
   handle = source->handles[index - 1];
-  if (handle->type().hash != type.hash) {
+}
+
+void load_rref(wire::InArchive& from, std::shared_ptr<RRefHandle>& handle, TypeKey type) {
+  load_rref(from, handle);
+  if (handle && handle->type().hash != type.hash) {
     handle.reset();
     throw wire::DecodeError("a reference to a value of another type", Errc::wrong_type);
   }

@@ -9,6 +9,7 @@
 
 #include "caftan/base/settings_io.hpp"
 #include "caftan/rpc/call.hpp"
+#include "caftan/rpc/named_object.hpp"
 #include "caftan/rpc/operators.hpp"
 #include "caftan/rpc/rref.hpp"
 
@@ -115,6 +116,47 @@ bool held_back(std::unique_ptr<In>& in, const void* order, void (*again)(std::un
   return gate->hold_back(order, [&] { return Task([in = std::move(in), again]() mutable { again(std::move(in)); }); });
 }
 
+/// The reply to a call for a named object.
+class NamedRequest final : public NamedObjects::Request {
+ public:
+  NamedRequest(std::weak_ptr<Caller> alive, CallInfo info, Completion completion)
+      : alive_(std::move(alive)), info_(std::move(info)), completion_(std::move(completion)) {}
+
+  void answer(const Result<std::shared_ptr<RRefHandle>>& object) override {
+    const std::shared_ptr<Caller> alive = alive_.lock();
+    if (!alive) return completion_.fail(Error(Errc::shut_down, "the worker ended before the object was there"));
+    if (!object) return completion_.fail(object.error().at(alive->name()));
+    completion_.reply(*alive, info_, encode_reply(AnyRRef{*object}));
+  }
+
+ private:
+  const std::weak_ptr<Caller> alive_;
+  const CallInfo info_;
+  Completion completion_;
+};
+
+/// Finds the object of that name, waits for the one that is being made, or makes it here.
+void find_or_construct(Invocation& in) {
+  const std::shared_ptr<Caller> alive = in.alive.lock();
+  if (!alive) return in.completion.fail(Error(Errc::shut_down, "the worker has ended"));
+  std::unique_ptr<NamedObjects::Request> request =
+      in.names->ask(in.object_name, {in.entry->object.name, in.entry->object.hash},
+                    std::make_unique<NamedRequest>(in.alive, in.info, std::move(in.completion)));
+  if (!request) return;
+  Completion::Creation creation(in.alive);
+  Future<std::shared_ptr<HostedObject>> made = creation.future();
+  in.completion = Completion(std::move(creation), alive->make_rref_id());
+  in.entry->invoke(in);  // a constructor has ended when this returns
+  Result<std::shared_ptr<RRefHandle>> handle = Error();
+  if (auto object = std::move(made).outcome()) {
+    handle = alive->create_local(*std::move(object));
+  } else {
+    handle = object.error();
+  }
+  in.names->made(in.object_name, handle);
+  request->answer(handle);
+}
+
 void run_invocation(Invocation& in) {
   Result<void> wanted = begin(*in.caller, in.info);
   if (CallHook* const hook = in.caller->hook(); hook && wanted) wanted = hook->on_receive(in.payload, in.info);
@@ -125,6 +167,7 @@ void run_invocation(Invocation& in) {
   if (in.entry->mode == TurnMode::exclusive) hold.emplace(ambient, *in.object);
   if (in.entry->brief) ambient.brief = &in.entry->name;
   const AmbientSwap swap(&ambient);
+  if (in.names) return find_or_construct(in);
   in.entry->invoke(in);
 }
 
@@ -233,17 +276,29 @@ bool Dispatcher::is_brief(wire::FrameKind kind, wire::ByteView body) const noexc
   if (kind == wire::FrameKind::create && is_operator_creation(body)) return false;
   const Result<FunctionKey> key = read_prologue(body);
   if (!key) return true;
+  if (is_get_or_create(*key)) return false;
   const FunctionEntry* const entry = caller_.registry().find(key->name_hash, key->name);
   return !entry || entry->brief;
 }
 
 void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload&& payload, CallInfo&& info,
                        Completion&& completion) {
-  const Result<FunctionKey> key = read_prologue(payload.body);
+  Result<FunctionKey> key = read_prologue(payload.body);
+  std::string object_name;
+  const bool has_name = key && is_get_or_create(*key) && !object && !completion.creates();
+  if (has_name) {
+    Result<std::string> name = read_object_name(payload.body);
+    if (!name) return completion.fail(name.error().at(caller_.name()));
+    object_name = *std::move(name);
+    key = read_prologue(payload.body);
+  }
   if (!key) return completion.fail(key.error().at(caller_.name()));
   const FunctionEntry* const entry = caller_.registry().find(key->name_hash, key->name);
   if (!entry) return completion.fail(unknown_function(key->name).at(caller_.name()));
-  Result<void> allowed = check_entry(*entry, *key, object.get(), completion.creates());
+  Result<void> allowed = check_entry(*entry, *key, object.get(), completion.creates() || has_name);
+  if (allowed && has_name && entry->kind != FunctionEntry::Kind::constructor) {
+    allowed = Error(Errc::bad_arguments, entry->name + " is no constructor: only these make objects with names");
+  }
   if (allowed && object) allowed = check_not_held(*object, info.held);
   if (!allowed) return completion.fail(allowed.error().at(caller_.name()));
   info.function = entry->name;
@@ -254,7 +309,9 @@ void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload&& payload
                 std::move(info),
                 std::move(payload),
                 std::move(object),
-                std::move(completion)};
+                std::move(completion),
+                has_name ? &names_ : nullptr,
+                std::move(object_name)};
   if (in.object) {
     in.payload.keep_body();
     return run_in_turn(std::make_unique<Invocation>(std::move(in)));

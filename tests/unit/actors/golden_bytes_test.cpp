@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "caftan/autograd/messages.hpp"
+#include "caftan/net/internal/leave_together.hpp"
 #include "caftan/net/internal/membership.hpp"
 #include "caftan/remote/internal/address.hpp"
 #include "caftan/remote/internal/control_bodies.hpp"
@@ -118,6 +119,7 @@ TEST(GoldenBytes, MessagesBetweenActors) {
   view.members = {{"agent", WorkerId{0}, Incarnation{1}, "unix:/a"}};
   EXPECT_EQ(hex_of(view), "020000000000000001056167656e7400000000010000000000000007756e69783a2f61");
   EXPECT_EQ(hex_of(net::Met{}), "");
+  EXPECT_EQ(hex_of(net::LeaveReport{0x1122334455667788, 2, 3}), "887766554433221102000000000000000300000000000000");
   // The id of a message on the wire is made of its name.
   EXPECT_EQ(remote::MessageRegistry::id_of("rref.fork"), 16451004460458615968ULL);
 }

@@ -17,10 +17,12 @@ namespace {
 constexpr ForkId kFork{WorkerId{1}, Incarnation{2}, 4};
 
 /// Keeps what the root actor passes on.
-class ScriptedWorker final : public RootPorts, public ForkRequestPorts {
+class ScriptedWorker final : public RootPorts, public LeavePorts, public ForkRequestPorts {
  public:
   void on_view(const transport::Session&, const net::View& view) override { views.push_back(view.revision); }
   void on_met(transport::Session&) override { ++met; }
+  void on_report(const transport::Session&, const net::LeaveReport& report) override { rounds.push_back(report.round); }
+  void on_lost(const PeerLost& peer) override { lost.push_back(peer.session->peer().id.value); }
   bool on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
                          const caf::strong_actor_ptr& child) override {
     EXPECT_TRUE(child);
@@ -32,6 +34,8 @@ class ScriptedWorker final : public RootPorts, public ForkRequestPorts {
   bool parks = true;
   int met = 0;
   std::vector<std::uint64_t> views;
+  std::vector<std::uint64_t> rounds;
+  std::vector<std::uint32_t> lost;
   std::vector<std::pair<ForkId, rpc::PeerSession>> requests;
   std::vector<std::pair<ForkId, rpc::PeerSession>> gone;
 };
@@ -39,7 +43,7 @@ class ScriptedWorker final : public RootPorts, public ForkRequestPorts {
 class RootActorTest : public testing::Test {
  protected:
   RootActorTest() {
-    actor_ = pair_.near->host.spawn(root_actor, &worker_, &worker_);
+    actor_ = pair_.near->host.spawn(root_actor, &worker_, &worker_, &worker_);
     sender_ = pair_.proxy(remote::Address::of(kFork));
   }
   ~RootActorTest() override {
@@ -70,16 +74,22 @@ class RootActorTest : public testing::Test {
 TEST_F(RootActorTest, PassesOnViewsAndReports) {
   receive(net::View{3, {}});
   receive(net::Met{});
+  receive(net::LeaveReport{1, 2, 3});
+  receive(PeerLost{pair_.near->session, Error(Errc::peer_down, "cut")});
   EXPECT_EQ(worker_.views, std::vector<std::uint64_t>{3});
   EXPECT_EQ(worker_.met, 1);
+  EXPECT_EQ(worker_.rounds, std::vector<std::uint64_t>{2});
+  EXPECT_EQ(worker_.lost, std::vector<std::uint32_t>{pair_.near->session->peer().id.value});
 }
 
 TEST_F(RootActorTest, AMessageWithoutASessionIsDropped) {
   sender_ = nullptr;
   receive(net::View{3, {}});
   receive(net::Met{});
+  receive(net::LeaveReport{1, 2, 3});
   receive(ForkRequested{{}, {}, kFork, {}});
   EXPECT_TRUE(worker_.views.empty());
+  EXPECT_TRUE(worker_.rounds.empty());
   EXPECT_EQ(worker_.met, 0);
   EXPECT_TRUE(worker_.requests.empty());
 }

@@ -100,5 +100,36 @@ TEST_F(RunEnd, RN13_TheSummaryHasTheErrorThatARoleReportedItself) {
   EXPECT_THAT(summary_, HasSubstr(errors_[0].message())) << "nothing else is known";
 }
 
+TEST_F(RunEnd, U22_ARunWithStepsLeavesItsCurveInOrderAndNamesThePicture) {
+  auto record = RunRecord::create(application_, "", plan_.workers.size());
+  ASSERT_TRUE(record);
+  record->metric("observer", {.name = "reward", .value = 3, .step = 1});
+  record->metric("agent", {.name = "loss", .value = 0.5, .step = 2});
+  record->metric("agent", {.name = "loss", .value = 1, .step = 1});
+  record->metric("agent", {.name = "calls", .value = 7});
+  record->write_rows(std::chrono::seconds(1)).value();
+  const std::filesystem::path run = record->directory().path();
+  const auto read = [&](const char* name) {
+    std::ifstream stream(run / name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  EXPECT_EQ(read("curve.csv"), "step,name,value\r\n1,observer.reward,3\r\n2,agent.loss,0.5\r\n1,agent.loss,1\r\n")
+      << "a killed run has what came so far";
+  RunView view(application_.output.progress);
+  testing::internal::CaptureStderr();
+  report_end(
+      {.launch = {.catalog = catalog_, .types = types_, .application = application_, .plan = plan_, .workers = here_},
+       .record = *record,
+       .view = view,
+       .verdict = {.outcome = run::Verdict::Outcome::failure, .exit_code = 1, .error = "agent: failed"},
+       .pids = {1234, 5678},
+       .errors = errors_});
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("curve: " + (run / "curve.svg").string() + "\n"));
+  EXPECT_EQ(read("curve.csv"), "step,name,value\r\n1,agent.loss,1\r\n1,observer.reward,3\r\n2,agent.loss,0.5\r\n");
+  EXPECT_THAT(read("curve.svg"), testing::StartsWith("<svg "));
+  EXPECT_THAT(read("metrics.csv"), HasSubstr("1,agent,loss,2,1,0.75,0.5,1\r\n"))
+      << "all values, also those with a step";
+}
+
 }  // namespace
 }  // namespace caftan::actors

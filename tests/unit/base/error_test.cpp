@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
 #include "caftan/base/clock.hpp"
 #include "caftan/base/ids.hpp"
 #include "caftan/base/result.hpp"
@@ -61,6 +66,39 @@ TEST(Result, ValueThrowsTheErrorAtTheUsersEdge) {
   }
   EXPECT_TRUE(Result<void>());
   EXPECT_THROW(Result<void>(Error(Errc::timeout, "late")).value(), RpcException);
+}
+
+TEST(Result, U16_ValueOrGivesTheOtherValueOnlyWhereThereIsAnError) {
+  const Result<int> three(3);
+  const Result<int> late(Error(Errc::timeout, "late"));
+  EXPECT_EQ(three.value_or(7), 3);
+  EXPECT_EQ(late.value_or(7), 7);
+  Result<std::unique_ptr<int>> moved(std::make_unique<int>(4));
+  EXPECT_EQ(*std::move(moved).value_or(nullptr), 4);
+  EXPECT_EQ(Result<std::unique_ptr<int>>(Error(Errc::timeout, "late")).value_or(nullptr), nullptr);
+}
+
+template <class T>
+std::string printed(const T& value) {
+  std::ostringstream out;
+  out << value;
+  return out.str();
+}
+
+template <class T>
+concept CanBePrinted = requires(std::ostream& out, const T& value) {
+  out << value;
+};
+static_assert(CanBePrinted<Result<std::string>> && !CanBePrinted<Result<std::vector<int>>>);
+
+TEST(Result, U16_PrintsItsValueOrItsError) {
+  const Error error(Errc::peer_down, "server", "it is gone");
+  EXPECT_EQ(printed(error), "peer_down: server: it is gone");
+  EXPECT_EQ(printed(Error()), "ok");
+  EXPECT_EQ(printed(Result<int>(3)), "3");
+  EXPECT_EQ(printed(Result<int>(error)), error.message());
+  EXPECT_EQ(printed(Result<void>()), "ok");
+  EXPECT_EQ(printed(Result<void>(error)), error.message());
 }
 
 TEST(Ids, OfTwoLivesOfAWorkerDiffer) {

@@ -81,6 +81,22 @@ TEST(Gate, AWaitEndsAtItsDeadlineAndIsNotNotifiedLater) {
   EXPECT_TRUE(gate.wait_until_empty(executor, executor.clock().now()));
 }
 
+TEST(Gate, TheLastOneThatLeavesEndsAllWaits) {
+  PlainExecutor executor;
+  Gate gate;
+  ASSERT_TRUE(gate.enter());
+  int waits = 0;
+  executor.meanwhile = [&] {
+    if (++waits == 1) {
+      EXPECT_TRUE(gate.wait_until_empty(executor, kNever)) << "the second one waits while the first one does";
+    } else {
+      gate.leave();
+    }
+  };
+  EXPECT_TRUE(gate.wait_until_empty(executor, kNever));
+  EXPECT_EQ(waits, 2);
+}
+
 TEST(Gate, AClosedOneLetsNothingInButPartsOfWhatIsInside) {
   Gate gate;
   const Gate::Visit early(gate);

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <limits>
 
 namespace caftan::rnn_lm {
@@ -42,15 +41,6 @@ TEST(ProgressText, ADivergedTrainingNamesTheKeyToChange) {
   EXPECT_EQ(diverged_text(2, "loss", -std::numeric_limits<double>::quiet_NaN(), 1e308),
             "step 2: the loss is nan, the training has diverged; its learning rate was 1e+308: start anew with a lower "
             "optimizer.lr, or resume from an earlier checkpoint");
-}
-
-TEST(ProgressText, RowsOfTheCurveReadBackBitForBit) {
-  const double loss = 1.0 / 3;
-  const std::string row = curve_row(7, loss, loss * 2, 2e-3);
-  const std::size_t at = row.find(',') + 1;
-  EXPECT_EQ(row.substr(0, at), "7,");
-  EXPECT_EQ(std::strtod(row.c_str() + at, nullptr), loss);
-  EXPECT_EQ(std::ranges::count(row, ','), std::ranges::count(curve_heading(), ','));
 }
 
 TEST(ProgressText, LinesOfASampleAreIndented) {

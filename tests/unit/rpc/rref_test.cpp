@@ -5,6 +5,7 @@
 #include <c10/core/impl/COW.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <stdexcept>
 
 #include "caftan/tensor/operators.hpp"
@@ -49,6 +50,22 @@ class Counter {
   int value_ = 0;
 };
 
+/// Stays where it was made.
+class Pinned {
+ public:
+  Pinned(int number, std::string text) : text_(text + " " + std::to_string(number)), strand_(rpc::Strand::held_here()) {
+    if (number < 0) throw std::invalid_argument("number is negative");
+  }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+  const std::string& text() const noexcept { return text_; }
+  const std::shared_ptr<rpc::Strand>& strand() const noexcept { return strand_; }
+
+ private:
+  const std::string text_;
+  const std::shared_ptr<rpc::Strand> strand_;
+};
+
 int add(int a, int b) { return a + b; }
 int fail_to_make() { throw std::runtime_error("not made"); }
 void nothing() {}
@@ -83,6 +100,24 @@ class Slow {
   Worker* worker_ = nullptr;
 };
 
+/// Takes its time to come, and counts how many came.
+class Board {
+ public:
+  Board(Worker& worker, int size) : size_(size) {
+    Promise<int> promise(worker.alive().value());
+    promise.future().wait_for(6ms);
+    ++made;
+    if (size < 0) throw std::invalid_argument("size is negative");
+  }
+  int size() const { return size_; }
+  int grow(int by) { return size_ += by; }
+
+  static inline int made = 0;  // one thread runs at a time
+
+ private:
+  int size_;
+};
+
 int Net::ask(Worker& worker, const RRef<Net>& self, const std::string& name) {
   return worker.rpc_sync<&rows_of>(name, self);
 }
@@ -114,6 +149,10 @@ Registry make_registry() {
       .method<&Net::share_weight>("share_weight")
       .exclusive<&Net::lend>("lend");
   registry.add<Slow>("slow").constructor<Worker&>().exclusive<&Slow::hold>("hold");
+  registry.add<Board>("board")
+      .constructor<Worker&, int>()
+      .method<&Board::size>("size", brief)
+      .method<&Board::grow>("grow");
   registry.add<Counter>("counter").constructor<Worker&>().method<&Counter::add>("add").method<&Counter::name>("name");
   return registry;
 }
@@ -153,6 +192,58 @@ TEST_F(RRefs, AnUnknownConstructorNamesThoseThereAre) {
   const Error error = worker().try_remote<Net>("worker1", "four").error();
   EXPECT_EQ(error.code(), Errc::bad_arguments);
   EXPECT_EQ(error.text(), "there is no constructor net(std::string); registered: net(int, int)");
+}
+
+using Asked = std::optional<Result<RRef<Board>>>;
+
+TEST_F(RRefs, U16_CALL20_ConcurrentCallersGetTheOneObject) {
+  Board::made = 0;
+  Asked first, second;
+  job.executor.post([&] { first = worker(0).try_get_or_create<Board>("worker1", "shared", 4); });
+  job.executor.post([&] { second = worker(2).try_get_or_create<Board>("worker1", "shared", 9); });
+  job.executor.advance(1s);
+  ASSERT_TRUE(first && *first && second && *second);
+  EXPECT_EQ(Board::made, 1);
+  EXPECT_EQ((*first)->id(), (*second)->id());
+  EXPECT_EQ((*second)->rpc_sync<&Board::size>(), 4) << "made with the first caller's arguments";
+  const RRef<Board> own = worker(1).get_or_create<Board>("worker1", "shared", 5);
+  EXPECT_TRUE(own.is_owner());
+  EXPECT_EQ(own.id(), (*first)->id());
+  EXPECT_NE(worker().get_or_create<Board>("worker1", "other", 4).id(), own.id());
+  EXPECT_NE(worker().get_or_create<Board>("worker2", "shared", 4).id(), own.id()) << "each worker has its own names";
+}
+
+TEST_F(RRefs, U16_CALL21_AThrowingConstructorFailsAllThatWaitAndTheNextCallTriesAgain) {
+  Board::made = 0;
+  Asked first, second;
+  job.executor.post([&] { first = worker(0).try_get_or_create<Board>("worker1", "shared", -1); });
+  job.executor.post([&] { second = worker(2).try_get_or_create<Board>("worker1", "shared", 9); });
+  job.executor.advance(1s);
+  EXPECT_EQ(Board::made, 1);
+  for (const Asked& asked : {first, second}) {
+    ASSERT_TRUE(asked && !*asked);
+    EXPECT_EQ(asked->error().code(), Errc::remote_exception);
+    EXPECT_EQ(asked->error().worker(), "worker1");
+    EXPECT_NE(asked->error().text().find("size is negative"), std::string::npos) << asked->error().message();
+  }
+  EXPECT_EQ(worker(2).get_or_create<Board>("worker1", "shared", 9).rpc_sync<&Board::size>(), 9);
+}
+
+TEST_F(RRefs, U16_CALL20_AnotherClassUnderThatNameIsRefusedWithBothNames) {
+  const RRef<Board> board = worker().get_or_create<Board>("worker1", "shared", 4);
+  const Error error = worker(2).try_get_or_create<Counter>("worker1", "shared").error();
+  EXPECT_EQ(error.code(), Errc::wrong_type);
+  EXPECT_NE(error.text().find("Board"), std::string::npos) << error.text();
+  EXPECT_NE(error.text().find("Counter"), std::string::npos) << error.text();
+  EXPECT_EQ(worker().try_get_or_create<Board>("worker1", "", 4).error().code(), Errc::bad_arguments);
+  EXPECT_EQ(worker().try_get_or_create<Board>("worker1", "other", "four").error().code(), Errc::bad_arguments)
+      << "no such constructor";
+}
+
+TEST_F(RRefs, U16_CALL22_TheNameKeepsTheObject) {
+  worker().get_or_create<Board>("worker1", "shared", 4).rpc_sync<&Board::grow>(3);
+  job.executor.run_until_idle();
+  EXPECT_EQ(worker(2).get_or_create<Board>("worker1", "shared", 1).rpc_sync<&Board::size>(), 7);
 }
 
 TEST_F(RRefs, ChainWithoutWaiting) {
@@ -264,6 +355,20 @@ TEST_F(RRefs, ATensorThatAMethodRefersToTakesItsTurnsWithTheObject) {
   EXPECT_EQ(tensor->strand().object(), net.id());
   const RRef<at::Tensor> alone = worker().make_rref(at::ones({2}));
   EXPECT_EQ(alone.handle()->local_value().get()->strand().object(), alone.id());
+}
+
+TEST_F(RRefs, U16_MakeRRefConstructsInPlace) {
+  const RRef<Pinned> pinned = worker().make_rref<Pinned>(4, "four");
+  EXPECT_TRUE(pinned.is_owner());
+  EXPECT_EQ(pinned.local_value()->text(), "four 4");
+  EXPECT_EQ(pinned.local_value()->strand(), pinned.handle()->local_value().get()->shared_strand())
+      << "its constructor has the first turn";
+  EXPECT_THROW((void)worker().make_rref<Pinned>(-1, "less"), std::invalid_argument);
+  EXPECT_EQ(worker().make_rref<std::string>(3, 'x').to_here(), "xxx");
+  EXPECT_EQ(worker().make_rref<std::string>().to_here(), "");
+  const std::string copied = "copied";
+  EXPECT_EQ(worker().make_rref<std::string>(copied).to_here(), copied);
+  EXPECT_EQ(worker().make_rref<std::string>(std::string("moved")).to_here(), "moved");
 }
 
 TEST_F(RRefs, CALL8_AFetchOfATensorWhoseObjectKeepsItsTurnWouldDeadlock) {

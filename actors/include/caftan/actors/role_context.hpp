@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -36,6 +37,13 @@ Future<RRef<T>> role_of(Worker& worker) {
   });
 }
 }  // namespace actors
+
+/// How a metric is recorded.
+struct MetricOptions {
+  /// What the value stands above on the curve of the metric: an episode, a training step. Each value is a row, also one
+  /// whose step was there before or goes back, and one that is not finite. Nothing = the value is no part of a curve.
+  std::optional<std::int64_t> step{};
+};
 
 /// Threads: any, all methods, unless one says otherwise.
 class RoleContext : public CallSite {
@@ -86,8 +94,9 @@ class RoleContext : public CallSite {
   /// Returns the folder of this run; empty if nothing is written.
   const std::filesystem::path& output_directory() const noexcept;
 
-  /// Records a value for metrics.csv, metrics.jsonl and (the last one) summary.json.
-  void metric(std::string_view name, double value) const;
+  /// Records a value for metrics.csv, metrics.jsonl and (the last one) summary.json; one with a step for curve.csv, too
+  /// (docs/results.md). @param name  any bytes, of which the first 128 are kept
+  void metric(std::string_view name, double value, MetricOptions options = {}) const;
   /// Reports the progress of this role, which is shown during the run. @param total  0 = unknown
   /// @param text  what to show beside the bar; parts are separated by two spaces
   void progress(std::int64_t done, std::int64_t total, std::string text = {}) const;

@@ -138,6 +138,18 @@ class Worker : public CallSite {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
+  /// Waits until all members of the job have called this and none of them has work under way: no call of its own or of
+  /// a peer, no released reference that has not ended. Then every member may stop: no other needs it. For Workers that
+  /// no launcher runs; it stops nothing.
+  /// @param timeout  of this call; 0 = none
+  /// Errors: timeout (naming the members that have not come, have not called it, or have work under way), peer_down (a
+  ///   member is lost or has left before: naming it), shut_down, overloaded (a second call at the same time),
+  ///   would_deadlock (in a function, method or continuation), bad_arguments (a negative timeout). After an error it
+  ///   may be called again, and `stop` leaves without the others.
+  /// Threads: any of the user's. Blocks. Source: torch.distributed.rpc.shutdown(graceful=True). Difference: it does not
+  ///   stop the worker.
+  Result<void> leave_together(Duration timeout = std::chrono::seconds(60));
+
   /// Leaves the job: refuses new calls, lets own and served ones end, ends all references, says bye to every peer.
   /// What is not over within stop_timeout fails with shut_down. Safe to repeat. Blocks for stop_timeout and a second at
   /// most, whatever code still runs. Returns what it gave up; the first call does.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -97,6 +98,9 @@ class [[nodiscard]] Error {
   Errc code_ = Errc::ok;
   std::shared_ptr<const Body> body_;
 };
+
+/// Writes `error.message()`.
+std::ostream& operator<<(std::ostream& out, const Error& error);
 
 /// Returns an error of the application's own. A remote function returns it in its Result, or throws it as RpcException:
 /// it arrives at the caller with its kind, which no text need be searched for.

@@ -4,13 +4,14 @@
 
 #include <atomic>
 #include <cstddef>
+#include <vector>
 
 #include "caftan/base/executor.hpp"
 #include "caftan/base/mutex.hpp"
 
 namespace caftan {
 
-/// Threads: any, all methods; one at a time waits. The caller of `leave` keeps the gate alive until it has returned.
+/// Threads: any, all methods. The caller of `leave` keeps the gate alive until it has returned.
 class Gate {
  public:
   Gate() = default;
@@ -61,7 +62,7 @@ class Gate {
   std::atomic<std::size_t> inside_{0};
   std::atomic<bool> closed_{false};
   Mutex mutex_;
-  WaitPoint* waiter_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
+  std::vector<WaitPoint*> waiting_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <ostream>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -41,6 +43,15 @@ class [[nodiscard]] Result {
   /// Returns the value or throws RpcException.
   T& value() & { return check(), **this; }
   T&& value() && { return check(), *std::move(*this); }
+  /// Returns the value, or `other` where there is an error.
+  T value_or(T other) const& {
+    if (has_value()) return **this;
+    return other;
+  }
+  T value_or(T other) && {
+    if (has_value()) return *std::move(*this);
+    return other;
+  }
 
  private:
   void check() const {
@@ -70,5 +81,23 @@ class [[nodiscard]] Result<void> {
  private:
   std::optional<Error> error_;
 };
+
+namespace detail {
+template <class T>
+concept Printable = std::is_void_v<T> || requires(std::ostream& out, const Result<T>& result) {
+  out << *result;
+};
+}  // namespace detail
+
+/// Writes the value, or the error's message; "ok" for a Result<void> without an error. Only where a T can be written.
+template <class T>
+requires detail::Printable<T> std::ostream& operator<<(std::ostream& out, const Result<T>& result) {
+  if (!result) return out << result.error();
+  if constexpr (std::is_void_v<T>) {
+    return out << "ok";
+  } else {
+    return out << *result;
+  }
+}
 
 }  // namespace caftan

@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "caftan/rpc/function.hpp"
+#include "caftan/rpc/named_object.hpp"
 #include "caftan/rpc/operators.hpp"
 #include "caftan/rpc/rref.hpp"
 
@@ -137,6 +138,30 @@ class CallSite {
                      Wire{}, arguments...);
   }
 
+  /// Returns a reference to the object `name` of that worker, and waits for it. The first call makes it, from these
+  /// arguments, as `remote<C, P...>` would; all others, from whatever worker and also while it is made, get a
+  /// reference to the same object, and their arguments are not looked at. If the constructor throws, all calls that
+  /// wait for it fail, and the next one tries again. The name keeps the object until its worker stops. A constructor
+  /// must not ask for its own name: it would wait for itself.
+  ///     RRef<Board> board = worker.get_or_create<Board>("server", "board", 8, 8);
+  /// Errors: as all calls; wrong_type (an object of another class has that name; the text names both), bad_arguments
+  /// (an empty name).
+  template <class C, class... P, class... A>
+  RRef<C> get_or_create(Destination to, std::string_view name, const A&... arguments) const {
+    return try_get_or_create<C, P...>(to, name, arguments...).value();
+  }
+  template <class C, class... P, class... A>
+  Result<RRef<C>> try_get_or_create(Destination to, std::string_view name, const A&... arguments) const {
+    using Given = rpc::TypeList<Parameter<A>...>;
+    using Wire = std::conditional_t<sizeof...(P) == 0, Given, rpc::TypeList<P...>>;
+    const rpc::CallTarget target = target_of(to);
+    auto object = rpc::get_or_create<C>(
+        target, name, constructor_key(target, &rpc::kClassTag<C>, rpc::signature_of<C, Wire>(), wire::type_name<C>()),
+        Wire{}, arguments...);
+    if (!object) return object.error();
+    return RRef<C>(*std::move(object));
+  }
+
   /// Makes this worker the owner of `value` and returns a reference to hand out. A tensor (or container of tensors)
   /// referred to from inside a method or constructor takes its turns with that object: its fetches and steps never
   /// overlap with the object's methods.
@@ -147,6 +172,19 @@ class CallSite {
     auto object = rpc::make_hosted_part<std::decay_t<T>>(caller->make_rref_id(), caller->executor(),
                                                          rpc::Strand::held_here(), std::forward<T>(value));
     return RRef<std::decay_t<T>>(caller->create_local(std::move(object)).value());
+  }
+  /// Constructs a T from `arguments` in place, where it need be neither copied nor moved, and makes this worker its
+  /// owner: `worker.make_rref<Net>(4, 2)`. What its constructor makes references to takes its turns with the object.
+  /// Errors (thrown): shut_down, and what T's constructor throws.
+  template <class T, class... A>
+  requires(std::is_same_v<T, std::decay_t<T>> &&
+           !(sizeof...(A) == 1 && (std::is_same_v<T, A> && ...))) RRef<T> make_rref(A&&... arguments)
+  const {
+    static_assert(std::is_constructible_v<T, A...>, "make_rref<T>(...): T has no constructor for these arguments");
+    const std::shared_ptr<rpc::Caller> caller = alive().value();
+    auto object = rpc::construct_hosted_part<T>(caller->make_rref_id(), caller->executor(), rpc::Strand::held_here(),
+                                                std::forward<A>(arguments)...);
+    return RRef<T>(caller->create_local(std::move(object)).value());
   }
 
   /// Runs a pure ATen operator there: `rpc_op("worker1", "aten::add", a, b, rpc::kwarg("alpha", 2))`; the arguments

@@ -136,4 +136,14 @@ std::shared_ptr<HostedObject> make_hosted_part(RRefId id, Executor& executor, st
   return make_hosted<T>(id, executor, std::forward<V>(value));
 }
 
+/// As construct_hosted; tensors take their turns with the object of `of`, as those of make_hosted_part do.
+template <class T, class... Args>
+std::shared_ptr<HostedObject> construct_hosted_part(RRefId id, Executor& executor, std::shared_ptr<Strand> of,
+                                                    Args&&... args) {
+  if constexpr (kHoldsTensors<T>) {
+    if (of) return std::make_shared<detail::Hosted<T>>(id, std::move(of), std::forward<Args>(args)...);
+  }
+  return construct_hosted<T>(id, executor, std::forward<Args>(args)...);
+}
+
 }  // namespace caftan::rpc

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -17,6 +18,7 @@
 namespace caftan::rpc {
 
 struct FunctionEntry;
+class NamedObjects;
 
 /// Where a result goes: back to the caller, or into a new hosted object. Move-only, used once.
 class Completion {
@@ -52,6 +54,8 @@ struct Invocation {
   InPayload payload;  ///< body without the prologue
   std::shared_ptr<HostedObject> object;
   Completion completion;
+  NamedObjects* names = nullptr;  ///< set where a constructor is to make the object `object_name`
+  std::string object_name{};
 
   /// Returns the registered name of what runs.
   std::string_view name() const noexcept { return info.function; }

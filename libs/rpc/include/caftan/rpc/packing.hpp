@@ -2,6 +2,7 @@
 /// Layout of the bodies: docs/protocols/call.md.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -70,6 +71,16 @@ void write_prologue(wire::Bytes& body, const FunctionKey& key);
 /// Reads the prologue and moves `body` past it. The views point into `body`.
 /// Errors: malformed_payload.
 Result<FunctionKey> read_prologue(wire::ByteView& body);
+
+/// What a call for a named object starts with: then follow the name, and the prologue and arguments of a constructor.
+inline constexpr FunctionKey kGetOrCreate{"caftan.get_or_create", "", wire::fnv1a("caftan.get_or_create"),
+                                          wire::fnv1a("")};
+/// Whether a call for `key` is one for a named object.
+constexpr bool is_get_or_create(const FunctionKey& key) noexcept {
+  return key.name_hash == kGetOrCreate.name_hash && key.name == kGetOrCreate.name;
+}
+/// Reads the name of an object and moves `body` past it. Errors: malformed_payload.
+Result<std::string> read_object_name(wire::ByteView& body);
 
 namespace detail {
 /// Only called from a handler, for the exception in flight. @param position  from 1

@@ -37,7 +37,7 @@ struct FunctionEntry {
   std::string name;
   FunctionKey key;  ///< views into name and static storage
   Kind kind = Kind::function;
-  TypeKey object;  ///< of a method: the class it runs on
+  TypeKey object;  ///< of a method: the class it runs on; of a constructor: the class it makes
   TurnMode mode = TurnMode::serial;
   bool brief = false;
   void (*invoke)(Invocation&) = nullptr;
@@ -156,6 +156,7 @@ class ClassBuilder {
     constexpr std::string_view signature = rpc::signature_of<C, typename Split::Wire>();
     auto& entry = registry_.insert(rpc::constructor_name(name_, signature, wire::type_name<C>()), signature,
                                    wire::fnv1a(signature), rpc::FunctionEntry::Kind::constructor);
+    entry.object = rpc::type_key<C>();
     entry.brief = blocking == Blocking::never;
     entry.invoke = &rpc::invoke_constructor<C, Split>;
     return *this;

@@ -209,6 +209,8 @@ class RRef : public RRefCalls<T> {
 namespace rpc {
 /// Writes a reference as an index into the manifest of its frame. Throws EncodeError outside of calls.
 void save_rref(wire::OutArchive& to, const std::shared_ptr<RRefHandle>& handle);
+/// Throws DecodeError.
+void load_rref(wire::InArchive& from, std::shared_ptr<RRefHandle>& handle);
 /// Throws DecodeError unless the reference is to a value of `type`.
 void load_rref(wire::InArchive& from, std::shared_ptr<RRefHandle>& handle, TypeKey type);
 }  // namespace rpc

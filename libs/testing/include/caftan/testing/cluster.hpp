@@ -31,6 +31,7 @@ namespace testing {
 /// test.
 class Cluster {
  public:
+  /// Changes the options of one worker, whose name is set.
   using Change = std::function<void(WorkerOptions&)>;
 
   /// Starts the workers and waits until all are connected with each other.

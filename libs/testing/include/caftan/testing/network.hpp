@@ -26,6 +26,7 @@ class TappedChannel;
 struct Frame {
   wire::FrameHeader header;
   wire::ByteView bytes;  ///< header and payload
+  /// Returns what follows the header.
   wire::ByteView payload() const { return bytes.subspan(wire::kFrameHeaderSize); }
 };
 

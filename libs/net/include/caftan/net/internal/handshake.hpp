@@ -33,6 +33,8 @@ inline constexpr std::uint64_t kKnowsErrorKinds = 2;
 inline constexpr std::uint64_t kKnowsGradMode = 4;
 /// Feature bit: the section `depth` is understood.
 inline constexpr std::uint64_t kKnowsDepth = 8;
+/// Feature bit: the message `leave.report` between root actors is understood.
+inline constexpr std::uint64_t kKnowsLeaveReport = 16;
 
 struct VersionRange {
   std::uint16_t min = 1;

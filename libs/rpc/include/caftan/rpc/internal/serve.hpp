@@ -8,6 +8,7 @@
 #include "caftan/rpc/caller.hpp"
 #include "caftan/rpc/future.hpp"
 #include "caftan/rpc/hosted_object.hpp"
+#include "caftan/rpc/internal/named_objects.hpp"
 #include "caftan/rpc/registry.hpp"
 #include "caftan/rpc/request.hpp"
 
@@ -24,7 +25,7 @@ class Dispatcher {
   /// may run it before it reads on. Unknown functions are brief: refusing them takes no time.
   bool is_brief(wire::FrameKind kind, wire::ByteView body) const noexcept;
 
-  /// Kind call: runs a registered function.
+  /// Kind call: runs a registered function, or finds or makes a named object.
   /// Answers: unknown_function, bad_arguments (signature or values), remote_exception, what the function returns.
   void call(InPayload&& payload, CallInfo&& info, Responder responder);
 
@@ -46,10 +47,14 @@ class Dispatcher {
   Future<std::shared_ptr<HostedObject>> create(std::shared_ptr<HostedObject> object, InPayload&& payload,
                                                CallInfo&& info, RRefId id);
 
+  /// The objects of this worker that have names.
+  NamedObjects& named_objects() noexcept { return names_; }
+
  private:
   void start(std::shared_ptr<HostedObject> object, InPayload&& payload, CallInfo&& info, Completion&& completion);
 
   Caller& caller_;
+  NamedObjects names_;
 };
 
 }  // namespace caftan::rpc

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -49,8 +50,18 @@ struct Progress {
     archive& done& total& text;
   }
 };
+struct Metric {
+  std::string name{};
+  double value = 0;
+  std::optional<std::int64_t> step{};  ///< a row of curve.csv, too
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& name& value& step;
+  }
+};
 struct Metrics {
-  std::vector<std::pair<std::string, double>> values{};  ///< name and value, the oldest first
+  std::vector<Metric> values{};  ///< the oldest first
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {

@@ -1,0 +1,129 @@
+#include "worker/leaver.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <caf/make_message.hpp>
+
+#include "caftan/net/internal/handshake.hpp"
+#include "worker/root_actor.hpp"
+
+namespace caftan::actors {
+
+using transport::Session;
+
+namespace {
+
+std::vector<std::string> names_of(const Peers& peers) {
+  std::vector<std::string> names;
+  for (std::uint32_t id = 0; id < peers.size(); ++id) names.push_back(peers.at(WorkerId{id}).name());
+  return names;
+}
+
+}  // namespace
+
+Leaver::Leaver(const Parts& parts)
+    : parts_(parts), rules_(names_of(parts.peers), {parts.ports.id(), parts.ports.incarnation()}) {}
+
+Result<void> Leaver::leave_together(Duration timeout) {
+  if (timeout < Duration::zero()) {
+    return Error(Errc::bad_arguments, parts_.ports.name(), "leave_together: the timeout is negative; 0 means none");
+  }
+  if (UserCode::runs_here()) {
+    return Error(Errc::would_deadlock, parts_.ports.name(),
+                 "leave_together in a function, method or continuation waits for its own end: call it on a thread of "
+                 "your own");
+  }
+  {
+    const LockGuard lock(mutex_);
+    if (auto begun = rules_.begin_call(); !begun) return begun;
+  }
+  Result<void> outcome = wait_until_over(timeout);
+  const LockGuard lock(mutex_);
+  rules_.end_call();
+  return outcome;
+}
+
+Result<void> Leaver::wait_until_over(Duration timeout) {
+  const TimePoint now = parts_.ports.executor().clock().now();
+  const bool is_bounded = timeout > Duration::zero() && timeout < kNever - now;
+  const TimePoint deadline = is_bounded ? now + timeout : kNever;
+  while (true) {
+    std::optional<std::uint64_t> round;
+    {
+      const LockGuard lock(mutex_);
+      if (auto outcome = rules_.outcome()) return *std::move(outcome);
+      round = rules_.due();
+    }
+    const bool in_time = !round ? wait_for_change(deadline) : *round == 0 || parts_.work.wait_until_quiet(deadline);
+    if (!in_time) {
+      const LockGuard lock(mutex_);
+      if (auto outcome = rules_.outcome()) return *std::move(outcome);
+      return rules_.why_late(timeout);
+    }
+    if (round) report(*round);
+  }
+}
+
+bool Leaver::wait_for_change(TimePoint deadline) {
+  return parts_.ports.executor().with_wait([&](Executor::Wait& wait) {
+    {
+      const LockGuard lock(mutex_);
+      if (has_changed()) return true;
+      waiter_ = &wait.point();
+    }
+    const bool changed = wait.wait(deadline, nullptr);
+    const LockGuard lock(mutex_);
+    waiter_ = nullptr;
+    return changed;
+  });
+}
+
+/// Reports `round`, unless another one is due by now.
+void Leaver::report(std::uint64_t round) {
+  const std::uint64_t work = parts_.work.work();
+  net::LeaveReport report;
+  {
+    const LockGuard lock(mutex_);
+    if (rules_.outcome() || rules_.due() != round) return;
+    report = rules_.report(work);
+  }
+  for (std::uint32_t id = 0; id < parts_.peers.size(); ++id) {
+    const auto session = WorkerId{id} == parts_.ports.id() ? nullptr : parts_.peers.at(WorkerId{id}).session();
+    if (!session || !(session->peer().features & net::kKnowsLeaveReport)) continue;
+    (void)parts_.sender.send_to_root(*session,
+                                     caf::make_message(report));  // a worker that is gone by now does not need it
+  }
+}
+
+void Leaver::stop(const Error& reason) {
+  const LockGuard lock(mutex_);
+  rules_.stop(reason);
+  notify_if_changed();
+}
+
+void Leaver::on_up(const WorkerLife& peer) {
+  const LockGuard lock(mutex_);
+  rules_.on_up(peer);
+  notify_if_changed();
+}
+
+void Leaver::on_lost(const PeerLost& lost) {
+  const LockGuard lock(mutex_);
+  rules_.on_lost(lost.session->peer().life(), lost.reason);
+  notify_if_changed();
+}
+
+void Leaver::on_report(const Session& from, const net::LeaveReport& report) {
+  const LockGuard lock(mutex_);
+  rules_.on_report(from.peer().life(), report);
+  notify_if_changed();
+}
+
+void Leaver::notify_if_changed() {
+  if (waiter_ && has_changed()) std::exchange(waiter_, nullptr)->notify();
+}
+
+}  // namespace caftan::actors

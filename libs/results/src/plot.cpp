@@ -1,0 +1,177 @@
+#include "caftan/results/plot.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "caftan/base/settings_diagnostics.hpp"
+#include "caftan/svg/chart.hpp"
+
+namespace caftan::results {
+namespace {
+
+/// Runs that are drawn as one line.
+struct Group {
+  std::string label{};
+  std::vector<const RunCurves*> runs{};
+};
+
+bool have_different_seeds(const std::vector<const RunCurves*>& runs) {
+  std::set<std::int64_t> seeds;
+  for (const RunCurves* const run : runs) seeds.insert(run->seed);
+  return seeds.size() == runs.size();
+}
+
+/// Names groups after the run; where several groups have that name, after their first folder too.
+void name_bands(std::vector<Group>& groups) {
+  std::map<std::string, int> times;
+  for (Group& group : groups) {
+    if (group.runs.size() == 1) continue;
+    group.label = group.runs.front()->name + ", " + std::to_string(group.runs.size()) + " seeds";
+    ++times[group.label];
+  }
+  for (Group& group : groups) {
+    if (group.runs.size() > 1 && times[group.label] > 1) group.label += " (" + group.runs.front()->folder + " ...)";
+  }
+}
+
+std::vector<Group> groups_of(std::span<const RunCurves> runs) {
+  std::map<std::string, std::vector<const RunCurves*>> alike;
+  for (const RunCurves& run : runs) alike[run.settings].push_back(&run);
+  std::vector<Group> groups;
+  for (const RunCurves& run : runs) {
+    const auto& others = alike[run.settings];
+    if (!have_different_seeds(others)) {
+      groups.push_back({.label = run.folder, .runs = {&run}});
+    } else if (others.front() == &run) {
+      groups.push_back({.label = run.folder, .runs = others});
+    }
+  }
+  name_bands(groups);
+  return groups;
+}
+
+/// One curve, read at ascending x.
+class Cursor {
+ public:
+  explicit Cursor(const Curve& curve) : curve_(&curve) {}
+  /// Returns the value at x, NaN outside of the curve and beside its gaps.
+  double at(double x) {
+    const std::vector<double>& xs = curve_->x;
+    const std::vector<double>& ys = curve_->y;
+    while (next_ < xs.size() && xs[next_] <= x) ++next_;
+    if (next_ == 0) return std::numeric_limits<double>::quiet_NaN();
+    const std::size_t before = next_ - 1;
+    if (xs[before] == x) return ys[before];
+    if (next_ == xs.size()) return std::numeric_limits<double>::quiet_NaN();
+    const double share = (x - xs[before]) / (xs[next_] - xs[before]);
+    return ys[before] + share * (ys[next_] - ys[before]);
+  }
+
+ private:
+  const Curve* curve_;
+  std::size_t next_ = 0;  // the first point behind the last x
+};
+
+/// Returns the mean of the curves and the band around it.
+svg::Series mean_of(const std::vector<const Curve*>& curves, std::string label) {
+  svg::Series series{.label = std::move(label)};
+  std::vector<Cursor> cursors;
+  for (const Curve* const curve : curves) {
+    series.x.insert(series.x.end(), curve->x.begin(), curve->x.end());
+    cursors.emplace_back(*curve);
+  }
+  std::ranges::sort(series.x);
+  series.x.erase(std::ranges::unique(series.x).begin(), series.x.end());
+  for (const double x : series.x) {
+    double sum = 0;
+    double count = 0;
+    double low = std::numeric_limits<double>::infinity();
+    double high = -low;
+    for (Cursor& cursor : cursors) {
+      const double y = cursor.at(x);
+      if (!std::isfinite(y)) continue;
+      sum += y;
+      ++count;
+      low = std::min(low, y);
+      high = std::max(high, y);
+    }
+    series.y.push_back(sum / count);  // NaN, a gap, where no run has a value
+    series.low.push_back(low);
+    series.high.push_back(high);
+  }
+  return series;
+}
+
+svg::Series series_of(const std::vector<const Curve*>& curves, std::string label) {
+  if (curves.size() > 1) return mean_of(curves, std::move(label));
+  return {.label = std::move(label), .x = curves.front()->x, .y = curves.front()->y};
+}
+
+/// The workers that report a metric, and the charts' order.
+std::map<std::string, std::set<std::string>> workers_by_metric(std::span<const RunCurves> runs) {
+  std::map<std::string, std::set<std::string>> workers;
+  for (const RunCurves& run : runs) {
+    for (const Curve& curve : run.curves) workers[curve.metric].insert(curve.worker);
+  }
+  return workers;
+}
+
+const Curve* find_curve(const RunCurves& run, const std::string& worker, const std::string& metric) {
+  const auto found = std::ranges::find_if(
+      run.curves, [&](const Curve& curve) { return curve.worker == worker && curve.metric == metric; });
+  return found == run.curves.end() ? nullptr : &*found;
+}
+
+svg::Chart chart_of(const std::string& metric, const std::set<std::string>& workers, const std::vector<Group>& groups,
+                    const PlotOptions& options) {
+  svg::Chart chart{.title = metric,
+                   .x_label = options.axis == Axis::step ? "step" : "time (s)",
+                   .log_y = options.log_y,
+                   .smooth = options.smooth};
+  for (const Group& group : groups) {
+    for (const std::string& worker : workers) {
+      std::vector<const Curve*> curves;
+      for (const RunCurves* const run : group.runs) {
+        if (const Curve* const curve = find_curve(*run, worker, metric)) curves.push_back(curve);
+      }
+      if (curves.empty()) continue;
+      chart.series.push_back(series_of(curves, workers.size() > 1 ? group.label + " " + worker : group.label));
+    }
+  }
+  return chart;
+}
+
+Error unknown_metric(std::span<const RunCurves> runs, const std::string& metric) {
+  std::set<std::string> all;
+  for (const RunCurves& run : runs) all.insert(run.metrics.begin(), run.metrics.end());
+  const std::vector<std::string> names(all.begin(), all.end());
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  const std::string near = did_you_mean(metric, names);
+  return {Errc::bad_arguments,
+          "no run has a metric '" + metric + "'" + (near.empty() ? "." : near) + " There are: " + list};
+}
+
+}  // namespace
+
+Result<std::string> plot(std::span<const RunCurves> runs, const PlotOptions& options) {
+  if (runs.empty()) return Error(Errc::bad_arguments, "there is no run to draw");
+  if (!(options.smooth >= 0 && options.smooth < 1)) {
+    return Error(Errc::bad_arguments, "the smoothing (--smooth) has to be >=0..<1");
+  }
+  const auto workers = workers_by_metric(runs);
+  if (options.metric && workers.empty()) return unknown_metric(runs, *options.metric);
+  if (workers.empty()) return Error(Errc::bad_arguments, "these runs have no point to draw");
+  const std::vector<Group> groups = groups_of(runs);
+  std::vector<svg::Chart> charts;
+  for (const auto& [metric, of] : workers) charts.push_back(chart_of(metric, of, groups, options));
+  return svg::render(charts, charts.size() == 1 ? 1 : 2);
+}
+
+}  // namespace caftan::results

@@ -1,0 +1,187 @@
+#include "caftan/results/plot.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "folder.hpp"
+
+namespace caftan::results {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+  return found;
+}
+
+class Runs : public testing::Test {
+ protected:
+  /// Makes the folder of a run. Returns its path.
+  std::string make_run(const std::string& name, int seed, const std::string& rows,
+                       const std::string& config = "lr = 0.1") const {
+    std::filesystem::create_directory(folder_.path() / name);
+    folder_.write(name + "/resolved.toml",
+                  "# Resolved from \"" + name +
+                      ".toml\"\ncaftan = 1\n\n[run]\nname = \"learn\"\nseed = " + std::to_string(seed) +
+                      "\n\n[roles.agent.config]\n" + config + "\n\n[output]\ndir = \"" + name + "\"\n");
+    folder_.write(name + "/curve.csv", "step,name,value\r\n" + rows);
+    return folder_ / name;
+  }
+  static std::string draw(const std::vector<std::string>& folders, const PlotOptions& options = {}) {
+    std::vector<RunCurves> runs;
+    for (const std::string& folder : folders) runs.push_back(read_run(folder, options.axis, options.metric).value());
+    const auto picture = plot(runs, options);
+    return picture ? *picture : "error: " + picture.error().text();
+  }
+  const test::Folder folder_;
+};
+
+TEST_F(Runs, AreReadWithNameSeedAndCurves) {
+  const std::string run = make_run("a", 7, "1,agent.loss,3\r\n1,observer-0.reward.mean,5\r\n2,agent.loss,2\r\n");
+  const RunCurves read = read_run(run, Axis::step).value();
+  EXPECT_EQ(read.folder, "a");
+  EXPECT_EQ(read.name, "learn");
+  EXPECT_EQ(read.seed, 7);
+  ASSERT_EQ(read.curves.size(), 2U);
+  EXPECT_EQ(read.curves[0].worker, "agent");
+  EXPECT_EQ(read.curves[0].metric, "loss");
+  EXPECT_THAT(read.curves[0].x, ElementsAre(1, 2));
+  EXPECT_THAT(read.curves[0].y, ElementsAre(3, 2));
+  EXPECT_EQ(read.curves[1].metric, "reward.mean") << "the worker ends at the first dot";
+  EXPECT_THAT(read.metrics, ElementsAre("loss", "reward.mean"));
+}
+
+TEST_F(Runs, RowsThatCameInAnyOrderAreOrderedAndTheLastOfAStepCounts) {
+  const std::string run = make_run("a", 7, "3,a.x,30\r\n1,a.x,10\r\n3,a.x,31\r\n2,a.x,20\r\n");
+  const RunCurves read = read_run(run, Axis::step).value();
+  EXPECT_THAT(read.curves.front().x, ElementsAre(1, 2, 3));
+  EXPECT_THAT(read.curves.front().y, ElementsAre(10, 20, 31));
+}
+
+TEST_F(Runs, ALinkIsNamedAfterItsFolder) {
+  make_run("a", 7, "1,a.x,1\r\n");
+  std::filesystem::create_symlink("a", folder_.path() / "latest");
+  EXPECT_EQ(read_run(folder_ / "latest", Axis::step).value().folder, "a");
+}
+
+TEST_F(Runs, OverTimeTheMeansOfMetricsCsvAreRead) {
+  const std::string run = make_run("a", 7, "");
+  folder_.write(
+      "a/metrics.csv",
+      "time_s,worker,metric,count,last,mean,min,max\r\n0.5,agent,loss,2,9,3,1,9\r\n1.5,agent,loss,1,2,2,2,2\r\n");
+  const RunCurves read = read_run(run, Axis::time).value();
+  EXPECT_THAT(read.curves.front().x, ElementsAre(0.5, 1.5));
+  EXPECT_THAT(read.curves.front().y, ElementsAre(3, 2));
+  EXPECT_THAT(draw({run}, {.axis = Axis::time}), HasSubstr(">time (s)</text>"));
+  folder_.write("a/metrics.csv", "time_s,worker,metric,count,last,mean,min,max\r\nsoon,agent,loss,2,9,3,1,9\r\n");
+  EXPECT_EQ(read_run(run, Axis::time).error().text(), run + "/metrics.csv:2: time_s is a number, here it is 'soon'");
+}
+
+TEST_F(Runs, EachMetricHasAChartAndOneMayBeChosen) {
+  const std::string run = make_run("a", 7, "1,agent.loss,3\r\n1,agent.reward,5\r\n2,agent.loss,2\r\n");
+  const std::string both = draw({run});
+  EXPECT_THAT(both, AllOf(StartsWith("<svg "), HasSubstr(">loss</text>"), HasSubstr(">reward</text>")));
+  for (const std::string metric : {"loss", "agent.loss"}) {
+    const std::string one = draw({run}, {.metric = metric});
+    EXPECT_THAT(one, AllOf(HasSubstr(">loss</text>"), Not(HasSubstr(">reward</text>")))) << metric;
+  }
+}
+
+TEST_F(Runs, SideBySideAreInOneChart) {
+  const std::string a = make_run("a", 7, "1,agent.loss,3\r\n2,agent.loss,2\r\n");
+  const std::string b = make_run("b", 7, "1,agent.loss,4\r\n2,agent.loss,1\r\n", "lr = 0.2");
+  const std::string svg = draw({a, b});
+  EXPECT_EQ(count(svg, "<g "), 1U);
+  EXPECT_EQ(count(svg, "stroke-linejoin"), 2U);
+  EXPECT_THAT(svg, AllOf(HasSubstr(">a</text>"), HasSubstr(">b</text>"), Not(HasSubstr("fill-opacity"))));
+}
+
+TEST_F(Runs, OfDifferentSeedsAreOneBandWhereverTheyWereWritten) {
+  const std::string a = make_run("a", 1, "1,agent.loss,3\r\n2,agent.loss,2\r\n");
+  const std::string b = make_run("b", 2, "1,agent.loss,4\r\n2,agent.loss,1\r\n");
+  const std::string other = make_run("c", 3, "1,agent.loss,5\r\n2,agent.loss,5\r\n", "lr = 0.2");
+  const std::string svg = draw({a, b, other});
+  EXPECT_EQ(count(svg, "stroke-linejoin"), 2U);
+  EXPECT_EQ(count(svg, "fill-opacity"), 1U);
+  EXPECT_THAT(svg, AllOf(HasSubstr(">learn, 2 seeds</text>"), HasSubstr(">c</text>")));
+}
+
+TEST_F(Runs, OfOneSeedTwiceAreNoBand) {
+  const std::string a = make_run("a", 1, "1,agent.loss,3\r\n2,agent.loss,2\r\n");
+  const std::string b = make_run("b", 1, "1,agent.loss,3\r\n2,agent.loss,2\r\n");
+  EXPECT_EQ(count(draw({a, b}), "fill-opacity"), 0U);
+}
+
+TEST_F(Runs, BandsOfOneNameAreNamedAfterTheirFirstFolders) {
+  std::vector<std::string> folders;
+  for (int i = 0; i < 4; ++i) {
+    folders.push_back(make_run("r" + std::to_string(i), i, "1,agent.loss,3\r\n", i < 2 ? "lr = 0.1" : "lr = 0.2"));
+  }
+  EXPECT_THAT(draw(folders),
+              AllOf(HasSubstr(">learn, 2 seeds (r0 ...)</text>"), HasSubstr(">learn, 2 seeds (r2 ...)</text>")));
+}
+
+TEST_F(Runs, TheMeanIsOfTheRunsThatHaveReachedAStep) {
+  // At step 2 the first run counts with the value between its points, at 3 alone.
+  const std::string a = make_run("a", 1, "1,w.x,0\r\n3,w.x,4\r\n");
+  const std::string b = make_run("b", 2, "1,w.x,2\r\n2,w.x,10\r\n");
+  const std::string svg = draw({a, b});
+  const std::size_t line = svg.rfind("d=\"M", svg.find("fill=\"none\""));
+  std::array<double, 3> x{};
+  std::array<double, 3> y{};
+  ASSERT_EQ(std::sscanf(svg.c_str() + line, "d=\"M%lf,%lfL%lf,%lfL%lf,%lf\"", &x[0], &y[0], &x[1], &y[1], &x[2], &y[2]),
+            6);
+  // Means of 1, 6 and 4, on an axis of unknown scale.
+  EXPECT_NEAR((y[0] - y[1]) / (y[2] - y[1]), 2.5, 0.01);
+  EXPECT_NEAR(x[1] - x[0], x[2] - x[1], 0.02);
+}
+
+TEST_F(Runs, WorkersThatReportOneMetricAreNamed) {
+  const std::string run = make_run("a", 1, "1,observer-0.reward,3\r\n1,observer-1.reward,2\r\n");
+  EXPECT_THAT(draw({run}), AllOf(HasSubstr(">a observer-0</text>"), HasSubstr(">a observer-1</text>")));
+}
+
+TEST_F(Runs, AnUnknownMetricIsNamedWithThoseThereAre) {
+  const std::string run = make_run("a", 1, "1,agent.loss,3\r\n1,agent.reward,3\r\n");
+  EXPECT_EQ(draw({run}, {.metric = "los"}),
+            "error: no run has a metric 'los'; did you mean 'loss'? There are: loss, reward");
+  EXPECT_EQ(draw({run}, {.metric = "entropy"}), "error: no run has a metric 'entropy'. There are: loss, reward");
+}
+
+TEST_F(Runs, AFolderWithoutCurvesIsNamedWithTheWayOut) {
+  std::filesystem::create_directory(folder_.path() / "a");
+  const Error without = read_run(folder_ / "a", Axis::step).error();
+  EXPECT_EQ(without.code(), Errc::io_error);
+  EXPECT_THAT(without.text(), AllOf(StartsWith(folder_ / "a" + ": it has no curve.csv"), HasSubstr("--x time")));
+  EXPECT_THAT(read_run(folder_ / "a", Axis::time).error().text(), HasSubstr("it has no metrics.csv"));
+  EXPECT_THAT(read_run(folder_ / "b", Axis::step).error().text(), HasSubstr("there is no such folder"));
+}
+
+TEST_F(Runs, AMalformedRowIsNamedWithFileAndLine) {
+  const std::string run = make_run("a", 1, "1,agent.loss,3\r\n2,agent.loss,much\r\n");
+  const Error error = read_run(run, Axis::step).error();
+  EXPECT_EQ(error.code(), Errc::malformed_payload);
+  EXPECT_EQ(error.text(), run + "/curve.csv:3: the value is a number, here it is 'much'");
+}
+
+TEST_F(Runs, AWrongWeightIsRefused) {
+  const std::string run = make_run("a", 1, "1,agent.loss,3\r\n");
+  EXPECT_EQ(draw({run}, {.smooth = 1}), "error: the smoothing (--smooth) has to be >=0..<1");
+  EXPECT_EQ(plot({}, {}).error().code(), Errc::bad_arguments);
+}
+
+}  // namespace
+}  // namespace caftan::results
