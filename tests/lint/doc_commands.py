@@ -12,6 +12,7 @@ import tree
 BOOTSTRAP = "tests/lint/bootstrap_test.py"
 CONSUMER = "tests/install/consumer.cmake"
 TWO_PROCESSES = "tests/guide/calls_two_processes.cmake"
+GUIDE = "tests/guide/CMakeLists.txt"
 # {command as the pages have it, without comments: (file of the test that runs it, {words of the command: how they stand there})}
 RUN = {
     "./caftan run configs/cartpole.toml":
@@ -48,8 +49,12 @@ RUN = {
     "caftan plot runs/latest": ("tests/process/rnn_lm_test.cpp", {"plot": '"plot"', "runs/latest": '"runs/latest"'}),
     "caftan plot runs/cartpole-20261121-* --metric running_reward --smooth 0.9 --out reward.svg":
         ("tests/process/run_test.cpp", {"plot": '"plot"', "--smooth": "--smooth", "--out": "--out"}),
-    "split run split.toml": ("tests/tutorial/compare.cmake", {"run": "${SPLIT} run"}),
-    "split run split.toml run.placement=one_process": ("tests/tutorial/compare.cmake", {"one_process": "one_process"}),
+    "./agent run agent.toml": (GUIDE, {"run": "run ${file}"}),
+    "./agent run agent.toml run.placement=one_process":
+        ("tests/guide/agent_placements.cmake", {"run": "run ${FILE}", "one_process": "one_process"}),
+    "./training run training.toml": (GUIDE, {"run": "run ${file}"}),
+    "split run split.toml": ("tests/guide/split/compare.cmake", {"run": "${SPLIT} run"}),
+    "split run split.toml run.placement=one_process": ("tests/guide/split/compare.cmake", {"one_process": "one_process"}),
 }
 COMMAND = re.compile(r"(?:\$ )?(?:sudo |\./|cmake |ctest |caftan |split |cd |git |python3 |apt)")
 

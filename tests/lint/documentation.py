@@ -72,20 +72,15 @@ def check_configuration(root):
 
 
 def check_readme(root):
-    """The README shows the guide's program counting, which tests build and run, not a similar one."""
-    blocks = dict(re.findall(r"^```(\w+)\n(.*?)^```$", (root / "README.md").read_text(), re.S | re.M))
+    """The README's code is that of the guide's programs, which tests build and run: last of each language counting, whole."""
+    blocks = re.findall(r"^```(cpp|cmake|toml)\n(.*?)^```$", (root / "README.md").read_text(), re.S | re.M)
+    programs = ["\n" + path.read_text() for path in tree.files(root, "tests/guide", suffixes=tree.CODE)]
     for language, name in (("cpp", "main.cpp"), ("cmake", "CMakeLists.txt"), ("toml", "counting.toml")):
-        if blocks.get(language) != (root / "tests/guide/counting" / name).read_text():
+        if dict(blocks).get(language) != (root / "tests/guide/counting" / name).read_text():
             yield f"README.md: its {language} block is not tests/guide/counting/{name}"
-
-
-def check_tutorials(root):
-    """A tutorial shows pieces of programs that the tests build and run."""
-    programs = [path.read_text() for path in sorted((root / "tests/tutorial").glob("*.*"))]
-    for page in sorted((root / "docs").glob("tutorial_*.md")):
-        for language, block in re.findall(r"^```(cpp|toml)\n(.*?)^```$", page.read_text(), re.S | re.M):
-            if not any(block in program for program in programs):
-                yield f"docs/{page.name}: this {language} block is in no file of tests/tutorial: {block.splitlines()[0]}"
+    for language, block in blocks:
+        if language == "cpp" and not any("\n" + block in program for program in programs):
+            yield f"README.md: this cpp block is in no file of tests/guide: {block.splitlines()[0]}"
 
 
 def check_links(root):
@@ -108,7 +103,7 @@ def check_links(root):
 
 def check(root):
     return [*check_links(root), *check_errors(root), *check_protocols(root), *check_files(root), *check_configuration(root),
-            *check_readme(root), *check_tutorials(root)]
+            *check_readme(root)]
 
 
 GOOD = {
@@ -119,12 +114,11 @@ GOOD = {
                               "- **RR-2** One lane. (planned, #4)\n## Not promised\n## Tests\n",
     "tests/unit/rpc/fork_test.cpp": "TEST(ForkTable, RR1_IdsNeverRepeat) {}\n",
     "configs/a.toml": "# Runs a.\ncaftan = 1\n",
-    "README.md": "# R\n## One & `two`\n## One & two\n```cpp\nint a;\n```\n\n```cmake\nb\n```\n\n```toml\nc = 1\n```\n",
+    "README.md": "# R\n## One & `two`\n## One & two\n```cpp\nint b;\n```\n\n```cpp\nint a;\n```\n\n```cmake\nb\n```\n\n```toml\nc = 1\n```\n",
     "tests/guide/counting/main.cpp": "int a;\n",
+    "tests/guide/calls/main.cpp": "// Calls.\nint b;\n",
     "docs/a.md": "# A\n\n[o](errors.md), [r](../README.md#one--two-1), [d](protocols), [w](https://example.org/x)\n"
                  "`[no](link.md)`\n\n```sh\n[no](link.md)\n```\n",
-    "docs/tutorial_a.md": "Look:\n\n```cpp\nint b;\n```\n",
-    "tests/tutorial/a.cpp": "int a;\nint b;\n",
     "tests/guide/counting/CMakeLists.txt": "b\n",
     "tests/guide/counting/counting.toml": "c = 1\n",
 }
@@ -137,8 +131,8 @@ BAD = {
     "first says what it offers": {"libs/base/include/caftan/base/a.hpp": "#pragma once\n"},
     "actors/src/rref: no README.md": {"actors/src/rref/a.cpp": "int a;\n"},
     "libs/net: no README.md": {"libs/net/include/caftan/net/a.hpp": "/// A.\n"},
-    "its cpp block is not": {"tests/guide/counting/main.cpp": "int b;\n"},
-    "this cpp block is in no file": {"tests/tutorial/a.cpp": "int a;\nint c;\n"},
+    "its cpp block is not": {"tests/guide/counting/main.cpp": "int c;\n"},
+    "this cpp block is in no file of tests/guide: int b;": {"tests/guide/calls/main.cpp": "int c;\n"},
     "docs/b.md:2: the link to error.md leads nowhere": {"docs/b.md": "# B\n[e](error.md)\n"},
     "docs/b.md:2: the link to a.md#b: docs/a.md has no such heading": {"docs/b.md": "# B\n[e](a.md#b)\n"},
     "libs/base/README.md:1: the link to ../none leads": {"libs/base/README.md": "[e](../none)\n"},

@@ -1,10 +1,10 @@
-// The tutorial's first program: both parts in one process.
+// The local program: both parts in one process.
 #include <ATen/ops/mse_loss.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <caftan/optim/local_optimizer.hpp>
 #include <cstdio>
 
-#include "caftan/optim/local_optimizer.hpp"
 #include "model.hpp"
 
 int main() {

@@ -1,9 +1,8 @@
-// The tutorial's second program: the encoder on a worker of its own.
+// The split program: the encoder on a worker of its own. Its file is split.toml.
 #include <ATen/ops/mse_loss.h>
 
 #include <array>
 #include <caftan/caftan.hpp>
-#include <caftan/optim/distributed_optimizer.hpp>
 #include <cstdio>
 
 #include "model.hpp"

@@ -1,4 +1,4 @@
-// The model of the tutorial: two parts of plain torch code that know nothing of workers.
+// The model: two parts of plain torch code that know nothing of workers.
 #pragma once
 
 #include <ATen/core/Tensor.h>

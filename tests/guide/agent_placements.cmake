@@ -1,0 +1,12 @@
+# Runs the agent with a process for each worker and with all in one: the curves must be the same, byte for byte.
+# Variables: PROGRAM, FILE, FOLDER.
+file(REMOVE_RECURSE ${FOLDER})
+foreach(placement processes one_process)
+  file(MAKE_DIRECTORY ${FOLDER}/${placement})
+  execute_process(COMMAND ${PROGRAM} run ${FILE} run.placement=${placement} WORKING_DIRECTORY ${FOLDER}/${placement}
+                  COMMAND_ERROR_IS_FATAL ANY)
+  file(READ ${FOLDER}/${placement}/runs/latest/curve.csv ${placement})
+endforeach()
+if(NOT processes MATCHES "\n300,agent.reward," OR NOT processes STREQUAL one_process)
+  message(FATAL_ERROR "the curves of ${FOLDER}/*/runs/latest differ, or have no 300 episodes")
+endif()
