@@ -1,12 +1,11 @@
 # Runs the agent with a process for each worker and with all in one: the curves must be the same, byte for byte.
-# Variables: PROGRAM, FILE, FOLDER.
-file(REMOVE_RECURSE ${FOLDER})
+# Variables: PROGRAM, FILE. The runs are below the current folder.
 foreach(placement processes one_process)
-  file(MAKE_DIRECTORY ${FOLDER}/${placement})
-  execute_process(COMMAND ${PROGRAM} run ${FILE} run.placement=${placement} WORKING_DIRECTORY ${FOLDER}/${placement}
+  file(MAKE_DIRECTORY ${placement})
+  execute_process(COMMAND ${PROGRAM} run ${FILE} run.placement=${placement} WORKING_DIRECTORY ${placement}
                   COMMAND_ERROR_IS_FATAL ANY)
-  file(READ ${FOLDER}/${placement}/runs/latest/curve.csv ${placement})
+  file(READ ${placement}/runs/latest/curve.csv ${placement})
 endforeach()
 if(NOT processes MATCHES "\n300,agent.reward," OR NOT processes STREQUAL one_process)
-  message(FATAL_ERROR "the curves of ${FOLDER}/*/runs/latest differ, or have no 300 episodes")
+  message(FATAL_ERROR "the curves of */runs/latest differ, or have no 300 episodes")
 endif()

@@ -117,10 +117,14 @@ TEST(NewCommand, RefusesWhatIsNoNameOrOption) {
 TEST(NewCommand, TheProgramsOfTheGuideMakeProjects) {
   const Folder folder;
   const Place place{.guide = CAFTAN_GUIDE, .prefix = "/opt"};
-  ASSERT_TRUE(write({.name = "mine", .into = folder.path()}, place));
-  EXPECT_THAT(folder.read("mine/main.cpp"), HasSubstr("caftan::Program program(\"mine\");"));
-  EXPECT_THAT(folder.read("mine/CMakeLists.txt"), Not(HasSubstr("counting")));
-  EXPECT_TRUE(std::filesystem::exists(folder / "mine/mine.toml"));
+  for (const std::string from : {"counting", "training", "agent"}) {
+    const std::string name = "my-" + from;
+    ASSERT_TRUE(write({.name = name, .from = from, .into = folder.path()}, place));
+    EXPECT_THAT(folder.read(name + "/main.cpp"), HasSubstr("caftan::Program program(\"" + name + "\");"));
+    EXPECT_THAT(folder.read(name + "/CMakeLists.txt"), Not(HasSubstr("(" + from)));
+    EXPECT_TRUE(std::filesystem::exists(folder / (name + "/" + name + ".toml")));
+  }
+  ASSERT_TRUE(write({.name = "mine", .from = "calls", .into = folder.path()}, place));
 }
 
 }  // namespace
