@@ -1,5 +1,4 @@
-// The environment: a walker crosses a meadow of 6 x 4 cells along a ditch, from one corner at the ditch to the other
-// one.
+// The environment: a walker goes along a ditch, over a meadow of 6 x 4 cells, from one corner to the next.
 #pragma once
 
 #include <algorithm>
