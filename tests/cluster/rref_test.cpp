@@ -268,6 +268,7 @@ TEST_P(RRefs, U16_CALL20_CALL22_CallersOfAllWorkersGetTheOneObject) {
   EXPECT_EQ(thrown.worker(), "worker1");
   const StopReport stopped = cluster_[1].stop();
   EXPECT_EQ(stopped.in_use, 0U);
+  cluster_.run_until_idle();
   EXPECT_EQ(cluster_[0].try_get_or_create<Counter>("worker1", "shared", 0).error().code(), Errc::peer_down);
 }
 

@@ -275,7 +275,7 @@ void Joiner::on_connected(const WorkerLife& peer, const std::string& address) {
     const LockGuard lock(mutex_);
     meeting_.on_connected(peer, address);
   }
-  leaver_.on_up(peer);
+  if (parts_.peers.session_with(peer)) leaver_.on_up(peer);
   publish_view();
   look_whether_all_met();
 }

@@ -23,7 +23,7 @@ const char* is(const std::vector<std::string>& names) { return names.size() == 1
 
 LeaveTogether::LeaveTogether(const std::vector<std::string>& names, const WorkerLife& self) : self_(self.id) {
   for (const std::string& name : names) members_.push_back({.name = name});
-  members_[self_.value].life = self.incarnation;
+  set_life(members_[self_.value], self.incarnation);
 }
 
 // ---- calls of this worker
@@ -39,14 +39,14 @@ bool LeaveTogether::all_have_come() const {
   return std::ranges::all_of(members_, [](const Member& member) { return member.life.value != 0; });
 }
 
-std::uint64_t LeaveTogether::lives() const {
-  std::uint64_t lives = 0;
-  for (const Member& member : members_) lives = mix64(lives ^ member.life.value) + 1;
-  return lives;
+void LeaveTogether::set_life(Member& member, Incarnation life) {
+  member.life = life;
+  lives_ = 0;
+  for (const Member& each : members_) lives_ = mix64(lives_ ^ each.life.value) + 1;
 }
 
 std::size_t LeaveTogether::rounds_of(const Member& member) const {
-  return member.lives == lives() ? member.work.size() : 0;
+  return member.lives == lives_ ? member.work.size() : 0;
 }
 
 bool LeaveTogether::is_over() const {
@@ -67,7 +67,7 @@ std::optional<std::uint64_t> LeaveTogether::due() const {
 
 LeaveReport LeaveTogether::report(std::uint64_t work) {
   Member& self = members_[self_.value];
-  const LeaveReport report{.lives = lives(), .round = own_rounds(), .work = own_rounds() == 0 ? 0 : work};
+  const LeaveReport report{.lives = lives_, .round = own_rounds(), .work = own_rounds() == 0 ? 0 : work};
   if (report.round == 0) self.work.clear();
   self.lives = report.lives;
   self.work.push_back(report.work);
@@ -122,7 +122,7 @@ Error LeaveTogether::why_late(Duration timeout) const {
 
 void LeaveTogether::on_up(const WorkerLife& peer) {
   Member& member = members_[peer.id.value];
-  member.life = peer.incarnation;
+  if (member.life != peer.incarnation) set_life(member, peer.incarnation);
   member.lost.reset();
 }
 
@@ -145,7 +145,7 @@ void LeaveTogether::on_report(const WorkerLife& sender, const LeaveReport& repor
     member.work.assign(1, 0);
     return;
   }
-  const bool is_next = report.lives == lives() && report.round == rounds_of(member);
+  const bool is_next = report.lives == lives_ && report.round == rounds_of(member);
   if (is_next && report.round <= own_rounds()) member.work.push_back(report.work);
 }
 

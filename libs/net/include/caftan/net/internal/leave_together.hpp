@@ -66,7 +66,7 @@ class LeaveTogether {
   };
 
   bool all_have_come() const;
-  std::uint64_t lives() const;
+  void set_life(Member& member, Incarnation life);
   /// Returns how many rounds it has reported.
   std::size_t rounds_of(const Member& member) const;
   std::size_t own_rounds() const { return rounds_of(members_[self_.value]); }
@@ -74,6 +74,7 @@ class LeaveTogether {
 
   WorkerId self_;
   std::vector<Member> members_;  // the index is the id
+  std::uint64_t lives_ = 0;      // of all members together
   bool is_called_ = false;
   std::optional<Error> stopped_;
 };
