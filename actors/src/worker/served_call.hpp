@@ -64,7 +64,7 @@ class ServedCall final : public rpc::ResponderSink,
   std::string_view function_;  // empty: it has not begun
   unsigned depth_ = 0;
   bool grad_mode_ = true;
-  std::optional<Creation> creation_;
+  std::optional<rpc::Creation> creation_;
   std::function<void()> used_;  // reports to the value's actor that this call no longer uses it
   std::atomic<bool> answered_{false};
 };

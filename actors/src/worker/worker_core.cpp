@@ -76,8 +76,8 @@ WorkerCounters WorkerCore::counters() const {
   WorkerCounters sum;
   peers_.count(sum);
   sum.calls_served = served_.count();
-  sum.owner_rrefs = rrefs_.owners();
-  sum.user_rrefs = rrefs_.users();
+  sum.owner_rrefs = rrefs_.table().owners();
+  sum.user_rrefs = rrefs_.table().users();
   return sum;
 }
 
