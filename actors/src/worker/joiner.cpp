@@ -15,12 +15,6 @@ namespace caftan::actors {
 
 using transport::Session;
 
-namespace {
-
-constexpr std::uint64_t kFeatures = net::kSaysSegments | net::kKnowsErrorKinds | net::kKnowsGradMode | net::kKnowsDepth;
-
-}  // namespace
-
 Joiner::Joiner(const Parts& parts, net::Membership membership)
     : parts_(parts), meeting_(std::move(membership), meeting_options(parts.options)) {}
 
@@ -100,24 +94,12 @@ std::string Joiner::address() const {
 // ---- handshakes
 
 transport::PeerIdentity Joiner::identity() const {
-  return {parts_.ports.id(), parts_.ports.name(), parts_.ports.incarnation(), parts_.options.limits, kFeatures};
+  return make_identity(parts_.options, {parts_.ports.id(), parts_.ports.incarnation()});
 }
 
 net::HandshakeOptions Joiner::handshake_options(std::uint64_t connection) {
-  const WorkerOptions& options = parts_.options;
-  net::HandshakeOptions handshake;
-  handshake.self.versions = {2, 2};  // 1: passes without held objects, releases that list open contexts
-  handshake.self.cluster = options.cluster;
-  handshake.self.name = options.name;
-  handshake.self.id = parts_.ports.id();
-  handshake.self.incarnation = parts_.ports.incarnation();
-  handshake.self.limits = options.limits;
-  handshake.self.features = kFeatures;
-  handshake.self.connection = connection;
-  handshake.self.settings = options.settings;
-  handshake.self.address = address();
-  handshake.secret = net::Secret(options.secret);
-  handshake.allow_no_secret = options.secret.empty();
+  net::HandshakeOptions handshake =
+      make_handshake_options(parts_.options, {parts_.ports.id(), parts_.ports.incarnation()}, connection, address());
   const bool is_dialled = connection == 0;
   handshake.accept = [weak = std::weak_ptr(self()), is_dialled](const net::PeerInfo& peer) -> Result<void> {
     if (const auto self = weak.lock()) return self->accept(peer, is_dialled);
@@ -132,28 +114,16 @@ Result<void> Joiner::accept(const net::PeerInfo& peer, bool is_dialled) {
   }
   // One side is enough, and the one that was dialled knows that its refusal was not forged: the peer has proven the
   // secret to it.
-  if (is_dialled) {
-    if (auto same = check_settings(peer); !same) return same;
-  }
+  const auto same =
+      is_dialled ? app::check_same_settings({parts_.ports.name(), parts_.options.settings}, {peer.name, peer.settings})
+                 : Result<void>();
   const LockGuard lock(mutex_);
+  if (!same) {
+    meeting_.on_other_settings(same.error());
+    return same;
+  }
   if (auto known = meeting_.admit({peer.name, peer.id, peer.incarnation, peer.address}); !known) return known;
   return parts_.peers.check_new({peer.id, peer.incarnation, peer.connection});
-}
-
-Result<void> Joiner::check_settings(const net::PeerInfo& peer) {
-  const std::string& own = parts_.options.settings;
-  if (peer.settings.empty() || own.empty() || peer.settings == own) return {};
-  std::string tables;
-  for (const std::string& table : app::differing_tables(own, peer.settings)) {
-    tables += (tables.empty() ? "[" : ", [") + table + "]";
-  }
-  // The tables come first: only the beginning of the text is sent to the peer (HS-7).
-  Error error(Errc::invalid_config, "other settings" + (tables.empty() ? "" : " in " + tables) + ": worker '" +
-                                        peer.name + "' was started from another file or with other overrides than '" +
-                                        parts_.ports.name() + "'");
-  const LockGuard lock(mutex_);
-  meeting_.on_other_settings(error);
-  return error;
 }
 
 /// Reports the refusal here, too: users of this worker may wait for the refused one.
