@@ -87,6 +87,7 @@ class ChannelTap final : public transport::Channel {
   void close() override { inner_->close(); }
   int fd() const noexcept override { return -1; }
   const char* kind() const noexcept override { return inner_->kind(); }
+  bool may_fall_silent() const noexcept override { return inner_->may_fall_silent(); }
 
  private:
   void pass_frames() {

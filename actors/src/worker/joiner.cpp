@@ -208,7 +208,7 @@ std::shared_ptr<Session> Joiner::add_session(const transport::PeerIdentity& peer
                                              Use use) {
   const std::string_view kind = channel->kind();
   transport::SessionOptions options = session_options(parts_.options);
-  if (kind == "loopback") options.liveness.reset();  // SE-32
+  if (!channel->may_fall_silent()) options.liveness.reset();  // SE-32
   transport::PollingExecutor& executor = *parts_.options.executor;
   auto session =
       Session::make({executor, executor.pool(), parts_.frames}, peer, connection, std::move(channel), options);
