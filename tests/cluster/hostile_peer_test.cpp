@@ -408,7 +408,7 @@ TEST_P(HostilePeer, RR1_AManifestThatItsSenderCannotHaveMadeEndsTheSession) {
     rpc::SharedRRef shared;
     shared.rref = {WorkerId{2}, Incarnation{5}, 1};
     shared.fork = honest.handle()->fork();
-    shared.owner = WorkerId{2};
+    shared.owner.id = WorkerId{2};
     manifest.shared.push_back(shared);
   }
   Forged create{FrameKind::create, {}, 41, {}, 0};

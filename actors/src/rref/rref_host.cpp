@@ -23,11 +23,13 @@ void RRefHost::register_with(Registry&, remote::MessageRegistry& messages) {
 }
 
 RRefId RRefHost::make_rref_id() {
-  return {ports_.id(), ports_.incarnation(), next_id_.fetch_add(1, std::memory_order_relaxed)};
+  const WorkerLife self = ports_.life();
+  return {self.id, self.incarnation, next_id_.fetch_add(1, std::memory_order_relaxed)};
 }
 
 ForkId RRefHost::make_fork_id() {
-  return {ports_.id(), ports_.incarnation(), next_id_.fetch_add(1, std::memory_order_relaxed)};
+  const WorkerLife self = ports_.life();
+  return {self.id, self.incarnation, next_id_.fetch_add(1, std::memory_order_relaxed)};
 }
 
 // ---- making references
@@ -40,7 +42,7 @@ void RRefHost::make_owner(RRefId id, std::string type) {
 std::shared_ptr<rpc::RRefHandle> RRefHost::own(RRefId id, rpc::TypeKey type) {
   make_owner(id, std::string(type.name));
   table_.tell_owner(id, OwnerEvent{owner_event::CreatedHere{}});
-  rpc::SharedRRef shared{id, {}, ports_.id(), ports_.incarnation(), {}, {}, type.hash, std::string(type.name)};
+  rpc::SharedRRef shared{id, {}, ports_.life(), {}, {}, type.hash, std::string(type.name)};
   return std::make_shared<OwnerHandle>(*this, ports_.shared_from_this(), std::move(shared),
                                        *ports_.find_peer(ports_.id()), true, table_.value_error(id));
 }
@@ -54,7 +56,7 @@ std::shared_ptr<UserHandle> RRefHost::make_user(const rpc::SharedRRef& shared, c
     // Spawning only posts the actor, so nothing of it runs under the lock of the table.
     handle->set_actor(ports_.actor_host().spawn(user_rref_actor, this, std::move(fork),
                                                 ForkRequested{shared.rref, shared.creation, shared.fork, shared.parent},
-                                                WorkerLife{shared.owner, shared.owner_incarnation}, std::move(parent)));
+                                                shared.owner, std::move(parent)));
     return handle->actor();
   });
   return handle;
@@ -68,8 +70,7 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::sha
     const LockGuard lock(mutex_);
     number.number = ++creations_[session->connection()];
   }
-  const auto& peer = session->peer();
-  rpc::SharedRRef shared{id, make_fork_id(), peer.id, peer.incarnation, {}, number, type.hash, std::string(type.name)};
+  rpc::SharedRRef shared{id, make_fork_id(), session->peer().life, {}, number, type.hash, std::string(type.name)};
   auto handle =
       make_user(shared, owner, rpc::UserFork::created(shared.fork, peer_session(*session), owner.name()), nullptr);
   handle->bind(peer_session(*session));
@@ -130,7 +131,7 @@ Result<void> RRefHost::hand_over_one(const std::shared_ptr<rpc::RRefHandle>& bas
     handed.undo_.push_back([this, id = shared.rref, fork = shared.fork, session] {
       table_.tell_owner(id, OwnerEvent{owner_event::NotHandedOver{fork, session}});
     });
-  } else if (shared.owner == session.peer && shared.owner_incarnation == session.incarnation) {
+  } else if (shared.owner == session.peer) {
     // To the owner itself nothing is registered: its reader takes a hold in order of arrival (RR-4).
     if (!rpc::may_pass_back(static_cast<const UserHandle*>(handle)->owner_session(), session)) {
       return Error(Errc::peer_down, base->owner().name(),
@@ -152,8 +153,7 @@ Result<void> RRefHost::hand_over_one(const std::shared_ptr<rpc::RRefHandle>& bas
 // ---- receiving
 
 Result<std::shared_ptr<ReceivedRRefs>> RRefHost::on_manifest(transport::Session& session, wire::ByteView bytes) {
-  const auto manifest =
-      rpc::CheckedManifest::read(bytes, peer_session(session), {ports_.id(), ports_.incarnation()}, *this);
+  const auto manifest = rpc::CheckedManifest::read(bytes, peer_session(session), ports_.life(), *this);
   if (!manifest) return manifest.error();
   auto received = std::make_shared<ReceivedRRefs>(*this, ports_.shared_from_this());
   received->creation = manifest->creation();
@@ -176,7 +176,7 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::receive(transport::Session& session,
                                                    const rpc::CheckedManifest::Reference& reference) {
   using From = rpc::CheckedManifest::From;
   const rpc::SharedRRef& shared = reference.shared;
-  const Peer owner = *ports_.find_peer(shared.owner);  // a member, as the manifest was checked
+  const Peer owner = *ports_.find_peer(shared.owner.id);  // a member, as the manifest was checked
   if (reference.from == From::user) return receive_own(session, shared, owner);
 
   const rpc::PeerSession from = peer_session(session);
@@ -203,7 +203,7 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::receive_own(transport::Session& sessi
   };
   // A fork that this worker made for itself was registered in the session that sent the frame.
   rpc::PeerSession registered = peer_session(session);
-  if (registered.peer == ports_.id()) registered.connection = other_end_of_self(registered.connection);
+  if (registered.peer.id == ports_.id()) registered.connection = other_end_of_self(registered.connection);
   if (!table_.tell_owner(shared.rref, OwnerEvent{owner_event::PassedBack{shared.fork, registered, answer}})) {
     handle->confirm(Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone"));
   }

@@ -93,13 +93,10 @@ std::string Joiner::address() const {
 
 // ---- handshakes
 
-transport::PeerIdentity Joiner::identity() const {
-  return make_identity(parts_.options, {parts_.ports.id(), parts_.ports.incarnation()});
-}
+transport::PeerIdentity Joiner::identity() const { return make_identity(parts_.options, parts_.ports.life()); }
 
 net::HandshakeOptions Joiner::handshake_options(std::uint64_t connection) {
-  net::HandshakeOptions handshake =
-      make_handshake_options(parts_.options, {parts_.ports.id(), parts_.ports.incarnation()}, connection, address());
+  net::HandshakeOptions handshake = make_handshake_options(parts_.options, parts_.ports.life(), connection, address());
   const bool is_dialled = connection == 0;
   handshake.accept = [weak = std::weak_ptr(self()), is_dialled](const net::PeerInfo& peer) -> Result<void> {
     if (const auto self = weak.lock()) return self->accept(peer, is_dialled);
@@ -123,7 +120,7 @@ Result<void> Joiner::accept(const net::PeerInfo& peer, bool is_dialled) {
     return same;
   }
   if (auto known = meeting_.admit({peer.name, peer.id, peer.incarnation, peer.address}); !known) return known;
-  return parts_.peers.check_new({peer.id, peer.incarnation, peer.connection});
+  return parts_.peers.check_new({{peer.id, peer.incarnation}, peer.connection});
 }
 
 /// Reports the refusal here, too: users of this worker may wait for the refused one.
@@ -192,7 +189,7 @@ void Joiner::dial_failed(WorkerId peer, const Error& error) {
 
 void Joiner::on_accepted(transport::Accepted&& accepted) {
   const net::PeerInfo& peer = accepted.peer;
-  if (add_session({peer.id, peer.name, peer.incarnation, peer.limits, peer.agreed_features}, peer.connection,
+  if (add_session({{peer.id, peer.incarnation}, peer.name, peer.limits, peer.agreed_features}, peer.connection,
                   std::move(accepted.channel), accepted.early, Use::calls)) {
     on_connected({peer.id, peer.incarnation}, peer.address);
   }
@@ -200,7 +197,7 @@ void Joiner::on_accepted(transport::Accepted&& accepted) {
 
 void Joiner::add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,
                                std::shared_ptr<transport::Channel> channel) {
-  if (add_session(peer, connection, std::move(channel), {}, Use::calls)) on_connected(peer.life(), {});
+  if (add_session(peer, connection, std::move(channel), {}, Use::calls)) on_connected(peer.life, {});
 }
 
 std::shared_ptr<Session> Joiner::add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
@@ -218,10 +215,10 @@ std::shared_ptr<Session> Joiner::add_session(const transport::PeerIdentity& peer
     parts_.log.write(peer.name + " was refused: " + kept.error().message());
     return nullptr;  // closes the channel
   }
-  if (use == Use::calls) parts_.peers.at(peer.id).set_session(session);
+  if (use == Use::calls) parts_.peers.at(peer.life.id).set_session(session);
   session->start(early);
   if (use == Use::calls) announce_session();
-  if (peer.id != parts_.ports.id()) parts_.log.write("connected with " + peer.name + " over " + std::string(kind));
+  if (peer.life.id != parts_.ports.id()) parts_.log.write("connected with " + peer.name + " over " + std::string(kind));
   return session;
 }
 
@@ -232,7 +229,7 @@ Result<void> Joiner::keep(const std::shared_ptr<Session>& session) {
   // `leave` took the lock, and no session is entered later.
   const LockGuard lock(mutex_);
   if (auto is_new = parts_.peers.check_new(peer_session(*session)); !is_new) return is_new;
-  if (auto may = meeting_.on_session_start(peer.life(), session->peer_place()); !may) return may;
+  if (auto may = meeting_.on_session_start(peer.life, session->peer_place()); !may) return may;
   parts_.peers.add(session);
   return {};
 }
@@ -253,16 +250,16 @@ void Joiner::announce_session() {
 net::Meeting::Loss Joiner::on_session_end(Session& session, const Error& reason) {
   const transport::PeerIdentity& peer = session.peer();
   const LockGuard lock(mutex_);
-  const net::Meeting::Loss loss = meeting_.on_session_end(peer.life());
+  const net::Meeting::Loss loss = meeting_.on_session_end(peer.life);
   if (loss.report == net::Meeting::Loss::Report::after_start) {
-    lost_at_start_[peer.id] = {session.shared_from_this(), reason};
+    lost_at_start_[peer.life.id] = {session.shared_from_this(), reason};
   }
   return loss;
 }
 
 void Joiner::follow_up(const Session& session, const Error& reason, const net::Meeting::Loss& loss) {
   if (loss.report == net::Meeting::Loss::Report::now) report_lost(session, reason);
-  if (loss.dial) dial(session.peer().id);
+  if (loss.dial) dial(session.peer().life.id);
 }
 
 Error Joiner::why_unreachable(WorkerId peer) const {
@@ -313,7 +310,7 @@ void Joiner::on_view(const Session& from, const net::View& view) {
   std::vector<WorkerId> to_dial;
   {
     const LockGuard lock(mutex_);
-    auto applied = meeting_.on_view(from.peer().id, view);
+    auto applied = meeting_.on_view(from.peer().life.id, view);
     if (!applied) {
       parts_.log.write("the coordinator's view was refused: " + applied.error().message());
       return;
@@ -346,7 +343,7 @@ void Joiner::on_met(Session& from) {
   OnMet next{};
   {
     const LockGuard lock(mutex_);
-    next = meeting_.on_met(from.peer().life());
+    next = meeting_.on_met(from.peer().life);
   }
   switch (next) {
     case OnMet::nothing:

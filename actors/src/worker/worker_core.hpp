@@ -53,7 +53,7 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   AutogradHost& autograd_host() noexcept { return *autograd_; }
 
   // rpc::Caller
-  WorkerId id() const noexcept override { return self_; }
+  WorkerId id() const noexcept override { return self_.id; }
   const std::string& name() const noexcept override { return options_.name; }
   const Registry& registry() const noexcept override { return registry_; }
   Executor& executor() noexcept override { return *options_.executor; }
@@ -80,7 +80,7 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
 
   // MemberPorts
   remote::ActorHost& actor_host() override { return *actor_host_; }
-  Incarnation incarnation() const noexcept override { return incarnation_; }
+  WorkerLife life() const noexcept override { return self_; }
   std::shared_ptr<transport::Session> session_with(const WorkerLife& peer) override {
     return peers_.session_with(peer);
   }
@@ -118,8 +118,7 @@ class WorkerCore final : public MemberPorts, private transport::FrameHandler, pr
   const WorkerOptions options_;
   Registry registry_;
   std::atomic<Duration> rpc_timeout_;
-  const WorkerId self_;
-  const Incarnation incarnation_;
+  const WorkerLife self_;
   Worker* worker_ = nullptr;
   Error farewell_;  // constant once phase_ is Phase::leaving or later
   std::atomic<Phase> phase_{Phase::running};

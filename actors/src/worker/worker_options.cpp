@@ -72,7 +72,7 @@ transport::SessionOptions session_options(const WorkerOptions& options) {
 }
 
 transport::PeerIdentity make_identity(const WorkerOptions& options, const WorkerLife& self) {
-  return {self.id, options.name, self.incarnation, options.limits, kFeatures};
+  return {self, options.name, options.limits, kFeatures};
 }
 
 net::HandshakeOptions make_handshake_options(const WorkerOptions& options, const WorkerLife& self,

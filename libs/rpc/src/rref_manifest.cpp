@@ -14,13 +14,10 @@ Error malformed(const char* what) { return Error(Errc::malformed_payload, what);
 Result<void> check_creation(const Creation& creation, const PeerSession& sender, const WorkerLife& self,
                             const KnownRRefs& known) {
   if (!creation.fork) {
-    if (sender.peer == self.id) return {};
+    if (sender.peer == self) return {};
     return malformed("a creation without the creator's reference");
   }
-  const auto made_by_sender = [&sender](const auto& id) {
-    return id.worker == sender.peer && id.incarnation == sender.incarnation;
-  };
-  if (!made_by_sender(creation.rref) || !made_by_sender(creation.fork)) {
+  if (creation.rref.maker() != sender.peer || creation.fork.maker() != sender.peer) {
     return malformed("a creation with an id that is not the creator's new one");
   }
   if (known.has_value(creation.rref)) return malformed("a creation that came twice");
@@ -31,16 +28,14 @@ Result<void> check_creation(const Creation& creation, const PeerSession& sender,
 /// sender's.
 Result<From> check_shared(const SharedRRef& shared, const PeerSession& sender, const WorkerLife& self,
                           const KnownRRefs& known) {
-  if (!known.is_member(shared.owner)) return malformed("a reference to a value of an unknown worker");
-  if (shared.owner == self.id && shared.owner_incarnation == self.incarnation) return From::user;
-  if (!shared.fork || shared.fork.worker != sender.peer || shared.fork.incarnation != sender.incarnation) {
+  if (!known.is_member(shared.owner.id)) return malformed("a reference to a value of an unknown worker");
+  if (shared.owner == self) return From::user;
+  if (!shared.fork || shared.fork.maker() != sender.peer) {
     return malformed("a reference whose fork was not made by its sender");
   }
   if (known.has_fork(shared.fork)) return malformed("a reference that came twice");
   if (shared.parent) return From::parent;
-  if (shared.owner != sender.peer || shared.owner_incarnation != sender.incarnation) {
-    return malformed("a reference without parent that is not from its owner");
-  }
+  if (shared.owner != sender.peer) return malformed("a reference without parent that is not from its owner");
   return From::owner;
 }
 

@@ -99,7 +99,8 @@ TEST(GoldenBytes, AddressesOfActors) {
 }
 
 TEST(GoldenBytes, TheManifestOfReferences) {
-  rpc::SharedRRef shared{kRRef, kFork, WorkerId{1}, Incarnation{0x1122334455667788}, kParent, kNumber, 0xabcdef, "int"};
+  rpc::SharedRRef shared{kRRef,    kFork, {WorkerId{1}, Incarnation{0x1122334455667788}}, kParent, kNumber,
+                         0xabcdef, "int"};
   EXPECT_EQ(hex_of(rpc::Manifest{rpc::Creation{kRRef, kFork, kNumber}, {shared}}),
             "0101000000887766554433221103000000000000000200000000ffeeddccbbaa99040000000000000007000000000000"
             "0008000000000000000101000000887766554433221103000000000000000200000000ffeeddccbbaa99040000000000"

@@ -12,11 +12,10 @@ using From = CheckedManifest::From;
 
 constexpr WorkerLife kSelf{WorkerId{0}, Incarnation{5}};
 constexpr WorkerLife kOther{WorkerId{2}, Incarnation{8}};
-const PeerSession kSender{WorkerId{1}, Incarnation{7}, 3};
+const PeerSession kSender{{WorkerId{1}, Incarnation{7}}, 3};
 
 RRefId value_of(const WorkerLife& life, std::uint64_t number) { return {life.id, life.incarnation, number}; }
 ForkId fork_of(const WorkerLife& life, std::uint64_t number) { return {life.id, life.incarnation, number}; }
-WorkerLife life_of(const PeerSession& session) { return {session.peer, session.incarnation}; }
 
 /// Members 0 to 2, and what is put in here.
 class Known final : public KnownRRefs {
@@ -32,7 +31,7 @@ class RRefManifest : public testing::Test {
  protected:
   /// A reference to a value of `owner` that the sender hands over.
   static SharedRRef share(const WorkerLife& owner, std::uint64_t number, ForkId parent = {}) {
-    return {value_of(owner, 1), fork_of(life_of(kSender), number), owner.id, owner.incarnation, parent, {}, 9, "int"};
+    return {value_of(owner, 1), fork_of(kSender.peer, number), owner, parent, {}, 9, "int"};
   }
   Result<CheckedManifest> read(const Manifest& manifest, const PeerSession& sender = kSender) const {
     return CheckedManifest::read(wire::encode(manifest).value(), sender, kSelf, known_);
@@ -44,13 +43,13 @@ class RRefManifest : public testing::Test {
     EXPECT_EQ(read_one.error().text(), why);
   }
 
-  const ForkId parent_ = fork_of(life_of(kSender), 90);
+  const ForkId parent_ = fork_of(kSender.peer, 90);
   Known known_;
 };
 
 TEST_F(RRefManifest, RR3_SaysOfEachReferenceWhereItIsFromInOrder) {
-  const Creation creation{value_of(life_of(kSender), 4), fork_of(life_of(kSender), 5), {3, 1}};
-  const Manifest manifest{creation, {share(kOther, 10, parent_), share(kSelf, 11), share(life_of(kSender), 12)}};
+  const Creation creation{value_of(kSender.peer, 4), fork_of(kSender.peer, 5), {3, 1}};
+  const Manifest manifest{creation, {share(kOther, 10, parent_), share(kSelf, 11), share(kSender.peer, 12)}};
   const auto checked = read(manifest);
   ASSERT_TRUE(checked) << checked.error().message();
   ASSERT_TRUE(checked->creation());
@@ -73,7 +72,7 @@ TEST_F(RRefManifest, AnEmptyOneHasNothing) {
 }
 
 TEST_F(RRefManifest, RR1_RefusesACreationThatItsSenderCannotAskFor) {
-  const WorkerLife sender = life_of(kSender);
+  const WorkerLife sender = kSender.peer;
   const std::string foreign = "a creation with an id that is not the creator's new one";
   expect_refused({Creation{value_of(sender, 4), {}, {3, 1}}, {}}, "a creation without the creator's reference");
   expect_refused({Creation{value_of(kOther, 4), fork_of(sender, 5), {3, 1}}, {}}, foreign);
@@ -86,13 +85,13 @@ TEST_F(RRefManifest, RR1_RefusesACreationThatItsSenderCannotAskFor) {
 }
 
 TEST_F(RRefManifest, ACreationAtTheOwnWorkerNeedsNoFork) {
-  const PeerSession self{kSelf.id, kSelf.incarnation, 2};
+  const PeerSession self{kSelf, 2};
   known_.values.insert(value_of(kSelf, 4));  // its creator made it before the frame left
   EXPECT_TRUE(read({Creation{value_of(kSelf, 4), {}, {}}, {}}, self));
 }
 
 TEST_F(RRefManifest, RR1_RefusesAReferenceThatItsSenderCannotHandOver) {
-  const WorkerLife sender = life_of(kSender);
+  const WorkerLife sender = kSender.peer;
   const std::string foreign = "a reference whose fork was not made by its sender";
   const std::string no_owner = "a reference without parent that is not from its owner";
   expect_refused({{}, {share({WorkerId{3}, Incarnation{1}}, 10)}}, "a reference to a value of an unknown worker");
@@ -111,8 +110,8 @@ TEST_F(RRefManifest, RR1_RefusesAReferenceThatItsSenderCannotHandOver) {
 
 TEST_F(RRefManifest, RR1_RefusesAReferenceThatCameTwice) {
   const std::string twice = "a reference that came twice";
-  expect_refused({{}, {share(kOther, 10, parent_), share(life_of(kSender), 10)}}, twice);
-  known_.forks.insert(fork_of(life_of(kSender), 11));
+  expect_refused({{}, {share(kOther, 10, parent_), share(kSender.peer, 10)}}, twice);
+  known_.forks.insert(fork_of(kSender.peer, 11));
   expect_refused({{}, {share(kOther, 11, parent_)}}, twice);
   EXPECT_TRUE(read({{}, {share(kSelf, 12), share(kSelf, 12)}})) << "its table counts what comes back";
 }

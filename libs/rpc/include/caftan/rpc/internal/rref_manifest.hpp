@@ -17,19 +17,18 @@ namespace caftan::rpc {
 struct SharedRRef {
   RRefId rref;
   ForkId fork;  ///< of the receiver
-  WorkerId owner;
-  Incarnation owner_incarnation;
+  WorkerLife owner;
   ForkId parent;  ///< the sender's fork; none: the sender is the owner
   CreationNumber creation;
   std::uint64_t type_hash = 0;
   std::string type_name;
 
   /// Returns whether this is the fork that the creation of the value made.
-  bool is_creators() const noexcept { return !parent && fork && fork.worker != owner; }
+  bool is_creators() const noexcept { return !parent && fork && fork.worker != owner.id; }
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive& rref& fork& owner& owner_incarnation& parent& creation.connection& creation.number& type_hash& type_name;
+    archive& rref& fork& owner& parent& creation.connection& creation.number& type_hash& type_name;
   }
 };
 
