@@ -297,9 +297,7 @@ TEST_F(Meeting, K7_SE34_ANewLifeIsMetByOneThatLosesTheOldOneLater) {
   Worker& w2 = launch("w2", world);
   for (const auto& worker : workers_) ASSERT_TRUE(worker->wait_until_ready());
   // The coordinator loses the old life first.
-  actors::WorkerCore::of(w0)
-      .session_with({WorkerId{1}, actors::WorkerCore::of(w1).incarnation()})
-      ->abort(Error(Errc::peer_down, "cut"));
+  actors::WorkerCore::of(w0).session_with(actors::WorkerCore::of(w1).life())->abort(Error(Errc::peer_down, "cut"));
   wait_for_log("w0: lost w1");
   Worker& again = launch("w1", world);
   wait_for_log("w0: connected with w1", 2);

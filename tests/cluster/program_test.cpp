@@ -163,6 +163,27 @@ TEST_F(ProgramRun, U21_EachReplicaIsMadeWithItsOwnSettings) {
   EXPECT_THAT(reports, testing::UnorderedElementsAre("client-0 14", "client-1 100", "client-2 14"));
 }
 
+TEST(Program, AUseSaysHowManyReplicasItMayName) {
+  Program program("counts");
+  program.role<Client>("client");
+  program.role<Server>("server")
+      .uses<Client>("one")
+      .uses<Client>("two", exactly(2))
+      .uses<Client>("any", at_least(0))
+      .uses<Client>("few", at_most(3))
+      .uses<Client>("perhaps", at_most(1, 0));
+  const auto types = program.catalog().types();
+  ASSERT_TRUE(types) << types.error().message();
+  std::vector<std::string> counts;
+  for (const app::RoleUse& use : types->find("server")->uses) {
+    const bool is_open = use.max == app::RoleUse::kAnyNumber;
+    counts.push_back(use.name + " " + std::to_string(use.min) +
+                     (is_open ? " or more" : " to " + std::to_string(use.max)));
+  }
+  EXPECT_THAT(counts,
+              testing::ElementsAre("one 1 to 1", "two 2 to 2", "any 0 or more", "few 1 to 3", "perhaps 0 to 1"));
+}
+
 class Broken {
  public:
   explicit Broken(RoleContext& context) { (void)context.uses<Server>("undeclared"); }

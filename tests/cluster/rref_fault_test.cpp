@@ -80,8 +80,8 @@ TEST_P(RRefFaults, RR5_AParentKeepsNothingOfChildrenThatHaveAccepted) {
   shelf.rpc_sync<&Shelf::clear>();
   cluster_.run_until_idle();
   const auto proxies = [this] {
-    const Incarnation life = actors::WorkerCore::of(cluster_[2]).incarnation();
-    return remote::ActorExchange::of(*actors::WorkerCore::of(cluster_[0]).session_with({WorkerId{2}, life})).proxies();
+    const WorkerLife life = actors::WorkerCore::of(cluster_[2]).life();
+    return remote::ActorExchange::of(*actors::WorkerCore::of(cluster_[0]).session_with(life)).proxies();
   };
   const std::size_t before = proxies();
   for (int i = 0; i < 5; ++i) shelf.rpc_sync<&Shelf::put>(r);

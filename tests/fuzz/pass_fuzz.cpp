@@ -33,7 +33,7 @@ class TwoSent final : public RecordedMessages {
  public:
   explicit TwoSent(WorkerLife self) : self_(self) {}
   std::optional<WorkerLife> receiver_of(AutogradMessageId message) const override {
-    if (maker(message) != self_ || message.number == 0 || message.number > 2) return std::nullopt;
+    if (message.maker() != self_ || message.number == 0 || message.number > 2) return std::nullopt;
     return kOthers[1];
   }
   std::vector<AutogradMessageId> sends() const override {

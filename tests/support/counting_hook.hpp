@@ -41,7 +41,7 @@ class CountingHook final : public rpc::CallHook {
   void on_reply_dropped(rpc::HookTicket ticket, const Error&) noexcept override {
     end(ticket, counts_.replies_dropped);
   }
-  void on_peer_down(WorkerId, Incarnation) noexcept override {
+  void on_peer_down(const WorkerLife&) noexcept override {
     const std::lock_guard lock(mutex_);
     ++counts_.peers_down;
   }

@@ -323,7 +323,7 @@ void FakeCaller::go_down() {
       if (worker.get() == this || pending.to == id_) lost.push_back(call);
     }
     for (const std::uint64_t call : lost) worker->finish(call, Error(Errc::peer_down, name_, "it is down"));
-    if (worker->hook_) worker->hook_->on_peer_down(id_, {1});
+    if (worker->hook_) worker->hook_->on_peer_down({id_, {1}});
   }
 }
 

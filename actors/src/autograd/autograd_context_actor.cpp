@@ -79,7 +79,7 @@ void AutogradContextState::start(ContextPorts& ports, std::shared_ptr<autograd::
 void AutogradContextState::on_envelope(const PassEnvelope& envelope) {
   const auto session = remote::ActorExchange::session_of(self_->current_sender());
   if (!session) return;  // it ended: the loss of the peer is an event of its own
-  const WorkerLife from = session->peer().life();
+  const WorkerLife from = session->peer().life;
   if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) ports_->learn_released(from, *release);
   if (passes_->is_released()) {
     if (auto answer = ports_->refuse(from, envelope.message)) send_to(answer->to, std::move(answer->message));

@@ -110,7 +110,7 @@ Future<void> AutogradHost::start_pass(const std::shared_ptr<ContextRecord>& cont
 std::optional<WorkerLife> AutogradHost::life_of(const Peer& peer) const {
   const auto session = ports_.session_of(peer);
   if (!session) return std::nullopt;
-  return session->peer().life();
+  return session->peer().life;
 }
 
 void AutogradHost::cancelled(const ContextId& context, std::weak_ptr<rpc::FutureCore> pass) {
@@ -147,7 +147,7 @@ caf::strong_actor_ptr AutogradHost::stand_in(const Address& name) {
 
 caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session& session,
                                                        const AutogradMessageId& message) {
-  if (autograd::maker(message) != self_) return nullptr;
+  if (message.maker() != self_) return nullptr;
   std::shared_ptr<const autograd::SendFunction> function;  // released after the lock: its graph may end a context
   const LockGuard lock(mutex_);
   const auto place = places_.find(autograd::place_of(message));
@@ -156,7 +156,7 @@ caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session&
   if (entry.over) return nullptr;
   // DA-16: only the peer that the message was recorded with has business here.
   const auto receiver = entry.record->receiver_of(message);
-  if (!receiver || *receiver != session.peer().life()) return nullptr;
+  if (!receiver || *receiver != session.peer().life) return nullptr;
   function = entry.record->send_function(message);
   if (!function) return nullptr;  // the context has ended meanwhile
   caf::actor& actor = entry.functions.sends[message];
@@ -195,11 +195,11 @@ autograd::ReleasedRange AutogradHost::context_over(const ContextId& context) {
     entry->second.over = true;
     places_.erase(entry->second.record->place());
   }
-  return autograd::maker(context) == self_ ? table_.released_around(context) : autograd::ReleasedRange{};
+  return context.maker() == self_ ? table_.released_around(context) : autograd::ReleasedRange{};
 }
 
 void AutogradHost::learn_released(const WorkerLife& from, const autograd::Release& release) {
-  if (autograd::maker(release.context) != from) return;
+  if (release.context.maker() != from) return;
   const LockGuard lock(mutex_);
   table_.learn(from, release.released);
 }
@@ -241,7 +241,7 @@ std::optional<autograd::Send> AutogradHost::refuse(const WorkerLife& from, const
 
 void AutogradHost::on_session_end(const transport::Session& session, bool is_last) {
   if (!is_last) return;
-  const WorkerLife peer = session.peer().life();
+  const WorkerLife peer = session.peer().life;
   const LockGuard lock(mutex_);
   (void)table_.peer_down(peer);
   // Also the contexts of others in which it takes part: their actors know whether it matters.

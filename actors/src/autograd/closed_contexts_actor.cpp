@@ -12,7 +12,7 @@ caf::behavior closed_contexts_actor(ClosedContextsActor* self, ClosedContextsPor
   return {[self, ports](const PassEnvelope& envelope) {
     const auto session = remote::ActorExchange::session_of(self->current_sender());
     if (!session) return;
-    const WorkerLife from = session->peer().life();
+    const WorkerLife from = session->peer().life;
     if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) ports->learn_released(from, *release);
     auto answer = ports->refuse(from, envelope.message);
     if (!answer) return;

@@ -26,7 +26,7 @@ void SendFunctionState::on_gradient(GradientMessage& message) {
   const auto session = remote::ActorExchange::session_of(self_->current_sender());
   if (!session) return;  // it ended, which the context's actor notices and fails the pass
   context_event::GradientArrived arrived;
-  arrived.from = session->peer().life();
+  arrived.from = session->peer().life;
   arrived.grad = std::move(message.grad);
   for (const at::Tensor& tensor : message.tensors) arrived.bytes += autograd::gradient_bytes(tensor);
   record_->deliver(arrived.grad.header.pass.number, arrived.grad.message, checked(message));  // DA-25

@@ -34,7 +34,7 @@ WorkerSet::WorkerSet(WorkerSetOptions options) : options_(std::move(options)) {
 }
 
 WorkerSet::~WorkerSet() {
-  if (!ended_) end();
+  if (phase() != Phase::ended) end();
   if (stopper_) stopper_->join();
 }
 
@@ -133,12 +133,12 @@ bool WorkerSet::run() {
     {
       // Before a worker reports ready: the reply may be to leave at once.
       const LockGuard lock(mutex_);
-      joined_ = true;
+      phase_ = Phase::joined;
     }
     for (Member& member : members_) member.reporter->send(run::Ready{});
     const LockGuard lock(mutex_);
     for (Member& member : members_) {
-      if (stopping_) member.role->request_stop();  // it has no code yet
+      if (asked_ != Asked::nothing) member.role->request_stop();  // it has no code yet
       member.role->begin();
     }
   }
@@ -150,7 +150,9 @@ bool WorkerSet::run() {
 
 void WorkerSet::stop() {
   const LockGuard lock(mutex_);
-  if (std::exchange(stopping_, true) || !joined_) return;
+  if (asked_ != Asked::nothing) return;
+  asked_ = Asked::stop;
+  if (phase_ != Phase::joined) return;
   // Not on a runner: all of them may be busy with roles that only wait to be asked.
   requesting_stops_ = true;
   if (auto thread = transport::Thread::make([this] { request_stops(); })) {
@@ -185,21 +187,23 @@ WorkerSet::Member* WorkerSet::wait_for_roles(TimePoint deadline) {
 void WorkerSet::leave(const Error& reason) {
   stop();
   const LockGuard lock(mutex_);
-  if (!leaving_) farewell_ = reason;
-  leaving_ = true;
+  if (asked_ != Asked::leave) farewell_ = reason;
+  asked_ = Asked::leave;
   changed_.notify_all();
 }
 
-bool WorkerSet::has_joined() const {
+bool WorkerSet::has_joined() const { return phase() != Phase::joining; }
+
+WorkerSet::Phase WorkerSet::phase() const {
   const LockGuard lock(mutex_);
-  return joined_;
+  return phase_;
 }
 
 void WorkerSet::wait_for_leave() {
   UniqueLock lock(mutex_);
   changed_.wait(lock.native(), [this] {
     mutex_.assert_held();
-    return leaving_;
+    return asked_ == Asked::leave;
   });
 }
 
@@ -236,7 +240,10 @@ bool WorkerSet::end() {
     late->log.error("run() or a stop_callback of the role has not returned in time");
     return false;
   }
-  ended_ = true;
+  {
+    const LockGuard lock(mutex_);
+    phase_ = Phase::ended;
+  }
   report_traffic(deadline);
   // A call that finds the object of a role ended here says that this worker has left, and why.
   for (Member& member : members_) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -50,7 +51,8 @@ class WorkerSet {
   void stop();
   /// Makes `run` end. Threads: any. @param reason  sent to workers elsewhere if it is an error
   void leave(const Error& reason = {});
-  /// Returns whether all workers have met the others. Threads: any.
+  /// Returns whether the start has ended: all workers have met the others, or `run` has given it up and ended.
+  /// Threads: any.
   bool has_joined() const;
 
  private:
@@ -62,6 +64,10 @@ class WorkerSet {
     Log log;
   };
 
+  enum class Phase : std::uint8_t { joining, joined, ended };
+  /// What this object was asked for. Each includes the one before.
+  enum class Asked : std::uint8_t { nothing, stop, leave };
+
   Result<void> launch(Member& member);
   Result<void> join();
   WorkerOptions worker_options(Member& member);
@@ -72,16 +78,15 @@ class WorkerSet {
   void report_traffic(TimePoint deadline);
   Error farewell_of(const Member& member) const;
   bool end();
+  Phase phase() const;
 
   const WorkerSetOptions options_;
   std::vector<Member> members_;
   mutable Mutex mutex_;
   std::condition_variable changed_;
-  bool joined_ CAFTAN_GUARDED_BY(mutex_) = false;
-  bool stopping_ CAFTAN_GUARDED_BY(mutex_) = false;
-  bool leaving_ CAFTAN_GUARDED_BY(mutex_) = false;
+  Phase phase_ CAFTAN_GUARDED_BY(mutex_) = Phase::joining;
+  Asked asked_ CAFTAN_GUARDED_BY(mutex_) = Asked::nothing;
   Error farewell_ CAFTAN_GUARDED_BY(mutex_);
-  bool ended_ = false;  // of the thread that calls run, and of the destructor
   // Runs the roles' stop_callbacks; `requesting_stops_` while it is at work.
   std::optional<transport::Thread> stopper_ CAFTAN_GUARDED_BY(mutex_);
   bool requesting_stops_ CAFTAN_GUARDED_BY(mutex_) = false;

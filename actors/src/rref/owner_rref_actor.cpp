@@ -74,7 +74,7 @@ void OwnerRRefState::perform(rpc::OwnerActions actions, const caf::strong_actor_
                    [this, &known](rpc::MonitorFork& a) {
                      auto proxy = known ? known : ports_->fork_proxy(a.fork, a.session);
                      by_proxy_[proxy->id()] = a.fork;
-                     ports_->fork_counted(id_, {a.fork, a.session.peer, proxy->id()});
+                     ports_->fork_counted(id_, {a.fork, a.session.peer.id, proxy->id()});
                      self_->monitor(caf::actor_cast<caf::actor>(proxy));
                      watched_[a.fork] = Watched{a.session, std::move(proxy)};
                    },

@@ -9,8 +9,8 @@
 
 #include "caftan/base/executor.hpp"
 #include "caftan/rpc/caller.hpp"
+#include "caftan/rpc/internal/rref_manifest.hpp"
 #include "caftan/rpc/rref_handle.hpp"
-#include "rref/rref_manifest.hpp"
 
 namespace caftan::actors {
 
@@ -28,10 +28,10 @@ class ReceivedRRefs {
   ReceivedRRefs& operator=(const ReceivedRRefs&) = delete;
 
   /// Returns the creation that the frame asks for, once: the caller sets the value.
-  std::optional<Creation> take_creation() { return std::exchange(creation, std::nullopt); }
+  std::optional<rpc::Creation> take_creation() { return std::exchange(creation, std::nullopt); }
 
   std::vector<std::shared_ptr<rpc::RRefHandle>> handles;
-  std::optional<Creation> creation;
+  std::optional<rpc::Creation> creation;
 
  private:
   RRefHost& host_;  // valid while caller_ can be locked
@@ -54,11 +54,11 @@ class OutgoingRRefs {
   Result<wire::Bytes> encode() const;
   /// The lane did not accept the frame: nothing was registered.
   void undo();
-  void set_creation(Creation creation) { manifest_.creation = creation; }
+  void set_creation(rpc::Creation creation) { manifest_.creation = creation; }
 
  private:
   friend class RRefHost;
-  Manifest manifest_;
+  rpc::Manifest manifest_;
   std::vector<std::function<void()>> undo_;
 };
 

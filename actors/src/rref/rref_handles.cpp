@@ -6,7 +6,8 @@
 
 namespace caftan::actors {
 
-HandleBase::HandleBase(RRefHost& host, std::weak_ptr<rpc::Caller> caller, SharedRRef shared, Peer owner, bool confirmed)
+HandleBase::HandleBase(RRefHost& host, std::weak_ptr<rpc::Caller> caller, rpc::SharedRRef shared, Peer owner,
+                       bool confirmed)
     : host_(host),
       caller_(std::move(caller)),
       shared_(std::move(shared)),
@@ -86,7 +87,7 @@ Future<std::shared_ptr<rpc::HostedObject>> UserHandle::local_value() {
 }
 
 OwnerHandle::~OwnerHandle() {
-  if (const auto alive = caller()) host_.tell_owner(rref(), OwnerEvent{owner_event::Released{rpc::Use::hold}});
+  if (const auto alive = caller()) host_.table().tell_owner(rref(), OwnerEvent{owner_event::Released{rpc::Use::hold}});
 }
 
 std::optional<Error> OwnerHandle::failed() const {

@@ -13,9 +13,9 @@
 
 #include "caftan/base/mutex.hpp"
 #include "caftan/rpc/caller.hpp"
+#include "caftan/rpc/internal/rref_manifest.hpp"
 #include "caftan/rpc/rref_handle.hpp"
 #include "rref/ending_forks.hpp"
-#include "rref/rref_manifest.hpp"
 
 namespace caftan::actors {
 
@@ -41,7 +41,7 @@ class ValueError {
 /// The common part: the ids, and the owner's confirmation.
 class HandleBase : public rpc::RRefHandle, public std::enable_shared_from_this<HandleBase> {
  public:
-  HandleBase(RRefHost& host, std::weak_ptr<rpc::Caller> caller, SharedRRef shared, Peer owner, bool confirmed);
+  HandleBase(RRefHost& host, std::weak_ptr<rpc::Caller> caller, rpc::SharedRRef shared, Peer owner, bool confirmed);
 
   RRefId rref() const noexcept override { return shared_.rref; }
   const Peer& owner() const noexcept override { return owner_; }
@@ -50,7 +50,7 @@ class HandleBase : public rpc::RRefHandle, public std::enable_shared_from_this<H
   std::optional<Error> failed() const override { return refused(); }
   std::shared_ptr<rpc::Caller> caller() const noexcept override { return caller_.lock(); }
 
-  const SharedRRef& shared() const noexcept { return shared_; }
+  const rpc::SharedRRef& shared() const noexcept { return shared_; }
   /// Confirms the handle or fails it; a confirmed handle may fail later. The first failure stays.
   void confirm(Result<void> outcome);
   /// Returns false if `waiter` was kept and will be called once; true if the handle is confirmed or has failed already.
@@ -64,7 +64,7 @@ class HandleBase : public rpc::RRefHandle, public std::enable_shared_from_this<H
   mutable Mutex mutex_;
 
  private:
-  const SharedRRef shared_;
+  const rpc::SharedRRef shared_;
   const Peer owner_;
   bool has_outcome_ CAFTAN_GUARDED_BY(mutex_);
   std::optional<Error> error_ CAFTAN_GUARDED_BY(mutex_);
@@ -97,7 +97,7 @@ class UserHandle final : public HandleBase {
 class OwnerHandle final : public HandleBase {
  public:
   /// @param value_error  of the value; null if the value is gone
-  OwnerHandle(RRefHost& host, std::weak_ptr<rpc::Caller> caller, SharedRRef shared, Peer owner, bool held,
+  OwnerHandle(RRefHost& host, std::weak_ptr<rpc::Caller> caller, rpc::SharedRRef shared, Peer owner, bool held,
               std::shared_ptr<const ValueError> value_error)
       : HandleBase(host, std::move(caller), std::move(shared), std::move(owner), held),
         value_error_(std::move(value_error)) {}

@@ -1,11 +1,15 @@
-/// All references of one worker: the actors of the values it owns and of the forks it uses, and the handles that user
-/// code holds. The decisions are in libs/rpc (ForkTable, UserFork, CreationLedger); this class finds the actors.
+/// All references of one worker: makes the actors of the values it owns and of the forks it uses, and the handles that
+/// user code holds, and carries events to them. The decisions are in libs/rpc (CheckedManifest, ForkTable, UserFork,
+/// CreationLedger).
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -14,24 +18,28 @@
 
 #include "caftan/actors/rref_info.hpp"
 #include "caftan/base/mutex.hpp"
+#include "caftan/rpc/internal/rref_manifest.hpp"
 #include "rref/ending_forks.hpp"
 #include "rref/parked_forks.hpp"
 #include "rref/rref_frames.hpp"
 #include "rref/rref_messages.hpp"
 #include "rref/rref_ports.hpp"
+#include "rref/rref_table.hpp"
 #include "service/member_ports.hpp"
 #include "service/service.hpp"
 
 namespace caftan::actors {
 
-class UserHandle;
-class OwnerHandle;
-class ValueError;
-
-class RRefHost final : public Service, public OwnerRRefPorts, public UserRRefPorts, public ForkRequestPorts {
+class RRefHost final : public Service,
+                       public OwnerRRefPorts,
+                       public UserRRefPorts,
+                       public ForkRequestPorts,
+                       public rpc::KnownRRefs {
  public:
   explicit RRefHost(MemberPorts& ports) : ports_(ports), ending_(ports) {}
 
+  RRefTable& table() noexcept { return table_; }
+  const RRefTable& table() const noexcept { return table_; }
   EndingForks& ending() noexcept { return ending_; }
   const ParkedForks& parked() const noexcept { return parked_; }
 
@@ -40,8 +48,8 @@ class RRefHost final : public Service, public OwnerRRefPorts, public UserRRefPor
   void on_session_start() override;
   void on_session_end(const transport::Session& session, bool is_last) override;
   void end_all(const Error& reason, StopReport& given_up) override;
-  void when_empty(std::function<void()> done) override;
-  std::size_t in_use() const override { return owners() + users(); }
+  void when_empty(std::function<void()> done) override { table_.when_empty(std::move(done)); }
+  std::size_t in_use() const override { return table_.owners() + table_.users(); }
 
   RRefId make_rref_id();
 
@@ -67,15 +75,12 @@ class RRefHost final : public Service, public OwnerRRefPorts, public UserRRefPor
   /// Gives `job` to the actor of the value. Where this worker has no such value any more, runs `job` with rref_deleted.
   void with_value(RRefId id, std::shared_ptr<ValueJob> job);
 
-  std::size_t owners() const {
-    const LockGuard lock(mutex_);
-    return owners_.size();
-  }
-  std::size_t users() const {
-    const LockGuard lock(mutex_);
-    return users_.size();
-  }
   std::vector<RRefInfo> list() const;
+
+  // KnownRRefs
+  bool is_member(WorkerId worker) const override { return ports_.find_peer(worker).has_value(); }
+  bool has_value(RRefId rref) const override { return table_.has_owner(rref); }
+  bool has_fork(ForkId fork) const override { return table_.has_user(fork); }
 
   // ForkRequestPorts
   bool on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
@@ -86,10 +91,12 @@ class RRefHost final : public Service, public OwnerRRefPorts, public UserRRefPor
   Executor& executor() override { return ports_.executor(); }
   caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) override;
   void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code) override;
-  void fork_counted(RRefId id, ForkInfo fork) override;
-  void fork_ended(RRefId id, ForkId fork) override;
-  void value_known(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value) override;
-  void owner_ending(RRefId id) override;
+  void fork_counted(RRefId id, ForkInfo fork) override { table_.fork_counted(id, fork); }
+  void fork_ended(RRefId id, ForkId fork) override { table_.fork_ended(id, fork); }
+  void value_known(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value) override {
+    table_.value_known(id, value);
+  }
+  void owner_ending(RRefId id) override { table_.remove_owner(id); }
   std::optional<Error> leaving() const override { return ports_.leaving(); }
 
   // UserRRefPorts
@@ -100,48 +107,26 @@ class RRefHost final : public Service, public OwnerRRefPorts, public UserRRefPor
                                                     const WorkerLife& owner) override;
 
  private:
-  friend class UserHandle;
-  friend class OwnerHandle;
-  struct Owner {
-    caf::actor actor;
-    std::string type;
-    std::string state = "pending";
-    std::shared_ptr<ValueError> error;  // made for the first handle here, or when the value failed
-    TimePoint born;
-    std::unordered_map<ForkId, ForkInfo> forks;
-  };
-  struct User {
-    caf::actor actor;
-    std::weak_ptr<UserHandle> handle;
-    std::shared_ptr<std::atomic<FirstGone>> first_gone;  // shared with the handle
-    RRefId rref;
-    TimePoint born;
-    bool is_creators = false;
-  };
-
   ForkId make_fork_id();
   Result<void> hand_over_one(const std::shared_ptr<rpc::RRefHandle>& base,
                              const std::shared_ptr<transport::Session>& to, OutgoingRRefs& handed);
   void make_owner(RRefId id, std::string type);
-  /// Returns null if the value is gone.
-  std::shared_ptr<const ValueError> value_error(RRefId id);
-  bool tell_owner(RRefId id, OwnerEvent event);
-  std::shared_ptr<UserHandle> make_user(const SharedRRef& shared, const Peer& owner, rpc::UserFork fork,
-                                        caf::strong_actor_ptr parent, caf::actor& actor);
-  Result<std::shared_ptr<rpc::RRefHandle>> receive(transport::Session& session, const SharedRRef& shared);
-  void bind(ForkId fork, const rpc::PeerSession& session);
-  void notify_if_empty();
+  void take_creation(transport::Session& session, const rpc::Creation& creation);
+  std::shared_ptr<UserHandle> make_user(const rpc::SharedRRef& shared, const Peer& owner, rpc::UserFork fork,
+                                        caf::strong_actor_ptr parent);
+  std::shared_ptr<rpc::RRefHandle> receive(transport::Session& session,
+                                           const rpc::CheckedManifest::Reference& reference);
+  std::shared_ptr<rpc::RRefHandle> receive_own(transport::Session& session, const rpc::SharedRRef& shared,
+                                               const Peer& owner);
 
   MemberPorts& ports_;
   EndingForks ending_;
   ParkedForks parked_;
+  RRefTable table_;
   std::atomic<std::uint64_t> next_id_{1};
-  mutable Mutex mutex_;
-  std::unordered_map<RRefId, Owner> owners_ CAFTAN_GUARDED_BY(mutex_);
-  std::unordered_map<ForkId, User> users_ CAFTAN_GUARDED_BY(mutex_);
+  Mutex mutex_;
   // How many creations were sent, by connection of the session.
   std::unordered_map<std::uint64_t, std::uint64_t> creations_ CAFTAN_GUARDED_BY(mutex_);
-  std::function<void()> empty_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::actors

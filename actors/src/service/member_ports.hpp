@@ -24,7 +24,7 @@ constexpr std::uint64_t other_end_of_self(std::uint64_t connection) noexcept { r
 
 /// Returns what `MemberPorts::session_at` finds this session by.
 inline rpc::PeerSession peer_session(const transport::Session& session) {
-  return {session.peer().id, session.peer().incarnation, session.connection()};
+  return {session.peer().life, session.connection()};
 }
 
 /// Threads: any, all methods.
@@ -34,7 +34,7 @@ class MemberPorts : public rpc::Caller {
   static MemberPorts& of(Worker& worker) noexcept;
 
   virtual remote::ActorHost& actor_host() = 0;
-  virtual Incarnation incarnation() const noexcept = 0;
+  virtual WorkerLife life() const noexcept = 0;
   /// Returns the session that calls to that life of that worker use, null if there is none now.
   virtual std::shared_ptr<transport::Session> session_with(const WorkerLife& peer) = 0;
   /// Returns the session that calls to `peer` use, null if there is none now. Precondition: find_peer returned `peer`.

@@ -15,13 +15,6 @@ namespace caftan::actors {
 
 using transport::Session;
 
-namespace {
-
-constexpr std::uint64_t kFeatures =
-    net::kSaysSegments | net::kKnowsErrorKinds | net::kKnowsGradMode | net::kKnowsDepth | net::kKnowsLeaveReport;
-
-}  // namespace
-
 Joiner::Joiner(const Parts& parts, net::Membership membership)
     : parts_(parts),
       leaver_({parts.ports, parts.work, parts.peers, *this}),
@@ -102,25 +95,10 @@ std::string Joiner::address() const {
 
 // ---- handshakes
 
-transport::PeerIdentity Joiner::identity() const {
-  return {parts_.ports.id(), parts_.ports.name(), parts_.ports.incarnation(), parts_.options.limits, kFeatures};
-}
+transport::PeerIdentity Joiner::identity() const { return make_identity(parts_.options, parts_.ports.life()); }
 
 net::HandshakeOptions Joiner::handshake_options(std::uint64_t connection) {
-  const WorkerOptions& options = parts_.options;
-  net::HandshakeOptions handshake;
-  handshake.self.versions = {2, 2};  // 1: passes without held objects, releases that list open contexts
-  handshake.self.cluster = options.cluster;
-  handshake.self.name = options.name;
-  handshake.self.id = parts_.ports.id();
-  handshake.self.incarnation = parts_.ports.incarnation();
-  handshake.self.limits = options.limits;
-  handshake.self.features = kFeatures;
-  handshake.self.connection = connection;
-  handshake.self.settings = options.settings;
-  handshake.self.address = address();
-  handshake.secret = net::Secret(options.secret);
-  handshake.allow_no_secret = options.secret.empty();
+  net::HandshakeOptions handshake = make_handshake_options(parts_.options, parts_.ports.life(), connection, address());
   const bool is_dialled = connection == 0;
   handshake.accept = [weak = std::weak_ptr(self()), is_dialled](const net::PeerInfo& peer) -> Result<void> {
     if (const auto self = weak.lock()) return self->accept(peer, is_dialled);
@@ -135,28 +113,16 @@ Result<void> Joiner::accept(const net::PeerInfo& peer, bool is_dialled) {
   }
   // One side is enough, and the one that was dialled knows that its refusal was not forged: the peer has proven the
   // secret to it.
-  if (is_dialled) {
-    if (auto same = check_settings(peer); !same) return same;
-  }
+  const auto same =
+      is_dialled ? app::check_same_settings({parts_.ports.name(), parts_.options.settings}, {peer.name, peer.settings})
+                 : Result<void>();
   const LockGuard lock(mutex_);
+  if (!same) {
+    meeting_.on_other_settings(same.error());
+    return same;
+  }
   if (auto known = meeting_.admit({peer.name, peer.id, peer.incarnation, peer.address}); !known) return known;
-  return parts_.peers.check_new({peer.id, peer.incarnation, peer.connection});
-}
-
-Result<void> Joiner::check_settings(const net::PeerInfo& peer) {
-  const std::string& own = parts_.options.settings;
-  if (peer.settings.empty() || own.empty() || peer.settings == own) return {};
-  std::string tables;
-  for (const std::string& table : app::differing_tables(own, peer.settings)) {
-    tables += (tables.empty() ? "[" : ", [") + table + "]";
-  }
-  // The tables come first: only the beginning of the text is sent to the peer (HS-7).
-  Error error(Errc::invalid_config, "other settings" + (tables.empty() ? "" : " in " + tables) + ": worker '" +
-                                        peer.name + "' was started from another file or with other overrides than '" +
-                                        parts_.ports.name() + "'");
-  const LockGuard lock(mutex_);
-  meeting_.on_other_settings(error);
-  return error;
+  return parts_.peers.check_new({{peer.id, peer.incarnation}, peer.connection});
 }
 
 /// Reports the refusal here, too: users of this worker may wait for the refused one.
@@ -225,7 +191,7 @@ void Joiner::dial_failed(WorkerId peer, const Error& error) {
 
 void Joiner::on_accepted(transport::Accepted&& accepted) {
   const net::PeerInfo& peer = accepted.peer;
-  if (add_session({peer.id, peer.name, peer.incarnation, peer.limits, peer.agreed_features}, peer.connection,
+  if (add_session({{peer.id, peer.incarnation}, peer.name, peer.limits, peer.agreed_features}, peer.connection,
                   std::move(accepted.channel), accepted.early, Use::calls)) {
     on_connected({peer.id, peer.incarnation}, peer.address);
   }
@@ -233,7 +199,7 @@ void Joiner::on_accepted(transport::Accepted&& accepted) {
 
 void Joiner::add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,
                                std::shared_ptr<transport::Channel> channel) {
-  if (add_session(peer, connection, std::move(channel), {}, Use::calls)) on_connected(peer.life(), {});
+  if (add_session(peer, connection, std::move(channel), {}, Use::calls)) on_connected(peer.life, {});
 }
 
 std::shared_ptr<Session> Joiner::add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
@@ -241,7 +207,7 @@ std::shared_ptr<Session> Joiner::add_session(const transport::PeerIdentity& peer
                                              Use use) {
   const std::string_view kind = channel->kind();
   transport::SessionOptions options = session_options(parts_.options);
-  if (kind == "loopback") options.liveness.reset();  // SE-32
+  if (!channel->may_fall_silent()) options.liveness.reset();  // SE-32
   transport::PollingExecutor& executor = *parts_.options.executor;
   auto session =
       Session::make({executor, executor.pool(), parts_.frames}, peer, connection, std::move(channel), options);
@@ -251,10 +217,10 @@ std::shared_ptr<Session> Joiner::add_session(const transport::PeerIdentity& peer
     parts_.log.write(peer.name + " was refused: " + kept.error().message());
     return nullptr;  // closes the channel
   }
-  if (use == Use::calls) parts_.peers.at(peer.id).set_session(session);
+  if (use == Use::calls) parts_.peers.at(peer.life.id).set_session(session);
   session->start(early);
   if (use == Use::calls) announce_session();
-  if (peer.id != parts_.ports.id()) parts_.log.write("connected with " + peer.name + " over " + std::string(kind));
+  if (peer.life.id != parts_.ports.id()) parts_.log.write("connected with " + peer.name + " over " + std::string(kind));
   return session;
 }
 
@@ -265,7 +231,7 @@ Result<void> Joiner::keep(const std::shared_ptr<Session>& session) {
   // `leave` took the lock, and no session is entered later.
   const LockGuard lock(mutex_);
   if (auto is_new = parts_.peers.check_new(peer_session(*session)); !is_new) return is_new;
-  if (auto may = meeting_.on_session_start(peer.life(), session->peer_place()); !may) return may;
+  if (auto may = meeting_.on_session_start(peer.life, session->peer_place()); !may) return may;
   parts_.peers.add(session);
   return {};
 }
@@ -287,9 +253,9 @@ void Joiner::announce_session() {
 net::Meeting::Loss Joiner::on_session_end(Session& session, const Error& reason) {
   const transport::PeerIdentity& peer = session.peer();
   const LockGuard lock(mutex_);
-  const net::Meeting::Loss loss = meeting_.on_session_end(peer.life());
+  const net::Meeting::Loss loss = meeting_.on_session_end(peer.life);
   if (loss.report == net::Meeting::Loss::Report::after_start) {
-    lost_at_start_[peer.id] = {session.shared_from_this(), reason};
+    lost_at_start_[peer.life.id] = {session.shared_from_this(), reason};
   }
   if (loss.report != net::Meeting::Loss::Report::no)
     caf::anon_send(root_, PeerLost{session.shared_from_this(), reason});
@@ -298,7 +264,7 @@ net::Meeting::Loss Joiner::on_session_end(Session& session, const Error& reason)
 
 void Joiner::follow_up(const Session& session, const Error& reason, const net::Meeting::Loss& loss) {
   if (loss.report == net::Meeting::Loss::Report::now) report_lost(session, reason);
-  if (loss.dial) dial(session.peer().id);
+  if (loss.dial) dial(session.peer().life.id);
 }
 
 Error Joiner::why_unreachable(WorkerId peer) const {
@@ -349,7 +315,7 @@ void Joiner::on_view(const Session& from, const net::View& view) {
   std::vector<WorkerId> to_dial;
   {
     const LockGuard lock(mutex_);
-    auto applied = meeting_.on_view(from.peer().id, view);
+    auto applied = meeting_.on_view(from.peer().life.id, view);
     if (!applied) {
       parts_.log.write("the coordinator's view was refused: " + applied.error().message());
       return;
@@ -382,7 +348,7 @@ void Joiner::on_met(Session& from) {
   OnMet next{};
   {
     const LockGuard lock(mutex_);
-    next = meeting_.on_met(from.peer().life());
+    next = meeting_.on_met(from.peer().life);
   }
   switch (next) {
     case OnMet::nothing:

@@ -95,7 +95,6 @@ class Joiner final : public RootPorts, private RootSender {
   /// @param connection  0 for the side that was dialled
   net::HandshakeOptions handshake_options(std::uint64_t connection);
   Result<void> accept(const net::PeerInfo& peer, bool is_dialled);
-  Result<void> check_settings(const net::PeerInfo& peer);
   void refused(const Error& error);
   void dial(WorkerId peer);
   void dial_failed(WorkerId peer, const Error& error);

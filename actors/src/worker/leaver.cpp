@@ -25,7 +25,7 @@ std::vector<std::string> names_of(const Peers& peers) {
 }  // namespace
 
 Leaver::Leaver(const Parts& parts)
-    : parts_(parts), rules_(names_of(parts.peers), {parts.ports.id(), parts.ports.incarnation()}) {}
+    : parts_(parts), rules_(names_of(parts.peers), parts.ports.life()) {}
 
 Result<void> Leaver::leave_together(Duration timeout) {
   if (timeout < Duration::zero()) {
@@ -112,13 +112,13 @@ void Leaver::on_up(const WorkerLife& peer) {
 
 void Leaver::on_lost(const PeerLost& lost) {
   const LockGuard lock(mutex_);
-  rules_.on_lost(lost.session->peer().life(), lost.reason);
+  rules_.on_lost(lost.session->peer().life, lost.reason);
   notify_if_changed();
 }
 
 void Leaver::on_report(const Session& from, const net::LeaveReport& report) {
   const LockGuard lock(mutex_);
-  rules_.on_report(from.peer().life(), report);
+  rules_.on_report(from.peer().life, report);
   notify_if_changed();
 }
 

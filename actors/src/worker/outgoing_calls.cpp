@@ -244,7 +244,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> OutgoingCalls::create_remote(const Peer
   const LockGuard order(PeerState::of(peer).create_mutex());
   if (peer.id() == parts_.ports.id()) {
     handle = parts_.rrefs.own(id, type);
-    slot->handed.set_creation(Creation{id, {}, {}});
+    slot->handed.set_creation({id, {}, {}});
     answered = [this, id](Result<void> answer) {
       // The value was set by the serving side unless the request failed before it.
       if (!answer) parts_.rrefs.set_value(id, answer.error());

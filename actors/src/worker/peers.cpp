@@ -32,7 +32,7 @@ Result<void> Peers::check_new(const rpc::PeerSession& session) const {
   const LockGuard lock(mutex_);
   if (!sessions_.contains(session)) return {};
   return Error(Errc::duplicate_worker, "connection " + std::to_string(session.connection) + " of this life of " +
-                                           at(session.peer).name() + " is open already");
+                                           at(session.peer.id).name() + " is open already");
 }
 
 void Peers::add(const std::shared_ptr<Session>& session) {
@@ -40,7 +40,9 @@ void Peers::add(const std::shared_ptr<Session>& session) {
   sessions_[peer_session(*session)] = session;
 }
 
-void Peers::replace(const Session& ended) { at(ended.peer().id).replace_session(ended, other_session_with(ended)); }
+void Peers::replace(const Session& ended) {
+  at(ended.peer().life.id).replace_session(ended, other_session_with(ended));
+}
 
 void Peers::remove(const Session& ended) {
   const net::Traffic sent = ended.writer().traffic();
@@ -52,11 +54,11 @@ void Peers::remove(const Session& ended) {
 
 /// Returns another session with the same life that calls can use, null without one.
 std::shared_ptr<Session> Peers::other_session_with(const Session& ended) const {
-  const transport::PeerIdentity& peer = ended.peer();
+  const WorkerLife& peer = ended.peer().life;
   if (peer.id == self_) return nullptr;
   const LockGuard lock(mutex_);
   for (const auto& [key, session] : sessions_) {
-    if (key.peer == peer.id && key.incarnation == peer.incarnation && !session->ended()) return session;
+    if (key.peer == peer && !session->ended()) return session;
   }
   return nullptr;
 }
@@ -64,7 +66,7 @@ std::shared_ptr<Session> Peers::other_session_with(const Session& ended) const {
 std::shared_ptr<Session> Peers::session_with(const WorkerLife& peer) const {
   if (peer.id.value >= members_.size()) return nullptr;
   auto session = at(peer.id).session();
-  return session && session->peer().incarnation == peer.incarnation ? session : nullptr;
+  return session && session->peer().life == peer ? session : nullptr;
 }
 
 std::shared_ptr<Session> Peers::session_at(const rpc::PeerSession& session) const {

@@ -98,7 +98,7 @@ void ServedCall::look_if_late() const {
 
 CallInfo ServedCall::make_info() {
   CallInfo info;
-  if (auto peer = calls_->ports().find_peer(session_->peer().id)) info.caller = *std::move(peer);
+  if (auto peer = calls_->ports().find_peer(session_->peer().life.id)) info.caller = *std::move(peer);
   info.call = CallId{frame_.header.call};
   info.deadline = deadline_;
   info.cancel = cancelled_;

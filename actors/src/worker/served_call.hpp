@@ -32,7 +32,7 @@ class ServedCall final : public rpc::ResponderSink,
 
   std::uint64_t key() const noexcept { return key_of(*session_, frame_.header.call); }
   static std::uint64_t key_of(const transport::Session& session, std::uint64_t call) noexcept {
-    return mix64(call) ^ mix64(session.connection() + 1) ^ mix64(session.peer().incarnation.value);
+    return mix64(call) ^ mix64(session.connection() + 1) ^ mix64(session.peer().life.incarnation.value);
   }
 
  private:
@@ -64,7 +64,7 @@ class ServedCall final : public rpc::ResponderSink,
   std::string_view function_;  // empty: it has not begun
   unsigned depth_ = 0;
   bool grad_mode_ = true;
-  std::optional<Creation> creation_;
+  std::optional<rpc::Creation> creation_;
   std::function<void()> used_;  // reports to the value's actor that this call no longer uses it
   std::atomic<bool> answered_{false};
 };

@@ -40,15 +40,14 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership
     : options_(std::move(options)),
       registry_(std::move(registry)),
       rpc_timeout_(options_.rpc_timeout),
-      self_(membership.self().id),
-      incarnation_(membership.self().incarnation),
+      self_{membership.self().id, membership.self().incarnation},
       log_(std::make_shared<WorkerLog>(options_.log, *options_.executor)),
       rrefs_(*this),
-      autograd_(std::make_unique<AutogradHost>(*this, WorkerLife{self_, incarnation_})),
+      autograd_(std::make_unique<AutogradHost>(*this, self_)),
       other_services_(make_services(*this)),
       services_(list_services(rrefs_, *autograd_, other_services_)),
       hook_(std::make_unique<autograd::RecordingHook>(*autograd_, options_.hook)),
-      peers_(self_, options_.world),
+      peers_(self_.id, options_.world),
       joiner_({*this, options_, peers_, *this, services_, *log_, *this}, std::move(membership)),
       outgoing_({*this, options_, peers_, joiner_, rrefs_}),
       served_(*this, options_.limits, rrefs_, *log_) {
@@ -56,7 +55,7 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership
   messages_.add<net::Met>("membership.met");
   messages_.add<net::LeaveReport>("leave.report");
   for (Service* service : services_) service->register_with(registry_, messages_);
-  actor_host_ = std::make_unique<remote::ActorHost>(*options_.executor, messages_, self_, incarnation_);
+  actor_host_ = std::make_unique<remote::ActorHost>(*options_.executor, messages_, self_);
   actor_host_->set_named_actors(this);
 }
 
@@ -79,8 +78,8 @@ WorkerCounters WorkerCore::counters() const {
   WorkerCounters sum;
   peers_.count(sum);
   sum.calls_served = served_.count();
-  sum.owner_rrefs = rrefs_.owners();
-  sum.user_rrefs = rrefs_.users();
+  sum.owner_rrefs = rrefs_.table().owners();
+  sum.user_rrefs = rrefs_.table().users();
   return sum;
 }
 
@@ -124,7 +123,7 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
   const net::Meeting::Loss loss = joiner_.on_session_end(session, reason);
   peers_.replace(session);
   for (Service* service : services_) service->on_session_end(session, loss.is_last);
-  if (loss.is_last) hook_->on_peer_down(session.peer().id, session.peer().incarnation);
+  if (loss.is_last) hook_->on_peer_down(session.peer().life);
   joiner_.follow_up(session, reason, loss);
   peers_.remove(session);  // the last act: stop() goes on when no session is left
 }

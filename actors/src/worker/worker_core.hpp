@@ -56,7 +56,7 @@ class WorkerCore final : public MemberPorts,
   AutogradHost& autograd_host() noexcept { return *autograd_; }
 
   // rpc::Caller
-  WorkerId id() const noexcept override { return self_; }
+  WorkerId id() const noexcept override { return self_.id; }
   const std::string& name() const noexcept override { return options_.name; }
   const Registry& registry() const noexcept override { return registry_; }
   Executor& executor() noexcept override { return *options_.executor; }
@@ -83,7 +83,7 @@ class WorkerCore final : public MemberPorts,
 
   // MemberPorts
   remote::ActorHost& actor_host() override { return *actor_host_; }
-  Incarnation incarnation() const noexcept override { return incarnation_; }
+  WorkerLife life() const noexcept override { return self_; }
   std::shared_ptr<transport::Session> session_with(const WorkerLife& peer) override {
     return peers_.session_with(peer);
   }
@@ -122,8 +122,7 @@ class WorkerCore final : public MemberPorts,
   const WorkerOptions options_;
   Registry registry_;
   std::atomic<Duration> rpc_timeout_;
-  const WorkerId self_;
-  const Incarnation incarnation_;
+  const WorkerLife self_;
   Worker* worker_ = nullptr;
   Error farewell_;  // constant once phase_ is Phase::leaving or later
   std::atomic<Phase> phase_{Phase::running};

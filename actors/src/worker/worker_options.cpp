@@ -10,6 +10,9 @@
 namespace caftan::actors {
 namespace {
 
+constexpr std::uint64_t kFeatures =
+    net::kSaysSegments | net::kKnowsErrorKinds | net::kKnowsGradMode | net::kKnowsDepth | net::kKnowsLeaveReport;
+
 Incarnation random_incarnation() {
   std::random_device device;
   std::uint64_t value = 0;
@@ -67,6 +70,28 @@ net::Meeting::Options meeting_options(const WorkerOptions& options) {
 
 transport::SessionOptions session_options(const WorkerOptions& options) {
   return {options.limits, LivenessOptions{options.heartbeat, options.peer_timeout}};
+}
+
+transport::PeerIdentity make_identity(const WorkerOptions& options, const WorkerLife& self) {
+  return {self, options.name, options.limits, kFeatures};
+}
+
+net::HandshakeOptions make_handshake_options(const WorkerOptions& options, const WorkerLife& self,
+                                             std::uint64_t connection, std::string address) {
+  net::HandshakeOptions handshake;
+  handshake.self.versions = {2, 2};  // 1: passes without held objects, releases that list open contexts
+  handshake.self.cluster = options.cluster;
+  handshake.self.name = options.name;
+  handshake.self.id = self.id;
+  handshake.self.incarnation = self.incarnation;
+  handshake.self.limits = options.limits;
+  handshake.self.features = kFeatures;
+  handshake.self.connection = connection;
+  handshake.self.settings = options.settings;
+  handshake.self.address = std::move(address);
+  handshake.secret = net::Secret(options.secret);
+  handshake.allow_no_secret = options.secret.empty();
+  return handshake;
 }
 
 }  // namespace caftan::actors

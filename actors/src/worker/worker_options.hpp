@@ -1,7 +1,11 @@
 /// What WorkerOptions mean for the parts of a worker.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "caftan/actors/worker.hpp"
+#include "caftan/net/internal/handshake.hpp"
 #include "caftan/net/internal/meeting.hpp"
 #include "caftan/transport/internal/session.hpp"
 
@@ -12,5 +16,12 @@ namespace caftan::actors {
 Result<net::Membership> make_membership(const WorkerOptions& options);
 net::Meeting::Options meeting_options(const WorkerOptions& options);
 transport::SessionOptions session_options(const WorkerOptions& options);
+/// Returns the worker as neighbours in its process see it. @param self  its life
+transport::PeerIdentity make_identity(const WorkerOptions& options, const WorkerLife& self);
+/// Returns what the worker says in a handshake; it accepts every member of the cluster.
+/// @param connection  0 for the side that was dialled
+/// @param address     where the worker listens; empty = it does not
+net::HandshakeOptions make_handshake_options(const WorkerOptions& options, const WorkerLife& self,
+                                             std::uint64_t connection, std::string address);
 
 }  // namespace caftan::actors

@@ -103,4 +103,16 @@ std::vector<std::string> differing_tables(std::string_view one, std::string_view
   return tables;
 }
 
+Result<void> check_same_settings(const WorkerSettings& self, const WorkerSettings& peer) {
+  if (self.digest.empty() || peer.digest.empty() || self.digest == peer.digest) return {};
+  std::string tables;
+  for (const std::string& table : differing_tables(self.digest, peer.digest)) {
+    tables += (tables.empty() ? "[" : ", [") + table + "]";
+  }
+  // The tables come first: only the beginning of the text is sent to the peer (HS-7).
+  return Error(Errc::invalid_config,
+               "other settings" + (tables.empty() ? "" : " in " + tables) + ": worker '" + std::string(peer.worker) +
+                   "' was started from another file or with other overrides than '" + std::string(self.worker) + "'");
+}
+
 }  // namespace caftan::app

@@ -12,12 +12,12 @@ namespace caftan::autograd {
 
 ContextPasses::ContextPasses(ContextId context, WorkerLife self, const RecordedMessages& recorded, PassLimits limits)
     : context_(context), self_(self), recorded_(recorded), limits_(limits) {
-  if (maker(context) == self) home_.emplace(context);
+  if (context.maker() == self) home_.emplace(context);
 }
 
 PassActions ContextPasses::join() {
   assert(!is_home());
-  return {Send{maker(context_), Join{context_}}};
+  return {Send{context_.maker(), Join{context_}}};
 }
 
 Result<PassActions> ContextPasses::open(const OpenPass& options) {
@@ -57,7 +57,7 @@ PassActions ContextPasses::receive(WorkerLife from, const PassMessage& message, 
 PassActions ContextPasses::peer_down(WorkerLife peer, const std::string& name) {
   PassActions out;
   if (released_) return out;
-  if (peer == maker(context_)) {
+  if (peer == context_.maker()) {
     end_context(lost_worker(peer, name, "the home of context " + to_string(context_)), out);
     return finished(std::move(out));
   }
@@ -121,7 +121,7 @@ void ContextPasses::on(WorkerLife from, const PassOpen&, std::uint64_t, PassActi
 }
 
 void ContextPasses::on(WorkerLife from, const Granted& message, std::uint64_t bytes, PassActions& out) {
-  if (from != maker(context_) || !ledger_) return;
+  if (from != context_.maker() || !ledger_) return;
   take_over(message.decided, out);
   if (worker_) {  // a pass that is over still stops
     waiting_.push_back({from, message, bytes});
@@ -135,7 +135,7 @@ void ContextPasses::on(WorkerLife from, const Granted& message, std::uint64_t by
 }
 
 void ContextPasses::on(WorkerLife from, const Refused& message, std::uint64_t, PassActions& out) {
-  if (from == maker(context_) && ledger_) by_ledger(ledger_->refused(message.error), out);
+  if (from == context_.maker() && ledger_) by_ledger(ledger_->refused(message.error), out);
 }
 
 void ContextPasses::on(WorkerLife from, const Mark& message, std::uint64_t bytes, PassActions& out) {
@@ -189,7 +189,7 @@ void ContextPasses::on(WorkerLife from, const Decide& message, std::uint64_t, Pa
 }
 
 void ContextPasses::on(WorkerLife from, const Decided& message, std::uint64_t, PassActions& out) {
-  if (from != maker(context_)) return;
+  if (from != context_.maker()) return;
   if (!message.outcome) failures_.emplace(message.pass.number, message.outcome.error());
   take_over(message.decided, out);  // before the future resolves
   if (is_ledgers(message.pass)) by_ledger(ledger_->decided(message), out);
@@ -201,13 +201,13 @@ void ContextPasses::on(WorkerLife from, const Join&, std::uint64_t, PassActions&
 
 void ContextPasses::on(WorkerLife from, const End& message, std::uint64_t, PassActions& out) {
   const bool is_initiators = worker_ && worker_->header().initiator == from;
-  if (from != maker(context_) && !is_initiators) return;
+  if (from != context_.maker() && !is_initiators) return;
   if (!message.outcome) failures_.emplace(message.pass.number, message.outcome.error());
   take_over(message.decided, out);
 }
 
 void ContextPasses::on(WorkerLife from, const Release&, std::uint64_t, PassActions& out) {
-  if (from == maker(context_)) end_context(released_context(context_), out);
+  if (from == context_.maker()) end_context(released_context(context_), out);
 }
 
 // Brings this worker into the pass of a mark or gradient. Returns false if there is nothing to do for it now.

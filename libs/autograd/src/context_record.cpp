@@ -132,7 +132,7 @@ void ContextRecord::met(WorkerId worker) {
 // ---- passes
 
 std::optional<WorkerLife> ContextRecord::receiver_of(AutogradMessageId message) const {
-  if (maker(message) != self_) return std::nullopt;
+  if (message.maker() != self_) return std::nullopt;
   const LockGuard lock(mutex_);
   const auto found = sent_.find(message.number);
   if (found == sent_.end()) return std::nullopt;

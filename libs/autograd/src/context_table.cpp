@@ -17,18 +17,18 @@ ContextId ContextTable::create() {
 
 Result<bool> ContextTable::enter(ContextId context) {
   if (is_open(context)) return false;
-  if (!context || (maker(context) == self_ && context.number > made_)) {
+  if (!context || (context.maker() == self_ && context.number > made_)) {
     return Error(Errc::unknown_context, "there is no context " + to_string(context));
   }
-  if (maker(context) == self_) return released_context(context);
-  Creator& creator = creators_[maker(context)];
+  if (context.maker() == self_) return released_context(context);
+  Creator& creator = creators_[context.maker()];
   if (creator.refuses(context.number)) return released_context(context);
   creator.open.insert(context.number);
   return true;
 }
 
 void ContextTable::released(ContextId context) {
-  const auto at = creators_.find(maker(context));
+  const auto at = creators_.find(context.maker());
   if (at != creators_.end()) at->second.open.erase(context.number);
 }
 
@@ -76,12 +76,12 @@ std::optional<Send> ContextTable::refuse(WorkerLife from, const PassMessage& mes
   };
   if (const auto* mark = std::get_if<Mark>(&message)) return failed(mark->header);
   if (const auto* grad = std::get_if<Grad>(&message)) return failed(grad->header);
-  if (maker(context) != self_ || context.number == 0 || context.number > made_) return std::nullopt;
+  if (context.maker() != self_ || context.number == 0 || context.number > made_) return std::nullopt;
   return Send{from, Release{context, released_around(context)}};
 }
 
 bool ContextTable::is_open(ContextId context) const {
-  const auto at = creators_.find(maker(context));
+  const auto at = creators_.find(context.maker());
   return at != creators_.end() && at->second.open.count(context.number) != 0;
 }
 

@@ -7,7 +7,7 @@
 namespace caftan::autograd {
 
 PassActions PassHome::open(WorkerLife initiator) {
-  if (initiator != maker(context_)) joined_.insert(initiator);
+  if (initiator != context_.maker()) joined_.insert(initiator);
   if (initiator_) {
     const std::string text = "pass " + to_string(PassId{context_, *open_pass()}) + " of " + name_of(*initiator_) +
                              " is still open: wait for it, or use a context of its own";

@@ -6,7 +6,7 @@
 
 namespace caftan::autograd {
 
-PassActions PassLedger::start() const { return {Send{maker(pass_.context), PassOpen{pass_.context}}}; }
+PassActions PassLedger::start() const { return {Send{pass_.context.maker(), PassOpen{pass_.context}}}; }
 
 PassActions PassLedger::granted(PassNumber pass) {
   if (phase_ != Phase::opening) return {};
@@ -42,12 +42,12 @@ PassActions PassLedger::report(WorkerLife from, const Report& report) {
   };
   for (const AutogradMessageId message : report.done) {
     // Only the worker of S(m) can be done with m, and only the initiator with the roots.
-    if ((message ? maker(message) : self_) != from) return out_of_line(from, "reports a message that is not its own");
+    if ((message ? message.maker() : self_) != from) return out_of_line(from, "reports a message that is not its own");
     if (!enter(message, &Entry::done)) return out_of_line(from, "reports a message twice");
   }
   for (const AutogradMessageId message : report.spawned) {
     if (!message || !enter(message, &Entry::spawned)) return out_of_line(from, "sends for a message twice");
-    take_in(maker(message));
+    take_in(message.maker());
   }
   Participant& sender = take_in(from);
   if (report.drained && !sender.done) {
@@ -89,7 +89,7 @@ PassActions PassLedger::decided(const Decided& decided) {
   phase_ = Phase::ended;
   PassActions actions = {PassEnded{pass_.number, decided.outcome}};
   for (const auto& [life, participant] : participants_) {
-    if (life == self_ || life == maker(pass_.context)) continue;
+    if (life == self_ || life == pass_.context.maker()) continue;
     actions.push_back(Send{life, End{pass_, decided.outcome, decided.decided}});
   }
   return actions;
@@ -117,7 +117,7 @@ bool PassLedger::enter(AutogradMessageId message, bool Entry::*side) {
 
 PassActions PassLedger::decide(Result<void> outcome) {
   phase_ = Phase::deciding;
-  return {Send{maker(pass_.context), Decide{pass_, std::move(outcome)}}};
+  return {Send{pass_.context.maker(), Decide{pass_, std::move(outcome)}}};
 }
 
 void PassLedger::closed(PassActions& actions) {

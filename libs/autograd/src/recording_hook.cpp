@@ -78,7 +78,7 @@ Result<void> record_received_tensors(ContextRecord& context, const CallSection& 
   const auto function = record_received(message, payload.tensors, payload.recorded);
   if (!function) return function.error();
   if (!*function) return Error(Errc::malformed_payload, "a recorded message without recorded tensors");
-  return context.add_received(maker(section.message), recorded_bytes(payload.tensors, payload.recorded));
+  return context.add_received(section.message.maker(), recorded_bytes(payload.tensors, payload.recorded));
 }
 
 /// The span of a called function, open while the function runs.
@@ -294,8 +294,8 @@ void RecordingHook::on_reply_dropped(rpc::HookTicket value, const Error& error) 
   if (ticket && next_) next_->on_reply_dropped(ticket->next, error);
 }
 
-void RecordingHook::on_peer_down(WorkerId peer, Incarnation incarnation) noexcept {
-  if (next_) next_->on_peer_down(peer, incarnation);
+void RecordingHook::on_peer_down(const WorkerLife& peer) noexcept {
+  if (next_) next_->on_peer_down(peer);
 }
 
 }  // namespace caftan::autograd

@@ -71,7 +71,7 @@ PassActions WorkerPass::found(const std::vector<FoundRecv>& nodes) {
                                                    to_string(header_.pass.context)));
     }
     if (!recvs_.add(node.message)) return fail(visited_twice(node.message));
-    by_sender[maker(node.message)].push_back(node.message);
+    by_sender[node.message.maker()].push_back(node.message);
     sent_.push_back(node.message);
   }
   PassActions actions;
@@ -126,7 +126,7 @@ PassActions WorkerPass::gradient(WorkerLife from, AutogradMessageId message, std
 
 PassActions WorkerPass::produced(AutogradMessageId message) {
   if (phase_ != Phase::running || is_concluded()) return {};
-  const WorkerLife sender = maker(message);
+  const WorkerLife sender = message.maker();
   if (header_.mode == Mode::fast) {
     recvs_.add(message);
     if (sender != self_) watched_.insert(sender);
@@ -235,7 +235,7 @@ void WorkerPass::report_run(PassActions& actions, bool drained) {
 }
 
 void WorkerPass::say_failed(PassActions& actions) {
-  const WorkerLife to = initiator_lost_ ? maker(header_.pass.context) : header_.initiator;
+  const WorkerLife to = initiator_lost_ ? header_.pass.context.maker() : header_.initiator;
   actions.push_back(Send{to, Fail{header_.pass, error_}});
 }
 

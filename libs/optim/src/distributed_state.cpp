@@ -234,6 +234,7 @@ void DistributedOptimizer::State::stop_waiting(const Open& open) {
 void DistributedOptimizer::State::finish(const Open& open, std::vector<Result<StepDone>> outcomes,
                                          Result<void> verdict) {
   std::uint64_t stepped = 0;
+  StepReport report;
   {
     const LockGuard lock(mutex_);
     open->report.owners.clear();
@@ -241,9 +242,9 @@ void DistributedOptimizer::State::finish(const Open& open, std::vector<Result<St
       if (outcomes[i]) stepped += outcomes[i]->stepped;
       open->report.owners.push_back({owners_[i].worker, std::move(outcomes[i])});
     }
-    report_ = open->report;
+    report = report_ = open->report;
   }
-  if (verdict) verdict = check_owners(open->report);
+  if (verdict) verdict = check_owners(report);
   if (!verdict) return complete(open, verdict.error());
   if (stepped == 0) {
     return complete(open,
@@ -252,7 +253,7 @@ void DistributedOptimizer::State::finish(const Open& open, std::vector<Result<St
                                                    ": nothing was stepped; are they the ones the loss was computed "
                                                    "from?"));
   }
-  complete(open, open->report);
+  complete(open, std::move(report));
 }
 
 void DistributedOptimizer::State::complete(const Open& open, Result<StepReport> outcome) {

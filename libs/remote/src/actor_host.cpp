@@ -15,15 +15,13 @@ namespace caftan::remote {
 
 class ActorHost::Config final : public caf::actor_system_config {
  public:
-  Config(transport::PollingExecutor& executor, WorkerId self, Incarnation incarnation)
-      : executor(executor), self(self), incarnation(incarnation) {
+  Config(transport::PollingExecutor& executor, const WorkerLife& self) : executor(executor), self(self) {
     load<SchedulerFactory>();
     load<NodeModule>();
   }
 
   transport::PollingExecutor& executor;
-  const WorkerId self;
-  const Incarnation incarnation;
+  const WorkerLife self;
 
  private:
   static const Config& of(caf::actor_system& system) { return static_cast<const Config&>(system.config()); }
@@ -46,8 +44,8 @@ class ActorHost::Config final : public caf::actor_system_config {
     void init(caf::actor_system_config&) override {
       const Config& config = of(system_);
       std::array<std::uint8_t, 20> host{};
-      std::memcpy(host.data(), &config.incarnation.value, sizeof config.incarnation.value);
-      const_cast<caf::node_id&>(system_.node()) = caf::make_node_id(config.self.value, host);
+      std::memcpy(host.data(), &config.self.incarnation.value, sizeof config.self.incarnation.value);
+      const_cast<caf::node_id&>(system_.node()) = caf::make_node_id(config.self.id.value, host);
     }
     void start() override {}
     void stop() override {}
@@ -67,11 +65,10 @@ class Unit final : public caf::execution_unit {
 };
 }  // namespace
 
-ActorHost::ActorHost(transport::PollingExecutor& executor, const MessageRegistry& messages, WorkerId self,
-                     Incarnation incarnation)
+ActorHost::ActorHost(transport::PollingExecutor& executor, const MessageRegistry& messages, const WorkerLife& self)
     : executor_(executor),
       messages_(messages),
-      config_(std::make_unique<Config>(executor, self, incarnation)),
+      config_(std::make_unique<Config>(executor, self)),
       system_(std::make_unique<caf::actor_system>(*config_)),
       unit_(std::make_unique<Unit>(*system_)) {
   forget_logger();

@@ -22,7 +22,7 @@ bool CreationLedger::park(const ForkRequest& request) {
 std::vector<ForkRequest> CreationLedger::session_ended(const PeerSession& session) {
   // Nothing more can arrive of this session: its creations that were not read never will be.
   const CreationNumber last{session.connection, std::numeric_limits<std::uint64_t>::max()};
-  CreationNumber& highest = highest_[session.incarnation.value];
+  CreationNumber& highest = highest_[session.peer.incarnation.value];
   highest = std::max(highest, last);
   std::vector<ForkRequest> refused;
   for (auto at = parked_.begin(); at != parked_.end();) {

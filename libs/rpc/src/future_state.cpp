@@ -126,14 +126,14 @@ void FutureCore::abandon() noexcept {
   {
     const LockGuard lock(mutex_);
     abandoned_ = true;
-    if (!ready() || !failed_) return;
+    if (!failed()) return;
   }
   report_unobserved();
 }
 
-FutureCore::FollowUp FutureCore::mark_ready(bool failed) {
-  failed_ = failed;
-  ready_.store(true, std::memory_order_release);
+FutureCore::FollowUp FutureCore::mark_ready(State state) {
+  const bool failed = state == State::failed;
+  state_.store(state, std::memory_order_release);
   for (StateWaiter* waiter = waiters_; waiter;) {
     StateWaiter* const next = waiter->next_;
     waiter->completed(failed);

@@ -29,7 +29,7 @@ UserFork UserFork::from_parent(ForkId id, Parent parent, std::string owner_name)
 
 UserActions UserFork::start() const {
   if (state_ != State::awaiting) return {};
-  return {SendForkRequest{id_, parent_->fork, parent_->session.peer}};
+  return {SendForkRequest{id_, parent_->fork, parent_->session.peer.id}};
 }
 
 UserActions UserFork::answered(Result<void> answer) {

@@ -42,6 +42,7 @@ class TappedChannel final : public transport::Channel, public Link, public std::
   void close() override;
   int fd() const noexcept override { return -1; }
   const char* kind() const noexcept override { return inner_->kind(); }
+  bool may_fall_silent() const noexcept override { return inner_->may_fall_silent(); }
 
  private:
   struct Late {

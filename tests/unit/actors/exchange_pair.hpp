@@ -39,7 +39,7 @@ struct ExchangePair {
   caf::strong_actor_ptr proxy(const remote::Address& name) const {
     return remote::ActorExchange::of(*near->session).proxy(name);
   }
-  WorkerLife far_life() const { return near->session->peer().life(); }
+  WorkerLife far_life() const { return near->session->peer().life; }
 
   OneNamedActor far_names;  ///< the actor that gets what the near side sends
   std::unique_ptr<remote::ExchangeSide> near, far;

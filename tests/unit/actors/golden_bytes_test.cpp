@@ -8,10 +8,10 @@
 #include "caftan/remote/internal/address.hpp"
 #include "caftan/remote/internal/control_bodies.hpp"
 #include "caftan/remote/internal/message_registry.hpp"
+#include "caftan/rpc/internal/rref_manifest.hpp"
 #include "caftan/wire/archive.hpp"
 #include "caftan/wire/frame.hpp"
 #include "caftan/wire/internal/bye_body.hpp"
-#include "rref/rref_manifest.hpp"
 #include "rref/rref_messages.hpp"
 
 namespace caftan::actors {
@@ -100,8 +100,9 @@ TEST(GoldenBytes, AddressesOfActors) {
 }
 
 TEST(GoldenBytes, TheManifestOfReferences) {
-  SharedRRef shared{kRRef, kFork, WorkerId{1}, Incarnation{0x1122334455667788}, kParent, kNumber, 0xabcdef, "int"};
-  EXPECT_EQ(hex_of(Manifest{Creation{kRRef, kFork, kNumber}, {shared}}),
+  rpc::SharedRRef shared{kRRef,    kFork, {WorkerId{1}, Incarnation{0x1122334455667788}}, kParent, kNumber,
+                         0xabcdef, "int"};
+  EXPECT_EQ(hex_of(rpc::Manifest{rpc::Creation{kRRef, kFork, kNumber}, {shared}}),
             "0101000000887766554433221103000000000000000200000000ffeeddccbbaa99040000000000000007000000000000"
             "0008000000000000000101000000887766554433221103000000000000000200000000ffeeddccbbaa99040000000000"
             "000001000000887766554433221103000000050000000000000006000000000000000700000000000000080000000000"

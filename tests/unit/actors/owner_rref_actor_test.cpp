@@ -22,7 +22,7 @@ using Value = Result<std::shared_ptr<rpc::HostedObject>>;
 
 constexpr RRefId kRRef{WorkerId{0}, Incarnation{1}, 1};
 constexpr ForkId kFork{WorkerId{1}, Incarnation{2}, 2};
-constexpr rpc::PeerSession kSession{WorkerId{1}, Incarnation{2}, 1};
+constexpr rpc::PeerSession kSession{{WorkerId{1}, Incarnation{2}}, 1};
 
 /// A worker that owns one value. It keeps what the value's actor asks for.
 class ScriptedWorker final : public OwnerRRefPorts {

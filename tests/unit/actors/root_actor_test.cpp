@@ -22,7 +22,7 @@ class ScriptedWorker final : public RootPorts, public LeavePorts, public ForkReq
   void on_view(const transport::Session&, const net::View& view) override { views.push_back(view.revision); }
   void on_met(transport::Session&) override { ++met; }
   void on_report(const transport::Session&, const net::LeaveReport& report) override { rounds.push_back(report.round); }
-  void on_lost(const PeerLost& peer) override { lost.push_back(peer.session->peer().id.value); }
+  void on_lost(const PeerLost& peer) override { lost.push_back(peer.session->peer().life.id.value); }
   bool on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
                          const caf::strong_actor_ptr& child) override {
     EXPECT_TRUE(child);
@@ -79,7 +79,7 @@ TEST_F(RootActorTest, PassesOnViewsAndReports) {
   EXPECT_EQ(worker_.views, std::vector<std::uint64_t>{3});
   EXPECT_EQ(worker_.met, 1);
   EXPECT_EQ(worker_.rounds, std::vector<std::uint64_t>{2});
-  EXPECT_EQ(worker_.lost, std::vector<std::uint32_t>{pair_.near->session->peer().id.value});
+  EXPECT_EQ(worker_.lost, std::vector<std::uint32_t>{pair_.near->session->peer().life.id.value});
 }
 
 TEST_F(RootActorTest, AMessageWithoutASessionIsDropped) {

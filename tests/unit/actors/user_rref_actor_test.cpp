@@ -19,8 +19,8 @@ constexpr ForkId kFork{WorkerId{0}, Incarnation{1}, 2};
 constexpr ForkId kParent{WorkerId{2}, Incarnation{3}, 3};
 constexpr ForkId kChild{WorkerId{2}, Incarnation{3}, 4};
 constexpr WorkerLife kOwner{WorkerId{1}, Incarnation{2}};
-constexpr rpc::PeerSession kOwnerSession{WorkerId{1}, Incarnation{2}, 1};
-constexpr rpc::PeerSession kOtherSession{WorkerId{2}, Incarnation{3}, 1};
+constexpr rpc::PeerSession kOwnerSession{{WorkerId{1}, Incarnation{2}}, 1};
+constexpr rpc::PeerSession kOtherSession{{WorkerId{2}, Incarnation{3}}, 1};
 
 /// A worker that has one fork. It keeps what the fork's actor asks for.
 class ScriptedWorker final : public UserRRefPorts {

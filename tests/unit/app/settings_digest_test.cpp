@@ -68,6 +68,18 @@ TEST(SettingsDigest, HS12_WhatBelongsToOneHostIsNotCompared) {
   EXPECT_THAT(differing({"roles.server.config.data=/dev/null"}), IsEmpty());
 }
 
+TEST(SettingsDigest, HS12_TheErrorBeginsWithTheTablesAndNamesBothWorkers) {
+  const auto checked = check_same_settings({"a", "run=01 roles.agent=02"}, {"b", "run=02 roles.agent=03"});
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code(), Errc::invalid_config);
+  EXPECT_EQ(checked.error().text(),
+            "other settings in [roles.agent], [run]: worker 'b' was started from another file or with other overrides "
+            "than 'a'");
+  EXPECT_TRUE(check_same_settings({"a", "run=01"}, {"b", "run=01"}));
+  EXPECT_TRUE(check_same_settings({"a", "run=01"}, {"b", ""})) << "it says nothing of its settings";
+  EXPECT_TRUE(check_same_settings({"a", ""}, {"b", "run=01"}));
+}
+
 TEST(SettingsDigest, AlwaysFitsIntoAHello) {
   std::string file(kFile);
   for (int i = 0; i < 20; ++i) {

@@ -25,14 +25,14 @@ std::optional<WorkerLife> World::Part::receiver_of(AutogradMessageId message) co
   const auto at = world.by_id_.find(message);
   if (at == world.by_id_.end()) return std::nullopt;
   const Recorded& recorded = world.recorded_[at->second];
-  if (recorded.context != context || maker(message) != world.workers_[worker].life) return std::nullopt;
+  if (recorded.context != context || message.maker() != world.workers_[worker].life) return std::nullopt;
   return recorded.receiver_life;
 }
 
 std::vector<AutogradMessageId> World::Part::sends() const {
   std::vector<AutogradMessageId> all;
   for (const Recorded& recorded : world.recorded_) {
-    if (recorded.context == context && maker(recorded.id) == world.workers_[worker].life) all.push_back(recorded.id);
+    if (recorded.context == context && recorded.id.maker() == world.workers_[worker].life) all.push_back(recorded.id);
   }
   return all;
 }
@@ -65,7 +65,7 @@ void World::perform(int worker, int context, PassActions actions) {
         DecidedSet decided = contexts_[context].truth;
         decided.decide_next(true);
         for (const Recorded& message : recorded_) {
-          const WorkerLife to = maker(message.id);
+          const WorkerLife to = message.id.maker();
           if (message.context == context && to != workers_[worker].life) {
             send(worker, context, to, End{decide->pass, {}, decided});
           }
@@ -143,7 +143,7 @@ int World::session_of(int worker, WorkerLife peer) const {
 void World::send(int worker, int context, WorkerLife to, PassMessage message) {
   if (without_ == Without::da10_fail && std::holds_alternative<Fail>(message)) return;
   if (without_ == Without::da7_question_to_the_home && std::holds_alternative<Fail>(message) &&
-      to == maker(contexts_[context].id)) {
+      to == contexts_[context].id.maker()) {
     return;
   }
   if (auto* report = std::get_if<Report>(&message)) {
@@ -220,7 +220,7 @@ void World::lose(int worker, WorkerLife peer) {
   std::vector<int> contexts;
   for (const auto& [context, part] : self.parts) contexts.push_back(context);
   for (const int context : contexts) {
-    if (without_ == Without::da10_watching && maker(contexts_[context].id) != peer) continue;
+    if (without_ == Without::da10_watching && contexts_[context].id.maker() != peer) continue;
     const auto at = self.parts.find(context);
     if (at != self.parts.end()) perform(worker, context, at->second->passes->peer_down(peer));
   }

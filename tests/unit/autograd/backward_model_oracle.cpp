@@ -104,7 +104,7 @@ void World::check_first_run(const Part& part) {
   if (at == contexts_[part.context].passes.end()) return break_rule("a pass runs that was not begun");
   std::set<int> walked = at->second.reachable;
   for (const int source : at->second.reachable) {
-    const WorkerLife life = source == kRoots ? at->second.initiator : maker(recorded_[source].id);
+    const WorkerLife life = source == kRoots ? at->second.initiator : recorded_[source].id.maker();
     const Worker& worker = workers_[life.id.value];
     const auto peer = worker.parts.find(part.context);
     // Nothing is known of a worker that is gone; it was asked while it lived.
@@ -225,7 +225,7 @@ void World::check_at_rest() {
       const auto pass = context.passes.find({number});
       if (context.truth.is_ok({number}) && pass != context.passes.end()) {
         for (const int source : pass->second.reachable) {
-          const WorkerLife life = source == kRoots ? pass->second.initiator : maker(recorded_[source].id);
+          const WorkerLife life = source == kRoots ? pass->second.initiator : recorded_[source].id.maker();
           if (life == workers_[part->worker].life) expected.insert(source);
         }
       }

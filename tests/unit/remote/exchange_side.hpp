@@ -14,7 +14,7 @@ namespace caftan::remote {
 /// The actors of one side: made before the session, gone after it.
 struct ActorsOfSide {
   ActorsOfSide(transport::PollingExecutor& executor, MessageRegistry registry, WorkerId self)
-      : messages(std::move(registry)), host(executor, messages, self, Incarnation{self.value + 1}) {}
+      : messages(std::move(registry)), host(executor, messages, {self, Incarnation{self.value + 1}}) {}
 
   const MessageRegistry messages;
   ActorHost host;

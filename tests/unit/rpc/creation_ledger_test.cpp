@@ -6,8 +6,8 @@ namespace caftan::rpc {
 namespace {
 
 constexpr Incarnation kCreator{7};
-const PeerSession kCreatorSession{WorkerId{1}, kCreator, 3};
-const PeerSession kAskerSession{WorkerId{2}, Incarnation{8}, 1};
+const PeerSession kCreatorSession{{WorkerId{1}, kCreator}, 3};
+const PeerSession kAskerSession{{WorkerId{2}, Incarnation{8}}, 1};
 
 RRefId rref(std::uint64_t number) { return {WorkerId{1}, kCreator, number}; }
 ForkRequest ask(std::uint64_t value, CreationNumber creation, std::uint64_t fork = 1) {

@@ -8,7 +8,7 @@ namespace caftan::rpc {
 namespace {
 
 ForkId fork(std::uint64_t number) { return {WorkerId{1}, Incarnation{11}, number}; }
-PeerSession session(std::uint64_t connection) { return {WorkerId{1}, Incarnation{11}, connection}; }
+PeerSession session(std::uint64_t connection) { return {{WorkerId{1}, Incarnation{11}}, connection}; }
 
 template <class Action>
 bool has(const OwnerActions& actions) {

@@ -56,7 +56,9 @@ TEST(Future, GetMayBeCalledAgainOnAnLvalueAndMovesFromAnRvalue) {
   Future<std::vector<int>> future = make_ready_future<std::vector<int>>(std::vector<int>{1, 2});
   EXPECT_EQ(future.get(), (std::vector<int>{1, 2}));
   EXPECT_EQ(future.get(), (std::vector<int>{1, 2}));
+  EXPECT_TRUE(future.valid());
   EXPECT_EQ(std::move(future).get(), (std::vector<int>{1, 2}));
+  EXPECT_FALSE(future.valid());
   EXPECT_EQ(future.result().error().code(), Errc::broken_promise);
 }
 

@@ -183,7 +183,7 @@ class ReplyHook final : public rpc::CallHook {
   void on_reply(const CallInfo&, rpc::OutReply&) override { seen.push_back(records()); }
   Result<void> on_reply_received(rpc::HookTicket, rpc::InPayload&) override { return {}; }
   void on_reply_dropped(rpc::HookTicket, const Error&) noexcept override {}
-  void on_peer_down(WorkerId, Incarnation) noexcept override {}
+  void on_peer_down(const WorkerLife&) noexcept override {}
 
   std::vector<int> seen;
 };

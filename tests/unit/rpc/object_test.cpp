@@ -148,7 +148,7 @@ class TurnHook final : public rpc::CallHook {
   void on_reply(const CallInfo&, rpc::OutReply&) override { turns.push_back(rpc::Strand::held_here()); }
   Result<void> on_reply_received(rpc::HookTicket, rpc::InPayload&) override { return {}; }
   void on_reply_dropped(rpc::HookTicket, const Error&) noexcept override {}
-  void on_peer_down(WorkerId, Incarnation) noexcept override {}
+  void on_peer_down(const WorkerLife&) noexcept override {}
 
   std::vector<std::shared_ptr<rpc::Strand>> turns;
 };

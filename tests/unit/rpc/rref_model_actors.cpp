@@ -237,7 +237,7 @@ void World::send_fork_request(int worker, UserActor& actor) {
   const int connection = connection_between(worker, value.owner);
   if (connection < 0 || !open(worker, connection)) return;
   const PeerSession session = seen(worker, connection);
-  if (session.incarnation != value.owner_life) {
+  if (session.peer.incarnation != value.owner_life) {
     // The owner's next life: no worker is left to ask, so nothing is waited for (RR-11).
     return post_user(worker, actor.rules.id(), {.kind = Mail::Kind::deadline});
   }

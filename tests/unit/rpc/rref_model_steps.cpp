@@ -113,7 +113,7 @@ std::optional<Entry> World::hand_over(int worker, int connection, const Token& t
   if (token.local) {
     const Entry entry{token.value, next_fork(worker), std::nullopt};
     truth_[entry.fork] = Truth{connections_[connection].end[1 - side_of(worker, connection)],
-                               session.incarnation,
+                               session.peer.incarnation,
                                connection,
                                true,
                                false,
@@ -125,14 +125,14 @@ std::optional<Entry> World::hand_over(int worker, int connection, const Token& t
   }
   const auto at = workers_[worker].users.find(token.fork);
   if (at == workers_[worker].users.end()) return std::nullopt;
-  const bool to_owner = session.incarnation == value.owner_life;
+  const bool to_owner = session.peer.incarnation == value.owner_life;
   const UserFork& rules = at->second.rules;
   const bool bound = to_owner && without_ != Without::rr4_the_counting_session;
   if (!rules.may_use() || (bound && !may_pass_back(rules.owner(), session))) return std::nullopt;
   const Entry entry{token.value, next_fork(worker), token.fork};
   if (!to_owner) {
     truth_[entry.fork] = Truth{connections_[connection].end[1 - side_of(worker, connection)],
-                               session.incarnation,
+                               session.peer.incarnation,
                                -1,
                                false,
                                false,
@@ -150,7 +150,7 @@ void World::take_back(int worker, int connection, const Entry& entry) {
   const PeerSession session = seen(worker, connection);
   if (!entry.parent) {
     post_owner(worker, entry.value, {.kind = Mail::Kind::down, .fork = entry.fork, .session = session});
-  } else if (session.incarnation != values_[entry.value].owner_life) {
+  } else if (session.peer.incarnation != values_[entry.value].owner_life) {
     post_user(worker, *entry.parent, {.kind = Mail::Kind::child_exited, .fork = entry.fork, .session = session});
   }
 }
@@ -202,7 +202,7 @@ void World::create(const Step& step) {
   const int number = static_cast<int>(values_.size());
   const RRefId rref{WorkerId{static_cast<std::uint32_t>(from)}, self.life, ++self.ids};
   const ForkId fork = next_fork(from);
-  values_.push_back({rref, to, session.incarnation, {session.connection, ++self.creations[connection]}, fork});
+  values_.push_back({rref, to, session.peer.incarnation, {session.connection, ++self.creations[connection]}, fork});
   const bool accepted = (step.c >> 8) % 12 != 0;
   truth_[fork] = Truth{from, self.life, accepted ? connection : -1, true, false, false, std::nullopt, -1};
   UserActor actor{.rules = UserFork::created(fork, session, name(to)), .value = number};

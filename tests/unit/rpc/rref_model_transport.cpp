@@ -26,7 +26,7 @@ bool World::open(int worker, int number) const {
 PeerSession World::seen(int worker, int number) const {
   const Connection& connection = connections_[number];
   const int peer = 1 - side_of(worker, number);
-  return {WorkerId{static_cast<std::uint32_t>(connection.end[peer])}, connection.life[peer],
+  return {{WorkerId{static_cast<std::uint32_t>(connection.end[peer])}, connection.life[peer]},
           static_cast<std::uint64_t>(number) + 1};
 }
 

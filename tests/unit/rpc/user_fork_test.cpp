@@ -10,9 +10,9 @@ namespace {
 constexpr ForkId kFork{WorkerId{1}, Incarnation{11}, 5};
 constexpr ForkId kParent{WorkerId{1}, Incarnation{11}, 4};
 constexpr ForkId kChild{WorkerId{2}, Incarnation{12}, 6};
-constexpr PeerSession kOwner{WorkerId{0}, Incarnation{10}, 1};
-constexpr PeerSession kOwnerAgain{WorkerId{0}, Incarnation{10}, 2};
-constexpr PeerSession kPeer{WorkerId{1}, Incarnation{11}, 1};
+constexpr PeerSession kOwner{{WorkerId{0}, Incarnation{10}}, 1};
+constexpr PeerSession kOwnerAgain{{WorkerId{0}, Incarnation{10}}, 2};
+constexpr PeerSession kPeer{{WorkerId{1}, Incarnation{11}}, 1};
 
 template <class Action>
 const Action* get(const UserActions& actions) {
@@ -39,7 +39,7 @@ TEST(UserFork, RR5_AChildAsksTheOwnerFirst) {
   const UserActions actions = fork.start();
   ASSERT_EQ(actions.size(), 1u);
   EXPECT_EQ(get<SendForkRequest>(actions)->parent, kParent);
-  EXPECT_EQ(get<SendForkRequest>(actions)->parent_worker, kPeer.peer);
+  EXPECT_EQ(get<SendForkRequest>(actions)->parent_worker, kPeer.peer.id);
   EXPECT_TRUE(make_confirmed().start().empty());
   EXPECT_TRUE(UserFork::created(kFork, kOwner, "w0").start().empty());
 }

@@ -141,6 +141,7 @@ wire::Bytes make_bytes(std::size_t size, std::uint64_t seed) {
 struct Kind {
   const char* name;
   Ends (*make)(PollingExecutor&);
+  bool may_fall_silent = true;
 };
 
 class ChannelConformance : public testing::TestWithParam<Kind> {
@@ -160,11 +161,15 @@ class ChannelConformance : public testing::TestWithParam<Kind> {
   std::shared_ptr<Pump> other_;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, ChannelConformance,
-                         testing::Values(Kind{"loopback", &loopback}, Kind{"unix", &unix_sockets},
+                         testing::Values(Kind{"loopback", &loopback, false}, Kind{"unix", &unix_sockets},
                                          Kind{"tcp", &tcp_sockets}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(ChannelConformance, SaysItsKind) { EXPECT_STREQ(one_->channel->kind(), GetParam().name); }
+
+TEST_P(ChannelConformance, SE32_SaysWhetherItsPeerMayFallSilent) {
+  EXPECT_EQ(one_->channel->may_fall_silent(), GetParam().may_fall_silent);
+}
 
 TEST_P(ChannelConformance, BytesArriveInOrderBothWaysPastWhatItHolds) {
   const wire::Bytes forth = make_bytes(3'000'017, 1);

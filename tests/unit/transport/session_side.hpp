@@ -61,7 +61,7 @@ class SessionSide {
               const net::Limits& peer_takes = {}, const std::function<void(Session&)>& attach = {})
       : executor_(executor) {
     session = Session::make({executor, pool, handler},
-                            {peer, "worker" + std::to_string(peer.value), Incarnation{peer.value + 1}, peer_takes}, 1,
+                            {{peer, Incarnation{peer.value + 1}}, "worker" + std::to_string(peer.value), peer_takes}, 1,
                             std::move(channel), options);
     if (attach) {
       attach(*session);

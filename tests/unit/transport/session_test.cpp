@@ -258,6 +258,7 @@ class UntoldRoom final : public Channel {
   void close() override { inner_->close(); }
   int fd() const noexcept override { return inner_->fd(); }
   const char* kind() const noexcept override { return inner_->kind(); }
+  bool may_fall_silent() const noexcept override { return inner_->may_fall_silent(); }
 
  private:
   const std::shared_ptr<Channel> inner_;

@@ -16,19 +16,17 @@
 
 namespace caftan {
 
-/// How many replicas a use may name: see `exactly`, `at_least`, `at_most` and `any_number`.
+/// How many replicas a use may name: see `exactly`, `at_least` and `at_most`.
 struct Replicas {
   int min = 1;  ///< 0 = the file may leave the use out
   int max = 1;
 };
 /// As many replicas as given.
 constexpr Replicas exactly(int replicas) { return {replicas, replicas}; }
-/// At least as many replicas as given.
+/// @param replicas  0 = the file may leave the use out
 constexpr Replicas at_least(int replicas) { return {replicas, app::RoleUse::kAnyNumber}; }
 /// @param least  0 = the file may leave the use out
 constexpr Replicas at_most(int replicas, int least = 1) { return {least, replicas}; }
-/// Any number of replicas; the file may leave the use out.
-constexpr Replicas any_number() { return {0, app::RoleUse::kAnyNumber}; }
 
 /// Goes on describing a role class. Methods are registered as in `ClassBuilder`.
 template <class T>

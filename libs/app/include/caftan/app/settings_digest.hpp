@@ -8,6 +8,7 @@
 
 #include "caftan/app/application.hpp"
 #include "caftan/app/role_type.hpp"
+#include "caftan/base/result.hpp"
 
 namespace caftan::app {
 
@@ -22,5 +23,15 @@ std::string settings_digest(const Application& application, const RoleTypes& typ
 /// one. Empty is possible for texts that are not from `settings_digest`.
 /// Threads: any.
 std::vector<std::string> differing_tables(std::string_view one, std::string_view other);
+
+/// What a worker says of the settings that it was started from.
+struct WorkerSettings {
+  std::string_view worker;  ///< its name
+  std::string_view digest;  ///< empty: it says nothing of its settings
+};
+/// Checks that a peer was started from the same settings as this worker; where one of them says nothing, they are not
+/// compared. Errors: invalid_config, which begins with the tables that differ.
+/// Threads: any.
+Result<void> check_same_settings(const WorkerSettings& self, const WorkerSettings& peer);
 
 }  // namespace caftan::app

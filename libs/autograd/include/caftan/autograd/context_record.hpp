@@ -47,7 +47,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   ContextId id() const noexcept { return id_; }
   std::uint64_t place() const noexcept { return place_; }
   /// Returns whether this worker made the context.
-  bool is_home() const noexcept { return maker(id_) == self_; }
+  bool is_home() const noexcept { return id_.maker() == self_; }
   TimePoint born() const noexcept { return born_; }
   const std::weak_ptr<rpc::Caller>& caller() const noexcept { return caller_; }
   /// Valid while `caller` is.

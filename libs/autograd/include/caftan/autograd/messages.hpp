@@ -21,12 +21,6 @@ namespace caftan::autograd {
 /// Returns "worker 3", for texts.
 inline std::string name_of(const WorkerLife& life) { return "worker " + std::to_string(life.id.value); }
 
-/// Returns the life that made the id: of a context its home, of a recorded message its sender, where S(m) is.
-template <class Tag>
-WorkerLife maker(const GlobalId<Tag>& id) {
-  return {id.worker, id.incarnation};
-}
-
 /// A backward pass, by its context and its number there.
 struct PassId {
   ContextId context;

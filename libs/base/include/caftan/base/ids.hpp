@@ -37,6 +37,8 @@ struct GlobalId {
   std::uint64_t number = 0;  ///< 0 = no id
   auto operator<=>(const GlobalId&) const = default;
   explicit operator bool() const noexcept { return number != 0; }
+  /// Returns the life that made the id.
+  WorkerLife maker() const noexcept { return {worker, incarnation}; }
 };
 
 using RRefId = GlobalId<struct RRefIdTag>;                        ///< a remote value; made by its creator

@@ -28,8 +28,6 @@ class Dropout {
   /// Errors (thrown): torch's, as all of its operators.
   at::Tensor forward(const at::Tensor& input, std::uint64_t context, std::uint64_t call) const;
 
-  double probability() const noexcept { return probability_; }
-
  private:
   Dropout(double probability, std::uint64_t seed);
 

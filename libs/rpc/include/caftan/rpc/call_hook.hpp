@@ -41,7 +41,7 @@ class CallHook {
   virtual void on_reply_dropped(HookTicket ticket, const Error& error) noexcept = 0;
 
   /// A session with `peer` ended, after on_reply_dropped of its requests.
-  virtual void on_peer_down(WorkerId peer, Incarnation incarnation) noexcept = 0;
+  virtual void on_peer_down(const WorkerLife& peer) noexcept = 0;
 };
 
 }  // namespace caftan::rpc

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <variant>
@@ -50,9 +51,9 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   FutureCore& operator=(const FutureCore&) = delete;
 
   /// Returns whether the outcome is there.
-  bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
+  bool ready() const noexcept { return state_.load(std::memory_order_acquire) != State::open; }
   /// Returns whether it is ready, and an error at that.
-  bool failed() const noexcept { return ready() && failed_; }
+  bool failed() const noexcept { return state_.load(std::memory_order_acquire) == State::failed; }
 
   /// Waits until ready, `deadline`, or not at all without WaitPermit; returns whether it is ready. Gives the turn back.
   bool wait(TimePoint deadline);
@@ -81,13 +82,23 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   virtual std::shared_ptr<ReadableSource> source() const { return nullptr; }
 
  protected:
+  /// From `open` to one of the others, and from `undecoded` to `ready`.
+  enum class State : std::uint8_t {
+    open,       ///< no outcome yet
+    undecoded,  ///< a reply came, which its first reader decodes
+    ready,      ///< a value, or what kept a reply from being decoded
+    failed,     ///< an error
+  };
   /// What completing a future leaves to do once mutex_ is released.
   struct FollowUp {
     std::vector<Task> continuations;
     bool report = false;  // an error that has no reader
   };
   /// Marks the outcome as there and wakes waiters. The caller releases mutex_ and calls `follow_up`.
-  FollowUp mark_ready(bool failed) CAFTAN_REQUIRES(mutex_);
+  /// @param state  any but open
+  FollowUp mark_ready(State state) CAFTAN_REQUIRES(mutex_);
+  bool is_undecoded() const noexcept { return state_.load(std::memory_order_acquire) == State::undecoded; }
+  void mark_decoded() noexcept CAFTAN_REQUIRES(mutex_) { state_.store(State::ready, std::memory_order_release); }
   void follow_up(FollowUp next) CAFTAN_EXCLUDES(mutex_);
   bool has_continuations() const noexcept CAFTAN_REQUIRES(mutex_) { return !continuations_.empty(); }
   /// Reports the error of an abandoned state. Called at most once, unlocked.
@@ -99,8 +110,7 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   void run_continuation(Task continuation);
 
   std::weak_ptr<Caller> caller_;
-  std::atomic<bool> ready_{false};
-  bool failed_ = false;  // written under mutex_ before ready_, constant after
+  std::atomic<State> state_{State::open};  // written under mutex_
   bool abandoned_ CAFTAN_GUARDED_BY(mutex_) = false;
   StateWaiter* waiters_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
   std::vector<Task> continuations_ CAFTAN_GUARDED_BY(mutex_);
@@ -120,9 +130,9 @@ class FutureState : public FutureCore {
       std::shared_ptr<FutureState> next = std::move(at->forward_);
       if (!next) {
         if (at->ready()) return false;
-        const bool failed = !result.has_value();
+        const State state = result ? State::ready : State::failed;
         at->value_.emplace(std::move(result));
-        FollowUp after = at->mark_ready(failed);
+        FollowUp after = at->mark_ready(state);
         lock.unlock();
         at->follow_up(std::move(after));
         return true;
@@ -161,11 +171,11 @@ class FutureState : public FutureCore {
 
   /// Returns the outcome; decodes it the first time. Precondition: ready().
   Result<T>& outcome() {
-    if (undecoded_.load(std::memory_order_acquire)) {
+    if (is_undecoded()) {
       const LockGuard lock(mutex_);
-      if (undecoded_.load(std::memory_order_relaxed)) {
+      if (is_undecoded()) {
         value_.emplace(decode());
-        undecoded_.store(false, std::memory_order_release);
+        mark_decoded();
       }
     }
     return *value_;
@@ -175,17 +185,13 @@ class FutureState : public FutureCore {
   /// Whether `complete` alone sets the outcome.
   virtual bool ends_by_complete() const noexcept { return true; }
   /// As mark_ready, with an outcome that `decode` will produce when it is looked at, on that thread.
-  FollowUp mark_undecoded() CAFTAN_REQUIRES(mutex_) {
-    undecoded_.store(true, std::memory_order_relaxed);
-    return mark_ready(false);
-  }
+  FollowUp mark_undecoded() CAFTAN_REQUIRES(mutex_) { return mark_ready(State::undecoded); }
   /// Called at most once, and only after mark_undecoded.
   virtual Result<T> decode() { return no_state(); }
 
   std::optional<Result<T>> value_;
 
  private:
-  std::atomic<bool> undecoded_{false};
   std::shared_ptr<FutureState> forward_ CAFTAN_GUARDED_BY(mutex_);
 };
 

@@ -50,6 +50,9 @@ class Channel {
   virtual int fd() const noexcept = 0;
   /// "unix", "tcp" or "loopback".
   virtual const char* kind() const noexcept = 0;
+  /// Returns whether the other end can fall silent while this process lives. Where it cannot, no signs of life are
+  /// needed (SE-32). A channel around another one returns what that one does.
+  virtual bool may_fall_silent() const noexcept { return true; }
   /// Returns where the other end is, for people: "process 4711", "10.0.0.2:40312"; empty if that is not known.
   virtual std::string peer_place() const { return {}; }
 };

@@ -130,6 +130,7 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
 
   int fd() const noexcept override { return -1; }
   const char* kind() const noexcept override { return "loopback"; }
+  bool may_fall_silent() const noexcept override { return false; }
 
  private:
   void post(bool readable, bool writable) {

@@ -31,12 +31,13 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
   }
 
   void start(Duration timeout, bool connected) {
-    connected_ = connected;
     {
       const std::lock_guard lock(mutex_);
+      if (phase_ == Phase::finished) return;  // dropped before it began
+      phase_ = connected ? Phase::talking : Phase::connecting;
       out_ = handshake_.start();
+      executor_.watch(shared_from_this(), connected ? EPOLLIN | (out_.empty() ? 0U : EPOLLOUT) : EPOLLOUT);
     }
-    executor_.watch(shared_from_this(), connected ? EPOLLIN | (out_.empty() ? 0U : EPOLLOUT) : EPOLLOUT);
     executor_.post_at(executor_.clock().now() + timeout, [weak = weak_from_this(), timeout] {
       if (const auto self = weak.lock()) self->expire(timeout);
     });
@@ -46,15 +47,15 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
 
   void on_ready(std::uint32_t events) override {
     std::unique_lock lock(mutex_);
-    if (finished_) return;
-    if (!connected_) {
+    if (phase_ == Phase::finished) return;
+    if (phase_ == Phase::connecting) {
       int failed = 0;
       socklen_t size = sizeof failed;
       ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &failed, &size);
       if (failed != 0) {
         return finish(lock, Error(Errc::peer_down, std::string("connecting failed: ") + std::strerror(failed)));
       }
-      connected_ = true;
+      phase_ = Phase::talking;
     }
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !read(lock)) return;
     if (!write(lock)) return;
@@ -67,19 +68,19 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
 
   /// Ends the handshake without a message to the peer; `done` is not called.
   void drop() {
-    std::unique_lock lock(mutex_);
-    if (finished_) return;
-    finished_ = true;
-    executor_.unwatch(*this);
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(phase_, Phase::finished) != Phase::finished) executor_.unwatch(*this);
   }
 
  private:
+  enum class Phase : std::uint8_t { connecting, talking, finished };
+
   HandshakeIo(PollingExecutor& executor, int fd, const char* kind, net::Handshake handshake, HandshakeDone done)
       : executor_(executor), fd_(fd), kind_(kind), handshake_(std::move(handshake)), done_(std::move(done)) {}
 
   void expire(Duration timeout) {
     std::unique_lock lock(mutex_);
-    if (!finished_) finish(lock, handshake_.expired(timeout));
+    if (phase_ != Phase::finished) finish(lock, handshake_.expired(timeout));
   }
 
   /// Both return false when the handshake has finished.
@@ -118,7 +119,7 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
   }
 
   void finish(std::unique_lock<std::mutex>& lock, Error error) {
-    finished_ = true;
+    phase_ = Phase::finished;
     HandshakeDone done = std::move(done_);
     lock.unlock();
     executor_.unwatch(*this);
@@ -127,7 +128,7 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
   }
 
   void finish(std::unique_lock<std::mutex>& lock) {
-    finished_ = true;
+    phase_ = Phase::finished;
     HandshakeDone done = std::move(done_);
     lock.unlock();
     executor_.unwatch(*this);
@@ -144,8 +145,7 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
   HandshakeDone done_;
   wire::Bytes out_;
   wire::Bytes early_;
-  bool connected_ = false;
-  bool finished_ = false;
+  Phase phase_ = Phase::connecting;
 };
 
 class SocketListener final : public Listener, public Pollable, public std::enable_shared_from_this<SocketListener> {

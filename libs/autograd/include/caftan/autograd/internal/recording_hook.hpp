@@ -27,7 +27,7 @@ class RecordingHook final : public rpc::CallHook {
   void on_reply(const CallInfo& info, rpc::OutReply& reply) override;
   Result<void> on_reply_received(rpc::HookTicket ticket, rpc::InPayload& reply) override;
   void on_reply_dropped(rpc::HookTicket ticket, const Error& error) noexcept override;
-  void on_peer_down(WorkerId peer, Incarnation incarnation) noexcept override;
+  void on_peer_down(const WorkerLife& peer) noexcept override;
 
  private:
   struct Ticket;

@@ -43,10 +43,9 @@ class NamedActors {
 
 class ActorHost {
  public:
-  /// @param self  with `incarnation`: gives the system a node id that no other life of any worker has
+  /// @param self  gives the system a node id that no other life of any worker has
   /// The executor and the registry must outlive the host.
-  ActorHost(transport::PollingExecutor& executor, const MessageRegistry& messages, WorkerId self,
-            Incarnation incarnation);
+  ActorHost(transport::PollingExecutor& executor, const MessageRegistry& messages, const WorkerLife& self);
   /// Waits until all actors have ended. Precondition: each actor that was spawned or exported was asked to quit.
   ~ActorHost();
 

@@ -51,7 +51,6 @@ struct Address {
   static Address root() noexcept { return {AddressKind::root, {}, {}, 0}; }
   static Address exported(std::uint64_t number) noexcept { return {AddressKind::exported, {}, {}, number}; }
 
-  ForkId fork_id() const noexcept { return {worker, incarnation, number}; }
   ContextId context_id() const noexcept { return {worker, incarnation, number}; }
   AutogradMessageId message_id() const noexcept { return {worker, incarnation, number}; }
 

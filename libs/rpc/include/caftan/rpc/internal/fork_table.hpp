@@ -19,8 +19,7 @@ namespace caftan::rpc {
 
 /// One connection between this worker's life and a life of `peer`. Connection numbers of one pair of lives only grow.
 struct PeerSession {
-  WorkerId peer;
-  Incarnation incarnation;
+  WorkerLife peer;
   std::uint64_t connection = 0;
   auto operator<=>(const PeerSession&) const = default;
 };

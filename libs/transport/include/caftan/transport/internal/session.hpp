@@ -29,13 +29,10 @@
 namespace caftan::transport {
 
 struct PeerIdentity {
-  WorkerId id;
+  WorkerLife life;
   std::string name;
-  Incarnation incarnation;
   net::Limits limits;          ///< what it takes, from its handshake
   std::uint64_t features = 0;  ///< bits that both sides can use
-
-  WorkerLife life() const noexcept { return {id, incarnation}; }
 };
 
 struct SessionOptions {
