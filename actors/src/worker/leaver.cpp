@@ -24,8 +24,7 @@ std::vector<std::string> names_of(const Peers& peers) {
 
 }  // namespace
 
-Leaver::Leaver(const Parts& parts)
-    : parts_(parts), rules_(names_of(parts.peers), parts.ports.life()) {}
+Leaver::Leaver(const Parts& parts) : parts_(parts), rules_(names_of(parts.peers), parts.ports.life()) {}
 
 Result<void> Leaver::leave_together(Duration timeout) {
   if (timeout < Duration::zero()) {
