@@ -71,8 +71,8 @@ class Agent {
   std::vector<RRef<Observer>> observers_;
   std::uint64_t shared_seed_;
   std::optional<Training> training_;  ///< from `run` on
-  SteadyClock clock_;
-  TimePoint started_{};
+  base::SteadyClock clock_;
+  base::TimePoint started_{};
   std::int64_t calls_ = 0;
   double call_p50_us_ = 0;
 };

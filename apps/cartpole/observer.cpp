@@ -11,7 +11,7 @@
 namespace caftan::cartpole {
 namespace {
 
-double microseconds(Duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }
+double microseconds(base::Duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }
 
 double median(std::vector<double>& values) {
   if (values.empty()) return 0;
@@ -23,11 +23,11 @@ double median(std::vector<double>& values) {
 /// Calls the agent once per step: asks for an action, and reports the reward of the last one as the protocol requires.
 class CallsToAgent {
  public:
-  CallsToAgent(RRef<Agent>& agent, const EpisodeOrder& order, const Clock& clock)
+  CallsToAgent(RRef<Agent>& agent, const EpisodeOrder& order, const base::Clock& clock)
       : agent_(agent), order_(order), clock_(clock) {}
 
   Result<int> select_action(const State& state) {
-    const TimePoint start = clock_.now();
+    const base::TimePoint start = clock_.now();
     auto action = order_.fused ? agent_.try_rpc_sync<&Agent::step>(order_.observer, state, unreported_)
                                : agent_.try_rpc_sync<&Agent::select_action>(order_.observer, state);
     times_us_.push_back(microseconds(clock_.now() - start));
@@ -52,7 +52,7 @@ class CallsToAgent {
  private:
   RRef<Agent>& agent_;
   const EpisodeOrder& order_;
-  const Clock& clock_;
+  const base::Clock& clock_;
   std::optional<double> unreported_;
   std::vector<double> times_us_;
   std::int64_t calls_ = 0;

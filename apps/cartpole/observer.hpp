@@ -51,7 +51,7 @@ class Observer {
 
   Config config_;
   std::uint64_t seed_;
-  SteadyClock clock_;
+  base::SteadyClock clock_;
 };
 
 }  // namespace caftan::cartpole

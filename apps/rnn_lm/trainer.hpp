@@ -60,8 +60,8 @@ class Trainer {
   std::optional<Training> training_;  ///< from `run` on, like all below
   std::optional<optim::DistributedOptimizer> optimizer_;
   std::int64_t saved_at_ = -1;
-  SteadyClock clock_;
-  TimePoint started_{};
+  base::SteadyClock clock_;
+  base::TimePoint started_{};
   std::int64_t first_step_ = 0;
   double first_traffic_ = 0;  ///< bytes
 };

@@ -160,7 +160,7 @@ TEST_P(ProtocolPoints, DA10_EveryPassEndsEverywhereWithinASecond) {
   cluster_.run_until_idle();
 
   set_trap();
-  const TimePoint begun = cluster_.executor().clock().now();
+  const base::TimePoint begun = cluster_.executor().clock().now();
   Future<void> pass = kept->context.backward_async({kept->y.sum()});
   while (!reached_ && cluster_.executor().step()) {
   }

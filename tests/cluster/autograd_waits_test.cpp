@@ -64,7 +64,7 @@ class Waits : public AutogradCluster {
  protected:
   Waits() : AutogradCluster({"worker0", "worker1", "worker2"}, make_registry) {}
   ~Waits() override { open_loss = at::Tensor(); }
-  TimePoint now() { return cluster_.executor().clock().now(); }
+  base::TimePoint now() { return cluster_.executor().clock().now(); }
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, Waits, ::testing::Range<std::uint64_t>(1, 11));
 
@@ -72,7 +72,7 @@ TEST_P(Waits, B3_DA22_APassThroughAnObjectThatIsHeldMeanwhileIsRefusedAtOnce) {
   const RRef<Holder> holder = (*this)[1].remote<Holder>("worker0");
   Context context((*this)[1]);
   open_loss = holder.rpc_sync<&Holder::forward>(leaf({2}));
-  const TimePoint start = now();
+  const base::TimePoint start = now();
   const auto held = holder.try_rpc_sync<&Holder::hold>();
   ASSERT_FALSE(held);
   EXPECT_EQ(now(), start);
@@ -86,7 +86,7 @@ TEST_P(Waits, B3_DA23_APassThroughTwoObjectsLetsGoOfOneThatAnExclusiveMethodOfTh
   gate.emplace();
   Context context((*this)[1]);
   const at::Tensor loss = first.rpc_sync<&Holder::forward>(leaf({1})) + second.rpc_sync<&Holder::forward>(leaf({2}));
-  const TimePoint start = now();
+  const base::TimePoint start = now();
   Future<int> asked = second.rpc_async<&Holder::wait_then_ask>(first);
   run_until_idle();
   Future<void> pass = context.backward_async({loss});
@@ -102,7 +102,7 @@ TEST_P(Waits, B3_DA23_APassThroughTwoObjectsLetsGoOfOneThatAnExclusiveMethodOfTh
 
 TEST_P(Waits, B3_DA23_PassesThroughTwoObjectsInOppositeOrderDoNotWaitForEachOther) {
   const std::vector<RRef<Holder>> parts{(*this)[1].remote<Holder>("worker0"), (*this)[1].remote<Holder>("worker0")};
-  const TimePoint start = now();
+  const base::TimePoint start = now();
   std::vector<Context> open;
   std::vector<Future<void>> passes;
   for (const auto& [first, second] : {std::pair(0U, 1U), std::pair(1U, 0U)}) {
@@ -210,7 +210,7 @@ TEST_P(Waits, K3_H8_AStopEndsThoughAPassWaitsForATurnAndSaysSo) {
   const Future<int> kept = holder.rpc_async<&Holder::wait_for_gate>();
   const Future<void> pass = open.back().backward_async({loss});
   run_until_idle();
-  const TimePoint begun = now();
+  const base::TimePoint begun = now();
   const StopReport given_up = (*this)[0].stop();
   EXPECT_LE(now() - begun, WorkerOptions().stop_timeout + 1s);
   EXPECT_EQ(given_up.contexts, kContexts);

@@ -54,7 +54,7 @@ Registry make_registry() {
 /// Three workers with two runners each, as three processes.
 class BusyWorker : public ::testing::TestWithParam<const char*> {
  protected:
-  void start(Duration heartbeat) {
+  void start(base::Duration heartbeat) {
     gate.close();
     std::vector<WorkerAddress> world;
     for (const std::string name : {"a", "b", "c"}) {
@@ -95,11 +95,11 @@ class BusyWorker : public ::testing::TestWithParam<const char*> {
   }
   /// Lets more time pass than a silent peer has, as the pings of b show; ends early when a peer was lost.
   void outlast_the_timeout() {
-    SteadyClock clock;
+    base::SteadyClock clock;
     transport::ThreadedExecutor executor({.runners = 1});
     const std::uint64_t enough = pings_of(*workers_[1]) + 2 * 2 * kBeats;
     while (lost().empty() && pings_of(*workers_[1]) < enough) {
-      executor.with_wait([&](Executor::Wait& wait) { wait.wait(clock.now() + 10ms, nullptr); });
+      executor.with_wait([&](base::Executor::Wait& wait) { wait.wait(clock.now() + 10ms, nullptr); });
     }
   }
 

@@ -253,7 +253,7 @@ TEST(CallsOnThreads, K3_AnObjectThatKeepsThePromiseOfItsOwnMethodGoesWithItsWork
 }
 
 TEST_P(Calls, U4_AWaitInABriefFunctionFailsAtOnceAndNamesIt) {
-  const TimePoint begun = cluster_.executor().clock().now();
+  const base::TimePoint begun = cluster_.executor().clock().now();
   const auto single = cluster_[0].try_rpc_sync<&asks_and_waits>("b", "a");
   const auto several = cluster_[0].try_rpc_sync<&waits_for_many>("b", "a");
   EXPECT_LT(cluster_.executor().clock().now() - begun, 1s);
@@ -391,7 +391,7 @@ TEST_P(Calls, CALL5_ACancelReachesCallsThatAlreadyWait) {
   Future<int> call = between.rpc_async<&Drawer::waits_for>(passed);
   cluster_.run_until_idle();
   EXPECT_EQ(cluster_[1].counters().requests_in_flight, 1U);
-  const TimePoint begun = cluster_.executor().clock().now();
+  const base::TimePoint begun = cluster_.executor().clock().now();
   EXPECT_TRUE(call.cancel());
   cluster_.run_until_idle();
   EXPECT_EQ(cluster_[1].counters().requests_in_flight, 0U) << "b goes on waiting for c";
@@ -414,7 +414,7 @@ TEST(CallsAtStart, H7_ANegativeTimeoutIsRefused) {
 TEST_P(Calls, TheDefaultTimeoutCanBeChangedWhileAWorkerRuns) {
   const RRef<Drawer> drawer = cluster_[0].remote<Drawer>("b");
   ASSERT_TRUE(cluster_[0].set_rpc_timeout(20ms));
-  const TimePoint begun = cluster_.executor().clock().now();
+  const base::TimePoint begun = cluster_.executor().clock().now();
   EXPECT_EQ(drawer.try_rpc_sync<&Drawer::never>().error().code(), Errc::timeout);
   EXPECT_LT(cluster_.executor().clock().now() - begun, 1s);
   EXPECT_EQ(cluster_[0].set_rpc_timeout(-1ms).error().code(), Errc::bad_arguments);

@@ -148,7 +148,7 @@ TEST(Dialling, T13_SE33_OneThatStaysAwayIsDialledSeldom) {
   const auto w1 = Worker::launch(std::move(options), make_registry()).value();
   executor->run();
   // A worker that has no session has one timer: that of its next attempt.
-  const TimePoint first = executor->clock().now();
+  const base::TimePoint first = executor->clock().now();
   int attempts = 1;
   for (; executor->advance_to_next_timer() && executor->clock().now() - first < std::chrono::seconds(60); ++attempts) {
     executor->run();

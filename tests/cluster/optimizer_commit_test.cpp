@@ -49,21 +49,22 @@ void step_beside_the_clock(std::uint64_t seed, Steps& steps) {
   const RRef<Part> b = c[0].remote<Part>("b");
   const RRef<Part> d = c[0].remote<Part>("c");
   const Parameters parameters{b.rpc_sync<&Part::share>(), d.rpc_sync<&Part::share>()};
-  DistributedOptimizer optimizer(c[0], parameters, SGD{.lr = 1.0}, {.clip_norm = 100.0, .timeout = Duration(10ms)});
+  DistributedOptimizer optimizer(c[0], parameters, SGD{.lr = 1.0},
+                                 {.clip_norm = 100.0, .timeout = base::Duration(10ms)});
   Context context(c[0]);
   const at::Tensor x = at::ones({4});
   const at::Tensor loss = b.rpc_sync<&Part::forward>(x) + d.rpc_sync<&Part::forward>(x);
   context.backward({loss});
   c.run_until_idle();
   auto step = optimizer.step_async(context);
-  auto& clock = const_cast<ManualClock&>(static_cast<const ManualClock&>(c.executor().clock()));
+  auto& clock = const_cast<base::ManualClock&>(static_cast<const base::ManualClock&>(c.executor().clock()));
   std::uint64_t random = seed * 7919;
   while (!step.ready()) {
     random = random * 6364136223846793005ULL + 1442695040888963407ULL;
     if ((random >> 60) == 0) {
-      c.executor().advance(Duration(0));
+      c.executor().advance(base::Duration(0));
     } else if ((random >> 58) % 8 == 0) {
-      clock.advance(Duration(3ms));
+      clock.advance(base::Duration(3ms));
     }
     if (!c.executor().step()) c.executor().advance_to_next_timer();
   }
@@ -94,7 +95,7 @@ TEST(Commit, A1_OP8_NoTimeOutStopsADecidedStepAtOneOwner) {
 class DecidedSteps : public OptimizerCluster {
  protected:
   DecidedSteps() : OptimizerCluster(make_optimizer_registry, [](WorkerOptions& o) { o.limits.pending_calls = 3; }) {}
-  DistributedOptimizer make(std::optional<Duration> timeout) {
+  DistributedOptimizer make(std::optional<base::Duration> timeout) {
     return {here(), all_parameters(), SGD{.lr = 1}, {.clip_norm = 1, .timeout = timeout}};
   }
   /// Keeps the nth method that worker0 sends to worker2 from now on, and all behind it.
@@ -108,7 +109,7 @@ class DecidedSteps : public OptimizerCluster {
 INSTANTIATE_TEST_SUITE_P(Seeds, DecidedSteps, ::testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(DecidedSteps, A1_OP10_TheCallersWaitEndsAndTheReportSaysWhatIsNotConfirmed) {
-  DistributedOptimizer optimizer = make(Duration(100ms));
+  DistributedOptimizer optimizer = make(base::Duration(100ms));
   Context context(here());
   context.backward({forward(make_input(0)).sum()});
   hold_method(2);
@@ -141,7 +142,7 @@ TEST_P(DecidedSteps, A1_OP8_ACancelOrDeadlineOfTheSurroundingCallStopsNoDecidedS
   Context context(here());
   context.backward({forward(make_input(0)).sum()});
   const auto gone = std::make_shared<CancelFlag>();
-  auto& clock = const_cast<ManualClock&>(static_cast<const ManualClock&>(cluster_.executor().clock()));
+  auto& clock = const_cast<base::ManualClock&>(static_cast<const base::ManualClock&>(cluster_.executor().clock()));
   // Between the first owner's commit and the second one's.
   net_.link("worker0", "worker1").set_filter([&, seen = 0](const testing::Frame& frame) mutable {
     if (frame.header.kind == FrameKind::method && ++seen == 2) {
@@ -190,7 +191,7 @@ TEST_P(DecidedSteps, A1_OP8_AFullRequestTableStopsNoDecidedStep) {
 }
 
 TEST_P(DecidedSteps, A1_OP8_ALoadThatIsDecidedReachesEveryOwner) {
-  DistributedOptimizer optimizer = make(Duration(100ms));
+  DistributedOptimizer optimizer = make(base::Duration(100ms));
   train(optimizer, 0);
   const wire::Bytes saved = optimizer.save();
   train(optimizer, 1);

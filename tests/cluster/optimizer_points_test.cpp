@@ -132,7 +132,7 @@ TEST_P(StepPoints, OP8_NoOwnerIsHalfSteppedAndAllHear) {
   context->backward({forward(make_input(0)).sum()});
   cluster_.run_until_idle();
   set_trap();
-  const TimePoint begun = cluster_.executor().clock().now();
+  const base::TimePoint begun = cluster_.executor().clock().now();
   auto step = optimizer->step_async(*context);
   while (!reached_ && cluster_.executor().step()) {
   }

@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   call.header.kind = wire::FrameKind::call;
   const std::uint64_t room = OpenRequests::room_for(0);
   require(side.session->requests().try_acquire(room).has_value());
-  require(side.session->request(call, room, kNever, sink).has_value());
+  require(side.session->request(call, room, base::kNever, sink).has_value());
 
   for (std::size_t at = 0; at < in.size(); at += piece) {
     peer.write(in.subspan(at, std::min(piece, in.size() - at)));

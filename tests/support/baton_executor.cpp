@@ -9,10 +9,10 @@
 
 namespace caftan::test {
 
-class BatonExecutor::BatonWait final : public Executor::Wait, public WaitPoint {
+class BatonExecutor::BatonWait final : public base::Executor::Wait, public base::WaitPoint {
  public:
   explicit BatonWait(BatonExecutor& executor) : executor_(executor) {}
-  WaitPoint& point() noexcept override { return *this; }
+  base::WaitPoint& point() noexcept override { return *this; }
 
   void notify() noexcept override {
     const std::lock_guard lock(executor_.mutex_);
@@ -23,7 +23,7 @@ class BatonExecutor::BatonWait final : public Executor::Wait, public WaitPoint {
     executor_.ready_.push_back(place_);
   }
 
-  bool wait(TimePoint deadline, ReadableSource*) override {
+  bool wait(base::TimePoint deadline, base::ReadableSource*) override {
     std::unique_lock lock(executor_.mutex_);
     if (notified_) return true;
     Place place;
@@ -56,24 +56,24 @@ BatonExecutor::~BatonExecutor() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-Executor::Wait* BatonExecutor::make_wait(std::byte* room) {
+base::Executor::Wait* BatonExecutor::make_wait(std::byte* room) {
   static_assert(sizeof(BatonWait) <= kWaitSize);
   return ::new (room) BatonWait(*this);
 }
 
-void BatonExecutor::post(Task task) {
+void BatonExecutor::post(base::Task task) {
   const std::lock_guard lock(mutex_);
   tasks_.push_back(std::move(task));
 }
 
-void BatonExecutor::post_at(TimePoint when, Task task) {
+void BatonExecutor::post_at(base::TimePoint when, base::Task task) {
   const std::lock_guard lock(mutex_);
   timers_.emplace(when, std::move(task));
 }
 
-void BatonExecutor::run_until_idle() { advance(Duration::zero()); }
+void BatonExecutor::run_until_idle() { advance(base::Duration::zero()); }
 
-void BatonExecutor::advance(Duration by) {
+void BatonExecutor::advance(base::Duration by) {
   std::unique_lock lock(mutex_);
   Place place;
   patient_ = &place;
@@ -88,7 +88,7 @@ void BatonExecutor::work(Place& place) {
     place.changed.wait(lock, [&] { return place.has_baton || ending_; });
     if (!place.has_baton) return;
     {
-      Task task = std::move(place.task);
+      base::Task task = std::move(place.task);
       lock.unlock();
       Ambient ambient;
       ambient.executor = this;
@@ -121,19 +121,19 @@ void BatonExecutor::pass_on() {
       tasks_.pop_front();
       return grant(*worker);
     }
-    move_time(patient_ ? patient_until_ : kNever);
+    move_time(patient_ ? patient_until_ : base::kNever);
     if (ready_.empty() && tasks_.empty()) return grant(*std::exchange(patient_, nullptr));
   }
 }
 
-void BatonExecutor::move_time(TimePoint at_most) {
-  TimePoint next = timers_.empty() ? kNever : timers_.begin()->first;
+void BatonExecutor::move_time(base::TimePoint at_most) {
+  base::TimePoint next = timers_.empty() ? base::kNever : timers_.begin()->first;
   for (const Place* place : waiting_) next = std::min(next, place->deadline);
-  if (next == kNever && !patient_) {
+  if (next == base::kNever && !patient_) {
     std::fputs("BatonExecutor: deadlock, every thread waits for ever\n", stderr);
     std::abort();
   }
-  const TimePoint to = std::min(next, at_most);
+  const base::TimePoint to = std::min(next, at_most);
   if (to > clock_.now()) clock_.advance(to - clock_.now());
   while (!timers_.empty() && timers_.begin()->first <= clock_.now()) {
     tasks_.push_back(std::move(timers_.begin()->second));

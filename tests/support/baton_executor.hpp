@@ -14,7 +14,7 @@
 
 namespace caftan::test {
 
-class BatonExecutor final : public Executor {
+class BatonExecutor final : public base::Executor {
  public:
   BatonExecutor() = default;
   BatonExecutor(const BatonExecutor&) = delete;
@@ -22,16 +22,16 @@ class BatonExecutor final : public Executor {
   /// Runs what is left, then ends its threads. A thread that still waits for ever ends the process with a message.
   ~BatonExecutor() override;
 
-  void post(Task task) override;
-  void post_at(TimePoint when, Task task) override;
-  const Clock& clock() const noexcept override { return clock_; }
+  void post(base::Task task) override;
+  void post_at(base::TimePoint when, base::Task task) override;
+  const base::Clock& clock() const noexcept override { return clock_; }
   /// Its waits read no frames.
   bool inside_reading_wait() const noexcept override { return false; }
 
   /// Runs all others until nothing can go on at this time.
   void run_until_idle();
   /// Runs all others for `by` of the clock's time.
-  void advance(Duration by);
+  void advance(base::Duration by);
   /// Returns the largest number of threads that were in the middle of a task at once.
   std::size_t most_threads() const { return workers_.size(); }
 
@@ -45,8 +45,8 @@ class BatonExecutor final : public Executor {
     std::condition_variable changed;
     bool has_baton = false;
     bool notified = false;
-    TimePoint deadline = kNever;
-    Task task;
+    base::TimePoint deadline = base::kNever;
+    base::Task task;
   };
 
   void work(Place& place);
@@ -55,17 +55,17 @@ class BatonExecutor final : public Executor {
   void grant(Place& place);
   void wait_for_baton(Place& place, std::unique_lock<std::mutex>& lock);
   /// Moves the clock to the next moment at which something happens; ends the process when there is none.
-  void move_time(TimePoint at_most);
+  void move_time(base::TimePoint at_most);
 
   std::mutex mutex_;
-  ManualClock clock_;
-  std::deque<Task> tasks_;
-  std::multimap<TimePoint, Task> timers_;
-  std::deque<Place*> ready_;   // notified, first in first out
-  std::list<Place*> waiting_;  // not notified
-  std::vector<Place*> idle_;   // worker threads without a task
-  Place* patient_ = nullptr;   // in run_until_idle or advance
-  TimePoint patient_until_{};  // how far the clock may move before it goes on
+  base::ManualClock clock_;
+  std::deque<base::Task> tasks_;
+  std::multimap<base::TimePoint, base::Task> timers_;
+  std::deque<Place*> ready_;         // notified, first in first out
+  std::list<Place*> waiting_;        // not notified
+  std::vector<Place*> idle_;         // worker threads without a task
+  Place* patient_ = nullptr;         // in run_until_idle or advance
+  base::TimePoint patient_until_{};  // how far the clock may move before it goes on
   bool ending_ = false;
   std::list<Place> places_;
   std::vector<std::thread> workers_;

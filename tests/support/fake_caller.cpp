@@ -19,7 +19,7 @@ class FakePeer final : public rpc::PeerRecord {
   FakePeer(WorkerId id, std::string name) : id_(id), name_(std::move(name)) {}
   WorkerId id() const noexcept override { return id_; }
   const std::string& name() const noexcept override { return name_; }
-  std::shared_ptr<ReadableSource> source() const override { return nullptr; }
+  std::shared_ptr<base::ReadableSource> source() const override { return nullptr; }
 
  private:
   const WorkerId id_;
@@ -120,7 +120,7 @@ FakeCaller::FakeCaller(FakeJob& job, WorkerId id, std::string name, Registry reg
       dispatcher_(*this),
       peer_(std::make_shared<FakePeer>(id, name_)) {}
 
-Executor& FakeCaller::executor() noexcept { return job_.executor; }
+base::Executor& FakeCaller::executor() noexcept { return job_.executor; }
 
 Result<Peer> FakeCaller::find_peer(std::string_view name) {
   for (const auto& worker : job_.workers_) {
@@ -181,7 +181,7 @@ rpc::CallToken FakeCaller::submit(const Peer& peer, rpc::OutRequest&& request, c
   }
   const std::uint64_t call = ++last_call_;
   pending_[call] = {std::move(sink), request.keep, request.hook_ticket, peer.id()};
-  if (request.deadline != kNever) {
+  if (request.deadline != base::kNever) {
     job_.executor.post_at(request.deadline, [self = weak_from_this(), call, what = std::string(request.what)] {
       const auto alive = std::static_pointer_cast<FakeCaller>(self.lock());
       if (alive) alive->finish(call, Error(Errc::timeout, what + ": no answer in time"));

@@ -57,9 +57,9 @@ class FakeCaller final : public rpc::Caller {
   WorkerId id() const noexcept override { return id_; }
   const std::string& name() const noexcept override { return name_; }
   const Registry& registry() const noexcept override { return registry_; }
-  Executor& executor() noexcept override;
+  base::Executor& executor() noexcept override;
   rpc::CallHook* hook() noexcept override { return hook_; }
-  Duration default_timeout() const noexcept override { return default_timeout_; }
+  base::Duration default_timeout() const noexcept override { return default_timeout_; }
   Worker& worker() noexcept override { return *worker_; }
   Result<Peer> find_peer(std::string_view name) override;
   Result<Peer> find_peer(WorkerId id) override;
@@ -75,7 +75,7 @@ class FakeCaller final : public rpc::Caller {
 
   // What tests set and look at.
   void set_hook(rpc::CallHook* hook) { hook_ = hook; }
-  void set_default_timeout(Duration timeout) { default_timeout_ = timeout; }
+  void set_default_timeout(base::Duration timeout) { default_timeout_ = timeout; }
   /// Changes each request before it is sent.
   void set_tamper(std::function<void(rpc::OutRequest&)> tamper) { tamper_ = std::move(tamper); }
   /// Changes each reply before it is delivered.
@@ -111,7 +111,7 @@ class FakeCaller final : public rpc::Caller {
   std::unique_ptr<Worker> worker_;
   Peer peer_;
   rpc::CallHook* hook_ = nullptr;
-  Duration default_timeout_{0};
+  base::Duration default_timeout_{0};
   std::function<void(rpc::OutRequest&)> tamper_;
   std::function<void(rpc::InPayload&)> tamper_reply_;
   bool down_ = false;

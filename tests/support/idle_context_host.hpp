@@ -26,7 +26,7 @@ class IdleContextHost final : public autograd::ContextHost {
   /// Returns the record of a context, to which no handle belongs.
   std::shared_ptr<autograd::ContextRecord> make_record(const ContextId& context) {
     return std::make_shared<autograd::ContextRecord>(*this, std::weak_ptr<rpc::Caller>(), context, self_,
-                                                     std::uint64_t{1}, TimePoint());
+                                                     std::uint64_t{1}, base::TimePoint());
   }
 
  private:

@@ -108,7 +108,7 @@ void AutogradContextState::on(context_event::Start& event) {
   start_ = std::move(event.start);
   promise_ = std::move(event.promise);
   ++starts_;
-  if (start_->deadline != kNever) {
+  if (start_->deadline != base::kNever) {
     ports_->executor().post_at(start_->deadline, [self = caf::weak_actor_ptr(self_->ctrl()), start = starts_] {
       if (const auto strong = caf::actor_cast<caf::actor>(self)) {
         caf::anon_send(strong, ContextEvent{context_event::Deadline{start}});

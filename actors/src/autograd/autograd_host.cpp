@@ -56,7 +56,7 @@ void AutogradHost::register_with(Registry& registry, remote::MessageRegistry& me
 // ---- making and finding contexts
 
 std::shared_ptr<ContextRecord> AutogradHost::make_entry_locked(const ContextId& id) {
-  const TimePoint now = ports_.executor().clock().now();
+  const base::TimePoint now = ports_.executor().clock().now();
   auto record = std::make_shared<ContextRecord>(*this, ports_.shared_from_this(), id, self_, next_place_++, now);
   Entry& entry = entries_[id];
   entry.record = record;
@@ -67,12 +67,12 @@ std::shared_ptr<ContextRecord> AutogradHost::make_entry_locked(const ContextId& 
 
 Result<std::shared_ptr<ContextRecord>> AutogradHost::create() {
   if (auto why = ports_.leaving()) return *std::move(why);
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return make_entry_locked(table_.create());
 }
 
 Result<std::shared_ptr<ContextRecord>> AutogradHost::enter(const ContextId& context, const Peer& from) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (const auto found = entries_.find(context); found != entries_.end() && !found->second.over) {
     found->second.record->met(from.id());
     return found->second.record;
@@ -87,7 +87,7 @@ Result<std::shared_ptr<ContextRecord>> AutogradHost::enter(const ContextId& cont
 
 /// The lookup and the delivery are one step under the lock: a context that ends leaves the table first.
 bool AutogradHost::tell(const ContextId& context, ContextEvent event) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto entry = entries_.find(context);
   if (entry == entries_.end()) return false;
   caf::anon_send(entry->second.actor, std::move(event));
@@ -132,7 +132,7 @@ std::string AutogradHost::peer_name(WorkerId peer) {
 caf::strong_actor_ptr AutogradHost::find_named(const transport::Session& session, const Address& name) {
   if (name.kind == remote::AddressKind::send_function) return find_send_function(session, name.message_id());
   if (name.kind != remote::AddressKind::autograd_context) return nullptr;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto entry = entries_.find(name.context_id());
   const bool open = entry != entries_.end() && !entry->second.over;
   return open ? caf::actor_cast<caf::strong_actor_ptr>(entry->second.actor) : nullptr;
@@ -140,7 +140,7 @@ caf::strong_actor_ptr AutogradHost::find_named(const transport::Session& session
 
 caf::strong_actor_ptr AutogradHost::stand_in(const Address& name) {
   if (name.kind != remote::AddressKind::autograd_context) return nullptr;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (!closed_contexts_) closed_contexts_ = ports_.actor_host().spawn(closed_contexts_actor, this);
   return caf::actor_cast<caf::strong_actor_ptr>(closed_contexts_);
 }
@@ -149,7 +149,7 @@ caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session&
                                                        const AutogradMessageId& message) {
   if (message.maker() != self_) return nullptr;
   std::shared_ptr<const autograd::SendFunction> function;  // released after the lock: its graph may end a context
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto place = places_.find(autograd::place_of(message));
   if (place == places_.end()) return nullptr;
   Entry& entry = entries_.at(place->second);
@@ -174,7 +174,7 @@ void AutogradHost::gradient_not_sent(const autograd::PassId& pass, const Error& 
 }
 
 caf::actor AutogradHost::recv_function(const ContextId& context, AutogradMessageId message) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   caf::actor& actor = entries_.at(context).functions.recvs[message];
   if (!actor) actor = ports_.actor_host().spawn(recv_function_actor, this, message);
   return actor;
@@ -182,14 +182,14 @@ caf::actor AutogradHost::recv_function(const ContextId& context, AutogradMessage
 
 void AutogradHost::drop_functions(const ContextId& context) {
   FunctionActors dropped;  // they end outside the lock
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (const auto entry = entries_.find(context); entry != entries_.end()) std::swap(dropped, entry->second.functions);
 }
 
 // ---- ends
 
 autograd::ReleasedRange AutogradHost::context_over(const ContextId& context) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   table_.released(context);
   if (const auto entry = entries_.find(context); entry != entries_.end()) {
     entry->second.over = true;
@@ -200,13 +200,13 @@ autograd::ReleasedRange AutogradHost::context_over(const ContextId& context) {
 
 void AutogradHost::learn_released(const WorkerLife& from, const autograd::Release& release) {
   if (release.context.maker() != from) return;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   table_.learn(from, release.released);
 }
 
 void AutogradHost::context_ended(const ContextId& context) {
   Entry ended;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto entry = entries_.find(context);
   if (entry == entries_.end()) return;
   places_.erase(entry->second.record->place());
@@ -217,13 +217,13 @@ void AutogradHost::context_ended(const ContextId& context) {
 }
 
 void AutogradHost::job_begins(const ContextId& context) noexcept {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   ++jobs_;
   if (const auto entry = entries_.find(context); entry != entries_.end()) ++entry->second.jobs;
 }
 
 void AutogradHost::job_ends(const ContextId& context) noexcept {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   --jobs_;
   if (const auto entry = entries_.find(context); entry != entries_.end()) --entry->second.jobs;
   notify_if_empty_locked();
@@ -235,21 +235,21 @@ void AutogradHost::notify_if_empty_locked() noexcept {
 }
 
 std::optional<autograd::Send> AutogradHost::refuse(const WorkerLife& from, const autograd::PassMessage& message) const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return table_.refuse(from, message);
 }
 
 void AutogradHost::on_session_end(const transport::Session& session, bool is_last) {
   if (!is_last) return;
   const WorkerLife peer = session.peer().life;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   (void)table_.peer_down(peer);
   // Also the contexts of others in which it takes part: their actors know whether it matters.
   for (auto& [id, entry] : entries_) caf::anon_send(entry.actor, ContextEvent{context_event::PeerDown{peer}});
 }
 
 void AutogradHost::end_all(const Error& reason, StopReport& given_up) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   for (auto& [id, entry] : entries_) {
     if (!entry.over) ++given_up.contexts;
     caf::anon_send(entry.actor, ContextEvent{context_event::Finish{reason}});
@@ -258,15 +258,15 @@ void AutogradHost::end_all(const Error& reason, StopReport& given_up) {
 }
 
 void AutogradHost::when_empty(std::function<void()> done) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   empty_ = std::move(done);
   notify_if_empty_locked();
 }
 
 std::vector<autograd::ContextInfo> AutogradHost::list() const {
-  const TimePoint now = ports_.executor().clock().now();
+  const base::TimePoint now = ports_.executor().clock().now();
   std::vector<autograd::ContextInfo> infos;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   for (const auto& [id, entry] : entries_) {
     if (entry.over) continue;
     std::set<WorkerId> workers;
@@ -282,12 +282,12 @@ std::vector<autograd::ContextInfo> AutogradHost::list() const {
 }
 
 std::size_t AutogradHost::in_use() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return entries_.size() + jobs_;
 }
 
 AutogradCounts AutogradHost::counts() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   AutogradCounts counts{.contexts = entries_.size(), .places = places_.size(), .jobs = jobs_};
   for (const auto& [id, entry] : entries_) {
     counts.functions += entry.functions.sends.size() + entry.functions.recvs.size();

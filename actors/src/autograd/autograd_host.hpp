@@ -62,7 +62,7 @@ class AutogradHost final : public autograd::ContextHost, public Service, public 
   caf::strong_actor_ptr proxy(const WorkerLife& peer, const remote::Address& name) override;
   void gradient_not_sent(const autograd::PassId& pass, const Error& error) override;
   const std::string& name() const noexcept override { return ports_.name(); }
-  Executor& executor() override { return ports_.executor(); }
+  base::Executor& executor() override { return ports_.executor(); }
   void log(const std::string& line) const override { ports_.log(line); }
   std::string peer_name(WorkerId peer) override;
   caf::actor recv_function(const ContextId& context, AutogradMessageId message) override;
@@ -98,7 +98,7 @@ class AutogradHost final : public autograd::ContextHost, public Service, public 
 
   MemberPorts& ports_;
   const WorkerLife self_;
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   // Replies for contexts that are not open; made when a message first needs it.
   caf::actor closed_contexts_ CAFTAN_GUARDED_BY(mutex_);
   autograd::ContextTable table_ CAFTAN_GUARDED_BY(mutex_);

@@ -41,7 +41,7 @@ class ContextPorts : public ClosedContextsPorts {
  public:
   virtual WorkerLife self() const noexcept = 0;
   virtual const std::string& name() const noexcept = 0;
-  virtual Executor& executor() = 0;
+  virtual base::Executor& executor() = 0;
   virtual void log(const std::string& line) const = 0;
   /// Returns the name of a peer, for errors; empty if this worker has no such peer.
   virtual std::string peer_name(WorkerId peer) = 0;

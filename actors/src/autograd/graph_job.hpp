@@ -64,7 +64,7 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
   };
 
   const Counted counted_;
-  Executor& executor_;
+  base::Executor& executor_;
   const caf::actor context_;
   const std::shared_ptr<autograd::ContextRecord> record_;
   const autograd::PassNumber pass_;

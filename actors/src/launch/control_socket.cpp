@@ -81,9 +81,9 @@ Result<run::Command> ControlSocket::receive_command() const {
   return wire::decode<run::Command>(**bytes);
 }
 
-Result<std::optional<run::Command>> ControlSocket::receive_command(TimePoint until) const {
+Result<std::optional<run::Command>> ControlSocket::receive_command(base::TimePoint until) const {
   pollfd readable{fd_, POLLIN, 0};
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock().now()).count();
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - base::SteadyClock().now()).count();
   const int found = ::poll(&readable, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
   if (found < 0 && errno != EINTR) return system_error("poll");
   std::optional<run::Command> command;

@@ -39,7 +39,7 @@ class ControlSocket {
   /// Waits for the next packet. Errors: peer_down (the other side is gone), malformed_payload, io_error.
   Result<run::Command> receive_command() const;
   /// Returns the next packet, nothing if none comes until `until`. Errors: as above.
-  Result<std::optional<run::Command>> receive_command(TimePoint until) const;
+  Result<std::optional<run::Command>> receive_command(base::TimePoint until) const;
   /// Returns the next packet, nothing if there is none now. Errors: as above.
   Result<std::optional<run::Event>> receive_event() const;
 

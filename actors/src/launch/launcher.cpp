@@ -25,11 +25,11 @@
 namespace caftan::actors {
 namespace {
 
-constexpr Duration kDrawEvery = std::chrono::milliseconds(100);
+constexpr base::Duration kDrawEvery = std::chrono::milliseconds(100);
 
 /// How often the loop comes round at least, and from when on a round that took longer is time in which it was stopped.
-constexpr Duration kRound = std::chrono::seconds(1);
-constexpr Duration kLongRound = 2 * kRound;
+constexpr base::Duration kRound = std::chrono::seconds(1);
+constexpr base::Duration kLongRound = 2 * kRound;
 
 /// A worker may report faster than the launcher reads: signals, deaths and time-outs must still be served.
 constexpr int kEventsInATurn = 64;
@@ -64,7 +64,7 @@ class Launch {
  private:
   static run::SupervisorOptions supervisor_options(const LaunchOptions& options);
   const app::PlannedWorker& planned(std::size_t worker) const { return options_.plan.workers[worker]; }
-  Duration elapsed() const { return clock_.now() - started_; }
+  base::Duration elapsed() const { return clock_.now() - started_; }
 
   void show_heading();
   Result<void> start();
@@ -96,14 +96,14 @@ class Launch {
   RunRecord record_;
   RunAddresses addresses_;
   RunView view_;
-  SteadyClock clock_;
+  base::SteadyClock clock_;
   run::Supervisor supervisor_;
-  const TimePoint started_;
-  TimePoint looked_;
-  std::optional<TimePoint> met_;    // when the start was over
-  std::vector<std::string> early_;  // results that came before
-  TimePoint next_row_;
-  TimePoint next_drawing_{};
+  const base::TimePoint started_;
+  base::TimePoint looked_;
+  std::optional<base::TimePoint> met_;  // when the start was over
+  std::vector<std::string> early_;      // results that came before
+  base::TimePoint next_row_;
+  base::TimePoint next_drawing_{};
   std::vector<std::unique_ptr<RunProcess>> processes_;  // by number in the plan; null if elsewhere
   std::vector<std::optional<ProgressState>> standing_;  // by worker
   std::vector<Error> errors_;                           // by worker: what it reported itself
@@ -115,10 +115,11 @@ class Launch {
 run::SupervisorOptions Launch::supervisor_options(const LaunchOptions& options) {
   const app::RunSettings& run = options.application.run;
   const bool watched = run.placement != app::Placement::one_process;
-  run::SupervisorOptions supervised{.start_timeout = run.start_timeout,
-                                    .stop_timeout = run.stop_timeout,
-                                    .heartbeat = watched ? options.application.cluster.heartbeat : Duration::zero(),
-                                    .wall = run.wall};
+  run::SupervisorOptions supervised{
+      .start_timeout = run.start_timeout,
+      .stop_timeout = run.stop_timeout,
+      .heartbeat = watched ? options.application.cluster.heartbeat : base::Duration::zero(),
+      .wall = run.wall};
   for (const app::PlannedWorker& worker : options.plan.workers) {
     supervised.workers.push_back({.name = worker.name,
                                   .role = worker.role,
@@ -213,7 +214,7 @@ void Launch::take(const run::Event& event) {
   if (event.worker >= options_.plan.workers.size()) return;
   const std::size_t worker = event.worker;
   const std::string& name = planned(worker).name;
-  std::visit(Overloaded{
+  std::visit(base::Overloaded{
                  [&](const run::Here& here) { take_here(worker, here); },
                  [&](const run::Ready&) { take_ready(worker); },
                  [&](const run::Making&) { supervisor_.making(worker); },
@@ -305,7 +306,7 @@ void Launch::leave_start() {
 }
 
 void Launch::note_pause() {
-  const TimePoint now = clock_.now();
+  const base::TimePoint now = clock_.now();
   if (now - looked_ > kLongRound) supervisor_.unwatched(now - looked_ - kRound);
   looked_ = now;
 }
@@ -361,11 +362,11 @@ void Launch::perform(const std::vector<run::Supervisor::Action>& actions) {
 
 void Launch::draw(bool at_once) {
   if (!shown_ || !progress_is_news_ || supervisor_.is_over()) return;
-  const TimePoint now = clock_.now();
+  const base::TimePoint now = clock_.now();
   const bool due = view_.is_live() ? now >= next_drawing_ : at_once;
   if (!due) return;
   next_drawing_ = now + kDrawEvery;
-  view_.progress(planned(*shown_).name, *standing_[*shown_], met_ ? clock_.now() - *met_ : Duration::zero(),
+  view_.progress(planned(*shown_).name, *standing_[*shown_], met_ ? clock_.now() - *met_ : base::Duration::zero(),
                  is_named(*shown_));
 }
 
@@ -384,7 +385,7 @@ void Launch::wait() {
   for (const auto& process : processes_) {
     if (process) process->add_to(waited, takes_events());
   }
-  const TimePoint until = std::min({supervisor_.deadline(), next_row_, looked_ + kRound});
+  const base::TimePoint until = std::min({supervisor_.deadline(), next_row_, looked_ + kRound});
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock_.now()).count();
   {
     const SignalsOpen open;
@@ -442,7 +443,7 @@ FatalSignals::Words words_for(int number, const LaunchOptions& options, const Ru
   }
   const run::Verdict verdict{
       .outcome = run::Verdict::Outcome::failure, .exit_code = 128 + number, .error = run.name + " " + end};
-  words.summary = record.summary(options.application, verdict, Duration::zero(), std::move(workers));
+  words.summary = record.summary(options.application, verdict, base::Duration::zero(), std::move(workers));
   constexpr std::string_view kDuration = "\"duration_s\": ";
   const std::size_t at = words.summary.find(kDuration) + kDuration.size();
   words.rest = words.summary.substr(words.summary.find(',', at));

@@ -34,13 +34,13 @@ std::size_t terminal_width() {
 
 }  // namespace
 
-std::string minutes_and_seconds(Duration elapsed) {
+std::string minutes_and_seconds(base::Duration elapsed) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
   const std::string rest = std::to_string(seconds % 60);
   return std::to_string(seconds / 60) + (rest.size() < 2 ? ":0" : ":") + rest;
 }
 
-std::string render_progress(const std::string& worker, const ProgressState& progress, Duration elapsed,
+std::string render_progress(const std::string& worker, const ProgressState& progress, base::Duration elapsed,
                             std::size_t width, bool named) {
   std::vector<std::string> parts;
   for (std::string_view text = progress.text; !text.empty();) {
@@ -113,7 +113,7 @@ void RunView::error(std::string_view line) {
   say(std::string(line) + "\n");
 }
 
-void RunView::progress(const std::string& worker, const ProgressState& state, Duration elapsed, bool named) {
+void RunView::progress(const std::string& worker, const ProgressState& state, base::Duration elapsed, bool named) {
   if (mode_ == app::Progress::none) return;
   const bool live = is_live();
   const std::string line = render_progress(worker, state, elapsed, live ? terminal_width() : 0, named);
@@ -137,8 +137,8 @@ void RunView::flush() {
   err_.flush();
 }
 
-bool RunView::wait_for_reader(const SignalSource* signals, TimePoint until) {
-  const SteadyClock clock;
+bool RunView::wait_for_reader(const SignalSource* signals, base::TimePoint until) {
+  const base::SteadyClock clock;
   for (;;) {
     flush();
     std::vector<pollfd> waited{{signals ? signals->fd() : -1, POLLIN, 0}};

@@ -23,14 +23,14 @@ struct ProgressState {
 };
 
 /// Returns "1:05": whole minutes and seconds.
-std::string minutes_and_seconds(Duration elapsed);
+std::string minutes_and_seconds(base::Duration elapsed);
 
 /// Returns "0:02  episode 190  running reward 300.2 of 475 [#########------]  34,120 steps".
 /// @param elapsed  since all have met
 /// @param width    columns that the line may take: parts that do not fit are left out whole, the last ones and the bar
 ///                 first; 0 = any
 /// @param named    the worker's name stands before the first part; without any part it does so always
-std::string render_progress(const std::string& worker, const ProgressState& progress, Duration elapsed,
+std::string render_progress(const std::string& worker, const ProgressState& progress, base::Duration elapsed,
                             std::size_t width, bool named = false);
 
 /// Returns the first part of the text, "episode 121": where a run was when something happened.
@@ -54,7 +54,7 @@ class RunView {
   void note(std::string_view line);
   void error(std::string_view line);
   /// @param named  as for `render_progress`
-  void progress(const std::string& worker, const ProgressState& state, Duration elapsed, bool named);
+  void progress(const std::string& worker, const ProgressState& state, base::Duration elapsed, bool named);
   /// Whether progress is drawn over, and may be so more often than every `output.every`.
   bool is_live() const noexcept { return mode_ == app::Progress::live; }
 
@@ -66,7 +66,7 @@ class RunView {
   void flush();
   /// Waits until all is written, `until`, or a signal can be taken from `signals`. Returns whether all is written; what
   /// is not is dropped.
-  bool wait_for_reader(const SignalSource* signals, TimePoint until);
+  bool wait_for_reader(const SignalSource* signals, base::TimePoint until);
 
  private:
   void erase();

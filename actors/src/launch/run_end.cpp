@@ -111,7 +111,7 @@ int report_end(EndedRun run) {
   if (run.verdict.outcome == run::Verdict::Outcome::success) {
     const std::string curve = run.record.curve_rows() > 0 ? "curve.csv " : "";
     run.view.result(path + ": resolved.toml metrics.csv metrics.jsonl " + curve + "summary.json log/");
-    if (!run.view.wait_for_reader(run.signals, kNever)) {
+    if (!run.view.wait_for_reader(run.signals, base::kNever)) {
       run.verdict = {.outcome = run::Verdict::Outcome::interrupted, .exit_code = 130};
       write_summary(run);
     } else if (auto failure = lost_results(run)) {
@@ -132,7 +132,7 @@ int report_end(EndedRun run) {
       break;
   }
   if (run.verdict.outcome != run::Verdict::Outcome::success) {
-    (void)run.view.wait_for_reader(run.signals, SteadyClock().now() + run.launch.application.run.stop_timeout);
+    (void)run.view.wait_for_reader(run.signals, base::SteadyClock().now() + run.launch.application.run.stop_timeout);
   }
   return run.verdict.exit_code;
 }

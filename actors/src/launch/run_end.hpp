@@ -19,7 +19,7 @@ struct EndedRun {
   const SignalSource* signals = nullptr;  ///< what ends a wait for readers; null = nothing
   run::Verdict verdict{};
   std::string stragglers{};
-  Duration elapsed{};
+  base::Duration elapsed{};
   std::vector<pid_t> pids{};    ///< by worker; 0 = this process, or elsewhere
   std::vector<Error> errors{};  ///< by worker: the error that it reported itself; Errc::ok = none
 };

@@ -180,7 +180,7 @@ struct LocalProcess::Queue {
   }
   /// Waits while too much is unread, as the socket of another process would.
   void push(run::Event event) {
-    UniqueLock lock(mutex);
+    base::UniqueLock lock(mutex);
     room.wait(lock.native(), [&] {
       mutex.assert_held();
       return closed || events.size() < kMost;
@@ -191,7 +191,7 @@ struct LocalProcess::Queue {
   }
   /// Events that are pushed from now on are dropped.
   void close() {
-    const LockGuard lock(mutex);
+    const base::LockGuard lock(mutex);
     close_locked();
   }
   void close_locked() CAFTAN_REQUIRES(mutex) {
@@ -205,7 +205,7 @@ struct LocalProcess::Queue {
 
   static constexpr std::size_t kMost = 1024;
   int wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  Mutex mutex;
+  base::Mutex mutex;
   std::condition_variable room;
   bool closed CAFTAN_GUARDED_BY(mutex) = false;
   std::deque<run::Event> events CAFTAN_GUARDED_BY(mutex);
@@ -220,7 +220,7 @@ Result<std::unique_ptr<LocalProcess>> LocalProcess::start(WorkerSetOptions optio
   process->workers_ = std::make_unique<WorkerSet>(std::move(options));
   process->thread_ = std::thread([queue, workers = process->workers_.get()] {
     const bool ended = workers->run();
-    const LockGuard lock(queue->mutex);
+    const base::LockGuard lock(queue->mutex);
     queue->death = run::Death{false, ended ? 0 : 1};
     queue->signal();
   });
@@ -254,7 +254,7 @@ void LocalProcess::add_to(std::vector<pollfd>& waited, bool events) const {
 }
 
 std::optional<run::Event> LocalProcess::next_event() {
-  const LockGuard lock(queue_->mutex);
+  const base::LockGuard lock(queue_->mutex);
   if (queue_->events.empty()) {
     std::uint64_t count = 0;
     [[maybe_unused]] const auto read = ::read(queue_->wake, &count, sizeof count);
@@ -267,7 +267,7 @@ std::optional<run::Event> LocalProcess::next_event() {
 }
 
 std::optional<run::Death> LocalProcess::take_death() {
-  const LockGuard lock(queue_->mutex);
+  const base::LockGuard lock(queue_->mutex);
   if (death_taken_ || (!queue_->death && !abandoned_)) return std::nullopt;
   death_taken_ = true;
   queue_->close_locked();

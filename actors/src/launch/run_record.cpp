@@ -72,7 +72,7 @@ Result<RunRecord> RunRecord::create(const app::Application& application, const s
   return RunRecord(*std::move(directory), *std::move(writer), *std::move(reserve));
 }
 
-Result<void> RunRecord::write_rows(Duration elapsed) {
+Result<void> RunRecord::write_rows(base::Duration elapsed) {
   if (auto written = writer_.write(table_.drain(std::chrono::duration<double>(elapsed).count())); !written) {
     return written;
   }
@@ -105,7 +105,7 @@ void RunRecord::add_sent(const std::vector<SentFrames>& sent) {
   }
 }
 
-std::string RunRecord::summary(const app::Application& application, const run::Verdict& verdict, Duration elapsed,
+std::string RunRecord::summary(const app::Application& application, const run::Verdict& verdict, base::Duration elapsed,
                                std::vector<WorkerEnd> workers) const {
   app::RunSummary summary{.name = application.run.name,
                           .outcome = text_of(verdict.outcome),
@@ -125,7 +125,7 @@ std::string RunRecord::summary(const app::Application& application, const run::V
   return app::summary_text(summary);
 }
 
-Result<void> RunRecord::finish(const app::Application& application, const run::Verdict& verdict, Duration elapsed,
+Result<void> RunRecord::finish(const app::Application& application, const run::Verdict& verdict, base::Duration elapsed,
                                std::vector<WorkerEnd> workers) {
   const std::string text = summary(application, verdict, elapsed, std::move(workers));
   if (app::write_whole_file(directory_.summary_file(), text)) return {};

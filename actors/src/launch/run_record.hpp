@@ -32,7 +32,7 @@ class RunRecord {
   void fingerprint(std::string text) { fingerprint_ = std::move(text); }
   void add_sent(const std::vector<SentFrames>& sent);
   /// Writes a row for each metric that has new values, and what waits of the curve. Errors: io_error.
-  Result<void> write_rows(Duration elapsed);
+  Result<void> write_rows(base::Duration elapsed);
 
   /// Orders curve.csv and draws curve.svg. Nothing is written any more but the summary. Returns the path of the
   /// picture; nothing if no metric had a step, or if there are more than kMostDrawn rows. Errors: those of the files;
@@ -49,10 +49,10 @@ class RunRecord {
     std::string error{};
   };
   /// Writes summary.json, on a full disk where the room for it was set aside. Errors: io_error.
-  Result<void> finish(const app::Application& application, const run::Verdict& verdict, Duration elapsed,
+  Result<void> finish(const app::Application& application, const run::Verdict& verdict, base::Duration elapsed,
                       std::vector<WorkerEnd> workers);
   /// Returns what summary.json would hold now.
-  std::string summary(const app::Application& application, const run::Verdict& verdict, Duration elapsed,
+  std::string summary(const app::Application& application, const run::Verdict& verdict, base::Duration elapsed,
                       std::vector<WorkerEnd> workers) const;
   /// Closing it makes room for the summary: what a handler of a signal can do instead of `finish`.
   int reserve() const noexcept { return reserve_.descriptor(); }

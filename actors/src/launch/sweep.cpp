@@ -24,7 +24,7 @@ namespace {
 constexpr int kBadCommandLine = 2;
 constexpr int kInterrupted = 130;
 
-std::string seconds_text(Duration duration) {
+std::string seconds_text(base::Duration duration) {
   return format_fixed(std::chrono::duration<double>(duration).count(), 1) + " s";
 }
 
@@ -48,7 +48,7 @@ class Sweep {
  private:
   struct Running {
     std::size_t run = 0;
-    TimePoint started{};
+    base::TimePoint started{};
     std::unique_ptr<CommandProcess> process{};
   };
 
@@ -70,9 +70,9 @@ class Sweep {
   const std::string digest_;
   SignalSource& signals_;
   RunView view_;
-  SteadyClock clock_;
-  const TimePoint started_;
-  TimePoint last_end_;
+  base::SteadyClock clock_;
+  const base::TimePoint started_;
+  base::TimePoint last_end_;
   std::size_t ended_ = 0;                  // runs that this process has carried out
   std::vector<std::size_t> waiting_;       // runs, the next one last
   std::vector<Running> running_;           // in the order of their starts
@@ -182,7 +182,7 @@ void Sweep::take_end(const Running& ended, const run::Death& death) {
 void Sweep::draw() {
   if (!view_.is_live() && !is_news_) return;
   is_news_ = false;
-  const Duration elapsed = clock_.now() - started_;
+  const base::Duration elapsed = clock_.now() - started_;
   const std::size_t left = waiting_.size() + running_.size();
   const std::size_t done = plan_.runs() - left;
   std::string text;
@@ -229,7 +229,7 @@ int Sweep::finish() {
     code = show_table();
     code = std::max(code, show_failures());
   }
-  if (!view_.wait_for_reader(&signals_, kNever)) interrupted_ = true;
+  if (!view_.wait_for_reader(&signals_, base::kNever)) interrupted_ = true;
   if (interrupted_) return kInterrupted;
   if (const std::string lost = view_.lost_results(); !lost.empty()) {
     view_.error("error: standard output: " + lost + "; results are lost");

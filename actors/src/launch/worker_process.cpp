@@ -37,9 +37,9 @@ namespace {
 
 /// Reads commands until the end, and shows each heartbeat that this process lives (RN-1). Ends the process when the
 /// launcher is gone: no worker process outlives it.
-void follow(const ControlSocket& control, WorkerSet& workers, std::uint32_t worker, Duration heartbeat) {
-  const SteadyClock clock;
-  TimePoint next_beat = clock.now();
+void follow(const ControlSocket& control, WorkerSet& workers, std::uint32_t worker, base::Duration heartbeat) {
+  const base::SteadyClock clock;
+  base::TimePoint next_beat = clock.now();
   for (;;) {
     if (clock.now() >= next_beat) {
       // A socket without room holds signs of life enough.

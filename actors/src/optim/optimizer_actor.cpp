@@ -12,13 +12,13 @@ using optim::Admission;
 using optim::Prepared;
 using optim::StepDone;
 
-caf::behavior optimizer_actor(OptimizerActor* self, Executor* executor,
+caf::behavior optimizer_actor(OptimizerActor* self, base::Executor* executor,
                               std::shared_ptr<optim::OwnedOptimizer> optimizer) {
   self->state.set_optimizer(*executor, std::move(optimizer));
   return {[self](OptimizerEvent& event) { self->state.on_event(event); }};
 }
 
-void OptimizerActorState::set_optimizer(Executor& executor, std::shared_ptr<optim::OwnedOptimizer> optimizer) {
+void OptimizerActorState::set_optimizer(base::Executor& executor, std::shared_ptr<optim::OwnedOptimizer> optimizer) {
   executor_ = &executor;
   optimizer_ = std::move(optimizer);
 }

@@ -40,7 +40,7 @@ class OptimizerActorState {
 
   explicit OptimizerActorState(caf::event_based_actor* self) : self_(self) {}
 
-  void set_optimizer(Executor& executor, std::shared_ptr<optim::OwnedOptimizer> optimizer);
+  void set_optimizer(base::Executor& executor, std::shared_ptr<optim::OwnedOptimizer> optimizer);
   void on_event(OptimizerEvent& event);
 
  private:
@@ -60,7 +60,7 @@ class OptimizerActorState {
   std::function<void(std::function<void()>)> when_ended();
 
   caf::event_based_actor* const self_;
-  Executor* executor_ = nullptr;
+  base::Executor* executor_ = nullptr;
   std::shared_ptr<optim::OwnedOptimizer> optimizer_;
   optim::StepLedger ledger_;
   std::deque<Requested> waiting_;
@@ -71,7 +71,7 @@ class OptimizerActorState {
 using OptimizerActor = caf::stateful_actor<OptimizerActorState>;
 
 /// The behaviour of an OptimizerActor. @param executor  runs the work; outlives the actor
-caf::behavior optimizer_actor(OptimizerActor* self, Executor* executor,
+caf::behavior optimizer_actor(OptimizerActor* self, base::Executor* executor,
                               std::shared_ptr<optim::OwnedOptimizer> optimizer);
 
 }  // namespace caftan::actors

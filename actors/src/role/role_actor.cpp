@@ -17,7 +17,7 @@ caf::behavior role_actor(RoleActor* self, std::shared_ptr<const RoleParts> parts
 }
 
 void RoleActorState::on_event(RoleEvent& event) {
-  std::visit(Overloaded{
+  std::visit(base::Overloaded{
                  [this](role_event::Begin&) { construct(); },
                  [this](role_event::Constructed& e) { set_object(std::move(*e.role)); },
                  [this](role_event::Returned& e) { report_end(*e.outcome); },

@@ -23,7 +23,7 @@ class RolePorts {
  public:
   virtual ~RolePorts() = default;
   /// Returns the executor that runs the role's code.
-  virtual Executor& executor() = 0;
+  virtual base::Executor& executor() = 0;
   /// Makes the outcome of the constructor the value of the role's reference. Returns false if the role was ended.
   virtual bool set_value(const Result<std::shared_ptr<rpc::HostedObject>>& object) = 0;
   /// Neither the role's constructor nor its run() is running any more, and neither will run again.

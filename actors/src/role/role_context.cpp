@@ -63,7 +63,7 @@ Error RoleContext::wrong_use(std::string_view key, rpc::TypeKey asked, const Err
 std::shared_ptr<rpc::RRefHandle> RoleContext::self_handle(rpc::TypeKey type) const {
   std::shared_ptr<rpc::RRefHandle> self;
   {
-    const LockGuard lock(state_->mutex);
+    const base::LockGuard lock(state_->mutex);
     self = state_->self;
   }
   if (!self) throw RpcException(Error(Errc::shut_down, name(), "this role is ending"));

@@ -19,12 +19,12 @@ void RoleHost::attach(Worker& worker) {
   WorkerCore& core = WorkerCore::of(worker);
   auto handle = core.rref_host().own(core.make_rref_id(), definition_.type);
   {
-    const LockGuard lock(state_->mutex);
+    const base::LockGuard lock(state_->mutex);
     state_->self = handle;
   }
   std::vector<Promise<std::shared_ptr<rpc::RRefHandle>>> waiting;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     handle_ = handle;
     waiting.swap(waiting_);
     actor_ = core.actor_host().spawn(
@@ -36,7 +36,7 @@ void RoleHost::attach(Worker& worker) {
 }
 
 Future<std::shared_ptr<rpc::RRefHandle>> RoleHost::handle() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (handle_) return make_ready_future<std::shared_ptr<rpc::RRefHandle>>(handle_);
   if (ended_) {
     return make_ready_future<std::shared_ptr<rpc::RRefHandle>>(Error(Errc::shut_down, "this role has ended"));
@@ -45,18 +45,18 @@ Future<std::shared_ptr<rpc::RRefHandle>> RoleHost::handle() {
 }
 
 void RoleHost::begin() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (ended_) return;
   idle_ = false;
   caf::anon_send(actor_, RoleEvent{role_event::Begin{}});
 }
 
-Executor& RoleHost::executor() { return WorkerCore::of(*worker_).executor(); }
+base::Executor& RoleHost::executor() { return WorkerCore::of(*worker_).executor(); }
 
 bool RoleHost::set_value(const Result<std::shared_ptr<rpc::HostedObject>>& object) {
   std::shared_ptr<rpc::RRefHandle> handle;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     handle = handle_;
   }
   if (!handle) return false;
@@ -65,13 +65,13 @@ bool RoleHost::set_value(const Result<std::shared_ptr<rpc::HostedObject>>& objec
 }
 
 void RoleHost::set_idle() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   idle_ = true;
   idle_changed_.notify_all();
 }
 
-bool RoleHost::wait_until_idle(TimePoint deadline) {
-  UniqueLock lock(mutex_);
+bool RoleHost::wait_until_idle(base::TimePoint deadline) {
+  base::UniqueLock lock(mutex_);
   return idle_changed_.wait_until(lock.native(), deadline, [this] {
     mutex_.assert_held();
     return idle_;
@@ -82,7 +82,7 @@ void RoleHost::end() {
   std::shared_ptr<rpc::RRefHandle> handle;
   std::vector<Promise<std::shared_ptr<rpc::RRefHandle>>> waiting;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     ended_ = true;
     waiting.swap(waiting_);
     handle.swap(handle_);
@@ -90,7 +90,7 @@ void RoleHost::end() {
     actor_ = nullptr;
   }
   for (auto& promise : waiting) promise.set(Error(Errc::shut_down, "this role has ended"));
-  const LockGuard lock(state_->mutex);
+  const base::LockGuard lock(state_->mutex);
   state_->self.reset();
 }
 

@@ -30,7 +30,7 @@ class RoleHost final : public RolePorts, public std::enable_shared_from_this<Rol
   /// Asks run() to return.
   void request_stop() { state_->stop.request_stop(); }
   /// Waits until run() has returned, or the construction if it does not drive. Returns whether it has.
-  bool wait_until_idle(TimePoint deadline);
+  bool wait_until_idle(base::TimePoint deadline);
   /// Lets go of the object and ends the actor; before the worker stops.
   void end();
 
@@ -38,7 +38,7 @@ class RoleHost final : public RolePorts, public std::enable_shared_from_this<Rol
   Future<std::shared_ptr<rpc::RRefHandle>> handle();
 
   // RolePorts
-  Executor& executor() override;
+  base::Executor& executor() override;
   bool set_value(const Result<std::shared_ptr<rpc::HostedObject>>& object) override;
   void set_idle() override;
 
@@ -48,7 +48,7 @@ class RoleHost final : public RolePorts, public std::enable_shared_from_this<Rol
   const std::shared_ptr<RoleState> state_;
   Worker* worker_ = nullptr;
 
-  Mutex mutex_;
+  base::Mutex mutex_;
   std::condition_variable idle_changed_;
   bool idle_ CAFTAN_GUARDED_BY(mutex_) = true;
   bool ended_ CAFTAN_GUARDED_BY(mutex_) = false;

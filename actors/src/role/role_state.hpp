@@ -34,7 +34,7 @@ struct RoleState {
   Log log{};
   std::stop_source stop{};
 
-  Mutex mutex{};
+  base::Mutex mutex{};
   std::shared_ptr<rpc::RRefHandle> self CAFTAN_GUARDED_BY(mutex) = nullptr;  ///< null once the worker leaves
 };
 

@@ -9,7 +9,7 @@
 namespace caftan::actors {
 namespace {
 
-constexpr Duration kCollect = std::chrono::milliseconds(50);
+constexpr base::Duration kCollect = std::chrono::milliseconds(50);
 constexpr std::size_t kMostValues = 256;  // with the longest text an event fits into one packet
 constexpr std::size_t kLongestText = 32768;
 constexpr std::size_t kLongestName = 128;
@@ -17,7 +17,7 @@ constexpr std::size_t kLongestName = 128;
 }  // namespace
 
 void RunReporter::metric(std::string_view name, double value, std::optional<std::int64_t> step) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   values_.push_back({.name = std::string(name.substr(0, kLongestName)), .value = value, .step = step});
   if (values_.size() >= kMostValues) return flush_locked();
   schedule_locked();
@@ -25,7 +25,7 @@ void RunReporter::metric(std::string_view name, double value, std::optional<std:
 
 void RunReporter::progress(std::int64_t done, std::int64_t total, std::string text) {
   if (text.size() > kLongestText) text.resize(kLongestText);
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   progress_ = run::Progress{.done = done, .total = total, .text = std::move(text)};
   schedule_locked();
 }
@@ -37,13 +37,13 @@ void RunReporter::send(run::EventBody body) {
         if constexpr (requires { of.error; }) of.error = wire::shortened(of.error, kLongestText);
       },
       body);
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   flush_locked();
   sink_({.worker = worker_, .body = std::move(body)});
 }
 
 void RunReporter::flush() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   flush_locked();
 }
 

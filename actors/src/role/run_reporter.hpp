@@ -22,7 +22,7 @@ using RunSink = std::function<void(run::Event)>;
 /// Threads: any, all methods.
 class RunReporter : public std::enable_shared_from_this<RunReporter> {
  public:
-  RunReporter(RunSink sink, std::uint32_t worker, Executor& executor)
+  RunReporter(RunSink sink, std::uint32_t worker, base::Executor& executor)
       : sink_(std::move(sink)), worker_(worker), executor_(executor) {}
 
   void metric(std::string_view name, double value, std::optional<std::int64_t> step);
@@ -38,8 +38,8 @@ class RunReporter : public std::enable_shared_from_this<RunReporter> {
 
   const RunSink sink_;
   const std::uint32_t worker_;
-  Executor& executor_;
-  Mutex mutex_;  // held while sending: the events of a worker stay in order
+  base::Executor& executor_;
+  base::Mutex mutex_;  // held while sending: the events of a worker stay in order
   bool scheduled_ CAFTAN_GUARDED_BY(mutex_) = false;
   std::vector<run::Metric> values_ CAFTAN_GUARDED_BY(mutex_);
   std::optional<run::Progress> progress_ CAFTAN_GUARDED_BY(mutex_);

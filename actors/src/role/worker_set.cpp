@@ -132,11 +132,11 @@ bool WorkerSet::run() {
   if (join()) {
     {
       // Before a worker reports ready: the reply may be to leave at once.
-      const LockGuard lock(mutex_);
+      const base::LockGuard lock(mutex_);
       phase_ = Phase::joined;
     }
     for (Member& member : members_) member.reporter->send(run::Ready{});
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     for (Member& member : members_) {
       if (asked_ != Asked::nothing) member.role->request_stop();  // it has no code yet
       member.role->begin();
@@ -149,7 +149,7 @@ bool WorkerSet::run() {
 }
 
 void WorkerSet::stop() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (asked_ != Asked::nothing) return;
   asked_ = Asked::stop;
   if (phase_ != Phase::joined) return;
@@ -165,18 +165,18 @@ void WorkerSet::stop() {
 /// The stop_callbacks of roles run here.
 void WorkerSet::request_stops() {
   for (Member& member : members_) member.role->request_stop();
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   requesting_stops_ = false;
   changed_.notify_all();
 }
 
 /// Waits until no code of a role runs any more. Returns a member whose role still runs code at the deadline; null if
 /// there is none.
-WorkerSet::Member* WorkerSet::wait_for_roles(TimePoint deadline) {
+WorkerSet::Member* WorkerSet::wait_for_roles(base::TimePoint deadline) {
   for (Member& member : members_) {
     if (member.role && !member.role->wait_until_idle(deadline)) return &member;
   }
-  UniqueLock lock(mutex_);
+  base::UniqueLock lock(mutex_);
   const bool done = changed_.wait_until(lock.native(), deadline, [this] {
     mutex_.assert_held();
     return !requesting_stops_;
@@ -186,7 +186,7 @@ WorkerSet::Member* WorkerSet::wait_for_roles(TimePoint deadline) {
 
 void WorkerSet::leave(const Error& reason) {
   stop();
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (asked_ != Asked::leave) farewell_ = reason;
   asked_ = Asked::leave;
   changed_.notify_all();
@@ -195,12 +195,12 @@ void WorkerSet::leave(const Error& reason) {
 bool WorkerSet::has_joined() const { return phase() != Phase::joining; }
 
 WorkerSet::Phase WorkerSet::phase() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return phase_;
 }
 
 void WorkerSet::wait_for_leave() {
-  UniqueLock lock(mutex_);
+  base::UniqueLock lock(mutex_);
   changed_.wait(lock.native(), [this] {
     mutex_.assert_held();
     return asked_ == Asked::leave;
@@ -209,7 +209,7 @@ void WorkerSet::wait_for_leave() {
 
 /// What was sent until all roles had returned, the same in every placement. Good-byes are no part of it: who says the
 /// first one is a matter of timing.
-void WorkerSet::report_traffic(TimePoint deadline) {
+void WorkerSet::report_traffic(base::TimePoint deadline) {
   for (Member& member : members_) {
     if (member.worker) (void)WorkerCore::of(*member.worker).wait_until_quiet(deadline);
   }
@@ -222,13 +222,13 @@ void WorkerSet::report_traffic(TimePoint deadline) {
 }
 
 Error WorkerSet::farewell_of(const Member& member) const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return farewell_.code() == Errc::ok ? Error() : farewell_.at(member.worker->name());
 }
 
 bool WorkerSet::end() {
-  const Duration most = options_.application.run.stop_timeout / 2;
-  const TimePoint deadline = SteadyClock().now() + most;
+  const base::Duration most = options_.application.run.stop_timeout / 2;
+  const base::TimePoint deadline = base::SteadyClock().now() + most;
   Member* late = wait_for_roles(deadline - most / 2);
   if (late) {
     for (Member& member : members_) {
@@ -241,7 +241,7 @@ bool WorkerSet::end() {
     return false;
   }
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     phase_ = Phase::ended;
   }
   report_traffic(deadline);

@@ -74,15 +74,15 @@ class WorkerSet {
   RoleFacts facts_of(const app::PlannedWorker& planned) const;
   void wait_for_leave();
   void request_stops();
-  Member* wait_for_roles(TimePoint deadline);
-  void report_traffic(TimePoint deadline);
+  Member* wait_for_roles(base::TimePoint deadline);
+  void report_traffic(base::TimePoint deadline);
   Error farewell_of(const Member& member) const;
   bool end();
   Phase phase() const;
 
   const WorkerSetOptions options_;
   std::vector<Member> members_;
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   std::condition_variable changed_;
   Phase phase_ CAFTAN_GUARDED_BY(mutex_) = Phase::joining;
   Asked asked_ CAFTAN_GUARDED_BY(mutex_) = Asked::nothing;

@@ -24,18 +24,18 @@ void EndingForks::actor_ended(std::atomic<FirstGone>& first) {
 
 void EndingForks::when_quiet(std::function<void()> done) {
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     quiet_ = std::move(done);
   }
   notify();
 }
 
-Result<void> EndingForks::wait_until_few(TimePoint deadline) {
+Result<void> EndingForks::wait_until_few(base::TimePoint deadline) {
   if (ending() <= kMostEnding) return {};
   Promise<void> promise(ports_.shared_from_this());
   const Future<void> fewer = promise.future();
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (ending() <= kMostEnding) return {};
     waiting_.push_back(std::move(promise));
   }
@@ -49,7 +49,7 @@ Result<void> EndingForks::wait_until_few(TimePoint deadline) {
 void EndingForks::notify() {
   std::vector<Promise<void>> waiting;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (!waiting_.empty() && ending() <= kMostEnding / 2) waiting.swap(waiting_);
     // Called under the lock, so that a waiter that gives up knows that no notification is under way.
     if (quiet_ && let_go_ == 0) std::exchange(quiet_, nullptr)();

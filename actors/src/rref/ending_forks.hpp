@@ -35,7 +35,7 @@ class EndingForks {
   /// Waits, where waiting is permitted, while too many released references of answered creations have not ended: their
   /// ends are work for runners, and creations may be quicker.
   /// Errors: timeout (`deadline` came first).
-  Result<void> wait_until_few(TimePoint deadline);
+  Result<void> wait_until_few(base::TimePoint deadline);
 
  private:
   void notify();
@@ -44,7 +44,7 @@ class EndingForks {
   MemberPorts& ports_;
   std::atomic<std::int64_t> let_go_{0};    // forks that have no handle any more, but an actor
   std::atomic<std::int64_t> creating_{0};  // creations without a reply yet: their forks cannot end before it
-  Mutex mutex_;
+  base::Mutex mutex_;
   std::function<void()> quiet_ CAFTAN_GUARDED_BY(mutex_);
   std::vector<Promise<void>> waiting_ CAFTAN_GUARDED_BY(mutex_);
 };

@@ -30,7 +30,7 @@ void OwnerRRefState::set_ports(OwnerRRefPorts& ports, RRefId id) {
 
 void OwnerRRefState::on_event(OwnerEvent& event) {
   using namespace owner_event;
-  std::visit(Overloaded{
+  std::visit(base::Overloaded{
                  [this](CreatedBy& e) { perform(table_.created_by(e.fork, e.session), e.proxy); },
                  [this](CreatedHere&) { table_.created_here(); },
                  [this](ValueSet& e) { set_value(std::move(*e.value)); },
@@ -70,7 +70,7 @@ void OwnerRRefState::on_down(const caf::down_msg& down) {
 
 void OwnerRRefState::perform(rpc::OwnerActions actions, const caf::strong_actor_ptr& known) {
   for (rpc::OwnerAction& action : actions) {
-    std::visit(Overloaded{
+    std::visit(base::Overloaded{
                    [this, &known](rpc::MonitorFork& a) {
                      auto proxy = known ? known : ports_->fork_proxy(a.fork, a.session);
                      by_proxy_[proxy->id()] = a.fork;

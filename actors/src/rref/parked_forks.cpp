@@ -5,20 +5,20 @@
 namespace caftan::actors {
 
 bool ParkedForks::park(const rpc::ForkRequest& request, const caf::strong_actor_ptr& child) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (!ledger_.park(request)) return false;
   parked_[request.fork] = {request, child};
   return true;
 }
 
 std::vector<ParkedForks::Parked> ParkedForks::created(RRefId rref, rpc::CreationNumber creation) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return take(ledger_.created(rref, creation));
 }
 
 std::vector<ParkedForks::Parked> ParkedForks::session_ended(const rpc::PeerSession& session) {
   std::vector<Parked> forgotten;  // released after the lock
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   std::vector<Parked> refused = take(ledger_.session_ended(session));
   for (auto at = parked_.begin(); at != parked_.end();) {
     if (at->second.request.session == session) {
@@ -33,13 +33,13 @@ std::vector<ParkedForks::Parked> ParkedForks::session_ended(const rpc::PeerSessi
 
 void ParkedForks::child_gone(const ForkId& fork, const rpc::PeerSession& session) {
   Parked gone;  // released after the lock
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (!ledger_.expired(fork, session)) return;
   if (auto node = parked_.extract(fork)) gone = std::move(node.mapped());
 }
 
 std::size_t ParkedForks::count() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return ledger_.parked_count();
 }
 

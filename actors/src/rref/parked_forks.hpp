@@ -34,7 +34,7 @@ class ParkedForks {
  private:
   std::vector<Parked> take(const std::vector<rpc::ForkRequest>& requests) CAFTAN_REQUIRES(mutex_);
 
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   rpc::CreationLedger ledger_ CAFTAN_GUARDED_BY(mutex_);
   std::unordered_map<ForkId, Parked> parked_ CAFTAN_GUARDED_BY(mutex_);  // those that are parked in the ledger
 };

@@ -22,7 +22,7 @@ ReceivedRRefs::~ReceivedRRefs() {
   }
 }
 
-void when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, Executor& executor, TimePoint deadline,
+void when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, base::Executor& executor, base::TimePoint deadline,
                     std::function<void(Result<void>)> done) {
   struct Pending {
     std::atomic<std::size_t> left;
@@ -46,7 +46,7 @@ void when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, Executor& ex
       waits = true;
     }
   }
-  if (waits && deadline != kNever) {
+  if (waits && deadline != base::kNever) {
     executor.post_at(deadline, [weak = std::weak_ptr(received)] {
       const auto late = weak.lock();
       if (!late) return;

@@ -40,7 +40,7 @@ class ReceivedRRefs {
 
 /// Calls `done` once all handles of a frame are confirmed, so that user code may see them (RR-6), or with the reason
 /// why one never is; on this thread if that is known already. @param deadline  of the call that carried them (RR-11)
-void when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, Executor& executor, TimePoint deadline,
+void when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, base::Executor& executor, base::TimePoint deadline,
                     std::function<void(Result<void>)> done);
 
 /// The forks that one outgoing frame hands over. Registered before the frame is offered to the lane (RR-4).

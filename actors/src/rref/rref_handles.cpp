@@ -15,19 +15,19 @@ HandleBase::HandleBase(RRefHost& host, std::weak_ptr<rpc::Caller> caller, rpc::S
       has_outcome_(confirmed) {}
 
 bool HandleBase::confirmed_by_owner() const noexcept {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return has_outcome_ && !error_;
 }
 
 std::optional<Error> HandleBase::refused() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return error_;
 }
 
 void HandleBase::confirm(Result<void> outcome) {
   std::vector<std::function<void()>> waiters;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (!outcome && !error_) error_ = outcome.error();
     has_outcome_ = true;
     waiters.swap(waiters_);
@@ -36,7 +36,7 @@ void HandleBase::confirm(Result<void> outcome) {
 }
 
 bool HandleBase::has_outcome_or(std::function<void()> waiter) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (has_outcome_) return true;
   waiters_.push_back(std::move(waiter));
   return false;
@@ -50,12 +50,12 @@ UserHandle::~UserHandle() {
 }
 
 std::optional<rpc::PeerSession> UserHandle::owner_session() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return session_;
 }
 
 void UserHandle::bind(const rpc::PeerSession& session) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   session_ = session;
 }
 

@@ -61,7 +61,7 @@ class HandleBase : public rpc::RRefHandle, public std::enable_shared_from_this<H
  protected:
   RRefHost& host_;  // valid while caller_ can be locked
   const std::weak_ptr<rpc::Caller> caller_;
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
 
  private:
   const rpc::SharedRRef shared_;

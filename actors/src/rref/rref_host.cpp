@@ -67,7 +67,7 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::sha
   ending_.creation_begins();
   rpc::CreationNumber number{session->connection(), 0};
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     number.number = ++creations_[session->connection()];
   }
   rpc::SharedRRef shared{id, make_fork_id(), session->peer().life, {}, number, type.hash, std::string(type.name)};
@@ -227,7 +227,7 @@ void RRefHost::on_session_end(const transport::Session& session, bool) {
   const rpc::PeerSession ended = peer_session(session);
   const std::vector<ParkedForks::Parked> refused = parked_.session_ended(ended);
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     creations_.erase(ended.connection);
   }
   for (const auto& actor : table_.user_actors()) caf::anon_send(actor, UserEvent{user_event::OwnerLost{ended}});

@@ -88,7 +88,7 @@ class RRefHost final : public Service,
   void asker_gone(const ForkId& fork, const rpc::PeerSession& session) override { parked_.child_gone(fork, session); }
 
   // OwnerRRefPorts
-  Executor& executor() override { return ports_.executor(); }
+  base::Executor& executor() override { return ports_.executor(); }
   caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) override;
   void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code) override;
   void fork_counted(RRefId id, ForkInfo fork) override { table_.fork_counted(id, fork); }
@@ -124,7 +124,7 @@ class RRefHost final : public Service,
   ParkedForks parked_;
   RRefTable table_;
   std::atomic<std::uint64_t> next_id_{1};
-  Mutex mutex_;
+  base::Mutex mutex_;
   // How many creations were sent, by connection of the session.
   std::unordered_map<std::uint64_t, std::uint64_t> creations_ CAFTAN_GUARDED_BY(mutex_);
 };

@@ -22,7 +22,7 @@ class OwnerRRefPorts {
  public:
   virtual ~OwnerRRefPorts() = default;
   /// Returns the executor that runs what uses the value.
-  virtual Executor& executor() = 0;
+  virtual base::Executor& executor() = 0;
   /// Returns the proxy of a fork's actor in that session; one that is down already if the session has ended.
   virtual caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) = 0;
   /// Answers the request of a fork to be counted.

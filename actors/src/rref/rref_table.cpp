@@ -8,8 +8,8 @@ namespace caftan::actors {
 
 // ---- values that this worker owns
 
-void RRefTable::add_owner(RRefId id, caf::actor actor, std::string type, TimePoint born) {
-  const LockGuard lock(mutex_);
+void RRefTable::add_owner(RRefId id, caf::actor actor, std::string type, base::TimePoint born) {
+  const base::LockGuard lock(mutex_);
   Owner& owner = owners_[id];
   owner.actor = std::move(actor);
   owner.type = std::move(type);
@@ -17,18 +17,18 @@ void RRefTable::add_owner(RRefId id, caf::actor actor, std::string type, TimePoi
 }
 
 bool RRefTable::has_owner(RRefId id) const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return owners_.contains(id);
 }
 
 std::size_t RRefTable::owners() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return owners_.size();
 }
 
 /// The lookup and the delivery are one step under the lock: an owner that ends leaves the table first.
 bool RRefTable::tell_owner(RRefId id, OwnerEvent event) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return false;
   caf::anon_send(owner->second.actor, std::move(event));
@@ -36,7 +36,7 @@ bool RRefTable::tell_owner(RRefId id, OwnerEvent event) {
 }
 
 std::shared_ptr<const ValueError> RRefTable::value_error(RRefId id) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return nullptr;
   if (!owner->second.error) owner->second.error = std::make_shared<ValueError>();
@@ -44,7 +44,7 @@ std::shared_ptr<const ValueError> RRefTable::value_error(RRefId id) {
 }
 
 void RRefTable::value_known(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return;
   owner->second.state = value ? "ready" : "failed";
@@ -54,19 +54,19 @@ void RRefTable::value_known(RRefId id, const Result<std::shared_ptr<rpc::HostedO
 }
 
 void RRefTable::fork_counted(RRefId id, ForkInfo fork) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.forks[fork.fork] = fork;
 }
 
 void RRefTable::fork_ended(RRefId id, ForkId fork) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (const auto owner = owners_.find(id); owner != owners_.end()) owner->second.forks.erase(fork);
 }
 
 void RRefTable::remove_owner(RRefId id) {
   caf::actor last;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     const auto owner = owners_.find(id);
     if (owner == owners_.end()) return;
     last = std::move(owner->second.actor);
@@ -78,36 +78,36 @@ void RRefTable::remove_owner(RRefId id) {
 // ---- forks that this worker uses
 
 bool RRefTable::has_user(ForkId fork) const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return users_.contains(fork);
 }
 
 std::size_t RRefTable::users() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return users_.size();
 }
 
 caf::actor RRefTable::user_actor(ForkId fork) const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto user = users_.find(fork);
   return user == users_.end() ? caf::actor() : user->second.actor;
 }
 
 std::vector<caf::actor> RRefTable::user_actors() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   std::vector<caf::actor> actors;
   for (const auto& [fork, user] : users_) actors.push_back(user.actor);
   return actors;
 }
 
 std::shared_ptr<UserHandle> RRefTable::handle_of(ForkId fork) const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto user = users_.find(fork);
   return user == users_.end() ? nullptr : user->second.handle.lock();
 }
 
 std::optional<RRefTable::User> RRefTable::remove_user(ForkId fork) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto user = users_.find(fork);
   if (user == users_.end()) return std::nullopt;
   std::optional<User> removed(std::move(user->second));
@@ -118,7 +118,7 @@ std::optional<RRefTable::User> RRefTable::remove_user(ForkId fork) {
 // ---- all
 
 RRefTable::Actors RRefTable::clear_owners() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   Actors actors;
   for (const auto& [fork, user] : users_) actors.users.push_back(user.actor);
   for (const auto& [id, owner] : owners_) actors.owners.push_back(owner.actor);
@@ -128,7 +128,7 @@ RRefTable::Actors RRefTable::clear_owners() {
 
 void RRefTable::when_empty(std::function<void()> done) {
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     empty_ = std::move(done);
   }
   notify_if_empty();
@@ -136,15 +136,15 @@ void RRefTable::when_empty(std::function<void()> done) {
 
 void RRefTable::notify_if_empty() {
   // Called under the lock, so that a waiter that gives up knows that no notification is under way.
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (empty_ && owners_.empty() && users_.empty()) std::exchange(empty_, nullptr)();
 }
 
-std::vector<RRefInfo> RRefTable::list(const std::string& self, TimePoint now) const {
+std::vector<RRefInfo> RRefTable::list(const std::string& self, base::TimePoint now) const {
   std::vector<RRefInfo> infos;
   // Released after the lock, which the end of the last handle of a fork takes.
   std::vector<std::shared_ptr<UserHandle>> keep;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   for (const auto& [id, owner] : owners_) {
     RRefInfo info{id, true, {}, self, owner.type, owner.state, now - owner.born, owner.actor->id(), {}};
     for (const auto& [fork, fork_info] : owner.forks) info.forks.push_back(fork_info);

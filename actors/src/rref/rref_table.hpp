@@ -32,7 +32,7 @@ class RRefTable {
     std::weak_ptr<UserHandle> handle;
     std::shared_ptr<std::atomic<FirstGone>> first_gone;  // shared with the handle
     RRefId rref;
-    TimePoint born;
+    base::TimePoint born;
     bool is_creators = false;
   };
   struct Actors {
@@ -42,7 +42,7 @@ class RRefTable {
 
   // ---- values that this worker owns
 
-  void add_owner(RRefId id, caf::actor actor, std::string type, TimePoint born);
+  void add_owner(RRefId id, caf::actor actor, std::string type, base::TimePoint born);
   bool has_owner(RRefId id) const;
   std::size_t owners() const;
   /// Returns false if there is no such value. Each event that is sent is ahead of the actor's end in its mailbox.
@@ -60,7 +60,7 @@ class RRefTable {
   /// fork or its actor, and the actor cannot end before it is here.
   template <class Spawn>
   void add_user(ForkId fork, User user, const Spawn& spawn) {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     user.actor = spawn();
     users_[fork] = std::move(user);
   }
@@ -82,7 +82,7 @@ class RRefTable {
   void when_empty(std::function<void()> done);
   void notify_if_empty();
   /// @param self  the name of this worker
-  std::vector<RRefInfo> list(const std::string& self, TimePoint now) const;
+  std::vector<RRefInfo> list(const std::string& self, base::TimePoint now) const;
 
  private:
   struct Owner {
@@ -90,11 +90,11 @@ class RRefTable {
     std::string type;
     std::string state = "pending";
     std::shared_ptr<ValueError> error;  // made for the first handle here, or when the value failed
-    TimePoint born;
+    base::TimePoint born;
     std::unordered_map<ForkId, ForkInfo> forks;
   };
 
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   std::unordered_map<RRefId, Owner> owners_ CAFTAN_GUARDED_BY(mutex_);
   std::unordered_map<ForkId, User> users_ CAFTAN_GUARDED_BY(mutex_);
   std::function<void()> empty_ CAFTAN_GUARDED_BY(mutex_);

@@ -47,7 +47,7 @@ void UserRRefState::on_accepted(const ForkAccepted& accepted) {
 
 void UserRRefState::on_event(UserEvent& event) {
   using namespace user_event;
-  std::visit(Overloaded{
+  std::visit(base::Overloaded{
                  [this](CreationAnswered& e) { perform(fork_->creation_answered(*e.answer)); },
                  [this](ChildHandedOver& e) { perform(fork_->child_handed_over(e.child, e.session), e.proxy); },
                  [this](ChildNotHandedOver& e) { perform(fork_->child_exited(e.child, e.session)); },
@@ -101,7 +101,7 @@ void UserRRefState::request_fork() {
 
 void UserRRefState::perform(rpc::UserActions actions, const caf::strong_actor_ptr& known) {
   for (rpc::UserAction& action : actions) {
-    std::visit(Overloaded{
+    std::visit(base::Overloaded{
                    [this](rpc::SendForkRequest&) { request_fork(); },
                    [this](rpc::SendAccept& a) {
                      if (!parent_) return;

@@ -9,7 +9,7 @@
 namespace caftan::actors {
 
 /// Returns "3 s" for whole seconds, else milliseconds: "1500 ms".
-inline std::string in_words(Duration time) {
+inline std::string in_words(base::Duration time) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
   constexpr std::int64_t kWholeSeconds = 1000;
   if (ms % kWholeSeconds == 0 && ms > 0) return std::to_string(ms / kWholeSeconds) + " s";

@@ -38,7 +38,7 @@ Result<void> Joiner::launch(caf::actor root) {
   }
   std::vector<WorkerId> to_dial;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     to_dial = meeting_.to_dial();
   }
   for (const WorkerId peer : to_dial) dial(peer);
@@ -81,7 +81,7 @@ Result<void> Joiner::listen_at(const std::string& address) {
   if (!listener) return listener.error().at(parts_.ports.name());
   listener_ = std::move(*listener);
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     address_ = listener_->address();
   }
   listener_->start();
@@ -89,7 +89,7 @@ Result<void> Joiner::listen_at(const std::string& address) {
 }
 
 std::string Joiner::address() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return address_;
 }
 
@@ -116,7 +116,7 @@ Result<void> Joiner::accept(const net::PeerInfo& peer, bool is_dialled) {
   const auto same =
       is_dialled ? app::check_same_settings({parts_.ports.name(), parts_.options.settings}, {peer.name, peer.settings})
                  : Result<void>();
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (!same) {
     meeting_.on_other_settings(same.error());
     return same;
@@ -130,7 +130,7 @@ void Joiner::refused(const Error& error) {
   parts_.log.write_refusal(error);
   bool report = false;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     report = meeting_.on_refused(error);
     notify_if_decided();
   }
@@ -145,7 +145,7 @@ void Joiner::dial(WorkerId peer) {
   std::optional<std::string> address;
   std::uint64_t connection = 0;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     address = meeting_.begin_dial(peer, now());
     if (!address) return;
     connection = next_connection_++;
@@ -156,7 +156,7 @@ void Joiner::dial(WorkerId peer) {
                     if (!self) return;
                     if (!result) return self->dial_failed(peer, result.error());
                     {
-                      const LockGuard lock(self->mutex_);
+                      const base::LockGuard lock(self->mutex_);
                       self->meeting_.end_dial(peer);
                     }
                     self->on_accepted(*std::move(result));
@@ -166,7 +166,7 @@ void Joiner::dial(WorkerId peer) {
 void Joiner::dial_failed(WorkerId peer, const Error& error) {
   net::Meeting::FailedDial failed;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     failed = meeting_.on_dial_failed(peer, error, now());
     notify_if_decided();
   }
@@ -180,7 +180,7 @@ void Joiner::dial_failed(WorkerId peer, const Error& error) {
     const auto self = weak.lock();
     if (!self) return;
     {
-      const LockGuard lock(self->mutex_);
+      const base::LockGuard lock(self->mutex_);
       self->meeting_.end_dial(peer);
     }
     self->dial(peer);
@@ -229,7 +229,7 @@ Result<void> Joiner::keep(const std::shared_ptr<Session>& session) {
   const transport::PeerIdentity& peer = session->peer();
   // Check and entry are one step under the lock: a worker that leaves closes the sessions that were entered before
   // `leave` took the lock, and no session is entered later.
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (auto is_new = parts_.peers.check_new(peer_session(*session)); !is_new) return is_new;
   if (auto may = meeting_.on_session_start(peer.life, session->peer_place()); !may) return may;
   parts_.peers.add(session);
@@ -238,7 +238,7 @@ Result<void> Joiner::keep(const std::shared_ptr<Session>& session) {
 
 void Joiner::on_connected(const WorkerLife& peer, const std::string& address) {
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     meeting_.on_connected(peer, address);
   }
   if (parts_.peers.session_with(peer)) leaver_.on_up(peer);
@@ -252,7 +252,7 @@ void Joiner::announce_session() {
 
 net::Meeting::Loss Joiner::on_session_end(Session& session, const Error& reason) {
   const transport::PeerIdentity& peer = session.peer();
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const net::Meeting::Loss loss = meeting_.on_session_end(peer.life);
   if (loss.report == net::Meeting::Loss::Report::after_start) {
     lost_at_start_[peer.life.id] = {session.shared_from_this(), reason};
@@ -268,7 +268,7 @@ void Joiner::follow_up(const Session& session, const Error& reason, const net::M
 }
 
 Error Joiner::why_unreachable(WorkerId peer) const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return meeting_.why_unreachable(peer);
 }
 
@@ -293,7 +293,7 @@ void Joiner::publish_view() {
   std::optional<net::View> view;
   std::vector<std::shared_ptr<Session>> sessions;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     view = meeting_.take_view();
     if (!view) return;
     for (const net::Join& member : view->members) {
@@ -314,7 +314,7 @@ void Joiner::publish_view() {
 void Joiner::on_view(const Session& from, const net::View& view) {
   std::vector<WorkerId> to_dial;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     auto applied = meeting_.on_view(from.peer().life.id, view);
     if (!applied) {
       parts_.log.write("the coordinator's view was refused: " + applied.error().message());
@@ -331,7 +331,7 @@ void Joiner::look_whether_all_met() {
   std::optional<net::Meeting::AllMet> all;
   std::vector<std::shared_ptr<Session>> sessions;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     all = meeting_.take_all_met();
     if (!all) return;
     for (const WorkerId peer : all->receivers) sessions.push_back(parts_.peers.at(peer).session());
@@ -347,7 +347,7 @@ void Joiner::on_met(Session& from) {
   using OnMet = net::Meeting::OnMet;
   OnMet next{};
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     next = meeting_.on_met(from.peer().life);
   }
   switch (next) {
@@ -366,7 +366,7 @@ void Joiner::end_start() {
   decltype(lost_at_start_) at_start;
   std::vector<LostPeer> lost;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     const auto peers = meeting_.end_start();
     if (!peers) return;
     at_start.swap(lost_at_start_);
@@ -379,7 +379,7 @@ void Joiner::end_start() {
 }
 
 void Joiner::fail_start(Error error) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   meeting_.fail(std::move(error));
   notify_if_decided();
 }
@@ -394,23 +394,23 @@ Result<void> Joiner::send_to_root(Session& peer, const caf::message& message) {
 }
 
 bool Joiner::start_is_over() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return meeting_.start_is_over();
 }
 
 Result<void> Joiner::wait_until_ready() {
-  const TimePoint deadline = now() + parts_.options.start_timeout;
-  parts_.options.executor->with_wait([&](Executor::Wait& wait) {
+  const base::TimePoint deadline = now() + parts_.options.start_timeout;
+  parts_.options.executor->with_wait([&](base::Executor::Wait& wait) {
     {
-      const LockGuard lock(mutex_);
+      const base::LockGuard lock(mutex_);
       if (meeting_.outcome()) return;
       ready_waiter_ = &wait.point();
     }
     wait.wait(deadline, nullptr);
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     ready_waiter_ = nullptr;
   });
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   meeting_.fail_late(siblings_);
   return *meeting_.outcome();
 }
@@ -418,7 +418,7 @@ Result<void> Joiner::wait_until_ready() {
 // ---- leaving
 
 void Joiner::leave() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   meeting_.leave();
 }
 
@@ -437,7 +437,7 @@ void Joiner::close() {
   if (root_) caf::anon_send_exit(std::exchange(root_, nullptr), caf::exit_reason::user_shutdown);
   decltype(lost_at_start_) lost;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     lost.swap(lost_at_start_);
   }
 }

@@ -88,7 +88,7 @@ class Joiner final : public RootPorts, private RootSender {
   enum class Use : std::uint8_t { calls, serving };  // what this end of a session is for
 
   std::shared_ptr<Joiner> self() { return {parts_.ports.shared_from_this(), this}; }
-  TimePoint now() const noexcept { return parts_.options.executor->clock().now(); }
+  base::TimePoint now() const noexcept { return parts_.options.executor->clock().now(); }
 
   Result<void> meet_neighbours();
   Result<void> listen_at(const std::string& address);
@@ -120,12 +120,12 @@ class Joiner final : public RootPorts, private RootSender {
   std::shared_ptr<transport::Listener> listener_;  // likewise
   std::vector<std::string> siblings_;
 
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   net::Meeting meeting_ CAFTAN_GUARDED_BY(mutex_);
   std::map<WorkerId, LostPeer> lost_at_start_ CAFTAN_GUARDED_BY(mutex_);
   std::uint64_t next_connection_ CAFTAN_GUARDED_BY(mutex_) = kSelfServing + 2;
   std::string address_ CAFTAN_GUARDED_BY(mutex_);  // empty before it listens
-  WaitPoint* ready_waiter_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
+  base::WaitPoint* ready_waiter_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace caftan::actors

@@ -26,39 +26,39 @@ std::vector<std::string> names_of(const Peers& peers) {
 
 Leaver::Leaver(const Parts& parts) : parts_(parts), rules_(names_of(parts.peers), parts.ports.life()) {}
 
-Result<void> Leaver::leave_together(Duration timeout) {
-  if (timeout < Duration::zero()) {
+Result<void> Leaver::leave_together(base::Duration timeout) {
+  if (timeout < base::Duration::zero()) {
     return Error(Errc::bad_arguments, parts_.ports.name(), "leave_together: the timeout is negative; 0 means none");
   }
-  if (UserCode::runs_here()) {
+  if (base::UserCode::runs_here()) {
     return Error(Errc::would_deadlock, parts_.ports.name(),
                  "leave_together in a function, method or continuation waits for its own end: call it on a thread of "
                  "your own");
   }
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (auto begun = rules_.begin_call(); !begun) return begun;
   }
   Result<void> outcome = wait_until_over(timeout);
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   rules_.end_call();
   return outcome;
 }
 
-Result<void> Leaver::wait_until_over(Duration timeout) {
-  const TimePoint now = parts_.ports.executor().clock().now();
-  const bool is_bounded = timeout > Duration::zero() && timeout < kNever - now;
-  const TimePoint deadline = is_bounded ? now + timeout : kNever;
+Result<void> Leaver::wait_until_over(base::Duration timeout) {
+  const base::TimePoint now = parts_.ports.executor().clock().now();
+  const bool is_bounded = timeout > base::Duration::zero() && timeout < base::kNever - now;
+  const base::TimePoint deadline = is_bounded ? now + timeout : base::kNever;
   while (true) {
     std::optional<std::uint64_t> round;
     {
-      const LockGuard lock(mutex_);
+      const base::LockGuard lock(mutex_);
       if (auto outcome = rules_.outcome()) return *std::move(outcome);
       round = rules_.due();
     }
     const bool in_time = !round ? wait_for_change(deadline) : *round == 0 || parts_.work.wait_until_quiet(deadline);
     if (!in_time) {
-      const LockGuard lock(mutex_);
+      const base::LockGuard lock(mutex_);
       if (auto outcome = rules_.outcome()) return *std::move(outcome);
       return rules_.why_late(timeout);
     }
@@ -66,15 +66,15 @@ Result<void> Leaver::wait_until_over(Duration timeout) {
   }
 }
 
-bool Leaver::wait_for_change(TimePoint deadline) {
-  return parts_.ports.executor().with_wait([&](Executor::Wait& wait) {
+bool Leaver::wait_for_change(base::TimePoint deadline) {
+  return parts_.ports.executor().with_wait([&](base::Executor::Wait& wait) {
     {
-      const LockGuard lock(mutex_);
+      const base::LockGuard lock(mutex_);
       if (has_changed()) return true;
       waiter_ = &wait.point();
     }
     const bool changed = wait.wait(deadline, nullptr);
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     waiter_ = nullptr;
     return changed;
   });
@@ -85,7 +85,7 @@ void Leaver::report(std::uint64_t round) {
   const std::uint64_t work = parts_.work.work();
   net::LeaveReport report;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (rules_.outcome() || rules_.due() != round) return;
     report = rules_.report(work);
   }
@@ -98,25 +98,25 @@ void Leaver::report(std::uint64_t round) {
 }
 
 void Leaver::stop(const Error& reason) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   rules_.stop(reason);
   notify_if_changed();
 }
 
 void Leaver::on_up(const WorkerLife& peer) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   rules_.on_up(peer);
   notify_if_changed();
 }
 
 void Leaver::on_lost(const PeerLost& lost) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   rules_.on_lost(lost.session->peer().life, lost.reason);
   notify_if_changed();
 }
 
 void Leaver::on_report(const Session& from, const net::LeaveReport& report) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   rules_.on_report(from.peer().life, report);
   notify_if_changed();
 }

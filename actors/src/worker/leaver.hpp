@@ -19,7 +19,7 @@ class WorkPorts {
   virtual ~WorkPorts() = default;
   /// Waits until no call is under way and every released reference has ended, at most until `deadline`. Returns whether
   /// that was so.
-  virtual bool wait_until_quiet(TimePoint deadline) = 0;
+  virtual bool wait_until_quiet(base::TimePoint deadline) = 0;
   /// Returns how many calls and replies it has sent.
   virtual std::uint64_t work() const = 0;
 };
@@ -36,7 +36,7 @@ class Leaver final : public LeavePorts {
   explicit Leaver(const Parts& parts);
 
   /// As Worker::leave_together.
-  Result<void> leave_together(Duration timeout);
+  Result<void> leave_together(base::Duration timeout);
   /// This worker stops. @param reason  the outcome of leave_together from now on
   void stop(const Error& reason);
   /// A session with that life can be used.
@@ -48,16 +48,16 @@ class Leaver final : public LeavePorts {
   void on_lost(const PeerLost& lost) override;
 
  private:
-  Result<void> wait_until_over(Duration timeout);
-  bool wait_for_change(TimePoint deadline);
+  Result<void> wait_until_over(base::Duration timeout);
+  bool wait_for_change(base::TimePoint deadline);
   void report(std::uint64_t round);
   bool has_changed() const CAFTAN_REQUIRES(mutex_) { return rules_.outcome() || rules_.due(); }
   void notify_if_changed() CAFTAN_REQUIRES(mutex_);
 
   const Parts parts_;
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   net::LeaveTogether rules_ CAFTAN_GUARDED_BY(mutex_);
-  WaitPoint* waiter_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
+  base::WaitPoint* waiter_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace caftan::actors

@@ -18,7 +18,7 @@ Result<std::vector<LocalNetwork::State::Neighbour>> LocalNetwork::State::enter(
   // Session numbers of a pair start where no number of the self-session is.
   constexpr std::uint64_t kFirstConnection = 1000;
   std::vector<Neighbour> neighbours;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   auto& slot = members_[name];
   if (!slot.expired()) return Error(Errc::invalid_config, "a worker '" + name + "' is in this network already");
   slot = joiner;

@@ -26,7 +26,7 @@ struct LocalNetwork::State {
   Connect connect;  // constant
 
  private:
-  Mutex mutex_;
+  base::Mutex mutex_;
   std::map<std::string, std::weak_ptr<actors::Joiner>> members_ CAFTAN_GUARDED_BY(mutex_);
   std::uint64_t next_connection_ CAFTAN_GUARDED_BY(mutex_) = 1;
 };

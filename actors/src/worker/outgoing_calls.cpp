@@ -116,10 +116,10 @@ class OutgoingCalls::Pending final : public transport::ReplySink, public CancelF
   const std::uint64_t ticket_;
   const std::shared_ptr<rpc::RRefHandle> keep_;
   const std::shared_ptr<const CancelFlag> cancel_;
-  const TimePoint deadline_;
+  const base::TimePoint deadline_;
   const std::string_view what_;
   const std::shared_ptr<const std::string> what_owner_;
-  const Duration timeout_;
+  const base::Duration timeout_;
   const rpc::TimeoutOf timeout_of_;
   const wire::FrameKind kind_;
   std::atomic<std::uint64_t> call_{0};  // 0 = it was not sent yet
@@ -138,7 +138,7 @@ Result<std::uint64_t> take_room(Session& session, const rpc::OutRequest& request
   auto taken = session.requests().try_acquire(room);
   if (!taken && !fail_when_full && taken.error().code() == Errc::overloaded) {
     if (const auto may = rpc::check_may_wait(); !may) return may.error();
-    const WaitPermit permit;
+    const base::WaitPermit permit;
     if (!permit) return permit.error();
     const rpc::TurnPause pause;
     taken = session.requests().acquire(room, request.deadline);
@@ -157,7 +157,7 @@ rpc::CallToken OutgoingCalls::submit(const Peer& peer, rpc::OutRequest&& request
     sink->on_reply(std::move(error));
     return rpc::CallToken{};
   };
-  const Gate::Visit visit(gate_);
+  const base::Gate::Visit visit(gate_);
   if (!visit) return refuse(leaving());
   auto slot = reserve(peer, request, options);
   if (!slot) return refuse(slot.error());
@@ -228,7 +228,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> OutgoingCalls::create_remote(const Peer
     if (rpc::CallHook* hook = parts_.ports.hook()) hook->on_unsent(rpc::HookTicket{ticket});
     return error;
   };
-  const Gate::Visit visit(gate_);
+  const base::Gate::Visit visit(gate_);
   if (!visit) return refuse(leaving());
   if (!options.fail_when_full) {
     const auto ended = parts_.rrefs.ending().wait_until_few(request.deadline);
@@ -241,7 +241,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> OutgoingCalls::create_remote(const Peer
   std::shared_ptr<rpc::RRefHandle> handle;
   std::function<void(Result<void>)> answered;
   // Nothing below waits: the lock keeps creation numbers in the order of the lane (RR-9).
-  const LockGuard order(PeerState::of(peer).create_mutex());
+  const base::LockGuard order(PeerState::of(peer).create_mutex());
   if (peer.id() == parts_.ports.id()) {
     handle = parts_.rrefs.own(id, type);
     slot->handed.set_creation({id, {}, {}});
@@ -265,7 +265,7 @@ Result<std::shared_ptr<rpc::RRefHandle>> OutgoingCalls::create_remote(const Peer
 }
 
 Result<std::shared_ptr<rpc::RRefHandle>> OutgoingCalls::create_local(std::shared_ptr<rpc::HostedObject> object) {
-  const Gate::Visit visit(gate_);
+  const base::Gate::Visit visit(gate_);
   if (!visit) return leaving();
   auto handle = parts_.rrefs.own(object->id(), object->type().key);
   const RRefId id = object->id();

@@ -33,7 +33,7 @@ class OutgoingCalls {
   Result<std::shared_ptr<rpc::RRefHandle>> create_local(std::shared_ptr<rpc::HostedObject> object);
 
   /// Calls without an outcome are inside. Once it is closed, new ones fail with shut_down.
-  Gate& gate() noexcept { return gate_; }
+  base::Gate& gate() noexcept { return gate_; }
 
  private:
   class Pending;
@@ -49,7 +49,7 @@ class OutgoingCalls {
   Error leaving() const;
 
   const Parts parts_;
-  Gate gate_;
+  base::Gate gate_;
 };
 
 }  // namespace caftan::actors

@@ -19,30 +19,30 @@ class PeerState final : public rpc::PeerRecord {
 
   WorkerId id() const noexcept override { return id_; }
   const std::string& name() const noexcept override { return name_; }
-  std::shared_ptr<ReadableSource> source() const override { return session(); }
+  std::shared_ptr<base::ReadableSource> source() const override { return session(); }
 
   std::shared_ptr<transport::Session> session() const {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     return session_;
   }
   void set_session(std::shared_ptr<transport::Session> session) {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     session_ = std::move(session);
   }
   /// Puts `other` in the place of `ended`, unless the session of another life has taken it meanwhile.
   void replace_session(const transport::Session& ended, std::shared_ptr<transport::Session> other) {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (session_.get() == &ended) session_ = std::move(other);
   }
   /// Locked from the drawing of a creation number until the frame that has it is in the outbox: so frames leave in the
   /// order of their creation numbers (RR-9).
-  Mutex& create_mutex() const noexcept { return create_mutex_; }
+  base::Mutex& create_mutex() const noexcept { return create_mutex_; }
 
  private:
   const WorkerId id_;
   const std::string name_;
-  mutable Mutex create_mutex_;
-  mutable Mutex mutex_;
+  mutable base::Mutex create_mutex_;
+  mutable base::Mutex mutex_;
   std::shared_ptr<transport::Session> session_ CAFTAN_GUARDED_BY(mutex_);
 };
 

@@ -29,14 +29,14 @@ Result<Peer> Peers::find(WorkerId id) const {
 }
 
 Result<void> Peers::check_new(const rpc::PeerSession& session) const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (!sessions_.contains(session)) return {};
   return Error(Errc::duplicate_worker, "connection " + std::to_string(session.connection) + " of this life of " +
                                            at(session.peer.id).name() + " is open already");
 }
 
 void Peers::add(const std::shared_ptr<Session>& session) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   sessions_[peer_session(*session)] = session;
 }
 
@@ -46,7 +46,7 @@ void Peers::replace(const Session& ended) {
 
 void Peers::remove(const Session& ended) {
   const net::Traffic sent = ended.writer().traffic();
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   ended_traffic_ += sent;
   sessions_.erase(peer_session(ended));
   if (sessions_.empty() && waiter_) waiter_->notify();
@@ -56,7 +56,7 @@ void Peers::remove(const Session& ended) {
 std::shared_ptr<Session> Peers::other_session_with(const Session& ended) const {
   const WorkerLife& peer = ended.peer().life;
   if (peer.id == self_) return nullptr;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   for (const auto& [key, session] : sessions_) {
     if (key.peer == peer && !session->ended()) return session;
   }
@@ -70,32 +70,32 @@ std::shared_ptr<Session> Peers::session_with(const WorkerLife& peer) const {
 }
 
 std::shared_ptr<Session> Peers::session_at(const rpc::PeerSession& session) const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto found = sessions_.find(session);
   return found != sessions_.end() ? found->second : nullptr;
 }
 
 std::vector<std::shared_ptr<Session>> Peers::sessions() const {
   std::vector<std::shared_ptr<Session>> sessions;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   for (const auto& [key, session] : sessions_) sessions.push_back(session);
   return sessions;
 }
 
 std::size_t Peers::session_count() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return sessions_.size();
 }
 
-bool Peers::wait_until_none(Executor& executor, TimePoint until) {
-  return executor.with_wait([&](Executor::Wait& wait) {
+bool Peers::wait_until_none(base::Executor& executor, base::TimePoint until) {
+  return executor.with_wait([&](base::Executor::Wait& wait) {
     {
-      const LockGuard lock(mutex_);
+      const base::LockGuard lock(mutex_);
       if (sessions_.empty()) return true;
       waiter_ = &wait.point();
     }
     (void)wait.wait(until, nullptr);
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     waiter_ = nullptr;
     return sessions_.empty();
   });
@@ -106,7 +106,7 @@ void Peers::forget_sessions() {
 }
 
 void Peers::count(WorkerCounters& sum) const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   for (const auto& [key, session] : sessions_) {
     const auto counters = session->counters();
     sum.frames_out += counters.frames_out;
@@ -121,7 +121,7 @@ net::Traffic Peers::traffic() const {
   std::vector<std::shared_ptr<Session>> sessions;
   net::Traffic sum;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     sum = ended_traffic_;
     for (const auto& [key, session] : sessions_) sessions.push_back(session);
   }

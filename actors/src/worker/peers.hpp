@@ -53,7 +53,7 @@ class Peers {
   std::vector<std::shared_ptr<transport::Session>> sessions() const;
   std::size_t session_count() const;
   /// Waits until all sessions have been removed; returns whether that was so in time. One thread at a time waits.
-  bool wait_until_none(Executor& executor, TimePoint until);
+  bool wait_until_none(base::Executor& executor, base::TimePoint until);
   /// Lets go of the sessions that calls use.
   void forget_sessions();
 
@@ -69,10 +69,10 @@ class Peers {
   std::vector<std::shared_ptr<PeerState>> members_;  // by id
   std::unordered_map<std::string, WorkerId> ids_;
 
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   std::map<rpc::PeerSession, std::shared_ptr<transport::Session>> sessions_ CAFTAN_GUARDED_BY(mutex_);
   net::Traffic ended_traffic_ CAFTAN_GUARDED_BY(mutex_);  // of the sessions that were removed
-  WaitPoint* waiter_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
+  base::WaitPoint* waiter_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace caftan::actors

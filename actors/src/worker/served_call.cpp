@@ -70,27 +70,27 @@ void ServedCall::post_run(bool brief) {
   });
 }
 
-bool ServedCall::hold_back(const void* order, const std::function<Task()>& again) {
+bool ServedCall::hold_back(const void* order, const std::function<base::Task()>& again) {
   net::ServeGate::Tasks ready;
   // A call that has a place in an object's order is not held back for CALL-16 too: the calls behind it in that order
   // would wait with it, and their callers may hold the very permits that it waits for.
   const auto asks_again = [&] {
     if (order) return again();
-    return Task([self = shared_from_this(), task = again()]() mutable { self->when_due(std::move(task)); });
+    return base::Task([self = shared_from_this(), task = again()]() mutable { self->when_due(std::move(task)); });
   };
   const bool may_begin = session_->writer().serve_gate().pass(place_, order, asks_again, ready);
-  for (Task& task : ready) calls_->ports().executor().post(std::move(task));
+  for (base::Task& task : ready) calls_->ports().executor().post(std::move(task));
   return !may_begin;
 }
 
-void ServedCall::begins(std::string_view function, TimePoint now) noexcept {
+void ServedCall::begins(std::string_view function, base::TimePoint now) noexcept {
   begun_ = now;
   function_ = function;
 }
 
 void ServedCall::look_if_late() const {
   if (function_.empty()) return;
-  const TimePoint now = calls_->ports().executor().clock().now();
+  const base::TimePoint now = calls_->ports().executor().clock().now();
   if (now < deadline_) return;
   calls_->log_late(function_, session_->peer().name,
                    {.late = now - deadline_, .waited = begun_ - arrived_, .took = now - begun_});
@@ -140,7 +140,8 @@ void ServedCall::run() {
 void ServedCall::run_on_object(const RRefId& target, rpc::InPayload payload) {
   const auto use = frame_.header.kind == wire::FrameKind::fetch ? rpc::Use::fetch : rpc::Use::method;
   auto held = std::make_shared<rpc::InPayload>(std::move(payload));
-  const Executor::DeferWakeups deferred(calls_->ports().executor());  // the way to the object is this task's last act
+  const base::Executor::DeferWakeups deferred(
+      calls_->ports().executor());  // the way to the object is this task's last act
   calls_->rrefs().with_value(
       target, std::make_shared<ObjectJob>(
                   use, [self = shared_from_this(), held](Result<std::shared_ptr<rpc::HostedObject>> value,
@@ -184,7 +185,7 @@ void ServedCall::answer(Result<rpc::OutReply>&& reply) noexcept {
     (void)calls_->send_reply(session_, frame_.header.call, sent.error());
   }
   if (!used_) return;
-  const Executor::DeferWakeups deferred(calls_->ports().executor());
+  const base::Executor::DeferWakeups deferred(calls_->ports().executor());
   std::exchange(used_, nullptr)();
 }
 

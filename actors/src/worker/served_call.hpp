@@ -26,9 +26,9 @@ class ServedCall final : public rpc::ResponderSink,
   void answer(Result<rpc::OutReply>&& reply) noexcept override;
   void cancel() noexcept { cancelled_->set(); }
   bool may_hold_back() const noexcept override { return session_->writer().serve_gate().is_busy(); }
-  bool hold_back(const void* order, const std::function<Task()>& again) override;
-  void begins(std::string_view function, TimePoint now) noexcept override;
-  TimePoint arrived() const noexcept override { return arrived_; }
+  bool hold_back(const void* order, const std::function<base::Task()>& again) override;
+  void begins(std::string_view function, base::TimePoint now) noexcept override;
+  base::TimePoint arrived() const noexcept override { return arrived_; }
 
   std::uint64_t key() const noexcept { return key_of(*session_, frame_.header.call); }
   static std::uint64_t key_of(const transport::Session& session, std::uint64_t call) noexcept {
@@ -40,8 +40,8 @@ class ServedCall final : public rpc::ResponderSink,
   /// Runs `code`, later if the permits to wait that are left are kept for calls nested deeper (CALL-16).
   template <class F>
   void when_due(F&& code) {
-    RunnerLimit* const limit = RunnerLimit::current();
-    if (limit && !limit->may_begin(depth_)) return limit->hold_call(depth_, Task(std::forward<F>(code)));
+    base::RunnerLimit* const limit = base::RunnerLimit::current();
+    if (limit && !limit->may_begin(depth_)) return limit->hold_call(depth_, base::Task(std::forward<F>(code)));
     code();
   }
   void run();
@@ -57,10 +57,10 @@ class ServedCall final : public rpc::ResponderSink,
   // An object of its own: calls that the code of this one has left behind refer to the flag, and do not keep this call.
   const std::shared_ptr<CancelFlag> cancelled_ = std::make_shared<CancelFlag>();
   net::ServeGate::Place place_;  // used by one thread at a time: the call asks before it begins
-  TimePoint deadline_ = kNever;
+  base::TimePoint deadline_ = base::kNever;
   // Of calls with a deadline:
-  TimePoint arrived_{};
-  TimePoint begun_{};
+  base::TimePoint arrived_{};
+  base::TimePoint begun_{};
   std::string_view function_;  // empty: it has not begun
   unsigned depth_ = 0;
   bool grad_mode_ = true;

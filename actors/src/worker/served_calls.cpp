@@ -15,7 +15,7 @@ Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFr
   if (frame.header.kind == wire::FrameKind::cancel) {
     std::shared_ptr<ServedCall> call;
     {
-      const LockGuard lock(mutex_);
+      const base::LockGuard lock(mutex_);
       const auto found = cancellable_.find(ServedCall::key_of(*session, frame.header.call));
       if (found != cancellable_.end()) call = found->second.lock();
     }
@@ -28,7 +28,7 @@ Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFr
   auto call = std::make_shared<ServedCall>(std::shared_ptr<ServedCalls>(ports_.shared_from_this(), this), session,
                                            std::move(frame));
   if (!brief) {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     cancellable_[call->key()] = call;
   }
   call->start(brief);
@@ -37,7 +37,7 @@ Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFr
 
 void ServedCalls::ended(const ServedCall& call) {
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     const auto found = cancellable_.find(call.key());
     if (found != cancellable_.end() && found->second.expired()) cancellable_.erase(found);
   }

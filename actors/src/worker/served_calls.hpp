@@ -30,7 +30,7 @@ class ServedCalls {
   Result<void> on_frame(const std::shared_ptr<transport::Session>& session, wire::InFrame frame);
 
   /// Calls that were not answered are inside. It is never closed: calls of peers are served until sessions end.
-  Gate& gate() noexcept { return gate_; }
+  base::Gate& gate() noexcept { return gate_; }
   /// Lets the named objects of this worker go; from now on no object gets a name.
   void forget_names() { dispatcher_.named_objects().close(); }
   /// Returns how many calls have come.
@@ -49,9 +49,9 @@ class ServedCalls {
 
   /// How a call spent its time that ended after its deadline.
   struct Lateness {
-    Duration late;    ///< since its deadline
-    Duration waited;  ///< before it began
-    Duration took;    ///< since then
+    base::Duration late;    ///< since its deadline
+    base::Duration waited;  ///< before it began
+    base::Duration took;    ///< since then
   };
   /// Logs that a call ended after its deadline (CALL-18).
   void log_late(std::string_view function, const std::string& caller, const Lateness& lateness);
@@ -64,9 +64,9 @@ class ServedCalls {
   RRefHost& rrefs_;
   WorkerLog& log_;
   rpc::Dispatcher dispatcher_;
-  Gate gate_;
+  base::Gate gate_;
   std::atomic<std::uint64_t> count_{0};
-  Mutex mutex_;
+  base::Mutex mutex_;
   // By ServedCall::key.
   std::unordered_map<std::uint64_t, std::weak_ptr<ServedCall>> cancellable_ CAFTAN_GUARDED_BY(mutex_);
 };

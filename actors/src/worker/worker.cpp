@@ -37,12 +37,12 @@ Result<void> Worker::wait_until_ready() { return core_->joiner().wait_until_read
 
 Worker::~Worker() { core_->end(); }
 
-Result<void> Worker::leave_together(Duration timeout) { return core_->joiner().leaver().leave_together(timeout); }
+Result<void> Worker::leave_together(base::Duration timeout) { return core_->joiner().leaver().leave_together(timeout); }
 
 StopReport Worker::stop() { return core_->stop(); }
 
-Result<void> Worker::set_rpc_timeout(Duration timeout) {
-  if (timeout < Duration::zero()) {
+Result<void> Worker::set_rpc_timeout(base::Duration timeout) {
+  if (timeout < base::Duration::zero()) {
     return Error(Errc::bad_arguments, name(), "rpc_timeout is negative; 0 means that calls have no time-out");
   }
   core_->set_rpc_timeout(timeout);

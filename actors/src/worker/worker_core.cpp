@@ -17,7 +17,7 @@ using transport::Session;
 namespace {
 
 /// How long it may take until what stop() ends at its deadline is over.
-constexpr Duration kStopGrace = std::chrono::seconds(1);
+constexpr base::Duration kStopGrace = std::chrono::seconds(1);
 
 std::vector<Service*> list_services(RRefHost& rrefs, AutogradHost& autograd,
                                     const std::vector<std::unique_ptr<Service>>& others) {
@@ -144,8 +144,8 @@ caf::strong_actor_ptr WorkerCore::stand_in(const remote::Address& name) {
 
 // ---- leaving
 
-bool WorkerCore::wait_until_idle(TimePoint deadline) {
-  Executor& executor = *options_.executor;
+bool WorkerCore::wait_until_idle(base::TimePoint deadline) {
+  base::Executor& executor = *options_.executor;
   // Served calls make own ones, and an own call to this worker is a served one: both have ended only if no served call
   // is left after the last own one.
   while (served_.gate().wait_until_empty(executor, deadline) && outgoing_.gate().wait_until_empty(executor, deadline)) {
@@ -154,9 +154,9 @@ bool WorkerCore::wait_until_idle(TimePoint deadline) {
   return false;
 }
 
-bool WorkerCore::wait_until_quiet(TimePoint deadline) {
+bool WorkerCore::wait_until_quiet(base::TimePoint deadline) {
   const bool is_idle = wait_until_idle(deadline);
-  return options_.executor->with_wait([&](Executor::Wait& wait) {
+  return options_.executor->with_wait([&](base::Executor::Wait& wait) {
     rrefs_.ending().when_quiet([&] { wait.point().notify(); });
     const bool have_ended = wait.wait(deadline, nullptr);
     rrefs_.ending().when_quiet(nullptr);
@@ -197,8 +197,8 @@ StopReport WorkerCore::stop() {
   joiner_.leaver().stop(*leaving());
   outgoing_.gate().close();
   served_.forget_names();
-  const Clock& clock = options_.executor->clock();
-  const TimePoint deadline = clock.now() + options_.stop_timeout;
+  const base::Clock& clock = options_.executor->clock();
+  const base::TimePoint deadline = clock.now() + options_.stop_timeout;
   (void)wait_until_idle(deadline);
   log_->flush_repeated();
   given_up.calls = outgoing_.gate().inside();
@@ -216,27 +216,27 @@ StopReport WorkerCore::stop() {
 
 void WorkerCore::end() {
   (void)stop();
-  if (!has_ended()) (void)end_rest(kNever);
+  if (!has_ended()) (void)end_rest(base::kNever);
 }
 
 void WorkerCore::end_services(StopReport& given_up) {
   for (Service* service : services_ | std::views::reverse) service->end_all(*leaving(), given_up);
 }
 
-void WorkerCore::close_sessions(TimePoint deadline) {
+void WorkerCore::close_sessions(base::TimePoint deadline) {
   const auto sessions = peers_.sessions();
   for (const auto& session : sessions) session->writer().close(farewell_);
   (void)peers_.wait_until_none(*options_.executor, deadline);
   for (const auto& session : sessions) session->abort(*leaving());
 }
 
-bool WorkerCore::end_rest(TimePoint until) {
+bool WorkerCore::end_rest(base::TimePoint until) {
   if (!peers_.wait_until_none(*options_.executor, until)) return false;
   // No frame arrives from here on: this ends all that is left.
   StopReport known_already;
   end_services(known_already);
   const auto has_ended = [&](Service* service) {
-    return options_.executor->with_wait([&](Executor::Wait& wait) {
+    return options_.executor->with_wait([&](base::Executor::Wait& wait) {
       service->when_empty([&] { wait.point().notify(); });
       const bool ended = wait.wait(until, nullptr);
       service->when_empty(nullptr);

@@ -39,9 +39,9 @@ class WorkerCore final : public MemberPorts,
   StopReport stop();
   void end();
   // WorkPorts; the launcher waits so, too.
-  bool wait_until_quiet(TimePoint deadline) override;
+  bool wait_until_quiet(base::TimePoint deadline) override;
   /// Precondition: not negative.
-  void set_rpc_timeout(Duration timeout) noexcept { rpc_timeout_.store(timeout, std::memory_order_relaxed); }
+  void set_rpc_timeout(base::Duration timeout) noexcept { rpc_timeout_.store(timeout, std::memory_order_relaxed); }
   void set_worker(Worker* worker) { worker_ = worker; }
   /// From now on a call that finds its object ended here fails with `leaving()`. stop() follows. Called at most once.
   /// @param farewell  the reason that stop() sends to the peers; Errc::ok = it leaves in good order
@@ -59,9 +59,9 @@ class WorkerCore final : public MemberPorts,
   WorkerId id() const noexcept override { return self_.id; }
   const std::string& name() const noexcept override { return options_.name; }
   const Registry& registry() const noexcept override { return registry_; }
-  Executor& executor() noexcept override { return *options_.executor; }
+  base::Executor& executor() noexcept override { return *options_.executor; }
   rpc::CallHook* hook() noexcept override { return hook_.get(); }
-  Duration default_timeout() const noexcept override { return rpc_timeout_.load(std::memory_order_relaxed); }
+  base::Duration default_timeout() const noexcept override { return rpc_timeout_.load(std::memory_order_relaxed); }
   Worker& worker() noexcept override { return *worker_; }
   Result<Peer> find_peer(std::string_view name) override { return peers_.find(name); }
   Result<Peer> find_peer(WorkerId id) override { return peers_.find(id); }
@@ -112,16 +112,16 @@ class WorkerCore final : public MemberPorts,
   caf::strong_actor_ptr stand_in(const remote::Address& name) override;
 
   std::uint64_t work() const override;
-  bool wait_until_idle(TimePoint deadline);
+  bool wait_until_idle(base::TimePoint deadline);
   void end_services(StopReport& given_up);
-  void close_sessions(TimePoint deadline);
+  void close_sessions(base::TimePoint deadline);
   /// Returns whether all has ended in time.
-  bool end_rest(TimePoint until);
+  bool end_rest(base::TimePoint until);
   std::size_t count_rest() const;
 
   const WorkerOptions options_;
   Registry registry_;
-  std::atomic<Duration> rpc_timeout_;
+  std::atomic<base::Duration> rpc_timeout_;
   const WorkerLife self_;
   Worker* worker_ = nullptr;
   Error farewell_;  // constant once phase_ is Phase::leaving or later

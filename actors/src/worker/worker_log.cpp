@@ -9,16 +9,16 @@ void WorkerLog::write_repeated(const std::string& line, const std::string& more)
 }
 
 void WorkerLog::flush_repeated() {
-  for (const auto& [more, count] : repeated_.end_all()) write(RepeatedLines::with_count(more, count));
+  for (const auto& [more, count] : repeated_.end_all()) write(base::RepeatedLines::with_count(more, count));
 }
 
 void WorkerLog::write_refusal(const Error& error) {
   using Action = net::RefusalLog::Action;
   const Errc code = error.code();
   Action action{};
-  TimePoint until{};
+  base::TimePoint until{};
   {
-    const LockGuard lock(refusal_mutex_);
+    const base::LockGuard lock(refusal_mutex_);
     action = refusals_.on_refused(code, executor_.clock().now());
     until = refusals_.until(code);
   }
@@ -29,7 +29,7 @@ void WorkerLog::write_refusal(const Error& error) {
     if (!self) return;
     std::size_t counted = 0;
     {
-      const LockGuard lock(self->refusal_mutex_);
+      const base::LockGuard lock(self->refusal_mutex_);
       counted = self->refusals_.end_of_minute(code);
     }
     self->write(std::to_string(counted) +
@@ -38,13 +38,13 @@ void WorkerLog::write_refusal(const Error& error) {
 }
 
 void WorkerLog::count_later(const std::string& more) {
-  constexpr Duration kPeriod = std::chrono::seconds(1);
+  constexpr base::Duration kPeriod = std::chrono::seconds(1);
   executor_.post_at(executor_.clock().now() + kPeriod, [weak = weak_from_this(), more] {
     const auto self = weak.lock();
     if (!self) return;
     const std::size_t count = self->repeated_.end_period(more);
     if (count == 0) return;
-    self->write(RepeatedLines::with_count(more, count));
+    self->write(base::RepeatedLines::with_count(more, count));
     self->count_later(more);
   });
 }

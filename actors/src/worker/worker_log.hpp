@@ -21,7 +21,7 @@ namespace caftan::actors {
 class WorkerLog final : public std::enable_shared_from_this<WorkerLog> {
  public:
   /// @param write  may be empty: then nothing is logged  @param executor  outlives `close`
-  WorkerLog(std::function<void(std::string_view)> write, Executor& executor)
+  WorkerLog(std::function<void(std::string_view)> write, base::Executor& executor)
       : write_(std::move(write)), executor_(executor) {}
 
   void write(const std::string& line) const {
@@ -42,9 +42,9 @@ class WorkerLog final : public std::enable_shared_from_this<WorkerLog> {
   void count_later(const std::string& more);
 
   const std::function<void(std::string_view)> write_;
-  Executor& executor_;
-  RepeatedLines repeated_;
-  Mutex refusal_mutex_;
+  base::Executor& executor_;
+  base::RepeatedLines repeated_;
+  base::Mutex refusal_mutex_;
   net::RefusalLog refusals_ CAFTAN_GUARDED_BY(refusal_mutex_);
   std::atomic<bool> is_closed_{false};
 };

@@ -39,7 +39,7 @@ Result<net::Membership> make_membership(const WorkerOptions& options) {
     return Error(Errc::invalid_config, "worker '" + options.name + "' cannot dial '" + coordinator.name +
                                            "', the first in its list of members, at '" + coordinator.address + "'");
   }
-  if (options.peer_timeout < 2 * options.heartbeat || options.heartbeat <= Duration::zero()) {
+  if (options.peer_timeout < 2 * options.heartbeat || options.heartbeat <= base::Duration::zero()) {
     return Error(Errc::invalid_config, "peer_timeout must be at least two heartbeats");
   }
   const net::Limits& limits = options.limits;
@@ -48,7 +48,7 @@ Result<net::Membership> make_membership(const WorkerOptions& options) {
     return Error(Errc::invalid_config, "Limits: message has 1 to " + std::to_string(kMostMessage) +
                                            " bytes, send_queue and segments are not 0");
   }
-  if (options.rpc_timeout < Duration::zero()) {
+  if (options.rpc_timeout < base::Duration::zero()) {
     return Error(Errc::invalid_config, "rpc_timeout is negative; 0 means that calls have no time-out");
   }
   const std::string address = members[self->value].address;

@@ -259,9 +259,9 @@ std::string sweep_run_name(std::size_t run, std::size_t runs) {
   return std::string(width - std::min(width, number.size()), '0') + number;
 }
 
-Duration sweep_time_left(Duration until_last, std::size_t ended, std::size_t left, Duration now) {
-  const auto each = until_last / static_cast<Duration::rep>(ended);
-  return std::max(Duration::zero(), each * static_cast<Duration::rep>(left) - (now - until_last));
+base::Duration sweep_time_left(base::Duration until_last, std::size_t ended, std::size_t left, base::Duration now) {
+  const auto each = until_last / static_cast<base::Duration::rep>(ended);
+  return std::max(base::Duration::zero(), each * static_cast<base::Duration::rep>(left) - (now - until_last));
 }
 
 }  // namespace caftan::app

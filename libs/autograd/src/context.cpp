@@ -42,7 +42,7 @@ Future<void> ContextView::backward_async(const std::vector<at::Tensor>& roots, c
                         "backward from an exclusive method: the pass needs the turn that the method keeps; register it "
                         "as serial"));
   }
-  if (options.timeout && *options.timeout <= Duration::zero()) {
+  if (options.timeout && *options.timeout <= base::Duration::zero()) {
     return refuse(Error(Errc::bad_arguments, "the timeout of backward is not positive; leave it out for none"));
   }
   // Looked at first: of a graph whose context is over, the roots say nothing useful.
@@ -65,8 +65,8 @@ Future<void> ContextView::backward_async(const std::vector<at::Tensor>& roots, c
     }
   }
   if (options.timeout) {
-    const TimePoint now = caller->executor().clock().now();
-    if (*options.timeout < kNever - now) start.deadline = now + *options.timeout;
+    const base::TimePoint now = caller->executor().clock().now();
+    if (*options.timeout < base::kNever - now) start.deadline = now + *options.timeout;
   }
   return record_->host().start_pass(record_, std::move(start));
 }

@@ -14,7 +14,7 @@ namespace caftan::autograd {
 // ---- use
 
 Result<void> ContextRecord::begin_use(unsigned depth) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (phase_ == Phase::over) return released_context(id_);
   if (phase_ == Phase::closing && !(depth > depth_ && uses_ > 0)) return released_context(id_);
   ++uses_;
@@ -24,7 +24,7 @@ Result<void> ContextRecord::begin_use(unsigned depth) {
 void ContextRecord::end_use() noexcept {
   bool last = false;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     last = --uses_ == 0 && phase_ == Phase::closing;
   }
   if (!last) return;
@@ -34,7 +34,7 @@ void ContextRecord::end_use() noexcept {
 void ContextRecord::close() noexcept {
   bool last = false;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (phase_ != Phase::open) return;
     phase_ = Phase::closing;
     last = uses_ == 0;
@@ -48,7 +48,7 @@ void ContextRecord::end() noexcept {
   std::unordered_map<std::uint64_t, Sent> sent;
   HeldGradients gradients;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     phase_ = Phase::over;
     sent.swap(sent_);
     std::swap(gradients, gradients_);
@@ -57,7 +57,7 @@ void ContextRecord::end() noexcept {
 }
 
 bool ContextRecord::is_over() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return phase_ == Phase::over;
 }
 
@@ -75,7 +75,7 @@ Result<AutogradMessageId> ContextRecord::next_message() {
 Result<void> ContextRecord::add_sent(std::shared_ptr<SendFunction> function, WorkerLife to, std::uint64_t bytes) {
   auto strand = rpc::Strand::held_here();
   const std::uint64_t number = function->message().message.number;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (phase_ == Phase::over) return released_context(id_);
   sent_.emplace(number, Sent{std::move(function), to, std::move(strand), bytes});
   recorded_bytes_ += bytes;
@@ -84,13 +84,13 @@ Result<void> ContextRecord::add_sent(std::shared_ptr<SendFunction> function, Wor
 
 void ContextRecord::forget_sent(AutogradMessageId message) noexcept {
   decltype(sent_)::node_type node;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   node = sent_.extract(message.number);
   if (node) recorded_bytes_ -= node.mapped().bytes;
 }
 
 Result<void> ContextRecord::add_received(WorkerLife from, std::uint64_t bytes) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (phase_ == Phase::over) return released_context(id_);
   ++received_;
   recorded_bytes_ += bytes;
@@ -104,12 +104,12 @@ std::uint64_t ContextRecord::next_binding() noexcept {
 }
 
 void ContextRecord::begin_span(std::uint64_t key) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   spans_.insert_or_assign(key, CodeSpan::begin(key));
 }
 
 void ContextRecord::end_span(std::uint64_t key) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto span = spans_.find(key);
   if (span == spans_.end()) return;
   span->second.end();
@@ -118,14 +118,14 @@ void ContextRecord::end_span(std::uint64_t key) {
 
 std::vector<CodeSpan> ContextRecord::spans() const {
   std::vector<CodeSpan> spans;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   spans.reserve(spans_.size());
   for (const auto& [key, span] : spans_) spans.push_back(span);
   return spans;
 }
 
 void ContextRecord::met(WorkerId worker) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   met_.insert(worker);
 }
 
@@ -133,7 +133,7 @@ void ContextRecord::met(WorkerId worker) {
 
 std::optional<WorkerLife> ContextRecord::receiver_of(AutogradMessageId message) const {
   if (message.maker() != self_) return std::nullopt;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto found = sent_.find(message.number);
   if (found == sent_.end()) return std::nullopt;
   return found->second.to;
@@ -141,14 +141,14 @@ std::optional<WorkerLife> ContextRecord::receiver_of(AutogradMessageId message) 
 
 std::vector<AutogradMessageId> ContextRecord::sends() const {
   std::vector<AutogradMessageId> messages;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   messages.reserve(sent_.size());
   for (const auto& [number, sent] : sent_) messages.push_back({self_.id, self_.incarnation, number});
   return messages;
 }
 
 std::shared_ptr<const SendFunction> ContextRecord::send_function(AutogradMessageId message) const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto found = sent_.find(message.number);
   return found == sent_.end() ? nullptr : found->second.function;
 }
@@ -158,7 +158,7 @@ std::vector<std::shared_ptr<rpc::Strand>> ContextRecord::strands_of(const std::v
   std::vector<std::shared_ptr<rpc::Strand>> strands;
   if (first) strands.push_back(first);
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     for (const AutogradMessageId& message : messages) {
       const auto found = sent_.find(message.number);
       if (found != sent_.end() && found->second.strand) strands.push_back(found->second.strand);
@@ -172,7 +172,7 @@ std::vector<std::shared_ptr<rpc::Strand>> ContextRecord::strands_of(const std::v
 
 void ContextRecord::deliver(PassNumber pass, const AutogradMessageId& message,
                             Result<std::vector<at::Tensor>> gradients) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (phase_ == Phase::over) return;
   gradients_.delivered.try_emplace({pass, message}, std::move(gradients));
 }
@@ -180,7 +180,7 @@ void ContextRecord::deliver(PassNumber pass, const AutogradMessageId& message,
 Result<std::vector<at::Tensor>> ContextRecord::take_delivered(PassNumber pass, const AutogradMessageId& message) {
   HeldGradients::Delivered::node_type node;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     node = gradients_.delivered.extract({pass, message});
   }
   if (!node) return released_context(id_);
@@ -189,7 +189,7 @@ Result<std::vector<at::Tensor>> ContextRecord::take_delivered(PassNumber pass, c
 
 void ContextRecord::forget_delivered(PassNumber pass) {
   HeldGradients::Delivered forgotten;  // destroyed outside the lock
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   auto& delivered = gradients_.delivered;
   while (!delivered.empty() && delivered.begin()->first.first <= pass) {
     forgotten.insert(delivered.extract(delivered.begin()));
@@ -197,12 +197,12 @@ void ContextRecord::forget_delivered(PassNumber pass) {
 }
 
 void ContextRecord::stage(PassNumber pass, GradientBook&& book) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (phase_ != Phase::over && !decided_.contains(pass)) gradients_.staged.insert_or_assign(pass, std::move(book));
 }
 
 Result<bool> ContextRecord::learn(const DecidedSet& decided) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (!decided_.learn(decided)) return false;
   const c10::AutoGradMode no_graph(false);
   Result<bool> merged = true;
@@ -221,13 +221,13 @@ Result<bool> ContextRecord::learn(const DecidedSet& decided) {
 }
 
 DecidedSet ContextRecord::decided() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return decided_;
 }
 
 void ContextRecord::drop(PassNumber pass) {
   std::map<PassNumber, GradientBook>::node_type node;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   node = gradients_.staged.extract(pass);
 }
 
@@ -237,7 +237,7 @@ Result<void> ContextRecord::check_open() const {
 }
 
 Result<GradientBook> ContextRecord::gradients() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (phase_ == Phase::over) return released_context(id_);
   return gradients_.book;
 }
@@ -245,7 +245,7 @@ Result<GradientBook> ContextRecord::gradients() const {
 ContextInfo ContextRecord::info(std::set<WorkerId>& workers) const {
   ContextInfo info;
   info.id = id_;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   info.sent = sent_.size();
   info.received = received_;
   info.bytes = recorded_bytes_ + gradients_.book.bytes();

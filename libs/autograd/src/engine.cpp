@@ -81,7 +81,7 @@ class Engine::State final : private GraphOutputs {
   std::atomic<bool> has_fed_{false};
   std::atomic<std::uint64_t> bytes_{0};
 
-  Mutex mutex_;
+  base::Mutex mutex_;
   std::unordered_map<AutogradMessageId, Marked> marked_ CAFTAN_GUARDED_BY(mutex_);
   std::vector<Marked*> unwalked_ CAFTAN_GUARDED_BY(mutex_);
   std::vector<Fed> fed_ CAFTAN_GUARDED_BY(mutex_);
@@ -110,7 +110,7 @@ Result<void> Engine::State::add_roots(std::span<const at::Tensor> roots, std::sp
 }
 
 Result<void> Engine::State::mark(std::shared_ptr<const SendFunction> send) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (closed_) return Error(Errc::backward_failed, "a message was marked while the pass runs already (DA-4)");
   const auto [found, is_new] = marked_.try_emplace(send->message().message);
   if (!is_new) return {};
@@ -121,19 +121,19 @@ Result<void> Engine::State::mark(std::shared_ptr<const SendFunction> send) {
 
 Engine::WalkSlice Engine::State::walk(std::size_t nodes) {
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     for (Marked* marked : std::exchange(unwalked_, {})) marked->source = graph_.add_send(*marked->send);
   }
   expanded_ = graph_.expand(nodes);
   WalkSlice slice;
   for (const RecvFunction* node : std::exchange(graph_.found, {})) slice.found.push_back(node->message());
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   slice.done = expanded_ && unwalked_.empty();
   return slice;
 }
 
 Result<void> Engine::State::feed(const AutogradMessageId& message, std::vector<at::Tensor> gradients) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto found = marked_.find(message);
   if (found == marked_.end()) {
     return Error(Errc::malformed_payload, "gradients for message " + to_string(message) + ", which is not marked");
@@ -157,7 +157,7 @@ Result<void> Engine::State::feed(const AutogradMessageId& message, std::vector<a
 /// Counts dependencies: what is known now is all that takes part.
 Result<void> Engine::State::start() {
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (!unwalked_.empty() || (!expanded_ && !graph_.nodes.empty())) return walk_first();
     closed_ = true;
   }
@@ -222,7 +222,7 @@ Error Engine::State::node_failed(Error error) {
 void Engine::State::take_fed() {
   std::vector<Fed> fed;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     fed.swap(fed_);
     has_fed_.store(false, std::memory_order_relaxed);
   }

@@ -60,13 +60,13 @@ Future<void> backward_async(const ContextView& context, const RRef<at::Tensor>& 
     return refuse(Error(Errc::bad_arguments, "a root that is an RRef is a scalar: it takes no gradient"));
   }
   if (root.is_owner()) return start_here(context, root, options);
-  if (options.timeout && *options.timeout <= Duration::zero()) {
+  if (options.timeout && *options.timeout <= base::Duration::zero()) {
     return refuse(Error(Errc::bad_arguments, "the timeout of backward is not positive; leave it out for none"));
   }
   PassOrder order{options.mode, options.retain_graph, 0};
   if (options.timeout) order.timeout_ns = std::chrono::nanoseconds(*options.timeout).count();
   // The pass has the time it is given, not that of a call.
-  const CallSite site(context.record()->caller(), {.timeout = Duration::zero()});
+  const CallSite site(context.record()->caller(), {.timeout = base::Duration::zero()});
   return context.bind([&] { return site.rpc_async(kBackward, root.owner(), root, order); })();
 }
 

@@ -2,7 +2,7 @@
 
 #include "caftan/base/executor.hpp"
 
-namespace caftan {
+namespace caftan::base {
 
 thread_local constinit Continuations* Continuations::current_ = nullptr;
 
@@ -41,4 +41,4 @@ Continuations::Pause::~Pause() {
   if (paused_) current_ = paused_;
 }
 
-}  // namespace caftan
+}  // namespace caftan::base

@@ -1,7 +1,7 @@
 #include "caftan/base/executor.hpp"
 
-namespace caftan {
+namespace caftan::base {
 
 thread_local constinit unsigned UserCode::depth_ = 0;
 
-}  // namespace caftan
+}  // namespace caftan::base

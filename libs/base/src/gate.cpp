@@ -1,6 +1,6 @@
 #include "caftan/base/gate.hpp"
 
-namespace caftan {
+namespace caftan::base {
 
 void Gate::leave() noexcept {
   if (inside_.fetch_sub(1) != 1) return;
@@ -25,4 +25,4 @@ bool Gate::wait_until_empty(Executor& executor, TimePoint deadline) {
   });
 }
 
-}  // namespace caftan
+}  // namespace caftan::base

@@ -8,38 +8,38 @@ namespace caftan {
 
 namespace {
 
-std::string milliseconds(Duration duration) {
+std::string milliseconds(base::Duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + " ms";
 }
 
 }  // namespace
 
-Liveness::Liveness(LivenessOptions options, std::string peer, TimePoint now)
+Liveness::Liveness(LivenessOptions options, std::string peer, base::TimePoint now)
     : options_(options), peer_(std::move(peer)), heard_(now), spoken_(now), last_poll_(now) {
-  options_.interval = std::max(options_.interval, Duration(std::chrono::milliseconds(1)));
+  options_.interval = std::max(options_.interval, base::Duration(std::chrono::milliseconds(1)));
   // One lost slice of processor time on either side must not look like a death.
   options_.timeout = std::max(options_.timeout, 2 * options_.interval);
 }
 
-void Liveness::on_bytes_in(TimePoint now, std::size_t count) noexcept {
+void Liveness::on_bytes_in(base::TimePoint now, std::size_t count) noexcept {
   if (count == 0) return;
   heard_ = std::max(heard_, now);
   bytes_in_ += count;
 }
 
-void Liveness::on_bytes_out(TimePoint now, std::size_t count) noexcept {
+void Liveness::on_bytes_out(base::TimePoint now, std::size_t count) noexcept {
   if (count == 0) return;
   spoken_ = std::max(spoken_, now);
   bytes_out_ += count;
 }
 
-Liveness::Action Liveness::poll(TimePoint now, bool unread) {
+Liveness::Action Liveness::poll(base::TimePoint now, bool unread) {
   if (is_dead_) return Action::dead;
   if (unread) heard_ = std::max(heard_, now);  // SE-30
-  const TimePoint due = last_poll_ + options_.interval;
+  const base::TimePoint due = last_poll_ + options_.interval;
   if (now > due) heard_ = std::min(now, heard_ + (now - due));
   last_poll_ = std::max(last_poll_, now);
-  const Duration silence = now - heard_;
+  const base::Duration silence = now - heard_;
   if (silence >= options_.timeout) {
     is_dead_ = true;
     error_ =
@@ -56,8 +56,8 @@ Liveness::Action Liveness::poll(TimePoint now, bool unread) {
   return Action::nothing;
 }
 
-TimePoint Liveness::next_poll() const noexcept {
-  if (is_dead_) return kNever;
+base::TimePoint Liveness::next_poll() const noexcept {
+  if (is_dead_) return base::kNever;
   return std::min({spoken_ + options_.interval, heard_ + options_.timeout, last_poll_ + options_.interval});
 }
 

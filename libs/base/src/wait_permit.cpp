@@ -1,6 +1,6 @@
 #include "caftan/base/wait_permit.hpp"
 
-namespace caftan {
+namespace caftan::base {
 
 namespace {
 
@@ -11,4 +11,4 @@ thread_local RunnerLimit* current_limit = nullptr;
 RunnerLimit* RunnerLimit::current() noexcept { return current_limit; }
 void RunnerLimit::set_current(RunnerLimit* limit) noexcept { current_limit = limit; }
 
-}  // namespace caftan
+}  // namespace caftan::base

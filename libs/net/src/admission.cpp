@@ -12,7 +12,7 @@ bool AdmissionWindow::fits(std::uint64_t bytes) const noexcept {
 }
 
 Result<void> AdmissionWindow::try_acquire(std::uint64_t bytes) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (closed_) return *closed_;
   if (holders_ >= most_) {
     return Error(Errc::overloaded, std::to_string(holders_) +
@@ -30,7 +30,7 @@ Result<void> AdmissionWindow::try_acquire(std::uint64_t bytes) {
 }
 
 Result<AdmissionWindow::WaiterId> AdmissionWindow::acquire_or_wait(std::uint64_t bytes, Waiter waiter) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (closed_) return *closed_;
   if (waiting_.empty() && fits(bytes)) {
     outstanding_ += bytes;
@@ -45,7 +45,7 @@ bool AdmissionWindow::cancel(WaiterId id) {
   std::vector<Waiter> admitted;
   Waiter cancelled;  // destroyed outside the lock
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     const auto found = std::find_if(waiting_.begin(), waiting_.end(), [id](const Waiting& w) { return w.id == id; });
     if (found == waiting_.end()) return false;
     cancelled = std::move(found->waiter);
@@ -59,7 +59,7 @@ bool AdmissionWindow::cancel(WaiterId id) {
 void AdmissionWindow::release(std::uint64_t bytes) {
   std::vector<Waiter> admitted;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     outstanding_ -= bytes;
     --holders_;
     admitted = admit_waiters();
@@ -70,7 +70,7 @@ void AdmissionWindow::release(std::uint64_t bytes) {
 void AdmissionWindow::close(Error reason) {
   std::deque<Waiting> ended;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (!closed_) closed_ = std::move(reason);
     reason = *closed_;
     ended.swap(waiting_);
@@ -90,12 +90,12 @@ std::vector<AdmissionWindow::Waiter> AdmissionWindow::admit_waiters() {
 }
 
 std::uint64_t AdmissionWindow::outstanding() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return outstanding_;
 }
 
 std::size_t AdmissionWindow::waiting() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return waiting_.size();
 }
 

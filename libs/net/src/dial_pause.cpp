@@ -6,9 +6,9 @@
 
 namespace caftan::net {
 
-Duration DialPause::after_failure(TimePoint now) {
-  if (first_ == kNever) first_ = now;
-  const Duration pause = std::clamp<Duration>((now - first_) / 8, kShortest, kLongest);
+base::Duration DialPause::after_failure(base::TimePoint now) {
+  if (first_ == base::kNever) first_ = now;
+  const base::Duration pause = std::clamp<base::Duration>((now - first_) / 8, kShortest, kLongest);
   seed_ = mix64(seed_ + 1);
   return pause - pause / 4 * static_cast<std::int64_t>(seed_ % 256) / 256;
 }

@@ -283,7 +283,7 @@ std::string_view missing_message(Handshake::State state) {
 
 }  // namespace
 
-const Error& Handshake::expired(Duration limit) {
+const Error& Handshake::expired(base::Duration limit) {
   if (state_ == State::failed || state_ == State::done) return error_;
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
   return fail(Error(Errc::timeout, "handshake: no " + std::string(missing_message(state_)) + " within " +

@@ -90,7 +90,7 @@ std::optional<Result<void>> LeaveTogether::outcome() const {
   return std::nullopt;
 }
 
-Error LeaveTogether::why_late(Duration timeout) const {
+Error LeaveTogether::why_late(base::Duration timeout) const {
   const std::string within = " within " + format_duration(timeout.count());
   const std::string& own_name = members_[self_.value].name;
   std::vector<std::string> not_come;

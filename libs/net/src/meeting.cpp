@@ -112,14 +112,14 @@ std::vector<WorkerId> Meeting::to_dial() const {
 
 /// During the start every member that is not connected may be dialled; afterwards only a life that the coordinator has
 /// announced and with which this worker has had no session, for as long as a start may take (SE-34).
-bool Meeting::may_dial(const Member& member, TimePoint now) const {
+bool Meeting::may_dial(const Member& member, base::TimePoint now) const {
   if (is_leaving_) return false;
   if (start_ != Start::over) return start_ != Start::failed;
   return member.announced.value != 0 && member.announced != member.was_up &&
          member.dial_pause.has_begun_within(options_.start_timeout, now);
 }
 
-std::optional<std::string> Meeting::begin_dial(WorkerId peer, TimePoint now) {
+std::optional<std::string> Meeting::begin_dial(WorkerId peer, base::TimePoint now) {
   Member& member = members_[peer.value];
   if (member.is_dialled || membership_.is_up(peer) || !may_dial(member, now)) return std::nullopt;
   if (member.address.empty()) return std::nullopt;
@@ -127,7 +127,7 @@ std::optional<std::string> Meeting::begin_dial(WorkerId peer, TimePoint now) {
   return member.address;
 }
 
-Meeting::FailedDial Meeting::on_dial_failed(WorkerId peer, const Error& error, TimePoint now) {
+Meeting::FailedDial Meeting::on_dial_failed(WorkerId peer, const Error& error, base::TimePoint now) {
   // A duplicate may be an earlier life that froze: it is lost when it has been silent for long enough.
   const bool is_duplicate = error.code() == Errc::duplicate_worker;
   const bool may_come = is_duplicate || error.code() == Errc::peer_down || error.code() == Errc::timeout;
@@ -140,7 +140,7 @@ Meeting::FailedDial Meeting::on_dial_failed(WorkerId peer, const Error& error, T
   member.duplicate = is_duplicate ? refusal : Error();
   member.is_dialled = may_come && may_dial(member, now);
   if (may_come && !member.is_dialled) return failed;
-  const TimePoint again = now + member.dial_pause.after_failure(now);
+  const base::TimePoint again = now + member.dial_pause.after_failure(now);
   if (!may_come) {
     if (start_ == Start::over) failed.given_up = refusal;
     fail(refusal);

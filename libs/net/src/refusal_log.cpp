@@ -2,7 +2,7 @@
 
 namespace caftan::net {
 
-RefusalLog::Action RefusalLog::on_refused(Errc code, TimePoint now) {
+RefusalLog::Action RefusalLog::on_refused(Errc code, base::TimePoint now) {
   Minute& minute = minutes_[index(code)];
   // A minute in which some were only counted ends with end_of_minute and not before.
   if (now >= minute.until && minute.seen <= kLines) minute = {now + kMinute, 0};

@@ -4,8 +4,8 @@
 
 namespace caftan::net {
 
-bool ServeGate::pass(Place& place, const void* order, const std::function<Task()>& again, Tasks& ready) {
-  const LockGuard lock(mutex_);
+bool ServeGate::pass(Place& place, const void* order, const std::function<base::Task()>& again, Tasks& ready) {
+  const base::LockGuard lock(mutex_);
   const auto before = order ? by_order_.find(order) : by_order_.end();
   const bool is_next = before == by_order_.end() || before->second.front() == place.number;
   if (closed_ || (open_ && is_next)) {
@@ -14,8 +14,8 @@ bool ServeGate::pass(Place& place, const void* order, const std::function<Task()
       before->second.pop_front();
       if (before->second.empty()) {
         by_order_.erase(before);
-      } else if (Task& next = held_.at(before->second.front())) {
-        ready.push_back(std::exchange(next, Task()));
+      } else if (base::Task& next = held_.at(before->second.front())) {
+        ready.push_back(std::exchange(next, base::Task()));
       }
     }
     update_busy();
@@ -33,11 +33,11 @@ bool ServeGate::pass(Place& place, const void* order, const std::function<Task()
 ServeGate::Tasks ServeGate::on_backlog(std::uint64_t backlog) {
   Tasks ready;
   if (!concerns(backlog)) return ready;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (closed_) return ready;
   open_ = !open_;
   for (auto held = held_.begin(); open_ && held != held_.end(); ++held) {
-    if (held->second) ready.push_back(std::exchange(held->second, Task()));
+    if (held->second) ready.push_back(std::exchange(held->second, base::Task()));
   }
   update_busy();
   return ready;
@@ -45,7 +45,7 @@ ServeGate::Tasks ServeGate::on_backlog(std::uint64_t backlog) {
 
 ServeGate::Tasks ServeGate::close() {
   Tasks dropped;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   closed_ = true;
   for (auto& [place, task] : held_) dropped.push_back(std::move(task));
   held_.clear();

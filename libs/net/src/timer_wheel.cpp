@@ -10,7 +10,7 @@ constexpr std::uint64_t kTickNanoseconds = static_cast<std::uint64_t>(TimerWheel
 
 }  // namespace
 
-TimerWheel::TimerWheel(TimePoint start) noexcept : start_(start) {
+TimerWheel::TimerWheel(base::TimePoint start) noexcept : start_(start) {
   for (Timer& head : late_heads_) head.prev_ = head.next_ = &head;
 }
 
@@ -25,7 +25,7 @@ Timer& TimerWheel::head(std::uint32_t bucket) {
   return level[bucket % kSlots];
 }
 
-std::uint64_t TimerWheel::floor_tick(TimePoint at) const noexcept {
+std::uint64_t TimerWheel::floor_tick(base::TimePoint at) const noexcept {
   if (at <= start_) return 0;
   // Unsigned, so that kNever minus a start before the epoch does not overflow.
   return (static_cast<std::uint64_t>(at.time_since_epoch().count()) -
@@ -33,19 +33,19 @@ std::uint64_t TimerWheel::floor_tick(TimePoint at) const noexcept {
          kTickNanoseconds;
 }
 
-std::uint64_t TimerWheel::ceil_tick(TimePoint at) const noexcept {
+std::uint64_t TimerWheel::ceil_tick(base::TimePoint at) const noexcept {
   const std::uint64_t tick = floor_tick(at);
   return at > start_ && time_of(tick) < at ? tick + 1 : tick;
 }
 
-TimePoint TimerWheel::time_of(std::uint64_t tick) const noexcept {
-  const auto room = static_cast<std::uint64_t>(kNever.time_since_epoch().count()) -
+base::TimePoint TimerWheel::time_of(std::uint64_t tick) const noexcept {
+  const auto room = static_cast<std::uint64_t>(base::kNever.time_since_epoch().count()) -
                     static_cast<std::uint64_t>(start_.time_since_epoch().count());
-  if (tick > room / kTickNanoseconds) return kNever;
-  return start_ + Duration(static_cast<Duration::rep>(tick * kTickNanoseconds));
+  if (tick > room / kTickNanoseconds) return base::kNever;
+  return start_ + base::Duration(static_cast<base::Duration::rep>(tick * kTickNanoseconds));
 }
 
-void TimerWheel::insert(Timer& timer, TimePoint deadline) {
+void TimerWheel::insert(Timer& timer, base::TimePoint deadline) {
   timer.tick_ = ceil_tick(deadline);
   place(timer);
   ++size_;
@@ -96,10 +96,10 @@ TimerWheel::Event TimerWheel::next_event() const noexcept {
   return {0, kLevels};
 }
 
-TimePoint TimerWheel::next_expiry() const noexcept {
+base::TimePoint TimerWheel::next_expiry() const noexcept {
   if (late_heads_[0].next_ != &late_heads_[0]) return time_of(current_);
   const Event event = next_event();
-  return event.level == kLevels ? kNever : time_of(event.tick);
+  return event.level == kLevels ? base::kNever : time_of(event.tick);
 }
 
 void TimerWheel::spread(std::uint32_t bucket) noexcept {

@@ -17,7 +17,7 @@ const char* has(const std::vector<const MemberAtStart*>& members) { return membe
 
 }  // namespace
 
-std::string who_is_missing(const std::vector<MemberAtStart>& members, bool has_view, Duration start_timeout) {
+std::string who_is_missing(const std::vector<MemberAtStart>& members, bool has_view, base::Duration start_timeout) {
   const std::string within = " within " + format_duration(start_timeout.count());
   std::vector<const MemberAtStart*> missing;
   std::vector<const MemberAtStart*> unknown;

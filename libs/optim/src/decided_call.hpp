@@ -32,7 +32,7 @@ class DecidedCall : public std::enable_shared_from_this<DecidedCall<T>> {
   void try_once() {
     Ambient ambient;  // of no surrounding call
     const AmbientSwap swap(&ambient);
-    start_({.timeout = Duration::zero(), .fail_when_full = true})
+    start_({.timeout = base::Duration::zero(), .fail_when_full = true})
         .then([self = this->shared_from_this()](Result<T> outcome) { self->on_outcome(std::move(outcome)); })
         .forget();
   }
@@ -42,7 +42,7 @@ class DecidedCall : public std::enable_shared_from_this<DecidedCall<T>> {
       promise_.set(std::move(outcome));
       return;
     }
-    Executor& executor = caller->executor();
+    base::Executor& executor = caller->executor();
     executor.post_at(executor.clock().now() + std::chrono::milliseconds(1),
                      [self = this->shared_from_this()] { self->try_once(); });
   }

@@ -73,21 +73,21 @@ struct DistributedOptimizer::State::OpenStep {
   bool answered = false;  // guarded by the state's mutex
 };
 
-std::optional<Duration> DistributedOptimizer::State::wait() const {
+std::optional<base::Duration> DistributedOptimizer::State::wait() const {
   const auto caller = caller_.lock();
-  const Duration timeout = options_.timeout.value_or(caller ? caller->default_timeout() : Duration::zero());
-  if (timeout <= Duration::zero()) return std::nullopt;
+  const base::Duration timeout = options_.timeout.value_or(caller ? caller->default_timeout() : base::Duration::zero());
+  if (timeout <= base::Duration::zero()) return std::nullopt;
   return timeout;
 }
 
-TimePoint DistributedOptimizer::State::wait_until() const {
+base::TimePoint DistributedOptimizer::State::wait_until() const {
   const Ambient* const ambient = Ambient::current();
-  const TimePoint inherited = ambient ? ambient->deadline : kNever;
+  const base::TimePoint inherited = ambient ? ambient->deadline : base::kNever;
   const auto caller = caller_.lock();
-  const std::optional<Duration> longest = wait();
+  const std::optional<base::Duration> longest = wait();
   if (!caller || !longest) return inherited;
-  const TimePoint now = caller->executor().clock().now();
-  return *longest < kNever - now ? std::min(inherited, now + *longest) : inherited;
+  const base::TimePoint now = caller->executor().clock().now();
+  return *longest < base::kNever - now ? std::min(inherited, now + *longest) : inherited;
 }
 
 // ---- steps
@@ -105,7 +105,7 @@ Future<StepReport> DistributedOptimizer::State::step(std::shared_ptr<autograd::C
 void DistributedOptimizer::State::begin_step(const Open& open) {
   if (Result<void> fit = check_context(*open->context); !fit) return complete(open, fit.error());
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     open->report.step = last_ = StepNumber{last_.value + 1};
   }
   if (options_.clip_norm > 0) {
@@ -117,7 +117,7 @@ void DistributedOptimizer::State::begin_step(const Open& open) {
 
 StepOrder DistributedOptimizer::State::order_for(const Owner& owner, StepNumber step) {
   StepOrder order{step, {}, options_.clip_norm > 0};
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   for (const std::uint32_t group : owner.groups) order.lrs.push_back(learning_rate(algorithms_[group]));
   return order;
 }
@@ -212,14 +212,14 @@ void DistributedOptimizer::State::commit(const Open& open) {
 }
 
 void DistributedOptimizer::State::on_committed(const Open& open, std::size_t owner, const Result<StepDone>& outcome) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   open->report.owners[owner].outcome = outcome;
 }
 
 void DistributedOptimizer::State::stop_waiting(const Open& open) {
   StepReport report;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     report = report_ = open->report;
   }
   std::string text = "step " + std::to_string(report.step.value) + " is committed, not yet confirmed";
@@ -236,7 +236,7 @@ void DistributedOptimizer::State::finish(const Open& open, std::vector<Result<St
   std::uint64_t stepped = 0;
   StepReport report;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     open->report.owners.clear();
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       if (outcomes[i]) stepped += outcomes[i]->stepped;
@@ -263,7 +263,7 @@ void DistributedOptimizer::State::complete(const Open& open, Result<StepReport> 
 
 void DistributedOptimizer::State::answer(const Open& open, Result<StepReport> outcome) {
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (std::exchange(open->answered, true)) return;
   }
   open->promise.set(std::move(outcome));
@@ -294,7 +294,7 @@ Future<wire::Bytes> DistributedOptimizer::State::save() {
           std::vector<Result<wire::Bytes>> outcomes = *std::move(collected);
           SavedState saved;
           {
-            const LockGuard lock(self->mutex_);
+            const base::LockGuard lock(self->mutex_);
             saved.step = self->last_;
             for (const Algorithm& algorithm : self->algorithms_) saved.lrs.push_back(learning_rate(algorithm));
             saved.initial_lrs = self->initial_lrs_;
@@ -391,7 +391,7 @@ void DistributedOptimizer::State::take_states(const std::shared_ptr<OpenLoad>& o
       .then([self = shared_from_this(), open](Result<std::vector<Result<void>>> collected) {
         std::vector<Result<void>> outcomes = *std::move(collected);
         {
-          const LockGuard lock(self->mutex_);
+          const base::LockGuard lock(self->mutex_);
           self->last_ = open->saved.step;
           for (std::size_t i = 0; i < open->saved.lrs.size(); ++i) {
             set_learning_rate(self->algorithms_[i], open->saved.lrs[i]);
@@ -407,22 +407,22 @@ void DistributedOptimizer::State::take_states(const std::shared_ptr<OpenLoad>& o
 // ---- what users read and set
 
 StepReport DistributedOptimizer::State::last_report() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return report_;
 }
 
 double DistributedOptimizer::State::lr(std::size_t group) const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return learning_rate(algorithms_[group]);
 }
 
 void DistributedOptimizer::State::set_lr(std::size_t group, double lr) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   set_learning_rate(algorithms_[group], lr);
 }
 
 std::vector<double> DistributedOptimizer::State::initial_lrs() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (initial_lrs_.empty()) {
     for (const Algorithm& algorithm : algorithms_) initial_lrs_.push_back(learning_rate(algorithm));
   }

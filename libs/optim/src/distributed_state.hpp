@@ -72,9 +72,9 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   StepOrder order_for(const Owner& owner, StepNumber step);
   CallOptions call_options() const { return {.timeout = options_.timeout, .fail_when_full = false}; }
   /// Returns how long a caller waits for what owners say, none = as long as it takes.
-  std::optional<Duration> wait() const;
+  std::optional<base::Duration> wait() const;
   /// Returns until when the running code's caller waits.
-  TimePoint wait_until() const;
+  base::TimePoint wait_until() const;
   /// Makes `start(optimizer)` a call to each owner that nothing refuses any more (OP-8). `start` is copied.
   template <class T, class F>
   std::vector<Future<T>> call_decided(F start) const {
@@ -99,7 +99,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   const std::shared_ptr<Turns> turns_;
   const std::size_t groups_;
 
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   std::vector<Algorithm> algorithms_ CAFTAN_GUARDED_BY(mutex_);
   std::vector<double> initial_lrs_ CAFTAN_GUARDED_BY(mutex_);  // of each group; empty before the first schedule
   StepNumber last_ CAFTAN_GUARDED_BY(mutex_);

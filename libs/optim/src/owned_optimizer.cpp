@@ -72,13 +72,13 @@ Result<Prepared> OwnedOptimizer::prepare(const StepOrder& order, std::vector<at:
 /// One apply on its way through the turns.
 struct OwnedOptimizer::Application {
   StepNumber step;
-  Executor& executor;
+  base::Executor& executor;
   std::function<void(Result<StepDone>)> done;
   std::vector<at::Tensor> gradients;
   std::size_t turn = 0;
 };
 
-void OwnedOptimizer::apply(StepNumber step, double scale, Executor& executor,
+void OwnedOptimizer::apply(StepNumber step, double scale, base::Executor& executor,
                            std::function<void(Result<StepDone>)> done) {
   auto application =
       std::make_shared<Application>(Application{step, executor, std::move(done), std::exchange(gradients_, {}), 0});

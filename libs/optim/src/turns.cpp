@@ -9,8 +9,8 @@ namespace caftan::optim {
 void Turns::take(Job job) {
   std::function<void()> timer;
   {
-    Waiting waiting{std::move(job), Ambient::capture(), kNever};
-    const LockGuard lock(mutex_);
+    Waiting waiting{std::move(job), Ambient::capture(), base::kNever};
+    const base::LockGuard lock(mutex_);
     if (const auto caller = caller_.lock(); caller && bound_ && !bound_->overdue) {
       limit_locked(waiting, caller->executor().clock().now());
     }
@@ -23,16 +23,16 @@ void Turns::take(Job job) {
 
 void Turns::end() {
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     running_ = false;
     bound_.reset();
-    for (Waiting& waiting : waiting_) waiting.until = kNever;
+    for (Waiting& waiting : waiting_) waiting.until = base::kNever;
   }
   begin_next();
 }
 
 void Turns::begin_next() {
-  UniqueLock lock(mutex_);
+  base::UniqueLock lock(mutex_);
   if (std::exchange(beginning_, true)) return;  // that one sees what has changed
   while (!running_ && !waiting_.empty()) {
     Waiting next = std::move(waiting_.front());
@@ -50,23 +50,23 @@ void Turns::begin_next() {
   beginning_ = false;
 }
 
-void Turns::bound(TimePoint until, std::string name, std::function<void()> overdue) {
+void Turns::bound(base::TimePoint until, std::string name, std::function<void()> overdue) {
   std::function<void()> timer;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     bound_ = Bound{until, std::move(name), std::move(overdue)};
     timer = set_timer_locked();
   }
   if (timer) timer();
 }
 
-void Turns::limit_locked(Waiting& waiting, TimePoint now) {
-  if (wait_ && *wait_ < kNever - now) waiting.until = now + *wait_;
+void Turns::limit_locked(Waiting& waiting, base::TimePoint now) {
+  if (wait_ && *wait_ < base::kNever - now) waiting.until = now + *wait_;
 }
 
 /// One timer is set at a time, unless an earlier one is needed: timers cannot be cancelled. Returns what sets it.
 std::function<void()> Turns::set_timer_locked() {
-  TimePoint first = bound_ && bound_->overdue ? bound_->until : kNever;
+  base::TimePoint first = bound_ && bound_->overdue ? bound_->until : base::kNever;
   for (const Waiting& waiting : waiting_) first = std::min(first, waiting.until);
   if (first >= timer_) return {};
   timer_ = first;
@@ -82,14 +82,14 @@ std::function<void()> Turns::set_timer_locked() {
 void Turns::look() {
   const auto caller = caller_.lock();
   if (!caller) return;
-  const TimePoint now = caller->executor().clock().now();
+  const base::TimePoint now = caller->executor().clock().now();
   std::function<void()> overdue;
   std::vector<Job> refused;
   std::string name;
   std::function<void()> timer;
   {
-    const LockGuard lock(mutex_);
-    timer_ = kNever;
+    const base::LockGuard lock(mutex_);
+    timer_ = base::kNever;
     if (bound_ && bound_->overdue && bound_->until <= now) {
       overdue = std::exchange(bound_->overdue, nullptr);
       for (Waiting& waiting : waiting_) limit_locked(waiting, now);

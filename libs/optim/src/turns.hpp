@@ -26,7 +26,8 @@ class Turns : public std::enable_shared_from_this<Turns> {
 
   /// @param caller  the worker whose executor and clock are used
   /// @param wait  how long a job waits behind one that is overdue; none = for ever
-  Turns(std::weak_ptr<rpc::Caller> caller, std::optional<Duration> wait) : caller_(std::move(caller)), wait_(wait) {}
+  Turns(std::weak_ptr<rpc::Caller> caller, std::optional<base::Duration> wait)
+      : caller_(std::move(caller)), wait_(wait) {}
 
   /// Begins `job` once all jobs before it have ended, with the Ambient that the calling code has now; on this thread if
   /// they have ended already.
@@ -37,31 +38,31 @@ class Turns : public std::enable_shared_from_this<Turns> {
   /// The running job cannot be given up any more and ends when others reply. If it has not ended by `until`, calls
   /// `overdue`, which completes the job's caller; jobs that wait behind it are refused after `wait`.
   /// @param name  of the job, for the text of those refusals
-  void bound(TimePoint until, std::string name, std::function<void()> overdue);
+  void bound(base::TimePoint until, std::string name, std::function<void()> overdue);
 
  private:
   struct Waiting {
     Job job;
     Ambient ambient;
-    TimePoint until = kNever;
+    base::TimePoint until = base::kNever;
   };
   struct Bound {
-    TimePoint until;
+    base::TimePoint until;
     std::string name;
     std::function<void()> overdue;  ///< empty once it was called
   };
   void begin_next();
   void look();
-  void limit_locked(Waiting& waiting, TimePoint now) CAFTAN_REQUIRES(mutex_);
+  void limit_locked(Waiting& waiting, base::TimePoint now) CAFTAN_REQUIRES(mutex_);
   std::function<void()> set_timer_locked() CAFTAN_REQUIRES(mutex_);
 
   const std::weak_ptr<rpc::Caller> caller_;
-  const std::optional<Duration> wait_;
+  const std::optional<base::Duration> wait_;
 
-  Mutex mutex_;
+  base::Mutex mutex_;
   std::deque<Waiting> waiting_ CAFTAN_GUARDED_BY(mutex_);
-  std::optional<Bound> bound_ CAFTAN_GUARDED_BY(mutex_);  ///< of the running job
-  TimePoint timer_ CAFTAN_GUARDED_BY(mutex_) = kNever;    ///< the earliest one that is set
+  std::optional<Bound> bound_ CAFTAN_GUARDED_BY(mutex_);            ///< of the running job
+  base::TimePoint timer_ CAFTAN_GUARDED_BY(mutex_) = base::kNever;  ///< the earliest one that is set
   bool running_ CAFTAN_GUARDED_BY(mutex_) = false;
   bool beginning_ CAFTAN_GUARDED_BY(mutex_) = false;  ///< a thread is in begin_next
 };

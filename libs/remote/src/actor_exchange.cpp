@@ -67,7 +67,7 @@ caf::strong_actor_ptr ActorExchange::proxy(const Address& address) {
   caf::strong_actor_ptr made;
   std::optional<Error> ended;  // why the session has ended
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     caf::weak_actor_ptr& slot = proxies_[address];
     if (auto known = caf::actor_cast<caf::strong_actor_ptr>(slot)) return known;
     caf::actor_system& system = host_.system();
@@ -87,7 +87,7 @@ caf::strong_actor_ptr ActorExchange::proxy(const Address& address) {
 
 void ActorExchange::forget(const Address& address) {
   caf::strong_actor_ptr successor;  // released after the lock: its end comes here again
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto found = proxies_.find(address);
   if (found == proxies_.end()) return;
   // A new proxy for the same address may have taken the slot meanwhile; it is alive.
@@ -102,13 +102,13 @@ void ActorExchange::add_export(const Address& address, const caf::strong_actor_p
 }
 
 void ActorExchange::export_at(const Address& address, const caf::strong_actor_ptr& actor) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   add_export(address, actor);
 }
 
 void ActorExchange::export_watched(const Address& address, const caf::strong_actor_ptr& actor) {
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (!is_name(address.kind)) add_export(address, actor);
     // One watch is enough, however often the peer asks, gives it up and asks again.
     if (ended_ || !watched_exports_.insert_or_assign(address, true).second) return;
@@ -123,7 +123,7 @@ Address ActorExchange::export_actor(const caf::strong_actor_ptr& actor) {
   if (!actor) return {};
   if (const Proxy* const proxy = as_proxy(*actor->get())) {
     caf::strong_actor_ptr current;  // released after the lock, which the end of a proxy takes
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     const auto found = proxies_.find(proxy->address_at_peer());
     if (found != proxies_.end()) current = caf::actor_cast<caf::strong_actor_ptr>(found->second);
     if (current == actor) {
@@ -133,7 +133,7 @@ Address ActorExchange::export_actor(const caf::strong_actor_ptr& actor) {
     }
   }
   if (const auto* named = dynamic_cast<const NamedActor*>(actor->get())) return named->wire_name();
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto known = export_ids_.find(actor->id());
   if (known != export_ids_.end()) return known->second;
   const Address address = Address::exported(next_export_++);
@@ -146,7 +146,7 @@ caf::strong_actor_ptr ActorExchange::find_export(const Address& address) {
     NamedActors* const named = host_.named_actors();
     return named ? named->find_named(session_, address) : nullptr;
   }
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const auto found = exports_.find(address);
   if (found == exports_.end()) return nullptr;
   return caf::actor_cast<caf::strong_actor_ptr>(found->second);
@@ -163,7 +163,7 @@ caf::strong_actor_ptr ActorExchange::resolve(const Address& address) {
 void ActorExchange::on_export_exit(const Address& address, caf::actor_id id, const caf::error& reason) {
   std::vector<caf::strong_actor_ptr> released;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     exports_.erase(address);
     export_ids_.erase(id);
     const auto watch = watched_exports_.extract(address);
@@ -250,7 +250,7 @@ Result<void> ActorExchange::on_message(wire::InFrame& frame) {
 void ActorExchange::take_down(const Address& address, const Error& reason) {
   caf::strong_actor_ptr proxy;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     const auto found = proxies_.find(address);
     if (found == proxies_.end()) return;
     proxy = caf::actor_cast<caf::strong_actor_ptr>(found->second);
@@ -282,7 +282,7 @@ Result<void> ActorExchange::on_monitor(const MonitorBody& body) {
 }
 
 Result<void> ActorExchange::on_demonitor(const MonitorBody& body) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (const auto watch = watched_exports_.find(body.actor); watch != watched_exports_.end()) watch->second = false;
   return {};
 }
@@ -291,7 +291,7 @@ Result<void> ActorExchange::on_unlink(const RouteBody& body) {
   const auto& [to, from] = body;
   if (const auto target = find_export(to)) unlink_silently(*target->get(), proxy(from));
   decltype(links_)::node_type released;  // after the lock, which the end of a proxy takes
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   released = links_.extract({to, from});
   return {};
 }
@@ -306,7 +306,7 @@ Result<void> ActorExchange::on_link(const RouteBody& body) {
   const auto other = proxy(from);
   {
     caf::strong_actor_ptr replaced;  // released after the lock, which the end of a proxy takes
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (links_.size() >= kMaxLinks) return Error(Errc::limit_exceeded, "too many links of one peer");
     // CAF's links hold their ends weakly: without this the proxy would be destroyed before it could send its exit.
     replaced = std::exchange(links_[{to, from}], other);
@@ -330,7 +330,7 @@ void ActorExchange::end(const Error& reason, std::function<void()> done) {
   auto left = std::make_shared<std::vector<caf::weak_actor_ptr>>();
   const auto linked = std::make_shared<decltype(links_)>();
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     ended_ = true;
     reason_ = reason;
     left->reserve(proxies_.size());
@@ -354,7 +354,7 @@ void ActorExchange::end(const Error& reason, std::function<void()> done) {
         if (proxy) static_cast<Proxy*>(proxy->get())->kill_proxy(nullptr, to_caf(reason));
       }
       if (left->empty()) return done();
-      Executor& executor = of(*session).host().executor();
+      base::Executor& executor = of(*session).host().executor();
       executor.post(std::move(*this));
     }
   };
@@ -362,12 +362,12 @@ void ActorExchange::end(const Error& reason, std::function<void()> done) {
 }
 
 std::size_t ActorExchange::proxies() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return proxies_.size();
 }
 
 std::size_t ActorExchange::exports() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return exports_.size();
 }
 

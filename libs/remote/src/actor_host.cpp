@@ -78,7 +78,7 @@ void ActorHost::forget_logger() { caf::logger::set_current_actor_system(nullptr)
 
 ActorHost::~ActorHost() = default;
 
-bool ActorHost::wait_until_idle(TimePoint until) {
+bool ActorHost::wait_until_idle(base::TimePoint until) {
   return static_cast<Scheduler&>(system_->scheduler()).wait_until_idle(until);
 }
 

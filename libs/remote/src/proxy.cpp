@@ -104,7 +104,7 @@ Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const ca
   for (const auto& segment : frame.segments) size += segment.size;
   const std::uint64_t room = transport::OpenRequests::room_for(size);
   if (const auto admitted = session->requests().try_acquire(room); !admitted) return admitted;
-  const auto sent = session->request(frame, room, kNever, std::make_shared<ActorRequest>(session, sender, id));
+  const auto sent = session->request(frame, room, base::kNever, std::make_shared<ActorRequest>(session, sender, id));
   return sent ? Result<void>() : sent.error();
 }
 

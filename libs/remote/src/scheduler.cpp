@@ -33,7 +33,7 @@ class Scheduler::Unit final : public caf::execution_unit {
   Scheduler& scheduler_;
 };
 
-Scheduler::Scheduler(caf::actor_system& system, Executor& executor)
+Scheduler::Scheduler(caf::actor_system& system, base::Executor& executor)
     : caf::scheduler::abstract_coordinator(system), executor_(executor), clock_(executor) {}
 
 void Scheduler::start() {
@@ -46,14 +46,14 @@ void Scheduler::start() {
 
 void Scheduler::enqueue(caf::resumable* what) {
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     ++in_flight_;
   }
   executor_.post([this, what] { run(what); });
 }
 
 void Scheduler::run(caf::resumable* what) {
-  const Executor::DeferWakeups deferred(executor_);  // actors are short
+  const base::Executor::DeferWakeups deferred(executor_);  // actors are short
   switch (what->resume(unit_.get(), kMaxThroughput)) {
     case caf::resumable::resume_later:
       enqueue(what);
@@ -69,21 +69,21 @@ void Scheduler::run(caf::resumable* what) {
 }
 
 void Scheduler::finished() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (--in_flight_ == 0 && stopping_) stopping_->notify();
 }
 
-bool Scheduler::wait_until_idle(TimePoint until) {
+bool Scheduler::wait_until_idle(base::TimePoint until) {
   bool in_time = true;
   while (in_flight() != 0 && in_time) {
-    in_time = executor_.with_wait([&](Executor::Wait& wait) {
+    in_time = executor_.with_wait([&](base::Executor::Wait& wait) {
       {
-        const LockGuard lock(mutex_);
+        const base::LockGuard lock(mutex_);
         if (in_flight_ == 0) return true;
         stopping_ = &wait.point();
       }
       const bool notified = wait.wait(until, nullptr);
-      const LockGuard lock(mutex_);
+      const base::LockGuard lock(mutex_);
       stopping_ = nullptr;
       return notified;
     });
@@ -92,7 +92,7 @@ bool Scheduler::wait_until_idle(TimePoint until) {
 }
 
 std::size_t Scheduler::in_flight() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return in_flight_;
 }
 
@@ -136,13 +136,13 @@ void ExecutorClock::schedule_message(time_point when, caf::strong_actor_ptr rece
       }
     }
   };
-  executor_.post_at(std::chrono::time_point_cast<Duration>(when),
+  executor_.post_at(std::chrono::time_point_cast<base::Duration>(when),
                     Delivery{caf::actor_cast<caf::weak_actor_ptr>(receiver), std::move(content)});
 }
 
 void ExecutorClock::schedule_message(time_point when, caf::group target, caf::strong_actor_ptr sender,
                                      caf::message content) {
-  executor_.post_at(std::chrono::time_point_cast<Duration>(when),
+  executor_.post_at(std::chrono::time_point_cast<base::Duration>(when),
                     [target = std::move(target), sender = std::move(sender), content = std::move(content)]() mutable {
                       if (target)
                         target->eq_impl(caf::make_message_id(), std::move(sender), nullptr, std::move(content));

@@ -14,7 +14,7 @@ namespace caftan::remote {
 /// Delayed messages over the executor's clock. CAF's request timeouts are not used (they leak in 0.17.6).
 class ExecutorClock final : public caf::actor_clock {
  public:
-  explicit ExecutorClock(Executor& executor) : executor_(executor) {}
+  explicit ExecutorClock(base::Executor& executor) : executor_(executor) {}
   time_point now() const noexcept override;
   void set_ordinary_timeout(time_point when, caf::abstract_actor* self, caf::atom_value type,
                             std::uint64_t id) override;
@@ -31,21 +31,21 @@ class ExecutorClock final : public caf::actor_clock {
  private:
   void post_timeout(time_point when, caf::abstract_actor* self, caf::message_id id, caf::message content);
 
-  Executor& executor_;
+  base::Executor& executor_;
 };
 
 class Scheduler final : public caf::scheduler::abstract_coordinator {
  public:
-  Scheduler(caf::actor_system& system, Executor& executor);
+  Scheduler(caf::actor_system& system, base::Executor& executor);
 
   void enqueue(caf::resumable* what) override;
   bool detaches_utility_actors() const override { return false; }
   ExecutorClock& clock() noexcept override { return clock_; }
   void start() override;
   /// Waits until the executor has run every actor that it was given.
-  void stop() override { (void)wait_until_idle(kNever); }
+  void stop() override { (void)wait_until_idle(base::kNever); }
   /// As stop, at most until `until`; returns whether the executor has run them all.
-  bool wait_until_idle(TimePoint until);
+  bool wait_until_idle(base::TimePoint until);
   /// Returns how many actors the executor has, waiting or running.
   std::size_t in_flight() const;
 
@@ -54,13 +54,13 @@ class Scheduler final : public caf::scheduler::abstract_coordinator {
   void run(caf::resumable* what);
   void finished();
 
-  Executor& executor_;
+  base::Executor& executor_;
   ExecutorClock clock_;
   std::unique_ptr<caf::execution_unit> unit_;
 
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   std::size_t in_flight_ CAFTAN_GUARDED_BY(mutex_) = 0;
-  WaitPoint* stopping_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
+  base::WaitPoint* stopping_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace caftan::remote

@@ -13,7 +13,7 @@ void CancelFlag::set() noexcept {
   for (;;) {
     std::shared_ptr<Part> part;
     {
-      const LockGuard lock(mutex_);
+      const base::LockGuard lock(mutex_);
       if (!parts_) return;
       part = parts_->weak_from_this().lock();  // null: it is being destroyed
       Part& first = *parts_;
@@ -26,7 +26,7 @@ void CancelFlag::set() noexcept {
 }
 
 void CancelFlag::add(const std::shared_ptr<Part>& part) const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (is_set()) return;
   part->next_ = parts_;
   part->before_ = &parts_;
@@ -35,7 +35,7 @@ void CancelFlag::add(const std::shared_ptr<Part>& part) const {
 }
 
 void CancelFlag::remove(Part& part) const noexcept {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (!part.before_) return;
   *part.before_ = part.next_;
   if (part.next_) part.next_->before_ = part.before_;

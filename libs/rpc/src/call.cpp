@@ -13,18 +13,18 @@ namespace {
 /// Writes down when a call that starts now has to be over, and why then.
 /// Errors: bad_arguments, timeout, cancelled.
 Result<void> set_deadline(OutRequest& request, Caller& caller, const CallOptions& options, const Ambient* ambient) {
-  const Duration timeout = options.timeout.value_or(caller.default_timeout());
-  if (timeout < Duration::zero()) return Error(Errc::bad_arguments, "a timeout is negative; 0 means none");
+  const base::Duration timeout = options.timeout.value_or(caller.default_timeout());
+  if (timeout < base::Duration::zero()) return Error(Errc::bad_arguments, "a timeout is negative; 0 means none");
   if (ambient && ambient->cancel && ambient->cancel->is_set()) {
     return Error(Errc::cancelled, "the caller of the surrounding call gave up; nothing was sent");
   }
-  const TimePoint inherited = ambient ? ambient->deadline : kNever;
-  if (timeout == Duration::zero() && inherited == kNever) return {};
-  const TimePoint now = caller.executor().clock().now();
+  const base::TimePoint inherited = ambient ? ambient->deadline : base::kNever;
+  if (timeout == base::Duration::zero() && inherited == base::kNever) return {};
+  const base::TimePoint now = caller.executor().clock().now();
   if (inherited <= now) return Error(Errc::timeout, "no time was left of the surrounding call; nothing was sent");
-  const bool unbounded = timeout == Duration::zero() || timeout >= kNever - now;
+  const bool unbounded = timeout == base::Duration::zero() || timeout >= base::kNever - now;
   request.deadline = unbounded ? inherited : std::min(inherited, now + timeout);
-  if (request.deadline == kNever) return {};
+  if (request.deadline == base::kNever) return {};
   request.timeout = request.deadline - now;
   if (!unbounded && request.deadline == now + timeout) {
     request.timeout_of = options.timeout ? TimeoutOf::call : TimeoutOf::worker;

@@ -15,11 +15,11 @@ namespace {
 
 class PointWaiter final : public StateWaiter {
  public:
-  explicit PointWaiter(WaitPoint& point) : point_(point) {}
+  explicit PointWaiter(base::WaitPoint& point) : point_(point) {}
   void completed(bool) noexcept override { point_.notify(); }
 
  private:
-  WaitPoint& point_;
+  base::WaitPoint& point_;
 };
 
 }  // namespace
@@ -29,11 +29,11 @@ Error no_state() { return Error(Errc::broken_promise, "this future has no result
 Error why_not_waited() {
   if (const Result<void> may = check_may_wait(); !may) return may.error();
   // On a runner that may be refused nothing else ends a wait without a deadline.
-  if (const RunnerLimit* limit = RunnerLimit::current()) return limit->too_many_wait();
+  if (const base::RunnerLimit* limit = base::RunnerLimit::current()) return limit->too_many_wait();
   return Error(Errc::shut_down, "the executor ended while a thread waited");
 }
 
-Executor* FutureCore::executor(std::shared_ptr<Caller>& keep) const {
+base::Executor* FutureCore::executor(std::shared_ptr<Caller>& keep) const {
   keep = caller_.lock();
   if (keep) return &keep->executor();
   return Ambient::current() ? Ambient::current()->executor : nullptr;
@@ -41,30 +41,30 @@ Executor* FutureCore::executor(std::shared_ptr<Caller>& keep) const {
 
 void end_wait_at_once() {
   if (!check_may_wait() || !TurnPause::is_due()) return;
-  const WaitPermit permit;
+  const base::WaitPermit permit;
   if (!permit) return;
   const TurnPause pause;
 }
 
-bool FutureCore::wait(TimePoint deadline) {
+bool FutureCore::wait(base::TimePoint deadline) {
   const auto waited = permitted_wait(*this, deadline);
   return waited && *waited;
 }
 
-Result<bool> permitted_wait(FutureCore& future, TimePoint deadline) {
+Result<bool> permitted_wait(FutureCore& future, base::TimePoint deadline) {
   if (future.ready()) {
     end_wait_at_once();
     return true;
   }
   if (const Result<void> may = check_may_wait(); !may) return may.error();
-  const WaitPermit permit;
+  const base::WaitPermit permit;
   if (!permit) return permit.error();
   std::shared_ptr<Caller> keep;
-  Executor* const executor = future.executor(keep);
+  base::Executor* const executor = future.executor(keep);
   const TurnPause pause;
   const NoUserCode reading;
   if (!executor) {
-    const Continuations::Pause others(nullptr);
+    const base::Continuations::Pause others(nullptr);
     ThreadPoint point;
     PointWaiter waiter(point);
     if (future.add_waiter(waiter)) {
@@ -73,8 +73,8 @@ Result<bool> permitted_wait(FutureCore& future, TimePoint deadline) {
     }
     return future.ready();
   }
-  const std::shared_ptr<ReadableSource> source = future.source();
-  return executor->with_wait([&](Executor::Wait& wait) {
+  const std::shared_ptr<base::ReadableSource> source = future.source();
+  return executor->with_wait([&](base::Executor::Wait& wait) {
     PointWaiter waiter(wait.point());
     if (!future.add_waiter(waiter)) return true;
     wait.wait(deadline, source.get());
@@ -83,20 +83,20 @@ Result<bool> permitted_wait(FutureCore& future, TimePoint deadline) {
   });
 }
 
-bool FutureCore::wait_for(Duration timeout) {
+bool FutureCore::wait_for(base::Duration timeout) {
   if (ready()) {
     end_wait_at_once();
     return true;
   }
   std::shared_ptr<Caller> keep;
-  const Executor* const executor = this->executor(keep);
-  const TimePoint now = executor ? executor->clock().now() : SteadyClock().now();
-  return wait(timeout < kNever - now ? now + timeout : kNever);
+  const base::Executor* const executor = this->executor(keep);
+  const base::TimePoint now = executor ? executor->clock().now() : base::SteadyClock().now();
+  return wait(timeout < base::kNever - now ? now + timeout : base::kNever);
 }
 
-void FutureCore::add_continuation(Task continuation) {
+void FutureCore::add_continuation(base::Task continuation) {
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (!ready()) {
       continuations_.push_back(std::move(continuation));
       return;
@@ -106,7 +106,7 @@ void FutureCore::add_continuation(Task continuation) {
 }
 
 bool FutureCore::add_waiter(StateWaiter& waiter) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (ready()) return false;
   waiter.next_ = waiters_;
   waiters_ = &waiter;
@@ -114,7 +114,7 @@ bool FutureCore::add_waiter(StateWaiter& waiter) {
 }
 
 void FutureCore::remove_waiter(StateWaiter& waiter) noexcept {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   for (StateWaiter** at = &waiters_; *at; at = &(*at)->next_) {
     if (*at != &waiter) continue;
     *at = waiter.next_;
@@ -124,7 +124,7 @@ void FutureCore::remove_waiter(StateWaiter& waiter) noexcept {
 
 void FutureCore::abandon() noexcept {
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     abandoned_ = true;
     if (!failed()) return;
   }
@@ -145,19 +145,19 @@ FutureCore::FollowUp FutureCore::mark_ready(State state) {
 
 void FutureCore::follow_up(FollowUp next) {
   if (next.report) report_unobserved();
-  for (Task& continuation : next.continuations) run_continuation(std::move(continuation));
+  for (base::Task& continuation : next.continuations) run_continuation(std::move(continuation));
 }
 
-void FutureCore::run_continuation(Task continuation) {
+void FutureCore::run_continuation(base::Task continuation) {
   std::shared_ptr<Caller> keep;
-  Executor* const executor = this->executor(keep);
+  base::Executor* const executor = this->executor(keep);
   const Ambient* const ambient = Ambient::current();
   // A continuation does not have the turn of the object whose method completes it or asks for it: if it ran inside of
   // that method and waited, the turn would not be given back (CALL-7).
   const bool elsewhere =
       ambient && (ambient->inside_reading_wait || ambient->brief || (ambient->turn && ambient->turn->is_held()));
   if (executor && (elsewhere || executor->inside_reading_wait())) return executor->post(std::move(continuation));
-  Continuations::run(std::move(continuation));
+  base::Continuations::run(std::move(continuation));
 }
 
 void cancel_request(const std::weak_ptr<Caller>& caller, const CallToken& token) noexcept {

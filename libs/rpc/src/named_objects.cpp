@@ -32,7 +32,7 @@ std::unique_ptr<NamedObjects::Request> NamedObjects::ask(const std::string& name
                                                          std::unique_ptr<Request> request) {
   Result<std::shared_ptr<RRefHandle>> found = std::shared_ptr<RRefHandle>();
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     switch (look_up(name, type, found)) {
       case Next::make:
         return request;
@@ -50,7 +50,7 @@ std::unique_ptr<NamedObjects::Request> NamedObjects::ask(const std::string& name
 void NamedObjects::made(const std::string& name, const Result<std::shared_ptr<RRefHandle>>& object) {
   std::vector<std::unique_ptr<Request>> waiting;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     const auto place = objects_.find(name);
     waiting.swap(place->second.waiting);
     if (object && !closed_) {
@@ -64,7 +64,7 @@ void NamedObjects::made(const std::string& name, const Result<std::shared_ptr<RR
 
 void NamedObjects::close() {
   std::vector<std::shared_ptr<RRefHandle>> let_go;  // unlocked: the last handle of an object reports its end
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   closed_ = true;
   for (auto& [name, object] : objects_) let_go.push_back(std::move(object.handle));
 }

@@ -7,7 +7,7 @@ namespace caftan::rpc {
 
 /// As FutureCore::wait.
 /// Errors: overloaded (too many runners wait already; the future stays as it is).
-Result<bool> permitted_wait(FutureCore& future, TimePoint deadline);
+Result<bool> permitted_wait(FutureCore& future, base::TimePoint deadline);
 
 /// For a wait whose result is ready before it begins: gives the turn of the running code to the oldest queued job where
 /// a real wait would (CALL-7), so that a method that loops over quick calls shares its object. May block like any wait.

@@ -28,19 +28,19 @@ CallTarget target_of(const std::shared_ptr<RRefHandle>& handle, const CallOption
   return target;
 }
 
-Result<TimePoint> wait_deadline(const std::shared_ptr<RRefHandle>& handle, const CallOptions& options) {
+Result<base::TimePoint> wait_deadline(const std::shared_ptr<RRefHandle>& handle, const CallOptions& options) {
   if (!handle) return empty_reference();
   const std::shared_ptr<Caller> caller = handle->caller();
   if (!caller) return Error(Errc::shut_down, "the worker has ended");
-  const Duration timeout = options.timeout.value_or(caller->default_timeout());
-  if (timeout < Duration::zero()) return Error(Errc::bad_arguments, "a timeout is negative; 0 means none");
-  const TimePoint inherited = Ambient::current() ? Ambient::current()->deadline : kNever;
-  const TimePoint now = caller->executor().clock().now();
-  const bool unbounded = timeout == Duration::zero() || timeout >= kNever - now;
+  const base::Duration timeout = options.timeout.value_or(caller->default_timeout());
+  if (timeout < base::Duration::zero()) return Error(Errc::bad_arguments, "a timeout is negative; 0 means none");
+  const base::TimePoint inherited = Ambient::current() ? Ambient::current()->deadline : base::kNever;
+  const base::TimePoint now = caller->executor().clock().now();
+  const bool unbounded = timeout == base::Duration::zero() || timeout >= base::kNever - now;
   return unbounded ? inherited : std::min(inherited, now + timeout);
 }
 
-Result<void> wait_until(FutureCore& future, Caller& caller, TimePoint deadline, std::string_view what) {
+Result<void> wait_until(FutureCore& future, Caller& caller, base::TimePoint deadline, std::string_view what) {
   const auto waited = permitted_wait(future, deadline);
   if (!waited) return waited.error().at(caller.name());
   if (*waited) return {};
@@ -49,13 +49,13 @@ Result<void> wait_until(FutureCore& future, Caller& caller, TimePoint deadline, 
 
 Result<std::shared_ptr<HostedObject>> wait_for_local(const std::shared_ptr<RRefHandle>& handle,
                                                      const CallOptions& options) {
-  const Result<TimePoint> deadline = wait_deadline(handle, options);
+  const Result<base::TimePoint> deadline = wait_deadline(handle, options);
   if (!deadline) return deadline.error();
   return wait_for_local_until(handle, *deadline);
 }
 
 Result<std::shared_ptr<HostedObject>> wait_for_local_until(const std::shared_ptr<RRefHandle>& handle,
-                                                           TimePoint deadline) {
+                                                           base::TimePoint deadline) {
   const std::shared_ptr<Caller> caller = handle->caller();
   if (!caller) return Error(Errc::shut_down, "the worker has ended");
   Future<std::shared_ptr<HostedObject>> object = handle->local_value();

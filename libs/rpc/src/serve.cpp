@@ -32,13 +32,13 @@ Ambient ambient_of(const CallInfo& info) {
 }
 
 /// Returns the time in milliseconds, rounded up: "250ms".
-std::string rounded(Duration time) {
-  return format_duration(Duration(std::chrono::ceil<std::chrono::milliseconds>(time)).count());
+std::string rounded(base::Duration time) {
+  return format_duration(base::Duration(std::chrono::ceil<std::chrono::milliseconds>(time)).count());
 }
 
 /// Returns why a call is refused that got its runner and its turn after its deadline: how much time it had, and what
 /// sets that.
-Error too_late(const Caller& caller, const CallInfo& info, TimePoint now) {
+Error too_late(const Caller& caller, const CallInfo& info, base::TimePoint now) {
   std::string text = std::string(info.function) + ": its time was over before it ran";
   if (info.gate) {
     text += ": " + rounded(info.deadline - info.gate->arrived()) + " were left when it arrived, and it waited " +
@@ -50,8 +50,8 @@ Error too_late(const Caller& caller, const CallInfo& info, TimePoint now) {
 
 /// Checks a call that has got a runner and its turn. Errors: why it need not run any more.
 Result<void> begin(Caller& caller, const CallInfo& info) {
-  const bool has_deadline = info.deadline != kNever;
-  const TimePoint now = has_deadline ? caller.executor().clock().now() : TimePoint{};
+  const bool has_deadline = info.deadline != base::kNever;
+  const base::TimePoint now = has_deadline ? caller.executor().clock().now() : base::TimePoint{};
   if (info.gate && has_deadline) info.gate->begins(info.function, now);
   if (info.is_cancelled()) return Error(Errc::cancelled, caller.name(), "the caller gave up before it ran");
   if (has_deadline && now >= info.deadline) return too_late(caller, info, now);
@@ -113,7 +113,8 @@ template <class In>
 bool held_back(std::unique_ptr<In>& in, const void* order, void (*again)(std::unique_ptr<In>)) {
   if (!in->info.gate || !in->info.gate->may_hold_back()) return false;
   const std::shared_ptr<BeginGate> gate = in->info.gate;
-  return gate->hold_back(order, [&] { return Task([in = std::move(in), again]() mutable { again(std::move(in)); }); });
+  return gate->hold_back(order,
+                         [&] { return base::Task([in = std::move(in), again]() mutable { again(std::move(in)); }); });
 }
 
 /// The reply to a call for a named object.

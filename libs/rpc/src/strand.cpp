@@ -15,16 +15,16 @@ void Strand::occupy(TurnMode mode) noexcept {
 }
 
 bool Strand::try_start(TurnMode mode) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (!may_start(mode) || returning_ || !queue_.empty()) return false;
   occupy(mode);
   return true;
 }
 
-void Strand::enqueue(Task job, TurnMode mode) {
+void Strand::enqueue(base::Task job, TurnMode mode) {
   std::vector<Queued> startable;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     queue_.push_back({std::move(job), mode});
     startable = take_startable();  // the turn may have come free since try_start
   }
@@ -55,7 +55,7 @@ std::vector<Strand::Queued> Strand::take_startable() {
 
 void Strand::post(std::vector<Queued> jobs) {
   // Each job keeps the strand alive, and the last may run before this returns: `this` is not touched after it.
-  Executor& executor = executor_;
+  base::Executor& executor = executor_;
   for (Queued& queued : jobs) {
     executor.post([this, job = std::move(queued.job), mode = queued.mode]() mutable { execute(job, mode); });
   }
@@ -64,7 +64,7 @@ void Strand::post(std::vector<Queued> jobs) {
 void Strand::release(TurnMode mode) {
   std::vector<Queued> startable;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (mode == TurnMode::concurrent) {
       --together_;
     } else {
@@ -89,21 +89,21 @@ bool Strand::take(TurnMode mode, Patience patience) {
     return patience == Patience::gives_up && kept_ > 0;
   };
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (taken()) return true;
     if (gives_up()) return false;
   }
   const NoUserCode reading;
-  return executor_.with_wait([&](Executor::Wait& wait) {
+  return executor_.with_wait([&](base::Executor::Wait& wait) {
     Returning self{&wait.point(), mode, patience};
-    UniqueLock lock(mutex_);
+    base::UniqueLock lock(mutex_);
     if (taken()) return true;
     if (gives_up()) return false;
     *returning_end_ = &self;
     returning_end_ = &self.next;
     while (self.outcome == Returning::Outcome::none) {
       lock.unlock();
-      wait.wait(kNever, nullptr);
+      wait.wait(base::kNever, nullptr);
       lock.lock();  // also waits until the granting thread has left the wait point
     }
     return self.outcome == Returning::Outcome::granted;
@@ -111,7 +111,7 @@ bool Strand::take(TurnMode mode, Patience patience) {
 }
 
 bool Strand::is_due_after_return() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (queue_.empty()) return false;
   if (is_queue_due()) return true;
   ++returns_;
@@ -119,7 +119,7 @@ bool Strand::is_due_after_return() {
 }
 
 void Strand::keep_while_waiting() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   ++kept_;
   Returning** at = &returning_;
   while (Returning* const one = *at) {
@@ -135,7 +135,7 @@ void Strand::keep_while_waiting() {
 }
 
 void Strand::stop_waiting() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   --kept_;
 }
 
@@ -168,7 +168,7 @@ FirstTurn::FirstTurn(Strand& strand)
       turn_(strand, TurnMode::serial),
       ambient_(Ambient::of_thread()),
       around_(std::exchange(ambient_.turn, &turn_)) {
-  const LockGuard lock(strand.mutex_);
+  const base::LockGuard lock(strand.mutex_);
   strand.occupy(TurnMode::serial);
 }
 

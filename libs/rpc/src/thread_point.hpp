@@ -8,20 +8,20 @@
 
 namespace caftan::rpc {
 
-class ThreadPoint final : public WaitPoint {
+class ThreadPoint final : public base::WaitPoint {
  public:
   void notify() noexcept override {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     done_ = true;
     changed_.notify_one();
   }
-  void wait(TimePoint deadline) {
-    UniqueLock lock(mutex_);
+  void wait(base::TimePoint deadline) {
+    base::UniqueLock lock(mutex_);
     const auto done = [this] {
       mutex_.assert_held();
       return done_;
     };
-    if (deadline == kNever) {
+    if (deadline == base::kNever) {
       changed_.wait(lock.native(), done);
     } else {
       changed_.wait_until(lock.native(), deadline, done);
@@ -29,7 +29,7 @@ class ThreadPoint final : public WaitPoint {
   }
 
  private:
-  Mutex mutex_;
+  base::Mutex mutex_;
   std::condition_variable changed_;
   bool done_ CAFTAN_GUARDED_BY(mutex_) = false;
 };

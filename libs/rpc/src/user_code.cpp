@@ -44,7 +44,7 @@ Error user_code_failure(std::string_view worker, std::string_view what, Errc thr
   } catch (const std::bad_alloc&) {
     return failed(Errc::limit_exceeded, "no memory");
   } catch (const std::exception& failure) {
-    return failed(thrown, type_in_flight() + ": " + std::string(what_of(failure)));
+    return failed(thrown, type_in_flight() + ": " + std::string(base::what_of(failure)));
   } catch (...) {
     return failed(thrown, "threw a value of type " + type_in_flight());
   }

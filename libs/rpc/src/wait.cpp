@@ -16,7 +16,7 @@ namespace {
 /// Ends one wait when enough of several states are ready. Notified by whichever state decides it.
 class Counter {
  public:
-  Counter(std::size_t open, Until until, WaitPoint& point) : open_(open), until_(until), point_(point) {}
+  Counter(std::size_t open, Until until, base::WaitPoint& point) : open_(open), until_(until), point_(point) {}
 
   void completed(bool failed) noexcept {
     const bool last = open_.fetch_sub(1) == 1;
@@ -28,7 +28,7 @@ class Counter {
   std::atomic<std::size_t> open_;
   std::atomic<bool> notified_{false};
   const Until until_;
-  WaitPoint& point_;
+  base::WaitPoint& point_;
 };
 
 class CountedWaiter final : public StateWaiter {
@@ -60,7 +60,7 @@ Error too_late(std::size_t futures) {
 }
 
 Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> states, Until until,
-                                                std::optional<Duration> timeout) {
+                                                std::optional<base::Duration> timeout) {
   if (const auto index = decided(states, until)) {
     end_wait_at_once();
     return index;
@@ -69,15 +69,15 @@ Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> sta
   if (first_open == states.end()) return decided(states, until);  // the last one came meanwhile
   FutureCore& open = **first_open;
   if (const Result<void> may = check_may_wait(); !may) return may.error();
-  const WaitPermit permit;
+  const base::WaitPermit permit;
   if (!permit) return permit.error();
   std::shared_ptr<Caller> keep;
-  Executor* const executor = open.executor(keep);
-  const TimePoint now = executor ? executor->clock().now() : SteadyClock().now();
-  const TimePoint deadline = timeout && *timeout < kNever - now ? now + *timeout : kNever;
+  base::Executor* const executor = open.executor(keep);
+  const base::TimePoint now = executor ? executor->clock().now() : base::SteadyClock().now();
+  const base::TimePoint deadline = timeout && *timeout < base::kNever - now ? now + *timeout : base::kNever;
   const TurnPause pause;
   const NoUserCode reading;
-  const auto wait_with = [&](WaitPoint& point, auto&& wait) {
+  const auto wait_with = [&](base::WaitPoint& point, auto&& wait) {
     Counter counter(states.size(), until, point);
     std::vector<CountedWaiter> waiters(states.size(), CountedWaiter(counter));
     for (std::size_t i = 0; i < states.size(); ++i) {
@@ -89,11 +89,11 @@ Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> sta
     }
   };
   if (executor) {
-    const std::shared_ptr<ReadableSource> source = open.source();
+    const std::shared_ptr<base::ReadableSource> source = open.source();
     executor->with_wait(
-        [&](Executor::Wait& wait) { wait_with(wait.point(), [&] { wait.wait(deadline, source.get()); }); });
+        [&](base::Executor::Wait& wait) { wait_with(wait.point(), [&] { wait.wait(deadline, source.get()); }); });
   } else {
-    const Continuations::Pause others(nullptr);
+    const base::Continuations::Pause others(nullptr);
     ThreadPoint point;
     wait_with(point, [&] { point.wait(deadline); });
   }

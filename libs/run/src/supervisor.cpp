@@ -13,9 +13,9 @@ namespace caftan::run {
 namespace {
 
 /// How long workers that have started may take, after their own start time-out, to report which members they miss.
-constexpr Duration kLateReportGrace = std::chrono::seconds(1);
+constexpr base::Duration kLateReportGrace = std::chrono::seconds(1);
 /// How long the death of a process whose worker the others have lost may take to be seen.
-constexpr Duration kUntilDeath = std::chrono::seconds(1);
+constexpr base::Duration kUntilDeath = std::chrono::seconds(1);
 
 constexpr int kBadFile = 2;
 constexpr std::size_t kMostNames = 8;  // of stragglers
@@ -44,7 +44,7 @@ Error for_other_hosts(const Error& error) {
 
 }  // namespace
 
-Supervisor::Supervisor(SupervisorOptions options, TimePoint now)
+Supervisor::Supervisor(SupervisorOptions options, base::TimePoint now)
     : options_(std::move(options)), started_(now), phase_deadline_(now + options_.start_timeout) {
   int processes = 0;
   for (const SupervisedWorker& worker : options_.workers) {
@@ -54,8 +54,8 @@ Supervisor::Supervisor(SupervisorOptions options, TimePoint now)
   pulses_.resize(static_cast<std::size_t>(processes));
 }
 
-void Supervisor::alive(int process, TimePoint now) {
-  if (options_.heartbeat == Duration::zero()) return;
+void Supervisor::alive(int process, base::TimePoint now) {
+  if (options_.heartbeat == base::Duration::zero()) return;
   auto& liveness = pulses_[static_cast<std::size_t>(process)].liveness;
   const LivenessOptions limits{options_.heartbeat, kBeatsUntilLost * options_.heartbeat};
   if (!liveness) liveness.emplace(limits, std::string(), now);
@@ -87,7 +87,7 @@ void Supervisor::note_failure(std::size_t worker, const Error& error) {
   want_stop(Ending::failed);
 }
 
-void Supervisor::peer_lost(const std::string& name, const Error& reason, TimePoint now) {
+void Supervisor::peer_lost(const std::string& name, const Error& reason, base::TimePoint now) {
   const auto found = std::ranges::find(workers_, name, [](const Worker& w) { return w.is.name; });
   if (found == workers_.end()) return;
   const auto worker = static_cast<std::size_t>(found - workers_.begin());
@@ -104,7 +104,7 @@ void Supervisor::peer_lost(const std::string& name, const Error& reason, TimePoi
 }
 
 /// A process that lives but does not reply would keep the run for ever.
-void Supervisor::check_missed(TimePoint now) {
+void Supervisor::check_missed(base::TimePoint now) {
   if (!missed_ || now < missed_->until) return;
   const Failure failure = std::exchange(missed_, std::nullopt)->failure;
   if (workers_[failure.worker].state != State::gone) failed(failure.worker, failure.error);
@@ -116,7 +116,7 @@ bool Supervisor::listens() const {
 }
 
 /// RN-2; RN-3 is what Liveness does with the time in which it is not asked.
-void Supervisor::check_silent(TimePoint now) {
+void Supervisor::check_silent(base::TimePoint now) {
   for (std::size_t i = 0; i < workers_.size() && listens(); ++i) {
     if (!workers_[i].is.here || workers_[i].state == State::gone) continue;
     auto& liveness = pulses_[static_cast<std::size_t>(workers_[i].is.process)].liveness;
@@ -129,7 +129,7 @@ void Supervisor::check_silent(TimePoint now) {
   }
 }
 
-void Supervisor::died(int process, Death death, const std::string& where, TimePoint now) {
+void Supervisor::died(int process, Death death, const std::string& where, base::TimePoint now) {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     Worker& worker = workers_[i];
     if (worker.is.process != process || !worker.is.here || worker.state == State::gone) continue;
@@ -183,7 +183,7 @@ std::string Supervisor::names_before(State state) const {
 /// What may help users whose processes only take long. A process that has ended has stopped the start already, so all
 /// that are waited for live.
 std::string Supervisor::hint_for_slow_processes(State awaited) const {
-  if (options_.heartbeat == Duration::zero()) return {};
+  if (options_.heartbeat == base::Duration::zero()) return {};
   std::set<int> processes;
   for (const Worker& worker : workers_) {
     if (worker.is.here && worker.state < awaited) processes.insert(worker.is.process);
@@ -195,19 +195,19 @@ std::string Supervisor::hint_for_slow_processes(State awaited) const {
 }
 
 /// RN-8
-void Supervisor::unwatched(Duration time) {
-  for (TimePoint* const at : {&made_by_, &kill_at_}) {
-    if (*at != kNever) *at += time;
+void Supervisor::unwatched(base::Duration time) {
+  for (base::TimePoint* const at : {&made_by_, &kill_at_}) {
+    if (*at != base::kNever) *at += time;
   }
   if (all_came_at_) *all_came_at_ += time;
   if (missed_) missed_->until += time;
-  if (phase_ != Phase::running && phase_deadline_ != kNever) phase_deadline_ += time;
+  if (phase_ != Phase::running && phase_deadline_ != base::kNever) phase_deadline_ += time;
 }
 
-void Supervisor::check_start(TimePoint now) {
+void Supervisor::check_start(base::TimePoint now) {
   if (all_have_reached(State::ready)) {
     phase_ = Phase::running;
-    phase_deadline_ = options_.wall ? started_ + *options_.wall : kNever;
+    phase_deadline_ = options_.wall ? started_ + *options_.wall : base::kNever;
     made_by_ = now + options_.start_timeout;
     return;
   }
@@ -237,10 +237,10 @@ void Supervisor::check_start(TimePoint now) {
 }
 
 /// A constructor that never returns would keep the run for ever.
-void Supervisor::check_made(TimePoint now) {
-  if (all_have_reached(State::made)) made_by_ = kNever;
+void Supervisor::check_made(base::TimePoint now) {
+  if (all_have_reached(State::made)) made_by_ = base::kNever;
   if (now < made_by_) return;
-  made_by_ = kNever;
+  made_by_ = base::kNever;
   std::string late;
   std::size_t first = workers_.size();
   // In one process, constructors that hang may hold the threads that other constructors need to begin.
@@ -266,13 +266,13 @@ bool Supervisor::all_gone() const {
   return std::ranges::all_of(workers_, [](const Worker& w) { return w.state == State::gone || !w.is.here; });
 }
 
-void Supervisor::begin_stop(TimePoint now) {
+void Supervisor::begin_stop(base::TimePoint now) {
   phase_ = Phase::stopping;
   phase_deadline_ = now + options_.stop_timeout / 2;
   kill_at_ = now + options_.stop_timeout;
 }
 
-std::vector<Supervisor::Action> Supervisor::next(TimePoint now) {
+std::vector<Supervisor::Action> Supervisor::next(base::TimePoint now) {
   std::vector<Action> actions;
   check_missed(now);
   check_silent(now);
@@ -287,7 +287,7 @@ std::vector<Supervisor::Action> Supervisor::next(TimePoint now) {
   }
   const bool stopped = phase_ == Phase::stopping && (all_returned() || now >= phase_deadline_);
   if (stopped || (phase_ == Phase::running && all_returned())) {
-    if (kill_at_ == kNever) kill_at_ = now + options_.stop_timeout;
+    if (kill_at_ == base::kNever) kill_at_ = now + options_.stop_timeout;
     phase_ = Phase::leaving;
     actions.push_back(Action::leave);
   }
@@ -300,9 +300,9 @@ std::vector<Supervisor::Action> Supervisor::next(TimePoint now) {
   return actions;
 }
 
-TimePoint Supervisor::deadline() const noexcept {
-  if (kill_ != Kill::none || phase_ == Phase::over) return kNever;
-  TimePoint first = kNever;
+base::TimePoint Supervisor::deadline() const noexcept {
+  if (kill_ != Kill::none || phase_ == Phase::over) return base::kNever;
+  base::TimePoint first = base::kNever;
   if (listens()) {
     for (const Worker& worker : workers_) {
       if (!worker.is.here || worker.state == State::gone) continue;
@@ -312,10 +312,10 @@ TimePoint Supervisor::deadline() const noexcept {
   }
   if (phase_ == Phase::leaving) return std::min(first, kill_at_);
   if (phase_ == Phase::stopping) return std::min({first, phase_deadline_, kill_at_});
-  return std::min({first, phase_deadline_, made_by_, missed_ ? missed_->until : kNever});
+  return std::min({first, phase_deadline_, made_by_, missed_ ? missed_->until : base::kNever});
 }
 
-double Supervisor::seconds(TimePoint now) const { return std::chrono::duration<double>(now - started_).count(); }
+double Supervisor::seconds(base::TimePoint now) const { return std::chrono::duration<double>(now - started_).count(); }
 
 // ---- the verdict: why the run failed, which worker it names, which were late
 
@@ -331,7 +331,7 @@ bool Supervisor::is_echo(const Error& error) {
 Supervisor::Late Supervisor::lateness(const Worker& worker) const {
   // Before it is here, a worker is not asked to leave.
   if (worker.state == State::left || worker.state == State::expected) return Late::no;
-  const bool is_asked = options_.heartbeat != Duration::zero();
+  const bool is_asked = options_.heartbeat != base::Duration::zero();
   if (is_asked && pulses_[static_cast<std::size_t>(worker.is.process)].answers < asked_) return Late::unanswered;
   return worker.is.drives && worker.state < State::returned ? Late::running : Late::leaving;
 }

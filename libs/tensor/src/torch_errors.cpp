@@ -27,7 +27,7 @@ Error torch_failure(Errc code) {
   } catch (const std::bad_alloc&) {
     return Error(Errc::limit_exceeded, "no memory");
   } catch (const std::exception& error) {
-    return Error(code, what_of(error));
+    return Error(code, base::what_of(error));
   } catch (...) {
     return Error(code, "an exception of an unknown type");
   }

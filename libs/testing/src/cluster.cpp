@@ -109,9 +109,9 @@ Worker& Cluster::operator[](std::string_view name) {
 
 void Cluster::run_until_idle() { executor_->run(); }
 
-void Cluster::advance(Duration by) {
+void Cluster::advance(base::Duration by) {
   run_until_idle();
-  const TimePoint end = now() + by;
+  const base::TimePoint end = now() + by;
   executor_->post_at(end, [] {});  // the clock moves to timers, so it stops here
   do {
     executor_->advance_to_next_timer();
@@ -119,6 +119,6 @@ void Cluster::advance(Duration by) {
   } while (now() < end);
 }
 
-TimePoint Cluster::now() const noexcept { return executor_->clock().now(); }
+base::TimePoint Cluster::now() const noexcept { return executor_->clock().now(); }
 
 }  // namespace caftan::testing

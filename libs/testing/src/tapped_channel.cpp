@@ -86,12 +86,12 @@ bool TappedChannel::goes_on(const Frame& frame) {
 
 void TappedChannel::forward(wire::ByteView bytes) {
   if (holding_) return wire::append(held_, bytes);
-  if (delay_ > Duration::zero() || !late_.empty()) return forward_later(bytes);
+  if (delay_ > base::Duration::zero() || !late_.empty()) return forward_later(bytes);
   put(bytes);
 }
 
 void TappedChannel::forward_later(wire::ByteView bytes) {
-  TimePoint due = executor_.clock().now() + delay_;
+  base::TimePoint due = executor_.clock().now() + delay_;
   if (!late_.empty()) due = std::max(due, late_.back().due);
   late_.push_back({due, {}});
   wire::append(late_.back().bytes, bytes);

@@ -22,7 +22,7 @@ class TappedChannel final : public transport::Channel, public Link, public std::
   void lose();
 
   void drop(wire::FrameKind kind, std::size_t count) override { drops_[kind] = count; }
-  void set_delay(Duration delay) override { delay_ = delay; }
+  void set_delay(base::Duration delay) override { delay_ = delay; }
   void hold() override { holding_ = true; }
   void release() override;
   void set_full(bool full) override;
@@ -46,7 +46,7 @@ class TappedChannel final : public transport::Channel, public Link, public std::
 
  private:
   struct Late {
-    TimePoint due;
+    base::TimePoint due;
     wire::Bytes bytes;
   };
 
@@ -65,7 +65,7 @@ class TappedChannel final : public transport::Channel, public Link, public std::
   wire::Bytes stream_;  // written, not a whole frame yet
   wire::Bytes held_;
   std::deque<Late> late_;
-  Duration delay_{};
+  base::Duration delay_{};
   bool holding_ = false;
   bool full_ = false;
   bool lost_ = false;

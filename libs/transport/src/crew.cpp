@@ -83,7 +83,7 @@ bool Crew::may_begin(unsigned depth) const noexcept {
   return (held_.empty() || depth > held_.begin()->first) && permits_ + running_ - idle_ - 1 <= most;
 }
 
-void Crew::hold(unsigned depth, Task&& call) {
+void Crew::hold(unsigned depth, base::Task&& call) {
   held_[depth].push_back(std::move(call));
   seen_.holds = true;  // read by the runner that holds the call back, when its task has ended
 }
@@ -94,9 +94,9 @@ bool Crew::may_take_held(unsigned others) const noexcept {
   return !held_.empty() && (permits_ + 1 >= max_threads_ || others <= most_engaged(held_.begin()->first));
 }
 
-Task Crew::take_held() {
+base::Task Crew::take_held() {
   const auto deepest = held_.begin();
-  Task call = std::move(deepest->second.front());
+  base::Task call = std::move(deepest->second.front());
   deepest->second.pop_front();
   if (deepest->second.empty()) held_.erase(deepest);
   seen_.holds = !held_.empty();

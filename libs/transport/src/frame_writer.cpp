@@ -19,7 +19,7 @@ constexpr std::size_t kEnoughToShowLife = 1 << 20;  // bytes
 bool FrameWriter::send(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
   bool later = false;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (phase_ != Phase::open) return false;
     append_locked(frame);
     watch_backlog_locked();
@@ -67,11 +67,11 @@ void FrameWriter::append_bye_locked() {
 void FrameWriter::watch_backlog_locked() {
   const std::uint64_t backlog = outbox_.backlog();
   if (!serve_gate_.concerns(backlog)) return;
-  for (Task& again : serve_gate_.on_backlog(backlog)) parts_.executor.post(std::move(again));
+  for (base::Task& again : serve_gate_.on_backlog(backlog)) parts_.executor.post(std::move(again));
 }
 
 void FrameWriter::flush() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   flush_due_.reset();
   if (!parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked();
 }
@@ -136,7 +136,7 @@ bool FrameWriter::take_again_locked() noexcept {
 }
 
 void FrameWriter::on_room() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   parts_.claim.set_wants_room(false);
   if (writing_ != Writing::failed) flush_locked();
 }
@@ -144,7 +144,7 @@ void FrameWriter::on_room() {
 /// The channel may have room that no runner has noticed, so queued bytes are tried. After kEnoughToShowLife bytes a
 /// runner writes the rest: the thread that keeps time has other peers to watch (SE-31).
 void FrameWriter::show_life() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (phase_ == Phase::ended || writing_ == Writing::failed) return;
   if (outbox_.empty()) {
     if (phase_ != Phase::open) return;
@@ -165,18 +165,18 @@ void FrameWriter::close_locked(const Error& reason) {
 }
 
 void FrameWriter::close(const Error& reason) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   close_locked(reason);
 }
 
 void FrameWriter::answer_bye() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   peer_has_left_ = true;
   close_locked({});
 }
 
 void FrameWriter::end(bool try_rest) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (try_rest && writing_ != Writing::failed) flush_locked();
   if (phase_ == Phase::open) phase_ = Phase::ended;  // a thread that writes may still have to append a bye
 }
@@ -192,7 +192,7 @@ Result<void> FrameWriter::check_size(const wire::OutFrame& frame) const {
 }
 
 net::Traffic FrameWriter::traffic() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return traffic_;
 }
 

@@ -19,22 +19,22 @@ void LifeWatch::start(std::weak_ptr<LifeWatch> self, Events events) {
 
 void LifeWatch::on_bytes_in(std::size_t count) noexcept {
   if (!watches_) return;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   liveness_->on_bytes_in(executor_.clock().now(), count);
 }
 
 void LifeWatch::on_bytes_out(std::size_t count) noexcept {
   if (!watches_) return;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   liveness_->on_bytes_out(executor_.clock().now(), count);
 }
 
 void LifeWatch::look() {
   Liveness::Action action;
   Error dead;
-  TimePoint next;
+  base::TimePoint next;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     action = liveness_->poll(executor_.clock().now(), channel_.has_unread());
     if (action == Liveness::Action::dead) dead = liveness_->error();
     next = liveness_->next_poll();

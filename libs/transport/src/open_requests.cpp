@@ -17,17 +17,17 @@ Result<void> OpenRequests::try_acquire(std::uint64_t room) {
   return {};
 }
 
-Result<void> OpenRequests::acquire(std::uint64_t room, TimePoint deadline) {
-  return executor_.with_wait([&](Executor::Wait& wait) -> Result<void> {
+Result<void> OpenRequests::acquire(std::uint64_t room, base::TimePoint deadline) {
+  return executor_.with_wait([&](base::Executor::Wait& wait) -> Result<void> {
     struct Shared {
-      explicit Shared(WaitPoint& waiter) : point(&waiter) {}
-      Mutex mutex;
-      WaitPoint* point CAFTAN_GUARDED_BY(mutex);  // null once the wait is over
+      explicit Shared(base::WaitPoint& waiter) : point(&waiter) {}
+      base::Mutex mutex;
+      base::WaitPoint* point CAFTAN_GUARDED_BY(mutex);  // null once the wait is over
       Result<void> admitted CAFTAN_GUARDED_BY(mutex);
     };
     const auto shared = std::make_shared<Shared>(wait.point());
     const auto id = window_.acquire_or_wait(room, [shared](Result<void> admitted) {
-      const LockGuard lock(shared->mutex);
+      const base::LockGuard lock(shared->mutex);
       shared->admitted = std::move(admitted);
       if (shared->point) shared->point->notify();
     });
@@ -35,7 +35,7 @@ Result<void> OpenRequests::acquire(std::uint64_t room, TimePoint deadline) {
     if (*id == 0) return {};
     wait.wait(deadline, nullptr);
     const bool gave_up = window_.cancel(*id);
-    const LockGuard lock(shared->mutex);
+    const base::LockGuard lock(shared->mutex);
     shared->point = nullptr;
     if (gave_up) {
       return Error(
@@ -46,13 +46,14 @@ Result<void> OpenRequests::acquire(std::uint64_t room, TimePoint deadline) {
   });
 }
 
-Result<CallId> OpenRequests::insert(const std::shared_ptr<ReplySink>& sink, std::uint64_t room, TimePoint deadline) {
+Result<CallId> OpenRequests::insert(const std::shared_ptr<ReplySink>& sink, std::uint64_t room,
+                                    base::TimePoint deadline) {
   auto call = table_.insert(Pending{sink, room}, deadline);
   if (!call) {
     window_.release(room);
     return call.error().at(peer_);
   }
-  if (deadline != kNever) arm_expiry(deadline);
+  if (deadline != base::kNever) arm_expiry(deadline);
   return call;
 }
 
@@ -94,18 +95,18 @@ void OpenRequests::end(const Error& reason) {
 }
 
 /// Makes sure that a task looks at the deadlines no later than `deadline`.
-void OpenRequests::arm_expiry(TimePoint deadline) {
+void OpenRequests::arm_expiry(base::TimePoint deadline) {
   if (deadline >= expiry_armed_.load(std::memory_order_acquire)) return;
-  const LockGuard lock(expiry_mutex_);
+  const base::LockGuard lock(expiry_mutex_);
   if (deadline >= expiry_armed_.load(std::memory_order_relaxed)) return;
   expiry_armed_.store(deadline, std::memory_order_release);
   executor_.post_at(deadline, [weak = self_, deadline] {
     const auto self = weak.lock();
     if (!self) return;
     {
-      const LockGuard armed(self->expiry_mutex_);
+      const base::LockGuard armed(self->expiry_mutex_);
       if (self->expiry_armed_.load() != deadline) return;  // an earlier one was posted since, and goes on from there
-      self->expiry_armed_.store(kNever, std::memory_order_release);
+      self->expiry_armed_.store(base::kNever, std::memory_order_release);
     }
     self->expire();
   });
@@ -118,7 +119,7 @@ void OpenRequests::expire() {
     fail(std::move(entry.sink),
          Error(Errc::timeout, peer_, "no reply from " + peer_ + " within the time-out of the call"));
   }
-  if (const TimePoint next = table_.next_deadline(); next != kNever) arm_expiry(next);
+  if (const base::TimePoint next = table_.next_deadline(); next != base::kNever) arm_expiry(next);
 }
 
 }  // namespace caftan::transport

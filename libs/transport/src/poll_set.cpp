@@ -42,7 +42,7 @@ void PollSet::wake() noexcept {
 
 int PollSet::wait(epoll_event& event, int timeout) { return ::epoll_wait(epoll_, &event, 1, timeout); }
 
-int PollSet::wait_for(epoll_event& event, Duration period) {
+int PollSet::wait_for(epoll_event& event, base::Duration period) {
   const timespec time{0, period.count()};
   const int count = ::epoll_pwait2(epoll_, &event, 1, &time, nullptr);
   return count >= 0 || errno != ENOSYS ? count : ::epoll_wait(epoll_, &event, 1, 1);
@@ -52,13 +52,13 @@ bool PollSet::is_wake(const epoll_event& event) noexcept { return event.data.u64
 
 std::shared_ptr<Pollable> PollSet::find(const epoll_event& event) {
   const std::uint64_t key = event.data.u64;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return key < slots_.size() ? slots_[key] : nullptr;
 }
 
 void PollSet::watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) {
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (free_slots_.empty()) {
       pollable->key_ = slots_.size();
       slots_.push_back(pollable);
@@ -80,7 +80,7 @@ void PollSet::rearm(const Pollable& pollable, std::uint32_t events) {
 void PollSet::unwatch(const Pollable& pollable) {
   ::epoll_ctl(epoll_, EPOLL_CTL_DEL, pollable.fd(), nullptr);
   std::shared_ptr<Pollable> last;  // destroyed outside the lock
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (pollable.key_ < slots_.size() && slots_[pollable.key_].get() == &pollable) {
     last = std::move(slots_[pollable.key_]);
     free_slots_.push_back(static_cast<std::uint32_t>(pollable.key_));

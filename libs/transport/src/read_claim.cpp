@@ -5,13 +5,13 @@ namespace caftan::transport {
 namespace {
 
 constexpr std::uint32_t kRepliesBeforeDeferral = 8;
-constexpr Duration kLongestDeferral = std::chrono::milliseconds(1);
+constexpr base::Duration kLongestDeferral = std::chrono::milliseconds(1);
 
 }  // namespace
 
 bool ReadClaim::claim() {
   if (reading_.exchange(true, std::memory_order_acquire)) return false;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   ++claims_;
   if (std::exchange(reader_, Reader::waiter) == Reader::poller) arm_locked();
   return true;
@@ -19,7 +19,7 @@ bool ReadClaim::claim() {
 
 bool ReadClaim::release(bool may_defer) {
   const bool only_replies = replies_in_row_ >= kRepliesBeforeDeferral;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   reading_.store(false, std::memory_order_release);  // the next thread that claims it waits for this lock
   if (!may_defer || !only_replies || wants_room()) {
     read_by_poller_locked();
@@ -31,17 +31,17 @@ bool ReadClaim::release(bool may_defer) {
 }
 
 void ReadClaim::end_deferral() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (reader_ == Reader::none) read_by_poller_locked();
 }
 
 void ReadClaim::arm() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   arm_locked();
 }
 
 void ReadClaim::rearm() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (reader_ == Reader::none) reader_ = Reader::poller;
   arm_locked();
 }
@@ -62,7 +62,7 @@ void ReadClaim::watch_deferral_locked() {
 }
 
 void ReadClaim::look_at_deferral(std::uint64_t claims_seen) {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (reader_ != Reader::poller && claims_ != claims_seen) return watch_deferral_locked();
   deferral_watched_ = false;
   if (reader_ == Reader::none) read_by_poller_locked();

@@ -63,7 +63,7 @@ void Session::start(wire::ByteView early) {
   claim_.arm();
 }
 
-Result<CallId> Session::request(wire::OutFrame& frame, std::uint64_t room, TimePoint deadline,
+Result<CallId> Session::request(wire::OutFrame& frame, std::uint64_t room, base::TimePoint deadline,
                                 const std::shared_ptr<ReplySink>& sink) {
   if (const auto fits = writer_.check_size(frame); !fits) {
     requests_.give_back(room);
@@ -72,7 +72,7 @@ Result<CallId> Session::request(wire::OutFrame& frame, std::uint64_t room, TimeP
   auto call = requests_.insert(sink, room, deadline);
   if (!call) return call;
   frame.header.call = call->value;
-  if (deadline != kNever) {
+  if (deadline != base::kNever) {
     const auto left = deadline - parts_.executor.clock().now();
     frame.header.remaining_us = static_cast<std::uint64_t>(
         std::max<std::int64_t>(1, std::chrono::duration_cast<std::chrono::microseconds>(left).count()));
@@ -106,7 +106,7 @@ void Session::on_ready(bool readable, bool writable) {
     }
   }
   {
-    const LockGuard lock(end_mutex_);
+    const base::LockGuard lock(end_mutex_);
     if (!end_requested_) return claim_.rearm();
   }
   (void)try_end();
@@ -120,7 +120,7 @@ bool Session::read_claimed() {
 
 std::weak_ptr<ClaimableSource> Session::release(bool may_defer) {
   {
-    const LockGuard lock(end_mutex_);
+    const base::LockGuard lock(end_mutex_);
     if (!end_requested_) {
       if (claim_.release(may_defer)) return weak_from_this();
       return {};
@@ -224,7 +224,7 @@ Result<void> Session::on_bye(const wire::InFrame& frame) {
 
 /// Stores the reason why the session has to end; the first one stays.
 void Session::request_end(Error reason) {
-  const LockGuard lock(end_mutex_);
+  const base::LockGuard lock(end_mutex_);
   if (!end_requested_) end_requested_ = std::move(reason);
 }
 
@@ -234,7 +234,7 @@ bool Session::try_end() {
   if (!turn.held() || ended()) return turn.held();
   Error reason;
   {
-    const LockGuard lock(end_mutex_);
+    const base::LockGuard lock(end_mutex_);
     reason = *end_requested_;
   }
   end(std::move(reason));
@@ -259,7 +259,7 @@ void Session::on_silence(const Error& error) {
 void Session::end(Error reason) {
   if (ended_.exchange(true)) return;
   {
-    const LockGuard lock(end_mutex_);
+    const base::LockGuard lock(end_mutex_);
     if (end_requested_) reason = *end_requested_;  // this side broke the connection
     end_requested_ = reason;
   }

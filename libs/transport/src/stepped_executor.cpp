@@ -10,14 +10,15 @@ namespace caftan::transport {
 
 namespace {
 
-constexpr Duration kDeadlock = std::chrono::hours(2);  // of the manual clock: a wait that long is a bug of the test
+constexpr base::Duration kDeadlock =
+    std::chrono::hours(2);  // of the manual clock: a wait that long is a bug of the test
 
 [[noreturn]] void fail(const char* text) {
   std::fprintf(stderr, "SteppedExecutor: %s\n", text);
   std::abort();
 }
 
-bool later(TimePoint a_when, std::uint64_t a_order, TimePoint b_when, std::uint64_t b_order) {
+bool later(base::TimePoint a_when, std::uint64_t a_order, base::TimePoint b_when, std::uint64_t b_order) {
   return std::tie(a_when, a_order) > std::tie(b_when, b_order);
 }
 
@@ -26,16 +27,16 @@ bool later(TimePoint a_when, std::uint64_t a_order, TimePoint b_when, std::uint6
 struct SteppedExecutor::Runner {
   std::thread thread;
   std::condition_variable turn;
-  Task task;
+  base::Task task;
 };
 
-class SteppedExecutor::SteppedWait final : public Executor::Wait, public WaitPoint {
+class SteppedExecutor::SteppedWait final : public base::Executor::Wait, public base::WaitPoint {
  public:
   explicit SteppedWait(SteppedExecutor& executor) : executor_(executor) {}
-  WaitPoint& point() noexcept override { return *this; }
+  base::WaitPoint& point() noexcept override { return *this; }
   void notify() noexcept override { notified_ = true; }
 
-  bool wait(TimePoint deadline, ReadableSource*) override {
+  bool wait(base::TimePoint deadline, base::ReadableSource*) override {
     if (notified_) return true;
     deadline_ = deadline;
     if (Runner* runner = this_runner()) {
@@ -47,12 +48,12 @@ class SteppedExecutor::SteppedWait final : public Executor::Wait, public WaitPoi
       runner->turn.wait(lock, [&] { return executor_.baton_ == runner; });
       return notified_;
     }
-    const TimePoint begun = executor_.clock_.now();
+    const base::TimePoint begun = executor_.clock_.now();
     while (!notified_ && executor_.clock_.now() < deadline_) {
       if (executor_.step()) continue;
       if (executor_.clock_.now() - begun > kDeadlock) fail("the test's thread waits for something that never comes");
       if (!has_timer_until_deadline() || !executor_.advance_to_next_timer()) {
-        if (deadline_ == kNever) fail("the test's thread waits, and nothing is left to do: a deadlock");
+        if (deadline_ == base::kNever) fail("the test's thread waits, and nothing is left to do: a deadlock");
         executor_.clock_.advance(deadline_ - executor_.clock_.now());
       }
     }
@@ -67,7 +68,7 @@ class SteppedExecutor::SteppedWait final : public Executor::Wait, public WaitPoi
   }
   SteppedExecutor& executor_;
   std::atomic<bool> notified_{false};
-  TimePoint deadline_ = kNever;
+  base::TimePoint deadline_ = base::kNever;
   Runner* runner_ = nullptr;
 };
 
@@ -90,12 +91,12 @@ SteppedExecutor::~SteppedExecutor() {
   }
 }
 
-void SteppedExecutor::post(Task task) {
+void SteppedExecutor::post(base::Task task) {
   const std::lock_guard lock(mutex_);
   if (!stopping_) tasks_.push_back(std::move(task));
 }
 
-void SteppedExecutor::post_at(TimePoint when, Task task) {
+void SteppedExecutor::post_at(base::TimePoint when, base::Task task) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
   timers_.push_back(Timer{when, timer_order_++, std::move(task)});
@@ -165,7 +166,7 @@ void SteppedExecutor::run_loop(Runner& runner) {
     if (baton_ != &runner) return;
     lock.unlock();
     {
-      Task task = std::move(runner.task);
+      base::Task task = std::move(runner.task);
       task();
     }
     lock.lock();
@@ -183,13 +184,13 @@ std::size_t SteppedExecutor::run(std::size_t most) {
   return steps;
 }
 
-void SteppedExecutor::advance(Duration by) {
+void SteppedExecutor::advance(base::Duration by) {
   clock_.advance(by);
   run();
 }
 
 bool SteppedExecutor::advance_to_next_timer() {
-  TimePoint next;
+  base::TimePoint next;
   {
     const std::lock_guard lock(mutex_);
     if (timers_.empty()) return false;
@@ -203,7 +204,7 @@ void SteppedExecutor::watch(const std::shared_ptr<Pollable>&, std::uint32_t) { f
 void SteppedExecutor::rearm(const Pollable&, std::uint32_t) { fail("sockets cannot be stepped"); }
 void SteppedExecutor::unwatch(const Pollable&) { fail("sockets cannot be stepped"); }
 
-Executor::Wait* SteppedExecutor::make_wait(std::byte* room) {
+base::Executor::Wait* SteppedExecutor::make_wait(std::byte* room) {
   static_assert(sizeof(SteppedWait) <= kWaitSize);
   return ::new (room) SteppedWait(*this);
 }

@@ -23,8 +23,8 @@ int thread_event_fd() {
 }
 
 /// Milliseconds until `when`, rounded up; -1 = for ever.
-int poll_timeout(TimePoint when, TimePoint now) {
-  if (when == kNever) return -1;
+int poll_timeout(base::TimePoint when, base::TimePoint now) {
+  if (when == base::kNever) return -1;
   if (when <= now) return 0;
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(when - now).count();
   return static_cast<int>(std::min<std::int64_t>(ms, INT_MAX));
@@ -46,7 +46,7 @@ void ThreadedExecutor::ThreadWait::notify() noexcept {
   }
 }
 
-bool ThreadedExecutor::ThreadWait::wait(TimePoint deadline, ReadableSource* source) {
+bool ThreadedExecutor::ThreadWait::wait(base::TimePoint deadline, base::ReadableSource* source) {
   if (notified()) return true;
   ThreadState& thread = thread_state();
   // This thread may be a runner, which its executor replaces; that need not be the executor of this wait.
@@ -70,7 +70,7 @@ bool ThreadedExecutor::ThreadWait::wait(TimePoint deadline, ReadableSource* sour
 }
 
 /// Returns true when the wait is over (notified or late), false when only sleeping is left to do.
-bool ThreadedExecutor::ThreadWait::read_until_notified(ClaimableSource& source, TimePoint deadline,
+bool ThreadedExecutor::ThreadWait::read_until_notified(ClaimableSource& source, base::TimePoint deadline,
                                                        ThreadState& thread) {
   for (;;) {
     std::uint32_t idle = kIdle;
@@ -94,14 +94,14 @@ bool ThreadedExecutor::ThreadWait::read_until_notified(ClaimableSource& source, 
   }
 }
 
-void ThreadedExecutor::ThreadWait::sleep_until_notified(TimePoint deadline) {
+void ThreadedExecutor::ThreadWait::sleep_until_notified(base::TimePoint deadline) {
   for (;;) {
     std::uint32_t idle = kIdle;
     if (!state_.compare_exchange_strong(idle, kSleeping, std::memory_order_acq_rel) && idle == kNotified) return;
     timespec left{};
-    if (deadline != kNever) {
+    if (deadline != base::kNever) {
       const auto rest = deadline - executor_.clock_.now();
-      if (rest <= Duration::zero()) {
+      if (rest <= base::Duration::zero()) {
         std::uint32_t sleeping = kSleeping;
         state_.compare_exchange_strong(sleeping, kIdle, std::memory_order_acq_rel);
         return;
@@ -110,7 +110,7 @@ void ThreadedExecutor::ThreadWait::sleep_until_notified(TimePoint deadline) {
       left.tv_nsec = static_cast<long>(rest.count() % 1'000'000'000);
     }
     ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&state_), FUTEX_WAIT_PRIVATE, kSleeping,
-              deadline == kNever ? nullptr : &left, nullptr, 0);
+              deadline == base::kNever ? nullptr : &left, nullptr, 0);
     if (notified()) return;
   }
 }

@@ -30,13 +30,13 @@ inline ThreadState& thread_state() {
 }
 
 /// A wait of one thread: sleeps on a futex, or in poll while it reads a source itself.
-class ThreadedExecutor::ThreadWait final : public Executor::Wait, public WaitPoint {
+class ThreadedExecutor::ThreadWait final : public base::Executor::Wait, public base::WaitPoint {
  public:
   explicit ThreadWait(ThreadedExecutor& executor);
 
-  WaitPoint& point() noexcept override { return *this; }
+  base::WaitPoint& point() noexcept override { return *this; }
   void notify() noexcept override;
-  bool wait(TimePoint deadline, ReadableSource* source) override;
+  bool wait(base::TimePoint deadline, base::ReadableSource* source) override;
 
  private:
   // A futex waits for these values.
@@ -46,8 +46,8 @@ class ThreadedExecutor::ThreadWait final : public Executor::Wait, public WaitPoi
   static constexpr std::uint32_t kPolling = 3;
 
   bool notified() const noexcept { return state_.load(std::memory_order_acquire) == kNotified; }
-  bool read_until_notified(ClaimableSource& source, TimePoint deadline, ThreadState& thread);
-  void sleep_until_notified(TimePoint deadline);
+  bool read_until_notified(ClaimableSource& source, base::TimePoint deadline, ThreadState& thread);
+  void sleep_until_notified(base::TimePoint deadline);
 
   ThreadedExecutor& executor_;
   std::atomic<std::uint32_t> state_{kIdle};

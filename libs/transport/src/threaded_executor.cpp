@@ -15,11 +15,11 @@ namespace caftan::transport {
 
 namespace {
 
-constexpr Duration kMaxFlushDelay = std::chrono::microseconds(20);
+constexpr base::Duration kMaxFlushDelay = std::chrono::microseconds(20);
 constexpr int kTasksBetweenPolls = 32;  // sockets are looked at even when the queue never empties
-constexpr Duration kBackstopPeriod = std::chrono::microseconds(50);
+constexpr base::Duration kBackstopPeriod = std::chrono::microseconds(50);
 constexpr int kQuietPeriods = 20;  // then the backstop sleeps without a period
-constexpr Duration kThreadAgain = std::chrono::milliseconds(100);
+constexpr base::Duration kThreadAgain = std::chrono::milliseconds(100);
 
 ThreadedExecutor::Options completed(ThreadedExecutor::Options options) {
   if (options.runners == 0) options.runners = std::max(2U, std::thread::hardware_concurrency());
@@ -32,10 +32,10 @@ ThreadedExecutor::Options completed(ThreadedExecutor::Options options) {
 ThreadedExecutor::ThreadedExecutor(Options options)
     : options_(completed(std::move(options))),
       crew_(options_.runners, options_.max_threads),
-      timers_([this](Task task) { post_due(std::move(task)); }) {
+      timers_([this](base::Task task) { post_due(std::move(task)); }) {
   bool complete = timers_.start();
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     for (unsigned i = 0; complete && i < options_.runners; ++i) {
       if (!add_thread_locked()) complete = false;
     }
@@ -49,7 +49,7 @@ ThreadedExecutor::~ThreadedExecutor() {
   timers_.stop();
   std::vector<Thread> threads;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     stopping_ = true;
     threads.swap(threads_);
   }
@@ -74,33 +74,33 @@ bool ThreadedExecutor::add_thread_locked() {
   return true;
 }
 
-void ThreadedExecutor::post(Task task) {
+void ThreadedExecutor::post(base::Task task) {
   bool must_wake = false;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (stopping_) return;
     queue_.push(std::move(task));
     const ThreadState& thread = thread_state();
     // This runner takes the task right after its present one; for more tasks `run` wakes another runner.
-    const bool runs_it_next = thread.runner_of == this && thread.defers_wakeups && !UserCode::runs_here();
+    const bool runs_it_next = thread.runner_of == this && thread.defers_wakeups && !base::UserCode::runs_here();
     must_wake = crew_.has_idle() && !runs_it_next;
     task_wake_ = task_wake_ || must_wake;
   }
   if (must_wake) polls_.wake();
 }
 
-void ThreadedExecutor::post_at(TimePoint when, Task task) {
+void ThreadedExecutor::post_at(base::TimePoint when, base::Task task) {
   timers_.add(when, TimerThread::Place::runner, std::move(task));
 }
 
-void ThreadedExecutor::keep_time(TimePoint when, Task task) {
+void ThreadedExecutor::keep_time(base::TimePoint when, base::Task task) {
   timers_.add(when, TimerThread::Place::here, std::move(task));
 }
 
-void ThreadedExecutor::post_due(Task task) {
+void ThreadedExecutor::post_due(base::Task task) {
   bool must_wake = false;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (stopping_) return;
     queue_.push_due(std::move(task));
     must_wake = crew_.has_idle();
@@ -117,13 +117,13 @@ bool ThreadedExecutor::inside_reading_wait() const noexcept { return thread_stat
 
 void ThreadedExecutor::run() {
   thread_state().runner_of = this;
-  RunnerLimit::set_current(this);
+  base::RunnerLimit::set_current(this);
   int tasks = 0;
   for (;;) {
-    Task task;
+    base::Task task;
     bool must_wake = false;
     {
-      UniqueLock lock(mutex_);
+      base::UniqueLock lock(mutex_);
       if (stopping_) break;
       if (tasks < kTasksBetweenPolls && crew_.may_take_held()) {
         task = crew_.take_held();
@@ -169,7 +169,7 @@ bool ThreadedExecutor::want_backstop_locked() {
 bool ThreadedExecutor::sleep_in_epoll() {
   int timeout = -1;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (stopping_) return false;
     if (queue_.size() > 0 || crew_.may_take_held()) timeout = 0;
     crew_.begin_idle();
@@ -178,7 +178,7 @@ bool ThreadedExecutor::sleep_in_epoll() {
   int count = polls_.wait(event, timeout);
   bool flush = false;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (count > 0 && PollSet::is_wake(event) && backstop_ == Backstop::wanted && !task_wake_) {
       backstop_ = Backstop::active;
       count = backstop(event);
@@ -234,10 +234,10 @@ void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable, FlushBy
   bool must_wake = false;
   bool no_backstop = false;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (flushes_.empty()) oldest_flush_ = clock_.now();
     flushes_.push_back(std::move(flushable));
-    if (by == FlushBy::soon || UserCode::runs_here()) {
+    if (by == FlushBy::soon || base::UserCode::runs_here()) {
       must_wake = want_backstop_locked();
       no_backstop = backstop_ == Backstop::none;
     }
@@ -247,21 +247,21 @@ void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable, FlushBy
 }
 
 bool ThreadedExecutor::flush_is_due() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return !flushes_.empty() && clock_.now() - oldest_flush_ > kMaxFlushDelay;
 }
 
 void ThreadedExecutor::flush_pending() {
   std::vector<std::shared_ptr<Flushable>> flushes;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (flushes_.empty()) return;
     flushes.swap(flushes_);
   }
   for (const auto& flushable : flushes) flushable->flush();
 }
 
-Executor::Wait* ThreadedExecutor::make_wait(std::byte* room) {
+base::Executor::Wait* ThreadedExecutor::make_wait(std::byte* room) {
   static_assert(sizeof(ThreadWait) <= kWaitSize);
   return ::new (room) ThreadWait(*this);
 }
@@ -271,7 +271,7 @@ Executor::Wait* ThreadedExecutor::make_wait(std::byte* room) {
 void ThreadedExecutor::enter_blocked() {
   bool must_wake = false;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     crew_.enter_blocked();
     if (stopping_) return;
     if (crew_.has_idle()) {
@@ -285,7 +285,7 @@ void ThreadedExecutor::enter_blocked() {
 }
 
 void ThreadedExecutor::leave_blocked() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   crew_.leave_blocked();
 }
 
@@ -307,7 +307,7 @@ bool ThreadedExecutor::replace_locked() {
 }
 
 void ThreadedExecutor::replace_again() {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (stopping_) return;
   replacement_due_ = !replace_locked();
   if (replacement_due_) timers_.add(clock_.now() + kThreadAgain, TimerThread::Place::here, [this] { replace_again(); });
@@ -316,7 +316,7 @@ void ThreadedExecutor::replace_again() {
 bool ThreadedExecutor::begin_wait() noexcept {
   bool must_wake = false;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (!crew_.has_permit()) return false;
     // One thread must stay free: it is made before the wait begins, or the wait is refused.
     if (!stopping_ && crew_.needs_thread_for_wait() && !add_thread_locked()) return false;
@@ -330,7 +330,7 @@ bool ThreadedExecutor::begin_wait() noexcept {
 void ThreadedExecutor::end_wait() noexcept {
   bool must_wake = false;
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     crew_.end_wait();
     must_wake = wake_for_held_locked();
   }
@@ -346,17 +346,17 @@ bool ThreadedExecutor::wake_for_held_locked() noexcept {
 
 bool ThreadedExecutor::may_begin(unsigned depth) noexcept {
   if (crew_.may_begin_unasked(depth)) return true;
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return crew_.may_begin(depth);
 }
 
-void ThreadedExecutor::hold_call(unsigned depth, Task call) {
-  const LockGuard lock(mutex_);
+void ThreadedExecutor::hold_call(unsigned depth, base::Task call) {
+  const base::LockGuard lock(mutex_);
   crew_.hold(depth, std::move(call));
 }
 
 Error ThreadedExecutor::too_many_wait() const {
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return crew_.too_many_wait();
 }
 

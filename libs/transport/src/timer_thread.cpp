@@ -19,19 +19,19 @@ bool TimerThread::start() {
 
 void TimerThread::stop() {
   {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     stopping_ = true;
     changed_.notify_one();
   }
   if (thread_) thread_->join();
   thread_.reset();
   std::vector<Timer> dropped;  // destroyed without the lock: a task may own what posts another one when it goes
-  const LockGuard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   dropped.swap(timers_);
 }
 
-void TimerThread::add(TimePoint when, Place place, Task task) {
-  const LockGuard lock(mutex_);
+void TimerThread::add(base::TimePoint when, Place place, base::Task task) {
+  const base::LockGuard lock(mutex_);
   if (stopping_) return;
   const bool is_first = timers_.empty() || when < timers_.front().when;
   timers_.push_back(Timer{when, order_++, place, std::move(task)});
@@ -40,13 +40,13 @@ void TimerThread::add(TimePoint when, Place place, Task task) {
 }
 
 void TimerThread::run() {
-  UniqueLock lock(mutex_);
+  base::UniqueLock lock(mutex_);
   while (!stopping_) {
-    if (timers_.empty() || timers_.front().when == kNever) {
+    if (timers_.empty() || timers_.front().when == base::kNever) {
       changed_.wait(lock.native());
       continue;
     }
-    const TimePoint first = timers_.front().when;
+    const base::TimePoint first = timers_.front().when;
     if (first > clock_.now()) {
       changed_.wait_until(lock.native(), first);
       continue;
@@ -60,7 +60,7 @@ void TimerThread::run() {
     } else {
       to_runners_(std::move(timer.task));
     }
-    timer.task = Task();
+    timer.task = base::Task();
     lock.lock();
   }
 }

@@ -50,7 +50,7 @@ Error encode_failure() {
   } catch (const std::bad_alloc&) {
     return Error(Errc::limit_exceeded, "no memory to encode the value");
   } catch (const std::exception& failure) {
-    return Error(Errc::unsupported, std::string("serialize threw: ") + what_of(failure));
+    return Error(Errc::unsupported, std::string("serialize threw: ") + base::what_of(failure));
   } catch (...) {
     return Error(Errc::unsupported, "serialize threw");
   }
@@ -65,7 +65,7 @@ Error decode_failure(std::size_t position) {
   } catch (const std::bad_alloc&) {
     return Error(Errc::limit_exceeded, at("no memory to decode the value"));
   } catch (const std::exception& failure) {
-    return Error(Errc::malformed_payload, at(std::string("serialize threw: ") + what_of(failure)));
+    return Error(Errc::malformed_payload, at(std::string("serialize threw: ") + base::what_of(failure)));
   } catch (...) {
     return Error(Errc::malformed_payload, at("serialize threw"));
   }

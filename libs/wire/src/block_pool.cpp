@@ -81,7 +81,7 @@ void free_block(BlockHeader* header) noexcept {
 
 struct BlockPoolState {
   struct SizeClass {
-    Mutex mutex;
+    base::Mutex mutex;
     BlockHeader* free CAFTAN_GUARDED_BY(mutex) = nullptr;
   };
 
@@ -90,7 +90,7 @@ struct BlockPoolState {
 
   BlockHeader* pop(std::size_t size_class) noexcept {
     SizeClass& of = classes[size_class];
-    const LockGuard lock(of.mutex);
+    const base::LockGuard lock(of.mutex);
     BlockHeader* header = of.free;
     if (!header) return nullptr;
     of.free = header->next;
@@ -108,7 +108,7 @@ struct BlockPoolState {
       return;
     }
     SizeClass& of = classes[header->size_class];
-    const LockGuard lock(of.mutex);
+    const base::LockGuard lock(of.mutex);
     header->next = of.free;
     of.free = header;
   }

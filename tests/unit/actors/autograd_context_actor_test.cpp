@@ -35,7 +35,7 @@ class ScriptedWorker final : public ContextPorts {
 
   WorkerLife self() const noexcept override { return kSelf; }
   const std::string& name() const noexcept override { return name_; }
-  Executor& executor() override { return executor_; }
+  base::Executor& executor() override { return executor_; }
   void log(const std::string& line) const override { ADD_FAILURE() << line; }
   std::string peer_name(WorkerId) override { return "b"; }
   caf::strong_actor_ptr proxy(const WorkerLife& peer, const remote::Address& address) override {
@@ -112,7 +112,7 @@ class AutogradContextActorTest : public testing::Test {
   static autograd::PassId pass(const ContextId& context) { return {context, PassNumber{1}}; }
 
   /// Starts a pass from `root`, and returns its outcome to be.
-  Future<void> start(const at::Tensor& root, TimePoint deadline = kNever) {
+  Future<void> start(const at::Tensor& root, base::TimePoint deadline = base::kNever) {
     autograd::PassStart start;
     start.engine = autograd::Engine::begin({.context = record_->id()}).value();
     const std::vector<at::Tensor> roots{root};

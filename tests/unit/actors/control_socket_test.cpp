@@ -64,11 +64,11 @@ TEST(ControlSocket, RN1_ASignOfLifeNeverWaitsForRoom) {
 TEST(ControlSocket, ACommandThatDoesNotComeInTimeIsNoError) {
   const auto pair = ControlSocket::make_pair();
   ASSERT_TRUE(pair);
-  const auto nothing = pair->first.receive_command(TimePoint{});
+  const auto nothing = pair->first.receive_command(base::TimePoint{});
   ASSERT_TRUE(nothing);
   EXPECT_FALSE(*nothing);
   ASSERT_TRUE(pair->second.send(run::Leave{}));
-  const auto command = pair->first.receive_command(kNever);
+  const auto command = pair->first.receive_command(base::kNever);
   ASSERT_TRUE(command && *command);
   EXPECT_TRUE(std::holds_alternative<run::Leave>(**command));
 }

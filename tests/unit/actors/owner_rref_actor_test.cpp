@@ -27,8 +27,8 @@ constexpr rpc::PeerSession kSession{{WorkerId{1}, Incarnation{2}}, 1};
 /// A worker that owns one value. It keeps what the value's actor asks for.
 class ScriptedWorker final : public OwnerRRefPorts {
  public:
-  explicit ScriptedWorker(Executor& executor) : executor_(executor) {}
-  Executor& executor() override { return executor_; }
+  explicit ScriptedWorker(base::Executor& executor) : executor_(executor) {}
+  base::Executor& executor() override { return executor_; }
   caf::strong_actor_ptr fork_proxy(ForkId, const rpc::PeerSession&) override { return proxy; }
   void answer_fork(ForkId, const rpc::PeerSession&, Errc code) override { answers.push_back(code); }
   void fork_counted(RRefId, ForkInfo fork) override { counted.insert(fork.fork); }
@@ -48,7 +48,7 @@ class ScriptedWorker final : public OwnerRRefPorts {
   std::optional<Error> why_it_leaves;
 
  private:
-  Executor& executor_;
+  base::Executor& executor_;
 };
 
 /// The actor of a fork at another worker, or one that is a value itself.

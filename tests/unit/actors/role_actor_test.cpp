@@ -30,8 +30,8 @@ constexpr RRefId kRole{WorkerId{0}, Incarnation{1}, 5};
 /// A worker that plays one role and has nothing else.
 class ScriptedWorker final : public RolePorts {
  public:
-  explicit ScriptedWorker(Executor& executor) : executor_(executor) {}
-  Executor& executor() override { return executor_; }
+  explicit ScriptedWorker(base::Executor& executor) : executor_(executor) {}
+  base::Executor& executor() override { return executor_; }
   bool set_value(const Result<std::shared_ptr<rpc::HostedObject>>& object) override {
     if (has_ended) return false;
     values.push_back(object);
@@ -44,7 +44,7 @@ class ScriptedWorker final : public RolePorts {
   int idle = 0;
 
  private:
-  Executor& executor_;
+  base::Executor& executor_;
 };
 
 /// A role whose object is the number of its configuration; a negative one cannot be constructed.
@@ -53,7 +53,7 @@ class RoleActorTest : public testing::Test {
   RoleActorTest() {
     definition_.name = "number";
     definition_.make = [](std::shared_ptr<RoleContext>, const std::any& config, RRefId id,
-                          Executor& executor) -> std::shared_ptr<rpc::HostedObject> {
+                          base::Executor& executor) -> std::shared_ptr<rpc::HostedObject> {
       const int number = std::any_cast<int>(config);
       if (number < 0) throw std::runtime_error("negative");
       return rpc::make_hosted<int>(id, executor, number);

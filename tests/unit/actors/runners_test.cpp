@@ -14,7 +14,7 @@ TEST(Runners, T8_RunOfEachRoleMayWaitBesideAsManyCallsAsForOneWorker) {
   const auto executor = make_runners(kWorkers);
   std::promise<std::size_t> granted;
   executor->post([&] {
-    std::list<WaitPermit> permits;
+    std::list<base::WaitPermit> permits;
     do permits.emplace_back();
     while (permits.back());
     granted.set_value(permits.size() - 1);

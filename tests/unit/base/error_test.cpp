@@ -110,8 +110,8 @@ TEST(Ids, OfTwoLivesOfAWorkerDiffer) {
 }
 
 TEST(ManualClock, MovesOnlyByAdvance) {
-  ManualClock clock;
-  const TimePoint start = clock.now();
+  base::ManualClock clock;
+  const base::TimePoint start = clock.now();
   EXPECT_EQ(clock.now(), start);
   clock.advance(std::chrono::milliseconds(5));
   EXPECT_EQ(clock.now() - start, std::chrono::milliseconds(5));

@@ -13,23 +13,23 @@ namespace caftan {
 namespace {
 
 /// Waits without a runner: `meanwhile` is called in each wait, and a wait for ever blocks its thread until notified.
-class PlainExecutor final : public Executor {
+class PlainExecutor final : public base::Executor {
  public:
-  void post(Task) override {}
-  void post_at(TimePoint, Task) override {}
-  const Clock& clock() const noexcept override { return clock_; }
+  void post(base::Task) override {}
+  void post_at(base::TimePoint, base::Task) override {}
+  const base::Clock& clock() const noexcept override { return clock_; }
   bool inside_reading_wait() const noexcept override { return false; }
 
   std::function<void()> meanwhile = [] {};
 
  private:
-  class PlainWait final : public Wait, public WaitPoint {
+  class PlainWait final : public Wait, public base::WaitPoint {
    public:
     explicit PlainWait(PlainExecutor& executor) : executor_(executor) {}
-    WaitPoint& point() noexcept override { return *this; }
-    bool wait(TimePoint deadline, ReadableSource*) override {
+    base::WaitPoint& point() noexcept override { return *this; }
+    bool wait(base::TimePoint deadline, base::ReadableSource*) override {
       executor_.meanwhile();
-      if (deadline == kNever) notified_.wait(0);
+      if (deadline == base::kNever) notified_.wait(0);
       return notified_.load() != 0;
     }
     void notify() noexcept override {
@@ -46,35 +46,35 @@ class PlainExecutor final : public Executor {
     return new (room) PlainWait(*this);
   }
 
-  ManualClock clock_;
+  base::ManualClock clock_;
 };
 
 TEST(Gate, AnEmptyOneIsNotWaitedFor) {
   PlainExecutor executor;
   executor.meanwhile = [] { FAIL() << "waits"; };
-  Gate gate;
-  EXPECT_TRUE(gate.wait_until_empty(executor, kNever));
+  base::Gate gate;
+  EXPECT_TRUE(gate.wait_until_empty(executor, base::kNever));
   EXPECT_TRUE(gate.enter());
   gate.leave();
-  EXPECT_TRUE(gate.wait_until_empty(executor, kNever));
+  EXPECT_TRUE(gate.wait_until_empty(executor, base::kNever));
 }
 
 TEST(Gate, TheLastOneThatLeavesEndsTheWait) {
   PlainExecutor executor;
-  Gate gate;
+  base::Gate gate;
   ASSERT_TRUE(gate.enter() && gate.enter());
   executor.meanwhile = [&] {
     gate.leave();
     EXPECT_EQ(gate.inside(), 1U);
     gate.leave();
   };
-  EXPECT_TRUE(gate.wait_until_empty(executor, kNever));
+  EXPECT_TRUE(gate.wait_until_empty(executor, base::kNever));
   EXPECT_EQ(gate.inside(), 0U);
 }
 
 TEST(Gate, AWaitEndsAtItsDeadlineAndIsNotNotifiedLater) {
   PlainExecutor executor;
-  Gate gate;
+  base::Gate gate;
   ASSERT_TRUE(gate.enter());
   EXPECT_FALSE(gate.wait_until_empty(executor, executor.clock().now()));
   gate.leave();  // its wait point is gone
@@ -83,27 +83,27 @@ TEST(Gate, AWaitEndsAtItsDeadlineAndIsNotNotifiedLater) {
 
 TEST(Gate, TheLastOneThatLeavesEndsAllWaits) {
   PlainExecutor executor;
-  Gate gate;
+  base::Gate gate;
   ASSERT_TRUE(gate.enter());
   int waits = 0;
   executor.meanwhile = [&] {
     if (++waits == 1) {
-      EXPECT_TRUE(gate.wait_until_empty(executor, kNever)) << "the second one waits while the first one does";
+      EXPECT_TRUE(gate.wait_until_empty(executor, base::kNever)) << "the second one waits while the first one does";
     } else {
       gate.leave();
     }
   };
-  EXPECT_TRUE(gate.wait_until_empty(executor, kNever));
+  EXPECT_TRUE(gate.wait_until_empty(executor, base::kNever));
   EXPECT_EQ(waits, 2);
 }
 
 TEST(Gate, AClosedOneLetsNothingInButPartsOfWhatIsInside) {
-  Gate gate;
-  const Gate::Visit early(gate);
+  base::Gate gate;
+  const base::Gate::Visit early(gate);
   gate.close();
   EXPECT_TRUE(gate.is_closed());
   EXPECT_TRUE(early);
-  EXPECT_FALSE(Gate::Visit(gate));
+  EXPECT_FALSE(base::Gate::Visit(gate));
   EXPECT_FALSE(gate.enter());
   EXPECT_EQ(gate.inside(), 1U) << "those that were refused do not count";
   gate.enter_as_part();
@@ -116,21 +116,21 @@ TEST(Gate, TheThreadThatClosesAndWaitsSeesTheEndOfAllThatEntered) {
   constexpr int kRounds = 200;
   for (int round = 0; round < kRounds; ++round) {
     PlainExecutor executor;
-    Gate gate;
+    base::Gate gate;
     std::atomic<bool> ended{false};
     std::atomic<int> late{0};
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) {
       threads.emplace_back([&] {
         while (true) {
-          const Gate::Visit visit(gate);
+          const base::Gate::Visit visit(gate);
           if (!visit) return;
           if (ended.load()) ++late;
         }
       });
     }
     gate.close();
-    EXPECT_TRUE(gate.wait_until_empty(executor, kNever));
+    EXPECT_TRUE(gate.wait_until_empty(executor, base::kNever));
     ended.store(true);
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(late.load(), 0);

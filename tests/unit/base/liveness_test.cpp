@@ -8,15 +8,15 @@ namespace {
 using namespace std::chrono_literals;
 using Action = Liveness::Action;
 
-const TimePoint kStart = ManualClock().now();
+const base::TimePoint kStart = base::ManualClock().now();
 constexpr LivenessOptions kOptions{1s, 5s};
 
 /// Polls whenever it asks to be polled, up to `end`, and counts the pings; each ping goes out as 48 bytes.
 struct Poller {
   Liveness liveness{kOptions, "worker1", kStart};
-  TimePoint now = kStart;
+  base::TimePoint now = kStart;
   int pings = 0;
-  Action run_until(TimePoint end) {
+  Action run_until(base::TimePoint end) {
     Action action = Action::nothing;
     while (action != Action::dead && liveness.next_poll() <= end) {
       now = liveness.next_poll();
@@ -56,7 +56,7 @@ TEST(Liveness, SE6_DeathIsFinal) {
   ASSERT_EQ(poller.run_until(kStart + 10s), Action::dead);
   poller.liveness.on_bytes_in(kStart + 10s, 1);
   EXPECT_EQ(poller.liveness.poll(kStart + 10s, false), Action::dead);
-  EXPECT_EQ(poller.liveness.next_poll(), kNever);
+  EXPECT_EQ(poller.liveness.next_poll(), base::kNever);
 }
 
 TEST(Liveness, SE7_OneLongMessageKeepsItsSenderAlive) {
@@ -121,11 +121,11 @@ TEST(Liveness, T1_SE38_APeerThatFrozeIsDeadTheTimeoutAfterItsLastBytesWereRead) 
 
 TEST(Liveness, SE30_BytesThatWereNotReadYetAreNoSilence) {
   Liveness liveness(kOptions, "worker1", kStart);
-  for (TimePoint now = kStart + 1s; now <= kStart + 1min; now += 1s) {
+  for (base::TimePoint now = kStart + 1s; now <= kStart + 1min; now += 1s) {
     EXPECT_NE(liveness.poll(now, true), Action::dead);
   }
   // From when all is read on it is judged as before.
-  TimePoint now = kStart + 1min;
+  base::TimePoint now = kStart + 1min;
   while (liveness.poll(now, false) != Action::dead) now += 1s;
   EXPECT_EQ(now, kStart + 1min + kOptions.timeout);
 }

@@ -6,7 +6,7 @@ namespace caftan {
 namespace {
 
 TEST(RepeatedLines, U10_TheFirstIsWrittenAndTheRestOfItsPeriodCounted) {
-  RepeatedLines lines;
+  base::RepeatedLines lines;
   EXPECT_TRUE(lines.add("a"));
   EXPECT_FALSE(lines.add("a"));
   EXPECT_FALSE(lines.add("a"));
@@ -20,7 +20,7 @@ TEST(RepeatedLines, U10_TheFirstIsWrittenAndTheRestOfItsPeriodCounted) {
 }
 
 TEST(RepeatedLines, U10_TheEndOfAllSaysWhatWasCounted) {
-  RepeatedLines lines;
+  base::RepeatedLines lines;
   lines.add("a");
   lines.add("b");
   lines.add("b");
@@ -31,7 +31,9 @@ TEST(RepeatedLines, U10_TheEndOfAllSaysWhatWasCounted) {
   EXPECT_TRUE(lines.add("b"));
 }
 
-TEST(RepeatedLines, U10_ALineHasItsCount) { EXPECT_EQ(RepeatedLines::with_count("f#: # more", 12), "f#: 12 more"); }
+TEST(RepeatedLines, U10_ALineHasItsCount) {
+  EXPECT_EQ(base::RepeatedLines::with_count("f#: # more", 12), "f#: 12 more");
+}
 
 }  // namespace
 }  // namespace caftan

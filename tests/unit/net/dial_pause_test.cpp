@@ -14,9 +14,9 @@ using std::chrono::seconds;
 TEST(DialPause, T13_SE33_OneThatStaysAwayIsDialledSeldom) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     DialPause pause(seed);
-    TimePoint now{};
+    base::TimePoint now{};
     int attempts = 0;
-    for (; now < TimePoint{} + seconds(60); now += pause.after_failure(now)) ++attempts;
+    for (; now < base::TimePoint{} + seconds(60); now += pause.after_failure(now)) ++attempts;
     EXPECT_LE(attempts, 150) << seed;  // each 20 ms: 3000
     EXPECT_GE(attempts, 50) << seed;
   }
@@ -25,10 +25,11 @@ TEST(DialPause, T13_SE33_OneThatStaysAwayIsDialledSeldom) {
 TEST(DialPause, T13_SE33_OneThatComesIsMetWithinAnEighthOfItsTime) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     DialPause pause(seed);
-    const TimePoint first{};
-    for (TimePoint now = first; now < first + seconds(30);) {
-      const Duration next = pause.after_failure(now);
-      ASSERT_LE(next, std::max<Duration>(DialPause::kShortest, std::min<Duration>((now - first) / 8, seconds(1))));
+    const base::TimePoint first{};
+    for (base::TimePoint now = first; now < first + seconds(30);) {
+      const base::Duration next = pause.after_failure(now);
+      ASSERT_LE(next, std::max<base::Duration>(DialPause::kShortest,
+                                               std::min<base::Duration>((now - first) / 8, seconds(1))));
       ASSERT_GE(next, DialPause::kShortest * 3 / 4);
       now += next;
     }
@@ -36,14 +37,14 @@ TEST(DialPause, T13_SE33_OneThatComesIsMetWithinAnEighthOfItsTime) {
 }
 
 TEST(DialPause, T13_ProcessesDoNotDialInStep) {
-  std::set<Duration> pauses;
+  std::set<base::Duration> pauses;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) pauses.insert(DialPause(seed).after_failure({}));
   EXPECT_GT(pauses.size(), 10U);
 }
 
 TEST(DialPause, K7_SE34_KnowsHowLongAgoTheFirstAttemptFailed) {
   DialPause pause(1);
-  const TimePoint first{};
+  const base::TimePoint first{};
   EXPECT_TRUE(pause.has_begun_within(seconds(10), first));
   (void)pause.after_failure(first);
   (void)pause.after_failure(first + seconds(9));
@@ -55,7 +56,7 @@ TEST(DialPause, K7_SE34_KnowsHowLongAgoTheFirstAttemptFailed) {
 
 TEST(DialPause, AResetBeginsAnew) {
   DialPause pause(1);
-  TimePoint now{};
+  base::TimePoint now{};
   (void)pause.after_failure(now);
   now += seconds(100);
   EXPECT_GT(pause.after_failure(now), milliseconds(700));

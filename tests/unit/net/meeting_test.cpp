@@ -15,7 +15,7 @@ using OnMet = Meeting::OnMet;
 using Report = Meeting::Loss::Report;
 
 constexpr WorkerId kCoordinator{0};
-constexpr TimePoint kBegin{1h};
+constexpr base::TimePoint kBegin{1h};
 
 /// The first life of a worker.
 constexpr Incarnation life_of(std::uint32_t id) { return {100 + id}; }

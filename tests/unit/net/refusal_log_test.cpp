@@ -11,7 +11,7 @@ using std::chrono::seconds;
 
 TEST(RefusalLog, T19_HS14_TenLinesAMinuteAndThenTheirNumber) {
   RefusalLog log;
-  const TimePoint start{seconds(100)};
+  const base::TimePoint start{seconds(100)};
   for (int i = 0; i < 10; ++i) EXPECT_EQ(log.on_refused(Errc::malformed_payload, start + seconds(i)), Action::write);
   EXPECT_EQ(log.on_refused(Errc::malformed_payload, start + seconds(10)), Action::count_first);
   for (int i = 0; i < 5000; ++i) {
@@ -24,14 +24,14 @@ TEST(RefusalLog, T19_HS14_TenLinesAMinuteAndThenTheirNumber) {
 
 TEST(RefusalLog, T19_EachCodeCountsForItself) {
   RefusalLog log;
-  const TimePoint now{seconds(100)};
+  const base::TimePoint now{seconds(100)};
   for (int i = 0; i < 100; ++i) (void)log.on_refused(Errc::malformed_payload, now);
   EXPECT_EQ(log.on_refused(Errc::not_authenticated, now), Action::write);
 }
 
 TEST(RefusalLog, T19_FewRefusalsAreAllWritten) {
   RefusalLog log;
-  TimePoint now{seconds(100)};
+  base::TimePoint now{seconds(100)};
   for (int i = 0; i < 100; ++i, now += seconds(7)) {
     ASSERT_EQ(log.on_refused(Errc::wrong_cluster, now), Action::write) << i;
   }

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const TimePoint kStart = ManualClock().now();
+const base::TimePoint kStart = base::ManualClock().now();
 using Table = RequestTable<std::unique_ptr<int>>;
 
 std::unique_ptr<int> make_sink(int number) { return std::make_unique<int>(number); }
@@ -38,7 +38,7 @@ TEST(RequestTable, SE2_AnIdIsNeverZeroAndAReusedSlotHasANewOne) {
   Table table(kStart);
   std::set<CallId> seen;
   for (int i = 0; i < 1000; ++i) {
-    const auto id = table.insert(make_sink(i), kNever);
+    const auto id = table.insert(make_sink(i), base::kNever);
     ASSERT_TRUE(id);
     EXPECT_NE(id->value, 0U);
     EXPECT_TRUE(seen.insert(*id).second);
@@ -48,7 +48,7 @@ TEST(RequestTable, SE2_AnIdIsNeverZeroAndAReusedSlotHasANewOne) {
 
 TEST(RequestTable, SE2_IdsThatWereNeverMadeFindNothing) {
   Table table(kStart);
-  ASSERT_TRUE(table.insert(make_sink(1), kNever));
+  ASSERT_TRUE(table.insert(make_sink(1), base::kNever));
   for (const std::uint64_t id : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}, std::uint64_t{1} << 24,
                                  (std::uint64_t{1} << 24) + 5, (std::uint64_t{2} << 24)}) {
     EXPECT_EQ(table.take(CallId{id}).has_value(), id == std::uint64_t{1} << 24) << id;
@@ -57,10 +57,10 @@ TEST(RequestTable, SE2_IdsThatWereNeverMadeFindNothing) {
 
 TEST(RequestTable, SE2_M_EachBitOfAnIdCounts) {
   Table table(kStart);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(table.insert(make_sink(i), kNever));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(table.insert(make_sink(i), base::kNever));
   const CallId first{std::uint64_t{1} << 24};
   ASSERT_TRUE(table.take(first));
-  const auto reused = table.insert(make_sink(3), kNever);  // the slot of the first, in its second generation
+  const auto reused = table.insert(make_sink(3), base::kNever);  // the slot of the first, in its second generation
   ASSERT_TRUE(reused);
   ASSERT_EQ(reused->value, std::uint64_t{2} << 24);
   EXPECT_FALSE(table.take(first)) << "an answer to the slot's former request";
@@ -72,7 +72,7 @@ TEST(RequestTable, SE2_M_EachBitOfAnIdCounts) {
 
 TEST(RequestTable, SE3_DeadlinesExpireInOrderAndNoneMeansNone) {
   Table table(kStart);
-  ASSERT_TRUE(table.insert(make_sink(0), kNever));
+  ASSERT_TRUE(table.insert(make_sink(0), base::kNever));
   ASSERT_TRUE(table.insert(make_sink(2), kStart + 60s));
   ASSERT_TRUE(table.insert(make_sink(1), kStart + 1s));
   EXPECT_LE(table.next_deadline(), kStart + 1s);
@@ -81,7 +81,7 @@ TEST(RequestTable, SE3_DeadlinesExpireInOrderAndNoneMeansNone) {
   ASSERT_EQ(expired.size(), 2U);
   EXPECT_EQ(*expired[0].sink, 1);
   EXPECT_EQ(*expired[1].sink, 2);
-  EXPECT_EQ(table.next_deadline(), kNever);
+  EXPECT_EQ(table.next_deadline(), base::kNever);
   EXPECT_EQ(table.size(), 1U);
 }
 
@@ -90,36 +90,36 @@ TEST(RequestTable, SE4_AClosedTableGivesAllBackAndRefusesWithItsReason) {
   for (int i = 0; i < 600; ++i) ASSERT_TRUE(table.insert(make_sink(i), kStart + 1s));
   EXPECT_EQ(table.take_all(Error(Errc::peer_down, "worker1 is gone")).size(), 600U);
   auto sink = make_sink(9);
-  const auto refused = table.insert(std::move(sink), kNever);
+  const auto refused = table.insert(std::move(sink), base::kNever);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Errc::peer_down);
   EXPECT_TRUE(sink) << "a refused request keeps its sink: the caller completes it";
   EXPECT_TRUE(table.take_all(Error(Errc::shut_down, "")).empty());
-  EXPECT_EQ(table.insert(std::move(sink), kNever).error().text(), "worker1 is gone");
+  EXPECT_EQ(table.insert(std::move(sink), base::kNever).error().text(), "worker1 is gone");
 }
 
 TEST(RequestTable, SE5_TheLimitRefusesWithoutTakingTheSink) {
   Table table(kStart, 2);
-  const auto first = table.insert(make_sink(0), kNever);
+  const auto first = table.insert(make_sink(0), base::kNever);
   ASSERT_TRUE(first);
-  ASSERT_TRUE(table.insert(make_sink(1), kNever));
+  ASSERT_TRUE(table.insert(make_sink(1), base::kNever));
   auto sink = make_sink(2);
-  EXPECT_EQ(table.insert(std::move(sink), kNever).error().code(), Errc::overloaded);
+  EXPECT_EQ(table.insert(std::move(sink), base::kNever).error().code(), Errc::overloaded);
   ASSERT_TRUE(sink);
   ASSERT_TRUE(table.take(*first));
-  EXPECT_TRUE(table.insert(std::move(sink), kNever));
+  EXPECT_TRUE(table.insert(std::move(sink), base::kNever));
 }
 
 TEST(RequestTable, SE1_SE3_BehavesAsAMapThroughRandomOperations) {
   std::mt19937_64 random(11);
   Table table(kStart);
-  std::map<CallId, std::pair<TimePoint, int>> model;
+  std::map<CallId, std::pair<base::TimePoint, int>> model;
   std::vector<CallId> ids;
-  TimePoint now = kStart;
+  base::TimePoint now = kStart;
   for (int step = 0; step < 20000; ++step) {
     switch (random() % 8) {
       case 0: {
-        now += Duration(static_cast<Duration::rep>(random() % 50) * 1'000'000);
+        now += base::Duration(static_cast<base::Duration::rep>(random() % 50) * 1'000'000);
         for (const auto& entry : table.expire(now)) {
           const auto found = model.find(entry.id);
           ASSERT_NE(found, model.end());
@@ -133,8 +133,9 @@ TEST(RequestTable, SE1_SE3_BehavesAsAMapThroughRandomOperations) {
       case 1:
       case 2:
       case 3: {
-        const TimePoint deadline =
-            random() % 4 == 0 ? kNever : now + Duration(static_cast<Duration::rep>(1 + random() % 3000) * 1'000'000);
+        const base::TimePoint deadline =
+            random() % 4 == 0 ? base::kNever
+                              : now + base::Duration(static_cast<base::Duration::rep>(1 + random() % 3000) * 1'000'000);
         const auto id = table.insert(make_sink(step), deadline);
         ASSERT_TRUE(id);
         ASSERT_TRUE(model.emplace(*id, std::pair(deadline, step)).second);

@@ -21,7 +21,7 @@ class Calls {
   void ask(const std::shared_ptr<Call>& call) {
     ServeGate::Tasks ready;
     if (gate.pass(
-            call->place, call->order, [&] { return Task([this, call] { ask(call); }); }, ready)) {
+            call->place, call->order, [&] { return base::Task([this, call] { ask(call); }); }, ready)) {
       begun += call->name;
     }
     run(std::move(ready));
@@ -31,7 +31,7 @@ class Calls {
   }
   void backlog(std::uint64_t bytes) { run(gate.on_backlog(bytes)); }
   void run(ServeGate::Tasks ready) {
-    for (Task& task : ready) task();
+    for (base::Task& task : ready) task();
   }
 
   ServeGate gate;

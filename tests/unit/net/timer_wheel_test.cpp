@@ -17,9 +17,9 @@ struct NumberedTimer : Timer {
   int number = 0;
 };
 
-const TimePoint kStart = ManualClock().now();
+const base::TimePoint kStart = base::ManualClock().now();
 
-std::vector<int> advance(TimerWheel& wheel, TimePoint now) {
+std::vector<int> advance(TimerWheel& wheel, base::TimePoint now) {
   std::vector<int> fired;
   wheel.advance(now, [&](Timer& timer) { fired.push_back(static_cast<NumberedTimer&>(timer).number); });
   return fired;
@@ -44,16 +44,16 @@ TEST(TimerWheel, TW1_AWholeTickIsNotRoundedUp) {
 }
 
 TEST(TimerWheel, TW2_DeadlinesOfTheFarFutureHaveAPlace) {
-  TimerWheel wheel(TimePoint(Duration(-5)));
+  TimerWheel wheel(base::TimePoint(base::Duration(-5)));
   NumberedTimer never, century;
   century.number = 1;
-  wheel.insert(never, kNever);
+  wheel.insert(never, base::kNever);
   wheel.insert(century, kStart + 24h * 36500);
   EXPECT_TRUE(advance(wheel, kStart + 24h * 36499).empty());
   EXPECT_EQ(advance(wheel, kStart + 24h * 36501), std::vector<int>{1});
   EXPECT_GT(wheel.next_expiry(), kStart + 24h * 36501);
   wheel.cancel(never);
-  EXPECT_EQ(wheel.next_expiry(), kNever);
+  EXPECT_EQ(wheel.next_expiry(), base::kNever);
 }
 
 TEST(TimerWheel, TW3_TimersOfOneTickFireInTheOrderOfInsertion) {
@@ -101,24 +101,24 @@ class TimerWheelModel : public testing::TestWithParam<int> {};
 
 TEST_P(TimerWheelModel, TW1_TW2_TW3_TW5_BehavesAsASortedList) {
   std::mt19937_64 random(static_cast<std::uint64_t>(GetParam()));
-  TimePoint now = kStart;
+  base::TimePoint now = kStart;
   TimerWheel wheel(now);
   std::vector<NumberedTimer> timers(300);
   for (int i = 0; i < 300; ++i) timers[i].number = i;
-  std::multimap<TimePoint, int> model;  // by tick, equal ones in order of insertion
-  const auto tick_of = [](TimePoint at) {
+  std::multimap<base::TimePoint, int> model;  // by tick, equal ones in order of insertion
+  const auto tick_of = [](base::TimePoint at) {
     return at <= kStart ? kStart : kStart + std::chrono::ceil<std::chrono::milliseconds>(at - kStart);
   };
   const auto random_span = [&] {
     const auto bits = random() % 40;  // up to twelve days in 2^40 us, all magnitudes alike
-    return Duration(static_cast<Duration::rep>(random() % (std::uint64_t{1} << bits)) * 1000);
+    return base::Duration(static_cast<base::Duration::rep>(random() % (std::uint64_t{1} << bits)) * 1000);
   };
   for (int step = 0; step < 6000; ++step) {
     NumberedTimer& timer = timers[random() % timers.size()];
     switch (random() % 3) {
       case 0:
         if (!timer.is_armed()) {
-          const TimePoint deadline = now + random_span() - Duration(random() % 8 == 0 ? 3'000'000 : 0);
+          const base::TimePoint deadline = now + random_span() - base::Duration(random() % 8 == 0 ? 3'000'000 : 0);
           wheel.insert(timer, deadline);
           // A deadline that has passed counts from now: the model's order is that of the next advance.
           model.emplace(
@@ -147,7 +147,7 @@ TEST_P(TimerWheelModel, TW1_TW2_TW3_TW5_BehavesAsASortedList) {
       }
     }
     ASSERT_EQ(wheel.size(), model.size());
-    ASSERT_EQ(wheel.next_expiry() == kNever, model.empty());
+    ASSERT_EQ(wheel.next_expiry() == base::kNever, model.empty());
   }
 }
 
@@ -156,11 +156,12 @@ INSTANTIATE_TEST_SUITE_P(Seeds, TimerWheelModel, testing::Range(1, 9));
 TEST(TimerWheel, TW5_FollowingNextExpiryReachesEachDeadlineInAFewSteps) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 200; ++round) {
-    TimePoint now = kStart + Duration(static_cast<Duration::rep>(random() % 100'000'000'000));
+    base::TimePoint now = kStart + base::Duration(static_cast<base::Duration::rep>(random() % 100'000'000'000));
     TimerWheel wheel(kStart);
     advance(wheel, now);
     NumberedTimer timer;
-    const TimePoint deadline = now + Duration(static_cast<Duration::rep>(random() % (std::uint64_t{1} << 55)));
+    const base::TimePoint deadline =
+        now + base::Duration(static_cast<base::Duration::rep>(random() % (std::uint64_t{1} << 55)));
     wheel.insert(timer, deadline);
     int steps = 0;
     while (timer.is_armed()) {

@@ -52,7 +52,7 @@ int sleep_ms(Worker& worker, int ms) {
   return ms;
 }
 std::int64_t remaining_ms() {
-  return Ambient::current()->deadline == kNever ? -1 : Ambient::current()->deadline.time_since_epoch().count();
+  return Ambient::current()->deadline == base::kNever ? -1 : Ambient::current()->deadline.time_since_epoch().count();
 }
 int unregistered(int a) { return a; }
 int starts_counted = 0;
@@ -278,14 +278,14 @@ TEST_F(Calls, CALL5_NestedCallsInheritTheTimeThatIsLeft) {
 /// Of a call that arrived at `when`.
 class ArrivedAt final : public rpc::BeginGate {
  public:
-  explicit ArrivedAt(TimePoint when) : when_(when) {}
+  explicit ArrivedAt(base::TimePoint when) : when_(when) {}
   bool may_hold_back() const noexcept override { return false; }
-  bool hold_back(const void*, const std::function<Task()>&) override { return false; }
-  void begins(std::string_view, TimePoint) noexcept override {}
-  TimePoint arrived() const noexcept override { return when_; }
+  bool hold_back(const void*, const std::function<base::Task()>&) override { return false; }
+  void begins(std::string_view, base::TimePoint) noexcept override {}
+  base::TimePoint arrived() const noexcept override { return when_; }
 
  private:
-  const TimePoint when_;
+  const base::TimePoint when_;
 };
 
 struct KeptReply final : rpc::ResponderSink {
@@ -297,7 +297,7 @@ TEST_F(Calls, U6_CALL5_ACallThatIsTooLateToRunNamesItsTimeAndWhatSetsIt) {
   EXPECT_EQ(worker().rpc_sync<&add>("worker1", 1, 2), 3);
   const wire::Bytes body = job.at(0).last_request().body;
   rpc::Dispatcher dispatcher(job.at(1));
-  const TimePoint now = job.executor.clock().now();
+  const base::TimePoint now = job.executor.clock().now();
   const auto refused = [&](std::shared_ptr<rpc::BeginGate> gate) {
     rpc::InPayload payload;
     payload.body = body;

@@ -16,7 +16,7 @@ namespace caftan {
 namespace {
 
 /// As many threads as there are tasks that have not ended.
-class GrowingPool final : public Executor {
+class GrowingPool final : public base::Executor {
  public:
   ~GrowingPool() override {
     {
@@ -26,29 +26,29 @@ class GrowingPool final : public Executor {
     }
     for (std::thread& thread : threads_) thread.join();
   }
-  void post(Task task) override {
+  void post(base::Task task) override {
     const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
     if (tasks_.size() > idle_) threads_.emplace_back([this] { work(); });
     changed_.notify_one();
   }
-  void post_at(TimePoint, Task) override { FAIL() << "no timers here"; }
-  const Clock& clock() const noexcept override { return clock_; }
+  void post_at(base::TimePoint, base::Task) override { FAIL() << "no timers here"; }
+  const base::Clock& clock() const noexcept override { return clock_; }
   bool inside_reading_wait() const noexcept override { return false; }
 
  protected:
   Wait* make_wait(std::byte* room) override { return ::new (room) BlockingWait; }
 
  private:
-  class BlockingWait final : public Executor::Wait, public WaitPoint {
+  class BlockingWait final : public base::Executor::Wait, public base::WaitPoint {
    public:
-    WaitPoint& point() noexcept override { return *this; }
+    base::WaitPoint& point() noexcept override { return *this; }
     void notify() noexcept override {
       const std::lock_guard lock(mutex_);
       done_ = true;
       changed_.notify_one();
     }
-    bool wait(TimePoint, ReadableSource*) override {
+    bool wait(base::TimePoint, base::ReadableSource*) override {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return done_; });
       return true;
@@ -70,7 +70,7 @@ class GrowingPool final : public Executor {
       changed_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
       --idle_;
       if (tasks_.empty()) return;
-      Task task = std::move(tasks_.front());
+      base::Task task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.unlock();
       task();
@@ -78,10 +78,10 @@ class GrowingPool final : public Executor {
     }
   }
 
-  SteadyClock clock_;
+  base::SteadyClock clock_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Task> tasks_;
+  std::deque<base::Task> tasks_;
   std::vector<std::thread> threads_;
   std::size_t idle_ = 0;
   bool ending_ = false;

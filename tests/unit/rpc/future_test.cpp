@@ -15,7 +15,7 @@ namespace {
 using test::BatonExecutor;
 
 /// Runs `body` as a task, where promises of no worker find the executor.
-void run_task(BatonExecutor& executor, Task body) {
+void run_task(BatonExecutor& executor, base::Task body) {
   executor.post(std::move(body));
   executor.run_until_idle();
 }

@@ -59,7 +59,7 @@ TEST_F(Operators, L3_CALL5_ACreationWhoseTimeIsOverIsNotMade) {
   wire::Bytes body(sizeof(std::uint64_t), std::byte{0});  // what marks a creation by an operator
   wire::append(body, job.at(0).last_request().body);
   rpc::Dispatcher dispatcher(job.at(1));
-  const auto create = [&](TimePoint deadline) {
+  const auto create = [&](base::TimePoint deadline) {
     rpc::InPayload payload;
     payload.body = body;
     payload.tensors = {at::ones({2})};
@@ -68,7 +68,7 @@ TEST_F(Operators, L3_CALL5_ACreationWhoseTimeIsOverIsNotMade) {
     info.deadline = deadline;
     return dispatcher.create(nullptr, std::move(payload), std::move(info), job.at(1).make_rref_id()).result();
   };
-  EXPECT_TRUE(create(kNever));
+  EXPECT_TRUE(create(base::kNever));
   EXPECT_EQ(create(job.executor.clock().now()).error().code(), Errc::timeout);
 }
 

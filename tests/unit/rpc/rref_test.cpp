@@ -93,7 +93,7 @@ class Slow {
   void serialize(Archive&, unsigned) {}
 
  private:
-  void wait(Duration time) {
+  void wait(base::Duration time) {
     Promise<int> promise(worker_->alive().value());
     promise.future().wait_for(time);
   }
@@ -322,7 +322,7 @@ TEST_F(RRefs, TheTimeoutOfToHereHoldsOnTheOwnerToo) {
 TEST_F(RRefs, B8_ToHereAtTheOwnerTakesNoLongerThanItsTimeoutAltogether) {
   const RRef<Slow> own = worker().remote<Slow>("worker0");  // there after 6 ms
   Future<int> held = own.rpc_async<&Slow::hold>();          // which then keeps its turn for an hour
-  const TimePoint begun = job.executor.clock().now();
+  const base::TimePoint begun = job.executor.clock().now();
   EXPECT_EQ(own.with({.timeout = 10ms}).try_to_here().error().code(), Errc::timeout);
   EXPECT_EQ(job.executor.clock().now() - begun, 10ms);
   EXPECT_EQ(held.get(), 1);

@@ -168,9 +168,9 @@ TEST(Strand, A6_AQueuedJobGoesAheadOfJobsThatKeepComingBackFromWaits) {
   int rounds = 0;
   bool ended = false;
   const auto let_others_run = [&] {
-    f.executor.with_wait([&](Executor::Wait& wait) {
+    f.executor.with_wait([&](base::Executor::Wait& wait) {
       f.executor.post([&wait] { wait.point().notify(); });
-      wait.wait(kNever, nullptr);
+      wait.wait(base::kNever, nullptr);
     });
   };
   const auto loop = [&] {
@@ -223,7 +223,7 @@ TEST(Strand, A6_CALL7_SoDoPolledAndSeveralOnes) {
         if (several) {
           wait_all(futures);
         } else {
-          EXPECT_TRUE(futures.front().wait_for(Duration::zero()));
+          EXPECT_TRUE(futures.front().wait_for(base::Duration::zero()));
         }
       }
     });

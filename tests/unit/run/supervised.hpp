@@ -26,7 +26,7 @@ inline constexpr Death kExited{false, 0};
 /// An agent that drives and two observers, each a process.
 class Supervised : public testing::Test {
  protected:
-  Supervisor make(std::optional<Duration> wall = {}, Duration heartbeat = {}) const {
+  Supervisor make(std::optional<base::Duration> wall = {}, base::Duration heartbeat = {}) const {
     return Supervisor({.workers = {{.name = "agent", .process = 0, .drives = true},
                                    {.name = "observer-0", .role = "observer", .process = 1},
                                    {.name = "observer-1", .role = "observer", .process = 2}},
@@ -36,7 +36,7 @@ class Supervised : public testing::Test {
                        .wall = wall},
                       now_);
   }
-  Supervisor make_running(std::optional<Duration> wall = {}, Duration heartbeat = {}) {
+  Supervisor make_running(std::optional<base::Duration> wall = {}, base::Duration heartbeat = {}) {
     Supervisor supervisor = make(wall, heartbeat);
     for (const std::size_t worker : {kAgent, kFirst, kSecond}) {
       supervisor.ready(worker);
@@ -55,7 +55,7 @@ class Supervised : public testing::Test {
     EXPECT_THAT(supervisor.next(now_), IsEmpty());
     EXPECT_TRUE(supervisor.is_over());
   }
-  TimePoint now_ = ManualClock().now();
+  base::TimePoint now_ = base::ManualClock().now();
 };
 
 }  // namespace caftan::run

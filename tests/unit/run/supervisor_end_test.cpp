@@ -109,7 +109,7 @@ TEST_F(Watched, WithoutProcessesNoSilenceIsJudged) {
   Supervisor supervisor = make_running();
   supervisor.alive(0, now_);
   for (int second = 0; second < 60; ++second) EXPECT_THAT(beat(supervisor, {}), IsEmpty());
-  EXPECT_EQ(supervisor.deadline(), kNever);
+  EXPECT_EQ(supervisor.deadline(), base::kNever);
 }
 
 TEST_F(Watched, ALossIsNotNamedTwice) {

@@ -119,7 +119,7 @@ TEST_F(Supervised, BI2_WhoCouldNotEvenBeginIsNotBlamed) {
 TEST_F(Supervised, BI2_ConstructorsThatHaveReturnedAreNotWaitedFor) {
   Supervisor supervisor = make_running();
   EXPECT_THAT(supervisor.next(now_ + 1h), IsEmpty());
-  EXPECT_EQ(supervisor.deadline(), kNever);
+  EXPECT_EQ(supervisor.deadline(), base::kNever);
 }
 
 TEST_F(Supervised, ARunDoesNotWaitForAProcessThatCouldNotBeStarted) {
@@ -216,7 +216,7 @@ TEST_F(Supervised, BI8_WhoDoesNotLeaveIsKilledAfterStopTimeout) {
   EXPECT_THAT(supervisor.next(now_ + 1s), ElementsAre(Action::leave));  // run() has not returned in half of it
   EXPECT_EQ(supervisor.deadline(), now_ + 2s);
   EXPECT_THAT(supervisor.next(now_ + 2s), ElementsAre(Action::kill));
-  EXPECT_EQ(supervisor.deadline(), kNever);
+  EXPECT_EQ(supervisor.deadline(), base::kNever);
 }
 
 TEST_F(Supervised, BI8_WhatARoleSaysAfterAnInterruptIsNoFailure) {

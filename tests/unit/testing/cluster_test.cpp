@@ -54,7 +54,7 @@ TEST(Cluster, ASeedRepeatsItsOrderAndOthersHaveOthers) {
 
 TEST(Cluster, TheClockMovesByHand) {
   Cluster cluster(1, {"a", "b"}, make_registry);
-  const TimePoint begun = cluster.now();
+  const base::TimePoint begun = cluster.now();
   EXPECT_EQ(cluster["a"].rpc_sync<&add>("b", 1, 2), 3);
   cluster.run_until_idle();
   EXPECT_EQ(cluster.now(), begun);
@@ -64,15 +64,15 @@ TEST(Cluster, TheClockMovesByHand) {
 
 TEST(Cluster, AdvanceRunsEachTimerAtItsTime) {
   Cluster cluster(1, {"a"}, make_registry);
-  const TimePoint begun = cluster.now();
-  std::vector<Duration> when;
+  const base::TimePoint begun = cluster.now();
+  std::vector<base::Duration> when;
   cluster.executor().post_at(begun + 1s, [&] {
     when.push_back(cluster.now() - begun);
     cluster.executor().post_at(begun + 3s, [&] { when.push_back(cluster.now() - begun); });
   });
   cluster.executor().post_at(begun + 6s, [&] { when.push_back(cluster.now() - begun); });
   cluster.advance(5s);
-  EXPECT_EQ(when, (std::vector<Duration>{1s, 3s}));
+  EXPECT_EQ(when, (std::vector<base::Duration>{1s, 3s}));
 }
 
 TEST(Cluster, NamesThatAreNotThereAreRefused) {
@@ -86,7 +86,7 @@ TEST(Cluster, NamesThatAreNotThereAreRefused) {
 TEST(Network, ALostCallEndsWithTimeoutAndTheNextOneArrives) {
   Cluster cluster(1, {"a", "b"}, make_registry);
   cluster.network().link("a", "b").drop(FrameKind::call, 1);
-  const TimePoint begun = cluster.now();
+  const base::TimePoint begun = cluster.now();
   const auto lost = cluster["a"].with({.timeout = 2s}).try_rpc_sync<&add>("b", 1, 2);
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().code(), Errc::timeout) << lost.error().message();
@@ -100,7 +100,7 @@ TEST(Network, ADelayedReplyArrivesThatMuchLater) {
   Cluster cluster(1, {"a", "b"}, make_registry);
   testing::Link& replies = cluster.network().link("b", "a");
   replies.set_delay(300ms);
-  const TimePoint begun = cluster.now();
+  const base::TimePoint begun = cluster.now();
   EXPECT_EQ(cluster["a"].rpc_sync<&add>("b", 1, 2), 3);
   EXPECT_EQ(cluster.now(), begun + 300ms);
   replies.set_delay(0s);
@@ -152,7 +152,7 @@ TEST(Network, AWorkerThatIsKilledIsPeerDownAtOnceAndOthersGoOn) {
     if (options.name != "a") return;
     options.on_peer_down = [&lost](const std::string& peer, const Error&) { lost.push_back(peer); };
   });
-  const TimePoint begun = cluster.now();
+  const base::TimePoint begun = cluster.now();
   cluster.network().link("b", "a").hold();
   auto call = cluster["a"].rpc_async<&add>("b", 1, 2);
   cluster.run_until_idle();

@@ -46,7 +46,7 @@ class SessionLimit : public testing::TestWithParam<std::uint64_t> {
     for (std::size_t i = 0; i < segments; ++i) frame.segments.push_back(zeros(8));
     const std::uint64_t room = OpenRequests::room_for(body_size);
     if (auto admitted = a_->session->requests().try_acquire(room); !admitted) return admitted.error();
-    return a_->session->request(frame, room, kNever, sink_);
+    return a_->session->request(frame, room, base::kNever, sink_);
   }
   void expect_alive() {
     executor_.run();

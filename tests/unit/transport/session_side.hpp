@@ -42,7 +42,8 @@ class RecordingSink final : public ReplySink {
 /// Keeps the frames about actors. There are no actors.
 class RecordingActors final : public ActorFrames {
  public:
-  RecordingActors(Executor& executor, std::vector<wire::InFrame>& frames) : executor_(executor), frames_(frames) {}
+  RecordingActors(base::Executor& executor, std::vector<wire::InFrame>& frames)
+      : executor_(executor), frames_(frames) {}
   Result<void> on_frame(wire::InFrame frame) override {
     frames_.push_back(std::move(frame));
     return {};
@@ -50,7 +51,7 @@ class RecordingActors final : public ActorFrames {
   void end(const Error&, std::function<void()> done) override { executor_.post(std::move(done)); }
 
  private:
-  Executor& executor_;
+  base::Executor& executor_;
   std::vector<wire::InFrame>& frames_;
 };
 

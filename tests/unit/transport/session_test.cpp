@@ -40,7 +40,7 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
     peer_->write(bytes);
     executor_.run();
   }
-  Result<CallId> request(std::size_t size, TimePoint deadline = kNever) {
+  Result<CallId> request(std::size_t size, base::TimePoint deadline = base::kNever) {
     wire::Bytes body(size);
     wire::OutFrame frame;
     frame.header.kind = FrameKind::call;

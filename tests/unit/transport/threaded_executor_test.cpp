@@ -67,12 +67,12 @@ TEST(ThreadedExecutor, EveryThreadBeginsWithOnThreadStart) {
   std::promise<bool> replacement;
   executor.post([&] {
     blocked.set_value(prepared);
-    executor.with_wait([&](Executor::Wait& wait) {
+    executor.with_wait([&](base::Executor::Wait& wait) {
       executor.post([&] {
         replacement.set_value(prepared);
         wait.point().notify();
       });
-      wait.wait(kNever, nullptr);
+      wait.wait(base::kNever, nullptr);
     });
   });
   EXPECT_TRUE(blocked.get_future().get());
@@ -85,32 +85,32 @@ TEST(ThreadedExecutor, OneRunnerGetsNoPermitToWait) {
   ThreadedExecutor executor({.runners = 1, .max_threads = 3});
   executor.post([&] {
     const auto wait_for = [&](auto&& task) {
-      executor.with_wait([&](Executor::Wait& wait) {
+      executor.with_wait([&](base::Executor::Wait& wait) {
         executor.post([&] {
           task();
           wait.point().notify();
         });
-        wait.wait(kNever, nullptr);
+        wait.wait(base::kNever, nullptr);
       });
     };
     std::vector<bool> granted;
     {
-      const WaitPermit one;
+      const base::WaitPermit one;
       wait_for([&] {
-        const WaitPermit two;
+        const base::WaitPermit two;
         wait_for([&] {
-          const WaitPermit three;
+          const base::WaitPermit three;
           granted = {static_cast<bool>(one), static_cast<bool>(two), static_cast<bool>(three)};
           EXPECT_EQ(three.error().code(), Errc::overloaded);
         });
       });
     }
     first.set_value(granted);
-    again.set_value(static_cast<bool>(WaitPermit()));
+    again.set_value(static_cast<bool>(base::WaitPermit()));
   });
   EXPECT_EQ(first.get_future().get(), (std::vector<bool>{true, true, false}));
   EXPECT_TRUE(again.get_future().get());
-  EXPECT_TRUE(WaitPermit()) << "this thread is no runner";
+  EXPECT_TRUE(base::WaitPermit()) << "this thread is no runner";
 }
 
 TEST(ThreadedExecutor, WaitsThatCannotFailLeaveARunnerAtAnyLimit) {
@@ -119,12 +119,12 @@ TEST(ThreadedExecutor, WaitsThatCannotFailLeaveARunnerAtAnyLimit) {
   ThreadedExecutor executor({.runners = 1, .max_threads = 1});
   nest = [&](int depth) {
     if (depth == 5) return deepest.set_value(depth);
-    executor.with_wait([&](Executor::Wait& wait) {
+    executor.with_wait([&](base::Executor::Wait& wait) {
       executor.post_at(executor.clock().now(), [&, depth] {
         nest(depth + 1);
         wait.point().notify();
       });
-      wait.wait(kNever, nullptr);
+      wait.wait(base::kNever, nullptr);
     });
   };
   executor.post([&] { nest(0); });
@@ -136,9 +136,9 @@ TEST(ThreadedExecutor, ARunnerThatWaitsWithAnotherExecutorIsReplaced) {
   ThreadedExecutor other({.runners = 1});
   ThreadedExecutor executor({.runners = 1});
   executor.post([&] {
-    other.with_wait([&](Executor::Wait& wait) {
+    other.with_wait([&](base::Executor::Wait& wait) {
       executor.post([&] { wait.point().notify(); });
-      notified.set_value(wait.wait(kNever, nullptr));
+      notified.set_value(wait.wait(base::kNever, nullptr));
     });
   });
   EXPECT_TRUE(notified.get_future().get());
@@ -146,8 +146,8 @@ TEST(ThreadedExecutor, ARunnerThatWaitsWithAnotherExecutorIsReplaced) {
 
 TEST(ThreadedExecutor, T5_ATimerIsOnTimeBesideAnIdleRunner) {
   ThreadedExecutor executor({.runners = 2});
-  const auto pause = [&](Duration duration) {
-    executor.with_wait([&](Executor::Wait& wait) { wait.wait(executor.clock().now() + duration, nullptr); });
+  const auto pause = [&](base::Duration duration) {
+    executor.with_wait([&](base::Executor::Wait& wait) { wait.wait(executor.clock().now() + duration, nullptr); });
   };
   for (int round = 0; round < 3; ++round) {
     std::promise<void> fired;
@@ -202,14 +202,14 @@ TEST(ThreadedExecutor, T6_WhatUserCodeLeavesForTheEndOfItsTaskIsDoneBefore) {
   const auto flag = std::make_shared<FlushFlag>();
   std::promise<std::pair<bool, bool>> in_time;
   executor.with_wait(
-      [&](Executor::Wait& wait) { wait.wait(executor.clock().now() + 10ms, nullptr); });  // both runners sleep
+      [&](base::Executor::Wait& wait) { wait.wait(executor.clock().now() + 10ms, nullptr); });  // both runners sleep
   executor.post([&] {
-    const UserCode running;
+    const base::UserCode running;
     executor.flush_later(flag, FlushBy::queue_end);
     const bool flushed = flag->flushed.get_future().wait_for(20s) == std::future_status::ready;
     std::promise<void> ran;
     {
-      const Executor::DeferWakeups deferred(executor);
+      const base::Executor::DeferWakeups deferred(executor);
       executor.post([&] { ran.set_value(); });
     }
     in_time.set_value({flushed, ran.get_future().wait_for(20s) == std::future_status::ready});
@@ -222,7 +222,7 @@ TEST(ThreadedExecutor, H10_CALL19_CallsThatWereHeldBackGoAheadOfLaterOnesOfTheir
   std::string order;
   std::promise<void> all_ran;
   executor.post([&] {
-    RunnerLimit& limit = *RunnerLimit::current();
+    base::RunnerLimit& limit = *base::RunnerLimit::current();
     EXPECT_TRUE(limit.may_begin(0));
     limit.hold_call(0, [&] { order += "b"; });
     limit.hold_call(2, [&] { order += "a"; });
@@ -242,12 +242,12 @@ TEST(ThreadedExecutor, H10_CALL16_OuterCallsBeginOnlyWhereEnoughWaitsAreLeft) {
   constexpr unsigned kMayWait = 31 - 12;  // of 31 permits 12 are kept for nested calls
   ThreadedExecutor executor({.runners = 1, .max_threads = 32});
   std::mutex mutex;
-  std::vector<WaitPoint*> waiting;
+  std::vector<base::WaitPoint*> waiting;
   std::promise<void> all_wait;
   std::function<void()> wait_once = [&] {
-    const WaitPermit permit;
+    const base::WaitPermit permit;
     EXPECT_TRUE(permit);
-    executor.with_wait([&](Executor::Wait& wait) {
+    executor.with_wait([&](base::Executor::Wait& wait) {
       {
         const std::lock_guard lock(mutex);
         waiting.push_back(&wait.point());
@@ -257,7 +257,7 @@ TEST(ThreadedExecutor, H10_CALL16_OuterCallsBeginOnlyWhereEnoughWaitsAreLeft) {
           all_wait.set_value();
         }
       }
-      wait.wait(kNever, nullptr);
+      wait.wait(base::kNever, nullptr);
       const std::lock_guard lock(mutex);  // the one that notified has left the wait point
     });
   };
@@ -265,12 +265,12 @@ TEST(ThreadedExecutor, H10_CALL16_OuterCallsBeginOnlyWhereEnoughWaitsAreLeft) {
   all_wait.get_future().get();
   std::promise<void> ran;
   executor.post([&] {
-    RunnerLimit& limit = *RunnerLimit::current();
+    base::RunnerLimit& limit = *base::RunnerLimit::current();
     EXPECT_FALSE(limit.may_begin(0));
     EXPECT_TRUE(limit.may_begin(4));
     limit.hold_call(0, [&] { ran.set_value(); });
     const std::lock_guard lock(mutex);
-    for (WaitPoint* point : waiting) point->notify();
+    for (base::WaitPoint* point : waiting) point->notify();
   });
   ran.get_future().get();
 }
@@ -281,12 +281,12 @@ TEST(ThreadedExecutor, T7_AWaitForWhichTheSystemGivesNoThreadIsRefused) {
   executor.post([&] {
     {
       const NoThreads none;
-      const WaitPermit refused;
+      const base::WaitPermit refused;
       EXPECT_FALSE(refused);
       EXPECT_EQ(refused.error().code(), Errc::overloaded);
       EXPECT_NE(refused.error().text().find("the system gives no more threads"), std::string::npos);
     }
-    EXPECT_TRUE(WaitPermit());
+    EXPECT_TRUE(base::WaitPermit());
     done.set_value();
   });
   done.get_future().get();
@@ -299,10 +299,10 @@ TEST(ThreadedExecutor, T7_AWaitThatCannotFailIsReplacedWhenThereAreThreadsAgain)
   std::promise<bool> notified;
   executor.post([&] {
     none.emplace();
-    executor.with_wait([&](Executor::Wait& wait) {
+    executor.with_wait([&](base::Executor::Wait& wait) {
       executor.post([&] { wait.point().notify(); });  // by another thread, as this one waits
       executor.keep_time(executor.clock().now() + 1ms, [&] { waits.set_value(); });
-      notified.set_value(wait.wait(kNever, nullptr));
+      notified.set_value(wait.wait(base::kNever, nullptr));
     });
   });
   waits.get_future().get();
@@ -316,12 +316,12 @@ TEST(ThreadedExecutor, T7_GoesOnWithFewerRunnersWhereTheSystemGivesNoMoreThreads
   std::promise<bool> granted;
   ThreadedExecutor executor({.runners = 3});
   executor.post([&] {
-    const WaitPermit permit;
+    const base::WaitPermit permit;
     refused.set_value(permit ? "" : permit.error().text());
   });
   EXPECT_THAT(refused.get_future().get(), testing::StartsWith("0 of 1 runners wait already"));
   few.reset();
-  executor.post([&] { granted.set_value(static_cast<bool>(WaitPermit())); });
+  executor.post([&] { granted.set_value(static_cast<bool>(base::WaitPermit())); });
   EXPECT_TRUE(granted.get_future().get());
 }
 
@@ -353,18 +353,18 @@ TEST(ThreadedExecutor, AThreadThatReadsASourceMissesNoNotification) {
   constexpr int kWaits = 20'000;
   ThreadedExecutor executor({.runners = 1});
   SilentSource source;
-  std::atomic<WaitPoint*> waiting{nullptr};
+  std::atomic<base::WaitPoint*> waiting{nullptr};
   std::thread notifier([&] {
     for (int i = 0; i < kWaits; ++i) {
-      WaitPoint* point = nullptr;
+      base::WaitPoint* point = nullptr;
       while (!(point = waiting.exchange(nullptr))) std::this_thread::yield();
       point->notify();
     }
   });
   for (int i = 0; i < kWaits; ++i) {
-    executor.with_wait([&](Executor::Wait& wait) {
+    executor.with_wait([&](base::Executor::Wait& wait) {
       waiting = &wait.point();
-      EXPECT_TRUE(wait.wait(kNever, &source));
+      EXPECT_TRUE(wait.wait(base::kNever, &source));
     });
   }
   notifier.join();

@@ -70,7 +70,7 @@ struct RoleDefinition {
   /// Constructs the role object, which has the first turn of its own strand meanwhile. Throws what the constructor
   /// throws.
   std::shared_ptr<rpc::HostedObject> (*make)(std::shared_ptr<RoleContext> context, const std::any& config, RRefId id,
-                                             Executor& executor) = nullptr;
+                                             base::Executor& executor) = nullptr;
   /// Calls run() of the role object; null if the role has none. Throws what run() throws. Threads: the object's strand.
   Result<void> (*run)(rpc::HostedObject& object, std::stop_token stop) = nullptr;
 };
@@ -116,7 +116,7 @@ RoleDefinition make_role_definition(std::string_view name) {
   definition.type = rpc::type_key<T>();
   definition.config = app::role_settings<T>();
   definition.make = [](std::shared_ptr<RoleContext> context, const std::any& config, RRefId id,
-                       Executor& executor) -> std::shared_ptr<rpc::HostedObject> {
+                       base::Executor& executor) -> std::shared_ptr<rpc::HostedObject> {
     auto strand = std::make_shared<rpc::Strand>(executor, id);
     const rpc::FirstTurn turn(*strand);
     return std::make_shared<HostedRole<T>>(std::move(context), config, id, strand);

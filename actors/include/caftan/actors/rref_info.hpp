@@ -25,7 +25,7 @@ struct RRefInfo {
   std::string owner;  ///< worker's name
   std::string type;
   std::string state;  ///< at the owner: pending, ready, failed; else creating, awaiting, confirmed, failed
-  Duration age{};
+  base::Duration age{};
   std::uint64_t actor_id = 0;   ///< of its owner_rref_actor or user_rref_actor on this worker
   std::vector<ForkInfo> forks;  ///< at the owner
 };

@@ -72,11 +72,12 @@ struct WorkerOptions {
   /// dialled compares, and refuses with invalid_config. Empty: not compared.
   std::string settings;
   net::Limits limits;
-  Duration rpc_timeout = std::chrono::seconds(60);    ///< of calls that name none; 0 = none
-  Duration start_timeout = std::chrono::seconds(10);  ///< for all members to come
-  Duration stop_timeout = std::chrono::seconds(2);    ///< for calls and references to end
-  Duration heartbeat = std::chrono::seconds(1);       ///< silence after which a sign of life is sent
-  Duration peer_timeout = std::chrono::seconds(10);   ///< silence after which a peer is lost; at least 2 heartbeats
+  base::Duration rpc_timeout = std::chrono::seconds(60);    ///< of calls that name none; 0 = none
+  base::Duration start_timeout = std::chrono::seconds(10);  ///< for all members to come
+  base::Duration stop_timeout = std::chrono::seconds(2);    ///< for calls and references to end
+  base::Duration heartbeat = std::chrono::seconds(1);       ///< silence after which a sign of life is sent
+  base::Duration peer_timeout =
+      std::chrono::seconds(10);  ///< silence after which a peer is lost; at least 2 heartbeats
 
   std::shared_ptr<transport::PollingExecutor> executor;  ///< shared by the Workers of a process; null = an own one
   std::shared_ptr<LocalNetwork> network;                 ///< for members in this process
@@ -148,7 +149,7 @@ class Worker : public CallSite {
   ///   may be called again, and `stop` leaves without the others.
   /// Threads: any of the user's. Blocks. Source: torch.distributed.rpc.shutdown(graceful=True). Difference: it does not
   ///   stop the worker.
-  Result<void> leave_together(Duration timeout = std::chrono::seconds(60));
+  Result<void> leave_together(base::Duration timeout = std::chrono::seconds(60));
 
   /// Leaves the job: refuses new calls, lets own and served ones end, ends all references, says bye to every peer.
   /// What is not over within stop_timeout fails with shut_down. Safe to repeat. Blocks for stop_timeout and a second at
@@ -157,7 +158,7 @@ class Worker : public CallSite {
 
   /// Changes the time-out of later calls that name none, which WorkerOptions::rpc_timeout has set; 0 = none.
   /// Errors: bad_arguments (negative). Threads: any. Source: torch.distributed.rpc._set_rpc_timeout.
-  Result<void> set_rpc_timeout(Duration timeout);
+  Result<void> set_rpc_timeout(base::Duration timeout);
 
   /// Returns this member's id.
   WorkerId id() const noexcept;

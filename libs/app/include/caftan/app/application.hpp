@@ -33,9 +33,9 @@ struct RunSettings {
   std::int64_t seed = 1;
   Placement placement = Placement::processes;
   bool deterministic = false;
-  Duration start_timeout = std::chrono::seconds(10);
-  Duration stop_timeout = std::chrono::seconds(2);
-  std::optional<Duration> wall;
+  base::Duration start_timeout = std::chrono::seconds(10);
+  base::Duration stop_timeout = std::chrono::seconds(2);
+  std::optional<base::Duration> wall;
 
   static void settings(auto& s, RunSettings& c) {
     using namespace std::chrono_literals;
@@ -56,8 +56,8 @@ struct RunSettings {
 /// [cluster]
 struct ClusterSettings {
   ChannelChoice channel = ChannelChoice::automatic;
-  Duration rpc_timeout = std::chrono::seconds(60);  ///< 0 = none
-  Duration heartbeat = std::chrono::seconds(1);
+  base::Duration rpc_timeout = std::chrono::seconds(60);  ///< 0 = none
+  base::Duration heartbeat = std::chrono::seconds(1);
   std::optional<std::filesystem::path> secret_file;  ///< absolute
 
   static void settings(auto& s, ClusterSettings& c) {
@@ -92,7 +92,7 @@ struct LimitsSettings {
 struct OutputSettings {
   std::string dir = "runs";
   Progress progress = Progress::automatic;
-  Duration every = std::chrono::seconds(1);
+  base::Duration every = std::chrono::seconds(1);
 
   static void settings(auto& s, OutputSettings& c) {
     using namespace std::chrono_literals;

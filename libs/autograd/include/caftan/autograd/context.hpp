@@ -32,7 +32,7 @@ struct BackwardOptions {
   bool retain_graph = false;  ///< keep the graph on all workers, for another pass
   Mode mode = Mode::smart;    ///< fast: fewer messages, but a recorded call that the roots do not use is an error
   /// Of the whole pass, > 0; unset = none: the loss of a worker ends it in any case.
-  std::optional<Duration> timeout = {};
+  std::optional<base::Duration> timeout = {};
   std::vector<at::Tensor> gradients = {};  ///< of each root; empty: 1 for each, and each root must be a scalar then
 };
 

@@ -15,7 +15,7 @@ namespace caftan::autograd {
 struct ContextInfo {
   ContextId id;
   std::string creator;               ///< name of the worker that made it
-  Duration age{};                    ///< since this worker made or entered it
+  base::Duration age{};              ///< since this worker made or entered it
   std::vector<std::string> workers;  ///< that this worker exchanged calls of the context with, by name
   std::size_t sent = 0;              ///< recorded messages that left here
   std::size_t received = 0;          ///< recorded messages that arrived here

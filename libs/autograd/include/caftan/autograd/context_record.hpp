@@ -41,14 +41,14 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
  public:
   /// @param place  the number of this context among those of this worker, never used twice in its life
   ContextRecord(ContextHost& host, std::weak_ptr<rpc::Caller> caller, ContextId id, WorkerLife self,
-                std::uint64_t place, TimePoint born)
+                std::uint64_t place, base::TimePoint born)
       : host_(host), caller_(std::move(caller)), id_(id), self_(self), place_(place), born_(born) {}
 
   ContextId id() const noexcept { return id_; }
   std::uint64_t place() const noexcept { return place_; }
   /// Returns whether this worker made the context.
   bool is_home() const noexcept { return id_.maker() == self_; }
-  TimePoint born() const noexcept { return born_; }
+  base::TimePoint born() const noexcept { return born_; }
   const std::weak_ptr<rpc::Caller>& caller() const noexcept { return caller_; }
   /// Valid while `caller` is.
   ContextHost& host() const noexcept { return host_; }
@@ -152,11 +152,11 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   const ContextId id_;
   const WorkerLife self_;
   const std::uint64_t place_;
-  const TimePoint born_;
+  const base::TimePoint born_;
   std::atomic<std::uint64_t> next_message_{0};
   std::atomic<std::uint64_t> next_binding_{0};
 
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   // By the number of the message; this worker has made all of them.
   std::unordered_map<std::uint64_t, Sent> sent_ CAFTAN_GUARDED_BY(mutex_);
   // By key: the spans that recorded, or still run.

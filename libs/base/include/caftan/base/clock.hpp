@@ -4,7 +4,7 @@
 #include <atomic>
 #include <chrono>
 
-namespace caftan {
+namespace caftan::base {
 
 /// A span of time in nanoseconds.
 using Duration = std::chrono::nanoseconds;
@@ -40,4 +40,4 @@ class ManualClock final : public Clock {
   std::atomic<Duration::rep> now_{std::chrono::duration_cast<Duration>(std::chrono::hours(1)).count()};
 };
 
-}  // namespace caftan
+}  // namespace caftan::base

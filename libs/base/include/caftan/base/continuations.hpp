@@ -7,7 +7,7 @@
 
 #include "caftan/base/task.hpp"
 
-namespace caftan {
+namespace caftan::base {
 
 class Executor;
 
@@ -40,4 +40,4 @@ class Continuations {
   std::size_t next_ = 0;
 };
 
-}  // namespace caftan
+}  // namespace caftan::base

@@ -6,7 +6,7 @@
 #include "caftan/base/continuations.hpp"
 #include "caftan/base/task.hpp"
 
-namespace caftan {
+namespace caftan::base {
 
 /// An event that a blocked thread waits for; the object lives on the stack of that thread. Code that fulfils it calls
 /// `notify` once, under the lock that guards the registration, so `notify` never reaches a destroyed WaitPoint.
@@ -102,4 +102,4 @@ class Executor {
   virtual Wait* make_wait(std::byte* room) = 0;
 };
 
-}  // namespace caftan
+}  // namespace caftan::base

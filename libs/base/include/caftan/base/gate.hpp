@@ -9,7 +9,7 @@
 #include "caftan/base/executor.hpp"
 #include "caftan/base/mutex.hpp"
 
-namespace caftan {
+namespace caftan::base {
 
 /// Threads: any, all methods. The caller of `leave` keeps the gate alive until it has returned.
 class Gate {
@@ -65,4 +65,4 @@ class Gate {
   std::vector<WaitPoint*> waiting_ CAFTAN_GUARDED_BY(mutex_);
 };
 
-}  // namespace caftan
+}  // namespace caftan::base

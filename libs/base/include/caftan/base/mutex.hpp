@@ -22,7 +22,7 @@
 /// On a function: its caller does not hold the mutex, because the function locks it.
 #define CAFTAN_EXCLUDES(...) CAFTAN_THREAD_SAFETY(locks_excluded(__VA_ARGS__))
 
-namespace caftan {
+namespace caftan::base {
 
 /// A std::mutex that the annotations can name.
 class CAFTAN_THREAD_SAFETY(capability("mutex")) Mutex {
@@ -70,4 +70,4 @@ class CAFTAN_THREAD_SAFETY(scoped_lockable) UniqueLock {
   std::unique_lock<std::mutex> lock_;
 };
 
-}  // namespace caftan
+}  // namespace caftan::base

@@ -1,7 +1,7 @@
 /// `Overloaded`: several lambdas as one visitor of a variant: `std::visit(Overloaded{[](A&) {}, [](B&) {}}, variant)`.
 #pragma once
 
-namespace caftan {
+namespace caftan::base {
 
 /// A visitor that calls the one of its functions that takes the argument.
 template <class... Functions>
@@ -12,4 +12,4 @@ struct Overloaded : Functions... {
 template <class... Functions>
 Overloaded(Functions...) -> Overloaded<Functions...>;
 
-}  // namespace caftan
+}  // namespace caftan::base

@@ -11,7 +11,7 @@
 
 #include "caftan/base/mutex.hpp"
 
-namespace caftan {
+namespace caftan::base {
 
 /// The owner of this object keeps the time: it calls `end_period` one period after `add` or `end_period` said so.
 /// Threads: any.
@@ -56,4 +56,4 @@ class RepeatedLines {
   std::unordered_map<std::string, std::size_t> counts_ CAFTAN_GUARDED_BY(mutex_);
 };
 
-}  // namespace caftan
+}  // namespace caftan::base

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace caftan {
+namespace caftan::base {
 
 /// A function without parameters and result. Move-only; default-made it is empty. Threads: one at a time.
 class Task {
@@ -73,4 +73,4 @@ class Task {
   const Table* table_ = nullptr;
 };
 
-}  // namespace caftan
+}  // namespace caftan::base

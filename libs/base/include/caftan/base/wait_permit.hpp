@@ -4,7 +4,7 @@
 #include "caftan/base/error.hpp"
 #include "caftan/base/task.hpp"
 
-namespace caftan {
+namespace caftan::base {
 
 /// The part of an executor that limits how many of its runners wait at the same time.
 class RunnerLimit {
@@ -53,4 +53,4 @@ class WaitPermit {
   const bool granted_;
 };
 
-}  // namespace caftan
+}  // namespace caftan::base

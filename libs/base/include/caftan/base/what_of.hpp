@@ -3,7 +3,7 @@
 
 #include <exception>
 
-namespace caftan {
+namespace caftan::base {
 
 /// As what(), which may be null.
 inline const char* what_of(const std::exception& failure) noexcept {
@@ -11,4 +11,4 @@ inline const char* what_of(const std::exception& failure) noexcept {
   return text ? text : "an exception without a text";
 }
 
-}  // namespace caftan
+}  // namespace caftan::base

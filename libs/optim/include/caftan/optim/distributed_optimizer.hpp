@@ -40,7 +40,7 @@ struct StepOptions {
   bool error_if_nonfinite = true;  ///< with clip_norm: an infinite norm or one that is no number steps nothing
   /// Of each call to an owner before the decision of a step in two phases, and of the wait for what follows; 0 = none;
   /// unset = the worker's default.
-  std::optional<Duration> timeout = {};
+  std::optional<base::Duration> timeout = {};
 };
 
 /// The reply of one owner to a step.

@@ -55,7 +55,7 @@ class CancelFlag {
 
  private:
   std::atomic<bool> set_{false};
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   mutable Part* parts_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
 };
 
@@ -86,12 +86,12 @@ struct Ambient {
   std::weak_ptr<void> autograd_context;
   HeldObjects held;
   std::shared_ptr<const CancelFlag> cancel;  ///< null = cannot be cancelled
-  TimePoint deadline = kNever;               ///< nested calls inherit what is left of it
+  base::TimePoint deadline = base::kNever;   ///< nested calls inherit what is left of it
   std::uint64_t trace = 0;
   unsigned depth = 0;  ///< calls that wait for this code, directly or not
   OrderKey order;
   rpc::Turn* turn = nullptr;           ///< the strand turn this stack holds; never copied to another stack
-  Executor* executor = nullptr;        ///< the one whose runner this is, if it is one
+  base::Executor* executor = nullptr;  ///< the one whose runner this is, if it is one
   const std::string* brief = nullptr;  ///< the function on this stack if it is registered as brief: it must not wait
   bool grad_mode = true;             ///< the mode that this code begins with; what it sets later is the thread's alone
   bool inside_reading_wait = false;  ///< this stack is inside a wait that may read frames: user code must not run on it

@@ -44,7 +44,7 @@ class CallState final : public FutureState<T>, public ReplySink {
       this->complete(Result<T>(reply.error()));
       return;
     }
-    UniqueLock lock(this->mutex_);
+    base::UniqueLock lock(this->mutex_);
     if (this->ready()) return;
     record_.payload = *std::move(reply);
     record_.payload.keep_body();
@@ -59,7 +59,7 @@ class CallState final : public FutureState<T>, public ReplySink {
     return true;
   }
 
-  std::shared_ptr<ReadableSource> source() const override { return record_.peer.record()->source(); }
+  std::shared_ptr<base::ReadableSource> source() const override { return record_.peer.record()->source(); }
 
  private:
   bool ends_by_complete() const noexcept override { return false; }

@@ -35,11 +35,11 @@ class Caller : public std::enable_shared_from_this<Caller> {
   /// Returns what is registered at this worker.
   virtual const Registry& registry() const noexcept = 0;
   /// Returns where continuations and served calls run.
-  virtual Executor& executor() noexcept = 0;
+  virtual base::Executor& executor() noexcept = 0;
   /// Returns null when no hook is set.
   virtual CallHook* hook() noexcept = 0;
   /// Returns the timeout of calls that name none; 0 = none.
-  virtual Duration default_timeout() const noexcept = 0;
+  virtual base::Duration default_timeout() const noexcept = 0;
   /// Returns the worker itself, for functions that have a `Worker&` as first parameter.
   virtual Worker& worker() noexcept = 0;
 

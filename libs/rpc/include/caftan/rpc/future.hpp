@@ -84,13 +84,13 @@ class [[nodiscard]] Future {
                   "this value can only be moved out: std::move(future).result()");
     if (!state_) return rpc::no_state();
     observe();
-    if (!state_->wait(kNever)) return rpc::why_not_waited();
+    if (!state_->wait(base::kNever)) return rpc::why_not_waited();
     return state_->outcome();
   }
   Result<T> result() && {
     if (!state_) return rpc::no_state();
     observe();
-    if (!state_->wait(kNever)) return rpc::why_not_waited();
+    if (!state_->wait(base::kNever)) return rpc::why_not_waited();
     const auto state = std::move(state_);
     return std::move(state->outcome());
   }
@@ -99,7 +99,7 @@ class [[nodiscard]] Future {
   Result<void> status() {
     if (!state_) return rpc::no_state();
     observe();
-    if (!state_->wait(kNever)) return rpc::why_not_waited();
+    if (!state_->wait(base::kNever)) return rpc::why_not_waited();
     return outcome_status();
   }
 
@@ -128,7 +128,7 @@ class [[nodiscard]] Future {
 
   /// Waits for the result at most `timeout` >= 0, not at all if too many runners wait. Returns whether it is there. A
   /// method may have to wait longer for its turn (CALL-7).
-  bool wait_for(Duration timeout) { return !state_ || state_->wait_for(timeout); }
+  bool wait_for(base::Duration timeout) { return !state_ || state_->wait_for(timeout); }
 
   /// Cancels: the result becomes `cancelled` and the peer gets a cancel, unless the result came first.
   /// Returns whether this call decided it. The callee may look at CallInfo::is_cancelled.
@@ -277,7 +277,7 @@ auto Future<T>::attach(F&& continuation) {
     }
   };
   const auto state = Move ? std::move(state_) : state_;
-  state->add_continuation(Task(std::move(run)));
+  state->add_continuation(base::Task(std::move(run)));
   return child;
 }
 

@@ -56,16 +56,16 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   bool failed() const noexcept { return state_.load(std::memory_order_acquire) == State::failed; }
 
   /// Waits until ready, `deadline`, or not at all without WaitPermit; returns whether it is ready. Gives the turn back.
-  bool wait(TimePoint deadline);
+  bool wait(base::TimePoint deadline);
   /// As wait, with a time from now on.
-  bool wait_for(Duration timeout);
+  bool wait_for(base::Duration timeout);
 
   /// Completes with `cancelled`, or asks the worker to. Returns whether this decided the outcome.
   virtual bool cancel() = 0;
 
   /// Runs `continuation` once ready: on this thread if it is, else on the completing one (CALL-14); on a runner if that
   /// one reads frames or holds an object's turn.
-  void add_continuation(Task continuation);
+  void add_continuation(base::Task continuation);
 
   /// Returns false, and registers nothing, when it is ready already.
   bool add_waiter(StateWaiter& waiter);
@@ -77,9 +77,9 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
 
   const std::weak_ptr<Caller>& caller() const noexcept { return caller_; }
   /// Returns the executor for a wait on the current thread, null when there is none; `keep` makes it stay.
-  Executor* executor(std::shared_ptr<Caller>& keep) const;
+  base::Executor* executor(std::shared_ptr<Caller>& keep) const;
   /// Returns what a waiting thread may read; null when nothing.
-  virtual std::shared_ptr<ReadableSource> source() const { return nullptr; }
+  virtual std::shared_ptr<base::ReadableSource> source() const { return nullptr; }
 
  protected:
   /// From `open` to one of the others, and from `undecoded` to `ready`.
@@ -91,7 +91,7 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   };
   /// What completing a future leaves to do once mutex_ is released.
   struct FollowUp {
-    std::vector<Task> continuations;
+    std::vector<base::Task> continuations;
     bool report = false;  // an error that has no reader
   };
   /// Marks the outcome as there and wakes waiters. The caller releases mutex_ and calls `follow_up`.
@@ -104,16 +104,16 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   /// Reports the error of an abandoned state. Called at most once, unlocked.
   virtual void report_unobserved() noexcept {}
 
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
 
  private:
-  void run_continuation(Task continuation);
+  void run_continuation(base::Task continuation);
 
   std::weak_ptr<Caller> caller_;
   std::atomic<State> state_{State::open};  // written under mutex_
   bool abandoned_ CAFTAN_GUARDED_BY(mutex_) = false;
   StateWaiter* waiters_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
-  std::vector<Task> continuations_ CAFTAN_GUARDED_BY(mutex_);
+  std::vector<base::Task> continuations_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 /// The state of a Future<T> with its value.
@@ -126,7 +126,7 @@ class FutureState : public FutureCore {
   bool complete(Result<T> result) {
     std::shared_ptr<FutureState> keep;
     for (FutureState* at = this;; at = keep.get()) {
-      UniqueLock lock(at->mutex_);
+      base::UniqueLock lock(at->mutex_);
       std::shared_ptr<FutureState> next = std::move(at->forward_);
       if (!next) {
         if (at->ready()) return false;
@@ -147,7 +147,7 @@ class FutureState : public FutureCore {
   /// hands its outcome on; an outcome that a later `complete` sets stays here, where no code reads it.
   /// Returns false, and does nothing, where this cannot be done: it is ready, has continuations, or is a call's.
   bool forward(const std::shared_ptr<FutureState>& to) {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (!ends_by_complete() || ready() || has_continuations() || to.get() == this) return false;
     forward_ = to;
     return true;
@@ -159,7 +159,7 @@ class FutureState : public FutureCore {
     for (;;) {
       std::shared_ptr<FutureState> next;
       {
-        const LockGuard lock(at->mutex_);
+        const base::LockGuard lock(at->mutex_);
         next = at->forward_;
       }
       if (!next) return at;
@@ -172,7 +172,7 @@ class FutureState : public FutureCore {
   /// Returns the outcome; decodes it the first time. Precondition: ready().
   Result<T>& outcome() {
     if (is_undecoded()) {
-      const LockGuard lock(mutex_);
+      const base::LockGuard lock(mutex_);
       if (is_undecoded()) {
         value_.emplace(decode());
         mark_decoded();

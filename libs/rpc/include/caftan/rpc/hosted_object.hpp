@@ -54,7 +54,7 @@ class HostedObject {
   }
 
  protected:
-  HostedObject(const TypeDescriptor& type, RRefId id, Executor& executor)
+  HostedObject(const TypeDescriptor& type, RRefId id, base::Executor& executor)
       : HostedObject(type, id, std::make_shared<Strand>(executor, id)) {}
   /// As a part of the object whose strand it is.
   HostedObject(const TypeDescriptor& type, RRefId id, std::shared_ptr<Strand> strand)
@@ -103,13 +103,13 @@ class Hosted final : public HostedObject {
 /// Constructs a T in place and returns it as a hosted object. What T's constructor throws comes out.
 /// @param id  the RRef whose value it is
 template <class T, class... Args>
-std::shared_ptr<HostedObject> make_hosted(RRefId id, Executor& executor, Args&&... args) {
+std::shared_ptr<HostedObject> make_hosted(RRefId id, base::Executor& executor, Args&&... args) {
   return std::make_shared<detail::Hosted<T>>(id, executor, std::forward<Args>(args)...);
 }
 
 /// As make_hosted, holding the turn of the new object while its constructor runs.
 template <class T, class... Args>
-std::shared_ptr<HostedObject> construct_hosted(RRefId id, Executor& executor, Args&&... args) {
+std::shared_ptr<HostedObject> construct_hosted(RRefId id, base::Executor& executor, Args&&... args) {
   auto strand = std::make_shared<Strand>(executor, id);
   const FirstTurn turn(*strand);
   return std::make_shared<detail::Hosted<T>>(id, strand, std::forward<Args>(args)...);
@@ -129,7 +129,8 @@ inline constexpr bool kHoldsTensors<RRef<T>> = false;
 /// and steps of a parameter never overlap with the methods that read it.
 /// @param of  the strand of the object; null = there is none
 template <class T, class V>
-std::shared_ptr<HostedObject> make_hosted_part(RRefId id, Executor& executor, std::shared_ptr<Strand> of, V&& value) {
+std::shared_ptr<HostedObject> make_hosted_part(RRefId id, base::Executor& executor, std::shared_ptr<Strand> of,
+                                               V&& value) {
   if constexpr (kHoldsTensors<T>) {
     if (of) return std::make_shared<detail::Hosted<T>>(id, std::move(of), std::forward<V>(value));
   }
@@ -138,7 +139,7 @@ std::shared_ptr<HostedObject> make_hosted_part(RRefId id, Executor& executor, st
 
 /// As construct_hosted; tensors take their turns with the object of `of`, as those of make_hosted_part do.
 template <class T, class... Args>
-std::shared_ptr<HostedObject> construct_hosted_part(RRefId id, Executor& executor, std::shared_ptr<Strand> of,
+std::shared_ptr<HostedObject> construct_hosted_part(RRefId id, base::Executor& executor, std::shared_ptr<Strand> of,
                                                     Args&&... args) {
   if constexpr (kHoldsTensors<T>) {
     if (of) return std::make_shared<detail::Hosted<T>>(id, std::move(of), std::forward<Args>(args)...);

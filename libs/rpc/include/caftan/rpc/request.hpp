@@ -24,10 +24,10 @@ namespace caftan {
 
 /// Options of one call: `worker.with({.timeout = 5s}).rpc_sync<&add>("worker1", 1, 2)`.
 struct CallOptions {
-  std::optional<Duration> timeout;  ///< >= 0; 0 = none of its own; unset = the worker's default. What is left of the
-                                    ///< surrounding call's time bounds it in any case
-  bool fail_when_full = false;      ///< true: where limits.send_queue or limits.pending_calls is reached the call is
-                                    ///< `overloaded` at once instead of waiting (as long as its time-out)
+  std::optional<base::Duration> timeout;  ///< >= 0; 0 = none of its own; unset = the worker's default. What is left of
+                                          ///< the surrounding call's time bounds it in any case
+  bool fail_when_full = false;  ///< true: where limits.send_queue or limits.pending_calls is reached the call is
+                                ///< `overloaded` at once instead of waiting (as long as its time-out)
 };
 
 namespace rpc {
@@ -54,7 +54,7 @@ class PeerRecord {
   /// Returns the peer's name.
   virtual const std::string& name() const noexcept = 0;
   /// Returns what a thread that waits for this peer may read itself; null when there is nothing to read.
-  virtual std::shared_ptr<ReadableSource> source() const = 0;
+  virtual std::shared_ptr<base::ReadableSource> source() const = 0;
 };
 
 }  // namespace rpc
@@ -85,12 +85,12 @@ class BeginGate {
   virtual bool may_hold_back() const noexcept = 0;
   /// Returns whether the call has to wait. Then `again` was called, and the task that it made runs later, once, and
   /// asks anew. @param order  calls with the same one, not null, begin in the order in which they asked first
-  virtual bool hold_back(const void* order, const std::function<Task()>& again) = 0;
+  virtual bool hold_back(const void* order, const std::function<base::Task()>& again) = 0;
   /// A call with a deadline has its runner and its turn: it runs now, or is refused because its time is over. Called at
   /// most once. @param function  lives as long as the worker @param now  the time of the executor's clock
-  virtual void begins(std::string_view function, TimePoint now) noexcept = 0;
+  virtual void begins(std::string_view function, base::TimePoint now) noexcept = 0;
   /// Returns when a call with a deadline arrived, by the executor's clock.
-  virtual TimePoint arrived() const noexcept = 0;
+  virtual base::TimePoint arrived() const noexcept = 0;
 };
 }  // namespace rpc
 
@@ -98,7 +98,7 @@ class BeginGate {
 struct CallInfo {
   Peer caller;
   CallId call;
-  TimePoint deadline = kNever;               ///< when the caller stops waiting
+  base::TimePoint deadline = base::kNever;   ///< when the caller stops waiting
   std::shared_ptr<const CancelFlag> cancel;  ///< null = the caller cannot give up
   std::uint64_t trace = 0;
   unsigned depth = 0;     ///< calls that wait for this one, directly or not
@@ -134,8 +134,8 @@ struct OutRequest {
   RRefHandles rrefs;  ///< the references inside body, by manifest index
   RRefId target;      ///< fetch and method: the object meant; create: the object whose method makes the value, or none
   HeldObjects held;   ///< for section `chain`
-  TimePoint deadline = kNever;
-  Duration timeout{0};                       ///< from its begin to `deadline`; 0 = none
+  base::TimePoint deadline = base::kNever;
+  base::Duration timeout{0};                 ///< from its begin to `deadline`; 0 = none
   TimeoutOf timeout_of = TimeoutOf::call;    ///< whose time-out that is
   std::shared_ptr<const CancelFlag> cancel;  ///< of the call that it is part of; null = none
   std::uint64_t trace = 0;

@@ -21,7 +21,7 @@ CallTarget target_of(const std::shared_ptr<RRefHandle>& handle, const CallOption
 
 /// Returns when a wait through `handle` that begins now has to be over.
 /// Errors: bad_arguments (an empty RRef, a negative timeout), shut_down.
-Result<TimePoint> wait_deadline(const std::shared_ptr<RRefHandle>& handle, const CallOptions& options);
+Result<base::TimePoint> wait_deadline(const std::shared_ptr<RRefHandle>& handle, const CallOptions& options);
 
 /// Waits for the owner's value at most as long as `options` allow.
 /// Errors: those of wait_deadline, not_owner, those of the creation, timeout.
@@ -30,10 +30,10 @@ Result<std::shared_ptr<HostedObject>> wait_for_local(const std::shared_ptr<RRefH
 
 /// As wait_for_local, until `deadline`. Precondition: `handle` is not null.
 Result<std::shared_ptr<HostedObject>> wait_for_local_until(const std::shared_ptr<RRefHandle>& handle,
-                                                           TimePoint deadline);
+                                                           base::TimePoint deadline);
 
 /// Waits for `future` until `deadline`. Errors: timeout, overloaded.
-Result<void> wait_until(FutureCore& future, Caller& caller, TimePoint deadline, std::string_view what);
+Result<void> wait_until(FutureCore& future, Caller& caller, base::TimePoint deadline, std::string_view what);
 
 /// Returns would_deadlock when the running call chain holds `object` elsewhere.
 Result<void> check_not_held(const HostedObject& object, const HeldObjects& held);
@@ -137,7 +137,7 @@ class RRefCalls {
   };
 
   Result<T> copy_local() const {
-    const Result<TimePoint> deadline = rpc::wait_deadline(handle_, options_);  // of both waits
+    const Result<base::TimePoint> deadline = rpc::wait_deadline(handle_, options_);  // of both waits
     if (!deadline) return deadline.error();
     Result<std::shared_ptr<rpc::HostedObject>> object = rpc::wait_for_local_until(handle_, *deadline);
     if (!object) return object.error();

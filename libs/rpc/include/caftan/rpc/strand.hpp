@@ -36,7 +36,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
  public:
   /// @param executor  runs jobs that had to queue; outlives the strand
   /// @param object    whose methods take turns here
-  explicit Strand(Executor& executor, RRefId object = {}) : executor_(executor), object_(object) {}
+  explicit Strand(base::Executor& executor, RRefId object = {}) : executor_(executor), object_(object) {}
   Strand(const Strand&) = delete;
   Strand& operator=(const Strand&) = delete;
 
@@ -44,7 +44,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   /// the turn in `Ambient::current()->turn`. It must not throw. Threads: any; blocks only as the job does.
   template <class F>
   void run(F&& job, TurnMode mode = TurnMode::serial) {
-    if (!try_start(mode)) return enqueue(Task(std::forward<F>(job)), mode);
+    if (!try_start(mode)) return enqueue(base::Task(std::forward<F>(job)), mode);
     execute(job, mode);
   }
 
@@ -69,7 +69,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   friend class FirstTurn;
   friend class TurnPause;
   struct Queued {
-    Task job;
+    base::Task job;
     TurnMode mode;
   };
   /// Gives the turn back however the job ends.
@@ -89,7 +89,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   /// A job that gave its turn back and wants it again, or that has other turns and wants this one too; lives on its
   /// stack.
   struct Returning {
-    WaitPoint* point;
+    base::WaitPoint* point;
     TurnMode mode;
     Patience patience;
     enum class Outcome : std::uint8_t { none, granted, gave_up } outcome = Outcome::none;
@@ -99,7 +99,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   template <class F>
   void execute(F& job, TurnMode mode);
   bool try_start(TurnMode mode);
-  void enqueue(Task job, TurnMode mode);
+  void enqueue(base::Task job, TurnMode mode);
   bool may_start(TurnMode mode) const noexcept CAFTAN_REQUIRES(mutex_);
   void occupy(TurnMode mode) noexcept CAFTAN_REQUIRES(mutex_);
   /// Returns whether the oldest queued job goes ahead of those that come back from a wait.
@@ -122,9 +122,9 @@ class Strand : public std::enable_shared_from_this<Strand> {
   /// Jobs that come back from a wait go ahead of the oldest queued job this often; then that one has the turn.
   static constexpr std::uint32_t kMostReturns = 4;
 
-  Executor& executor_;
+  base::Executor& executor_;
   const RRefId object_;
-  Mutex mutex_;
+  base::Mutex mutex_;
   // A serial or exclusive job has the turn.
   bool alone_ CAFTAN_GUARDED_BY(mutex_) = false;
   // Concurrent jobs that have it.

@@ -30,7 +30,7 @@ template <class F>
 auto run_user_code(std::string_view worker, std::string_view what, F&& function, Errc thrown = Errc::remote_exception) {
   using Returned = std::remove_cvref_t<std::invoke_result_t<F&>>;
   using Outcome = std::conditional_t<kIsResultType<Returned>, Returned, Result<Returned>>;
-  const UserCode running;
+  const base::UserCode running;
   try {
     if constexpr (std::is_void_v<Returned>) {
       function();

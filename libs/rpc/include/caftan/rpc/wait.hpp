@@ -24,7 +24,7 @@ enum class Until {
 /// (of `all`: without error); nullopt when `timeout` passed first. Null states count as failed.
 /// Errors: overloaded (too many runners wait already), would_deadlock (inside a brief function).
 Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> states, Until until,
-                                                std::optional<Duration> timeout);
+                                                std::optional<base::Duration> timeout);
 
 /// Returns the states of the futures, in their order; null for an empty future.
 template <class T>
@@ -40,7 +40,7 @@ Error too_late(std::size_t futures);
 
 /// Waits as `try_wait_all` says. Errors: the first error; timeout; overloaded; would_deadlock.
 template <class T>
-Result<void> wait_for_all(std::vector<Future<T>>& futures, std::optional<Duration> timeout) {
+Result<void> wait_for_all(std::vector<Future<T>>& futures, std::optional<base::Duration> timeout) {
   const auto waited = wait_several(states_of(futures), Until::all, timeout);
   if (!waited) return waited.error();
   if (!*waited) return too_late(futures.size());
@@ -80,29 +80,29 @@ Result<Values<T>> values_of(std::vector<Future<T>>& futures, Take take) {
 /// Errors: the first error; timeout; overloaded (too many runners wait already); would_deadlock (inside a brief
 /// function). The futures keep running. Threads: as Future. Source: torch.futures.wait_all.
 template <class T>
-Result<rpc::Values<T>> try_wait_all(std::vector<Future<T>>& futures, std::optional<Duration> timeout = {}) {
+Result<rpc::Values<T>> try_wait_all(std::vector<Future<T>>& futures, std::optional<base::Duration> timeout = {}) {
   if (const Result<void> waited = rpc::wait_for_all(futures, timeout); !waited) return waited.error();
   return rpc::values_of(futures, [](Future<T>& future) { return future.outcome(); });
 }
 template <class T>
-Result<rpc::Values<T>> try_wait_all(std::vector<Future<T>>&& futures, std::optional<Duration> timeout = {}) {
+Result<rpc::Values<T>> try_wait_all(std::vector<Future<T>>&& futures, std::optional<base::Duration> timeout = {}) {
   if (const Result<void> waited = rpc::wait_for_all(futures, timeout); !waited) return waited.error();
   return rpc::values_of(futures, [](Future<T>& future) { return std::move(future).outcome(); });
 }
 /// As try_wait_all, throwing.
 template <class T>
-auto wait_all(std::vector<Future<T>>& futures, std::optional<Duration> timeout = {}) {
+auto wait_all(std::vector<Future<T>>& futures, std::optional<base::Duration> timeout = {}) {
   return try_wait_all(futures, timeout).value();
 }
 template <class T>
-auto wait_all(std::vector<Future<T>>&& futures, std::optional<Duration> timeout = {}) {
+auto wait_all(std::vector<Future<T>>&& futures, std::optional<base::Duration> timeout = {}) {
   return try_wait_all(std::move(futures), timeout).value();
 }
 
 /// Waits until all have ended, with values or errors, and returns every outcome in order. The futures stay as they are.
 /// What is not ready when the wait ends early has its error: timeout, overloaded or would_deadlock as in try_wait_all.
 template <class T>
-std::vector<Result<T>> wait_all_results(std::vector<Future<T>>& futures, std::optional<Duration> timeout = {}) {
+std::vector<Result<T>> wait_all_results(std::vector<Future<T>>& futures, std::optional<base::Duration> timeout = {}) {
   const auto waited = rpc::wait_several(rpc::states_of(futures), rpc::Until::every, timeout);
   std::vector<Result<T>> results;
   results.reserve(futures.size());
@@ -120,7 +120,7 @@ std::vector<Result<T>> wait_all_results(std::vector<Future<T>>& futures, std::op
 /// `timeout` passed first or there are none.
 /// Errors (thrown): overloaded (too many runners wait already); would_deadlock (inside a brief function).
 template <class T>
-std::optional<std::size_t> wait_any(const std::vector<Future<T>>& futures, std::optional<Duration> timeout = {}) {
+std::optional<std::size_t> wait_any(const std::vector<Future<T>>& futures, std::optional<base::Duration> timeout = {}) {
   if (futures.empty()) return std::nullopt;
   return rpc::wait_several(rpc::states_of(futures), rpc::Until::first, timeout).value();
 }

@@ -60,9 +60,9 @@ class Cluster {
   /// Runs all that can run without moving the clock. Ends the process with a message if that takes 10,000,000 steps.
   void run_until_idle();
   /// Runs until idle, then moves the clock by `by` >= 0 from timer to timer, and runs what each makes possible.
-  void advance(Duration by);
+  void advance(base::Duration by);
   /// Returns the time of the clock that the workers see.
-  TimePoint now() const noexcept;
+  base::TimePoint now() const noexcept;
 
   /// For single steps and own timers: `step`, `post_at` (caftan/transport/stepped_executor.hpp).
   transport::SteppedExecutor& executor() noexcept { return *executor_; }

@@ -51,7 +51,7 @@ class Link {
   virtual void drop(wire::FrameKind kind, std::size_t count) = 0;
   /// Lets each frame that is written from now on arrive `delay` later, and not before the frames ahead of it; 0 = at
   /// once. Precondition: delay >= 0.
-  virtual void set_delay(Duration delay) = 0;
+  virtual void set_delay(base::Duration delay) = 0;
   /// Keeps frames back until `release`. Those that are under way by `set_delay` still arrive.
   virtual void hold() = 0;
   /// Lets the frames that were kept back go on, in their order.

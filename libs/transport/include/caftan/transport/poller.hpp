@@ -35,7 +35,7 @@ class Flushable {
 };
 
 /// A source of frames that a waiting thread reads itself.
-class ClaimableSource : public ReadableSource {
+class ClaimableSource : public base::ReadableSource {
  public:
   /// Takes over reading; returns false if another thread reads.
   virtual bool claim() = 0;
@@ -59,11 +59,11 @@ enum class FlushBy {
 };
 
 /// An executor whose runners also wait for file descriptors. Threads: any, all methods.
-class PollingExecutor : public Executor {
+class PollingExecutor : public base::Executor {
  public:
   /// As post_at, but on the thread that keeps time: so it is on time however long all runners compute. `task` must not
   /// block, and must not run user code.
-  virtual void keep_time(TimePoint when, Task task) = 0;
+  virtual void keep_time(base::TimePoint when, base::Task task) = 0;
   /// Starts to report `events` (EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLET) of `pollable`.
   virtual void watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) = 0;
   /// Reports `events` of a watched pollable again.

@@ -29,15 +29,15 @@ class SteppedExecutor final : public PollingExecutor {
   /// Precondition: the tested code comes to rest within `most` steps (aborts with a message otherwise).
   std::size_t run(std::size_t most = 10'000'000);
   /// Moves the clock, then runs what became due.
-  void advance(Duration by);
+  void advance(base::Duration by);
   /// Moves the clock to the next timer and runs. Returns false when there is no timer.
   bool advance_to_next_timer();
 
-  void post(Task task) override;
-  void post_at(TimePoint when, Task task) override;
+  void post(base::Task task) override;
+  void post_at(base::TimePoint when, base::Task task) override;
   /// As post_at: nothing keeps a task from being on time here.
-  void keep_time(TimePoint when, Task task) override { post_at(when, std::move(task)); }
-  const Clock& clock() const noexcept override { return clock_; }
+  void keep_time(base::TimePoint when, base::Task task) override { post_at(when, std::move(task)); }
+  const base::Clock& clock() const noexcept override { return clock_; }
   bool inside_reading_wait() const noexcept override { return false; }
 
   void watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) override;
@@ -52,9 +52,9 @@ class SteppedExecutor final : public PollingExecutor {
   struct Runner;
   class SteppedWait;
   struct Timer {
-    TimePoint when;
+    base::TimePoint when;
     std::uint64_t order;
-    Task task;
+    base::Task task;
   };
 
   static Runner*& this_runner() noexcept;
@@ -63,13 +63,13 @@ class SteppedExecutor final : public PollingExecutor {
   void run_loop(Runner& runner);
   bool may_go_on(const SteppedWait& wait) const;
 
-  ManualClock clock_;
+  base::ManualClock clock_;
   std::mt19937_64 random_;
   std::mutex mutex_;
   std::condition_variable driver_;
   Runner* baton_ = nullptr;  // null = the test's thread
   bool stopping_ = false;
-  std::deque<Task> tasks_;
+  std::deque<base::Task> tasks_;
   std::vector<Timer> timers_;
   std::uint64_t timer_order_ = 0;
   std::vector<std::unique_ptr<Runner>> runners_;

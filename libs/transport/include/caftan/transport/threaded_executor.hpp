@@ -23,7 +23,7 @@
 namespace caftan::transport {
 
 /// The executor of a process. Threads: any, all methods.
-class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
+class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit {
  public:
   /// How many threads an executor has.
   struct Options {
@@ -42,10 +42,10 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   /// Stops and joins all runners, and drops the tasks that have not begun. Must not be called on a runner.
   ~ThreadedExecutor() override;
 
-  void post(Task task) override;
-  void post_at(TimePoint when, Task task) override;
-  void keep_time(TimePoint when, Task task) override;
-  const Clock& clock() const noexcept override { return clock_; }
+  void post(base::Task task) override;
+  void post_at(base::TimePoint when, base::Task task) override;
+  void keep_time(base::TimePoint when, base::Task task) override;
+  const base::Clock& clock() const noexcept override { return clock_; }
   bool inside_reading_wait() const noexcept override;
 
   void watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) override;
@@ -68,7 +68,7 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   int backstop(epoll_event& event) CAFTAN_REQUIRES(mutex_);
   bool want_backstop_locked() CAFTAN_REQUIRES(mutex_);
   void serve(const epoll_event& event);
-  void post_due(Task task);
+  void post_due(base::Task task);
   bool add_thread_locked() CAFTAN_REQUIRES(mutex_);
   bool replace_locked() CAFTAN_REQUIRES(mutex_);
   void replace_again();
@@ -77,22 +77,22 @@ class ThreadedExecutor final : public PollingExecutor, private RunnerLimit {
   bool begin_wait() noexcept override;
   void end_wait() noexcept override;
   bool may_begin(unsigned depth) noexcept override;
-  void hold_call(unsigned depth, Task call) override;
+  void hold_call(unsigned depth, base::Task call) override;
   Error too_many_wait() const override;
   bool wake_for_held_locked() noexcept CAFTAN_REQUIRES(mutex_);
   bool flush_is_due();
   void flush_pending();
 
   const Options options_;
-  SteadyClock clock_;
+  base::SteadyClock clock_;
   PollSet polls_;
 
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   TaskQueue queue_ CAFTAN_GUARDED_BY(mutex_);
   Crew crew_;  // used under mutex_, but for may_begin_unasked
   // The first thread that is free writes them.
   std::vector<std::shared_ptr<Flushable>> flushes_ CAFTAN_GUARDED_BY(mutex_);
-  TimePoint oldest_flush_ CAFTAN_GUARDED_BY(mutex_);
+  base::TimePoint oldest_flush_ CAFTAN_GUARDED_BY(mutex_);
   Backstop backstop_ CAFTAN_GUARDED_BY(mutex_) = Backstop::none;
   bool task_wake_ CAFTAN_GUARDED_BY(mutex_) = false;  // an idle runner was woken for a task
   std::vector<Thread> threads_ CAFTAN_GUARDED_BY(mutex_);

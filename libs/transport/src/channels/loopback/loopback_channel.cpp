@@ -14,7 +14,7 @@ class LoopbackChannel;
 /// The bytes of one direction. A posted task reports changes to `reader` and `writer`, never the thread that makes the
 /// change: the two ends are two workers, and in tests each delivery is a step of its own.
 struct Direction {
-  Mutex mutex;
+  base::Mutex mutex;
   wire::Bytes bytes CAFTAN_GUARDED_BY(mutex);
   std::size_t begin CAFTAN_GUARDED_BY(mutex) = 0;  // consumed so far
   const std::size_t capacity;
@@ -39,10 +39,10 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
   void start(Ready ready) override {
     ready_ = std::move(ready);
     {
-      const LockGuard lock(in_->mutex);
+      const base::LockGuard lock(in_->mutex);
       in_->reader = weak_from_this();
     }
-    const LockGuard lock(out_->mutex);
+    const base::LockGuard lock(out_->mutex);
     out_->writer = weak_from_this();
   }
 
@@ -50,12 +50,12 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
     bool now_readable = false;
     bool now_writable = false;
     {
-      const LockGuard lock(in_->mutex);
+      const base::LockGuard lock(in_->mutex);
       now_readable = read && in_->readable();
       in_->reader_armed = read && !now_readable;
     }
     {
-      const LockGuard lock(out_->mutex);
+      const base::LockGuard lock(out_->mutex);
       now_writable = write && out_->writable();
       out_->writer_armed = write && !now_writable;
     }
@@ -66,7 +66,7 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
     std::size_t got = 0;
     std::shared_ptr<LoopbackChannel> wake;
     {
-      const LockGuard lock(in_->mutex);
+      const base::LockGuard lock(in_->mutex);
       if (in_->broken || (in_->available() == 0 && in_->write_closed)) {
         return Error(Errc::peer_down, "the connection was closed by the peer");
       }
@@ -94,7 +94,7 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
     std::size_t put = 0;
     std::shared_ptr<LoopbackChannel> wake;
     {
-      const LockGuard lock(out_->mutex);
+      const base::LockGuard lock(out_->mutex);
       if (out_->broken || out_->write_closed) return Error(Errc::peer_down, "the connection is closed");
       for (int i = 0; i < count && out_->available() < out_->capacity; ++i) {
         const std::size_t part = std::min(vectors[i].iov_len, out_->capacity - out_->available());
@@ -112,7 +112,7 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
   }
 
   bool has_unread() const override {
-    const LockGuard lock(in_->mutex);
+    const base::LockGuard lock(in_->mutex);
     return in_->available() > 0;
   }
 
@@ -143,7 +143,7 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
     std::shared_ptr<LoopbackChannel> reader;
     std::shared_ptr<LoopbackChannel> writer;
     {
-      const LockGuard lock(direction.mutex);
+      const base::LockGuard lock(direction.mutex);
       direction.*flag = true;
       if (std::exchange(direction.reader_armed, false)) reader = direction.reader.lock();
       if (direction.broken && std::exchange(direction.writer_armed, false)) writer = direction.writer.lock();

@@ -15,7 +15,7 @@
 namespace caftan::transport {
 namespace {
 
-constexpr Duration kAcceptAgain = std::chrono::milliseconds(100);
+constexpr base::Duration kAcceptAgain = std::chrono::milliseconds(100);
 
 /// One handshake over one socket. Keeps itself alive by its registration with the executor until it is done.
 class HandshakeIo final : public Pollable, public std::enable_shared_from_this<HandshakeIo> {
@@ -30,7 +30,7 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
     if (fd_ >= 0) ::close(fd_);
   }
 
-  void start(Duration timeout, bool connected) {
+  void start(base::Duration timeout, bool connected) {
     {
       const std::lock_guard lock(mutex_);
       if (phase_ == Phase::finished) return;  // dropped before it began
@@ -78,7 +78,7 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
   HandshakeIo(PollingExecutor& executor, int fd, const char* kind, net::Handshake handshake, HandshakeDone done)
       : executor_(executor), fd_(fd), kind_(kind), handshake_(std::move(handshake)), done_(std::move(done)) {}
 
-  void expire(Duration timeout) {
+  void expire(base::Duration timeout) {
     std::unique_lock lock(mutex_);
     if (phase_ != Phase::finished) finish(lock, handshake_.expired(timeout));
   }
@@ -191,7 +191,7 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
   void close() override {
     std::set<std::shared_ptr<HandshakeIo>> open;
     {
-      const LockGuard lock(mutex_);
+      const base::LockGuard lock(mutex_);
       if (closed_.exchange(true)) return;
       open.swap(open_);
     }
@@ -224,7 +224,7 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
     *slot = io;
     bool full = false;
     {
-      const LockGuard lock(mutex_);
+      const base::LockGuard lock(mutex_);
       if (closed_) return;  // the socket closes with its handshake
       full = open_.size() >= io_options_.max_open;
       if (!full) open_.insert(io);
@@ -236,7 +236,7 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
   }
 
   void finished(const std::shared_ptr<HandshakeIo>& io) {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     open_.erase(io);
   }
 
@@ -250,7 +250,7 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
   const HandshakeDone done_;
   std::atomic<bool> closed_{false};
   bool watched_ = false;
-  Mutex mutex_;
+  base::Mutex mutex_;
   std::set<std::shared_ptr<HandshakeIo>> open_ CAFTAN_GUARDED_BY(mutex_);
 };
 

@@ -84,6 +84,6 @@ std::string sweep_run_name(std::size_t run, std::size_t runs);
 /// @param until_last  from the start to the end of the last run that ended
 /// @param ended       runs, >= 1
 /// @param now         since the start
-Duration sweep_time_left(Duration until_last, std::size_t ended, std::size_t left, Duration now);
+base::Duration sweep_time_left(base::Duration until_last, std::size_t ended, std::size_t left, base::Duration now);
 
 }  // namespace caftan::app

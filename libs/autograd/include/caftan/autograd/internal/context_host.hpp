@@ -20,7 +20,7 @@ struct PassStart {
   Mode mode = Mode::smart;
   bool keep = false;
   std::vector<HeldByWaiter> held;  ///< by the calling code
-  TimePoint deadline = kNever;
+  base::TimePoint deadline = base::kNever;
   std::shared_ptr<rpc::Strand> strand;  ///< whose turn the caller holds: its graph is read on it; null = none
 };
 

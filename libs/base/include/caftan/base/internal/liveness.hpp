@@ -12,8 +12,8 @@
 namespace caftan {
 
 struct LivenessOptions {
-  Duration interval = std::chrono::seconds(1);  ///< silence of ours after which we send a ping; > 0
-  Duration timeout = std::chrono::seconds(5);   ///< silence of the peer after which it is dead; >= 2 intervals
+  base::Duration interval = std::chrono::seconds(1);  ///< silence of ours after which we send a ping; > 0
+  base::Duration timeout = std::chrono::seconds(5);   ///< silence of the peer after which it is dead; >= 2 intervals
 };
 
 /// Threads: none of its own and no lock; the owner of the channel serializes all calls.
@@ -26,22 +26,22 @@ class Liveness {
   };
 
   /// @param peer  its name, for the error
-  Liveness(LivenessOptions options, std::string peer, TimePoint now);
+  Liveness(LivenessOptions options, std::string peer, base::TimePoint now);
 
   /// Call it when `count` bytes were read from the channel, whether or not they complete a frame.
-  void on_bytes_in(TimePoint now, std::size_t count) noexcept;
+  void on_bytes_in(base::TimePoint now, std::size_t count) noexcept;
 
   /// Call it when the channel accepted `count` bytes. They defer our own ping and prove nothing about the peer: the
   /// socket buffers of a stopped process still fill.
-  void on_bytes_out(TimePoint now, std::size_t count) noexcept;
+  void on_bytes_out(base::TimePoint now, std::size_t count) noexcept;
 
   /// Returns what to do now. Call it no later than `next_poll`. When it is called later, this process was
   /// stopped, and that time does not count as silence of the peer (SE-8).
   /// @param unread  the channel holds unread bytes of the peer, so the peer is not silent (SE-30)
-  Action poll(TimePoint now, bool unread);
+  Action poll(base::TimePoint now, bool unread);
 
   /// Returns when `poll` must be called next; kNever once the peer is dead.
-  TimePoint next_poll() const noexcept;
+  base::TimePoint next_poll() const noexcept;
 
   /// Returns peer_down with the silent time and the bytes seen; meaningful after `dead`.
   const Error& error() const noexcept { return error_; }
@@ -49,9 +49,9 @@ class Liveness {
  private:
   LivenessOptions options_;
   std::string peer_;
-  TimePoint heard_;   ///< when bytes last came in, moved forward by the time in which this was not checked
-  TimePoint spoken_;  ///< when bytes last went out or a ping was asked for
-  TimePoint last_poll_;
+  base::TimePoint heard_;   ///< when bytes last came in, moved forward by the time in which this was not checked
+  base::TimePoint spoken_;  ///< when bytes last went out or a ping was asked for
+  base::TimePoint last_poll_;
   std::uint64_t bytes_in_ = 0;
   std::uint64_t bytes_out_ = 0;
   bool is_dead_ = false;

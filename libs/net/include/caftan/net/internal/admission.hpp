@@ -69,7 +69,7 @@ class AdmissionWindow {
 
   const std::uint64_t limit_;
   const std::uint64_t most_;
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   std::uint64_t outstanding_ CAFTAN_GUARDED_BY(mutex_) = 0;
   /// Acquisitions not released; a request of 0 bytes is one too.
   std::uint64_t holders_ CAFTAN_GUARDED_BY(mutex_) = 0;

@@ -12,27 +12,27 @@ namespace caftan::net {
 /// Threads: none of its own and no lock.
 class DialPause {
  public:
-  static constexpr Duration kShortest = std::chrono::milliseconds(20);
-  static constexpr Duration kLongest = std::chrono::seconds(1);
+  static constexpr base::Duration kShortest = std::chrono::milliseconds(20);
+  static constexpr base::Duration kLongest = std::chrono::seconds(1);
 
   /// @param seed  of the jitter, another one in each process and for each member
   explicit DialPause(std::uint64_t seed) : seed_(seed) {}
 
   /// Returns the pause after an attempt that failed at `now`: an eighth of the time since the first one that did,
   /// between kShortest and kLongest, less up to a quarter of it by chance, so that processes do not dial in step.
-  Duration after_failure(TimePoint now);
+  base::Duration after_failure(base::TimePoint now);
 
   /// Returns whether the first failure since the last reset is less than `limit` ago; true as well if there was none.
-  bool has_begun_within(Duration limit, TimePoint now) const noexcept {
-    return first_ == kNever || now - first_ < limit;
+  bool has_begun_within(base::Duration limit, base::TimePoint now) const noexcept {
+    return first_ == base::kNever || now - first_ < limit;
   }
 
   /// Begins anew: the member has another address, or has left again.
-  void reset() noexcept { first_ = kNever; }
+  void reset() noexcept { first_ = base::kNever; }
 
  private:
   std::uint64_t seed_;
-  TimePoint first_ = kNever;  ///< failure since the last reset
+  base::TimePoint first_ = base::kNever;  ///< failure since the last reset
 };
 
 }  // namespace caftan::net

@@ -117,7 +117,7 @@ class Handshake {
 
   /// Ends a handshake that is not finished when its deadline passes, and returns its error: timeout, naming what did
   /// not arrive. A handshake that has ended does not change. @param limit  the time it had, for the text
-  const Error& expired(Duration limit);
+  const Error& expired(base::Duration limit);
 
   /// Ends a handshake whose connection was closed by the peer, and returns its error: peer_down, naming what did not
   /// arrive. A handshake that has ended does not change.

@@ -44,7 +44,7 @@ class LeaveTogether {
   /// Returns how the call has ended; nullopt while it goes on.
   std::optional<Result<void>> outcome() const;
   /// Returns the error of a call whose time is over.
-  Error why_late(Duration timeout) const;
+  Error why_late(base::Duration timeout) const;
   /// This worker stops. @param reason  the outcome of its calls from now on
   void stop(Error reason) { stopped_ = std::move(reason); }
 

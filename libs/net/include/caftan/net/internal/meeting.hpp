@@ -21,7 +21,7 @@ class Meeting {
   struct Options {
     std::vector<std::string>
         addresses{};  ///< by id: where a worker can be dialled; empty = learnt from the coordinator
-    Duration start_timeout{};
+    base::Duration start_timeout{};
     bool in_one_process = false;  ///< the workers find each other without addresses
   };
 
@@ -64,18 +64,18 @@ class Meeting {
   std::vector<WorkerId> to_dial() const;
   /// Returns where to dial `peer` now, nullopt if it is not to be dialled: it is up, is being dialled, has no known
   /// address, or will not come. The attempt lasts until `end_dial` or `on_dial_failed`.
-  std::optional<std::string> begin_dial(WorkerId peer, TimePoint now);
+  std::optional<std::string> begin_dial(WorkerId peer, base::TimePoint now);
   /// The attempt has led to a session, or its pause is over.
   void end_dial(WorkerId peer) { members_[peer.value].is_dialled = false; }
 
   struct FailedDial {
-    std::optional<TimePoint> again;  ///< when to end the attempt and dial again
+    std::optional<base::TimePoint> again;  ///< when to end the attempt and dial again
     std::optional<Error>
         duplicate;  ///< report it to users: this peer is the first that refuses this worker as a duplicate
     std::optional<Error> given_up;  ///< log it: the start is over, and the new life of this peer is not dialled again
   };
   /// The attempt has failed. The start may fail with it (SE-33).
-  FailedDial on_dial_failed(WorkerId peer, const Error& error, TimePoint now);
+  FailedDial on_dial_failed(WorkerId peer, const Error& error, base::TimePoint now);
 
   // ---- connections that this worker refused
 
@@ -147,7 +147,7 @@ class Meeting {
   };
 
   bool is_decided() const noexcept { return start_ == Start::over || start_ == Start::failed; }
-  bool may_dial(const Member& member, TimePoint now) const;
+  bool may_dial(const Member& member, base::TimePoint now) const;
   bool is_present(const WorkerLife& peer) const;
   static void learn_address(Member& member, const std::string& address);
   Error why_late(std::span<const std::string> siblings) const;

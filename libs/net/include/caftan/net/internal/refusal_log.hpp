@@ -15,7 +15,7 @@ namespace caftan::net {
 class RefusalLog {
  public:
   static constexpr std::size_t kLines = 10;  ///< per code and minute
-  static constexpr Duration kMinute = std::chrono::minutes(1);
+  static constexpr base::Duration kMinute = std::chrono::minutes(1);
 
   enum class Action : std::uint8_t {
     write,  ///< a line of its own
@@ -24,15 +24,15 @@ class RefusalLog {
     count_first,
   };
 
-  Action on_refused(Errc code, TimePoint now);
+  Action on_refused(Errc code, base::TimePoint now);
   /// Returns when the minute of this code is over.
-  TimePoint until(Errc code) const noexcept { return of(code).until; }
+  base::TimePoint until(Errc code) const noexcept { return of(code).until; }
   /// Ends the minute of this code and returns how many connections were only counted.
   std::size_t end_of_minute(Errc code) noexcept;
 
  private:
   struct Minute {
-    TimePoint until{};
+    base::TimePoint until{};
     std::size_t seen = 0;
   };
   static std::size_t index(Errc code) noexcept { return static_cast<std::uint8_t>(code); }

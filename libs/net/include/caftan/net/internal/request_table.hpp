@@ -33,14 +33,14 @@ class RequestTable {
  public:
   struct Entry {
     CallId id;
-    TimePoint deadline;
+    base::TimePoint deadline;
     Sink sink;
   };
 
   static constexpr std::size_t kMaxEntries = (std::size_t{1} << 24) - 1;
 
   /// @param start  the time now; @param limit  entries at once, 1 to kMaxEntries; a larger value means kMaxEntries
-  explicit RequestTable(TimePoint start, std::size_t limit = kMaxEntries)
+  explicit RequestTable(base::TimePoint start, std::size_t limit = kMaxEntries)
       : limit_(limit < kMaxEntries ? limit : kMaxEntries), wheel_(start) {}
 
   RequestTable(const RequestTable&) = delete;
@@ -50,15 +50,15 @@ class RequestTable {
   /// @param sink      moved from only if the request was added
   /// @param deadline  when `expire` gives the entry back; kNever = no deadline
   /// Errors: overloaded (the limit is reached), or the reason the table was closed with.
-  Result<CallId> insert(Sink&& sink, TimePoint deadline) {
-    const LockGuard lock(mutex_);
+  Result<CallId> insert(Sink&& sink, base::TimePoint deadline) {
+    const base::LockGuard lock(mutex_);
     if (closed_) return *closed_;
     if (size_ >= limit_) {
       return Error(Errc::overloaded, std::to_string(limit_) + " requests are in flight to this peer already");
     }
     if (free_ == kNone) free_ = make_slot().index;
     Slot& slot = at(free_);
-    if (deadline != kNever) wheel_.insert(slot, deadline);  // throws without memory, and nothing was taken
+    if (deadline != base::kNever) wheel_.insert(slot, deadline);  // throws without memory, and nothing was taken
     free_ = slot.next_free;
     slot.sink.emplace(std::move(sink));
     slot.deadline = deadline;
@@ -69,7 +69,7 @@ class RequestTable {
   /// Removes a request; the caller now owes the reply. Nothing is returned for an id that is unknown, was answered,
   /// expired, or never existed: such a reply is late and is dropped, it is not an error.
   std::optional<Entry> take(CallId id) {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     const std::uint64_t index = id.value & kIndexMask;
     if (index >= made_) return std::nullopt;
     Slot& slot = at(static_cast<std::uint32_t>(index));
@@ -78,9 +78,9 @@ class RequestTable {
   }
 
   /// Removes and returns all requests whose deadline has passed, in order of deadline.
-  std::vector<Entry> expire(TimePoint now) {
+  std::vector<Entry> expire(base::TimePoint now) {
     std::vector<Entry> expired;
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     wheel_.advance(now, [&](Timer& timer) {
       mutex_.assert_held();
       expired.push_back(remove(static_cast<Slot&>(timer)));
@@ -92,7 +92,7 @@ class RequestTable {
   /// reason stays.
   std::vector<Entry> take_all(Error reason) {
     std::vector<Entry> entries;
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     if (!closed_) closed_ = std::move(reason);
     entries.reserve(size_);
     for (std::uint32_t index = 0; index < made_ && size_ != 0; ++index) {
@@ -102,13 +102,13 @@ class RequestTable {
   }
 
   /// Returns when `expire` must be called next, which may be before the first deadline; kNever without requests.
-  TimePoint next_deadline() const {
-    const LockGuard lock(mutex_);
+  base::TimePoint next_deadline() const {
+    const base::LockGuard lock(mutex_);
     return wheel_.next_expiry();
   }
 
   std::size_t size() const {
-    const LockGuard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     return size_;
   }
 
@@ -120,7 +120,7 @@ class RequestTable {
 
   struct Slot : Timer {
     std::optional<Sink> sink;
-    TimePoint deadline = kNever;
+    base::TimePoint deadline = base::kNever;
     std::uint64_t generation = 1;  ///< 40 bits are used: one slot lasts 12 days at a million requests a second
     std::uint32_t index = 0;
     std::uint32_t next_free = kNone;
@@ -149,7 +149,7 @@ class RequestTable {
   }
 
   const std::size_t limit_;
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   TimerWheel wheel_ CAFTAN_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Slot[]>> pages_ CAFTAN_GUARDED_BY(mutex_);
   /// Slots in use or free.

@@ -23,7 +23,7 @@ class ServeGate {
   struct Place {
     std::uint64_t number = 0;  ///< 0: the call was never held back
   };
-  using Tasks = std::vector<Task>;
+  using Tasks = std::vector<base::Task>;
 
   /// @param limit  once more bytes than this wait to be written, no call begins until at most half of it is left
   explicit ServeGate(std::uint64_t limit) : limit_(limit) {}
@@ -36,7 +36,7 @@ class ServeGate {
   /// @param order  if not null: calls with the same `order` begin in the order in which they first asked (methods of
   /// one object)
   /// @param ready  receives tasks of other calls that may ask again now; the caller posts them to an executor
-  bool pass(Place& place, const void* order, const std::function<Task()>& again, Tasks& ready);
+  bool pass(Place& place, const void* order, const std::function<base::Task()>& again, Tasks& ready);
 
   /// Returns whether on_backlog would open or close the gate. Threads: as on_backlog.
   bool concerns(std::uint64_t backlog) const noexcept { return open_ ? backlog > limit_ : backlog <= limit_ / 2; }
@@ -53,12 +53,12 @@ class ServeGate {
 
   const std::uint64_t limit_;
   std::atomic<bool> busy_{false};
-  Mutex mutex_;
+  base::Mutex mutex_;
   bool open_ = true;  ///< written under mutex_ by on_backlog alone, whose thread also reads it without the lock
   bool closed_ CAFTAN_GUARDED_BY(mutex_) = false;
   std::uint64_t last_ CAFTAN_GUARDED_BY(mutex_) = 0;
   /// By place; an empty task was handed out, and its call has not asked again.
-  std::map<std::uint64_t, Task> held_ CAFTAN_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, base::Task> held_ CAFTAN_GUARDED_BY(mutex_);
   std::unordered_map<const void*, std::deque<std::uint64_t>> by_order_ CAFTAN_GUARDED_BY(mutex_);
 };
 

@@ -39,16 +39,16 @@ class Timer {
 /// Threads: none of its own, and no lock; the owner serializes all calls.
 class TimerWheel {
  public:
-  static constexpr Duration kTick = std::chrono::milliseconds(1);
+  static constexpr base::Duration kTick = std::chrono::milliseconds(1);
 
   /// @param start  no deadline before it is kept apart from it: such timers fire at the next `advance`
-  explicit TimerWheel(TimePoint start) noexcept;
+  explicit TimerWheel(base::TimePoint start) noexcept;
   TimerWheel(const TimerWheel&) = delete;
   TimerWheel& operator=(const TimerWheel&) = delete;
 
   /// Arms `timer`. It fires in the first `advance(now)` with now >= deadline, rounded up to a whole tick.
   /// Precondition: the timer is not armed. Throws std::bad_alloc, and changes nothing, without memory for its level.
-  void insert(Timer& timer, TimePoint deadline);
+  void insert(Timer& timer, base::TimePoint deadline);
 
   /// Disarms `timer`; one that is not armed is left as it is.
   void cancel(Timer& timer) noexcept;
@@ -58,14 +58,14 @@ class TimerWheel {
   /// a deadline already past fires in the next `advance`. Time that runs backwards is ignored. Timers of a coarse level
   /// move to finer ones here: without the 2.5 KiB of a level that was never in use the process ends.
   template <class Fire>
-  void advance(TimePoint now, Fire&& fire) {
+  void advance(base::TimePoint now, Fire&& fire) {
     collect(floor_tick(now));
     while (Timer* timer = pop_expired()) fire(*timer);
   }
 
   /// Returns when `advance` must be called next, or kNever. It may be earlier than the first deadline (a slot of a
   /// coarse level must be spread first; at most 7 times per timer), never later than its tick.
-  TimePoint next_expiry() const noexcept;
+  base::TimePoint next_expiry() const noexcept;
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
@@ -78,9 +78,9 @@ class TimerWheel {
   static constexpr std::uint32_t kExpired = kDue + 1;      ///< expired in the `advance` that is running
 
   Timer& head(std::uint32_t bucket);
-  std::uint64_t floor_tick(TimePoint at) const noexcept;
-  std::uint64_t ceil_tick(TimePoint at) const noexcept;
-  TimePoint time_of(std::uint64_t tick) const noexcept;
+  std::uint64_t floor_tick(base::TimePoint at) const noexcept;
+  std::uint64_t ceil_tick(base::TimePoint at) const noexcept;
+  base::TimePoint time_of(std::uint64_t tick) const noexcept;
   /// Returns the next tick at which a slot must be looked at, and that slot's level; level = kLevels: none.
   struct Event {
     std::uint64_t tick;
@@ -94,7 +94,7 @@ class TimerWheel {
   void unlink(Timer& timer) noexcept;
   Timer* pop_expired() noexcept;
 
-  TimePoint start_;
+  base::TimePoint start_;
   std::uint64_t current_ = 0;  ///< every tick up to this one has been collected
   std::size_t size_ = 0;
   std::array<std::uint64_t, kLevels> used_{};

@@ -18,6 +18,6 @@ struct MemberAtStart {
 
 /// @param members  all, the coordinator first
 /// @param has_view  whether the coordinator has sent the addresses of all members
-std::string who_is_missing(const std::vector<MemberAtStart>& members, bool has_view, Duration start_timeout);
+std::string who_is_missing(const std::vector<MemberAtStart>& members, bool has_view, base::Duration start_timeout);
 
 }  // namespace caftan::net

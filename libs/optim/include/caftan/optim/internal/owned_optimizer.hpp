@@ -39,7 +39,7 @@ class OwnedOptimizer : public std::enable_shared_from_this<OwnedOptimizer> {
   /// Multiplies what was prepared by `scale` and steps: each turn's parameters on its strand, one strand after the
   /// other. Precondition: prepared.
   /// @param done  called once, on any thread, possibly inside the last turn: must not block
-  void apply(StepNumber step, double scale, Executor& executor, std::function<void(Result<StepDone>)> done);
+  void apply(StepNumber step, double scale, base::Executor& executor, std::function<void(Result<StepDone>)> done);
 
   Result<wire::Bytes> save() const { return optimizer_.save(); }
   /// Checks a saved state by loading it into a copy of what is here, which `take_state` exchanges.

@@ -106,7 +106,7 @@ class ActorExchange final : public transport::ActorFrames {
 
   transport::Session& session_;
   ActorHost& host_;
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   std::unordered_map<Address, caf::weak_actor_ptr> proxies_ CAFTAN_GUARDED_BY(mutex_);
   std::unordered_map<Address, caf::weak_actor_ptr> exports_ CAFTAN_GUARDED_BY(mutex_);
   std::unordered_map<caf::actor_id, Address> export_ids_ CAFTAN_GUARDED_BY(mutex_);

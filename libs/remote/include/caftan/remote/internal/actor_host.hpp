@@ -67,7 +67,7 @@ class ActorHost {
     return actor;
   }
   /// Waits until every actor has read all its messages, at most until `until`; returns whether all have.
-  bool wait_until_idle(TimePoint until);
+  bool wait_until_idle(base::TimePoint until);
   /// Returns how many actors run or wait for a runner.
   std::size_t busy_actors() const;
   caf::execution_unit& unit() noexcept { return *unit_; }

@@ -51,7 +51,7 @@ class NamedObjects {
   Next look_up(const std::string& name, const Type& type, Result<std::shared_ptr<RRefHandle>>& found)
       CAFTAN_REQUIRES(mutex_);
 
-  Mutex mutex_;
+  base::Mutex mutex_;
   bool closed_ CAFTAN_GUARDED_BY(mutex_) = false;
   std::map<std::string, Object> objects_ CAFTAN_GUARDED_BY(mutex_);
 };

@@ -30,10 +30,10 @@ struct SupervisedWorker {
 
 struct SupervisorOptions {
   std::vector<SupervisedWorker> workers{};
-  Duration start_timeout{};
-  Duration stop_timeout{};
-  Duration heartbeat{};  ///< of the processes; 0 = the workers live and die with the launcher
-  std::optional<Duration> wall{};
+  base::Duration start_timeout{};
+  base::Duration stop_timeout{};
+  base::Duration heartbeat{};  ///< of the processes; 0 = the workers live and die with the launcher
+  std::optional<base::Duration> wall{};
 };
 
 struct Verdict {
@@ -50,7 +50,7 @@ class Supervisor {
   enum class Phase { starting, running, stopping, leaving, over };
   enum class Action { stop, leave, kill };
 
-  Supervisor(SupervisorOptions options, TimePoint now);
+  Supervisor(SupervisorOptions options, base::TimePoint now);
 
   // Events. Repeating one has no effect. What each report means: run_messages.hpp.
   void here(std::size_t worker) { workers_[worker].reach(State::here); }
@@ -61,26 +61,26 @@ class Supervisor {
   void failed(std::size_t worker, const Error& error);
   void left(std::size_t worker) { workers_[worker].reach(State::left); }
   /// A process has shown a sign of life; has answered one more stop or leave.
-  void alive(int process, TimePoint now);
+  void alive(int process, base::TimePoint now);
   void answered(int process);
   /// Another worker has no session with this one any more.
   /// @param reason  shut_down if it left in good order; its farewell if it left because its run failed
-  void peer_lost(const std::string& name, const Error& reason, TimePoint now);
+  void peer_lost(const std::string& name, const Error& reason, base::TimePoint now);
   /// @param where  how far the run was, for the text: "episode 121", or empty
-  void died(int process, Death death, const std::string& where, TimePoint now);
+  void died(int process, Death death, const std::string& where, base::TimePoint now);
   /// A process could not be started: the run does not wait for its workers.
   void not_started(int process);
   /// Ctrl-C: the first one stops, the second one kills.
   void interrupt();
   /// The launcher was stopped, or had no core, for so long: it is not counted as time that others have taken (RN-8).
-  void unwatched(Duration time);
+  void unwatched(base::Duration time);
   /// The launcher itself cannot go on: a full disk, say.
   void broken(const Error& error);
 
   /// Returns what has to be done now, in this order.
-  std::vector<Action> next(TimePoint now);
+  std::vector<Action> next(base::TimePoint now);
   /// Returns when `next` must be asked again at the latest.
-  TimePoint deadline() const noexcept;
+  base::TimePoint deadline() const noexcept;
 
   Phase phase() const noexcept { return phase_; }
   bool is_over() const noexcept { return phase_ == Phase::over; }
@@ -130,7 +130,7 @@ class Supervisor {
   };
   struct Missed {
     Failure failure;
-    TimePoint until;
+    base::TimePoint until;
   };
 
   /// What the run has failed of, of all that is known.
@@ -141,33 +141,33 @@ class Supervisor {
   void want_stop(Ending why) {
     if (ending_ == Ending::none) ending_ = why;
   }
-  void begin_stop(TimePoint now);
+  void begin_stop(base::TimePoint now);
   void note_failure(std::size_t worker, const Error& error);
   /// Returns whether all workers that this launcher has started have come so far.
   bool all_have_reached(State state) const;
   /// Returns the names of those that have not, separated by commas.
   std::string names_before(State state) const;
   std::string hint_for_slow_processes(State awaited) const;
-  void check_start(TimePoint now);
-  void check_made(TimePoint now);
-  void check_missed(TimePoint now);
-  void check_silent(TimePoint now);
+  void check_start(base::TimePoint now);
+  void check_made(base::TimePoint now);
+  void check_missed(base::TimePoint now);
+  void check_silent(base::TimePoint now);
   bool listens() const;
   Late lateness(const Worker& worker) const;
   bool all_returned() const;
   bool all_gone() const;
-  double seconds(TimePoint now) const;
+  double seconds(base::TimePoint now) const;
 
   const SupervisorOptions options_;
-  const TimePoint started_;
+  const base::TimePoint started_;
   std::vector<Worker> workers_;
   std::vector<Pulse> pulses_;  // by process
   int asked_ = 0;              // how many times the processes were asked to stop or to leave
   Phase phase_ = Phase::starting;
-  TimePoint phase_deadline_;
-  std::optional<TimePoint> all_came_at_;
-  TimePoint made_by_ = kNever;  ///< when all constructors must have returned
-  TimePoint kill_at_ = kNever;
+  base::TimePoint phase_deadline_;
+  std::optional<base::TimePoint> all_came_at_;
+  base::TimePoint made_by_ = base::kNever;  ///< when all constructors must have returned
+  base::TimePoint kill_at_ = base::kNever;
   int interrupts_ = 0;
   Kill kill_ = Kill::none;
   Ending ending_ = Ending::none;

@@ -64,13 +64,13 @@ class Crew {
   bool may_begin_unasked(unsigned depth) const noexcept;
   /// As may_begin_unasked, for a thread that runs.
   bool may_begin(unsigned depth) const noexcept;
-  void hold(unsigned depth, Task&& call);
+  void hold(unsigned depth, base::Task&& call);
   /// Returns whether the calling thread may take a call that is held back.
   bool may_take_held() const noexcept { return may_take_held(permits_ + running_ - idle_ - 1); }
   /// Returns whether an idle runner has to be woken for a call that was held back and may begin now.
   bool may_wake_for_held() const noexcept { return idle_ > 0 && may_take_held(permits_ + running_ - idle_); }
   /// Precondition: may_take_held.
-  Task take_held();
+  base::Task take_held();
   void drop_held() { held_.clear(); }
 
  private:
@@ -84,9 +84,9 @@ class Crew {
   unsigned running_ = 0;  // threads that neither wait in a call nor are parked
   unsigned idle_ = 0;     // of those
   unsigned parked_ = 0;
-  unsigned unpark_ = 0;                                        // how many of the parked threads are to go on
-  unsigned permits_ = 0;                                       // waits of user code that are under way
-  std::map<unsigned, std::deque<Task>, std::greater<>> held_;  // calls that have not begun, by depth
+  unsigned unpark_ = 0;                                              // how many of the parked threads are to go on
+  unsigned permits_ = 0;                                             // waits of user code that are under way
+  std::map<unsigned, std::deque<base::Task>, std::greater<>> held_;  // calls that have not begun, by depth
 
   /// Read before each call begins; written seldom, and under the lock.
   struct alignas(64) {

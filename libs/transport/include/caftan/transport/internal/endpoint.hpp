@@ -19,8 +19,8 @@ struct Accepted {
 };
 
 struct HandshakeIoOptions {
-  Duration timeout = std::chrono::seconds(5);  ///< for the whole handshake
-  std::size_t max_open = 1024;                 ///< accepted connections in handshake at once; more are closed at once
+  base::Duration timeout = std::chrono::seconds(5);  ///< for the whole handshake
+  std::size_t max_open = 1024;  ///< accepted connections in handshake at once; more are closed at once
 };
 
 using HandshakeDone = std::function<void(Result<Accepted>)>;

@@ -103,7 +103,7 @@ class FrameWriter final : public Flushable {
   net::ServeGate serve_gate_;
   std::weak_ptr<FrameWriter> self_;
 
-  mutable Mutex mutex_;
+  mutable base::Mutex mutex_;
   net::Outbox outbox_ CAFTAN_GUARDED_BY(mutex_);
   net::Traffic traffic_ CAFTAN_GUARDED_BY(mutex_);
   std::optional<FlushBy> flush_due_ CAFTAN_GUARDED_BY(mutex_);

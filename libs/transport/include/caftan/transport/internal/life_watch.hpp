@@ -48,7 +48,7 @@ class LifeWatch {
   std::weak_ptr<LifeWatch> self_;
   Events events_;
   std::atomic<bool> stopped_{false};
-  Mutex mutex_;
+  base::Mutex mutex_;
   std::optional<Liveness> liveness_ CAFTAN_GUARDED_BY(mutex_);  // there if watches_
 };
 

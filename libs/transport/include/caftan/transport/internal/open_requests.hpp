@@ -40,12 +40,12 @@ class OpenRequests {
   /// Takes room in the window. Errors: overloaded (it is full), peer_down.
   Result<void> try_acquire(std::uint64_t room);
   /// As try_acquire, and waits in line for it. Errors: timeout, peer_down. Blocks; not for threads that poll.
-  Result<void> acquire(std::uint64_t room, TimePoint deadline);
+  Result<void> acquire(std::uint64_t room, base::TimePoint deadline);
   void give_back(std::uint64_t room) { window_.release(room); }
 
   /// Enters a request that has taken `room`, which goes back with its end. Errors: overloaded (too many requests), or
   /// why the session takes none; the room went back then.
-  Result<CallId> insert(const std::shared_ptr<ReplySink>& sink, std::uint64_t room, TimePoint deadline);
+  Result<CallId> insert(const std::shared_ptr<ReplySink>& sink, std::uint64_t room, base::TimePoint deadline);
   /// Takes out a request that was not sent; its sink gets no end. Returns false if the sink has its end already.
   bool forget(CallId call);
   /// Ends the request with its reply. A late reply is dropped, because its id is unknown by then (WI-8).
@@ -64,7 +64,7 @@ class OpenRequests {
 
   void fail(Pending pending, const Error& error);
   void send_cancel(CallId call);
-  void arm_expiry(TimePoint deadline);
+  void arm_expiry(base::TimePoint deadline);
   void expire();
 
   PollingExecutor& executor_;
@@ -73,8 +73,9 @@ class OpenRequests {
   std::weak_ptr<OpenRequests> self_;
   net::RequestTable<Pending> table_;
   net::AdmissionWindow window_;
-  Mutex expiry_mutex_;
-  std::atomic<TimePoint> expiry_armed_{kNever};  // written under expiry_mutex_; the earliest task that is posted
+  base::Mutex expiry_mutex_;
+  std::atomic<base::TimePoint> expiry_armed_{
+      base::kNever};  // written under expiry_mutex_; the earliest task that is posted
 };
 
 }  // namespace caftan::transport

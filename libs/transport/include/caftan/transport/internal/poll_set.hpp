@@ -30,7 +30,7 @@ class PollSet {
   /// Waits for one event; returns as epoll_wait does. @param timeout  milliseconds, -1 = for ever
   int wait(epoll_event& event, int timeout);
   /// As wait, for `period` (less than a second), or for a millisecond on kernels before 5.11.
-  int wait_for(epoll_event& event, Duration period);
+  int wait_for(epoll_event& event, base::Duration period);
   static bool is_wake(const epoll_event& event) noexcept;
   /// Returns what the event is about; null if it is watched no more.
   std::shared_ptr<Pollable> find(const epoll_event& event);
@@ -38,7 +38,7 @@ class PollSet {
  private:
   int epoll_ = -1;
   int wake_fd_ = -1;
-  Mutex mutex_;
+  base::Mutex mutex_;
   std::vector<std::shared_ptr<Pollable>> slots_ CAFTAN_GUARDED_BY(mutex_);
   std::vector<std::uint32_t> free_slots_ CAFTAN_GUARDED_BY(mutex_);
 };

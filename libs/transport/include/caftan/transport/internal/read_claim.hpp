@@ -89,7 +89,7 @@ class ReadClaim {
   bool work_queued_ = false;          // a frame was handed to runners
   std::uint32_t replies_in_row_ = 0;  // replies read since the last frame of another kind
 
-  Mutex mutex_;  // also serializes Channel::arm
+  base::Mutex mutex_;  // also serializes Channel::arm
   Reader reader_ CAFTAN_GUARDED_BY(mutex_) = Reader::poller;
   std::uint64_t claims_ CAFTAN_GUARDED_BY(mutex_) = 0;
   bool deferral_watched_ CAFTAN_GUARDED_BY(mutex_) = false;  // a task is posted that ends it

@@ -84,7 +84,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   /// Sends a request that has taken `room`, which is given back when the request ends. The sink gets exactly one end;
   /// if an error is returned it gets none, and nothing was sent. Errors: overloaded (too many requests),
   /// limit_exceeded, peer_down.
-  Result<CallId> request(wire::OutFrame& frame, std::uint64_t room, TimePoint deadline,
+  Result<CallId> request(wire::OutFrame& frame, std::uint64_t room, base::TimePoint deadline,
                          const std::shared_ptr<ReplySink>& sink);
   /// Ends the session now, as if the connection had broken.
   void abort(Error reason);
@@ -132,7 +132,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   std::atomic<std::uint64_t> bytes_in_{0};
   std::atomic<bool> bye_received_{false};
   Error farewell_;  // of the peer; constant once bye_received_ is set
-  Mutex end_mutex_;
+  base::Mutex end_mutex_;
   std::optional<Error> end_requested_ CAFTAN_GUARDED_BY(end_mutex_);  // why the session is to end
   std::atomic<bool> ended_{false};
 };

@@ -14,15 +14,15 @@ namespace caftan::transport {
 /// Threads: one lock of the executor serializes all methods.
 class TaskQueue {
  public:
-  void push(Task&& task) { queue_.push_back(std::move(task)); }
-  void push_due(Task&& task) { due_.push_back(std::move(task)); }
+  void push(base::Task&& task) { queue_.push_back(std::move(task)); }
+  void push_due(base::Task&& task) { due_.push_back(std::move(task)); }
   std::size_t size() const noexcept { return due_.size() + queue_.size(); }
   /// Returns how many tasks were taken, in all.
   std::uint64_t begun() const noexcept { return begun_; }
   /// Precondition: not empty.
-  Task take() {
-    std::deque<Task>& from = due_.empty() ? queue_ : due_;
-    Task task = std::move(from.front());
+  base::Task take() {
+    std::deque<base::Task>& from = due_.empty() ? queue_ : due_;
+    base::Task task = std::move(from.front());
     from.pop_front();
     ++begun_;
     return task;
@@ -33,8 +33,8 @@ class TaskQueue {
   }
 
  private:
-  std::deque<Task> due_;
-  std::deque<Task> queue_;
+  std::deque<base::Task> due_;
+  std::deque<base::Task> queue_;
   std::uint64_t begun_ = 0;
 };
 

@@ -19,7 +19,7 @@ namespace caftan::transport {
 class TimerThread {
  public:
   /// @param to_runners  receives, on this thread, each task that is for a runner
-  explicit TimerThread(std::function<void(Task)> to_runners) : to_runners_(std::move(to_runners)) {}
+  explicit TimerThread(std::function<void(base::Task)> to_runners) : to_runners_(std::move(to_runners)) {}
   TimerThread(const TimerThread&) = delete;
   TimerThread& operator=(const TimerThread&) = delete;
   ~TimerThread() { stop(); }
@@ -34,22 +34,22 @@ class TimerThread {
     runner,  ///< handed to the runners
   };
   /// Runs `task` at `when`, those of one moment in the order of the calls.
-  void add(TimePoint when, Place place, Task task);
+  void add(base::TimePoint when, Place place, base::Task task);
 
  private:
   struct Timer {
-    TimePoint when;
+    base::TimePoint when;
     std::uint64_t order;
     Place place;
-    Task task;
+    base::Task task;
   };
   static bool later(const Timer& a, const Timer& b) noexcept;
   void run();
 
-  const std::function<void(Task)> to_runners_;
-  const SteadyClock clock_;
+  const std::function<void(base::Task)> to_runners_;
+  const base::SteadyClock clock_;
   std::condition_variable changed_;
-  Mutex mutex_;
+  base::Mutex mutex_;
   std::vector<Timer> timers_ CAFTAN_GUARDED_BY(mutex_);  // a heap, earliest first
   std::uint64_t order_ CAFTAN_GUARDED_BY(mutex_) = 0;
   bool stopping_ CAFTAN_GUARDED_BY(mutex_) = false;
