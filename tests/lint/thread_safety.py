@@ -126,7 +126,7 @@ def check(build, root):
 
 GOOD = """#include <condition_variable>
 #include "caftan/base/mutex.hpp"
-namespace caftan {
+namespace caftan::base {
 class Counter {
  public:
   void add() {
@@ -154,7 +154,7 @@ class Counter {
   std::condition_variable changed_;
   int count_ CAFTAN_GUARDED_BY(mutex_) = 0;
 };
-}  // namespace caftan
+}  // namespace caftan::base
 """
 BAD = {
     "requires holding mutex 'mutex_'": ("    --count_;", "    lock.unlock();\n    --count_;"),

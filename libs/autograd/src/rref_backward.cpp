@@ -49,7 +49,7 @@ Future<void> start_for_caller(const CallInfo& info, const RRef<at::Tensor>& root
   return start_here(ContextView(std::move(record)), root, options);
 }
 
-constexpr Function<Future<void>(const CallInfo&, const RRef<at::Tensor>&, const PassOrder&)> kBackward{
+constexpr RemoteFunction<Future<void>(const CallInfo&, const RRef<at::Tensor>&, const PassOrder&)> kBackward{
     "caftan.autograd.backward"};
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 namespace caftan {
 
-Result<Peer> Destination::find(rpc::Caller& caller) const {
+Result<Peer> rpc::Destination::find(rpc::Caller& caller) const {
   if (const auto* name = std::get_if<std::string_view>(&to_)) return caller.find_peer(*name);
   if (const auto* id = std::get_if<WorkerId>(&to_)) return caller.find_peer(*id);
   const Peer& peer = **std::get_if<const Peer*>(&to_);
@@ -21,13 +21,13 @@ Result<std::shared_ptr<rpc::Caller>> CallSite::alive() const {
   return caller;
 }
 
-Result<Peer> CallSite::try_peer(Destination to) const {
+Result<Peer> CallSite::try_peer(rpc::Destination to) const {
   const auto caller = alive();
   if (!caller) return caller.error();
   return to.find(**caller);
 }
 
-rpc::CallTarget CallSite::target_of(const Destination& to) const {
+rpc::CallTarget CallSite::target_of(const rpc::Destination& to) const {
   rpc::CallTarget target;
   target.options = options_;
   target.caller = caller_.lock();

@@ -1,6 +1,19 @@
 // expect: nothing; it shows that the other cases fail for their own reason
 #include <caftan/caftan.hpp>
 #include <string>
+using namespace caftan;
+using namespace std;
+// What a program calls its own classes must not be a name of ours, too.
+class Clock {};
+class Destination {};
+class Duration {};
+class Executor {};
+class Function {};
+class Mutex {};
+class Task {};
+class TimePoint {};
+class Timer {};
+void own(Clock, Destination, Duration, Executor, Function, Mutex, Task, TimePoint, Timer) {}
 int add(int a, int b) { return a + b; }
 struct Point {
   double x = 0;

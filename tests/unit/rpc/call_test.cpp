@@ -88,10 +88,10 @@ Untold make_untold() { return {}; }
 int overloaded(int a) { return a; }
 [[maybe_unused]] int overloaded(double) { return 0; }
 
-inline constexpr Function<int(int, int)> kAdd{"math.add"};
-inline constexpr Function<int(int)> kOverloaded{"math.overloaded"};
-inline constexpr Function<int(int, double)> kWrongAdd{"math.add"};
-inline constexpr Function<int(int)> kMissing{"math.missing"};
+inline constexpr RemoteFunction<int(int, int)> kAdd{"math.add"};
+inline constexpr RemoteFunction<int(int)> kOverloaded{"math.overloaded"};
+inline constexpr RemoteFunction<int(int, double)> kWrongAdd{"math.add"};
+inline constexpr RemoteFunction<int(int)> kMissing{"math.missing"};
 
 Registry make_registry() {
   Registry registry;
@@ -225,7 +225,7 @@ TEST_F(Calls, CALL4_AFailingCallInsideIsTheCause) {
 }
 
 TEST_F(Calls, AResultThatCannotBeSentIsUnsupported) {
-  const Error error = worker().try_rpc_sync(Function<Point()>{"make_untold"}, "worker1").error();
+  const Error error = worker().try_rpc_sync(RemoteFunction<Point()>{"make_untold"}, "worker1").error();
   EXPECT_EQ(error.code(), Errc::bad_arguments) << "another signature";
   const RRef<Untold> made = worker().remote<&make_untold>("worker1");
   job.executor.run_until_idle();

@@ -18,6 +18,8 @@
 
 namespace caftan {
 
+namespace rpc {
+
 /// Where a call goes: a worker's name or number, or a Peer (the quickest: nothing is looked up).
 class Destination {
  public:
@@ -28,11 +30,13 @@ class Destination {
   Destination(const Peer& peer) : to_(&peer) {}                          // NOLINT(google-explicit-constructor)
 
   /// Errors: unknown_worker; bad_arguments (an empty Peer, or one of another Worker of this process).
-  Result<Peer> find(rpc::Caller& caller) const;
+  Result<Peer> find(Caller& caller) const;
 
  private:
   std::variant<std::string_view, WorkerId, const Peer*> to_;
 };
+
+}  // namespace rpc
 
 /// Arguments are encoded before a call returns. Tensor bytes are read when they are written out: do not change a large
 /// tensor in place until the call has ended.
@@ -52,23 +56,23 @@ class CallSite {
   CallSite with(CallOptions options) const { return CallSite(caller_, options); }
 
   /// Returns the worker of that name, checked once. Errors (thrown): unknown_worker, shut_down.
-  Peer peer(Destination to) const { return try_peer(to).value(); }
-  Result<Peer> try_peer(Destination to) const;
+  Peer peer(rpc::Destination to) const { return try_peer(to).value(); }
+  Result<Peer> try_peer(rpc::Destination to) const;
 
   /// Calls the registered function F there and waits for its result.
   /// Source: torch.distributed.rpc.rpc_sync. Difference: checked by the compiler; exceptions arrive as
   /// remote_exception.
   template <auto F, class... A>
-  auto rpc_sync(Destination to, const A&... arguments) const {  // no overload, no template
+  auto rpc_sync(rpc::Destination to, const A&... arguments) const {  // no overload, no template
     return rpc_async<F>(to, arguments...).get();
   }
   template <auto F, class... A>
-  auto try_rpc_sync(Destination to, const A&... arguments) const {  // no overload, no template
+  auto try_rpc_sync(rpc::Destination to, const A&... arguments) const {  // no overload, no template
     return rpc_async<F>(to, arguments...).result();
   }
   /// Source: torch.distributed.rpc.rpc_async.
   template <auto F, class... A>
-  auto rpc_async(Destination to, const A&... arguments) const {  // no overload, no template
+  auto rpc_async(rpc::Destination to, const A&... arguments) const {  // no overload, no template
     static_assert(rpc::kIsFunction<decltype(F)>,
                   "a method is called on a reference to its object: rref.rpc_sync<&Net::forward>(...)");
     using Types = rpc::CallTypes<decltype(F)>;
@@ -82,11 +86,11 @@ class CallSite {
   /// during both waits; CallOptions::fail_when_full skips them.
   /// Source: torch.distributed.rpc.remote.
   template <auto F, class... A>
-  auto remote(Destination to, const A&... arguments) const {  // no overload, no template
+  auto remote(rpc::Destination to, const A&... arguments) const {  // no overload, no template
     return try_remote<F>(to, arguments...).value();
   }
   template <auto F, class... A>
-  auto try_remote(Destination to, const A&... arguments) const {  // no overload, no template
+  auto try_remote(rpc::Destination to, const A&... arguments) const {  // no overload, no template
     static_assert(rpc::kIsFunction<decltype(F)>,
                   "a method is called on a reference to its object: rref.remote<&Net::forward>(...)");
     using Types = rpc::CallTypes<decltype(F)>;
@@ -96,27 +100,27 @@ class CallSite {
 
   // The same by handle, for callers without the callee's code.
   template <class R, class... P, class... A>
-  auto rpc_sync(const Function<R(P...)>& function, Destination to, const A&... arguments) const {
+  auto rpc_sync(const RemoteFunction<R(P...)>& function, rpc::Destination to, const A&... arguments) const {
     return rpc_async(function, to, arguments...).get();
   }
   template <class R, class... P, class... A>
-  auto try_rpc_sync(const Function<R(P...)>& function, Destination to, const A&... arguments) const {
+  auto try_rpc_sync(const RemoteFunction<R(P...)>& function, rpc::Destination to, const A&... arguments) const {
     return rpc_async(function, to, arguments...).result();
   }
   template <class R, class... P, class... A>
-  auto rpc_async(const Function<R(P...)>& function, Destination to, const A&... arguments) const {
-    using Types = typename Function<R(P...)>::Types;
+  auto rpc_async(const RemoteFunction<R(P...)>& function, rpc::Destination to, const A&... arguments) const {
+    using Types = typename RemoteFunction<R(P...)>::Types;
     const rpc::CallTarget target = target_of(to);
     return rpc::start_call<typename Types::Value>(target, rpc::check_key(target, function.key()),
                                                   typename Types::Wire{}, arguments...);
   }
   template <class R, class... P, class... A>
-  auto remote(const Function<R(P...)>& function, Destination to, const A&... arguments) const {
+  auto remote(const RemoteFunction<R(P...)>& function, rpc::Destination to, const A&... arguments) const {
     return try_remote(function, to, arguments...).value();
   }
   template <class R, class... P, class... A>
-  auto try_remote(const Function<R(P...)>& function, Destination to, const A&... arguments) const {
-    using Types = typename Function<R(P...)>::Types;
+  auto try_remote(const RemoteFunction<R(P...)>& function, rpc::Destination to, const A&... arguments) const {
+    using Types = typename RemoteFunction<R(P...)>::Types;
     const rpc::CallTarget target = target_of(to);
     return create<typename Types::Value>(target, rpc::check_key(target, function.key()), typename Types::Wire{},
                                          arguments...);
@@ -125,11 +129,11 @@ class CallSite {
   /// Makes an object of the registered class C there. Its constructor's parameters are the types of the arguments, or
   /// P... where these differ: `remote<Net, std::int64_t>("worker1", 4)`.
   template <class C, class... P, class... A>
-  RRef<C> remote(Destination to, const A&... arguments) const {
+  RRef<C> remote(rpc::Destination to, const A&... arguments) const {
     return try_remote<C, P...>(to, arguments...).value();
   }
   template <class C, class... P, class... A>
-  Result<RRef<C>> try_remote(Destination to, const A&... arguments) const {
+  Result<RRef<C>> try_remote(rpc::Destination to, const A&... arguments) const {
     using Given = rpc::TypeList<Parameter<A>...>;
     using Wire = std::conditional_t<sizeof...(P) == 0, Given, rpc::TypeList<P...>>;
     const rpc::CallTarget target = target_of(to);
@@ -192,23 +196,23 @@ class CallSite {
   /// Operators that mutate, touch the callee's files or process, or draw from a generator object are refused.
   /// Errors: as all calls; wrong_type when the result is not one tensor.
   template <class... A>
-  at::Tensor rpc_op(Destination to, std::string_view schema, A&&... arguments) const {
+  at::Tensor rpc_op(rpc::Destination to, std::string_view schema, A&&... arguments) const {
     return try_rpc_op(to, schema, std::forward<A>(arguments)...).value();
   }
   template <class... A>
-  Result<at::Tensor> try_rpc_op(Destination to, std::string_view schema, A&&... arguments) const {
+  Result<at::Tensor> try_rpc_op(rpc::Destination to, std::string_view schema, A&&... arguments) const {
     return rpc::single_tensor(rpc_op_async(to, schema, std::forward<A>(arguments)...).result());
   }
   /// Returns all results of the operator.
   template <class... A>
-  Future<rpc::OperatorValues> rpc_op_async(Destination to, std::string_view schema, A&&... arguments) const {
+  Future<rpc::OperatorValues> rpc_op_async(rpc::Destination to, std::string_view schema, A&&... arguments) const {
     std::vector<rpc::OperatorArgument> list;
     (list.emplace_back(std::forward<A>(arguments)), ...);
     return rpc::start_operator(target_of(to), schema, list);
   }
   /// Keeps the one tensor that results there. Source: torch.distributed.rpc.remote with a builtin operator.
   template <class... A>
-  RRef<at::Tensor> remote_op(Destination to, std::string_view schema, A&&... arguments) const {
+  RRef<at::Tensor> remote_op(rpc::Destination to, std::string_view schema, A&&... arguments) const {
     std::vector<rpc::OperatorArgument> list;
     (list.emplace_back(std::forward<A>(arguments)), ...);
     return RRef<at::Tensor>(rpc::start_operator_creation(target_of(to), schema, list).value());
@@ -224,7 +228,7 @@ class CallSite {
                                            !std::is_same_v<std::decay_t<A>, std::string>,
                                        std::string, std::decay_t<A>>;
 
-  rpc::CallTarget target_of(const Destination& to) const;
+  rpc::CallTarget target_of(const rpc::Destination& to) const;
   static Result<const rpc::FunctionKey*> constructor_key(const rpc::CallTarget& target, const char* class_tag,
                                                          std::string_view signature, std::string_view type);
   template <class Value, class... P, class... A>

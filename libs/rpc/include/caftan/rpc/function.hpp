@@ -1,5 +1,5 @@
-/// `Function<R(P...)>`: a remote function by name and type, for callers that do not have the callee's code:
-///     inline constexpr caftan::Function<int(int, int)> add{"math.add"};
+/// `RemoteFunction<R(P...)>`: a remote function by name and type, for callers that do not have the callee's code:
+///     inline constexpr caftan::RemoteFunction<int(int, int)> add{"math.add"};
 ///     worker.rpc_sync(add, "worker1", 1, 2);            // at the caller
 ///     registry.add(add, &impl);                         // at the callee
 #pragma once
@@ -12,19 +12,19 @@ namespace caftan {
 
 /// A function of another program, known by its name and type: `Function<int(int, int)>("math.add")`.
 template <class Signature>
-class Function {
-  static_assert(std::is_function_v<Signature>, "write Function<int(int, int)>");
+class RemoteFunction {
+  static_assert(std::is_function_v<Signature>, "write RemoteFunction<int(int, int)>");
 };
 
 template <class R, class... P>
-class Function<R(P...)> {
+class RemoteFunction<R(P...)> {
  public:
   using Pointer = R (*)(P...);
   using Types = rpc::CallTypes<Pointer>;
   using Value = typename Types::Value;
 
   /// @param name  static storage; as registered at the callee
-  constexpr explicit Function(std::string_view name) noexcept
+  constexpr explicit RemoteFunction(std::string_view name) noexcept
       : key_{name, Types::signature(), wire::fnv1a(name), Types::signature_hash()} {}
 
   constexpr std::string_view name() const noexcept { return key_.name; }

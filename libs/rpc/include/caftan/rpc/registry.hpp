@@ -94,10 +94,11 @@ class Registry {
 
   /// Registers `implementation` (which may be overloaded) under the name and type of `function`.
   template <class Signature>
-  void add(const Function<Signature>& function, typename Function<Signature>::Pointer implementation,
+  void add(const RemoteFunction<Signature>& function, typename RemoteFunction<Signature>::Pointer implementation,
            Blocking blocking = Blocking::allowed) {
-    using Pointer = typename Function<Signature>::Pointer;
-    auto& entry = insert<typename Function<Signature>::Types>(function.name(), rpc::FunctionEntry::Kind::function);
+    using Pointer = typename RemoteFunction<Signature>::Pointer;
+    auto& entry =
+        insert<typename RemoteFunction<Signature>::Types>(function.name(), rpc::FunctionEntry::Kind::function);
     entry.brief = blocking == Blocking::never;
     entry.invoke = &rpc::invoke_target<Pointer>;
     entry.target = reinterpret_cast<void (*)()>(implementation);

@@ -99,7 +99,7 @@ class RemoteOptimizer {
 /// Makes an optimizer at the owner of the parameters. Every worker has it registered.
 /// Errors: those of OwnedOptimizer::make; not_owner (a parameter of another worker), and why a parameter will never be
 ///   there.
-inline constexpr Function<Result<RRef<RemoteOptimizer>>(Worker&, const OptimizerSpec&)> kMakeOptimizer{
+inline constexpr RemoteFunction<Result<RRef<RemoteOptimizer>>(Worker&, const OptimizerSpec&)> kMakeOptimizer{
     "caftan.optimizer"};
 
 }  // namespace caftan::optim
