@@ -32,7 +32,7 @@ void a_lost_reply_deposits_once(unsigned long long seed) {
   Cluster cluster(seed, {"bank", "ann"}, make_registry);
   const auto account = cluster["ann"].remote<Account>("bank");
   cluster.run_until_idle();  // the account is made, and its reply has come
-  const caftan::base::TimePoint begun = cluster.now();
+  const auto begun = cluster.now();
   cluster.network().link("bank", "ann").drop(FrameKind::response, 1);
   const auto balance = deposit(account, 1, 50);
   expect(balance && *balance == 50, "the second request changes nothing", seed);
@@ -43,7 +43,7 @@ void a_late_request_is_waited_for(unsigned long long seed) {
   Cluster cluster(seed, {"bank", "ann"}, make_registry);
   const auto account = cluster["ann"].remote<Account>("bank");
   cluster.run_until_idle();
-  const caftan::base::TimePoint begun = cluster.now();
+  const auto begun = cluster.now();
   cluster.network().link("ann", "bank").set_delay(milliseconds(400));
   const auto balance = deposit(account, 1, 50);
   expect(balance && *balance == 50, "the request arrives", seed);
@@ -68,7 +68,7 @@ void a_bank_that_dies_is_noticed_at_once(unsigned long long seed) {
   Cluster cluster(seed, {"bank", "ann"}, make_registry);
   const auto account = cluster["ann"].remote<Account>("bank");
   cluster.run_until_idle();
-  const caftan::base::TimePoint begun = cluster.now();
+  const auto begun = cluster.now();
   auto under_way = account.rpc_async<&Account::deposit>(1, 50);
   cluster.network().kill("bank");
   expect(under_way.result().error().code() == Errc::peer_down, "the call under way ends", seed);

@@ -9,8 +9,8 @@
 #include "bank.hpp"
 
 int main() {
-  using base::Executor = caftan::transport::ThreadedExecutor;
-  const auto executor = std::make_shared<base::Executor>(base::Executor::Options{});
+  using Executor = caftan::transport::ThreadedExecutor;
+  const auto executor = std::make_shared<Executor>(Executor::Options{});
   const auto network = std::make_shared<caftan::LocalNetwork>();
   std::vector<std::unique_ptr<caftan::Worker>> workers;
   for (const std::string name : {"bank", "ann"}) {
