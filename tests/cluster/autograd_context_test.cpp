@@ -8,6 +8,7 @@
 #include "caftan/testing/network.hpp"
 #include "caftan/transport/stepped_executor.hpp"
 #include "counting_hook.hpp"
+#include "worker/worker_core.hpp"
 
 namespace caftan::test {
 namespace {
@@ -44,6 +45,27 @@ TEST_P(Contexts, ListedWithAgeCreatorWorkersAndBytes) {
   EXPECT_EQ(there[0].sent, 2U);
   EXPECT_EQ(there[0].received, 2U);
   EXPECT_EQ(there[0].workers, (std::vector<std::string>{"worker0", "worker2"}));
+}
+
+TEST_P(Contexts, K11_AWorkerThatLeavesTakesOnNoContextAndSaysWhy) {
+  const std::string why = "shut_down: worker1: this worker has left (because: cancelled: the run was interrupted)";
+  const at::Tensor x = leaf({1, 2, 3});
+  {
+    const Context begun((*this)[0]);
+    (*this)[0].rpc_sync<&square>("worker1", x);
+    actors::WorkerCore::of((*this)[1]).begin_leaving(Error(Errc::cancelled, "the run was interrupted"));
+    EXPECT_TRUE((*this)[0].try_rpc_sync<&square>("worker1", x)) << "a context that it has taken part in goes on";
+  }
+  const auto made = Context::try_make((*this)[1]);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().message(), why);
+  {
+    const Context late((*this)[0]);
+    const auto refused = (*this)[0].try_rpc_sync<&square>("worker1", x);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message(), why);
+  }
+  expect_no_contexts();
 }
 
 TEST_P(Contexts, ACallFromACheckpointedSegmentIsRefusedAndNothingIsSent) {

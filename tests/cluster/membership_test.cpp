@@ -125,11 +125,11 @@ TEST_P(Membership, HS12_WhoSaysNothingOfItsSettingsMayJoin) {
 }
 
 TEST_P(Membership, AtMostEightRefusalsAreReported) {
-  std::atomic<int> told = 0;
+  std::atomic<int> reported = 0;
   auto a_options = options_of("a");
-  a_options.on_refused = [&told](const Error& reason) {
+  a_options.on_refused = [&reported](const Error& reason) {
     EXPECT_EQ(reason.code(), Errc::not_authenticated);
-    ++told;
+    ++reported;
   };
   auto a = launch(a_options);
   world_[0].address = a->address();
@@ -140,7 +140,7 @@ TEST_P(Membership, AtMostEightRefusalsAreReported) {
     wait_for_log("a: a connection was refused: not_authenticated", i + 1);
   }
   a->stop();
-  EXPECT_EQ(told, 8);
+  EXPECT_EQ(reported, 8);
 }
 
 TEST_P(Membership, BI2_AnAddressInUseIsNamed) {
@@ -181,13 +181,13 @@ TEST_P(Membership, K7b_SE23_ASecondWorkerOfThatNameIsADuplicateAndHearsOfItAtOnc
   const bool is_unix = GetParam() == std::string("unix");
   const std::string refusal = "refused by the server: another worker \"b\" is connected (" +
                               (is_unix ? "process " + std::to_string(::getpid()) + ")" : "127.0.0.1:");
-  std::promise<Error> told;
+  std::promise<Error> reported;
   {
     auto options = options_of("b");
     options.start_timeout = std::chrono::hours(1);
-    options.on_duplicate = [&](const Error& reason) { told.set_value(reason); };  // a second time would throw
+    options.on_duplicate = [&](const Error& reason) { reported.set_value(reason); };  // a second time would throw
     auto second = launch(options);
-    const Error reason = told.get_future().get();
+    const Error reason = reported.get_future().get();
     EXPECT_EQ(reason.code(), Errc::duplicate_worker);
     EXPECT_EQ(reason.worker(), "a");
     EXPECT_THAT(reason.text(), testing::StartsWith(refusal));

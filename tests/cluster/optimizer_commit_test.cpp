@@ -73,10 +73,10 @@ void step_beside_the_clock(std::uint64_t seed, Steps& steps) {
   const bool at_c = d.rpc_sync<&Part::share>().to_here()[0].item<float>() != 1;
   ++(at_b && at_c ? steps.at_both : at_b || at_c ? steps.at_one : steps.at_none);
   EXPECT_EQ(at_b, at_c) << "seed " << seed << ": the model is torn";
-  const auto told = std::move(step).result();
-  const bool says_not_stepped = !told && told.error().text().find("is committed") == std::string::npos;
+  const auto reported = std::move(step).result();
+  const bool says_not_stepped = !reported && reported.error().text().find("is committed") == std::string::npos;
   if (at_b && says_not_stepped) ++steps.wrong_reports;
-  EXPECT_EQ(at_b, !says_not_stepped) << "seed " << seed << ": " << (told ? "ok" : told.error().message());
+  EXPECT_EQ(at_b, !says_not_stepped) << "seed " << seed << ": " << (reported ? "ok" : reported.error().message());
 }
 
 TEST(Commit, A1_OP8_NoTimeOutStopsADecidedStepAtOneOwner) {
@@ -119,10 +119,10 @@ TEST_P(DecidedSteps, A1_OP10_TheCallersWaitEndsAndTheReportSaysWhatIsNotConfirme
   auto behind = optimizer.step_async(context);
   cluster_.executor().advance(100ms);
   ASSERT_TRUE(step.ready());
-  const Error told = step.result().error();
-  EXPECT_EQ(told.code(), Errc::timeout);
-  EXPECT_THAT(told.message(), AllOf(HasSubstr("step 1 is committed, not yet confirmed"),
-                                    HasSubstr("worker1 has stepped 2 parameters"), HasSubstr("worker2: ")));
+  const Error reported = step.result().error();
+  EXPECT_EQ(reported.code(), Errc::timeout);
+  EXPECT_THAT(reported.message(), AllOf(HasSubstr("step 1 is committed, not yet confirmed"),
+                                        HasSubstr("worker1 has stepped 2 parameters"), HasSubstr("worker2: ")));
   EXPECT_FALSE(optimizer.last_report().owners[1].outcome);
   EXPECT_FALSE(behind.ready());
   cluster_.executor().advance(100ms);

@@ -156,20 +156,20 @@ class Bootstrap(unittest.TestCase):
                       "again:\n    sudo apt-get install -y --no-install-recommends g++ cmake ninja-build", done.stderr)
         self.assertEqual(self.called(), [])
 
-    def test_another_machine_is_told_first(self):
+    def test_another_machine_is_reported_first(self):
         done = self.start("run", "a.toml", MACHINE="Linux aarch64", HAVE_PACKAGES="")
         self.assertEqual(done.returncode, 3)
         self.assertEqual(done.stderr, "caftan: the pinned libtorch is for Linux on x86_64; this is Linux aarch64\n")
         self.assertFalse((self.tree / ".deps").exists())
 
-    def test_a_full_disk_is_told_before_the_download(self):
+    def test_a_full_disk_is_reported_before_the_download(self):
         done = self.start("run", "a.toml", FREE_MB="1100")
         self.assertEqual(done.returncode, 3)
         self.assertIn("caftan: 2.5 GB are needed here, 1.1 GB are free. Set CAFTAN_DEPS_DIR to another disk, or free "
                       "some.\n", done.stderr)
         self.assertEqual(self.called(), [])
 
-    def test_offline_packages_are_told_in_the_users_words(self):
+    def test_offline_packages_are_reported_in_the_users_words(self):
         done = self.start("help", HAVE_PACKAGES="", APT_SAYS="W: Failed to fetch x  Temporary failure resolving 'deb'")
         self.assertEqual(done.returncode, 3)
         self.assertIn("caftan: no package registry answered (apt: Failed to fetch x Temporary failure resolving 'deb')."
@@ -179,7 +179,7 @@ class Bootstrap(unittest.TestCase):
         done = self.start("help", HAVE_PACKAGES="", APT_SAYS="E: dpkg was interrupted")
         self.assertIn("caftan: apt-get failed: dpkg was interrupted; all of it is in ", done.stderr)
 
-    def test_a_failed_fetch_is_told_once_and_ends_with_3(self):
+    def test_a_failed_fetch_is_reported_once_and_ends_with_3(self):
         done = self.start("help", FETCH_SAYS="a wheel: checksum differs")
         self.assertEqual((done.returncode, done.stderr.count("caftan: a wheel: checksum differs\n")), (3, 1))
 
@@ -315,7 +315,7 @@ class Bootstrap(unittest.TestCase):
         output, _ = script.communicate()
         self.assertEqual(output, f"[{self.where}][help]")
 
-    def test_U13_a_step_is_told_with_its_own_words(self):
+    def test_U13_a_step_is_reported_with_its_own_words(self):
         done = self.start("bench", "report")
         self.assertIn("[4/4] build      the benchmarks", done.stderr)
 

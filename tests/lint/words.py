@@ -12,7 +12,7 @@ import tree
 ANSWER = r"(?:an?|the|its|one|no|each|every|their|first|last|late|any) answers?"
 WORLD = "the world|its world|own world|an empty world"
 # In names of tests, too.
-IN_NAMES = r"\w*(?:Nobody|Somebody|Everybody|Whoever|ThoseWho|Told|(?:The|A)Head[A-Z])\w*"
+IN_NAMES = r"\w*(?:Nobody|Somebody|Everybody|Whoever|ThoseWho|[Tt]old|(?:The|A)Head[A-Z])\w*"
 NOBODY = {IN_NAMES: "the user of that name"}
 # What is said instead: name the thing.
 PROSE = {
@@ -139,6 +139,7 @@ BAD = {
     "'response'": {"docs/b.md": "The response is late.\n"},
     "'somebody'": {"apps/b.cpp": 'const char* kText = "somebody is missing";\n'},
     "'SE1_TheHeadIsFirst'": {"tests/unit/b_test.cpp": "TEST(A, SE1_TheHeadIsFirst) {}\n"},
+    "'why_told'": {"actors/src/b.cpp": "int why_told;\n"},
     "'settle'": {"actors/src/b.cpp": "void settle();\n"},
     "'RunWorld'": {"actors/src/b.cpp": "RunWorld world;\n"},
     "README.md:1: 'everybody'": {"README.md": "For everybody.\n"},

@@ -1,4 +1,4 @@
-// The autograd contexts of one worker: finds and makes them with their actors, and the actors of their functions.
+/// The autograd contexts of one worker: finds and makes them with their actors, and the actors of their functions.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// What the actors of distributed autograd say to each other. Pass messages and gradients cross between workers
-// (registered with the transport); events stay in one worker. Flows: docs/protocols/dist_autograd.md.
+/// What the actors of distributed autograd say to each other. Pass messages and gradients cross between workers
+/// (registered with the transport); events stay in one worker. Flows: docs/protocols/dist_autograd.md.
 #pragma once
 
 #include <cstdint>

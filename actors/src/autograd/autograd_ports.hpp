@@ -1,4 +1,4 @@
-// What the actors of distributed autograd ask of their worker; `AutogradHost` implements it.
+/// What the actors of distributed autograd ask of their worker; `AutogradHost` implements it.
 #pragma once
 
 #include <optional>

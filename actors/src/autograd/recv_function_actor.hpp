@@ -1,5 +1,5 @@
-// The actor of one RecvFunction: sends the gradients of its message to the SendFunction at the other end. Made when a
-// pass first addresses it (remote::NamedActor), as the actor of that SendFunction is.
+/// The actor of one RecvFunction: sends the gradients of its message to the SendFunction at the other end. Made when a
+/// pass first addresses it (remote::NamedActor), as the actor of that SendFunction is.
 #pragma once
 
 #include <caf/behavior.hpp>

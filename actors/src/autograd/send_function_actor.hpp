@@ -1,6 +1,6 @@
-// The actor of one SendFunction: gets the gradients of its message from the peer it was recorded with, checks them,
-// delivers them to the context's record and reports to the context's actor. Virtual: made when a pass first addresses
-// it, gone with the pass.
+/// The actor of one SendFunction: gets the gradients of its message from the peer it was recorded with, checks them,
+/// delivers them to the context's record and reports to the context's actor. Virtual: made when a pass first addresses
+/// it, gone with the pass.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The executor of a process that computes with torch.
+/// The executor of a process that computes with torch.
 #pragma once
 
 #include <memory>

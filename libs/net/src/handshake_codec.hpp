@@ -1,5 +1,6 @@
-// The bytes of handshake messages. The layout is written out by hand, not through the archives, because the header, the
-// version range of a hello and the whole of a reject must stay readable to every version there will ever be (HS-6).
+/// The bytes of handshake messages. The layout is written out by hand, not through the archives, because the header,
+/// the version range of a hello and the whole of a reject must stay readable to every version there will ever be
+/// (HS-6).
 #pragma once
 
 #include <cstddef>

@@ -4,16 +4,17 @@
 using namespace caftan;
 using namespace std;
 // What a program calls its own classes must not be a name of ours, too.
-class Clock {};
+class base::Clock {};
 class Destination {};
-class Duration {};
-class Executor {};
+class base::Duration {};
+class base::Executor {};
 class Function {};
-class Mutex {};
-class Task {};
-class TimePoint {};
+class base::Mutex {};
+class base::Task {};
+class base::TimePoint {};
 class Timer {};
-void own(Clock, Destination, Duration, Executor, Function, Mutex, Task, TimePoint, Timer) {}
+void own(base::Clock, Destination, base::Duration, base::Executor, Function, base::Mutex, base::Task, base::TimePoint,
+         Timer) {}
 int add(int a, int b) { return a + b; }
 struct Point {
   double x = 0;

@@ -30,7 +30,7 @@ class RunEnd : public testing::Test {
     }
   }
   /// Ends a run of the agent's host. Returns what it said on standard error.
-  std::string told(std::size_t blame, const std::string& error, const std::string& log_of_agent) {
+  std::string reported(std::size_t blame, const std::string& error, const std::string& log_of_agent) {
     auto record = RunRecord::create(application_, "", plan_.workers.size());
     EXPECT_TRUE(record);
     std::ofstream(record->directory().log_file("agent")) << log_of_agent;
@@ -64,19 +64,19 @@ class RunEnd : public testing::Test {
 };
 
 TEST_F(RunEnd, NamesTheProcessAndItsLog) {
-  const std::string text = told(0, "agent was killed by signal 9", "out of memory\n");
+  const std::string text = reported(0, "agent was killed by signal 9", "out of memory\n");
   EXPECT_THAT(text, HasSubstr("error: agent (pid 1234) was killed by signal 9. Its log ends: out of memory\n"));
   EXPECT_THAT(text, HasSubstr(", start with log/agent.log\n"));
 }
 
 TEST_F(RunEnd, ALogWithNothingInItIsNoStart) {
-  const std::string text = told(0, "start: agent has not come within 10s", "");
+  const std::string text = reported(0, "start: agent has not come within 10s", "");
   EXPECT_THAT(text, HasSubstr("everything written so far is in "));
   EXPECT_THAT(text, Not(HasSubstr("start with")));
 }
 
 TEST_F(RunEnd, TheLogOfAWorkerElsewhereIsThere) {
-  const std::string text = told(1, "observer: peer_down: lost observer", "nothing of interest\n");
+  const std::string text = reported(1, "observer: peer_down: lost observer", "nothing of interest\n");
   EXPECT_THAT(text, HasSubstr("error: observer: peer_down: lost observer\n"));
   EXPECT_THAT(text, HasSubstr("; the log of observer is with its own launcher, on host two\n"));
   EXPECT_THAT(text, Not(HasSubstr("start with")));
@@ -86,17 +86,17 @@ TEST_F(RunEnd, U11_RN13_TheSummaryBlamesTheWorkerThatWasKilledAndNotTheOneThatLo
   here_ = {WorkerId{0}, WorkerId{1}};
   errors_[0] = Error(Errc::peer_down, "observer", "lost observer");
   death_ = "was killed by signal 9 (SIGKILL) after 1.0 s";
-  told(1, "observer " + death_ + "; agent: peer_down: observer: lost observer", "");
+  reported(1, "observer " + death_ + "; agent: peer_down: observer: lost observer", "");
   EXPECT_THAT(summary_, HasSubstr("\"pid\": 1234,\n      \"error\": \"\"\n"));
   EXPECT_THAT(summary_, HasSubstr("\"pid\": 5678,\n      \"error\": \"" + death_ + "\"\n"));
 }
 
 TEST_F(RunEnd, RN13_TheSummaryHasTheErrorThatARoleReportedItself) {
   errors_[0] = Error(Errc::goal_missed, "agent", "not good enough");
-  told(0, "agent: goal_missed: not good enough", "");
+  reported(0, "agent: goal_missed: not good enough", "");
   EXPECT_THAT(summary_, HasSubstr("\"pid\": 1234,\n      \"error\": \"" + errors_[0].message() + "\"\n"));
   errors_[0] = Error(Errc::peer_down, "observer", "lost observer");
-  told(0, "agent: peer_down: lost observer", "");
+  reported(0, "agent: peer_down: lost observer", "");
   EXPECT_THAT(summary_, HasSubstr(errors_[0].message())) << "nothing else is known";
 }
 

@@ -22,9 +22,9 @@ TEST(PassHome, DA10_TheFirstDecisionStands) {
   PassHome home(kContext);
   home.open(kA);
   home.joined(kB);
-  const PassActions told = home.fail(kB, {pass(1), error(Errc::peer_down)});
-  EXPECT_EQ(sent_to<Decided>(kA, told).at(0).outcome.error().code(), Errc::peer_down);
-  EXPECT_EQ(sent_to<End>(kB, told).size(), 1u);
+  const PassActions reported = home.fail(kB, {pass(1), error(Errc::peer_down)});
+  EXPECT_EQ(sent_to<Decided>(kA, reported).at(0).outcome.error().code(), Errc::peer_down);
+  EXPECT_EQ(sent_to<End>(kB, reported).size(), 1u);
   const Decided late = sent_to<Decided>(kA, home.decide(kA, {pass(1), {}})).at(0);
   ASSERT_FALSE(late.outcome);
   EXPECT_EQ(late.outcome.error().code(), Errc::peer_down);
@@ -43,9 +43,9 @@ TEST(PassHome, DA10_TheLossOfTheInitiatorFailsItsPassAndTellsWhoJoined) {
   PassHome home(kContext);
   home.open(kA);
   home.joined(kB);
-  const PassActions told = home.peer_down(kA);
-  EXPECT_EQ(sent_to<End>(kB, told).at(0).outcome.error().code(), Errc::peer_down);
-  EXPECT_TRUE(sent_to<End>(kA, told).empty());
+  const PassActions reported = home.peer_down(kA);
+  EXPECT_EQ(sent_to<End>(kB, reported).at(0).outcome.error().code(), Errc::peer_down);
+  EXPECT_TRUE(sent_to<End>(kA, reported).empty());
   EXPECT_FALSE(home.open_pass());
 }
 

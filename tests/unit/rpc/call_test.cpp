@@ -81,10 +81,10 @@ class Secret {  // as in Boost's own examples
   int x_ = 0;
 };
 Secret keep_secret(const Secret& secret) { return Secret(secret.x() + 1); }
-struct Untold {
+struct Unsendable {
   int x = 0;
 };
-Untold make_untold() { return {}; }
+Unsendable make_unsendable() { return {}; }
 int overloaded(int a) { return a; }
 [[maybe_unused]] int overloaded(double) { return 0; }
 
@@ -113,7 +113,7 @@ Registry make_registry() {
   registry.add<&sleep_ms>("sleep_ms");
   registry.add<&remaining_ms>("remaining_ms");
   registry.add<&mirror>("mirror");
-  registry.add<&make_untold>("make_untold");
+  registry.add<&make_unsendable>("make_unsendable");
   registry.add<&keep_secret>("keep_secret");
   registry.add<&count_start>("count_start");
   return registry;
@@ -225,14 +225,14 @@ TEST_F(Calls, CALL4_AFailingCallInsideIsTheCause) {
 }
 
 TEST_F(Calls, AResultThatCannotBeSentIsUnsupported) {
-  const Error error = worker().try_rpc_sync(RemoteFunction<Point()>{"make_untold"}, "worker1").error();
+  const Error error = worker().try_rpc_sync(RemoteFunction<Point()>{"make_unsendable"}, "worker1").error();
   EXPECT_EQ(error.code(), Errc::bad_arguments) << "another signature";
-  const RRef<Untold> made = worker().remote<&make_untold>("worker1");
+  const RRef<Unsendable> made = worker().remote<&make_unsendable>("worker1");
   job.executor.run_until_idle();
   EXPECT_EQ(made.failed(), std::nullopt) << "it may stay where it is";
   const Error fetched = RRef<int>(made.handle()).try_to_here().error();
   EXPECT_EQ(fetched.code(), Errc::unsupported);
-  EXPECT_NE(fetched.text().find("Untold cannot be sent"), std::string::npos) << fetched.text();
+  EXPECT_NE(fetched.text().find("Unsendable cannot be sent"), std::string::npos) << fetched.text();
 }
 
 TEST_F(Calls, CALL13_AReplyOfAnotherTypeIsWrongType) {

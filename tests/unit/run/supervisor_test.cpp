@@ -317,10 +317,10 @@ TEST_F(Supervised, TheReasonForOtherHostsIsNoGoodByeAndAnEchoStaysOne) {
   const std::string long_text(1000, 'x');
   failed.returned(kAgent, Error(Errc::backward_failed, "agent", long_text,
                                 std::make_shared<const Error>(Errc::peer_down, "observer-0", long_text)));
-  const Error told = failed.reason();
-  ASSERT_NE(told.cause(), nullptr);
-  EXPECT_EQ(told.cause()->code(), Errc::peer_down);
-  EXPECT_LT(told.message().size(), 600U);
+  const Error reported = failed.reason();
+  ASSERT_NE(reported.cause(), nullptr);
+  EXPECT_EQ(reported.cause()->code(), Errc::peer_down);
+  EXPECT_LT(reported.message().size(), 600U);
 }
 
 TEST_F(Supervised, OnOtherHostsADriverThatIsLostFailsTheRun) {

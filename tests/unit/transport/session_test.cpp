@@ -245,9 +245,9 @@ TEST_P(Sessions, M_AByeFollowsWhatAFullChannelHeldBack) {
 }
 
 /// A channel whose word that there is room again is still on its way.
-class UntoldRoom final : public Channel {
+class UnreportedRoom final : public Channel {
  public:
-  explicit UntoldRoom(std::shared_ptr<Channel> inner) : inner_(std::move(inner)) {}
+  explicit UnreportedRoom(std::shared_ptr<Channel> inner) : inner_(std::move(inner)) {}
   void start(Ready ready) override { inner_->start(std::move(ready)); }
   void arm(bool read, bool) override { inner_->arm(read, false); }
   Result<std::size_t> read(const iovec* vectors, int count) override { return inner_->read(vectors, count); }
@@ -268,8 +268,8 @@ TEST_P(Sessions, TheByeOfThePeerIsAnsweredBehindWhatAFullChannelHeldBack) {
   side_ = nullptr;
   auto [ours, theirs] = make_loopback_pair(executor_, 200'000);
   peer_ = std::make_unique<BytePeer>(std::move(theirs));
-  side_ =
-      std::make_unique<SessionSide>(executor_, WorkerId{1}, std::make_shared<UntoldRoom>(std::move(ours)), options());
+  side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::make_shared<UnreportedRoom>(std::move(ours)),
+                                        options());
   side_->session->start();
   // The channel holds two of three.
   const wire::Bytes body(90'000, std::byte{5});
