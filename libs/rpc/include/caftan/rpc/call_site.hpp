@@ -151,11 +151,11 @@ class CallSite {
   /// Errors: as all calls; wrong_type (an object of another class has that name; the text names both), bad_arguments
   /// (an empty name).
   template <class C, class... P, class... A>
-  RRef<C> get_or_create(Destination to, std::string_view name, const A&... arguments) const {
+  RRef<C> get_or_create(rpc::Destination to, std::string_view name, const A&... arguments) const {
     return try_get_or_create<C, P...>(to, name, arguments...).value();
   }
   template <class C, class... P, class... A>
-  Result<RRef<C>> try_get_or_create(Destination to, std::string_view name, const A&... arguments) const {
+  Result<RRef<C>> try_get_or_create(rpc::Destination to, std::string_view name, const A&... arguments) const {
     using Given = rpc::TypeList<Parameter<A>...>;
     using Wire = std::conditional_t<sizeof...(P) == 0, Given, rpc::TypeList<P...>>;
     const rpc::CallTarget target = target_of(to);
