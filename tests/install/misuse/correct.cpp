@@ -4,17 +4,16 @@
 using namespace caftan;
 using namespace std;
 // What a program calls its own classes must not be a name of ours, too.
-class base::Clock {};
+class Clock {};
 class Destination {};
-class base::Duration {};
-class base::Executor {};
+class Duration {};
+class Executor {};
 class Function {};
-class base::Mutex {};
-class base::Task {};
-class base::TimePoint {};
+class Mutex {};
+class Task {};
+class TimePoint {};
 class Timer {};
-void own(base::Clock, Destination, base::Duration, base::Executor, Function, base::Mutex, base::Task, base::TimePoint,
-         Timer) {}
+void own(Clock, Destination, Duration, Executor, Function, Mutex, Task, TimePoint, Timer) {}
 int add(int a, int b) { return a + b; }
 struct Point {
   double x = 0;
