@@ -61,7 +61,7 @@ class Training {
   /// Errors: bad_arguments (no such observer, or it has acted in this episode already).
   Result<void> accept(std::size_t observer, EpisodeRecord record);
 
-  /// Returns how many steps an observer has taken in the episode, and what they gave.
+  /// Returns how many steps an observer has taken in the episode; `reward_of` returns the sum of their rewards.
   std::int64_t steps_of(std::size_t observer) const noexcept;
   double reward_of(std::size_t observer) const noexcept;
 

@@ -32,7 +32,8 @@ struct ModelFacts {
 };
 
 ModelFacts facts_of(const TrainerConfig& config, const Training& training);
-/// The same before there is a training. Without tensors. @param parameter_seed  as TrainerSeeds::parameters
+/// Returns what a training of this config and corpus would give, without making one and its tensors.
+/// @param parameter_seed  as TrainerSeeds::parameters
 ModelFacts facts_of(const TrainerConfig& config, const Corpus& corpus, std::uint64_t parameter_seed);
 
 /// Returns the first difference with the keys to set, empty if there is none.

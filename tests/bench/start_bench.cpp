@@ -75,7 +75,7 @@ double run_ms(const std::string& file) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// The command first, then the workers at the same time.
+/// Returns the time in which the processes of a run load the program: first the command, then all workers at once.
 double load_ms() {
   const auto start = std::chrono::steady_clock::now();
   Child({"load"}).finish("loading");

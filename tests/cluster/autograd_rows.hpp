@@ -1,4 +1,5 @@
-/// What the tests of PyTorch's rows (groups 15 to 19) register on each worker, and the fixture they start from.
+/// For the tests that follow rows of PyTorch's own suite (groups 15 to 19): the functions that they register on each
+/// worker, and their fixture.
 #pragma once
 
 #include <string>

@@ -144,7 +144,8 @@ TEST_P(ChannelCall, M2_ReferencesEndEverywhere) {
     EXPECT_EQ(r.to_here(), 42);
     EXPECT_EQ(workers_[1]->counters().owner_rrefs, 1U);
   }
-  // While both go on: a worker that stops has no table any more. Each call is a round trip behind the news of the end.
+  // Counted while both workers run, since one that stops drops its table. The reply to each call comes behind the
+  // frames that end the reference.
   const auto left = [this] { return workers_[1]->counters().owner_rrefs + workers_[0]->counters().user_rrefs; };
   for (int i = 0; i < 10'000 && left() > 0; ++i) workers_[0]->rpc_sync<&add>("b", 1, 2);
   EXPECT_EQ(left(), 0U);

@@ -1,4 +1,4 @@
-// Limits of a session as calls meet them: what a sender cannot know never ends the session.
+// Limits of a session as calls meet them: a message beyond a limit fails alone, and the session goes on.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>

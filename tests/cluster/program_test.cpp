@@ -201,7 +201,7 @@ TEST_F(ProgramRun, AUseThatWasNotDeclaredFailsTheRoleByName) {
 
 test::Gate stop_callbacks;
 
-/// Ends when it is asked to, and takes its time for what it does with that.
+/// A role that stops when it is asked to, but whose stop callback waits until the test opens `stop_callbacks`.
 class Reluctant {
  public:
   explicit Reluctant(RoleContext&) {}

@@ -266,7 +266,7 @@ TEST_F(Strangers, BI3_RandomBytesAreDropped) {
 
 TEST_F(Strangers, BI3_HandshakesThatStopAreDropped) {
   come([whole = handshake()](const Socket& socket, std::mt19937_64& random) {
-    // The client's hello may be whole: then its proof is missing.
+    // Sends a random part of the client's hello, at most all of it, and never the proof that has to follow.
     std::uint32_t hello = 0;
     std::memcpy(&hello, whole.data() + 9, sizeof hello);
     socket.send(whole.substr(0, random() % (13 + hello + 1)));

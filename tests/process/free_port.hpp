@@ -7,7 +7,7 @@ namespace caftan::test {
 
 class FreePort {
  public:
-  /// Listens there, so that no other process can.
+  /// Binds a free port of 127.0.0.1 and listens, so that no other process gets the port.
   FreePort();
   ~FreePort() { release(); }
   FreePort(const FreePort&) = delete;

@@ -34,7 +34,7 @@ struct Member {
   /// "default" = what the reference chooses; "shm" or "uv" = that one alone, with the channel "basic". Only uv sleeps
   /// while it is idle.
   std::string transports = "default";
-  Listener store;  ///< rank 0: listening; others: the port alone
+  Listener store;  ///< of rank 0: its listening socket; of other ranks: only rank 0's port
 };
 /// Makes this process a member, and returns when it may call the others. Call in a process without other threads.
 void start(const Member& member);

@@ -35,7 +35,7 @@ struct LocalRun {
 /// Runs a program and its backward pass in one graph. Returns nothing if its gradients may be too large to be exact.
 std::optional<LocalRun> run_locally(const Case& one);
 
-/// The order of a sparse gradient's entries may differ where their sums may not.
+/// Returns the gradients as dense tensors, since equal sparse ones may hold their entries in another order.
 LeafGradients to_dense(LeafGradients gradients);
 
 /// Returns the first difference in bits, "worker 1, leaf 0: ..."; empty if there is none.
@@ -44,7 +44,7 @@ std::string first_difference(const LeafGradients& expected, const LeafGradients&
 /// One number of each graph.
 class Histogram {
  public:
-  /// @param bucket  numbers that are printed as one
+  /// @param bucket  width: how many neighbouring values `print` counts together
   explicit Histogram(std::string what, std::size_t bucket = 4) : what_(std::move(what)), bucket_(bucket) {}
 
   void add(std::size_t value) { ++counts_[value]; }

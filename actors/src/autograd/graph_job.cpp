@@ -117,7 +117,8 @@ void GraphJob::run_slice() {
   strands[0]->run([self = shared_from_this(), strands] {
     const auto others = std::span(strands).subspan(1);
     const auto kept = rpc::Strand::run_with_all(others, [&self] { self->run_nodes(); });
-    // An exclusive method waits, perhaps for an object whose turn is here: the slice begins anew behind that method.
+    // An exclusive method keeps the turn of `kept` while it waits, perhaps for a turn that this job holds: the job
+    // gives its turns back and begins the slice again when the method has ended.
     if (kept) kept->run([self, kept] { self->post(&GraphJob::run_slice); });
   });
 }

@@ -50,7 +50,8 @@ void write_seconds(int fd) {
   write_all(fd, {digits.data() + at, digits.size() - at});
 }
 
-/// The run's folder has the whole summary or none. Its room on a full disk is the reserve's (RN-11).
+/// Writes summary.json into the run's folder, whole or not at all. Closes the disk reserve first, which gives the
+/// summary its room on a full disk (RN-11).
 void write_summary(const Prepared& words) {
   if (reserve_descriptor >= 0) ::close(reserve_descriptor);
   const int fd = ::open(fresh_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -21,8 +21,8 @@ class UserRRefState {
   static constexpr const char* name = "user_rref_actor";
 
   explicit UserRRefState(caf::event_based_actor* self) : self_(self) {}
-  /// Runs however the actor ends, also by `kill`, which no handler sees: what waits for the fork or counts it learns of
-  /// its end.
+  /// Fails what still waits for the owner to confirm the fork, and reports the fork's end to the worker. Done here,
+  /// since an actor that ends by `kill` calls no handler.
   ~UserRRefState();
   UserRRefState(const UserRRefState&) = delete;
   UserRRefState& operator=(const UserRRefState&) = delete;

@@ -46,8 +46,8 @@ class Service {
   /// Ends everything that this service keeps, and adds the numbers to `given_up`. The worker leaves; it
   /// calls this before it closes its sessions, and again when none is left.
   virtual void end_all(const Error&, StopReport& /*given_up*/) {}
-  /// Calls `done` when nothing is left that uses this worker; here if that is so already. An empty `done` withdraws the
-  /// last one.
+  /// Calls `done` once nothing of this service uses the worker any more, inside this call if that is so already. An
+  /// empty `done` withdraws the one before it.
   virtual void when_empty(std::function<void()> done) {
     if (done) done();
   }

@@ -62,7 +62,7 @@ void ServedCall::start(bool brief) {
   });
 }
 
-/// @param brief  it needs no wait: it is not held back for others (CALL-16)
+/// @param brief  the function never waits, so the call begins also while few permits to wait are left (CALL-16)
 void ServedCall::post_run(bool brief) {
   calls_->ports().executor().post([self = shared_from_this(), brief] {
     if (brief) return self->run();

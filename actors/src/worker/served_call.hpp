@@ -54,7 +54,7 @@ class ServedCall final : public rpc::ResponderSink,
   const std::shared_ptr<ServedCalls> calls_;  // keeps the worker
   const std::shared_ptr<transport::Session> session_;
   wire::InFrame frame_;
-  // An object of its own: calls that the code of this one has left behind refer to the flag, and do not keep this call.
+  // Shared: calls that the called function made and did not wait for may use the flag after this ServedCall is gone.
   const std::shared_ptr<CancelFlag> cancelled_ = std::make_shared<CancelFlag>();
   net::ServeGate::Place place_;  // used by one thread at a time: the call asks before it begins
   base::TimePoint deadline_ = base::kNever;

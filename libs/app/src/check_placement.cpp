@@ -222,7 +222,7 @@ void check_placement(const Reading& reading) {
   if (secret) check_secret_file(reading, *application.cluster.secret_file);
 }
 
-/// Workers of one process share torch's threads: their number is one.
+/// Reports roles that set different torch_threads although all workers are in one process and share torch's threads.
 void check_torch_threads(const Reading& reading) {
   const Application& application = reading.application;
   if (application.run.placement != Placement::one_process || application.roles.empty()) return;
@@ -253,8 +253,8 @@ void check_cores(const Reading& reading) {
     if (!largest || wants(role) > wants(*largest)) largest = &role;
   }
   if (threads <= cores) return;
-  // Workers that share cores are how most applications run: only `check` says so, and a run where it is torch's
-  // threads.
+  // In most applications workers share cores. So `check` always warns of it, but a run only if the cause is a role with
+  // more than one torch thread.
   const bool by_torch = largest->keys.torch_threads > 1;
   if (!by_torch && reading.options.mode == LoadMode::run) return;
   const std::string fix = by_torch

@@ -33,7 +33,8 @@ void check_run_name(const Reading& reading) {
   reading.diagnostics.error(value->place, "name must be a-z 0-9 -, 1..64 characters, is " + quote_toml(name));
 }
 
-/// [agent.config] for [roles.agent.config]: reported here with the way out, and added to the keys that are known.
+/// Reports tables such as [agent.config] where [roles.agent.config] is meant, with the right name, and adds their keys
+/// to `known`, so that they are not reported again.
 void find_misplaced_roles(const Reading& reading, std::vector<std::string>& known) {
   const SettingsEntry* const roles = reading.root.find("roles");
   for (const SettingsEntry& entry : reading.root.entries) {
@@ -114,7 +115,7 @@ void read_tables(const Reading& reading) {
   if (const SettingsNode* dir = reading.value("output", "dir")) {
     const std::string& path = application.output.dir;
     if (path.empty()) reading.diagnostics.error(dir->place, "dir must not be empty");
-    // It is named on the terminal, where a control character would move the cursor.
+    // The path is printed on the terminal, where a control character would move the cursor.
     if (std::ranges::any_of(path, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) {
       reading.diagnostics.error(dir->place, "dir must be a path without control characters, is " + quote_toml(path));
     }

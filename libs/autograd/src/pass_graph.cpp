@@ -100,8 +100,9 @@ bool PassGraph::expand(std::size_t limit) {
   return open_.empty();
 }
 
-/// What one span on one thread recorded, without sends, runs in descending sequence number, as in torch's engine: then
-/// contributions come in their order, and there is nothing to rank.
+/// Returns whether the nodes, which run in descending sequence number as in torch's engine, give their contributions in
+/// the order of summation, so that no ranks are needed: one thread recorded them in one span or in none, and
+/// none is a send.
 bool PassGraph::comes_in_order(const SpanIndex& spans) const {
   return !ranked_ && one_thread_ && (spans.size() == 0 || spans.is_one_with(thread_id_, first_nr_, last_nr_));
 }

@@ -42,7 +42,7 @@ std::string type_text(const SettingField& field) {
   return "";
 }
 
-/// Choices or range and unit: what explain and the reference say beside the doc.
+/// Returns the choices of a setting, or its unit and range, as `explain` and the reference show them beside the doc.
 std::string accepts_text(const SettingField& field, bool notes) {
   if (!field.choices.empty()) return choices_text(field, notes);
   const std::string range = range_text(field);

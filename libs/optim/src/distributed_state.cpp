@@ -38,7 +38,7 @@ Result<void> check_owners(const StepReport& report) {
   for (const OwnerStep& owner : report.owners) {
     text += "; " + sentence(owner);
     if (owner.outcome) continue;
-    // Owners that had agreed are not the cause.
+    // `cancelled` is the outcome of an owner that had agreed to the step: another owner's error is the cause.
     if (!first || first->code() == Errc::cancelled) first = &owner.outcome.error();
   }
   if (!first) return {};

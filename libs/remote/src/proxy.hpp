@@ -29,7 +29,7 @@ class Proxy final : public caf::actor_proxy {
   void kill_proxy(caf::execution_unit* host, caf::error reason) override;
   const char* name() const override { return "proxy"; }
 
-  /// Set while a link is made that the peer makes by itself.
+  /// While set, links that this thread makes or removes send no frame, since the peer does the same by itself (WI-19).
   static bool& quiet_links() noexcept {
     static thread_local bool quiet = false;
     return quiet;

@@ -8,7 +8,7 @@
 namespace caftan::svg {
 namespace {
 
-constexpr double kNarrowest = 1e-12;  ///< of the largest value: what doubles still distinguish with ease
+constexpr double kNarrowest = 1e-12;  ///< width over largest value, below which `padded` takes a range for one value
 constexpr double kTiny = 1e-290;
 constexpr int kFirstScientific = 6;  ///< power of ten from which on labels have exponents
 constexpr int kLastFixed = -4;

@@ -47,8 +47,8 @@ enum class Without : std::uint8_t {
 /// Returns the rule's name, for example "DA-1 one open pass".
 std::string to_string(Without without);
 
-/// What the graph of one pass knows: an engine in which a node is a message. (clang 14 cannot make an optional of it in
-/// World.)
+/// The model's engine for one pass at one worker: its nodes are recorded messages. (Not nested in World: clang 14
+/// cannot make an optional of a nested one.)
 struct Graph {
   PassNumber pass;
   Mode mode = Mode::smart;

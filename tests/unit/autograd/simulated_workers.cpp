@@ -37,7 +37,7 @@ SimulatedWorkers::SimulatedWorkers(int workers, Threads threads, std::uint64_t s
     : threads_(threads), schedule_(schedule), bodies_(workers) {
   for (auto& bodies : bodies_) {
     CodeSpan body = CodeSpan::begin(0);
-    if (threads_ != Threads::one_body) body.end();  // there is a body, but nothing is in it
+    if (threads_ != Threads::one_body) body.end();  // an empty span: what is recorded next is in none
     bodies.push_back(body);
   }
 }

@@ -29,7 +29,7 @@ class Job {
   LeaveTogether& at(std::size_t id) { return members_.at(id); }
   WorkerLife life(std::uint32_t id) const { return {WorkerId{id}, Incarnation{lives_[id]}}; }
 
-  /// A session of both with their present lives.
+  /// Reports to both members that they have a session with each other, in their present lives.
   void connect(std::uint32_t one, std::uint32_t other) {
     members_.at(one).on_up(life(other));
     members_.at(other).on_up(life(one));

@@ -104,7 +104,7 @@ TEST_F(RRefManifest, RR1_RefusesAReferenceThatItsSenderCannotHandOver) {
   expect_refused({{}, {shared}}, foreign);
   expect_refused({{}, {share(kOther, 10)}}, no_owner);
   expect_refused({{}, {share({sender.id, Incarnation{6}}, 10)}}, no_owner);
-  // To a value of an earlier life of this worker, there is nothing to come back to.
+  // The owner is an earlier life of this worker, so the reference is not one that comes back to its owner.
   expect_refused({{}, {share({kSelf.id, Incarnation{4}}, 10)}}, no_owner);
 }
 

@@ -155,7 +155,7 @@ TEST_P(Sessions, SE3_ALateRequestTimesOutAndIsCancelledAtThePeer) {
 }
 
 TEST_P(Sessions, SE10_AFullWindowIsOverloadedUntilSomethingEnds) {
-  // The window of 10,000 bytes has room for one echo of 1,000: as much again for its reply, and 4,096 beside it.
+  // A request of 1,000 bytes takes 2 * 1,000 + 4,096 for itself and its reply: a window of 10,000 has room for one.
   const CallId first = request(1000).value();
   const auto second = request(1000);
   ASSERT_FALSE(second);

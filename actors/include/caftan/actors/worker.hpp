@@ -164,7 +164,7 @@ class Worker : public CallSite {
   WorkerId id() const noexcept;
   /// Returns this member's name.
   const std::string& name() const noexcept;
-  /// Where it listens; empty if it does not.
+  /// Returns the address at which this worker listens; empty if it does not listen.
   std::string address() const;
   /// The channel kind to a peer ("unix", "tcp", "loopback"); empty if there is none.
   std::string channel_kind(const std::string& peer) const;

@@ -150,7 +150,7 @@ struct Decide {
     archive& pass& outcome;
   }
 };
-/// Home -> initiator: what was written first.
+/// Home -> initiator: the outcome of the pass, which is the first that was written at the home.
 struct Decided {
   PassId pass;
   Result<void> outcome;

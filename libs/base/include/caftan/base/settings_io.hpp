@@ -44,9 +44,12 @@ std::size_t count_settings(const std::vector<SettingField>& fields);
 std::string format_duration(std::int64_t nanoseconds);
 /// Returns "64MiB", "100B".
 std::string format_bytes(std::int64_t bytes);
-/// Errors: invalid_config (no number with a unit), limit_exceeded (more than 292 years, negative).
+/// Returns the nanoseconds of a text such as "250ms" or "1.5h".
+/// Errors: invalid_config (not a number with a unit, a part of a nanosecond), limit_exceeded (over 292 years,
+/// negative).
 Result<std::int64_t> parse_duration(std::string_view text);
-/// Errors: invalid_config (no whole number with a unit), limit_exceeded (more than 2^63-1, negative).
+/// Returns the bytes of a text such as "64MiB".
+/// Errors: invalid_config (not a number with a unit, a part of a byte), limit_exceeded (over 2^63-1, negative).
 Result<std::int64_t> parse_bytes(std::string_view text);
 /// Returns the shortest text that reads back as the same number and is a TOML float.
 std::string format_number(double value);

@@ -19,7 +19,7 @@ struct CartPoleOptions {
   bool sutton_barto_reward = false;  ///< 0 on each step and -1 on the last; default: 1 on each step with the last
 };
 
-/// Cart position (m), cart velocity (m/s), pole angle (rad, 0 = upright), pole velocity at its tip's angle (rad/s).
+/// Cart position (m), cart velocity (m/s), pole angle (rad, 0 = upright), angular velocity of the pole (rad/s).
 using CartPoleState = std::array<double, 4>;
 
 /// Observations are the state as float32, [4].

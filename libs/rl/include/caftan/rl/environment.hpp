@@ -1,5 +1,5 @@
-/// The interface of an environment with discrete actions, a wrapper that limits its length, and the registered ones by
-/// id. Start with `make_environment`. Needs no torch.
+/// The interface of an environment with discrete actions, a wrapper that limits the length of episodes, and a function
+/// that makes a registered environment by its id. Start with `make_environment`. Needs no torch.
 #pragma once
 
 #include <cstddef>

@@ -47,8 +47,8 @@ class CancelFlag {
   /// Returns whether the caller gave up. Threads: any.
   bool is_set() const noexcept { return set_.load(); }
 
-  /// Adds a part, unless the flag is set: its owner looks at is_set afterwards. It is removed before it is destroyed.
-  /// Not from a part's constructor: only a part that a shared_ptr owns already can be given up by another thread.
+  /// Adds a part, unless the flag is set already: check `is_set` afterwards. Remove the part before it is destroyed. Do
+  /// not call this in the part's constructor: `set` on another thread needs a part that a shared_ptr owns already.
   void add(const std::shared_ptr<Part>& part) const;
   /// Removes a part that may have been given up already. Threads: any.
   void remove(Part& part) const noexcept;

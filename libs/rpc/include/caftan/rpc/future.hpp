@@ -30,7 +30,8 @@ inline constexpr bool kIsResult = false;
 template <class T>
 inline constexpr bool kIsResult<Result<T>> = true;
 
-/// What a caller gets from a function that returns R: Future<T> and Result<T> are T, references are values.
+/// The type that a caller gets from a function that returns R: T for Future<T> and Result<T>, else R without reference
+/// and const.
 template <class R>
 struct ValueOfImpl {
   /// The value.

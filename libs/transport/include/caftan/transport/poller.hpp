@@ -42,7 +42,7 @@ class ClaimableSource : public base::ReadableSource {
   /// -1: not a file descriptor, cannot be claimed.
   virtual int claim_fd() const noexcept = 0;
   /// Reads what is there and resolves replies. Returns false when the source ended or when what it read must be run by
-  /// runners: then the caller releases and only sleeps.
+  /// runners: then the caller ends its claim and goes on waiting without reading.
   virtual bool read_claimed() = 0;
   /// Ends the claim and lets runners read again. With `may_defer` runners may read a moment later, because this thread
   /// is expected to claim the source again first: then returns this source, and the thread calls `end_deferral` before

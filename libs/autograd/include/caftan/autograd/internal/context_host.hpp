@@ -34,7 +34,7 @@ class ContextHost {
   /// Finds the context that a frame from `from` names, or enters it, which is announced to its creator.
   /// Errors: context_released, unknown_context, shut_down.
   virtual Result<std::shared_ptr<ContextRecord>> enter(const ContextId& context, const Peer& from) = 0;
-  /// Releases a context of this worker everywhere.
+  /// Releases a context that this worker made, at every worker that joined it, once the passes opened here are over.
   virtual void release(const ContextId& context) noexcept = 0;
   /// A frame has brought decided passes to the record.
   virtual void learned(const ContextId& context) = 0;

@@ -115,7 +115,7 @@ class UserFork {
 
   ForkId id() const noexcept { return id_; }
   State state() const noexcept { return state_; }
-  /// Returns what its handle may say of it: that the owner has answered, and counts it (RR-14).
+  /// Returns whether the owner has replied that it counts this fork; the handle then shows itself as confirmed (RR-14).
   bool is_confirmed() const noexcept { return state_ == State::confirmed; }
   bool has_handle() const noexcept { return has_handle_; }
   bool ended() const noexcept { return ended_; }

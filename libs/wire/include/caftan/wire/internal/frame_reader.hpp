@@ -92,10 +92,10 @@ class FrameReader {
  private:
   enum class State : std::uint8_t {
     header,    // the next bytes are a header
-    payload,   // they fill the payload of frame_
+    payload,   // the next bytes fill the payload of frame_
     sections,  // the payload is there; the sections are being walked
     whole,     // frame_ is to be taken
-    chunk,     // they are tensor bytes of the oldest message in incomplete_
+    chunk,     // the next bytes are tensor bytes of the oldest message in incomplete_
   };
   struct Incomplete {
     InFrame frame;              // its last segment is being filled; those behind it have no memory yet (WI-7)
