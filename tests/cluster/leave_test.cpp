@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "caftan/testing/cluster.hpp"
+#include "caftan/transport/stepped_executor.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "rref_roles.hpp"
 
@@ -21,7 +23,7 @@ Registry make_registry() {
   return registry;
 }
 
-class Leaving : public testing::TestWithParam<std::uint64_t> {
+class Leaving : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   /// That worker calls leave_together on a thread of its own.
   void leave(std::size_t id) {
@@ -37,9 +39,9 @@ class Leaving : public testing::TestWithParam<std::uint64_t> {
 
   Gate gate_;
   std::array<std::optional<Result<void>>, 3> outcomes_;
-  Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_registry};
+  testing::Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_registry};
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Leaving, testing::Range<std::uint64_t>(1, 21));
+INSTANTIATE_TEST_SUITE_P(Seeds, Leaving, ::testing::Range<std::uint64_t>(1, 21));
 
 TEST_P(Leaving, LV1_ReturnsWhenAllHaveCalledItAndAllCallsHaveEnded) {
   leave(0);
