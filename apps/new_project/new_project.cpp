@@ -195,7 +195,10 @@ Result<std::filesystem::path> write(const Wish& wish, const Place& place) {
   }
   const std::filesystem::path folder = (wish.into / wish.name).lexically_normal();
   if (!std::filesystem::create_directory(folder, error)) {
-    if (error) return Error(Errc::io_error, folder.string() + ": " + error.message());
+    // An existing folder is no error for create_directory, an existing file is.
+    if (error && error != std::errc::file_exists) {
+      return Error(Errc::io_error, folder.string() + ": " + error.message());
+    }
     return invalid(folder.string() + " exists, and nothing is overwritten; give the project another name or place");
   }
   if (auto filled = fill(folder, wish, place); !filled) {
