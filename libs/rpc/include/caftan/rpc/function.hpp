@@ -10,7 +10,7 @@
 
 namespace caftan {
 
-/// A function of another program, known by its name and type: `Function<int(int, int)>("math.add")`.
+/// A function of another program, known by its name and type: `RemoteFunction<int(int, int)>("math.add")`.
 template <class Signature>
 class RemoteFunction {
   static_assert(std::is_function_v<Signature>, "write RemoteFunction<int(int, int)>");
