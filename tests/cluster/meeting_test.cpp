@@ -118,7 +118,7 @@ TEST_P(SteppedMeeting, T9_SE24_ALifeIsUpUntilTheLastOfItsSessionsHasEnded) {
     std::vector<std::shared_ptr<transport::Channel>> far;
     for (const std::uint64_t connection : {10, 11}) {
       auto [near, other] = transport::make_loopback_pair(*executor_);
-      actors::WorkerCore::of(*a).joiner().add_local_session({WorkerId{1}, "b", Incarnation{77}, {}}, connection,
+      actors::WorkerCore::of(*a).joiner().add_local_session({{WorkerId{1}, Incarnation{77}}, "b", {}}, connection,
                                                             std::move(near));
       far.push_back(std::move(other));
     }
