@@ -2,7 +2,8 @@
 /// next and so the order in which frames arrive, and the clock moves by hand.
 ///     testing::Cluster cluster(seed, {"server", "client"}, make_registry);
 ///     cluster["client"].rpc_sync<&add>("server", 1, 2);
-/// Needs no test framework. With GoogleTest, `testing` is ambiguous below `using namespace caftan`: write `::testing`.
+/// Needs no test framework. With GoogleTest, `testing` is ambiguous below `using namespace caftan`: write GoogleTest's
+/// with two colons before it.
 #pragma once
 
 #include <cstddef>
