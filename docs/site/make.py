@@ -46,6 +46,7 @@ def run_doxygen(root, made, folder):
     styles = [str(AWESOME / name) for name in STYLES if (AWESOME / name).is_file()]
     warnings = made / "warnings.txt"
     settings = {"CAFTAN_VERSION": version, "CAFTAN_SITE": str(made), "CAFTAN_INPUT": str(folder),
+                "CAFTAN_IMAGES": str(root / "docs/images"),
                 "CAFTAN_WARNINGS": str(warnings),
                 "CAFTAN_STYLE": " ".join(f'"{path}"' for path in (*styles, HERE / "caftan.css"))}
     text = (HERE.parent / "Doxyfile").read_text()

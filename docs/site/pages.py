@@ -6,6 +6,7 @@ import pathlib
 import re
 
 LINK = re.compile(r"(?<!!)\[([^\]\n]*)\]\(([^()\s]+)\)")
+IMAGE = re.compile(r"!\[([^\]\n]*)\]\([^()\s]*?([^/()\s]+)\)")
 CODE = re.compile(r"`[^`\n]*`")
 # Doxygen has the other pages below the main page only if that one is called as the project.
 TITLES = {"index": "Caftan", "readme": "In short"}
@@ -142,6 +143,7 @@ class Site:
                 line, first = f"{'#' * level} {title} {{#{name}}}", False
             elif not fence and not line.startswith("    "):
                 line = LINK.sub(lambda match: self.link(path, match.group(1), match.group(2)), line)
+                line = IMAGE.sub(r"![\1](\2)", line)  # Doxygen finds images by their names alone
                 line = self.mention(line)
             yield number, line
 

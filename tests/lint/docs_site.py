@@ -48,7 +48,9 @@ def check_content(root):
 
 GOOD = {
     "CMakeLists.txt": "project(caftan VERSION 1.2.3 LANGUAGES CXX)\n",
-    "docs/README.md": '# A\n\nA page "here", see [b](protocols/b.md) and [a](../libs/a/include/caftan/a.hpp).\n',
+    "docs/README.md": '# A\n\nA page "here", see [b](protocols/b.md) and [a](../libs/a/include/caftan/a.hpp).\n\n'
+                      '![A line](images/a.svg)\n',
+    "docs/images/a.svg": '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>\n',
     "docs/protocols/b.md": "# B\n\nAs `docs/README.md` says, [below](#one--two-1) and [c](../../c.py), `<T>` @ home.\n\n"
                            "## One & two\n\n```sh\n# no heading\n```\n\n## One & two\n",
     "libs/a/include/caftan/a.hpp": """/// What a.hpp offers:
