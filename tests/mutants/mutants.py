@@ -64,6 +64,7 @@ class Tree:
         if not (self.build_folder / "build.ninja").is_file():
             cache = os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER") or shutil.which("ccache")
             self._run(["cmake", "--preset", PRESET, f"-DCAFTAN_TORCH_ROOT:PATH={link}/torch",
+                       "-DCAFTAN_BUILD_PROTOCOL_TESTS=ON",
                        f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}" + (f";{cache}" if cache else "")])
 
     def _copy(self, source, target):

@@ -10,7 +10,6 @@ namespace caftan::net {
 namespace {
 
 /// Small frames share one buffer, so that a burst of calls is one entry of the gather list.
-constexpr std::size_t kCopyBelow = 4 * 1024;
 constexpr std::size_t kBufferSize = 64 * 1024;
 
 void append_chunk_header(wire::Bytes& bytes, CallId call, std::size_t size) {
@@ -18,9 +17,7 @@ void append_chunk_header(wire::Bytes& bytes, CallId call, std::size_t size) {
   header.kind = wire::FrameKind::chunk;
   header.body_size = static_cast<std::uint32_t>(size);
   header.call = call.value;
-  const std::size_t at = bytes.size();
-  bytes.resize(at + wire::kFrameHeaderSize);
-  wire::encode_header(header, bytes.data() + at);
+  wire::encode_header(header, wire::extend(bytes, wire::kFrameHeaderSize));
 }
 
 }  // namespace
@@ -28,7 +25,7 @@ void append_chunk_header(wire::Bytes& bytes, CallId call, std::size_t size) {
 void Outbox::append(wire::Bytes frame) {
   if (frame.empty()) return;
   queued_bytes_ += frame.size();
-  if (!control_.empty() && frame.size() <= kCopyBelow && control_.back().size() + frame.size() <= kBufferSize) {
+  if (!control_.empty() && frame.size() <= wire::kSmallBulk && control_.back().size() + frame.size() <= kBufferSize) {
     wire::append(control_.back(), frame);
   } else {
     control_.push_back(std::move(frame));
@@ -38,7 +35,7 @@ void Outbox::append(wire::Bytes frame) {
 void Outbox::append(wire::Bytes frame, CallId call, std::vector<wire::Segment> bulk) {
   std::uint64_t size = 0;
   for (const wire::Segment& segment : bulk) size += segment.size;
-  if (size != 0 && size <= kCopyBelow && bulk_.empty()) {
+  if (size != 0 && size <= wire::kSmallBulk && bulk_.empty()) {
     // No bulk data is queued ahead: a small segment goes right behind its frame.
     append_chunk_header(frame, call, static_cast<std::size_t>(size));
     for (const wire::Segment& segment : bulk) wire::append(frame, segment.view());

@@ -12,7 +12,7 @@ namespace caftan::wire {
 void OutArchive::grow(std::size_t size) {
   constexpr std::size_t kFirst = 256;
   const std::size_t used = position();
-  to_.resize(std::max({used + size, 2 * to_.size(), kFirst}));
+  extend(to_, std::max({used + size, 2 * to_.size(), kFirst}) - to_.size());
   at_ = to_.data() + used;
   end_ = to_.data() + to_.size();
 }

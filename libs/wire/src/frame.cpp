@@ -73,12 +73,14 @@ Result<FrameHeader> decode_header(const std::byte* from) {
   return header;
 }
 
-void append_section(Bytes& sections, SectionType type, std::uint16_t flags, ByteView content) {
-  const std::size_t start = sections.size();
-  sections.resize(start + 8);
-  std::byte* to = put(sections.data() + start, type);
+void begin_section(Bytes& sections, SectionType type, std::uint16_t flags, std::size_t size) {
+  std::byte* to = put(extend(sections, kSectionHeaderSize), type);
   to = put(to, flags);
-  put(to, static_cast<std::uint32_t>(content.size()));
+  put(to, static_cast<std::uint32_t>(size));
+}
+
+void append_section(Bytes& sections, SectionType type, std::uint16_t flags, ByteView content) {
+  begin_section(sections, type, flags, content.size());
   append(sections, content);
 }
 

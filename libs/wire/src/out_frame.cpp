@@ -1,28 +1,26 @@
 #include "caftan/wire/internal/out_frame.hpp"
 
-#include <cstring>
+#include <span>
 
 namespace caftan::wire {
 
 Bytes encode_frame(OutFrame& frame) {
   const std::uint64_t sections = frame.sections_size();
-  frame.header.bulk_size = frame.bulk_size();
+  const std::uint64_t bulk = frame.bulk_size();
+  frame.header.bulk_size = bulk;
   frame.header.sections_size = static_cast<std::uint32_t>(sections);
   frame.header.body_size = static_cast<std::uint32_t>(frame.body.size());
   frame.header.table_size = static_cast<std::uint32_t>(frame.table.size());
 
   Bytes bytes;
-  bytes.reserve(kFrameHeaderSize + sections + frame.body.size() + frame.table.size());
+  const std::size_t behind = bulk > 0 && bulk <= kSmallBulk ? kFrameHeaderSize + static_cast<std::size_t>(bulk) : 0;
+  bytes.reserve(kFrameHeaderSize + sections + frame.body.size() + frame.table.size() + behind);
   bytes.resize(kFrameHeaderSize);
   encode_header(frame.header, bytes.data());
   append(bytes, frame.sections);
   if (!frame.segments.empty()) {
-    Bytes sizes(8 * frame.segments.size());
-    for (std::size_t i = 0; i < frame.segments.size(); ++i) {
-      const std::uint64_t size = frame.segments[i].size;
-      std::memcpy(sizes.data() + 8 * i, &size, 8);
-    }
-    append_section(bytes, SectionType::bulk, kSectionCritical, sizes);
+    begin_section(bytes, SectionType::bulk, kSectionCritical, 8 * frame.segments.size());
+    for (const Segment& segment : frame.segments) append(bytes, std::as_bytes(std::span(&segment.size, 1)));
   }
   append(bytes, frame.body);
   append(bytes, frame.table);

@@ -1,6 +1,7 @@
 /// Byte buffers of the wire: a vector whose growth does not zero memory that is about to be overwritten.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -33,13 +34,24 @@ using Bytes = std::vector<std::byte, UninitializedAllocator<std::byte>>;
 /// Bytes that something else owns.
 using ByteView = std::span<const std::byte>;
 
+/// Makes `to` longer by `size` bytes, which are unset, and returns the first of them.
+inline std::byte* extend(Bytes& to, std::size_t size) {
+  const std::size_t before = to.size();
+  if (size > to.capacity() - before) {
+    // resize() would move what is there byte by byte through the allocator.
+    Bytes larger;
+    larger.reserve(std::max(before + size, 2 * before));
+    larger.resize(before);
+    if (before != 0) std::memcpy(larger.data(), to.data(), before);
+    to.swap(larger);
+  }
+  to.resize(before + size);
+  return to.data() + before;
+}
+
 /// Appends bytes; `from` must not lie in `to`.
 inline void append(Bytes& to, ByteView from) {
-  if (from.empty()) return;
-  // insert() would construct byte by byte through the allocator.
-  const std::size_t before = to.size();
-  to.resize(before + from.size());
-  std::memcpy(to.data() + before, from.data(), from.size());
+  if (!from.empty()) std::memcpy(extend(to, from.size()), from.data(), from.size());  // insert() copies byte by byte
 }
 
 }  // namespace caftan::wire

@@ -92,6 +92,9 @@ void encode_header(const FrameHeader& header, std::byte* to) noexcept;
 /// Errors: malformed_payload (unknown kind, reserved flags, sizes that cannot be).
 Result<FrameHeader> decode_header(const std::byte* from);
 
+/// Appends the header of a section whose `size` bytes the caller appends next.
+void begin_section(Bytes& sections, SectionType type, std::uint16_t flags, std::size_t size);
+
 /// Appends one section.
 void append_section(Bytes& sections, SectionType type, std::uint16_t flags, ByteView content);
 

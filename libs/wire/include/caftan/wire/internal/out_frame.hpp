@@ -10,6 +10,9 @@
 
 namespace caftan::wire {
 
+/// Tensors of at most this many bytes in all are copied right behind their frame, when no others are queued ahead.
+inline constexpr std::size_t kSmallBulk = 4 * 1024;
+
 /// The views are copied while the frame is written; the segments travel behind it, and are kept alive until they are
 /// out.
 struct OutFrame {
@@ -32,7 +35,8 @@ struct OutFrame {
   }
 };
 
-/// Returns the bytes of `frame`, without those of its segments, and fills in the sizes in its header.
+/// Returns the bytes of `frame`, without those of its segments, and fills in the sizes in its header. The buffer has room
+/// for a small bulk behind them.
 Bytes encode_frame(OutFrame& frame);
 
 }  // namespace caftan::wire
