@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "caftan/autograd/nodes.hpp"
+#include "caftan/autograd/internal/nodes.hpp"
 
 namespace caftan::autograd {
 

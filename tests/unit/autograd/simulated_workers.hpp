@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "caftan/autograd/engine.hpp"
+#include "caftan/autograd/internal/engine.hpp"
 #include "graph_program.hpp"
 
 namespace caftan::autograd::test {

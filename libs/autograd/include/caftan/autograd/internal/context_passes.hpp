@@ -13,8 +13,8 @@
 #include "caftan/autograd/internal/pass_actions.hpp"
 #include "caftan/autograd/internal/pass_home.hpp"
 #include "caftan/autograd/internal/pass_ledger.hpp"
+#include "caftan/autograd/internal/recorded_messages.hpp"
 #include "caftan/autograd/internal/worker_pass.hpp"
-#include "caftan/autograd/recorded_messages.hpp"
 
 namespace caftan::autograd {
 
