@@ -10,7 +10,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "caftan/app/run_directory.hpp"
+#include "caftan/app/internal/run_directory.hpp"
 #include "caftan/app/seeds.hpp"
 #include "caftan/app/summary.hpp"
 

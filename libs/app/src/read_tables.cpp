@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "application_reader.hpp"
-#include "caftan/app/run_directory.hpp"
+#include "caftan/app/internal/run_directory.hpp"
 
 namespace caftan::app {
 namespace {

@@ -1,4 +1,4 @@
-#include "caftan/app/settings_digest.hpp"
+#include "caftan/app/internal/settings_digest.hpp"
 
 #include <algorithm>
 #include <array>
