@@ -5,6 +5,7 @@
 #include <string>
 
 #include "caftan/app/load.hpp"
+#include "caftan/base/internal/read_settings.hpp"
 #include "caftan/base/settings_io.hpp"
 
 namespace caftan::app {

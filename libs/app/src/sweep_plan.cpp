@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "caftan/base/internal/read_settings.hpp"
 #include "caftan/base/settings_io.hpp"
 
 namespace caftan::app {
