@@ -12,7 +12,7 @@ namespace caftan::autograd {
 
 class SpanIndex {
  public:
-  /// Bodies that share a key are left out: which of them recorded first is not known.
+  /// Spans that share a key are left out: which of them recorded first is not known.
   explicit SpanIndex(std::vector<CodeSpan> spans);
 
   std::size_t size() const noexcept { return spans_.size(); }
