@@ -128,10 +128,4 @@ std::string line_text(const SettingsPlace& place) {
   return " (line " + std::to_string(place.line) + ")";
 }
 
-std::string join(const std::vector<std::string>& items) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
-  return text;
-}
-
 }  // namespace caftan::app
