@@ -18,7 +18,7 @@
 #include <limits>
 #include <vector>
 
-#include "caftan/autograd/engine.hpp"
+#include "caftan/autograd/internal/engine.hpp"
 
 namespace {
 

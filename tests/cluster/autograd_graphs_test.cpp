@@ -61,9 +61,9 @@ class Graphs : public testing::Test {
   }
 
   /// Runs it twice, in two orders of everything: both must give the same bits. Returns what they give.
-  LeafGradients run_twice(const Case& one, Bodies bodies) {
-    const GraphRun run = run_over_cluster(one, bodies, 2 * one.seed);
-    const GraphRun other = run_over_cluster(one, bodies, 2 * one.seed + 1);
+  LeafGradients run_twice(const Case& one, Spans spans) {
+    const GraphRun run = run_over_cluster(one, spans, 2 * one.seed);
+    const GraphRun other = run_over_cluster(one, spans, 2 * one.seed + 1);
     EXPECT_EQ(first_difference(run.gradients, other.gradients), "");
     EXPECT_EQ(first_difference(run.both, other.both), "");
     other_orders_ += run.trace == other.trace ? 0 : 1;
@@ -102,19 +102,19 @@ class Graphs : public testing::Test {
 
 TEST_F(Graphs, BitEqualToTheLocalGraphWhereArithmeticIsExact) {
   run_suite(Numbers::small_integers, kGraphs, [this](const Case& one, const LocalRun& local) {
-    // The order of a sparse gradient's entries is that of the bodies, which the local graph has not.
-    EXPECT_EQ(first_difference(to_dense(local.gradients), to_dense(run_twice(one, Bodies::calls))), "");
+    // The order of a sparse gradient's entries is that of the spans, which the local graph has not.
+    EXPECT_EQ(first_difference(to_dense(local.gradients), to_dense(run_twice(one, Spans::calls))), "");
   });
 }
 
-TEST_F(Graphs, BitEqualInFloat32WhereEachWorkerRunsOneBody) {
+TEST_F(Graphs, BitEqualInFloat32WhereEachWorkerRunsOneSpan) {
   run_suite(Numbers::floats, kGraphs / 2, [this](const Case& one, const LocalRun& local) {
-    EXPECT_EQ(first_difference(local.gradients, run_twice(one, Bodies::one_each)), "");
+    EXPECT_EQ(first_difference(local.gradients, run_twice(one, Spans::one_each)), "");
   });
 }
 
-TEST_F(Graphs, BitEqualInFloat32InEveryOrderWhereEachBodyIsACall) {
-  run_suite(Numbers::floats, kGraphs / 2, [this](const Case& one, const LocalRun&) { run_twice(one, Bodies::calls); });
+TEST_F(Graphs, BitEqualInFloat32InEveryOrderWhereEachSpanIsACall) {
+  run_suite(Numbers::floats, kGraphs / 2, [this](const Case& one, const LocalRun&) { run_twice(one, Spans::calls); });
 }
 
 }  // namespace

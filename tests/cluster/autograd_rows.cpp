@@ -9,7 +9,7 @@
 #include <span>
 #include <stdexcept>
 
-#include "caftan/autograd/context_record.hpp"
+#include "caftan/autograd/internal/context_record.hpp"
 
 namespace caftan::test {
 namespace {

@@ -97,8 +97,8 @@ std::vector<std::string> names(int workers) {
 
 class GraphCluster final : public autograd::test::Hops {
  public:
-  GraphCluster(int workers, Bodies bodies, std::uint64_t order)
-      : names_(names(workers)), bodies_(bodies), cluster_(order, names_, &make_registry) {
+  GraphCluster(int workers, Spans spans, std::uint64_t order)
+      : names_(names(workers)), spans_(spans), cluster_(order, names_, &make_registry) {
     for (int i = 0; i < workers; ++i) seats_.push_back(std::make_unique<Seat>(cluster_[i]));
   }
 
@@ -121,7 +121,7 @@ class GraphCluster final : public autograd::test::Hops {
 
  private:
   Program record(const autograd::test::Case& one) {
-    if (bodies_ == Bodies::calls) return one.run(*this);
+    if (spans_ == Spans::calls) return one.run(*this);
     std::vector<Future<void>> calls;
     for (std::size_t i = 1; i < names_.size(); ++i) {
       calls.push_back(cluster_[0].rpc_async<&serve>(names_[i], address_of(seats_[i].get())));
@@ -132,16 +132,16 @@ class GraphCluster final : public autograd::test::Hops {
     return program;
   }
 
-  void run_body(int worker, std::uint64_t key, const Code& code) override {
-    // The creator's own code is a body, too, and so is what it calls at itself.
-    if (worker == 0 && (bodies_ == Bodies::one_each || key % 2 == 0)) return code();
-    if (bodies_ == Bodies::one_each) return seats_[worker]->run(code);
+  void run_span(int worker, std::uint64_t key, const Code& code) override {
+    // The creator's own code is a span, too, and so is what it calls at itself.
+    if (worker == 0 && (spans_ == Spans::one_each || key % 2 == 0)) return code();
+    if (spans_ == Spans::one_each) return seats_[worker]->run(code);
     call(worker, code);
   }
 
   Tensors move(int from, int to, const Tensors& tensors, std::uint64_t order_key) override {
     Tensors came;
-    if (bodies_ == Bodies::one_each || order_key % 2 == 0) {
+    if (spans_ == Spans::one_each || order_key % 2 == 0) {
       cluster_[from].rpc_sync<&put>(names_[to], address_of(&came), tensors);
     } else {
       cluster_[from].rpc_sync<&fetch>(names_[to], names_[from], address_of(&tensors), address_of(&came));
@@ -192,7 +192,7 @@ class GraphCluster final : public autograd::test::Hops {
   }
 
   const std::vector<std::string> names_;
-  const Bodies bodies_;
+  const Spans spans_;
   std::set<std::string> reached_{"worker0"};  // by the pass
   GraphRun run_;                              // both outlive the filters of net_
   testing::Cluster cluster_;
@@ -202,8 +202,8 @@ class GraphCluster final : public autograd::test::Hops {
 
 }  // namespace
 
-GraphRun run_over_cluster(const autograd::test::Case& one, Bodies bodies, std::uint64_t order) {
-  return GraphCluster(one.workers, bodies, order).run(one);
+GraphRun run_over_cluster(const autograd::test::Case& one, Spans spans, std::uint64_t order) {
+  return GraphCluster(one.workers, spans, order).run(one);
 }
 
 }  // namespace caftan::test

@@ -12,8 +12,8 @@
 namespace caftan::test {
 
 /// Which calls the code of a program runs in.
-enum class Bodies {
-  calls,     ///< each body is a call of its own; messages are arguments or results
+enum class Spans {
+  calls,     ///< each span is a call of its own; messages are arguments or results
   one_each,  ///< all of a worker's code is one call, so sums come in the local graph's order; messages are arguments
 };
 
@@ -30,6 +30,6 @@ struct GraphRun {
 };
 
 /// @param order  seed of the order in which everything happens
-GraphRun run_over_cluster(const autograd::test::Case& one, Bodies bodies, std::uint64_t order);
+GraphRun run_over_cluster(const autograd::test::Case& one, Spans spans, std::uint64_t order);
 
 }  // namespace caftan::test

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "caftan/base/internal/read_settings.hpp"
 #include "caftan/base/settings_io.hpp"
 
 namespace {

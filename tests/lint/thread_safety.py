@@ -24,7 +24,7 @@ import tree
 HEADER = "caftan/base/mutex.hpp"
 # Templates are analysed where they are instantiated, headers without a source where they are included: {header: source}.
 CHECKED_IN = {
-    "libs/base/include/caftan/base/repeated_lines.hpp": "actors/src/worker/worker_log.cpp",
+    "libs/base/include/caftan/base/internal/repeated_lines.hpp": "actors/src/worker/worker_log.cpp",
     "actors/src/worker/peer_state.hpp": "actors/src/worker/peers.cpp",
     "libs/net/include/caftan/net/internal/request_table.hpp": "tests/unit/net/request_table_test.cpp",
     "libs/rpc/include/caftan/rpc/future_state.hpp": "tests/unit/rpc/future_test.cpp",

@@ -40,7 +40,7 @@ NAMES = {
     "is_head": "is_coordinator", "kHead": "kCoordinator", "has_met_all": "start_is_over", "settle": "what ends: docs/glossary.md",
     "QuietPosts": "DeferWakeups", "reads_for_wait": "inside_reading_wait", "keep_watch": "backstop",
     "settled": "outcome", "settled_status": "outcome_status", "is_settled": "is_complete",
-    "settled_or": "has_outcome_or",
+    "settled_or": "has_outcome_or", "run_body": "run_span", "Bodies": "Spans",
     IN_NAMES: "name the thing",
     "ResponseSink": "ReplySink", "on_response": "on_reply", "Greeting": "HandshakeIo", "Greeted": "Accepted",
 }

@@ -21,10 +21,10 @@ struct Case {
   std::uint64_t seed;
   Numbers numbers;
   int workers = 2 + static_cast<int>(seed % 3);
-  int bodies = 12 + static_cast<int>(seed % 7);
+  int spans = 12 + static_cast<int>(seed % 7);
   Roots roots = seed % 4 == 0 ? Roots::all : Roots::a_few;
 
-  Program run(Hops& hops) const { return run_program(seed, numbers, workers, bodies, roots, hops); }
+  Program run(Hops& hops) const { return run_program(seed, numbers, workers, spans, roots, hops); }
 };
 
 struct LocalRun {

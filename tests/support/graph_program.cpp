@@ -68,11 +68,11 @@ class Writer {
     for (int worker = 0; worker < workers; ++worker) make_leaves(worker);
   }
 
-  Program write(int bodies, Roots roots) {
-    for (int i = 0; i < bodies; ++i) {
+  Program write(int spans, Roots roots) {
+    for (int i = 0; i < spans; ++i) {
       const int worker = draw(static_cast<int>(pools_.size()));
       fetch(worker, 1 + draw(3));
-      hops_.run_body(worker, next_key(), [&] {
+      hops_.run_span(worker, next_key(), [&] {
         for (int n = 3 + draw(6); n > 0; --n) operate(worker);
       });
     }
@@ -80,7 +80,7 @@ class Writer {
     if (roots == Roots::all) {
       for (int worker = 1; worker < static_cast<int>(pools_.size()); ++worker) bring(worker, 0, pools_[worker]);
     }
-    hops_.run_body(0, next_key(), [&] { roots == Roots::all ? make_all_roots() : make_roots(); });
+    hops_.run_span(0, next_key(), [&] { roots == Roots::all ? make_all_roots() : make_roots(); });
     bound_gradients();
     return std::move(program_);
   }
@@ -140,13 +140,13 @@ class Writer {
   void bring(int from, int to, const std::vector<Value>& sent) {
     const std::uint64_t key = next_key();
     std::vector<at::Tensor> came;
-    hops_.run_body(from, key, [&] { came = send(from, to, sent, mix64(key)); });
+    hops_.run_span(from, key, [&] { came = send(from, to, sent, mix64(key)); });
     ++program_.hops;
     for (std::size_t n = 0; n < came.size(); ++n) {
       // In place on what has just arrived alone (several tensors may share memory): the hop's node must not notice.
       const bool in_place =
           draw(2) == 0 && came.size() == 1 && came[n].requires_grad() && came[n].is_non_overlapping_and_dense();
-      if (in_place) hops_.run_body(to, next_key(), [&] { came[n].add_(came[n].detach()); });
+      if (in_place) hops_.run_span(to, next_key(), [&] { came[n].add_(came[n].detach()); });
       add(to, came[n], in_place ? 2 * sent[n].bound : sent[n].bound, {{sent[n].id, 1}});
     }
   }
@@ -292,7 +292,7 @@ class Writer {
 
 }  // namespace
 
-void IdentityHops::run_body(int, std::uint64_t, const std::function<void()>& code) { code(); }
+void IdentityHops::run_span(int, std::uint64_t, const std::function<void()>& code) { code(); }
 
 std::vector<at::Tensor> IdentityHops::move(int, int, const std::vector<at::Tensor>& tensors, std::uint64_t) {
   std::vector<at::Tensor> recorded;
@@ -313,8 +313,8 @@ std::vector<at::Tensor> IdentityHops::move(int, int, const std::vector<at::Tenso
   return all;
 }
 
-Program run_program(std::uint64_t seed, Numbers numbers, int workers, int bodies, Roots roots, Hops& hops) {
-  return Writer(seed, numbers, workers, hops).write(bodies, roots);
+Program run_program(std::uint64_t seed, Numbers numbers, int workers, int spans, Roots roots, Hops& hops) {
+  return Writer(seed, numbers, workers, hops).write(spans, roots);
 }
 
 std::string bit_difference(const at::Tensor& expected, const at::Tensor& actual) {

@@ -13,12 +13,12 @@
 
 namespace caftan::autograd::test {
 
-/// Moves tensors between workers, and runs the bodies of called functions.
+/// Moves tensors between workers, and runs the spans of called functions.
 class Hops {
  public:
   virtual ~Hops() = default;
-  /// Runs `code` as the body `key` of a function called at `worker`.
-  virtual void run_body(int worker, std::uint64_t key, const std::function<void()>& code) = 0;
+  /// Runs `code` as the span `key` of a function called at `worker`.
+  virtual void run_span(int worker, std::uint64_t key, const std::function<void()>& code) = 0;
   /// Sends `tensors`, all different, in one message. Returns them as they arrive.
   virtual std::vector<at::Tensor> move(int from, int to, const std::vector<at::Tensor>& tensors,
                                        std::uint64_t order_key) = 0;
@@ -27,7 +27,7 @@ class Hops {
 /// One graph for all workers, with an identity at each hop: what a distributed graph is to be equal to.
 class IdentityHops final : public Hops {
  public:
-  void run_body(int worker, std::uint64_t key, const std::function<void()>& code) override;
+  void run_span(int worker, std::uint64_t key, const std::function<void()>& code) override;
   std::vector<at::Tensor> move(int from, int to, const std::vector<at::Tensor>& tensors,
                                std::uint64_t order_key) override;
 };
@@ -54,8 +54,8 @@ enum class Roots {
   all,    ///< every value of every worker, so that no message is unused
 };
 
-/// @param bodies  called functions, each of a few operations
-Program run_program(std::uint64_t seed, Numbers numbers, int workers, int bodies, Roots roots, Hops& hops);
+/// @param spans  called functions, each of a few operations
+Program run_program(std::uint64_t seed, Numbers numbers, int workers, int spans, Roots roots, Hops& hops);
 
 /// Returns what differs between two gradients, to the last bit and in the layout, too; empty when nothing does.
 std::string bit_difference(const at::Tensor& expected, const at::Tensor& actual);

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "caftan/autograd/messages.hpp"
+#include "caftan/autograd/internal/messages.hpp"
 #include "caftan/remote/internal/address.hpp"
 #include "caftan/remote/internal/message_registry.hpp"
 #include "caftan/testing/network.hpp"

@@ -5,7 +5,7 @@
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
-#include "caftan/autograd/engine.hpp"
+#include "caftan/autograd/internal/engine.hpp"
 #include "caftan/remote/internal/actor_exchange.hpp"
 #include "caftan/wire/internal/shortened.hpp"
 

@@ -13,8 +13,8 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 
 #include "caftan/autograd/internal/context_host.hpp"
+#include "caftan/autograd/internal/messages.hpp"
 #include "caftan/autograd/internal/pass_actions.hpp"
-#include "caftan/autograd/messages.hpp"
 #include "caftan/tensor/codec.hpp"
 
 namespace caftan::actors {

@@ -7,8 +7,8 @@
 #include <caf/actor.hpp>
 #include <caf/actor_control_block.hpp>
 
+#include "caftan/autograd/internal/messages.hpp"
 #include "caftan/autograd/internal/pass_actions.hpp"
-#include "caftan/autograd/messages.hpp"
 #include "caftan/base/executor.hpp"
 #include "caftan/base/ids.hpp"
 #include "caftan/base/result.hpp"

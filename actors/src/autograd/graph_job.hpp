@@ -12,7 +12,7 @@
 
 #include "autograd/autograd_messages.hpp"
 #include "autograd/autograd_ports.hpp"
-#include "caftan/autograd/engine.hpp"
+#include "caftan/autograd/internal/engine.hpp"
 
 namespace caftan::actors {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <variant>
 
-#include "caftan/app/resolved.hpp"
+#include "caftan/app/internal/resolved.hpp"
 #include "caftan/base/overloaded.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "caftan/run/internal/death.hpp"

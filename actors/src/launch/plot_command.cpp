@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "caftan/app/run_directory.hpp"
+#include "caftan/app/internal/run_directory.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "caftan/results/plot.hpp"
 

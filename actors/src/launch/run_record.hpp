@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
-#include "caftan/app/disk_reserve.hpp"
 #include "caftan/app/internal/curve.hpp"
+#include "caftan/app/internal/disk_reserve.hpp"
+#include "caftan/app/internal/run_directory.hpp"
 #include "caftan/app/metrics.hpp"
 #include "caftan/app/plan.hpp"
-#include "caftan/app/run_directory.hpp"
 #include "caftan/app/summary.hpp"
 #include "caftan/run/internal/run_messages.hpp"
 #include "caftan/run/internal/supervisor.hpp"

@@ -10,9 +10,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "caftan/app/run_directory.hpp"
-#include "caftan/app/seeds.hpp"
+#include "caftan/app/internal/run_directory.hpp"
 #include "caftan/app/summary.hpp"
+#include "caftan/base/fnv1a.hpp"
 
 namespace caftan::actors {
 namespace {
@@ -54,7 +54,7 @@ std::optional<std::string> digest_of_file(const std::filesystem::path& file) {
   const auto text = read_text(file);
   if (!text) return std::nullopt;
   std::array<char, 17> hex{};
-  std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(app::fnv1a(*text)));
+  std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(base::fnv1a(*text)));
   return hex.data();
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "caftan/app/run_directory.hpp"
-#include "caftan/app/settings_digest.hpp"
+#include "caftan/app/internal/run_directory.hpp"
+#include "caftan/app/internal/settings_digest.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "caftan/wire/frame.hpp"
 #include "worker/worker_core.hpp"

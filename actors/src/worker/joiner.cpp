@@ -5,7 +5,7 @@
 
 #include <caf/send.hpp>
 
-#include "caftan/app/settings_digest.hpp"
+#include "caftan/app/internal/settings_digest.hpp"
 #include "caftan/remote/internal/actor_exchange.hpp"
 #include "worker/local_network.hpp"
 #include "worker/root_actor.hpp"

@@ -11,8 +11,8 @@
 
 #include "caftan/base/error.hpp"
 #include "caftan/base/executor.hpp"
+#include "caftan/base/internal/repeated_lines.hpp"
 #include "caftan/base/mutex.hpp"
-#include "caftan/base/repeated_lines.hpp"
 #include "caftan/net/internal/refusal_log.hpp"
 
 namespace caftan::actors {

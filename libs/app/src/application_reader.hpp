@@ -5,6 +5,7 @@
 #include <string>
 
 #include "caftan/app/load.hpp"
+#include "caftan/base/internal/read_settings.hpp"
 #include "caftan/base/settings_io.hpp"
 
 namespace caftan::app {
@@ -41,7 +42,5 @@ void check_torch_threads(const Reading& reading);
 
 /// Returns " (line 7)" or " (command line)".
 std::string line_text(const SettingsPlace& place);
-/// Returns "a, b, c".
-std::string join(const std::vector<std::string>& items);
 
 }  // namespace caftan::app

@@ -1,4 +1,4 @@
-#include "caftan/app/disk_reserve.hpp"
+#include "caftan/app/internal/disk_reserve.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

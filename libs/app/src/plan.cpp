@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "caftan/base/internal/joined.hpp"
 #include "caftan/base/settings_io.hpp"
 
 namespace caftan::app {
@@ -120,8 +121,7 @@ Result<std::vector<WorkerId>> Plan::on_host(std::string_view host) const {
     if (std::ranges::find(hosts, worker.host) == hosts.end()) hosts.push_back(worker.host);
   }
   if (!found.empty()) return found;
-  std::string list;
-  for (const std::string& name : hosts) list += (list.empty() ? "" : ", ") + name;
+  const std::string list = base::joined(hosts);  // empty as well where the plan's only host has no name
   return Error(Errc::invalid_config, "no worker runs on host '" + std::string(host) + "'" + did_you_mean(host, hosts) +
                                          " (hosts: " + (list.empty() ? "none" : list) + ")");
 }
@@ -141,10 +141,8 @@ Result<std::vector<WorkerId>> Plan::select(std::string_view role, std::optional<
     return Error(Errc::invalid_config, "role '" + std::string(role) + "' has replicas 0.." +
                                            std::to_string(replicas - 1) + ", not " + std::to_string(*replica));
   }
-  std::string list;
-  for (const std::string& name : roles) list += (list.empty() ? "" : ", ") + name;
-  return Error(Errc::invalid_config,
-               "no role '" + std::string(role) + "'" + did_you_mean(role, roles) + " (roles: " + list + ")");
+  return Error(Errc::invalid_config, "no role '" + std::string(role) + "'" + did_you_mean(role, roles) +
+                                         " (roles: " + base::joined(roles) + ")");
 }
 
 Plan make_plan(const Application& application) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "application_reader.hpp"
+#include "caftan/base/internal/joined.hpp"
 #include "use_text.hpp"
 
 namespace caftan::app {
@@ -135,7 +136,7 @@ bool is_unknown_role(const Reading& reading, const SettingsNode& roles, const Se
   }
   reading.diagnostics.error(entry.key_place, "no role '" + entry.key + "' in the file" +
                                                  did_you_mean(entry.key, names) +
-                                                 (names.empty() ? "" : " (it has: " + join(names) + ")"));
+                                                 (names.empty() ? "" : " (it has: " + base::joined(names) + ")"));
   return true;
 }
 
@@ -173,7 +174,7 @@ void read_role(const Reading& reading, const SettingsEntry& entry) {
     const std::vector<std::string> names = reading.types.names();
     const std::string meant = did_you_mean(role.keys.type, names);
     reading.diagnostics.error(type_entry->value.place, "no role type '" + role.keys.type + "' in this program" + meant +
-                                                           " (it has: " + join(names) + ")");
+                                                           " (it has: " + base::joined(names) + ")");
   }
   reading.application.roles.push_back(std::move(role));
 }
@@ -276,7 +277,7 @@ void read_uses(const Reading& reading, const RoleType& type, const SettingsNode&
       reading.diagnostics.error(role.place, "role '" + role.name + "' (" + type.name + ") needs '" + use.name +
                                                 "' in [" + table_of(role, "uses") + "]; " +
                                                 (candidates.empty() ? "no role is " + with_article(use.role_type)
-                                                                    : "candidates: " + join(candidates)));
+                                                                    : "candidates: " + base::joined(candidates)));
       continue;
     }
     const auto found = find_used(reading, use, entry->value);
@@ -367,7 +368,7 @@ void check_uses(const Reading& reading) {
     if (reading.types.find(name)->drives) driving.push_back(name);
   }
   reading.diagnostics.error(
-      {}, "no role drives the run; role types that do: " + (driving.empty() ? "none" : join(driving)));
+      {}, "no role drives the run; role types that do: " + (driving.empty() ? "none" : base::joined(driving)));
 }
 
 void check_requirements(const Reading& reading) {

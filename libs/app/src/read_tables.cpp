@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "application_reader.hpp"
-#include "caftan/app/run_directory.hpp"
+#include "caftan/app/internal/run_directory.hpp"
 
 namespace caftan::app {
 namespace {
@@ -126,12 +126,6 @@ void read_tables(const Reading& reading) {
 std::string line_text(const SettingsPlace& place) {
   if (place.override_index >= 0) return " (command line)";
   return " (line " + std::to_string(place.line) + ")";
-}
-
-std::string join(const std::vector<std::string>& items) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
-  return text;
 }
 
 }  // namespace caftan::app

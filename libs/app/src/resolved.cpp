@@ -1,4 +1,4 @@
-#include "caftan/app/resolved.hpp"
+#include "caftan/app/internal/resolved.hpp"
 
 #include <algorithm>
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "caftan/base/internal/read_settings.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "use_text.hpp"
 

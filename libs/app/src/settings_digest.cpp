@@ -1,4 +1,4 @@
-#include "caftan/app/settings_digest.hpp"
+#include "caftan/app/internal/settings_digest.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "caftan/base/fnv1a.hpp"
 #include "caftan/base/settings_io.hpp"
 
 namespace caftan::app {
@@ -16,8 +17,7 @@ constexpr std::size_t kMostBytes = 255;
 
 /// FNV-1a, folded to 32 bits: it has to notice mistakes, not to resist attacks.
 std::string digest(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  const std::uint64_t hash = base::fnv1a(text);
   std::array<char, 9> hex{};
   std::snprintf(hex.data(), hex.size(), "%08x", static_cast<unsigned>(hash ^ (hash >> 32)));
   return hex.data();

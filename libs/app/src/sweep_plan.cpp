@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "caftan/base/internal/joined.hpp"
+#include "caftan/base/internal/read_settings.hpp"
 #include "caftan/base/settings_io.hpp"
 
 namespace caftan::app {
@@ -145,12 +147,6 @@ std::vector<std::int64_t> numbers_of(const std::vector<std::size_t>& runs) {
   return numbers;
 }
 
-std::string joined(const std::vector<std::string>& texts) {
-  std::string line;
-  for (const std::string& text : texts) line += (line.empty() ? "" : " ") + text;
-  return line;
-}
-
 }  // namespace
 
 Result<SweepPlan> SweepPlan::parse(std::span<const std::string> assignments) {
@@ -189,7 +185,7 @@ std::string SweepPlan::describe(std::size_t run) const {
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     if (axes_[i].values.size() > 1) varying.push_back(std::move(overrides[i]));
   }
-  return printable(joined(varying));
+  return printable(base::joined(varying, " "));
 }
 
 SweepState::SweepState(std::string digest, const SweepPlan& plan)
@@ -212,8 +208,9 @@ Result<SweepState> SweepState::parse(std::string_view text, const std::string& d
                                            printable(file.digest) + ", now " + digest + ")");
   }
   if (file.keys != state.keys_) {
-    return Error(Errc::invalid_config, "the keys are others: it was begun with " + printable(joined(file.keys)) +
-                                           ", now they are " + printable(joined(state.keys_)));
+    return Error(Errc::invalid_config, "the keys are others: it was begun with " +
+                                           printable(base::joined(file.keys, " ")) + ", now they are " +
+                                           printable(base::joined(state.keys_, " ")));
   }
   for (const auto& [numbers, outcome] :
        {std::pair(&file.succeeded, Outcome::success), std::pair(&file.failed, Outcome::failure)}) {

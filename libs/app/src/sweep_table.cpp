@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "caftan/base/internal/joined.hpp"
 #include "caftan/base/settings_io.hpp"
 
 namespace caftan::app {
@@ -19,8 +20,7 @@ std::vector<std::string> metrics_of(std::span<const SweepResult> results) {
 }
 
 Result<std::vector<std::string>> select_metrics(std::vector<std::string> names, const std::string& wanted) {
-  std::string all;
-  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  const std::string all = base::joined(names);
   std::erase_if(names, [&](const std::string& name) { return name != wanted && !name.ends_with("." + wanted); });
   if (!names.empty() || all.empty()) return names;
   return Error(Errc::invalid_config, "no run has a metric '" + wanted + "'; there are: " + all);

@@ -1,7 +1,7 @@
 #include "caftan/autograd/context.hpp"
 
-#include "caftan/autograd/context_record.hpp"
 #include "caftan/autograd/internal/context_host.hpp"
+#include "caftan/autograd/internal/context_record.hpp"
 #include "caftan/autograd/internal/recording_hook.hpp"
 
 namespace caftan::autograd {

@@ -29,7 +29,7 @@ Result<PassActions> ContextPasses::open(const OpenPass& options) {
   ledger_.emplace(context_, self_, options.mode);
   keep_ = options.keep;
   held_ = options.held;
-  if (home_) home_->use_begins();
+  if (home_) home_->own_pass_begins();
   PassActions out;
   by_ledger(ledger_->start(), out);
   return finished(std::move(out));
@@ -97,12 +97,6 @@ PassActions ContextPasses::graph_failed(PassNumber pass, const Error& error) {
 
 PassActions ContextPasses::not_sent(PassNumber pass, const Error& error) {
   return at_worker(pass, [&](WorkerPass& worker) { return worker.fail(error); });
-}
-
-PassActions ContextPasses::use_ends() {
-  PassActions out;
-  if (home_->use_ends()) end_context(released_context(context_), out);
-  return finished(std::move(out));
 }
 
 PassActions ContextPasses::release() {
@@ -284,7 +278,7 @@ void ContextPasses::by_ledger(PassActions actions, PassActions& out) {
   }
   if (ledger_->phase() != PassLedger::Phase::ended) return;
   ledger_.reset();
-  if (home_ && !released_ && home_->use_ends()) end_context(released_context(context_), out);
+  if (home_ && !released_ && home_->own_pass_ends()) end_context(released_context(context_), out);
 }
 
 void ContextPasses::by_home(PassActions actions, PassActions& out) {

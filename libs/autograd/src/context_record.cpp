@@ -1,4 +1,4 @@
-#include "caftan/autograd/context_record.hpp"
+#include "caftan/autograd/internal/context_record.hpp"
 
 #include <c10/core/GradMode.h>
 

@@ -1,4 +1,4 @@
-#include "caftan/autograd/decided_set.hpp"
+#include "caftan/autograd/internal/decided_set.hpp"
 
 #include <algorithm>
 #include <cassert>

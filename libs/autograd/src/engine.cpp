@@ -1,4 +1,4 @@
-#include "caftan/autograd/engine.hpp"
+#include "caftan/autograd/internal/engine.hpp"
 
 #include <ATen/ThreadLocalState.h>
 #include <c10/core/GradMode.h>

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "caftan/autograd/messages.hpp"
+#include "caftan/autograd/internal/messages.hpp"
 
 namespace caftan::autograd {
 

@@ -1,4 +1,4 @@
-#include "caftan/autograd/messages.hpp"
+#include "caftan/autograd/internal/messages.hpp"
 
 #include "caftan/base/overloaded.hpp"
 

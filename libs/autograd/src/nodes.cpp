@@ -1,4 +1,4 @@
-#include "caftan/autograd/nodes.hpp"
+#include "caftan/autograd/internal/nodes.hpp"
 
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>

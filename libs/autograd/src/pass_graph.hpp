@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "caftan/autograd/nodes.hpp"
+#include "caftan/autograd/internal/nodes.hpp"
 #include "node_table.hpp"
 #include "span_index.hpp"
 

@@ -60,16 +60,21 @@ PassActions PassHome::peer_down(WorkerLife peer, const std::string& name) {
   return actions;
 }
 
-bool PassHome::use_ends() {
-  assert(uses_ > 0);
-  --uses_;
-  return release_asked_ && uses_ == 0;
+void PassHome::own_pass_begins() {
+  assert(!own_pass_);
+  own_pass_ = true;
+}
+
+bool PassHome::own_pass_ends() {
+  assert(own_pass_);
+  own_pass_ = false;
+  return release_asked_;
 }
 
 bool PassHome::release() {
   if (release_asked_) return false;
   release_asked_ = true;
-  return uses_ == 0;
+  return !own_pass_;
 }
 
 std::optional<PassNumber> PassHome::open_pass() const {

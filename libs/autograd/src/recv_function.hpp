@@ -3,7 +3,7 @@
 
 #include <torch/csrc/autograd/function.h>
 
-#include "caftan/autograd/nodes.hpp"
+#include "caftan/autograd/internal/nodes.hpp"
 
 namespace caftan::autograd {
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "caftan/autograd/context_record.hpp"
+#include "caftan/autograd/internal/context_record.hpp"
 #include "caftan/rpc/hosted_object.hpp"
 #include "caftan/rpc/registry.hpp"
 

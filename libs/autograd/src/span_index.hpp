@@ -6,13 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "caftan/autograd/nodes.hpp"
+#include "caftan/autograd/internal/nodes.hpp"
 
 namespace caftan::autograd {
 
 class SpanIndex {
  public:
-  /// Bodies that share a key are left out: which of them recorded first is not known.
+  /// Spans that share a key are left out: which of them recorded first is not known.
   explicit SpanIndex(std::vector<CodeSpan> spans);
 
   std::size_t size() const noexcept { return spans_.size(); }

@@ -1,5 +1,5 @@
 // The border to toml++: the one place that calls it and catches what it throws.
-#include "caftan/base/settings_document.hpp"
+#include "caftan/base/internal/settings_document.hpp"
 
 #include <toml++/toml.h>
 

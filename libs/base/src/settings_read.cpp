@@ -5,6 +5,7 @@
 #include <optional>
 #include <system_error>
 
+#include "caftan/base/internal/read_settings.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "settings_limits.hpp"
 

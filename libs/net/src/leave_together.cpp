@@ -4,17 +4,12 @@
 #include <memory>
 #include <utility>
 
+#include "caftan/base/internal/joined.hpp"
 #include "caftan/base/settings_io.hpp"
 
 namespace caftan::net {
 
 namespace {
-
-std::string list(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
 
 const char* has(const std::vector<std::string>& names) { return names.size() == 1 ? " has" : " have"; }
 const char* is(const std::vector<std::string>& names) { return names.size() == 1 ? " is" : " are"; }
@@ -98,7 +93,8 @@ Error LeaveTogether::why_late(base::Duration timeout) const {
     if (member.life.value == 0) not_come.push_back(member.name);
   }
   if (!not_come.empty()) {
-    return {Errc::timeout, own_name, "leave_together: " + list(not_come) + has(not_come) + " not come" + within};
+    return {Errc::timeout, own_name,
+            "leave_together: " + base::joined(not_come) + has(not_come) + " not come" + within};
   }
   const auto rounds = [&](const Member& member) {
     const bool has_called = &member == &members_[self_.value];
@@ -111,11 +107,12 @@ Error LeaveTogether::why_late(base::Duration timeout) const {
     if (rounds(member) == fewest) behind.push_back(member.name);
   }
   if (fewest == 0) {
-    return {Errc::timeout, own_name, "leave_together: " + list(behind) + has(behind) + " not called it" + within};
+    return {Errc::timeout, own_name,
+            "leave_together: " + base::joined(behind) + has(behind) + " not called it" + within};
   }
   return {Errc::timeout, own_name,
-          "leave_together: all members have called it, and " + list(behind) + is(behind) + " not at rest" + within +
-              ": calls or released references are under way there, or calls begin again and again"};
+          "leave_together: all members have called it, and " + base::joined(behind) + is(behind) + " not at rest" +
+              within + ": calls or released references are under way there, or calls begin again and again"};
 }
 
 // ---- other members

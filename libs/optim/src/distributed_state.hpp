@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "caftan/autograd/context_record.hpp"
+#include "caftan/autograd/internal/context_record.hpp"
 #include "caftan/base/mutex.hpp"
 #include "caftan/optim/distributed_optimizer.hpp"
 #include "caftan/optim/internal/remote_optimizer.hpp"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "caftan/autograd/context_record.hpp"
+#include "caftan/autograd/internal/context_record.hpp"
 
 namespace caftan::optim {
 

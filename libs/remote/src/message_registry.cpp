@@ -3,13 +3,11 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "caftan/base/fnv1a.hpp"
+
 namespace caftan::remote {
 
-std::uint64_t MessageRegistry::id_of(const std::string& name) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return hash;
-}
+std::uint64_t MessageRegistry::id_of(const std::string& name) { return base::fnv1a(name); }
 
 void MessageRegistry::add(std::type_index type, Codec codec) {
   const std::uint64_t id = codec.id;

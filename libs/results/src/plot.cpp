@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "caftan/base/internal/joined.hpp"
 #include "caftan/base/settings_diagnostics.hpp"
 #include "caftan/svg/chart.hpp"
 
@@ -151,11 +152,9 @@ Error unknown_metric(std::span<const RunCurves> runs, const std::string& metric)
   std::set<std::string> all;
   for (const RunCurves& run : runs) all.insert(run.metrics.begin(), run.metrics.end());
   const std::vector<std::string> names(all.begin(), all.end());
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
   const std::string near = did_you_mean(metric, names);
   return {Errc::bad_arguments,
-          "no run has a metric '" + metric + "'" + (near.empty() ? "." : near) + " There are: " + list};
+          "no run has a metric '" + metric + "'" + (near.empty() ? "." : near) + " There are: " + base::joined(names)};
 }
 
 }  // namespace

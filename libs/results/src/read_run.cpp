@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include "caftan/base/settings_document.hpp"
+#include "caftan/base/internal/settings_document.hpp"
 #include "caftan/results/run_curves.hpp"
 #include "read_table.hpp"
 

@@ -1,5 +1,7 @@
 #include "caftan/rpc/call_site.hpp"
 
+#include "caftan/base/fnv1a.hpp"
+
 namespace caftan {
 
 Result<Peer> rpc::Destination::find(rpc::Caller& caller) const {
@@ -49,7 +51,7 @@ Result<const rpc::FunctionKey*> CallSite::constructor_key(const rpc::CallTarget&
                                              ": registry.add<" + std::string(type) + ">(\"...\") gives it one");
   }
   const std::string name = rpc::constructor_name(*class_name, signature, type);
-  const rpc::FunctionEntry* const entry = registry.find(wire::fnv1a(name), name);
+  const rpc::FunctionEntry* const entry = registry.find(base::fnv1a(name), name);
   if (entry) return &entry->key;
   std::string known;
   for (const std::string_view other : registry.names()) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "caftan/base/fnv1a.hpp"
+
 namespace caftan {
 
 namespace rpc {
@@ -34,7 +36,7 @@ rpc::FunctionEntry& Registry::insert(std::string name, std::string_view signatur
   auto entry = std::make_unique<rpc::FunctionEntry>();
   entry->name = std::move(name);
   entry->kind = kind;
-  entry->key = {entry->name, signature, wire::fnv1a(entry->name), signature_hash};
+  entry->key = {entry->name, signature, base::fnv1a(entry->name), signature_hash};
   rpc::FunctionEntry& added = *entry;
   if (frozen_) {
     problems_.push_back("'" + added.name + "' was registered after the worker had started");

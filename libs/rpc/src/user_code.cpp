@@ -8,7 +8,7 @@
 #include <new>
 #include <typeinfo>
 
-#include "caftan/base/what_of.hpp"
+#include "caftan/base/internal/what_of.hpp"
 #include "caftan/tensor/torch_errors.hpp"
 
 namespace caftan::rpc {

@@ -6,7 +6,7 @@
 #include <new>
 #include <string_view>
 
-#include "caftan/base/what_of.hpp"
+#include "caftan/base/internal/what_of.hpp"
 #include "caftan/wire/archive_error.hpp"
 
 namespace caftan::tensor {

@@ -5,7 +5,7 @@
 #include <new>
 #include <vector>
 
-#include "caftan/base/what_of.hpp"
+#include "caftan/base/internal/what_of.hpp"
 
 namespace caftan::wire {
 

@@ -2,7 +2,7 @@
 // feature bit; it never happens by the way. (Handshakes, values and tensor tables: their own corpora.)
 #include <gtest/gtest.h>
 
-#include "caftan/autograd/messages.hpp"
+#include "caftan/autograd/internal/messages.hpp"
 #include "caftan/net/internal/leave_together.hpp"
 #include "caftan/net/internal/membership.hpp"
 #include "caftan/remote/internal/address.hpp"

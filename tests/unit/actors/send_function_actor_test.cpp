@@ -10,7 +10,7 @@
 
 #include <caf/send.hpp>
 
-#include "caftan/autograd/nodes.hpp"
+#include "caftan/autograd/internal/nodes.hpp"
 #include "exchange_pair.hpp"
 #include "idle_context_host.hpp"
 

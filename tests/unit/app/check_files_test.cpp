@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "as_nobody.hpp"
-#include "caftan/app/resolved.hpp"
+#include "caftan/app/internal/resolved.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "role_types.hpp"
 

@@ -1,4 +1,4 @@
-#include "caftan/app/run_directory.hpp"
+#include "caftan/app/internal/run_directory.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

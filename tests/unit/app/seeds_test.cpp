@@ -9,8 +9,6 @@ namespace caftan::app {
 namespace {
 
 TEST(Seeds, AreTheSameForEver) {
-  EXPECT_EQ(fnv1a(""), 0xcbf29ce484222325ULL);
-  EXPECT_EQ(fnv1a("a"), 0xaf63dc4c8601ec8cULL);
   EXPECT_EQ(stream_seed(543, "agent", 0, "init"), stream_seed(543, "agent", 0, "init"));
   EXPECT_EQ(stream_seed(543, "observer", 1, "environment"),
             0x624139ce61be4dcULL);  // computed from the documented formula by another program

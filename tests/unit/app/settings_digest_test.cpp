@@ -1,5 +1,5 @@
 // What two hosts compare before they run parts of one application.
-#include "caftan/app/settings_digest.hpp"
+#include "caftan/app/internal/settings_digest.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

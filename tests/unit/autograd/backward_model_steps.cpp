@@ -32,10 +32,7 @@ std::string World::run(const History& history) {
     if (at == home.parts.end() || at->second->released || !at->second->passes->is_home()) continue;
     Part& part = *at->second;
     release(static_cast<int>(context));
-    while (part.uses > 0) {
-      --part.uses;
-      if (without_ != Without::da19_release_waits) perform(part.worker, part.context, part.passes->use_ends());
-    }
+    while (part.uses > 0) end_use(part);
   }
   come_to_rest();
   check_empty();
@@ -204,11 +201,16 @@ void World::use(const Step& step) {
   Part& part = *at->second;
   if (step.b % 2 == 0 && !contexts_[context].release_asked) {
     ++part.uses;
-    if (without_ != Without::da19_release_waits) part.passes->use_begins();
   } else if (part.uses > 0) {
-    --part.uses;
-    if (without_ != Without::da19_release_waits) perform(part.worker, context, part.passes->use_ends());
+    end_use(part);
   }
+}
+
+// As ContextRecord: the last use lets a release go on that was asked for meanwhile.
+void World::end_use(Part& part) {
+  --part.uses;
+  if (part.uses > 0 || !contexts_[part.context].release_asked || without_ == Without::da19_release_waits) return;
+  perform(part.worker, part.context, part.passes->release());
 }
 
 void World::release(int context) {
@@ -218,6 +220,7 @@ void World::release(int context) {
   if (at == parts.end() || at->second->released || !at->second->passes->is_home() || of.release_asked) return;
   say("c" + std::to_string(context) + " goes out of scope");
   of.release_asked = true;
+  if (at->second->uses > 0 && without_ != Without::da19_release_waits) return;
   perform(of.home, context, at->second->passes->release());
 }
 

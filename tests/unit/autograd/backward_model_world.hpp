@@ -159,6 +159,7 @@ class World {
   void call(const Step& step);
   void backward(const Step& step);
   void use(const Step& step);
+  void end_use(Part& part);
   void release(int context);
   void throw_in_node(const Step& step);
   void give_up(const Step& step);

@@ -1,5 +1,5 @@
 // What the record of a context keeps of the gradients that arrive for its messages.
-#include "caftan/autograd/context_record.hpp"
+#include "caftan/autograd/internal/context_record.hpp"
 
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "caftan/autograd/engine.hpp"
+#include "caftan/autograd/internal/engine.hpp"
 
 #include <ATen/SequenceNumber.h>
 #include <ATen/TensorOperators.h>

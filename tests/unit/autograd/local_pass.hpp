@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "caftan/autograd/engine.hpp"
+#include "caftan/autograd/internal/engine.hpp"
 
 namespace caftan::autograd::test {
 

@@ -1,5 +1,5 @@
 // How the messages of the backward protocol travel.
-#include "caftan/autograd/messages.hpp"
+#include "caftan/autograd/internal/messages.hpp"
 
 #include <gtest/gtest.h>
 

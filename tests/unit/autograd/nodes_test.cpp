@@ -1,5 +1,5 @@
 // Recorded messages: what is recorded, what a peer may claim, and passes over one hop.
-#include "caftan/autograd/nodes.hpp"
+#include "caftan/autograd/internal/nodes.hpp"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>

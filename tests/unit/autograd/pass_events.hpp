@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "caftan/autograd/internal/pass_actions.hpp"
-#include "caftan/autograd/recorded_messages.hpp"
+#include "caftan/autograd/internal/recorded_messages.hpp"
 
 namespace caftan::autograd {
 

@@ -76,13 +76,13 @@ TEST(PassHome, AContextOfManyFailuresOpensNoFurtherPass) {
   EXPECT_EQ(sent_to<Refused>(kA, home.open(kA)).at(0).error.code(), Errc::limit_exceeded);
 }
 
-TEST(PassHome, DA19_TheReleaseWaitsForTheLastUse) {
+TEST(PassHome, DA19_TheReleaseWaitsForThePassOfTheHome) {
   PassHome home(kContext);
-  home.use_begins();
-  home.use_begins();
+  home.own_pass_begins();
+  EXPECT_FALSE(home.own_pass_ends());
+  home.own_pass_begins();
   EXPECT_FALSE(home.release());
-  EXPECT_FALSE(home.use_ends());
-  EXPECT_TRUE(home.use_ends());
+  EXPECT_TRUE(home.own_pass_ends());
   PassHome idle(kContext);
   EXPECT_TRUE(idle.release());
   EXPECT_FALSE(idle.release());

@@ -23,21 +23,21 @@ class Suite {
     const LeafGradients& expected = local->gradients;
     operations_.add(local->operations);
 
-    // One thread, one body: equal to torch's engine. Twice over one graph: equal to itself in another order.
-    SimulatedWorkers workers(one_.workers, Threads::one_body);
+    // One thread, one span: equal to torch's engine. Twice over one graph: equal to itself in another order.
+    SimulatedWorkers workers(one_.workers, Threads::one_span);
     const Program spread = one_.run(workers);
     SimulatedWorkers::Outcome outcome = workers.backward(spread.roots, seed * 7 + 1, /*keep_graph=*/true);
     compare("the local graph", expected, collect(spread, outcome));
     count(outcome);
     compare("another order of delivery", expected, collect(spread, workers.backward(spread.roots, seed * 7 + 2)));
 
-    // Bodies on threads of their own: equal to the same bodies on one thread, where scheduling numbers nodes otherwise.
+    // Spans on threads of their own: equal to the same spans on one thread, where scheduling numbers nodes otherwise.
     const LeafGradients one_thread = distributed(Threads::one_thread, 3);
-    compare("bodies on threads of their own", one_thread, distributed(Threads::many_threads, 4));
+    compare("spans on threads of their own", one_thread, distributed(Threads::many_threads, 4));
     const LeafGradients loose = distributed(Threads::loose, 5);
     compare("loose nodes on other threads", loose, distributed(Threads::loose, 6));
     if (numbers_ == Numbers::small_integers) {
-      compare("bodies", to_dense(expected), to_dense(one_thread));
+      compare("spans", to_dense(expected), to_dense(one_thread));
       compare("loose nodes", to_dense(expected), to_dense(loose));
     }
     return true;

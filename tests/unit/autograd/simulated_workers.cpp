@@ -34,23 +34,23 @@ std::vector<tensor::DecodedTensor> travel(std::span<const at::Tensor> tensors, s
 }  // namespace
 
 SimulatedWorkers::SimulatedWorkers(int workers, Threads threads, std::uint64_t schedule)
-    : threads_(threads), schedule_(schedule), bodies_(workers) {
-  for (auto& bodies : bodies_) {
-    CodeSpan body = CodeSpan::begin(0);
-    if (threads_ != Threads::one_body) body.end();  // an empty span: what is recorded next is in none
-    bodies.push_back(body);
+    : threads_(threads), schedule_(schedule), spans_(workers) {
+  for (auto& spans : spans_) {
+    CodeSpan span = CodeSpan::begin(0);
+    if (threads_ != Threads::one_span) span.end();  // an empty span: what is recorded next is in none
+    spans.push_back(span);
   }
 }
 
-void SimulatedWorkers::run_body(int worker, std::uint64_t key, const std::function<void()>& code) {
+void SimulatedWorkers::run_span(int worker, std::uint64_t key, const std::function<void()>& code) {
   const auto record = [&] {
     for (std::uint64_t n = schedule_() % 50; n > 0; --n) at::sequence_number::get_and_increment();
-    CodeSpan body = CodeSpan::begin(key);
+    CodeSpan span = CodeSpan::begin(key);
     code();
-    body.end();
-    if (threads_ == Threads::one_thread || threads_ == Threads::many_threads) bodies_[worker].push_back(body);
+    span.end();
+    if (threads_ == Threads::one_thread || threads_ == Threads::many_threads) spans_[worker].push_back(span);
   };
-  const bool here = threads_ == Threads::one_body || threads_ == Threads::one_thread || schedule_() % 3 == 0;
+  const bool here = threads_ == Threads::one_span || threads_ == Threads::one_thread || schedule_() % 3 == 0;
   if (here) {
     record();
   } else {
@@ -81,7 +81,7 @@ std::vector<at::Tensor> SimulatedWorkers::move(int from, int to, const std::vect
 class SimulatedPass {
  public:
   SimulatedPass(SimulatedWorkers& workers, std::uint64_t seed, bool keep_graph)
-      : workers_(workers), random_(seed), keep_graph_(keep_graph), parts_(workers.bodies_.size()) {
+      : workers_(workers), random_(seed), keep_graph_(keep_graph), parts_(workers.spans_.size()) {
     for (std::size_t worker = 0; worker < parts_.size(); ++worker) parts_[worker].pass = this;
   }
 
@@ -129,9 +129,9 @@ class SimulatedPass {
       EXPECT_TRUE(begun);
       one.engine = *std::move(begun);
       // Their order must not matter.
-      std::vector<CodeSpan> bodies = workers_.bodies_[worker];
-      std::shuffle(bodies.begin(), bodies.end(), random_);
-      one.engine->add_spans(std::move(bodies));
+      std::vector<CodeSpan> spans = workers_.spans_[worker];
+      std::shuffle(spans.begin(), spans.end(), random_);
+      one.engine->add_spans(std::move(spans));
     }
     return one;
   }

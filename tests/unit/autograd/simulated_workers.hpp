@@ -12,25 +12,25 @@
 #include <unordered_map>
 #include <vector>
 
-#include "caftan/autograd/engine.hpp"
+#include "caftan/autograd/internal/engine.hpp"
 #include "graph_program.hpp"
 
 namespace caftan::autograd::test {
 
 class SimulatedWorkers final : public Hops {
  public:
-  /// How the bodies of called functions meet threads.
+  /// How the spans of called functions meet threads.
   enum class Threads {
-    one_body,      ///< all on this thread, as one program
-    one_thread,    ///< each a body of its own, all on this thread
-    many_threads,  ///< each a body of its own, some on new threads
+    one_span,      ///< all on this thread, as one program
+    one_thread,    ///< each a span of its own, all on this thread
+    many_threads,  ///< each a span of its own, some on new threads
     loose,         ///< some on new threads, without marks where a span of code begins and ends
   };
 
-  /// @param schedule  which bodies get a new thread, and how much else their thread has recorded before
+  /// @param schedule  which spans get a new thread, and how much else their thread has recorded before
   SimulatedWorkers(int workers, Threads threads, std::uint64_t schedule = 0);
 
-  void run_body(int worker, std::uint64_t key, const std::function<void()>& code) override;
+  void run_span(int worker, std::uint64_t key, const std::function<void()>& code) override;
   /// Through the tensor codec, as between workers.
   std::vector<at::Tensor> move(int from, int to, const std::vector<at::Tensor>& tensors,
                                std::uint64_t order_key) override;
@@ -54,7 +54,7 @@ class SimulatedWorkers final : public Hops {
 
   const Threads threads_;
   std::mt19937_64 schedule_;
-  std::vector<std::vector<CodeSpan>> bodies_;
+  std::vector<std::vector<CodeSpan>> spans_;
   std::vector<Message> messages_;  ///< message number n has id n + 1
   friend class SimulatedPass;
 };

@@ -1,4 +1,4 @@
-#include "caftan/base/repeated_lines.hpp"
+#include "caftan/base/internal/repeated_lines.hpp"
 
 #include <gtest/gtest.h>
 

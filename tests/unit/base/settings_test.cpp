@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "caftan/base/internal/read_settings.hpp"
 #include "caftan/base/settings_io.hpp"
 
 namespace caftan {

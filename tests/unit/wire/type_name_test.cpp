@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "caftan/base/fnv1a.hpp"
+
 namespace at {
 class Tensor;
 }
@@ -45,11 +47,12 @@ static_assert(type_name<at::Tensor>() == "Tensor");
 static_assert(type_name<own::at::Tensor>() == "own::at::Tensor");
 
 TEST(TypeName, TheHashIsFnv1aOfTheName) {
-  EXPECT_EQ(fnv1a(""), 0xcbf29ce484222325ULL);
-  EXPECT_EQ(fnv1a("foobar"), 0x85944171f73967e8ULL);  // the authors' test vector
-  EXPECT_EQ(type_hash<int>(), fnv1a("int"));
+  EXPECT_EQ(base::fnv1a(""), 0xcbf29ce484222325ULL);
+  EXPECT_EQ(base::fnv1a("a"), 0xaf63dc4c8601ec8cULL);
+  EXPECT_EQ(base::fnv1a("foobar"), 0x85944171f73967e8ULL);  // the authors' test vector
+  EXPECT_EQ(type_hash<int>(), base::fnv1a("int"));
   EXPECT_NE(type_hash<int>(), type_hash<unsigned>());
-  EXPECT_EQ(fnv1a("bar", fnv1a("foo")), fnv1a("foobar"));
+  EXPECT_EQ(base::fnv1a("bar", base::fnv1a("foo")), base::fnv1a("foobar"));
 }
 
 }  // namespace

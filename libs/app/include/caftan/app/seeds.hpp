@@ -5,16 +5,10 @@
 #include <cstdint>
 #include <string_view>
 
+#include "caftan/base/fnv1a.hpp"
 #include "caftan/base/ids.hpp"
 
 namespace caftan::app {
-
-/// FNV-1a, 64 bits.
-constexpr std::uint64_t fnv1a(std::string_view text) noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return hash;
-}
 
 /// Returns the 64-bit seed of one stream.
 ///
@@ -25,7 +19,7 @@ constexpr std::uint64_t stream_seed(std::uint64_t root, std::string_view role, s
                                     std::string_view purpose) noexcept {
   constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
   std::uint64_t state = root;
-  for (const std::uint64_t word : {fnv1a(role), std::uint64_t{replica}, fnv1a(purpose)}) {
+  for (const std::uint64_t word : {base::fnv1a(role), std::uint64_t{replica}, base::fnv1a(purpose)}) {
     state = mix64(state + kGolden + mix64(word + kGolden));
   }
   return state;

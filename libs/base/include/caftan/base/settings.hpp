@@ -1,6 +1,6 @@
 /// Strict typed settings from one declaration. A struct `C` has `static void settings(auto& s, C& c)` that names each
 /// field once: `s("rounds", c.rounds, "calls to each counter").at_least(1);`. From that come parsing with located
-/// errors (settings_io.hpp), the dump of resolved values, the help text and the reference page.
+/// errors, the dump of resolved values, the help text and the reference page (settings_io.hpp).
 ///
 /// Field types: bool, integers, double, std::string, enums (with one_of, in enumerator order), std::chrono durations
 /// ("250ms", "2s", "10min", "1h"), ByteSize ("64MiB"), std::filesystem::path (relative to the file), lists of strings

@@ -1,31 +1,17 @@
-/// Reads, writes and explains declared settings (settings.hpp): from a parsed table into fields with every error
-/// located, and from fields to TOML, to help text and to the reference page.
+/// Writes and explains declared settings (settings.hpp): as TOML, as help text and as the reference page; and numbers,
+/// sizes, durations and texts of files for people.
 #pragma once
 
-#include <filesystem>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "caftan/base/result.hpp"
 #include "caftan/base/settings.hpp"
-#include "caftan/base/settings_document.hpp"
 
 namespace caftan {
-
-/// How a table is read, and what messages call it.
-struct ReadSettings {
-  std::string table{};                    ///< its name in the file, for example "roles.agent.config"; "" = top level
-  std::string owner{};                    ///< whose keys these are, for example "cartpole.agent"; may be empty
-  std::filesystem::path base{};           ///< what path settings are relative to
-  std::vector<std::string> other_keys{};  ///< keys that are known but read elsewhere
-  std::string help{};                     ///< a command that lists the keys, for the hint of an unknown one
-};
-
-/// Reads `table` into `fields`. Unknown keys, missing required ones, wrong types, values out of range: all of them are
-/// reported, and a field with an error keeps its value.
-void read_settings(const SettingsNode& table, std::vector<SettingField>& fields, const ReadSettings& options,
-                   Diagnostics& diagnostics);
 
 /// Returns `key = value` lines in the order of declaration, then sub-tables as [prefix.name]. An empty optional
 /// becomes a comment. Reading the text again gives the same values.

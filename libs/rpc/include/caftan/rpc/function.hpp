@@ -6,6 +6,7 @@
 
 #include <string_view>
 
+#include "caftan/base/fnv1a.hpp"
 #include "caftan/rpc/signature.hpp"
 
 namespace caftan {
@@ -25,7 +26,7 @@ class RemoteFunction<R(P...)> {
 
   /// @param name  static storage; as registered at the callee
   constexpr explicit RemoteFunction(std::string_view name) noexcept
-      : key_{name, Types::signature(), wire::fnv1a(name), Types::signature_hash()} {}
+      : key_{name, Types::signature(), base::fnv1a(name), Types::signature_hash()} {}
 
   constexpr std::string_view name() const noexcept { return key_.name; }
   constexpr const rpc::FunctionKey& key() const noexcept { return key_; }

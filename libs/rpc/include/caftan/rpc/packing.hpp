@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "caftan/base/fnv1a.hpp"
 #include "caftan/rpc/future_state.hpp"
 #include "caftan/rpc/request.hpp"
 #include "caftan/rpc/signature.hpp"
@@ -73,8 +74,8 @@ void write_prologue(wire::Bytes& body, const FunctionKey& key);
 Result<FunctionKey> read_prologue(wire::ByteView& body);
 
 /// What a call for a named object starts with: then follow the name, and the prologue and arguments of a constructor.
-inline constexpr FunctionKey kGetOrCreate{"caftan.get_or_create", "", wire::fnv1a("caftan.get_or_create"),
-                                          wire::fnv1a("")};
+inline constexpr FunctionKey kGetOrCreate{"caftan.get_or_create", "", base::fnv1a("caftan.get_or_create"),
+                                          base::fnv1a("")};
 /// Whether a call for `key` is one for a named object.
 constexpr bool is_get_or_create(const FunctionKey& key) noexcept {
   return key.name_hash == kGetOrCreate.name_hash && key.name == kGetOrCreate.name;

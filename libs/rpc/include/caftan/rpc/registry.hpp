@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "caftan/base/fnv1a.hpp"
 #include "caftan/rpc/function.hpp"
 #include "caftan/rpc/invocation.hpp"
 #include "caftan/rpc/signature.hpp"
@@ -156,7 +157,7 @@ class ClassBuilder {
     using Split = rpc::SplitParameters<rpc::TypeList<P...>>;
     constexpr std::string_view signature = rpc::signature_of<C, typename Split::Wire>();
     auto& entry = registry_.insert(rpc::constructor_name(name_, signature, wire::type_name<C>()), signature,
-                                   wire::fnv1a(signature), rpc::FunctionEntry::Kind::constructor);
+                                   base::fnv1a(signature), rpc::FunctionEntry::Kind::constructor);
     entry.object = rpc::type_key<C>();
     entry.brief = blocking == Blocking::never;
     entry.invoke = &rpc::invoke_constructor<C, Split>;

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "caftan/base/fnv1a.hpp"
 #include "caftan/rpc/future.hpp"
 #include "caftan/rpc/request.hpp"
 #include "caftan/wire/type_name.hpp"
@@ -170,7 +171,7 @@ struct CallTypes {
   /// Returns for example "int(int, std::string)".
   static constexpr std::string_view signature() noexcept { return signature_of<Value, Wire>(); }
   /// Returns the hash of `signature()`.
-  static constexpr std::uint64_t signature_hash() noexcept { return wire::fnv1a(signature()); }
+  static constexpr std::uint64_t signature_hash() noexcept { return base::fnv1a(signature()); }
 };
 
 /// A tag for each function, and each method as used on a class: its address is the key by which `rpc_sync<&f>` finds

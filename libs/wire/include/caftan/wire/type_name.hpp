@@ -7,15 +7,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace caftan::wire {
+#include "caftan/base/fnv1a.hpp"
 
-/// Returns the 64-bit FNV-1a hash of `text`; `seed` continues an earlier hash.
-/// Source: Fowler, Noll, Vo; offset basis and prime for 64 bits.
-constexpr std::uint64_t fnv1a(std::string_view text, std::uint64_t seed = 0xcbf29ce484222325ULL) noexcept {
-  std::uint64_t hash = seed;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return hash;
-}
+namespace caftan::wire {
 
 namespace detail {
 
@@ -120,7 +114,7 @@ constexpr std::string_view type_name() noexcept {
 /// Returns the FNV-1a hash of type_name<T>().
 template <class T>
 constexpr std::uint64_t type_hash() noexcept {
-  return fnv1a(type_name<T>());
+  return base::fnv1a(type_name<T>());
 }
 
 }  // namespace caftan::wire

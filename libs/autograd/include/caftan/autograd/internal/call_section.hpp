@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "caftan/autograd/decided_set.hpp"
+#include "caftan/autograd/internal/decided_set.hpp"
 #include "caftan/base/ids.hpp"
 #include "caftan/wire/archive.hpp"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "caftan/autograd/context_record.hpp"
-#include "caftan/autograd/engine.hpp"
+#include "caftan/autograd/internal/context_record.hpp"
+#include "caftan/autograd/internal/engine.hpp"
 #include "caftan/rpc/future.hpp"
 #include "caftan/rpc/request.hpp"
 

@@ -13,8 +13,8 @@
 #include "caftan/autograd/internal/pass_actions.hpp"
 #include "caftan/autograd/internal/pass_home.hpp"
 #include "caftan/autograd/internal/pass_ledger.hpp"
+#include "caftan/autograd/internal/recorded_messages.hpp"
 #include "caftan/autograd/internal/worker_pass.hpp"
-#include "caftan/autograd/recorded_messages.hpp"
 
 namespace caftan::autograd {
 
@@ -58,9 +58,8 @@ class ContextPasses {
   PassActions ran(PassNumber pass, const RunResult& result);
   PassActions graph_failed(PassNumber pass, const Error& error);
 
-  /// At the home: the handle's own calls and steps (DA-19), and its end. Passes opened at the home count by themselves.
-  void use_begins() { home_->use_begins(); }
-  PassActions use_ends();
+  /// At the home: the handle is gone, and its own calls and steps have ended (`ContextRecord` waits for these, DA-19).
+  /// The release waits for a pass that this worker has open.
   PassActions release();
 
   bool is_home() const noexcept { return home_.has_value(); }

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "caftan/autograd/messages.hpp"
+#include "caftan/autograd/internal/messages.hpp"
 #include "caftan/base/ids.hpp"
 #include "caftan/base/result.hpp"
 

@@ -2,7 +2,6 @@
 /// outcome of each: that single write is its commit point.
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,11 +29,10 @@ class PassHome {
   /// lost initiator to all workers that joined.
   PassActions peer_down(WorkerLife peer, const std::string& name = {});
 
-  /// A call or step of the context's handle begins. The release waits for those under way (DA-19).
-  void use_begins() { ++uses_; }
-  /// One of them has ended. Returns true if the release has waited for it and is due now.
-  /// Precondition: a matching use_begins.
-  bool use_ends();
+  /// This worker opens a pass of its own. The release waits for it (DA-19). Precondition: it has none open.
+  void own_pass_begins();
+  /// It has ended. Returns true if the release has waited for it and is due now. Precondition: own_pass_begins.
+  bool own_pass_ends();
   /// The handle is gone. Returns true if the release is due now. Repeating it changes nothing.
   bool release();
 
@@ -44,7 +42,6 @@ class PassHome {
   std::optional<PassNumber> open_pass() const;
   const std::set<WorkerLife>& workers() const noexcept { return joined_; }
   bool release_asked() const noexcept { return release_asked_; }
-  std::size_t uses() const noexcept { return uses_; }
 
  private:
   void write(Result<void> outcome);
@@ -58,7 +55,7 @@ class PassHome {
   std::optional<WorkerLife> initiator_;  // of the open pass, number decided_.up_to + 1
   std::set<WorkerLife> initiators_;      // of all passes, as long as their sessions last
   std::set<WorkerLife> joined_;
-  std::size_t uses_ = 0;
+  bool own_pass_ = false;  // this worker has one open
   bool release_asked_ = false;
 };
 

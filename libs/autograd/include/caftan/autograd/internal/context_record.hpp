@@ -15,8 +15,8 @@
 
 #include "caftan/autograd/context_info.hpp"
 #include "caftan/autograd/gradient_book.hpp"
-#include "caftan/autograd/nodes.hpp"
-#include "caftan/autograd/recorded_messages.hpp"
+#include "caftan/autograd/internal/nodes.hpp"
+#include "caftan/autograd/internal/recorded_messages.hpp"
 #include "caftan/base/clock.hpp"
 #include "caftan/base/mutex.hpp"
 #include "caftan/rpc/strand.hpp"

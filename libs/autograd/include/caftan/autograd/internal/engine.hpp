@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "caftan/autograd/gradient_book.hpp"
-#include "caftan/autograd/nodes.hpp"
+#include "caftan/autograd/internal/nodes.hpp"
 #include "caftan/base/ids.hpp"
 #include "caftan/base/result.hpp"
 

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "caftan/autograd/decided_set.hpp"
+#include "caftan/autograd/internal/decided_set.hpp"
 #include "caftan/autograd/mode.hpp"
 #include "caftan/base/ids.hpp"
 #include "caftan/base/result.hpp"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "caftan/autograd/messages.hpp"
+#include "caftan/autograd/internal/messages.hpp"
 
 namespace caftan::autograd {
 
