@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <string_view>
 #include <system_error>
 
 #include "caftan/base/settings_io.hpp"
+#include "caftan/base/whole_file.hpp"
 
 namespace caftan::new_project {
 namespace {
@@ -35,6 +35,10 @@ Result<void> check_name(const std::string& name) {
   return {};
 }
 
+bool is_of_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
 bool has_program(const Place& place, const std::string& program) {
   std::error_code error;
   return std::filesystem::is_regular_file(place.guide / program / "main.cpp", error);
@@ -48,7 +52,12 @@ Result<void> check_program(const Place& place, const std::string& program) {
     there += (there.empty() ? "" : ", ") + std::string(name);
   }
   if (there.empty()) return invalid("there are no programs in " + place.guide.string());
-  return invalid("--from: the guide has no program '" + printable(program) + "'; there are: " + there);
+  const bool is_of_guide = std::ranges::all_of(program, is_of_word) && has_program(place, program);
+  if (is_of_guide) {
+    return invalid("--from: new makes no project of '" + program + "', only of: " + there +
+                   "; the program itself is in " + (place.guide / program).string());
+  }
+  return invalid("--from: the guide has no program '" + printable(program) + "'; new makes projects of: " + there);
 }
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
@@ -56,10 +65,6 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
     text.replace(at, from.size(), to);
   }
   return text;
-}
-
-bool is_of_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
 /// Replaces `from` where it is a whole word.
@@ -102,12 +107,6 @@ std::string quoted(const std::string& word) {
   return is_plain ? word : "'" + replaced(word, "'", "'\\''") + "'";
 }
 
-Result<std::string> read_text(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return Error(Errc::io_error, file.string() + ": " + std::strerror(errno));
-  return std::string{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
-
 Result<void> write_text(const std::filesystem::path& file, const std::string& text) {
   std::ofstream stream(file, std::ios::binary);
   stream << text;
@@ -118,7 +117,7 @@ Result<void> write_text(const std::filesystem::path& file, const std::string& te
 
 Result<void> copy_file(const std::filesystem::path& from, const std::filesystem::path& folder, const Wish& wish,
                        bool has_file) {
-  auto text = read_text(from);
+  auto text = base::read_whole_file(from);
   if (!text) return text.error();
   const std::string name = from.filename().string();
   if (name == "CMakeLists.txt") return write_text(folder / name, cmake_text(*std::move(text), wish, has_file));

@@ -7,10 +7,10 @@
 
 #include <array>
 #include <cerrno>
-#include <fstream>
 #include <set>
 #include <system_error>
 
+#include "caftan/base/whole_file.hpp"
 #include "utf8.hpp"
 
 namespace caftan::rnn_lm {
@@ -45,9 +45,8 @@ Result<std::vector<fs::path>> files_of(const fs::path& path) {
 }
 
 Result<std::string> read_file(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (!stream) return missing(path, "it cannot be read");
+  auto text = base::read_whole_file(path);
+  if (!text) return missing(path, "it cannot be read");
   return text;
 }
 

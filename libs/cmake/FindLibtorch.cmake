@@ -9,9 +9,12 @@ if(EXISTS ${CAFTAN_TORCH_ROOT}/include/torch/headeronly/version.h)
   list(TRANSFORM libtorch_version_lines REPLACE "^.* " "")
   list(JOIN libtorch_version_lines "." Libtorch_VERSION)
 endif()
+if(NOT CAFTAN_TORCH_SOURCE)  # the installed package has words of its own
+  set(CAFTAN_TORCH_SOURCE "In a checkout run ./caftan help once, which fetches it into .deps/torch")
+endif()
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(Libtorch REQUIRED_VARS CAFTAN_TORCH_ROOT VERSION_VAR Libtorch_VERSION
-  REASON_FAILURE_MESSAGE "set CAFTAN_TORCH_ROOT to a folder with lib/libtorch_cpu.so and include/, or run ./caftan once")
+  REASON_FAILURE_MESSAGE "set CAFTAN_TORCH_ROOT (-D or environment) to a folder with lib/libtorch_cpu.so and include/. ${CAFTAN_TORCH_SOURCE}")
 if(Libtorch_FOUND AND NOT TARGET torch::torch_cpu)
   foreach(name c10 torch_cpu)
     add_library(torch::${name} SHARED IMPORTED)

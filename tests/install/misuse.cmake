@@ -1,4 +1,5 @@
-# Compiles each file of misuse/ as the consumer's main.cpp is compiled; its first lines say what the compiler must say.
+# Compiles each file of misuse/ as the consumer's main.cpp is compiled; its first lines say what the compiler must say, and
+# what it must not say beside that.
 file(READ ${PREFIX}/consumer/build/compile_commands.json commands)
 string(JSON command GET "${commands}" 0 command)
 string(REGEX REPLACE " -o .*" "" command "${command}")
@@ -31,6 +32,14 @@ foreach(case IN LISTS cases)
     string(FIND "${said}" "${sentence}" place)
     if(place EQUAL -1)
       message(SEND_ERROR "${name}: the compiler does not say '${sentence}':\n${said}")
+    endif()
+  endforeach()
+  file(STRINGS ${case} refused REGEX "^// not said: ")
+  list(TRANSFORM refused REPLACE "^// not said: " "")
+  foreach(sentence IN LISTS refused)
+    string(FIND "${said}" "${sentence}" place)
+    if(NOT place EQUAL -1)
+      message(SEND_ERROR "${name}: the compiler says '${sentence}', too:\n${said}")
     endif()
   endforeach()
 endforeach()

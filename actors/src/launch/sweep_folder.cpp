@@ -7,25 +7,16 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "caftan/app/internal/run_directory.hpp"
 #include "caftan/app/summary.hpp"
 #include "caftan/base/fnv1a.hpp"
+#include "caftan/base/whole_file.hpp"
 
 namespace caftan::actors {
 namespace {
 
 constexpr const char* kState = "sweep.toml";
-
-std::optional<std::string> read_text(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return std::nullopt;
-  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (stream.bad()) return std::nullopt;
-  return text;
-}
 
 Error elsewhere(const std::filesystem::path& path, const std::string& what) {
   return {Errc::invalid_config, path.string() + ": " + what + "; name another folder with --out"};
@@ -36,8 +27,8 @@ Result<app::SweepState> find_state(const std::filesystem::path& path, const std:
                                    const app::SweepPlan& plan) {
   std::error_code error;
   if (std::filesystem::exists(path / kState, error)) {
-    const auto text = read_text(path / kState);
-    if (!text) return Error(Errc::io_error, (path / kState).string() + " cannot be read");
+    const auto text = base::read_whole_file(path / kState);
+    if (!text) return text.error();
     auto state = app::SweepState::parse(*text, digest, plan);
     if (!state) return elsewhere(path, "is the folder of another sweep: " + state.error().text());
     return state;
@@ -51,7 +42,7 @@ Result<app::SweepState> find_state(const std::filesystem::path& path, const std:
 }  // namespace
 
 std::optional<std::string> digest_of_file(const std::filesystem::path& file) {
-  const auto text = read_text(file);
+  const auto text = base::read_whole_file(file);
   if (!text) return std::nullopt;
   std::array<char, 17> hex{};
   std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(base::fnv1a(*text)));
@@ -79,7 +70,7 @@ Result<SweepFolder> SweepFolder::open(const std::filesystem::path& path, const s
 std::filesystem::path SweepFolder::folder_of(std::size_t run) const { return path_ / app::sweep_run_name(run, runs_); }
 
 std::optional<std::map<std::string, double>> SweepFolder::metrics_of(std::size_t run) const {
-  const auto text = read_text(folder_of(run) / "latest" / "summary.json");
+  const auto text = base::read_whole_file(folder_of(run) / "latest" / "summary.json");
   if (!text) return std::nullopt;
   auto metrics = app::read_metrics(*text);
   if (!metrics) return std::nullopt;

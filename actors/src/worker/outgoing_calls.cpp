@@ -95,18 +95,20 @@ class OutgoingCalls::Pending final : public transport::ReplySink, public CancelF
   }
 
   /// Returns the error of a reply that is late, with what this side knows. Only the callee knows whether the call runs
-  /// or waits; it logs that when the call ends (CALL-18).
+  /// or waits, or whether its promise is open; it logs how long each took when the call ends (CALL-18).
   Error too_late() const {
     std::string text = std::string(what_) + ": no reply within " + in_words(timeout_);
-    if (timeout_of_ == rpc::TimeoutOf::call) text += ", the time-out of this call";
+    if (timeout_of_ == rpc::TimeoutOf::call) text += ", the time-out of this call (CallOptions::timeout)";
     if (timeout_of_ == rpc::TimeoutOf::worker) text += " (cluster.rpc_timeout, WorkerOptions::rpc_timeout)";
     if (timeout_of_ == rpc::TimeoutOf::surrounding) text += ", which were left of the call that it is part of";
     const std::string& callee = session_->peer().name;
-    text += "; " + callee + " is connected: the call still runs there or waits for ";
-    text += kind_ == wire::FrameKind::method || kind_ == wire::FrameKind::fetch ? "its turn on a busy object"
-                                                                                : "a free runner";
-    text += ", or until fewer calls wait there (ThreadedExecutor::Options::max_threads bounds them)";
-    text += "; once it ends the log of " + callee + " says which (log/" + callee + ".log in a run)";
+    const bool is_fetch = kind_ == wire::FrameKind::fetch;
+    const bool needs_turn = is_fetch || kind_ == wire::FrameKind::method;
+    text += "; " + callee + " is connected: the call still runs there";
+    if (!is_fetch && kind_ != wire::FrameKind::op) text += ", has returned a future whose promise is not set yet";
+    text += ", or waits behind other calls";
+    if (needs_turn) text += " or for its turn on a busy object";
+    text += "; once it ends the log of " + callee + " says how long each took (log/" + callee + ".log in a run)";
     return Error(Errc::timeout, callee, std::move(text));
   }
 

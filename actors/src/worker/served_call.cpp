@@ -1,6 +1,7 @@
 #include "worker/served_call.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "worker/call_frame.hpp"
@@ -40,8 +41,13 @@ ServedCall::ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<trans
 
 ServedCall::~ServedCall() {
   // A call that was dropped without a reply, for example by an actor that was killed, is replied to here.
-  if (!answered_) fail(calls_->ports().leaving().value_or(Error(Errc::broken_promise, "the request was dropped")));
+  if (!answered_) fail(calls_->ports().leaving().value_or(dropped()));
   calls_->ended(*this);
+}
+
+Error ServedCall::dropped() const {
+  const std::string what = function_.empty() ? "the request" : "the call of " + std::string(function_);
+  return Error(Errc::broken_promise, what + " was dropped without a reply");
 }
 
 void ServedCall::start(bool brief) {

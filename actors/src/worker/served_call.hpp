@@ -49,6 +49,7 @@ class ServedCall final : public rpc::ResponderSink,
   void create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload);
   void fail(const Error& error);
   void look_if_late() const;
+  Error dropped() const;
   CallInfo make_info();
 
   const std::shared_ptr<ServedCalls> calls_;  // keeps the worker

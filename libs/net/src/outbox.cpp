@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "caftan/wire/frame.hpp"
+#include "caftan/wire/internal/out_frame.hpp"
 
 namespace caftan::net {
 

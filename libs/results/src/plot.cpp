@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
@@ -15,6 +16,8 @@
 
 namespace caftan::results {
 namespace {
+
+constexpr double kGap = std::numeric_limits<double>::quiet_NaN();
 
 /// Runs that are drawn as one line.
 struct Group {
@@ -66,10 +69,10 @@ class Cursor {
     const std::vector<double>& xs = curve_->x;
     const std::vector<double>& ys = curve_->y;
     while (next_ < xs.size() && xs[next_] <= x) ++next_;
-    if (next_ == 0) return std::numeric_limits<double>::quiet_NaN();
+    if (next_ == 0) return kGap;
     const std::size_t before = next_ - 1;
     if (xs[before] == x) return ys[before];
-    if (next_ == xs.size()) return std::numeric_limits<double>::quiet_NaN();
+    if (next_ == xs.size()) return kGap;
     const double share = (x - xs[before]) / (xs[next_] - xs[before]);
     return ys[before] + share * (ys[next_] - ys[before]);
   }
@@ -79,9 +82,43 @@ class Cursor {
   std::size_t next_ = 0;  // the first point behind the last x
 };
 
-/// Returns the mean of the curves and the band around it.
+/// The values of all curves at one x.
+struct Row {
+  double x = 0;
+  std::vector<double> values{};
+  bool is_full = false;  // every curve has a finite value
+};
+
+Row row_at(double x, std::vector<Cursor>& cursors) {
+  Row row{.x = x, .is_full = true};
+  for (Cursor& cursor : cursors) {
+    row.values.push_back(cursor.at(x));
+    row.is_full = row.is_full && std::isfinite(row.values.back());
+  }
+  return row;
+}
+
+void append(svg::FaintLine& line, double x, double y) {
+  if (!line.x.empty() && line.x.back() == x && std::isfinite(line.y.back())) return;  // where the last piece ends
+  line.x.push_back(x);
+  line.y.push_back(y);
+}
+
+/// Goes on with the faint line of one curve: it is drawn where the mean is not, and reaches to the mean.
+void extend(svg::FaintLine& line, const Row& before, const Row& row, std::size_t curve) {
+  const double start = before.values[curve];
+  const double end = row.values[curve];
+  const bool is_joined = std::isfinite(start);
+  if (!std::isfinite(end) || (row.is_full && (before.is_full || !is_joined))) return;
+  const double from = is_joined ? before.x : row.x;
+  if (!line.x.empty() && line.x.back() != from) append(line, std::midpoint(line.x.back(), from), kGap);
+  if (is_joined) append(line, before.x, start);
+  append(line, row.x, end);
+}
+
+/// Returns the mean of the curves and the band around it, where all of them have a value; elsewhere faint lines.
 svg::Series mean_of(const std::vector<const Curve*>& curves, std::string label) {
-  svg::Series series{.label = std::move(label)};
+  svg::Series series{.label = std::move(label), .beside = std::vector<svg::FaintLine>(curves.size())};
   std::vector<Cursor> cursors;
   for (const Curve* const curve : curves) {
     series.x.insert(series.x.end(), curve->x.begin(), curve->x.end());
@@ -89,22 +126,16 @@ svg::Series mean_of(const std::vector<const Curve*>& curves, std::string label) 
   }
   std::ranges::sort(series.x);
   series.x.erase(std::ranges::unique(series.x).begin(), series.x.end());
+  const auto count = static_cast<double>(curves.size());
+  Row before{.values = std::vector<double>(curves.size(), kGap)};
   for (const double x : series.x) {
-    double sum = 0;
-    double count = 0;
-    double low = std::numeric_limits<double>::infinity();
-    double high = -low;
-    for (Cursor& cursor : cursors) {
-      const double y = cursor.at(x);
-      if (!std::isfinite(y)) continue;
-      sum += y;
-      ++count;
-      low = std::min(low, y);
-      high = std::max(high, y);
-    }
-    series.y.push_back(sum / count);  // NaN, a gap, where no run has a value
-    series.low.push_back(low);
-    series.high.push_back(high);
+    Row row = row_at(x, cursors);
+    const auto [low, high] = std::ranges::minmax(row.values);
+    series.y.push_back(row.is_full ? std::accumulate(row.values.begin(), row.values.end(), 0.0) / count : kGap);
+    series.low.push_back(row.is_full ? low : kGap);
+    series.high.push_back(row.is_full ? high : kGap);
+    for (std::size_t i = 0; i < curves.size(); ++i) extend(series.beside[i], before, row, i);
+    before = std::move(row);
   }
   return series;
 }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string_view>
@@ -8,18 +7,12 @@
 #include <variant>
 
 #include "caftan/base/internal/settings_document.hpp"
+#include "caftan/base/whole_file.hpp"
 #include "caftan/results/run_curves.hpp"
 #include "read_table.hpp"
 
 namespace caftan::results {
 namespace {
-
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 /// Returns the lines of a resolved file that decide what a run computes, without its seed.
 std::string settings_of(const std::string& resolved) {
@@ -36,7 +29,7 @@ std::string settings_of(const std::string& resolved) {
 
 /// Fills in what resolved.toml says. A folder without one is a run of its own.
 void read_settings_of(const std::filesystem::path& run, RunCurves& curves) {
-  const std::string resolved = text_of(run / "resolved.toml");
+  const std::string resolved = base::read_whole_file(run / "resolved.toml").value_or("");
   curves.name = curves.folder;
   curves.settings = resolved.empty() ? run.string() : settings_of(resolved);
   Diagnostics ignored;

@@ -259,6 +259,11 @@ void Completion::reply(Caller& caller, const CallInfo& info, Result<OutReply>&& 
   responder_.answer(std::move(reply));
 }
 
+Error with_function(const Error& error, std::string_view function) {
+  if (error.code() != Errc::broken_promise || !error.worker().empty()) return error;
+  return Error(Errc::broken_promise, std::string(function) + ": " + error.text());
+}
+
 void reply_on_strand(std::unique_ptr<Invocation> in, Result<OutReply> reply) {
   const TurnMode mode = in->entry->mode == TurnMode::concurrent ? TurnMode::concurrent : TurnMode::serial;
   const std::shared_ptr<HostedObject> keep =

@@ -30,7 +30,8 @@ constexpr double kSwatch = 30;      ///< of an entry of the legend, with the spa
 constexpr std::size_t kMostTitle = 80;  ///< characters
 constexpr std::size_t kMostLabel = 70;
 constexpr int kTicks = 6;
-constexpr double kRoom = 0.05;  ///< of the range of y, above and below
+constexpr const char* kFaint = "0.25";  ///< opacity
+constexpr double kRoom = 0.05;          ///< of the range of y, above and below
 
 /// Colours that most people distinguish (Okabe and Ito); the lines of the next round are dashed.
 constexpr std::array<const char*, 8> kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
@@ -141,6 +142,10 @@ class Panel {
     for (const Series& series : chart.series) {
       x.add(series.x, false);
       for (const auto* values : {&series.y, &series.low, &series.high}) y.add(*values, chart.log_y);
+      for (const FaintLine& line : series.beside) {
+        x.add(line.x, false);
+        y.add(line.y, chart.log_y);
+      }
     }
     is_empty_ = y.is_empty() || x.is_empty();
     y_ = {.range = range_of_y(y, chart.log_y), .is_log = chart.log_y, .from = top_ + kPlotHeight, .to = top_};
@@ -223,8 +228,11 @@ class Panel {
 
   std::string draw_lines(std::size_t number) const {
     const Series& series = chart_.series[number];
-    const std::string raw = draw_line(number, points_of(series.x, series.y), chart_.smooth > 0 ? "0.25" : "");
-    return chart_.smooth > 0 ? raw + draw_line(number, points_of(series.x, smooth(series.y)), "") : raw;
+    std::string out;
+    for (const FaintLine& line : series.beside) out += draw_line(number, points_of(line.x, line.y), kFaint);
+    out += draw_line(number, points_of(series.x, series.y), chart_.smooth > 0 ? kFaint : "");
+    if (chart_.smooth > 0) out += draw_line(number, points_of(series.x, smooth(series.y)), "");
+    return out;
   }
 
   /// A piece of one point is a dot.
@@ -265,6 +273,13 @@ std::optional<std::string> fault_of(const Chart& chart) {
       return name + "has a series '" + shown(series.label, kMostLabel) + "' with arrays of different lengths";
     }
     points += count;
+    for (const FaintLine& line : series.beside) {
+      if (line.x.size() != line.y.size()) {
+        return name + "has a faint line beside '" + shown(series.label, kMostLabel) +
+               "' with arrays of different lengths";
+      }
+      points += line.x.size();
+    }
   }
   if (points == 0) return name + "has no point";
   return std::nullopt;

@@ -70,11 +70,20 @@ TEST_F(NewProject, OverwritesNothing) {
 
 TEST_F(NewProject, NamesTheProgramsThatThereAre) {
   EXPECT_EQ(made("x", "training").error().text(),
-            "--from: the guide has no program 'training'; there are: calls, agent");
+            "--from: the guide has no program 'training'; new makes projects of: calls, agent");
   EXPECT_FALSE(made("x", "../guide/calls"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "to/x"));
   EXPECT_THAT(write({.name = "x", .from = "calls", .into = folder_ / "none"}, place()).error().text(),
               HasSubstr("none is no folder"));
+}
+
+TEST_F(NewProject, SaysWhereAProgramIsThatItDoesNotStartFrom) {
+  std::filesystem::create_directories(folder_ / "guide/batch");
+  folder_.write("guide/batch/main.cpp", "int main() {}\n");
+  EXPECT_EQ(made("x", "batch").error().text(),
+            "--from: new makes no project of 'batch', only of: calls, agent; the program itself is in " +
+                (folder_ / "guide/batch"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "to/x"));
 }
 
 TEST_F(NewProject, IsBuiltWithThePackageOfTheCommandOrOfTheCheckout) {

@@ -134,19 +134,53 @@ TEST_F(Runs, BandsOfOneNameAreNamedAfterTheirFirstFolders) {
               AllOf(HasSubstr(">learn, 2 seeds (r0 ...)</text>"), HasSubstr(">learn, 2 seeds (r2 ...)</text>")));
 }
 
-TEST_F(Runs, TheMeanIsOfTheRunsThatHaveReachedAStep) {
-  // At step 2 the first run counts with the value between its points, at 3 alone.
+struct TwoPoints {
+  std::array<double, 2> x{};
+  std::array<double, 2> y{};
+  bool is_faint = false;
+};
+
+/// Returns the lines of a picture, which have two points each.
+std::vector<TwoPoints> lines_of(const std::string& svg) {
+  std::vector<TwoPoints> lines;
+  for (std::size_t at = svg.find("<path d=\"M"); at != std::string::npos; at = svg.find("<path d=\"M", at + 1)) {
+    const std::string path = svg.substr(at, svg.find("/>", at) - at);
+    if (path.find("stroke-linejoin") == std::string::npos) continue;
+    TwoPoints line{.is_faint = path.find(" opacity=") != std::string::npos};
+    char after = 0;
+    EXPECT_EQ(std::sscanf(path.c_str(), "<path d=\"M%lf,%lfL%lf,%lf%c", &line.x[0], &line.y[0], &line.x[1], &line.y[1],
+                          &after),
+              5);
+    EXPECT_EQ(after, '"') << path;
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+TEST_F(Runs, TheMeanEndsWithTheFirstRunThatEndsAndTheOthersGoOnFaintly) {
+  // At step 2 the first run counts with the value between its points; at 3 it is the only one.
   const std::string a = make_run("a", 1, "1,w.x,0\r\n3,w.x,4\r\n");
   const std::string b = make_run("b", 2, "1,w.x,2\r\n2,w.x,10\r\n");
+  const std::vector<TwoPoints> lines = lines_of(draw({a, b}));
+  ASSERT_EQ(lines.size(), 2U);
+  const TwoPoints& faint = lines[0];
+  const TwoPoints& mean = lines[1];
+  EXPECT_TRUE(faint.is_faint);
+  EXPECT_FALSE(mean.is_faint);
+  // Means of 1 and 6, then 2 and 4 of the first run, on axes of unknown scale.
+  const double unit = (mean.y[0] - mean.y[1]) / 5;
+  EXPECT_NEAR(mean.y[0] - faint.y[0], unit, 0.05);
+  EXPECT_NEAR(mean.y[0] - faint.y[1], 3 * unit, 0.05);
+  EXPECT_NEAR(mean.x[1], faint.x[0], 0.02);
+  EXPECT_NEAR(mean.x[1] - mean.x[0], faint.x[1] - faint.x[0], 0.02);
+}
+
+TEST_F(Runs, WhereOneRunHasNoFiniteValueThereIsNoMean) {
+  const std::string a = make_run("a", 1, "1,w.x,0\r\n2,w.x,1\r\n3,w.x,nan\r\n4,w.x,1\r\n5,w.x,1\r\n");
+  const std::string b = make_run("b", 2, "1,w.x,2\r\n2,w.x,3\r\n4,w.x,3\r\n5,w.x,3\r\n");
   const std::string svg = draw({a, b});
-  const std::size_t line = svg.rfind("d=\"M", svg.find("fill=\"none\""));
-  std::array<double, 3> x{};
-  std::array<double, 3> y{};
-  ASSERT_EQ(std::sscanf(svg.c_str() + line, "d=\"M%lf,%lfL%lf,%lfL%lf,%lf\"", &x[0], &y[0], &x[1], &y[1], &x[2], &y[2]),
-            6);
-  // Means of 1, 6 and 4, on an axis of unknown scale.
-  EXPECT_NEAR((y[0] - y[1]) / (y[2] - y[1]), 2.5, 0.01);
-  EXPECT_NEAR(x[1] - x[0], x[2] - x[1], 0.02);
+  EXPECT_EQ(count(svg, "fill-opacity=\"0.18\""), 2U) << "a band before the gap and one behind";
+  EXPECT_EQ(count(svg, " opacity=\"0.25\""), 1U) << "the second run, through the gap of the first";
 }
 
 TEST_F(Runs, WorkersThatReportOneMetricAreNamed) {

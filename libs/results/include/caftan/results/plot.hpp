@@ -20,10 +20,10 @@ struct PlotOptions {
 
 /// Returns the text of an SVG file.
 ///
-/// Runs whose files differ in nothing but run.seed, and whose seeds are all different, are one line: at each x the mean
-/// of the runs that have reached it, in a band from the smallest to the largest of them. Between two of its points a
-/// run counts with the line between them, before its first and after its last one it does not count. All other runs
-/// have lines of their own.
+/// Runs whose files differ in nothing but run.seed, and whose seeds are all different, are one line: the mean of all of
+/// them, in a band from the smallest to the largest. Between two of its points a run counts with the line between them.
+/// Where one of them has no value, before its first point, after its last one or in a gap, there is no mean: each of
+/// the others goes on as a faint line. All other runs have lines of their own.
 /// Errors: bad_arguments (no run, a metric that no run has, `smooth` out of range, nothing to draw).
 Result<std::string> plot(std::span<const RunCurves> runs, const PlotOptions& options);
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -100,6 +101,9 @@ void complete(Caller& caller, Invocation& in, Result<T> outcome) {
   in.completion.reply(caller, in.info, std::move(reply));
 }
 
+/// Returns the error that the future of an asynchronous function became: one of a dropped promise names the function.
+Error with_function(const Error& error, std::string_view function);
+
 /// Sends what a method's future became. Tensors leave their object on its strand, as those of other methods do.
 void reply_on_strand(std::unique_ptr<Invocation> in, Result<OutReply> reply);
 
@@ -114,6 +118,7 @@ void complete(Caller& caller, Invocation& in, Result<Future<T>> outcome) {
       .then([in = std::make_unique<Invocation>(std::move(in)), object](Result<T> result) mutable {
         const std::shared_ptr<Caller> alive = in->alive.lock();
         if (!alive) return in->completion.fail(Error(Errc::shut_down, "the worker ended before the result was there"));
+        if (!result) return in->completion.fail(with_function(result.error(), in->name()).at(alive->name()));
         in->object = object.lock();
         if (in->completion.creates()) return create(*alive, *in, std::move(result));
         Result<OutReply> reply = take_reply(*alive, *in, std::move(result));

@@ -70,6 +70,28 @@ inline constexpr bool kIsView<std::basic_string_view<Char, Traits>> = true;
 template <class T, std::size_t N>
 inline constexpr bool kIsView<std::span<T, N>> = true;
 
+/// Whether a parameter of type P cannot travel; `check_parameter` says why.
+template <class P>
+inline constexpr bool kStays = kIsView<std::remove_cvref_t<P>> || std::is_pointer_v<std::remove_reference_t<P>> ||
+                               (std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>);
+
+/// Stands for a parameter that cannot travel, so that the compiler says only why not: travels, and is made from and
+/// becomes what it must. Never defined.
+template <class P>
+struct RefusedParameter {
+  RefusedParameter();
+  /// Takes the argument of a call.
+  template <class A>
+  RefusedParameter(const A& argument);  // NOLINT(google-explicit-constructor)
+  operator P() const;                   // NOLINT(google-explicit-constructor)
+  template <class Archive>
+  void serialize(Archive& archive, unsigned version);
+};
+
+/// The type as which a parameter of type P travels.
+template <class P>
+using WireType = std::conditional_t<kStays<P>, RefusedParameter<P>, std::remove_cvref_t<P>>;
+
 /// Refuses parameter types that cannot mean the same on another worker.
 template <class P>
 constexpr bool check_parameter() {
@@ -101,9 +123,9 @@ struct SuppliedFirst {
     /// The parameters that the callee fills in.
     using SuppliedTypes = TypeList<Supplied...>;
     /// The types that travel, without const and references.
-    using Wire = TypeList<std::remove_cvref_t<P>...>;
+    using Wire = TypeList<WireType<P>...>;
     /// The arguments as the callee decodes them.
-    using WireTuple = std::tuple<std::remove_cvref_t<P>...>;
+    using WireTuple = std::tuple<WireType<P>...>;
   };
   template <class First, class... P>
   requires kIsSupplied<First>

@@ -11,14 +11,21 @@
 
 namespace caftan::svg {
 
+/// A faint line in the colour of a series; it is never smoothed. Gaps as in a series.
+struct FaintLine {
+  std::vector<double> x{};  ///< ascending
+  std::vector<double> y{};  ///< as many as x
+};
+
 /// One line of a chart. Where a number is not finite, is beyond 1e300, or on a logarithmic axis is below 1e-300, the
 /// line has a gap.
 struct Series {
-  std::string label{};         ///< in the legend; any bytes
-  std::vector<double> x{};     ///< ascending
-  std::vector<double> y{};     ///< as many as x
-  std::vector<double> low{};   ///< lower edge of a band around the line, as many as x; empty = no band
-  std::vector<double> high{};  ///< upper edge; empty if `low` is
+  std::string label{};              ///< in the legend; any bytes
+  std::vector<double> x{};          ///< ascending
+  std::vector<double> y{};          ///< as many as x
+  std::vector<double> low{};        ///< lower edge of a band around the line, as many as x; empty = no band
+  std::vector<double> high{};       ///< upper edge; empty if `low` is
+  std::vector<FaintLine> beside{};  ///< what belongs to the line, but not to its values
 };
 
 /// One pair of axes with the lines in it.
