@@ -161,7 +161,7 @@ BatchedRequests Batches::leave_out_unwanted(BatchedRequests&& taken) {
     const CallInfo& info = request->in.info;
     Result<void> begun = begin_served(caller_, info);
     if (begun && info.gate && info.gate->is_caller_gone()) {
-      begun = Error(Errc::peer_down, info.caller.name(), "the caller has gone before its batch began");
+      begun = Error(Errc::peer_down, caller_.name(), "the connection to the caller ended before the run began");
     }
     if (begun) {
       wanted.push_back(std::move(request));
