@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <future>
@@ -64,12 +65,40 @@ int Server::sum_of_clients() {
   return sum;
 }
 
+/// A role whose method answers a batch of calls.
+class Doubler {
+ public:
+  explicit Doubler(RoleContext&) {}
+  std::vector<int> doubled(const Batch<int>& numbers) {
+    std::vector<int> results;
+    for (const int x : numbers) results.push_back(2 * x);
+    return results;
+  }
+};
+class Asker {
+ public:
+  explicit Asker(RoleContext& context) : context_(context), doubler_(context.uses<Doubler>("doubler")) {}
+  Result<void> run(std::stop_token) {
+    const auto doubled = doubler_.front().try_rpc_sync<&Doubler::doubled>(21);
+    if (!doubled) return doubled.error();
+    context_.report(std::to_string(*doubled));
+    return {};
+  }
+
+ private:
+  RoleContext& context_;
+  std::vector<RRef<Doubler>> doubler_;
+};
+
 /// A run of one process whose events are kept.
 class ProgramRun : public testing::Test {
  protected:
   ProgramRun() {
     program_.role<Server>("server").uses<Client>("clients", at_least(1)).method<&Server::sum_of_clients>("sum");
     program_.role<Client>("client").uses<Server>("server").method<&Client::value>("value", brief);
+    program_.role<Doubler>("doubler").batched<&Doubler::doubled>("doubled",
+                                                                 {.max_size = 2, .max_wait = std::chrono::hours(1)});
+    program_.role<Asker>("asker").uses<Doubler>("doubler");
   }
 
   /// Runs until `returned` run()s have ended, then leaves. Returns whether all roles ended.
@@ -151,6 +180,16 @@ TEST_F(ProgramRun, RolesThatUseEachOtherFindEachOtherAndAreAskedBack) {
   EXPECT_EQ(sums, 3U);
   EXPECT_EQ(count<run::Report>(), 3U);
   EXPECT_EQ(count<run::Left>(), 4U);
+}
+
+TEST_F(ProgramRun, BT1_MethodsOfRolesMayBeBatched) {
+  EXPECT_TRUE(
+      run("caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.doubler]\ntype = \"doubler\"\n"
+          "[roles.asker]\ntype = \"asker\"\nreplicas = 2\n[roles.asker.uses]\ndoubler = \"doubler\"\n",
+          2));
+  std::vector<std::string> reports;
+  for (const auto& report : all<run::Report>()) reports.push_back(report.text);
+  EXPECT_THAT(reports, testing::ElementsAre("42", "42"));
 }
 
 TEST_F(ProgramRun, U21_EachReplicaIsMadeWithItsOwnSettings) {

@@ -28,6 +28,7 @@ class ServedCall final : public rpc::ResponderSink,
   bool may_hold_back() const noexcept override { return session_->writer().serve_gate().is_busy(); }
   bool hold_back(const void* order, const std::function<base::Task()>& again) override;
   void begins(std::string_view function, base::TimePoint now) noexcept override;
+  bool is_caller_gone() const noexcept override { return session_->ended(); }
   base::TimePoint arrived() const noexcept override { return arrived_; }
 
   std::uint64_t key() const noexcept { return key_of(*session_, frame_.header.call); }

@@ -31,8 +31,12 @@ class ServedCalls {
 
   /// Calls that were not answered are inside. It is never closed: calls of peers are served until sessions end.
   base::Gate& gate() noexcept { return gate_; }
-  /// Lets the named objects of this worker go; from now on no object gets a name.
-  void forget_names() { dispatcher_.named_objects().close(); }
+  /// The worker stops: lets its named objects go, and starts the runs that answer the requests of batched functions.
+  /// From now on no object gets a name, and no request waits for others.
+  void begin_stop() {
+    dispatcher_.named_objects().close();
+    dispatcher_.batches().close();
+  }
   /// Returns how many calls have come.
   std::uint64_t count() const noexcept { return count_.load(); }
 

@@ -196,7 +196,7 @@ StopReport WorkerCore::stop() {
   joiner_.leave();
   joiner_.leaver().stop(*leaving());
   outgoing_.gate().close();
-  served_.forget_names();
+  served_.begin_stop();
   const base::Clock& clock = options_.executor->clock();
   const base::TimePoint deadline = clock.now() + options_.stop_timeout;
   (void)wait_until_idle(deadline);

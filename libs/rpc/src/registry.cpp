@@ -1,6 +1,7 @@
 #include "caftan/rpc/registry.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "caftan/base/fnv1a.hpp"
 
@@ -19,6 +20,22 @@ void Registry::check_name(std::string_view name) {
   const bool printable = std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < 127; });
   if (name.empty() || name.size() > kLongest || !printable || name.find('(') != std::string_view::npos) {
     problems_.push_back("'" + std::string(name) + "' is no name: 1 to 128 printable characters without spaces or '('");
+  }
+}
+
+void Registry::set_batch(rpc::FunctionEntry& entry, BatchLimits limits,
+                         void (*invoke_batch)(rpc::Caller&, rpc::BatchedRequests&)) {
+  constexpr std::size_t kMostRequests = 65536;
+  constexpr base::Duration kLongestWait = std::chrono::hours(1);
+  entry.batch = limits;
+  entry.invoke_batch = invoke_batch;
+  if (limits.max_size < 1 || limits.max_size > kMostRequests) {
+    problems_.push_back("'" + entry.name + "' is batched with max_size " + std::to_string(limits.max_size) +
+                        ": it must be 1 to " + std::to_string(kMostRequests));
+  }
+  if (limits.max_wait < base::Duration::zero() || limits.max_wait > kLongestWait) {
+    problems_.push_back("'" + entry.name + "' is batched with max_wait " + std::to_string(limits.max_wait.count()) +
+                        " ns: it must be 0 to 1 h");
   }
 }
 

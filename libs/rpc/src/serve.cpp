@@ -12,6 +12,7 @@
 #include "caftan/rpc/named_object.hpp"
 #include "caftan/rpc/operators.hpp"
 #include "caftan/rpc/rref.hpp"
+#include "serving.hpp"
 
 namespace caftan::rpc {
 
@@ -48,29 +49,25 @@ Error too_late(const Caller& caller, const CallInfo& info, base::TimePoint now) 
           text + "; its caller sets the time (CallOptions::timeout, else cluster.rpc_timeout)"};
 }
 
-/// Checks a call that has got a runner and its turn. Errors: why it need not run any more.
-Result<void> begin(Caller& caller, const CallInfo& info) {
-  const bool has_deadline = info.deadline != base::kNever;
-  const base::TimePoint now = has_deadline ? caller.executor().clock().now() : base::TimePoint{};
-  if (info.gate && has_deadline) info.gate->begins(info.function, now);
+/// Returns the time of the executor's clock, which only calls with a deadline need.
+base::TimePoint time_of(Caller& caller, const CallInfo& info) {
+  return info.deadline == base::kNever ? base::TimePoint{} : caller.executor().clock().now();
+}
+
+Result<void> check_wanted_at(const Caller& caller, const CallInfo& info, base::TimePoint now) {
   if (info.is_cancelled()) return Error(Errc::cancelled, caller.name(), "the caller gave up before it ran");
-  if (has_deadline && now >= info.deadline) return too_late(caller, info, now);
+  if (info.deadline != base::kNever && now >= info.deadline) return too_late(caller, info, now);
   return {};
 }
 
-/// An object that the running method holds until this goes away.
-class Hold {
- public:
-  Hold(Ambient& ambient, const HostedObject& object) : over_(std::make_shared<std::atomic<bool>>(false)) {
-    ambient.held = with_held(ambient.held, {object.shared_strand()->object(), object.name(), over_});
-  }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-  ~Hold() { over_->store(true, std::memory_order_release); }
-
- private:
-  const std::shared_ptr<std::atomic<bool>> over_;
-};
+/// Errors: unsupported for a call whose results would be recorded: a run records one graph for all its calls (BT-10).
+Result<void> check_not_recorded(const CallInfo& info) {
+  if (!info.grad_mode || !info.autograd_context.lock()) return {};
+  return Error(Errc::unsupported,
+               std::string(info.function) +
+                   " is batched: one run answers calls of several callers, so it records for no autograd context. Call "
+                   "it outside of the context or under at::NoGradGuard, or register a function that is not batched");
+}
 
 Error unknown_function(std::string_view name) {
   const std::string text(name);
@@ -159,21 +156,24 @@ void find_or_construct(Invocation& in) {
 }
 
 void run_invocation(Invocation& in) {
-  Result<void> wanted = begin(*in.caller, in.info);
+  Result<void> wanted = in.batches ? check_wanted(*in.caller, in.info) : begin_served(*in.caller, in.info);
   if (CallHook* const hook = in.caller->hook(); hook && wanted) wanted = hook->on_receive(in.payload, in.info);
+  if (wanted && in.batches) wanted = check_not_recorded(in.info);
   if (!wanted) return in.completion.fail(wanted.error().at(in.caller->name()));
   const std::shared_ptr<void> running = std::exchange(in.info.running, nullptr);
   Ambient ambient = ambient_of(in.info);
   std::optional<Hold> hold;
-  if (in.entry->mode == TurnMode::exclusive) hold.emplace(ambient, *in.object);
+  if (in.entry->mode == TurnMode::exclusive && !in.batches) hold.emplace(ambient, *in.object);
   if (in.entry->brief) ambient.brief = &in.entry->name;
   const AmbientSwap swap(&ambient);
   if (in.names) return find_or_construct(in);
   in.entry->invoke(in);
 }
 
+/// Runs a function, or lets a call of a batched method wait: those of one object begin to wait in order.
 void run_free(std::unique_ptr<Invocation> in) {
-  if (!held_back(in, nullptr, run_free)) run_invocation(*in);
+  const void* const order = in->object.get();
+  if (!held_back(in, order, run_free)) run_invocation(*in);
 }
 
 void run_in_turn(std::unique_ptr<Invocation> in) {
@@ -196,7 +196,7 @@ struct OperatorCall {
 
 void run_operator_call(Caller& caller, InPayload& payload, CallInfo& info, Completion& completion) {
   info.function = "operator";
-  const Result<void> wanted = begin(caller, info);
+  const Result<void> wanted = begin_served(caller, info);
   if (!wanted) return completion.fail(wanted.error());
   Result<OutReply> reply = run_operation(caller, payload, info, [&]() -> Result<OutReply> {
     const Result<OperatorValues> results = run_operator(payload);
@@ -220,7 +220,7 @@ struct Fetch {
 };
 
 void run_fetch(Fetch& in) {
-  const Result<void> wanted = begin(*in.alive, in.info);
+  const Result<void> wanted = begin_served(*in.alive, in.info);
   if (!wanted) return in.completion.fail(wanted.error());
   Result<OutReply> reply = run_operation(*in.alive, in.payload, in.info, [&] {
     Result<OutReply> encoded = in.object->type().encode(*in.object);
@@ -238,6 +238,20 @@ void fetch_in_turn(std::unique_ptr<Fetch> in) {
 }
 
 }  // namespace
+
+Result<void> check_wanted(Caller& caller, const CallInfo& info) {
+  return check_wanted_at(caller, info, time_of(caller, info));
+}
+
+Result<void> begin_served(Caller& caller, const CallInfo& info) {
+  const base::TimePoint now = time_of(caller, info);
+  if (info.gate && info.deadline != base::kNever) info.gate->begins(info.function, now);
+  return check_wanted_at(caller, info, now);
+}
+
+Hold::Hold(Ambient& ambient, const HostedObject& object) : over_(std::make_shared<std::atomic<bool>>(false)) {
+  ambient.held = with_held(ambient.held, {object.shared_strand()->object(), object.name(), over_});
+}
 
 void Completion::fail(Error error) {
   // What a continuation threw that works for a caller elsewhere (CALL-4).
@@ -317,8 +331,10 @@ void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload&& payload
                 std::move(object),
                 std::move(completion),
                 has_name ? &names_ : nullptr,
-                std::move(object_name)};
-  if (in.object) {
+                std::move(object_name),
+                entry->invoke_batch ? batches_.get() : nullptr};
+  if (in.batches) in.payload.keep_body();
+  if (in.object && !in.batches) {
     in.payload.keep_body();
     return run_in_turn(std::make_unique<Invocation>(std::move(in)));
   }
@@ -363,7 +379,7 @@ Future<std::shared_ptr<HostedObject>> Dispatcher::create(std::shared_ptr<HostedO
   }
   payload.body = payload.body.subspan(sizeof(std::uint64_t));
   info.function = "operator";
-  if (const Result<void> wanted = begin(caller_, info); !wanted) {
+  if (const Result<void> wanted = begin_served(caller_, info); !wanted) {
     creation.set(wanted.error());
     return created;
   }

@@ -1,13 +1,16 @@
-// Futures, asynchronous functions, and one that answers a batch of requests by promises.
+// Futures, functions that answer later, and one that answers several calls with one product.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 #include <caftan/caftan.hpp>
+#include <chrono>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
+
+using namespace std::chrono_literals;
 
 int square(int x) { return x * x; }
 
@@ -21,30 +24,31 @@ caftan::Future<int> sum_of_squares(caftan::Worker& worker, int count) {
   });
 }
 
-class Batcher {
+/// One product answers all calls that have come: its row i is the result of call i.
+class Layer {
  public:
-  Batcher(at::Tensor weight, std::size_t size) : weight_(std::move(weight)), size_(size) {}
-
-  caftan::Future<at::Tensor> forward(at::Tensor row) {
-    rows_.push_back(std::move(row));
-    caftan::Future<at::Tensor> product = products_.emplace_back().future();
-    if (rows_.size() == size_) flush();
-    return product;
-  }
-
-  void flush() {
-    const std::vector<at::Tensor> rows = std::exchange(rows_, {});
-    std::vector<caftan::Promise<at::Tensor>> products = std::exchange(products_, {});
-    if (rows.empty()) return;
-    const at::Tensor product = at::stack(rows).matmul(weight_);
-    for (std::size_t i = 0; i < rows.size(); ++i) products[i].set(product.select(0, static_cast<std::int64_t>(i)));
+  explicit Layer(at::Tensor weight) : weight_(std::move(weight)) {}
+  std::vector<at::Tensor> forward(const caftan::Batch<at::Tensor>& rows) {
+    return at::stack(rows.requests()).matmul(weight_).unbind();
   }
 
  private:
   at::Tensor weight_;
-  std::size_t size_;
-  std::vector<at::Tensor> rows_;
-  std::vector<caftan::Promise<at::Tensor>> products_;  // one for each row
+};
+
+/// Each call of take is answered by the next put.
+class Mailbox {
+ public:
+  caftan::Future<int> take() { return waiting_.emplace_back().future(); }
+  /// Returns how many calls it has answered.
+  std::size_t put(int value) {
+    std::vector<caftan::Promise<int>> answered = std::exchange(waiting_, {});
+    for (caftan::Promise<int>& one : answered) one.set(value);
+    return answered.size();
+  }
+
+ private:
+  std::vector<caftan::Promise<int>> waiting_;
 };
 
 bool several_at_once(const caftan::Worker& worker) {
@@ -53,35 +57,41 @@ bool several_at_once(const caftan::Worker& worker) {
   return caftan::wait_all(std::move(squares)) == std::vector<int>{1, 4, 9};
 }
 
-bool answers_a_batch(const caftan::RRef<Batcher>& batcher, const at::Tensor& weight) {
-  std::vector<caftan::Future<at::Tensor>> products;
-  for (int i = 0; i < 4; ++i) products.push_back(batcher.rpc_async<&Batcher::forward>(at::ones({2}) * i));
-  const std::vector<at::Tensor> rows = caftan::wait_all(std::move(products));
-  return rows[3].equal((at::ones({2}) * 3).matmul(weight));
+bool answers_a_batch(const caftan::RRef<Layer>& layer, const at::Tensor& weight) {
+  std::vector<caftan::Future<at::Tensor>> calls;
+  for (int i = 0; i < 6; ++i) calls.push_back(layer.rpc_async<&Layer::forward>(at::ones({2}) * i));
+  const std::vector<at::Tensor> products = caftan::wait_all(std::move(calls));
+  return products[3].equal((at::ones({2}) * 3).matmul(weight));
 }
 
-bool gives_up(const caftan::RRef<Batcher>& batcher) {
-  caftan::Future<at::Tensor> alone = batcher.rpc_async<&Batcher::forward>(at::ones({2}));  // waits for three others
-  alone.cancel();
-  batcher.rpc_sync<&Batcher::flush>();
-  return alone.status().error().code() == caftan::Errc::cancelled;
+bool answers_later(const caftan::RRef<Mailbox>& mailbox) {
+  caftan::Future<int> value = mailbox.rpc_async<&Mailbox::take>();
+  while (mailbox.rpc_sync<&Mailbox::put>(7) == 0) continue;  // the other call may not have begun
+  return value.get() == 7;
+}
+
+bool gives_up(const caftan::RRef<Mailbox>& mailbox) {
+  caftan::Future<int> value = mailbox.rpc_async<&Mailbox::take>();  // waits for a put that never comes
+  value.cancel();
+  return value.status().error().code() == caftan::Errc::cancelled;
 }
 
 int main() {
   caftan::Registry registry;
   registry.add<&square>("square");
   registry.add<&sum_of_squares>("sum_of_squares");
-  registry.add<Batcher>("batcher")
-      .constructor<at::Tensor, std::size_t>()
-      .method<&Batcher::forward>("forward")
-      .method<&Batcher::flush>("flush");
+  registry.add<Layer>("layer")
+      .constructor<at::Tensor>()  // the types of its arguments
+      .batched<&Layer::forward>("forward", {.max_size = 4, .max_wait = 5ms});
+  registry.add<Mailbox>("mailbox").constructor<>().method<&Mailbox::take>("take").method<&Mailbox::put>("put");
   caftan::WorkerOptions options;
   options.name = "alone";
   options.world = {{"alone", ""}};
   const auto worker = caftan::Worker::start(std::move(options), std::move(registry)).value();
   const at::Tensor weight = at::arange(6.0).view({2, 3});
-  const auto batcher = worker->remote<Batcher>("alone", weight, std::size_t{4});
+  const auto layer = worker->remote<Layer>("alone", weight);
+  const auto mailbox = worker->remote<Mailbox>("alone");
   const bool right = several_at_once(*worker) && worker->rpc_sync<&sum_of_squares>("alone", 3) == 14 &&
-                     answers_a_batch(batcher, weight) && gives_up(batcher);
+                     answers_a_batch(layer, weight) && answers_later(mailbox) && gives_up(mailbox);
   return right ? 0 : 1;
 }

@@ -286,6 +286,7 @@ class ArrivedAt final : public rpc::BeginGate {
   bool may_hold_back() const noexcept override { return false; }
   bool hold_back(const void*, const std::function<base::Task()>&) override { return false; }
   void begins(std::string_view, base::TimePoint) noexcept override {}
+  bool is_caller_gone() const noexcept override { return false; }
   base::TimePoint arrived() const noexcept override { return when_; }
 
  private:

@@ -63,6 +63,13 @@ class RoleBuilder {
   RoleBuilder& concurrent(std::string name, Blocking blocking = Blocking::allowed) {  // no overload, no template
     return add([name, blocking](ClassBuilder<T>& builder) { builder.template concurrent<M>(name, blocking); });
   }
+  /// Registers a method that takes a Batch: calls of it are collected, and one run answers several.
+  /// @param mode  how a run shares the object with other methods
+  template <auto M>
+  RoleBuilder& batched(std::string name, BatchLimits limits,
+                       TurnMode mode = TurnMode::serial) {  // no overload, no template
+    return add([name, limits, mode](ClassBuilder<T>& builder) { builder.template batched<M>(name, limits, mode); });
+  }
 
  private:
   template <class F>

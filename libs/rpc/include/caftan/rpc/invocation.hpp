@@ -18,6 +18,7 @@
 
 namespace caftan::rpc {
 
+class Batches;
 struct FunctionEntry;
 class NamedObjects;
 
@@ -57,6 +58,7 @@ struct Invocation {
   Completion completion;
   NamedObjects* names = nullptr;  ///< set where a constructor is to make the object `object_name`
   std::string object_name{};
+  Batches* batches = nullptr;  ///< set where the function is batched: the call waits there for its run
 
   /// Returns the registered name of what runs.
   std::string_view name() const noexcept { return info.function; }

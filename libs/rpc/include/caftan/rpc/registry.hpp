@@ -2,6 +2,7 @@
 /// value without globals: fill one and give it to the worker, which freezes it.
 ///     registry.add<&add>("math.add", brief);
 ///     registry.add<Net>("net").constructor<int, int>().method<&Net::forward>("forward").exclusive<&Net::save>("save");
+///     registry.add_batched<&choose>("choose", {.max_size = 16, .max_wait = 5ms});
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "caftan/base/fnv1a.hpp"
+#include "caftan/rpc/batched_call.hpp"
 #include "caftan/rpc/function.hpp"
 #include "caftan/rpc/invocation.hpp"
 #include "caftan/rpc/signature.hpp"
@@ -43,6 +45,9 @@ struct FunctionEntry {
   bool brief = false;
   void (*invoke)(Invocation&) = nullptr;
   void (*target)() = nullptr;  ///< a function given at run time
+  BatchLimits batch;
+  /// Of a batched function: runs it once for several calls; `invoke` lets one call wait for that. Null = not batched.
+  void (*invoke_batch)(Caller&, BatchedRequests&) = nullptr;
 };
 
 /// Tags for each class, and for each of its constructors: their addresses are the keys of the registered names.
@@ -69,6 +74,20 @@ void invoke_method(Invocation& in) {
   });
 }
 
+/// Runs the batched function F.
+template <auto F>
+void invoke_function_batch(Caller& caller, BatchedRequests& requests) {
+  invoke_batch<CallTypes<decltype(F)>>(caller, requests, F);
+}
+/// Runs the batched method M on the object of the calls, which is a C.
+template <class C, auto M>
+void invoke_method_batch(Caller& caller, BatchedRequests& requests) {
+  C* const object = requests.front()->in.object->as<C>();
+  invoke_batch<CallTypes<decltype(M)>>(caller, requests, [object](auto&&... argument) -> decltype(auto) {
+    return (object->*M)(std::forward<decltype(argument)>(argument)...);
+  });
+}
+
 /// Returns the name a constructor is registered under: "net(int, int)".
 /// @param signature  "Net(int, int)", @param type  "Net"
 std::string constructor_name(std::string_view class_name, std::string_view signature, std::string_view type);
@@ -87,9 +106,26 @@ class Registry {
   template <auto F>
   void add(std::string_view name, Blocking blocking = Blocking::allowed) {  // no overload, no template
     static_assert(!std::is_member_pointer_v<decltype(F)>, "a method is registered with its class: add<Net>(...)");
+    static_assert(
+        !rpc::CallTypes<decltype(F)>::Split::kBatched,
+        "a function that takes a Batch is registered with its limits: add_batched<&f>(name, {.max_size = 16})");
     auto& entry = insert<rpc::CallTypes<decltype(F)>>(name, rpc::FunctionEntry::Kind::function);
     entry.brief = blocking == Blocking::never;
     entry.invoke = &rpc::invoke_function<F>;
+    set_tag(&rpc::kFunctionTag<void, F>, entry);
+  }
+
+  /// Registers the function F, which takes a Batch, as `name`: calls of it are collected, and one run answers several.
+  /// Calls in an autograd context, made with grad mode on, are refused: unsupported.
+  template <auto F>
+  void add_batched(std::string_view name, BatchLimits limits) {  // no overload, no template
+    using Types = rpc::CallTypes<decltype(F)>;
+    static_assert(!std::is_member_pointer_v<decltype(F)>, "a method is registered with its class: add<Net>(...)");
+    static_assert(Types::Split::kBatched,
+                  "a batched function takes a Batch: std::vector<int> choose(const caftan::Batch<at::Tensor>&)");
+    auto& entry = insert<Types>(name, rpc::FunctionEntry::Kind::function);
+    entry.invoke = &rpc::invoke_later<typename Types::Split>;
+    set_batch(entry, limits, &rpc::invoke_function_batch<F>);
     set_tag(&rpc::kFunctionTag<void, F>, entry);
   }
 
@@ -132,6 +168,8 @@ class Registry {
   rpc::FunctionEntry& insert(std::string name, std::string_view signature, std::uint64_t signature_hash,
                              rpc::FunctionEntry::Kind kind);
   void check_name(std::string_view name);
+  void set_batch(rpc::FunctionEntry& entry, BatchLimits limits,
+                 void (*invoke_batch)(rpc::Caller&, rpc::BatchedRequests&));
   void set_tag(const char* tag, const rpc::FunctionEntry& entry);
   void set_class_name(const char* tag, std::string_view name);
 
@@ -178,19 +216,39 @@ class ClassBuilder {
   ClassBuilder& concurrent(std::string_view name, Blocking blocking = Blocking::allowed) {  // no overload, no template
     return insert<M>(name, TurnMode::concurrent, blocking);
   }
+  /// A method that takes a Batch: calls of it on one object are collected, and one run answers several (add_batched).
+  /// Waiting for others takes no turn; the run takes it, as `mode` says.
+  template <auto M>
+  ClassBuilder& batched(std::string_view name, BatchLimits limits,
+                        TurnMode mode = TurnMode::serial) {  // no overload, no template
+    using Split = typename rpc::CallTypes<decltype(M)>::Split;
+    static_assert(Split::kBatched,
+                  "a batched method takes a Batch: std::vector<int> choose(const caftan::Batch<at::Tensor>&)");
+    auto& entry = insert_entry<M>(name, mode);
+    entry.invoke = &rpc::invoke_later<Split>;
+    registry_.set_batch(entry, limits, &rpc::invoke_method_batch<C, M>);
+    return *this;
+  }
 
  private:
   template <auto M>
   ClassBuilder& insert(std::string_view name, TurnMode mode, Blocking blocking) {
+    static_assert(!rpc::CallTypes<decltype(M)>::Split::kBatched,
+                  "a method that takes a Batch is registered with its limits: batched<&M>(name, {.max_size = 16})");
+    auto& entry = insert_entry<M>(name, mode);
+    entry.brief = blocking == Blocking::never;
+    entry.invoke = &rpc::invoke_method<C, M>;
+    return *this;
+  }
+  template <auto M>
+  rpc::FunctionEntry& insert_entry(std::string_view name, TurnMode mode) {
     using Types = rpc::CallTypes<decltype(M)>;
     static_assert(std::is_base_of_v<typename Types::Traits::Class, C>, "this is not a method of the class");
     auto& entry = registry_.insert<Types>(name_ + "." + std::string(name), rpc::FunctionEntry::Kind::method);
     entry.object = rpc::type_key<C>();
     entry.mode = mode;
-    entry.brief = blocking == Blocking::never;
-    entry.invoke = &rpc::invoke_method<C, M>;
     registry_.set_tag(&rpc::kFunctionTag<C, M>, entry);
-    return *this;
+    return entry;
   }
 
   Registry& registry_;

@@ -89,6 +89,8 @@ class BeginGate {
   /// A call with a deadline has its runner and its turn: it runs now, or is refused because its time is over. Called at
   /// most once. @param function  lives as long as the worker @param now  the time of the executor's clock
   virtual void begins(std::string_view function, base::TimePoint now) noexcept = 0;
+  /// Returns whether the connection to the caller has ended, so that no reply reaches it.
+  virtual bool is_caller_gone() const noexcept = 0;
   /// Returns when a call with a deadline arrived, by the executor's clock.
   virtual base::TimePoint arrived() const noexcept = 0;
 };

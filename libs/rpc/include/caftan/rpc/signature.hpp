@@ -9,8 +9,10 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 #include "caftan/base/fnv1a.hpp"
+#include "caftan/rpc/batch.hpp"
 #include "caftan/rpc/future.hpp"
 #include "caftan/rpc/request.hpp"
 #include "caftan/wire/type_name.hpp"
@@ -103,6 +105,9 @@ constexpr bool check_parameter() {
   static_assert(!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>,
                 "a parameter of a remote function is a reference: pass a value or a const reference (only Worker& and "
                 "CallInfo& may come first)");
+  static_assert(!kIsBatch<std::remove_cvref_t<P>>,
+                "a batched function has one parameter that travels, its Batch: write Batch<int, at::Tensor> for calls "
+                "with an int and a tensor");
   return true;
 }
 /// Refuses result types that cannot mean the same on another worker.
@@ -113,20 +118,43 @@ constexpr bool check_result() {
   return true;
 }
 
+/// The parameters of a function: Supplied, which the callee fills in, and P..., which travel.
+template <class Supplied, class... P>
+struct SplitTypes {
+  static_assert((check_parameter<P>() && ...));
+  /// Whether the function answers a batch of calls.
+  static constexpr bool kBatched = false;
+  /// The parameters that the callee fills in.
+  using SuppliedTypes = Supplied;
+  /// The types that travel, without const and references.
+  using Wire = TypeList<WireType<P>...>;
+  /// The arguments as the callee decodes them.
+  using WireTuple = std::tuple<WireType<P>...>;
+};
+/// Those of a batched function: what travels is one request.
+template <class Supplied, class B>
+struct BatchSplit;
+template <class... S, class... P>
+struct BatchSplit<TypeList<S...>, Batch<P...>> {
+  static_assert((check_parameter<P>() && ...));
+  static_assert(!(std::is_same_v<std::remove_cvref_t<S>, CallInfo> || ...),
+                "a batched function runs for several calls at once: it cannot take CallInfo");
+  static constexpr bool kBatched = true;
+  using SuppliedTypes = TypeList<S...>;
+  using Wire = TypeList<P...>;
+  using WireTuple = std::tuple<P...>;
+};
+template <class Supplied, class P>
+requires kIsBatch<std::remove_cvref_t<P>>
+struct SplitTypes<Supplied, P> : BatchSplit<Supplied, std::remove_cvref_t<P>> {
+};
+
 /// Splits the parameters of a function; Supplied... are those found so far that the callee fills in.
 template <class... Supplied>
 struct SuppliedFirst {
   /// The parameters P... that are left.
   template <class... P>
-  struct Split {
-    static_assert((check_parameter<P>() && ...));
-    /// The parameters that the callee fills in.
-    using SuppliedTypes = TypeList<Supplied...>;
-    /// The types that travel, without const and references.
-    using Wire = TypeList<WireType<P>...>;
-    /// The arguments as the callee decodes them.
-    using WireTuple = std::tuple<WireType<P>...>;
-  };
+  struct Split : SplitTypes<TypeList<Supplied...>, P...> {};
   template <class First, class... P>
   requires kIsSupplied<First>
   struct Split<First, P...> : SuppliedFirst<Supplied..., First>::template Split<P...> {
@@ -178,6 +206,30 @@ struct FunctionKey {
   std::uint64_t signature_hash = 0;
 };
 
+/// What each caller gets of a batched function that returns R.
+template <class R>
+struct EachOf {
+  static_assert(std::is_void_v<R>,
+                "a batched function returns a std::vector with one result for each request, or nothing");
+  /// The value.
+  using type = void;
+};
+template <class T, class Allocator>
+struct EachOf<std::vector<T, Allocator>> {
+  using type = ValueOf<T>;
+};
+/// What the caller gets of a function that returns R, and answers one call or, batched, several.
+template <class R, bool Batched>
+struct ValueFor {
+  /// The value.
+  using type = ValueOf<R>;
+};
+template <class R>
+struct ValueFor<R, true> : EachOf<ValueOf<R>> {
+  static_assert(!kIsFuture<std::remove_cvref_t<R>>,
+                "a batched function that answers later returns a future for each request: std::vector<Future<int>>");
+};
+
 /// All types of a call to a function of pointer type F.
 template <class F>
 struct CallTypes {
@@ -189,7 +241,7 @@ struct CallTypes {
   /// The types that travel.
   using Wire = typename Split::Wire;
   /// What the caller gets.
-  using Value = ValueOf<typename Traits::Result>;
+  using Value = typename ValueFor<typename Traits::Result, Split::kBatched>::type;
   /// Returns for example "int(int, std::string)".
   static constexpr std::string_view signature() noexcept { return signature_of<Value, Wire>(); }
   /// Returns the hash of `signature()`.

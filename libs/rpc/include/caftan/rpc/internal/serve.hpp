@@ -8,6 +8,7 @@
 #include "caftan/rpc/caller.hpp"
 #include "caftan/rpc/future.hpp"
 #include "caftan/rpc/hosted_object.hpp"
+#include "caftan/rpc/internal/batches.hpp"
 #include "caftan/rpc/internal/named_objects.hpp"
 #include "caftan/rpc/registry.hpp"
 #include "caftan/rpc/request.hpp"
@@ -19,7 +20,7 @@ namespace caftan::rpc {
 class Dispatcher {
  public:
   /// @param caller  the worker served; must be owned by shared_ptr and outlive the calls of these methods
-  explicit Dispatcher(Caller& caller) : caller_(caller) {}
+  explicit Dispatcher(Caller& caller) : caller_(caller), batches_(std::make_shared<Batches>(caller)) {}
 
   /// Returns whether this request runs a function or method registered as brief, so that the thread that reads frames
   /// may run it before it reads on. Unknown functions are brief: refusing them takes no time.
@@ -49,12 +50,15 @@ class Dispatcher {
 
   /// The objects of this worker that have names.
   NamedObjects& named_objects() noexcept { return names_; }
+  /// The calls of batched functions that wait.
+  Batches& batches() noexcept { return *batches_; }
 
  private:
   void start(std::shared_ptr<HostedObject> object, InPayload&& payload, CallInfo&& info, Completion&& completion);
 
   Caller& caller_;
   NamedObjects names_;
+  const std::shared_ptr<Batches> batches_;  // timers hold it weakly
 };
 
 }  // namespace caftan::rpc

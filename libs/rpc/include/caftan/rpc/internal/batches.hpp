@@ -1,0 +1,64 @@
+/// `Batches`: the calls of a worker's batched functions that wait, and the runs that answer them. What runs when is
+/// decided by `BatchQueue`; rules BT-1 to BT-12: docs/protocols/batching.md.
+#pragma once
+
+#include <compare>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "caftan/base/ids.hpp"
+#include "caftan/base/mutex.hpp"
+#include "caftan/rpc/batched_call.hpp"
+#include "caftan/rpc/caller.hpp"
+#include "caftan/rpc/hosted_object.hpp"
+#include "caftan/rpc/internal/batch_queue.hpp"
+
+namespace caftan::rpc {
+
+/// Threads: any, all methods.
+class Batches : public std::enable_shared_from_this<Batches> {
+ public:
+  /// @param caller  the worker; outlives the calls of these methods, and owns this
+  explicit Batches(Caller& caller) : caller_(caller) {}
+
+  /// Lets a request wait for its run. Its outcome goes to its completion, exactly once (BT-4).
+  void join(std::unique_ptr<BatchedRequest> request);
+  /// The worker stops: starts runs for all that waits (BT-9).
+  void close();
+
+ private:
+  /// Requests that agree in these may share a run.
+  struct Key {
+    const FunctionEntry* function;
+    RRefId object;  // of a method
+    bool grad_mode;
+    auto operator<=>(const Key&) const = default;
+  };
+  /// Used under mutex_, but for `key` and `object`, which are constant.
+  struct Line {
+    Line(const Key& line_key, std::weak_ptr<HostedObject> line_object, BatchLimits limits)
+        : key(line_key), object(std::move(line_object)), queue(limits) {}
+    const Key key;
+    const std::weak_ptr<HostedObject> object;  // the requests that wait keep it
+    BatchQueue<std::unique_ptr<BatchedRequest>> queue;
+  };
+  using LinePtr = std::shared_ptr<Line>;
+
+  void follow(const LinePtr& line, const BatchNext& next);
+  void on_timer(const LinePtr& line);
+  /// Gets the thread of a run, and then the turn.
+  void start(const LinePtr& line);
+  void take_turn(const LinePtr& line);
+  void run(const LinePtr& line);
+  /// Answers the requests that no caller waits for any more (BT-8). Returns the others.
+  BatchedRequests leave_out_unwanted(BatchedRequests&& taken);
+  void remove_idle(const LinePtr& line) CAFTAN_REQUIRES(mutex_);
+
+  Caller& caller_;
+  base::Mutex mutex_;
+  bool closed_ CAFTAN_GUARDED_BY(mutex_) = false;
+  std::map<Key, LinePtr> lines_ CAFTAN_GUARDED_BY(mutex_);
+};
+
+}  // namespace caftan::rpc
