@@ -103,8 +103,8 @@ bool Supervisor::goes_on_without(std::size_t worker, State reached, std::string 
   const auto how_far = reached >= State::returned ? Losses::Reached::returned
                        : reached >= State::made   ? Losses::Reached::constructed
                                                   : Losses::Reached::start;
-  if (!losses_.goes_on_without({.worker = worker, .after = now - started_, .why = std::move(why)}, how_far))
-    return false;
+  Loss loss{.worker = worker, .after = now - started_, .why = std::move(why)};
+  if (!losses_.goes_on_without(std::move(loss), how_far)) return false;
   workers_[worker].reach(State::gone);
   return true;
 }
