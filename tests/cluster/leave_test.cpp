@@ -1,10 +1,14 @@
-// Workers that leave together: not before all have asked to and all calls have ended (LV-1 to LV-8).
+// Workers that leave together: not before all have asked to and all calls have ended (LV-1 to LV-8). Workers that lose
+// one of them and go on (RN-15 to RN-17).
 #include <array>
 #include <future>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "caftan/run/internal/supervisor.hpp"
 #include "caftan/testing/cluster.hpp"
 #include "caftan/transport/stepped_executor.hpp"
 #include "caftan/transport/threaded_executor.hpp"
@@ -119,6 +123,88 @@ TEST_P(Leaving, LV8_IsRefusedWhereItCouldNotEnd) {
   cluster_.run_until_idle();
   EXPECT_EQ(error(0).code(), Errc::shut_down);
   EXPECT_EQ(cluster_[0].leave_together().error().code(), Errc::shut_down);
+}
+
+/// A run of three workers: the first one drives, the other two may be lost. A Supervisor stands for the launcher.
+class Losing : public ::testing::TestWithParam<std::uint64_t> {
+ protected:
+  Losing() {
+    for (std::size_t worker = 0; worker < 3; ++worker) {
+      run_.ready(worker);
+      run_.made(worker);
+    }
+    EXPECT_TRUE(run_.next(cluster_.now()).empty());
+  }
+  static run::SupervisorOptions supervised() {
+    run::SupervisorOptions options{.start_timeout = 10s, .stop_timeout = 1h};
+    for (int id = 0; id < 3; ++id) {
+      options.workers.push_back(
+          {.name = "worker" + std::to_string(id), .process = id, .drives = id == 0, .may_be_lost = id != 0});
+    }
+    return options;
+  }
+  void report(const std::string& reporter, const std::string& peer, const Error& reason) {
+    run_.peer_lost(static_cast<std::size_t>(reporter.back() - '0'), peer, reason, cluster_.now());
+  }
+  /// The run() of worker0 has returned: both that are left leave, and give nothing up for the third one.
+  void end_without_worker2() {
+    EXPECT_EQ(cluster_[0].rpc_sync<&add>("worker1", 3, 4), 7);
+    run_.returned(0, {});
+    EXPECT_EQ(run_.next(cluster_.now()), std::vector{run::Supervisor::Action::leave});
+    for (const std::size_t id : {0, 1}) {
+      const StopReport given_up = cluster_[id].stop();
+      EXPECT_EQ(given_up.calls + given_up.served_calls + given_up.references, 0U) << id;
+      run_.left(id);
+      run_.died(static_cast<int>(id), {false, 0}, "", cluster_.now());
+    }
+    EXPECT_TRUE(run_.next(cluster_.now()).empty());
+    EXPECT_TRUE(run_.is_over());
+    EXPECT_EQ(run_.verdict().exit_code, 0);
+    ASSERT_EQ(run_.losses().size(), 1U);
+    EXPECT_EQ(run_.losses().front().worker, 2U);
+  }
+
+  Gate gate_;
+  run::Supervisor run_{supervised(), base::ManualClock().now()};  // the workers report to it until they have ended
+  testing::Cluster cluster_{
+      GetParam(), {"worker0", "worker1", "worker2"}, make_registry, [this](WorkerOptions& options) {
+        options.on_peer_down = [this, name = options.name](const std::string& peer, const Error& reason) {
+          report(name, peer, reason);
+        };
+      }};
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, Losing, ::testing::Range<std::uint64_t>(1, 11));
+
+TEST_P(Losing, RN15_RN16_CallsToALostWorkerFailTheOthersGoOn) {
+  Future<int> lost = cluster_[0].rpc_async<&wait_for_gate>("worker2", 1);
+  Future<int> other = cluster_[0].rpc_async<&wait_for_gate>("worker1", 2);
+  cluster_.run_until_idle();
+  cluster_.network().kill("worker2");
+  run_.died(2, {true, 9}, "", cluster_.now());
+  cluster_.run_until_idle();
+  ASSERT_TRUE(lost.ready());
+  const auto outcome = std::move(lost).result();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code(), Errc::peer_down);
+  EXPECT_EQ(outcome.error().worker(), "worker2");
+  EXPECT_FALSE(other.ready());
+  cluster_.advance(2s);
+  EXPECT_TRUE(run_.next(cluster_.now()).empty()) << "the reports of the same loss are its echo";
+  gate_.open();
+  EXPECT_EQ(std::move(other).result().value(), 2);
+  end_without_worker2();
+}
+
+TEST_P(Losing, RN16_OfTwoThatLostEachOtherTheOneThatMayBeLostIsGivenUp) {
+  cluster_.network().break_off("worker0", "worker2");
+  cluster_.run_until_idle();
+  EXPECT_TRUE(run_.next(cluster_.now()).empty());
+  cluster_.advance(1s);
+  EXPECT_TRUE(run_.next(cluster_.now()).empty());
+  ASSERT_EQ(run_.take_losses().size(), 1U);
+  cluster_.network().break_off("worker1", "worker2");  // the launcher kills it
+  cluster_.run_until_idle();
+  end_without_worker2();
 }
 
 TEST(LeavingOnThreads, LV1_TwoWorkersLeaveTogether) {

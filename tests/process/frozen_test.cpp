@@ -78,6 +78,20 @@ TEST_F(Frozen, RN2_OneOfThemIsNamedWhicheverFindsItFirst) {
   expect_named(command, "echo-1", pid);
 }
 
+TEST_F(Frozen, RN16_OneThatMayBeLostIsKilledAndTheOthersGoOn) {
+  folder_.write("t.toml", ticking_file("", kQuickBeats));
+  Command command(folder_, kTicking,
+                  {"run", "t.toml", "roles.echo.on_loss=go_on", "roles.ticker.config.skip_lost=true",
+                   "roles.ticker.config.until=enough"});
+  ASSERT_TRUE(command.wait_for_line("tick 20")) << command.err();
+  ::kill(worker(command, "echo-1"), SIGSTOP);
+  ASSERT_TRUE(command.wait_for_line("warning: echo-1 ")) << command.err();
+  folder_.write("enough", "");
+  EXPECT_EQ(command.wait(), 0) << command.err();
+  EXPECT_TRUE(command.nothing_is_left(0ms));
+  EXPECT_THAT(command.err(), HasSubstr("\nlost: echo-1 "));
+}
+
 TEST_F(Frozen, RN1_UserCodeThatNeverReturnsIsNoSilence) {
   folder_.write("t.toml", ticking_file("start_timeout = \"3s\"\n", kQuickBeats));
   const Finished run = run_to_end(folder_, kTicking, {"run", "t.toml", "roles.echo.config.birth=hangs"});

@@ -1,5 +1,5 @@
 // BI-6: whichever process of a run is killed, and whenever: the others end, the launcher names it, nothing is
-// left.
+// left. RN-15 to RN-18: or the others go on without it, as its role says.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -59,6 +59,72 @@ TEST_P(Killed, BI6_AUsedWorkerIsNamedAndCallsToItFailAsPeerDown) {
       AllOf(HasSubstr("\"exit_code\": 1"), ContainsRegex("\"name\": \"" + victim + "\"[^}]*\"was killed by signal 9"),
             ContainsRegex("\"name\": \"ticker\"[^}]*\"error\": \"\"")));
   EXPECT_TRUE(is_whole_csv(folder_.read(run + "/metrics.csv")));
+}
+
+/// What the end says of a worker that was killed and without which the run went on.
+auto names_lost(const std::string& worker) {
+  return ContainsRegex("\nlost: " + worker + " was killed by signal 9 \\(SIGKILL\\)[^\n]*, after [0-9.]+ s\n");
+}
+/// The same of its summary.
+auto has_lost(const std::string& worker) {
+  return AllOf(
+      HasSubstr("\"outcome\": \"success\""), HasSubstr("\"exit_code\": 0"),
+      ContainsRegex("\"lost\": \\[\n    \\{\n      \"name\": \"" + worker + "\",\n      \"after_s\": [0-9.]+,"),
+      ContainsRegex("\"name\": \"" + worker + "\",\n      \"host\"[^}]*\"was killed by signal 9"));
+}
+
+TEST_P(Killed, RN15_RN17_TheOthersFinishWithoutAUsedWorkerThatMayBeLost) {
+  Command command(folder_, kTicking,
+                  {"run", "t.toml", "roles.echo.on_loss=go_on", "roles.ticker.config.skip_lost=true",
+                   "roles.ticker.config.until=enough"});
+  ASSERT_TRUE(command.wait_for_line("tick 1")) << command.err();  // all constructors have returned
+  ASSERT_TRUE(command.wait_for_line(moment(GetParam()))) << command.err();
+  const std::string victim = "echo-" + std::to_string(GetParam() % 2);
+  ASSERT_TRUE(command.wait_for_line("  " + victim)) << command.err();
+  const pid_t pid = command.worker(victim);
+  ASSERT_GT(pid, 0);
+  ::kill(pid, SIGKILL);
+  ASSERT_TRUE(command.wait_for_line("warning: " + victim + " was killed by signal 9 (SIGKILL)")) << command.err();
+  folder_.write("enough", "");
+  EXPECT_EQ(command.wait(), 0) << command.err();
+  EXPECT_TRUE(command.nothing_is_left(0ms));
+  EXPECT_THAT(command.err(), names_lost(victim));
+  EXPECT_THAT(command.out(), HasSubstr("\nseed ")) << "run() has gone on to its end";
+  const std::string run = command.run_directory();
+  EXPECT_THAT(folder_.read(run + "/summary.json"), has_lost(victim));
+  EXPECT_TRUE(is_whole_csv(folder_.read(run + "/metrics.csv")));
+}
+
+TEST_F(Stopped, RN17_RN18_AnotherDriverFinishesWithoutOneThatMayBeLost) {
+  Command command(folder_, kTicking,
+                  {"run", "t.toml", "roles.ticker.on_loss=go_on", "roles.ticker.replicas=2",
+                   "roles.ticker.config.together=2", "roles.ticker.config.until=enough"});
+  ASSERT_TRUE(command.wait_for_line("tick 1")) << command.err();  // both are in run()
+  ASSERT_TRUE(command.wait_for_line("  ticker-1")) << command.err();
+  ASSERT_GT(command.worker("ticker-1"), 0);
+  ::kill(command.worker("ticker-1"), SIGKILL);
+  ASSERT_TRUE(command.wait_for_line("warning: ticker-1 was killed by signal 9 (SIGKILL)")) << command.err();
+  folder_.write("enough", "");
+  EXPECT_EQ(command.wait(), 0) << command.err();
+  EXPECT_TRUE(command.nothing_is_left(0ms));
+  EXPECT_THAT(command.err(), names_lost("ticker-1"));
+  EXPECT_THAT(folder_.read(command.run_directory() + "/summary.json"), has_lost("ticker-1"));
+}
+
+TEST_F(Stopped, RN15_AWorkerOfARoleThatFailsEndsTheRunThoughOthersMayBeLost) {
+  Command command(folder_, kTicking,
+                  {"run", "t.toml", "roles.ticker.on_loss=go_on", "roles.ticker.replicas=2",
+                   "roles.ticker.config.ignore_stop=true"});
+  ASSERT_TRUE(command.wait_for_line("tick 5")) << command.err();
+  ASSERT_TRUE(command.wait_for_line("  echo-1")) << command.err();
+  const pid_t pid = command.worker("echo-1");
+  ASSERT_GT(pid, 0);
+  ::kill(pid, SIGKILL);
+  EXPECT_EQ(command.wait(), 1);
+  EXPECT_TRUE(command.nothing_is_left(0ms));
+  EXPECT_THAT(command.err(), HasSubstr("error: echo-1 (pid " + std::to_string(pid) + ") was killed by signal 9"));
+  EXPECT_THAT(folder_.read(command.run_directory() + "/summary.json"),
+              AllOf(HasSubstr("\"exit_code\": 1"), HasSubstr("\"lost\": []")));
 }
 
 TEST_P(Killed, BI6_TheDriverIsNamed) {

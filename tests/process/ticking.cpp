@@ -26,6 +26,8 @@ void wait_at(const char* pipe) {
   ::close(fd);
 }
 
+bool is_there(const std::string& file) { return !file.empty() && ::access(file.c_str(), F_OK) == 0; }
+
 class Echo {
  public:
   enum class Birth { normal, throws, exits, hangs, crashes, waits };
@@ -67,7 +69,9 @@ class Ticker {
     bool ignore_stop = false;
     bool flood = false;
     int together = 0;
+    bool skip_lost = false;
     std::string cure;
+    std::string until;
   };
   static void settings(auto& s, Config& c) {
     s("rounds", c.rounds, "calls to each echo").at_least(1);
@@ -77,6 +81,8 @@ class Ticker {
     s("ignore_stop", c.ignore_stop, "goes on when asked to stop");
     s("flood", c.flood, "reports without pause, faster than anybody reads");
     s("cure", c.cure, "a file; where there is one of this name, run() ends well whatever `end` says");
+    s("skip_lost", c.skip_lost, "goes on without an echo that is lost");
+    s("until", c.until, "a file; once there is one of this name, no further round begins");
     s("together", c.together, "how many of them meet at the first echo before they tick; 0 = none").at_least(0);
   }
   Ticker(caftan::RoleContext& context, Config config)
@@ -89,16 +95,18 @@ class Ticker {
     }
     for (int round = 1; round <= config_.rounds; ++round) {
       if (stop.stop_requested() && !config_.ignore_stop) return {};
+      if (is_there(config_.until)) break;
       for (auto& echo : echoes_) {
         if (config_.flood) break;
         const auto answer = echo.try_rpc_sync<&Echo::echo>(round);
-        if (!answer) return answer.error();
+        const bool is_lost = !answer && answer.error().code() == caftan::Errc::peer_down;
+        if (!answer && !(is_lost && config_.skip_lost)) return answer.error();
       }
       context_.metric("round", round);
       context_.progress(round, config_.rounds, "tick " + std::to_string(round) + "  going on");
       context_.report("tick " + std::to_string(round));
     }
-    if (!config_.cure.empty() && ::access(config_.cure.c_str(), F_OK) == 0) config_.end = End::success;
+    if (is_there(config_.cure)) config_.end = End::success;
     if (config_.end == End::failure) return caftan::Error(caftan::Errc::goal_missed, "not good enough");
     if (config_.end == End::exception) throw std::runtime_error("out of luck");
     if (config_.end == End::exit) ::_exit(3);

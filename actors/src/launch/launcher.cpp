@@ -12,6 +12,7 @@
 #include "caftan/base/overloaded.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "caftan/run/internal/death.hpp"
+#include "caftan/run/internal/losses.hpp"
 #include "launch/exit_watch.hpp"
 #include "launch/fatal_signals.hpp"
 #include "launch/progress_line.hpp"
@@ -83,6 +84,7 @@ class Launch {
   void take_progress(std::size_t worker, const run::Progress& progress);
   void take_report(const run::Report& report);
   void perform(const std::vector<run::Supervisor::Action>& actions);
+  void take_losses();
   void command_all(const run::Command& command);
   void draw(bool at_once);
   void write_rows();
@@ -125,7 +127,8 @@ run::SupervisorOptions Launch::supervisor_options(const LaunchOptions& options) 
                                   .role = worker.role,
                                   .process = worker.process,
                                   .drives = worker.drives,
-                                  .here = std::ranges::find(options.workers, worker.id) != options.workers.end()});
+                                  .here = std::ranges::find(options.workers, worker.id) != options.workers.end(),
+                                  .may_be_lost = worker.may_be_lost});
   }
   return supervised;
 }
@@ -233,7 +236,7 @@ void Launch::take(const run::Event& event) {
                    errors_[worker] = failed.error;
                    supervisor_.failed(worker, failed.error);
                  },
-                 [&](const run::PeerLost& lost) { supervisor_.peer_lost(lost.peer, lost.error, clock_.now()); },
+                 [&](const run::PeerLost& lost) { supervisor_.peer_lost(worker, lost.peer, lost.error, clock_.now()); },
                  [&](const run::Refused& refused) {
                    view_.error("warning: " + name + " refused a connection: " + refused.error.message());
                  },
@@ -360,6 +363,17 @@ void Launch::perform(const std::vector<run::Supervisor::Action>& actions) {
   if (supervisor_.phase() != run::Supervisor::Phase::starting) addresses_.remove_sockets();
 }
 
+/// RN-16, RN-17
+void Launch::take_losses() {
+  for (const run::Loss& loss : supervisor_.take_losses()) {
+    const app::PlannedWorker& worker = planned(loss.worker);
+    const auto process = static_cast<std::size_t>(worker.process);
+    if (process < processes_.size() && processes_[process]) processes_[process]->kill();
+    view_.error("warning: " + run::to_text(worker.name, loss) + "; that does not end the run (roles." + worker.role +
+                ".on_loss)");
+  }
+}
+
 void Launch::draw(bool at_once) {
   if (!shown_ || !progress_is_news_ || supervisor_.is_over()) return;
   const base::TimePoint now = clock_.now();
@@ -404,6 +418,7 @@ LaunchOutcome Launch::run() {
     note_pause();
     take_news();
     perform(supervisor_.next(clock_.now()));
+    take_losses();
     leave_start();
     if (supervisor_.is_over()) break;
     wait();
@@ -421,7 +436,8 @@ LaunchOutcome Launch::finish() {
                  .stragglers = supervisor_.stragglers(),
                  .elapsed = elapsed(),
                  .pids = std::vector<pid_t>(errors_.size()),
-                 .errors = std::move(errors_)};
+                 .errors = std::move(errors_),
+                 .losses = supervisor_.losses()};
   for (const WorkerId id : options_.workers) {
     const auto process = static_cast<std::size_t>(planned(id.value).process);
     if (process < processes_.size() && processes_[process]) ended.pids[id.value] = processes_[process]->pid();

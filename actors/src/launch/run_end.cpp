@@ -12,6 +12,8 @@
 namespace caftan::actors {
 namespace {
 
+constexpr std::size_t kMostLosses = 8;  // that are shown
+
 const app::PlannedWorker& planned(const EndedRun& run, std::size_t worker) { return run.launch.plan.workers[worker]; }
 
 bool is_here(const EndedRun& run, std::size_t worker) {
@@ -65,6 +67,8 @@ std::string error_of(const EndedRun& run, std::size_t worker) {
   const Error& error = run.errors[worker];
   const bool is_blamed = run.verdict.blame == worker;
   if (is_blamed && !run.verdict.death.empty()) return run.verdict.death;
+  const auto lost = std::ranges::find(run.losses, worker, &run::Loss::worker);
+  if (!is_blamed && lost != run.losses.end()) return lost->why;
   if (error.code() == Errc::ok || (!is_blamed && run::Supervisor::is_echo(error))) return {};
   return error.message();
 }
@@ -76,8 +80,24 @@ void write_summary(EndedRun& run) {
     const pid_t pid = run.pids[id.value];
     ends.push_back({worker.name, worker.host, pid == 0 ? ::getpid() : pid, error_of(run, id.value)});
   }
-  const auto written = run.record.finish(run.launch.application, run.verdict, run.elapsed, std::move(ends));
+  std::vector<app::RunSummary::Lost> lost;
+  for (const run::Loss& loss : run.losses) {
+    const double after = std::chrono::duration<double>(loss.after).count();
+    lost.push_back({.name = planned(run, loss.worker).name, .after_s = after, .error = loss.why});
+  }
+  const auto written =
+      run.record.finish(run.launch.application, run.verdict, run.elapsed, std::move(ends), std::move(lost));
   if (!written) run.view.error("error: " + written.error().message());
+}
+
+/// RN-17
+void show_losses(EndedRun& run) {
+  for (std::size_t i = 0; i < std::min(run.losses.size(), kMostLosses); ++i) {
+    const run::Loss& loss = run.losses[i];
+    run.view.error("lost: " + run::to_text(planned(run, loss.worker).name, loss));
+  }
+  if (run.losses.size() <= kMostLosses) return;
+  run.view.error("lost: " + std::to_string(run.losses.size() - kMostLosses) + " more; all are in summary.json");
 }
 
 /// Draws the curves of the run, if it has some, and names the picture. A failure costs no result: curve.csv has all
@@ -107,6 +127,7 @@ int report_end(EndedRun run) {
   if (auto failure = lost_results(run)) run.verdict = *std::move(failure);
   write_summary(run);
   show_curve(run);
+  show_losses(run);
   if (!run.stragglers.empty()) run.view.note("warning: " + run.stragglers);
   if (run.verdict.outcome == run::Verdict::Outcome::success) {
     const std::string curve = run.record.curve_rows() > 0 ? "curve.csv " : "";

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <span>
 #include <thread>
+#include <utility>
 
 #include "caftan/results/plot.hpp"
 #include "launch/fatal_signals.hpp"
@@ -14,8 +15,8 @@ namespace {
 
 constexpr std::size_t kLongestLine = 300;
 constexpr std::streamoff kTail = 4096;
-constexpr std::size_t kSummary = 16 * 1024;  ///< bytes, with some hundred metrics
-constexpr std::size_t kSummaryOfWorker = 256;
+constexpr std::size_t kSummary = 16 * 1024;    ///< bytes, with some hundred metrics
+constexpr std::size_t kSummaryOfWorker = 512;  ///< bytes, also of one that is lost
 
 std::map<std::string, std::string> environment() {
   std::map<std::string, std::string> facts{{"caftan", CAFTAN_VERSION},
@@ -106,7 +107,7 @@ void RunRecord::add_sent(const std::vector<SentFrames>& sent) {
 }
 
 std::string RunRecord::summary(const app::Application& application, const run::Verdict& verdict, base::Duration elapsed,
-                               std::vector<WorkerEnd> workers) const {
+                               std::vector<WorkerEnd> workers, std::vector<app::RunSummary::Lost> lost) const {
   app::RunSummary summary{.name = application.run.name,
                           .outcome = text_of(verdict.outcome),
                           .exit_code = verdict.exit_code,
@@ -116,6 +117,7 @@ std::string RunRecord::summary(const app::Application& application, const run::V
                           .deterministic = application.run.deterministic,
                           .fingerprint = fingerprint_,
                           .error = verdict.error,
+                          .lost = std::move(lost),
                           .environment = environment()};
   for (const auto& [key, value] : table_.last()) summary.metrics[key.first + "." + key.second] = value;
   summary.frames_sent = sent_;
@@ -126,8 +128,8 @@ std::string RunRecord::summary(const app::Application& application, const run::V
 }
 
 Result<void> RunRecord::finish(const app::Application& application, const run::Verdict& verdict, base::Duration elapsed,
-                               std::vector<WorkerEnd> workers) {
-  const std::string text = summary(application, verdict, elapsed, std::move(workers));
+                               std::vector<WorkerEnd> workers, std::vector<app::RunSummary::Lost> lost) {
+  const std::string text = summary(application, verdict, elapsed, std::move(workers), std::move(lost));
   if (app::write_whole_file(directory_.summary_file(), text)) return {};
   reserve_.release();
   return app::write_whole_file(directory_.summary_file(), text);

@@ -50,10 +50,10 @@ class RunRecord {
   };
   /// Writes summary.json, on a full disk where the room for it was set aside. Errors: io_error.
   Result<void> finish(const app::Application& application, const run::Verdict& verdict, base::Duration elapsed,
-                      std::vector<WorkerEnd> workers);
+                      std::vector<WorkerEnd> workers, std::vector<app::RunSummary::Lost> lost);
   /// Returns what summary.json would hold now.
   std::string summary(const app::Application& application, const run::Verdict& verdict, base::Duration elapsed,
-                      std::vector<WorkerEnd> workers) const;
+                      std::vector<WorkerEnd> workers, std::vector<app::RunSummary::Lost> lost = {}) const;
   /// Closing it makes room for the summary: what a handler of a signal can do instead of `finish`.
   int reserve() const noexcept { return reserve_.descriptor(); }
 

@@ -40,13 +40,13 @@ void RoleActorState::construct() {
 void RoleActorState::set_object(Result<std::shared_ptr<rpc::HostedObject>> object) {
   RolePorts& ports = *parts_->ports;
   RoleState& role = *parts_->role;
+  if (object) role.reporter->send(run::Made{});  // before a call can reach the object (RN-15)
   if (!ports.set_value(object)) return ports.set_idle();
   if (!object) {
     role.log.error("the constructor failed: " + object.error().message());
     role.reporter->send(run::Failed{object.error().at(role.facts.worker)});
     return ports.set_idle();
   }
-  role.reporter->send(run::Made{});
   if (!parts_->definition->run) return ports.set_idle();
   run(*std::move(object));
 }

@@ -39,6 +39,7 @@ void read_hosts(const Reading& reading);
 void check_placement(const Reading& reading);
 void check_cores(const Reading& reading);
 void check_torch_threads(const Reading& reading);
+void check_on_loss(const Reading& reading);
 
 /// Returns " (line 7)" or " (command line)".
 std::string line_text(const SettingsPlace& place);

@@ -238,6 +238,24 @@ void check_torch_threads(const Reading& reading) {
   }
 }
 
+/// Reports roles whose `on_loss` changes nothing (RN-18, RN-19).
+void check_on_loss(const Reading& reading) {
+  const Application& application = reading.application;
+  int driving = 0;
+  for (const RoleSpec& role : application.roles) driving += role.drives ? role.keys.replicas : 0;
+  for (const RoleSpec& role : application.roles) {
+    if (role.keys.on_loss != OnLoss::go_on) continue;
+    const SettingsPlace place = reading.root.find("roles")->value.find(role.name)->value.find("on_loss")->value.place;
+    if (application.run.placement == Placement::one_process) {
+      reading.diagnostics.warning(
+          place, "on_loss = \"go_on\" is not used: with run.placement = \"one_process\" no worker is lost alone");
+    } else if (role.drives && driving == 1) {
+      reading.diagnostics.warning(place, "on_loss = \"go_on\" changes nothing: '" + role.worker_name(0) +
+                                             "' is the only worker that drives the run, which fails without it");
+    }
+  }
+}
+
 void check_cores(const Reading& reading) {
   const Application& application = reading.application;
   if (application.run.placement == Placement::hosts || application.roles.empty()) return;

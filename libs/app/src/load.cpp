@@ -75,6 +75,7 @@ LoadedApplication parse_application(std::string_view text, const std::filesystem
   check_placement(reading);
   check_cores(reading);
   check_torch_threads(reading);
+  check_on_loss(reading);
   return loaded;
 }
 

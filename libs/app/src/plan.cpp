@@ -78,6 +78,21 @@ std::string count(std::size_t number, const std::string& what) {
   return std::to_string(number) + " " + what + (number == 1 ? "" : what.ends_with('s') ? "es" : "s");
 }
 
+/// Where all workers share a process none is lost alone (RN-19).
+bool may_be_lost(const Application& application, const RoleSpec& role) {
+  return role.keys.on_loss == OnLoss::go_on && application.run.placement != Placement::one_process;
+}
+
+/// Returns the names of the roles that `chosen` takes: "agent, observer".
+template <class Chosen>
+std::string names_of_roles(const Application& application, Chosen chosen) {
+  std::string names;
+  for (const RoleSpec& role : application.roles) {
+    if (chosen(role)) names += (names.empty() ? "" : ", ") + role.name;
+  }
+  return names;
+}
+
 std::string policies_text(const Application& application) {
   const RunSettings& run = application.run;
   const ClusterSettings& cluster = application.cluster;
@@ -90,12 +105,12 @@ std::string policies_text(const Application& application) {
           format_bytes(application.limits.tensors.bytes) + ", send_queue " +
           format_bytes(application.limits.send_queue.bytes) + ", pending_calls " +
           std::to_string(application.limits.pending_calls) + "\n";
-  std::string drivers;
-  for (const RoleSpec& role : application.roles) {
-    if (role.drives) drivers += (drivers.empty() ? "" : ", ") + role.name;
-  }
-  return text + "ends when run() has returned in: " + drivers + "\noutput in " + application.output.dir + "/" +
-         run.name + "-<date>-<n>\n";
+  text += "ends when run() has returned in: " +
+          names_of_roles(application, [](const RoleSpec& role) { return role.drives; }) + "\n";
+  const std::string without =
+      names_of_roles(application, [&](const RoleSpec& role) { return may_be_lost(application, role); });
+  if (!without.empty()) text += "goes on without lost workers of: " + without + "\n";
+  return text + "output in " + application.output.dir + "/" + run.name + "-<date>-<n>\n";
 }
 
 }  // namespace
@@ -157,6 +172,7 @@ Plan make_plan(const Application& application) {
       worker.replica = replica;
       worker.torch_threads = role.keys.torch_threads;
       worker.drives = role.drives;
+      worker.may_be_lost = may_be_lost(application, role);
       if (application.run.placement != Placement::one_process) worker.process = static_cast<int>(worker.id.value);
       if (application.run.placement == Placement::hosts) {
         const std::vector<std::string>& hosts = role.keys.hosts;

@@ -11,6 +11,10 @@ std::string summary_text(const RunSummary& summary) {
   for (const RunSummary::Worker& worker : summary.workers) {
     workers.push_back({{"name", worker.name}, {"host", worker.host}, {"pid", worker.pid}, {"error", worker.error}});
   }
+  Json lost = Json::array();
+  for (const RunSummary::Lost& one : summary.lost) {
+    lost.push_back({{"name", one.name}, {"after_s", one.after_s}, {"error", one.error}});
+  }
   Json frames = Json::object();
   for (const auto& [kind, sent] : summary.frames_sent) frames[kind] = {{"frames", sent.frames}, {"bytes", sent.bytes}};
   Json json;
@@ -23,6 +27,7 @@ std::string summary_text(const RunSummary& summary) {
   json["deterministic"] = summary.deterministic;
   json["fingerprint"] = summary.fingerprint ? Json(*summary.fingerprint) : Json(nullptr);
   json["error"] = summary.error;
+  json["lost"] = lost;
   json["metrics"] = summary.metrics;
   json["frames_sent"] = frames;
   json["environment"] = summary.environment;

@@ -42,10 +42,21 @@ Error for_other_hosts(const Error& error) {
   return {Errc::peer_down, brief.worker(), brief.text(), std::move(cause)};  // shut_down is a good-bye in good order
 }
 
+std::vector<Losses::Worker> that_may_be_lost(const std::vector<SupervisedWorker>& workers) {
+  std::vector<Losses::Worker> all;
+  for (const SupervisedWorker& worker : workers) {
+    all.push_back({.drives = worker.drives, .may_be_lost = worker.may_be_lost});
+  }
+  return all;
+}
+
 }  // namespace
 
 Supervisor::Supervisor(SupervisorOptions options, base::TimePoint now)
-    : options_(std::move(options)), started_(now), phase_deadline_(now + options_.start_timeout) {
+    : options_(std::move(options)),
+      started_(now),
+      phase_deadline_(now + options_.start_timeout),
+      losses_(that_may_be_lost(options_.workers)) {
   int processes = 0;
   for (const SupervisedWorker& worker : options_.workers) {
     workers_.push_back({.is = worker});
@@ -87,27 +98,50 @@ void Supervisor::note_failure(std::size_t worker, const Error& error) {
   want_stop(Ending::failed);
 }
 
-void Supervisor::peer_lost(const std::string& name, const Error& reason, base::TimePoint now) {
+/// RN-15: whether the run goes on without a worker that is lost now.
+bool Supervisor::goes_on_without(std::size_t worker, State reached, std::string why, base::TimePoint now) {
+  const auto how_far = reached >= State::returned ? Losses::Reached::returned
+                       : reached >= State::made   ? Losses::Reached::constructed
+                                                  : Losses::Reached::start;
+  Loss loss{.worker = worker, .after = now - started_, .why = std::move(why)};
+  if (!losses_.goes_on_without(std::move(loss), how_far)) return false;
+  workers_[worker].reach(State::gone);
+  return true;
+}
+
+void Supervisor::peer_lost(std::size_t reporter, const std::string& name, const Error& reason, base::TimePoint now) {
   const auto found = std::ranges::find(workers_, name, [](const Worker& w) { return w.is.name; });
   if (found == workers_.end()) return;
   const auto worker = static_cast<std::size_t>(found - workers_.begin());
   const bool in_good_order = reason.code() == Errc::shut_down;
   if (!found->is.here) {
+    if (!in_good_order) lost_elsewhere(worker, reason, now);
     found->reach(State::gone);
-    if (in_good_order) return;
-    // A host that ends because of another one reports that reason.
-    const auto blamed = std::ranges::find(workers_, reason.worker(), [](const Worker& w) { return w.is.name; });
-    note_failure(blamed == workers_.end() ? worker : static_cast<std::size_t>(blamed - workers_.begin()), reason);
-  } else if (!in_good_order && !missed_ && found->state != State::gone) {
-    missed_ = Missed{{worker, reason}, now + kUntilDeath};
+  } else if (!in_good_order && found->state != State::gone) {
+    broken_sessions_.add({.worker = worker, .reporter = reporter, .reason = reason, .due = now + kUntilDeath});
   }
 }
 
-/// A process that lives but does not reply would keep the run for ever.
-void Supervisor::check_missed(base::TimePoint now) {
-  if (!missed_ || now < missed_->until) return;
-  const Failure failure = std::exchange(missed_, std::nullopt)->failure;
-  if (workers_[failure.worker].state != State::gone) failed(failure.worker, failure.error);
+void Supervisor::lost_elsewhere(std::size_t worker, const Error& reason, base::TimePoint now) {
+  const Worker& lost = workers_[worker];
+  // A host that ends on its own reports its reason (RN-20).
+  const bool is_broken = reason.code() == Errc::peer_down && reason.worker() == lost.is.name;
+  if (is_broken && lost.is.may_be_lost && lost.state == State::gone) return;  // another worker has reported it
+  const std::string why = "ended without a good-bye (" + wire::shortened(reason, wire::kBriefText).text() + ")";
+  if (is_broken && goes_on_without(worker, State::made, why, now)) return;
+  const auto blamed = std::ranges::find(workers_, reason.worker(), [](const Worker& w) { return w.is.name; });
+  note_failure(blamed == workers_.end() ? worker : static_cast<std::size_t>(blamed - workers_.begin()), reason);
+}
+
+/// RN-16: a process that lives but does not reply would keep the run for ever.
+void Supervisor::give_up_one_of(const BrokenSessions::Report& broken, base::TimePoint now) {
+  std::size_t lost = broken.worker;
+  std::size_t other = broken.reporter;
+  if (workers_[lost].state == State::gone || workers_[other].state == State::gone) return;
+  if (!workers_[lost].is.may_be_lost && workers_[other].is.may_be_lost) std::swap(lost, other);
+  const std::string why = "has no session with " + workers_[other].is.name + " any more though both live (" +
+                          wire::shortened(broken.reason, wire::kBriefText).text() + ")";
+  if (!goes_on_without(lost, workers_[lost].state, why, now)) failed(broken.worker, broken.reason);
 }
 
 /// Whether silence is still judged: in a run that has failed already, it may be the cause.
@@ -121,10 +155,12 @@ void Supervisor::check_silent(base::TimePoint now) {
     if (!workers_[i].is.here || workers_[i].state == State::gone) continue;
     auto& liveness = pulses_[static_cast<std::size_t>(workers_[i].is.process)].liveness;
     if (!liveness || liveness->poll(now, false) != Liveness::Action::dead) continue;
+    const std::string why =
+        "has shown no sign of life for " + format_duration((kBeatsUntilLost * options_.heartbeat).count()) + " (" +
+        std::to_string(kBeatsUntilLost) + " of cluster.heartbeat): it is stopped, or its machine is overloaded";
+    if (goes_on_without(i, workers_[i].state, why, now)) continue;
     dead_ = i;
-    death_text_ = "has shown no sign of life for " + format_duration((kBeatsUntilLost * options_.heartbeat).count()) +
-                  " (" + std::to_string(kBeatsUntilLost) +
-                  " of cluster.heartbeat): it is stopped, or its machine is overloaded";
+    death_text_ = why;
     want_stop(Ending::failed);
   }
 }
@@ -144,11 +180,12 @@ void Supervisor::died(int process, Death death, const std::string& where, base::
     }
     // A process that is asked to stop before its worker is ready exits at once.
     if (in_good_order && phase_ == Phase::stopping && reached < State::ready) continue;
+    const std::string why = describe(death) + (where.empty() ? "" : " in " + where);
+    if (goes_on_without(i, reached, why, now)) continue;
     want_stop(Ending::failed);
     if (dead_) continue;
     dead_ = i;
-    death_text_ =
-        describe(death) + (where.empty() ? " after " : " in " + where + ", ") + format_fixed(seconds(now), 1) + " s";
+    death_text_ = why + (where.empty() ? " after " : ", ") + format_fixed(seconds(now), 1) + " s";
   }
 }
 
@@ -200,7 +237,7 @@ void Supervisor::unwatched(base::Duration time) {
     if (*at != base::kNever) *at += time;
   }
   if (all_came_at_) *all_came_at_ += time;
-  if (missed_) missed_->until += time;
+  broken_sessions_.put_off(time);
   if (phase_ != Phase::running && phase_deadline_ != base::kNever) phase_deadline_ += time;
 }
 
@@ -274,7 +311,7 @@ void Supervisor::begin_stop(base::TimePoint now) {
 
 std::vector<Supervisor::Action> Supervisor::next(base::TimePoint now) {
   std::vector<Action> actions;
-  check_missed(now);
+  for (const auto& broken : broken_sessions_.take_due(now)) give_up_one_of(broken, now);
   check_silent(now);
   if (phase_ == Phase::starting && ending_ == Ending::none) check_start(now);
   if (phase_ == Phase::running && ending_ == Ending::none) check_made(now);
@@ -312,7 +349,7 @@ base::TimePoint Supervisor::deadline() const noexcept {
   }
   if (phase_ == Phase::leaving) return std::min(first, kill_at_);
   if (phase_ == Phase::stopping) return std::min({first, phase_deadline_, kill_at_});
-  return std::min({first, phase_deadline_, made_by_, missed_ ? missed_->until : base::kNever});
+  return std::min({first, phase_deadline_, made_by_, broken_sessions_.first_due()});
 }
 
 double Supervisor::seconds(base::TimePoint now) const { return std::chrono::duration<double>(now - started_).count(); }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <stdexcept>
 #include <utility>
 #include <variant>
@@ -33,12 +34,14 @@ class ScriptedWorker final : public RolePorts {
   explicit ScriptedWorker(base::Executor& executor) : executor_(executor) {}
   base::Executor& executor() override { return executor_; }
   bool set_value(const Result<std::shared_ptr<rpc::HostedObject>>& object) override {
+    if (before_value) before_value();
     if (has_ended) return false;
     values.push_back(object);
     return true;
   }
   void set_idle() override { ++idle; }
 
+  std::function<void()> before_value;
   bool has_ended = false;
   std::vector<Result<std::shared_ptr<rpc::HostedObject>>> values;
   int idle = 0;
@@ -117,6 +120,13 @@ TEST_F(RoleActorTest, MakesItsObjectTheValueOfTheReference) {
   EXPECT_EQ(worker_->idle, 1);
 }
 
+TEST_F(RoleActorTest, RN15_ReportsThatItsObjectIsConstructedBeforeACallCanReachIt) {
+  Kinds before;
+  worker_->before_value = [&] { before = reported(); };
+  begin(7);
+  EXPECT_EQ(before, (kinds<run::Making, run::Made>()));
+}
+
 TEST_F(RoleActorTest, RunsARoleThatDrivesAndReportsItsEnd) {
   let_it_drive();
   begin(7);
@@ -149,7 +159,7 @@ TEST_F(RoleActorTest, ARoleThatWasEndedMeanwhileDoesNotRun) {
   let_it_drive();
   worker_->has_ended = true;
   begin(7);
-  EXPECT_EQ(reported(), kinds<run::Making>());
+  EXPECT_EQ(reported(), (kinds<run::Making, run::Made>()));
   EXPECT_EQ(worker_->idle, 1);
 }
 

@@ -46,7 +46,8 @@ class RunEnd : public testing::Test {
                      .blame = blame,
                      .death = death_},
          .pids = {1234, 5678},
-         .errors = errors_});
+         .errors = errors_,
+         .losses = losses_});
     EXPECT_EQ(code, 1);
     std::ifstream stream(record->directory().summary_file(), std::ios::binary);
     summary_.assign(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
@@ -59,6 +60,7 @@ class RunEnd : public testing::Test {
   app::RoleTypes types_;
   std::vector<WorkerId> here_{WorkerId{0}};
   std::vector<Error> errors_ = std::vector<Error>(2);
+  std::vector<run::Loss> losses_;
   std::string death_;
   std::string summary_;  // of the run that was ended last
 };
@@ -98,6 +100,20 @@ TEST_F(RunEnd, RN13_TheSummaryHasTheErrorThatARoleReportedItself) {
   errors_[0] = Error(Errc::peer_down, "observer", "lost observer");
   reported(0, "agent: peer_down: lost observer", "");
   EXPECT_THAT(summary_, HasSubstr(errors_[0].message())) << "nothing else is known";
+}
+
+TEST_F(RunEnd, RN17_TheLostWorkersAreNamedInTheSummaryAndAtTheEndWithTheTime) {
+  here_ = {WorkerId{0}, WorkerId{1}};
+  losses_ = {{.worker = 1, .after = std::chrono::milliseconds(1500), .why = "was killed by signal 9 (SIGKILL)"}};
+  errors_[1] = Error(Errc::peer_down, "agent", "an echo");
+  const std::string text = reported(0, "agent: goal_missed: not good enough", "");
+  EXPECT_THAT(text, HasSubstr("lost: observer was killed by signal 9 (SIGKILL), after 1.5 s\n"));
+  EXPECT_THAT(summary_, HasSubstr("\"lost\": [\n    {\n      \"name\": \"observer\",\n      \"after_s\": 1.5,\n      "
+                                  "\"error\": \"was killed by signal 9 (SIGKILL)\"\n    }\n  ],"));
+  EXPECT_THAT(summary_, HasSubstr("\"pid\": 5678,\n      \"error\": \"was killed by signal 9 (SIGKILL)\"\n"));
+  losses_.resize(10, losses_.front());
+  EXPECT_THAT(reported(0, "agent: goal_missed: not good enough", ""),
+              HasSubstr("lost: 2 more; all are in summary.json\n"));
 }
 
 TEST_F(RunEnd, U22_ARunWithStepsLeavesItsCurveInOrderAndNamesThePicture) {

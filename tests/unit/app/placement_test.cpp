@@ -221,6 +221,23 @@ TEST(Cores, B8_WorkersOfOneProcessHaveOneNumberOfTorchThreads) {
   EXPECT_EQ(check("processes", "4"), "");
 }
 
+TEST(OnLoss, BI1_AnotherValueIsRefusedWithTheNearestName) {
+  EXPECT_EQ(check("", {"roles.trainer.on_loss=goon"}),
+            one("command line: error: roles.trainer.on_loss=goon: on_loss must be fail | go_on, is \"goon\"; did "
+                "you mean 'go_on'?\n"));
+  EXPECT_EQ(check("", {"roles.server.on_loss=fail", "roles.trainer.on_loss=go_on"}), "");
+}
+
+TEST(OnLoss, RN18_RN19_WhereItChangesNothingIsAWarning) {
+  EXPECT_EQ(check("", {"roles.server.on_loss=go_on", "run.placement=one_process"}),
+            "command line: warning: roles.server.on_loss=go_on: on_loss = \"go_on\" is not used: with run.placement = "
+            "\"one_process\" no worker is lost alone\n");
+  EXPECT_EQ(check("", {"roles.trainer.on_loss=go_on", "roles.trainer.replicas=1"}),
+            "command line: warning: roles.trainer.on_loss=go_on: on_loss = \"go_on\" changes nothing: 'trainer-0' is "
+            "the only worker that drives the run, which fails without it\n");
+  EXPECT_EQ(check("", {"roles.server.on_loss=go_on", "roles.trainer.replicas=1"}), "");
+}
+
 TEST(Data, BI1_MissingIsAWarningInCheckAndAnErrorInRun) {
   const std::vector<std::string> overrides{"roles.server.config.data=/dev/null/nowhere"};
   const std::string text =

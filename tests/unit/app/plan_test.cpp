@@ -63,6 +63,22 @@ TEST(Plan, OneProcessHoldsAll) {
                   .starts_with("servers: seed 1, placement one_process, deterministic, 4 workers in 1 process\n"));
 }
 
+TEST(Plan, RN15_RN19_RolesWhoseWorkersMayBeLostAreNamedUnlessAllShareAProcess) {
+  const std::vector<std::string> go_on{"roles.trainer.on_loss=go_on"};
+  const Application application = load_plan(go_on);
+  const Plan plan = make_plan(application);
+  EXPECT_TRUE(plan.workers[0].may_be_lost && plan.workers[2].may_be_lost);
+  EXPECT_FALSE(plan.workers[3].may_be_lost);
+  EXPECT_NE(render_plan(application, plan)
+                .find("ends when run() has returned in: trainer\ngoes on without lost workers of: trainer\noutput in "),
+            std::string::npos)
+      << render_plan(application, plan);
+  const LoadedApplication shared = load(kFile, {go_on.front(), "run.placement=one_process"});
+  const Plan in_one = make_plan(shared.application);
+  EXPECT_FALSE(in_one.workers[0].may_be_lost);
+  EXPECT_EQ(render_plan(shared.application, in_one).find("goes on without"), std::string::npos);
+}
+
 TEST(Plan, HostsAreGoneRoundAndTheFirstHostIsMetAtItsPort) {
   const Plan plan = make_plan(load_plan({"run.placement=hosts"}));
   EXPECT_EQ(plan.workers[0].host, "node1");

@@ -54,6 +54,7 @@ wall = "1h"
 type = "parameter_server.trainer"
 replicas = 1
 torch_threads = 1
+on_loss = "fail"
 hosts = ["head", "node 1"]
 
 [roles.trainer.uses]
@@ -62,6 +63,7 @@ server = "server"
 [roles.server]
 type = "parameter_server.server"
 torch_threads = 3
+on_loss = "fail"
 
 [roles.server.config]
 model = "a \"quoted\" é name"

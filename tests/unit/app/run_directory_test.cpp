@@ -134,6 +134,7 @@ TEST_F(RunDirectories, TheSummaryIsReplacedAsAWhole) {
   summary.outcome = "success";
   summary.exit_code = 0;
   summary.fingerprint = "sha256:00";
+  summary.lost = {{.name = "observer", .after_s = 1.5, .error = "was killed"}};
   summary.metrics = {{"reward", 475.5}, {"loss", std::numeric_limits<double>::quiet_NaN()}};
   summary.frames_sent = {{"call", {2, 300}}, {"rref.fork", {1, 99}}};
   summary.environment = {{"caftan", "0.1.0"}};
@@ -149,6 +150,13 @@ TEST_F(RunDirectories, TheSummaryIsReplacedAsAWhole) {
   "deterministic": false,
   "fingerprint": "sha256:00",
   "error": "",
+  "lost": [
+    {
+      "name": "observer",
+      "after_s": 1.5,
+      "error": "was killed"
+    }
+  ],
   "metrics": {
     "loss": null,
     "reward": 475.5

@@ -114,7 +114,7 @@ TEST_F(Watched, WithoutProcessesNoSilenceIsJudged) {
 
 TEST_F(Watched, ALossIsNotNamedTwice) {
   Supervisor supervisor = make_running();
-  supervisor.peer_lost("observer-0", Error(Errc::peer_down, "observer-0", "lost observer-0"), now_);
+  supervisor.peer_lost(kAgent, "observer-0", Error(Errc::peer_down, "observer-0", "lost observer-0"), now_);
   supervisor.next(now_ + 1s);
   supervisor.died(1, kKilled, "", now_ + 2s);
   EXPECT_EQ(supervisor.verdict().error, "observer-0 was killed by signal 9 (SIGKILL) after 2.0 s");

@@ -244,7 +244,7 @@ TEST_F(Supervised, OnOtherHostsADriverThatLeftEndsTheRun) {
                         now_);
   supervisor.ready(1);
   EXPECT_THAT(supervisor.next(now_), IsEmpty());
-  supervisor.peer_lost("agent", Error(Errc::shut_down, "agent", "agent has left"), now_);
+  supervisor.peer_lost(1, "agent", Error(Errc::shut_down, "agent", "agent has left"), now_);
   EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::leave));
   supervisor.left(1);
   supervisor.died(1, kExited, "", now_);
@@ -263,9 +263,9 @@ TEST_F(Supervised, OnOtherHostsADriverThatFailedAndLeftFailsTheRun) {
   supervisor.ready(1);
   supervisor.next(now_);
   // A worker that ended because of the agent says so too, and its report may be the first to arrive.
-  supervisor.peer_lost("observer-1", Error(Errc::goal_missed, "agent", "not good enough"), now_);
+  supervisor.peer_lost(1, "observer-1", Error(Errc::goal_missed, "agent", "not good enough"), now_);
   EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop));
-  supervisor.peer_lost("agent", Error(Errc::goal_missed, "agent", "not good enough"), now_);
+  supervisor.peer_lost(1, "agent", Error(Errc::goal_missed, "agent", "not good enough"), now_);
   EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::leave));
   EXPECT_EQ(supervisor.reason().message(), "goal_missed: agent: not good enough");
   supervisor.left(1);
@@ -289,7 +289,7 @@ TEST_F(Supervised, K11_WhyAnotherHostLeftReplacesItsEchoHere) {
     if (begun) {
       EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop, Action::leave));
     }
-    supervisor.peer_lost("observer", Error(Errc::cancelled, "observer", "the run was interrupted"), now_);
+    supervisor.peer_lost(0, "observer", Error(Errc::cancelled, "observer", "the run was interrupted"), now_);
     supervisor.next(now_);
     EXPECT_EQ(supervisor.verdict().error, "observer: cancelled: the run was interrupted");
     EXPECT_EQ(supervisor.verdict().exit_code, 1);
@@ -331,7 +331,7 @@ TEST_F(Supervised, OnOtherHostsADriverThatIsLostFailsTheRun) {
                         now_);
   supervisor.ready(1);
   supervisor.next(now_);
-  supervisor.peer_lost("agent", Error(Errc::peer_down, "agent", "lost agent: reset"), now_);
+  supervisor.peer_lost(1, "agent", Error(Errc::peer_down, "agent", "lost agent: reset"), now_);
   EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop, Action::leave));
   supervisor.left(1);
   supervisor.died(1, kExited, "", now_);
@@ -342,7 +342,7 @@ TEST_F(Supervised, OnOtherHostsADriverThatIsLostFailsTheRun) {
 
 TEST_F(Supervised, AWorkerThatTheOthersLostThoughItsProcessLivesFailsTheRun) {
   Supervisor supervisor = make_running();
-  supervisor.peer_lost("agent", Error(Errc::peer_down, "agent", "no bytes for 5000 ms"), now_);
+  supervisor.peer_lost(kFirst, "agent", Error(Errc::peer_down, "agent", "no bytes for 5000 ms"), now_);
   EXPECT_THAT(supervisor.next(now_), IsEmpty());
   EXPECT_EQ(supervisor.deadline(), now_ + 1s);
   EXPECT_THAT(supervisor.next(now_ + 1s), ElementsAre(Action::stop));
@@ -351,7 +351,7 @@ TEST_F(Supervised, AWorkerThatTheOthersLostThoughItsProcessLivesFailsTheRun) {
 
 TEST_F(Supervised, TheDeathOfAWorkerSaysMoreThanThatTheOthersLostIt) {
   Supervisor supervisor = make_running();
-  supervisor.peer_lost("observer-0", Error(Errc::peer_down, "observer-0", "lost observer-0"), now_);
+  supervisor.peer_lost(kAgent, "observer-0", Error(Errc::peer_down, "observer-0", "lost observer-0"), now_);
   supervisor.died(1, {true, 9}, "", now_ + 10ms);
   supervisor.next(now_ + 10ms);
   supervisor.next(now_ + 1s);

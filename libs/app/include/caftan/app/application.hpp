@@ -24,6 +24,8 @@ inline constexpr int kSchemaVersion = 1;
 
 /// Which workers share a process: all, none, or as [hosts] says.
 enum class Placement { one_process, processes, hosts };
+/// What a run does when a worker of a role is lost.
+enum class OnLoss { fail, go_on };
 /// What a run shows while it lasts; `automatic` is a live line on a terminal, else plain lines.
 enum class Progress { automatic, live, plain, none };
 
@@ -108,6 +110,7 @@ struct RoleKeys {
   std::string type;
   int replicas = 1;
   int torch_threads = 1;
+  OnLoss on_loss = OnLoss::fail;
   std::vector<std::string> hosts;
 
   static void settings(auto& s, RoleKeys& c) {
@@ -116,6 +119,8 @@ struct RoleKeys {
     s("torch_threads", c.torch_threads,
       "intra-op threads of each worker; with `run.placement = \"one_process\"` all roles have the same number")
         .range(1, 1024);
+    s("on_loss", c.on_loss, "what the run does when a worker of the role dies, freezes or is cut off")
+        .one_of({{"fail", "it ends"}, {"go_on", "without that worker, as long as one drives"}});
     s("hosts", c.hosts, "only read with placement = \"hosts\"; replicas go round the list")
         .default_text("the first host");
   }

@@ -22,6 +22,12 @@ struct RunSummary {
     std::int64_t pid = 0;
     std::string error{};  ///< why it ended early; empty = it did not, or only because another worker did
   };
+  /// One worker that was lost and without which the run went on.
+  struct Lost {
+    std::string name{};
+    double after_s = 0;   ///< since the start of the run
+    std::string error{};  ///< why it was lost
+  };
   /// Frames of one kind, and their bytes.
   struct Sent {
     std::uint64_t frames = 0;
@@ -36,6 +42,7 @@ struct RunSummary {
   bool deterministic = false;
   std::optional<std::string> fingerprint{};          ///< "sha256:..."
   std::string error{};                               ///< of a run that failed
+  std::vector<Lost> lost{};                          ///< in the order in which they were lost
   std::map<std::string, double> metrics{};           ///< last values
   std::map<std::string, Sent> frames_sent{};         ///< by kind, of all workers, until their roles had returned
   std::map<std::string, std::string> environment{};  ///< versions and machine: "caftan", "libtorch", "cores", ...

@@ -1,11 +1,11 @@
 /// `Supervisor`: what a run does next, from the first process to the last. Pure: events and the time go in, what to do
-/// comes out; the launcher does it. There are no restarts: a worker that dies ends the run, and the verdict says who it
-/// was.
+/// comes out; the launcher does it. There are no restarts: a worker that is lost ends the run, and the verdict names
+/// it, or the run goes on without it, as `on_loss` of its role says.
 ///
 ///     starting --all ready--> running --every run() returned--> leaving --all processes gone--> over
-///         \--- failure, death, silence, Ctrl-C ---> stopping --run()s returned, or half of stop_timeout--/
+///         \------- failure, loss, Ctrl-C -------> stopping --run()s returned, or half of stop_timeout--/
 ///
-/// Invariants RN-1 to RN-13: docs/protocols/run.md.
+/// Invariants RN-1 to RN-20: docs/protocols/run.md.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include "caftan/base/error.hpp"
 #include "caftan/base/internal/liveness.hpp"
 #include "caftan/run/internal/death.hpp"
+#include "caftan/run/internal/losses.hpp"
 
 namespace caftan::run {
 
@@ -25,7 +26,8 @@ struct SupervisedWorker {
   std::string role{};
   int process = 0;
   bool drives = false;
-  bool here = true;  ///< run by this launcher; others are on other hosts
+  bool here = true;          ///< run by this launcher; others are on other hosts
+  bool may_be_lost = false;  ///< the run may go on without it (RN-15)
 };
 
 struct SupervisorOptions {
@@ -63,9 +65,9 @@ class Supervisor {
   /// A process has shown a sign of life; has answered one more stop or leave.
   void alive(int process, base::TimePoint now);
   void answered(int process);
-  /// Another worker has no session with this one any more.
-  /// @param reason  shut_down if it left in good order; its farewell if it left because its run failed
-  void peer_lost(const std::string& name, const Error& reason, base::TimePoint now);
+  /// A worker of this launcher has no session with another one any more.
+  /// @param reason  shut_down if that one left in good order; its farewell if it left because its run failed
+  void peer_lost(std::size_t reporter, const std::string& name, const Error& reason, base::TimePoint now);
   /// @param where  how far the run was, for the text: "episode 121", or empty
   void died(int process, Death death, const std::string& where, base::TimePoint now);
   /// A process could not be started: the run does not wait for its workers.
@@ -79,6 +81,11 @@ class Supervisor {
 
   /// Returns what has to be done now, in this order.
   std::vector<Action> next(base::TimePoint now);
+  /// Returns the workers that were lost since the last call and without which the run goes on. Their processes, if they
+  /// live, shall be killed (RN-16).
+  std::vector<Loss> take_losses() { return losses_.take_new(); }
+  /// Returns all of them.
+  const std::vector<Loss>& losses() const noexcept { return losses_.all(); }
   /// Returns when `next` must be asked again at the latest.
   base::TimePoint deadline() const noexcept;
 
@@ -128,10 +135,6 @@ class Supervisor {
     Error error;
     bool at_start = false;  ///< before it was ready; a worker elsewhere does not report that it is
   };
-  struct Missed {
-    Failure failure;
-    base::TimePoint until;
-  };
 
   /// What the run has failed of, of all that is known.
   enum class Cause { none, general, death, failure };
@@ -143,6 +146,9 @@ class Supervisor {
   }
   void begin_stop(base::TimePoint now);
   void note_failure(std::size_t worker, const Error& error);
+  bool goes_on_without(std::size_t worker, State reached, std::string why, base::TimePoint now);
+  void lost_elsewhere(std::size_t worker, const Error& reason, base::TimePoint now);
+  void give_up_one_of(const BrokenSessions::Report& broken, base::TimePoint now);
   /// Returns whether all workers that this launcher has started have come so far.
   bool all_have_reached(State state) const;
   /// Returns the names of those that have not, separated by commas.
@@ -150,7 +156,6 @@ class Supervisor {
   std::string hint_for_slow_processes(State awaited) const;
   void check_start(base::TimePoint now);
   void check_made(base::TimePoint now);
-  void check_missed(base::TimePoint now);
   void check_silent(base::TimePoint now);
   bool listens() const;
   Late lateness(const Worker& worker) const;
@@ -173,9 +178,10 @@ class Supervisor {
   Ending ending_ = Ending::none;
   std::optional<Failure> failure_;
   std::optional<Error> general_;     ///< of the run as a whole: start, wall, disk
-  std::optional<Missed> missed_;     ///< a worker that the others have lost, though its process lives
-  std::optional<std::size_t> dead_;  ///< or silent
+  BrokenSessions broken_sessions_;   ///< where a process may be found dead yet
+  std::optional<std::size_t> dead_;  ///< or silent: the run ends with it
   std::string death_text_;
+  Losses losses_;  ///< without which the run goes on
 };
 
 }  // namespace caftan::run
