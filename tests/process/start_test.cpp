@@ -48,6 +48,26 @@ TEST_F(Hosts, OneCommandForEachRoleRunsTheApplication) {
   EXPECT_EQ(second.wait(), 0) << second.err();
 }
 
+/// Each host has a ticker and an echo; both tickers call both echoes.
+TEST_F(Hosts, RN21_ADriverOnEachOfTwoHosts) {
+  const auto ticker = [](const std::string& role, const std::string& host, const std::string& rounds) {
+    return "[roles." + role + "]\ntype = \"ticker\"\nhosts = [\"" + host + "\"]\n[roles." + role +
+           ".config]\nrounds = " + rounds + "\n[roles." + role + ".uses]\nechoes = \"echo\"\n";
+  };
+  folder_.write("t.toml", "caftan = 1\n[run]\nname = \"ticking\"\nplacement = \"hosts\"\nstart_timeout = \"30s\"\n" +
+                              ticker("first", "here", "1") + ticker("second", "there", "1000") +
+                              "[roles.echo]\ntype = \"echo\"\nreplicas = 2\nhosts = [\"here\", \"there\"]\n"
+                              "[cluster]\nsecret_file = \"s\"\n[hosts.here]\naddress = \"127.0.0.1:" +
+                              port_.number() + "\"\n[hosts.there]\naddress = \"127.0.0.1\"\n");
+  port_.release();
+  Command here(folder_, kTicking, {"run", "t.toml", "--host", "here"});
+  Command there(folder_, kTicking, {"run", "t.toml", "--host", "there"});
+  EXPECT_EQ(here.wait(), 0) << here.err();
+  EXPECT_EQ(there.wait(), 0) << there.err();
+  EXPECT_THAT(here.out(), HasSubstr("tick 1\n"));
+  EXPECT_THAT(there.out(), HasSubstr("tick 1000\n")) << "the echo of the first host serves it to its end";
+}
+
 TEST_F(Hosts, K11_EachSideHearsThatTheOtherWasInterrupted) {
   for (const bool driver : {true, false}) {
     FreePort port;

@@ -237,6 +237,7 @@ void Launch::take(const run::Event& event) {
                    supervisor_.failed(worker, failed.error);
                  },
                  [&](const run::PeerLost& lost) { supervisor_.peer_lost(worker, lost.peer, lost.error, clock_.now()); },
+                 [&](const run::PeerReturned& returned) { supervisor_.peer_returned(returned.peer); },
                  [&](const run::Refused& refused) {
                    view_.error("warning: " + name + " refused a connection: " + refused.error.message());
                  },

@@ -64,8 +64,10 @@ void RoleActorState::run(std::shared_ptr<rpc::HostedObject> object) {
 
 void RoleActorState::report_end(const Result<void>& outcome) {
   RoleState& role = *parts_->role;
+  const bool is_done = outcome && !role.stop.stop_requested();
   if (!outcome) role.log.error("run() returned an error: " + outcome.error().message());
   role.reporter->send(run::Returned{outcome ? Error() : outcome.error().at(role.facts.worker)});
+  if (is_done) parts_->ports->report_returned();
   parts_->ports->set_idle();
 }
 

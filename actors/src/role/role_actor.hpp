@@ -26,6 +26,9 @@ class RolePorts {
   virtual base::Executor& executor() = 0;
   /// Makes the outcome of the constructor the value of the role's reference. Returns false if the role was ended.
   virtual bool set_value(const Result<std::shared_ptr<rpc::HostedObject>>& object) = 0;
+  /// Reports to the driving workers of other launchers that run() has returned, without an error and not asked to stop
+  /// (RN-22).
+  virtual void report_returned() = 0;
   /// Neither the role's constructor nor its run() is running any more, and neither will run again.
   virtual void set_idle() = 0;
 };

@@ -64,6 +64,10 @@ bool RoleHost::set_value(const Result<std::shared_ptr<rpc::HostedObject>>& objec
   return true;
 }
 
+void RoleHost::report_returned() {
+  WorkerCore::of(*worker_).joiner().leaver().report_returned(state_->drivers_elsewhere);
+}
+
 void RoleHost::set_idle() {
   const base::LockGuard lock(mutex_);
   idle_ = true;

@@ -40,6 +40,7 @@ class RoleHost final : public RolePorts, public std::enable_shared_from_this<Rol
   // RolePorts
   base::Executor& executor() override;
   bool set_value(const Result<std::shared_ptr<rpc::HostedObject>>& object) override;
+  void report_returned() override;
   void set_idle() override;
 
  private:

@@ -33,6 +33,7 @@ struct RoleState {
   std::shared_ptr<RunReporter> reporter{};
   Log log{};
   std::stop_source stop{};
+  std::vector<std::string> drivers_elsewhere{};  ///< names of the driving workers of other launchers
 
   base::Mutex mutex{};
   std::shared_ptr<rpc::RRefHandle> self CAFTAN_GUARDED_BY(mutex) = nullptr;  ///< null once the worker leaves

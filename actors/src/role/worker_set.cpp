@@ -54,6 +54,17 @@ RoleFacts WorkerSet::facts_of(const app::PlannedWorker& planned) const {
   return facts;
 }
 
+/// Returns the names of the driving workers of other launchers (RN-21).
+std::vector<std::string> WorkerSet::drivers_elsewhere() const {
+  std::vector<std::string> names;
+  if (options_.network) return names;  // all workers are in this process
+  for (const app::PlannedWorker& worker : options_.plan.workers) {
+    const bool is_elsewhere = std::ranges::find(options_.siblings, worker.name) == options_.siblings.end();
+    if (worker.drives && is_elsewhere) names.push_back(worker.name);
+  }
+  return names;
+}
+
 WorkerOptions WorkerSet::worker_options(Member& member) {
   const app::Application& application = options_.application;
   WorkerOptions options;
@@ -73,6 +84,9 @@ WorkerOptions WorkerSet::worker_options(Member& member) {
   options.log = [log = member.log.in("worker")](std::string_view line) { log.info(line); };
   options.on_peer_down = [reporter = member.reporter](const std::string& peer, const Error& reason) {
     reporter->send(run::PeerLost{peer, reason});
+  };
+  options.on_peer_returned = [reporter = member.reporter](const std::string& peer) {
+    reporter->send(run::PeerReturned{peer});
   };
   options.on_refused = [reporter = member.reporter](const Error& reason) { reporter->send(run::Refused{reason}); };
   options.on_duplicate = [reporter = member.reporter](const Error& reason) { reporter->send(run::Duplicate{reason}); };
@@ -95,6 +109,7 @@ Result<void> WorkerSet::launch(Member& member) {
   state->facts = facts_of(planned);
   state->reporter = member.reporter;
   state->log = member.log.in("role");
+  state->drivers_elsewhere = drivers_elsewhere();
   member.role = std::make_shared<RoleHost>(
       *definition, options_.application.find_role(planned.role)->config_of(planned.replica), state);
   auto worker = Worker::launch(worker_options(member), options_.catalog.make_registry());

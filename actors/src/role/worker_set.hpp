@@ -72,6 +72,7 @@ class WorkerSet {
   Result<void> join();
   WorkerOptions worker_options(Member& member);
   RoleFacts facts_of(const app::PlannedWorker& planned) const;
+  std::vector<std::string> drivers_elsewhere() const;
   void wait_for_leave();
   void request_stops();
   Member* wait_for_roles(base::TimePoint deadline);

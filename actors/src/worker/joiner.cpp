@@ -17,7 +17,7 @@ using transport::Session;
 
 Joiner::Joiner(const Parts& parts, net::Membership membership)
     : parts_(parts),
-      leaver_({parts.ports, parts.work, parts.peers, *this}),
+      leaver_({parts.ports, parts.work, parts.peers, *this, parts.options.on_peer_returned}),
       meeting_(std::move(membership), meeting_options(parts.options)) {}
 
 // ---- launching

@@ -97,6 +97,16 @@ void Leaver::report(std::uint64_t round) {
   }
 }
 
+void Leaver::report_returned(const std::vector<std::string>& to) {
+  for (const std::string& name : to) {
+    const auto peer = parts_.peers.find(name);
+    const auto session = peer ? PeerState::of(*peer).session() : nullptr;
+    if (!session || !(session->peer().features & net::kKnowsRunReturned)) continue;
+    // A worker that is gone by now does not need it.
+    (void)parts_.sender.send_to_root(*session, caf::make_message(net::RunReturned{}));
+  }
+}
+
 void Leaver::stop(const Error& reason) {
   const base::LockGuard lock(mutex_);
   rules_.stop(reason);
@@ -119,6 +129,10 @@ void Leaver::on_report(const Session& from, const net::LeaveReport& report) {
   const base::LockGuard lock(mutex_);
   rules_.on_report(from.peer().life, report);
   notify_if_changed();
+}
+
+void Leaver::on_returned(const Session& from) {
+  if (parts_.on_peer_returned) parts_.on_peer_returned(from.peer().name);
 }
 
 void Leaver::notify_if_changed() {

@@ -1,8 +1,11 @@
 /// `Leaver`: carries out `Worker::leave_together`: it sends the reports of this worker and waits. `net::LeaveTogether`
-/// decides. Rules: docs/protocols/leave.md.
+/// decides. Rules: docs/protocols/leave.md. It also carries the message `run.returned` of docs/protocols/run.md.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "caftan/base/executor.hpp"
 #include "caftan/base/mutex.hpp"
@@ -32,11 +35,14 @@ class Leaver final : public LeavePorts {
     WorkPorts& work;
     const Peers& peers;
     RootSender& sender;
+    const std::function<void(const std::string& peer)>& on_peer_returned;  // may be empty
   };
   explicit Leaver(const Parts& parts);
 
   /// As Worker::leave_together.
   Result<void> leave_together(base::Duration timeout);
+  /// Sends `run.returned` to members: the run() of this worker's role has returned. @param to  their names
+  void report_returned(const std::vector<std::string>& to);
   /// This worker stops. @param reason  the outcome of leave_together from now on
   void stop(const Error& reason);
   /// A session with that life can be used.
@@ -45,6 +51,7 @@ class Leaver final : public LeavePorts {
   // LeavePorts
 
   void on_report(const transport::Session& from, const net::LeaveReport& report) override;
+  void on_returned(const transport::Session& from) override;
   void on_lost(const PeerLost& lost) override;
 
  private:

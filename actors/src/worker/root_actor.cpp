@@ -26,6 +26,9 @@ caf::behavior root_actor(RootActor* self, RootPorts* ports, LeavePorts* leave, F
       [self, leave](const net::LeaveReport& report) {
         if (const auto session = ActorExchange::session_of(self->current_sender())) leave->on_report(*session, report);
       },
+      [self, leave](const net::RunReturned&) {
+        if (const auto session = ActorExchange::session_of(self->current_sender())) leave->on_returned(*session);
+      },
       [leave](const PeerLost& lost) { leave->on_lost(lost); },
   };
 }

@@ -17,6 +17,7 @@
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::View)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::Met)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::LeaveReport)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::net::RunReturned)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::actors::PeerLost)
 
 namespace caftan::actors {

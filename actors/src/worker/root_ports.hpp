@@ -43,6 +43,8 @@ class LeavePorts {
   virtual ~LeavePorts() = default;
   /// A member waits in leave_together.
   virtual void on_report(const transport::Session& from, const net::LeaveReport& report) = 0;
+  /// The run() of that member's role has returned.
+  virtual void on_returned(const transport::Session& from) = 0;
   virtual void on_lost(const PeerLost& lost) = 0;
 };
 

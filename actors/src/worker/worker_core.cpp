@@ -54,6 +54,7 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership
   messages_.add<net::View>("membership.view");
   messages_.add<net::Met>("membership.met");
   messages_.add<net::LeaveReport>("leave.report");
+  messages_.add<net::RunReturned>("run.returned");
   for (Service* service : services_) service->register_with(registry_, messages_);
   actor_host_ = std::make_unique<remote::ActorHost>(*options_.executor, messages_, self_);
   actor_host_->set_named_actors(this);

@@ -10,8 +10,8 @@
 namespace caftan::actors {
 namespace {
 
-constexpr std::uint64_t kFeatures =
-    net::kSaysSegments | net::kKnowsErrorKinds | net::kKnowsGradMode | net::kKnowsDepth | net::kKnowsLeaveReport;
+constexpr std::uint64_t kFeatures = net::kSaysSegments | net::kKnowsErrorKinds | net::kKnowsGradMode |
+                                    net::kKnowsDepth | net::kKnowsLeaveReport | net::kKnowsRunReturned;
 
 Incarnation random_incarnation() {
   std::random_device device;

@@ -122,13 +122,20 @@ void Supervisor::peer_lost(std::size_t reporter, const std::string& name, const 
   }
 }
 
+/// RN-21
+void Supervisor::peer_returned(const std::string& name) {
+  const auto found = std::ranges::find(workers_, name, [](const Worker& w) { return w.is.name; });
+  if (found == workers_.end() || found->is.here) return;  // this launcher's own workers report it themselves
+  found->reach(State::returned);
+}
+
 void Supervisor::lost_elsewhere(std::size_t worker, const Error& reason, base::TimePoint now) {
   const Worker& lost = workers_[worker];
   // A host that ends on its own reports its reason (RN-20).
   const bool is_broken = reason.code() == Errc::peer_down && reason.worker() == lost.is.name;
   if (is_broken && lost.is.may_be_lost && lost.state == State::gone) return;  // another worker has reported it
   const std::string why = "ended without a good-bye (" + wire::shortened(reason, wire::kBriefText).text() + ")";
-  if (is_broken && goes_on_without(worker, State::made, why, now)) return;
+  if (is_broken && goes_on_without(worker, std::max(State::made, lost.state), why, now)) return;
   const auto blamed = std::ranges::find(workers_, reason.worker(), [](const Worker& w) { return w.is.name; });
   note_failure(blamed == workers_.end() ? worker : static_cast<std::size_t>(blamed - workers_.begin()), reason);
 }

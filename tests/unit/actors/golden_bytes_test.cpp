@@ -121,8 +121,10 @@ TEST(GoldenBytes, MessagesBetweenActors) {
   EXPECT_EQ(hex_of(view), "020000000000000001056167656e7400000000010000000000000007756e69783a2f61");
   EXPECT_EQ(hex_of(net::Met{}), "");
   EXPECT_EQ(hex_of(net::LeaveReport{0x1122334455667788, 2, 3}), "887766554433221102000000000000000300000000000000");
+  EXPECT_EQ(hex_of(net::RunReturned{}), "");
   // The id of a message on the wire is made of its name.
   EXPECT_EQ(remote::MessageRegistry::id_of("rref.fork"), 16451004460458615968ULL);
+  EXPECT_EQ(remote::MessageRegistry::id_of("run.returned"), 17044483830311443267ULL);
 }
 
 TEST(GoldenBytes, MessagesOfTheBackwardProtocol) {

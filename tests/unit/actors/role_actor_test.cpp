@@ -39,12 +39,18 @@ class ScriptedWorker final : public RolePorts {
     values.push_back(object);
     return true;
   }
-  void set_idle() override { ++idle; }
+  void report_returned() override { ++returned; }
+  void set_idle() override {
+    ++idle;
+    returned_when_idle = returned;
+  }
 
   std::function<void()> before_value;
   bool has_ended = false;
   std::vector<Result<std::shared_ptr<rpc::HostedObject>>> values;
   int idle = 0;
+  int returned = 0;
+  int returned_when_idle = 0;
 
  private:
   base::Executor& executor_;
@@ -135,6 +141,22 @@ TEST_F(RoleActorTest, RunsARoleThatDrivesAndReportsItsEnd) {
   EXPECT_EQ(worker_->idle, 1);
 }
 
+TEST_F(RoleActorTest, RN21_ReportsToOtherLaunchersThatRunHasReturnedBeforeItIsIdle) {
+  let_it_drive();
+  begin(7);
+  EXPECT_EQ(worker_->returned, 1);
+  EXPECT_EQ(worker_->returned_when_idle, 1) << "once it is idle, its worker may say good-bye";
+}
+
+TEST_F(RoleActorTest, RN22_ARunThatWasAskedToStopIsNotReportedToOtherLaunchers) {
+  let_it_drive();
+  role_->stop.request_stop();
+  begin(7);
+  EXPECT_EQ(reported(), (kinds<run::Making, run::Made, run::Returned>()));
+  EXPECT_EQ(worker_->returned, 0);
+  EXPECT_EQ(worker_->idle, 1);
+}
+
 TEST_F(RoleActorTest, ReportsTheErrorOfRunWithTheWorker) {
   let_it_drive();
   begin(0);
@@ -142,6 +164,7 @@ TEST_F(RoleActorTest, ReportsTheErrorOfRunWithTheWorker) {
   const Error& error = std::get<run::Returned>(events_.back().body).error;
   EXPECT_EQ(error.code(), Errc::invalid_config);
   EXPECT_EQ(error.worker(), "a");
+  EXPECT_EQ(worker_->returned, 0) << "RN22";
   EXPECT_EQ(worker_->idle, 1);
 }
 

@@ -22,6 +22,7 @@ class ScriptedWorker final : public RootPorts, public LeavePorts, public ForkReq
   void on_view(const transport::Session&, const net::View& view) override { views.push_back(view.revision); }
   void on_met(transport::Session&) override { ++met; }
   void on_report(const transport::Session&, const net::LeaveReport& report) override { rounds.push_back(report.round); }
+  void on_returned(const transport::Session& from) override { returned.push_back(from.peer().life.id.value); }
   void on_lost(const PeerLost& peer) override { lost.push_back(peer.session->peer().life.id.value); }
   bool on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
                          const caf::strong_actor_ptr& child) override {
@@ -35,6 +36,7 @@ class ScriptedWorker final : public RootPorts, public LeavePorts, public ForkReq
   int met = 0;
   std::vector<std::uint64_t> views;
   std::vector<std::uint64_t> rounds;
+  std::vector<std::uint32_t> returned;
   std::vector<std::uint32_t> lost;
   std::vector<std::pair<ForkId, rpc::PeerSession>> requests;
   std::vector<std::pair<ForkId, rpc::PeerSession>> gone;
@@ -75,10 +77,12 @@ TEST_F(RootActorTest, PassesOnViewsAndReports) {
   receive(net::View{3, {}});
   receive(net::Met{});
   receive(net::LeaveReport{1, 2, 3});
+  receive(net::RunReturned{});
   receive(PeerLost{pair_.near->session, Error(Errc::peer_down, "cut")});
   EXPECT_EQ(worker_.views, std::vector<std::uint64_t>{3});
   EXPECT_EQ(worker_.met, 1);
   EXPECT_EQ(worker_.rounds, std::vector<std::uint64_t>{2});
+  EXPECT_EQ(worker_.returned, std::vector<std::uint32_t>{pair_.near->session->peer().life.id.value});
   EXPECT_EQ(worker_.lost, std::vector<std::uint32_t>{pair_.near->session->peer().life.id.value});
 }
 
@@ -87,9 +91,11 @@ TEST_F(RootActorTest, AMessageWithoutASessionIsDropped) {
   receive(net::View{3, {}});
   receive(net::Met{});
   receive(net::LeaveReport{1, 2, 3});
+  receive(net::RunReturned{});
   receive(ForkRequested{{}, {}, kFork, {}});
   EXPECT_TRUE(worker_.views.empty());
   EXPECT_TRUE(worker_.rounds.empty());
+  EXPECT_TRUE(worker_.returned.empty());
   EXPECT_EQ(worker_.met, 0);
   EXPECT_TRUE(worker_.requests.empty());
 }

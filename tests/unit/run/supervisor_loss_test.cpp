@@ -1,4 +1,4 @@
-// Which losses a run survives, and what it says of them (RN-14 to RN-20).
+// Which losses a run survives, and what it says of them (RN-14 to RN-21).
 #include <string>
 #include <utility>
 #include <vector>
@@ -261,6 +261,18 @@ TEST_F(LosingElsewhere, RN20_AHostThatEndsOnItsOwnFailsThisOneTooWhateverItsRole
     EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop));
     EXPECT_EQ(supervisor.verdict().exit_code, 1);
     EXPECT_EQ(lost(supervisor), "");
+  }
+}
+
+TEST_F(LosingElsewhere, RN18_RN21_ALossElsewhereAfterItsRunHasReturnedCutsNothingOff) {
+  for (const bool has_returned : {true, false}) {
+    Supervisor supervisor = make_running();
+    if (has_returned) supervisor.peer_returned("trainer-1");
+    supervisor.peer_lost(kServer, "trainer-1", Error(Errc::peer_down, "trainer-1", "lost trainer-1"), now_);
+    EXPECT_THAT(supervisor.next(now_), IsEmpty());
+    kill(supervisor, kFirstTrainer);
+    supervisor.next(now_ + 1s);
+    EXPECT_EQ(supervisor.verdict().exit_code, has_returned ? 0 : 1);
   }
 }
 

@@ -253,6 +253,45 @@ TEST_F(Supervised, OnOtherHostsADriverThatLeftEndsTheRun) {
   EXPECT_EQ(supervisor.verdict().exit_code, 0);
 }
 
+TEST_F(Supervised, RN21_HostsWithADriverEachLeaveOnceBothRunsHaveReturned) {
+  const auto make_host = [this](std::size_t driver) {
+    return Supervisor({.workers = {{.name = "trainer-0", .process = 0, .drives = true, .here = driver == 0},
+                                   {.name = "trainer-1", .process = 1, .drives = true, .here = driver == 1}},
+                       .start_timeout = 10s,
+                       .stop_timeout = 2s},
+                      now_);
+  };
+  Supervisor first = make_host(0);
+  Supervisor second = make_host(1);
+  first.ready(0);
+  second.ready(1);
+  EXPECT_THAT(first.next(now_), IsEmpty());
+  EXPECT_THAT(second.next(now_), IsEmpty());
+  first.returned(0, {});
+  EXPECT_THAT(first.next(now_), IsEmpty()) << "it still serves trainer-1";
+  second.peer_returned("trainer-0");
+  EXPECT_THAT(second.next(now_), IsEmpty()) << "its own driver is running";
+  second.returned(1, {});
+  EXPECT_THAT(second.next(now_), ElementsAre(Action::leave)) << "trainer-0 has not left";
+  first.peer_returned("trainer-1");
+  EXPECT_THAT(first.next(now_), ElementsAre(Action::leave));
+  // The good-bye of a host that has returned as well.
+  first.peer_lost(0, "trainer-1", Error(Errc::shut_down, "trainer-1", "trainer-1 has left"), now_);
+  first.left(0);
+  first.died(0, kExited, "", now_);
+  first.next(now_);
+  EXPECT_TRUE(first.is_over());
+  EXPECT_EQ(first.verdict().exit_code, 0);
+}
+
+TEST_F(Supervised, RN21_AReportFromElsewhereCountsForNoWorkerOfThisHost) {
+  Supervisor supervisor = make_running();
+  supervisor.peer_returned("agent");
+  supervisor.peer_returned("agent-7");
+  EXPECT_THAT(supervisor.next(now_), IsEmpty());
+  EXPECT_EQ(supervisor.phase(), Phase::running);
+}
+
 TEST_F(Supervised, OnOtherHostsADriverThatFailedAndLeftFailsTheRun) {
   Supervisor supervisor({.workers = {{.name = "agent", .process = 0, .drives = true, .here = false},
                                      {.name = "observer-0", .process = 1},

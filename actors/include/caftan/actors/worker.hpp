@@ -88,6 +88,9 @@ struct WorkerOptions {
   /// Called once for each peer that is lost while this worker serves: with peer_down, or, if the peer left, with its
   /// farewell or shut_down. Threads: a runner.
   std::function<void(const std::string& peer, const Error& reason)> on_peer_down;
+  /// Called when a driving worker of another launcher has returned from run(): docs/protocols/run.md, RN-21.
+  /// Threads: a runner.
+  std::function<void(const std::string& peer)> on_peer_returned;
   /// Called for each refused connection that may be a member's, at most 8 times, while this worker waits for the
   /// others. Threads: a runner.
   std::function<void(const Error& reason)> on_refused;

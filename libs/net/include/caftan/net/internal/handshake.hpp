@@ -35,6 +35,8 @@ inline constexpr std::uint64_t kKnowsGradMode = 4;
 inline constexpr std::uint64_t kKnowsDepth = 8;
 /// Feature bit: the message `leave.report` between root actors is understood.
 inline constexpr std::uint64_t kKnowsLeaveReport = 16;
+/// Feature bit: the message `run.returned` between root actors is understood.
+inline constexpr std::uint64_t kKnowsRunReturned = 32;
 
 struct VersionRange {
   std::uint16_t min = 1;

@@ -26,6 +26,13 @@ struct LeaveReport {
   }
 };
 
+/// To the driving workers of other launchers: the run() of the sender's role has returned without an error, and was not
+/// asked to stop. As a message: `run.returned`. Rules RN-21 and RN-22: docs/protocols/run.md.
+struct RunReturned {
+  template <class Archive>
+  void serialize(Archive&, unsigned) {}
+};
+
 /// Threads: none of its own and no lock.
 class LeaveTogether {
  public:

@@ -113,6 +113,15 @@ struct PeerLost {
     archive& peer& error;
   }
 };
+/// The run() of a driving worker of another launcher has returned without an error (RN-21).
+struct PeerReturned {
+  std::string peer{};  ///< its name
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& peer;
+  }
+};
 /// The worker has refused a connection while it waited for the other members.
 struct Refused {
   Error error{};
@@ -148,7 +157,7 @@ struct Alive : WithoutFields {};
 struct Answered : WithoutFields {};
 
 using EventBody = std::variant<Here, Ready, Making, Made, Progress, Metrics, Report, Fingerprint, Returned, Failed,
-                               PeerLost, Refused, Duplicate, Traffic, Left, Alive, Answered>;
+                               PeerLost, PeerReturned, Refused, Duplicate, Traffic, Left, Alive, Answered>;
 
 /// Worker -> launcher.
 struct Event {

@@ -5,7 +5,7 @@
 ///     starting --all ready--> running --every run() returned--> leaving --all processes gone--> over
 ///         \------- failure, loss, Ctrl-C -------> stopping --run()s returned, or half of stop_timeout--/
 ///
-/// Invariants RN-1 to RN-20: docs/protocols/run.md.
+/// Invariants RN-1 to RN-22: docs/protocols/run.md.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +68,8 @@ class Supervisor {
   /// A worker of this launcher has no session with another one any more.
   /// @param reason  shut_down if that one left in good order; its farewell if it left because its run failed
   void peer_lost(std::size_t reporter, const std::string& name, const Error& reason, base::TimePoint now);
+  /// The run() of a worker elsewhere has returned without an error (RN-21). Other names change nothing.
+  void peer_returned(const std::string& name);
   /// @param where  how far the run was, for the text: "episode 121", or empty
   void died(int process, Death death, const std::string& where, base::TimePoint now);
   /// A process could not be started: the run does not wait for its workers.
