@@ -7,6 +7,7 @@
 #include "caftan/actors/worker.hpp"
 #include "caftan/autograd/context.hpp"
 #include "caftan/base/settings.hpp"
+#include "caftan/optim/custom_algorithm.hpp"
 #include "caftan/optim/distributed_optimizer.hpp"
 #include "caftan/optim/schedules.hpp"
 #include "caftan/rpc/call_site.hpp"

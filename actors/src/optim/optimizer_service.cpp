@@ -5,6 +5,7 @@
 #include <caf/send.hpp>
 
 #include "caftan/actors/worker.hpp"
+#include "caftan/optim/custom_algorithm.hpp"
 #include "caftan/remote/internal/actor_host.hpp"
 #include "caftan/rpc/registry.hpp"
 #include "optim/optimizer_actor.hpp"
@@ -28,7 +29,13 @@ class Mailbox final : public optim::OptimizerMailbox {
   const caf::actor actor_;
 };
 
-Result<RRef<optim::RemoteOptimizer>> make_optimizer(Worker& worker, const optim::OptimizerSpec& spec) {
+Result<RRef<optim::RemoteOptimizer>> make_optimizer(Worker& worker, const optim::OptimizerSpec& asked) {
+  optim::OptimizerSpec spec = asked;
+  for (auto& group : spec.groups) {
+    if (Result<void> known = optim::resolve(group.algorithm, MemberPorts::of(worker).registry()); !known) {
+      return known.error();
+    }
+  }
   std::vector<std::shared_ptr<rpc::HostedObject>> objects;
   for (const auto& group : spec.groups) {
     for (const RRef<at::Tensor>& parameter : group.parameters) {
