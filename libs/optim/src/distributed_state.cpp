@@ -55,17 +55,6 @@ Result<void> first_failure(const std::vector<Owner>& owners, const std::vector<R
   return {};
 }
 
-/// The caller of a load, or of a group that is added: gets the outcome or the time-out, whatever is first.
-struct Asked {
-  Promise<void> promise;
-  std::atomic<bool> answered{false};
-
-  explicit Asked(Promise<void> to) : promise(std::move(to)) {}
-  void answer(Result<void> outcome) {
-    if (!answered.exchange(true)) promise.set(std::move(outcome));
-  }
-};
-
 Error another_placement(const std::string& difference) {
   return Error(Errc::bad_arguments, "the saved optimizer is of another model or placement: " + difference);
 }
@@ -282,6 +271,17 @@ void DistributedOptimizer::State::answer(const Open& open, Result<StepReport> ou
 }
 
 // ---- saving and loading
+
+/// The caller of a load, or of a group that is added: gets the outcome or the time-out, whatever is first.
+struct DistributedOptimizer::State::Asked {
+  Promise<void> promise;
+  std::atomic<bool> answered{false};
+
+  explicit Asked(Promise<void> to) : promise(std::move(to)) {}
+  void answer(Result<void> outcome) {
+    if (!answered.exchange(true)) promise.set(std::move(outcome));
+  }
+};
 
 struct DistributedOptimizer::State::OpenLoad : Asked {
   SavedState saved;

@@ -58,6 +58,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   void complete(const Open& open, Result<StepReport> outcome);
   /// Answers the caller of a step, unless that has been done.
   void answer(const Open& open, Result<StepReport> outcome);
+  struct Asked;
   struct OpenLoad;
   void begin_load(const std::shared_ptr<OpenLoad>& open);
   Result<void> check_saved(const SavedState& saved) const;
