@@ -1,12 +1,12 @@
 #include "caftan/optim/distributed_optimizer.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <unordered_map>
 #include <utility>
 
 #include "caftan/rpc/wait.hpp"
 #include "distributed_state.hpp"
+#include "option_check.hpp"
 
 namespace caftan::optim {
 namespace {
@@ -16,13 +16,10 @@ Error moved_away() { return Error(Errc::bad_arguments, "this optimizer was moved
 std::string name_of(std::size_t number) { return "parameter " + std::to_string(number); }
 
 Result<void> check_options(const StepOptions& options) {
-  if (!std::isfinite(options.clip_norm) || options.clip_norm < 0) {
-    return Error(Errc::bad_arguments, "clip_norm is not a number >= 0; 0 means none");
-  }
-  if (!std::isfinite(options.clip_value) || options.clip_value < 0) {
-    return Error(Errc::bad_arguments, "clip_value is not a number >= 0; 0 means none");
-  }
-  return {};
+  return OptionCheck("StepOptions")
+      .not_negative("clip_norm", options.clip_norm)
+      .not_negative("clip_value", options.clip_value)
+      .result();
 }
 
 /// Divides the parameters of all groups into shares, one for each owner.

@@ -8,6 +8,7 @@
 
 #include "caftan/tensor/torch_errors.hpp"
 #include "gradient_check.hpp"
+#include "option_check.hpp"
 #include "state_format.hpp"
 #include "update.hpp"
 
@@ -78,6 +79,10 @@ Result<void> LocalOptimizer::prepare(std::span<const at::Tensor> gradients) {
   if (gradients.size() != parameters_.size()) {
     return Error(Errc::bad_arguments, std::to_string(gradients.size()) + " gradients for " +
                                           std::to_string(parameters_.size()) + " parameters");
+  }
+  for (const Algorithm& algorithm : algorithms_) {
+    Result<void> fits = OptionCheck(name_of(algorithm)).not_negative("lr", learning_rate(algorithm)).result();
+    if (!fits) return fits;
   }
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined()) continue;

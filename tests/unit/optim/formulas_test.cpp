@@ -13,6 +13,7 @@
 
 #include "caftan/optim/local_optimizer.hpp"
 #include "caftan/rpc/registry.hpp"
+#include "caftan/tensor/operators.hpp"
 #include "heavy_ball.hpp"
 
 namespace caftan::optim {

@@ -101,6 +101,18 @@ TEST(LocalOptimizer, RefusesOptionsOutOfRangeAndNamesThem) {
   }
 }
 
+TEST(LocalOptimizer, ARateThatIsSetOutOfItsRangeRefusesTheStep) {
+  const at::Tensor p = parameter();
+  LocalOptimizer optimizer = LocalOptimizer::make({{{p}, SGD{.lr = 1}}}).value();
+  for (const double lr : {-0.5, std::numeric_limits<double>::quiet_NaN()}) {
+    optimizer.set_lr(0, lr);
+    const Error error = optimizer.step(Tensors{at::ones({2})}).error();
+    EXPECT_EQ(error.code(), Errc::bad_arguments);
+    EXPECT_THAT(error.text(), HasSubstr("it must be >= 0"));
+  }
+  EXPECT_TRUE(p.equal(at::ones({2})));
+}
+
 // ---- what is no gradient
 
 TEST(LocalOptimizer, OP4_RefusesGradientsThatDoNotFitAndChangesNothing) {

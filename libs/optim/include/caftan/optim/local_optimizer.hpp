@@ -68,7 +68,8 @@ class LocalOptimizer final : public LearningRates {
 
   /// Checks everything that can be wrong with `gradients` and allocates the state of parameters that are stepped for
   /// the first time; parameters and state keep their values.
-  /// Errors: bad_arguments (count, sizes, dtype or device of a gradient; after a step that failed half-way),
+  /// Errors: bad_arguments (count, sizes, dtype or device of a gradient; a learning rate; after a step that failed
+  /// half-way),
   ///   unsupported (a sparse gradient where the algorithm takes none), limit_exceeded (no memory).
   Result<void> prepare(std::span<const at::Tensor> gradients);
 
