@@ -1,8 +1,8 @@
 /// Schedules made of others: one after the other, or all at once.
 ///     optim::Schedules parts;
-///     parts.push_back(std::make_unique<optim::LinearLR>(optimizer, optim::LinearLROptions{.total_iters = 10}));
-///     parts.push_back(std::make_unique<optim::CosineAnnealingLR>(optimizer, optim::CosineAnnealingLROptions{.t_max =
-///     90})); optim::SequentialLR schedule(optimizer, std::move(parts), {10});
+///     parts.push_back(std::make_unique<optim::LinearLR>(optimizer, optim::LinearLROptions{}));
+///     parts.push_back(std::make_unique<optim::ExponentialLR>(optimizer, optim::ExponentialLROptions{.gamma = 0.9}));
+///     optim::SequentialLR schedule(optimizer, std::move(parts), {5});
 /// What all schedules have in common says schedule.hpp.
 #pragma once
 
