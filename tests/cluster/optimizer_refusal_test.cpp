@@ -80,6 +80,30 @@ TEST_P(Refusals, NothingIsLeftOfAnOptimizerThatOneOwnerRefused) {
   EXPECT_EQ(cluster_[1].counters().owner_rrefs, before);
 }
 
+TEST_P(Refusals, OP11_AGroupThatOneOwnerRefusesIsAddedNowhere) {
+  const Parameters first = layers_[0].rpc_sync<&Layer::parameters>();
+  const Parameters second = layers_[1].rpc_sync<&Layer::parameters>();
+  DistributedOptimizer optimizer(here(), {first[0]}, SGD{.lr = 0.5});
+  cluster_.run_until_idle();
+  const auto before = cluster_[2].counters().owner_rrefs;
+  const Error twice = optimizer.try_add_param_group({{first[1], second[0], first[0]}, SGD{}}).error();
+  EXPECT_EQ(twice.code(), Errc::bad_arguments);
+  EXPECT_EQ(twice.worker(), "worker1");
+  EXPECT_THAT(twice.text(), HasSubstr("is the same tensor as parameter 0"));
+  EXPECT_EQ(optimizer.try_add_param_group({{}, SGD{}}).error().code(), Errc::bad_arguments);
+  EXPECT_EQ(optimizer.try_add_param_group({{first[1]}, SGD{.lr = -1}}).error().code(), Errc::bad_arguments);
+  cluster_.run_until_idle();
+  EXPECT_EQ(cluster_[2].counters().owner_rrefs, before) << "the optimizer at the new owner has ended";
+  EXPECT_EQ(optimizer.groups(), 1U);
+  train(optimizer, 0);
+  EXPECT_EQ(optimizer.last_report().owners.size(), 1U);
+  EXPECT_EQ(optimizer.last_report().owners[0].outcome->stepped, 1U);
+  optimizer.add_param_group({{first[1], second[0]}, SGD{}});
+  train(optimizer, 1);
+  EXPECT_EQ(optimizer.last_report().owners.size(), 2U);
+  EXPECT_EQ(optimizer.last_report().owners[0].outcome->stepped, 2U);
+}
+
 // ---- stepping
 
 TEST_P(Refusals, AContextWithoutGradientsIsNamedWithTheWayOut) {

@@ -1,8 +1,11 @@
 // Steps over three owners: the same as local ones bit for bit, in turn with the modules, with each owner's reply.
 #include <ATen/ops/full.h>
 
+#include <stdexcept>
+
 #include "caftan/optim/clipping.hpp"
 #include "caftan/optim/internal/remote_optimizer.hpp"
+#include "heavy_ball.hpp"
 #include "optimizer_roles.hpp"
 
 namespace caftan::test {
@@ -46,8 +49,11 @@ INSTANTIATE_TEST_SUITE_P(Seeds, Steps, ::testing::Range<std::uint64_t>(1, 11));
 
 TEST_P(Steps, Row21_01_EqualLocalOnesBitForBit) {
   const Algorithm algorithms[] = {
-      SGD{.lr = 0.05}, SGD{.lr = 0.05, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}, Adam{.lr = 0.02},
-      Adam{.lr = 0.02, .amsgrad = true, .fused = true}, AdamW{.lr = 0.02}};
+      SGD{.lr = 0.05},   SGD{.lr = 0.05, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true},
+      Adam{.lr = 0.02},  Adam{.lr = 0.02, .amsgrad = true, .fused = true},
+      AdamW{.lr = 0.02}, optim::Adagrad{.lr = 0.1},
+      optim::Adadelta{}, optim::RMSprop{.momentum = 0.9, .centered = true},
+      optim::Rprop{},    optim::Adamax{}};
   const Algorithm& algorithm = algorithms[GetParam() % std::size(algorithms)];
   DistributedOptimizer optimizer(here(), all_parameters(), algorithm);
   const LocalModel model;
@@ -263,6 +269,95 @@ TEST_P(Steps, GroupsHaveTheirOwnOptionsAndSchedulesChangeTheirRates) {
   }
   EXPECT_EQ(optimizer.lr(0), 0.125);
   EXPECT_EQ(optimizer.lr(1), 0.0625);
+}
+
+TEST_P(Steps, OP11_AGroupThatComesLaterIsSteppedAtItsOwnersOldAndNew) {
+  const Parameters all = all_parameters();
+  const Algorithm algorithm = Adam{.lr = 0.25};
+  DistributedOptimizer optimizer(here(), {all[0]}, SGD{.lr = 0.5});
+  EXPECT_EQ(optimizer.initial_lrs(), std::vector<double>{0.5});
+  const LocalModel model;
+  const auto p = model.parameters();
+  LocalOptimizer local = LocalOptimizer::make({{{p[0]}, SGD{.lr = 0.5}}}).value();
+  train(optimizer, 0);
+  ASSERT_TRUE(local.step(std::vector<at::Tensor>{model.gradients(0)[0]}));
+  const Parameters later(all.begin() + 1, all.end());
+  optimizer.add_param_group({later, algorithm});
+  ASSERT_TRUE(local.add_param_group({{p.begin() + 1, p.end()}, algorithm}));
+  EXPECT_EQ(optimizer.groups(), 2U);
+  EXPECT_EQ(optimizer.initial_lrs(), (std::vector<double>{0.5, 0.25}));
+  for (int step = 1; step < 5; ++step) {
+    if (step == 3) optimizer.set_lr(1, 0.125);
+    if (step == 3) local.set_lr(1, 0.125);
+    train(optimizer, step);
+    ASSERT_TRUE(local.step(model.gradients(step)));
+    ASSERT_TRUE(same_values(values(), p)) << "step " << step;
+  }
+  const wire::Bytes saved = optimizer.save();
+  DistributedOptimizer resumed(here(), {{{all[0]}, SGD{.lr = 0.5}}, {later, algorithm}});
+  resumed.load(saved);
+  EXPECT_EQ(resumed.save(), saved);
+}
+
+optim::Custom heavy_ball(const char* name) { return {.name = name, .lr = 0.05, .options = {{"beta", 0.5}}}; }
+
+/// Fails in every step.
+class Failing final : public optim::CustomAlgorithm {
+ public:
+  Result<void> check(const optim::Custom&) const override { return {}; }
+  void step(const optim::Custom&, const optim::CustomStep&) const override {
+    throw std::runtime_error("the sun shone");
+  }
+};
+
+Registry make_custom_registry() {
+  Registry registry = make_optimizer_registry();
+  optim::add_algorithm(registry, "heavy_ball", std::make_shared<optim::HeavyBall>());
+  optim::add_algorithm(registry, "failing", std::make_shared<Failing>());
+  return registry;
+}
+
+class CustomSteps : public OptimizerCluster {
+ protected:
+  CustomSteps() : OptimizerCluster(make_custom_registry) {}
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, CustomSteps, ::testing::Range<std::uint64_t>(1, 4));
+
+TEST_P(CustomSteps, ByCodeOfTheOwnersEqualLocalOnesAlsoAfterALoad) {
+  const Parameters parameters = all_parameters();
+  const LocalModel model;
+  optim::Custom with_code = heavy_ball("heavy_ball");
+  with_code.code = std::make_shared<optim::HeavyBall>();
+  LocalOptimizer local = LocalOptimizer::make({{model.parameters(), with_code}}).value();
+  wire::Bytes saved;
+  {
+    DistributedOptimizer optimizer(here(), parameters, heavy_ball("heavy_ball"));
+    for (int step = 0; step < 3; ++step) train(optimizer, step);
+    saved = optimizer.save();
+  }
+  DistributedOptimizer resumed(here(), parameters, heavy_ball("heavy_ball"));
+  resumed.load(saved);
+  for (int step = 0; step < 6; ++step) {
+    ASSERT_TRUE(local.step(model.gradients(step)));
+    if (step >= 3) train(resumed, step);
+  }
+  EXPECT_TRUE(same_values(values(), model.parameters()));
+}
+
+TEST_P(CustomSteps, Row21_03_WhatTheStepOfAnOwnerThrowsIsTheError) {
+  DistributedOptimizer optimizer(here(), all_parameters(), optim::Custom{.name = "failing"});
+  Context context(here());
+  context.backward({forward(make_input(0)).sum()});
+  const Error error = optimizer.try_step(context).error();
+  EXPECT_EQ(error.code(), Errc::remote_exception);
+  EXPECT_THAT(error.text(), HasSubstr("the sun shone"));
+}
+
+TEST_P(CustomSteps, AnAlgorithmThatAnOwnerDoesNotHaveIsNamed) {
+  const auto made = DistributedOptimizer::try_make(here(), {{all_parameters(), heavy_ball("heavy_bell")}});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code(), Errc::bad_arguments);
+  EXPECT_THAT(made.error().text(), HasSubstr("heavy_bell is not registered here (registered: failing, heavy_ball)"));
 }
 
 TEST_P(Steps, OP5_TrainingGoesOnFromASavedState) {

@@ -117,6 +117,12 @@ void OptimizerActorState::handle(request::StageState& stage, const Requested& ke
   });
 }
 
+void OptimizerActorState::handle(request::StageGroup& stage, const Requested& keep) {
+  run([&stage, keep, optimizer = optimizer_]() -> std::function<void()> {
+    return [&stage, keep, outcome = optimizer->stage_group(stage.group, stage.objects)] { stage.answer.set(outcome); };
+  });
+}
+
 void OptimizerActorState::handle(request::DropState&, const Requested&) { optimizer_->drop_state(); }
 
 void OptimizerActorState::handle(request::TakeState& take, const Requested&) {

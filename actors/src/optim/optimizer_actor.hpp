@@ -52,6 +52,7 @@ class OptimizerActorState {
   void handle(optim::optimizer_request::Abort& request, const Requested& keep);
   void handle(optim::optimizer_request::Save& request, const Requested& keep);
   void handle(optim::optimizer_request::StageState& request, const Requested& keep);
+  void handle(optim::optimizer_request::StageGroup& request, const Requested& keep);
   void handle(optim::optimizer_request::DropState& request, const Requested& keep);
   void handle(optim::optimizer_request::TakeState& request, const Requested& keep);
   /// Runs `work` on a runner; it returns what is left to do in the actor.

@@ -5,6 +5,7 @@
 #include <caf/send.hpp>
 
 #include "caftan/actors/worker.hpp"
+#include "caftan/optim/custom_algorithm.hpp"
 #include "caftan/remote/internal/actor_host.hpp"
 #include "caftan/rpc/registry.hpp"
 #include "optim/optimizer_actor.hpp"
@@ -28,23 +29,25 @@ class Mailbox final : public optim::OptimizerMailbox {
   const caf::actor actor_;
 };
 
-Result<RRef<optim::RemoteOptimizer>> make_optimizer(Worker& worker, const optim::OptimizerSpec& spec) {
+Result<RRef<optim::RemoteOptimizer>> make_optimizer(Worker& worker, const optim::OptimizerSpec& asked) {
+  MemberPorts& ports = MemberPorts::of(worker);
+  optim::OptimizerSpec spec = asked;
+  for (auto& group : spec.groups) {
+    if (Result<void> known = optim::resolve(group.algorithm, ports.registry()); !known) return known.error();
+  }
   std::vector<std::shared_ptr<rpc::HostedObject>> objects;
   for (const auto& group : spec.groups) {
-    for (const RRef<at::Tensor>& parameter : group.parameters) {
-      auto object = rpc::wait_for_local(parameter.handle(), {});
-      if (!object) return object.error();
-      objects.push_back(*std::move(object));
-    }
+    auto of_group = optim::wait_for_parameters(group.parameters);
+    if (!of_group) return of_group.error();
+    objects.insert(objects.end(), of_group->begin(), of_group->end());
   }
   auto optimizer = optim::OwnedOptimizer::make(spec, objects);
   if (!optimizer) return optimizer.error();
   const auto all = (*optimizer)->parameters();
   std::vector<at::Tensor> parameters(all.begin(), all.end());
-  MemberPorts& ports = MemberPorts::of(worker);
   caf::actor actor = ports.actor_host().spawn(optimizer_actor, &ports.executor(), *std::move(optimizer));
-  return worker.make_rref(
-      optim::RemoteOptimizer(std::move(parameters), std::move(objects), std::make_unique<Mailbox>(std::move(actor))));
+  return worker.make_rref(optim::RemoteOptimizer(std::move(parameters), std::move(objects), ports.registry(),
+                                                 std::make_unique<Mailbox>(std::move(actor))));
 }
 
 }  // namespace
@@ -59,6 +62,7 @@ void OptimizerService::register_with(Registry& registry, remote::MessageRegistry
       .method<&RemoteOptimizer::abort>("abort")
       .method<&RemoteOptimizer::save>("save")
       .method<&RemoteOptimizer::stage_state>("stage_state")
+      .method<&RemoteOptimizer::stage_group>("stage_group")
       .method<&RemoteOptimizer::drop_state>("drop_state")
       .method<&RemoteOptimizer::take_state>("take_state");
 }

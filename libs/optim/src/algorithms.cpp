@@ -1,59 +1,73 @@
 #include "caftan/optim/algorithms.hpp"
 
-#include <cmath>
-#include <string>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include <type_traits>
+
+#include "algorithms/adadelta.hpp"
+#include "algorithms/adagrad.hpp"
+#include "algorithms/adam.hpp"
+#include "algorithms/adamax.hpp"
+#include "algorithms/custom.hpp"
+#include "algorithms/rmsprop.hpp"
+#include "algorithms/rprop.hpp"
+#include "algorithms/sgd.hpp"
+#include "update.hpp"
 
 namespace caftan::optim {
 namespace {
 
-Error out_of_range(std::string_view algorithm, std::string_view option, double value, std::string_view range) {
-  return Error(Errc::bad_arguments, std::string(algorithm) + ": " + std::string(option) + " is " +
-                                        std::to_string(value) + ", it must be " + std::string(range));
-}
-
-bool is_not_negative(double value) { return std::isfinite(value) && value >= 0; }
-bool is_below_one(double value) { return value >= 0 && value < 1; }
-
-Result<void> check(const SGD& sgd) {
-  if (!is_not_negative(sgd.lr)) return out_of_range("SGD", "lr", sgd.lr, ">= 0");
-  if (!is_not_negative(sgd.momentum)) return out_of_range("SGD", "momentum", sgd.momentum, ">= 0");
-  if (!is_not_negative(sgd.weight_decay)) return out_of_range("SGD", "weight_decay", sgd.weight_decay, ">= 0");
-  if (!std::isfinite(sgd.dampening)) return out_of_range("SGD", "dampening", sgd.dampening, "a number");
-  if (sgd.nesterov && (sgd.momentum == 0 || sgd.dampening != 0)) {
-    return Error(Errc::bad_arguments, "SGD: nesterov needs momentum > 0 and dampening 0");
-  }
-  return {};
-}
-
-template <bool Decoupled>
-Result<void> check(const AdamFamily<Decoupled>& adam) {
-  const char* const name = Decoupled ? "AdamW" : "Adam";
-  if (!is_not_negative(adam.lr)) return out_of_range(name, "lr", adam.lr, ">= 0");
-  if (!is_below_one(adam.betas.first)) return out_of_range(name, "betas[0]", adam.betas.first, "in [0, 1)");
-  if (!is_below_one(adam.betas.second)) return out_of_range(name, "betas[1]", adam.betas.second, "in [0, 1)");
-  if (!is_not_negative(adam.eps)) return out_of_range(name, "eps", adam.eps, ">= 0");
-  if (!is_not_negative(adam.weight_decay)) return out_of_range(name, "weight_decay", adam.weight_decay, ">= 0");
-  return {};
-}
+template <class Options>
+using TraitOf = AlgorithmTrait<std::remove_cvref_t<Options>>;
 
 }  // namespace
 
 std::string_view name_of(const Algorithm& algorithm) noexcept {
-  static constexpr std::string_view kNames[] = {"SGD", "Adam", "AdamW"};
-  static_assert(std::size(kNames) == std::variant_size_v<Algorithm>);
-  return kNames[algorithm.index()];
+  return std::visit([](const auto& options) { return TraitOf<decltype(options)>::name(options); }, algorithm);
 }
 
 double learning_rate(const Algorithm& algorithm) noexcept {
-  return std::visit([](const auto& a) { return a.lr; }, algorithm);
+  return std::visit([](const auto& options) { return options.lr; }, algorithm);
 }
 
 void set_learning_rate(Algorithm& algorithm, double lr) noexcept {
-  std::visit([lr](auto& a) { a.lr = lr; }, algorithm);
+  std::visit([lr](auto& options) { options.lr = lr; }, algorithm);
 }
 
 Result<void> check_options(const Algorithm& algorithm) {
-  return std::visit([](const auto& a) { return check(a); }, algorithm);
+  return std::visit([](const auto& options) { return TraitOf<decltype(options)>::check(options); }, algorithm);
+}
+
+SlotNames slots_of(const Algorithm& algorithm) {
+  return std::visit([](const auto& options) { return TraitOf<decltype(options)>::slots(options); }, algorithm);
+}
+
+bool takes_complex(const Algorithm& algorithm) noexcept {
+  return std::visit([]([[maybe_unused]] const auto& options) { return TraitOf<decltype(options)>::kTakesComplex; },
+                    algorithm);
+}
+
+bool keeps_sparse(const Algorithm& algorithm) noexcept {
+  return std::visit([]([[maybe_unused]] const auto& options) { return TraitOf<decltype(options)>::kKeepsSparse; },
+                    algorithm);
+}
+
+std::string gradient_refusal(const Algorithm& algorithm, const at::Tensor& gradient, const ParameterState& state) {
+  return std::visit([&](const auto& options) { return TraitOf<decltype(options)>::refusal(options, gradient, state); },
+                    algorithm);
+}
+
+void allocate_state(const Algorithm& algorithm, const at::Tensor& parameter, const at::Tensor& gradient,
+                    ParameterState& state) {
+  std::visit([&](const auto& options) { TraitOf<decltype(options)>::allocate(options, parameter, gradient, state); },
+             algorithm);
+}
+
+void update_group(const Algorithm& algorithm, std::span<const Stepped> list) {
+  // Nothing here is recorded; without the dispatch for it each operation takes half the time.
+  const at::AutoDispatchBelowADInplaceOrView below;
+  std::visit([list](const auto& options) { TraitOf<decltype(options)>::step(options, list); }, algorithm);
+  for (const Stepped& s : list) ++s.state->steps;
 }
 
 }  // namespace caftan::optim

@@ -1,36 +1,25 @@
 #include "caftan/optim/distributed_optimizer.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <unordered_map>
 #include <utility>
 
 #include "caftan/rpc/wait.hpp"
 #include "distributed_state.hpp"
+#include "option_check.hpp"
 
 namespace caftan::optim {
 namespace {
-
-/// The parameters that one owner has, as they are sent to it.
-struct Share {
-  Peer peer;
-  OptimizerSpec spec;
-  std::vector<std::uint32_t> groups;  // of the list, of each group of the spec
-  std::vector<std::size_t> numbers;   // in the list, of each parameter
-};
 
 Error moved_away() { return Error(Errc::bad_arguments, "this optimizer was moved away"); }
 
 std::string name_of(std::size_t number) { return "parameter " + std::to_string(number); }
 
 Result<void> check_options(const StepOptions& options) {
-  if (!std::isfinite(options.clip_norm) || options.clip_norm < 0) {
-    return Error(Errc::bad_arguments, "clip_norm is not a number >= 0; 0 means none");
-  }
-  if (!std::isfinite(options.clip_value) || options.clip_value < 0) {
-    return Error(Errc::bad_arguments, "clip_value is not a number >= 0; 0 means none");
-  }
-  return {};
+  return OptionCheck("StepOptions")
+      .not_negative("clip_norm", options.clip_norm)
+      .not_negative("clip_value", options.clip_value)
+      .result();
 }
 
 /// Divides the parameters of all groups into shares, one for each owner.
@@ -127,6 +116,14 @@ Result<wire::Bytes> DistributedOptimizer::try_save() {
 Result<void> DistributedOptimizer::try_load(wire::ByteView state) {
   if (!state_) return moved_away();
   return state_->load(state).result();
+}
+
+Result<void> DistributedOptimizer::try_add_param_group(const RemoteParameterGroup& group) {
+  if (!state_) return moved_away();
+  if (group.parameters.empty()) return Error(Errc::bad_arguments, "a group without a parameter");
+  auto shares = divide({group}, state_->clip_value());
+  if (!shares) return shares.error();
+  return state_->add_group(*std::move(shares), group.algorithm).result();
 }
 
 std::size_t DistributedOptimizer::groups() const noexcept { return state_->groups(); }

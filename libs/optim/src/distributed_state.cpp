@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "added_group.hpp"
 #include "caftan/optim/clipping.hpp"
 #include "caftan/rpc/collect.hpp"
 
@@ -271,15 +272,20 @@ void DistributedOptimizer::State::answer(const Open& open, Result<StepReport> ou
 
 // ---- saving and loading
 
-struct DistributedOptimizer::State::OpenLoad {
+/// The caller of a load, or of a group that is added: gets the outcome or the time-out, whatever is first.
+struct DistributedOptimizer::State::Asked {
   Promise<void> promise;
-  SavedState saved;
   std::atomic<bool> answered{false};
 
-  OpenLoad(Promise<void> to, SavedState kept) : promise(std::move(to)), saved(std::move(kept)) {}
+  explicit Asked(Promise<void> to) : promise(std::move(to)) {}
   void answer(Result<void> outcome) {
     if (!answered.exchange(true)) promise.set(std::move(outcome));
   }
+};
+
+struct DistributedOptimizer::State::OpenLoad : Asked {
+  SavedState saved;
+  OpenLoad(Promise<void> to, SavedState kept) : Asked(std::move(to)), saved(std::move(kept)) {}
 };
 
 Future<wire::Bytes> DistributedOptimizer::State::save() {
@@ -346,37 +352,41 @@ Future<void> DistributedOptimizer::State::load(wire::ByteView state) {
   const auto refuse = [](Error error) { return make_ready_future<void>(std::move(error)); };
   SavedState saved;
   if (Result<void> read = saved.read(state); !read) return refuse(read.error());
-  if (Result<void> same = check_saved(saved); !same) return refuse(same.error());
 
   auto open = std::make_shared<OpenLoad>(Promise<void>(caller_), std::move(saved));
   Future<void> future = open->promise.future();
-  const auto begin = [self = shared_from_this(), open] {
-    std::vector<Future<void>> futures;
-    for (std::size_t i = 0; i < self->owners_.size(); ++i) {
-      futures.push_back(self->owners_[i]
-                            .optimizer.with(self->call_options())
-                            .rpc_async<&RemoteOptimizer::stage_state>(open->saved.owners[i].state));
-    }
-    collect_all_results(std::move(futures))
-        .then([self, open](Result<std::vector<Result<void>>> collected) {
-          std::vector<Result<void>> outcomes = *std::move(collected);
-          if (const Result<void> staged = first_failure(self->owners_, outcomes); !staged) {
-            for (Future<void>& dropped : self->call_decided<void>([](const auto& optimizer) {
-                   return optimizer.template rpc_async<&RemoteOptimizer::drop_state>();
-                 })) {
-              dropped.forget();
-            }
-            self->turns_->end();
-            return open->answer(staged);
-          }
-          self->take_states(open);
-        })
-        .forget();
-  };
-  turns_->take({begin, [open](const Error& error) {
-                  open->answer(Error(error.code(), error.worker(), "loading " + error.text()));
-                }});
+  turns_->take(
+      {[self = shared_from_this(), open] { self->begin_load(open); },
+       [open](const Error& error) { open->answer(Error(error.code(), error.worker(), "loading " + error.text())); }});
   return future;
+}
+
+void DistributedOptimizer::State::begin_load(const std::shared_ptr<OpenLoad>& open) {
+  if (const Result<void> same = check_saved(open->saved); !same) {
+    turns_->end();
+    return open->answer(same);
+  }
+  std::vector<Future<void>> futures;
+  for (std::size_t i = 0; i < owners_.size(); ++i) {
+    futures.push_back(owners_[i]
+                          .optimizer.with(call_options())
+                          .rpc_async<&RemoteOptimizer::stage_state>(open->saved.owners[i].state));
+  }
+  collect_all_results(std::move(futures))
+      .then([self = shared_from_this(), open](Result<std::vector<Result<void>>> collected) {
+        std::vector<Result<void>> outcomes = *std::move(collected);
+        if (const Result<void> staged = first_failure(self->owners_, outcomes); !staged) {
+          for (Future<void>& dropped : self->call_decided<void>([](const auto& optimizer) {
+                 return optimizer.template rpc_async<&RemoteOptimizer::drop_state>();
+               })) {
+            dropped.forget();
+          }
+          self->turns_->end();
+          return open->answer(staged);
+        }
+        self->take_states(open);
+      })
+      .forget();
 }
 
 void DistributedOptimizer::State::take_states(const std::shared_ptr<OpenLoad>& open) {
@@ -404,11 +414,71 @@ void DistributedOptimizer::State::take_states(const std::shared_ptr<OpenLoad>& o
       .forget();
 }
 
+// ---- groups that come later
+
+struct DistributedOptimizer::State::OpenGroup : Asked {
+  std::shared_ptr<AddedGroup> group;
+  Algorithm algorithm;
+  OpenGroup(Promise<void> to, std::shared_ptr<AddedGroup> added, Algorithm stepped_by)
+      : Asked(std::move(to)), group(std::move(added)), algorithm(std::move(stepped_by)) {}
+};
+
+Future<void> DistributedOptimizer::State::add_group(std::vector<Share> shares, Algorithm algorithm) {
+  auto open = std::make_shared<OpenGroup>(Promise<void>(caller_),
+                                          std::make_shared<AddedGroup>(caller_, std::move(shares), call_options()),
+                                          std::move(algorithm));
+  Future<void> future = open->promise.future();
+  turns_->take({[self = shared_from_this(), open] { self->stage_group(open); },
+                [open](const Error& error) {
+                  open->answer(Error(error.code(), error.worker(), "adding a group of parameters " + error.text()));
+                }});
+  return future;
+}
+
+void DistributedOptimizer::State::stage_group(const std::shared_ptr<OpenGroup>& open) {
+  open->group->stage(owners_)
+      .then([self = shared_from_this(), open](const Result<void>& staged) {
+        if (staged) return self->take_group(open);
+        self->turns_->end();
+        open->answer(staged);
+      })
+      .forget();
+}
+
+void DistributedOptimizer::State::take_group(const std::shared_ptr<OpenGroup>& open) {
+  turns_->bound(wait_until(), "adding a group of parameters", [open] {
+    open->answer(
+        Error(Errc::timeout, "every owner was sent the order to add the group, not all have confirmed it yet"));
+  });
+  StepNumber last;
+  {
+    const base::LockGuard lock(mutex_);
+    last = last_;
+  }
+  open->group->take(last)
+      .then([self = shared_from_this(), open](const Result<void>& taken) {
+        {
+          const base::LockGuard lock(self->mutex_);
+          open->group->record(static_cast<std::uint32_t>(self->algorithms_.size()), self->owners_);
+          if (!self->initial_lrs_.empty()) self->initial_lrs_.push_back(learning_rate(open->algorithm));
+          self->algorithms_.push_back(open->algorithm);
+        }
+        self->turns_->end();
+        open->answer(taken);
+      })
+      .forget();
+}
+
 // ---- what users read and set
 
 StepReport DistributedOptimizer::State::last_report() const {
   const base::LockGuard lock(mutex_);
   return report_;
+}
+
+std::size_t DistributedOptimizer::State::groups() const noexcept {
+  const base::LockGuard lock(mutex_);
+  return algorithms_.size();
 }
 
 double DistributedOptimizer::State::lr(std::size_t group) const {

@@ -9,22 +9,12 @@
 #include "caftan/autograd/internal/context_record.hpp"
 #include "caftan/base/mutex.hpp"
 #include "caftan/optim/distributed_optimizer.hpp"
-#include "caftan/optim/internal/remote_optimizer.hpp"
 #include "decided_call.hpp"
+#include "owner.hpp"
 #include "saved_state.hpp"
 #include "turns.hpp"
 
 namespace caftan::optim {
-
-/// One owner, and which of the groups have parameters there.
-struct Owner {
-  std::string worker;
-  RRef<RemoteOptimizer> optimizer;
-  std::vector<std::uint32_t> groups;
-};
-
-/// Returns the running code's Ambient without its autograd context: what is called so is no part of any context.
-Ambient outside_contexts();
 
 class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
  public:
@@ -35,15 +25,17 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
         owners_(std::move(owners)),
         options_(options),
         turns_(std::make_shared<Turns>(caller_, wait())),
-        groups_(algorithms.size()),
         algorithms_(std::move(algorithms)) {}
 
   Future<StepReport> step(std::shared_ptr<autograd::ContextRecord> context);
   Future<wire::Bytes> save();
   Future<void> load(wire::ByteView state);
+  /// Adds a group of which each owner has a share, at all of them or, on an error, at none.
+  Future<void> add_group(std::vector<Share> shares, Algorithm algorithm);
 
   StepReport last_report() const;
-  std::size_t groups() const noexcept { return groups_; }
+  std::size_t groups() const noexcept;
+  double clip_value() const noexcept { return options_.clip_value; }
   double lr(std::size_t group) const;
   void set_lr(std::size_t group, double lr);
   std::vector<double> initial_lrs();
@@ -66,9 +58,14 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   void complete(const Open& open, Result<StepReport> outcome);
   /// Answers the caller of a step, unless that has been done.
   void answer(const Open& open, Result<StepReport> outcome);
+  struct Asked;
   struct OpenLoad;
+  void begin_load(const std::shared_ptr<OpenLoad>& open);
   Result<void> check_saved(const SavedState& saved) const;
   void take_states(const std::shared_ptr<OpenLoad>& open);
+  struct OpenGroup;
+  void stage_group(const std::shared_ptr<OpenGroup>& open);
+  void take_group(const std::shared_ptr<OpenGroup>& open);
   StepOrder order_for(const Owner& owner, StepNumber step);
   CallOptions call_options() const { return {.timeout = options_.timeout, .fail_when_full = false}; }
   /// Returns how long a caller waits for what owners say, none = as long as it takes.
@@ -94,10 +91,9 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   }
 
   const std::weak_ptr<rpc::Caller> caller_;
-  const std::vector<Owner> owners_;
+  std::vector<Owner> owners_;  // read and changed only by what has its turn
   const StepOptions options_;
   const std::shared_ptr<Turns> turns_;
-  const std::size_t groups_;
 
   mutable base::Mutex mutex_;
   std::vector<Algorithm> algorithms_ CAFTAN_GUARDED_BY(mutex_);

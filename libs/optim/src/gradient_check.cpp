@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "update.hpp"
+
 namespace caftan::optim {
 namespace {
 
@@ -20,41 +22,6 @@ std::string kind_of(const at::Tensor& tensor) {
 
 Error refuse(Errc code, const at::Tensor& parameter, std::size_t number, const std::string& why) {
   return Error(code, describe(parameter, number) + " " + why);
-}
-
-/// What torch::optim's own arithmetic cannot add up, found before the step.
-Result<void> check_sparse(const SGD& sgd, const at::Tensor& parameter, const ParameterState& state,
-                          std::size_t number) {
-  if (sgd.weight_decay != 0) {
-    return refuse(Errc::unsupported, parameter, number,
-                  "has a sparse gradient, which SGD takes only without weight_decay: use weight_decay 0 for its group");
-  }
-  if (sgd.nesterov && state.steps > 0 && !state.tensors[0].is_sparse()) {
-    return refuse(Errc::unsupported, parameter, number,
-                  "has a sparse gradient after dense ones, which nesterov cannot add to its dense momentum");
-  }
-  return {};
-}
-
-Result<void> check_dense(const SGD& sgd, const at::Tensor& parameter, const ParameterState& state, std::size_t number) {
-  if (sgd.momentum != 0 && state.steps > 0 && state.tensors[0].is_sparse()) {
-    return refuse(Errc::unsupported, parameter, number,
-                  "has a dense gradient after sparse ones, which cannot be added to its sparse momentum");
-  }
-  return {};
-}
-
-template <bool Decoupled>
-Result<void> check_sparse(const AdamFamily<Decoupled>&, const at::Tensor& parameter, const ParameterState&,
-                          std::size_t number) {
-  return refuse(Errc::unsupported, parameter, number,
-                std::string("has a sparse gradient: ") + (Decoupled ? "AdamW" : "Adam") +
-                    " does not support sparse gradients; use SGD for its group");
-}
-
-template <bool Decoupled>
-Result<void> check_dense(const AdamFamily<Decoupled>&, const at::Tensor&, const ParameterState&, std::size_t) {
-  return {};
 }
 
 }  // namespace
@@ -74,7 +41,7 @@ Result<void> check_parameter(const at::Tensor& parameter, const Algorithm& algor
   if (!parameter.is_leaf()) return bad("is the result of operations, not a leaf: pass the tensor it was computed from");
   if (parameter.layout() != at::kStrided)
     return refuse(Errc::unsupported, parameter, number, "is not a strided tensor");
-  if (parameter.is_complex() && !std::holds_alternative<SGD>(algorithm)) {
+  if (parameter.is_complex() && !takes_complex(algorithm)) {
     return refuse(Errc::unsupported, parameter, number,
                   "is complex, which " + std::string(name_of(algorithm)) + " cannot step: use SGD for its group");
   }
@@ -87,12 +54,9 @@ Result<void> check_gradient(const at::Tensor& gradient, const at::Tensor& parame
                     gradient.device() == parameter.device() &&
                     (gradient.layout() == at::kStrided || gradient.is_sparse());
   if (!fits) return refuse(Errc::bad_arguments, parameter, number, "has a gradient of " + kind_of(gradient));
-  return std::visit(
-      [&](const auto& options) {
-        return gradient.is_sparse() ? check_sparse(options, parameter, state, number)
-                                    : check_dense(options, parameter, state, number);
-      },
-      algorithm);
+  const std::string refusal = gradient_refusal(algorithm, gradient, state);
+  if (!refusal.empty()) return refuse(Errc::unsupported, parameter, number, refusal);
+  return {};
 }
 
 }  // namespace caftan::optim

@@ -4,37 +4,72 @@
 
 #include <numeric>
 #include <string>
-#include <unordered_map>
+#include <utility>
 
 #include "caftan/tensor/torch_errors.hpp"
 #include "gradient_check.hpp"
+#include "option_check.hpp"
 #include "state_format.hpp"
 #include "update.hpp"
 
 namespace caftan::optim {
 
+Result<void> LocalOptimizer::check_group(const ParameterGroup& group, Numbers& numbers) {
+  if (Result<void> fits = check_options(group.algorithm); !fits) return fits;
+  if (const Custom* custom = std::get_if<Custom>(&group.algorithm); custom && !custom->code) {
+    return Error(Errc::bad_arguments, "the algorithm " + custom->name + " has no code: set Custom::code");
+  }
+  for (const at::Tensor& parameter : group.parameters) {
+    const std::size_t number = numbers.size();
+    if (Result<void> fits = check_parameter(parameter, group.algorithm, number); !fits) return fits;
+    const auto [known, is_new] = numbers.emplace(parameter.unsafeGetTensorImpl(), number);
+    if (!is_new) {
+      return Error(Errc::bad_arguments, describe(parameter, number) + " is the same tensor as parameter " +
+                                            std::to_string(known->second) +
+                                            ", it would be stepped twice: list each parameter once");
+    }
+  }
+  return {};
+}
+
+void LocalOptimizer::append(ParameterGroup group) {
+  for (at::Tensor& parameter : group.parameters) {
+    group_of_.push_back(static_cast<std::uint32_t>(algorithms_.size()));
+    parameters_.push_back(std::move(parameter));
+  }
+  if (!initial_lrs_.empty()) initial_lrs_.push_back(learning_rate(group.algorithm));
+  algorithms_.push_back(std::move(group.algorithm));
+  states_.resize(parameters_.size());
+}
+
 Result<LocalOptimizer> LocalOptimizer::make(std::vector<ParameterGroup> groups) {
   LocalOptimizer optimizer;
-  std::unordered_map<const void*, std::size_t> numbers;
+  Numbers numbers;
   for (ParameterGroup& group : groups) {
-    if (Result<void> fits = check_options(group.algorithm); !fits) return fits.error();
-    for (at::Tensor& parameter : group.parameters) {
-      const std::size_t number = optimizer.parameters_.size();
-      if (Result<void> fits = check_parameter(parameter, group.algorithm, number); !fits) return fits.error();
-      const auto [known, is_new] = numbers.emplace(parameter.unsafeGetTensorImpl(), number);
-      if (!is_new) {
-        return Error(Errc::bad_arguments, describe(parameter, number) + " is the same tensor as parameter " +
-                                              std::to_string(known->second) +
-                                              ", it would be stepped twice: list each parameter once");
-      }
-      optimizer.group_of_.push_back(static_cast<std::uint32_t>(optimizer.algorithms_.size()));
-      optimizer.parameters_.push_back(std::move(parameter));
-    }
-    optimizer.algorithms_.push_back(group.algorithm);
+    if (Result<void> fits = check_group(group, numbers); !fits) return fits.error();
+    optimizer.append(std::move(group));
   }
   if (optimizer.parameters_.empty()) return Error(Errc::bad_arguments, "an optimizer without a parameter");
-  optimizer.states_.resize(optimizer.parameters_.size());
   return optimizer;
+}
+
+Result<void> LocalOptimizer::add_param_group(ParameterGroup group) {
+  if (group.parameters.empty()) return Error(Errc::bad_arguments, "a group without a parameter");
+  Numbers numbers;
+  for (const at::Tensor& parameter : parameters_) numbers.emplace(parameter.unsafeGetTensorImpl(), numbers.size());
+  if (Result<void> fits = check_group(group, numbers); !fits) return fits;
+  append(std::move(group));
+  return {};
+}
+
+std::map<std::string, at::Tensor> LocalOptimizer::state(std::size_t parameter) const {
+  std::map<std::string, at::Tensor> named;
+  if (states_[parameter].steps == 0) return named;
+  const SlotNames names = slots_of(algorithms_[group_of_[parameter]]);
+  for (std::size_t slot = 0; slot < names.size(); ++slot) {
+    if (!names[slot].empty()) named.emplace(names[slot], states_[parameter].tensors[slot]);
+  }
+  return named;
 }
 
 Result<void> LocalOptimizer::prepare(std::span<const at::Tensor> gradients) {
@@ -44,6 +79,10 @@ Result<void> LocalOptimizer::prepare(std::span<const at::Tensor> gradients) {
   if (gradients.size() != parameters_.size()) {
     return Error(Errc::bad_arguments, std::to_string(gradients.size()) + " gradients for " +
                                           std::to_string(parameters_.size()) + " parameters");
+  }
+  for (const Algorithm& algorithm : algorithms_) {
+    Result<void> fits = OptionCheck(name_of(algorithm)).not_negative("lr", learning_rate(algorithm)).result();
+    if (!fits) return fits;
   }
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined()) continue;

@@ -10,32 +10,50 @@
 
 namespace caftan::optim {
 
+namespace {
+
+/// Returns the tensors of a group's parameters, and adds these to the turns that they take.
+/// @param objects  the values of the group's references, in order; the first is parameter `first`
+/// Errors: wrong_type, bad_arguments (complex, where gradients are limited by value).
+Result<ParameterGroup> read_group(const OptimizerSpec::Group& group,
+                                  std::span<const std::shared_ptr<rpc::HostedObject>> objects, std::size_t first,
+                                  double clip_value, std::vector<OwnedOptimizer::Turn>& turns) {
+  ParameterGroup read{{}, group.algorithm};
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    const std::size_t number = first + i;
+    const at::Tensor* const tensor = objects[i]->as<at::Tensor>();
+    if (!tensor) {
+      return Error(Errc::wrong_type, "parameter " + std::to_string(number) + " is a " +
+                                         std::string(objects[i]->type().key.name) + ", not a tensor");
+    }
+    if (clip_value > 0 && tensor->is_complex()) {
+      return Error(Errc::bad_arguments, "parameter " + std::to_string(number) +
+                                            " is complex: clip_value limits only real gradients; use clip_norm");
+    }
+    read.parameters.push_back(*tensor);
+    const auto& strand = objects[i]->shared_strand();
+    auto turn = std::find_if(turns.begin(), turns.end(), [&strand](const auto& t) { return t.strand == strand; });
+    if (turn == turns.end()) turn = turns.insert(turns.end(), OwnedOptimizer::Turn{strand, {}});
+    turn->parameters.push_back(number);
+  }
+  return read;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<OwnedOptimizer>> OwnedOptimizer::make(
     const OptimizerSpec& spec, const std::vector<std::shared_ptr<rpc::HostedObject>>& objects) {
+  if (!(spec.clip_value >= 0)) return Error(Errc::bad_arguments, "clip_value is negative; 0 means none");
   std::vector<ParameterGroup> groups;
   std::vector<Turn> turns;
-  std::size_t number = 0;
+  std::size_t first = 0;
   for (const OptimizerSpec::Group& group : spec.groups) {
-    ParameterGroup& made = groups.emplace_back(ParameterGroup{{}, group.algorithm});
-    for (std::size_t i = 0; i < group.parameters.size(); ++i, ++number) {
-      const std::shared_ptr<rpc::HostedObject>& object = objects[number];
-      const at::Tensor* const tensor = object->as<at::Tensor>();
-      if (!tensor) {
-        return Error(Errc::wrong_type, "parameter " + std::to_string(number) + " is a " +
-                                           std::string(object->type().key.name) + ", not a tensor");
-      }
-      if (spec.clip_value > 0 && tensor->is_complex()) {
-        return Error(Errc::bad_arguments, "parameter " + std::to_string(number) +
-                                              " is complex: clip_value limits only real gradients; use clip_norm");
-      }
-      made.parameters.push_back(*tensor);
-      const auto& strand = object->shared_strand();
-      auto turn = std::find_if(turns.begin(), turns.end(), [&strand](const Turn& t) { return t.strand == strand; });
-      if (turn == turns.end()) turn = turns.insert(turns.end(), Turn{strand, {}});
-      turn->parameters.push_back(number);
-    }
+    const auto of_group = std::span(objects).subspan(first, group.parameters.size());
+    auto read = read_group(group, of_group, first, spec.clip_value, turns);
+    if (!read) return read.error();
+    groups.push_back(*std::move(read));
+    first += of_group.size();
   }
-  if (!(spec.clip_value >= 0)) return Error(Errc::bad_arguments, "clip_value is negative; 0 means none");
   auto optimizer = LocalOptimizer::make(std::move(groups));
   if (!optimizer) return optimizer.error();
   std::shared_ptr<OwnedOptimizer> owned(new OwnedOptimizer(*std::move(optimizer)));
@@ -111,7 +129,18 @@ Result<void> OwnedOptimizer::stage_state(wire::ByteView bytes) {
   staged_.reset();
   LocalOptimizer copy = optimizer_;
   if (Result<void> loaded = copy.load(bytes); !loaded) return loaded;
-  staged_ = std::move(copy);
+  staged_ = Staged{std::move(copy), turns_};
+  return {};
+}
+
+Result<void> OwnedOptimizer::stage_group(const OptimizerSpec::Group& group,
+                                         const std::vector<std::shared_ptr<rpc::HostedObject>>& objects) {
+  staged_.reset();
+  Staged staged{optimizer_, turns_};
+  auto read = read_group(group, objects, optimizer_.parameters().size(), clip_value_, staged.turns);
+  if (!read) return read.error();
+  if (Result<void> added = staged.optimizer.add_param_group(*std::move(read)); !added) return added;
+  staged_ = std::move(staged);
   return {};
 }
 

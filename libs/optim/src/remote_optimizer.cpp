@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "caftan/autograd/internal/context_record.hpp"
+#include "caftan/optim/custom_algorithm.hpp"
 
 namespace caftan::optim {
 
@@ -18,6 +19,17 @@ Result<std::vector<at::Tensor>> RemoteOptimizer::gradients_of(const CallInfo& in
   gradients.reserve(parameters_.size());
   for (const at::Tensor& parameter : parameters_) gradients.push_back(book->of(parameter));
   return gradients;
+}
+
+Result<std::vector<std::shared_ptr<rpc::HostedObject>>> wait_for_parameters(
+    const std::vector<RRef<at::Tensor>>& parameters) {
+  std::vector<std::shared_ptr<rpc::HostedObject>> objects;
+  for (const RRef<at::Tensor>& parameter : parameters) {
+    auto object = rpc::wait_for_local(parameter.handle(), {});
+    if (!object) return object.error();
+    objects.push_back(*std::move(object));
+  }
+  return objects;
 }
 
 Future<StepDone> RemoteOptimizer::step(const CallInfo& info, const StepOrder& order) {
@@ -55,15 +67,38 @@ Future<wire::Bytes> RemoteOptimizer::save() {
 }
 
 Future<void> RemoteOptimizer::stage_state(wire::Bytes state) {
+  staged_.clear();
   Promise<void> answer;
   Future<void> staged = answer.future();
   mailbox_->send(optimizer_request::StageState{std::move(state), std::move(answer)});
   return staged;
 }
 
-void RemoteOptimizer::drop_state() { mailbox_->send(optimizer_request::DropState{}); }
+Future<void> RemoteOptimizer::stage_group(OptimizerSpec::Group group) {
+  if (Result<void> known = resolve(group.algorithm, *registry_); !known) {
+    return make_ready_future<void>(known.error());
+  }
+  auto objects = wait_for_parameters(group.parameters);
+  if (!objects) return make_ready_future<void>(objects.error());
+  staged_ = *objects;
+  Promise<void> answer;
+  Future<void> staged = answer.future();
+  mailbox_->send(optimizer_request::StageGroup{std::move(group), *std::move(objects), std::move(answer)});
+  return staged;
+}
+
+void RemoteOptimizer::drop_state() {
+  staged_.clear();
+  mailbox_->send(optimizer_request::DropState{});
+}
 
 Future<void> RemoteOptimizer::take_state(StepNumber step) {
+  for (auto& object : std::exchange(staged_, {})) {
+    // What is no tensor was refused when it was staged.
+    const at::Tensor* const parameter = object->as<at::Tensor>();
+    if (parameter) parameters_.push_back(*parameter);
+    objects_.push_back(std::move(object));
+  }
   Promise<void> answer;
   Future<void> taken = answer.future();
   mailbox_->send(optimizer_request::TakeState{step, std::move(answer)});

@@ -1,40 +1,74 @@
 #include "caftan/optim/schedules.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <string>
 #include <utility>
 
+#include "option_check.hpp"
+
 namespace caftan::optim {
 namespace {
 
-void check(bool fits, const char* option) {
-  if (!fits) throw RpcException(Error(Errc::bad_arguments, option));
+void check_factors(const char* schedule, std::size_t factors, std::size_t groups) {
+  OptionCheck(schedule)
+      .require(factors == groups, "the number of factors", static_cast<double>(factors),
+               "that of the parameter groups, " + std::to_string(groups))
+      .or_throw();
 }
 
 }  // namespace
 
-Schedule::Schedule(LearningRates& optimizer) : optimizer_(optimizer), state_{0, optimizer.initial_lrs()} {}
+// ---- what all have in common
 
-void Schedule::step() {
-  ++state_.epoch;
-  for (std::size_t group = 0; group < groups(); ++group) {
-    optimizer_.set_lr(group, next(group, optimizer_.lr(group), state_.epoch));
-  }
-}
-
-Result<void> Schedule::load(ScheduleState state) {
-  if (state.base_lrs.size() != groups() || state.epoch < 0) {
-    return Error(Errc::bad_arguments, "the saved schedule is of an optimizer with " +
-                                          std::to_string(state.base_lrs.size()) + " groups, here are " +
-                                          std::to_string(groups()));
-  }
-  state_ = std::move(state);
+Result<void> AnySchedule::load(const ScheduleState& state) {
+  if (Result<void> fits = check(state); !fits) return fits;
+  take(state);
   return {};
 }
 
+Result<void> AnySchedule::check(const ScheduleState& state) const {
+  if (state.base_lrs.size() == groups() && state.epoch >= 0) return {};
+  return Error(Errc::bad_arguments, "the saved schedule is of an optimizer with " +
+                                        std::to_string(state.base_lrs.size()) + " groups, here are " +
+                                        std::to_string(groups()) + "; or its epoch is negative, it is " +
+                                        std::to_string(state.epoch));
+}
+
+void AnySchedule::take(const ScheduleState& state) {
+  epoch_ = state.epoch;
+  base_lrs_ = state.base_lrs;
+}
+
+void Schedule::step() {
+  // All before any is set: what refuses the step changes nothing.
+  std::vector<double> lrs;
+  for (std::size_t group = 0; group < groups(); ++group) lrs.push_back(next(group, rates().lr(group), epoch() + 1));
+  set_epoch(epoch() + 1);
+  for (std::size_t group = 0; group < groups(); ++group) rates().set_lr(group, lrs[group]);
+}
+
+double Schedule::first(std::size_t, double lr) const { return lr; }
+double Schedule::restarted(std::size_t group, double) const { return base_lr(group); }
+
+void Schedule::begin() {
+  set_epoch(0);
+  for (std::size_t group = 0; group < groups(); ++group) rates().set_lr(group, first(group, rates().lr(group)));
+}
+
+void Schedule::restart() {
+  set_epoch(0);
+  for (std::size_t group = 0; group < groups(); ++group) rates().set_lr(group, restarted(group, rates().lr(group)));
+}
+
+// ---- decay by steps
+
 StepLR::StepLR(LearningRates& optimizer, const StepLROptions& options) : Schedule(optimizer), options_(options) {
-  check(options.step_size >= 1, "StepLR: step_size must be >= 1");
+  OptionCheck("StepLR")
+      .require(options.step_size >= 1, "step_size", static_cast<double>(options.step_size), ">= 1")
+      .or_throw();
 }
 
 double StepLR::next(std::size_t, double lr, std::int64_t epoch) const {
@@ -58,7 +92,9 @@ double ExponentialLR::next(std::size_t, double lr, std::int64_t) const { return 
 
 CosineAnnealingLR::CosineAnnealingLR(LearningRates& optimizer, const CosineAnnealingLROptions& options)
     : Schedule(optimizer), options_(options) {
-  check(options.t_max >= 1, "CosineAnnealingLR: t_max must be >= 1");
+  OptionCheck("CosineAnnealingLR")
+      .require(options.t_max >= 1, "t_max", static_cast<double>(options.t_max), ">= 1")
+      .or_throw();
 }
 
 double CosineAnnealingLR::next(std::size_t group, double lr, std::int64_t epoch) const {
@@ -73,23 +109,101 @@ double CosineAnnealingLR::next(std::size_t group, double lr, std::int64_t epoch)
   return (1 + std::cos(kPi * now / t_max)) / (1 + std::cos(kPi * (now - 1) / t_max)) * (lr - eta_min) + eta_min;
 }
 
+double CosineAnnealingLR::restarted(std::size_t group, double) const {
+  return options_.eta_min + (base_lr(group) - options_.eta_min);
+}
+
+// ---- by a factor
+
+ConstantLR::ConstantLR(LearningRates& optimizer, const ConstantLROptions& options)
+    : Schedule(optimizer), options_(options) {
+  OptionCheck("ConstantLR")
+      .require(options.factor > 0 && options.factor <= 1, "factor", options.factor, "in (0, 1]")
+      .require(options.total_iters >= 1, "total_iters", static_cast<double>(options.total_iters), ">= 1")
+      .or_throw();
+  begin();
+}
+
+double ConstantLR::first(std::size_t, double lr) const { return lr * options_.factor; }
+double ConstantLR::restarted(std::size_t group, double) const { return base_lr(group) * options_.factor; }
+
+double ConstantLR::next(std::size_t, double lr, std::int64_t epoch) const {
+  return epoch == options_.total_iters ? lr * (1.0 / options_.factor) : lr;
+}
+
+LinearLR::LinearLR(LearningRates& optimizer, const LinearLROptions& options) : Schedule(optimizer), options_(options) {
+  OptionCheck("LinearLR")
+      .require(options.start_factor > 0 && options.start_factor <= 1, "start_factor", options.start_factor, "in (0, 1]")
+      .within_one("end_factor", options.end_factor)
+      .require(options.total_iters >= 1, "total_iters", static_cast<double>(options.total_iters), ">= 1")
+      .or_throw();
+  begin();
+}
+
+double LinearLR::first(std::size_t, double lr) const { return lr * options_.start_factor; }
+double LinearLR::restarted(std::size_t group, double) const { return base_lr(group) * options_.start_factor; }
+
+double LinearLR::next(std::size_t, double lr, std::int64_t epoch) const {
+  if (epoch > options_.total_iters) return lr;
+  const double distance = options_.end_factor - options_.start_factor;
+  const auto total = static_cast<double>(options_.total_iters);
+  return lr * (1.0 + distance / (total * options_.start_factor + static_cast<double>(epoch - 1) * distance));
+}
+
+PolynomialLR::PolynomialLR(LearningRates& optimizer, const PolynomialLROptions& options)
+    : Schedule(optimizer), options_(options) {
+  OptionCheck("PolynomialLR")
+      .require(options.total_iters >= 1, "total_iters", static_cast<double>(options.total_iters), ">= 1")
+      .require(std::isfinite(options.power) && options.power > 0, "power", options.power, "> 0")
+      .or_throw();
+}
+
+double PolynomialLR::next(std::size_t, double lr, std::int64_t epoch) const {
+  if (epoch > options_.total_iters) return lr;
+  const auto total = static_cast<double>(options_.total_iters);
+  const double left = 1.0 - static_cast<double>(epoch) / total;
+  const double left_before = 1.0 - static_cast<double>(epoch - 1) / total;
+  return lr * std::pow(left / left_before, options_.power);
+}
+
+MultiplicativeLR::MultiplicativeLR(LearningRates& optimizer, Factor factor)
+    : MultiplicativeLR(optimizer, std::vector<Factor>(optimizer.groups(), std::move(factor))) {}
+
+MultiplicativeLR::MultiplicativeLR(LearningRates& optimizer, std::vector<Factor> factors)
+    : Schedule(optimizer), factors_(std::move(factors)) {
+  check_factors("MultiplicativeLR", factors_.size(), groups());
+}
+
+double MultiplicativeLR::next(std::size_t group, double lr, std::int64_t epoch) const {
+  return lr * factors_[group](epoch);
+}
+double MultiplicativeLR::restarted(std::size_t group, double lr) const { return next(group, lr, 0); }
+
 LambdaLR::LambdaLR(LearningRates& optimizer, Factor factor)
     : LambdaLR(optimizer, std::vector<Factor>(optimizer.groups(), std::move(factor))) {}
 
 LambdaLR::LambdaLR(LearningRates& optimizer, std::vector<Factor> factors)
     : Schedule(optimizer), factors_(std::move(factors)) {
-  check(factors_.size() == groups(), "LambdaLR: there must be one factor per parameter group");
-  for (std::size_t group = 0; group < groups(); ++group) optimizer.set_lr(group, base_lr(group) * factors_[group](0));
+  check_factors("LambdaLR", factors_.size(), groups());
+  begin();
 }
+
+double LambdaLR::first(std::size_t group, double) const { return base_lr(group) * factors_[group](0); }
+double LambdaLR::restarted(std::size_t group, double lr) const { return first(group, lr); }
 
 double LambdaLR::next(std::size_t group, double, std::int64_t epoch) const {
   return base_lr(group) * factors_[group](epoch);
 }
 
+// ---- by a metric
+
 ReduceLROnPlateau::ReduceLROnPlateau(LearningRates& optimizer, const ReduceLROnPlateauOptions& options)
     : optimizer_(optimizer), options_(options) {
-  check(options.factor < 1, "ReduceLROnPlateau: factor must be < 1");
-  check(options.patience >= 0 && options.cooldown >= 0, "ReduceLROnPlateau: patience and cooldown must be >= 0");
+  OptionCheck("ReduceLROnPlateau")
+      .require(options.factor < 1, "factor", options.factor, "< 1")
+      .require(options.patience >= 0, "patience", static_cast<double>(options.patience), ">= 0")
+      .require(options.cooldown >= 0, "cooldown", static_cast<double>(options.cooldown), ">= 0")
+      .or_throw();
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   state_.best = options.mode == ReduceLROnPlateauOptions::Mode::min ? kInfinite : -kInfinite;
 }

@@ -1,5 +1,6 @@
 #include "state_format.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <tuple>
@@ -8,6 +9,7 @@
 #include "caftan/wire/archive.hpp"
 #include "caftan/wire/internal/block_pool.hpp"
 #include "gradient_check.hpp"
+#include "update.hpp"
 
 namespace caftan::optim {
 namespace {
@@ -22,7 +24,7 @@ struct Entry {
   std::int8_t dtype = 0;
   std::uint32_t group = 0;
   std::uint64_t steps = 0;
-  std::array<bool, 3> present{};
+  std::array<bool, kStateSlots> present{};
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
@@ -75,7 +77,7 @@ Result<void> check_model(const Head& head, std::span<const Algorithm> algorithms
                          std::to_string(algorithms.size()));
   }
   for (std::size_t i = 0; i < algorithms.size(); ++i) {
-    if (head.algorithms[i].index() != algorithms[i].index()) {
+    if (head.algorithms[i].index() != algorithms[i].index() || name_of(head.algorithms[i]) != name_of(algorithms[i])) {
       return another_model("group " + std::to_string(i) + " is stepped by " + std::string(name_of(head.algorithms[i])) +
                            ", here by " + std::string(name_of(algorithms[i])));
     }
@@ -120,16 +122,25 @@ Result<std::vector<tensor::DecodedTensor>> read_tensors(wire::ByteView table, wi
 
 /// Whether a saved tensor can be state i of this parameter.
 bool fits(const at::Tensor& tensor, const at::Tensor& parameter, const Algorithm& algorithm) {
-  const bool may_be_sparse = std::holds_alternative<SGD>(algorithm);
   return tensor.defined() && tensor.sizes() == parameter.sizes() && tensor.scalar_type() == parameter.scalar_type() &&
-         (tensor.layout() == at::kStrided || (may_be_sparse && tensor.is_sparse()));
+         (tensor.layout() == at::kStrided || (keeps_sparse(algorithm) && tensor.is_sparse()));
 }
 
 /// Which state tensors a parameter has that was stepped.
-std::array<bool, 3> needed(const Algorithm& algorithm) {
-  if (const SGD* sgd = std::get_if<SGD>(&algorithm)) return {sgd->momentum != 0, false, false};
-  if (const Adam* adam = std::get_if<Adam>(&algorithm)) return {true, true, adam->amsgrad};
-  return {true, true, std::get<AdamW>(algorithm).amsgrad};
+std::array<bool, kStateSlots> needed(const Algorithm& algorithm) {
+  const SlotNames names = slots_of(algorithm);
+  std::array<bool, kStateSlots> used{};
+  for (std::size_t slot = 0; slot < names.size(); ++slot) used[slot] = !names[slot].empty();
+  return used;
+}
+
+/// Gives the Custom algorithms of a file the code of those here.
+void lend_code(std::span<Algorithm> to, std::span<const Algorithm> from) {
+  for (std::size_t i = 0; i < std::min(to.size(), from.size()); ++i) {
+    Custom* const custom = std::get_if<Custom>(&to[i]);
+    const Custom* const here = std::get_if<Custom>(&from[i]);
+    if (custom && here && custom->name == here->name) custom->code = here->code;
+  }
 }
 
 }  // namespace
@@ -190,6 +201,7 @@ Result<SavedOptimizer> read_state(wire::ByteView bytes, std::span<const Algorith
   Head head;
   std::vector<double> initial_lrs;
   if (auto read = read_head(bytes.first(size), content->version, head, initial_lrs); !read) return read.error();
+  lend_code(head.algorithms, algorithms);
   if (Result<void> same = check_model(head, algorithms, group_of, parameters); !same) return same.error();
   auto tensors = read_tensors(head.table, bytes.subspan(size));
   if (!tensors) return tensors.error();
@@ -199,7 +211,8 @@ Result<SavedOptimizer> read_state(wire::ByteView bytes, std::span<const Algorith
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Entry& entry = head.entries[i];
     const Algorithm& algorithm = saved.algorithms[entry.group];
-    const std::array<bool, 3> expected = entry.steps > 0 ? needed(algorithm) : std::array<bool, 3>{};
+    const std::array<bool, kStateSlots> expected =
+        entry.steps > 0 ? needed(algorithm) : std::array<bool, kStateSlots>{};
     ParameterState& state = saved.states.emplace_back(ParameterState{entry.steps, {}});
     for (std::size_t t = 0; t < state.tensors.size(); ++t) {
       if (entry.present[t] != expected[t]) {

@@ -1,10 +1,11 @@
-/// The arithmetic of the algorithms over lists of parameters of one group. What is given has been checked.
+/// What the algorithm of a group says of its parameters, and its arithmetic over them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <span>
-#include <vector>
+#include <string>
 
 #include "caftan/optim/local_optimizer.hpp"
 
@@ -17,11 +18,24 @@ struct Stepped {
   ParameterState* state;
 };
 
+/// The names of the state tensors of a parameter that was stepped, in the order of `ParameterState::tensors`; an empty
+/// one where the algorithm keeps no tensor with its options.
+using SlotNames = std::array<std::string, kStateSlots>;
+
+SlotNames slots_of(const Algorithm& algorithm);
+/// Returns whether the algorithm steps complex parameters.
+bool takes_complex(const Algorithm& algorithm) noexcept;
+/// Returns whether a state tensor of the algorithm may be sparse.
+bool keeps_sparse(const Algorithm& algorithm) noexcept;
+/// Returns why the algorithm cannot take a gradient of the parameter's sizes and dtype, "" if it can.
+std::string gradient_refusal(const Algorithm& algorithm, const at::Tensor& gradient, const ParameterState& state);
+
 /// Allocates what the algorithm needs for a parameter that it has not stepped yet, with the values it begins from.
 void allocate_state(const Algorithm& algorithm, const at::Tensor& parameter, const at::Tensor& gradient,
                     ParameterState& state);
 
-/// Steps all of `list` and counts the step in each state. Version counters are the caller's. Grad mode must be off.
+/// Steps all of `list` and counts the step in each state. What is given has been checked. Version counters are the
+/// caller's. Grad mode must be off.
 void update_group(const Algorithm& algorithm, std::span<const Stepped> list);
 
 }  // namespace caftan::optim

@@ -69,6 +69,16 @@ rpc::FunctionEntry& Registry::insert(std::string name, std::string_view signatur
   return added;
 }
 
+void Registry::extend(std::string_view name, std::shared_ptr<const rpc::Extension> code) {
+  check_name(name);
+  if (!code) problems_.push_back("'" + std::string(name) + "' was registered without its code");
+  if (frozen_) {
+    problems_.push_back("'" + std::string(name) + "' was registered after the worker had started");
+  } else if (!extensions_.emplace(name, std::move(code)).second) {
+    problems_.push_back("'" + std::string(name) + "' is registered twice");
+  }
+}
+
 Result<void> Registry::freeze() {
   frozen_ = true;
   if (problems_.empty()) return {};
@@ -91,6 +101,17 @@ std::optional<std::string_view> Registry::class_name(const char* tag) const noex
   const auto found = classes_.find(tag);
   if (found == classes_.end()) return std::nullopt;
   return found->second;
+}
+
+std::shared_ptr<const rpc::Extension> Registry::extension(std::string_view name) const noexcept {
+  const auto found = extensions_.find(name);
+  return found != extensions_.end() ? found->second : nullptr;
+}
+
+std::vector<std::string_view> Registry::extensions() const {
+  std::vector<std::string_view> names;
+  for (const auto& [name, code] : extensions_) names.push_back(name);
+  return names;
 }
 
 std::vector<std::string_view> Registry::names() const {

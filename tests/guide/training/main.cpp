@@ -7,6 +7,7 @@
 #include <caftan/caftan.hpp>
 #include <caftan/nn/keyed_random.hpp>
 #include <cstdint>
+#include <memory>
 #include <numbers>
 #include <string>
 #include <utility>
@@ -49,6 +50,19 @@ class Server {  // owns the model; its methods run one at a time
   std::vector<std::pair<at::Tensor, at::Tensor>> weights_;  // with the bias, of each layer
 };
 
+class Sign final : public caftan::optim::CustomAlgorithm {  // steps by the sign of the mean gradient
+ public:
+  std::vector<std::string> slots() const override { return {"mean"}; }
+  caftan::Result<void> check(const caftan::optim::Custom& options) const override {
+    if (options.options.empty()) return {};
+    return caftan::Error(caftan::Errc::bad_arguments, "sign has no options but lr");
+  }
+  void step(const caftan::optim::Custom& options, const caftan::optim::CustomStep& step) const override {
+    step.state[0].mul_(0.9).add_(step.gradient, 0.1);
+    step.parameter.add_(step.state[0].sign(), -options.lr);
+  }
+};
+
 class Trainer {  // has the data and the loop
  public:
   struct Config {
@@ -56,20 +70,22 @@ class Trainer {  // has the data and the loop
     int batch = 64;
     double learning_rate = 0.02;
     double goal = 0.05;
+    bool sign = false;
   };
   static void settings(auto& s, Config& c) {
     s("steps", c.steps, "training steps").at_least(1);
     s("batch", c.batch, "points of a step").range(1, 65536);
     s("learning_rate", c.learning_rate, "Adam").greater_than(0).at_most(1);
     s("goal", c.goal, "a larger mean squared error at the end = failure").greater_than(0);
+    s("sign", c.sign, "steps by the algorithm of this program instead of Adam");
   }
 
   Trainer(caftan::RoleContext& context, Config config)
       : context_(context), config_(config), server_(context.uses<Server>("server").front()) {}
 
   caftan::Result<void> run(std::stop_token stop) {
-    caftan::optim::DistributedOptimizer optimizer(context_, server_.rpc_sync<&Server::parameters>(),
-                                                  caftan::optim::Adam{.lr = config_.learning_rate}, {.clip_norm = 1.0});
+    caftan::optim::DistributedOptimizer optimizer(context_, server_.rpc_sync<&Server::parameters>(), algorithm(),
+                                                  {.clip_norm = 1.0});
     caftan::optim::StepLR schedule(optimizer, {.step_size = 100, .gamma = 0.5});
     for (int step = 1; step <= config_.steps && !stop.stop_requested(); ++step) {
       const at::Tensor x = batch(step);
@@ -85,6 +101,11 @@ class Trainer {  // has the data and the loop
   }
 
  private:
+  caftan::optim::Algorithm algorithm() const {
+    if (config_.sign) return caftan::optim::Custom{.name = "sign", .lr = config_.learning_rate};
+    return caftan::optim::Adam{.lr = config_.learning_rate};
+  }
+
   caftan::Result<void> validate() const {  // outside of a context: nothing is recorded
     const at::Tensor x = at::linspace(-1, 1, 101).view({101, 1});
     const double error = at::mse_loss(server_.rpc_sync<&Server::forward>(x), wanted(x)).item<double>();
@@ -110,5 +131,8 @@ int main(int argc, char** argv) {
   caftan::Program program("training");
   program.role<Server>("server").method<&Server::forward>("forward").method<&Server::parameters>("parameters");
   program.role<Trainer>("trainer").uses<Server>("server");
+  program.provide([](caftan::Registry& registry) {  // at every worker of the program, so at the server too
+    caftan::optim::add_algorithm(registry, "sign", std::make_shared<Sign>());
+  });
   return program.main(argc, argv);
 }

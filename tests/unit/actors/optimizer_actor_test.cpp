@@ -137,6 +137,34 @@ TEST_F(OptimizerActorTest, TakesAStateOverOnlyAfterItWasStaged) {
   EXPECT_TRUE(next.result());
 }
 
+TEST_F(OptimizerActorTest, OP11_AStagedGroupIsSteppedOnceItIsTaken) {
+  const at::Tensor later = at::zeros({3}).requires_grad_();
+  const auto stage = [&](const at::Tensor& parameter, std::uint64_t number) {
+    Promise<void> staging;
+    Future<void> staged = staging.future();
+    const RRefId id{WorkerId{0}, Incarnation{1}, number};
+    optim::OptimizerSpec::Group group{std::vector<RRef<at::Tensor>>(1), optim::SGD{}};
+    send(request::StageGroup{
+        std::move(group), {rpc::make_hosted<at::Tensor>(id, executor_, parameter)}, std::move(staging)});
+    return staged;
+  };
+  auto same = stage(parameter_, 2);
+  auto refused = take_state(0);
+  auto staged = stage(later, 3);
+  auto taken = take_state(0);
+  Promise<StepDone> promise;
+  auto done = promise.future();
+  send(request::Step{{StepNumber{1}, {1.0, 0.5}, false}, {at::ones({2}), at::ones({3})}, std::move(promise)});
+  executor_.run();
+  EXPECT_EQ(same.result().error().code(), Errc::bad_arguments);
+  EXPECT_EQ(refused.result().error().code(), Errc::bad_arguments);
+  EXPECT_TRUE(staged.result());
+  EXPECT_TRUE(taken.result());
+  EXPECT_EQ(done.result().value().stepped, 2U);
+  EXPECT_EQ(value(), -1);
+  EXPECT_EQ(later[0].item<double>(), -0.5);
+}
+
 TEST_F(OptimizerActorTest, FinishWaitsForWhatWasAsked) {
   auto before = step(1);
   caf::anon_send(actor_, OptimizerEvent{optimizer_event::Finish{}});

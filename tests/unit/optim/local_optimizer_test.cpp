@@ -71,21 +71,46 @@ TEST(LocalOptimizer, RefusesTheSameParameterTwiceAlsoInTwoGroups) {
 
 TEST(LocalOptimizer, RefusesOptionsOutOfRangeAndNamesThem) {
   const std::pair<Algorithm, const char*> cases[] = {
-      {SGD{.lr = -1}, "lr"},
-      {SGD{.momentum = -0.1}, "momentum"},
-      {SGD{.weight_decay = -1}, "weight_decay"},
+      {SGD{.lr = -1}, "SGD: lr is -1, it must be >= 0"},
+      {SGD{.momentum = -0.1}, "SGD: momentum is -0.1, it must be >= 0"},
+      {SGD{.weight_decay = -1}, "SGD: weight_decay is -1, it must be >= 0"},
+      {SGD{.dampening = std::numeric_limits<double>::infinity()}, "dampening is inf, it must be a finite number"},
       {SGD{.nesterov = true}, "nesterov"},
-      {SGD{.momentum = 0.9, .dampening = 0.1, .nesterov = true}, "nesterov"},
-      {Adam{.lr = std::numeric_limits<double>::quiet_NaN()}, "lr"},
-      {Adam{.betas = {1.0, 0.9}}, "betas[0]"},
-      {AdamW{.betas = {0.9, -0.1}}, "betas[1]"},
-      {AdamW{.eps = -1}, "eps"},
+      {SGD{.momentum = 0.9, .dampening = 0.1, .nesterov = true}, "nesterov needs momentum > 0 and dampening 0"},
+      {Adam{.lr = std::numeric_limits<double>::quiet_NaN()}, "Adam: lr is nan, it must be >= 0"},
+      {Adam{.betas = {1.0, 0.9}}, "Adam: betas[0] is 1, it must be in [0, 1)"},
+      {AdamW{.betas = {0.9, -0.1}}, "AdamW: betas[1] is -0.1, it must be in [0, 1)"},
+      {AdamW{.eps = -1}, "AdamW: eps is -1, it must be >= 0"},
+      {Adagrad{.lr_decay = -0.5}, "Adagrad: lr_decay is -0.5, it must be >= 0"},
+      {Adagrad{.initial_accumulator_value = -1}, "initial_accumulator_value is -1, it must be >= 0"},
+      {Adagrad{.eps = -1}, "Adagrad: eps is -1, it must be >= 0"},
+      {Adadelta{.rho = 1.5}, "Adadelta: rho is 1.5, it must be in [0, 1]"},
+      {Adadelta{.weight_decay = -1}, "Adadelta: weight_decay is -1, it must be >= 0"},
+      {RMSprop{.alpha = -0.5}, "RMSprop: alpha is -0.5, it must be in [0, 1]"},
+      {RMSprop{.momentum = -1}, "RMSprop: momentum is -1, it must be >= 0"},
+      {Rprop{.etas = {0, 1.2}}, "Rprop: etas[0] is 0, it must be in (0, 1)"},
+      {Rprop{.etas = {0.5, 1}}, "Rprop: etas[1] is 1, it must be > 1"},
+      {Rprop{.step_sizes = {2, 1}}, "Rprop: step_sizes[1] is 1, it must be >= step_sizes[0], which is 2"},
+      {Adamax{.betas = {0.9, 1}}, "Adamax: betas[1] is 1, it must be in [0, 1)"},
+      {Adamax{.lr = -1}, "Adamax: lr is -1, it must be >= 0"},
   };
   for (const auto& [algorithm, option] : cases) {
     const Error error = refusal({{{parameter()}, algorithm}});
     EXPECT_EQ(error.code(), Errc::bad_arguments) << option;
     EXPECT_THAT(error.text(), HasSubstr(option));
   }
+}
+
+TEST(LocalOptimizer, ARateThatIsSetOutOfItsRangeRefusesTheStep) {
+  const at::Tensor p = parameter();
+  LocalOptimizer optimizer = LocalOptimizer::make({{{p}, SGD{.lr = 1}}}).value();
+  for (const double lr : {-0.5, std::numeric_limits<double>::quiet_NaN()}) {
+    optimizer.set_lr(0, lr);
+    const Error error = optimizer.step(Tensors{at::ones({2})}).error();
+    EXPECT_EQ(error.code(), Errc::bad_arguments);
+    EXPECT_THAT(error.text(), HasSubstr("it must be >= 0"));
+  }
+  EXPECT_TRUE(p.equal(at::ones({2})));
 }
 
 // ---- what is no gradient
@@ -106,7 +131,9 @@ TEST(LocalOptimizer, OP4_RefusesGradientsThatDoNotFitAndChangesNothing) {
 
 TEST(LocalOptimizer, RefusesSparseGradientsWhereTheArithmeticTakesNone) {
   const at::Tensor sparse = at::ones({2}).to_sparse();
-  for (const Algorithm& algorithm : {Algorithm(Adam{}), Algorithm(AdamW{}), Algorithm(SGD{.weight_decay = 0.1})}) {
+  for (const Algorithm& algorithm : {Algorithm(Adam{}), Algorithm(AdamW{}), Algorithm(SGD{.weight_decay = 0.1}),
+                                     Algorithm(Adagrad{.weight_decay = 0.1}), Algorithm(Adadelta{}),
+                                     Algorithm(RMSprop{}), Algorithm(Rprop{}), Algorithm(Adamax{})}) {
     LocalOptimizer optimizer = LocalOptimizer::make({{{parameter()}, algorithm}}).value();
     EXPECT_EQ(optimizer.step(Tensors{sparse}).error().code(), Errc::unsupported) << name_of(algorithm);
   }
@@ -145,8 +172,10 @@ TEST(LocalOptimizer, Row21_02_ParametersWithoutGradientAreLeftAlone) {
 }
 
 TEST(LocalOptimizer, OP6_AStepRaisesTheVersionSoThatAnOlderGraphIsAnError) {
-  for (const Algorithm& algorithm : {Algorithm(SGD{}), Algorithm(SGD{.momentum = 0.9}), Algorithm(Adam{}),
-                                     Algorithm(Adam{.fused = true}), Algorithm(AdamW{})}) {
+  for (const Algorithm& algorithm :
+       {Algorithm(SGD{}), Algorithm(SGD{.momentum = 0.9}), Algorithm(Adam{}), Algorithm(Adam{.fused = true}),
+        Algorithm(AdamW{}), Algorithm(Adagrad{}), Algorithm(Adadelta{}), Algorithm(RMSprop{}), Algorithm(Rprop{}),
+        Algorithm(Adamax{})}) {
     const at::Tensor p = parameter();
     LocalOptimizer optimizer = LocalOptimizer::make({{{p}, algorithm}}).value();
     const at::Tensor loss = (p * p).sum();
@@ -170,8 +199,10 @@ TEST(LocalOptimizer, ALazyCloneKeepsTheValuesFromBeforeTheStep) {
 
 TEST(LocalOptimizer, GradientsAreNotModified) {
   const at::Tensor gradient = at::ones({2});
-  for (const Algorithm& algorithm : {Algorithm(SGD{.momentum = 0.9, .weight_decay = 0.1, .maximize = true}),
-                                     Algorithm(Adam{.weight_decay = 0.1, .fused = true}), Algorithm(AdamW{})}) {
+  for (const Algorithm& algorithm :
+       {Algorithm(SGD{.momentum = 0.9, .weight_decay = 0.1, .maximize = true}),
+        Algorithm(Adam{.weight_decay = 0.1, .fused = true}), Algorithm(AdamW{}), Algorithm(Adagrad{}),
+        Algorithm(Adadelta{}), Algorithm(RMSprop{.momentum = 0.9}), Algorithm(Rprop{}), Algorithm(Adamax{})}) {
     LocalOptimizer optimizer = LocalOptimizer::make({{{parameter()}, algorithm}}).value();
     ASSERT_TRUE(optimizer.step(Tensors{gradient}));
     ASSERT_TRUE(optimizer.step(Tensors{gradient}));

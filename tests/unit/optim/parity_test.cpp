@@ -4,8 +4,10 @@
 #include <ATen/ops/sparse_coo_tensor.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
+#include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
 #include <random>
@@ -143,6 +145,42 @@ TEST_P(Parity, Row21_01_AdamWEqualsTorchBitForBit) {
   check_adam<torch::optim::AdamW, torch::optim::AdamWOptions, AdamW>(random_, make_parameters());
 }
 
+TEST_P(Parity, Row21_01_AdagradEqualsTorchBitForBit) {
+  const Adagrad adagrad{.lr = pick(random_, {0.1, 0.01}),
+                        .lr_decay = pick(random_, {0, 0.05}),
+                        .weight_decay = pick(random_, {0, 0.01}),
+                        .initial_accumulator_value = pick(random_, {0, 0.3}),
+                        .eps = pick(random_, {1e-10, 1e-3}),
+                        .maximize = flip(random_)};
+  const Tensors parameters = make_parameters();
+  const Tensors copies = clone_all(parameters);
+  torch::optim::Adagrad torch(copies, torch::optim::AdagradOptions(adagrad.lr)
+                                          .lr_decay(adagrad.lr_decay)
+                                          .weight_decay(adagrad.weight_decay)
+                                          .initial_accumulator_value(adagrad.initial_accumulator_value)
+                                          .eps(adagrad.eps));
+  expect_equal(adagrad, adagrad.maximize, parameters, torch, copies, random_);
+}
+
+TEST_P(Parity, Row21_01_RMSpropEqualsTorchBitForBit) {
+  const RMSprop rmsprop{.lr = pick(random_, {0.1, 0.01}),
+                        .alpha = pick(random_, {0.99, 0.5}),
+                        .eps = pick(random_, {1e-8, 1e-3}),
+                        .weight_decay = pick(random_, {0, 0.01}),
+                        .momentum = pick(random_, {0, 0.9}),
+                        .centered = flip(random_),
+                        .maximize = flip(random_)};
+  const Tensors parameters = make_parameters();
+  const Tensors copies = clone_all(parameters);
+  torch::optim::RMSprop torch(copies, torch::optim::RMSpropOptions(rmsprop.lr)
+                                          .alpha(rmsprop.alpha)
+                                          .eps(rmsprop.eps)
+                                          .weight_decay(rmsprop.weight_decay)
+                                          .momentum(rmsprop.momentum)
+                                          .centered(rmsprop.centered));
+  expect_equal(rmsprop, rmsprop.maximize, parameters, torch, copies, random_);
+}
+
 /// Runs an algorithm with and without `fused` for 20 steps and returns the largest distance of any element.
 template <class Options>
 float fused_distance(Options options, Random& random) {
@@ -184,6 +222,25 @@ TEST_P(Parity, FusedKernelsStayWithinTheirDocumentedDistance) {
   EXPECT_LE(fused_distance(AdamW{.lr = 2e-3, .amsgrad = flip(random_), .maximize = maximize}, random_), 1e-6F);
 }
 
+/// A gradient of 3 of the 6 rows, one of them twice.
+at::Tensor sparse_gradient(std::int64_t step) {
+  const at::Tensor rows = at::tensor({step % 6, (2 * step) % 6, step % 6}, at::kLong).view({1, 3});
+  return at::sparse_coo_tensor(rows, at::randn({3, 3}), {6, 3});
+}
+
+TEST(SparseParity, AdagradEqualsTorchBitForBit) {
+  const Tensors parameters{at::randn({6, 3}).requires_grad_()};
+  const Tensors copies = clone_all(parameters);
+  LocalOptimizer ours = LocalOptimizer::make({{parameters, Adagrad{.lr = 0.1, .lr_decay = 0.05}}}).value();
+  torch::optim::Adagrad torch(copies, torch::optim::AdagradOptions(0.1).lr_decay(0.05));
+  for (std::int64_t step = 0; step < 10; ++step) {
+    const Tensors gradients{step == 5 ? at::randn({6, 3}) : sparse_gradient(step)};
+    ASSERT_TRUE(ours.step(gradients));
+    step_torch(torch, copies, gradients);
+    ASSERT_TRUE(same_bits(parameters, copies)) << "step " << step;
+  }
+}
+
 TEST(SparseParity, SgdEqualsTorchBitForBit) {
   for (const double momentum : {0.0, 0.9}) {
     for (const bool nesterov : {false, true}) {
@@ -194,8 +251,7 @@ TEST(SparseParity, SgdEqualsTorchBitForBit) {
           LocalOptimizer::make({{parameters, SGD{.lr = 0.1, .momentum = momentum, .nesterov = nesterov}}}).value();
       torch::optim::SGD torch(copies, torch::optim::SGDOptions(0.1).momentum(momentum).nesterov(nesterov));
       for (std::int64_t step = 0; step < 5; ++step) {
-        const at::Tensor rows = at::tensor({step, (2 * step) % 6, step}, at::kLong).view({1, 3});
-        const Tensors gradients{at::sparse_coo_tensor(rows, at::randn({3, 3}), {6, 3})};
+        const Tensors gradients{sparse_gradient(step)};
         ASSERT_TRUE(ours.step(gradients));
         step_torch(torch, copies, gradients);
         ASSERT_TRUE(same_bits(parameters, copies)) << "momentum " << momentum << " step " << step;

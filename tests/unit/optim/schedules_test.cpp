@@ -1,12 +1,24 @@
-// Schedules against what PyTorch 2.11's own torch.optim.lr_scheduler computes in double, bit for bit.
+// Schedules against what PyTorch 2.11's own torch.optim.lr_scheduler computes in double, bit for bit, or against the
+// closed formulas of its documentation.
 #include "caftan/optim/schedules.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numbers>
+#include <utility>
+
+#include "caftan/optim/combined_schedules.hpp"
+#include "caftan/optim/cyclic_schedules.hpp"
 #include "caftan/wire/archive.hpp"
 
 namespace caftan::optim {
 namespace {
+
+using testing::HasSubstr;
 
 class Rates final : public LearningRates {
  public:
@@ -17,6 +29,11 @@ class Rates final : public LearningRates {
   std::vector<double> initial_lrs() override {
     if (initial_lrs_.empty()) initial_lrs_ = lrs();
     return initial_lrs_;
+  }
+  /// A group that comes later.
+  void add(double lr) {
+    lrs_.push_back(lr);
+    if (!initial_lrs_.empty()) initial_lrs_.push_back(lr);
   }
 
  private:
@@ -162,6 +179,296 @@ TEST(Schedules, GoOnFromASavedState) {
   Rates two({0.1, 0.2});
   CosineAnnealingLR other(two, {.t_max = 5});
   EXPECT_EQ(other.load(whole.state()).error().code(), Errc::bad_arguments);
+}
+
+// ---- closed formulas
+
+/// Compares the rates with `expected(epoch)` for epochs 0 to `steps`.
+template <class Made, class Expected>
+void expect_rates(const Rates& rates, Made& schedule, std::int64_t steps, Expected expected) {
+  for (std::int64_t epoch = 0; epoch <= steps; ++epoch) {
+    if (epoch > 0) schedule.step();
+    const double lr = expected(epoch);
+    ASSERT_NEAR(rates.lr(0), lr, 1e-13 * std::max(1e-3, std::abs(lr))) << "epoch " << epoch;
+    ASSERT_EQ(schedule.epoch(), epoch);
+  }
+}
+
+TEST(Schedules, ConstantLRIsItsFormula) {
+  Rates rates({0.5});
+  ConstantLR schedule(rates, {.factor = 0.3, .total_iters = 4});
+  expect_rates(rates, schedule, 9, [](std::int64_t epoch) { return epoch < 4 ? 0.15 : 0.5; });
+}
+
+TEST(Schedules, LinearLRIsItsFormulaUpAndDown) {
+  Rates up({0.5});
+  LinearLR warm_up(up, {.start_factor = 0.1, .total_iters = 8});
+  expect_rates(up, warm_up, 12, [](std::int64_t epoch) {
+    return 0.5 * (0.1 + 0.9 * static_cast<double>(std::min<std::int64_t>(epoch, 8)) / 8);
+  });
+  Rates down({2.0});
+  LinearLR decay(down, {.start_factor = 1, .end_factor = 0.25, .total_iters = 3});
+  expect_rates(down, decay, 6, [](std::int64_t epoch) {
+    return std::vector<double>{2, 1.5, 1, 0.5}[static_cast<std::size_t>(std::min<std::int64_t>(epoch, 3))];
+  });
+}
+
+TEST(Schedules, PolynomialLRIsItsFormula) {
+  for (const double power : {1.0, 0.9, 2.5}) {
+    Rates rates({0.2});
+    PolynomialLR schedule(rates, {.total_iters = 7, .power = power});
+    expect_rates(rates, schedule, 10, [power](std::int64_t epoch) {
+      return 0.2 * std::pow(1 - static_cast<double>(std::min<std::int64_t>(epoch, 7)) / 7, power);
+    });
+  }
+}
+
+TEST(Schedules, MultiplicativeLRMultipliesByTheFactorsOfTheEpochsFromOneOn) {
+  Rates rates({0.5});
+  MultiplicativeLR schedule(rates, [](std::int64_t epoch) { return 1.0 / (static_cast<double>(epoch) + 1); });
+  double factorial = 1;
+  expect_rates(rates, schedule, 6, [&factorial](std::int64_t epoch) {
+    factorial *= static_cast<double>(epoch + 1);
+    return 0.5 / factorial;
+  });
+}
+
+TEST(Schedules, CosineAnnealingWarmRestartsIsItsFormula) {
+  const auto between = [](double at, double of) {
+    return 0.01 + (0.5 - 0.01) * (1 + std::cos(std::numbers::pi * at / of)) / 2;
+  };
+  Rates same({0.5});
+  CosineAnnealingWarmRestarts schedule(same, {.t_0 = 3, .eta_min = 0.01});
+  expect_rates(same, schedule, 10, [&](std::int64_t epoch) { return between(static_cast<double>(epoch % 3), 3); });
+  Rates longer({0.5});
+  CosineAnnealingWarmRestarts doubling(longer, {.t_0 = 2, .t_mult = 2, .eta_min = 0.01});
+  const std::vector<std::pair<double, double>> places{{0, 2}, {1, 2}, {0, 4}, {1, 4}, {2, 4}, {3, 4}, {0, 8}, {1, 8},
+                                                      {2, 8}, {3, 8}, {4, 8}, {5, 8}, {6, 8}, {7, 8}, {0, 16}};
+  expect_rates(longer, doubling, 14, [&](std::int64_t epoch) {
+    const auto& [at, of] = places[static_cast<std::size_t>(epoch)];
+    return between(at, of);
+  });
+}
+
+TEST(Schedules, CyclicLRIsALineUpAndDown) {
+  const std::vector<double> heights{0, 0.25, 0.5, 0.75, 1, 0.5};  // of a cycle of 4 up and 2 down
+  const auto rate = [&heights](std::int64_t epoch, double scale) {
+    return 0.1 + 0.4 * heights[static_cast<std::size_t>(epoch % 6)] * scale;
+  };
+  Rates rates({7.0});
+  CyclicLR plain(rates, {.base_lr = {0.1}, .max_lr = {0.5}, .step_size_up = 4, .step_size_down = 2});
+  expect_rates(rates, plain, 15, [&](std::int64_t epoch) { return rate(epoch, 1); });
+  CyclicLR halved(rates, {.base_lr = {0.1},
+                          .max_lr = {0.5},
+                          .step_size_up = 4,
+                          .step_size_down = 2,
+                          .mode = CyclicLROptions::Mode::triangular2});
+  expect_rates(rates, halved, 15, [&](std::int64_t epoch) {
+    return rate(epoch, epoch < 6 ? 1 : epoch < 12 ? 0.5 : 0.25);
+  });
+  CyclicLR decayed(rates, {.base_lr = {0.1},
+                           .max_lr = {0.5},
+                           .step_size_up = 4,
+                           .step_size_down = 2,
+                           .mode = CyclicLROptions::Mode::exp_range,
+                           .gamma = 0.9});
+  expect_rates(rates, decayed, 15,
+               [&](std::int64_t epoch) { return rate(epoch, std::pow(0.9, static_cast<double>(epoch))); });
+  CyclicLR even(rates, {.base_lr = {0}, .max_lr = {1}, .step_size_up = 2});
+  expect_rates(rates, even, 8, [](std::int64_t epoch) {
+    return std::vector<double>{0, 0.5, 1, 0.5}[static_cast<std::size_t>(epoch % 4)];
+  });
+}
+
+double cosine_between(double from, double to, double part) {
+  return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * part));
+}
+
+TEST(Schedules, OneCycleLRIsItsFormula) {
+  constexpr double kFirst = 0.5 / 10;
+  constexpr double kLast = kFirst / 100;
+  // 20 steps, 0.3 of them up: to step 5; then down to step 19.
+  const auto part = [](std::int64_t epoch, double from, double to) {
+    return (static_cast<double>(epoch) - from) / (to - from);
+  };
+  OneCycleLROptions options{
+      .max_lr = {0.5}, .total_steps = 20, .pct_start = 0.3, .div_factor = 10, .final_div_factor = 100};
+  Rates rates({7.0});
+  OneCycleLR two(rates, options);
+  expect_rates(rates, two, 19, [&](std::int64_t epoch) {
+    return epoch <= 5 ? cosine_between(kFirst, 0.5, part(epoch, 0, 5)) : cosine_between(0.5, kLast, part(epoch, 5, 19));
+  });
+  options.anneal_strategy = OneCycleLROptions::Anneal::linear;
+  OneCycleLR linear(rates, options);
+  expect_rates(rates, linear, 19, [&](std::int64_t epoch) {
+    return epoch <= 5 ? kFirst + (0.5 - kFirst) * part(epoch, 0, 5) : 0.5 + (kLast - 0.5) * part(epoch, 5, 19);
+  });
+  options.three_phase = true;
+  options.anneal_strategy = OneCycleLROptions::Anneal::cos;
+  OneCycleLR three(rates, options);
+  expect_rates(rates, three, 19, [&](std::int64_t epoch) {
+    if (epoch <= 5) return cosine_between(kFirst, 0.5, part(epoch, 0, 5));
+    if (epoch <= 10) return cosine_between(0.5, kFirst, part(epoch, 5, 10));
+    return cosine_between(kFirst, kLast, part(epoch, 10, 19));
+  });
+}
+
+TEST(Schedules, OneCycleLRRefusesAStepBeyondItsCycle) {
+  Rates rates({0.1, 0.1});
+  OneCycleLR schedule(rates, {.max_lr = {0.5, 0.25}, .total_steps = 5, .pct_start = 0.5});
+  EXPECT_EQ(rates.lr(0), 2 * rates.lr(1)) << "one rate per group";
+  for (int step = 0; step < 5; ++step) schedule.step();
+  const double last = rates.lr(0);
+  EXPECT_THROW(schedule.step(), RpcException);
+  EXPECT_EQ(schedule.epoch(), 5);
+  EXPECT_EQ(rates.lr(0), last);
+}
+
+// ---- combined ones
+
+/// Warms up over 4 epochs, follows half a cosine of 5, then decays.
+Schedules three_parts(LearningRates& rates) {
+  Schedules parts;
+  parts.push_back(std::make_unique<LinearLR>(rates, LinearLROptions{.start_factor = 0.2, .total_iters = 4}));
+  parts.push_back(std::make_unique<CosineAnnealingLR>(rates, CosineAnnealingLROptions{.t_max = 5, .eta_min = 0.01}));
+  parts.push_back(std::make_unique<ExponentialLR>(rates, ExponentialLROptions{.gamma = 0.8}));
+  return parts;
+}
+
+TEST(CombinedSchedules, SequentialLRFollowsItsPartsFromTheirMilestones) {
+  Rates rates({0.5});
+  SequentialLR schedule(rates, three_parts(rates), {4, 9});
+  expect_rates(rates, schedule, 14, [](std::int64_t epoch) {
+    const auto now = static_cast<double>(epoch);
+    if (epoch < 4) return 0.5 * (0.2 + 0.8 * now / 4);
+    if (epoch < 9) return 0.01 + (0.5 - 0.01) * (1 + std::cos(std::numbers::pi * (now - 4) / 5)) / 2;
+    return 0.5 * std::pow(0.8, now - 9);
+  });
+}
+
+TEST(CombinedSchedules, ASequentialPartThatIsByFactorsBeginsWithItsOwn) {
+  Rates rates({0.5});
+  Schedules parts;
+  parts.push_back(std::make_unique<ExponentialLR>(rates, ExponentialLROptions{.gamma = 0.5}));
+  parts.push_back(std::make_unique<ConstantLR>(rates, ConstantLROptions{.factor = 0.25, .total_iters = 2}));
+  parts.push_back(std::make_unique<LambdaLR>(rates, [](std::int64_t epoch) { return epoch == 0 ? 3.0 : 4.0; }));
+  SequentialLR schedule(rates, std::move(parts), {2, 5});
+  const std::vector<double> expected{0.5, 0.25, 0.125, 0.125, 0.5, 1.5, 2, 2};
+  expect_rates(rates, schedule, 7, [&](std::int64_t epoch) { return expected[static_cast<std::size_t>(epoch)]; });
+}
+
+TEST(CombinedSchedules, ChainedSchedulerMultipliesTheFactorsOfItsParts) {
+  Rates rates({0.5});
+  Schedules parts;
+  parts.push_back(std::make_unique<ConstantLR>(rates, ConstantLROptions{.factor = 0.1, .total_iters = 3}));
+  parts.push_back(std::make_unique<ExponentialLR>(rates, ExponentialLROptions{.gamma = 0.9}));
+  ChainedScheduler schedule(rates, std::move(parts));
+  expect_rates(rates, schedule, 8, [](std::int64_t epoch) {
+    return 0.5 * (epoch < 3 ? 0.1 : 1) * std::pow(0.9, static_cast<double>(epoch));
+  });
+}
+
+TEST(CombinedSchedules, GoOnFromASavedState) {
+  Rates rates({0.5});
+  SequentialLR whole(rates, three_parts(rates), {4, 9});
+  for (int i = 0; i < 6; ++i) whole.step();
+  const wire::Bytes saved = wire::encode(whole.state()).value();
+  Rates resumed_rates({0.5});
+  SequentialLR resumed(resumed_rates, three_parts(resumed_rates), {4, 9});
+  ASSERT_TRUE(resumed.load(wire::decode<ScheduleState>(saved).value()));
+  resumed_rates.set_lr(0, rates.lr(0));  // the optimizer's own state has it
+  for (int i = 0; i < 8; ++i) {
+    whole.step();
+    resumed.step();
+    EXPECT_EQ(resumed_rates.lr(0), rates.lr(0)) << i;
+  }
+  ScheduleState state = whole.state();
+  state.parts[1].epoch = -1;
+  EXPECT_EQ(resumed.load(state).error().code(), Errc::bad_arguments);
+  state.parts.pop_back();
+  EXPECT_THAT(resumed.load(state).error().text(), HasSubstr("has 2 parts, here are 3"));
+  EXPECT_EQ(resumed.epoch(), 14) << "a refused state changes nothing";
+}
+
+template <class Make>
+std::string refusal(Make make) {
+  try {
+    make();
+  } catch (const RpcException& refused) {
+    EXPECT_EQ(refused.error().code(), Errc::bad_arguments);
+    return refused.error().text();
+  }
+  return "it was not refused";
+}
+
+TEST(CombinedSchedules, WhatCannotBePartsIsNamed) {
+  Rates rates({0.5});
+  Rates others({0.5});
+  EXPECT_THAT(refusal([&] { ChainedScheduler(rates, {}); }), HasSubstr("ChainedScheduler: it has no schedule"));
+  EXPECT_THAT(refusal([&] {
+                SequentialLR(rates, three_parts(others), {4, 9});
+              }),
+              HasSubstr("schedule 0 is over another optimizer"));
+  EXPECT_THAT(refusal([&] {
+                Schedules parts = three_parts(rates);
+                parts[2].reset();
+                SequentialLR(rates, std::move(parts), {4, 9});
+              }),
+              HasSubstr("schedule 2 is empty"));
+  EXPECT_THAT(refusal([&] { SequentialLR(rates, three_parts(rates), {4}); }),
+              HasSubstr("the number of milestones is 1, it must be one less than that of the schedules, 3"));
+  EXPECT_THAT(refusal([&] {
+                SequentialLR(rates, three_parts(rates), {4, 4});
+              }),
+              HasSubstr("a milestone is 4, it must be > 4"));
+  EXPECT_THAT(refusal([&] {
+                SequentialLR(rates, three_parts(rates), {0, 4});
+              }),
+              HasSubstr("a milestone is 0, it must be > 0"));
+}
+
+TEST(Schedules, LeaveAGroupThatCameLaterAlone) {
+  Rates rates({1.0});
+  ExponentialLR before(rates, {.gamma = 0.5});
+  rates.add(3.0);
+  before.step();
+  EXPECT_EQ(rates.lr(0), 0.5);
+  EXPECT_EQ(rates.lr(1), 3.0);
+  ExponentialLR after(rates, {.gamma = 0.5});
+  after.step();
+  EXPECT_EQ(rates.lr(0), 0.25);
+  EXPECT_EQ(rates.lr(1), 1.5);
+}
+
+TEST(Schedules, OptionsOutOfRangeAreNamedWithTheirValueAndRange) {
+  Rates rates({0.1, 0.2});
+  EXPECT_THAT(refusal([&] { StepLR(rates, {.step_size = 0}); }), HasSubstr("StepLR: step_size is 0, it must be >= 1"));
+  EXPECT_THAT(refusal([&] { CosineAnnealingLR(rates, {.t_max = -3}); }),
+              HasSubstr("CosineAnnealingLR: t_max is -3, it must be >= 1"));
+  EXPECT_THAT(refusal([&] { ConstantLR(rates, {.factor = 0}); }), HasSubstr("factor is 0, it must be in (0, 1]"));
+  EXPECT_THAT(refusal([&] { ConstantLR(rates, {.total_iters = 0}); }), HasSubstr("total_iters is 0, it must be >= 1"));
+  EXPECT_THAT(refusal([&] { LinearLR(rates, {.start_factor = 1.5}); }),
+              HasSubstr("start_factor is 1.5, it must be in (0, 1]"));
+  EXPECT_THAT(refusal([&] { LinearLR(rates, {.end_factor = -0.5}); }),
+              HasSubstr("end_factor is -0.5, it must be in [0, 1]"));
+  EXPECT_THAT(refusal([&] { PolynomialLR(rates, {.power = 0}); }), HasSubstr("power is 0, it must be > 0"));
+  EXPECT_THAT(refusal([&] { MultiplicativeLR(rates, std::vector<MultiplicativeLR::Factor>(3)); }),
+              HasSubstr("the number of factors is 3, it must be that of the parameter groups, 2"));
+  EXPECT_THAT(refusal([&] { CosineAnnealingWarmRestarts(rates, {.t_0 = 0}); }), HasSubstr("t_0 is 0, it must be >= 1"));
+  EXPECT_THAT(refusal([&] { CosineAnnealingWarmRestarts(rates, {.t_mult = 0}); }), HasSubstr("t_mult is 0"));
+  EXPECT_THAT(refusal([&] {
+                CyclicLR(rates, {.base_lr = {0.1}, .max_lr = {1, 0.05}});
+              }),
+              HasSubstr("max_lr is 0.05, it must be >= base_lr, which is 0.1"));
+  EXPECT_THAT(refusal([&] { CyclicLR(rates, {.base_lr = {0.1}, .max_lr = {1}, .step_size_up = 0}); }),
+              HasSubstr("step_size_up is 0, it must be >= 1"));
+  EXPECT_THAT(refusal([&] { OneCycleLR(rates, {.max_lr = {}, .total_steps = 10}); }),
+              HasSubstr("the number of values of max_lr is 0, it must be 1 or that of the parameter groups, 2"));
+  EXPECT_THAT(refusal([&] { OneCycleLR(rates, {.max_lr = {1}}); }), HasSubstr("total_steps is 0, it must be >= 1"));
+  EXPECT_THAT(refusal([&] { OneCycleLR(rates, {.max_lr = {1}, .total_steps = 10, .pct_start = 2}); }),
+              HasSubstr("pct_start is 2, it must be in [0, 1]"));
+  EXPECT_THAT(refusal([&] { OneCycleLR(rates, {.max_lr = {1}, .total_steps = 10, .pct_start = 0.1}); }),
+              HasSubstr("pct_start is 0.1, it must be such that each phase of the 10 steps has some"));
 }
 
 TEST(Schedules, OptionsOutOfRangeAreRefused) {

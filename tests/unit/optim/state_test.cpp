@@ -12,6 +12,7 @@
 #include "caftan/optim/schedules.hpp"
 #include "caftan/tensor/codec.hpp"
 #include "caftan/wire/archive.hpp"
+#include "heavy_ball.hpp"
 
 namespace caftan::optim {
 namespace {
@@ -54,7 +55,13 @@ struct Model {
 class States : public testing::TestWithParam<Algorithm> {};
 INSTANTIATE_TEST_SUITE_P(Algorithms, States,
                          testing::Values(SGD{.lr = 0.1}, SGD{.lr = 0.1, .momentum = 0.9}, Adam{.lr = 0.1},
-                                         Adam{.amsgrad = true, .fused = true}, AdamW{}));
+                                         Adam{.amsgrad = true, .fused = true}, AdamW{},
+                                         Adagrad{.lr_decay = 0.1, .initial_accumulator_value = 0.5}, Adadelta{},
+                                         RMSprop{}, RMSprop{.momentum = 0.9, .centered = true}, Rprop{}, Adamax{},
+                                         Custom{.name = "heavy_ball",
+                                                .lr = 0.1,
+                                                .options = {{"beta", 0.5}},
+                                                .code = std::make_shared<HeavyBall>()}));
 
 TEST_P(States, OP5_TrainingGoesOnBitForBit) {
   Model whole(GetParam());
@@ -131,6 +138,10 @@ TEST(SavedState, OP3_AnotherModelIsRefusedAndTheDifferenceNamed) {
   Model other_algorithm(AdamW{});
   EXPECT_EQ(refusal(other_algorithm.optimizer).code(), Errc::bad_arguments);
   EXPECT_THAT(refusal(other_algorithm.optimizer).text(), HasSubstr("stepped by Adam, here by AdamW"));
+  Model other_code(Custom{.name = "b", .code = std::make_shared<HeavyBall>()});
+  Model code(Custom{.name = "a", .code = std::make_shared<HeavyBall>()});
+  EXPECT_THAT(other_code.optimizer.load(code.optimizer.save().value()).error().text(),
+              HasSubstr("stepped by a, here by b"));
   const Tensors& p = model.parameters;
   LocalOptimizer one_group = LocalOptimizer::make({{p, Adam{}}}).value();
   EXPECT_THAT(refusal(one_group).text(), HasSubstr("2 parameter groups, here are 1"));

@@ -1,8 +1,11 @@
 /// The algorithms an optimizer can run, with their options, under PyTorch's names:
-///     optim::SGD{.lr = 0.1, .momentum = 0.9}    optim::Adam{.lr = 2e-3}    optim::AdamW{.weight_decay = 0.1}
-/// They are values: they travel to the owner of the parameters and into saved states.
+///     optim::SGD{.lr = 0.1, .momentum = 0.9}    optim::Adam{.lr = 2e-3}    optim::RMSprop{.centered = true}
+/// They are values: they travel to the owner of the parameters and into saved states. One of one's own is `Custom`.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -59,10 +62,117 @@ using Adam = AdamFamily<false>;
 /// Adam with decoupled weight decay.
 using AdamW = AdamFamily<true>;
 
-/// Any algorithm with its options.
-using Algorithm = std::variant<SGD, Adam, AdamW>;
+/// Adagrad: divides by the root of the sum of all squared gradients. Every step equals torch::optim::Adagrad's bit for
+/// bit. Sparse gradients are taken without weight decay; complex parameters are refused.
+/// Source: torch.optim.Adagrad; Duchi, Hazan and Singer, JMLR 12 (2011).
+struct Adagrad {
+  double lr = 1e-2;                      ///< >= 0
+  double lr_decay = 0;                   ///< >= 0; step n has the rate lr / (1 + (n - 1) * lr_decay)
+  double weight_decay = 0;               ///< >= 0, L2
+  double initial_accumulator_value = 0;  ///< >= 0, what the sums begin with
+  double eps = 1e-10;                    ///< >= 0, added to the root of the sum
+  bool maximize = false;                 ///< steps along the gradient instead of against it
 
-/// Returns "SGD", "Adam" or "AdamW".
+  bool operator==(const Adagrad&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& lr& lr_decay& weight_decay& initial_accumulator_value& eps& maximize;
+  }
+};
+
+/// Adadelta: scales each gradient by the ratio of the mean steps to the mean gradients so far. Sparse and complex
+/// parameters are refused.
+/// Source: torch.optim.Adadelta; Zeiler, arXiv 1212.5701, Algorithm 1.
+struct Adadelta {
+  double lr = 1.0;          ///< >= 0, what each step is multiplied by
+  double rho = 0.9;         ///< in [0, 1], decay of the two means
+  double eps = 1e-6;        ///< >= 0, added to both means before their roots
+  double weight_decay = 0;  ///< >= 0, L2
+  bool maximize = false;    ///< steps along the gradient instead of against it
+
+  bool operator==(const Adadelta&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& lr& rho& eps& weight_decay& maximize;
+  }
+};
+
+/// RMSprop: divides by the root of the mean of the squared gradients. Every step equals torch::optim::RMSprop's bit for
+/// bit. Sparse and complex parameters are refused.
+/// Source: torch.optim.RMSprop; Graves, arXiv 1308.0850, for `centered`.
+struct RMSprop {
+  double lr = 1e-2;         ///< >= 0
+  double alpha = 0.99;      ///< in [0, 1], decay of the means
+  double eps = 1e-8;        ///< >= 0, added to the root
+  double weight_decay = 0;  ///< >= 0, L2
+  double momentum = 0;      ///< >= 0, of the divided gradients
+  bool centered = false;    ///< divides by the standard deviation of the gradients instead
+  bool maximize = false;    ///< steps along the gradient instead of against it
+
+  bool operator==(const RMSprop&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& lr& alpha& eps& weight_decay& momentum& centered& maximize;
+  }
+};
+
+/// Rprop: each element has a step size of its own, which grows while its gradient keeps its sign. For whole-batch
+/// training. Sparse and complex parameters are refused.
+/// Source: torch.optim.Rprop; Riedmiller and Braun, ICNN 1993.
+struct Rprop {
+  double lr = 1e-2;                          ///< >= 0, the step size that elements begin with; later values do nothing
+  std::pair<double, double> etas{0.5, 1.2};  ///< factors after a change of sign, in (0, 1), and after none, > 1
+  std::pair<double, double> step_sizes{1e-6, 50};  ///< the smallest, >= 0, and the largest, not below it
+  bool maximize = false;                           ///< steps along the gradient instead of against it
+
+  bool operator==(const Rprop&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& lr& etas& step_sizes& maximize;
+  }
+};
+
+/// Adamax: Adam with the largest decayed gradient in place of the root of the second mean. Sparse and complex
+/// parameters are refused.
+/// Source: torch.optim.Adamax; Kingma and Ba, arXiv 1412.6980, Algorithm 2.
+struct Adamax {
+  double lr = 2e-3;                             ///< >= 0
+  std::pair<double, double> betas{0.9, 0.999};  ///< decay of the mean and of the largest gradient, each in [0, 1)
+  double eps = 1e-8;                            ///< >= 0, added to the size of each gradient
+  double weight_decay = 0;                      ///< >= 0, L2
+  bool maximize = false;                        ///< steps along the gradient instead of against it
+
+  bool operator==(const Adamax&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& lr& betas& eps& weight_decay& maximize;
+  }
+};
+
+class CustomAlgorithm;
+
+/// An algorithm of one's own: its name and options travel, its code is registered at each owner
+/// (custom_algorithm.hpp).
+struct Custom {
+  std::string name = {};                                  ///< under which owners have it registered
+  double lr = 1e-3;                                       ///< >= 0
+  std::map<std::string, double> options = {};             ///< by name; the code says what there may be
+  std::shared_ptr<const CustomAlgorithm> code = nullptr;  ///< what a LocalOptimizer needs; does not travel
+
+  bool operator==(const Custom& other) const {
+    return name == other.name && lr == other.lr && options == other.options;
+  }
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& name& lr& options;
+  }
+};
+
+/// Any algorithm with its options. The order is that of saved states: new ones stand at the end.
+using Algorithm = std::variant<SGD, Adam, AdamW, Adagrad, Adadelta, RMSprop, Rprop, Adamax, Custom>;
+
+/// Returns PyTorch's name of the algorithm, "SGD" for example, or that of a Custom one.
+/// @return views into `algorithm`
 std::string_view name_of(const Algorithm& algorithm) noexcept;
 
 /// Returns the option `lr` of the algorithm.
@@ -70,7 +180,8 @@ double learning_rate(const Algorithm& algorithm) noexcept;
 /// Sets the option `lr` of the algorithm, unchecked: check_options does that.
 void set_learning_rate(Algorithm& algorithm, double lr) noexcept;
 
-/// Errors: bad_arguments, naming the option that is out of its range.
+/// Errors: bad_arguments, naming the option that is out of its range, its value and the range. Of a Custom algorithm
+/// without code only name and lr are checked.
 Result<void> check_options(const Algorithm& algorithm);
 
 }  // namespace caftan::optim

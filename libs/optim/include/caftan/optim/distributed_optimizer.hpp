@@ -102,6 +102,15 @@ class DistributedOptimizer final : public LearningRates {
   /// Returns the replies of all owners to the last step that ended, also if it failed; step 0 before the first.
   StepReport last_report() const;
 
+  /// Adds a group at all owners of its parameters, which may be new ones, or, on an error, at none, between two steps,
+  /// and waits. Schedules that were made before do not change its rate.
+  /// Errors (thrown): those of the constructor; timeout, with a text that says so, also when the group is decided and
+  /// not
+  ///   all owners have confirmed it yet.
+  /// Source: torch.optim.Optimizer.add_param_group.
+  void add_param_group(const RemoteParameterGroup& group) { try_add_param_group(group).value(); }
+  Result<void> try_add_param_group(const RemoteParameterGroup& group);
+
   /// Returns options and state of all owners, between two steps. Parameters are not part of it.
   /// Errors (thrown): those of calls; limit_exceeded (the state of one owner is larger than a message may be).
   wire::Bytes save() { return try_save().value(); }

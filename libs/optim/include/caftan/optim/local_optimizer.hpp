@@ -6,8 +6,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "caftan/base/result.hpp"
@@ -23,11 +27,14 @@ struct ParameterGroup {
   Algorithm algorithm;
 };
 
+/// The most tensors that an algorithm can keep for a parameter.
+inline constexpr std::size_t kStateSlots = 3;
+
 /// What an optimizer remembers of one parameter.
 struct ParameterState {
   std::uint64_t steps = 0;  ///< that this parameter had a gradient in
-  /// SGD: momentum buffer. Adam: mean, second mean, largest second mean (amsgrad). Undefined where there is none yet.
-  std::array<at::Tensor, 3> tensors;
+  /// One per slot of the algorithm (docs/protocols/optimizer.md); undefined where there is none yet.
+  std::array<at::Tensor, kStateSlots> tensors;
 };
 
 /// Parameters are numbered through all groups, in the order given. Gradients are always one per parameter in that
@@ -42,15 +49,27 @@ class LocalOptimizer final : public LearningRates {
   ///   algorithm cannot step). The text names the parameter by its number.
   static Result<LocalOptimizer> make(std::vector<ParameterGroup> groups);
 
+  /// Adds a group. Its parameters are numbered after those that are there, its initial rate is its rate now, and
+  /// schedules that were made before do not change it.
+  /// Errors: as make; nothing has changed then.
+  /// Source: torch.optim.Optimizer.add_param_group.
+  Result<void> add_param_group(ParameterGroup group);
+
   std::span<const at::Tensor> parameters() const noexcept { return parameters_; }
   std::size_t groups() const noexcept override { return algorithms_.size(); }
   double lr(std::size_t group) const override { return learning_rate(algorithms_[group]); }
   void set_lr(std::size_t group, double lr) override { set_learning_rate(algorithms_[group], lr); }
   std::vector<double> initial_lrs() override;
 
+  /// Returns the state tensors of a parameter by the names that PyTorch's state_dict has for them ("exp_avg"), and none
+  /// before its first step. They change with the next step: clone what is to stay.
+  /// Precondition: parameter < parameters().size().
+  std::map<std::string, at::Tensor> state(std::size_t parameter) const;
+
   /// Checks everything that can be wrong with `gradients` and allocates the state of parameters that are stepped for
   /// the first time; parameters and state keep their values.
-  /// Errors: bad_arguments (count, sizes, dtype or device of a gradient; after a step that failed half-way),
+  /// Errors: bad_arguments (count, sizes, dtype or device of a gradient; a learning rate; after a step that failed
+  /// half-way),
   ///   unsupported (a sparse gradient where the algorithm takes none), limit_exceeded (no memory).
   Result<void> prepare(std::span<const at::Tensor> gradients);
 
@@ -73,7 +92,11 @@ class LocalOptimizer final : public LearningRates {
   Result<void> load(wire::ByteView bytes);
 
  private:
+  using Numbers = std::unordered_map<const void*, std::size_t>;  // of parameters, by their TensorImpl
   LocalOptimizer() = default;
+  /// Checks a group whose parameters come next, and adds them to `numbers`. Errors: as make.
+  static Result<void> check_group(const ParameterGroup& group, Numbers& numbers);
+  void append(ParameterGroup group);
 
   std::vector<at::Tensor> parameters_;
   std::vector<std::uint32_t> group_of_;  // of each parameter

@@ -1,10 +1,5 @@
-/// Learning-rate schedules, computed as PyTorch's Python ones are: bit for bit in double.
-///     optim::StepLR schedule(optimizer, {.step_size = 10, .gamma = 0.5});
-///     for (...) { ...; optimizer.step(context); schedule.step(); }
-/// They change the learning rates of any optimizer here, local or distributed, which must outlive them. The base of
-/// each group is the rate that it had when the first schedule over the optimizer was made, also for later ones and for
-/// those made after the optimizer's saved state was loaded.
-/// Threads: one at a time. Source: torch.optim.lr_scheduler.
+/// Learning-rate schedules of one formula, computed as PyTorch's Python ones are: bit for bit in double. What all
+/// schedules have in common says schedule.hpp.
 #pragma once
 
 #include <cstdint>
@@ -13,50 +8,12 @@
 #include <map>
 #include <vector>
 
-#include "caftan/base/result.hpp"
-#include "caftan/optim/learning_rates.hpp"
+#include "caftan/optim/schedule.hpp"
 
 namespace caftan::optim {
 
-/// Where a schedule stands, to go on after a restart: save it with the optimizer's state, which has the rates.
-struct ScheduleState {
-  std::int64_t epoch = 0;
-  std::vector<double> base_lrs;
-  template <class Archive>
-  void serialize(Archive& archive, unsigned) {
-    archive& epoch& base_lrs;
-  }
-};
-
-/// A schedule that depends on the number of its steps alone.
-class Schedule {
- public:
-  virtual ~Schedule() = default;
-
-  /// Sets every group's rate for the next epoch. Call it after the optimizer's step.
-  void step();
-  /// Returns the number of steps so far.
-  std::int64_t epoch() const noexcept { return state_.epoch; }
-
-  const ScheduleState& state() const noexcept { return state_; }
-  /// Goes on from there; the rates are the optimizer's, loaded by itself.
-  /// Errors: bad_arguments (of an optimizer with another number of groups, or a negative epoch).
-  Result<void> load(ScheduleState state);
-
- protected:
-  /// @param optimizer  outlives the schedule
-  explicit Schedule(LearningRates& optimizer);
-  /// Returns the rate of `group` in epoch >= 1. @param lr  its rate in the epoch before
-  virtual double next(std::size_t group, double lr, std::int64_t epoch) const = 0;
-  double base_lr(std::size_t group) const noexcept { return state_.base_lrs[group]; }
-  std::size_t groups() const noexcept { return state_.base_lrs.size(); }
-
- private:
-  LearningRates& optimizer_;
-  ScheduleState state_;
-};
-
-// Errors of all constructors (thrown): bad_arguments (an option out of its range).
+// Errors of all constructors (thrown): bad_arguments (an option out of its range; the text says its value and the
+// range).
 
 /// Options of StepLR.
 struct StepLROptions {
@@ -115,7 +72,58 @@ class CosineAnnealingLR final : public Schedule {
 
  private:
   double next(std::size_t group, double lr, std::int64_t epoch) const override;
+  double restarted(std::size_t group, double lr) const override;
   const CosineAnnealingLROptions options_;
+};
+
+/// Options of ConstantLR.
+struct ConstantLROptions {
+  double factor = 1.0 / 3;       ///< of the rate, in (0, 1]
+  std::int64_t total_iters = 5;  ///< epochs for which it holds, >= 1
+};
+/// Multiplies the rates by a factor for the first epochs.
+class ConstantLR final : public Schedule {
+ public:
+  ConstantLR(LearningRates& optimizer, const ConstantLROptions& options);
+
+ private:
+  double next(std::size_t group, double lr, std::int64_t epoch) const override;
+  double first(std::size_t group, double lr) const override;
+  double restarted(std::size_t group, double lr) const override;
+  const ConstantLROptions options_;
+};
+
+/// Options of LinearLR.
+struct LinearLROptions {
+  double start_factor = 1.0 / 3;  ///< of the rate in epoch 0, in (0, 1]
+  double end_factor = 1.0;        ///< of the rate from epoch total_iters on, in [0, 1]
+  std::int64_t total_iters = 5;   ///< epochs from one factor to the other, >= 1
+};
+/// Moves the factor of the rates along a line: a warm-up, for example.
+class LinearLR final : public Schedule {
+ public:
+  LinearLR(LearningRates& optimizer, const LinearLROptions& options);
+
+ private:
+  double next(std::size_t group, double lr, std::int64_t epoch) const override;
+  double first(std::size_t group, double lr) const override;
+  double restarted(std::size_t group, double lr) const override;
+  const LinearLROptions options_;
+};
+
+/// Options of PolynomialLR.
+struct PolynomialLROptions {
+  std::int64_t total_iters = 5;  ///< epochs until the rate is 0, >= 1
+  double power = 1.0;            ///< > 0
+};
+/// Multiplies the base rates by (1 - epoch / total_iters) to a power, until they are 0.
+class PolynomialLR final : public Schedule {
+ public:
+  PolynomialLR(LearningRates& optimizer, const PolynomialLROptions& options);
+
+ private:
+  double next(std::size_t group, double lr, std::int64_t epoch) const override;
+  const PolynomialLROptions options_;
 };
 
 /// The rate each group begins with, times a function of the epoch. As in PyTorch the factor of epoch 0 holds from the
@@ -130,6 +138,23 @@ class LambdaLR final : public Schedule {
 
  private:
   double next(std::size_t group, double lr, std::int64_t epoch) const override;
+  double first(std::size_t group, double lr) const override;
+  double restarted(std::size_t group, double lr) const override;
+  const std::vector<Factor> factors_;
+};
+
+/// Multiplies the rates in each epoch from 1 on by a function of it.
+class MultiplicativeLR final : public Schedule {
+ public:
+  /// Returns what the rate of the epoch before is multiplied by.
+  using Factor = std::function<double(std::int64_t epoch)>;
+  MultiplicativeLR(LearningRates& optimizer, Factor factor);
+  /// @param factors  one per group
+  MultiplicativeLR(LearningRates& optimizer, std::vector<Factor> factors);
+
+ private:
+  double next(std::size_t group, double lr, std::int64_t epoch) const override;
+  double restarted(std::size_t group, double lr) const override;
   const std::vector<Factor> factors_;
 };
 

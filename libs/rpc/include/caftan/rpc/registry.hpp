@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +17,7 @@
 
 #include "caftan/base/fnv1a.hpp"
 #include "caftan/rpc/batched_call.hpp"
+#include "caftan/rpc/extension.hpp"
 #include "caftan/rpc/function.hpp"
 #include "caftan/rpc/invocation.hpp"
 #include "caftan/rpc/signature.hpp"
@@ -145,6 +148,9 @@ class Registry {
   template <class C>
   ClassBuilder<C> add(std::string_view name);
 
+  /// Registers code for a service of the worker, which says what the names of its extensions begin with.
+  void extend(std::string_view name, std::shared_ptr<const rpc::Extension> code);
+
   /// Ends registration. Errors: invalid_config (a name twice, a bad name, added after freezing), naming all of them.
   Result<void> freeze();
 
@@ -156,6 +162,10 @@ class Registry {
   std::optional<std::string_view> class_name(const char* tag) const noexcept;
   /// Returns all names, sorted.
   std::vector<std::string_view> names() const;
+  /// Returns the extension of that name, null when there is none.
+  std::shared_ptr<const rpc::Extension> extension(std::string_view name) const noexcept;
+  /// Returns the names of all extensions, sorted.
+  std::vector<std::string_view> extensions() const;
 
  private:
   template <class C>
@@ -176,6 +186,7 @@ class Registry {
   std::unordered_map<std::uint64_t, std::unique_ptr<rpc::FunctionEntry>> by_name_;
   std::unordered_map<const char*, const rpc::FunctionEntry*> by_tag_;
   std::unordered_map<const char*, std::string> classes_;
+  std::map<std::string, std::shared_ptr<const rpc::Extension>, std::less<>> extensions_;
   std::vector<std::unique_ptr<rpc::FunctionEntry>> refused_;  // what `add` of a refused entry writes to
   std::vector<std::string> problems_;
   bool frozen_ = false;

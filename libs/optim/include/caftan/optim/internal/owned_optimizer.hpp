@@ -45,21 +45,34 @@ class OwnedOptimizer : public std::enable_shared_from_this<OwnedOptimizer> {
   /// Checks a saved state by loading it into a copy of what is here, which `take_state` exchanges.
   /// Errors: those of LocalOptimizer::load.
   Result<void> stage_state(wire::ByteView bytes);
+  /// Checks a group by adding it to a copy of what is here, which `take_state` exchanges.
+  /// @param objects  the values of the group's references, in order
+  /// Errors: those of make and LocalOptimizer::add_param_group.
+  Result<void> stage_group(const OptimizerSpec::Group& group,
+                           const std::vector<std::shared_ptr<rpc::HostedObject>>& objects);
   /// Precondition: staged.
-  void take_state() noexcept { optimizer_ = *std::exchange(staged_, std::nullopt); }
+  void take_state() noexcept {
+    optimizer_ = std::move(staged_->optimizer);
+    turns_ = std::move(staged_->turns);
+    staged_.reset();
+  }
   void drop_state() noexcept { staged_.reset(); }
   bool has_staged_state() const noexcept { return staged_.has_value(); }
 
  private:
   explicit OwnedOptimizer(LocalOptimizer optimizer) : optimizer_(std::move(optimizer)) {}
   struct Application;
+  struct Staged {
+    LocalOptimizer optimizer;
+    std::vector<Turn> turns;
+  };
   void run_turn(const std::shared_ptr<Application>& application);
 
   LocalOptimizer optimizer_;
   std::vector<Turn> turns_;
   double clip_value_ = 0;
   std::vector<at::Tensor> gradients_;
-  std::optional<LocalOptimizer> staged_;
+  std::optional<Staged> staged_;
 };
 
 }  // namespace caftan::optim

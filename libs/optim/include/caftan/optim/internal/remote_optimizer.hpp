@@ -12,6 +12,10 @@
 #include "caftan/rpc/future.hpp"
 #include "caftan/rpc/hosted_object.hpp"
 
+namespace caftan {
+class Registry;
+}
+
 namespace caftan::optim {
 
 /// What reaches the actor of an optimizer.
@@ -41,6 +45,11 @@ struct StageState {
   wire::Bytes state;
   Promise<void> answer;
 };
+struct StageGroup {
+  OptimizerSpec::Group group;
+  std::vector<std::shared_ptr<rpc::HostedObject>> objects;  ///< the values of its references, in order
+  Promise<void> answer;
+};
 struct DropState {};
 struct TakeState {
   StepNumber step;  ///< the last one of the optimizer that was saved
@@ -48,9 +57,10 @@ struct TakeState {
 };
 }  // namespace optimizer_request
 
-using OptimizerRequest = std::variant<optimizer_request::Step, optimizer_request::Prepare, optimizer_request::Commit,
-                                      optimizer_request::Abort, optimizer_request::Save, optimizer_request::StageState,
-                                      optimizer_request::DropState, optimizer_request::TakeState>;
+using OptimizerRequest =
+    std::variant<optimizer_request::Step, optimizer_request::Prepare, optimizer_request::Commit,
+                 optimizer_request::Abort, optimizer_request::Save, optimizer_request::StageState,
+                 optimizer_request::StageGroup, optimizer_request::DropState, optimizer_request::TakeState>;
 
 /// The way to the actor, which ends with it.
 class OptimizerMailbox {
@@ -64,9 +74,13 @@ class OptimizerMailbox {
 class RemoteOptimizer {
  public:
   /// @param objects  the values of the references to `parameters`
+  /// @param registry  has the code of the user's algorithms; outlives this
   RemoteOptimizer(std::vector<at::Tensor> parameters, std::vector<std::shared_ptr<rpc::HostedObject>> objects,
-                  std::unique_ptr<OptimizerMailbox> mailbox)
-      : parameters_(std::move(parameters)), objects_(std::move(objects)), mailbox_(std::move(mailbox)) {}
+                  const Registry& registry, std::unique_ptr<OptimizerMailbox> mailbox)
+      : parameters_(std::move(parameters)),
+        objects_(std::move(objects)),
+        registry_(&registry),
+        mailbox_(std::move(mailbox)) {}
 
   /// Steps by the gradients of the call's context.
   /// Errors: unknown_context (called outside any), context_released, would_deadlock (called from a method that keeps
@@ -83,9 +97,13 @@ class RemoteOptimizer {
   Future<wire::Bytes> save();
   /// Checks a saved state and keeps it for take_state. Errors: those of LocalOptimizer::load.
   Future<void> stage_state(wire::Bytes state);
+  /// Checks a group of parameters of this worker and keeps it for take_state. Waits until their references are
+  /// confirmed. Errors: those of OwnedOptimizer::stage_group, and why a parameter will never be there.
+  Future<void> stage_group(OptimizerSpec::Group group);
   /// Forgets what was staged.
   void drop_state();
-  /// Exchanges options and state for what was staged. Errors: bad_arguments (nothing is staged).
+  /// Exchanges options and state for what was staged, or adds the group that was. Errors: bad_arguments (nothing is
+  /// staged).
   Future<void> take_state(StepNumber step);
 
  private:
@@ -93,8 +111,15 @@ class RemoteOptimizer {
 
   std::vector<at::Tensor> parameters_;
   std::vector<std::shared_ptr<rpc::HostedObject>> objects_;
+  std::vector<std::shared_ptr<rpc::HostedObject>> staged_;  // of the parameters of a staged group
+  const Registry* registry_;
   std::unique_ptr<OptimizerMailbox> mailbox_;
 };
+
+/// Waits for the values of references to parameters of this worker.
+/// Errors: not_owner (a parameter of another worker), and why a parameter will never be there.
+Result<std::vector<std::shared_ptr<rpc::HostedObject>>> wait_for_parameters(
+    const std::vector<RRef<at::Tensor>>& parameters);
 
 /// Makes an optimizer at the owner of the parameters. Every worker has it registered.
 /// Errors: those of OwnedOptimizer::make; not_owner (a parameter of another worker), and why a parameter will never be

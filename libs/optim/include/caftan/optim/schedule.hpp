@@ -1,0 +1,97 @@
+/// `Schedule`: what all learning-rate schedules have in common; the schedules are in schedules.hpp (one formula each),
+/// cyclic_schedules.hpp and combined_schedules.hpp.
+///     optim::StepLR schedule(optimizer, {.step_size = 10, .gamma = 0.5});
+///     for (...) { ...; optimizer.step(context); schedule.step(); }
+/// They change the learning rates of any optimizer here, local or distributed, which must outlive them, and nothing
+/// else of it: momentum stays. The base of each group is the rate that it had when the first schedule over the
+/// optimizer was made, also for later ones and for those made after the optimizer's saved state was loaded. A group
+/// that is added later is changed only by schedules that are made after it. Threads: one at a time. Source:
+/// torch.optim.lr_scheduler.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "caftan/base/result.hpp"
+#include "caftan/optim/learning_rates.hpp"
+
+namespace caftan::optim {
+
+/// Where a schedule stands, to go on after a restart: save it with the optimizer's state, which has the rates.
+struct ScheduleState {
+  std::int64_t epoch = 0;
+  std::vector<double> base_lrs;
+  std::vector<ScheduleState> parts;  ///< of a SequentialLR or ChainedScheduler, in order
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& epoch& base_lrs& parts;
+  }
+};
+
+/// A schedule that depends on the number of its steps alone: by one formula (`Schedule`), or made of others.
+class AnySchedule {
+ public:
+  virtual ~AnySchedule() = default;
+
+  /// Sets every group's rate for the next epoch. Call it after the optimizer's step.
+  virtual void step() = 0;
+  /// Returns the number of steps so far.
+  std::int64_t epoch() const noexcept { return epoch_; }
+
+  /// Returns where it stands.
+  virtual ScheduleState state() const { return {epoch_, base_lrs_, {}}; }
+  /// Goes on from there; the rates are the optimizer's, loaded by itself.
+  /// Errors: bad_arguments (of an optimizer with another number of groups, of other parts, or a negative epoch);
+  /// nothing
+  ///   has changed then.
+  Result<void> load(const ScheduleState& state);
+
+  /// Returns the optimizer whose rates it sets.
+  const LearningRates& optimizer() const noexcept { return optimizer_; }
+
+ protected:
+  /// @param optimizer  outlives the schedule
+  explicit AnySchedule(LearningRates& optimizer) : optimizer_(optimizer), base_lrs_(optimizer.initial_lrs()) {}
+
+  LearningRates& rates() const noexcept { return optimizer_; }
+  double base_lr(std::size_t group) const noexcept { return base_lrs_[group]; }
+  std::size_t groups() const noexcept { return base_lrs_.size(); }
+  void set_epoch(std::int64_t epoch) noexcept { epoch_ = epoch; }
+
+ private:
+  friend class CombinedSchedule;
+  /// Sets the rates of epoch 0, by those that there are, and counts from there.
+  virtual void begin() = 0;
+  /// Sets the rates of epoch 0 by their bases, and counts from there.
+  virtual void restart() = 0;
+  virtual Result<void> check(const ScheduleState& state) const;
+  /// Precondition: checked.
+  virtual void take(const ScheduleState& state);
+
+  LearningRates& optimizer_;
+  std::int64_t epoch_ = 0;
+  std::vector<double> base_lrs_;
+};
+
+/// A schedule by one formula.
+class Schedule : public AnySchedule {
+ public:
+  void step() override;
+
+ protected:
+  /// @param optimizer  outlives the schedule
+  explicit Schedule(LearningRates& optimizer) : AnySchedule(optimizer) {}
+  /// Returns the rate of `group` in epoch >= 1. @param lr  its rate in the epoch before
+  virtual double next(std::size_t group, double lr, std::int64_t epoch) const = 0;
+  /// Returns the rate of `group` in epoch 0. @param lr  its rate before. A class that changes it calls `begin` at the
+  /// end of its constructor.
+  virtual double first(std::size_t group, double lr) const;
+  /// As first, where a SequentialLR has come to this schedule.
+  virtual double restarted(std::size_t group, double lr) const;
+  void begin() final;
+
+ private:
+  void restart() final;
+};
+
+}  // namespace caftan::optim

@@ -1,0 +1,48 @@
+/// `AddedGroup`: a group of parameters that comes later, on its way to their owners (OP-11).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "caftan/optim/algorithms.hpp"
+#include "caftan/rpc/caller.hpp"
+#include "caftan/rpc/future.hpp"
+#include "owner.hpp"
+
+namespace caftan::optim {
+
+/// `stage`, then `take` and `record`. Threads: one at a time.
+class AddedGroup : public std::enable_shared_from_this<AddedGroup> {
+ public:
+  /// @param shares  one for each owner of its parameters, of one group
+  /// @param options  of the calls of the first phase
+  AddedGroup(std::weak_ptr<rpc::Caller> caller, std::vector<Share> shares, const CallOptions& options)
+      : caller_(std::move(caller)), options_(options), shares_(std::move(shares)), places_(shares_.size()) {}
+
+  /// Checks the group at all owners of its parameters; where one refuses it, the others forget it.
+  /// @param owners  those that the optimizer has
+  /// Errors: the first owner's, with its name.
+  Future<void> stage(const std::vector<Owner>& owners);
+  /// Puts what was staged in force. Errors: the first owner's, with its name.
+  /// @param last  the last step of the optimizer
+  Future<void> take(StepNumber last);
+  /// Enters it as number `group` at `owners`, behind which those stand that are new.
+  void record(std::uint32_t group, std::vector<Owner>& owners) const;
+
+ private:
+  /// Where a share goes.
+  struct Place {
+    RRef<RemoteOptimizer> optimizer;  ///< empty before one was made at a new owner
+    bool is_new = false;
+  };
+  void drop();
+  /// Makes one outcome of those of all shares.
+  Future<void> first_failure(std::vector<Future<void>> futures) const;
+
+  const std::weak_ptr<rpc::Caller> caller_;
+  const CallOptions options_;
+  const std::vector<Share> shares_;
+  std::vector<Place> places_;  // of each share
+};
+
+}  // namespace caftan::optim

@@ -1,0 +1,101 @@
+/// SGD, in the order of operations of torch::optim::SGD.
+#pragma once
+
+#include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/empty_like.h>
+
+#include "algorithm_trait.hpp"
+#include "algorithms/fused.hpp"
+
+namespace caftan::optim {
+
+template <>
+struct AlgorithmTrait<SGD> {
+  static constexpr bool kTakesComplex = true;
+  static constexpr bool kKeepsSparse = true;
+
+  static std::string_view name(const SGD&) noexcept { return "SGD"; }
+
+  static Result<void> check(const SGD& sgd) {
+    const Result<void> ranges = OptionCheck("SGD")
+                                    .not_negative("lr", sgd.lr)
+                                    .not_negative("momentum", sgd.momentum)
+                                    .not_negative("weight_decay", sgd.weight_decay)
+                                    .finite("dampening", sgd.dampening)
+                                    .result();
+    if (ranges && sgd.nesterov && (sgd.momentum == 0 || sgd.dampening != 0)) {
+      return Error(Errc::bad_arguments, "SGD: nesterov needs momentum > 0 and dampening 0, they are " +
+                                            text_of(sgd.momentum) + " and " + text_of(sgd.dampening));
+    }
+    return ranges;
+  }
+
+  static SlotNames slots(const SGD& sgd) { return {sgd.momentum != 0 ? "momentum_buffer" : "", "", ""}; }
+
+  static std::string refusal(const SGD& sgd, const at::Tensor& gradient, const ParameterState& state) {
+    const bool stepped = state.steps > 0;
+    if (gradient.is_sparse()) {
+      if (sgd.weight_decay != 0) return refuse_decay_of_sparse("SGD");
+      if (sgd.nesterov && stepped && !state.tensors[0].is_sparse()) {
+        return "has a sparse gradient after dense ones, which nesterov cannot add to its dense momentum";
+      }
+    } else if (sgd.momentum != 0 && stepped && state.tensors[0].is_sparse()) {
+      return "has a dense gradient after sparse ones, which cannot be added to its sparse momentum";
+    }
+    return {};
+  }
+
+  static void allocate(const SGD& sgd, const at::Tensor& parameter, const at::Tensor& gradient, ParameterState& state) {
+    // Only the fused kernel wants the buffer beforehand, and sets it in its first step; elsewhere it becomes a copy of
+    // the first gradient, in that one's layout.
+    if (sgd.momentum != 0 && sgd.fused && can_fuse({&parameter, &gradient, &state})) {
+      state.tensors[0] =
+          at::empty_like(parameter, parameter.options().requires_grad(false), at::MemoryFormat::Preserve);
+    }
+  }
+
+  static void step(const SGD& sgd, std::span<const Stepped> list) {
+    FusedLists first;
+    FusedLists later;
+    for (const Stepped& s : list) {
+      const at::Tensor& buffer = s.state->tensors[0];
+      if (!sgd.fused || !can_fuse(s) || (sgd.momentum != 0 && !lie_alike(*s.parameter, buffer))) {
+        step_one(sgd, s);
+        continue;
+      }
+      FusedLists& lists = s.state->steps == 0 ? first : later;
+      lists.parameters.push_back(*s.parameter);
+      lists.gradients.push_back(*s.gradient);
+      if (sgd.momentum != 0) lists.buffers.push_back(buffer);
+    }
+    first.run(sgd, true);
+    later.run(sgd, false);
+  }
+
+ private:
+  struct FusedLists {
+    Tensors parameters, gradients, buffers;
+
+    void run(const SGD& sgd, bool first) {
+      if (parameters.empty()) return;
+      at::_fused_sgd_(parameters, gradients, buffers, sgd.weight_decay, sgd.momentum, sgd.lr, sgd.dampening,
+                      sgd.nesterov, sgd.maximize, first);
+    }
+  };
+
+  static void step_one(const SGD& sgd, const Stepped& s) {
+    at::Tensor gradient = decayed_gradient(sgd, s);
+    if (sgd.momentum != 0) {
+      at::Tensor& buffer = s.state->tensors[0];
+      if (s.state->steps == 0) {
+        buffer = gradient.clone();
+      } else {
+        buffer.mul_(sgd.momentum).add_(gradient, 1 - sgd.dampening);
+      }
+      gradient = sgd.nesterov ? gradient.add(buffer, sgd.momentum) : buffer;
+    }
+    s.parameter->add_(gradient, -sgd.lr);
+  }
+};
+
+}  // namespace caftan::optim

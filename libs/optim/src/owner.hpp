@@ -1,0 +1,32 @@
+/// What a DistributedOptimizer knows of the owners of its parameters.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "caftan/optim/internal/remote_optimizer.hpp"
+#include "caftan/rpc/ambient.hpp"
+#include "caftan/rpc/rref.hpp"
+
+namespace caftan::optim {
+
+/// One owner, and which of the groups have parameters there.
+struct Owner {
+  std::string worker;
+  RRef<RemoteOptimizer> optimizer;
+  std::vector<std::uint32_t> groups;
+};
+
+/// The parameters that one owner has, as they are sent to it.
+struct Share {
+  Peer peer;
+  OptimizerSpec spec;
+  std::vector<std::uint32_t> groups;  ///< of the list, of each group of the spec
+  std::vector<std::size_t> numbers;   ///< in the list, of each parameter
+};
+
+/// Returns the running code's Ambient without its autograd context: what is called so is no part of any context.
+Ambient outside_contexts();
+
+}  // namespace caftan::optim
