@@ -180,8 +180,8 @@ StagedState::StagedState(StateDict blank) : body_(std::make_unique<Body>()) {
 }
 
 Result<void> StagedState::put(const Chunk& chunk, const std::vector<at::Tensor>& values) {
-  const base::LockGuard lock(body_->mutex);
   Body& body = *body_;
+  const base::LockGuard lock(body.mutex);
   if (body.released) return Error(Errc::bad_arguments, "the state was taken already");
   if (const Result<void> same = check_count(chunk, values); !same) return same;
   const at::NoGradGuard no_grad;
@@ -204,8 +204,8 @@ Result<void> StagedState::put(const Chunk& chunk, const std::vector<at::Tensor>&
 }
 
 Result<StateDict> StagedState::release() {
-  const base::LockGuard lock(body_->mutex);
   Body& body = *body_;
+  const base::LockGuard lock(body.mutex);
   if (body.released) return Error(Errc::bad_arguments, "the state was taken already");
   if (body.missing > 0) {
     return Error(Errc::bad_arguments, std::to_string(body.missing) + " elements of the state have not come");
