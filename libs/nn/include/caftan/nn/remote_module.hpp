@@ -30,9 +30,10 @@ struct StateOptions {
 };
 
 /// What a RemoteModule is whatever its class: a handle of a module at its owner. Copies refer to the same module; each
-/// has its own mode. Default-made it is empty; what it calls then answers bad_arguments. Errors of all that ask the
-/// owner: as CallSite, and those of the module's creation; `try_` forms return them, the others throw them as
-/// RpcException. Threads: one at a time for one handle, but its copies are independent; they block.
+/// has its own mode. Default-made it is empty; what it calls then answers bad_arguments.
+/// Errors of all that ask the owner: as CallSite, and those of the module's creation. `try_` forms return them, the
+///   others throw them as RpcException.
+/// Threads: one at a time for one handle; copies are independent. What asks the owner blocks.
 class ModuleHandle {
  public:
   ModuleHandle() = default;
@@ -73,10 +74,10 @@ class ModuleHandle {
   std::vector<NamedReference> named_buffers() const { return try_named_buffers().value(); }
   Result<std::vector<NamedReference>> try_named_buffers() const;
 
-  /// Returns all parameters and buffers with the values of one moment, copied here from the owner and from nowhere
-  /// else, in as many messages as they need. They have no graph and require no gradients. Errors: unsupported (a tensor
-  /// that is sparse, quantized or not on the CPU), limit_exceeded (no memory for a copy). Source:
-  /// torch.nn.Module.state_dict.
+  /// Returns all parameters and buffers with the values of one moment, in as many messages as they need, which come
+  /// from the owner alone. The tensors have no graph and require no gradients.
+  /// Errors: unsupported (a tensor that is sparse, quantized or not on the CPU), limit_exceeded (no memory for a copy).
+  /// Source: torch.nn.Module.state_dict.
   StateDict state_dict(const StateOptions& options = {}) const { return try_state_dict(options).value(); }
   Result<StateDict> try_state_dict(const StateOptions& options = {}) const;
   /// Gives the module these values: all, or none where it fails. The order of names does not matter.
@@ -137,9 +138,8 @@ class RemoteModule : public ModuleHandle {
   /// Makes a Net at the worker `to`, without waiting for it. Its constructor's parameters are the types of the
   /// arguments; where these differ, `try_make<P...>` has them. An error of the constructor is that of each use.
   /// @param site  a Worker or a RoleContext
-  /// Errors (thrown): unknown_worker, unknown_function (the class or this constructor is not registered here), and
-  /// those
-  ///   of `remote`.
+  /// Errors (thrown): unknown_worker, unknown_function (the class or this constructor is not registered here), and what
+  ///   `remote` throws.
   template <class... A>
   RemoteModule(const CallSite& site, const rpc::Destination& to, const A&... arguments)
       : RemoteModule(try_make(site, to, arguments...).value()) {}

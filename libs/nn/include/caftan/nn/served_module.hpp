@@ -23,6 +23,7 @@ namespace caftan::nn {
 
 /// Which tensors of a module are meant.
 enum class TensorKind : std::uint8_t { parameter, buffer };
+constexpr bool is_valid(TensorKind kind) noexcept { return kind <= TensorKind::buffer; }
 
 namespace detail {
 
