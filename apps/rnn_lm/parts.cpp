@@ -11,7 +11,7 @@
 #include <cmath>
 #include <string>
 
-#include "caftan/nn/keyed_random.hpp"
+#include "caftan/nn/fill_uniform.hpp"
 
 namespace caftan::rnn_lm {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 enum : std::uint64_t { kEmbeddingKey, kLstmKey, kDecoderKey };
 enum : std::uint64_t { kEmbeddingDropout, kDecoderDropout, kLayerDropout };
 
-at::Tensor make_parameter(at::IntArrayRef sizes, const nn::RandomKey& key, double bound) {
+at::Tensor make_parameter(at::IntArrayRef sizes, const base::RandomKey& key, double bound) {
   at::Tensor parameter = at::empty(sizes);
   nn::fill_uniform(parameter, key, -bound, bound);
   return parameter.requires_grad_(true);
@@ -70,7 +70,7 @@ Lstm::Lstm(const ModelShape& shape, std::uint64_t dropout_seed)
     const std::array<std::vector<std::int64_t>, 4> sizes{
         {{4 * hid_, inputs}, {4 * hid_, hid_}, {4 * hid_}, {4 * hid_}}};
     for (const auto& size : sizes) {
-      const nn::RandomKey key{.seed = shape.parameter_seed, .context = kLstmKey, .call = parameters_.size()};
+      const base::RandomKey key{.seed = shape.parameter_seed, .context = kLstmKey, .call = parameters_.size()};
       parameters_.push_back(make_parameter(size, key, bound));
     }
   }

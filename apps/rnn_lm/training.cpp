@@ -10,8 +10,8 @@
 #include <cmath>
 
 #include "caftan/base/ids.hpp"
+#include "caftan/base/keyed_random.hpp"
 #include "caftan/base/settings_io.hpp"
-#include "caftan/nn/keyed_random.hpp"
 #include "progress_text.hpp"
 
 namespace caftan::rnn_lm {
@@ -132,8 +132,8 @@ Result<std::string> Training::generate(const Ends& ends, const GenerateConfig& c
     if (!embedded) return embedded.error();
     const auto logits = ends.decode(lstm_.forward(*embedded, carried, {}), {});
     if (!logits) return logits.error();
-    const nn::RandomKey key{.seed = sample_seed_, .context = drawn.size()};
-    last = pick(*logits, config.temperature, nn::random_uniform(key));
+    const base::RandomKey key{.seed = sample_seed_, .context = drawn.size()};
+    last = pick(*logits, config.temperature, base::random_uniform(key));
     drawn.push_back(last);
   }
   return text_.vocabulary.decode(drawn);

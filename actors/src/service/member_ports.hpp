@@ -1,5 +1,5 @@
-/// `MemberPorts`: all that a service of a worker (references, autograd contexts, optimizers) uses of that worker. A
-/// service includes nothing else of the worker.
+/// `MemberPorts`: all that a service of a worker (references, autograd contexts, optimizers, modules) uses of that
+/// worker. A service includes nothing else of the worker.
 #pragma once
 
 #include <cstdint>

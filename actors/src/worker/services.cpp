@@ -1,5 +1,6 @@
 #include "worker/services.hpp"
 
+#include "modules/module_service.hpp"
 #include "optim/optimizer_service.hpp"
 
 namespace caftan::actors {
@@ -7,6 +8,7 @@ namespace caftan::actors {
 std::vector<std::unique_ptr<Service>> make_services(MemberPorts& /*ports*/) {
   std::vector<std::unique_ptr<Service>> services;
   services.push_back(std::make_unique<OptimizerService>());
+  services.push_back(std::make_unique<ModuleService>());
   return services;
 }
 

@@ -2,8 +2,11 @@
 
 #include <ATen/ops/empty.h>
 
+#include <array>
 #include <cmath>
 #include <string>
+
+#include "caftan/base/keyed_random.hpp"
 
 namespace caftan::nn {
 
@@ -23,10 +26,10 @@ at::Tensor Dropout::forward(const at::Tensor& input, std::uint64_t context, std:
   auto* const values = mask.mutable_data_ptr<float>();
   const auto size = static_cast<std::size_t>(mask.numel());
   const auto kept = static_cast<float>(1 / (1 - probability_));
-  const RandomKey key{.seed = seed_, .context = context, .call = call};
+  const base::RandomKey key{.seed = seed_, .context = context, .call = call};
   std::array<std::uint32_t, 4> block{};
   for (std::size_t i = 0; i < size; ++i) {
-    if (i % 4 == 0) block = random_block(key, i / 4);
+    if (i % 4 == 0) block = base::random_block(key, i / 4);
     values[i] = block[i % 4] < drop_below_ ? 0.0F : kept;
   }
   return input.mul(mask.to(input.scalar_type()));

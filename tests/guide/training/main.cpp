@@ -5,7 +5,7 @@
 #include <ATen/ops/mse_loss.h>
 
 #include <caftan/caftan.hpp>
-#include <caftan/nn/keyed_random.hpp>
+#include <caftan/nn/fill_uniform.hpp>
 #include <cstdint>
 #include <memory>
 #include <numbers>

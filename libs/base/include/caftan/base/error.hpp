@@ -50,6 +50,7 @@ enum class Errc : std::uint8_t {
   invalid_gradient = 34,    ///< a gradient that does not fit what was sent forward, or that is not expected
   graph_freed = 35,         ///< the graph was freed by an earlier pass that failed without retain_graph
   user_error = 36,          ///< code of the application failed here, or says with `kind` what is wrong
+  module_busy = 37,         ///< the module's state cannot change while an autograd context uses it
 };
 
 /// Returns the enumerator's name, for example "peer_down"; "unknown" for a number this build does not know.

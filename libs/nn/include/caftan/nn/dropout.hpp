@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "caftan/base/result.hpp"
-#include "caftan/nn/keyed_random.hpp"
 
 namespace caftan::nn {
 

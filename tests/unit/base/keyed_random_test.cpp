@@ -1,11 +1,10 @@
-#include "caftan/nn/keyed_random.hpp"
+#include "caftan/base/keyed_random.hpp"
 
-#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-namespace caftan::nn {
+namespace caftan::base {
 namespace {
 
 TEST(KeyedRandom, IsAFunctionOfTheWholeKey) {
@@ -56,26 +55,5 @@ TEST(KeyedRandom, NeverChangesBetweenVersions) {
   EXPECT_EQ(first, (std::array<std::uint32_t, 4>{1521280651U, 1791751955U, 3806611455U, 1788627832U}));
 }
 
-TEST(KeyedRandom, FillsEachElementFromItsPositionWhateverTheShape) {
-  const RandomKey key{.seed = 5};
-  at::Tensor small = at::empty({7});
-  at::Tensor large = at::empty({3, 5});
-  const auto version = large._version();
-  fill_uniform(small, key, -0.1, 0.1);
-  fill_uniform(large, key, -0.1, 0.1);
-  EXPECT_GT(large._version(), version);
-  EXPECT_TRUE(large.view(-1).narrow(0, 0, 7).equal(small));
-  EXPECT_FLOAT_EQ(small[5].item<float>(), -0.1F + 0.2F * random_uniform(key, 5));
-}
-
-TEST(KeyedRandom, IsUniform) {
-  at::Tensor values = at::empty({100000});
-  fill_uniform(values, {.seed = 1}, 2, 4);
-  EXPECT_GE(values.min().item<double>(), 2.0);
-  EXPECT_LT(values.max().item<double>(), 4.0);
-  EXPECT_NEAR(values.mean().item<double>(), 3.0, 0.01);
-  EXPECT_NEAR(values.var().item<double>(), 4.0 / 12, 0.01);
-}
-
 }  // namespace
-}  // namespace caftan::nn
+}  // namespace caftan::base

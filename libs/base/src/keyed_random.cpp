@@ -1,13 +1,11 @@
-#include "caftan/nn/keyed_random.hpp"
+#include "caftan/base/keyed_random.hpp"
 
 #include "caftan/base/ids.hpp"
 
-namespace caftan::nn {
+namespace caftan::base {
 namespace {
 
 constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
-
-float to_uniform(std::uint32_t bits) noexcept { return static_cast<float>(bits >> 8) * 0x1p-24F; }
 
 }  // namespace
 
@@ -32,20 +30,7 @@ std::array<std::uint32_t, 4> random_block(const RandomKey& key, std::uint64_t in
 }
 
 float random_uniform(const RandomKey& key, std::uint64_t index) noexcept {
-  return to_uniform(random_block(key, index / 4)[index % 4]);
+  return uniform_of(random_block(key, index / 4)[index % 4]);
 }
 
-void fill_uniform(at::Tensor& tensor, const RandomKey& key, double low, double high) {
-  auto* const values = tensor.mutable_data_ptr<float>();
-  const auto size = static_cast<std::size_t>(tensor.numel());
-  const auto start = static_cast<float>(low);
-  const auto width = static_cast<float>(high - low);
-  std::array<std::uint32_t, 4> block{};
-  for (std::size_t i = 0; i < size; ++i) {
-    if (i % 4 == 0) block = random_block(key, i / 4);
-    values[i] = start + width * to_uniform(block[i % 4]);
-  }
-  tensor.unsafeGetTensorImpl()->bump_version();
-}
-
-}  // namespace caftan::nn
+}  // namespace caftan::base

@@ -1,13 +1,11 @@
 /// Random numbers as a function of a key: no state, so neither placement nor the order of calls changes them, and a
-/// resumed run needs nothing but its key. Start with `fill_uniform`.
+/// resumed run needs nothing but its key. Start with `random_uniform`; `nn::fill_uniform` fills tensors.
 #pragma once
-
-#include <ATen/core/Tensor.h>
 
 #include <array>
 #include <cstdint>
 
-namespace caftan::nn {
+namespace caftan::base {
 
 /// Names one stream of random numbers: which run and replica, and which use of it.
 struct RandomKey {
@@ -21,11 +19,10 @@ struct RandomKey {
 /// torch's CUDA dropout. Key: seed and call, mixed to 64 bits; counter: index, context. Each bit of the four counts.
 std::array<std::uint32_t, 4> random_block(const RandomKey& key, std::uint64_t index) noexcept;
 
+/// Returns the number in [0, 1) that 32 random bits stand for: their upper 24, exact in float32.
+constexpr float uniform_of(std::uint32_t bits) noexcept { return static_cast<float>(bits >> 8) * 0x1p-24F; }
+
 /// Returns a number in [0, 1) with 24 random bits: exact in float32.
 float random_uniform(const RandomKey& key, std::uint64_t index = 0) noexcept;
 
-/// Fills a tensor with numbers in [low, high), element i from position i of the stream, and bumps its version.
-/// @param tensor  float32, contiguous, on the CPU (precondition)
-void fill_uniform(at::Tensor& tensor, const RandomKey& key, double low, double high);
-
-}  // namespace caftan::nn
+}  // namespace caftan::base

@@ -1,0 +1,55 @@
+#include "modules/module_service.hpp"
+
+#include <utility>
+
+#include <caf/send.hpp>
+
+#include "caftan/actors/worker.hpp"
+#include "caftan/nn/internal/module_control.hpp"
+#include "caftan/remote/internal/actor_host.hpp"
+#include "caftan/rpc/registry.hpp"
+#include "modules/module_actor.hpp"
+#include "service/member_ports.hpp"
+
+namespace caftan::actors {
+
+namespace {
+
+class Mailbox final : public nn::ModuleMailbox {
+ public:
+  explicit Mailbox(caf::actor actor) : actor_(std::move(actor)) {}
+  ~Mailbox() override { caf::anon_send(actor_, ModuleEvent{module_event::Finish{}}); }
+  void send(std::shared_ptr<nn::ModuleRequest> request) override {
+    caf::anon_send(actor_, ModuleEvent{module_event::Requested{std::move(request)}});
+  }
+
+ private:
+  const caf::actor actor_;
+};
+
+Result<nn::ModuleControl> serve_module(Worker& worker, const RRef<nn::ServedModule>& module) {
+  auto object = rpc::wait_for_local(module.handle(), {});
+  if (!object) return object.error();
+  auto owned = nn::OwnedModule::make(*std::move(object), worker);
+  if (!owned) return owned.error();
+  MemberPorts& ports = MemberPorts::of(worker);
+  caf::actor actor = ports.actor_host().spawn(module_actor, &ports.executor(), *std::move(owned));
+  return nn::ModuleControl(std::make_unique<Mailbox>(std::move(actor)));
+}
+
+}  // namespace
+
+void ModuleService::register_with(Registry& registry, remote::MessageRegistry&) {
+  using nn::ModuleControl;
+  registry.add(nn::kServeModule, &serve_module);
+  registry.add<ModuleControl>("caftan.module.control")
+      .method<&ModuleControl::list>("list")
+      .method<&ModuleControl::save>("save")
+      .method<&ModuleControl::stage>("stage")
+      .method<&ModuleControl::take>("take")
+      .method<&ModuleControl::to>("to");
+  registry.add<nn::StateSource>("caftan.module.source").method<&nn::StateSource::read>("read");
+  registry.add<nn::StagedState>("caftan.module.staged").method<&nn::StagedState::put>("put");
+}
+
+}  // namespace caftan::actors
