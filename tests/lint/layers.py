@@ -26,7 +26,7 @@ USES = {
     "svg": {"base"},
     "results": {"base", "app", "svg"},
     "rl": {"base"},
-    "nn": {"base"},
+    "nn": {"base", "wire", "tensor", "optim"},
     "run": {"base", "wire"},
     "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "autograd", "optim", "app", "results", "run"},
     "testing": {"base", "wire", "transport", "rpc", "actors"},

@@ -50,6 +50,9 @@ enum class Errc : std::uint8_t {
   invalid_gradient = 34,    ///< a gradient that does not fit what was sent forward, or that is not expected
   graph_freed = 35,         ///< the graph was freed by an earlier pass that failed without retain_graph
   user_error = 36,          ///< code of the application failed here, or says with `kind` what is wrong
+  lease_conflict = 37,      ///< an older context has the lease of a shared module
+  stale_gradient = 38,      ///< a gradient is more steps behind than a shared module allows
+  round_closed = 39,        ///< a shared module has made the step of this round without this gradient
 };
 
 /// Returns the enumerator's name, for example "peer_down"; "unknown" for a number this build does not know.
