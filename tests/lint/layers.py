@@ -22,7 +22,7 @@ USES = {
     "rpc": {"base", "wire", "tensor"},
     "autograd": {"base", "wire", "tensor", "rpc"},
     "optim": {"base", "wire", "tensor", "rpc", "autograd"},
-    "nn": {"base", "wire", "tensor", "rpc", "autograd"},
+    "nn": {"base", "wire", "tensor", "rpc", "autograd", "optim"},
     "app": {"base"},
     "svg": {"base"},
     "results": {"base", "app", "svg"},

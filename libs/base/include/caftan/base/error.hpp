@@ -51,6 +51,9 @@ enum class Errc : std::uint8_t {
   graph_freed = 35,         ///< the graph was freed by an earlier pass that failed without retain_graph
   user_error = 36,          ///< code of the application failed here, or says with `kind` what is wrong
   module_busy = 37,         ///< the module's state cannot change while an autograd context uses it
+  lease_conflict = 38,      ///< an older context has the lease of a shared module
+  stale_gradient = 39,      ///< a gradient is more steps behind than a shared module allows
+  round_closed = 40,        ///< a shared module has made the step of this round without this gradient
 };
 
 /// Returns the enumerator's name, for example "peer_down"; "unknown" for a number this build does not know.

@@ -1,0 +1,162 @@
+// Step logs and the options of consistency modes.
+#include "caftan/nn/step_log.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "caftan/base/settings_io.hpp"
+#include "caftan/nn/consistency.hpp"
+#include "folder.hpp"
+
+namespace caftan::nn {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Contribution of(std::uint32_t trainer, std::uint64_t read, std::uint64_t batch = 9) {
+  return {{trainer}, {WorkerId{trainer + 1}, Incarnation{0xab12}, 40 + read}, batch, {read}};
+}
+
+StepLog sync_log() {
+  return {.mode = ConsistencyMode::sync,
+          .first = {4},
+          .steps = {{{5}, {of(0, 4), of(2, 4, 18'000'000'000'000'000'000U)}}, {{6}, {of(1, 5)}}}};
+}
+
+Error error_of(const std::string& text) {
+  const Result<StepLog> log = parse_step_log(text, "steps.log");
+  return log ? Error() : log.error();
+}
+
+TEST(StepLog, CM16_ReadsBackWhatWasWritten) {
+  const StepLog log = sync_log();
+  const std::string text = format_step_log(log);
+  EXPECT_THAT(text, HasSubstr("caftan-step-log 1 sync 4 #"));
+  EXPECT_THAT(text, HasSubstr("\n5 0:9@4=1.44.ab12 2:18000000000000000000@4=3.44.ab12 #"));
+  EXPECT_EQ(parse_step_log(text, "").value(), log);
+  EXPECT_EQ(log.last(), ModelVersion{6});
+}
+
+TEST(StepLog, CM16_WritesEachLineAtOnceAndNoOtherStepThanTheNext) {
+  const test::Folder folder;
+  const std::string path = folder / "steps.log";
+  const StepLog log = sync_log();
+  StepLogWriter writer = StepLogWriter::create(path, log.mode, log.first).value();
+  EXPECT_EQ(StepLogWriter::create(path, log.mode).error().code(), Errc::io_error) << "it exists";
+  EXPECT_EQ(writer.append(log.steps[1]).error().code(), Errc::bad_arguments);
+  for (const StepRecord& step : log.steps) ASSERT_TRUE(writer.append(step));
+  EXPECT_EQ(read_step_log(path).value(), log) << "while the writer is open";
+  EXPECT_EQ(read_step_log(folder / "none.log").error().code(), Errc::io_error);
+  EXPECT_EQ(StepLogWriter::create(folder / "no/folder", log.mode).error().code(), Errc::io_error);
+}
+
+TEST(StepLog, CM16_EveryCutIsFoundUnlessItIsBetweenTwoLines) {
+  const std::string text = format_step_log(sync_log());
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    const Error error = error_of(text.substr(0, size));
+    if (size > 0 && text[size - 1] == '\n') {
+      EXPECT_EQ(error.code(), Errc::ok) << size;
+      continue;
+    }
+    EXPECT_EQ(error.code(), Errc::malformed_payload) << size;
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(size), '\n');
+    EXPECT_THAT(error.text(), HasSubstr("steps.log:" + std::to_string(line) + ":"));
+  }
+}
+
+TEST(StepLog, CM16_EveryChangedByteIsFound) {
+  const std::string text = format_step_log(sync_log());
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    std::string damaged = text;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    const Error error = error_of(damaged);
+    EXPECT_TRUE(error.code() == Errc::malformed_payload || error.code() == Errc::protocol_mismatch) << at;
+    EXPECT_THAT(error.text(), HasSubstr("steps.log:"));
+  }
+}
+
+TEST(StepLog, CM16_ANewerVersionIsRefusedBeforeAnythingElse) {
+  EXPECT_EQ(error_of("caftan-step-log 2 other things\n").code(), Errc::protocol_mismatch);
+  EXPECT_EQ(error_of("caftan-step-log 0 sync 4\n").code(), Errc::malformed_payload);
+  EXPECT_EQ(error_of("").code(), Errc::malformed_payload);
+}
+
+TEST(StepLog, CM16_RefusesStepsThatItsModeDoesNotMake) {
+  const auto why = [](ConsistencyMode mode, std::vector<StepRecord> steps) {
+    return error_of(format_step_log({.mode = mode, .first = {4}, .steps = std::move(steps)})).text();
+  };
+  const ConsistencyMode locked = ConsistencyMode::locked, versioned = ConsistencyMode::versioned,
+                        sync = ConsistencyMode::sync;
+  EXPECT_THAT(why(locked, {{{5}, {of(0, 4)}}, {{7}, {of(0, 5)}}}), HasSubstr(":3: step 7 after version 5"));
+  EXPECT_THAT(why(sync, {{{5}, {}}}), HasSubstr("step 5 has no contribution"));
+  EXPECT_THAT(why(versioned, {{{5}, {of(0, 4), of(1, 4)}}}), HasSubstr("2 contributions"));
+  EXPECT_THAT(why(sync, {{{5}, {of(1, 4), of(0, 4)}}}), HasSubstr("out of order"));
+  EXPECT_THAT(why(sync, {{{5}, {of(1, 4), of(1, 4)}}}), HasSubstr("out of order"));
+  EXPECT_THAT(why(versioned, {{{5}, {of(0, 5)}}}), HasSubstr("reads version 5"));
+  EXPECT_THAT(why(versioned, {{{5}, {of(0, 3)}}}), HasSubstr("reads version 3")) << "before the log begins";
+  EXPECT_THAT(why(locked, {{{5}, {of(0, 4)}}, {{6}, {of(0, 4)}}}), HasSubstr("it reads version 5"));
+  EXPECT_EQ(why(versioned, {{{5}, {of(0, 4)}}, {{6}, {of(0, 4)}}}), "");
+}
+
+TEST(StepLog, CM10_TheHistogramCountsHowFarGradientsWereBehind) {
+  const StepLog log{.mode = ConsistencyMode::versioned,
+                    .first = {0},
+                    .steps = {{{1}, {of(0, 0)}}, {{2}, {of(1, 0)}}, {{3}, {of(2, 0)}}, {{4}, {of(0, 3)}}}};
+  EXPECT_THAT(staleness_histogram(log), ElementsAre(2U, 1U, 1U));
+  EXPECT_THAT(staleness_histogram({}), ElementsAre());
+}
+
+// ---- options
+
+TEST(Consistency, NamesTheNearestMode) {
+  EXPECT_EQ(parse_consistency_mode("sync").value(), ConsistencyMode::sync);
+  EXPECT_EQ(to_string(parse_consistency_mode("versioned").value()), "versioned");
+  const Result<ConsistencyMode> wrong = parse_consistency_mode("lokced");
+  EXPECT_EQ(wrong.error().code(), Errc::invalid_config);
+  EXPECT_THAT(wrong.error().text(), HasSubstr("did you mean 'locked'?"));
+  EXPECT_THAT(parse_consistency_mode("eventual").error().text(), HasSubstr("locked, versioned, sync"));
+}
+
+TEST(Consistency, IsATableOfAnApplicationFile) {
+  const auto read = [](const char* text, ConsistencyOptions& options) {
+    Diagnostics diagnostics("f");
+    std::vector<SettingField> fields = bind_settings(options);
+    read_settings(parse_settings(text, diagnostics), fields, {}, diagnostics);
+    return diagnostics.render(false);
+  };
+  ConsistencyOptions options;
+  EXPECT_EQ(read("mode = 'sync'\nquorum = 3\nstraggler_timeout = '250ms'\n", options), "");
+  EXPECT_EQ(options,
+            (ConsistencyOptions{
+                .mode = ConsistencyMode::sync, .quorum = 3, .straggler_timeout = std::chrono::milliseconds(250)}));
+  EXPECT_THAT(read("mode = 'verioned'\n", options), HasSubstr("versioned"));
+}
+
+TEST(Consistency, RefusesKeysOfOtherModesAndNamesThem) {
+  const auto why = [](const ConsistencyOptions& options) {
+    const Result<void> checked = check_consistency(options, 4);
+    return checked ? std::string() : checked.error().text();
+  };
+  const auto second = std::chrono::seconds(1);
+  EXPECT_EQ(why({}), "");
+  EXPECT_EQ(why({.mode = ConsistencyMode::sync, .quorum = 4, .straggler_timeout = second}), "");
+  EXPECT_THAT(why({.lease = LeaseOrder::oldest_waits}), HasSubstr("lease is a key of mode 'locked'"));
+  EXPECT_THAT(why({.mode = ConsistencyMode::sync, .max_staleness = 1}), HasSubstr("max_staleness is a key of mode"));
+  EXPECT_THAT(why({.quorum = 1, .straggler_timeout = second}), HasSubstr("quorum is a key of mode 'sync'"));
+  EXPECT_THAT(why({.straggler_timeout = second}), HasSubstr("straggler_timeout is a key of mode 'sync'"));
+  EXPECT_THAT(why({.mode = ConsistencyMode::sync, .quorum = 2}), HasSubstr("quorum without straggler_timeout"));
+  EXPECT_THAT(why({.mode = ConsistencyMode::sync, .straggler_timeout = second}), HasSubstr("without quorum"));
+  EXPECT_THAT(why({.mode = ConsistencyMode::sync, .quorum = 5, .straggler_timeout = second}),
+              HasSubstr("it is 1 to 4"));
+  EXPECT_EQ(check_consistency({}, 0).error().code(), Errc::invalid_config);
+}
+
+}  // namespace
+}  // namespace caftan::nn
