@@ -51,7 +51,8 @@ class Agent {
   /// Errors: bad_arguments, as `Training::report_reward`.
   Result<void> report_reward(std::uint64_t observer, double reward);
 
-  /// Both in one call. @param last_reward  of the action before; none on an episode's first step
+  /// Takes the reward of the last action and chooses the next action, in one call.
+  /// @param last_reward  of the action before; none on an episode's first step
   Result<int> step(std::uint64_t observer, State state, std::optional<double> last_reward);
 
  private:

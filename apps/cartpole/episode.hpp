@@ -15,7 +15,7 @@
 
 namespace caftan::cartpole {
 
-/// T steps with the dropout masks under which the actions were chosen.
+/// The T steps of an episode, with the dropout masks under which the actions were chosen.
 struct EpisodeRecord {
   rl::Trajectory trajectory;
   std::vector<std::uint64_t> kept;        ///< [T, mask_words], as `Policy::sample_action` fills them

@@ -1,5 +1,5 @@
-/// The same training in one process without calls: the baseline of the speed ratio, and the reference of the roles,
-/// which must reach the same fingerprint.
+/// The CartPole training of agent.hpp in one process without calls: the baseline of the speed ratio, and the reference
+/// for the roles, which must reach the same fingerprint.
 #pragma once
 
 #include <cstdint>

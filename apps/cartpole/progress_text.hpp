@@ -30,7 +30,7 @@ std::string episode_line(const Standing& standing);
 /// Returns "solved: running reward 475.3 > 475 after 287 episodes, 71,204 env steps, 3.9 s".
 std::string solved_line(const Standing& standing);
 
-/// Returns why the training failed, without the word of the line above: scripts look for it.
+/// Returns why the training failed. The text does not have the word "solved", for which scripts search.
 std::string exhausted_text(const Standing& standing);
 
 /// Returns why a training whose loss is not finite ends, with the learning rate to lower.

@@ -1,6 +1,6 @@
-/// What a later run needs to go on with a training bit for bit: one folder per checkpoint, a file per owner, and a
-/// manifest that is renamed into place last; a folder without one is none. Start with `write_checkpoint` and
-/// `read_checkpoint`.
+/// What a later run needs to go on with a training bit for bit. A checkpoint is a folder with a file per owner and a
+/// manifest, which is renamed into place last; a folder without a manifest is no checkpoint. Start with
+/// `write_checkpoint` and `read_checkpoint`.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace caftan::rnn_lm {
 
-/// What must be equal for a checkpoint to fit a training.
+/// The facts about a model that must be equal for a checkpoint to fit a training.
 struct ModelFacts {
   std::string vocabulary{};  ///< all characters, UTF-8
   std::uint32_t text = 0;    ///< CRC-32C

@@ -60,7 +60,7 @@ class EmbeddingTable {
   nn::Dropout dropout_;
 };
 
-/// Source: Decoder of the same: dropout, then a linear layer of weights uniform in +-0.1 and bias 0.
+/// Source: the Decoder of PyTorch's RPC tutorial: dropout, then a linear layer of weights uniform in +-0.1 and bias 0.
 class Decoder {
  public:
   Decoder(const ModelShape& shape, std::uint64_t dropout_seed);

@@ -30,10 +30,11 @@ std::string step_line(const Standing& standing);
 /// Returns "trained: 600 steps, valid loss 1.877 nats per character (perplexity 6.53), 41.2 s".
 std::string trained_line(const Standing& standing);
 
-/// Returns the step that a training goes on from, and the checkpoint's learning rate where the file has another one.
+/// Returns the line about a resumed training: from which step it goes on, and the checkpoint's learning rate where the
+/// file has another one.
 std::string resumed_line(std::int64_t step, const std::string& path, double learning_rate, double lr);
 
-/// Returns why a resumed training does not train.
+/// Returns the line about a resumed training that has no step left to take.
 std::string nothing_left_line(std::int64_t step);
 
 /// Returns why a training ended at a step: a number of it is not finite.

@@ -42,7 +42,7 @@ class Windows {
   std::int64_t count() const noexcept { return row_length_ / length_; }
   /// Returns how far into the rows `next` is, in characters; between 0 and L.
   std::int64_t position() const noexcept { return position_; }
-  /// Precondition: a position() of equal windows.
+  /// Continues at `position`. Precondition: a position() of windows of the same sizes.
   void seek(std::int64_t position) noexcept { position_ = position; }
   /// Returns whether `position` is one that `next` may stop at.
   bool has_position(std::int64_t position) const noexcept;

@@ -104,7 +104,8 @@ class ContextSoak : public testing::Test {
     ASSERT_TRUE(context.gradients().of(x_).defined());
   }
 
-  /// Waits until all contexts are released everywhere: a Release is not answered, so that calls must show when it came.
+  /// Waits until all contexts are released at both workers. A Release gets no reply, so this worker makes calls until
+  /// both show the counts of `expected`.
   void expect_soon(const std::vector<Held>& expected) {
     constexpr int kMostCalls = 10'000;
     for (int call = 0; call < kMostCalls; ++call) {

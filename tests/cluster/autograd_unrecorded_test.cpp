@@ -31,7 +31,7 @@ at::Tensor square_on_a_thread(Worker& worker, const std::string& where, const at
 
 /// Returns whether the tensor arrived as a leaf, and whether it needs a gradient.
 std::vector<int> how_it_arrived(const at::Tensor& x) { return {x.is_leaf(), x.requires_grad()}; }
-/// A module that is given its parameter.
+/// A module whose parameter is an argument of its constructor.
 class Given {
  public:
   explicit Given(at::Tensor weight) : weight_(std::move(weight)) {}

@@ -26,7 +26,8 @@ using Modes = std::vector<int>;
 bool records() { return at::GradMode::is_enabled(); }
 bool records_briefly() { return at::GradMode::is_enabled(); }
 at::Tensor weighted(const at::Tensor& x) { return x * leaf({2, 3}); }
-/// Returns the grad mode here, at `whom`, and here behind that wait.
+/// Returns the grad mode at this worker before a call to `whom`, in the called function, and at this worker after the
+/// call.
 Modes look_around(Worker& worker, const std::string& whom) {
   const bool before = records();
   const bool there = worker.rpc_sync<&records>(whom);

@@ -158,7 +158,7 @@ TEST_P(Burst, H10_CALL16_NestedCallsBeginBeforeOnesThatWouldWaitForThem) {
 }
 
 TEST_P(Burst, H10_CALL19_AHeldBackCallEndsByItsTimeoutThatNamesTheLimitAndDoesNotRun) {
-  // Of 31 waits 12 are kept for nested calls: 19 relays wait, which keeps all that comes later back.
+  // 12 of the 31 permits to wait are kept for nested calls: once 19 relays wait, later calls are held back.
   constexpr std::size_t kBegun = kThreads - 1 - 12;
   counted = 0;
   std::vector<Future<int>> relays;

@@ -14,7 +14,8 @@ namespace {
 class ShippedFingerprints : public testing::Test {
  protected:
   ShippedFingerprints() {
-    // libtorch's own kernels and MKL's; what the tests of this process start inherits the variables.
+    // Selects libtorch's portable kernels and MKL's compatible ones; the commands that this test starts inherit the
+    // variables.
     ::setenv("ATEN_CPU_CAPABILITY", "default", 1);
     ::setenv("MKL_CBWR", "COMPATIBLE", 1);
   }

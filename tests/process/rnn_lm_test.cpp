@@ -59,7 +59,8 @@ TEST_F(LanguageModel, LearnsTheSameBitsInEveryPlacement) {
 }
 
 TEST_F(LanguageModel, LearnsTheSameBitsOverThreeWorkers) {
-  // Dropout masks belong to a role, and squares of the norm are added worker by worker.
+  // Dropout and clipping are off: dropout masks depend on the role, and the squares of the norm are added worker by
+  // worker.
   const std::vector<std::string> plain{"roles.trainer.config.dropout=0.0", "roles.trainer.config.optimizer.clip=0.0"};
   const Finished two = run(plain);
   ASSERT_EQ(two.code, 0) << two.err;

@@ -162,7 +162,7 @@ TEST_P(EachPlacement, BI2_AConstructorThatHangsIsNamedWithItsRole) {
   const Finished run =
       run_to_end(folder, kTicking, {"run", "t.toml", "run.placement=" + GetParam(), "roles.echo.config.birth=hangs"});
   EXPECT_EQ(run.code, 1);
-  // In one process the ticker may wait for an echo that has no runner left.
+  // In one process the error may name the ticker, too: it may wait for an echo whose constructor has no runner left.
   EXPECT_THAT(run.err, AllOf(HasSubstr("error: start: the constructor"), HasSubstr("echo-0 (role 'echo')"),
                              HasSubstr(" not returned within 2s (run.start_timeout)")));
 }

@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-/// A pipe with a name that is full from the beginning and read only on request.
+/// A named pipe that is full from the beginning and that the test reads only on request.
 class FullPipe {
  public:
   explicit FullPipe(const std::string& path) : path_(path) {

@@ -34,7 +34,7 @@ class CommandProcess {
 
   /// Readable once it has ended.
   int fd() const noexcept { return pidfd_.get(); }
-  /// Asks it to end, as Ctrl-C does: the first time in order, the second time at once.
+  /// Sends the command the signal of Ctrl-C: the first one makes the command end in good order, the second one at once.
   void interrupt() const;
   /// Returns how it ended; nothing while it runs.
   std::optional<run::Death> death();

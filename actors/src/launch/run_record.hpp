@@ -54,7 +54,8 @@ class RunRecord {
   /// Returns what summary.json would hold now.
   std::string summary(const app::Application& application, const run::Verdict& verdict, base::Duration elapsed,
                       std::vector<WorkerEnd> workers) const;
-  /// Closing it makes room for the summary: what a handler of a signal can do instead of `finish`.
+  /// Returns the descriptor of the disk reserve. To close it makes room for the summary: a signal handler, which cannot
+  /// call `finish`, does so.
   int reserve() const noexcept { return reserve_.descriptor(); }
 
  private:
@@ -73,8 +74,8 @@ class RunRecord {
   std::map<std::string, app::RunSummary::Sent> sent_;
 };
 
-/// Returns the last line of a log that is no routine (level info) and stands before the words of a fatal signal, at
-/// most 300 bytes; empty if there is none.
+/// Returns the last line of a log that is no routine line (of level info) and stands before the line about a fatal
+/// signal, at most 300 bytes; empty if there is none.
 std::string last_line(const std::filesystem::path& file);
 
 }  // namespace caftan::actors

@@ -65,7 +65,7 @@ class WorkerSet {
   };
 
   enum class Phase : std::uint8_t { joining, joined, ended };
-  /// What this object was asked for. Each includes the one before.
+  /// What the launcher has asked this object to do. `leave` includes `stop`.
   enum class Asked : std::uint8_t { nothing, stop, leave };
 
   Result<void> launch(Member& member);

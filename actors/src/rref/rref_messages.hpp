@@ -126,7 +126,7 @@ struct ChildNotHandedOver {
 struct OwnerLost {
   rpc::PeerSession session;
 };
-/// With any worker: a fork that could not ask its owner yet tries again.
+/// A session with any worker was opened: a fork that could not ask its owner yet tries again.
 struct SessionOpened {};
 struct Deadline {};
 struct HandleDropped {};

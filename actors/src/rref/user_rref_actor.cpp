@@ -91,11 +91,12 @@ void UserRRefState::on_exit_message(const caf::exit_msg& exit) {
 }
 
 void UserRRefState::request_fork() {
-  // Asked first: a session that comes in between is found below.
+  // Read before the request is sent: if the owner's session comes in between, send_fork_request finds it.
   const bool start_is_over = ports_->start_is_over();
   const auto self = caf::actor_cast<caf::strong_actor_ptr>(self_);
   if (const auto session = ports_->send_fork_request(self, request_, owner_)) return fork_->request_sent(*session);
-  // While this worker starts, the owner may come yet (SessionOpened); afterwards there is none to wait for (RR-11).
+  // While this worker starts, the owner's session may still come (SessionOpened). After the start a missing session is
+  // lost for good, so there is nothing to wait for (RR-11).
   if (start_is_over) perform(fork_->deadline());
 }
 

@@ -19,7 +19,7 @@ class GraphOutputs {
   virtual void on_received(const RecvFunction& function, torch::autograd::variable_list&& gradients) = 0;
 };
 
-/// One thread at a time. What a node, hook or libtorch throws passes through; the run is of no use then.
+/// Threads: one at a time. An exception of a node, a hook or libtorch passes through; the run cannot go on then.
 class GraphRun {
  public:
   GraphRun(PassGraph& graph, bool keep_graph);
@@ -33,7 +33,7 @@ class GraphRun {
   bool drained() const noexcept { return left_ == 0; }
   /// The node in work, for the text of an error; null between two nodes.
   torch::autograd::Node* running() const noexcept { return running_; }
-  /// Its place in the order of summation.
+  /// The place of the node in work in the order of summation.
   std::uint32_t running_rank() const noexcept { return running_rank_; }
 
  private:

@@ -16,11 +16,11 @@ class RunningPass {
   RunningPass(const RunningPass&) = delete;
   RunningPass& operator=(const RunningPass&) = delete;
 
-  /// Adds a gradient that the running node found besides those it returns.
+  /// Adds a gradient that the running node has computed besides its return values.
   virtual void book(const at::Tensor& leaf, at::Tensor&& gradient) = 0;
 
   const ContextId& context() const noexcept { return context_; }
-  /// Returns whether the node in work is this pass's, not one of a stock backward that was started inside.
+  /// Returns whether the node in work belongs to this pass, not to a stock backward that was started inside of a node.
   bool is_innermost() const noexcept;
   const RunningPass* outer() const noexcept { return outer_; }
   /// Null when the thread runs no pass.

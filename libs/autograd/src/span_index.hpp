@@ -12,11 +12,11 @@ namespace caftan::autograd {
 
 class SpanIndex {
  public:
-  /// Bodies that share a key are left out: which of them recorded first is not known.
+  /// Spans that share a key are left out: which of them recorded first is not known.
   explicit SpanIndex(std::vector<CodeSpan> spans);
 
   std::size_t size() const noexcept { return spans_.size(); }
-  /// Returns whether there is just one span and it recorded all of [first, last].
+  /// Returns whether there is exactly one span, and whether that one has recorded all of [first, last].
   bool is_one_with(std::uint64_t thread_id, std::uint64_t first, std::uint64_t last) const;
   /// Returns the key of the innermost span, nothing for a node outside all.
   std::optional<std::uint64_t> find(std::uint64_t thread_id, std::uint64_t sequence_nr) const;

@@ -56,7 +56,7 @@ std::vector<Group> groups_of(std::span<const RunCurves> runs) {
   return groups;
 }
 
-/// One curve, read at ascending x.
+/// One curve, whose values are read at ascending x.
 class Cursor {
  public:
   explicit Cursor(const Curve& curve) : curve_(&curve) {}
@@ -113,7 +113,7 @@ svg::Series series_of(const std::vector<const Curve*>& curves, std::string label
   return {.label = std::move(label), .x = curves.front()->x, .y = curves.front()->y};
 }
 
-/// The workers that report a metric, and the charts' order.
+/// Returns the workers that report each metric, in the order of the metrics, which is that of the charts.
 std::map<std::string, std::set<std::string>> workers_by_metric(std::span<const RunCurves> runs) {
   std::map<std::string, std::set<std::string>> workers;
   for (const RunCurves& run : runs) {

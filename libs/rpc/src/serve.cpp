@@ -58,7 +58,7 @@ Result<void> begin(Caller& caller, const CallInfo& info) {
   return {};
 }
 
-/// An object that the running method holds until this goes away.
+/// Notes, as long as it lives, that the running method keeps the turn of an object.
 class Hold {
  public:
   Hold(Ambient& ambient, const HostedObject& object) : over_(std::make_shared<std::atomic<bool>>(false)) {
@@ -117,7 +117,7 @@ bool held_back(std::unique_ptr<In>& in, const void* order, void (*again)(std::un
                          [&] { return base::Task([in = std::move(in), again]() mutable { again(std::move(in)); }); });
 }
 
-/// The reply to a call for a named object.
+/// A request for a named object whose reply goes back to the caller.
 class NamedRequest final : public NamedObjects::Request {
  public:
   NamedRequest(std::weak_ptr<Caller> alive, CallInfo info, Completion completion)
@@ -240,7 +240,7 @@ void fetch_in_turn(std::unique_ptr<Fetch> in) {
 }  // namespace
 
 void Completion::fail(Error error) {
-  // What a continuation threw that works for a caller elsewhere (CALL-4).
+  // What a continuation threw on behalf of a caller at another worker (CALL-4).
   if (error.code() == Errc::user_error && error.kind().empty()) error = error.with_code(Errc::remote_exception);
   if (creation_) {
     creation_->set(std::move(error));

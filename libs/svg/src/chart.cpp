@@ -51,11 +51,11 @@ struct Axis {
   double from = 0;  ///< pixel of range.low
   double to = 0;
 
-  /// Returns the pixel of a point, NaN for what cannot be drawn.
+  /// Returns the pixel of a value, NaN for a value that cannot be drawn.
   double operator()(double value) const {
     return is_drawable(value, is_log) ? at(value) : std::numeric_limits<double>::quiet_NaN();
   }
-  /// Returns the pixel of a value within the range, which may reach beyond what is drawn.
+  /// Returns the pixel of a value within the axis's range, which may be wider than the drawn area.
   double at(double value) const {
     const auto place = [this](double of) { return is_log ? std::log10(of) : of; };
     const double low = place(range.low);

@@ -1,4 +1,4 @@
-/// How a thread waits, and what it carries while it is a runner or waits.
+/// How a thread waits, and the state that it has while it is a runner or waits.
 #pragma once
 
 #include <unistd.h>

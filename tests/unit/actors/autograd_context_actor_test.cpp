@@ -146,7 +146,8 @@ class AutogradContextActorTest : public testing::Test {
     receive(autograd::Mark{header(), {message}});
   }
   static autograd::PassHeader header() { return {pass(kOurs), {}, kFar}; }
-  /// The far worker's gradients of `message` are in the record, or why they cannot be used.
+  /// Puts the far worker's gradients of `message`, or an error, into the context's record, and reports their arrival to
+  /// the context's actor.
   void deliver(const AutogradMessageId& message, Result<std::vector<at::Tensor>> gradients, std::uint64_t bytes = 8) {
     record_->deliver(PassNumber{1}, message, std::move(gradients));
     tell(context_event::GradientArrived{kFar, autograd::Grad{header(), message}, bytes});

@@ -15,7 +15,7 @@ class Suite {
  public:
   explicit Suite(Numbers numbers) : numbers_(numbers) {}
 
-  /// Returns whether the program could be used.
+  /// Runs the program of this seed. Returns false if its local graph cannot be differentiated, which does not count.
   bool try_one(std::uint64_t seed) {
     one_ = Case{seed, numbers_};
     const std::optional<LocalRun> local = run_locally(one_);
@@ -23,7 +23,8 @@ class Suite {
     const LeafGradients& expected = local->gradients;
     operations_.add(local->operations);
 
-    // One thread, one body: equal to torch's engine. Twice over one graph: equal to itself in another order.
+    // All code in one span on one thread: the gradients equal those of torch's engine. A second pass over the same
+    // graph, with another order of delivery, gives the same bits.
     SimulatedWorkers workers(one_.workers, Threads::one_body);
     const Program spread = one_.run(workers);
     SimulatedWorkers::Outcome outcome = workers.backward(spread.roots, seed * 7 + 1, /*keep_graph=*/true);
@@ -31,7 +32,8 @@ class Suite {
     count(outcome);
     compare("another order of delivery", expected, collect(spread, workers.backward(spread.roots, seed * 7 + 2)));
 
-    // Bodies on threads of their own: equal to the same bodies on one thread, where scheduling numbers nodes otherwise.
+    // Called functions as spans on threads of their own give the same bits as on one thread, where libtorch numbers the
+    // nodes otherwise.
     const LeafGradients one_thread = distributed(Threads::one_thread, 3);
     compare("bodies on threads of their own", one_thread, distributed(Threads::many_threads, 4));
     const LeafGradients loose = distributed(Threads::loose, 5);

@@ -19,7 +19,7 @@ namespace caftan::autograd::test {
 
 class SimulatedWorkers final : public Hops {
  public:
-  /// How the bodies of called functions meet threads.
+  /// On which threads the called functions run, and how they are divided into spans.
   enum class Threads {
     one_body,      ///< all on this thread, as one program
     one_thread,    ///< each a body of its own, all on this thread
@@ -31,7 +31,7 @@ class SimulatedWorkers final : public Hops {
   SimulatedWorkers(int workers, Threads threads, std::uint64_t schedule = 0);
 
   void run_body(int worker, std::uint64_t key, const std::function<void()>& code) override;
-  /// Through the tensor codec, as between workers.
+  /// Sends tensors through the tensor codec, as from one worker to another.
   std::vector<at::Tensor> move(int from, int to, const std::vector<at::Tensor>& tensors,
                                std::uint64_t order_key) override;
 

@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::size_t kLongText = 5000;  // more than a message may have
 
-/// Answers requests with an error of that length.
+/// Answers each request with an error whose text has kLongText bytes.
 class Verbose final : public caf::event_based_actor {
  public:
   using caf::event_based_actor::event_based_actor;

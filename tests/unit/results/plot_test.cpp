@@ -135,7 +135,7 @@ TEST_F(Runs, BandsOfOneNameAreNamedAfterTheirFirstFolders) {
 }
 
 TEST_F(Runs, TheMeanIsOfTheRunsThatHaveReachedAStep) {
-  // At step 2 the first run counts with the value between its points, at 3 alone.
+  // At step 2 run a has no point: it counts with the value between its points at 1 and 3. At step 3 run a counts alone.
   const std::string a = make_run("a", 1, "1,w.x,0\r\n3,w.x,4\r\n");
   const std::string b = make_run("b", 2, "1,w.x,2\r\n2,w.x,10\r\n");
   const std::string svg = draw({a, b});
@@ -144,7 +144,8 @@ TEST_F(Runs, TheMeanIsOfTheRunsThatHaveReachedAStep) {
   std::array<double, 3> y{};
   ASSERT_EQ(std::sscanf(svg.c_str() + line, "d=\"M%lf,%lfL%lf,%lfL%lf,%lf\"", &x[0], &y[0], &x[1], &y[1], &x[2], &y[2]),
             6);
-  // Means of 1, 6 and 4, on an axis of unknown scale.
+  // The means at the three steps are 1, 6 and 4; only the ratio of their distances is compared, since the axis has any
+  // scale.
   EXPECT_NEAR((y[0] - y[1]) / (y[2] - y[1]), 2.5, 0.01);
   EXPECT_NEAR(x[1] - x[0], x[2] - x[1], 0.02);
 }

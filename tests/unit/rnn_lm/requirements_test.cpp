@@ -24,7 +24,7 @@ std::vector<app::MissingRequirement> find(const TrainerConfig& config,
   return find_missing(config, {.parameter_seed = kSeed, .memory = memory});
 }
 
-/// Returns what is missing as "key: text".
+/// Expects one missing requirement and returns it as "key: text".
 std::string one(const std::vector<app::MissingRequirement>& missing) {
   EXPECT_THAT(missing, SizeIs(1));
   return missing.empty() ? std::string() : missing.front().keys.front() + ": " + missing.front().text;

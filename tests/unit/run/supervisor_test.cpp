@@ -155,7 +155,7 @@ TEST_F(Supervised, BI2_MembersOfDifferentFilesAreAMatterOfTheCommandLine) {
 }
 
 TEST_F(Supervised, BI6_ADeathIsNamedWithItsEcho) {
-  // In either order: the agent may learn of it before the launcher does.
+  // In either order: the agent may learn of the observer's death before the launcher does.
   for (const bool echo_first : {true, false}) {
     Supervisor supervisor = make_running();
     const Error echo(Errc::peer_down, "observer-0", "connection reset");
@@ -262,7 +262,8 @@ TEST_F(Supervised, OnOtherHostsADriverThatFailedAndLeftFailsTheRun) {
                         now_);
   supervisor.ready(1);
   supervisor.next(now_);
-  // A worker that ended because of the agent says so too, and its report may be the first to arrive.
+  // observer-1, which ended because of the agent, reports the agent's error, too, and its report may be the first to
+  // arrive.
   supervisor.peer_lost("observer-1", Error(Errc::goal_missed, "agent", "not good enough"), now_);
   EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop));
   supervisor.peer_lost("agent", Error(Errc::goal_missed, "agent", "not good enough"), now_);
@@ -276,7 +277,8 @@ TEST_F(Supervised, OnOtherHostsADriverThatFailedAndLeftFailsTheRun) {
 }
 
 TEST_F(Supervised, K11_WhyAnotherHostLeftReplacesItsEchoHere) {
-  // The role here fails of the calls that the loss ended; the reason may come before or after the end has begun.
+  // The role on this host fails because the agent's loss ended its calls; the agent's own reason may arrive before or
+  // after the end of the run has begun.
   for (const bool begun : {false, true}) {
     Supervisor supervisor({.workers = {{.name = "agent", .process = 0, .drives = true},
                                        {.name = "observer", .process = 1, .here = false}},

@@ -26,7 +26,7 @@ MessageLimits limits() {
 /// A reader, and what came out of it.
 class Reading {
  public:
-  /// Feeds until the end of `bytes` or to what is refused.
+  /// Feeds `bytes` to the reader until their end or until the reader refuses a frame.
   void feed(ByteView bytes) {
     while (!bytes.empty() && !refused) {
       bytes = bytes.subspan(reader_.put(bytes));

@@ -20,7 +20,7 @@ struct ChannelKind {
   Result<void> (*check_address)(const std::string& address);
   bool (*is_dialable)(const std::string& address);
   bool (*is_beyond_loopback)(const std::string& address);
-  /// Precondition of these two: check_address accepts the address.
+  /// Precondition of `listen` and `dial`: check_address accepts the address.
   Result<std::shared_ptr<Listener>> (*listen)(PollingExecutor& executor, const std::string& address,
                                               MakeHandshakeOptions options, HandshakeIoOptions io_options,
                                               HandshakeDone done);

@@ -31,7 +31,7 @@ class ContextRecord;
 struct BackwardOptions {
   bool retain_graph = false;  ///< keep the graph on all workers, for another pass
   Mode mode = Mode::smart;    ///< fast: fewer messages, but a recorded call that the roots do not use is an error
-  /// Of the whole pass, > 0; unset = none: the loss of a worker ends it in any case.
+  /// Time for the whole pass, > 0; unset = no limit: the loss of a worker ends the pass in any case.
   std::optional<base::Duration> timeout = {};
   std::vector<at::Tensor> gradients = {};  ///< of each root; empty: 1 for each, and each root must be a scalar then
 };
@@ -40,7 +40,7 @@ struct BackwardOptions {
 /// later passes do not change it.
 using Gradients = GradientBook;
 
-/// A context as code sees it that does not own it. Cheap to copy. Threads: any, all methods.
+/// A view of a context for code that does not own the context. Cheap to copy. Threads: any, all methods.
 class ContextView {
  public:
   /// @param record  null makes an empty view; only assigning and destroying are allowed then

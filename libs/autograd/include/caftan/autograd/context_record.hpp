@@ -78,15 +78,16 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// Registers S(m), before its frame is handed over (DA-2). Backward runs what is behind it in turn with the object
   /// whose method runs here. @param bytes  of the recorded tensors. Errors: context_released.
   Result<void> add_sent(std::shared_ptr<SendFunction> function, WorkerLife to, std::uint64_t bytes);
-  /// The frame of S(m) never left.
+  /// The frame of S(m) was not sent: forgets the node.
   void forget_sent(AutogradMessageId message) noexcept;
   /// Errors: context_released.
   Result<void> add_received(WorkerLife from, std::uint64_t bytes);
   /// Returns the order key of the next function bound to the context from outside it.
   std::uint64_t next_binding() noexcept;
-  /// Code of this context begins to run here, on the calling thread. @param key  of its call, 0 = of the creator
+  /// Code of this context begins to run here, on the calling thread.
+  /// @param key  of the call that runs the code, 0 = code of the context's creator
   void begin_span(std::uint64_t key);
-  /// It returned. Threads: that of begin_span.
+  /// The code of begin_span has returned. Threads: that of begin_span.
   void end_span(std::uint64_t key);
   /// A frame of this context came from, or goes to, that worker.
   void met(WorkerId worker);
@@ -106,8 +107,8 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// the same message of a pass is dropped: the pass fails by it (DA-6).
   /// @param gradients  one per recorded tensor, or why they cannot be used
   void deliver(PassNumber pass, const AutogradMessageId& message, Result<std::vector<at::Tensor>> gradients);
-  /// Returns what was delivered for S(message), once. Errors: what was delivered as one; context_released (nothing is
-  /// there).
+  /// Returns what was delivered for S(message), once. Errors: the error that was delivered in place of gradients;
+  /// context_released (nothing was delivered, or it was taken or forgotten).
   Result<std::vector<at::Tensor>> take_delivered(PassNumber pass, const AutogradMessageId& message);
   /// Forgets what was delivered for this pass and earlier ones and not taken.
   void forget_delivered(PassNumber pass);
@@ -124,7 +125,8 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// Returns the gradients of this worker's leaves, as they are now: later passes do not change what was returned.
   /// Errors: context_released.
   Result<GradientBook> gradients() const;
-  /// Fills what is known here: not the names, the age and what runs. @param workers  gets the ids of the workers met
+  /// Fills in what this record knows: all fields but the names, the age and what runs.
+  /// @param workers  gets the ids of the workers with which frames of this context were exchanged
   ContextInfo info(std::set<WorkerId>& workers) const;
 
  private:
@@ -157,7 +159,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::atomic<std::uint64_t> next_binding_{0};
 
   mutable base::Mutex mutex_;
-  // By the number of the message; this worker has made all of them.
+  // By the number of the message; this worker has sent all of these messages.
   std::unordered_map<std::uint64_t, Sent> sent_ CAFTAN_GUARDED_BY(mutex_);
   // By key: the spans that recorded, or still run.
   std::unordered_map<std::uint64_t, CodeSpan> spans_ CAFTAN_GUARDED_BY(mutex_);

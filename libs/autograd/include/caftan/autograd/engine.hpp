@@ -51,7 +51,8 @@ class Engine {
  public:
   /// What one call of `walk` did.
   struct WalkSlice {
-    /// Of RecvFunctions reached for the first time, also those of other contexts: the caller refuses these (DA-3).
+    /// The RecvFunctions that this slice reached first, those of other contexts included: the caller refuses these
+    /// (DA-3).
     std::vector<RecordedMessage> found;
     bool done = false;  ///< everything marked so far has been walked
   };

@@ -26,7 +26,7 @@ class Turn;
 /// Whether the caller of a running call gave up. Set once, by the worker that serves the call. Threads: any.
 class CancelFlag {
  public:
-  /// What is given up with the call: a call that it made and that has no reply yet. Owned by shared_ptr.
+  /// A part of the call that is given up with it: a call that it made and that has no reply yet. Owned by shared_ptr.
   class Part : public std::enable_shared_from_this<Part> {
    public:
     Part() = default;
@@ -99,7 +99,7 @@ struct Ambient {
   /// Returns the Ambient of the running code, null on a thread that bound none.
   static Ambient* current() noexcept { return current_; }
 
-  /// As current; a thread that bound none gets one of its own, which stays.
+  /// Returns the Ambient of the running code. A thread that has none gets one of its own, which it keeps.
   static Ambient& of_thread() noexcept;
 
   /// Returns what a continuation made now will run under: everything but the turn, the brief function
@@ -141,7 +141,8 @@ class NoUserCode {
   AmbientSwap swap_;
 };
 
-/// Appends what of `held` is not over as the content of section `chain`. Layout: docs/protocols/call.md.
+/// Writes those objects of `held` whose methods have not returned as the content of section `chain`. Layout:
+/// docs/protocols/call.md.
 void encode_held(const HeldObjects& held, wire::Bytes& to);
 
 /// Reads the content of section `chain`.

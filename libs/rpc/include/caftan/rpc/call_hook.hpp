@@ -6,8 +6,8 @@
 
 namespace caftan::rpc {
 
-/// Names one request of this worker between its hooks. Chosen by on_request; the worker keeps it with the request
-/// (OutRequest::hook_ticket).
+/// A value that the hook's on_request chooses, and by which its later calls find the request again. The worker keeps it
+/// with the request (OutRequest::hook_ticket).
 struct HookTicket {
   std::uint64_t value = 0;
 };

@@ -36,7 +36,8 @@ class CallState final : public FutureState<T>, public ReplySink {
     record_.what_owner = request.what_owner;
   }
 
-  /// Notes how the request is found again. Threads: that of the call, before the future is handed out.
+  /// Keeps the token by which the worker finds the request again. Threads: that of the call, before the future is
+  /// handed out.
   void set_token(CallToken token) noexcept { record_.token = token; }
 
   void on_reply(Result<InPayload> reply) override {

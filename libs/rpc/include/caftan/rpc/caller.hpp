@@ -21,8 +21,8 @@ class CallHook;
 class HostedObject;
 class RRefHandle;
 
-/// Owned by shared_ptr and held weakly by futures, references and call sites: used after the worker ended, they answer
-/// `shut_down`. A user of one may hold the last reference, on any thread; so a destructor of an
+/// Owned by shared_ptr. Futures, references and call sites hold it weakly: used after the end of the worker, they
+/// answer `shut_down`. Any of their threads may hold the last reference for a moment; so a destructor of an
 /// implementation must neither block nor join threads. Threads: any, all methods.
 class Caller : public std::enable_shared_from_this<Caller> {
  public:

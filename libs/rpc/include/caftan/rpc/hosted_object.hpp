@@ -38,7 +38,7 @@ class HostedObject {
   const TypeDescriptor& type() const noexcept { return type_; }
   /// Returns the strand on which its methods take turns; valid as long as this object.
   Strand& strand() noexcept { return *strand_; }
-  /// Returns it for users that need it longer than this object lives.
+  /// Returns the strand as a shared pointer, for users that need it longer than this object lives.
   const std::shared_ptr<Strand>& shared_strand() const noexcept { return strand_; }
   /// Returns "Net (0.5)", for texts.
   std::string name() const { return std::string(type_.key.name) + " (" + to_string(id_) + ")"; }
@@ -56,7 +56,7 @@ class HostedObject {
  protected:
   HostedObject(const TypeDescriptor& type, RRefId id, base::Executor& executor)
       : HostedObject(type, id, std::make_shared<Strand>(executor, id)) {}
-  /// As a part of the object whose strand it is.
+  /// Makes an object that is a part of another one and shares its strand.
   HostedObject(const TypeDescriptor& type, RRefId id, std::shared_ptr<Strand> strand)
       : type_(type), id_(id), strand_(std::move(strand)) {}
   void* value_ = nullptr;

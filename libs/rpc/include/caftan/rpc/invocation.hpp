@@ -75,8 +75,8 @@ void create(Caller& caller, Invocation& in, Result<T> outcome) {
   }));
 }
 
-/// Encodes the outcome of a call. What is returned is all that is left of it: whatever else holds its tensors now may
-/// change them.
+/// Encodes the outcome of a call. The outcome itself is gone on return, so that any further reference to a tensor's
+/// memory belongs to code that may change the tensor.
 template <class T>
 Result<OutReply> take_reply(Caller& caller, const Invocation& in, Result<T> outcome) {
   if (!outcome) return outcome.error().at(caller.name());

@@ -72,7 +72,8 @@ void write_prologue(wire::Bytes& body, const FunctionKey& key);
 /// Errors: malformed_payload.
 Result<FunctionKey> read_prologue(wire::ByteView& body);
 
-/// What a call for a named object starts with: then follow the name, and the prologue and arguments of a constructor.
+/// The key with which a call for a named object begins. Behind it stand the name, and the prologue and arguments of a
+/// constructor.
 inline constexpr FunctionKey kGetOrCreate{"caftan.get_or_create", "", wire::fnv1a("caftan.get_or_create"),
                                           wire::fnv1a("")};
 /// Whether a call for `key` is one for a named object.
@@ -83,7 +84,8 @@ constexpr bool is_get_or_create(const FunctionKey& key) noexcept {
 Result<std::string> read_object_name(wire::ByteView& body);
 
 namespace detail {
-/// Only called from a handler, for the exception in flight. @param position  from 1
+/// Returns the error for an argument whose encoding threw; called only from a handler, for the exception in flight.
+/// @param position  of the argument, from 1
 Error argument_not_sendable(std::size_t position, std::string_view function);
 Error argument_not_readable(std::size_t position, std::string_view function, std::string_view type);
 Error too_many_arguments(std::string_view function, std::size_t bytes);

@@ -119,7 +119,7 @@ namespace rpc {
 /// References in the order of a manifest.
 using RRefHandles = std::vector<std::shared_ptr<RRefHandle>>;
 
-/// What set the time that a request has.
+/// Which of the time-outs has set the time that a request has.
 enum class TimeoutOf : std::uint8_t {
   call,         ///< CallOptions::timeout
   worker,       ///< the worker's default
@@ -189,7 +189,7 @@ class ReplySink {
   virtual void on_reply(Result<InPayload> reply) = 0;
 };
 
-/// How a worker finds a request again to give it up.
+/// The token by which a worker finds a request again to give it up.
 struct CallToken {
   CallId call;  ///< 0 = the request has ended already
   WorkerId peer;

@@ -56,7 +56,7 @@ struct FunctionTraits<R (C::*)(P...) const noexcept> : FunctionTraits<R (C::*)(P
 template <class F>
 inline constexpr bool kIsFunction = !std::is_member_pointer_v<F>;
 
-/// Parameters the callee fills in; they come first and do not travel.
+/// Whether the callee supplies a parameter of type P. Such parameters come first and do not travel.
 template <class P>
 inline constexpr bool kIsSupplied =
     std::is_same_v<P, Worker&> || std::is_same_v<P, CallInfo&> || std::is_same_v<P, const CallInfo&>;

@@ -104,8 +104,8 @@ class Strand : public std::enable_shared_from_this<Strand> {
   void occupy(TurnMode mode) noexcept CAFTAN_REQUIRES(mutex_);
   /// Returns whether the oldest queued job goes ahead of those that come back from a wait.
   bool is_queue_due() const noexcept CAFTAN_REQUIRES(mutex_) { return !queue_.empty() && returns_ >= kMostReturns; }
-  /// Gives the turn to all that may have it now: notifies those that come back, and returns the queued jobs, which the
-  /// caller starts, unlocked, with `post`.
+  /// Gives the turn to all jobs that may have it now: notifies those that come back from a wait, and returns the queued
+  /// ones, which the caller starts with `post` once the lock is released.
   std::vector<Queued> take_startable() CAFTAN_REQUIRES(mutex_);
   void post(std::vector<Queued> jobs);
   /// Ends one turn and starts the jobs that may have it next.
@@ -115,11 +115,12 @@ class Strand : public std::enable_shared_from_this<Strand> {
   /// Called by the job that has the turn, for a wait that was over before it began: counts it as a return. Returns
   /// whether the oldest queued job goes first now.
   bool is_due_after_return();
-  /// Called by the exclusive job that has the turn: its wait begins, its wait is over.
+  /// Called by the exclusive job that has the turn: when its wait begins, and when its wait is over.
   void keep_while_waiting();
   void stop_waiting();
 
-  /// Jobs that come back from a wait go ahead of the oldest queued job this often; then that one has the turn.
+  /// How often jobs that come back from a wait may go ahead of the oldest queued job; after that the queued job gets
+  /// the turn.
   static constexpr std::uint32_t kMostReturns = 4;
 
   base::Executor& executor_;

@@ -26,8 +26,8 @@ class Channel {
 
   /// Starts to report readiness, once per `arm`. Threads: before any other call.
   virtual void start(Ready ready) = 0;
-  /// Asks for the next report: `read` and `write` say for what. What is there already is reported too.
-  /// Threads: one at a time, also while another one reads.
+  /// Asks for the next report of what is possible: `read` and `write` say for what. Bytes or room that are there
+  /// already are reported, too. Threads: one at a time, also while another one reads.
   virtual void arm(bool read, bool write) = 0;
 
   /// Reads into the vectors; 0 = nothing there now.
@@ -46,7 +46,7 @@ class Channel {
   /// Ends the channel; nothing is reported any more. Safe to repeat.
   virtual void close() = 0;
 
-  /// The descriptor that becomes readable, -1 if there is none.
+  /// Returns the descriptor that becomes readable when bytes arrive, -1 if there is none.
   virtual int fd() const noexcept = 0;
   /// "unix", "tcp" or "loopback".
   virtual const char* kind() const noexcept = 0;

@@ -1,4 +1,4 @@
-/// What the transport asks of an executor beyond the interface that the libraries see: readiness of file descriptors,
+/// The interface of an executor that the transport needs beyond what the libraries use: readiness of file descriptors,
 /// and coalesced writes.
 #pragma once
 
@@ -39,7 +39,7 @@ class ClaimableSource : public base::ReadableSource {
  public:
   /// Takes over reading; returns false if another thread reads.
   virtual bool claim() = 0;
-  /// -1: not a file descriptor, cannot be claimed.
+  /// Returns the descriptor to poll; -1 if there is none, and then the source cannot be claimed.
   virtual int claim_fd() const noexcept = 0;
   /// Reads what is there and resolves replies. Returns false when the source ended or when what it read must be run by
   /// runners: then the caller ends its claim and goes on waiting without reading.
@@ -73,7 +73,7 @@ class PollingExecutor : public base::Executor {
   /// Calls `flush` before this thread sleeps or waits, and no later than `by`; at once where nothing coalesces.
   virtual void flush_later(std::shared_ptr<Flushable> flushable, FlushBy by) = 0;
 
-  /// Memory for what the Workers of this executor receive: one cache for all of them.
+  /// Returns the cache of memory blocks for what the Workers of this executor receive: one for all of them.
   wire::BlockPool& pool() noexcept { return pool_; }
 
  private:

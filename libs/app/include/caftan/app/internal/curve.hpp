@@ -42,7 +42,7 @@ class CurveWriter {
   CurveWriter& operator=(CurveWriter&&) noexcept;
   ~CurveWriter();
 
-  /// An error is kept for `write`; from then on rows are dropped.
+  /// Adds a row. An error is kept for `write`; from then on rows are dropped.
   void add(std::string_view worker, std::string_view metric, std::int64_t step, double value);
   /// Writes what waits; the first row makes the file. Errors: io_error (a full disk, a file that exists).
   Result<void> write();

@@ -51,25 +51,27 @@ class ContextPasses {
   /// A message of this pass was not sent, for it is beyond a limit: this worker's part of the pass fails (DA-24).
   PassActions not_sent(PassNumber pass, const Error& error);
 
-  /// Answers to WalkGraph and RunGraph, see there. Those of a pass that is over are ignored.
+  /// The events by which the caller reports what came of WalkGraph and RunGraph (pass_actions.hpp). Events of a pass
+  /// that is over are ignored.
   PassActions found(PassNumber pass, const std::vector<FoundRecv>& nodes);
   PassActions walked(PassNumber pass);
   PassActions produced(PassNumber pass, AutogradMessageId message);
   PassActions ran(PassNumber pass, const RunResult& result);
   PassActions graph_failed(PassNumber pass, const Error& error);
 
-  /// At the home: the handle's own calls and steps (DA-19), and its end. Passes opened at the home count by themselves.
+  /// At the home: a call or step that the code of the context's handle has begun or ended (DA-19), and the handle's
+  /// end. Passes that were opened at the home count as uses without these.
   void use_begins() { home_->use_begins(); }
   PassActions use_ends();
   PassActions release();
 
   bool is_home() const noexcept { return home_.has_value(); }
   bool is_released() const noexcept { return released_; }
-  /// For every frame of this context.
+  /// Returns the outcomes that every frame of this context carries.
   const DecidedSet& decided() const noexcept { return decided_; }
   /// At the home: the workers that joined. Elsewhere none: joins are sent to the home only.
   std::vector<WorkerLife> workers() const;
-  /// For listings and tests; null if there is none.
+  /// Returns the initiator's ledger of the open pass, for listings and tests; null if there is none.
   const PassLedger* ledger() const noexcept { return ledger_ ? &*ledger_ : nullptr; }
   const WorkerPass* pass() const noexcept { return worker_ ? &*worker_ : nullptr; }
 

@@ -1,6 +1,6 @@
 /// `ContextTable`: which autograd contexts are open at one worker, its own and those of others that it takes part in. A
-/// context that was released is refused for ever, at the cost of one number for each life heard of and of the contexts
-/// of it that were open then (DA-13).
+/// released context is refused for ever; that costs one number for each life of which a context was seen, and one for
+/// each of that life's contexts that were open at the release (DA-13).
 #pragma once
 
 #include <cstddef>

@@ -31,7 +31,8 @@ struct BeginPass {
   PassNumber pass;
   Mode mode = Mode::smart;
   bool keep = false;
-  /// A graph that is read in turn with one of these cannot run: `graph_failed` with `would_deadlock` (DA-22).
+  /// The turns that the code which waits for the pass holds. A graph that has to be run in turn with one of these
+  /// objects cannot run: `graph_failed` with `would_deadlock` (DA-22).
   std::vector<HeldByWaiter> held = {};
 };
 /// Walk from the roots (if `from_roots`) and from S(m) of each message, with the visited set of the pass. Call `found`
@@ -93,7 +94,7 @@ struct RunResult {
   std::uint64_t staged_bytes = 0;  ///< of the gradients in the staged book
 };
 
-/// Bounds of what one context may hold (DA-17).
+/// Limits on what one context may hold (DA-17).
 struct PassLimits {
   std::uint64_t staged_bytes = std::uint64_t{16} << 30;  ///< of staged gradients and queued gradient messages
 };

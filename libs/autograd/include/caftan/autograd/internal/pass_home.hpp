@@ -20,7 +20,7 @@ class PassHome {
 
   /// `initiator` wants a pass. Answers Granted, or Refused: pass_busy, limit_exceeded (too many failed passes).
   PassActions open(WorkerLife initiator);
-  /// The initiator's outcome. The first decision stands; the reply says which that was.
+  /// The initiator reports its outcome. The first decision of a pass stands; the reply says what was decided.
   PassActions decide(WorkerLife from, const Decide& decide);
   /// A participant that cannot reach the initiator gives up: the pass failed, unless it is decided. Answers End.
   PassActions fail(WorkerLife from, const Fail& fail);
@@ -32,7 +32,7 @@ class PassHome {
 
   /// A call or step of the context's handle begins. The release waits for those under way (DA-19).
   void use_begins() { ++uses_; }
-  /// One of them has ended. Returns true if the release has waited for it and is due now.
+  /// A call or step of the context's handle has ended. Returns true if the release has waited for it and is due now.
   /// Precondition: a matching use_begins.
   bool use_ends();
   /// The handle is gone. Returns true if the release is due now. Repeating it changes nothing.

@@ -52,7 +52,7 @@ class WorkerPass {
   PassActions fail(const Error& error);
   /// A session ended: fails the pass if it needs that worker.
   PassActions peer_down(WorkerLife peer, const std::string& name = {});
-  /// The outcome is known: merges or drops, after what runs has stopped (`over`).
+  /// The outcome is known: merges or drops the gradients, once no walk or run is under way (`over`).
   PassActions conclude(bool ok);
 
   const PassHeader& header() const noexcept { return header_; }
@@ -61,13 +61,13 @@ class WorkerPass {
   /// A walk or run is under way.
   bool is_active() const noexcept { return activity_ != Activity::none; }
   bool is_concluded() const noexcept { return outcome_ != Outcome::open; }
-  /// The peers whose gradients it waits for or that wait for its part: the loss of one fails the pass.
+  /// The peers that owe this worker gradients or wait for its part: the loss of one fails the pass.
   const std::set<WorkerLife>& watched() const noexcept { return watched_; }
   /// Concluded and not active: forget it.
   bool over() const noexcept { return is_concluded() && !is_active(); }
   /// The messages whose S nodes take part so far.
   std::vector<AutogradMessageId> messages() const;
-  /// Nodes of this pass have begun to run here, so that a graph that is not kept is partly freed.
+  /// Returns whether nodes of this pass have begun to run here: a graph that is not retained is partly freed then.
   bool has_run() const noexcept { return counted_; }
 
  private:

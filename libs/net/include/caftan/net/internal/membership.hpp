@@ -21,7 +21,8 @@ struct MemberEntry {
   std::string address;  ///< where it listens; empty = learnt when it has started
 };
 
-/// What is known of a worker. As a message: "I have joined", from a worker to the coordinator, once its session is up.
+/// What is known of a worker. As a message: a worker announces to the coordinator, once their session is up, that it
+/// has joined.
 struct Join {
   std::string name;
   WorkerId id;
@@ -35,7 +36,8 @@ struct Join {
   }
 };
 
-/// Sent by the coordinator to all members: once all have joined, and again whenever a new life of one joins.
+/// The list of all members, which the coordinator sends to all of them: once all have joined, and again whenever a new
+/// life of a member joins.
 struct View {
   std::uint64_t revision = 0;  ///< counts up; an older view is ignored
   std::vector<Join> members;   ///< all, in order of their ids
@@ -74,8 +76,8 @@ class Membership {
   /// was replaced by a later one).
   Result<void> admit(const Join& peer) const;
 
-  /// On the coordinator: takes a worker's join and returns whether the view changed, so that it must be sent. Repeating
-  /// one changes nothing. Errors: as admit.
+  /// On the coordinator: takes a worker's join and returns whether that changed the view, which has to be sent then. A
+  /// repeated join changes nothing. Errors: as admit.
   Result<bool> join(const Join& member);
 
   /// Returns whether all members have joined.

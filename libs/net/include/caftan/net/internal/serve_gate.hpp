@@ -57,7 +57,7 @@ class ServeGate {
   bool open_ = true;  ///< written under mutex_ by on_backlog alone, whose thread also reads it without the lock
   bool closed_ CAFTAN_GUARDED_BY(mutex_) = false;
   std::uint64_t last_ CAFTAN_GUARDED_BY(mutex_) = 0;
-  /// By place; an empty task was handed out, and its call has not asked again.
+  /// By place. An empty task means that the task was handed out and that its call has not asked again yet.
   std::map<std::uint64_t, base::Task> held_ CAFTAN_GUARDED_BY(mutex_);
   std::unordered_map<const void*, std::deque<std::uint64_t>> by_order_ CAFTAN_GUARDED_BY(mutex_);
 };

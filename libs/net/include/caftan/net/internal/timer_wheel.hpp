@@ -41,7 +41,7 @@ class TimerWheel {
  public:
   static constexpr base::Duration kTick = std::chrono::milliseconds(1);
 
-  /// @param start  no deadline before it is kept apart from it: such timers fire at the next `advance`
+  /// @param start  deadlines before this time are not distinguished: such timers fire at the next `advance`
   explicit TimerWheel(base::TimePoint start) noexcept;
   TimerWheel(const TimerWheel&) = delete;
   TimerWheel& operator=(const TimerWheel&) = delete;

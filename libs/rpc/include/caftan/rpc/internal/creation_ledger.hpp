@@ -42,8 +42,8 @@ class CreationLedger {
   /// A session ended, its received frames being drained (RR-12). Requests of that peer are forgotten; returns the
   /// requests of others that waited for a creation in it: answer each `rref_deleted`.
   std::vector<ForkRequest> session_ended(const PeerSession& session);
-  /// The asker gave up at its deadline, or ended. Returns the request if it was still parked; no reply
-  /// is needed.
+  /// The worker that asked gave up at its deadline, or has ended. Returns its request if that was still parked; no
+  /// reply is needed.
   std::optional<ForkRequest> expired(ForkId fork, const PeerSession& session);
 
   std::size_t parked_count() const noexcept;

@@ -14,7 +14,8 @@ namespace caftan::transport {
 
 class Session;
 
-/// Receives the one end of a request: the reply (whose header may carry kFlagError), or an error of this side.
+/// Receives the outcome of one request, exactly once: the reply (whose header may carry kFlagError), or an error of
+/// this side.
 class ReplySink {
  public:
   virtual ~ReplySink() = default;

@@ -65,7 +65,8 @@ class FrameWriter final : public Flushable {
   /// Compares the parts of `frame` with the limits of this side and of the peer. Errors: limit_exceeded, with the key
   /// of the first limit that is exceeded.
   Result<void> check_size(const wire::OutFrame& frame) const;
-  /// Returns `error` with so little text that a frame of nothing else but `beside` bytes keeps these limits (WI-20).
+  /// Returns `error` with its text shortened so that a frame of the error and `beside` further bytes keeps the limits
+  /// (WI-20).
   Error fitting(const Error& error, std::size_t beside = 0) const;
 
   /// Decides whether a call of the peer may begin (SE-35).
