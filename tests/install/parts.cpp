@@ -1,4 +1,4 @@
-// Links what caftan::caftan brings beside the headers of caftan/caftan.hpp.
+// Uses libraries that caftan::caftan links and whose headers caftan/caftan.hpp does not include.
 #include <caftan/nn/keyed_random.hpp>
 #include <caftan/rl/random.hpp>
 int main() {

@@ -15,7 +15,7 @@
 namespace caftan::parity {
 namespace {
 
-/// What a program returns is compared: values and gradients.
+/// A program of calls. The values that it returns are compared, and the gradients.
 using Program = std::function<Tensors(Driver&)>;
 
 constexpr double kTolerance = 1e-12;  // relative, float64: some roundings of one sum in another order
@@ -40,7 +40,7 @@ class Parity : public testing::TestWithParam<std::uint64_t> {
     }
     EXPECT_TRUE(any) << "nothing was compared";
   }
-  /// The gradients of the weights of all workers.
+  /// Returns the gradients of the weights of all workers.
   static Tensors weights(Driver& driver) {
     Tensors all;
     for (int rank = 0; rank < kWorkers; ++rank) all.push_back(driver.call(rank, "weight gradient", {}));
@@ -168,8 +168,8 @@ TEST_P(Parity, ContextsDoNotShareGradients) {
   }
 }
 
-/// Calls and local operations at random over what there is so far; the loss uses every result that nothing else uses,
-/// as the reference would wait for an unused one for ever.
+/// Makes random calls and local operations on the results so far. The loss uses every result that no operation uses,
+/// because the reference would wait for an unused result for ever.
 Tensors random_program(std::uint64_t seed, Driver& d) {
   std::mt19937_64 random(seed);
   const auto draw = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };

@@ -45,10 +45,10 @@ struct Program {
   double gradient_bound = 0;  ///< no gradient and no partial sum is larger; tracked for small integers only
 };
 
-/// Below it float64 adds and multiplies integers exactly.
+/// Up to this number float64 adds and multiplies integers exactly.
 constexpr double kExact = 9007199254740992.0;
 
-/// What the roots are made of.
+/// Which tensors become the roots.
 enum class Roots {
   a_few,  ///< two to four of worker 0's values; much of the rest, messages too, has no part in them
   all,    ///< every value of every worker, so that no message is unused

@@ -39,7 +39,7 @@ class MessageChart {
   void note(std::size_t worker, const std::string& text) {
     chart_ += "  Note over " + letter(worker) + ": " + text + "\n";
   }
-  /// Returns the block as it stands in a page.
+  /// Returns the chart as a Mermaid block of a page.
   std::string markdown() const { return "```mermaid\n" + chart_ + "```\n"; }
 
  private:

@@ -100,7 +100,7 @@ class AutogradHost final : public autograd::ContextHost, public Service, public 
   MemberPorts& ports_;
   const WorkerLife self_;
   mutable base::Mutex mutex_;
-  // Replies for contexts that are not open; made when a message first needs it.
+  // The actor that replies to messages of contexts that are not open; made when the first such message arrives.
   caf::actor closed_contexts_ CAFTAN_GUARDED_BY(mutex_);
   autograd::ContextTable table_ CAFTAN_GUARDED_BY(mutex_);
   std::unordered_map<ContextId, Entry> entries_ CAFTAN_GUARDED_BY(mutex_);

@@ -24,7 +24,8 @@ class GraphRun {
  public:
   GraphRun(PassGraph& graph, bool keep_graph);
 
-  /// Gives a source its gradients: one per edge, fitting the nodes there.
+  /// Gives a source the gradients of its edges: one per edge, with the sizes, dtype and device that the edge's node
+  /// expects.
   void provide(std::uint32_t source, torch::autograd::variable_list&& gradients);
 
   /// Runs the ready node that comes first. Returns false when none is ready.

@@ -23,7 +23,7 @@ struct Owner {
   std::vector<std::uint32_t> groups;
 };
 
-/// Returns the running code's Ambient without its autograd context: what is called so is no part of any context.
+/// Returns the running code's Ambient without its autograd context, for calls that are to be no part of any context.
 Ambient outside_contexts();
 
 class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
@@ -60,22 +60,23 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   void give_up(const Open& open, const std::vector<Result<Prepared>>& outcomes, Result<void> verdict);
   void commit(const Open& open);
   void on_committed(const Open& open, std::size_t owner, const Result<StepDone>& outcome);
-  /// The caller of a committed step has waited long enough: it gets what is known.
+  /// The caller of a committed step has waited long enough: answers with what is known by now.
   void stop_waiting(const Open& open);
   void finish(const Open& open, std::vector<Result<StepDone>> outcomes, Result<void> verdict);
   void complete(const Open& open, Result<StepReport> outcome);
-  /// Answers the caller of a step, unless that has been done.
+  /// Answers the caller of a step, unless the caller has been answered already.
   void answer(const Open& open, Result<StepReport> outcome);
   struct OpenLoad;
   Result<void> check_saved(const SavedState& saved) const;
   void take_states(const std::shared_ptr<OpenLoad>& open);
   StepOrder order_for(const Owner& owner, StepNumber step);
   CallOptions call_options() const { return {.timeout = options_.timeout, .fail_when_full = false}; }
-  /// Returns how long a caller waits for what owners say, none = as long as it takes.
+  /// Returns how long a caller waits for the replies of owners; none = without a limit.
   std::optional<base::Duration> wait() const;
   /// Returns until when the running code's caller waits.
   base::TimePoint wait_until() const;
-  /// Makes `start(optimizer)` a call to each owner that nothing refuses any more (OP-8). `start` is copied.
+  /// Calls each owner's optimizer with `start(optimizer)`, as a decided call, which no time-out or cancel stops (OP-8).
+  /// `start` is copied.
   template <class T, class F>
   std::vector<Future<T>> call_decided(F start) const {
     return call_all<T>([&](const Owner& owner) {
@@ -84,7 +85,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
       });
     });
   }
-  /// Calls `start(owner)` for each and returns the futures.
+  /// Calls `start(owner)` for each owner and returns the futures.
   template <class T, class F>
   std::vector<Future<T>> call_all(F start) const {
     std::vector<Future<T>> futures;

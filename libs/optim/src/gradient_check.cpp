@@ -22,7 +22,7 @@ Error refuse(Errc code, const at::Tensor& parameter, std::size_t number, const s
   return Error(code, describe(parameter, number) + " " + why);
 }
 
-/// What torch::optim's own arithmetic cannot add up, found before the step.
+/// Refuses, before the step, sparse gradients that torch::optim's own arithmetic cannot add.
 Result<void> check_sparse(const SGD& sgd, const at::Tensor& parameter, const ParameterState& state,
                           std::size_t number) {
   if (sgd.weight_decay != 0) {

@@ -69,7 +69,7 @@ Result<Prepared> OwnedOptimizer::prepare(const StepOrder& order, std::vector<at:
   return prepared;
 }
 
-/// One apply on its way through the turns.
+/// The state of one `apply` on its way through the turns.
 struct OwnedOptimizer::Application {
   StepNumber step;
   base::Executor& executor;
@@ -82,7 +82,7 @@ void OwnedOptimizer::apply(StepNumber step, double scale, base::Executor& execut
                            std::function<void(Result<StepDone>)> done) {
   auto application =
       std::make_shared<Application>(Application{step, executor, std::move(done), std::exchange(gradients_, {}), 0});
-  // Before the first turn: a failure here has stepped nothing.
+  // Done before the first turn, so that a failure here has stepped nothing.
   const Result<void> ready = tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
     application->gradients = scaled(application->gradients, scale);
     return {};

@@ -17,7 +17,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The fused kernels walk all tensors of a parameter as one row of numbers, so these must lie alike.
+/// The fused kernels walk all tensors of a parameter as one row of numbers, so the tensors must have the same layout.
 bool lie_alike(const at::Tensor& a, const at::Tensor& b) {
   return b.layout() == at::kStrided && a.strides() == b.strides() && b.is_non_overlapping_and_dense();
 }
@@ -71,7 +71,7 @@ void update(const SGD& sgd, std::span<const Stepped> list) {
   later.run(sgd, false);
 }
 
-/// In the order of operations of torch::optim::Adam and AdamW.
+/// The operations come in the order of torch::optim::Adam and AdamW.
 template <bool Decoupled>
 void step_one(const AdamFamily<Decoupled>& adam, const Stepped& s) {
   const auto count = static_cast<double>(s.state->steps + 1);
@@ -122,8 +122,8 @@ void update(const AdamFamily<Decoupled>& adam, std::span<const Stepped> list) {
 }
 
 void allocate(const SGD& sgd, const at::Tensor& parameter, const at::Tensor& gradient, ParameterState& state) {
-  // Only the fused kernel wants the buffer beforehand, and sets it in its first step; elsewhere it becomes a copy of
-  // the first gradient, in that one's layout.
+  // Only the fused kernel needs the momentum buffer beforehand, and fills it in its first step; elsewhere the buffer
+  // becomes a copy of the first gradient, in that gradient's layout.
   if (sgd.momentum != 0 && sgd.fused && can_fuse({&parameter, &gradient, &state})) {
     state.tensors[0] = at::empty_like(parameter, parameter.options().requires_grad(false), at::MemoryFormat::Preserve);
   }
@@ -145,7 +145,7 @@ void allocate_state(const Algorithm& algorithm, const at::Tensor& parameter, con
 }
 
 void update_group(const Algorithm& algorithm, std::span<const Stepped> list) {
-  // Nothing here is recorded; without the dispatch for it each operation takes half the time.
+  // Autograd records nothing here; without its dispatch each operation takes half the time.
   const at::AutoDispatchBelowADInplaceOrView below;
   std::visit([&](const auto& options) { update(options, list); }, algorithm);
   for (const Stepped& s : list) ++s.state->steps;

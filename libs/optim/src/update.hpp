@@ -1,4 +1,4 @@
-/// The arithmetic of the algorithms over lists of parameters of one group. What is given has been checked.
+/// The arithmetic of the algorithms over lists of parameters of one group. All arguments have been checked.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 
 namespace caftan::optim {
 
-/// One parameter of a step. What its members refer to outlives the step.
+/// One parameter of a step. The objects that its members refer to outlive the step.
 struct Stepped {
   const at::Tensor* parameter;
   const at::Tensor* gradient;

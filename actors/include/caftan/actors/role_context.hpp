@@ -25,7 +25,7 @@ struct RoleState;
 /// Errors: unsupported (it plays no role).
 Future<std::shared_ptr<rpc::RRefHandle>> role_handle(Worker& worker);
 
-/// Registered at every worker for every role type: how roles find each other.
+/// The remote function by which roles find each other; registered at every worker for every role type.
 template <class T>
 Future<RRef<T>> role_of(Worker& worker) {
   return role_handle(worker).then([](Result<std::shared_ptr<rpc::RRefHandle>> handle) -> Result<RRef<T>> {
@@ -40,8 +40,9 @@ Future<RRef<T>> role_of(Worker& worker) {
 
 /// How a metric is recorded.
 struct MetricOptions {
-  /// What the value stands above on the curve of the metric: an episode, a training step. Each value is a row, also one
-  /// whose step was there before or goes back, and one that is not finite. Nothing = the value is no part of a curve.
+  /// The value's place on the horizontal axis of the metric's curve: an episode, a training step. Each value is a row,
+  /// also one whose step was there before or goes back, and one that is not finite. Nothing = the value is no part of a
+  /// curve.
   std::optional<std::int64_t> step{};
 };
 

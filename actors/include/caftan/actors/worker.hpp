@@ -91,9 +91,9 @@ struct WorkerOptions {
   /// Called for each refused connection that may be a member's, at most 8 times, while this worker waits for the
   /// others. Threads: a runner.
   std::function<void(const Error& reason)> on_refused;
-  /// Called when a member refuses this worker, since another worker of its name is connected: duplicate_worker, with
-  /// the place of that one. This happens during the start, and after it when this worker dials the new life of a
-  /// member; this worker dials again until start_timeout has passed. Threads: a runner.
+  /// Called when a member refuses this worker because another worker of the same name is connected: duplicate_worker,
+  /// with the place of the other worker. This happens during the start, and after it when this worker dials the new
+  /// life of a member; this worker dials again until start_timeout has passed. Threads: a runner.
   std::function<void(const Error& reason)> on_duplicate;
 };
 
@@ -127,7 +127,8 @@ class Worker : public CallSite {
   ///   of this name was connected until the time-out).
   /// Threads: not a runner's. Blocks.
   static Result<std::unique_ptr<Worker>> start(WorkerOptions options, Registry registry);
-  /// As start, without waiting: `wait_until_ready` does. For several members in one thread.
+  /// As start, but does not wait for the other members: call `wait_until_ready` for that. For several members in one
+  /// thread.
   static Result<std::unique_ptr<Worker>> launch(WorkerOptions options, Registry registry);
   /// Errors: as start.
   Result<void> wait_until_ready();
@@ -168,11 +169,11 @@ class Worker : public CallSite {
   std::string address() const;
   /// The channel kind to a peer ("unix", "tcp", "loopback"); empty if there is none.
   std::string channel_kind(const std::string& peer) const;
-  /// Returns the values that it owns and its references to values of others.
+  /// Returns the values that this worker owns and its references to values of others.
   std::vector<RRefInfo> rrefs() const;
   /// Returns the autograd contexts that are open here, this worker's own and those of others that it takes part in.
   std::vector<autograd::ContextInfo> autograd_contexts() const;
-  /// Returns what it has counted up to now. Threads: any, also after `stop`.
+  /// Returns what this worker has counted up to now. Threads: any, also after `stop`.
   WorkerCounters counters() const;
   /// Returns what it has sent since it was launched, to itself included, in the order of the wire's kinds. Kinds it has
   /// not sent are left out. Threads: any, also after `stop`.

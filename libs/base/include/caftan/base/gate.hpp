@@ -27,7 +27,7 @@ class Gate {
     leave();
     return false;
   }
-  /// Enters as a part of something that is inside and leaves later; a closed gate lets it in.
+  /// Enters as a part of a visit that is inside and leaves later; a closed gate lets it in.
   void enter_as_part() noexcept { inside_.fetch_add(1); }
   /// Leaves; ends a `wait_until_empty` if nothing else is inside.
   void leave() noexcept;
@@ -36,7 +36,7 @@ class Gate {
   void close() noexcept { closed_.store(true); }
   /// Returns whether `close` was called.
   bool is_closed() const noexcept { return closed_.load(); }
-  /// Returns how many are inside at this moment.
+  /// Returns how many visits are inside at this moment.
   std::size_t inside() const noexcept { return inside_.load(); }
 
   /// Waits until nothing is inside, at most until `deadline`. Returns whether that was so at some moment.

@@ -204,16 +204,16 @@ class SettingBuilder {
   }
   /// Refuses a file that does not give the field.
   SettingBuilder& required() { return field_.required = true, *this; }
-  /// What a number counts; for the help text.
+  /// Sets what a number counts; shown in the help text.
   SettingBuilder& unit(std::string unit) { return field_.unit = std::move(unit), *this; }
-  /// What the help says the default is, where the field's initial value does not say it.
+  /// Sets the text that the help shows as the default, where the field's initial value does not say it.
   SettingBuilder& default_text(std::string text) { return field_.default_text = std::move(text), *this; }
 
  private:
   SettingField& field_;
 };
 
-/// What `settings` functions receive as `s`.
+/// The object that `settings` functions receive as `s`.
 class SettingsBuilder {
  public:
   template <class T>

@@ -13,7 +13,7 @@
 
 namespace caftan {
 
-/// How a table is read, and what messages call it.
+/// How a table is read, and by which name messages call it.
 struct ReadSettings {
   std::string table{};                    ///< its name in the file, for example "roles.agent.config"; "" = top level
   std::string owner{};                    ///< whose keys these are, for example "cartpole.agent"; may be empty

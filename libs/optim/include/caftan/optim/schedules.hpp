@@ -39,8 +39,8 @@ class Schedule {
   std::int64_t epoch() const noexcept { return state_.epoch; }
 
   const ScheduleState& state() const noexcept { return state_; }
-  /// Goes on from there; the rates are the optimizer's, loaded by itself.
-  /// Errors: bad_arguments (of an optimizer with another number of groups, or a negative epoch).
+  /// Goes on from `state`. The optimizer loads its rates itself. Errors: bad_arguments (the state is of an optimizer
+  /// with another number of groups, or has a negative epoch).
   Result<void> load(ScheduleState state);
 
  protected:
@@ -122,7 +122,7 @@ class CosineAnnealingLR final : public Schedule {
 /// construction on.
 class LambdaLR final : public Schedule {
  public:
-  /// Returns what the base rate is multiplied by in an epoch.
+  /// Returns the factor of the base rate in an epoch.
   using Factor = std::function<double(std::int64_t epoch)>;
   LambdaLR(LearningRates& optimizer, Factor factor);
   /// @param factors  one per group
@@ -165,7 +165,7 @@ class ReduceLROnPlateau {
   /// @param metric  of this epoch, the validation loss for example
   void step(double metric);
   const State& state() const noexcept { return state_; }
-  /// Goes on from there; the rates are the optimizer's, loaded by itself.
+  /// Goes on from `state`. The optimizer loads its rates itself.
   void load(const State& state) noexcept { state_ = state; }
 
  private:

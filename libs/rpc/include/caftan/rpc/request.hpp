@@ -83,8 +83,9 @@ class BeginGate {
   virtual ~BeginGate() = default;
   /// Returns false where every call may begin at once; cheap.
   virtual bool may_hold_back() const noexcept = 0;
-  /// Returns whether the call has to wait. Then `again` was called, and the task that it made runs later, once, and
-  /// asks anew. @param order  calls with the same one, not null, begin in the order in which they asked first
+  /// Returns whether the call has to wait. If so, `again` was called, and the task that it made runs later, once, and
+  /// calls this method anew.
+  /// @param order  if not null: calls with the same `order` begin in the order in which they first asked
   virtual bool hold_back(const void* order, const std::function<base::Task()>& again) = 0;
   /// A call with a deadline has its runner and its turn: it runs now, or is refused because its time is over. Called at
   /// most once. @param function  lives as long as the worker @param now  the time of the executor's clock

@@ -17,7 +17,7 @@
 namespace caftan::wire {
 
 namespace detail {
-/// Turns the exception in flight into an Error; only called from a handler. This is the border of the archives.
+/// Turns the exception in flight into an Error; only called from a handler. Exceptions of the archives go no further.
 Error encode_failure();
 Error decode_failure(std::size_t position);
 Error trailing_bytes(std::size_t position, std::size_t left);

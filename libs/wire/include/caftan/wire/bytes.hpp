@@ -36,7 +36,7 @@ using ByteView = std::span<const std::byte>;
 /// Appends bytes; `from` must not lie in `to`.
 inline void append(Bytes& to, ByteView from) {
   if (from.empty()) return;
-  // insert() would construct byte by byte through the allocator.
+  // resize and memcpy, because insert() would construct byte by byte through the allocator.
   const std::size_t before = to.size();
   to.resize(before + from.size());
   std::memcpy(to.data() + before, from.data(), from.size());

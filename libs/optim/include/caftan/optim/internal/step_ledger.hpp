@@ -9,7 +9,7 @@
 
 namespace caftan::optim {
 
-/// What to do with a request that is not refused.
+/// How a request that is not refused is carried out.
 enum class Admission {
   run,     ///< do it, then report how it ended
   repeat,  ///< this was done already: send the same reply as then, change nothing
@@ -33,10 +33,10 @@ class StepLedger {
   // How what was admitted ended.
   void prepared(StepNumber step, const Result<Prepared>& outcome);
   void applied(StepNumber step, Result<StepDone> outcome);
-  /// A saved state was taken over: the next step may have any number above its own.
+  /// A saved state was loaded: the next step may have any number above that of the state.
   void loaded(StepNumber step);
 
-  /// Precondition of each: the matching request was admitted as `repeat`.
+  /// Precondition of these getters: the matching request was admitted as `repeat`.
   const Prepared& prepared() const noexcept { return *prepared_; }
   const Result<StepDone>& done() const noexcept { return *done_; }
   /// Returns the last step that was run, also if it failed.

@@ -120,7 +120,8 @@ class UserFork {
   bool has_handle() const noexcept { return has_handle_; }
   bool ended() const noexcept { return ended_; }
   std::size_t pending_children() const noexcept { return children_.size(); }
-  /// The session it is registered or asked for in; none until the request was sent.
+  /// Returns the session in which this fork is registered, or in which it has asked to be; none until the request was
+  /// sent.
   const std::optional<PeerSession>& owner() const noexcept { return owner_; }
   /// The parent, while it is linked.
   std::optional<Parent> linked_parent() const { return parent_linked_ ? parent_ : std::nullopt; }

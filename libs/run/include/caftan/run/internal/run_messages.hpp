@@ -14,7 +14,7 @@
 
 namespace caftan::run {
 
-/// Of cluster.heartbeat: the silence after which a peer, or a process of this launcher, is lost.
+/// After how many periods of cluster.heartbeat without a sign of life a peer, or a process of this launcher, is lost.
 inline constexpr int kBeatsUntilLost = 5;
 
 /// Base of messages without fields.

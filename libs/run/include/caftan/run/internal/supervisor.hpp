@@ -44,7 +44,7 @@ struct Verdict {
   std::string death{};                 ///< how that worker's process ended; empty = it failed otherwise
 };
 
-/// Workers are meant by their index in the options.
+/// Parameters that name a worker are its index in the options.
 class Supervisor {
  public:
   enum class Phase { starting, running, stopping, leaving, over };
@@ -60,7 +60,7 @@ class Supervisor {
   void returned(std::size_t worker, const Error& error);
   void failed(std::size_t worker, const Error& error);
   void left(std::size_t worker) { workers_[worker].reach(State::left); }
-  /// A process has shown a sign of life; has answered one more stop or leave.
+  /// `alive`: a process has shown a sign of life. `answered`: a process has confirmed one more stop or leave.
   void alive(int process, base::TimePoint now);
   void answered(int process);
   /// Another worker has no session with this one any more.
@@ -72,7 +72,8 @@ class Supervisor {
   void not_started(int process);
   /// Ctrl-C: the first one stops, the second one kills.
   void interrupt();
-  /// The launcher was stopped, or had no core, for so long: it is not counted as time that others have taken (RN-8).
+  /// The launcher was stopped, or had no processor, for `time`: that time does not count against the time-outs of
+  /// others (RN-8).
   void unwatched(base::Duration time);
   /// The launcher itself cannot go on: a full disk, say.
   void broken(const Error& error);
@@ -89,7 +90,8 @@ class Supervisor {
   static bool is_echo(const Error& error);
   /// Returns why the run has failed so far, shortened for other hosts; Errc::ok = it has not.
   Error reason() const;
-  /// Returns the workers that were killed because they had not left, with the reason; empty = none (RN-4).
+  /// Returns the text about the workers that were killed because they had not left, with the reason; empty = none
+  /// (RN-4).
   std::string stragglers() const;
 
  private:
@@ -115,7 +117,7 @@ class Supervisor {
       if (state < next) state = next;
     }
   };
-  /// Why the run was asked to end before its roles had returned: what came first.
+  /// Why the run was asked to end before its roles had returned: the reason that came first.
   enum class Ending { none, interrupted, failed };
   /// Why the processes were killed.
   enum class Kill { none, stop_timeout, second_interrupt };
@@ -133,7 +135,7 @@ class Supervisor {
     base::TimePoint until;
   };
 
-  /// What the run has failed of, of all that is known.
+  /// How much is known of the run's failure: a later kind replaces an earlier one.
   enum class Cause { none, general, death, failure };
   Cause cause() const;
 
@@ -145,7 +147,7 @@ class Supervisor {
   void note_failure(std::size_t worker, const Error& error);
   /// Returns whether all workers that this launcher has started have come so far.
   bool all_have_reached(State state) const;
-  /// Returns the names of those that have not, separated by commas.
+  /// Returns the names of the workers that have not come so far, separated by commas.
   std::string names_before(State state) const;
   std::string hint_for_slow_processes(State awaited) const;
   void check_start(base::TimePoint now);

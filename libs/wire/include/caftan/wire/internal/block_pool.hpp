@@ -19,7 +19,7 @@ struct BlockPoolState;
 
 inline constexpr std::size_t kBlockAlignment = 64;
 
-/// One block of a pool. Move-only; goes back when it is destroyed, from any thread, also after the pool is gone.
+/// One block of a pool. Move-only; its destructor gives the block back, on any thread, also after the pool is gone.
 class Block {
  public:
   Block() = default;
@@ -40,8 +40,8 @@ class Block {
   std::span<std::byte> span() noexcept { return {data_, size_}; }
   ByteView view() const noexcept { return {data_, size_}; }
 
-  /// Gives up ownership without an allocation; the caller must later pass the pointer to `give_back`, once.
-  /// The way a tensor's storage owns a block.
+  /// Gives up ownership without an allocation; the caller must later pass the pointer to `give_back`, once. So a
+  /// tensor's storage can own a block.
   [[nodiscard]] std::byte* release() && noexcept {
     size_ = 0;
     return std::exchange(data_, nullptr);
@@ -49,7 +49,7 @@ class Block {
   /// Returns a block that was released; null is allowed. Threads: any.
   static void give_back(void* data) noexcept;
 
-  /// Turns the block into a keep-alive that gives it back with its last copy; it points at data().
+  /// Turns the block into a shared owner, whose last copy gives the block back; it points at data().
   std::shared_ptr<const void> share() &&;
 
  private:

@@ -10,8 +10,8 @@
 
 namespace caftan::wire {
 
-/// The views are copied while the frame is written; the segments travel behind it, and are kept alive until they are
-/// out.
+/// The parts of a frame. The views are copied when the frame is written; the segments travel behind it, and are kept
+/// alive until they are written.
 struct OutFrame {
   FrameHeader header;  ///< its sizes are filled in by `encode_frame`
   ByteView sections;
