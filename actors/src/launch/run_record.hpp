@@ -48,7 +48,7 @@ class RunRecord {
     std::int64_t pid = 0;
     std::string error{};
   };
-  /// Writes summary.json, on a full disk where the room for it was set aside. Errors: io_error.
+  /// Writes summary.json; on a full disk into the room that was set aside for it. Errors: io_error.
   Result<void> finish(const app::Application& application, const run::Verdict& verdict, base::Duration elapsed,
                       std::vector<WorkerEnd> workers);
   /// Returns what summary.json would hold now.

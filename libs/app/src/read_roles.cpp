@@ -50,7 +50,8 @@ void follow_links(std::vector<SettingField>& fields) {  // NOLINT(misc-no-recurs
   }
 }
 
-/// Returns null if the table has no such key. @param key  "corpus.path" is in the sub-table "corpus"
+/// Returns the value of a key, null if the table has no such key.
+/// @param key  "corpus.path" is the key `path` in the sub-table `corpus`
 const SettingsNode* find_value(const SettingsNode& table, std::string_view key) {
   const SettingsNode* node = &table;
   while (node) {

@@ -197,8 +197,8 @@ class RRef : public RRefCalls<T> {
   std::optional<Error> failed() const { return this->handle_->failed(); }
   /// Returns a future that is ready when the value has been made: waits for a creation without fetching anything.
   /// Errors: those of the creation (remote_exception, timeout, peer_down and the like), shut_down; unsupported for a
-  ///         reference that came from another worker: only the creator and the owner learn it.
-  /// Threads: any. Source: torch.distributed.rpc.RRef._get_future. Difference: also at the owner.
+  /// reference that came from another worker: only the creator and the owner learn how the creation ended. Threads:
+  /// any. Source: torch.distributed.rpc.RRef._get_future. Difference: also at the owner.
   Future<void> created() const { return this->handle_->created(); }
   /// Returns the id of the value, the same at every worker.
   RRefId id() const noexcept { return this->handle_->rref(); }

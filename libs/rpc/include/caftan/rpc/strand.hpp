@@ -59,7 +59,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   /// Returns the strand whose turn the calling code holds, null if it holds none.
   static std::shared_ptr<Strand> held_here() noexcept;
 
-  /// Returns the object whose methods take turns here; those that share it are its parts.
+  /// Returns the object whose methods take turns on this strand; other objects on this strand are parts of that object.
   RRefId object() const noexcept { return object_; }
 
   /// Returns whether the calling code holds this strand's turn.

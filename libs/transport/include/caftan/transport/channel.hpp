@@ -57,10 +57,11 @@ class Channel {
   virtual std::string peer_place() const { return {}; }
 };
 
-/// A connected stream socket, Unix-domain or TCP. Owns and closes `fd`, which must be non-blocking.
+/// Makes a channel over a connected stream socket, Unix-domain or TCP. The channel owns and closes `fd`, which must be
+/// non-blocking.
 std::shared_ptr<Channel> make_socket_channel(PollingExecutor& executor, int fd, const char* kind);
 
-/// Two ends in one process. The same bytes through the same code as on a socket.
+/// Makes a channel with two ends in one process. The bytes take the same code as on a socket.
 /// @param capacity  bytes that may lie in one direction
 std::pair<std::shared_ptr<Channel>, std::shared_ptr<Channel>> make_loopback_pair(PollingExecutor& executor,
                                                                                  std::size_t capacity = 1 << 20);

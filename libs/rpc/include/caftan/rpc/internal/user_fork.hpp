@@ -49,7 +49,7 @@ struct EndFork {};
 
 using UserAction =
     std::variant<SendForkRequest, SendAccept, LinkChild, UnlinkChild, ForkConfirmed, ForkRefused, EndFork>;
-/// In the order in which they are to be done.
+/// Actions in the order in which the caller has to carry them out.
 using UserActions = std::vector<UserAction>;
 
 /// Returns true if a fork that is registered in `registered` may be handed to its owner in a frame of `session`: only
