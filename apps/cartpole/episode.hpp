@@ -45,7 +45,7 @@ Result<EpisodeRecord> roll_out(const Policy& policy, rl::Environment& environmen
 /// Plays whole episodes, always taking the more probable action, without dropout.
 /// @param seed  episode i starts from the seed derived from (seed, i)
 /// @return the sum of rewards of each, [episodes]
-/// Errors: bad_arguments, as above.
+/// Errors: bad_arguments (the environment's observations or actions are not CartPole's).
 Result<std::vector<double>> evaluate_greedily(const Policy& policy, rl::Environment& environment, std::uint64_t seed,
                                               std::int64_t episodes);
 

@@ -39,7 +39,8 @@ std::string diverged_text(double loss, double learning_rate);
 /// Returns "greedy evaluation: 100 episodes, mean 500.0, min 500". Precondition: not empty.
 std::string evaluation_line(std::span<const double> rewards);
 
-/// Returns "fingerprint sha256:...", and for a run that is not deterministic what that means.
+/// Returns "fingerprint sha256:...". For a run that is not deterministic the line also says that another run may give
+/// another fingerprint.
 std::string fingerprint_line(const std::string& fingerprint, bool deterministic);
 
 }  // namespace caftan::cartpole

@@ -34,7 +34,8 @@ class Windows {
   /// Returns the next whole window, starting over at the end of the rows.
   Window next();
 
-  /// Returns all windows of the rows in their order, the last one shorter where the length says so.
+  /// Returns all windows of the rows in their order. The last window is shorter if the rows do not divide into whole
+  /// windows.
   std::vector<Window> all() const;
 
   std::int64_t rows() const noexcept { return rows_; }
@@ -44,7 +45,7 @@ class Windows {
   std::int64_t position() const noexcept { return position_; }
   /// Continues at `position`. Precondition: a position() of windows of the same sizes.
   void seek(std::int64_t position) noexcept { position_ = position; }
-  /// Returns whether `position` is one that `next` may stop at.
+  /// Returns whether `position` is a position at which a window of `next` may begin.
   bool has_position(std::int64_t position) const noexcept;
 
  private:

@@ -48,7 +48,8 @@ class Reference {
     return value;
   }
 
-  /// One hop: a context, clone at the peer, the sum of its result as loss, the backward pass, release.
+  /// Makes one hop: a context, a call of clone at the peer, a backward pass from the sum of the result, and the
+  /// context's release.
   void hop(const at::Tensor& leaf) const {
     const reference::Context context;
     context.backward({receive(send_clone(leaf)).sum()});

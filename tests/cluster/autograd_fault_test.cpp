@@ -21,7 +21,7 @@ class KilledPass : public AutogradCluster {
     Result<void> pass;
     std::vector<double> gradient;  // of x, at the initiator
   };
-  /// Returns how many messages a pass as that of `run` has, including those that announce its end.
+  /// Returns how many messages a pass as in `run` takes, with those that announce its end.
   std::size_t messages_of_a_pass(Mode mode) {
     const at::Tensor x = leaf({1, 2, 3});
     Context context((*this)[0]);

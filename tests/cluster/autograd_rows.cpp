@@ -33,7 +33,7 @@ std::vector<double> gradient_at(Worker& worker, const at::Tensor& of) {
   return values(dense(Context::current(worker).gradients().of(of)));
 }
 
-/// Prints a graph up to what was received and to leaves.
+/// Prints a graph from its roots down to received messages and leaves.
 class GraphPrinter {
  public:
   std::string print(std::span<const torch::autograd::Edge> edges) {

@@ -1,5 +1,5 @@
-// Contexts by the thousand over two workers and a socket: each is made, used for one recorded call and one backward
-// pass, and released. Nothing of them may stay behind, on either worker.
+// Thousands of contexts over two workers and a socket: each is made, used for one recorded call and one backward pass,
+// and released. Neither worker may keep anything of a released context.
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 #include <malloc.h>

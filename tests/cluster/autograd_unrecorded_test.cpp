@@ -1,5 +1,5 @@
-// Results of calls that were not recorded take no gradient, and say so (DA-21); tensors over one storage at a callee
-// (DA-20).
+// A backward pass through the result of an unrecorded call fails with an error that says so (DA-21); tensors over one
+// storage at a callee share a version counter (DA-20).
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 

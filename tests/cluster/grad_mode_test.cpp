@@ -1,4 +1,4 @@
-// Grad mode travels with a call (CALL-17): between workers, on their frames, and to peers that do not know of it.
+// Grad mode travels with a call (CALL-17): between workers, on their frames, and to peers that do not know the section.
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 

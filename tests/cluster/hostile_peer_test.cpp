@@ -1,4 +1,5 @@
-// An authenticated peer that sends what it should not: typed, no crash, no hang, and no other worker suffers (BI-4).
+// An authenticated peer that sends forged frames: the victim answers with typed errors, does not crash or hang, and no
+// other worker suffers (BI-4).
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>

@@ -1,5 +1,6 @@
-// OP-8 and OP-9 at each named point of a step in two phases: an owner or the step coordinator dies before and after
-// what it says of Prepare and Commit. No owner is half stepped, none steps that was not to, and nothing hangs.
+// OP-8 and OP-9 at each named point of a step in two phases: an owner or the step coordinator dies before and after its
+// messages about Prepare and Commit. No owner makes half a step, no owner makes a step that was given up, and nothing
+// hangs.
 #include <map>
 #include <optional>
 

@@ -1,4 +1,5 @@
-// Steps over three owners: the same as local ones bit for bit, in turn with the modules, with each owner's reply.
+// Steps over three owners: they equal local steps bit for bit, take turns with the methods of the modules, and report
+// each owner's reply.
 #include <ATen/ops/full.h>
 
 #include "caftan/optim/clipping.hpp"

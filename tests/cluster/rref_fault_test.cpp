@@ -1,4 +1,4 @@
-// References when workers crash and connections break: which workers learn of it, what keeps the value, and that
+// References when workers crash and connections break: which workers learn of the fault, what keeps the value, and that
 // nothing is left.
 #include <gtest/gtest.h>
 
@@ -206,7 +206,7 @@ TEST_P(RRefFaults, RR10_TheCrashOfTheParentLeavesTheChildToTheOwner) {
   RRef<Shelf> parent = cluster_[2].remote<Shelf>("worker0");
   RRef<Shelf> child = cluster_[2].remote<Shelf>("worker3");
   parent.rpc_sync<&Shelf::put>(r);
-  // The child's question to the owner stays on the way until its parent has crashed.
+  // The link holds the child's request to the owner back until the child's parent has crashed.
   net_.link("worker3", "worker1").hold();
   Future<void> given = parent.rpc_async<&Shelf::give_first_to>(child);
   cluster_.run_until_idle();

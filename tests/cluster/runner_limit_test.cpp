@@ -15,7 +15,8 @@ namespace {
 
 std::string other_than(const Worker& worker) { return worker.name() == "a" ? "b" : "a"; }
 
-/// Returns how many calls are below this one.
+/// Calls itself at the other worker `depth` times, each call inside of the one before. Returns how many calls were
+/// made.
 int nest(Worker& worker, int depth) {
   return depth == 0 ? 0 : 1 + worker.rpc_sync<&nest>(other_than(worker), depth - 1);
 }

@@ -1,6 +1,6 @@
-// Programs of calls with a backward pass in Caftan and in PyTorch's own contexts and engine: the same gradients. Where
-// a tensor's gradient has at most two contributions, or sums are exact, bit for bit; the reference adds more of them as
-// they come.
+// Programs of calls with a backward pass, run in Caftan and with PyTorch's own contexts and engine: the gradients are
+// compared. They must be equal bit for bit where a tensor's gradient has at most two contributions, or where sums are
+// exact; the reference adds further contributions in the order in which they arrive.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>

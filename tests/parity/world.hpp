@@ -1,5 +1,6 @@
-/// What a parity test runs twice: a program of calls between four workers, each with leaves of its own. `World` is the
-/// worker that some code runs at, in Caftan or in the reference; `Driver` the one that has the context.
+/// The interface by which a parity test runs a program twice: calls between four workers, each with leaves of its own.
+/// `World` is the worker at which some code runs, in Caftan or in the reference; `Driver` is the worker that has the
+/// context.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,7 +39,7 @@ class Driver : public World {
   virtual void backward(const Tensors& roots, bool retain_graph) = 0;
 };
 
-/// Runs one of the functions that every worker has, at `world`. "relay 213" goes on through these workers, and
+/// Runs, at `world`, one of the functions that every worker has. "relay 213" calls the workers 2, 1 and 3 in turn, and
 /// multiplies by the weight of each on the way back. Throws std::invalid_argument if there is no such function.
 at::Tensor run(World& world, const std::string& function, const Tensors& arguments);
 

@@ -1,5 +1,5 @@
-// The language model when one of its processes is killed: the launcher names it, and a run goes on where it was
-// cut, bit for bit, also when that was in the middle of a checkpoint.
+// The language model when one of its processes is killed: the launcher names the process, and a resumed run continues
+// from the last checkpoint bit for bit, even if the process was killed while a checkpoint was being written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -1,4 +1,5 @@
-// The language model as a user runs it: any placement gives the same bits, and a killed run goes on where it was cut.
+// The language model as a user runs it: any placement gives the same bits, and a killed run continues from its last
+// checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

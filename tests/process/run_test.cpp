@@ -259,7 +259,7 @@ TEST(Run, T8_EachRoleOfOneProcessMayWaitHoweverManyThereAre) {
   const Folder folder;
   folder.write("t.toml",
                ticking_file("placement = \"one_process\"\nstart_timeout = \"20s\"\nstop_timeout = \"20s\"\n"));
-  // 128 threads are there for calls; those of run() come on top of them.
+  // 128 threads are there for calls; the threads for run() of the roles come in addition.
   const Finished run = run_to_end(folder, kTicking,
                                   {"run", "t.toml", "roles.ticker.replicas=130", "roles.ticker.config.together=130",
                                    "roles.ticker.config.rounds=1"});

@@ -235,7 +235,7 @@ TEST_F(Hosts, ADriverThatFailsFailsTheRunOnEveryHost) {
   }
 }
 
-/// A member from tomorrow: it speaks a version of the protocol that no worker here does.
+/// A member of a later version: it speaks only a version of the protocol that the workers here do not know.
 net::HandshakeOptions from_tomorrow(const std::string& name, std::uint32_t id) {
   net::HandshakeOptions options;
   options.self.versions = {0xfff0, 0xffff};

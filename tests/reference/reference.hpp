@@ -52,7 +52,7 @@ Function find_function(const std::string& name, const std::string& overload = ""
 Function add_function(const std::string& schema, std::function<at::Tensor(const std::vector<c10::IValue>&)> body);
 
 using Pending = c10::intrusive_ptr<c10::ivalue::Future>;
-/// Calls `function` at the worker of that rank; recorded if the calling thread is in a context.
+/// Calls `function` at the worker of that rank; the call is recorded if the calling thread is in a context.
 /// @param arguments  all of them, in the order of the schema
 Pending call_async(std::int16_t rank, const Function& function, std::vector<c10::IValue> arguments);
 /// Waits for the value. Errors: what the callee threw.

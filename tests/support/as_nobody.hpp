@@ -1,4 +1,4 @@
-/// Root may read every file, so what is reported of a file without read permission is tested as another user.
+/// Root may read every file, so tests with a file without read permission run as another user.
 #pragma once
 
 #include <unistd.h>

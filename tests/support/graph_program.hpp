@@ -24,7 +24,8 @@ class Hops {
                                        std::uint64_t order_key) = 0;
 };
 
-/// One graph for all workers, with an identity at each hop: what a distributed graph is to be equal to.
+/// Runs a program in one graph for all workers, with an identity at each hop: the graph that a distributed one is
+/// compared with.
 class IdentityHops final : public Hops {
  public:
   void run_body(int worker, std::uint64_t key, const std::function<void()>& code) override;

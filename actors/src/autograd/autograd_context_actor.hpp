@@ -1,5 +1,5 @@
-/// The actor of one autograd context at one worker: passes what arrives to `ContextPasses` and does what that says. It
-/// monitors the context's actors at the workers with which it exchanges messages.
+/// The actor of one autograd context at one worker: passes events to `ContextPasses` and carries out the actions that
+/// it returns. The actor monitors the context's actors at the workers with which it exchanges messages.
 #pragma once
 
 #include <map>

@@ -430,7 +430,7 @@ LaunchOutcome Launch::finish() {
   return {report_end(std::move(ended)), must_exit_};
 }
 
-/// What a signal that kills the one process of a run leaves behind.
+/// Returns what is written when a signal kills the one process of a run.
 FatalSignals::Words words_for(int number, const LaunchOptions& options, const RunRecord& record) {
   const app::RunSettings& run = options.application.run;
   const std::string end =

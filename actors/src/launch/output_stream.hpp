@@ -1,4 +1,5 @@
-/// Standard output or error of a launcher. The launcher goes on when the other end is not read (RN-7).
+/// Standard output or error of a launcher. The launcher goes on even if the program at the other end of the pipe does
+/// not read (RN-7).
 #pragma once
 
 #include <cstddef>

@@ -62,10 +62,10 @@ class RunView {
   bool is_full() const noexcept;
   /// Appends what to wait for until more can be written.
   void add_to(std::vector<pollfd>& waited) const;
-  /// Writes what there is room for now.
+  /// Writes as much of the waiting output as there is room for now.
   void flush();
-  /// Waits until all is written, `until`, or a signal can be taken from `signals`. Returns whether all is written; what
-  /// is not is dropped.
+  /// Waits until all output is written, `until` has come, or `signals` has a signal. Returns whether all is written;
+  /// output that is not is dropped.
   bool wait_for_reader(const SignalSource* signals, base::TimePoint until);
 
  private:

@@ -1,4 +1,5 @@
-/// A process of a run as the launcher sees it: one that it started, or itself for placement "one_process".
+/// A process of a run as the launcher sees it: a process that the launcher has started, or, for placement
+/// "one_process", the launcher's own.
 #pragma once
 
 #include <poll.h>

@@ -29,7 +29,7 @@ namespace {
   ::_exit(1);
 }
 
-/// Without unwinding: threads of user code may still run, and there is nothing to hand back.
+/// Exits without unwinding the stack: threads of user code may still run, and no result has to be handed back.
 [[noreturn]] void leave(int code) {
   std::fflush(nullptr);
   ::_exit(code);

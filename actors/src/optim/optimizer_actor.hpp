@@ -54,7 +54,7 @@ class OptimizerActorState {
   void handle(optim::optimizer_request::StageState& request, const Requested& keep);
   void handle(optim::optimizer_request::DropState& request, const Requested& keep);
   void handle(optim::optimizer_request::TakeState& request, const Requested& keep);
-  /// Runs `work` on a runner; it returns what is left to do in the actor.
+  /// Runs `work` on a runner. `work` returns a function that the actor then runs.
   void run(std::function<std::function<void()>()> work);
   /// Returns a function that makes this actor run its argument.
   std::function<void(std::function<void()>)> when_ended();

@@ -155,7 +155,8 @@ void WorkerSet::stop() {
   if (asked_ != Asked::nothing) return;
   asked_ = Asked::stop;
   if (phase_ != Phase::joined) return;
-  // Not on a runner: all of them may be busy with roles that only wait to be asked.
+  // stop_callbacks run on a thread of their own, because all runners may be busy with roles that only wait to be asked
+  // to stop.
   requesting_stops_ = true;
   if (auto thread = transport::Thread::make([this] { request_stops(); })) {
     stopper_.emplace(*std::move(thread));

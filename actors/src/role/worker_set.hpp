@@ -1,5 +1,5 @@
-/// The workers of one process and their roles, from joining to leaving. The launcher uses it for placement
-/// "one_process", each of its worker processes for the one that it is.
+/// The workers of one process and their roles, from joining to leaving. For placement "one_process" the launcher has
+/// one for all workers; otherwise each worker process has one for its own worker.
 #pragma once
 
 #include <condition_variable>

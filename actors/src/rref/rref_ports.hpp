@@ -23,7 +23,7 @@ class OwnerRRefPorts {
   virtual ~OwnerRRefPorts() = default;
   /// Returns the executor that runs what uses the value.
   virtual base::Executor& executor() = 0;
-  /// Returns the proxy of a fork's actor in that session; one that is down already if the session has ended.
+  /// Returns the proxy of a fork's actor in that session; if the session has ended, a proxy that is down already.
   virtual caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) = 0;
   /// Answers the request of a fork to be counted.
   virtual void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code) = 0;

@@ -72,7 +72,7 @@ class RRefTable {
   std::vector<caf::actor> user_actors() const;
   /// Returns null if user code has let the fork go, or it has ended.
   std::shared_ptr<UserHandle> handle_of(ForkId fork) const;
-  /// Returns what was there. Call `notify_if_empty` when nothing of the fork is in use any more.
+  /// Removes the fork and returns its entry. Call `notify_if_empty` when nothing of the fork is in use any more.
   std::optional<User> remove_user(ForkId fork);
 
   // ---- all

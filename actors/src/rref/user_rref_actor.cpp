@@ -85,8 +85,9 @@ void UserRRefState::on_exit_message(const caf::exit_msg& exit) {
     perform(fork_->child_exited(id, session));
     return;
   }
-  // An exit by hand, for which CAF names the actor itself, ends exactly this fork. Any other exit is of a parent or
-  // child that was unlinked while its exit was on the way, or of an actor that must not end this one.
+  // An exit that names the actor itself as its source was sent by hand, and ends exactly this fork. All other exits are
+  // ignored: that of a parent or child which was unlinked before its exit arrived, or that of an actor which must not
+  // end this fork.
   if (exit.source == self_->address()) self_->quit(exit.reason);
 }
 

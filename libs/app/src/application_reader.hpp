@@ -1,5 +1,5 @@
-/// The steps of reading an application file, in their order. Each reports what it finds and goes on, so that one pass
-/// finds all.
+/// The steps of reading an application file, in their order. Each step reports the errors that it finds and continues,
+/// so that a user sees all errors at once.
 #pragma once
 
 #include <string>

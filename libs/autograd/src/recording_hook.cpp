@@ -141,8 +141,8 @@ Result<void> learn(ContextHost& host, ContextRecord& context, const DecidedSet& 
 
 }  // namespace
 
-/// One request of this worker between its hooks. Lives on the heap as the ticket's value: it meets exactly one end
-/// (CALL-3), which deletes it.
+/// The state of one request of this worker between its hooks. It lives on the heap as the ticket's value; the single
+/// hook that ends the request (CALL-3) deletes it.
 struct RecordingHook::Ticket {
   std::shared_ptr<ContextRecord> context;  // null = outside any
   Origin origin;
@@ -150,8 +150,8 @@ struct RecordingHook::Ticket {
   OrderKey drawn;             // of the calling code, after its key was drawn
   rpc::HookTicket next;
 
-  /// Returns null where the ticket is an Origin in itself: of a call outside of any context, with no hook behind this
-  /// one.
+  /// Returns the state that a ticket points to. Returns null where the ticket is an Origin itself, which means a call
+  /// outside of any context with no hook behind this one.
   static std::unique_ptr<Ticket> take(rpc::HookTicket ticket) {
     if (Origin::is_origin(ticket)) return nullptr;
     return std::unique_ptr<Ticket>(reinterpret_cast<Ticket*>(ticket.value));

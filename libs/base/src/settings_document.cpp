@@ -1,4 +1,4 @@
-// The border to toml++: the one place that calls it and catches what it throws.
+// The only file that calls toml++. It catches what toml++ throws.
 #include "caftan/base/settings_document.hpp"
 
 #include <toml++/toml.h>

@@ -248,7 +248,7 @@ Error Handshake::refuse(Error error, wire::Bytes& send) const {
   return error;
 }
 
-/// HS-13: the peer has proven nothing yet, so the reject says no name but the one that the peer sent.
+/// HS-13: the peer has proven nothing yet, so the reject contains no name but that which the peer itself has sent.
 Error Handshake::refuse_unproven(Error error, wire::Bytes& send) const {
   if (error.code() != Errc::wrong_cluster) return refuse(std::move(error), send);
   const std::string side = role_ == Role::server ? "the server" : "the client";

@@ -58,7 +58,7 @@ void Outbox::commit() {
   if (has_chunk_) return;
   for (wire::Bytes& frame : control_) committed_.push_back({std::move(frame), {}});
   control_.clear();
-  // One large chunk, or several small ones.
+  // Takes one large chunk, or several small chunks.
   for (std::size_t room = wire::kMaxChunk; !bulk_.empty() && (!has_chunk_ || bulk_.front().rest <= room);) {
     room -= cut_chunk();
   }

@@ -11,7 +11,7 @@
 namespace caftan::optim {
 namespace {
 
-/// The parameters that one owner has, as they are sent to it.
+/// The parameters of one owner, in the form in which they are sent to the owner.
 struct Share {
   Peer peer;
   OptimizerSpec spec;

@@ -16,7 +16,7 @@
 
 namespace caftan::optim {
 
-/// One owner, and which of the groups have parameters there.
+/// One owner, and the groups that have parameters there.
 struct Owner {
   std::string worker;
   RRef<RemoteOptimizer> optimizer;

@@ -111,7 +111,7 @@ void ActorExchange::export_watched(const Address& address, const caf::strong_act
   {
     const base::LockGuard lock(mutex_);
     if (!is_name(address.kind)) add_export(address, actor);
-    // One watch is enough, however often the peer asks, gives it up and asks again.
+    // One watch is enough, however often the peer monitors the actor, stops and monitors it again.
     if (ended_ || !watched_exports_.insert_or_assign(address, true).second) return;
   }
   actor->get()->attach(caf::attachable_ptr(new ExportWatch(

@@ -87,7 +87,7 @@ std::vector<ForkTable::Fork> ForkTable::forks() const {
   return all;
 }
 
-// RR-8: the one place where a value's end is decided.
+// RR-8: only this function decides that a value ends.
 void ForkTable::end_if_unused(OwnerActions& actions) {
   if (ended_ || creating_ || !forks_.empty() || uses_[0] + uses_[1] + uses_[2] != 0) return;
   ended_ = true;

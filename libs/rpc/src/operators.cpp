@@ -183,9 +183,9 @@ Error no_operator(const std::string& name, const std::string& overload) {
   return Error(Errc::unknown_function, "there is no operator " + name + (overload.empty() ? "" : "." + overload));
 }
 
-/// Returns the overload that takes the arguments: the one named; else the one without a name, if it does, or the first
-/// that does of those with the fewest parameters.
-/// Errors: unknown_function; bad_arguments (naming what there is, or the rule that forbids it).
+/// Returns the overload that takes the arguments: the named one; without a name the overload that has none, if it takes
+/// them, otherwise the first that takes them among those with the fewest parameters. Errors: unknown_function;
+/// bad_arguments (naming the overloads there are, or the rule that forbids one).
 Result<c10::OperatorHandle> choose(const std::string& name, const std::string& overload, Inputs inputs) {
   const auto named = c10::Dispatcher::singleton().findSchema({name, overload});
   if (named) {

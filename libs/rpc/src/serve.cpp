@@ -136,7 +136,8 @@ class NamedRequest final : public NamedObjects::Request {
   Completion completion_;
 };
 
-/// Finds the object of that name, waits for the one that is being made, or makes it here.
+/// Finds the object of that name. If another request makes the object now, waits for that; if there is no such object,
+/// makes it here.
 void find_or_construct(Invocation& in) {
   const std::shared_ptr<Caller> alive = in.alive.lock();
   if (!alive) return in.completion.fail(Error(Errc::shut_down, "the worker has ended"));

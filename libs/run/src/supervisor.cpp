@@ -95,7 +95,8 @@ void Supervisor::peer_lost(const std::string& name, const Error& reason, base::T
   if (!found->is.here) {
     found->reach(State::gone);
     if (in_good_order) return;
-    // A host that ends because of another host reports the other's reason: that one is named.
+    // A host that ends because of another host reports the other host's reason. The verdict then names the worker of
+    // that reason.
     const auto blamed = std::ranges::find(workers_, reason.worker(), [](const Worker& w) { return w.is.name; });
     note_failure(blamed == workers_.end() ? worker : static_cast<std::size_t>(blamed - workers_.begin()), reason);
   } else if (!in_good_order && !missed_ && found->state != State::gone) {

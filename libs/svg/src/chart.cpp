@@ -253,7 +253,7 @@ class Panel {
   bool is_empty_ = false;
 };
 
-/// Returns what is wrong with a chart.
+/// Returns the error of a chart that cannot be drawn; nothing if the chart is right.
 std::optional<std::string> fault_of(const Chart& chart) {
   const std::string name = "the chart '" + shown(chart.title, kMostTitle) + "' ";
   if (!(chart.smooth >= 0 && chart.smooth < 1)) return name + "has a smoothing that is not >=0..<1";

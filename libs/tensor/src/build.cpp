@@ -140,8 +140,8 @@ at::Tensor make_tensor(const LayoutTable& table, const Entry& entry, const Stora
   return at::_sparse_compressed_tensor_unsafe(indices, plain, values, sizes, options);
 }
 
-/// DA-20: tensors over one storage share a version counter, as views of each other do; also those that are not
-/// recorded, for a node that saves one of them saves the bytes that an operation on the other changes.
+/// DA-20: tensors over one storage share a version counter, as views of each other do. That holds for tensors that are
+/// not recorded, too: a node that saves one of them saves bytes that an operation on another one may change.
 void share_version_counters(const LayoutTable& table, std::vector<DecodedTensor>& tensors) {
   c10::SmallVector<const c10::TensorImpl*, 16> first(table.storages.size(), nullptr);
   for (std::size_t i = 0; i < tensors.size(); ++i) {

@@ -1,4 +1,4 @@
-// A channel around a real one that is a `Link`.
+// A `Link`: a channel of a test's network, with a real channel inside.
 #pragma once
 
 #include <deque>

@@ -77,7 +77,7 @@ bool Crew::may_begin_unasked(unsigned depth) const noexcept {
   return most == ~0U || (!seen_.holds && seen_.engaged <= most);
 }
 
-/// A thread that runs may wait next, so it counts as one that waits; those that are idle do not.
+/// A running thread may wait next, so it counts as a waiting one; an idle thread does not count.
 bool Crew::may_begin(unsigned depth) const noexcept {
   const unsigned most = most_engaged(depth);
   return (held_.empty() || depth > held_.begin()->first) && permits_ + running_ - idle_ - 1 <= most;

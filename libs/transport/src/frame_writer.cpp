@@ -76,9 +76,9 @@ void FrameWriter::flush() {
   if (!parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked();
 }
 
-/// Writes what is queued until it is out, the channel is full, or `enough` bytes were written; then asks the
-/// channel to report room. The lock is not held while writing, so that other threads can append; what they append goes
-/// with the next flush. Precondition: writing has not failed.
+/// Writes queued bytes until all are written, the channel is full, or `enough` bytes were written; then asks the
+/// channel to report room. The lock is not held while writing, so that other threads can append frames, which are
+/// written by the next flush. Precondition: writing has not failed.
 void FrameWriter::flush_locked(std::size_t enough) {
   if (writing_ != Writing::idle) {
     writing_ = Writing::again;

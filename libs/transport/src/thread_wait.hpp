@@ -11,7 +11,7 @@
 
 namespace caftan::transport {
 
-/// Empty for threads that are neither runners nor wait.
+/// What an executor keeps for the calling thread. Empty for a thread that is no runner and does not wait.
 struct ThreadState {
   ThreadedExecutor* runner_of = nullptr;
   bool inside_reading_wait = false;

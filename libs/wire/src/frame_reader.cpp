@@ -226,7 +226,7 @@ Result<void> FrameReader::end_frame() {
   return {};
 }
 
-/// Takes memory for the next segment of the oldest message once the one before is full; segments without bytes are
+/// Takes memory for the next segment of the oldest message once the segment before is full; segments without bytes are
 /// skipped. Without memory the rest of the message is skipped (WI-22).
 void FrameReader::begin_segment() {
   auto& [frame, sizes, offset, missing] = incomplete_.front();

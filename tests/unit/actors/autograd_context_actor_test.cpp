@@ -1,4 +1,5 @@
-// The actor of an autograd context: what it sends, what it asks of its worker, and what ends its passes and itself.
+// The actor of an autograd context: which messages it sends, what it asks of its worker, and what ends its passes and
+// the actor itself.
 #include "autograd/autograd_context_actor.hpp"
 
 #include <ATen/TensorOperators.h>

@@ -120,7 +120,7 @@ class SecretFile : public ::testing::Test {
     std::ofstream(folder_ / "cluster.secret") << text;
     std::filesystem::permissions(folder_ / "cluster.secret", perms);
   }
-  /// Returns what is found, without the folder.
+  /// Returns the rendered errors and warnings, without the path of the folder.
   std::string check(LoadMode mode) {
     const std::string text = std::string(kRoles) +
                              "[run]\nplacement = \"hosts\"\n[cluster]\nsecret_file = \"cluster.secret\"\n[hosts.head]\n"

@@ -12,7 +12,8 @@ namespace {
 
 using test::below;
 
-// In the order of Act. Messages must move faster than they are made; faults are rare enough to build up state.
+// The relative frequency of each Act, in the order of the enum. Messages must move faster than they are made; faults
+// are rare enough to build up state.
 using Weights = std::array<std::uint32_t, kActs>;
 constexpr Weights kSlow = {3, 20, 8, 30, 16, 1, 1, 1, 1, 1, 1, 1, 2, 2};
 // Weights with which much of the graph is recorded before the first pass, and one pass follows another.

@@ -184,7 +184,7 @@ void World::pass_ended(Part& part, const PassEnded& ended) {
     }
   }
   if (!calm_ || context.release_asked) return;
-  // Without faults, what the graph says must come out.
+  // Without faults, the outcome must be the one that follows from the graph.
   const Errc code = ended.outcome ? Errc::ok : ended.outcome.error().code();
   Errc expected = Errc::ok;
   if (ended.pass.value == 0) {

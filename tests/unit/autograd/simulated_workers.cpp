@@ -77,7 +77,7 @@ std::vector<at::Tensor> SimulatedWorkers::move(int from, int to, const std::vect
   return came;
 }
 
-/// One pass: engines, and what is under way between them.
+/// One pass: the workers' engines, and the messages that are under way between them.
 class SimulatedPass {
  public:
   SimulatedPass(SimulatedWorkers& workers, std::uint64_t seed, bool keep_graph)

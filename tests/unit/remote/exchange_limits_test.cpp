@@ -43,7 +43,7 @@ class Verbose final : public caf::event_based_actor {
   }
 };
 
-/// Watches another actor, asks it, and keeps what comes of both.
+/// Monitors another actor, sends it a request, and keeps the reply and the down message.
 class Witness final : public caf::event_based_actor {
  public:
   Witness(caf::actor_config& config, caf::strong_actor_ptr other, std::vector<Errc>& seen)

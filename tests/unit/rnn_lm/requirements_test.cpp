@@ -1,4 +1,4 @@
-// What is missing for a trainer is reported with its keys and the way out, before anything starts.
+// What a trainer lacks is reported before anything starts, with the config's keys and what to do.
 #include "rnn_lm/requirements.hpp"
 
 #include <ATen/ops/ones.h>

@@ -1,4 +1,5 @@
-// Strands and futures under real threads. The outcomes do not depend on timing; the thread sanitizer sees the rest.
+// Strands and futures under real threads. The outcomes do not depend on timing; races are found by the thread
+// sanitizer.
 #include <gtest/gtest.h>
 
 #include <atomic>

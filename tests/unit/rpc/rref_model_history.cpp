@@ -12,7 +12,8 @@ namespace {
 
 using test::below;
 
-// In the order of Act. Frames and mailboxes must move faster than they fill; faults are rare enough to build up state.
+// The relative frequency of each Act, in the order of the enum. Frames and mailboxes must move faster than they fill;
+// faults are rare enough to build up state.
 using Weights = std::array<std::uint32_t, kActs>;
 constexpr Weights kCalm = {14, 6, 3, 4, 10, 2, 10, 34, 22, 2, 2, 2, 2, 3, 1, 3, 1};
 // Weights with which workers come and go, so that what outlives a life or a connection meets the next one.

@@ -1,4 +1,4 @@
-// Whom a run names that ends because a process is silent, or in spite of one that does not leave.
+// Which worker a run names when the run ends because a process is silent, or although a process does not leave.
 #include "supervised.hpp"
 
 namespace caftan::run {

@@ -90,7 +90,7 @@ class SessionSide {
   std::shared_ptr<Session> session;
 };
 
-/// The other end of a channel as plain bytes: writes what it likes and reads what came.
+/// The other end of a channel, without a session: the test writes any bytes and reads the bytes that came.
 class BytePeer {
  public:
   struct Frame {

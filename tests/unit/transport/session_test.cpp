@@ -1,4 +1,4 @@
-// A session against a peer that speaks bytes: order, limits, requests, time, and every way to end.
+// A session whose peer is a test that writes bytes: order, limits, requests, time, and every way to end.
 #include "caftan/transport/internal/session.hpp"
 
 #include <gtest/gtest.h>

@@ -46,7 +46,7 @@ struct MetricOptions {
   std::optional<std::int64_t> step{};
 };
 
-/// Threads: any, all methods, unless one says otherwise.
+/// Threads: any for all methods whose comment names none.
 class RoleContext : public CallSite {
  public:
   explicit RoleContext(std::shared_ptr<actors::RoleState> state);
@@ -103,7 +103,7 @@ class RoleContext : public CallSite {
   void progress(std::int64_t done, std::int64_t total, std::string text = {}) const;
   /// Prints a line of results on the run's standard output.
   void report(std::string_view line) const;
-  /// Records the fingerprint of what was computed, for summary.json: "sha256:...".
+  /// Records the fingerprint of the role's results, for summary.json: "sha256:...".
   void fingerprint(std::string_view fingerprint) const;
   /// Writes a line into log/NAME.log.
   void log(std::string_view line) const;

@@ -68,8 +68,9 @@ struct WorkerOptions {
   std::vector<WorkerAddress> world;  ///< all members in order of their ids; the same at every member
   std::string cluster = "caftan";    ///< members of another cluster are refused
   std::string secret;  ///< shared by all members; may be empty only where nothing listens beyond this host's user
-  /// What members must have in common: words "part=digest", at most 255 bytes. Of two that have some, the one that was
-  /// dialled compares, and refuses with invalid_config. Empty: not compared.
+  /// What members must have in common: words "part=digest", at most 255 bytes. When two members connect that both have
+  /// such words, the dialled one compares them, and refuses the connection with invalid_config if they differ. Empty:
+  /// not compared.
   std::string settings;
   net::Limits limits;
   base::Duration rpc_timeout = std::chrono::seconds(60);    ///< of calls that name none; 0 = none
@@ -116,7 +117,7 @@ struct StopReport {
   std::size_t in_use = 0;
 };
 
-/// One member of a job. Threads: any, all methods, unless one says otherwise.
+/// One member of a job. Threads: any for all methods whose comment names none.
 class Worker : public CallSite {
  public:
   /// Starts a member and waits until all members are connected with each other, so that each can call each.
@@ -175,8 +176,8 @@ class Worker : public CallSite {
   std::vector<autograd::ContextInfo> autograd_contexts() const;
   /// Returns what this worker has counted up to now. Threads: any, also after `stop`.
   WorkerCounters counters() const;
-  /// Returns what it has sent since it was launched, to itself included, in the order of the wire's kinds. Kinds it has
-  /// not sent are left out. Threads: any, also after `stop`.
+  /// Returns what this worker has sent since it was launched, to itself included, in the order of the wire's kinds.
+  /// Kinds of which it has sent nothing are left out. Threads: any, also after `stop`.
   std::vector<SentFrames> traffic() const;
   const std::shared_ptr<rpc::Caller>& caller() const noexcept { return caller_; }
 

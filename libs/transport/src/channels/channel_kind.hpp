@@ -1,5 +1,5 @@
-/// `ChannelKind`: one way to reach a peer at an address. A new kind is a folder beside this file, with one of these,
-/// and a line in channel_kinds.cpp. (Loopback channels have no address: they are made in pairs.)
+/// `ChannelKind`: one way to reach a peer at an address. To add a kind, add a folder beside this file with a
+/// ChannelKind, and a line in channel_kinds.cpp. (Loopback channels have no address: they are made in pairs.)
 #pragma once
 
 #include <functional>

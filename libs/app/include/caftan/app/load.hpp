@@ -1,4 +1,4 @@
-/// From a file and overrides to a checked `Application`. Nothing is created, started or written.
+/// Makes a checked `Application` of a file and overrides. Nothing is created, started or written.
 #pragma once
 
 #include <filesystem>

@@ -72,7 +72,7 @@ class RoleTypes {
   /// Returns the type of that name, or null. The pointer is valid until the next add.
   const RoleType* find(std::string_view name) const;
   RoleType* find(std::string_view name);
-  /// Returns all of them in the order in which they were added.
+  /// Returns all role types in the order in which they were added.
   const std::vector<RoleType>& all() const noexcept { return types_; }
   /// Returns their names, sorted.
   std::vector<std::string> names() const;

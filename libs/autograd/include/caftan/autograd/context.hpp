@@ -74,8 +74,9 @@ class ContextView {
   Gradients gradients() const { return try_gradients().value(); }
   Result<Gradients> try_gradients() const;
 
-  /// Returns `function` as one that runs in this context on any thread: threads of one's own know no context. It
-  /// does not keep the context: called after its end, its calls are context_released.
+  /// Returns `function` as a function that runs in this context on any thread: a thread that the user makes has no
+  /// context by itself. It does not keep the context alive: after the context's end, calls that it makes fail with
+  /// context_released.
   template <class F>
   auto bind(F&& function) const {
     return [ambient = bound_ambient(), calls = std::make_shared<std::atomic<std::uint64_t>>(0),

@@ -39,7 +39,7 @@ constexpr std::uint64_t place_of(const AutogradMessageId& message) noexcept { re
 /// Threads: any, all methods.
 class ContextRecord final : public RecordedMessages, public std::enable_shared_from_this<ContextRecord> {
  public:
-  /// @param place  the number of this context among those of this worker, never used twice in its life
+  /// @param place  the number of this context among this worker's contexts, used once in the worker's life
   ContextRecord(ContextHost& host, std::weak_ptr<rpc::Caller> caller, ContextId id, WorkerLife self,
                 std::uint64_t place, base::TimePoint born)
       : host_(host), caller_(std::move(caller)), id_(id), self_(self), place_(place), born_(born) {}
@@ -75,8 +75,10 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   // Recording.
   /// Returns the id of a message that is about to be recorded as sent. Errors: limit_exceeded.
   Result<AutogradMessageId> next_message();
-  /// Registers S(m), before its frame is handed over (DA-2). Backward runs what is behind it in turn with the object
-  /// whose method runs here. @param bytes  of the recorded tensors. Errors: context_released.
+  /// Registers S(m), before its frame is handed over (DA-2). The part of the graph behind S(m) runs in turn with the
+  /// object whose method runs here.
+  /// @param bytes  of the recorded tensors.
+  /// Errors: context_released.
   Result<void> add_sent(std::shared_ptr<SendFunction> function, WorkerLife to, std::uint64_t bytes);
   /// The frame of S(m) was not sent: forgets the node.
   void forget_sent(AutogradMessageId message) noexcept;
@@ -97,8 +99,9 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::vector<AutogradMessageId> sends() const override;
   /// Returns S(m), null if it is not (or no longer) here.
   std::shared_ptr<const SendFunction> send_function(AutogradMessageId message) const;
-  /// Returns the strands that the graph behind these messages is read on, each once, in one order everywhere.
-  /// @param first  another one, null = none
+  /// Returns the strands in turn with which the graph behind these messages is read: each once, in an order that is the
+  /// same everywhere.
+  /// @param first  a further strand, null = none
   std::vector<std::shared_ptr<rpc::Strand>> strands_of(const std::vector<AutogradMessageId>& messages,
                                                        const std::shared_ptr<rpc::Strand>& first) const;
   /// Returns the spans that have recorded here, or still run.
@@ -110,19 +113,19 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// Returns what was delivered for S(message), once. Errors: the error that was delivered in place of gradients;
   /// context_released (nothing was delivered, or it was taken or forgotten).
   Result<std::vector<at::Tensor>> take_delivered(PassNumber pass, const AutogradMessageId& message);
-  /// Forgets what was delivered for this pass and earlier ones and not taken.
+  /// Forgets the gradients that were delivered for this pass or an earlier one and that no run has taken.
   void forget_delivered(PassNumber pass);
   /// Keeps the gradients of a pass until its outcome is known.
   void stage(PassNumber pass, GradientBook&& book);
-  /// Merges or drops what is staged of the passes that are decided (DA-8).
+  /// Merges or drops the staged gradients of the passes that are decided (DA-8).
   /// Returns whether anything was new. Errors: limit_exceeded (no memory to add gradients).
   Result<bool> learn(const DecidedSet& decided);
   /// Returns the decisions that are known here.
   DecidedSet decided() const;
-  /// Forgets what is staged of a pass that failed.
+  /// Forgets the staged gradients of a pass that failed.
   void drop(PassNumber pass);
 
-  /// Returns the gradients of this worker's leaves, as they are now: later passes do not change what was returned.
+  /// Returns the gradients of this worker's leaves, as they are now: later passes do not change the returned tensors.
   /// Errors: context_released.
   Result<GradientBook> gradients() const;
   /// Fills in what this record knows: all fields but the names, the age and what runs.
@@ -159,9 +162,9 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::atomic<std::uint64_t> next_binding_{0};
 
   mutable base::Mutex mutex_;
-  // By the number of the message; this worker has sent all of these messages.
+  // The sent messages by number; this worker has sent all of them.
   std::unordered_map<std::uint64_t, Sent> sent_ CAFTAN_GUARDED_BY(mutex_);
-  // By key: the spans that recorded, or still run.
+  // The spans that have recorded, or still run, by key.
   std::unordered_map<std::uint64_t, CodeSpan> spans_ CAFTAN_GUARDED_BY(mutex_);
   std::size_t received_ CAFTAN_GUARDED_BY(mutex_) = 0;
   std::uint64_t recorded_bytes_ CAFTAN_GUARDED_BY(mutex_) = 0;

@@ -46,7 +46,7 @@ class GradientSink {
   virtual void on_gradients(const RecordedMessage& message, std::vector<at::Tensor>&& gradients) = 0;
 };
 
-/// One worker's part of one backward pass. Threads: as each method says.
+/// One worker's part of one backward pass. Threads: each method names its own.
 class Engine {
  public:
   /// What one call of `walk` did.
@@ -80,9 +80,9 @@ class Engine {
   /// Errors: backward_failed when the pass runs already. Threads: any.
   Result<void> mark(std::shared_ptr<const SendFunction> send);
 
-  /// Names the spans of this worker that recorded in the context, in any order. Before the first run; replaces those
-  /// of an earlier call. Two that overlap, or that have one key, count as not named.
-  /// Threads: any, one at a time with walk and run.
+  /// Names the spans of this worker that recorded in the context, in any order. Call it before the first run; a later
+  /// call replaces the spans of an earlier one. Spans that overlap, or that share a key, count as not named. Threads:
+  /// any, one at a time with walk and run.
   void add_spans(std::vector<CodeSpan> spans);
 
   /// Visits up to `nodes` nodes from the roots and marked messages on. Nothing is run (DA-4).

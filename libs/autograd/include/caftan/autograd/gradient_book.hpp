@@ -11,7 +11,7 @@
 
 namespace caftan::autograd {
 
-/// Not synchronized: the owner of the book locks.
+/// Threads: one at a time; the owner of the book has a lock for that.
 class GradientBook {
  public:
   /// A leaf and the sum of its gradients.

@@ -22,8 +22,8 @@ struct RecordedMessage {
   ContextId context;
   AutogradMessageId message;
   WorkerId peer;  ///< the other end
-  /// From program structure alone, equal at both ends: a hash of (key of the call whose code sent it, the ordinal of
-  /// the send in that call, request or reply).
+  /// A key that depends on the program's structure alone and is equal at both ends: a hash of the key of the call whose
+  /// code sent the message, the ordinal of the send in that call, and whether it was a request or a reply.
   std::uint64_t order_key = 0;
 };
 
@@ -54,7 +54,7 @@ class SendFunction {
   SendFunction& operator=(const SendFunction&) = delete;
 
   const RecordedMessage& message() const noexcept { return message_; }
-  /// One per recorded tensor, all valid. An edge's node holds the metadata of the tensor that was sent.
+  /// One edge per recorded tensor, all valid. An edge's node holds the metadata of the tensor that was sent.
   std::span<const torch::autograd::Edge> next_edges() const noexcept { return next_edges_; }
   /// Place in the order of what the recording thread recorded, as the sequence number of torch's nodes.
   std::uint64_t sequence_nr() const noexcept { return sequence_nr_; }

@@ -1,5 +1,5 @@
-/// `Gate`: counts what is under way, can be closed to newcomers, and lets its owner wait until nothing is inside. So
-/// the owner can end while others may be about to begin.
+/// `Gate`: counts visits that are under way, can be closed to new ones, and lets its owner wait until no visit is
+/// inside. So the owner can end safely while other threads may be about to begin a visit.
 #pragma once
 
 #include <atomic>

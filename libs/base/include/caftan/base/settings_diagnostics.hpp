@@ -1,5 +1,5 @@
-/// What is wrong with a settings file, all of it: errors and warnings with their places, rendered in the order of the
-/// file as `file:line:column: error: text`.
+/// All that is wrong with a settings file: errors and warnings with their places, rendered in the order of the file as
+/// `file:line:column: error: text`.
 #pragma once
 
 #include <cstddef>

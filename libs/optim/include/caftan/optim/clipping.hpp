@@ -1,5 +1,5 @@
-/// Clipping of gradients, by value and by the norm of all of them together. Nothing here modifies a gradient: what is
-/// clipped is new. Undefined gradients stay undefined.
+/// Clipping of gradients, by value and by the norm of all of them together. No function here modifies a gradient:
+/// clipped gradients are new tensors. Undefined gradients stay undefined.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -108,7 +108,8 @@ struct CosineAnnealingLROptions {
   std::int64_t t_max = 1;  ///< epochs from the highest to the lowest rate, >= 1
   double eta_min = 0;      ///< the lowest rate
 };
-/// Moves the rates along half a cosine, from those at the begin to eta_min in t_max epochs, and on from there.
+/// Moves the rates along half a cosine: in t_max epochs from the rates at the beginning to eta_min, and after that
+/// further along the cosine.
 class CosineAnnealingLR final : public Schedule {
  public:
   CosineAnnealingLR(LearningRates& optimizer, const CosineAnnealingLROptions& options);

@@ -42,7 +42,7 @@ struct OptimizerSpec {
   }
 };
 
-/// One step; the gradients are those of the context that the call belongs to.
+/// The order to make one step, by the gradients of the context that the call belongs to.
 struct StepOrder {
   StepNumber step;
   std::vector<double> lrs;  ///< of each group of the owner's spec

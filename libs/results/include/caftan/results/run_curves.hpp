@@ -25,7 +25,7 @@ struct Curve {
   std::vector<double> y{};  ///< as many
 };
 
-/// The curves of one run, and what its resolved file says of it.
+/// The curves of one run, and what the run's resolved.toml says of it.
 struct RunCurves {
   std::string folder{};             ///< its name; where the path is a link, that of the folder itself
   std::string name{};               ///< run.name

@@ -63,7 +63,8 @@ class CancelFlag {
 struct HeldObject {
   RRefId id;
   std::string name;  ///< for the text of would_deadlock
-  /// Set when the method has returned; null = of a method of another worker, which runs as far as is known here.
+  /// Set when the method has returned. Null if the method runs at another worker: its end is not known here, so it
+  /// counts as running.
   std::shared_ptr<const std::atomic<bool>> over{};
 
   /// Returns whether the method is known to have returned.
@@ -131,7 +132,8 @@ namespace rpc {
 /// Errors: would_deadlock when the running function is registered as brief: no thread reads frames while it runs.
 Result<void> check_may_wait();
 
-/// Empties the Ambient while a waiting caller reads frames, and marks the stack as one that must not run user code.
+/// While it lives, the Ambient is empty, and the stack is marked as one that must not run user code: for a waiting
+/// caller that reads frames.
 class NoUserCode {
  public:
   NoUserCode() noexcept;

@@ -1,4 +1,5 @@
-/// One outgoing call from typed arguments to the worker: what CallSite and RRef share. Users start with call_site.hpp.
+/// The part of an outgoing call that CallSite and RRef share: from typed arguments to a request of the worker. Users
+/// start with call_site.hpp.
 #pragma once
 
 #include <memory>

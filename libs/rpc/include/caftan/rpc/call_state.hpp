@@ -1,4 +1,5 @@
-/// `CallState<T>`: the one allocation behind an outgoing call: its future's state and the sink of its reply.
+/// `CallState<T>`: the state of an outgoing call in one allocation, which is both the state of the call's future and
+/// the sink of its reply.
 #pragma once
 
 #include <memory>

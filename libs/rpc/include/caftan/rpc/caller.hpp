@@ -32,7 +32,7 @@ class Caller : public std::enable_shared_from_this<Caller> {
   virtual WorkerId id() const noexcept = 0;
   /// Returns the worker's name.
   virtual const std::string& name() const noexcept = 0;
-  /// Returns what is registered at this worker.
+  /// Returns the functions and classes that are registered at this worker.
   virtual const Registry& registry() const noexcept = 0;
   /// Returns where continuations and served calls run.
   virtual base::Executor& executor() noexcept = 0;

@@ -64,8 +64,8 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   /// Completes with `cancelled`, or asks the worker to. Returns whether this decided the outcome.
   virtual bool cancel() = 0;
 
-  /// Runs `continuation` once ready: on this thread if it is, else on the completing one (CALL-14); on a runner if that
-  /// one reads frames or holds an object's turn.
+  /// Runs `continuation` once the future is ready: on this thread if it is ready already, otherwise on the thread that
+  /// completes it (CALL-14). Runs it on a runner if that thread reads frames or holds an object's turn.
   void add_continuation(base::Task continuation);
 
   /// Registers a waiter. Returns false, and registers nothing, when the future is ready already.
@@ -188,7 +188,7 @@ class FutureState : public FutureCore {
   virtual bool ends_by_complete() const noexcept { return true; }
   /// As mark_ready, for an outcome that `decode` produces later, on the thread that looks at it first.
   FollowUp mark_undecoded() CAFTAN_REQUIRES(mutex_) { return mark_ready(State::undecoded); }
-  /// Called at most once, and only after mark_undecoded.
+  /// Decodes the outcome. Called at most once, and only after mark_undecoded.
   virtual Result<T> decode() { return no_state(); }
 
   std::optional<Result<T>> value_;

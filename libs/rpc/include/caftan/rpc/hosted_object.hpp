@@ -87,7 +87,8 @@ inline constexpr TypeDescriptor kTypeDescriptor = make_type_descriptor<T>();
 template <class T>
 class Hosted final : public HostedObject {
  public:
-  /// @param turns  the executor of an own strand, or the strand of the object that this one is a part of
+  /// @param turns  an executor, for an object with a strand of its own; or the strand of another object, of which the
+  /// new one is a part
   template <class Turns, class... Args>
   Hosted(RRefId id, Turns&& turns, Args&&... args)
       : HostedObject(kTypeDescriptor<T>, id, std::forward<Turns>(turns)), object_(std::forward<Args>(args)...) {
@@ -137,7 +138,8 @@ std::shared_ptr<HostedObject> make_hosted_part(RRefId id, base::Executor& execut
   return make_hosted<T>(id, executor, std::forward<V>(value));
 }
 
-/// As construct_hosted; tensors take their turns with the object of `of`, as those of make_hosted_part do.
+/// As construct_hosted; the tensors that are made take their turns with the object of the strand `of`, as those of
+/// make_hosted_part do.
 template <class T, class... Args>
 std::shared_ptr<HostedObject> construct_hosted_part(RRefId id, base::Executor& executor, std::shared_ptr<Strand> of,
                                                     Args&&... args) {

@@ -1,5 +1,6 @@
-/// `Invocation`: one arrived call on its way through a registered function: where its result goes, and what it may ask
-/// of its surroundings. The templates here turn a function's types into the code that decodes, runs and completes.
+/// `Invocation`: one arrived call on its way through a registered function: where its result goes, and the worker's
+/// services that it may use. The templates here turn a function's types into the code that decodes the arguments, runs
+/// the function and completes the call.
 #pragma once
 
 #include <memory>
@@ -100,7 +101,8 @@ void complete(Caller& caller, Invocation& in, Result<T> outcome) {
   in.completion.reply(caller, in.info, std::move(reply));
 }
 
-/// Sends what a method's future became. Tensors leave their object on its strand, as those of other methods do.
+/// Sends the outcome of the future that a method has returned. Tensors leave their object on its strand, as those of
+/// other methods do.
 void reply_on_strand(std::unique_ptr<Invocation> in, Result<OutReply> reply);
 
 template <class T>

@@ -45,7 +45,8 @@ constexpr TypeKey type_key() noexcept {
   return {wire::type_name<T>(), wire::type_hash<T>()};
 }
 
-/// What a worker knows of a peer (or of itself). Made by the worker once per peer; lives as long as a reference to it.
+/// What a worker knows of a peer (or of itself). Made by the worker once per peer; lives as long as any Peer refers to
+/// it.
 class PeerRecord {
  public:
   virtual ~PeerRecord() = default;
@@ -197,12 +198,12 @@ struct CallToken {
   std::uint64_t session = 0;
 };
 
-/// Takes the one reply of a served call. Implemented by the worker.
+/// Takes the reply of a served call, which has exactly one. Implemented by the worker.
 class ResponderSink {
  public:
   virtual ~ResponderSink() = default;
-  /// Called exactly once. A reply of an object is encoded before this returns: it is called on the object's strand.
-  /// Threads: any.
+  /// Called exactly once. The reply of a method is encoded before this function returns, because this function runs on
+  /// the object's strand. Threads: any.
   virtual void answer(Result<OutReply>&& reply) noexcept = 0;
 };
 

@@ -90,7 +90,7 @@ constexpr bool check_result() {
   return true;
 }
 
-/// Splits the parameters of a function; Supplied... are those found so far that the callee fills in.
+/// Splits the parameters of a function; Supplied... are the parameters found so far that the callee supplies.
 template <class... Supplied>
 struct SuppliedFirst {
   /// The parameters P... that are left.
@@ -161,7 +161,7 @@ struct CallTypes {
   /// Result, class and parameters.
   using Traits = FunctionTraits<F>;
   static_assert(check_result<typename Traits::Result>());
-  /// The parameters, split into those supplied and those that travel.
+  /// The parameters, split into those that the callee supplies and those that travel.
   using Split = SplitParameters<typename Traits::Parameters>;
   /// The types that travel.
   using Wire = typename Split::Wire;

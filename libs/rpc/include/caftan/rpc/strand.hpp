@@ -86,8 +86,8 @@ class Strand : public std::enable_shared_from_this<Strand> {
   };
   /// Whether code that wants a turn gives up where an exclusive job keeps it while it waits.
   enum class Patience : std::uint8_t { waits, gives_up };
-  /// A job that gave its turn back and wants it again, or that has other turns and wants this one too; lives on its
-  /// stack.
+  /// A job that gave the strand's turn back and wants it again, or that holds other turns and wants this strand's turn,
+  /// too; lives on the job's stack.
   struct Returning {
     base::WaitPoint* point;
     TurnMode mode;
@@ -102,7 +102,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   void enqueue(base::Task job, TurnMode mode);
   bool may_start(TurnMode mode) const noexcept CAFTAN_REQUIRES(mutex_);
   void occupy(TurnMode mode) noexcept CAFTAN_REQUIRES(mutex_);
-  /// Returns whether the oldest queued job goes ahead of those that come back from a wait.
+  /// Returns whether the oldest queued job goes ahead of the jobs that come back from a wait.
   bool is_queue_due() const noexcept CAFTAN_REQUIRES(mutex_) { return !queue_.empty() && returns_ >= kMostReturns; }
   /// Gives the turn to all jobs that may have it now: notifies those that come back from a wait, and returns the queued
   /// ones, which the caller starts with `post` once the lock is released.
@@ -112,7 +112,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   void release(TurnMode mode);
   /// Takes the turn ahead of queued jobs. Returns false if it gave up.
   bool take(TurnMode mode, Patience patience);
-  /// Called by the job that has the turn, for a wait that was over before it began: counts it as a return. Returns
+  /// Called by the job that has the turn, after a wait whose result was there at once: counts it as a return. Returns
   /// whether the oldest queued job goes first now.
   bool is_due_after_return();
   /// Called by the exclusive job that has the turn: when its wait begins, and when its wait is over.
@@ -137,7 +137,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   Returning** returning_end_ CAFTAN_GUARDED_BY(mutex_) = &returning_;
   // How many jobs took the turn again after a wait since the present first job of queue_ became the first.
   std::uint32_t returns_ CAFTAN_GUARDED_BY(mutex_) = 0;
-  // Not a deque: an empty one takes 600 B in every object.
+  // Not a deque: an empty deque takes 600 B in every object.
   std::list<Queued> queue_ CAFTAN_GUARDED_BY(mutex_);
 };
 

@@ -35,7 +35,8 @@ std::vector<FutureCore*> states_of(const std::vector<Future<T>>& futures) {
   return states;
 }
 
-/// Returns the error of a wait for so many futures that its time-out has ended.
+/// Returns the error of a wait that its time-out has ended.
+/// @param futures  how many futures the wait was for
 Error too_late(std::size_t futures);
 
 /// Waits as `try_wait_all` says. Errors: the first error; timeout; overloaded; would_deadlock.

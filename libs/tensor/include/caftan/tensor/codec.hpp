@@ -25,8 +25,8 @@ namespace caftan::tensor {
 /// Tensors as they travel: a table, and the memory that it describes.
 struct EncodedTensors {
   wire::Bytes table;
-  /// In the order of TensorLayout::segment_sizes(). Large segments are the tensors' own memory and must not be modified
-  /// before they are written; messages with less than 16 KiB of tensors are copies.
+  /// The bytes of the tensors, in the order of TensorLayout::segment_sizes(). Large segments are the tensors' own
+  /// memory and must not be modified before they are written; messages with less than 16 KiB of tensors are copies.
   std::vector<wire::Segment> segments;
 };
 
@@ -60,7 +60,7 @@ namespace detail {
 struct LayoutTable;
 }
 
-/// What a table announces, checked in itself: dtypes, sizes, strides, offsets and their bounds.
+/// The tensors that a table announces: dtypes, sizes, strides, offsets and their bounds, checked for consistency.
 class TensorLayout {
  public:
   /// What a table may announce.

@@ -36,7 +36,7 @@ struct Frame {
 /// Threads: that of the test, and the filter on a runner of the stepped executor, never both at once.
 class Link {
  public:
-  /// Returns whether the frame goes on; false loses it.
+  /// Returns true to let the frame go on, false to lose it.
   using Filter = std::function<bool(const Frame&)>;
 
   virtual ~Link() = default;
@@ -94,9 +94,9 @@ class Network {
   /// Returns how many frames of this kind were written on all links.
   std::size_t count(wire::FrameKind kind) const;
 
-  /// Ends a connection; what was written still arrives.
+  /// Ends a connection; bytes that were written before still arrive.
   void cut(const std::string& one, const std::string& other);
-  /// Ends a connection; what is on the way is lost.
+  /// Ends a connection; bytes that are under way are lost.
   void break_off(const std::string& one, const std::string& other);
   /// Breaks all connections of a worker, as its crash does: its peers find it `peer_down`. The object stays until its
   /// cluster ends, and what its code still does reaches no other worker.

@@ -39,7 +39,7 @@ class Channel {
   /// Returns whether bytes have arrived that were not read yet. Threads: any, also while another one reads.
   virtual bool has_unread() const = 0;
 
-  /// Ends writing; what was written still arrives.
+  /// Ends writing; bytes that were written before still arrive.
   virtual void close_write() = 0;
   /// Breaks the connection; both ends find its end when they read, also a thread that waits in poll.
   virtual void break_off() = 0;
@@ -51,7 +51,7 @@ class Channel {
   /// "unix", "tcp" or "loopback".
   virtual const char* kind() const noexcept = 0;
   /// Returns whether the other end can fall silent while this process lives. Where it cannot, no signs of life are
-  /// needed (SE-32). A channel around another one returns what that one does.
+  /// needed (SE-32). A channel that wraps another channel returns what the inner channel returns.
   virtual bool may_fall_silent() const noexcept { return true; }
   /// Returns where the other end is, for people: "process 4711", "10.0.0.2:40312"; empty if that is not known.
   virtual std::string peer_place() const { return {}; }

@@ -30,7 +30,7 @@ class Pollable {
 class Flushable {
  public:
   virtual ~Flushable() = default;
-  /// Writes what is held back, as far as the channel takes it. Does not block.
+  /// Writes the bytes that are held back, as far as the channel takes them. Does not block.
   virtual void flush() = 0;
 };
 
@@ -41,8 +41,8 @@ class ClaimableSource : public base::ReadableSource {
   virtual bool claim() = 0;
   /// Returns the descriptor to poll; -1 if there is none, and then the source cannot be claimed.
   virtual int claim_fd() const noexcept = 0;
-  /// Reads what is there and resolves replies. Returns false when the source ended or when what it read must be run by
-  /// runners: then the caller ends its claim and goes on waiting without reading.
+  /// Reads the bytes that have arrived and resolves replies. Returns false when the source ended or when a frame must
+  /// be handled by runners: then the caller ends its claim and goes on waiting without reading.
   virtual bool read_claimed() = 0;
   /// Ends the claim and lets runners read again. With `may_defer` runners may read a moment later, because this thread
   /// is expected to claim the source again first: then returns this source, and the thread calls `end_deferral` before

@@ -17,7 +17,7 @@ namespace {
 
 constexpr base::Duration kAcceptAgain = std::chrono::milliseconds(100);
 
-/// One handshake over one socket. Keeps itself alive by its registration with the executor until it is done.
+/// One handshake over one socket. The executor, at which it is registered, keeps it alive until the handshake is done.
 class HandshakeIo final : public Pollable, public std::enable_shared_from_this<HandshakeIo> {
  public:
   /// Not made by make_shared: the deadline's task holds a weak pointer until the deadline, which would keep the whole

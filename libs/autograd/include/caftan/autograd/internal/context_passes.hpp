@@ -69,7 +69,7 @@ class ContextPasses {
   bool is_released() const noexcept { return released_; }
   /// Returns the outcomes that every frame of this context carries.
   const DecidedSet& decided() const noexcept { return decided_; }
-  /// At the home: the workers that joined. Elsewhere none: joins are sent to the home only.
+  /// Returns the workers that joined the context, at its home; none elsewhere, because joins are sent only to the home.
   std::vector<WorkerLife> workers() const;
   /// Returns the initiator's ledger of the open pass, for listings and tests; null if there is none.
   const PassLedger* ledger() const noexcept { return ledger_ ? &*ledger_ : nullptr; }

@@ -30,7 +30,7 @@ class PassHome {
   /// lost initiator to all workers that joined.
   PassActions peer_down(WorkerLife peer, const std::string& name = {});
 
-  /// A call or step of the context's handle begins. The release waits for those under way (DA-19).
+  /// A call or step of the context's handle begins. The release waits for calls and steps that are under way (DA-19).
   void use_begins() { ++uses_; }
   /// A call or step of the context's handle has ended. Returns true if the release has waited for it and is due now.
   /// Precondition: a matching use_begins.

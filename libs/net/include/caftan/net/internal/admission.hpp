@@ -1,6 +1,6 @@
-/// The window of one peer: how many requests, and bytes of them with room for their replies, may be outstanding. A
-/// caller that finds it full is refused or waits its turn, as it chooses. Invariants SE-10 to SE-13:
-/// docs/protocols/session.md.
+/// The window of one peer: how many requests, and how many bytes of requests with room for their replies, may be
+/// outstanding. A caller that finds the window full is refused or waits, as the caller chooses. Invariants SE-10 to
+/// SE-13: docs/protocols/session.md.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +47,8 @@ class AdmissionWindow {
   /// then has to release the bytes.
   bool cancel(WaiterId id);
 
-  /// Gives back what was acquired and serves waiters that fit now.
-  /// Precondition: `bytes` is what one acquisition took.
+  /// Gives back bytes that were acquired and serves waiters that fit now. Precondition: `bytes` is what one acquisition
+  /// took.
   void release(std::uint64_t bytes);
 
   /// Ends all waiting, now and later, with `reason`; the reason of the first call counts. `release` remains valid.

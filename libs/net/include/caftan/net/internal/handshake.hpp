@@ -68,7 +68,7 @@ struct Introduction {
   bool operator==(const Introduction&) const = default;
 };
 
-/// The peer after a handshake. All of it was proven with the secret.
+/// What the peer has said of itself in a handshake that succeeded: all of it was proven with the secret.
 struct PeerInfo : Introduction {
   std::uint16_t version = 0;          ///< the highest one both speak
   std::uint64_t agreed_features = 0;  ///< bits both can use

@@ -90,8 +90,8 @@ class Meeting {
   /// On the coordinator: returns the view to send to all members, once all have joined and again after each new life
   /// (SE-34).
   std::optional<View> take_view();
-  /// Takes the coordinator's view and returns the peers to dial. A view of any other sender changes nothing, nor does
-  /// one that is not newer than the last. Errors: as Membership::apply.
+  /// Takes the coordinator's view and returns the peers to dial. A view of another sender, and a view that is not newer
+  /// than the last one, change nothing. Errors: as Membership::apply.
   Result<std::vector<WorkerId>> on_view(WorkerId sender, const View& view);
 
   struct AllMet {

@@ -48,8 +48,8 @@ struct View {
   }
 };
 
-/// To the coordinator: the sender has a session with every other worker. From the coordinator: all members have
-/// reported so, the start is over.
+/// A member that sends this to the coordinator has a session with every other member. The coordinator sends it once all
+/// members have reported so: the start is over.
 struct Met {
   template <class Archive>
   void serialize(Archive&, unsigned) {}
@@ -96,9 +96,9 @@ class Membership {
   /// duplicate_worker (the coordinator knows another incarnation of this worker).
   Result<std::vector<WorkerId>> apply(const View& view);
 
-  /// One more session with this life is up. Returns whether it is the first. A life that replaces another
-  /// ends that one for good. Errors: unknown_worker, duplicate_worker, peer_down; as admit.
-  /// @param place  where it is, for the text of a duplicate_worker
+  /// One more session with this life has begun. Returns whether it is the first. A life that replaces another one ends
+  /// the other for good. Errors: unknown_worker, duplicate_worker, peer_down; as admit.
+  /// @param place  where the worker is, for the text of a duplicate_worker
   Result<bool> on_up(const WorkerLife& worker, const std::string& place = {});
 
   /// One of the sessions with this life has ended. Returns whether it was the last; false for a life that is

@@ -96,9 +96,8 @@ class RemoteOptimizer {
   std::unique_ptr<OptimizerMailbox> mailbox_;
 };
 
-/// Makes an optimizer at the owner of the parameters. Every worker has it registered.
-/// Errors: those of OwnedOptimizer::make; not_owner (a parameter of another worker), and why a parameter will never be
-///   there.
+/// The function by which an optimizer is made at the owner of the parameters; registered at every worker. Errors: those
+/// of OwnedOptimizer::make; not_owner (a parameter of another worker), and why a parameter will never be there.
 inline constexpr RemoteFunction<Result<RRef<RemoteOptimizer>>(Worker&, const OptimizerSpec&)> kMakeOptimizer{
     "caftan.optimizer"};
 

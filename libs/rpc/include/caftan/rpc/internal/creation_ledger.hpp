@@ -31,7 +31,7 @@ struct ForkRequest {
   PeerSession session;  ///< of the asker
 };
 
-/// One per worker, as an owner. Call it for ids that are not in the table of owner actors.
+/// The ledger of one worker for the values that it owns. Call it for ids that are not in the table of owner actors.
 /// Threads: none of its own; call it where frames of all sessions are dispatched in order (RR-2), under one lock.
 class CreationLedger {
  public:

@@ -44,7 +44,7 @@ struct ForkConfirmed {};
 struct ForkRefused {
   Error error;
 };
-/// The fork ends: quit. Comes once, as the last action; the owner learns of it by the down of the actor.
+/// The fork ends: quit. Comes once, as the last action. The owner gets a down message when the actor ends.
 struct EndFork {};
 
 using UserAction =

@@ -63,8 +63,8 @@ class Supervisor {
   /// `alive`: a process has shown a sign of life. `answered`: a process has confirmed one more stop or leave.
   void alive(int process, base::TimePoint now);
   void answered(int process);
-  /// Another worker has no session with this one any more.
-  /// @param reason  shut_down if it left in good order; its farewell if it left because its run failed
+  /// Another worker has no session with the worker `name` any more.
+  /// @param reason  shut_down if the worker left in good order; its farewell if it left because its run failed
   void peer_lost(const std::string& name, const Error& reason, base::TimePoint now);
   /// @param where  how far the run was, for the text: "episode 121", or empty
   void died(int process, Death death, const std::string& where, base::TimePoint now);
@@ -135,7 +135,8 @@ class Supervisor {
     base::TimePoint until;
   };
 
-  /// How much is known of the run's failure: a later kind replaces an earlier one.
+  /// Which kind of reason the run has failed for, as far as is known: none; one that concerns no single worker; the
+  /// death of a process; an error that a worker has reported.
   enum class Cause { none, general, death, failure };
   Cause cause() const;
 
@@ -145,9 +146,9 @@ class Supervisor {
   }
   void begin_stop(base::TimePoint now);
   void note_failure(std::size_t worker, const Error& error);
-  /// Returns whether all workers that this launcher has started have come so far.
+  /// Returns whether all workers that this launcher has started have reached `state`.
   bool all_have_reached(State state) const;
-  /// Returns the names of the workers that have not come so far, separated by commas.
+  /// Returns the names of the workers that have not reached `state`, separated by commas.
   std::string names_before(State state) const;
   std::string hint_for_slow_processes(State awaited) const;
   void check_start(base::TimePoint now);

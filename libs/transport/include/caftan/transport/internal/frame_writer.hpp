@@ -1,6 +1,6 @@
-/// `FrameWriter`: the way out of a session. Frames are appended in order and written together where this saves system
-/// calls; a bye goes behind everything else. Rules: docs/protocols/wire.md (WI-10, WI-20), docs/protocols/session.md
-/// (SE-14 to SE-19, SE-35), docs/architecture.md, "Runners".
+/// `FrameWriter`: writes the frames of a session. Frames are appended in order and written together where this saves
+/// system calls; a bye goes behind everything else. Rules: docs/protocols/wire.md (WI-10, WI-20),
+/// docs/protocols/session.md (SE-14 to SE-19, SE-35), docs/architecture.md, "Runners".
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 /// `OpenRequests`: the requests of a session that have no reply yet: their room in the peer's window, their deadlines,
-/// and the one end of each. Rules: docs/protocols/session.md, SE-1 to SE-5 and SE-10 to SE-13.
+/// and their outcomes, one for each request. Rules: docs/protocols/session.md, SE-1 to SE-5 and SE-10 to SE-13.
 #pragma once
 
 #include <atomic>

@@ -41,10 +41,11 @@ class ReadClaim {
   /// Takes the turn for a thread that waits; false if another thread has it. The channel reports no bytes to runners
   /// meanwhile.
   bool claim();
-  /// Ends a claim: runners read again. With `may_defer`, and if only replies were read for a while, they read a moment
-  /// later unless a thread claims the session first; then this returns true. Threads: the one that has claimed.
+  /// Ends a claim: runners may read again. With `may_defer`, and if only replies were read for a while, runners read a
+  /// moment later, unless a thread claims the session first; then this function returns true. Threads: the one that has
+  /// claimed.
   bool release(bool may_defer);
-  /// Ends a claim, and leaves the channel as it is: the session ends. Threads: the one that has claimed.
+  /// Ends a claim because the session ends, and leaves the channel as it is. Threads: the one that has claimed.
   void give_up() noexcept { reading_.store(false, std::memory_order_release); }
   /// Lets runners read if no thread does.
   void end_deferral();

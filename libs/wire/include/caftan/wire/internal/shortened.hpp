@@ -1,4 +1,5 @@
-/// Errors on their way out of a process: an exception's text can be of any length, a frame or a file cannot.
+/// Shortens errors that leave a process: the text of an exception can be of any length, that of a frame or a file
+/// cannot.
 #pragma once
 
 #include <cstddef>
