@@ -41,7 +41,7 @@ class Agent {
   ///         observers.
   Result<void> run(std::stop_token stop);
 
-  // Called by observers while an episode is in progress.
+  // The methods below are called by observers while an episode is in progress.
 
   /// Chooses an action for an observer's state.
   /// Errors: bad_arguments, as `Training::select_action`.

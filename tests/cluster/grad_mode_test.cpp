@@ -237,7 +237,8 @@ TEST_P(GradMode, CALL17_AnythingButOffIsMalformed) {
   }
 }
 
-/// Returns the sections of a call from deep inside and under no_grad, to a peer whose hello has these features.
+/// Makes a nested call under no_grad to a peer whose hello has these features, and returns the types of the call's
+/// sections.
 std::vector<SectionType> sections_for(std::uint64_t features) {
   const Folder folder;
   std::mutex mutex;

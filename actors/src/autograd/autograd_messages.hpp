@@ -75,7 +75,7 @@ struct Deadline {
 struct Cancelled {
   std::weak_ptr<rpc::FutureCore> pass;  ///< its state
 };
-/// The gradients of a message are in the context's record, with the reason if they cannot be used.
+/// Event: the gradients of a message are in the context's record, or the reason why they cannot be used.
 struct GradientArrived {
   WorkerLife from;
   autograd::Grad grad;

@@ -16,7 +16,7 @@ class ExitWatch {
   ExitWatch(const ExitWatch&) = delete;
   ExitWatch& operator=(const ExitWatch&) = delete;
 
-  /// Readable while a status was not taken.
+  /// Returns a descriptor that is readable while an exit status was noted and not taken.
   int fd() const noexcept { return fd_; }
   std::optional<int> take();
 

@@ -74,7 +74,7 @@ class ChildProcess final : public RunProcess {
   bool ended_ = false;
 };
 
-/// The workers run on threads of this process.
+/// A run process that is the launcher's own: the workers run on its threads.
 class LocalProcess final : public RunProcess {
  public:
   /// @param options  their sink is set here. Errors: io_error.

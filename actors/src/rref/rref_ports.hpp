@@ -17,7 +17,7 @@
 
 namespace caftan::actors {
 
-/// For the actor of a value. Threads: any, all methods; none blocks.
+/// What the actor of a value uses of its worker. Threads: any, all methods; none blocks.
 class OwnerRRefPorts {
  public:
   virtual ~OwnerRRefPorts() = default;
@@ -38,7 +38,7 @@ class OwnerRRefPorts {
   virtual std::optional<Error> leaving() const = 0;
 };
 
-/// For the root actor, which gets the requests of forks. Threads: any, all methods; none blocks.
+/// What the root actor, which gets the requests of forks, uses of its worker. Threads: any, all methods; none blocks.
 class ForkRequestPorts {
  public:
   virtual ~ForkRequestPorts() = default;
@@ -51,7 +51,7 @@ class ForkRequestPorts {
   virtual void asker_gone(const ForkId& fork, const rpc::PeerSession& session) = 0;
 };
 
-/// For the actor of a fork. Threads: any, all methods; none blocks.
+/// What the actor of a fork uses of its worker. Threads: any, all methods; none blocks.
 class UserRRefPorts {
  public:
   virtual ~UserRRefPorts() = default;

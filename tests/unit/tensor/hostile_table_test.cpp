@@ -43,7 +43,7 @@ std::string outcome(const TableWriter& table) {
   return layout ? "accepted" : layout.error().text();
 }
 
-/// Parses, builds from `segment` bytes and touches every element.
+/// Parses the table, builds its tensors from segments with random bytes, and reads every element.
 Result<void> use(wire::ByteView table, wire::BlockPool& pool, std::mt19937_64& random) {
   const TensorLayout::Limits limits{.max_bytes = 1 << 16, .max_tensors = 64};
   const Result<TensorLayout> layout = TensorLayout::parse(table, limits);

@@ -21,8 +21,9 @@ class Gate {
   /// Enters. Returns false, and stays outside, once the gate is closed. If one thread enters while another closes the
   /// gate and then waits, either the first stays outside or the second waits for it.
   [[nodiscard]] bool enter() noexcept {
-    inside_.fetch_add(1);  // counted before closed_ is read: a caller of `close` that waits afterwards sees this entry,
-                           // or this reads that the gate is closed
+    // Counted before closed_ is read: either a caller of `close` that waits afterwards sees this entry, or this
+    // function reads that the gate is closed.
+    inside_.fetch_add(1);
     if (!closed_.load()) return true;
     leave();
     return false;

@@ -104,8 +104,8 @@ class [[nodiscard]] Future {
     return outcome_status();
   }
 
-  /// `outcome` is `result` and `outcome_status` is `status` for a future that is ready: neither waits, and neither
-  /// gives the object's turn back. Precondition: ready().
+  /// `outcome` does the same as `result`, and `outcome_status` the same as `status`, for a future that is ready: they
+  /// never wait and never give the object's turn back. Precondition: ready().
   Result<T> outcome() & {
     static_assert(std::is_void_v<T> || std::is_copy_constructible_v<rpc::Stored<T>>,
                   "this value can only be moved out: std::move(future).outcome()");

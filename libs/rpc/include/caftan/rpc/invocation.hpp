@@ -33,7 +33,7 @@ class Completion {
   bool creates() const noexcept { return creation_.has_value(); }
   /// Precondition: creates().
   RRefId id() const noexcept { return id_; }
-  /// Ends with an error, in either case.
+  /// Ends the call with an error, whether a reply or a new object is expected.
   void fail(Error error);
   /// Sends the reply, which passes the call hook first. Precondition: not creates().
   void reply(Caller& caller, const CallInfo& info, Result<OutReply>&& reply);

@@ -27,7 +27,7 @@ using OperatorVariant = std::variant<std::monostate, bool, std::int64_t, double,
                                      at::Tensor, OperatorDevice, OperatorDtype, std::vector<bool>,
                                      std::vector<std::int64_t>, std::vector<double>, std::vector<at::Tensor>>;
 
-/// A value of an operator, made from what C++ code has in hand.
+/// A value of an operator, which can be made from the usual C++ values.
 struct OperatorValue : OperatorVariant {
   OperatorValue() = default;
   OperatorValue(std::monostate) {}               // NOLINT(google-explicit-constructor)

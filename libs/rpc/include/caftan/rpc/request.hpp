@@ -24,10 +24,12 @@ namespace caftan {
 
 /// Options of one call: `worker.with({.timeout = 5s}).rpc_sync<&add>("worker1", 1, 2)`.
 struct CallOptions {
-  std::optional<base::Duration> timeout;  ///< >= 0; 0 = none of its own; unset = the worker's default. What is left of
-                                          ///< the surrounding call's time bounds it in any case
-  bool fail_when_full = false;  ///< true: where limits.send_queue or limits.pending_calls is reached the call is
-                                ///< `overloaded` at once instead of waiting (as long as its time-out)
+  /// The call's time-out, >= 0; 0 = none of its own; unset = the worker's default. The time that is left of the
+  /// surrounding call bounds it in any case.
+  std::optional<base::Duration> timeout;
+  /// If true, a call that finds limits.send_queue or limits.pending_calls reached fails with `overloaded` at once,
+  /// instead of waiting for room as long as its time-out allows.
+  bool fail_when_full = false;
 };
 
 namespace rpc {

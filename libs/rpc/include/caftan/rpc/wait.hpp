@@ -19,10 +19,10 @@ enum class Until {
   first   ///< one is ready
 };
 
-/// Waits until `until` or for `timeout`.
-/// Returns the index of the first in order that is ready (`first`) or failed (`all`); states.size() when all are ready
-/// (of `all`: without error); nullopt when `timeout` passed first. Null states count as failed.
-/// Errors: overloaded (too many runners wait already), would_deadlock (inside a brief function).
+/// Waits for the condition `until`, at most for `timeout`. Returns the index of the first future in order that is ready
+/// (`first`) or has failed (`all`); states.size() when all are ready (of `all`: without error); nullopt when `timeout`
+/// passed first. Null states count as failed. Errors: overloaded (too many runners wait already), would_deadlock
+/// (inside a brief function).
 Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> states, Until until,
                                                 std::optional<base::Duration> timeout);
 

@@ -91,9 +91,9 @@ class Membership {
   std::uint64_t revision() const noexcept { return revision_; }
 
   /// Takes the coordinator's view and returns the members whose address or incarnation changed. A view that is not
-  /// newer changes nothing. Where a session to another incarnation is up, or the view's was replaced already, the local
-  /// knowledge stays. Errors: malformed_payload (a view that does not fit the application file; nothing was changed),
-  /// duplicate_worker (the coordinator knows another incarnation of this worker).
+  /// newer changes nothing. A member's entry stays as it is where a session to another incarnation is up, or where the
+  /// incarnation in the view was replaced already. Errors: malformed_payload (a view that does not fit the application
+  /// file; nothing was changed), duplicate_worker (the coordinator knows another incarnation of this worker).
   Result<std::vector<WorkerId>> apply(const View& view);
 
   /// One more session with this life has begun. Returns whether it is the first. A life that replaces another one ends

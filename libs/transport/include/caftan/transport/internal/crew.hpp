@@ -25,7 +25,7 @@ class Crew {
 
   void thread_added() noexcept;
 
-  // A runner waits for work: it is idle.
+  // `begin_idle`: a runner begins to wait for work; it is idle until `end_idle`.
   void begin_idle() noexcept { ++idle_; }
   void end_idle() noexcept { --idle_; }
   bool has_idle() const noexcept { return idle_ > 0; }
