@@ -1,4 +1,4 @@
-/// What agent and observers send each other.
+/// The messages between the agent and its observers.
 #pragma once
 
 #include <cstdint>

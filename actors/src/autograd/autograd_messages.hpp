@@ -1,4 +1,4 @@
-/// What the actors of distributed autograd say to each other. Pass messages and gradients cross between workers
+/// The messages between the actors of distributed autograd. Pass messages and gradients cross between workers
 /// (registered with the transport); events stay in one worker. Flows: docs/protocols/dist_autograd.md.
 #pragma once
 

@@ -50,7 +50,7 @@ class RunView {
   void result(std::string_view line);
   /// Returns why a line of results could not be written; empty if all were, or if the reader has closed its end.
   std::string lost_results() const;
-  /// A line about the start; not shown with progress "none".
+  /// Shows a line about the start, unless progress is "none".
   void note(std::string_view line);
   void error(std::string_view line);
   /// @param named  as for `render_progress`

@@ -27,9 +27,9 @@ class RunProcess {
   virtual void send(const run::Command& command) = 0;
   /// Ends it at once.
   virtual void kill() = 0;
-  /// Appends what to wait for until there is news.
-  /// @param events  whether events count as news; else only the end of the process does, which a LocalProcess does not
-  /// show
+  /// Appends the descriptors to poll until there is news of this process.
+  /// @param events  whether events count as news; otherwise only the end of the process does, which a LocalProcess does
+  /// not show
   virtual void add_to(std::vector<pollfd>& waited, bool events) const = 0;
   /// Returns the next event, nothing if there is none now.
   virtual std::optional<run::Event> next_event() = 0;

@@ -1,4 +1,4 @@
-/// What the actors of the RRef protocol say to each other. The first three cross between workers (registered with the
+/// The messages between the actors of the RRef protocol. The first three cross between workers (registered with the
 /// transport); the events stay in one worker. Rules and flows: docs/protocols/rref.md.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Sessions, messages in any order, and doing what the classes say: the model's context actor.
+// Sessions, messages that arrive in any order, and the model's context actor, which carries out the actions of
+// ContextPasses.
 #include <algorithm>
 #include <variant>
 

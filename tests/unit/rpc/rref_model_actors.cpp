@@ -1,4 +1,5 @@
-// Mailboxes, and doing what ForkTable and UserFork say: the model's owner_rref_actor and user_rref_actor.
+// The model's actors of values and forks: reads their mailboxes and carries out the actions of ForkTable and UserFork,
+// as owner_rref_actor and user_rref_actor do.
 #include <cstddef>
 #include <type_traits>
 #include <utility>

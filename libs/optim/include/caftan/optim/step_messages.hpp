@@ -1,4 +1,4 @@
-/// What a DistributedOptimizer and the owners of its parameters say to each other: the arguments and results of the
+/// The messages between a DistributedOptimizer and the owners of its parameters: the arguments and results of the
 /// methods of `RemoteOptimizer`. Flows and rules: docs/protocols/optimizer.md.
 #pragma once
 

@@ -36,7 +36,7 @@ class HostedObject {
 
   RRefId id() const noexcept { return id_; }
   const TypeDescriptor& type() const noexcept { return type_; }
-  /// Returns the strand on which its methods take turns; valid as long as this object.
+  /// Returns the strand on which this object's methods take turns; valid as long as this object.
   Strand& strand() noexcept { return *strand_; }
   /// Returns the strand as a shared pointer, for users that need it longer than this object lives.
   const std::shared_ptr<Strand>& shared_strand() const noexcept { return strand_; }

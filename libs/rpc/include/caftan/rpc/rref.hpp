@@ -202,7 +202,7 @@ class RRef : public RRefCalls<T> {
   Future<void> created() const { return this->handle_->created(); }
   /// Returns the id of the value, the same at every worker.
   RRefId id() const noexcept { return this->handle_->rref(); }
-  /// Returns what stands behind the reference; null when empty.
+  /// Returns the handle of this reference; null when the reference is empty.
   const std::shared_ptr<rpc::RRefHandle>& handle() const noexcept { return this->handle_; }
 };
 

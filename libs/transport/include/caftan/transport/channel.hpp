@@ -19,7 +19,8 @@ namespace caftan::transport {
 /// One end of a connection. Threads: one at a time unless a method says otherwise.
 class Channel {
  public:
-  /// Called with what can be done without blocking; `readable` is set at the end of the stream, too.
+  /// The function to which a channel reports that it can be read or written without blocking; `readable` is set at the
+  /// end of the stream, too.
   using Ready = std::function<void(bool readable, bool writable)>;
 
   virtual ~Channel() = default;
