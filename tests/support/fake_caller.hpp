@@ -76,9 +76,9 @@ class FakeCaller final : public rpc::Caller {
   // Settings and observations for tests.
   void set_hook(rpc::CallHook* hook) { hook_ = hook; }
   void set_default_timeout(base::Duration timeout) { default_timeout_ = timeout; }
-  /// Changes each request before it is sent.
+  /// Sets a function that changes each request before the request is sent.
   void set_tamper(std::function<void(rpc::OutRequest&)> tamper) { tamper_ = std::move(tamper); }
-  /// Changes each reply before it is delivered.
+  /// Sets a function that changes each reply before the reply is delivered.
   void set_tamper_reply(std::function<void(rpc::InPayload&)> tamper) { tamper_reply_ = std::move(tamper); }
   /// Makes every request to and from this worker fail with peer_down from now on.
   void go_down();

@@ -22,9 +22,9 @@ class RootPorts {
   virtual void on_met(transport::Session& from) = 0;
 };
 
-/// This session, the last with that life of a peer, has ended. Stays inside this worker. The message comes behind all
-/// messages that were read from the session, and keeps the session so that their handlers find it. No new life of the
-/// peer is admitted before this message is in the mailbox.
+/// A message of this worker to itself: `session`, the last with that life of a peer, has ended. The message comes
+/// behind all messages that were read from the session, and keeps the session so that their handlers find it. No new
+/// life of the peer is admitted before this message is in the mailbox.
 struct PeerLost {
   std::shared_ptr<transport::Session> session;
   Error reason;

@@ -172,7 +172,8 @@ void PassGraph::order(std::vector<Producer>& producers, const SpanIndex& spans) 
   });
 }
 
-/// Gives producers their rank, and each contribution to an input that has several its position.
+/// Ranks the producers. Where an input has several contributions, gives each contribution its position in the order of
+/// addition.
 void PassGraph::rank(const std::vector<Producer>& producers) {
   std::uint32_t rank = 0;
   for (const Producer& producer : producers) {

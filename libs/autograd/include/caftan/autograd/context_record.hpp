@@ -53,8 +53,9 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// Valid while `caller` is.
   ContextHost& host() const noexcept { return host_; }
 
-  // Use: the context's own calls and steps. Its release waits for them (DA-19).
-  /// The handle's code runs at this depth (Ambient::depth): what runs deeper was called by it. Call it before any use.
+  // Use: calls and steps of the context that are under way. The context's release waits for them (DA-19).
+  /// Sets the depth (Ambient::depth) of the code that owns the context's handle: code that runs deeper was called by
+  /// it. Call it before the first use.
   void set_depth(unsigned depth) noexcept { depth_ = depth; }
   /// Begins a call or step in the context, which holds back its release until `end_use`.
   /// @param depth  Ambient::depth of the code that begins it: code that the handle's own code has called may go on
