@@ -68,7 +68,7 @@ struct Exec {
   ::dup2(exec.log, STDOUT_FILENO);
   ::dup2(exec.log, STDERR_FILENO);
   // The three descriptors of `exec` have higher numbers than kControlDescriptor. dup2 makes copies without
-  // close-on-exec; the originals are closed at exec.
+  // close-on-exec; close_range closes the originals.
   ::dup2(exec.control, kControlDescriptor);
   ::syscall(SYS_close_range, kControlDescriptor + 1, ~0U, 0);
   ::signal(SIGPIPE, SIG_DFL);

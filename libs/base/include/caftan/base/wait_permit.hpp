@@ -25,7 +25,7 @@ class RunnerLimit {
 
   /// Returns the limit of the calling thread; null if the thread is not a runner or its executor limits no waits.
   static RunnerLimit* current() noexcept;
-  /// Makes `limit` that of the calling thread; null = none. Called by the executor.
+  /// Sets the limit of the calling thread; null = none. Called by the executor.
   static void set_current(RunnerLimit* limit) noexcept;
 
  protected:

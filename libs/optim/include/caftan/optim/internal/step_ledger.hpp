@@ -18,11 +18,11 @@ enum class Admission {
 /// Threads: one at a time.
 class StepLedger {
  public:
-  /// A step in one phase. What was prepared is dropped.
-  /// Errors: bad_arguments (a later step was run already).
+  /// Admits or refuses a step in one phase. A step that was prepared before is dropped. Errors: bad_arguments (a later
+  /// step was run already).
   Result<Admission> admit_step(StepNumber step);
-  /// The first phase. An earlier prepared step is dropped: its step coordinator has given it up.
-  /// Errors: bad_arguments (this step or a later one was run already).
+  /// Admits or refuses the first phase of a step. An earlier prepared step is dropped, because its step coordinator has
+  /// given it up. Errors: bad_arguments (this step or a later one was run already).
   Result<Admission> admit_prepare(StepNumber step);
   /// Says what to do when the commit of a step in two phases arrives. Errors: bad_arguments (it is not the step that is
   /// prepared here).

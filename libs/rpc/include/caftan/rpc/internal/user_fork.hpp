@@ -92,7 +92,8 @@ class UserFork {
   UserActions creation_answered(Result<void> answer);
   /// The deadline of the call that waits for this fork passed: peer_unreachable (RR-11). Ignored unless awaiting.
   UserActions deadline();
-  /// A session ended. Ignored unless this fork is registered or asked for in it; then peer_down for good (RR-10).
+  /// A session ended. If this fork is registered in that session, or has asked for it there, the fork fails for good
+  /// with peer_down (RR-10); otherwise nothing happens.
   UserActions owner_lost(PeerSession session);
   /// The parent's actor ended or its session did. The owner's reply decides all the same (RR-10), and no acceptance
   /// is sent.
