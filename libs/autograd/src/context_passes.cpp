@@ -308,8 +308,8 @@ void ContextPasses::end_context(const Error& reason, PassActions& out) {
   if (released_) return;
   released_ = true;
   out.push_back(ContextReleased{workers()});
-  // Answers `peer` that this worker takes no part: `peer` may wait for this worker, which may have lost the initiator,
-  // while `peer` may still reach the initiator.
+  // Sends `peer` the failure too: this worker may have lost the initiator, while `peer` may wait for this worker and
+  // still reach the initiator.
   const auto tell = [&](WorkerLife peer, const PassId& pass) {
     if (peer != self_) out.push_back(Send{peer, Fail{pass, reason}});
   };

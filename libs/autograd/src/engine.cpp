@@ -55,7 +55,7 @@ class Engine::State final : private GraphOutputs {
     std::vector<at::Tensor> gradients;
     std::uint64_t bytes;
   };
-  /// One run or walk of a pass on this thread, as checkpointed segments find it.
+  /// One call of `run` on this thread, where checkpointed segments find the pass.
   class Slice final : public RunningPass {
    public:
     explicit Slice(State& state) : RunningPass(state.options_.context), state_(state) {}
@@ -87,7 +87,7 @@ class Engine::State final : private GraphOutputs {
   std::vector<Fed> fed_ CAFTAN_GUARDED_BY(mutex_);
   bool closed_ CAFTAN_GUARDED_BY(mutex_) = false;
 
-  /// The members from here on are used only by the thread that walks or runs.
+  /// The members from here on are used without the lock, by one thread at a time: add_roots, walk, run, take_staged.
   Roots roots_;
   std::uint32_t root_ = kNone;
   std::vector<CodeSpan> spans_;

@@ -135,8 +135,7 @@ void GraphRun::run_leaf(GraphNode& node, GraphOutputs& outputs) {
   if (inputs[0].defined()) {
     if (function.variable.grad_fn()) throw std::logic_error("leaf variable has been moved into the graph interior");
     if (function.variable.requires_grad()) {
-      // A post-hook gets the gradient as well, so the book gets a second reference to it. libtorch's AccumulateGrad,
-      // too, allows for that reference when it decides whether to keep the gradient.
+      // A post-hook gets the gradient as well: the book then gets a second reference to it and keeps a copy.
       if (function.post_hooks().empty()) {
         outputs.on_leaf(function.variable, std::move(inputs[0]), node.rank);
       } else {

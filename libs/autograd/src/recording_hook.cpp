@@ -36,7 +36,7 @@ void write(const CallSection& section, wire::Bytes& to) {
   archive << section;
 }
 
-/// Under no_grad no tensor needs a gradient: detached, none of them says otherwise at the receiver (DA-18).
+/// Under no_grad detaches the tensors: none is recorded, so none may arrive with requires_grad set (DA-18).
 void detach_under_no_grad(std::vector<at::Tensor>& tensors) {
   if (c10::GradMode::is_enabled()) return;
   for (at::Tensor& tensor : tensors) {
@@ -150,8 +150,8 @@ struct RecordingHook::Ticket {
   OrderKey drawn;             // of the calling code, after its key was drawn
   rpc::HookTicket next;
 
-  /// Returns the state that a ticket points to. Returns null where the ticket is an Origin itself, which means a call
-  /// outside of any context with no hook behind this one.
+  /// Takes over the state that a ticket points to; null where the ticket is an Origin itself: of a call outside of any
+  /// context, with no hook behind this one.
   static std::unique_ptr<Ticket> take(rpc::HookTicket ticket) {
     if (Origin::is_origin(ticket)) return nullptr;
     return std::unique_ptr<Ticket>(reinterpret_cast<Ticket*>(ticket.value));

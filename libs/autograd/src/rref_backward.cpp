@@ -65,7 +65,7 @@ Future<void> backward_async(const ContextView& context, const RRef<at::Tensor>& 
   }
   PassOrder order{options.mode, options.retain_graph, 0};
   if (options.timeout) order.timeout_ns = std::chrono::nanoseconds(*options.timeout).count();
-  // This request has no time-out: the pass has one of its own.
+  // This request has no time-out: only that of the pass, if it has one, ends it.
   const CallSite site(context.record()->caller(), {.timeout = base::Duration::zero()});
   return context.bind([&] { return site.rpc_async(kBackward, root.owner(), root, order); })();
 }

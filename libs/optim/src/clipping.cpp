@@ -55,7 +55,7 @@ double squared_norm(std::span<const at::Tensor> gradients) {
 
 double clip_scale(double squared_norm, double max_norm) noexcept {
   const double scale = max_norm / (std::sqrt(squared_norm) + 1e-6);
-  // std::min would turn a norm that is not a number into 1.
+  // std::min(1.0, scale) would turn a norm that is not a number into 1.
   return scale > 1 ? 1 : scale;
 }
 

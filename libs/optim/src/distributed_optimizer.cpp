@@ -66,7 +66,7 @@ Result<std::vector<Share>> divide(const std::vector<RemoteParameterGroup>& group
   return shares;
 }
 
-/// Each owner numbers its own parameters; this turns the number in an owner's error into that of the whole optimizer.
+/// Adds the owner's name and the numbers of its parameters in the user's list: an owner numbers only its own.
 Error refused_by(const Share& share, const Error& error) {
   std::string text = error.text() + " (of the parameters at " + share.peer.name() + ", which are";
   for (const std::size_t number : share.numbers) text += " " + std::to_string(number);

@@ -32,8 +32,8 @@ class Turns : public std::enable_shared_from_this<Turns> {
   /// Begins `job` once all jobs before it have ended, with the Ambient that the calling code has now; on this thread if
   /// they have ended already.
   void take(Job job);
-  /// The running job has ended: begins the next one on this thread, but never inside the function that begins another
-  /// one.
+  /// The running job has ended: begins the next one here; while a thread is inside `begin` of a job, that thread begins
+  /// the next one afterwards.
   void end();
 
   /// The running job cannot be given up any more and ends when others reply. If it has not ended by `until`, calls

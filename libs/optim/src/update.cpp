@@ -17,7 +17,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The fused kernels walk all tensors of a parameter as one row of numbers, so the tensors must have the same layout.
+/// The fused kernels walk all tensors of a parameter as one row of numbers: equal strides, and no gaps.
 bool lie_alike(const at::Tensor& a, const at::Tensor& b) {
   return b.layout() == at::kStrided && a.strides() == b.strides() && b.is_non_overlapping_and_dense();
 }

@@ -1,4 +1,4 @@
-/// The arithmetic of the algorithms over lists of parameters of one group. All arguments have been checked.
+/// The arithmetic of the algorithms over lists of parameters of one group. The caller has checked all arguments.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -121,7 +121,7 @@ class Context : public ContextView {
   static Result<ContextView> try_current(const CallSite& site);
 
  private:
-  /// What the thread had before.
+  /// The Ambient of the thread that made the context, and its former context, which `end` restores.
   struct Scope {
     Ambient* ambient = nullptr;
     std::thread::id thread;

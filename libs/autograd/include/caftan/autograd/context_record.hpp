@@ -100,8 +100,8 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::vector<AutogradMessageId> sends() const override;
   /// Returns S(m), null if it is not (or no longer) here.
   std::shared_ptr<const SendFunction> send_function(AutogradMessageId message) const;
-  /// Returns the strands in turn with which the graph behind these messages is read: each once, in an order that is the
-  /// same everywhere.
+  /// Returns the strands whose turns are needed to read the graph behind these messages: each once, in one order
+  /// everywhere.
   /// @param first  a further strand, null = none
   std::vector<std::shared_ptr<rpc::Strand>> strands_of(const std::vector<AutogradMessageId>& messages,
                                                        const std::shared_ptr<rpc::Strand>& first) const;

@@ -11,7 +11,7 @@
 
 namespace caftan::autograd {
 
-/// Threads: one at a time; the owner of the book has a lock for that.
+/// Threads: one at a time. The book has no lock: its owner keeps threads apart.
 class GradientBook {
  public:
   /// A leaf and the sum of its gradients.
@@ -33,7 +33,7 @@ class GradientBook {
   /// Returns the gradient of `leaf`, undefined when it has none.
   at::Tensor of(const at::Tensor& leaf) const;
 
-  /// Returns a leaf and its gradient each, in the order in which the leaves got their first gradient.
+  /// Returns each leaf with its gradient, in the order in which the leaves got their first gradient.
   std::span<const Entry> entries() const noexcept { return entries_; }
   /// Returns whether no leaf has a gradient.
   bool empty() const noexcept { return entries_.empty(); }

@@ -38,8 +38,8 @@ struct StepOptions {
   double clip_norm = 0;
   double clip_value = 0;           ///< limit of each element of a gradient, before the norm is taken; 0 = none
   bool error_if_nonfinite = true;  ///< with clip_norm: an infinite norm or one that is no number steps nothing
-  /// The time-out of each call to an owner before the decision of a step in two phases, and of the wait for the replies
-  /// after the decision; 0 = none; unset = the worker's default.
+  /// The time-out of each call to an owner. A call that carries out a decided step or load has none: there this limits
+  /// how long the caller waits for it. 0 = none; unset = the worker's default.
   std::optional<base::Duration> timeout = {};
 };
 

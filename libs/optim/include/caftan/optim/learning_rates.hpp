@@ -18,8 +18,9 @@ class LearningRates {
   /// Sets the rate of a group from the next step on. @param lr  finite, >= 0: else that step is refused
   virtual void set_lr(std::size_t group, double lr) = 0;
 
-  /// Returns the rate that each group had when the first schedule over this optimizer was made, which calls this method
-  /// first, or the rates of a loaded state. Part of saved states. Source: "initial_lr" of PyTorch's parameter groups.
+  /// Returns the rate that each group had at the first call of this method, which the first schedule over this
+  /// optimizer makes. These rates are part of saved states: after a load they are those of the saved optimizer. Source:
+  /// "initial_lr" of PyTorch's parameter groups.
   virtual std::vector<double> initial_lrs() = 0;
 
  protected:

@@ -108,8 +108,8 @@ struct CosineAnnealingLROptions {
   std::int64_t t_max = 1;  ///< epochs from the highest to the lowest rate, >= 1
   double eta_min = 0;      ///< the lowest rate
 };
-/// Moves the rates along half a cosine: in t_max epochs from the rates at the beginning to eta_min, and after that
-/// further along the cosine.
+/// Moves the rates along a cosine: in t_max epochs from the rates at the beginning to eta_min, in the next t_max epochs
+/// back, and so on.
 class CosineAnnealingLR final : public Schedule {
  public:
   CosineAnnealingLR(LearningRates& optimizer, const CosineAnnealingLROptions& options);

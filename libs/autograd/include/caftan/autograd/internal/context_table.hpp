@@ -1,6 +1,6 @@
 /// `ContextTable`: which autograd contexts are open at one worker, its own and those of others that it takes part in. A
-/// released context is refused for ever; that costs one number for each life of which a context was seen, and one for
-/// each of that life's contexts that were open at the release (DA-13).
+/// released context is refused for ever; for this the table keeps ranges of numbers for each life of which it has seen
+/// a context: at most one more than contexts of that life were open at once (DA-13).
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class ContextTable {
   Result<bool> enter(ContextId context);
   /// The context is over here. Repeating it changes nothing.
   void released(ContextId context);
-  /// What a Release says about contexts of its sender's life.
+  /// From now on refuses the contexts that a Release from `creator` names, all in the range `released`.
   void learn(WorkerLife creator, const ReleasedRange& released);
   /// A session with `peer` ended. Returns its contexts that were open here: send `peer_down` to each. The contexts of
   /// that life which this worker has seen or joined are refused from now on, because messages of them may be lost.

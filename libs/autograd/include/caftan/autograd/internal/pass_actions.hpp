@@ -1,5 +1,5 @@
-/// The actions that the classes of the backward protocol ask their owner to carry out, in their order. The owner is the
-/// context's actor, which has the graph, the tensors and the connections to other workers.
+/// The actions that the classes of the backward protocol ask their owner to carry out, in the listed order. The owner
+/// is the context's actor, which has the graph, the tensors and the connections to other workers.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct BeginPass {
   PassNumber pass;
   Mode mode = Mode::smart;
   bool keep = false;
-  /// The turns that the code which waits for the pass keeps. A graph that has to be run in turn with one of these
-  /// objects cannot run: `graph_failed` with `would_deadlock` (DA-22).
+  /// Objects whose turns the code that waits for the pass keeps. A graph that has to be run in turn with one of them
+  /// cannot run: `graph_failed` with `would_deadlock` (DA-22).
   std::vector<HeldByWaiter> held = {};
 };
 /// Walk from the roots (if `from_roots`) and from S(m) of each message, with the visited set of the pass. Call `found`

@@ -61,7 +61,7 @@ class WorkerPass {
   /// A walk or run is under way.
   bool is_active() const noexcept { return activity_ != Activity::none; }
   bool is_concluded() const noexcept { return outcome_ != Outcome::open; }
-  /// The peers that owe this worker gradients or wait for its part: the loss of one fails the pass.
+  /// The peers that owe this worker gradients or wait for some of its own: the loss of one fails the pass.
   const std::set<WorkerLife>& watched() const noexcept { return watched_; }
   /// Concluded and not active: forget it.
   bool over() const noexcept { return is_concluded() && !is_active(); }

@@ -42,8 +42,8 @@ class OwnedOptimizer : public std::enable_shared_from_this<OwnedOptimizer> {
   void apply(StepNumber step, double scale, base::Executor& executor, std::function<void(Result<StepDone>)> done);
 
   Result<wire::Bytes> save() const { return optimizer_.save(); }
-  /// Checks a saved state by loading it into a copy of this optimizer, which `take_state` exchanges for it. Errors:
-  /// those of LocalOptimizer::load.
+  /// Checks a saved state by loading it into a copy of the optimizer, which becomes the optimizer in `take_state`.
+  /// Errors: those of LocalOptimizer::load.
   Result<void> stage_state(wire::ByteView bytes);
   /// Precondition: staged.
   void take_state() noexcept { optimizer_ = *std::exchange(staged_, std::nullopt); }

@@ -83,7 +83,7 @@ class RemoteOptimizer {
   Future<wire::Bytes> save();
   /// Checks a saved state and keeps it for take_state. Errors: those of LocalOptimizer::load.
   Future<void> stage_state(wire::Bytes state);
-  /// Forgets what was staged.
+  /// Forgets the state that stage_state keeps.
   void drop_state();
   /// Exchanges options and state for those that stage_state keeps. Errors: bad_arguments (none are kept).
   Future<void> take_state(StepNumber step);

@@ -33,7 +33,7 @@ class StepLedger {
   // How what was admitted ended.
   void prepared(StepNumber step, const Result<Prepared>& outcome);
   void applied(StepNumber step, Result<StepDone> outcome);
-  /// A saved state was loaded: the next step may have any number above that of the state.
+  /// A saved state was loaded whose optimizer had run `step` last: the next step may have any number above it.
   void loaded(StepNumber step);
 
   /// Precondition of these getters: the matching request was admitted as `repeat`.
