@@ -194,7 +194,7 @@ void GraphRun::add(GraphNode& node, std::uint32_t input, at::Tensor&& gradient) 
     sum = std::move(gradient);
     return;
   }
-  // torch's own addition: in place where that cannot be seen, and the right way round for sparse tensors.
+  // torch's own addition: in place if no other code refers to the sum, and in the order that sparse tensors need.
   sum_.buffer[0] = std::move(sum);
   sum_.add(0, std::move(gradient), std::nullopt, std::nullopt, node.function);
   sum = std::move(sum_.buffer[0]);

@@ -240,7 +240,7 @@ void WorkerPass::say_failed(PassActions& actions) {
   actions.push_back(Send{to, Fail{header_.pass, error_}});
 }
 
-// What to do once the pass is decided and nothing runs any more.
+// Once the pass is decided, merges or drops its gradients. Precondition: no walk or run is under way.
 PassActions WorkerPass::stopped() {
   if (!is_concluded()) return {};
   if (outcome_ == Outcome::succeeded) return {MergeGradients{number()}};

@@ -56,7 +56,8 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   void step_at_once(const Open& open);
   void prepare(const Open& open);
   void on_prepared(const Open& open, std::vector<Result<Prepared>> outcomes);
-  /// Cancels the second phase at the owners. @param verdict  why, if it is no owner's outcome
+  /// Ends a prepared step without its second phase: every owner drops it.
+  /// @param verdict  why, if the reason is no owner's outcome; else ok
   void give_up(const Open& open, const std::vector<Result<Prepared>>& outcomes, Result<void> verdict);
   void commit(const Open& open);
   void on_committed(const Open& open, std::size_t owner, const Result<StepDone>& outcome);

@@ -118,14 +118,14 @@ Result<std::vector<tensor::DecodedTensor>> read_tensors(wire::ByteView table, wi
   return layout->build(std::move(blocks));
 }
 
-/// Whether a saved tensor can be state i of this parameter.
+/// Returns whether a saved tensor can be one of the state tensors of `parameter`.
 bool fits(const at::Tensor& tensor, const at::Tensor& parameter, const Algorithm& algorithm) {
   const bool may_be_sparse = std::holds_alternative<SGD>(algorithm);
   return tensor.defined() && tensor.sizes() == parameter.sizes() && tensor.scalar_type() == parameter.scalar_type() &&
          (tensor.layout() == at::kStrided || (may_be_sparse && tensor.is_sparse()));
 }
 
-/// Which state tensors a parameter has that was stepped.
+/// Returns which of the three state tensors a parameter has once it was stepped.
 std::array<bool, 3> needed(const Algorithm& algorithm) {
   if (const SGD* sgd = std::get_if<SGD>(&algorithm)) return {sgd->momentum != 0, false, false};
   if (const Adam* adam = std::get_if<Adam>(&algorithm)) return {true, true, adam->amsgrad};

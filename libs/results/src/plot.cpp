@@ -27,7 +27,7 @@ bool have_different_seeds(const std::vector<const RunCurves*>& runs) {
   return seeds.size() == runs.size();
 }
 
-/// Names groups after the run; where several groups have that name, after their first folder too.
+/// Names each group of several runs after run.name; groups that would have one name, after their first folder, too.
 void name_bands(std::vector<Group>& groups) {
   std::map<std::string, int> times;
   for (Group& group : groups) {

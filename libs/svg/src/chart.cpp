@@ -55,7 +55,7 @@ struct Axis {
   double operator()(double value) const {
     return is_drawable(value, is_log) ? at(value) : std::numeric_limits<double>::quiet_NaN();
   }
-  /// Returns the pixel of a value within the axis's range, which may be wider than the drawn area.
+  /// Returns the pixel of a value within `range`, whose ends may lie beyond the values that can be drawn.
   double at(double value) const {
     const auto place = [this](double of) { return is_log ? std::log10(of) : of; };
     const double low = place(range.low);
@@ -227,7 +227,7 @@ class Panel {
     return chart_.smooth > 0 ? raw + draw_line(number, points_of(series.x, smooth(series.y)), "") : raw;
   }
 
-  /// A piece of one point is a dot.
+  /// Draws the pieces of a line between its gaps; a piece of one point is a dot.
   static std::string draw_line(std::size_t number, const std::vector<Point>& points, std::string_view opacity) {
     const std::string colour = colour_of(number);
     const std::string faint = opacity.empty() ? "" : " opacity=\"" + std::string(opacity) + "\"";

@@ -196,8 +196,8 @@ bool Encoder::is_held_elsewhere(std::uint32_t range) const {
     const at::Tensor* given = sources[i].given;
     if (!given) continue;
     storage = &sources[i].tensor.storage();
-    // The references to the memory of a part (indices of a sparse tensor, scales, zero points) cannot be counted here,
-    // because the tensor that it is part of holds it: so it counts as held elsewhere.
+    // The tensor that a part (indices of a sparse tensor, scales, zero points) belongs to holds the memory of the part.
+    // These references cannot be counted here, so the memory counts as held elsewhere.
     if (!given->has_storage() || !given->storage().is_alias_of(*storage)) return true;
     add(*given);
     add(sources[i].tensor);

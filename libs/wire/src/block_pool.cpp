@@ -37,7 +37,7 @@ BlockHeader* header_of(void* data) noexcept {
   return reinterpret_cast<BlockHeader*>(static_cast<std::byte*>(data) - kBlockAlignment);
 }
 
-/// The header takes a page of its own, so that capacity + one page are mapped.
+/// One page more than the capacity is mapped: room for the 64 bytes of the header.
 std::size_t mapped_bytes(std::size_t size_class) noexcept { return (std::size_t{1} << size_class) + kPage; }
 
 void* map_block(std::size_t size_class) noexcept {

@@ -226,8 +226,8 @@ Result<void> FrameReader::end_frame() {
   return {};
 }
 
-/// Takes memory for the next segment of the oldest message once the segment before is full; segments without bytes are
-/// skipped. Without memory the rest of the message is skipped (WI-22).
+/// Takes memory for the next segment of the oldest message once the segment before is full; a segment without
+/// bytes is full at once. Without memory the rest of the message is skipped (WI-22).
 void FrameReader::begin_segment() {
   auto& [frame, sizes, offset, missing] = incomplete_.front();
   while (frame.received && 8 * frame.segments.size() < sizes.size() &&

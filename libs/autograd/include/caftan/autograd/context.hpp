@@ -97,10 +97,10 @@ class ContextView {
   Ambient bound_ambient() const;
 };
 
-/// The context's owner, at the worker that makes it. Its end releases the context on all workers, once its own calls
-/// and passes under way have ended; the destructor does not wait for that. It is current for the code of the thread
-/// that made it until it ends. A handle that was moved away and ends on another thread leaves that thread in an ended
-/// context: its calls fail with context_released.
+/// The handle that owns a context, at the worker that makes the context. The handle's end releases the context on all
+/// workers, once the calls and passes of its own code have ended; the destructor does not wait for that. Until the
+/// handle ends, the context is the current one for the code of the thread that made it. A handle that was moved away
+/// and ends on another thread leaves that thread in an ended context: its calls fail with context_released.
 class Context : public ContextView {
  public:
   /// @param site  a Worker or a RoleContext

@@ -30,8 +30,8 @@ namespace caftan::autograd {
 class ContextHost;
 class ContextRecord;
 
-/// Finds a message's context at the worker that made the message, which is where S(m) is: the upper bits of its number
-/// are the context's place there.
+/// How many lower bits of a message's number count the messages of one context. The upper bits are the context's place
+/// at the worker that made the message, by which that worker finds the context, and in it S(m).
 constexpr unsigned kMessageBits = 24;  // messages that one worker sends in one context
 /// Returns the place of the message's context at the worker that made the message.
 constexpr std::uint64_t place_of(const AutogradMessageId& message) noexcept { return message.number >> kMessageBits; }
@@ -92,7 +92,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   void begin_span(std::uint64_t key);
   /// The code of begin_span has returned. Threads: that of begin_span.
   void end_span(std::uint64_t key);
-  /// A frame of this context came from, or goes to, that worker.
+  /// Notes that a frame of this context came from, or goes to, `worker`.
   void met(WorkerId worker);
 
   // Passes.

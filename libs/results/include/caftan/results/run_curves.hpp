@@ -35,7 +35,7 @@ struct RunCurves {
   std::set<std::string> metrics{};  ///< names of all that the run has, also of those that were not asked for
 };
 
-/// Points that are kept of one run, 320 MB.
+/// How many points are kept of one run at most, 320 MB.
 inline constexpr std::size_t kMostPoints = 20'000'000;
 
 /// Reads the curves of a run, also of one that goes on or was killed.

@@ -23,8 +23,8 @@ struct EnvironmentSpec {
   std::optional<double> solved_at{};  ///< the return above which the environment counts as solved
 };
 
-/// What one step gave. `terminated` is the task's own end, `truncated` the time limit's; both may hold. Only a
-/// truncated episode would have gone on, which is what bootstrapping needs to know.
+/// What one step gave. `terminated` is the task's own end, `truncated` the time limit's; both may hold. Only an
+/// episode that is truncated and not terminated would have gone on, which is what bootstrapping needs to know.
 struct Transition {
   std::span<const float> observation;  ///< [observation_size], valid until the next call of the environment
   double reward = 0;

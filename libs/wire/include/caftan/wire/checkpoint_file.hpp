@@ -48,7 +48,7 @@ std::uint32_t crc32c(ByteView bytes) noexcept;
 /// Returns a whole file's bytes. Errors: limit_exceeded (no memory).
 Result<Bytes> encode_checkpoint(const CheckpointFile& file);
 
-/// Returns the content of a file's bytes. Allocates no more than the bytes there are.
+/// Returns the content of a file's bytes. Allocates in proportion to `bytes`, whatever lengths they announce.
 /// @param kind  the kind of checkpoint that the reader wants; another one is an error
 /// Errors: malformed_payload (no checkpoint, cut off, damaged, of another kind), unsupported (of a newer version).
 Result<CheckpointFile> decode_checkpoint(ByteView bytes, std::string_view kind);

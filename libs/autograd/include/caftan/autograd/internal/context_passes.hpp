@@ -38,7 +38,7 @@ class ContextPasses {
   /// Begins a backward pass; PassEnded follows, once. Errors: pass_busy (one of this worker is open), context_released.
   /// Precondition: no node of the context waits for this pass (DA-14, `Engine::is_inside_pass_of`).
   Result<PassActions> open(const OpenPass& options);
-  /// Ends this worker's open pass with `error` (timeout, cancelled). Nothing to do: no action.
+  /// Ends this worker's open pass with `error` (timeout, cancelled); does nothing if none is open.
   PassActions abort(const Error& error);
   /// A frame of a call or step of this context carried `decided`; deal with it before the frame itself.
   PassActions learn(const DecidedSet& decided);

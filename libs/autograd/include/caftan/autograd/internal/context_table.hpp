@@ -1,6 +1,6 @@
 /// `ContextTable`: which autograd contexts are open at one worker, its own and those of others that it takes part in. A
 /// released context is refused for ever; for this the table keeps ranges of numbers for each life of which it has seen
-/// a context: at most one more than contexts of that life were open at once (DA-13).
+/// a context; only contexts that were open at a release divide the ranges (DA-13).
 #pragma once
 
 #include <cstddef>

@@ -52,7 +52,7 @@ class PassLedger {
   const PassId& pass() const noexcept { return pass_; }
   Mode mode() const noexcept { return mode_; }
   Phase phase() const noexcept { return phase_; }
-  /// The participants known so far, this worker included.
+  /// Returns how many participants are known so far, this worker included.
   std::size_t participants() const noexcept { return participants_.size(); }
 
  private:

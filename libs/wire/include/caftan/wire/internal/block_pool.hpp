@@ -1,4 +1,4 @@
-/// Memory for what arrives: 64-byte aligned, uninitialised blocks that go back to a pool instead of to the system,
+/// Memory for received bytes: 64-byte aligned, uninitialised blocks that go back to a pool instead of to the system,
 /// because the first touch of fresh memory costs more than the copy into it. Start with `BlockPool::take`.
 #pragma once
 
@@ -32,7 +32,7 @@ class Block {
   }
   ~Block() { give_back(data_); }
 
-  /// Null only for a default-made or moved-from block.
+  /// Returns the memory; null only for a default-made, moved-from or released block.
   std::byte* data() noexcept { return data_; }
   const std::byte* data() const noexcept { return data_; }
   /// Returns the number of bytes that were asked for.
@@ -71,7 +71,7 @@ class BlockPool {
   explicit BlockPool(Options options);
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
-  /// Frees what is cached. Blocks still out stay valid and free themselves.
+  /// Frees the cached blocks. Other blocks stay valid and are freed when they are given back.
   ~BlockPool();
 
   /// Returns a block of `size` >= 0 bytes with unset contents.
