@@ -26,8 +26,8 @@ std::uint64_t material_keys(const at::Tensor& tensor) {
 }
 std::uint64_t keys_of(c10::DispatchKey key) { return c10::DispatchKeySet(key).raw_repr(); }
 
-/// Returns in words why a tensor with these dispatch keys cannot travel: the first of the reasons that applies, or one
-/// for all kinds of tensors that are not tested for.
+/// Returns in words why a tensor that take_apart refuses cannot travel: the first reason that applies. The last one is
+/// for all kinds of tensors without a test of their own.
 std::string why_not(const at::Tensor& tensor) {
   if (tensor.is_meta()) return "a meta tensor has no data";
   if (!tensor.device().is_cpu()) return "on device " + tensor.device().str() + ": only CPU tensors travel";
@@ -71,7 +71,7 @@ Result<void> add_strided(at::Tensor tensor, const at::Tensor& given, Sources& so
 /// Components are sent contiguous, so that their check at the receiver is linear in their bytes.
 Result<void> add_component(const at::Tensor& tensor, const at::Tensor& given, Sources& sources) {
   at::Tensor whole = tensor.contiguous();
-  // `contiguous` keeps any stride of a dimension of size 1, which sums of sparse tensors have: replaces it.
+  // `contiguous` keeps any stride of a dimension of size 1; sums of sparse tensors have such strides.
   c10::SmallVector<std::int64_t, 8> strides(static_cast<std::size_t>(whole.dim()));
   contiguous_strides(whole.sizes(), strides.data());
   if (whole.strides() != c10::IntArrayRef(strides)) {

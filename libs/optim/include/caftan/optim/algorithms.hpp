@@ -44,8 +44,8 @@ struct AdamFamily {
   double weight_decay = Decoupled ? 1e-2 : 0;   ///< >= 0
   bool amsgrad = false;                         ///< divides by the largest second mean so far
   bool maximize = false;                        ///< steps along the gradient instead of against it
-  /// One kernel for a whole step instead of eight: several times as fast. It rounds in another order than torch::optim
-  /// does; after 20 steps parameters differ by some 1e-7. The results are the same on every worker.
+  /// One kernel call for a group instead of eight for each parameter: several times as fast. It rounds in another order
+  /// than torch::optim does; after 20 steps parameters differ by some 1e-7. The results are the same on every worker.
   bool fused = false;
 
   bool operator==(const AdamFamily&) const = default;
