@@ -14,7 +14,7 @@
 namespace caftan::cartpole {
 namespace {
 
-/// Waits for all and returns their values, or the first error in their order.
+/// Waits for all futures and returns their values, or the first error in their order.
 template <class T>
 Result<std::vector<T>> collect(std::vector<Future<T>> futures) {
   std::vector<T> values;
@@ -68,7 +68,8 @@ Result<void> Agent::run(std::stop_token stop) {
 }
 
 Result<void> Agent::prepare() {
-  // Without solved_at all environments have the threshold of the first one: `requirements` refuses others.
+  // Without solved_at the threshold of the first environment counts for all: `requirements` refuses environments whose
+  // thresholds differ.
   const auto environment = observers_.front().try_rpc_sync<&Observer::environment>();
   if (!environment) return environment.error();
   const auto threshold = config_.solved_at ? config_.solved_at : environment->solved_at;

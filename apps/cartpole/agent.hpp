@@ -41,7 +41,7 @@ class Agent {
   ///         observers.
   Result<void> run(std::stop_token stop);
 
-  // Called by observers while an episode is in progress.
+  // The methods below are called by observers while an episode is in progress.
 
   /// Chooses an action for an observer's state.
   /// Errors: bad_arguments, as `Training::select_action`.
@@ -51,7 +51,8 @@ class Agent {
   /// Errors: bad_arguments, as `Training::report_reward`.
   Result<void> report_reward(std::uint64_t observer, double reward);
 
-  /// Both in one call. @param last_reward  of the action before; none on an episode's first step
+  /// Takes the reward of the last action and chooses the next action, in one call.
+  /// @param last_reward  of the action before; none on an episode's first step
   Result<int> step(std::uint64_t observer, State state, std::optional<double> last_reward);
 
  private:

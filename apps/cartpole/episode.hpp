@@ -15,7 +15,7 @@
 
 namespace caftan::cartpole {
 
-/// T steps with the dropout masks under which the actions were chosen.
+/// The T steps of an episode, with the dropout masks under which the actions were chosen.
 struct EpisodeRecord {
   rl::Trajectory trajectory;
   std::vector<std::uint64_t> kept;        ///< [T, mask_words], as `Policy::sample_action` fills them
@@ -45,7 +45,7 @@ Result<EpisodeRecord> roll_out(const Policy& policy, rl::Environment& environmen
 /// Plays whole episodes, always taking the more probable action, without dropout.
 /// @param seed  episode i starts from the seed derived from (seed, i)
 /// @return the sum of rewards of each, [episodes]
-/// Errors: bad_arguments, as above.
+/// Errors: bad_arguments (the environment's observations or actions are not CartPole's).
 Result<std::vector<double>> evaluate_greedily(const Policy& policy, rl::Environment& environment, std::uint64_t seed,
                                               std::int64_t episodes);
 

@@ -17,8 +17,8 @@ struct LearnerOptions {
   double learning_rate = 1e-2;
   rl::ReturnScope returns = rl::ReturnScope::per_observer;
   double running_average = 0.05;  ///< weight of the newest episode
-  /// Computes gradients on one thread whatever the process is set to: the number of threads decides in which order
-  /// torch adds, and thus the last bits.
+  /// Compute gradients on one thread, whatever the process is set to: the number of threads decides in which order
+  /// torch adds, and so the last bits.
   bool one_thread = false;
 };
 

@@ -1,5 +1,5 @@
-/// The same training in one process without calls: the baseline of the speed ratio, and the reference of the roles,
-/// which must reach the same fingerprint.
+/// The CartPole training of agent.hpp in one process without calls: the baseline of the speed ratio, and the reference
+/// for the roles, which must reach the same fingerprint.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct LocalReport {
 std::string environment_id(const ObserverConfig& config);
 
 /// Returns the seed from which an observer's environment starts in an episode.
-/// @param environment_seed  the observer's own one, or one that all observers share
+/// @param environment_seed  the observer's own seed, or a seed that all observers share
 std::uint64_t episode_seed(std::uint64_t environment_seed, std::int64_t episode);
 
 /// Trains until solved or `agent.max_episodes`; not solved is no error here. `agent.protocol` makes no difference.

@@ -1,4 +1,4 @@
-/// What agent and observers send each other.
+/// The messages between the agent and its observers.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct EnvironmentFacts {
   }
 };
 
-/// One episode of one observer, as the agent orders it.
+/// The agent's order to an observer: play one episode.
 struct EpisodeOrder {
   std::uint64_t observer = 0;     ///< its index among the agent's observers
   std::int64_t episode = 0;       ///< from 1

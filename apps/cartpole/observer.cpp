@@ -35,7 +35,7 @@ class CallsToAgent {
     return action;
   }
 
-  /// With `fused` the next step carries the reward.
+  /// With the fused protocol nothing is sent: the next step carries the reward.
   Result<void> report_reward(double reward) {
     unreported_ = reward;
     if (order_.fused) return {};

@@ -1,5 +1,5 @@
-/// The role type "cartpole.observer": plays episodes in its own environment when the agent asks. It keeps nothing
-/// between episodes, so one that was restarted goes on where its predecessor stopped.
+/// The role type "cartpole.observer": plays episodes in its own environment when the agent asks. An observer keeps
+/// nothing between episodes, so an observer that is started again continues where the earlier one stopped.
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,7 @@ class Policy {
   /// Returns weight [hidden, 4], bias [hidden], weight [2, hidden], bias [2]: float32 leaves that require gradients.
   const std::vector<at::Tensor>& parameters() const noexcept { return parameters_; }
 
-  /// Returns a copy of all parameters in that order, one after the other, [P], float32.
+  /// Returns a copy of all parameters in the order of `parameters()`, one after the other, [P], float32.
   at::Tensor snapshot() const;
   /// Takes the parameters of a snapshot of a policy of equal size.
   /// Errors: bad_arguments (not float32 on the CPU, or of another size); nothing has changed then.

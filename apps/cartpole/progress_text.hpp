@@ -30,7 +30,7 @@ std::string episode_line(const Standing& standing);
 /// Returns "solved: running reward 475.3 > 475 after 287 episodes, 71,204 env steps, 3.9 s".
 std::string solved_line(const Standing& standing);
 
-/// Returns why the training failed, without the word of the line above: scripts look for it.
+/// Returns why the training failed. The text does not have the word "solved", for which scripts search.
 std::string exhausted_text(const Standing& standing);
 
 /// Returns why a training whose loss is not finite ends, with the learning rate to lower.
@@ -39,7 +39,8 @@ std::string diverged_text(double loss, double learning_rate);
 /// Returns "greedy evaluation: 100 episodes, mean 500.0, min 500". Precondition: not empty.
 std::string evaluation_line(std::span<const double> rewards);
 
-/// Returns "fingerprint sha256:...", and for a run that is not deterministic what that means.
+/// Returns "fingerprint sha256:...". For a run that is not deterministic the line also says that another run may give
+/// another fingerprint.
 std::string fingerprint_line(const std::string& fingerprint, bool deterministic);
 
 }  // namespace caftan::cartpole

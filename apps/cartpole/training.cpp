@@ -6,7 +6,7 @@
 namespace caftan::cartpole {
 namespace {
 
-/// What a stream is for; the second part of its key.
+/// What a stream of random numbers is for; the second part of the stream's key.
 enum class Purpose : std::uint64_t { parameters = 0, actions = 1, evaluation = 2 };
 
 LearnerOptions make_learner_options(const TrainingOptions& options) {

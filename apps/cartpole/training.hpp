@@ -41,7 +41,7 @@ class Training {
   const Policy& policy() const noexcept { return *policy_; }
   std::size_t observers() const noexcept { return records_.size(); }
 
-  /// Starts the next episode for all observers, and forgets what was not learned from.
+  /// Starts the next episode for all observers, and drops steps of the last one that the agent has not learned from.
   void begin_episode();
 
   /// Chooses an action for an observer and remembers it.

@@ -11,7 +11,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are added as they lie in memory");
 
-/// SHA-256 is in every OpenSSL; what can fail is memory, or a configuration that forbids it, and then nothing goes on.
+/// Every OpenSSL has SHA-256. A call fails only without memory, or where a configuration forbids SHA-256; the process
+/// ends then.
 void require(int answer) {
   if (answer != 1) throw std::bad_alloc();
 }

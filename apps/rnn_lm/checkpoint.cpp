@@ -23,7 +23,7 @@ constexpr const char* kManifest = "manifest";
 constexpr std::array<const char*, 4> kParts{"trainer", "embedding", "decoder", "optimizer"};
 constexpr std::string_view kPrefix = "step-";
 
-/// One file of the checkpoint, as the manifest vouches for it.
+/// What the manifest says of one file of the checkpoint.
 struct FileFacts {
   std::string name{};
   std::uint64_t size = 0;      ///< of its one record, bytes

@@ -1,6 +1,6 @@
-/// What a later run needs to go on with a training bit for bit: one folder per checkpoint, a file per owner, and a
-/// manifest that is renamed into place last; a folder without one is none. Start with `write_checkpoint` and
-/// `read_checkpoint`.
+/// What a later run needs to go on with a training bit for bit. A checkpoint is a folder with a file per owner and a
+/// manifest, which is renamed into place last; a folder without a manifest is no checkpoint. Start with
+/// `write_checkpoint` and `read_checkpoint`.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace caftan::rnn_lm {
 
-/// What must be equal for a checkpoint to fit a training.
+/// The facts about a model that must be equal for a checkpoint to fit a training.
 struct ModelFacts {
   std::string vocabulary{};  ///< all characters, UTF-8
   std::uint32_t text = 0;    ///< CRC-32C
@@ -58,13 +58,13 @@ std::string fingerprint_of(const Checkpoint& checkpoint);
 Result<std::filesystem::path> write_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
                                                std::int64_t keep);
 
-/// Returns whether a training that goes on from `state` can end at `max_steps`: there may be nothing left to do.
-/// Errors: invalid_config (it is beyond).
+/// Returns whether a training that continues from `state` can end at `max_steps`. There may be no step left to take.
+/// Errors: invalid_config (`state` is beyond max_steps).
 Result<void> check_steps(const TrainingState& state, std::int64_t max_steps);
 
-/// Returns where the training of a checkpoint stands. Reads all of its files and holds their sizes and checksums
-/// against the manifest. Makes no tensors. Errors: those of `read_checkpoint` and then of `check_steps`, but for what
-/// only the tensors of an undamaged file show.
+/// Returns where the training of a checkpoint stands. Reads all of its files and compares their sizes and checksums
+/// with the manifest. Makes no tensors. Errors: those of `read_checkpoint` and then of `check_steps`, except for errors
+/// that only the tensors of an undamaged file show.
 Result<TrainingState> check_checkpoint(const std::filesystem::path& path, const ModelFacts& here,
                                        std::int64_t max_steps);
 

@@ -21,9 +21,9 @@ struct Corpus {
 /// Errors: io_error (a path or a package is missing; the text says how to get it).
 Result<std::vector<std::filesystem::path>> find_corpus(const CorpusConfig& config);
 
-/// Reads the text.
-/// Errors: io_error (as above, or unreadable), invalid_config (an empty file or no file), malformed_payload (not UTF-8,
-///         naming file and offset). Threads: blocks; for the Bible runs the package's command.
+/// Reads the text. Errors: io_error (a path or a package is missing, or a file is unreadable), invalid_config (an empty
+/// file or no file), malformed_payload (not UTF-8, naming file and offset). Threads: blocks; for the Bible runs the
+/// package's command.
 Result<Corpus> read_corpus(const CorpusConfig& config);
 
 /// Returns the offset of the first byte that is not UTF-8 (overlong forms, surrogates and numbers above 10FFFF are

@@ -1,5 +1,6 @@
-/// The same training in one process without calls: the baseline of the speed ratio, and the reference of the roles,
-/// which must reach the same parameters bit for bit. Between its parts stands an identity where the roles have a call.
+/// The training of trainer.hpp in one process without calls: the baseline of the speed ratio, and the reference for the
+/// roles, which must reach the same parameters bit for bit. Where the roles have a call between two parts, an identity
+/// function stands here.
 #pragma once
 
 #include <cstdint>

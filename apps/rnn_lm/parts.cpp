@@ -16,7 +16,8 @@
 namespace caftan::rnn_lm {
 namespace {
 
-// Keys: RandomKey::context of a part's parameters, and the ordinal of each use of dropout within its role.
+// The keys of random numbers: RandomKey::context of a part's parameters, and the ordinal of each use of dropout within
+// its role.
 enum : std::uint64_t { kEmbeddingKey, kLstmKey, kDecoderKey };
 enum : std::uint64_t { kEmbeddingDropout, kDecoderDropout, kLayerDropout };
 
@@ -87,7 +88,7 @@ LstmState Lstm::zero_state(std::int64_t rows) const {
 
 at::Tensor Lstm::forward(const at::Tensor& input, LstmState& state, const Mode& mode) const {
   at::Tensor output = input;
-  // Layer by layer: torch's own dropout between layers would draw from the process-wide generator.
+  // The layers run one by one, because torch's own dropout between layers would draw from the process-wide generator.
   for (std::size_t layer = 0; layer < static_cast<std::size_t>(layers_); ++layer) {
     if (layer > 0 && mode.train) output = dropout_.forward(output, mode.step, kLayerDropout + layer);
     const std::array<at::Tensor, 2> before{state.hidden[layer], state.cell[layer]};

@@ -12,7 +12,8 @@
 
 namespace caftan::rnn_lm {
 
-/// How a forward is meant; travels with each call, so that a validation never changes what a training step sees.
+/// For what a forward is computed (a training step, a validation). It travels with each call, so that a validation
+/// never changes the results of training steps.
 struct Mode {
   bool train = false;      ///< dropout is active
   std::uint64_t step = 0;  ///< ordinal of the training step; key of the dropout masks
@@ -60,7 +61,7 @@ class EmbeddingTable {
   nn::Dropout dropout_;
 };
 
-/// Source: Decoder of the same: dropout, then a linear layer of weights uniform in +-0.1 and bias 0.
+/// Source: the Decoder of PyTorch's RPC tutorial: dropout, then a linear layer of weights uniform in +-0.1 and bias 0.
 class Decoder {
  public:
   Decoder(const ModelShape& shape, std::uint64_t dropout_seed);

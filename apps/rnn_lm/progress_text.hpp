@@ -30,19 +30,20 @@ std::string step_line(const Standing& standing);
 /// Returns "trained: 600 steps, valid loss 1.877 nats per character (perplexity 6.53), 41.2 s".
 std::string trained_line(const Standing& standing);
 
-/// Returns the step that a training goes on from, and the checkpoint's learning rate where the file has another one.
+/// Returns the line about a resumed training: from which step it goes on, and the checkpoint's learning rate where the
+/// file has another one.
 std::string resumed_line(std::int64_t step, const std::string& path, double learning_rate, double lr);
 
-/// Returns why a resumed training does not train.
+/// Returns the line about a resumed training that has no step left to take.
 std::string nothing_left_line(std::int64_t step);
 
-/// Returns why a training ended at a step: a number of it is not finite.
+/// Returns why a training ended at a step: a number of the training is not finite.
 std::string diverged_text(std::int64_t step, const std::string& what, double value, double learning_rate);
 
 /// Returns why the goal was missed.
 std::string missed_text(double valid_loss, double goal);
 
-/// Returns the lines of a text, each of them behind "  ".
+/// Returns the lines of a text, each with "  " before it.
 std::vector<std::string> indented_lines(const std::string& text);
 
 }  // namespace caftan::rnn_lm

@@ -23,12 +23,12 @@ class ParameterServer {
  public:
   explicit ParameterServer(RoleContext& context);
 
-  /// Makes a part with its first parameters, in place of the one before.
+  /// Makes a part with new parameters, in place of an earlier one of its kind.
   /// @return references to the parameters, in the part's order
   /// Errors: bad_arguments (an impossible shape).
   Result<std::vector<RRef<at::Tensor>>> open(Part part, ModelShape shape);
 
-  // Errors of the rest: bad_arguments (that part was not opened).
+  // Errors of the methods below: bad_arguments (that part was not opened).
 
   /// As EmbeddingTable::forward. Errors: also remote_exception (a character that is not in the vocabulary).
   Result<at::Tensor> embed(at::Tensor characters, Mode mode);

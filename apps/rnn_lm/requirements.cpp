@@ -13,7 +13,8 @@
 namespace caftan::rnn_lm {
 namespace {
 
-/// Returns what the LSTM's parameters, their gradients and the optimizer's state take, bytes: there is no less.
+/// Returns the bytes that the LSTM's parameters, their gradients and the optimizer's state take: the least that a
+/// training needs.
 double least_memory(const TrainerConfig& config) {
   const auto emb = static_cast<double>(config.emb);
   const auto hid = static_cast<double>(config.hid);
@@ -25,7 +26,8 @@ double least_memory(const TrainerConfig& config) {
 
 std::string gib(double bytes) { return format_fixed(bytes / (1U << 30), 1) + " GiB"; }
 
-/// Appends what keeps the training from going on from its checkpoint, or what it takes from there.
+/// Appends what prevents the training from going on from its checkpoint, and notes what it takes from the checkpoint
+/// instead of the config.
 void find_missing_to_resume(const TrainerConfig& config, const ModelFacts& here,
                             std::vector<app::MissingRequirement>& missing) {
   const auto state = check_checkpoint(*config.resume, here, config.max_steps);

@@ -1,4 +1,4 @@
-/// What a trainer would not find on its machine, or find unsuitable there: found before anything starts.
+/// Reports, before anything starts, what a trainer needs and its machine lacks or has in an unsuitable form.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace caftan::rnn_lm {
 
-/// What a trainer is asked about beside its config.
+/// The facts beside its config by which a trainer's requirements are judged.
 struct TrainerPlace {
   std::uint64_t parameter_seed = 0;  ///< as TrainerSeeds::parameters
   std::int64_t memory = 0;           ///< of the machine, bytes

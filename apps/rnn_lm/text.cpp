@@ -20,7 +20,7 @@ struct Division {
   std::int64_t rows, length;
 };
 
-/// How the text that is kept for validation is cut.
+/// Returns how the `kept` characters for validation are divided into rows and windows.
 Division divide(const TrainerConfig& config, std::int64_t kept) {
   const std::int64_t targets = kept - 1;
   const std::int64_t rows = std::clamp<std::int64_t>(targets / config.bptt, 1, config.batch);

@@ -17,7 +17,8 @@
 
 namespace caftan::rnn_lm {
 
-/// The two ends of the model, wherever they live. @return as EmbeddingTable::forward and Decoder::forward
+/// The first and the last part of the model, wherever they live.
+/// @return as EmbeddingTable::forward and Decoder::forward
 struct Ends {
   using Forward = std::function<Result<at::Tensor>(const at::Tensor& input, const Mode& mode)>;
   Forward embed;
@@ -67,7 +68,7 @@ class Training {
   /// Returns the LSTM's parameters.
   const std::vector<at::Tensor>& parameters() const noexcept { return lstm_.parameters(); }
 
-  /// Takes the next window through the model. The state carried to the window after it is detached.
+  /// Takes the next window through the model, and detaches the LSTM's state for the window after it.
   /// @return the mean loss, a scalar recorded by autograd, in nats per character
   /// Errors: those of the ends.
   Result<at::Tensor> forward(const Ends& ends);
@@ -75,10 +76,9 @@ class Training {
   /// Ends the step that `forward` began, once all parameters have changed.
   void end_step(const at::Tensor& loss);
 
-  /// Measures the loss on the text that is never learned from, without dropout, and draws a point of the curve; the
-  /// learning rate decays if it is not the best one.
-  /// Errors: those of the ends, and invalid_config (the loss or its perplexity is not finite); nothing has changed
-  /// then.
+  /// Measures the loss on the text that is never learned from, without dropout, and adds a point to the curve; the
+  /// learning rate decays unless the loss is the best so far. Errors: those of the ends, and invalid_config (the loss
+  /// or its perplexity is not finite); nothing has changed then.
   Result<Validation> validate(const Ends& ends);
 
   /// Returns a text that the model finds probable, drawn from keys of the seed: the same whenever it is asked for.

@@ -34,7 +34,8 @@ class Windows {
   /// Returns the next whole window, starting over at the end of the rows.
   Window next();
 
-  /// Returns all windows of the rows in their order, the last one shorter where the length says so.
+  /// Returns all windows of the rows in their order. The last window is shorter if the rows do not divide into whole
+  /// windows.
   std::vector<Window> all() const;
 
   std::int64_t rows() const noexcept { return rows_; }
@@ -42,9 +43,9 @@ class Windows {
   std::int64_t count() const noexcept { return row_length_ / length_; }
   /// Returns how far into the rows `next` is, in characters; between 0 and L.
   std::int64_t position() const noexcept { return position_; }
-  /// Precondition: a position() of equal windows.
+  /// Continues at `position`. Precondition: a position() of windows of the same sizes.
   void seek(std::int64_t position) noexcept { position_ = position; }
-  /// Returns whether `position` is one that `next` may stop at.
+  /// Returns whether `position` is a position at which a window of `next` may begin.
   bool has_position(std::int64_t position) const noexcept;
 
  private:

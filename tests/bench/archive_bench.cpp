@@ -142,7 +142,8 @@ CAFTAN_COMPARE(std::vector<Particle>);
 CAFTAN_COMPARE(std::vector<std::string>);
 CAFTAN_COMPARE(std::map<std::string, double>);
 
-/// One float32 tensor through the codec: encoded, its segment received (a copy), parsed and built.
+/// Takes one float32 tensor through the codec: encodes it, copies its segment as a receiver would, parses the table and
+/// builds the tensor.
 void tensor_round_trip(benchmark::State& state) {
   const at::Tensor tensor = at::rand({state.range(0)});
   wire::BlockPool pool;

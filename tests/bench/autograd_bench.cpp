@@ -34,7 +34,7 @@ constexpr int kChain = 8;  // calls of a chain
 
 Tensor echo(Tensor tensor) { return tensor; }
 
-/// The rest of a chain whose calls are made by the one before: there and back in turns.
+/// Serves one call of a chain that goes on in turns between two workers: each call makes the next one.
 Tensor relay(Worker& worker, const std::string& next, int depth, const Tensor& x) {
   return depth == 0 ? x * 2 : worker.rpc_sync<&relay>(next, worker.name(), depth - 1, x);
 }
@@ -191,7 +191,7 @@ class AutogradBench {
     step_.step(context);
   }
 
-  /// Frames of one pass, those of joining and releasing the context left out.
+  /// Returns the frames of one pass, without those for joining and releasing the context.
   Line frames(const Request& request) {
     constexpr int kPasses = 20;
     Line line;
@@ -201,7 +201,7 @@ class AutogradBench {
     const auto each = [&](Iteration iteration, Mode mode) {
       const std::uint64_t before = count();
       for (int i = 0; i < kPasses; ++i) (this->*iteration)(x, mode);
-      // The release of a context is the last that is said of it.
+      // The release of a context is the last message about it: waits until both workers have none open.
       while (open_contexts(worker_) + worker_.rpc_sync<&open_contexts>(others_[0]) != 0) {
       }
       return static_cast<double>(count() - before) / kPasses;
@@ -261,7 +261,7 @@ int run(std::size_t count) {
     code = rig.serve(bench.measures());
   }
   (*worker)->stop();
-  // In this order: each one holds the pipes of those made before it.
+  // The last one first: each process holds the pipes of those that were made before it.
   while (!peers.empty()) peers.pop_back();
   return code;
 }

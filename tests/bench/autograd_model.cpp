@@ -19,7 +19,7 @@ constexpr std::int64_t kHidden = 128;
 constexpr std::int64_t kLength = 64;
 constexpr std::int64_t kRows = 32;
 
-/// Values that differ from each other; which ones does not matter for the time.
+/// Returns a parameter whose values differ from each other; which values does not matter for the time.
 at::Tensor make_parameter(at::IntArrayRef sizes) {
   at::Tensor parameter = at::zeros(sizes);
   const at::Tensor count = at::arange(parameter.numel(), at::kFloat).view(sizes);

@@ -25,7 +25,7 @@ class RemotePart {
   std::vector<at::Tensor> parameters_;
 };
 
-/// The part that the caller holds: an LSTM, its input and what should come out.
+/// The part that the caller holds: an LSTM, its input and the expected output.
 class Trainer {
  public:
   Trainer();

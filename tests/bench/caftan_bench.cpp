@@ -52,7 +52,7 @@ std::int64_t resident_bytes() {
 class Echoer {
  public:
   Tensor echo(Tensor tensor) { return tensor; }
-  /// Never answers: the future stays open as long as the object lives.
+  /// Returns a future that gets no value: it stays open as long as this object lives.
   Future<int> hold() { return held_.emplace_back().future(); }
 
  private:
@@ -159,7 +159,7 @@ class CaftanBench {
     references.reserve(request.calls);
     while (references.size() < request.calls && SteadyClock::now() - start < request.time) {
       references.push_back(worker_.remote<&echo_int>("echo", 1));
-      // Waiting for each batch keeps what is only in flight out of the figure.
+      // A wait after each batch, so that references whose creation is still under way do not count.
       if (references.size() % 100 == 0) references.back().to_here();
     }
     for (const auto& reference : references) reference.to_here();
@@ -181,7 +181,7 @@ class CaftanBench {
     return line;
   }
 
-  /// Leaves this side without its peer: the last measure.
+  /// Kills the peer, so this must be the last measure.
   Line killed_peer() {
     auto held = object_.rpc_async<&Echoer::hold>();
     worker_.rpc_sync<&echo_int>("echo", 1);  // the held call is there by now
@@ -229,7 +229,7 @@ int run_two_processes(const std::string& kind) {
   const bool is_unix = kind == "unix";
   const std::string caller_at = is_unix ? "unix:" + (folder / "caller") : "tcp:127.0.0.1:0";
   const std::string echo_at = is_unix ? "unix:" + (folder / "echo") : "tcp:127.0.0.1:0";
-  // The port is the system's choice, so the peer gets it once this worker listens.
+  // The system chooses the port, so the peer gets the address once this worker listens.
   const auto worker =
       value_or_exit(Worker::launch(make_options("caller", caller_at, echo_at), make_registry()), "launch");
   peer.tell(worker->address());

@@ -41,8 +41,8 @@ void run_engine(const at::Tensor& root) {
   const GradientBook book = (*engine)->take_staged();
 }
 
-/// A pass into fresh `.grad`s. They are thrown away at the end, as the book is: what one side keeps allocated the other
-/// would have to fetch from the system.
+/// A pass of torch's engine into fresh `.grad`s. These are dropped at the end, as the book of the other side is: memory
+/// that one side kept the other side would have to get from the system.
 void run_stock(const at::Tensor& root, const std::vector<at::Tensor>& leaves) {
   torch::autograd::backward({root}, {}, /*retain_graph=*/true);
   for (const at::Tensor& leaf : leaves) leaf.mutable_grad().reset();
@@ -109,8 +109,8 @@ void mlp() {
 
 std::size_t used_bytes() { return mallinfo2().uordblks; }
 
-/// What a call with one recorded tensor each way adds at one worker: a SendFunction and a RecvFunction. The graph's own
-/// nodes, the tensors and the registration are not in it.
+/// The time that a call with one recorded tensor in each direction adds at one worker: a SendFunction and a
+/// RecvFunction. The graph's own nodes, the tensors and the registration do not count.
 void recording() {
   const std::size_t count = 20'000;
   const at::Tensor x = at::ones({16}).set_requires_grad(true);
@@ -120,7 +120,7 @@ void recording() {
   std::vector<at::Tensor> arrived;
   for (std::size_t i = 0; i < count; ++i) {
     arrived.push_back(at::ones({16}));
-    // The tensor's own autograd metadata is there already with any tensor that requires grad.
+    // Makes the tensor's autograd metadata, which any tensor that requires grad has already.
     arrived.back().set_requires_grad(true).set_requires_grad(false);
   }
   const std::vector<at::Tensor> tensors = {y};

@@ -23,7 +23,7 @@ Nanoseconds read_clock(clockid_t clock) {
   return std::chrono::seconds{now.tv_sec} + Nanoseconds{now.tv_nsec};
 }
 
-/// Rests between two calls and returns the CPU time that the rest itself used.
+/// Pauses between two calls and returns the CPU time that the pause itself used.
 Nanoseconds rest(const Request& request) {
   if (request.think == Nanoseconds{0}) return Nanoseconds{0};
   const auto before = read_clock(CLOCK_THREAD_CPUTIME_ID);
@@ -39,7 +39,7 @@ Nanoseconds rest(const Request& request) {
 
 double microseconds(Nanoseconds duration) { return static_cast<double>(duration.count()) / 1e3; }
 
-/// Lower bound of the bucket: the eight leading bits of the duration.
+/// Returns the lower bound of the bucket of a duration: its eight leading bits.
 std::uint64_t bucket_of(std::uint64_t ns) {
   const int width = std::bit_width(ns);
   if (width <= 8) return ns;
@@ -207,7 +207,7 @@ Line Rig::pipelined(const Request& request, const std::function<void(std::size_t
   for (std::size_t slot = 0; slot < request.window; ++slot) submit(slot);
   std::uint64_t done = 0;
   std::size_t slot = 0;
-  // The clock is read once per window: at a million calls a second it would be part of what is measured.
+  // The clock is read once per window, because at a million calls a second reading it would distort the measurement.
   while (slot != 0 || (done < request.calls && SteadyClock::now() - start < request.time)) {
     wait(slot);
     ++done;

@@ -1,5 +1,5 @@
-/// The second process of a benchmark side: forked at the start of main, before anything starts a thread, and joined to
-/// this one by two pipes. It cannot outlive its parent.
+/// The second process of a benchmark side: forked at the start of main, before any thread is started, and joined to
+/// this process by two pipes. The second process never outlives this one.
 #pragma once
 
 #include <sys/types.h>
@@ -34,7 +34,7 @@ class PeerProcess {
   pid_t pid() const noexcept { return pid_; }
   void tell(const std::string& text) const { link_.tell(text); }
   std::string hear() const { return link_.hear(); }
-  /// Returns when the kernel has closed the process's descriptors. Precondition: it says nothing more.
+  /// Returns when the kernel has closed the process's descriptors. Precondition: the process writes nothing more.
   void wait_until_closed() const { link_.wait_for_end(); }
   /// Ends the process as a crash would. Returns when the kernel has taken it.
   void kill();

@@ -51,7 +51,7 @@ bool send_all(int fd, const char* data, std::size_t size) {
   return true;
 }
 
-/// Takes in one message; a small one with a single system call. Returns its bytes in all, 0 at the end.
+/// Receives one whole message; a small one with a single system call. Returns its bytes, 0 at the end of the stream.
 std::size_t receive_message(int fd, std::vector<char>& buffer) {
   std::size_t have = 0;
   std::size_t want = kHeadBytes;
@@ -140,7 +140,7 @@ int run_socket(const std::string& kind) {
          const auto submit = [&](std::size_t) {
            if (!send_all(fd, message.data(), message.size())) fail("raw_floor: send");
          };
-         // Exactly one reply at a time: a larger read would take in the next one too.
+         // Reads exactly one reply: with a larger buffer the read would also take a part of the next one.
          std::vector<char> one(message.size());
          const auto wait = [&](std::size_t) {
            if (recv(fd, one.data(), one.size(), MSG_WAITALL) != static_cast<ssize_t>(one.size())) {
@@ -155,7 +155,7 @@ int run_socket(const std::string& kind) {
   return code;
 }
 
-/// Lies in memory that both processes share; the payloads follow it.
+/// Lies in memory that both processes share; the payloads lie behind it.
 struct SharedTurn {
   std::atomic<std::uint32_t> request{0};
   std::atomic<std::uint32_t> reply{0};
@@ -197,8 +197,8 @@ int run_futex() {
        [&](const Request& request) {
          std::vector<char> payload(request.floats * sizeof(float));
          if (payload.size() > kMaxPayload) fail("raw_floor: payload");
-         // One copy in each direction: in from private memory here, back out of it by the peer; the reply is read
-         // where it lies.
+         // Each direction has one copy: this process copies its data into the shared memory, and the peer copies it
+         // out. The reply is read in place.
          return rig.sync(request, [&] {
            std::memcpy(to_peer, payload.data(), payload.size());
            turn->bytes.store(payload.size());

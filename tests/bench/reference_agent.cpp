@@ -30,7 +30,7 @@ class Reference {
   Pending send_clone(const at::Tensor& tensor) const { return reference::call_async(1, clone_, stack_of(tensor)); }
   static at::Tensor receive(const Pending& pending) { return reference::get(pending).toTensor(); }
 
-  /// What rpc.remote followed by to_here does for a built-in operator.
+  /// Does the same as rpc.remote followed by to_here for a built-in operator.
   at::Tensor remote_to_here(const at::Tensor& tensor) const {
     const auto agent = rpc::RpcAgent::getCurrentRpcAgent();
     const rpc::WorkerInfo& peer = agent->getWorkerInfo(rpc::worker_id_t{1});
@@ -42,12 +42,14 @@ class Reference {
     const auto fork_id = user->forkId();
     created->addCallback([fork_id](c10::ivalue::Future& done) { rpc::callback::confirmPendingUser(done, fork_id); });
     at::Tensor value = user->toHere().toTensor();
-    // A reference that goes before its owner confirmed it would be deleted out of order.
+    // Waits, because the reference would delete a remote value out of order if the handle ended before the owner
+    // confirmed it.
     created->waitAndThrow();
     return value;
   }
 
-  /// One hop: a context, clone at the peer, the sum of its result as loss, the backward pass, release.
+  /// Makes one hop: a context, a call of clone at the peer, a backward pass from the sum of the result, and the
+  /// context's release.
   void hop(const at::Tensor& leaf) const {
     const reference::Context context;
     context.backward({receive(send_clone(leaf)).sum()});

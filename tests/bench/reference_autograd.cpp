@@ -41,7 +41,7 @@ void descend(const std::vector<at::Tensor>& parameters, const Gradient& gradient
   }
 }
 
-/// What every process can be asked for.
+/// The functions that every process can be asked to run.
 struct Functions {
   explicit Functions(std::int16_t self)
       : part(std::make_shared<RemotePart>()),
@@ -202,7 +202,7 @@ int run(const std::string& transports, std::int16_t workers) {
   ReferenceAutograd bench(functions, rig, workers);
   const int code = rig.serve(bench.measures());
   std::fflush(stdout);
-  // All at once: each would warn of the loss of the others.
+  // All processes are killed at once: otherwise each would warn of the loss of the others.
   for (const pid_t pid : pids) ::kill(pid, SIGKILL);
   _exit(code);
 }

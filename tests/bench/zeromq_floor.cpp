@@ -1,5 +1,5 @@
-// The C++ neighbour: ZeroMQ in two processes, REQ/REP one call at a time and DEALER/ROUTER with many in flight.
-// A message is one frame: the tensor's bytes, at least 64.
+// The measures of benchmark caftan_bench with ZeroMQ, a C++ messaging library: two processes, REQ/REP one call at a
+// time and DEALER/ROUTER with many in flight. A message is one frame: the tensor's bytes, at least 64.
 //
 //   zeromq_floor ipc | tcp
 #include <zmq.h>
@@ -73,7 +73,7 @@ void keep_buffer(void*, void*) {}
 
 void send_message(void* socket, std::vector<char>& bytes) {
   zmq_msg_t message;
-  // The bytes outlive the call, so they are sent from where they lie.
+  // The bytes outlive the call, so they are sent without a copy.
   if (bytes.size() > kSmallestMessage) {
     zmq_msg_init_data(&message, bytes.data(), bytes.size(), keep_buffer, nullptr);
   } else {

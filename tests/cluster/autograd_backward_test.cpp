@@ -122,7 +122,8 @@ TEST_P(Backward, ThroughAMethodToAWeight) {
   const at::Tensor y = scale.rpc_sync<&Scale::forward>(x);
   context.backward({y.sum()});
   EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{4, 4}));
-  // The frame of this call brings the decision to worker1, however late the message with it comes.
+  // The message with the pass's outcome may reach worker1 late: the frame of this call carries the outcome, too, so
+  // `gradient` finds the merged gradients.
   EXPECT_EQ(scale.rpc_sync<&Scale::gradient>(), (std::vector<double>{3}));
 }
 
@@ -176,7 +177,7 @@ TEST_P(Backward, DA8_RetainedPassesAddUp) {
 TEST_P(Backward, DA8_WhatAFailedPassHasStagedElsewhereIsNotMerged) {
   RRef<Scale> scale = (*this)[0].remote<Scale>("worker1", 4.0);
   const at::Tensor x = leaf({1, 2});
-  // Runs last: worker1 has all its gradients by then.
+  // The hook of x runs last in the pass: worker1 has all its gradients by then.
   x.register_hook([](const at::Tensor&) { throw std::runtime_error("no gradient for x"); });
   const Context context((*this)[0]);
   const auto done = context.try_backward({scale.rpc_sync<&Scale::forward>(x).sum()});
@@ -186,7 +187,7 @@ TEST_P(Backward, DA8_WhatAFailedPassHasStagedElsewhereIsNotMerged) {
   EXPECT_TRUE(scale.rpc_sync<&Scale::gradient>().empty());
 }
 
-/// One number, many times: its gradient takes memory for each.
+/// A view that repeats one number 2^18 times: the argument is small, its gradient has 2^18 elements in memory.
 at::Tensor widen(const at::Tensor& x) { return x.expand({1 << 18}); }
 
 TEST_P(Backward, AGradientThatIsLargerThanAMessageMayBeFailsThePass) {

@@ -1,5 +1,5 @@
-// The pictures of docs/protocols/dist_autograd.md are drawn from what these runs send: a page that says otherwise fails
-// here, with the picture to put there.
+// The pictures of docs/protocols/dist_autograd.md, compared with what these runs send. A test fails when the page has
+// another picture, and prints the picture that the page should have.
 #include <fstream>
 #include <iterator>
 

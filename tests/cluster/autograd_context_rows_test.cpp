@@ -29,7 +29,7 @@ class ContextRows : public RowsCluster {
   static std::vector<at::Tensor> ten_sparse() {
     return ten([](int i) { return sparse({1.0 * i, 1}); });
   }
-  /// What stacking ten tensors at worker1 has given, and what was recorded for it.
+  /// Expects the values that stacking ten tensors at worker1 gives, and the graph that is recorded for it.
   void expect_stacked(const at::Tensor& stacked, const std::vector<at::Tensor>& all) {
     EXPECT_TRUE(dense(stacked).equal(dense(at::stack(all))));
     EXPECT_EQ(info(0).workers, (std::vector<std::string>{"worker1"}));

@@ -1,4 +1,5 @@
-// Contexts: which code has one, how it gets into one, listing, release, and what is refused.
+// Contexts: which code runs in a context, how it enters one, how contexts are listed and released, and which requests
+// are refused.
 #include <optional>
 #include <thread>
 

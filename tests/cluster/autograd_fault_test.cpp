@@ -11,8 +11,8 @@ namespace {
 using autograd::Context;
 using autograd::Mode;
 
-/// Which worker dies after how many messages of the pass were written by any worker: after a mark, before a gradient,
-/// after a Done, wherever that falls.
+/// A worker dies after the n-th message of the pass, counted over all workers. The parameters are the worker and n, so
+/// that it dies after a mark, before a gradient or after a Done.
 class KilledPass : public AutogradCluster {
  protected:
   std::size_t messages() const { return net_.count(wire::FrameKind::actor_message); }
@@ -21,7 +21,7 @@ class KilledPass : public AutogradCluster {
     Result<void> pass;
     std::vector<double> gradient;  // of x, at the initiator
   };
-  /// Returns how many messages a pass as that of `run` has, including those that announce its end.
+  /// Returns how many messages a pass as in `run` takes, with those that announce its end.
   std::size_t messages_of_a_pass(Mode mode) {
     const at::Tensor x = leaf({1, 2, 3});
     Context context((*this)[0]);
@@ -103,7 +103,7 @@ TEST_P(KilledInitiator, TheHomeDecidesAndTheContextGoesOn) {
     (void)std::move(call).result();
     const auto first = values(context.gradients().of(x));
     EXPECT_TRUE(first.empty() || first == (std::vector<double>{2, 4, 6}));
-    // A next pass over what is left is granted and right.
+    // The context can run another pass over the workers that are left, and its gradients are right.
     const at::Tensor again = (*this)[0].rpc_sync<&square>("worker1", x);
     context.backward({again.sum()});
     std::vector<double> expected{2, 4, 6};
@@ -146,7 +146,7 @@ class LongWalk : public AutogradCluster {
     for (int i = 0; i < nodes; ++i) y = y + 1;
     return context.backward_async({y.sum()});
   }
-  /// Takes some steps of those that all of it needs.
+  /// Runs at most `steps` tasks of the executor: the whole pass needs more.
   void step(std::uint64_t steps) {
     while (steps-- > 0 && cluster_.executor().step()) {
     }
@@ -198,7 +198,7 @@ TEST_P(LongWalk, ItsContextIsReleasedInTheMiddle) {
 /// A pass that marks many messages of one peer at once.
 class ManyMarks : public AutogradCluster {
  protected:
-  /// Returns how many tasks run from the marks' frame to the first that worker1 says of them.
+  /// Returns how many tasks run from the frame with the marks to the first message that worker1 sends about them.
   std::size_t tasks_of_the_walk(int marks) {
     const at::Tensor x = leaf({1});
     const Context context((*this)[0]);

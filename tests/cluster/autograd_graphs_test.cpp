@@ -21,7 +21,7 @@ using autograd::test::LocalRun;
 using autograd::test::Numbers;
 using autograd::test::to_dense;
 
-/// With exact arithmetic; half as many in each of the two other suites.
+/// How many graphs the suite with exact arithmetic runs; the two other suites run half as many each.
 const std::size_t kGraphs = soak_size("CAFTAN_GRAPHS", 500);
 
 /// What adding a gradient to itself gives.
@@ -39,7 +39,8 @@ class Graphs : public testing::Test {
   /// @param check  compares one graph
   void run_suite(Numbers numbers, std::size_t wanted, const std::function<void(const Case&, const LocalRun&)>& check) {
     std::size_t graphs = 0;
-    // From there, so that the soak test has graphs that the suite does not run.
+    // The soak test runs this code with a larger kGraphs: its seeds begin at kGraphs, so that its graphs are not those
+    // of the short test.
     for (std::uint64_t seed = kGraphs; graphs < wanted && !HasFailure(); ++seed) {
       const Case one{seed, numbers};
       const auto local = run_locally(one);
@@ -76,8 +77,8 @@ class Graphs : public testing::Test {
     return run.gradients;
   }
 
-  /// The second pass adds the same once more, or refuses the unused branches and adds nothing. What a worker that it
-  /// does not reach has sent is none of its business.
+  /// A second pass, in mode FAST, adds the same gradients once more. Where a branch is unused the pass is refused and
+  /// adds nothing. Messages of a worker that the pass does not reach do not count as unused branches.
   void expect_fast(const GraphRun& run) {
     if (run.marked < run.awaited) {
       ASSERT_FALSE(run.fast);

@@ -24,7 +24,8 @@ bool is_gradient(const testing::Frame& frame) {
   return message && std::holds_alternative<autograd::Grad>(*message);
 }
 
-/// worker1 has squared x of worker0 and owes its gradient; it is kept back, so that others can be sent instead.
+/// worker1 has squared x of worker0 and owes its gradient. The network keeps that gradient back, so that the test can
+/// send forged ones instead.
 class ForgedGradients : public AutogradCluster {
  protected:
   ForgedGradients() {
@@ -42,7 +43,7 @@ class ForgedGradients : public AutogradCluster {
 
   Worker& here() { return (*this)[0]; }
   AutogradMessageId message() const { return context_.record()->sends().at(0); }
-  /// As the actor of R(m) at `from` would send it.
+  /// Sends a gradient of `message` from `from`, as the actor of that message's RecvFunction would.
   void forge(std::size_t from, const std::vector<at::Tensor>& tensors, AutogradMessageId message,
              std::uint64_t pass = 1) {
     actors::AutogradHost& host = actors::WorkerCore::of((*this)[from]).autograd_host();
@@ -136,7 +137,7 @@ TEST_P(ForgedGradients, DA6_ASecondOneDoesNotCount) {
 
 // ---- gradients of another device
 
-/// What comes back through it is on no device that has memory.
+/// Returns a view of x whose gradient is on the meta device, which has no memory.
 at::Tensor lose_gradient(const at::Tensor& x) {
   at::Tensor y = x.view(x.sizes());
   y.register_hook(
@@ -169,7 +170,7 @@ TEST_P(Devices, AGradientThatLeftItsTensorsDeviceFailsThePass) {
 
 // ---- backward from inside a node
 
-/// What the hooks of a test do, and what came of it.
+/// What the hooks of a test do, and the outcome of that.
 struct Inside {
   std::function<Result<void>()> run;
   std::optional<Result<void>> outcome;
@@ -181,7 +182,7 @@ at::Tensor run_inside(const at::Tensor& x) {
   y.register_hook([](const at::Tensor&) { inside->outcome = inside->run(); });
   return y * 1;
 }
-/// The same where the caller asks for it.
+/// As run_inside; the hook runs a backward pass through the caller's context.
 at::Tensor backward_inside(Worker& worker, const at::Tensor& x) {
   inside->run = [view = Context::current(worker)] { return view.try_backward({leaf({1}).sum()}); };
   return run_inside(x);

@@ -14,7 +14,8 @@ namespace torch_autograd = torch::autograd;
 
 class PassRows : public RowsCluster {
  protected:
-  /// Runs `passes` from one root and expects what as many local ones give.
+  /// Runs `passes` backward passes from `root` over the workers and as many from `local` here, and expects equal
+  /// gradients of `leaves`.
   void expect_sums(const at::Tensor& root, const at::Tensor& local, const std::vector<at::Tensor>& leaves, int passes) {
     const Context& context = *context_;
     for (int i = 0; i < passes; ++i) {
@@ -151,7 +152,8 @@ TEST_P(PassRows, Row19_02_PostHooksOfALeafRun) {
   EXPECT_EQ(context.gradients().entries().size(), 1U);
 }
 
-/// Adds; gives its inputs gradients that the test has made, and remembers where they are.
+/// A function that adds its inputs. Its backward returns gradients that the test has made and notes the address of
+/// their memory.
 struct Given {
   std::array<at::Tensor, 2> gradients;
   std::array<const void*, 2> memory{};
@@ -174,7 +176,8 @@ class GradientRows : public PassRows {
   const void* memory(const at::Tensor& tensor) const {
     return (tensor.is_sparse() ? tensor._values() : tensor).const_data_ptr();
   }
-  /// Runs a pass that ends in leaves a and b, which are given these gradients; returns where those of the leaves are.
+  /// Runs a pass that ends in the leaves a and b, whose gradients are `for_a` and `for_b`. Returns where the memory of
+  /// the leaves' gradients in the context is.
   std::array<const void*, 2> run(at::Tensor for_a, at::Tensor for_b) {
     given_.gradients = {std::move(for_a), std::move(for_b)};
     context_.emplace((*this)[0]);

@@ -50,7 +50,7 @@ std::vector<Point> points() {
   return all;
 }
 
-/// What the initiator needs when it is not the home.
+/// The context and root from which worker2 starts the pass when the initiator is not the home.
 struct Kept {
   ContextView context;
   at::Tensor y;
@@ -74,7 +74,8 @@ class ProtocolPoints : public ::testing::TestWithParam<std::tuple<Point, std::ui
     if (point().victim == "Home") return "worker0";
     return point().victim == "Initiator" ? "worker2" : "worker1";
   }
-  /// A gradient's frame is cut, or of many elements the tensors behind it.
+  /// Returns the number of elements of a gradient: 3, where the connection is cut in the frame's body, or 40,000, where
+  /// it is cut in the tensors behind the frame.
   std::int64_t elements() const { return seed() % 2 == 0 ? 3 : 40'000; }
 
   void set_trap() {
@@ -105,7 +106,7 @@ class ProtocolPoints : public ::testing::TestWithParam<std::tuple<Point, std::ui
     reached_ = true;
     return point().when == "After";
   }
-  /// The connection ends in the middle of a frame.
+  /// Ends the connection in the middle of a frame: sends the first half of the frame and drops the rest.
   bool cut_short(testing::Link& tap, const testing::Frame& frame) {
     reached_ = true;
     tap.inject(frame.bytes.first(frame.bytes.size() / 2));
@@ -124,7 +125,7 @@ class ProtocolPoints : public ::testing::TestWithParam<std::tuple<Point, std::ui
     cluster_.run_until_idle();
   }
 
-  /// The gradient of the weight at a worker; empty if there is none.
+  /// Returns the gradient of the weight that a worker's Scale has; empty if there is none.
   static std::vector<double> weight(const RRef<Scale>& scale) { return scale.rpc_sync<&Scale::gradient>(); }
   void expect_no_contexts() {
     cluster_.run_until_idle();
@@ -178,7 +179,7 @@ TEST_P(ProtocolPoints, DA10_EveryPassEndsEverywhereWithinASecond) {
   if (point().victim == "Home") {
     for (std::size_t i = 1; i < names_.size(); ++i) EXPECT_TRUE(cluster_[i].autograd_contexts().empty()) << names_[i];
   } else {
-    // All of the survivors have the pass's gradients, or none.
+    // Either all workers that survive have the gradients of the pass, or none has.
     const bool ok = context->gradients().of(x).defined();
     if (point().victim == "Participant") {
       EXPECT_EQ(ok, outcome.has_value());
@@ -186,7 +187,7 @@ TEST_P(ProtocolPoints, DA10_EveryPassEndsEverywhereWithinASecond) {
       EXPECT_EQ(weight(near), ok ? std::vector<double>{108 * n} : std::vector<double>());
     }
     EXPECT_EQ(weight(far), ok ? std::vector<double>{72 * n} : std::vector<double>());
-    // The context goes on without the dead.
+    // The context is usable for a pass over the workers that survive.
     context->backward({home.rpc_sync<&square>("worker3", x).sum()});
     EXPECT_EQ(values(context->gradients().of(x))[0], ok ? 218 : 2);
   }

@@ -28,7 +28,7 @@ inline at::Tensor relay(Worker& worker, const std::vector<std::string>& path, co
   if (path.empty()) return x * x;
   return worker.rpc_sync<&relay>(path[0], std::vector<std::string>(path.begin() + 1, path.end()), x) * 3;
 }
-/// As square, but the result comes later and from another thread's continuation.
+/// As square, but returns a future whose value, x^2 + 1, is computed in a continuation.
 inline Future<at::Tensor> square_later(Worker& worker, const std::string& where, const at::Tensor& x) {
   return worker.rpc_async<&square>(where, x).then([](Result<at::Tensor> y) -> Result<at::Tensor> {
     if (!y) return y.error();
@@ -42,12 +42,12 @@ inline Future<at::Tensor> fourth_power_later(Worker& worker, const std::string& 
     return worker.rpc_async<&square>(where, *y);
   });
 }
-/// Calls and ignores the result, which is not differentiated.
+/// Calls square and drops its result, so that no backward pass runs through that call; returns 5 x.
 inline at::Tensor with_unused(Worker& worker, const std::string& where, const at::Tensor& x) {
   (void)worker.rpc_sync<&square>(where, x);
   return x * 5;
 }
-/// Runs a backward pass from here; returns the error's text, empty if there was none.
+/// Runs a backward pass from y at this worker. Returns the text of its error; empty if the pass succeeded.
 inline std::string backward_there(Worker& worker, const at::Tensor& y) {
   const auto done = autograd::Context::current(worker).try_backward({y.sum()});
   return done ? "" : done.error().message();

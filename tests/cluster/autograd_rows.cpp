@@ -14,7 +14,7 @@
 namespace caftan::test {
 namespace {
 
-/// Throws in backward while the test's switch is on.
+/// A function whose backward throws while the switch that a test holds is on.
 struct FailingBackward : torch::autograd::Function<FailingBackward> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const bool* fails) {
     context->saved_data["fails"] = reinterpret_cast<std::int64_t>(fails);
@@ -33,7 +33,7 @@ std::vector<double> gradient_at(Worker& worker, const at::Tensor& of) {
   return values(dense(Context::current(worker).gradients().of(of)));
 }
 
-/// Prints a graph up to what was received and to leaves.
+/// Prints a graph from its roots down to received messages and leaves.
 class GraphPrinter {
  public:
   std::string print(std::span<const torch::autograd::Edge> edges) {

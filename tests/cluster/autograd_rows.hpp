@@ -13,7 +13,7 @@ using autograd::Context;
 using autograd::ContextInfo;
 using Path = std::vector<std::string>;
 
-/// One per worker of a test; the methods run there.
+/// An object that each worker of a test has; its methods are called remotely.
 class Lab {
  public:
   explicit Lab(double seed);
@@ -21,7 +21,7 @@ class Lab {
   at::Tensor only_own(const at::Tensor&) const;
   /// Multiplies if the first argument needs gradients.
   at::Tensor mixed(const at::Tensor& a, const at::Tensor& b) const;
-  /// Doubles; throws in backward while the switch is on.
+  /// Returns 2 x; its backward throws while `set_failing` is on.
   at::Tensor failing(const at::Tensor& x) const;
   void set_failing(bool on) { fails_ = on; }
   at::Tensor looked_up(const at::Tensor& indices) const;
@@ -45,18 +45,19 @@ at::Tensor sum_of(const std::vector<at::Tensor>& all);
 at::Tensor add_along(Worker& worker, const Path& path, const at::Tensor& a, const at::Tensor& b);
 /// Linear layers and a chain of matrices.
 at::Tensor layers(const at::Tensor& a, const at::Tensor& b);
-/// Own arithmetic around that of another worker.
+/// Computes here, calls `where`, and computes on with the result.
 at::Tensor layers_around(Worker& worker, const std::string& where, const at::Tensor& a, const at::Tensor& b);
 at::Tensor product_around(Worker& worker, const std::string& where, const at::Tensor& a, const at::Tensor& b);
 at::Tensor make_leaf(const std::vector<double>& numbers);
 at::Tensor make_sparse_leaf(const std::vector<double>& numbers);
 at::Tensor add_to_referred(const RRef<at::Tensor>& r, const at::Tensor& x);
-/// The same, asked by a third worker.
+/// As add_to_referred, but called by a third worker, which is neither the owner of `r` nor the first caller.
 at::Tensor add_at_owner(Worker& worker, const RRef<at::Tensor>& r, const at::Tensor& x);
 std::vector<double> gradient_of(Worker& worker, const RRef<at::Tensor>& r);
 
-/// Returns what the worker has recorded in the running context: for each message sent, in order, what it leads to.
-/// Nodes of received messages are numbered as they are met.
+/// Returns a description of the graph that this worker has recorded in the running context: for each message that it
+/// has sent, in order, the nodes that the message's gradients lead to. Received messages are numbered in the order in
+/// which the description names them.
 std::vector<std::string> sent_graphs(Worker& worker);
 
 Registry make_rows_registry();

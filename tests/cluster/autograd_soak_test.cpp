@@ -1,5 +1,5 @@
-// Contexts by the thousand over two workers and a socket: each is made, used for one recorded call and one backward
-// pass, and released. Nothing of them may stay behind, on either worker.
+// Thousands of contexts over two workers and a socket: each is made, used for one recorded call and one backward pass,
+// and released. Neither worker may keep anything of a released context.
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -104,7 +104,8 @@ class ContextSoak : public testing::Test {
     ASSERT_TRUE(context.gradients().of(x_).defined());
   }
 
-  /// Waits until all contexts are released everywhere: a Release is not answered, so that calls must show when it came.
+  /// Waits until all contexts are released at both workers. A Release gets no reply, so this worker makes calls until
+  /// both show the counts of `expected`.
   void expect_soon(const std::vector<Held>& expected) {
     constexpr int kMostCalls = 10'000;
     for (int call = 0; call < kMostCalls; ++call) {

@@ -1,5 +1,5 @@
-// Results of calls that were not recorded take no gradient, and say so (DA-21); tensors over one storage at a callee
-// (DA-20).
+// A backward pass through the result of an unrecorded call fails with an error that says so (DA-21); tensors over one
+// storage at a callee share a version counter (DA-20).
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 
@@ -31,7 +31,7 @@ at::Tensor square_on_a_thread(Worker& worker, const std::string& where, const at
 
 /// Returns whether the tensor arrived as a leaf, and whether it needs a gradient.
 std::vector<int> how_it_arrived(const at::Tensor& x) { return {x.is_leaf(), x.requires_grad()}; }
-/// A module that is given its parameter.
+/// A module whose parameter is an argument of its constructor.
 class Given {
  public:
   explicit Given(at::Tensor weight) : weight_(std::move(weight)) {}

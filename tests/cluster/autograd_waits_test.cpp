@@ -22,7 +22,7 @@ int run_backward(Worker& worker) {
   return 5;
 }
 
-/// Kept until the test opens it.
+/// The promise of the value that a called function waits for; the test completes it.
 std::optional<Promise<int>> gate;
 
 /// A module with an exclusive method that waits for a pass through its own graph.
@@ -135,7 +135,7 @@ TEST_P(Waits, H1_BackwardRightAfterTheHandlesEndIsContextReleased) {
     y = (*this)[0].rpc_sync<&square>("worker1", x);
     view = Context::current((*this)[0]);
   }
-  // The actor has its release in its mailbox, and the pass behind it.
+  // The context's actor has its release in its mailbox, and the request for the pass behind that.
   const auto done = view->backward_async({y.sum()}).result();
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code(), Errc::context_released) << done.error().message();

@@ -16,7 +16,8 @@ namespace {
 
 at::Tensor echo_tensor(const at::Tensor& tensor) { return tensor; }
 
-/// A call that ends when the test says so.
+/// A call of `wait_at_gate`: `reached` shows the test that the call has begun, `answer` is the reply that the test
+/// gives.
 struct Gate {
   std::promise<void> reached;
   Promise<int> answer;
@@ -69,7 +70,7 @@ TEST_P(Backpressure, BI7_M5_AFullWindowIsOverloadedForWhoDoesNotWaitAndWaitingFo
   gate = &held;
   Future<int> busy = workers_[0]->rpc_async<&wait_at_gate>("b", big_);
   held.reached.get_future().get();
-  // It has its room until its reply is here: the window is full.
+  // The busy call keeps its bytes of the window until its reply has come, so the window is full.
   const auto refused =
       workers_[0]->with({.timeout = std::nullopt, .fail_when_full = true}).try_rpc_sync<&add>("b", 1, 2);
   ASSERT_FALSE(refused);
@@ -96,7 +97,7 @@ TEST_P(Backpressure, BI7_NoDownAndNoReplyIsLostBehindTensors) {
   made.clear();
   EXPECT_TRUE(forth.get().equal(big_));
   EXPECT_TRUE(back.get().equal(big_));
-  // Each call is a round trip behind the downs that were on the way.
+  // The messages that end references may still be under way. The reply to each call comes behind them.
   for (int i = 0; i < 10'000 && workers_[0]->counters().owner_rrefs > 0; ++i) workers_[1]->rpc_sync<&add>("a", 1, 2);
   EXPECT_EQ(workers_[0]->counters().owner_rrefs, 0U);
   EXPECT_EQ(workers_[1]->counters().user_rrefs, 0U);

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 int add(int a, int b) { return a + b; }
 std::string asked_by(const CallInfo& info) { return info.caller.name(); }
-/// Brief, against the rules: asks another worker and waits.
+/// Registered as brief, though it asks another worker and waits, which a brief function may not do.
 int asks_and_waits(Worker& worker, const std::string& whom) { return worker.rpc_sync<&add>(whom, 1, 2); }
 int waits_for_many(Worker& worker, const std::string& whom) {
   std::vector<Future<int>> futures;
@@ -38,7 +38,7 @@ int burst(Worker& worker, const std::string& whom, int count) {
 }
 int sum_of_burst(int count) { return count * (count + 1) / 2; }
 
-/// Of the function that computes on until the test lets it return.
+/// Latches between the test and `compute`, which runs on until the test lets it return.
 struct Computation {
   std::latch begun{1};
   std::latch may_end{1};
@@ -84,7 +84,7 @@ class Drawer {
     return kept_.back().future();
   }
   Future<int> ask_object() { return ask(); }
-  /// Exclusive: keeps the turn until the test opens the gate.
+  /// Exclusive method: keeps the object's turn until the test opens the gate.
   int hold() { return gate->future().get(); }
   int count() { return static_cast<int>(kept_.size()); }
   int close() {
@@ -97,7 +97,7 @@ class Drawer {
   std::vector<Promise<int>> kept_;
 };
 
-/// Makes a call that gets no reply, and returns without it.
+/// Makes a call to `drawer` that never gets a reply, and returns without a wait for it.
 int begins_never(const RRef<Drawer>& drawer) {
   drawer.rpc_async<&Drawer::never>().forget();
   return 1;

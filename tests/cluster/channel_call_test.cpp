@@ -55,7 +55,8 @@ class ChannelCall : public testing::TestWithParam<ChannelCase> {
         options.executor = shared_;
       }
       if (kind == "tcp") {
-        // The first one listens at a port of the system's choice; the others learn the rest from it.
+        // The first worker listens at a port that the system chooses; the others get its address here, and each other's
+        // from it.
         options.world[0].address = i == 0 ? "tcp:127.0.0.1:0" : workers_[0]->address();
       }
       workers_.push_back(Worker::launch(std::move(options), make_registry()).value());
@@ -93,7 +94,8 @@ TEST_P(ChannelCall, PipelinedCallsAllComeBack) {
 }
 
 TEST_P(ChannelCall, AnswersComeToAThreadThatWaitsElsewhere) {
-  // Blocking calls first: this thread has read its replies itself, and no runner may have taken over yet.
+  // Blocking calls first: after them this thread still reads the session, and no runner may have taken reading over
+  // yet.
   for (int i = 0; i < 30; ++i) ASSERT_EQ(workers_[0]->rpc_sync<&add>("b", i, 1), i + 1);
   struct Sum {
     std::atomic<int> total{0};
@@ -102,7 +104,7 @@ TEST_P(ChannelCall, AnswersComeToAThreadThatWaitsElsewhere) {
   };
   const auto sum = std::make_shared<Sum>();
   for (int i = 0; i < 5; ++i) {
-    // All but the first stand behind another one, and may leave together.
+    // Requests 2 to 5 stand in the outbox behind the one before, and may leave together with it.
     workers_[0]
         ->rpc_async<&add>("b", i, 1)
         .then([sum](const Result<int>& result) {
@@ -144,8 +146,8 @@ TEST_P(ChannelCall, M2_ReferencesEndEverywhere) {
     EXPECT_EQ(r.to_here(), 42);
     EXPECT_EQ(workers_[1]->counters().owner_rrefs, 1U);
   }
-  // Counted while both workers run, since one that stops drops its table. The reply to each call comes behind the
-  // frames that end the reference.
+  // References are counted while both workers run, because a worker that stops drops its table. The reply to each call
+  // comes behind the frames that end the reference.
   const auto left = [this] { return workers_[1]->counters().owner_rrefs + workers_[0]->counters().user_rrefs; };
   for (int i = 0; i < 10'000 && left() > 0; ++i) workers_[0]->rpc_sync<&add>("b", 1, 2);
   EXPECT_EQ(left(), 0U);

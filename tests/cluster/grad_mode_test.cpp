@@ -1,4 +1,4 @@
-// Grad mode travels with a call (CALL-17): between workers, on their frames, and to peers that do not know of it.
+// Grad mode travels with a call (CALL-17): between workers, on their frames, and to peers that do not know the section.
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 
@@ -26,7 +26,8 @@ using Modes = std::vector<int>;
 bool records() { return at::GradMode::is_enabled(); }
 bool records_briefly() { return at::GradMode::is_enabled(); }
 at::Tensor weighted(const at::Tensor& x) { return x * leaf({2, 3}); }
-/// Returns the grad mode here, at `whom`, and here behind that wait.
+/// Returns the grad mode at this worker before a call to `whom`, in the called function, and at this worker after the
+/// call.
 Modes look_around(Worker& worker, const std::string& whom) {
   const bool before = records();
   const bool there = worker.rpc_sync<&records>(whom);
@@ -236,7 +237,8 @@ TEST_P(GradMode, CALL17_AnythingButOffIsMalformed) {
   }
 }
 
-/// Returns the sections of a call from deep inside and under no_grad, to a peer whose hello has these features.
+/// Makes a nested call under no_grad to a peer whose hello has these features, and returns the types of the call's
+/// sections.
 std::vector<SectionType> sections_for(std::uint64_t features) {
   const Folder folder;
   std::mutex mutex;

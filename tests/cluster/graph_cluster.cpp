@@ -28,12 +28,12 @@ T& at_address(Address address) {
 using Code = std::function<void()>;
 using Tensors = std::vector<at::Tensor>;
 
-/// The one long call of a worker: runs what it is handed.
+/// A call at `worker` that runs as long as the program, and executes all code that run() gives it.
 class Seat {
  public:
   explicit Seat(Worker& worker) : worker_(worker) { wait_for_more(); }
 
-  /// Threads: not the seat's. Waits until it has run.
+  /// Runs `code` in the seat's call and waits for its end. Threads: any but the one of the seat's call.
   void run(const Code& code) {
     done_ = Promise<void>(worker_.caller());
     Future<void> done = done_.future();

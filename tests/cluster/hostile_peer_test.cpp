@@ -1,4 +1,5 @@
-// An authenticated peer that sends what it should not: typed, no crash, no hang, and no other worker suffers (BI-4).
+// An authenticated peer that sends forged frames: the victim answers with typed errors, does not crash or hang, and no
+// other worker suffers (BI-4).
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
@@ -26,7 +27,7 @@ using remote::Address;
 using remote::AddressKind;
 using wire::FrameKind;
 
-/// A value that nests as deep as its bytes say.
+/// A type whose values nest as deep as the received bytes say.
 struct Tree {
   std::vector<Tree> children;
   template <class Archive>
@@ -168,7 +169,8 @@ TEST_P(HostilePeer, AnySingleWrongByteOfATensorCallIsTyped) {
         tap.inject(bytes);
         return false;
       });
-      // An end in each case: a value where the byte was the same or does not matter, else an error that names its kind.
+      // Each call must end: with a value where the changed byte does not matter, otherwise with an error of one of the
+      // codes in `typed`.
       const auto result = cluster[1].rpc_async<&sum_of>("worker0", tensor).result();
       if (!result) {
         EXPECT_THAT(typed, ::testing::Contains(result.error().code()))
@@ -352,7 +354,7 @@ TEST_P(HostilePeer, ForgedDownsAndExitsEndNothingOfOthers) {
 }
 
 TEST_P(HostilePeer, T4_ALinkItsExitAndTheLinkAgainHangNoWorker) {
-  // The exit takes the proxy out of the table. The second link drops the last handle of it, once the exit was handled.
+  // An exit frame takes the proxy out of the table. The second link frame then drops the last handle of that proxy.
   for (int i = 0; i < 3; ++i) {
     attack_and_settle({FrameKind::link, encode(Address::root(), Address::exported(1)), 0, {}, 0});
     attack_and_settle(
@@ -400,7 +402,7 @@ TEST_P(HostilePeer, RR1_AManifestThatItsSenderCannotHaveMadeEndsTheSession) {
   cluster_.run_until_idle();
   rpc::Manifest manifest;
   if (GetParam() % 2 == 0) {
-    // A value for the reference of another worker.
+    // A manifest that creates a value under a reference whose owner is another worker.
     manifest.creation = rpc::Creation{honest.id(), {}, {}};
   } else {
     rpc::SharedRRef shared;

@@ -79,7 +79,7 @@ TEST(Limits, T2_WI20_MoreTensorsThanThePeerTakesAreRefusedBeforeTheyAreSent) {
   EXPECT_EQ(refused.error().worker(), "b");
   EXPECT_NE(refused.error().text().find("Limits::segments is 100"), std::string::npos) << refused.error().text();
   EXPECT_EQ(cluster[0].rpc_sync<&count_all>("b", make_many(100)), 100 * 1024);
-  // b sends no more than it takes itself: the result is the error, the session goes on.
+  // b may not send more segments than it takes itself: the call ends with an error, and the session goes on.
   const auto result = cluster[0].try_rpc_sync<&make_many>("b", 101);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code(), Errc::limit_exceeded) << result.error().message();
@@ -107,7 +107,8 @@ TEST(Limits, T2_A2_LargeResultsThatComeAtOnceAllArrive) {
   testing::Cluster cluster(1, {"a", "b"}, make_registry, on_plain_connections());
   std::vector<Future<std::int64_t>> sizes;
   for (int i = 0; i < 3; ++i) {
-    // Each tensor goes as soon as it has come: what counts is what is on its way.
+    // Each tensor leaves b as soon as it is made: the limit counts the bytes that are under way at one time, not their
+    // sum.
     sizes.push_back(
         cluster[0].rpc_async<&make_mib>("b", 400).then([](const Result<at::Tensor>& tensor) -> Result<std::int64_t> {
           if (!tensor) return tensor.error();

@@ -1,4 +1,5 @@
-// When a start is over: once all have met all (SE-27 to SE-29), and at which addresses they find each other.
+// When the start of a job is over: once each member has a session with every other (SE-27 to SE-29); and at which
+// addresses the members find each other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -195,7 +196,7 @@ TEST_F(Meeting, SE27_TheCoordinatorWaitsUntilTheOthersHaveMet) {
   const auto at = [&](const std::string& name) { return "unix:" + (folder_ / name); };
   Worker& w0 = launch("w0", {{"w0", at("w0")}, {"w1", at("w1")}, {"w2", at("w2")}});
   launch("w1", {{"w0", at("w0")}, {"w1", at("w1")}, {"w2", at("w2")}});
-  // No worker listens yet where w2 looks for w1.
+  // w2 dials w1 at the address "later", where no worker listens yet.
   launch("w2", {{"w0", at("w0")}, {"w1", at("later")}, {"w2", at("w2")}});
   auto ready = std::async(std::launch::async, [&] { return w0.wait_until_ready(); });
   wait_for_log("w0: connected with w1");
@@ -234,7 +235,7 @@ TEST_F(Meeting, K7_SE34_AMemberThatIsStartedAnewDuringAStartIsFoundAtItsNewAddre
 }
 
 TEST_F(Meeting, K7_SE34_OneThatComesBackAfterAllWereThereIsMetByAll) {
-  // w2 knows w1 at a place of its own, where no worker listens before the end: so the start is under way until then.
+  // w2 has an address of w1 where no worker listens before the end of the test, so the start is under way until then.
   const auto at = [&](const std::string& name) { return "unix:" + (folder_ / name); };
   const std::string any = "tcp:127.0.0.1:0";
   Worker& w0 = launch("w0", {{"w0", at("w0")}, {"w1", any}, {"w2", at("w2")}, {"w3", at("w3")}});
@@ -267,7 +268,8 @@ TEST_F(Meeting, K7_SE34_OneThatComesBackAfterTheStartIsMetByAll) {
   EXPECT_EQ(w2.try_rpc_sync<&depth>("w1", std::vector<std::string>{}).error().code(), Errc::peer_down);
   Worker& again = launch("w1", world);
   ASSERT_TRUE(again.wait_until_ready());
-  // The new life has met all; their ends of the same sessions may be made a moment later.
+  // The new life of w1 has a session with every member; the members may notice their ends of these sessions a moment
+  // later.
   for (const std::string name : {"w0", "w2", "w3"}) wait_for_log(name + ": connected with w1", 2);
   EXPECT_EQ(w2.rpc_sync<&depth>("w1", std::vector<std::string>{"w3", "w1", "w0", "w1"}), 4);
 }
@@ -296,7 +298,7 @@ TEST_F(Meeting, K7_SE34_ANewLifeIsMetByOneThatLosesTheOldOneLater) {
   Worker& w1 = launch("w1", world);
   Worker& w2 = launch("w2", world);
   for (const auto& worker : workers_) ASSERT_TRUE(worker->wait_until_ready());
-  // The coordinator loses the old life first.
+  // The coordinator loses its session with the old life before the other members do.
   actors::WorkerCore::of(w0).session_with(actors::WorkerCore::of(w1).life())->abort(Error(Errc::peer_down, "cut"));
   wait_for_log("w0: lost w1");
   Worker& again = launch("w1", world);

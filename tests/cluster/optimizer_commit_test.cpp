@@ -85,7 +85,8 @@ TEST(Commit, A1_OP8_NoTimeOutStopsADecidedStepAtOneOwner) {
     step_beside_the_clock(std::strtoull(only, nullptr, 10), steps);
     return;
   }
-  // 112 and 249 tore the model before the second phase went without time-outs.
+  // With the seeds 112 and 249 one owner had stepped and the other had not, until the second phase was sent without
+  // time-outs.
   for (std::uint64_t seed = 1; seed <= 300; ++seed) step_beside_the_clock(seed, steps);
   EXPECT_EQ(steps.at_one, 0);
   EXPECT_GT(steps.at_both, 0);
@@ -98,7 +99,7 @@ class DecidedSteps : public OptimizerCluster {
   DistributedOptimizer make(std::optional<base::Duration> timeout) {
     return {here(), all_parameters(), SGD{.lr = 1}, {.clip_norm = 1, .timeout = timeout}};
   }
-  /// Keeps the nth method that worker0 sends to worker2 from now on, and all behind it.
+  /// Lets the link to worker2 hold the nth method that worker0 sends from now on, and all frames behind that one.
   void hold_method(int nth) {
     net_.link("worker0", "worker2").set_filter([this, nth, seen = 0](const testing::Frame& frame) mutable {
       if (frame.header.kind == FrameKind::method && ++seen == nth) net_.link("worker0", "worker2").hold();

@@ -1,5 +1,6 @@
-// OP-8 and OP-9 at each named point of a step in two phases: an owner or the step coordinator dies before and after
-// what it says of Prepare and Commit. No owner is half stepped, none steps that was not to, and nothing hangs.
+// OP-8 and OP-9 at each named point of a step in two phases: an owner or the step coordinator dies before and after its
+// messages about Prepare and Commit. No owner makes half a step, no owner makes a step that was given up, and nothing
+// hangs.
 #include <map>
 #include <optional>
 
@@ -19,7 +20,7 @@ using optim::DistributedOptimizer;
 using optim::SGD;
 using wire::FrameKind;
 
-/// The victim dies at the nth frame of a kind that it writes, or that is written to it.
+/// Where a worker dies: at the nth frame of one kind that `victim` writes, or that another worker writes to `victim`.
 struct Point {
   std::string name;
   std::string victim;
@@ -151,11 +152,12 @@ TEST_P(StepPoints, OP8_NoOwnerIsHalfSteppedAndAllHear) {
     EXPECT_EQ(has_stepped("worker0"), stepped);
     EXPECT_TRUE(point().committed || !stepped);
     EXPECT_TRUE(stepped || !outcome) << "success is reported of a step that was given up";
-    // All have answered Commit, and where the connection was cut, not broken off, the last reply was still read.
+    // In this case all owners have answered Commit. With an even seed the connection is cut, so that the last reply is
+    // still read; otherwise the reply is lost.
     const bool answered = point().name == "OwnerDiesAfterItAnsweredCommit";
     EXPECT_EQ(outcome.has_value(), answered && GetParam() % 2 == 0);
     EXPECT_TRUE(stepped || !answered);
-    // Training goes on without the dead.
+    // Training goes on with the owners that survive.
     context.reset();
     DistributedOptimizer next(here(), layers_[0].rpc_sync<&Layer::parameters>(), SGD{.lr = 1});
     const Context again(here());
@@ -163,7 +165,7 @@ TEST_P(StepPoints, OP8_NoOwnerIsHalfSteppedAndAllHear) {
     next.step(again);
   } else {
     for (const char* owner : {"worker1", "worker2"}) EXPECT_TRUE(point().committed || !has_stepped(owner)) << owner;
-    // What the dead one referred to is gone, its optimizers too.
+    // The owners have dropped the references of the dead step coordinator, and with them its optimizers.
     for (std::size_t i : {1U, 2U}) {
       EXPECT_EQ(cluster_[i].counters().owner_rrefs, 0U);
       EXPECT_TRUE(cluster_[i].autograd_contexts().empty());

@@ -1,4 +1,4 @@
-// What an optimizer refuses, and what it says then; the loss of an owner.
+// What an optimizer refuses, and the errors that it gives; the loss of an owner.
 #include "optimizer_roles.hpp"
 
 namespace caftan::test {

@@ -54,9 +54,9 @@ class Layer {
   at::Tensor forward(const at::Tensor& x) const {
     return (x.matmul(weight_) + bias_).tanh().repeat({1, 2}).narrow(1, 0, 4);
   }
-  /// Without the bias, which has no gradient then.
+  /// Computes without the bias, so that a pass gives the bias no gradient.
   at::Tensor forward_weight(const at::Tensor& x) const { return x.matmul(weight_).repeat({1, 2}).narrow(1, 0, 4); }
-  /// Its weight has a sparse gradient then.
+  /// Looks up rows of the weight, so that a pass gives the weight a sparse gradient.
   at::Tensor look_up(const at::Tensor& rows) const {
     return at::embedding(weight_, rows, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false, /*sparse=*/true);
   }
@@ -64,7 +64,7 @@ class Layer {
   RRef<at::Tensor> weight_again(Worker& worker) const { return worker.make_rref(weight_); }
   std::vector<at::Tensor> values() const { return {weight_.detach().clone(), bias_.detach().clone()}; }
   std::vector<at::Tensor> tensors() const { return {weight_, bias_}; }
-  /// Keeps the turn until the gate at worker0 opens; returns whether the weight has changed meanwhile.
+  /// Keeps the object's turn until the gate at worker0 opens. Returns whether the weight has changed meanwhile.
   bool hold(Worker& worker);
 
  private:
@@ -108,7 +108,7 @@ inline bool same_values(const std::vector<at::Tensor>& a, const std::vector<at::
 
 inline at::Tensor make_input(int step) { return at::linspace(-1.0 - step, 2.0, 8).view({2, 4}); }
 
-/// A layer each at worker1, worker2 and, called without a call, at worker0 itself.
+/// Three layers: one at worker1, one at worker2, and one at worker0 itself, which the tests use without a call.
 class OptimizerCluster : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   /// @param change  applied to each worker's options before it starts

@@ -1,4 +1,5 @@
-// Steps over three owners: the same as local ones bit for bit, in turn with the modules, with each owner's reply.
+// Steps over three owners: they equal local steps bit for bit, take turns with the methods of the modules, and report
+// each owner's reply.
 #include <ATen/ops/full.h>
 
 #include <stdexcept>
@@ -143,7 +144,7 @@ TEST_P(Steps, OP8_TheNormIsTakenOverAllOwnersAndClippedAsLocally) {
   for (int step = 0; step < 4; ++step) {
     train(optimizer, step);
     const auto limited = optim::clipped_by_value(model.gradients(step), 0.3);
-    // Owner by owner, as the distributed one adds.
+    // Adds the squares owner by owner, in the order in which the distributed optimizer adds them.
     double squared = 0;
     for (std::size_t i = 0; i < limited.size(); i += 2) {
       squared += optim::squared_norm(std::vector<at::Tensor>{limited[i], limited[i + 1]});

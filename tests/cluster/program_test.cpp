@@ -44,7 +44,7 @@ class Client {
       : context_(context), config_(config), server_(context.uses<Server>("server")), self_(context.self<Client>()) {}
   int value() { return config_.value; }
   Result<void> run(std::stop_token) {
-    // The server asks this object back: the wait gives the turn up for that.
+    // The server calls this object while this method waits: so the wait must give up the object's turn.
     const auto sum = server_.front().try_rpc_sync<&Server::sum_of_clients>();
     if (!sum) return sum.error();
     context_.metric("sum", *sum);
@@ -101,8 +101,9 @@ class ProgramRun : public testing::Test {
     program_.role<Asker>("asker").uses<Doubler>("doubler");
   }
 
-  /// Runs until `returned` run()s have ended, then leaves. Returns whether all roles ended.
-  /// @param act  done meanwhile
+  /// Starts the run, waits until run() of `returned` roles has ended, then lets the workers leave. Returns whether all
+  /// roles ended.
+  /// @param act  called once the run has started
   bool run(const std::string& file, std::size_t returned, const std::function<void(actors::WorkerSet&)>& act = {}) {
     const auto types = program_.catalog().types().value();
     const auto loaded = app::parse_application(file, "/test.toml", {}, types, {});
@@ -117,7 +118,7 @@ class ProgramRun : public testing::Test {
     options.network = std::make_shared<LocalNetwork>();
     options.sink = [this](const run::Event& event) {
       const std::lock_guard lock(mutex_);
-      // A worker that says ready may be asked to leave at once.
+      // A worker that has reported ready has joined: it may be asked to leave at once.
       EXPECT_TRUE(!std::holds_alternative<run::Ready>(event.body) || workers_->has_joined());
       events_.push_back(event);
       changed_.notify_all();
@@ -274,7 +275,7 @@ TEST_F(ProgramRun, T16_WhoAsksRolesToStopDoesNotWaitForTheirStopCallbacks) {
 
 class NoRole {};
 
-/// Declares one class and asks for another.
+/// A role that declares that it uses one class and asks the context for another.
 template <class Asked>
 class Confused {
  public:
@@ -297,7 +298,7 @@ TEST_F(ProgramRun, U6_AUseOfAWrongClassSaysSoInWordsOfTheProgram) {
   }
 }
 
-/// Refers to its own tensor from its constructor on.
+/// A role that makes a reference to its own tensor in its constructor.
 class Keeper {
  public:
   explicit Keeper(RoleContext& context)

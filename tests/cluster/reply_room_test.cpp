@@ -49,7 +49,8 @@ Registry make_registry() {
 class ReplyRoom : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   void SetUp() override { begun = 0; }
-  /// While a does not read, b begins no more than fills its window, and a few that were on their way.
+  /// Expects that b, whose replies a does not read, has begun only as many calls as fill the window, and at most two
+  /// more.
   void expect_bounded() {
     cluster_.run_until_idle();
     EXPECT_GE(begun, static_cast<int>(kWindow / kReply));
@@ -90,7 +91,8 @@ TEST_P(ReplyRoom, T10_SE35_MethodsWaitAndEachRunsOnce) {
   for (int i = 0; i < kCalls; ++i) replies.push_back(counter.rpc_async<&Counter::next>());
   expect_bounded();
   from_b_.set_full(false);
-  // The seed says in which order calls come to their object; the order from there on is ServeGate's test (SE-36).
+  // The seed decides in which order the calls reach the object, so only the set of replies is compared; the order in
+  // which held calls begin is tested in serve_gate_test.cpp (SE-36).
   std::set<std::string> numbers;
   for (auto& reply : replies) {
     const std::string text = std::move(reply).get();

@@ -44,7 +44,7 @@ TEST(RRefEnds, K6_CreationsWaitForThemWhileTheRunnersAreBusy) {
   RunnersOfTheirOwn two;
   Worker& a = *two.workers[0];
   const Peer b = a.peer("b");
-  // The one runner that could end references of `a` computes; answers are read by the thread that waits for them.
+  // The only runner of `a`, which would end references, is busy; replies are read by the thread that waits for them.
   std::promise<void> free;
   std::promise<void> busy;
   two.executors[0]->post([&busy, may_go_on = free.get_future().share()] {
@@ -88,7 +88,8 @@ TEST_P(RRefEndsInOrder, T14_SettlingWaitsForThoseThatWereLetGoOnly) {
   cluster_.run_until_idle();
   EXPECT_TRUE(quiet);
 
-  // An actor that ends before its handle leaves nothing to wait for, and neither does the handle afterwards.
+  // An actor that is killed before its handle ends keeps no wait until quiet open; nor does the handle that ends after
+  // its actor.
   caf::anon_send_exit(dynamic_cast<const actors::UserHandle&>(*killed.handle()).actor(), caf::exit_reason::kill);
   cluster_.run_until_idle();
   killed = {};

@@ -1,4 +1,4 @@
-// References when workers crash and connections break: which workers learn of it, what keeps the value, and that
+// References when workers crash and connections break: which workers learn of the fault, what keeps the value, and that
 // nothing is left.
 #include <gtest/gtest.h>
 
@@ -91,7 +91,7 @@ TEST_P(RRefFaults, RR5_AParentKeepsNothingOfChildrenThatHaveAccepted) {
 }
 
 TEST_P(RRefFaults, RR9_AParkedRequestGoesWithItsAsker) {
-  // The creation stays on the way, so the question of worker2's fork comes too early.
+  // The link holds the creation back, so the fork request of worker2 reaches the owner before the value exists.
   net_.link("worker0", "worker1").hold();
   RRef<int> r = cluster_[0].remote<&add>("worker1", 1, 2);
   Future<int> fetched = cluster_[0].with({.timeout = seconds(2)}).rpc_async<&fetch>("worker2", r);
@@ -120,7 +120,7 @@ TEST_P(RRefFaults, RR9_ACreationWhoseTensorsNeverComeFailsWithItsSession) {
   EXPECT_EQ(live_at_rest(), "0/0 0/0 0/0 0/0");
 }
 
-/// Stands for the actor that is a value itself.
+/// An actor that is itself the value of a reference.
 class ValuesActor final : public caf::event_based_actor {
  public:
   ValuesActor(caf::actor_config& config, bool& ended) : caf::event_based_actor(config), ended_(ended) {}
@@ -153,7 +153,7 @@ TEST_P(RRefFaults, K11_CallsOfAnObjectThatEndsWithItsWorkerSayWhyTheWorkerLeaves
   const auto refused = early.try_rpc_sync<&Counter::add>(1);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message(), why);
-  // By the seed, this call finds the object, its actor that ends, or none.
+  // The seed decides whether this call finds the object, finds its actor while that ends, or finds none.
   Future<int> called = late.rpc_async<&Counter::add>(1);
   caf::anon_send_exit(second, caf::exit_reason::user_shutdown);
   cluster_.run_until_idle();
@@ -206,7 +206,7 @@ TEST_P(RRefFaults, RR10_TheCrashOfTheParentLeavesTheChildToTheOwner) {
   RRef<Shelf> parent = cluster_[2].remote<Shelf>("worker0");
   RRef<Shelf> child = cluster_[2].remote<Shelf>("worker3");
   parent.rpc_sync<&Shelf::put>(r);
-  // The child's question to the owner stays on the way until its parent has crashed.
+  // The link holds the child's request to the owner back until the child's parent has crashed.
   net_.link("worker3", "worker1").hold();
   Future<void> given = parent.rpc_async<&Shelf::give_first_to>(child);
   cluster_.run_until_idle();

@@ -38,7 +38,7 @@ class Shelf {
     }
     return true;
   }
-  /// Hands its first reference on to another shelf.
+  /// Puts the first reference of this shelf on another shelf.
   void give_first_to(const RRef<Shelf>& other) const { other.rpc_sync<&Shelf::put>(kept_.at(0)); }
   void clear() { kept_.clear(); }
 
@@ -69,7 +69,7 @@ inline int pass_on(Worker& worker, const RRef<int>& rref, std::vector<std::strin
 }
 inline RRef<int> echo(const RRef<int>& rref) { return rref; }
 
-/// Keeps `wait_for_gate` from ending until it is opened. One at a time.
+/// While a gate exists, calls of `wait_for_gate` wait until the gate is opened. At most one gate exists at a time.
 class Gate {
  public:
   Gate() { current() = this; }

@@ -15,7 +15,8 @@ namespace {
 
 std::string other_than(const Worker& worker) { return worker.name() == "a" ? "b" : "a"; }
 
-/// Returns how many calls are below this one.
+/// Calls itself at the other worker `depth` times, each call inside of the one before. Returns how many calls were
+/// made.
 int nest(Worker& worker, int depth) {
   return depth == 0 ? 0 : 1 + worker.rpc_sync<&nest>(other_than(worker), depth - 1);
 }
@@ -158,7 +159,7 @@ TEST_P(Burst, H10_CALL16_NestedCallsBeginBeforeOnesThatWouldWaitForThem) {
 }
 
 TEST_P(Burst, H10_CALL19_AHeldBackCallEndsByItsTimeoutThatNamesTheLimitAndDoesNotRun) {
-  // Of 31 waits 12 are kept for nested calls: 19 relays wait, which keeps all that comes later back.
+  // 12 of the 31 permits to wait are kept for nested calls: once 19 relays wait, later calls are held back.
   constexpr std::size_t kBegun = kThreads - 1 - 12;
   counted = 0;
   std::vector<Future<int>> relays;

@@ -55,12 +55,13 @@ class Socket {
   static Socket connect(const std::string& path) {
     Socket socket;
     const sockaddr_un address = address_of(path);
-    // The queue of a listener may be full for a moment; a blocking socket waits for its turn.
+    // The listener's queue of connections may be full for a moment; connect() of a blocking socket waits for a place in
+    // it.
     EXPECT_EQ(::connect(socket.fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     return socket;
   }
   int fd() const { return fd_; }
-  /// What the other side has closed already takes nothing.
+  /// Sends the bytes; ignores that the other side may have closed the connection already.
   void send(const std::string& bytes) const { (void)::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
   void end() const { ::shutdown(fd_, SHUT_WR); }
   void wait_until_dropped() const {
@@ -73,7 +74,7 @@ class Socket {
   int fd_;
 };
 
-/// Stands between two workers and keeps what the one that dialled said first.
+/// Forwards bytes between two workers and keeps the first bytes that the dialling worker sends.
 class Relay {
  public:
   Relay(const std::string& at, std::string target) : target_(std::move(target)), stop_(::eventfd(0, EFD_CLOEXEC)) {
@@ -188,7 +189,7 @@ class Strangers : public testing::Test {
     EXPECT_LE(most - before, kMayGrow);
 #endif
   }
-  /// Returns the resident memory while all of them are there.
+  /// Makes `size` connections at once and returns the resident memory of this process while all of them are open.
   std::uint64_t crowd(const Approach& approach, std::mt19937_64& random, std::size_t size) {
     std::vector<Socket> sockets;
     for (std::size_t i = 0; i < size; ++i) {
@@ -202,14 +203,15 @@ class Strangers : public testing::Test {
     came_ += size;
     return resident;
   }
-  /// Each of them was dropped for this reason: the first ones of a reason have a line in the log (K4, HS-14), so one
-  /// that was dropped for another reason would be there, too.
+  /// Expects that every stranger was dropped for this reason. The first refusals of each reason are logged (K4, HS-14),
+  /// so a stranger that was dropped for another reason would have a line in the log.
   void expect_dropped(Errc reason) {
     const std::size_t lines = std::min(came_, net::RefusalLog::kLines);
     std::unique_lock lock(mutex_);
-    // The line about the last one may be written while its socket is closed already.
+    // The line about the last stranger may be written after its socket was closed.
     logged_.wait(lock, [this, lines] { return refused_total() >= lines; });
-    // More than these once the test has taken a minute, as the long one does: then the next lines are written.
+    // There are more lines than `lines` when the test runs for over a minute, as its long form does: then the log of
+    // refusals takes the next ones.
     EXPECT_THAT(refused_, testing::ElementsAre(testing::Pair(std::string(to_string(reason)), testing::Ge(lines))));
   }
   std::size_t refused_total() const {

@@ -1,4 +1,5 @@
-// The actors carry the counting: when the frames that end a watch are lost, references leak, and the tests see it.
+// References are counted by the actors' monitors: when the network drops the frames that end a monitor, references
+// leak, and these tests detect the leak.
 #include <gtest/gtest.h>
 
 #include "caftan/remote/internal/message_registry.hpp"
@@ -11,7 +12,8 @@ namespace {
 
 class Swallowed : public ::testing::TestWithParam<std::uint64_t> {
  protected:
-  /// worker1 owns, worker0 hands on, worker2 keeps for a while; then all handles go.
+  /// worker0 shares a value of worker1 with worker2, then all handles are dropped. Returns the references that are
+  /// left.
   std::string share_and_drop() {
     {
       RRef<Shelf> shelf = cluster_[0].remote<Shelf>("worker2");
@@ -57,10 +59,10 @@ TEST_P(Swallowed, RR5_WithoutAcceptTheParentStaysPinned) {
     shelf.rpc_sync<&Shelf::put>(r);
   }
   cluster_.run_until_idle();
-  // worker0 has no handle of it any more, but its fork waits for the acceptance.
+  // worker0 has dropped its handle of the reference, but its fork lives until the child's acceptance has come.
   EXPECT_EQ(cluster_[0].counters().user_rrefs, 2U);
   EXPECT_EQ(shelf.rpc_sync<&Shelf::read_all>(), 3);
-  // The end of the child frees it by its exit (L1).
+  // The child fork at worker2 ends; its exit frees the parent fork at worker0 (L1).
   shelf.rpc_sync<&Shelf::clear>();
   cluster_.run_until_idle();
   EXPECT_EQ(cluster_[0].counters().user_rrefs, 1U);

@@ -19,7 +19,8 @@ struct FuzzTree {
   }
 };
 
-/// In the order of the first byte of an input. At the end only: the numbers are in the corpus.
+/// The types in the order of the first byte of an input. Add types only at the end, because the corpus holds their
+/// numbers.
 using FuzzTypes =
     std::tuple<std::vector<std::string>, std::map<std::string, std::vector<double>>, FuzzTree, Result<std::string>,
                std::tuple<bool, std::int64_t, std::optional<RRefId>, std::variant<std::monostate, float, std::string>>,

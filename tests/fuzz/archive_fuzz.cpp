@@ -14,7 +14,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// An unordered map's order depends on how it was filled, so only its bytes are the same.
+/// The order of an unordered map depends on how it was filled, so two encodings are compared as sorted bytes.
 Bytes sorted(Bytes bytes) {
   std::sort(bytes.begin(), bytes.end());
   return bytes;

@@ -34,7 +34,8 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// Reachable for the peer as its root: answers, watches and remembers whom it is introduced to.
+/// The actor that the peer reaches as its root: it answers requests, watches actors, and keeps those that messages
+/// bring.
 class Root final : public caf::event_based_actor {
  public:
   explicit Root(caf::actor_config& config) : caf::event_based_actor(config) {

@@ -43,7 +43,7 @@ Outcome feed_in_pieces(Handshake& side, wire::ByteView in, std::size_t piece) {
     if (step.state == Handshake::State::done || step.state == Handshake::State::failed) break;
     require(step.consumed == part.size());
   }
-  // How much of a message was taken before it turned out to be bad does depend on the pieces.
+  // For a handshake that failed, the number of consumed bytes depends on the pieces, so it is not compared.
   if (outcome.state == Handshake::State::failed) outcome.consumed = 0;
   outcome.error = side.error().message();
   return outcome;
@@ -59,10 +59,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   Handshake side = make_fresh(is_client);
   const Outcome outcome = feed_in_pieces(side, in, piece);
-  // HS-2: at most a hello of ours and a reject; HS-1: at most three messages are taken.
+  // HS-2: one side sends at most a hello and a reject; HS-1: it takes at most three messages.
   require(outcome.sent.size() <= 2 * net::kMaxHandshakeMessage);
   require(outcome.consumed <= 3 * net::kMaxHandshakeMessage);
-  // HS-3: a peer that does not know the secret can only repeat what was said, byte by byte.
+  // HS-3: a peer that does not know the secret can finish a handshake only by repeating recorded bytes, one for one.
   if (outcome.state == Handshake::State::done) {
     const auto was_said = [&](std::uint64_t client_features) {
       net::HandshakeOptions client = net::make_client_side();
@@ -76,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   require((outcome.state == Handshake::State::failed) == (side.error().code() != Errc::ok));
 
-  // HS-8: the splitting does not matter.
+  // HS-8: the pieces in which bytes arrive do not matter.
   Handshake whole = make_fresh(is_client);
   require(in.empty() || feed_in_pieces(whole, in, in.size()) == outcome);
   return 0;

@@ -40,7 +40,7 @@ inline HandshakeOptions make_side(std::string name, std::uint32_t id, std::uint6
 inline HandshakeOptions make_client_side() { return make_side("observer0", 1, 1); }
 inline HandshakeOptions make_server_side() { return make_side("agent", 0, 1000); }
 
-/// Both sides wired together, bytes delivered whole.
+/// Both sides of a handshake, connected with each other; messages are delivered whole.
 struct Conversation {
   Handshake client;
   Handshake server;
@@ -51,7 +51,7 @@ struct Conversation {
       : client(*Handshake::client(std::move(client_options), std::move(expected_peer))),
         server(*Handshake::server(std::move(server_options))) {}
 
-  /// Runs until neither side has anything to say. What was said is kept for replays.
+  /// Runs until neither side has bytes to send. All bytes are kept for replays.
   void run() {
     wire::Bytes next = client.start();
     while (!next.empty()) {

@@ -18,7 +18,7 @@ void require(bool holds) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // The threads of libtorch's checks would spin between inputs of a few bytes.
+  // One thread only: libtorch's other threads would spin between inputs of a few bytes.
   [[maybe_unused]] static const bool once = (at::set_num_threads(1), true);
   if (size > (1U << 16)) return 0;
   const auto tensors = tensor::unpack_tensors(std::as_bytes(std::span(data, size)));

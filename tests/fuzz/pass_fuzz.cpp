@@ -28,7 +28,7 @@ constexpr WorkerLife kHome{{0}, {10}};
 constexpr std::array<WorkerLife, 3> kOthers{WorkerLife{{1}, {11}}, WorkerLife{{2}, {12}}, WorkerLife{{3}, {13}}};
 constexpr ContextId kContext{kHome.id, kHome.incarnation, 1};
 
-/// Messages 1 and 2, sent to the second of the others.
+/// A record of two sent messages, 1 and 2, whose receiver is the second of the other workers.
 class TwoSent final : public RecordedMessages {
  public:
   explicit TwoSent(WorkerLife self) : self_(self) {}
@@ -130,7 +130,8 @@ std::optional<PassMessage> read(wire::ByteView bytes) {
 
 }  // namespace
 
-/// The first byte: whether the worker is the home. Then for each message: its sender, its length, its bytes.
+/// The input's first byte says whether the worker is the home. Then follow the messages, each with its sender, its
+/// length and its bytes.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const bool home = data[0] % 2 == 0;

@@ -49,7 +49,7 @@ Input mutate(Input input, const Input& other, std::mt19937_64& random) {
   return input;
 }
 
-// What a handler of a fatal signal can reach is static.
+// Static, so that the handler of a fatal signal can reach the input.
 const Input* running = nullptr;
 
 void save_and_die(int signal) {

@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)peer.read_kinds();  // what it wrote are frames
   require(sink->ends.size() <= 1);
   require(side.handler.ends.size() == (side.session->ended() ? 1U : 0U));
-  // Each frame has a header, so this many at most were made of these bytes.
+  // Each frame has a header, so the input cannot hold more frames than headers fit into it.
   require(side.handler.frames.size() + side.actor_frames.size() <= in.size() / wire::kFrameHeaderSize);
 
   peer.close();

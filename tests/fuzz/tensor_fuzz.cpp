@@ -40,7 +40,7 @@ void read_all(const at::Tensor& tensor) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // The threads of libtorch's checks would spin between inputs of a few bytes.
+  // One thread only: libtorch's other threads would spin between inputs of a few bytes.
   [[maybe_unused]] static const bool once = (at::set_num_threads(1), true);
   if (size < 2) return 0;
   const wire::ByteView input = std::as_bytes(std::span(data + 2, size - 2));

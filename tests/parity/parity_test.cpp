@@ -1,6 +1,6 @@
-// Programs of calls with a backward pass in Caftan and in PyTorch's own contexts and engine: the same gradients. Where
-// a tensor's gradient has at most two contributions, or sums are exact, bit for bit; the reference adds more of them as
-// they come.
+// Programs of calls with a backward pass, run in Caftan and with PyTorch's own contexts and engine: the gradients are
+// compared. They must be equal bit for bit where a tensor's gradient has at most two contributions, or where sums are
+// exact; the reference adds further contributions in the order in which they arrive.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
@@ -15,7 +15,7 @@
 namespace caftan::parity {
 namespace {
 
-/// What a program returns is compared: values and gradients.
+/// A program of calls. The values that it returns are compared, and the gradients.
 using Program = std::function<Tensors(Driver&)>;
 
 constexpr double kTolerance = 1e-12;  // relative, float64: some roundings of one sum in another order
@@ -40,7 +40,7 @@ class Parity : public testing::TestWithParam<std::uint64_t> {
     }
     EXPECT_TRUE(any) << "nothing was compared";
   }
-  /// The gradients of the weights of all workers.
+  /// Returns the gradients of the weights of all workers.
   static Tensors weights(Driver& driver) {
     Tensors all;
     for (int rank = 0; rank < kWorkers; ++rank) all.push_back(driver.call(rank, "weight gradient", {}));
@@ -168,8 +168,8 @@ TEST_P(Parity, ContextsDoNotShareGradients) {
   }
 }
 
-/// Calls and local operations at random over what there is so far; the loss uses every result that nothing else uses,
-/// as the reference would wait for an unused one for ever.
+/// Makes random calls and local operations on the results so far. The loss uses every result that no operation uses,
+/// because the reference would wait for an unused result for ever.
 Tensors random_program(std::uint64_t seed, Driver& d) {
   std::mt19937_64 random(seed);
   const auto draw = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };

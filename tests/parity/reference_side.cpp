@@ -9,7 +9,8 @@ namespace caftan::parity {
 
 namespace {
 
-/// The call that is being served in this process, or the driver's. @param rank  of this process
+/// The worker at which the served call runs, or the driver's own.
+/// @param rank  of this process
 class Site : public World {
  public:
   explicit Site(int rank) : leaves_(rank) {
@@ -73,7 +74,7 @@ ReferenceProcesses::ReferenceProcesses() : state_(std::make_unique<State>()) {
 }
 
 void ReferenceProcesses::leave(int code) {
-  // All at once: each would warn of the loss of the others.
+  // All processes are killed at once: otherwise each would warn of the loss of the others.
   for (const auto& peer : state_->peers) ::kill(peer->pid(), SIGKILL);
   _exit(code);
 }

@@ -1,5 +1,6 @@
-/// What a parity test runs twice: a program of calls between four workers, each with leaves of its own. `World` is the
-/// worker that some code runs at, in Caftan or in the reference; `Driver` the one that has the context.
+/// The interface by which a parity test runs a program twice: calls between four workers, each with leaves of its own.
+/// `World` is the worker at which some code runs, in Caftan or in the reference; `Driver` is the worker that has the
+/// context.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,17 +29,17 @@ class World {
   /// Runs `function` at that worker, in the context of the running code. Waits.
   virtual at::Tensor call(int rank, const std::string& function, const Tensors& arguments) = 0;
   virtual const Leaves& leaves() const = 0;
-  /// Returns what the context has for a leaf of this worker; undefined if nothing.
+  /// Returns the gradient that the context has for a leaf of this worker; undefined if there is none.
   virtual at::Tensor gradient(const at::Tensor& leaf) = 0;
 };
 
-/// Worker 0. Its context begins and ends with it.
+/// Worker 0, which drives the program. The context begins and ends with this object.
 class Driver : public World {
  public:
   virtual void backward(const Tensors& roots, bool retain_graph) = 0;
 };
 
-/// Runs one of the functions that every worker has, at `world`. "relay 213" goes on through these workers, and
+/// Runs, at `world`, one of the functions that every worker has. "relay 213" calls the workers 2, 1 and 3 in turn, and
 /// multiplies by the weight of each on the way back. Throws std::invalid_argument if there is no such function.
 at::Tensor run(World& world, const std::string& function, const Tensors& arguments);
 
@@ -46,17 +47,17 @@ at::Tensor run(World& world, const std::string& function, const Tensors& argumen
 using MakeDriver = std::function<std::unique_ptr<Driver>()>;
 /// Caftan over the stepped executor. @param seed  of the order in which everything happens
 MakeDriver caftan_side(std::uint64_t seed);
-/// The reference. Precondition: its processes run.
+/// The reference's side. Precondition: the ReferenceProcesses run.
 MakeDriver reference_side();
 
-/// The reference's four processes, this one among them. Make them before any thread.
+/// The four processes of the reference, with this one among them. Make this object before any thread.
 class ReferenceProcesses {
  public:
   ReferenceProcesses();
   ~ReferenceProcesses();
   ReferenceProcesses(const ReferenceProcesses&) = delete;
   ReferenceProcesses& operator=(const ReferenceProcesses&) = delete;
-  /// Ends all of them, without static destructors: those of the reference's singletons are not safe.
+  /// Ends all four processes, without static destructors: those of the reference's singletons are not safe.
   [[noreturn]] void leave(int code);
 
  private:

@@ -1,5 +1,5 @@
-// CartPole as a user starts it: it says so when it fails, each env step costs its observer two calls, and one command
-// for each worker plays the same episodes as one process.
+// CartPole as a user starts it: a run that fails reports so, each env step costs the observer two calls, and a run with
+// one command for each worker plays the same episodes as a run in one process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -94,7 +94,7 @@ int Command::wait() {
   const auto until = Clock::now() + kPatience;
   while (read_some(until)) {
   }
-  // Both streams have ended: it has too, or is about to.
+  // Both output streams have ended, so the process has ended, or is about to.
   const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
   pollfd waited{pidfd, POLLIN, 0};
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -107,7 +107,7 @@ int Command::wait() {
 
 bool Command::nothing_is_left(std::chrono::milliseconds limit) {
   const auto until = Clock::now() + limit;
-  // Orphans are the test's children now: each end wakes it.
+  // Orphans of the command are children of the test now: SIGCHLD reports each end to the test.
   sigset_t child;
   sigset_t before;
   ::sigemptyset(&child);

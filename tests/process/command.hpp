@@ -17,9 +17,9 @@ inline constexpr Seconds kPatience{30};
 
 class Command {
  public:
-  /// Starts it in `folder`. The test becomes the parent of whatever it leaves behind.
+  /// Starts `program` in `folder`. The test becomes the parent of all processes that the program leaves behind.
   Command(const Folder& folder, const std::string& program, const std::vector<std::string>& arguments);
-  /// Kills what still runs of it.
+  /// Kills all processes of the command that still run.
   ~Command();
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
@@ -28,7 +28,8 @@ class Command {
   void signal(int number) const;
   /// Reads until a line of standard output or error starts with `start`. Returns false when the command ended first.
   bool wait_for_line(const std::string& start);
-  /// Reads until it has ended. Returns its exit code, 128 + N if signal N ended it, -1 at the deadline.
+  /// Reads the output until the command has ended. Returns the command's exit code, 128 + N if signal N ended it, -1 at
+  /// the deadline.
   int wait();
   /// Returns whether no process of the run is left within `limit`. Precondition: wait() returned.
   bool nothing_is_left(std::chrono::milliseconds limit);
@@ -37,7 +38,8 @@ class Command {
 
   const std::string& out() const { return out_.text; }
   const std::string& err() const { return err_.text; }
-  /// Returns the folder of its run, relative to where it was started; from its last line.
+  /// Returns the folder of the command's run, from the last line of its output; relative to the folder in which the
+  /// command was started.
   std::string run_directory() const;
 
  private:

@@ -1,6 +1,7 @@
-// What cartpole.test.toml learns, to the last bit: its kernels are the same on every x86-64 processor with FMA, so the
-// digest can stand here. Another digest means that something else is learned, or that the fingerprint counts something
-// else. The language model's kernels differ between processors (docs/testing.md).
+// The fingerprint of a training by cartpole.test.toml, to the last bit. It can stand here, because the kernels that
+// CartPole uses compute the same on every x86-64 processor with FMA. Another fingerprint means that the training has
+// changed, or that the fingerprint covers something else. The kernels of the language model differ between processors
+// (docs/testing.md).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -14,7 +15,8 @@ namespace {
 class ShippedFingerprints : public testing::Test {
  protected:
   ShippedFingerprints() {
-    // libtorch's own kernels and MKL's; what the tests of this process start inherits the variables.
+    // Selects libtorch's portable kernels and MKL's compatible ones; the commands that this test starts inherit the
+    // variables.
     ::setenv("ATEN_CPU_CAPABILITY", "default", 1);
     ::setenv("MKL_CBWR", "COMPATIBLE", 1);
   }

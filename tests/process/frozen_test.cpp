@@ -1,4 +1,5 @@
-// RN-2 to RN-4, RN-8: processes that are stopped, and live: the launcher finds them, names them, and ends the run.
+// RN-2 to RN-4, RN-8: processes that are stopped by SIGSTOP and so do not end: the launcher finds them, names them, and
+// ends the run.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,7 +40,7 @@ class Frozen : public testing::Test {
     EXPECT_TRUE(command.nothing_is_left(0ms));
     EXPECT_THAT(command.err(), HasSubstr("error: " + name + " (pid " + std::to_string(pid) + ")" + kSilence));
   }
-  /// Stops launcher and workers for that long, in which other runs come and go, and continues them.
+  /// Stops the launcher and all workers for `time`, while other runs start and end, and then continues them.
   void freeze_whole(Command& command, std::chrono::milliseconds time) {
     std::vector<pid_t> all{command.pid()};  // the launcher first: it would notice the others
     for (const std::string name : {"ticker", "echo-0", "echo-1"}) {

@@ -38,7 +38,7 @@ class Stopped : public testing::Test {
 INSTANTIATE_TEST_SUITE_P(Moments, Killed, testing::Range<std::uint64_t>(0, soak_size("CAFTAN_MOMENTS", 10)));
 
 TEST_P(Killed, BI6_AUsedWorkerIsNamedAndCallsToItFailAsPeerDown) {
-  // A driver that looks for a stop before its next call would say nothing of the loss.
+  // The ticker ignores the stop: otherwise it could end before its next call, which reports the loss.
   Command command(folder_, kTicking, {"run", "t.toml", "roles.ticker.config.ignore_stop=true"});
   ASSERT_TRUE(command.wait_for_line("tick 1")) << command.err();
   ASSERT_TRUE(command.wait_for_line(moment(GetParam()))) << command.err();
@@ -140,7 +140,7 @@ TEST_P(Killed, BI6_TheDriverIsNamed) {
 }
 
 TEST_F(Stopped, BI6_M_WorkersThatAreStoppedDieWithTheirLauncher) {
-  // They cannot notice the loss themselves: the kernel ends them.
+  // Stopped workers cannot notice that the launcher has died: the kernel ends them.
   Command command(folder_, kTicking, {"run", "t.toml"});
   ASSERT_TRUE(command.wait_for_line("tick 5")) << command.err();
   for (const std::string name : {"ticker", "echo-0", "echo-1"}) {

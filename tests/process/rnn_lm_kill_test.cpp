@@ -1,5 +1,5 @@
-// The language model when one of its processes is killed: the launcher names it, and a run goes on where it was
-// cut, bit for bit, also when that was in the middle of a checkpoint.
+// The language model when one of its processes is killed: the launcher names the process, and a resumed run continues
+// from the last checkpoint bit for bit, even if the process was killed while a checkpoint was being written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -113,7 +113,8 @@ INSTANTIATE_TEST_SUITE_P(Victims, KilledTraining, testing::Values("trainer", "ps
 TEST_P(KilledTraining, ResumesBitForBit) {
   start();
   kill(GetParam());
-  // What it wrote since is deleted: each victim goes on from the same step.
+  // The checkpoints that the run wrote after the first one are deleted, so that each victim's run resumes at the same
+  // step.
   for (const auto& entry : std::filesystem::directory_iterator(first_.parent_path())) {
     if (entry.path() != first_) std::filesystem::remove_all(entry.path());
   }

@@ -25,7 +25,7 @@ struct Case {
   std::string placement = "processes";
 };
 
-/// What configs/rnn_lm.test.toml and a case say of the model.
+/// Returns the trainer's config: that of configs/rnn_lm.test.toml with what the case changes.
 rnn_lm::TrainerConfig config_of(const Case& c) {
   rnn_lm::TrainerConfig config;
   config.emb = 8;
@@ -63,7 +63,8 @@ class LocalModel {
         .value();
   }
 
-  /// Clips as over the two owners: squares are added owner by owner, the trainer's first.
+  /// Clips and steps as the distributed optimizer does over two owners: the squares of the norm are added owner by
+  /// owner, the trainer's parameters first.
   void apply(const std::vector<at::Tensor>& gradients) {
     if (clip_ == 0) return static_cast<void>(optimizer_->step(gradients).value());
     const std::span all(gradients);

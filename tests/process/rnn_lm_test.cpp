@@ -1,4 +1,5 @@
-// The language model as a user runs it: any placement gives the same bits, and a killed run goes on where it was cut.
+// The language model as a user runs it: any placement gives the same bits, and a killed run continues from its last
+// checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -59,7 +60,8 @@ TEST_F(LanguageModel, LearnsTheSameBitsInEveryPlacement) {
 }
 
 TEST_F(LanguageModel, LearnsTheSameBitsOverThreeWorkers) {
-  // Dropout masks belong to a role, and squares of the norm are added worker by worker.
+  // Dropout and clipping are off: dropout masks depend on the role, and the squares of the norm are added worker by
+  // worker.
   const std::vector<std::string> plain{"roles.trainer.config.dropout=0.0", "roles.trainer.config.optimizer.clip=0.0"};
   const Finished two = run(plain);
   ASSERT_EQ(two.code, 0) << two.err;

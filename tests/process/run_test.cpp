@@ -162,7 +162,7 @@ TEST_P(EachPlacement, BI2_AConstructorThatHangsIsNamedWithItsRole) {
   const Finished run =
       run_to_end(folder, kTicking, {"run", "t.toml", "run.placement=" + GetParam(), "roles.echo.config.birth=hangs"});
   EXPECT_EQ(run.code, 1);
-  // In one process the ticker may wait for an echo that has no runner left.
+  // In one process the error may name the ticker, too: it may wait for an echo whose constructor has no runner left.
   EXPECT_THAT(run.err, AllOf(HasSubstr("error: start: the constructor"), HasSubstr("echo-0 (role 'echo')"),
                              HasSubstr(" not returned within 2s (run.start_timeout)")));
 }
@@ -259,7 +259,7 @@ TEST(Run, T8_EachRoleOfOneProcessMayWaitHoweverManyThereAre) {
   const Folder folder;
   folder.write("t.toml",
                ticking_file("placement = \"one_process\"\nstart_timeout = \"20s\"\nstop_timeout = \"20s\"\n"));
-  // 128 threads are there for calls; those of run() come on top of them.
+  // 128 threads are there for calls; the threads for run() of the roles come in addition.
   const Finished run = run_to_end(folder, kTicking,
                                   {"run", "t.toml", "roles.ticker.replicas=130", "roles.ticker.config.together=130",
                                    "roles.ticker.config.rounds=1"});

@@ -1,5 +1,5 @@
-// A model split over workers, trained without end by two trainers at once, each through the server and the other one.
-// Each says where it is, so that a test can end a worker in the middle of anything.
+// A program that splits a model over workers. Two trainers train without end, each through the server and the other
+// trainer, and report each step, so that a test can kill a worker at any step.
 #include <ATen/ops/eye.h>
 #include <ATen/ops/ones.h>
 

@@ -155,7 +155,7 @@ TEST_F(Hosts, BI2_AWorkerThatNeverComesIsNamed) {
   Command echo(folder_, kTicking, {"run", "t.toml", "--role", "echo", "--replica", "0"});
   EXPECT_EQ(ticker.wait(), 1);
   EXPECT_EQ(echo.wait(), 1);
-  // The first that gives up leaves, and the other one misses it as well.
+  // The command that times out first leaves, so the other one may name that command's worker as missing, too.
   EXPECT_THAT(ticker.err(), ContainsRegex("echo-1 ha(s|ve) not come within 6"));
   EXPECT_THAT(echo.err(), HasSubstr("echo-0: timeout: echo-1 has not come within 6"));
 }
@@ -179,7 +179,7 @@ TEST_F(Hosts, SE26_WhoRunsOnTheSameHostIsNotMissed) {
     words.insert(words.end(), more);
     return words;
   };
-  // Of the echoes only two come, both by one command; the ticker waits longer than they do.
+  // Two of the three echoes come, both started by one command; the ticker has a longer start time-out than they have.
   Command ticker(folder_, kTicking, with({"run.start_timeout=20s", "--role", "ticker"}));
   Command echoes(folder_, kTicking, with({"--host", "there"}));
   EXPECT_EQ(echoes.wait(), 1);
@@ -255,7 +255,7 @@ TEST_F(Hosts, ADriverThatFailsFailsTheRunOnEveryHost) {
   }
 }
 
-/// A member from tomorrow: it speaks a version of the protocol that no worker here does.
+/// A member of a later version: it speaks only a version of the protocol that the workers here do not know.
 net::HandshakeOptions from_tomorrow(const std::string& name, std::uint32_t id) {
   net::HandshakeOptions options;
   options.self.versions = {0xfff0, 0xffff};

@@ -46,7 +46,7 @@ class Echo {
     if (config.birth == Birth::waits) wait_at("birth");
   }
   int echo(int value) { return value; }
-  /// Answers all of them once that many have come.
+  /// Holds each caller until `guests` callers have called; then replies to all of them.
   caftan::Future<int> meet(int guests) {
     caftan::Future<int> all_are_there = guests_.emplace_back().future();
     if (static_cast<int>(guests_.size()) == guests) {

@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-/// A pipe with a name that is full from the beginning and read only on request.
+/// A named pipe that is full from the beginning and that the test reads only on request.
 class FullPipe {
  public:
   explicit FullPipe(const std::string& path) : path_(path) {
@@ -29,7 +29,7 @@ class FullPipe {
   FullPipe& operator=(const FullPipe&) = delete;
 
   const std::string& path() const { return path_; }
-  /// Reads until `end` was read. Returns what was written after the filling.
+  /// Reads until `end` was read. Returns what was written after the pipe was filled.
   std::string read_up_to(const std::string& end) {
     ::fcntl(fd_, F_SETFL, O_RDWR);
     std::string text;

@@ -38,7 +38,7 @@ Listener listen_on_loopback() {
 }
 
 void start(const Member& member) {
-  // TensorPipe's uv transport else takes the address of the first interface that is not loopback.
+  // Otherwise TensorPipe's uv transport would take the address of the first interface that is not loopback.
   setenv("TP_SOCKET_IFNAME", "lo", 1);
   c10d::TCPStoreOptions store_options;
   store_options.port = member.store.port;

@@ -31,8 +31,8 @@ Listener listen_on_loopback();
 struct Member {
   std::int16_t rank = 0;
   std::int16_t world = 2;
-  /// "default" = what the reference chooses; "shm" or "uv" = that one alone, with the channel "basic". Only uv sleeps
-  /// while it is idle.
+  /// "default" = the transports that the reference chooses; "shm" or "uv" = only that one, with the channel "basic".
+  /// Only uv sleeps while it is idle.
   std::string transports = "default";
   Listener store;  ///< of rank 0: its listening socket; of other ranks: only rank 0's port
 };
@@ -41,18 +41,18 @@ void start(const Member& member);
 
 struct Function {
   std::shared_ptr<torch::jit::Operator> op;
-  /// The callee runs in the caller's context also if no argument needs a gradient: so PyTorch calls users' functions,
+  /// Run the callee in the caller's context even if no argument needs a gradient: PyTorch calls users' functions so,
   /// not operators.
   bool always_in_context = false;
 };
-/// Finds a built-in operator. Without one the program ends.
+/// Finds a built-in operator. If there is none, the program ends.
 Function find_function(const std::string& name, const std::string& overload = "");
 /// Makes a function of our own callable, in every process before its `start`. @param schema  "aten::name(Tensor x) ->
 /// Tensor"
 Function add_function(const std::string& schema, std::function<at::Tensor(const std::vector<c10::IValue>&)> body);
 
 using Pending = c10::intrusive_ptr<c10::ivalue::Future>;
-/// Calls `function` at the worker of that rank; recorded if the calling thread is in a context.
+/// Calls `function` at the worker of that rank; the call is recorded if the calling thread is in a context.
 /// @param arguments  all of them, in the order of the schema
 Pending call_async(std::int16_t rank, const Function& function, std::vector<c10::IValue> arguments);
 /// Waits for the value. Errors: what the callee threw.

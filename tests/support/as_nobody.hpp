@@ -1,4 +1,4 @@
-/// Root may read every file, so what is reported of a file without read permission is tested as another user.
+/// Root may read every file, so tests with a file without read permission run as another user.
 #pragma once
 
 #include <unistd.h>
@@ -10,12 +10,12 @@ class AsNobody {
  public:
   AsNobody() : was_root_(::geteuid() == 0), works_(!was_root_ || ::seteuid(kNobody) == 0) {}
   ~AsNobody() {
-    // That root could not come back would break the tests behind this one.
+    // If root's rights did not come back, the tests after this one would fail for that reason.
     if (was_root_ && works_ && ::seteuid(0) != 0) ::_exit(1);
   }
   AsNobody(const AsNobody&) = delete;
   AsNobody& operator=(const AsNobody&) = delete;
-  /// Returns whether it does: a container may have taken the right to change the user.
+  /// Returns whether the process has changed its user: a container may have taken the right to do so.
   bool works() const { return works_; }
 
  private:

@@ -19,7 +19,8 @@ class BatonExecutor final : public base::Executor {
   BatonExecutor() = default;
   BatonExecutor(const BatonExecutor&) = delete;
   BatonExecutor& operator=(const BatonExecutor&) = delete;
-  /// Runs what is left, then ends its threads. A thread that still waits for ever ends the process with a message.
+  /// Runs the tasks that are left, then ends its threads. A thread that still waits for ever ends the process with a
+  /// message.
   ~BatonExecutor() override;
 
   void post(base::Task task) override;
@@ -28,9 +29,9 @@ class BatonExecutor final : public base::Executor {
   /// Its waits read no frames.
   bool inside_reading_wait() const noexcept override { return false; }
 
-  /// Runs all others until nothing can go on at this time.
+  /// Runs all other threads until none can go on at the present time.
   void run_until_idle();
-  /// Runs all others for `by` of the clock's time.
+  /// Runs all other threads while the clock moves by `by`.
   void advance(base::Duration by);
   /// Returns the largest number of threads that were in the middle of a task at once.
   std::size_t most_threads() const { return workers_.size(); }

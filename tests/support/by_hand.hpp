@@ -13,7 +13,8 @@
 
 namespace caftan::test {
 
-/// The member "b", number 1, of a cluster whose secret is "shared by this test". What `connect` returns must go first.
+/// The member "b", number 1, of a cluster whose secret is "shared by this test". Destroy the connections that `connect`
+/// returns before this object.
 class ByHand {
  public:
   /// @param address   of the member "a"
@@ -44,7 +45,7 @@ class ByHand {
   transport::ThreadedExecutor executor_;
 };
 
-/// Reads frames until one of `kind` comes, and returns its sections.
+/// Reads frames until one of `kind` arrives, and returns that frame's sections.
 inline wire::Bytes read_sections(transport::Accepted& from, wire::FrameKind kind) {
   wire::Bytes& unread = from.early;
   for (;;) {

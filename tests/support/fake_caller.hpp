@@ -23,7 +23,7 @@ class FakeCaller;
 }
 
 namespace caftan {
-/// What functions with a `Worker&` get in these tests.
+/// The `Worker` that registered functions get in these tests.
 class Worker : public CallSite {
  public:
   explicit Worker(test::FakeCaller& fake);
@@ -73,12 +73,12 @@ class FakeCaller final : public rpc::Caller {
   Result<std::shared_ptr<rpc::RRefHandle>> create_local(std::shared_ptr<rpc::HostedObject> object) override;
   void on_unobserved_error(std::string_view what, const Error& error) noexcept override;
 
-  // What tests set and look at.
+  // Settings and observations for tests.
   void set_hook(rpc::CallHook* hook) { hook_ = hook; }
   void set_default_timeout(base::Duration timeout) { default_timeout_ = timeout; }
-  /// Changes each request before it is sent.
+  /// Sets a function that changes each request before the request is sent.
   void set_tamper(std::function<void(rpc::OutRequest&)> tamper) { tamper_ = std::move(tamper); }
-  /// Changes each reply before it is delivered.
+  /// Sets a function that changes each reply before the reply is delivered.
   void set_tamper_reply(std::function<void(rpc::InPayload&)> tamper) { tamper_reply_ = std::move(tamper); }
   /// Makes every request to and from this worker fail with peer_down from now on.
   void go_down();
@@ -127,7 +127,7 @@ class FakeCaller final : public rpc::Caller {
 class FakeJob {
  public:
   FakeJob() = default;
-  /// Lets what still sleeps come to its end first.
+  /// Runs the tasks that still wait before the workers end.
   ~FakeJob();
   FakeCaller& add(Registry registry);
   FakeCaller& at(std::size_t index) { return *workers_.at(index); }

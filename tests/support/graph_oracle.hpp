@@ -13,7 +13,7 @@
 
 namespace caftan::autograd::test {
 
-/// By worker and leaf, in the order of Program::leaves.
+/// Gradients by worker and leaf, in the order of Program::leaves.
 using LeafGradients = std::vector<std::vector<at::Tensor>>;
 
 /// One of a suite's programs.
@@ -49,7 +49,7 @@ class Histogram {
 
   void add(std::size_t value) { ++counts_[value]; }
   std::size_t median() const;
-  /// Returns of how many graphs the number was not 0.
+  /// Returns for how many graphs the number was not 0.
   std::size_t above_zero() const;
   /// Writes one line to the standard output.
   void print() const;

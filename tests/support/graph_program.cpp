@@ -27,11 +27,11 @@ using torch::autograd::variable_list;
 constexpr int kSide = 4;              // every tensor of the pool is kSide x kSide
 constexpr double kLargest = 1 << 20;  // values of small-integer programs
 
-/// As many inputs as outputs, handed through.
+/// A node that hands its inputs' gradients on unchanged.
 class Identity final : public Node {
   variable_list apply(variable_list&& gradients) override { return std::move(gradients); }
 };
-/// Two results of one tensor; only the first has a gradient, and the node leaves undefined what it is not given.
+/// A node with two results of one tensor. Only the first result gets a gradient; an undefined gradient stays undefined.
 class Fork final : public Node {
   variable_list apply(variable_list&& gradients) override { return {gradients[0]}; }
 };
@@ -39,7 +39,8 @@ class Fork final : public Node {
 std::vector<at::Tensor> results_of(const std::shared_ptr<Node>& node, const std::vector<at::Tensor>& values) {
   std::vector<at::Tensor> results;
   for (const at::Tensor& value : values) {
-    // Strides as the codec keeps them. A tensor that overlaps itself cannot be changed in place, so it may be shared.
+    // The copy has the strides that the codec would keep. A tensor that overlaps itself cannot be changed in place, so
+    // it may be shared.
     results.push_back(value.is_non_overlapping_and_dense() ? value.detach().clone() : value.detach());
     torch::autograd::create_gradient_edge(results.back(), node);
   }
@@ -90,7 +91,7 @@ class Writer {
   std::uint64_t next_key() { return mix64(seed_ * 1000003 + ++keys_); }
   Value& pick(int worker) {
     auto& pool = pools_[worker];
-    // Mostly one of the last results, so that graphs grow deep as well as wide.
+    // Takes mostly one of the last results, so that graphs grow deep as well as wide.
     const int size = static_cast<int>(pool.size());
     return draw(4) == 0 ? pool[draw(size)] : pool[size - 1 - draw(std::min(size, 5))];
   }
@@ -143,7 +144,8 @@ class Writer {
     hops_.run_span(from, key, [&] { came = send(from, to, sent, mix64(key)); });
     ++program_.hops;
     for (std::size_t n = 0; n < came.size(); ++n) {
-      // In place on what has just arrived alone (several tensors may share memory): the hop's node must not notice.
+      // Changes in place only what arrived alone (several tensors may share memory): the node of the hop must not
+      // notice the change.
       const bool in_place =
           draw(2) == 0 && came.size() == 1 && came[n].requires_grad() && came[n].is_non_overlapping_and_dense();
       if (in_place) hops_.run_span(to, next_key(), [&] { came[n].add_(came[n].detach()); });
@@ -151,7 +153,7 @@ class Writer {
     }
   }
 
-  /// The same tensor twice is one entry of a message, and one tensor where it arrives.
+  /// A tensor that stands in `values` twice is one entry of the message, and one tensor at the receiver.
   std::vector<at::Tensor> send(int from, int to, const std::vector<Value>& values, std::uint64_t order_key) {
     std::vector<at::Tensor> entries;
     std::vector<std::ptrdiff_t> places;
@@ -236,7 +238,7 @@ class Writer {
 
   at::Scalar scale(double rounding) const { return exact_ ? 1.0 : rounding; }
 
-  /// Small again: for integers the rest modulo 4, which has the gradient of the whole.
+  /// Makes a value small again: an integer becomes the rest modulo 4, which has the gradient of the whole.
   void wrap(int worker, const Value& value) {
     if (!exact_) return add(worker, at::tanh(value.tensor), 1, {});
     const at::Tensor whole = (value.tensor.detach() / 4).floor() * 4;

@@ -24,7 +24,8 @@ class Hops {
                                        std::uint64_t order_key) = 0;
 };
 
-/// One graph for all workers, with an identity at each hop: what a distributed graph is to be equal to.
+/// Runs a program in one graph for all workers, with an identity at each hop: the graph that a distributed one is
+/// compared with.
 class IdentityHops final : public Hops {
  public:
   void run_span(int worker, std::uint64_t key, const std::function<void()>& code) override;
@@ -45,10 +46,10 @@ struct Program {
   double gradient_bound = 0;  ///< no gradient and no partial sum is larger; tracked for small integers only
 };
 
-/// Below it float64 adds and multiplies integers exactly.
+/// Up to this number float64 adds and multiplies integers exactly.
 constexpr double kExact = 9007199254740992.0;
 
-/// What the roots are made of.
+/// Which tensors become the roots.
 enum class Roots {
   a_few,  ///< two to four of worker 0's values; much of the rest, messages too, has no part in them
   all,    ///< every value of every worker, so that no message is unused

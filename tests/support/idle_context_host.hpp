@@ -1,4 +1,4 @@
-/// A host of autograd contexts that has none: for the record of a context without a worker.
+/// A host of autograd contexts that keeps none: for a ContextRecord that is tested without a worker.
 #pragma once
 
 #include <memory>

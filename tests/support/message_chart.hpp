@@ -14,7 +14,8 @@
 
 namespace caftan::test {
 
-/// Not synchronized; for the stepped executor. Recorded messages are named m1, m2, ... as they leave.
+/// Threads: those of the stepped executor, one at a time. Recorded messages are named m1, m2, ... in the order in which
+/// they leave.
 class MessageChart {
  public:
   /// @param workers  their names, in the order of the columns, which are A, B, ...
@@ -39,7 +40,7 @@ class MessageChart {
   void note(std::size_t worker, const std::string& text) {
     chart_ += "  Note over " + letter(worker) + ": " + text + "\n";
   }
-  /// Returns the block as it stands in a page.
+  /// Returns the chart as a Mermaid block of a page.
   std::string markdown() const { return "```mermaid\n" + chart_ + "```\n"; }
 
  private:

@@ -1,5 +1,5 @@
-/// What most tests of clusters and of tensors read first, compiled once. No test relies on it: each includes what it
-/// uses.
+/// The headers that most tests of clusters and of tensors include, compiled once. No test relies on this header: each
+/// includes what it uses.
 #pragma once
 
 #include <gmock/gmock.h>

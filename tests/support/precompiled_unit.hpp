@@ -1,5 +1,5 @@
-/// What every test without libtorch reads first, compiled once. No test relies on this header: each includes what it
-/// uses.
+/// The headers that every test without libtorch includes, compiled once. No test relies on this header: each includes
+/// what it uses.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -9,7 +9,7 @@
 
 namespace caftan::test {
 
-/// One at a time in a process.
+/// At most one object at a time in a process.
 class TorchMemory {
  public:
   /// @param large  bytes from which on a block counts
@@ -34,7 +34,7 @@ class TorchMemory {
    public:
     c10::DataPtr allocate(std::size_t bytes) override {
       if (bytes >= large_) {
-        // As libtorch's own allocator says it.
+        // The text is that of libtorch's own allocator.
         TORCH_CHECK(!refuses_, "DefaultCPUAllocator: can't allocate memory: you tried to allocate ", bytes, " bytes.");
         ++blocks_;
       }

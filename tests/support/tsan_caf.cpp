@@ -54,8 +54,9 @@ invoke_message_result scheduled_actor::consume(mailbox_element& message) {
 
 }  // namespace caf
 
-/// libtorch frees a gradient accumulator, or what counts its holders, after the last holder has let it go. The holders
-/// count down with atomic operations of our code or of libtorch's; the sanitizer does not see those of libtorch.
+/// Suppressed: libtorch frees a gradient accumulator, or the counter of its holders, after the last holder has let it
+/// go. Our code and libtorch count the holders down with atomic operations, but the sanitizer does not see those of
+/// libtorch.
 extern "C" const char* __tsan_default_suppressions() {
   return "race:torch::autograd::AutogradMeta::~AutogradMeta\nrace:torch::autograd::impl::grad_accumulator";
 }

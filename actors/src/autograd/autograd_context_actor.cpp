@@ -275,14 +275,15 @@ GraphJob::Functions AutogradContextState::functions(const std::vector<AutogradMe
   GraphJob::Functions functions;
   functions.reserve(messages.size());
   for (const AutogradMessageId& message : messages) {
-    // One that is gone is of a context that ends.
+    // A message that the record has no more belongs to a context that ends.
     if (auto function = record_->send_function(message)) functions.push_back(std::move(function));
   }
   return functions;
 }
 
 void AutogradContextState::perform(autograd::WalkGraph& action) {
-  // A walk that another one begins, as a call to oneself does, waits its turn: a chain of them is no small graph.
+  // A walk that begins inside of another one, as with a call to this worker itself, runs as a job: a chain of such
+  // walks may visit a large graph.
   walked_ = job_ ? job_->walk(functions(action.messages), !in_walked_)
                  : context_event::Walked{action.pass, {}, true, *begin_error_};
 }
@@ -314,7 +315,7 @@ void AutogradContextState::perform(autograd::StopGraph&) {
 }
 
 void AutogradContextState::forget_pass(PassNumber pass) {
-  // The graph's nodes may take long to destroy: not here.
+  // The job is destroyed on a runner: its graph may have many nodes, whose destruction takes long.
   ports_->executor().post([job = std::move(job_), start = start_] {});
   job_ = nullptr;
   leaving_.clear();

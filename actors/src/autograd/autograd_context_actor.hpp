@@ -1,5 +1,5 @@
-/// The actor of one autograd context at one worker: passes what arrives to `ContextPasses` and does what that says. It
-/// monitors the context's actors at the workers with which it exchanges messages.
+/// The actor of one autograd context at one worker: passes events to `ContextPasses` and carries out the actions that
+/// it returns. The actor monitors the context's actors at the workers with which it exchanges messages.
 #pragma once
 
 #include <map>
@@ -66,8 +66,8 @@ class AutogradContextState {
   void perform(autograd::ContextReleased& action);
   void perform(autograd::ContextEmpty& action);
 
-  /// Both return false when there is no session with that life. A mark or report that is beyond a limit is in `unsent_`
-  /// afterwards.
+  /// `send_to` and `watch` return false when there is no session with that life. A mark or report that is beyond a
+  /// limit is in `unsent_` afterwards.
   bool send_to(const WorkerLife& to, autograd::PassMessage message);
   /// Watches this context's actor there.
   bool watch(const WorkerLife& peer);

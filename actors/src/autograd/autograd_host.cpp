@@ -154,7 +154,7 @@ caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session&
   if (place == places_.end()) return nullptr;
   Entry& entry = entries_.at(place->second);
   if (entry.over) return nullptr;
-  // DA-16: only the peer that the message was recorded with has business here.
+  // DA-16: a gradient is taken only from the peer that the message was recorded with.
   const auto receiver = entry.record->receiver_of(message);
   if (!receiver || *receiver != session.peer().life) return nullptr;
   function = entry.record->send_function(message);
@@ -244,7 +244,7 @@ void AutogradHost::on_session_end(const transport::Session& session, bool is_las
   const WorkerLife peer = session.peer().life;
   const base::LockGuard lock(mutex_);
   (void)table_.peer_down(peer);
-  // Also the contexts of others in which it takes part: their actors know whether it matters.
+  // Every context is informed, whether its home is here or not: its actor knows whether the peer takes part in it.
   for (auto& [id, entry] : entries_) caf::anon_send(entry.actor, ContextEvent{context_event::PeerDown{peer}});
 }
 

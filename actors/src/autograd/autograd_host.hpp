@@ -55,7 +55,7 @@ class AutogradHost final : public autograd::ContextHost, public Service, public 
   void on_session_end(const transport::Session& session, bool is_last) override;
   void end_all(const Error& reason, StopReport& given_up) override;
   void when_empty(std::function<void()> done) override;
-  /// Returns how many contexts have an actor and how many graphs of passes there are, in all.
+  /// Returns the number of contexts that have an actor plus the number of graphs of passes.
   std::size_t in_use() const override;
 
   // RecvFunctionPorts and ContextPorts
@@ -78,7 +78,8 @@ class AutogradHost final : public autograd::ContextHost, public Service, public 
   void cancelled(const ContextId& context, std::weak_ptr<rpc::FutureCore> pass);
 
  private:
-  /// The functions that the open pass has addressed. A call to the own worker has both ends of a message here.
+  /// The actors of a context's SendFunctions and RecvFunctions that the open pass has addressed. A message that this
+  /// worker has sent to itself has one of each.
   struct FunctionActors {
     std::unordered_map<AutogradMessageId, caf::actor> sends;
     std::unordered_map<AutogradMessageId, caf::actor> recvs;
@@ -99,7 +100,7 @@ class AutogradHost final : public autograd::ContextHost, public Service, public 
   MemberPorts& ports_;
   const WorkerLife self_;
   mutable base::Mutex mutex_;
-  // Replies for contexts that are not open; made when a message first needs it.
+  // The actor that replies to messages of contexts that are not open; made when the first such message arrives.
   caf::actor closed_contexts_ CAFTAN_GUARDED_BY(mutex_);
   autograd::ContextTable table_ CAFTAN_GUARDED_BY(mutex_);
   std::unordered_map<ContextId, Entry> entries_ CAFTAN_GUARDED_BY(mutex_);

@@ -1,4 +1,4 @@
-/// What the actors of distributed autograd say to each other. Pass messages and gradients cross between workers
+/// The messages between the actors of distributed autograd. Pass messages and gradients cross between workers
 /// (registered with the transport); events stay in one worker. Flows: docs/protocols/dist_autograd.md.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace caftan::actors {
 
-/// From a context actor to that of another worker: anything but a gradient.
+/// A message of a backward pass, except a gradient, from a context's actor to the context's actor at another worker.
 struct PassEnvelope {
   autograd::PassMessage message;
   template <class Archive>
@@ -28,7 +28,7 @@ struct PassEnvelope {
   }
 };
 
-/// From a RecvFunction's actor to the SendFunction's actor of the same message.
+/// The gradients of a message, from the RecvFunction's actor to the SendFunction's actor of the same message.
 struct GradientMessage {
   autograd::Grad grad;
   std::shared_ptr<tensor::EncodedTensors> encoded;  ///< at the sender; sent once
@@ -36,7 +36,7 @@ struct GradientMessage {
   Result<void> received = {};                       ///< there: limit_exceeded without memory for the tensors
 };
 
-/// To a RecvFunction's actor: its node has run.
+/// Sent to a RecvFunction's actor: its node has run, and these gradients are to be sent to the peer.
 struct ShipGradient {
   WorkerLife to;
   autograd::Grad grad;
@@ -75,7 +75,7 @@ struct Deadline {
 struct Cancelled {
   std::weak_ptr<rpc::FutureCore> pass;  ///< its state
 };
-/// The gradients of a message are in the context's record, with the reason if they cannot be used.
+/// Event: the gradients of a message are in the context's record, or the reason why they cannot be used.
 struct GradientArrived {
   WorkerLife from;
   autograd::Grad grad;

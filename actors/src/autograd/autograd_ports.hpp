@@ -16,7 +16,7 @@
 
 namespace caftan::actors {
 
-/// For the actor of a RecvFunction. Threads: any, all methods; none blocks.
+/// What the actor of a RecvFunction uses of its worker. Threads: any, all methods; none blocks.
 class RecvFunctionPorts {
  public:
   virtual ~RecvFunctionPorts() = default;
@@ -26,7 +26,8 @@ class RecvFunctionPorts {
   virtual void gradient_not_sent(const autograd::PassId& pass, const Error& error) = 0;
 };
 
-/// For the actor that replies for contexts that are not open here. Threads: any, all methods; none blocks.
+/// What the actor that replies for contexts that are not open uses of its worker. Threads: any, all methods; none
+/// blocks.
 class ClosedContextsPorts {
  public:
   virtual ~ClosedContextsPorts() = default;
@@ -36,7 +37,7 @@ class ClosedContextsPorts {
   virtual std::optional<autograd::Send> refuse(const WorkerLife& from, const autograd::PassMessage& message) const = 0;
 };
 
-/// For the actor of a context and its graph jobs. Threads: any, all methods; none blocks.
+/// What the actor of a context and its graph jobs use of their worker. Threads: any, all methods; none blocks.
 class ContextPorts : public ClosedContextsPorts {
  public:
   virtual WorkerLife self() const noexcept = 0;

@@ -1,5 +1,5 @@
-/// The actor that replies to messages of contexts that are not open at this worker, so that their senders do not wait
-/// for it. One for all of them.
+/// The actor that replies to messages of contexts that are not open at this worker, so that the senders do not wait for
+/// a reply in vain. A worker has one such actor.
 #pragma once
 
 #include <caf/behavior.hpp>

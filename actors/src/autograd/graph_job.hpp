@@ -16,7 +16,7 @@
 
 namespace caftan::actors {
 
-/// Threads: walk and run are called by the actor, never while another one of them is under way.
+/// Threads: walk and run are called by the context's actor, one at a time.
 class GraphJob final : public std::enable_shared_from_this<GraphJob> {
  public:
   using Functions = std::vector<std::shared_ptr<const autograd::SendFunction>>;
@@ -32,8 +32,9 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
            autograd::PassNumber pass, std::shared_ptr<autograd::Engine> engine, std::shared_ptr<rpc::Strand> strand,
            std::vector<autograd::HeldByWaiter> held);
 
-  /// Walks from what is marked and from `marks` on. `in_place` walks the first nodes here and returns what they gave;
-  /// all else comes as events, the last of which is done.
+  /// Walks the graph from the nodes marked before and from `marks` on. With `in_place` it walks the first nodes in this
+  /// call and returns what they gave; later nodes are walked in runner jobs, which send events, the last one with
+  /// `done`.
   std::optional<context_event::Walked> walk(Functions marks, bool in_place);
   /// Feeds, then runs what can run. Ends with a Ran event that is done.
   /// @param sources  marked first, at the first run of a pass without marks

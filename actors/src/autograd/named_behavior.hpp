@@ -13,7 +13,8 @@ class NamedBehavior : public caf::event_based_actor, public remote::NamedActor {
   explicit NamedBehavior(caf::actor_config& config) : caf::event_based_actor(config) {}
 
   remote::Address wire_name() const noexcept override { return wire_name_; }
-  /// Called by the behaviour, before the actor sends anything: what it sends names it as the sender.
+  /// Sets the actor's name in every session, by which its messages name their sender. Called by the behaviour, before
+  /// the actor sends anything.
   void set_wire_name(const remote::Address& name) noexcept { wire_name_ = name; }
 
  private:

@@ -37,8 +37,8 @@ class SendFunctionState {
 using SendFunctionActor = caf::stateful_actor<SendFunctionState, NamedBehavior>;
 
 /// The behaviour of a SendFunctionActor.
-/// @param record   of the context: gets the gradients
-/// @param context  the context's actor: learns that they are there
+/// @param record   the context's record, which gets the gradients
+/// @param context  the context's actor, to which the arrival of the gradients is reported
 caf::behavior send_function_actor(SendFunctionActor* self, std::shared_ptr<const autograd::SendFunction> function,
                                   std::shared_ptr<autograd::ContextRecord> record, caf::actor context);
 

@@ -24,7 +24,8 @@ struct Exec {
   pid_t parent;
 };
 
-/// Between fork and exec: only what is allowed in the copy of a process that may have had threads.
+/// Runs between fork and exec, so it calls only functions that are allowed in the copy of a process which may have had
+/// threads.
 [[noreturn]] void become_command(const Exec& exec) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);

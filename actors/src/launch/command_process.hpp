@@ -27,16 +27,16 @@ class CommandProcess {
  public:
   /// Errors: io_error.
   static Result<std::unique_ptr<CommandProcess>> start(const CommandOptions& options);
-  /// Kills and waits for what still runs.
+  /// Kills the command if it still runs, and waits for its end.
   ~CommandProcess();
   CommandProcess(const CommandProcess&) = delete;
   CommandProcess& operator=(const CommandProcess&) = delete;
 
-  /// Readable once it has ended.
+  /// Returns a descriptor that is readable once the command has ended.
   int fd() const noexcept { return pidfd_.get(); }
-  /// Asks it to end, as Ctrl-C does: the first time in order, the second time at once.
+  /// Sends the command the signal of Ctrl-C: the first one makes the command end in good order, the second one at once.
   void interrupt() const;
-  /// Returns how it ended; nothing while it runs.
+  /// Returns how the command ended; nothing while it runs.
   std::optional<run::Death> death();
 
  private:

@@ -1,5 +1,5 @@
-/// One end of the local socket pair between the launcher and a process of its run: whole packets, in order. Its end of
-/// file is how each side learns that the other has ended, for whatever reason.
+/// One end of the local socket pair between the launcher and a process of its run, which carries whole packets, in
+/// order. By the end of file each side learns that the other side has ended, whatever the cause.
 #pragma once
 
 #include <optional>
@@ -32,15 +32,15 @@ class ControlSocket {
 
   /// Blocks while the other side does not read. Errors: peer_down, limit_exceeded (longer than a packet), io_error.
   Result<void> send(const run::Event& event) const;
-  /// Never blocks. Errors: as above; overloaded (the other side does not read).
+  /// Never blocks. Errors: those of the other `send`; overloaded (the other side does not read).
   Result<void> send(const run::Command& command) const;
   Result<void> offer(const run::Event& event) const;
 
   /// Waits for the next packet. Errors: peer_down (the other side is gone), malformed_payload, io_error.
   Result<run::Command> receive_command() const;
-  /// Returns the next packet, nothing if none comes until `until`. Errors: as above.
+  /// Returns the next packet, nothing if none comes until `until`. Errors: those of the other receive_command.
   Result<std::optional<run::Command>> receive_command(base::TimePoint until) const;
-  /// Returns the next packet, nothing if there is none now. Errors: as above.
+  /// Returns the next packet, nothing if there is none now. Errors: those of receive_command.
   Result<std::optional<run::Event>> receive_event() const;
 
  private:

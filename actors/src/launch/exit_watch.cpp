@@ -15,7 +15,7 @@ std::atomic<int> watched_by{-1};
 std::atomic<int> exit_status{0};
 pthread_t watcher;
 
-/// Runs on the thread that called exit().
+/// Exit handler. On any thread but the watcher's, which it lets go on, it notes the exit status and blocks for ever.
 void hold(int status, void*) {
   const int fd = watched_by.load();
   if (fd < 0 || ::pthread_equal(::pthread_self(), watcher) != 0) return;

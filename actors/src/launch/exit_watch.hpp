@@ -5,9 +5,10 @@
 
 namespace caftan::actors {
 
-/// While it lives, exit() on another thread than the one that made it does not end the process: that thread stays where
-/// it is, and the status can be taken here (RN-9). _exit() and quick_exit() end the process as ever.
-/// Threads: one; at most one object at a time in a process, as its exit handlers are the process's.
+/// While an object of this class lives, exit() on another thread than the one that made the object does not end the
+/// process: the calling thread stops there for ever, and `take` returns the status (RN-9). _exit() and quick_exit() end
+/// the process as ever. Threads: one; at most one object at a time in a process, as the exit handlers belong to the
+/// process.
 class ExitWatch {
  public:
   ExitWatch();
@@ -15,7 +16,7 @@ class ExitWatch {
   ExitWatch(const ExitWatch&) = delete;
   ExitWatch& operator=(const ExitWatch&) = delete;
 
-  /// Readable while a status was not taken.
+  /// Returns a descriptor that is readable while an exit status was noted and not taken.
   int fd() const noexcept { return fd_; }
   std::optional<int> take();
 

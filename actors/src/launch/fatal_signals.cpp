@@ -15,7 +15,8 @@ namespace {
 constexpr std::array<int, 5> kFatal{SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 constexpr int kMostFrames = 48;
 
-// A handler may neither allocate nor take a lock: what it writes is there before. By position in kFatal.
+// What the handler of each fatal signal writes, by the signal's position in kFatal. Prepared beforehand, because a
+// handler may neither allocate nor take a lock.
 struct Prepared {
   std::string_view line;
   std::string_view summary;

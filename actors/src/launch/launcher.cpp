@@ -28,7 +28,8 @@ namespace {
 
 constexpr base::Duration kDrawEvery = std::chrono::milliseconds(100);
 
-/// How often the loop comes round at least, and from when on a round that took longer is time in which it was stopped.
+/// The longest that a round of the launcher's loop waits. A round that took longer than kLongRound counts as time in
+/// which the launcher was stopped.
 constexpr base::Duration kRound = std::chrono::seconds(1);
 constexpr base::Duration kLongRound = 2 * kRound;
 
@@ -280,7 +281,7 @@ void Launch::take_progress(std::size_t worker, const run::Progress& progress) {
 
 void Launch::take_report(const run::Report& report) {
   progress_is_news_ = false;  // what was reached before would stand behind its result
-  // The lines of the workers that are ready come before the reports of the first of them.
+  // A report of the first ready worker is shown after the lines which say that the other workers are ready.
   if (supervisor_.phase() == run::Supervisor::Phase::starting) return early_.push_back(report.text);
   view_.result(report.text);
 }
@@ -360,7 +361,7 @@ void Launch::perform(const std::vector<run::Supervisor::Action>& actions) {
         break;
     }
   }
-  // No worker dials any more: remove now what a kill of this process would leave behind.
+  // No worker dials any more: remove now the folder of sockets, which would stay behind if this process were killed.
   if (supervisor_.phase() != run::Supervisor::Phase::starting) addresses_.remove_sockets();
 }
 
@@ -385,7 +386,7 @@ void Launch::draw(bool at_once) {
                  is_named(*shown_));
 }
 
-/// Whether lines of progress say which worker reports them: unless it is the only one that drives.
+/// Whether lines of progress name the worker that reports them: not where that worker is the only one that drives.
 bool Launch::is_named(std::size_t worker) const {
   return std::ranges::count_if(options_.plan.workers, &app::PlannedWorker::drives) != 1 || !planned(worker).drives;
 }
@@ -446,7 +447,7 @@ LaunchOutcome Launch::finish() {
   return {report_end(std::move(ended)), must_exit_};
 }
 
-/// What a signal that kills the one process of a run leaves behind.
+/// Returns what is written when a signal kills the one process of a run.
 FatalSignals::Words words_for(int number, const LaunchOptions& options, const RunRecord& record) {
   const app::RunSettings& run = options.application.run;
   const std::string end =

@@ -1,4 +1,5 @@
-/// Standard output or error of a launcher. The launcher goes on when the other end is not read (RN-7).
+/// Standard output or error of a launcher. The launcher goes on even if the program at the other end of the pipe does
+/// not read (RN-7).
 #pragma once
 
 #include <cstddef>
@@ -7,16 +8,16 @@
 
 namespace caftan::actors {
 
-/// Writes what there is room for and keeps the rest. Threads: one.
+/// Writes as much text as the reader makes room for and keeps the rest. Threads: one.
 class OutputStream {
  public:
   explicit OutputStream(int fd) noexcept : fd_(fd) {}
 
-  /// Keeps the order of what is written.
+  /// Appends text behind the text that waits for room.
   void write(std::string_view text);
   /// Writes the text if it can be written now. Returns whether it was.
   bool offer(std::string_view text);
-  /// Writes what there is room for now.
+  /// Writes as much of the waiting text as there is room for now.
   void flush();
 
   int fd() const noexcept { return fd_; }
@@ -24,7 +25,7 @@ class OutputStream {
   std::size_t waiting() const noexcept { return waiting_.size(); }
   /// Forgets what waits.
   void drop() noexcept { waiting_.clear(); }
-  /// Returns the number of the first error that lost something; 0 if there was none. A closed pipe is none: it
+  /// Returns the number of the first error by which text was lost; 0 if there was none. A closed pipe is no error: it
   /// has no reader any more.
   int error() const noexcept { return error_; }
 

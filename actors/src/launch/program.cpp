@@ -39,7 +39,8 @@ int refuse(const std::string& text) {
   return kBadFile;
 }
 
-/// A standard descriptor that is closed would be given to the next file, and what is meant for the user end up there.
+/// Opens /dev/null for each standard descriptor that is closed: otherwise the next file would get its number, and
+/// output for the user would go into that file.
 void keep_standard_descriptors() {
   int opened = 0;
   do {

@@ -54,7 +54,7 @@ std::string render_progress(const std::string& worker, const ProgressState& prog
   } else if (named) {
     parts.front().insert(0, worker + "  ");
   }
-  // The bar stands behind what it measures, before the last of several parts.
+  // The bar stands behind the part that it measures: the last but one, or the only part.
   const std::string drawn = progress.total > 0 ? " " + bar(progress.done, progress.total) : std::string();
   const std::size_t barred = parts.size() > 1 ? parts.size() - 2 : 0;
   std::string line = minutes_and_seconds(elapsed);

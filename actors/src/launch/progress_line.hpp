@@ -50,7 +50,7 @@ class RunView {
   void result(std::string_view line);
   /// Returns why a line of results could not be written; empty if all were, or if the reader has closed its end.
   std::string lost_results() const;
-  /// A line about the start; not shown with progress "none".
+  /// Shows a line about the start, unless progress is "none".
   void note(std::string_view line);
   void error(std::string_view line);
   /// @param named  as for `render_progress`
@@ -62,10 +62,10 @@ class RunView {
   bool is_full() const noexcept;
   /// Appends what to wait for until more can be written.
   void add_to(std::vector<pollfd>& waited) const;
-  /// Writes what there is room for now.
+  /// Writes as much of the waiting output as there is room for now.
   void flush();
-  /// Waits until all is written, `until`, or a signal can be taken from `signals`. Returns whether all is written; what
-  /// is not is dropped.
+  /// Waits until all output is written, `until` has come, or `signals` has a signal. Returns whether all is written;
+  /// output that is not is dropped.
   bool wait_for_reader(const SignalSource* signals, base::TimePoint until);
 
  private:

@@ -53,7 +53,8 @@ std::string where_to_start(const EndedRun& run) {
   return unreadable || size == 0 ? std::string() : ", start with log/" + blamed.name + ".log";
 }
 
-/// Results that no reader can have got are a failure: returns what a success becomes then.
+/// Returns the verdict of a success some of whose results were lost, because they could not be written to any reader: a
+/// failure. Returns nothing if no results were lost.
 std::optional<run::Verdict> lost_results(const EndedRun& run) {
   const std::string lost = run.view.lost_results();
   if (lost.empty() || run.verdict.outcome != run::Verdict::Outcome::success) return std::nullopt;

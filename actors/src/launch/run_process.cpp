@@ -58,7 +58,8 @@ struct Exec {
   pid_t parent;
 };
 
-/// Between fork and exec: only what is allowed in the copy of a process that may have had threads.
+/// Runs between fork and exec, so it calls only functions that are allowed in the copy of a process which may have had
+/// threads.
 [[noreturn]] void become_child(const Exec& exec) {
   ::setpgid(0, exec.group);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -66,7 +67,8 @@ struct Exec {
   ::dup2(exec.null, STDIN_FILENO);
   ::dup2(exec.log, STDOUT_FILENO);
   ::dup2(exec.log, STDERR_FILENO);
-  // All three lie above the control descriptor; dup2 clears close-on-exec of the copies only.
+  // The three descriptors of `exec` have higher numbers than kControlDescriptor. dup2 makes copies without
+  // close-on-exec; close_range closes the originals.
   ::dup2(exec.control, kControlDescriptor);
   ::syscall(SYS_close_range, kControlDescriptor + 1, ~0U, 0);
   ::signal(SIGPIPE, SIG_DFL);
@@ -164,7 +166,8 @@ std::optional<run::Event> ChildProcess::next_event() {
 std::optional<run::Death> ChildProcess::take_death() {
   if (ended_) return std::nullopt;
   siginfo_t info{};
-  // It stays a zombie until the destructor: its number, which names the process group, is not given to another process.
+  // The process stays a zombie until the destructor, so that the system gives its number, which is that of the process
+  // group, to no other process.
   if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
     return std::nullopt;
   }
@@ -230,7 +233,7 @@ Result<std::unique_ptr<LocalProcess>> LocalProcess::start(WorkerSetOptions optio
 LocalProcess::~LocalProcess() {
   queue_->close();
   if (abandoned_) {
-    // User code still runs on it. It ends with the process, which the launcher exits next.
+    // User code still runs on the thread, which ends with the process: the launcher exits the process next.
     thread_.detach();
     [[maybe_unused]] const WorkerSet* const left = workers_.release();
     return;

@@ -1,4 +1,5 @@
-/// A process of a run as the launcher sees it: one that it started, or itself for placement "one_process".
+/// A process of a run as the launcher sees it: a process that the launcher has started, or, for placement
+/// "one_process", the launcher's own.
 #pragma once
 
 #include <poll.h>
@@ -26,9 +27,9 @@ class RunProcess {
   virtual void send(const run::Command& command) = 0;
   /// Ends it at once.
   virtual void kill() = 0;
-  /// Appends what to wait for until there is news.
-  /// @param events  whether events count as news; else only the end of the process does, which a LocalProcess does not
-  /// show
+  /// Appends the descriptors to poll until there is news of this process.
+  /// @param events  whether events count as news; otherwise only the end of the process does, which a LocalProcess does
+  /// not show
   virtual void add_to(std::vector<pollfd>& waited, bool events) const = 0;
   /// Returns the next event, nothing if there is none now.
   virtual std::optional<run::Event> next_event() = 0;
@@ -73,7 +74,7 @@ class ChildProcess final : public RunProcess {
   bool ended_ = false;
 };
 
-/// The workers run on threads of this process.
+/// A run process that is the launcher's own: the workers run on its threads.
 class LocalProcess final : public RunProcess {
  public:
   /// @param options  their sink is set here. Errors: io_error.

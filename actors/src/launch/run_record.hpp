@@ -23,7 +23,7 @@ namespace caftan::actors {
 /// Threads: one.
 class RunRecord {
  public:
-  /// Makes the folder, and sets room aside for the summary of so many workers. Errors: io_error.
+  /// Makes the folder, and sets room aside for the summary of all workers. Errors: io_error.
   static Result<RunRecord> create(const app::Application& application, const std::string& resolved,
                                   std::size_t workers);
 
@@ -48,7 +48,7 @@ class RunRecord {
     std::int64_t pid = 0;
     std::string error{};
   };
-  /// Writes summary.json, on a full disk where the room for it was set aside. Errors: io_error.
+  /// Writes summary.json; on a full disk into the room that was set aside for it. Errors: io_error.
   Result<void> finish(const app::Application& application, const run::Verdict& verdict, base::Duration elapsed,
                       std::vector<WorkerEnd> workers, std::vector<app::RunSummary::Lost> lost);
   /// Returns what summary.json would hold now.
@@ -73,8 +73,8 @@ class RunRecord {
   std::map<std::string, app::RunSummary::Sent> sent_;
 };
 
-/// Returns the last line of a log that is no routine (level info) and stands before the words of a fatal signal, at
-/// most 300 bytes; empty if there is none.
+/// Returns the last line of a log that is no routine line (of level info) and stands before the line about a fatal
+/// signal, at most 300 bytes; empty if there is none.
 std::string last_line(const std::filesystem::path& file);
 
 }  // namespace caftan::actors

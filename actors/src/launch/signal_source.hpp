@@ -17,7 +17,7 @@ class SignalSource {
   SignalSource(const SignalSource&) = delete;
   SignalSource& operator=(const SignalSource&) = delete;
 
-  /// Readable while a signal was noted and not taken.
+  /// Returns a descriptor that is readable while a signal was noted and not taken.
   int fd() const noexcept { return fd_; }
   bool take();
 

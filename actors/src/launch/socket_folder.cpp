@@ -55,7 +55,7 @@ Result<SocketFolder> SocketFolder::make_in(const std::filesystem::path& base) {
     if (!::mkdtemp(path.data())) break;
     const int lock = lock_folder(path);
     struct stat status {};
-    // Another start may have taken it for an unused one before it was locked.
+    // Before the lock was taken, another start may have seen the folder as unused and removed it.
     if (lock >= 0 && ::fstat(lock, &status) == 0 && status.st_nlink > 0) return SocketFolder(path, lock);
     const int error = errno;
     if (lock >= 0) ::close(lock);

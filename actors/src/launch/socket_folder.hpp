@@ -8,13 +8,14 @@
 
 namespace caftan::actors {
 
-/// A private folder with a short path. Its launcher holds a lock on it, which ends with the launcher whatever that dies
-/// of, so the next start knows and removes the folders that nothing uses any more (RN-10). Threads: one.
+/// A private folder with a short path. The launcher holds a lock on the folder, which the kernel releases when the
+/// launcher ends in whatever way. So the next launcher finds the folders that are not in use any more, and removes them
+/// (RN-10). Threads: one.
 class SocketFolder {
  public:
-  /// Makes one in XDG_RUNTIME_DIR or /tmp. Errors: io_error.
+  /// Makes a folder in XDG_RUNTIME_DIR or /tmp. Errors: io_error.
   static Result<SocketFolder> make();
-  /// Makes one in `base`, after removing those of launchers that have ended there. Errors: io_error.
+  /// Makes a folder in `base`, after removing the folders of launchers that have ended there. Errors: io_error.
   static Result<SocketFolder> make_in(const std::filesystem::path& base);
   SocketFolder(SocketFolder&& other) noexcept
       : path_(std::exchange(other.path_, {})), lock_(std::exchange(other.lock_, -1)) {}
@@ -22,8 +23,8 @@ class SocketFolder {
   ~SocketFolder();
 
   const std::filesystem::path& path() const noexcept { return path_; }
-  /// Removes it with what is in it. Returns whether it is gone: a worker that makes its socket meanwhile prevents that,
-  /// and the next call tries again.
+  /// Removes the folder with all files in it. Returns whether the folder is gone: a worker that makes its socket at
+  /// this moment prevents that, and the next call tries again.
   bool remove();
 
  private:

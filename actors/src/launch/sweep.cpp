@@ -272,8 +272,9 @@ int refuse(const std::string& text) {
   return kBadCommandLine;
 }
 
-/// Loads each run's settings as `run` would. Returns what is wrong with the first one that has errors, for people;
-/// empty if all are right. @param first  gets the first run's
+/// Loads each run's settings as `run` would. Returns the errors of the first run that has any, for people; empty if all
+/// are right.
+/// @param first  gets the application of the first run
 std::string check_runs(const SweepOptions& options, const app::SweepPlan& plan, app::Application& first) {
   std::string text;
   std::size_t wrong = 0;

@@ -21,12 +21,11 @@ std::optional<std::string> digest_of_file(const std::filesystem::path& file);
 /// Threads: one.
 class SweepFolder {
  public:
-  /// Begins a sweep in an empty folder, or goes on with the one whose folder it is. No other process can open the
-  /// folder while this object lives. A run whose summary is gone or damaged counts as one that has not run.
+  /// Begins a sweep in an empty folder, or continues the sweep that `path` is the folder of. No other process can open
+  /// the folder while this object lives. A run whose summary is gone or damaged counts as a run that has not run yet.
   /// @param path  exists
   /// Errors: invalid_config (the folder is another sweep's, or holds other things), io_error, overloaded (another
-  /// process
-  ///         works in it).
+  /// process works in it).
   static Result<SweepFolder> open(const std::filesystem::path& path, const std::string& digest,
                                   const app::SweepPlan& plan);
 

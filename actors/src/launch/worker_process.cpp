@@ -29,7 +29,7 @@ namespace {
   ::_exit(1);
 }
 
-/// Without unwinding: threads of user code may still run, and there is nothing to hand back.
+/// Exits without unwinding the stack: threads of user code may still run, and no result has to be handed back.
 [[noreturn]] void leave(int code) {
   std::fflush(nullptr);
   ::_exit(code);
@@ -49,7 +49,8 @@ void follow(const ControlSocket& control, WorkerSet& workers, std::uint32_t work
     const auto command = control.receive_command(next_beat);
     if (!command) leave(1);
     if (!*command) continue;
-    // The launcher no longer waits for this start, and nothing needs a clean end yet.
+    // A command before the workers have joined means that the launcher has given up the start; no role runs that would
+    // need a clean end.
     if (!workers.has_joined()) leave(0);
     if (std::holds_alternative<run::Stop>(**command)) workers.stop();
     if (const auto* reason = std::get_if<run::Leave>(&**command)) workers.leave(reason->error);

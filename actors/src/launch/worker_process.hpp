@@ -8,8 +8,8 @@ namespace caftan::actors {
 /// Returns whether the command line is that of a worker process.
 bool is_worker_process(int argc, char** argv);
 
-/// Takes the assignment from the inherited control socket, lives as those workers and exits the process; at once when
-/// the launcher is gone. Threads: the main thread, before any other was started.
+/// Reads from the inherited control socket which workers this process is, runs these workers, and exits the process;
+/// exits at once when the launcher is gone. Threads: the main thread, before any other was started.
 [[noreturn]] void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types);
 
 }  // namespace caftan::actors

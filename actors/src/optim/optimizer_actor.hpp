@@ -55,7 +55,7 @@ class OptimizerActorState {
   void handle(optim::optimizer_request::StageGroup& request, const Requested& keep);
   void handle(optim::optimizer_request::DropState& request, const Requested& keep);
   void handle(optim::optimizer_request::TakeState& request, const Requested& keep);
-  /// Runs `work` on a runner; it returns what is left to do in the actor.
+  /// Runs `work` on a runner. `work` returns a function that the actor then runs.
   void run(std::function<std::function<void()>()> work);
   /// Returns a function that makes this actor run its argument.
   std::function<void(std::function<void()>)> when_ended();

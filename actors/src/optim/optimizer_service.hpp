@@ -1,5 +1,5 @@
-/// Makes this worker one that can own the parameters of a DistributedOptimizer: peers make an optimizer here, and its
-/// actor, which `OptimizerActor` is, ends with the last reference to it.
+/// The service by which peers make optimizers on this worker, for parameters of a DistributedOptimizer that this worker
+/// owns. The actor of an optimizer, an `OptimizerActor`, ends with the last reference to the optimizer.
 #pragma once
 
 #include "service/service.hpp"

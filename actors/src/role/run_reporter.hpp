@@ -27,8 +27,8 @@ class RunReporter : public std::enable_shared_from_this<RunReporter> {
 
   void metric(std::string_view name, double value, std::optional<std::int64_t> step);
   void progress(std::int64_t done, std::int64_t total, std::string text);
-  /// Sends what is collected, then this. Texts and errors of any length are shortened, so that the event fits into one
-  /// packet.
+  /// Sends the collected values and progress, then `body`. Texts and errors of any length are shortened, so that the
+  /// event fits into one packet.
   void send(run::EventBody body);
   void flush();
 

@@ -122,7 +122,8 @@ Result<void> WorkerSet::launch(Member& member) {
   return {};
 }
 
-/// An error that it returns has been reported already.
+/// Starts the workers and waits until they are ready. An error that this function returns is in the log and in the
+/// run's reports already.
 Result<void> WorkerSet::join() {
   for (Member& member : members_) {
     auto done = launch(member);
@@ -146,7 +147,8 @@ Result<void> WorkerSet::join() {
 bool WorkerSet::run() {
   if (join()) {
     {
-      // Before a worker reports ready: the reply may be to leave at once.
+      // The phase is set before a worker reports ready, because the launcher may reply with the command to leave at
+      // once.
       const base::LockGuard lock(mutex_);
       phase_ = Phase::joined;
     }
@@ -168,7 +170,8 @@ void WorkerSet::stop() {
   if (asked_ != Asked::nothing) return;
   asked_ = Asked::stop;
   if (phase_ != Phase::joined) return;
-  // Not on a runner: all of them may be busy with roles that only wait to be asked.
+  // stop_callbacks run on a thread of their own, because all runners may be busy with roles that only wait to be asked
+  // to stop.
   requesting_stops_ = true;
   if (auto thread = transport::Thread::make([this] { request_stops(); })) {
     stopper_.emplace(*std::move(thread));
@@ -222,8 +225,8 @@ void WorkerSet::wait_for_leave() {
   });
 }
 
-/// What was sent until all roles had returned, the same in every placement. Good-byes are no part of it: who says the
-/// first one is a matter of timing.
+/// Reports how many frames and bytes the workers have sent until all roles had returned, which is the same in every
+/// placement. Good-byes do not count: which worker says the first one depends on timing.
 void WorkerSet::report_traffic(base::TimePoint deadline) {
   for (Member& member : members_) {
     if (member.worker) (void)WorkerCore::of(*member.worker).wait_until_quiet(deadline);

@@ -1,5 +1,5 @@
-/// The workers of one process and their roles, from joining to leaving. The launcher uses it for placement
-/// "one_process", each of its worker processes for the one that it is.
+/// The workers of one process and their roles, from joining to leaving. For placement "one_process" the launcher has
+/// one for all workers; otherwise each worker process has one for its own worker.
 #pragma once
 
 #include <condition_variable>
@@ -65,7 +65,7 @@ class WorkerSet {
   };
 
   enum class Phase : std::uint8_t { joining, joined, ended };
-  /// What this object was asked for. Each includes the one before.
+  /// What the launcher has asked this object to do. `leave` includes `stop`.
   enum class Asked : std::uint8_t { nothing, stop, leave };
 
   Result<void> launch(Member& member);

@@ -1,4 +1,5 @@
-/// The actor of one OwnerRRef: the value, and, in a `ForkTable`, what still refers to it. Monitors count (RR-7).
+/// The actor of one OwnerRRef: the value, and a `ForkTable` of the references to it. The actor monitors each fork's
+/// actor, so that a fork counts until its actor ends (RR-7).
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-/// The references of one frame: those that came with it, and those that it hands over.
+/// The references of one frame: those that a received frame brought, and those that a sent frame hands over.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ class RRefHost;
 /// The handles of one received frame, by manifest index, and what waits for their confirmation.
 class ReceivedRRefs {
  public:
-  /// @param caller  the worker of `host`, which lives as long
+  /// @param caller  the worker of `host`; lives as long as `host`
   ReceivedRRefs(RRefHost& host, std::weak_ptr<rpc::Caller> caller) : host_(host), caller_(std::move(caller)) {}
   /// A creation that was not taken, because its frame never arrived in full, fails: its owner's actor would wait for
   /// ever.

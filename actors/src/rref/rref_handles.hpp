@@ -1,4 +1,4 @@
-/// What stands behind every RRef<T> of this worker: a user's fork or a hold at the owner. Destructors post one local
+/// The handles of the RRef<T>s of this worker: a user's fork, or a hold at the owner. Destructors post one local
 /// message (RR-13).
 #pragma once
 

@@ -113,7 +113,7 @@ Result<OutgoingRRefs> RRefHost::hand_over(const rpc::RRefHandles& handles,
 Result<void> RRefHost::hand_over_one(const std::shared_ptr<rpc::RRefHandle>& base,
                                      const std::shared_ptr<transport::Session>& to, OutgoingRRefs& handed) {
   const rpc::PeerSession session = peer_session(*to);
-  // Made before the frame leaves: the watch must be there when the fork's end arrives.
+  // The proxy is made before the frame leaves, because the monitor must exist when the fork's end arrives.
   const auto proxy_of = [&to](ForkId fork) { return ActorExchange::of(*to).proxy(Address::of(fork)); };
   const auto* handle = dynamic_cast<const HandleBase*>(base.get());
   if (!handle) return Error(Errc::bad_arguments, "an RRef without a value cannot be sent");
@@ -132,7 +132,8 @@ Result<void> RRefHost::hand_over_one(const std::shared_ptr<rpc::RRefHandle>& bas
       table_.tell_owner(id, OwnerEvent{owner_event::NotHandedOver{fork, session}});
     });
   } else if (shared.owner == session.peer) {
-    // To the owner itself nothing is registered: its reader takes a hold in order of arrival (RR-4).
+    // A reference that goes back to its value's owner is registered nowhere: the owner's reader takes a hold, in the
+    // order in which frames arrive (RR-4).
     if (!rpc::may_pass_back(static_cast<const UserHandle*>(handle)->owner_session(), session)) {
       return Error(Errc::peer_down, base->owner().name(),
                    "RRef " + to_string(shared.rref) + " belongs to an earlier session with " + base->owner().name());
@@ -201,7 +202,8 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::receive_own(transport::Session& sessi
   const auto answer = [weak = std::weak_ptr(handle)](Result<void> held) {
     if (const auto strong = weak.lock()) strong->confirm(std::move(held));
   };
-  // A fork that this worker made for itself was registered in the session that sent the frame.
+  // The fork of a reference that this worker passed to itself was registered in the session at the other end of the
+  // connection.
   rpc::PeerSession registered = peer_session(session);
   if (registered.peer.id == ports_.id()) registered.connection = other_end_of_self(registered.connection);
   if (!table_.tell_owner(shared.rref, OwnerEvent{owner_event::PassedBack{shared.fork, registered, answer}})) {

@@ -61,7 +61,7 @@ class RRefHost final : public Service,
   /// @param fork  the creator's own; its handle may be gone already
   void creation_answered(ForkId fork, Result<void> answer);
   void set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> value);
-  /// Links the owner's actor with the one that is its value (L2): the end of either is that of both.
+  /// Links the owner's actor with the actor that is the value (L2): when either ends, the other one ends, too.
   void link_value(RRefId id, const caf::actor& actor);
 
   // Handing over.
@@ -125,7 +125,7 @@ class RRefHost final : public Service,
   RRefTable table_;
   std::atomic<std::uint64_t> next_id_{1};
   base::Mutex mutex_;
-  // How many creations were sent, by connection of the session.
+  // How many creations were sent, by the connection number of the session.
   std::unordered_map<std::uint64_t, std::uint64_t> creations_ CAFTAN_GUARDED_BY(mutex_);
 };
 

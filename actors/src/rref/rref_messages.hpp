@@ -1,4 +1,4 @@
-/// What the actors of the RRef protocol say to each other. The first three cross between workers (registered with the
+/// The messages between the actors of the RRef protocol. The first three cross between workers (registered with the
 /// transport); the events stay in one worker. Rules and flows: docs/protocols/rref.md.
 #pragma once
 
@@ -126,7 +126,7 @@ struct ChildNotHandedOver {
 struct OwnerLost {
   rpc::PeerSession session;
 };
-/// With any worker: a fork that could not ask its owner yet tries again.
+/// A session with any worker was opened: a fork that could not ask its owner yet tries again.
 struct SessionOpened {};
 struct Deadline {};
 struct HandleDropped {};

@@ -17,13 +17,13 @@
 
 namespace caftan::actors {
 
-/// For the actor of a value. Threads: any, all methods; none blocks.
+/// What the actor of a value uses of its worker. Threads: any, all methods; none blocks.
 class OwnerRRefPorts {
  public:
   virtual ~OwnerRRefPorts() = default;
   /// Returns the executor that runs what uses the value.
   virtual base::Executor& executor() = 0;
-  /// Returns the proxy of a fork's actor in that session; one that is down already if the session has ended.
+  /// Returns the proxy of a fork's actor in that session; if the session has ended, a proxy that is down already.
   virtual caf::strong_actor_ptr fork_proxy(ForkId fork, const rpc::PeerSession& session) = 0;
   /// Answers the request of a fork to be counted.
   virtual void answer_fork(ForkId fork, const rpc::PeerSession& session, Errc code) = 0;
@@ -38,7 +38,7 @@ class OwnerRRefPorts {
   virtual std::optional<Error> leaving() const = 0;
 };
 
-/// For the root actor, which gets the requests of forks. Threads: any, all methods; none blocks.
+/// What the root actor, which gets the requests of forks, uses of its worker. Threads: any, all methods; none blocks.
 class ForkRequestPorts {
  public:
   virtual ~ForkRequestPorts() = default;
@@ -51,7 +51,7 @@ class ForkRequestPorts {
   virtual void asker_gone(const ForkId& fork, const rpc::PeerSession& session) = 0;
 };
 
-/// For the actor of a fork. Threads: any, all methods; none blocks.
+/// What the actor of a fork uses of its worker. Threads: any, all methods; none blocks.
 class UserRRefPorts {
  public:
   virtual ~UserRRefPorts() = default;

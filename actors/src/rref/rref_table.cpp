@@ -142,7 +142,7 @@ void RRefTable::notify_if_empty() {
 
 std::vector<RRefInfo> RRefTable::list(const std::string& self, base::TimePoint now) const {
   std::vector<RRefInfo> infos;
-  // Released after the lock, which the end of the last handle of a fork takes.
+  // Destroyed after the lock was released: the last handle of a fork takes the same lock when it ends.
   std::vector<std::shared_ptr<UserHandle>> keep;
   const base::LockGuard lock(mutex_);
   for (const auto& [id, owner] : owners_) {

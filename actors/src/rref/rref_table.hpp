@@ -45,7 +45,8 @@ class RRefTable {
   void add_owner(RRefId id, caf::actor actor, std::string type, base::TimePoint born);
   bool has_owner(RRefId id) const;
   std::size_t owners() const;
-  /// Returns false if there is no such value. Each event that is sent is ahead of the actor's end in its mailbox.
+  /// Sends the event to the actor of the value. Returns false if there is no such value. The event stands in the
+  /// actor's mailbox before the message that ends the actor.
   bool tell_owner(RRefId id, OwnerEvent event);
   /// Returns where the handles at the owner learn why the value failed; null if there is no such value.
   std::shared_ptr<const ValueError> value_error(RRefId id);
@@ -71,7 +72,7 @@ class RRefTable {
   std::vector<caf::actor> user_actors() const;
   /// Returns null if user code has let the fork go, or it has ended.
   std::shared_ptr<UserHandle> handle_of(ForkId fork) const;
-  /// Returns what was there. Call `notify_if_empty` when nothing of the fork is in use any more.
+  /// Removes the fork and returns its entry. Call `notify_if_empty` when nothing of the fork is in use any more.
   std::optional<User> remove_user(ForkId fork);
 
   // ---- all

@@ -85,17 +85,19 @@ void UserRRefState::on_exit_message(const caf::exit_msg& exit) {
     perform(fork_->child_exited(id, session));
     return;
   }
-  // An exit by hand, for which CAF names the actor itself, ends exactly this fork. Any other exit is of a parent or
-  // child that was unlinked while its exit was on the way, or of an actor that must not end this one.
+  // An exit that names the actor itself as its source was sent by hand, and ends exactly this fork. All other exits are
+  // ignored: that of a parent or child which was unlinked before its exit arrived, or that of an actor which must not
+  // end this fork.
   if (exit.source == self_->address()) self_->quit(exit.reason);
 }
 
 void UserRRefState::request_fork() {
-  // Asked first: a session that comes in between is found below.
+  // Read before the request is sent: if the owner's session comes in between, send_fork_request finds it.
   const bool start_is_over = ports_->start_is_over();
   const auto self = caf::actor_cast<caf::strong_actor_ptr>(self_);
   if (const auto session = ports_->send_fork_request(self, request_, owner_)) return fork_->request_sent(*session);
-  // While this worker starts, the owner may come yet (SessionOpened); afterwards there is none to wait for (RR-11).
+  // While this worker starts, the owner's session may still come (SessionOpened). After the start a missing session is
+  // lost for good, so there is nothing to wait for (RR-11).
   if (start_is_over) perform(fork_->deadline());
 }
 

@@ -22,7 +22,7 @@ namespace caftan::actors {
 inline constexpr std::uint64_t kSelfServing = 2;
 constexpr std::uint64_t other_end_of_self(std::uint64_t connection) noexcept { return connection ^ 1; }
 
-/// Returns what `MemberPorts::session_at` finds this session by.
+/// Returns the key by which `MemberPorts::session_at` finds this session.
 inline rpc::PeerSession peer_session(const transport::Session& session) {
   return {session.peer().life, session.connection()};
 }

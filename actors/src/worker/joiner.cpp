@@ -111,8 +111,8 @@ Result<void> Joiner::accept(const net::PeerInfo& peer, bool is_dialled) {
   if (peer.purpose != net::Purpose::session) {
     return Error(Errc::unsupported, "this version takes connections for sessions only");
   }
-  // One side is enough, and the one that was dialled knows that its refusal was not forged: the peer has proven the
-  // secret to it.
+  // Only the worker that was dialled compares the settings: it knows that the dialling peer has proven the secret, so
+  // that its refusal is not about a forged hello.
   const auto same =
       is_dialled ? app::check_same_settings({parts_.ports.name(), parts_.options.settings}, {peer.name, peer.settings})
                  : Result<void>();
@@ -303,7 +303,7 @@ void Joiner::publish_view() {
   for (const auto& session : sessions) {
     if (!session) continue;
     const auto sent = send_to_root(*session, caf::make_message(*view));
-    // A worker that is gone is noticed by the end of its session.
+    // The loss of a worker that is gone is noticed by the end of its session.
     if (!sent && sent.error().code() != Errc::peer_down) {
       return fail_start(
           Error(sent.error().code(), parts_.ports.name(), "the list of all workers: " + sent.error().message()));

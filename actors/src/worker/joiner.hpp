@@ -71,7 +71,7 @@ class Joiner final : public RootPorts, private RootSender {
   /// Adds a session over one end of a loopback pair.
   void add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,
                          std::shared_ptr<transport::Channel> channel);
-  /// A session has ended; `follow_up` comes when the session is out of use.
+  /// Reports to the meeting that a session has ended. `follow_up` has to be called once the session is out of use.
   net::Meeting::Loss on_session_end(transport::Session& session, const Error& reason);
   void follow_up(const transport::Session& session, const Error& reason, const net::Meeting::Loss& loss);
 
@@ -80,7 +80,8 @@ class Joiner final : public RootPorts, private RootSender {
   void on_met(transport::Session& from) override;
 
  private:
-  /// Keeps the session alive: during the start, the last words of the coordinator may not have been read yet.
+  /// A peer whose loss ended its session during the start. The session is kept, because the last message of the
+  /// coordinator may not have been read from it yet.
   struct LostPeer {
     std::shared_ptr<transport::Session> session;
     Error reason;

@@ -80,7 +80,7 @@ bool Leaver::wait_for_change(base::TimePoint deadline) {
   });
 }
 
-/// Reports `round`, unless another one is due by now.
+/// Sends the report of `round`, unless the report of another round is due by now.
 void Leaver::report(std::uint64_t round) {
   const std::uint64_t work = parts_.work.work();
   net::LeaveReport report;

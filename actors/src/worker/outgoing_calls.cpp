@@ -39,11 +39,12 @@ class OutgoingCalls::Pending final : public transport::ReplySink, public CancelF
     if (cancel_) cancel_->remove(*this);
   }
 
-  /// Registers this call with the one that it is part of: the end of that one by cancellation cancels this one too.
+  /// Registers this call with the surrounding one, as part of which it was made: if that one is cancelled, so is this
+  /// call.
   void join_surrounding() {
     if (cancel_) cancel_->add(CancelFlag::Part::shared_from_this());
   }
-  /// The request was sent. The call that it is part of may have been cancelled meanwhile.
+  /// The request was sent as `call`. Gives it up at once if the surrounding call was cancelled meanwhile.
   void sent_as(CallId call) {
     call_.store(call.value);
     if (cancel_ && cancel_->is_set()) give_up();

@@ -43,7 +43,7 @@ class Peers {
   void add(const std::shared_ptr<transport::Session>& session);
   /// Gives calls another session with the same life in the place of `ended`, if there is one.
   void replace(const transport::Session& ended);
-  /// Its owner may destroy this object as soon as the last session has been removed.
+  /// Removes the session. The owner of this Peers object may destroy it as soon as the last session has been removed.
   void remove(const transport::Session& ended);
 
   /// Returns the session that calls to that life use, null if there is none.

@@ -22,9 +22,9 @@ class RootPorts {
   virtual void on_met(transport::Session& from) = 0;
 };
 
-/// Never sent to another worker: this session, the last with that life of a peer, has ended. It comes behind all
-/// messages that were read from it, and keeps the session so that each of them finds it. No new life of the peer is
-/// admitted before it is in the mailbox.
+/// A message of this worker to itself: `session`, the last with that life of a peer, has ended. The message comes
+/// behind all messages that were read from the session, and keeps the session so that their handlers find it. No new
+/// life of the peer is admitted before this message is in the mailbox.
 struct PeerLost {
   std::shared_ptr<transport::Session> session;
   Error reason;

@@ -11,8 +11,8 @@ constexpr unsigned kThreads = 128;  // that may wait in calls, beside run() of e
 }
 
 void warm_up_vector_math() {
-  // MKL's vector functions find the CPU out at their first call and publish an intermediate value to other threads: one
-  // that calls at the same moment takes less exact routines (docs/testing.md, "Known").
+  // At the first call MKL's vector functions detect the CPU, and other threads see an intermediate value meanwhile: a
+  // thread that calls at that moment gets less exact routines (docs/testing.md, "Known").
   static const bool done = [] {
     (void)at::ones({1}).sqrt();
     return true;

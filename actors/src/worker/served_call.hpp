@@ -20,8 +20,8 @@ class ServedCall final : public rpc::ResponderSink,
   ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<transport::Session> session, wire::InFrame frame);
   ~ServedCall() override;
 
-  /// Runs it once its references are confirmed (RR-6): here if it is `brief` and this thread does not read for a wait,
-  /// else on a runner.
+  /// Runs the call once its references are confirmed (RR-6): on this thread if the function is `brief` and the thread
+  /// does not read for a wait, otherwise on a runner.
   void start(bool brief);
   void answer(Result<rpc::OutReply>&& reply) noexcept override;
   void cancel() noexcept { cancelled_->set(); }

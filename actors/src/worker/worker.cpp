@@ -14,7 +14,8 @@ Worker::Worker(std::shared_ptr<transport::PollingExecutor> executor, std::shared
 }
 
 Result<std::unique_ptr<Worker>> Worker::launch(WorkerOptions options, Registry registry) {
-  // The core borrows the executor: its last reference may go on a runner, which cannot join itself.
+  // The core only borrows the executor. If it owned the executor, the last reference might be dropped on a runner, and
+  // a runner cannot join itself.
   std::shared_ptr<transport::PollingExecutor> executor = std::move(options.executor);
   actors::warm_up_vector_math();  // before calls can run, also on runners that the user made
   if (!executor) executor = actors::make_runners();

@@ -147,8 +147,8 @@ caf::strong_actor_ptr WorkerCore::stand_in(const remote::Address& name) {
 
 bool WorkerCore::wait_until_idle(base::TimePoint deadline) {
   base::Executor& executor = *options_.executor;
-  // Served calls make own ones, and an own call to this worker is a served one: both have ended only if no served call
-  // is left after the last own one.
+  // Served calls make calls of their own, and a call of this worker to itself is a served call, too. So both kinds have
+  // ended only if no served call is left after the last outgoing one.
   while (served_.gate().wait_until_empty(executor, deadline) && outgoing_.gate().wait_until_empty(executor, deadline)) {
     if (served_.gate().inside() == 0) return true;
   }
@@ -233,7 +233,7 @@ void WorkerCore::close_sessions(base::TimePoint deadline) {
 
 bool WorkerCore::end_rest(base::TimePoint until) {
   if (!peers_.wait_until_none(*options_.executor, until)) return false;
-  // No frame arrives from here on: this ends all that is left.
+  // No frame arrives any more: the second call of end_services ends all that frames have brought since the first.
   StopReport known_already;
   end_services(known_already);
   const auto has_ended = [&](Service* service) {

@@ -62,7 +62,7 @@ Result<net::Membership> make_membership(const WorkerOptions& options) {
 net::Meeting::Options meeting_options(const WorkerOptions& options) {
   net::Meeting::Options meeting{.start_timeout = options.start_timeout, .in_one_process = options.network != nullptr};
   for (const WorkerAddress& member : options.world) {
-    // Port 0 means that the system chooses one: such an address is learnt from the coordinator, like one that is empty.
+    // With port 0 the system chooses the port. The address is then learnt from the coordinator, as when it is empty.
     meeting.addresses.push_back(transport::is_dialable(member.address) ? member.address : "");
   }
   return meeting;

@@ -1,5 +1,5 @@
-/// The steps of reading an application file, in their order. Each reports what it finds and goes on, so that one pass
-/// finds all.
+/// The steps of reading an application file, in their order. Each step reports the errors that it finds and continues,
+/// so that a user sees all errors at once.
 #pragma once
 
 #include <string>
@@ -18,18 +18,18 @@ struct Reading {
   Application& application;
   Diagnostics& diagnostics;
 
-  /// Reports what depends on this machine.
+  /// Reports a finding that depends on this machine: a warning in `check`, an error in `run`.
   void local_finding(const SettingsPlace& place, std::string text) const {
     if (options.mode == LoadMode::run) return diagnostics.error(place, std::move(text));
     diagnostics.warning(place, std::move(text));
   }
-  /// Returns the table `key` of the root, or null if it is missing; reports what is no table.
+  /// Returns the table `key` of the root, or null if it is missing; reports a value that is no table.
   const SettingsNode* table(std::string_view key) const;
   /// Returns the value of `table.key` in the file, or null.
   const SettingsNode* value(std::string_view table, std::string_view key) const;
 };
 
-/// Returns false if the schema's version is not ours: nothing else can be judged then.
+/// Returns false if the file's schema version is not kSchemaVersion: nothing else of the file can be judged then.
 bool read_version(const Reading& reading);
 void read_tables(const Reading& reading);
 void read_roles(const Reading& reading);

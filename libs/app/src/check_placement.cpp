@@ -1,4 +1,4 @@
-// What concerns places: [hosts.NAME], who is where, the secret, the cores.
+// Checks what concerns hosts: [hosts.NAME], which workers are where, the secret, the cores.
 #include <arpa/inet.h>
 #include <sys/stat.h>
 
@@ -169,7 +169,7 @@ void check_secret_file(const Reading& reading, const std::filesystem::path& file
                                         : "secret_file " + error.text());
 }
 
-/// A key that is given and has no effect with this placement.
+/// Warns of a key that is given and has no effect with this placement.
 void warn_of_unread(const Reading& reading) {
   const Application& application = reading.application;
   const SettingsNode* const channel = reading.value("cluster", "channel");
@@ -271,8 +271,8 @@ void check_cores(const Reading& reading) {
     if (!largest || wants(role) > wants(*largest)) largest = &role;
   }
   if (threads <= cores) return;
-  // In most applications workers share cores. So `check` always warns of it, but a run only if the cause is a role with
-  // more than one torch thread.
+  // In most applications workers share cores, so a run warns of that only if the cause is a role with more than one
+  // torch thread; `check` always warns.
   const bool by_torch = largest->keys.torch_threads > 1;
   if (!by_torch && reading.options.mode == LoadMode::run) return;
   const std::string fix = by_torch

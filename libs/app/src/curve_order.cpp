@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kBlock = 64 * 1024;  ///< bytes of one write
 
-/// A curve.csv that is written in order.
+/// Writes a curve.csv whose rows come in order.
 class OrderedFile {
  public:
   static Result<OrderedFile> create(const std::filesystem::path& path) {
@@ -44,7 +44,7 @@ class OrderedFile {
   std::string text_;
 };
 
-/// The files beside the one that is ordered; removed at the end.
+/// The temporary files of a sort, beside the file that is sorted; the destructor removes them.
 class Parts {
  public:
   explicit Parts(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -55,7 +55,7 @@ class Parts {
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
-  /// Returns the path of a new one.
+  /// Returns the path of a new temporary file.
   const std::filesystem::path& make() {
     return paths_.emplace_back(folder_ / (".curve-" + std::to_string(paths_.size()) + ".part"));
   }

@@ -25,7 +25,7 @@ Result<void> File::write(std::string_view text) {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       const Error error(Errc::io_error, path_ + ": " + std::strerror(errno));
-      // Half a line would keep the file from being read.
+      // A half-written line is cut off again, because it would make the file unreadable.
       if (size_ != before && ::ftruncate(descriptor_, before) == 0) size_ = before;
       return error;
     }

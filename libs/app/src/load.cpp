@@ -30,8 +30,8 @@ Result<std::string> read_file(const std::filesystem::path& file) {
   return text;
 }
 
-/// A run's name from a file's: "cartpole.test.toml" gives "cartpole-test". Never with a dash in front: commands would
-/// take the run's folder for an option.
+/// Returns the name of a run for a file name: "cartpole.test.toml" gives "cartpole-test". The name never begins with a
+/// dash: commands would take the run's folder for an option.
 std::string run_name(const std::filesystem::path& file) {
   std::string name;
   for (const char c : file.stem().string()) {

@@ -14,7 +14,8 @@ std::string host_port(const HostSpec& host) {
   return (v6 ? "[" + host.address + "]" : host.address) + ":" + std::to_string(host.port);
 }
 
-/// By whether the plan has other workers on this worker's host, or on other hosts: these are reached by TCP.
+/// Returns the channels by which a worker is reached: that of one host if the plan has other workers on its host, TCP
+/// if it has workers on other hosts.
 std::string channel_of(const Application& application, const Plan& plan, const PlannedWorker& worker, bool meeting) {
   const ChannelFacts& on_host = channel_on_host(application.cluster.channel);
   switch (application.run.placement) {

@@ -27,7 +27,7 @@ std::string table_of(const RoleSpec& role, std::string_view inner = "") {
   return "roles." + role.name + (inner.empty() ? "" : "." + std::string(inner));
 }
 
-/// Returns the table `key` of a role, null if it is missing; reports what is no table.
+/// Returns the table `key` of a role, null if it is missing; reports a value that is no table.
 const SettingsNode* inner_table(const Reading& reading, const SettingsNode& role, std::string_view key) {
   const SettingsEntry* entry = role.find(key);
   if (!entry) return nullptr;
@@ -36,7 +36,8 @@ const SettingsNode* inner_table(const Reading& reading, const SettingsNode& role
   return nullptr;
 }
 
-/// Links are resolved when the file is read: a run makes runs/latest point to itself before its roles look.
+/// Makes the paths of the fields absolute through all links when the file is read, because a run makes runs/latest
+/// point to itself before its roles read the paths.
 void follow_links(std::vector<SettingField>& fields) {  // NOLINT(misc-no-recursion)
   for (SettingField& field : fields) {
     follow_links(field.fields);
@@ -50,7 +51,8 @@ void follow_links(std::vector<SettingField>& fields) {  // NOLINT(misc-no-recurs
   }
 }
 
-/// Returns null if the table has no such key. @param key  "corpus.path" is in the sub-table "corpus"
+/// Returns the value of a key, null if the table has no such key.
+/// @param key  "corpus.path" is the key `path` in the sub-table `corpus`
 const SettingsNode* find_value(const SettingsNode& table, std::string_view key) {
   const SettingsNode* node = &table;
   while (node) {
@@ -63,7 +65,7 @@ const SettingsNode* find_value(const SettingsNode& table, std::string_view key) 
   return nullptr;
 }
 
-/// Where to report it; command-line overrides take precedence.
+/// Returns the place in the file to which the finding is reported; command-line overrides take precedence.
 SettingsPlace place_of(const MissingRequirement& requirement, const SettingsNode* table, const SettingsNode& role) {
   const SettingsNode* found = nullptr;
   for (const std::string& key : requirement.keys) {
@@ -91,7 +93,7 @@ bool read_fields(const Reading& reading, const RoleType& type, const SettingsNod
   return false;
 }
 
-/// The number of a replica, or nothing after an error was reported.
+/// Returns the number of the replica that the entry names; after an error, which it reports, nothing.
 std::optional<int> read_replica(const Reading& reading, const RoleSpec& role, const SettingsEntry& entry) {
   int number = 0;
   const auto [end, error] = std::from_chars(entry.key.data(), entry.key.data() + entry.key.size(), number);
@@ -195,8 +197,8 @@ void check_worker_names(const Reading& reading) {
   }
 }
 
-/// The roles that a use names, each with its place: a string or a list of them. Reports what is neither, and what is no
-/// role.
+/// Returns the roles that a use names, each with its place in the file. A use is a string or a list of strings; reports
+/// any other value, and names that are no role.
 std::vector<std::pair<const RoleSpec*, SettingsPlace>> find_used(const Reading& reading, const RoleUse& use,
                                                                  const SettingsNode& value) {
   const bool is_list = value.kind == SettingsNode::Kind::list;
@@ -229,7 +231,7 @@ std::vector<std::pair<const RoleSpec*, SettingsPlace>> find_used(const Reading& 
   return found;
 }
 
-/// Judges one use whose roles exist.
+/// Checks one use of a role; the roles that it names exist.
 void check_use(const Reading& reading, const RoleSpec& role, const RoleUse& use, const SettingsNode& value,
                const std::vector<std::pair<const RoleSpec*, SettingsPlace>>& all) {
   const std::string wants = "uses." + use.name + " wants ";
@@ -316,7 +318,7 @@ void report(const Reading& reading, RoleSpec& role, const SettingsNode& node, co
     }
     const SettingsPlace place = place_of(requirement, table, node);
     const std::string text = "role '" + role.name + "': " + requirement.text;
-    // The role may run on another host, which has it.
+    // With placement "hosts" the role may run on another host, which may have what is missing here.
     const bool is_elsewhere = reading.application.run.placement == Placement::hosts;
     if (requirement.kind == Kind::file) {
       reading.diagnostics.error(place, text);
@@ -355,10 +357,10 @@ void check_uses(const Reading& reading) {
       all_known = false;
     }
   }
-  // What a role of an unknown type would use or drive cannot be known.
+  // Where a type is unknown, it is unknown which roles its role uses and whether it drives.
   if (!all_known || reading.application.roles.empty()) return;
   for (const RoleSpec& role : reading.application.roles) {
-    // After an error a missing use may be the reason.
+    // After another error, that error may be the reason why no role uses this one.
     if (role.drives || used_roles.contains(role.name) || !reading.diagnostics.ok()) continue;
     reading.diagnostics.warning(role.place, "no role uses '" + role.name + "' and it does not drive the run");
   }

@@ -50,7 +50,7 @@ void find_misplaced_roles(const Reading& reading, std::vector<std::string>& know
   }
 }
 
-/// A run's folder is made on this machine, whatever the placement.
+/// Checks the output folder, which is on this machine whatever the placement.
 void check_output_dir(const Reading& reading) {
   if (!reading.options.requirements) return;
   const std::string& dir = reading.application.output.dir;

@@ -7,7 +7,8 @@
 namespace caftan::app {
 namespace {
 
-/// The fields are only read; binding needs an object that could be written.
+/// Returns the settings as a table of the file. They come as a copy, because bind_settings needs an object that can be
+/// written to.
 template <class Settings>
 std::string table_text(const std::string& name, Settings settings) {
   return "\n[" + name + "]\n" + dump_settings(bind_settings(settings), name);
@@ -25,7 +26,7 @@ std::string role_text(const RoleSpec& role, const RoleType& type) {
   const std::string name = "roles." + role.name;
   RoleKeys keys = role.keys;
   std::vector<SettingField> fields = bind_settings(keys);
-  // Giving `replicas` or an empty `hosts` would name workers otherwise, or be an error.
+  // Left out where the file has none: `replicas` would give the workers other names, and an empty `hosts` is an error.
   std::erase_if(fields, [&](const SettingField& field) {
     return (field.name == "replicas" && !role.has_replicas) || (field.name == "hosts" && keys.hosts.empty());
   });

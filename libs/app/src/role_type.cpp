@@ -16,7 +16,7 @@ bool is_type_name(std::string_view name) {
   });
 }
 
-/// A declaration is right if its own defaults pass through a file unchanged.
+/// Checks the defaults of a type's declaration: written to a file and read back they must be unchanged and valid.
 Result<void> check_declaration(const RoleType& type) {
   std::any config = type.config.make();
   std::vector<SettingField> fields = type.config.bind(config);

@@ -35,7 +35,7 @@ Result<void> point_latest(const std::filesystem::path& dir, const std::string& r
   return Error(Errc::io_error, (dir / "latest").string() + ": " + error.message());
 }
 
-/// Looked at before anything is made: what is no link is not ours to replace.
+/// Checked before anything is made: a `latest` that is no link was made by a user, and is not replaced.
 Result<void> check_latest(const std::filesystem::path& latest) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::symlink_status(latest, error);
@@ -45,7 +45,7 @@ Result<void> check_latest(const std::filesystem::path& latest) {
                                    ", but has to be a link to the last run; remove it or give it another name");
 }
 
-/// Why a folder could not be made: "File exists" alone says nothing of a link that leads nowhere.
+/// Returns why a folder could not be made: "File exists" alone would not say that a link leads nowhere.
 std::string folder_failure(const std::filesystem::path& dir, const std::error_code& reason) {
   for (std::filesystem::path part = dir; part.has_relative_path(); part = part.parent_path()) {
     std::error_code error;
@@ -136,7 +136,7 @@ Result<void> RunDirectory::check(const std::filesystem::path& dir) {
     if (!std::filesystem::is_directory(status)) {
       return Error(Errc::io_error, folder_failure(dir, std::make_error_code(std::errc::not_a_directory)));
     }
-    // The first folder that is there: the others are made in it.
+    // The first folder of the path that exists has to be writable, because the missing ones are made in it.
     if (::faccessat(AT_FDCWD, part.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
       return Error(Errc::io_error, part.string() + ": " + std::strerror(errno));
     }

@@ -6,7 +6,7 @@
 
 namespace caftan::app {
 namespace {
-/// The proof of the secret in a handshake also confirms a right guess (handshake.md).
+/// Not shorter, because the proofs in a handshake let a listener try out guesses of the secret (handshake.md).
 constexpr std::size_t kShortestSecret = 16;
 constexpr std::size_t kLongestSecret = 4096;
 }  // namespace

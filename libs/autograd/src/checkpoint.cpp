@@ -148,7 +148,7 @@ class CheckpointFunction final : public torch::autograd::Node {
     return run_stock(defined_outputs, defined_gradients, inputs);
   }
 
-  /// Under a stock engine: into `.grad`.
+  /// Runs a segment's graph inside of a pass of torch's own engine: gradients of leaves go into `.grad`.
   static variable_list run_stock(const variable_list& outputs, const variable_list& gradients,
                                  const variable_list& inputs) {
     if (!torch::autograd::Engine::get_default_engine().is_checkpoint_valid()) {

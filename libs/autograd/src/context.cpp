@@ -45,7 +45,7 @@ Future<void> ContextView::backward_async(const std::vector<at::Tensor>& roots, c
   if (options.timeout && *options.timeout <= base::Duration::zero()) {
     return refuse(Error(Errc::bad_arguments, "the timeout of backward is not positive; leave it out for none"));
   }
-  // Looked at first: of a graph whose context is over, the roots say nothing useful.
+  // Checked before the roots: once the context is over, an error about the roots would be misleading.
   if (const auto open = record_->check_open(); !open) return refuse(open.error().at(caller->name()));
   auto engine = Engine::begin({id(), options.retain_graph});
   if (!engine) return refuse(engine.error().at(caller->name()));

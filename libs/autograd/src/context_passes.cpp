@@ -67,7 +67,7 @@ PassActions ContextPasses::peer_down(WorkerLife peer, const std::string& name) {
   return finished(std::move(out));
 }
 
-// A message of a pass in which this worker no longer takes part is late.
+// Calls `act` with this worker's part of the pass, if it still has one: a message of another pass is late and ignored.
 template <class Act>
 PassActions ContextPasses::at_worker(PassNumber pass, Act act) {
   PassActions out;
@@ -215,7 +215,7 @@ bool ContextPasses::takes_part(WorkerLife from, const PassHeader& header, const 
   };
   if (header.held.size() > kMostHeld)
     return refuse(Errc::malformed_payload, "a pass whose caller holds too many objects");
-  // One pass is open at a time: a worker that was granted n knows how all earlier ones ended.
+  // One pass is open at a time: so a worker that was granted pass n knows how all earlier ones ended.
   if (header.decided.up_to().value + 1 != pass.value) return refuse(Errc::malformed_payload, "a pass out of order");
   take_over(header.decided, out);
   if (worker_ && worker_->number() == pass) return true;
@@ -236,7 +236,7 @@ bool ContextPasses::is_ledgers(const PassId& pass) const {
   return ledger_ && ledger_->phase() != PassLedger::Phase::opening && ledger_->pass() == pass;
 }
 
-// A worker that sends a message of a pass that is over does not know its outcome.
+// Answers with the outcome: a worker that sends a message of a decided pass does not know the outcome yet.
 void ContextPasses::answer_end(WorkerLife from, const PassId& pass, PassActions& out) const {
   if (from == self_ || !decided_.contains(pass.number)) return;
   End end{pass, {}, decided_};
@@ -302,7 +302,8 @@ void ContextPasses::end_context(const Error& reason, PassActions& out) {
   if (released_) return;
   released_ = true;
   out.push_back(ContextReleased{workers()});
-  // Other workers may wait for this one, which may have lost the initiator; its neighbours may still reach it.
+  // Sends `peer` the failure too: this worker may have lost the initiator, while `peer` may wait for this worker and
+  // still reach the initiator.
   const auto tell = [&](WorkerLife peer, const PassId& pass) {
     if (peer != self_) out.push_back(Send{peer, Fail{pass, reason}});
   };

@@ -44,7 +44,8 @@ void ContextRecord::close() noexcept {
 }
 
 void ContextRecord::end() noexcept {
-  // Graphs and gradients are destroyed outside the lock: that can take long, and may end in another context.
+  // Graphs and gradients are destroyed outside of the lock: that may take long, and may end a handle of another
+  // context.
   std::unordered_map<std::uint64_t, Sent> sent;
   HeldGradients gradients;
   {

@@ -40,7 +40,7 @@ bool ContextTable::Creator::refuses(std::uint64_t number) const {
 void ContextTable::Creator::add(ReleasedRange range) {
   if (range.first > range.last) return;
   auto at = released.upper_bound(range.first);
-  // The one before it counts as touched when it ends right before this one.
+  // The range before this one is joined with it, too, when it ends right before this one begins.
   if (at != released.begin() && std::prev(at)->second >= range.first - 1) --at;
   while (at != released.end() && (at->first <= range.last || at->first == range.last + 1)) {
     range.first = std::min(range.first, at->first);
@@ -70,7 +70,7 @@ std::vector<ContextId> ContextTable::peer_down(WorkerLife peer) {
 std::optional<Send> ContextTable::refuse(WorkerLife from, const PassMessage& message) const {
   if (from == self_) return std::nullopt;
   const ContextId context = context_of(message);
-  // Back to the sender: it takes part in the pass, while the initiator may be unreachable from here.
+  // The failure goes back to the sender, which takes part in the pass: the initiator may be unreachable from here.
   const auto failed = [&](const PassHeader& header) {
     return Send{from, Fail{header.pass, released_context(context)}};
   };

@@ -55,7 +55,7 @@ class Engine::State final : private GraphOutputs {
     std::vector<at::Tensor> gradients;
     std::uint64_t bytes;
   };
-  /// What runs on this thread, for checkpointed segments.
+  /// One call of `run` on this thread, where checkpointed segments find the pass.
   class Slice final : public RunningPass {
    public:
     explicit Slice(State& state) : RunningPass(state.options_.context), state_(state) {}
@@ -87,7 +87,7 @@ class Engine::State final : private GraphOutputs {
   std::vector<Fed> fed_ CAFTAN_GUARDED_BY(mutex_);
   bool closed_ CAFTAN_GUARDED_BY(mutex_) = false;
 
-  /// Of the thread that walks or runs.
+  /// The members from here on are used without the lock, by one thread at a time: add_roots, walk, run, take_staged.
   Roots roots_;
   std::uint32_t root_ = kNone;
   std::vector<CodeSpan> spans_;
@@ -154,7 +154,7 @@ Result<void> Engine::State::feed(const AutogradMessageId& message, std::vector<a
   return {};
 }
 
-/// Counts dependencies: what is known now is all that takes part.
+/// Counts dependencies. Only the nodes that are known by now take part in the run.
 Result<void> Engine::State::start() {
   {
     const base::LockGuard lock(mutex_);
@@ -182,7 +182,7 @@ Result<Engine::RunSlice> Engine::State::run(std::size_t nodes, GradientSink& sin
   return ran;
 }
 
-/// The border where what nodes and hooks throw becomes an Error.
+/// Runs nodes; what nodes and hooks throw becomes an Error here.
 Result<Engine::RunSlice> Engine::State::run_nodes(std::size_t nodes) {
   RunSlice slice;
   try {
@@ -212,7 +212,7 @@ Error Engine::State::node_failed(Error error) {
   std::shared_ptr<const Error> cause;
   if (error.code() != Errc::backward_failed) cause = std::make_shared<const Error>(error);
   std::string text = "node " + failed_node_ + ": " + error.text();
-  // libtorch has no type for this one, and does not know of steps.
+  // libtorch has no exception type for this error, and its text does not say that an optimizer step may be the cause.
   if (text.find("modified by an inplace operation") != std::string::npos) {
     text += " A graph from before an optimizer's step is stale: run the forward again.";
   }

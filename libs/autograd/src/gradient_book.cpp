@@ -14,8 +14,8 @@ namespace {
 
 using torch::autograd::AccumulateGrad;
 
-/// Whether dense memory belongs to its `holders` alone: no other tensor shares it, and it is no part of something
-/// larger that would stay for its sake.
+/// Returns whether the memory of a dense tensor has no more than `holders` references, so that no other tensor shares
+/// it, and is no part of a larger block that would stay alive for it.
 bool is_own_memory(const at::Tensor& tensor, std::size_t holders) {
   const c10::Storage& storage = tensor.storage();
   if (storage.use_count() > holders) return false;

@@ -25,7 +25,8 @@ using torch::autograd::AnomalyMode;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
-/// As torch's engine: hooks of the tensor, then what retain_grad asks for, then hooks of the node.
+/// Calls what has to see the gradient before the node runs, in the order of torch's engine: hooks of the tensor, then
+/// retain_grad, then hooks of the node.
 void call_pre_hooks(Node& function, variable_list& inputs) {
   for (const auto& hook : function.tensor_pre_hooks()) inputs = (*hook)(inputs);
   for (const auto& [position, hook] : function.retains_grad_hooks()) inputs = (*hook)(inputs);
@@ -67,7 +68,8 @@ void GraphRun::provide(std::uint32_t source, variable_list&& gradients) {
 
 void GraphRun::push(std::uint32_t index) {
   const GraphNode& node = graph_.nodes[index];
-  // Highest first. Leaves run at once: they free memory, and their hooks run where torch runs them.
+  // The highest runs first. Leaves run before all other nodes, as in torch: that frees memory, and their hooks run at
+  // the same moment as in torch.
   std::uint64_t priority = std::numeric_limits<std::uint64_t>::max();
   if (node.kind != NodeKind::leaf) {
     priority = graph_.ranked() ? priority - 1 - node.rank : node.function ? node.function->sequence_nr() : priority - 1;
@@ -133,7 +135,7 @@ void GraphRun::run_leaf(GraphNode& node, GraphOutputs& outputs) {
   if (inputs[0].defined()) {
     if (function.variable.grad_fn()) throw std::logic_error("leaf variable has been moved into the graph interior");
     if (function.variable.requires_grad()) {
-      // A post-hook gets the gradient, too: libtorch then lets the book take what has one holder more.
+      // A post-hook gets the gradient as well: the book then gets a second reference to it and keeps a copy.
       if (function.post_hooks().empty()) {
         outputs.on_leaf(function.variable, std::move(inputs[0]), node.rank);
       } else {
@@ -192,7 +194,7 @@ void GraphRun::add(GraphNode& node, std::uint32_t input, at::Tensor&& gradient) 
     sum = std::move(gradient);
     return;
   }
-  // torch's own addition: in place where that cannot be seen, and the right way round for sparse tensors.
+  // torch's own addition: in place if no other code refers to the sum, and in the order that sparse tensors need.
   sum_.buffer[0] = std::move(sum);
   sum_.add(0, std::move(gradient), std::nullopt, std::nullopt, node.function);
   sum = std::move(sum_.buffer[0]);

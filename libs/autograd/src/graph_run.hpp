@@ -19,12 +19,13 @@ class GraphOutputs {
   virtual void on_received(const RecvFunction& function, torch::autograd::variable_list&& gradients) = 0;
 };
 
-/// One thread at a time. What a node, hook or libtorch throws passes through; the run is of no use then.
+/// Threads: one at a time. An exception of a node, a hook or libtorch passes through; the run cannot go on then.
 class GraphRun {
  public:
   GraphRun(PassGraph& graph, bool keep_graph);
 
-  /// Gives a source its gradients: one per edge, fitting the nodes there.
+  /// Gives a source the gradients of its edges: one per edge, with the sizes, dtype and device that the edge's node
+  /// expects.
   void provide(std::uint32_t source, torch::autograd::variable_list&& gradients);
 
   /// Runs the ready node that comes first. Returns false when none is ready.
@@ -33,7 +34,7 @@ class GraphRun {
   bool drained() const noexcept { return left_ == 0; }
   /// The node in work, for the text of an error; null between two nodes.
   torch::autograd::Node* running() const noexcept { return running_; }
-  /// Its place in the order of summation.
+  /// The place of the node in work in the order of summation.
   std::uint32_t running_rank() const noexcept { return running_rank_; }
 
  private:

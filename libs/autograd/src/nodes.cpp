@@ -54,7 +54,7 @@ torch_autograd::variable_list RecvFunction::apply(torch_autograd::variable_list&
 
 namespace {
 
-/// The history of what came without one that could be followed.
+/// The node behind received tensors that were not recorded: it refuses their gradients.
 class UnrecordedFunction final : public torch_autograd::Node {
  public:
   explicit UnrecordedFunction(Error reason) : reason_(std::move(reason)) {}
@@ -102,7 +102,8 @@ Result<std::shared_ptr<RecvFunction>> record_received(const RecordedMessage& mes
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (recorded[i] == 0) continue;
     any = true;
-    // create_gradient_edge would make an integer tensor "require grad" without complaint.
+    // The type is checked first, because create_gradient_edge would make an integer tensor "require grad" without
+    // complaint.
     if (!tensors[i].defined() || !torch_autograd::isDifferentiableType(tensors[i].scalar_type())) {
       return Error(Errc::malformed_payload,
                    "tensor " + std::to_string(i) + " is said to be recorded, but it can have no gradient");

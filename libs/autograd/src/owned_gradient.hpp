@@ -1,4 +1,4 @@
-/// What a book may keep of a gradient it is given.
+/// The tensor that a gradient book keeps of a gradient it gets: the gradient itself, or a copy.
 #pragma once
 
 #include <ATen/core/Tensor.h>

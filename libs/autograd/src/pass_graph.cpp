@@ -11,7 +11,7 @@
 
 namespace caftan::autograd {
 
-/// A node that gives contributions, and what decides its place among the others.
+/// A node that gives contributions to inputs, and the numbers that decide its place in the order of summation.
 struct PassGraph::Producer {
   std::uint32_t node = 0;
   std::uint32_t found = 0;  ///< depth-first number
@@ -39,7 +39,8 @@ std::uint32_t PassGraph::add_send(const SendFunction& send) {
   source.order_key = send.message().order_key;
   source.sequence_nr = send.sequence_nr();
   source.thread_id = send.thread_id();
-  // Its gradients come when they come, so nothing arrives in order by itself any more.
+  // Gradients of a marked message may arrive at any time, so contributions do not come in the order of summation by
+  // themselves.
   ranked_ = true;
   return add_source(NodeKind::send, source, send.next_edges());
 }
@@ -165,13 +166,14 @@ void PassGraph::order(std::vector<Producer>& producers, const SpanIndex& spans) 
       producer.late = producer.sequence_nr;
     }
   }
-  // The root is the first that was found.
+  // The root is the first producer that was found.
   std::sort(producers.begin(), producers.end(), [](const Producer& a, const Producer& b) {
     return std::tie(a.loose, a.span, b.late, a.found) < std::tie(b.loose, b.span, a.late, b.found);
   });
 }
 
-/// Gives producers their rank, and each contribution to an input that has several its position.
+/// Ranks the producers. Where an input has several contributions, gives each contribution its position in the order of
+/// addition.
 void PassGraph::rank(const std::vector<Producer>& producers) {
   std::uint32_t rank = 0;
   for (const Producer& producer : producers) {

@@ -67,7 +67,7 @@ class PassGraph {
   /// Fixes the order of summation (engine.hpp). Call once, when all is expanded.
   void close(const SpanIndex& spans);
 
-  /// After close: whether contributions may come in another order than they are to be added in.
+  /// Returns, after `close`, whether contributions may arrive in another order than that of their addition.
   bool ranked() const noexcept { return ranked_; }
 
   std::vector<const RecvFunction*> found;  ///< since its reader took them, in the order of the walk

@@ -55,7 +55,8 @@ PassActions PassHome::peer_down(WorkerLife peer, const std::string& name) {
   if (initiator_ == peer) {
     write(lost_worker(peer, name, "which ran the pass"));
   }
-  // The initiator may have lost this worker alone; then it does not announce what was written.
+  // The lost initiator may still be connected with other workers, to which it does not announce the outcome: so the
+  // home does.
   if (initiators_.erase(peer) != 0 && decided_.up_to().value != 0) tell_joined(actions, std::nullopt);
   return actions;
 }

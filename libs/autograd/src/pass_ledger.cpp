@@ -35,7 +35,8 @@ PassActions PassLedger::report(WorkerLife from, const Report& report) {
     const auto [at, is_new] = participants_.try_emplace(life);
     if (is_new) {
       ++undone_;
-      // The worker may be unreachable from here already, though not from the worker that marked it.
+      // Watched also because the worker may be unreachable from here already, though not from the worker that marked
+      // its message.
       actions.push_back(WatchWorker{life});
     }
     return at->second;

@@ -17,7 +17,7 @@ namespace {
 // Distinguishes a reply from the request with the same key.
 constexpr std::uint64_t kResponse = 0xd1b54a32d192ed03ULL;
 
-/// Returns whether anything was ever put there, be it gone by now.
+/// Returns whether the pointer was ever set, even if its object is gone by now.
 bool was_set(const std::weak_ptr<void>& context) noexcept {
   const std::weak_ptr<void> nothing;
   return context.owner_before(nothing) || nothing.owner_before(context);
@@ -36,7 +36,7 @@ void write(const CallSection& section, wire::Bytes& to) {
   archive << section;
 }
 
-/// Under no_grad nothing needs a gradient, so nothing says so when it arrives (DA-18).
+/// Under no_grad detaches the tensors: none is recorded, so none may arrive with requires_grad set (DA-18).
 void detach_under_no_grad(std::vector<at::Tensor>& tensors) {
   if (c10::GradMode::is_enabled()) return;
   for (at::Tensor& tensor : tensors) {
@@ -63,7 +63,8 @@ Result<AutogradMessageId> record_sent_tensors(ContextRecord& context, const std:
   return message;
 }
 
-/// Records what arrived as recorded. @param from  the sender
+/// Records the arrived tensors that the sender has recorded.
+/// @param from  the sender
 Result<void> record_received_tensors(ContextRecord& context, const CallSection& section, WorkerId from,
                                      rpc::InPayload& payload) {
   if (!section.message) {
@@ -96,7 +97,8 @@ class SpanScope {
   const std::uint64_t key_;
 };
 
-/// What a reply must know of its call. Fits into the ticket, whose lowest bit distinguishes it from a pointer.
+/// What a reply must know of its call. It fits into a ticket, where the lowest bit distinguishes it from a pointer to a
+/// Ticket.
 struct Origin {
   WorkerId peer;
   bool grad_mode = true;  // of the code that called
@@ -139,8 +141,8 @@ Result<void> learn(ContextHost& host, ContextRecord& context, const DecidedSet& 
 
 }  // namespace
 
-/// One request of this worker between its hooks. Lives on the heap as the ticket's value: it meets exactly one end
-/// (CALL-3), which deletes it.
+/// The state of one request of this worker between its hooks. It lives on the heap as the ticket's value; the single
+/// hook that ends the request (CALL-3) deletes it.
 struct RecordingHook::Ticket {
   std::shared_ptr<ContextRecord> context;  // null = outside any
   Origin origin;
@@ -148,8 +150,8 @@ struct RecordingHook::Ticket {
   OrderKey drawn;             // of the calling code, after its key was drawn
   rpc::HookTicket next;
 
-  /// Returns null where the ticket is an Origin in itself: of a call outside of any context, with no hook behind this
-  /// one.
+  /// Takes over the state that a ticket points to; null where the ticket is an Origin itself: of a call outside of any
+  /// context, with no hook behind this one.
   static std::unique_ptr<Ticket> take(rpc::HookTicket ticket) {
     if (Origin::is_origin(ticket)) return nullptr;
     return std::unique_ptr<Ticket>(reinterpret_cast<Ticket*>(ticket.value));
@@ -218,7 +220,8 @@ void RecordingHook::on_unsent(rpc::HookTicket value) noexcept {
   const auto ticket = Ticket::take(value);
   if (!ticket) return;
   if (ticket->message) ticket->context->forget_sent(ticket->message);
-  // What a lane refuses has not happened: the next try, and all after it, have the keys that they would have had.
+  // A request that the lane refuses counts as never made: the code's later calls get the order keys that they would
+  // have had without it.
   Ambient* const ambient = Ambient::current();
   const OrderKey& drawn = ticket->drawn;
   if (ambient && drawn.ordinal != 0 && ambient->order.key == drawn.key && ambient->order.ordinal == drawn.ordinal) {
@@ -252,7 +255,7 @@ void RecordingHook::on_reply(const CallInfo& info, rpc::OutReply& reply) {
     section.order_key = mix64(info.order_key ^ kResponse);
     const auto message =
         record_sent_tensors(*context, host_.life_of(info.caller), section.order_key, reply.tensors, reply.recorded);
-    // A context that ended meanwhile has no pass any more: the result goes as one outside any context.
+    // If the context has ended meanwhile it has no pass any more: the result is sent as one outside of any context.
     if (message) {
       section.message = *message;
       section.decided = context->decided();

@@ -74,7 +74,8 @@ Result<void> check_gradient(const at::Tensor& gradient, const torch::autograd::E
   if (gradient.device() != forward.device()) {
     return differs(code, name, "device", gradient.device(), forward.device());
   }
-  // As libtorch: lookups give dense tables sparse gradients, sums give sparse tensors dense ones.
+  // Dense and sparse COO go together, as in libtorch: lookups give dense tables sparse gradients, sums give sparse
+  // tensors dense ones.
   const auto is_mixable = [](at::Layout layout) { return layout == at::kStrided || layout == at::kSparse; };
   if (gradient.layout() != forward.layout() && !(is_mixable(gradient.layout()) && is_mixable(forward.layout()))) {
     return differs(code, name, "layout", gradient.layout(), forward.layout());

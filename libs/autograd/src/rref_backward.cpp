@@ -30,7 +30,7 @@ Future<void> start_here(const ContextView& context, const RRef<at::Tensor>& root
   if (!tensor) return refuse(Error(Errc::wrong_type, "the root of a backward pass is no tensor"));
   Promise<void> promise(context.record()->caller());
   Future<void> done = promise.future();
-  // In turn with the object whose parts the graph behind the tensor reads.
+  // The pass runs in turn with the object whose parts the tensor's graph reads.
   (*object)->strand().run([context, options, keep = *object, tensor, promise = std::move(promise)]() mutable {
     auto end = context.backward_async({*tensor}, options)
                    .then([promise = std::move(promise)](const Result<void>& outcome) mutable { promise.set(outcome); });
@@ -65,7 +65,7 @@ Future<void> backward_async(const ContextView& context, const RRef<at::Tensor>& 
   }
   PassOrder order{options.mode, options.retain_graph, 0};
   if (options.timeout) order.timeout_ns = std::chrono::nanoseconds(*options.timeout).count();
-  // The pass has the time it is given, not that of a call.
+  // This request has no time-out: only that of the pass, if it has one, ends it.
   const CallSite site(context.record()->caller(), {.timeout = base::Duration::zero()});
   return context.bind([&] { return site.rpc_async(kBackward, root.owner(), root, order); })();
 }

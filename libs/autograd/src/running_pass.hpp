@@ -1,5 +1,6 @@
-/// `RunningPass`: which passes the calling thread is in the middle of running, innermost first. A checkpointed segment
-/// books into the innermost; a backward pass that would wait for one of them is found here (DA-14).
+/// `RunningPass`: the passes that the calling thread is in the middle of running, innermost first. A checkpointed
+/// segment books its gradients into the innermost pass, and a backward pass that would wait for one of these passes is
+/// refused (DA-14).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,14 +17,14 @@ class RunningPass {
   RunningPass(const RunningPass&) = delete;
   RunningPass& operator=(const RunningPass&) = delete;
 
-  /// Adds a gradient that the running node found besides those it returns.
+  /// Adds a gradient that the running node has computed besides its return values.
   virtual void book(const at::Tensor& leaf, at::Tensor&& gradient) = 0;
 
   const ContextId& context() const noexcept { return context_; }
-  /// Returns whether the node in work is this pass's, not one of a stock backward that was started inside.
+  /// Returns whether the node in work belongs to this pass, not to a stock backward that was started inside of a node.
   bool is_innermost() const noexcept;
   const RunningPass* outer() const noexcept { return outer_; }
-  /// Null when the thread runs no pass.
+  /// Returns the innermost pass that this thread runs, null if it runs none.
   static RunningPass* current() noexcept { return current_; }
 
  private:

@@ -16,7 +16,7 @@ class SpanIndex {
   explicit SpanIndex(std::vector<CodeSpan> spans);
 
   std::size_t size() const noexcept { return spans_.size(); }
-  /// Returns whether there is just one span and it recorded all of [first, last].
+  /// Returns whether there is exactly one span and it has recorded all of [first, last].
   bool is_one_with(std::uint64_t thread_id, std::uint64_t first, std::uint64_t last) const;
   /// Returns the key of the innermost span, nothing for a node outside all.
   std::optional<std::uint64_t> find(std::uint64_t thread_id, std::uint64_t sequence_nr) const;

@@ -9,16 +9,16 @@
 namespace caftan::autograd {
 
 /// A leaf has several contributions only where checkpointed segments use it. They come in any order when nodes wait for
-/// other workers, and are then kept apart until all are there: their sum must not depend on it.
+/// other workers, and are then kept apart until all are there, so that their sum does not depend on that order.
 class StagedGradients {
  public:
   /// @param any_order  whether contributions may come in another order than that of their ranks
   explicit StagedGradients(bool any_order) : any_order_(any_order) {}
 
-  /// @param rank  place in the order of summation of what gave it
+  /// @param rank  place of the node that gave the gradient in the order of summation
   void add(const at::Tensor& leaf, at::Tensor&& gradient, std::uint32_t rank);
 
-  /// Returns the sums and is empty then.
+  /// Returns the sums of all leaves; this object is empty afterwards.
   GradientBook take();
 
  private:

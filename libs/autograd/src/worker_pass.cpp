@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kMostMissing = 4;  // named in a report
 
-// DA-5: the visited set is the engine's. Its defect must not become a second gradient.
+// DA-5: the engine visits each message once. If it did not, by a defect, the pass must fail instead of adding a
+// gradient twice.
 Error visited_twice(AutogradMessageId message) {
   return Error(Errc::backward_failed,
                "the node of received message " + to_string(message) + " is met twice, or was never walked");
@@ -102,7 +103,7 @@ PassActions WorkerPass::ledger_closed() {
 
 PassActions WorkerPass::gradient(WorkerLife from, AutogradMessageId message, std::uint64_t bytes) {
   if (phase_ == Phase::failed || is_concluded()) return {};
-  // A gradient is causally later than the closing of the ledger, which waited for every walk.
+  // A gradient is sent only after the ledger has closed, which has waited for every walk.
   if (phase_ == Phase::marking && (is_active() || is_initiator())) {
     return fail(Error(Errc::invalid_gradient, name_of(from) + " sends a gradient before all marks were walked"));
   }
@@ -183,7 +184,7 @@ PassActions WorkerPass::peer_down(WorkerLife peer, const std::string& name) {
   if (is_concluded() || (!is_lost_initiator && watched_.count(peer) == 0)) return {};
   if (is_lost_initiator) initiator_lost_ = true;
   if (phase_ == Phase::failed) {
-    // The failure is sent to the home: it may not have reached the initiator.
+    // The failure is sent to the home, because this worker's earlier messages may not have reached the initiator.
     PassActions actions;
     if (is_lost_initiator) say_failed(actions);
     return actions;
@@ -239,7 +240,7 @@ void WorkerPass::say_failed(PassActions& actions) {
   actions.push_back(Send{to, Fail{header_.pass, error_}});
 }
 
-// What to do once the pass is decided and nothing runs any more.
+// Once the pass is decided, merges or drops its gradients. Precondition: no walk or run is under way.
 PassActions WorkerPass::stopped() {
   if (!is_concluded()) return {};
   if (outcome_ == Outcome::succeeded) return {MergeGradients{number()}};

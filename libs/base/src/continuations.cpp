@@ -18,7 +18,8 @@ void Continuations::run(Task task) {
 Task Continuations::take() {
   constexpr std::size_t kMostTaken = 64;
   Task task = std::move(tasks_[next_++]);
-  // Loops that run side by side never leave it empty: what was taken must go all the same.
+  // Loops of continuations that run side by side may never leave the queue empty, so tasks that were taken are removed
+  // in between.
   if (empty() || (next_ >= kMostTaken && 2 * next_ >= tasks_.size())) {
     tasks_.erase(tasks_.begin(), tasks_.begin() + static_cast<std::ptrdiff_t>(next_));
     next_ = 0;

@@ -5,7 +5,7 @@ namespace caftan::base {
 void Gate::leave() noexcept {
   if (inside_.fetch_sub(1) != 1) return;
   const LockGuard lock(mutex_);
-  // Another visit may have begun since; the last visit to end notifies.
+  // Another visit may have begun meanwhile; only the last visit to end notifies.
   if (inside_.load() != 0) return;
   for (WaitPoint* const waiting : waiting_) waiting->notify();
   waiting_.clear();

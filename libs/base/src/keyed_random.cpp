@@ -11,7 +11,7 @@ constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
 
 std::array<std::uint32_t, 4> random_block(const RandomKey& key, std::uint64_t index) noexcept {
   // kGolden * 2^62 is 2^62 modulo 2^64, so the sum does not distinguish the two highest bits of `call` from those of
-  // `seed`. They are mixed in once more, which leaves the streams of all ordinals below 2^62 as they always were.
+  // `seed`. These two bits are mixed in once more, which changes no stream of an ordinal below 2^62.
   const std::uint64_t mixed = mix64(key.seed + kGolden * (key.call + 1)) ^ mix64(key.call >> 62);
   auto key0 = static_cast<std::uint32_t>(mixed);
   auto key1 = static_cast<std::uint32_t>(mixed >> 32);

@@ -17,7 +17,7 @@ std::string milliseconds(base::Duration duration) {
 Liveness::Liveness(LivenessOptions options, std::string peer, base::TimePoint now)
     : options_(options), peer_(std::move(peer)), heard_(now), spoken_(now), last_poll_(now) {
   options_.interval = std::max(options_.interval, base::Duration(std::chrono::milliseconds(1)));
-  // One lost slice of processor time on either side must not look like a death.
+  // A peer must not count as dead because one side missed a single slice of processor time.
   options_.timeout = std::max(options_.timeout, 2 * options_.interval);
 }
 

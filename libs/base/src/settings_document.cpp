@@ -28,7 +28,7 @@ std::string written(const T& value) {
   return std::move(stream).str();
 }
 
-/// Depth is bounded: the parser refuses more than 256 levels.
+/// The recursion is bounded, because the parser refuses more than 256 levels.
 SettingsNode convert(const toml::node& node) {  // NOLINT(misc-no-recursion)
   SettingsNode result;
   result.place = place_of(node.source());
@@ -86,7 +86,7 @@ bool is_bare_text(std::string_view text) {
   });
 }
 
-/// A line and column inside an override mean nothing to the user that typed it: its place is "command line".
+/// All places become "command line": a line and column inside an override mean nothing to the user who typed it.
 void move_to(SettingsNode& node, int index) {  // NOLINT(misc-no-recursion)
   node.place = {.override_index = index};
   for (SettingsNode& item : node.items) move_to(item, index);
@@ -99,7 +99,7 @@ void move_to(SettingsNode& node, int index) {  // NOLINT(misc-no-recursion)
 std::optional<SettingsNode> parse_value(const std::string& text) {
   SettingsPlace ignored_place;
   std::string ignored_reason;
-  // A line break would let a value smuggle in further keys.
+  // A value with a line break could bring further keys in.
   if (text.find('\n') == std::string::npos) {
     if (auto table = parse("value = " + text, ignored_place, ignored_reason)) {
       return std::move(table->entries.front().value);
@@ -156,7 +156,7 @@ SettingsNode merge_settings(SettingsNode below, const SettingsNode& above) {  //
       below.entries.push_back(entry);
       continue;
     }
-    // The place of a key that only gets further keys below it stays where its table begins.
+    // A key that only gets further keys below it keeps the place where its table begins.
     if (found->value.kind != kTable || entry.value.kind != kTable) found->key_place = entry.key_place;
     found->value = merge_settings(std::move(found->value), entry.value);
   }

@@ -1,4 +1,4 @@
-/// The words for what a field accepts, shared by messages, help and reference.
+/// The texts about what a field accepts, for messages, help and reference.
 #pragma once
 
 #include <string>

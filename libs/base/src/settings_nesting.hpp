@@ -1,5 +1,5 @@
-/// A bound on nesting, checked before the parser sees the text: it limits values to 256 levels, but not dotted keys,
-/// and `a.a.a. ...` makes it recurse until the stack ends.
+/// A limit on nesting that is checked before the parser sees the text. The parser limits values to 256 levels, but not
+/// dotted keys: with `a.a.a. ...` it would recurse until the stack ends.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,8 @@
 namespace caftan {
 
 inline constexpr int kMaxKeyParts = 16;
-/// Tables and lists inside each other, each part of a dotted key counted. Above the parser's own limit.
+/// The most levels of tables and lists inside each other, each part of a dotted key counted. Above the parser's own
+/// limit.
 inline constexpr int kMaxLevels = 512;
 
 struct TooDeep {
@@ -19,7 +20,7 @@ struct TooDeep {
   std::string reason;
 };
 
-/// Returns the first place that goes too deep, if there is one.
+/// Returns the first place that is nested too deep, if there is one.
 std::optional<TooDeep> find_too_deep(std::string_view text);
 
 }  // namespace caftan

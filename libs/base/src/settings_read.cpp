@@ -72,7 +72,7 @@ class FieldReader {
     return false;
   }
 
-  /// The value as the file has it.
+  /// Returns the value as the file has it.
   std::string shown() const {
     if (node_.kind == Kind::text) return text();
     if (node_.kind == Kind::integer) return std::to_string(std::get<std::int64_t>(node_.scalar));
@@ -135,7 +135,7 @@ class FieldReader {
     return value;
   }
 
-  /// For a value that has the right form and that no field could hold: there is always a range to be said.
+  /// Reports a value that has the right form and that no field could hold; the message always names a range.
   void fail_range() {
     using Limits = std::numeric_limits<std::int64_t>;
     const bool plain = field_.kind == SettingKind::integer;
@@ -192,7 +192,7 @@ void report_unknown(const SettingsEntry& entry, const std::vector<SettingField>&
   std::vector<std::string> names = options.other_keys;
   for (const SettingField& field : fields) names.push_back(field.name);
   std::string text = "unknown key '" + entry.key + "'";
-  // The override itself already says in which table.
+  // In an override the key itself says in which table it is.
   if (entry.key_place.override_index < 0 && !options.table.empty()) text += " in [" + options.table + "]";
   if (!options.owner.empty()) text += " (" + options.owner + ")";
   std::string hint;

@@ -6,7 +6,7 @@
 
 namespace caftan::net {
 
-// Written so that sizes near 2^64 cannot wrap.
+// The comparison is written so that sizes near 2^64 cannot overflow.
 bool AdmissionWindow::fits(std::uint64_t bytes) const noexcept {
   return holders_ == 0 || (holders_ < most_ && outstanding_ <= limit_ && bytes <= limit_ - outstanding_);
 }

@@ -13,7 +13,8 @@ namespace {
 
 using handshake::Kind;
 
-// Both have the same length: so one label and its transcript never equal the other label and another transcript.
+// Both labels have the same length, so that a label and its transcript never equal the other label and another
+// transcript.
 constexpr std::string_view kServerLabel = "caftan server";
 constexpr std::string_view kClientLabel = "caftan client";
 
@@ -172,7 +173,7 @@ Result<void> Handshake::agree() {
                                               " needs feature bits " + std::to_string(lacking) + ", which the " +
                                               (is_client ? "server" : "client") + " does not have");
   }
-  // The client decides what the connection is for; a server repeats it.
+  // The client decides what the connection is for; the server's hello has to repeat it.
   if (role_ == Role::client && (peer_.purpose != self.purpose || peer_.connection != self.connection)) {
     return Error(Errc::protocol_mismatch, "the server answers for another connection than the client asked for");
   }
@@ -247,7 +248,7 @@ Error Handshake::refuse(Error error, wire::Bytes& send) const {
   return error;
 }
 
-/// HS-13: the peer has proven nothing yet, so the reject says no name but the one that the peer sent.
+/// HS-13: the peer has proven nothing yet, so the reject contains no name but that which the peer itself has sent.
 Error Handshake::refuse_unproven(Error error, wire::Bytes& send) const {
   if (error.code() != Errc::wrong_cluster) return refuse(std::move(error), send);
   const std::string side = role_ == Role::server ? "the server" : "the client";

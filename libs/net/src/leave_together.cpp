@@ -74,7 +74,8 @@ std::optional<Result<void>> LeaveTogether::outcome() const {
   if (is_over()) return Result<void>();
   const std::size_t rounds = own_rounds();
   for (const Member& member : members_) {
-    // Its report of the last round that this worker has reported, or of the next one, is needed and will not come.
+    // This worker needs each member's report of the last round that it has reported itself, and of the next one. A lost
+    // member will not send its own.
     if (!member.lost || rounds_of(member) > rounds) continue;
     if (rounds_of(member) == rounds && rounds > 0 && !due()) continue;
     const char* const what = rounds_of(member) == 0 ? " is lost and has not called leave_together"
@@ -135,7 +136,7 @@ void LeaveTogether::on_report(const WorkerLife& sender, const LeaveReport& repor
     if (member.life.value != 0 && !member.lost) return;  // of a life that was replaced
     on_up(sender);                                       // its session is about to be announced
   }
-  // Of other lives than this worker knows, no round but the first can have begun.
+  // Among lives that this worker does not know no round but the first can have begun.
   if (report.round == 0) {
     if (member.lives == report.lives && !member.work.empty()) return;
     member.lives = report.lives;

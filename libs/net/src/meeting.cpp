@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostRefusalsReported = 8;  // strangers may connect without limit
 
-/// Returns whether a refusal may be the reason why a member is missing. Else the refused peer did not speak this
+/// Returns whether a refusal may be the reason why a member is missing. If not, the refused peer did not speak this
 /// protocol.
 bool concerns_members(const Error& refusal) {
   switch (refusal.code()) {
@@ -71,7 +71,7 @@ void Meeting::on_connected(const WorkerLife& peer, const std::string& address) {
   member.is_connected = true;
   if (!is_coordinator()) return;
   const auto changed = membership_.join({member.name, peer.id, peer.incarnation, member.address});
-  // SE-34: a new life has an address of its own, which all hear of.
+  // SE-34: a new life has an address of its own, which the coordinator sends to all members in a new view.
   if (changed && *changed) view_ = ViewState::none;
 }
 
@@ -87,7 +87,7 @@ Meeting::Loss Meeting::on_session_end(const WorkerLife& peer) {
   } else if (!is_leaving_) {
     loss.report = Loss::Report::now;
   }
-  // SE-34: it may come back, perhaps at another address.
+  // SE-34: the lost peer may come back, perhaps at another address.
   loss.dial = !options_.in_one_process && peer.id < self_;
   return loss;
 }
@@ -211,7 +211,7 @@ std::optional<Meeting::AllMet> Meeting::take_all_met() {
 }
 
 Meeting::OnMet Meeting::on_met(const WorkerLife& sender) {
-  // Only the coordinator knows that all have met.
+  // Only the coordinator knows when all members have a session with every other.
   if (!is_coordinator()) return sender.id == WorkerId{0} ? OnMet::end_start : OnMet::nothing;
   if (sender.id == self_ || !is_present(sender)) return OnMet::nothing;  // of a life that has ended
   members_[sender.id.value].reported_ready = true;
@@ -259,7 +259,8 @@ Error Meeting::why_late(std::span<const std::string> siblings) const {
     const bool is_sibling = std::ranges::find(siblings, member.name) != siblings.end();
     const bool is_up = is_self || membership_.is_up(WorkerId{id});
     const bool was_up = member.was_up.value != 0;
-    // Neighbours in one process find each other, and all come to the coordinator.
+    // A member connects without further help where all are in one process, where this worker is the coordinator, which
+    // all dial, or where the member's address is known.
     const bool would_be_met = options_.in_one_process || is_coordinator() || !member.address.empty();
     members.push_back({.name = member.name,
                        .is_here = is_up || (is_sibling && !would_be_met && !was_up),

@@ -115,7 +115,7 @@ void Membership::begin_life(Member& member, Incarnation incarnation) {
 Result<bool> Membership::join(const Join& member) {
   if (auto admitted = admit(member); !admitted) return admitted.error();
   Member& known = members_[member.id.value];
-  // on_up may have brought the incarnation already: only the join itself says that this life has joined.
+  // on_up may have stored the incarnation already; only its join shows that this life has joined.
   const bool is_new = known.joined != member.incarnation;
   const bool is_moved = known.known.address != member.address;
   begin_life(known, member.incarnation);

@@ -49,19 +49,20 @@ void Outbox::append(wire::Bytes frame, CallId call, std::vector<wire::Segment> b
   bulk_.push_back({call, std::move(bulk), 0, 0, size});
 }
 
-// SE-16: all control frames, then chunks of at most kMaxChunk bytes together, and nothing behind these that is not out.
-// Some each time, so that a stream of control frames does not starve the tensors either.
+// SE-16: fixes the next bytes to write: all control frames, then chunks of at most kMaxChunk bytes together. Nothing is
+// added behind chunks that are not written yet. Each call takes some chunks, so that a stream of control frames does
+// not hold tensors back for ever.
 void Outbox::commit() {
   if (has_chunk_) return;
   for (wire::Bytes& frame : control_) committed_.push_back({std::move(frame), {}});
   control_.clear();
-  // One large chunk, or several small ones.
+  // Takes one large chunk, or several small chunks.
   for (std::size_t room = wire::kMaxChunk; !bulk_.empty() && (!has_chunk_ || bulk_.front().rest <= room);) {
     room -= cut_chunk();
   }
 }
 
-/// Returns the bytes of the chunk.
+/// Moves the next chunk of the first bulk to the committed bytes. Returns the bytes of the chunk.
 std::size_t Outbox::cut_chunk() {
   Bulk& bulk = bulk_.front();
   const auto size_of_chunk = static_cast<std::size_t>(std::min<std::uint64_t>(bulk.rest, wire::kMaxChunk));
@@ -77,7 +78,7 @@ std::size_t Outbox::cut_chunk() {
     const std::size_t size = std::min(rest, from.size - bulk.offset);
     const bool is_last = bulk.offset + size == from.size;
     if (size != 0) {
-      // The last cut takes the owner along, so that it is released when that piece is written.
+      // The last chunk takes the segment's owner along, so that the owner is released when that chunk is written.
       committed_.push_back({{}, {from.data + bulk.offset, size, is_last ? std::move(from.owner) : from.owner}});
     }
     rest -= size;

@@ -12,7 +12,7 @@ void Traffic::add(wire::FrameKind kind, std::uint64_t message, std::uint64_t byt
     part.bytes += bytes;
   }
   if (bulk == 0) return;
-  // As the outbox cuts them: each message for itself, whatever else is queued.
+  // Chunks are counted as the outbox cuts a message that is alone in the queue, whatever else is queued.
   const std::uint64_t chunks = (bulk + wire::kMaxChunk - 1) / wire::kMaxChunk;
   Sum& chunked = kinds_[static_cast<std::size_t>(wire::FrameKind::chunk)];
   chunked.frames += chunks;

@@ -11,7 +11,8 @@
 namespace caftan::optim {
 namespace {
 
-/// Several sums side by side: one alone would wait for each addition. Which element goes to which is fixed.
+/// Adds into several sums side by side, because one sum alone would wait for each addition. It is fixed which element
+/// goes to which sum.
 template <class Number>
 double sum_of_squares(const Number* at, std::int64_t count) {
   constexpr std::int64_t kLanes = 8;
@@ -54,7 +55,7 @@ double squared_norm(std::span<const at::Tensor> gradients) {
 
 double clip_scale(double squared_norm, double max_norm) noexcept {
   const double scale = max_norm / (std::sqrt(squared_norm) + 1e-6);
-  // Not std::min: a norm that is not a number must not become 1.
+  // std::min(1.0, scale) would turn a norm that is not a number into 1.
   return scale > 1 ? 1 : scale;
 }
 

@@ -11,12 +11,13 @@
 namespace caftan::optim {
 
 /// A call that carries out what is decided (OP-8): it has no time-out, no deadline and no cancel flag, and where there
-/// is no room for it, it is made again after a millisecond. It ends by the reply or by the end of the connection.
-/// Use it only for methods that do not wait: one that answers `overloaded` of its own would be repeated though it ran.
+/// is no room for it, it is made again after a millisecond. It ends by the reply or by the end of the connection. Use
+/// it only for methods that do not wait: if a method itself answered `overloaded`, it would be called again although it
+/// has run.
 template <class T>
 class DecidedCall : public std::enable_shared_from_this<DecidedCall<T>> {
  public:
-  /// @param start  makes the call, with these options
+  /// @param start  makes the call, with the given options
   using Start = std::function<Future<T>(const CallOptions&)>;
   static Future<T> make(const std::weak_ptr<rpc::Caller>& caller, Start start) {
     const std::shared_ptr<DecidedCall> call(new DecidedCall(caller, std::move(start)));

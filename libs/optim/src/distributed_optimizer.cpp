@@ -55,7 +55,7 @@ Result<std::vector<Share>> divide(const std::vector<RemoteParameterGroup>& group
   return shares;
 }
 
-/// Owners number their own parameters; this maps the numbers back.
+/// Adds the owner's name and the numbers of its parameters in the user's list: an owner numbers only its own.
 Error refused_by(const Share& share, const Error& error) {
   std::string text = error.text() + " (of the parameters at " + share.peer.name() + ", which are";
   for (const std::size_t number : share.numbers) text += " " + std::to_string(number);
@@ -75,7 +75,7 @@ Result<DistributedOptimizer> DistributedOptimizer::try_make(const CallSite& site
   if (!shares) return shares.error();
   std::vector<Future<RRef<RemoteOptimizer>>> futures;
   {
-    // An optimizer outlives the context in which it may be made.
+    // The optimizer may be made inside of a context and lives longer, so it is made as a part of none.
     Ambient ambient = outside_contexts();
     const AmbientSwap swap(&ambient);
     const CallSite calls = site.with({.timeout = options.timeout, .fail_when_full = false});

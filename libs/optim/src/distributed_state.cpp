@@ -12,7 +12,7 @@
 namespace caftan::optim {
 namespace {
 
-/// What makes a context one that cannot be stepped by.
+/// Checks whether a step can take its gradients from the context.
 Result<void> check_context(const autograd::ContextRecord& context) {
   if (auto open = context.check_open(); !open) return open;
   const autograd::DecidedSet decided = context.decided();

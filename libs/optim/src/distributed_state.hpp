@@ -48,15 +48,16 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   void step_at_once(const Open& open);
   void prepare(const Open& open);
   void on_prepared(const Open& open, std::vector<Result<Prepared>> outcomes);
-  /// Cancels the second phase at the owners. @param verdict  why, if it is no owner's outcome
+  /// Ends a prepared step without its second phase: every owner drops it.
+  /// @param verdict  why, if the reason is no owner's outcome; else ok
   void give_up(const Open& open, const std::vector<Result<Prepared>>& outcomes, Result<void> verdict);
   void commit(const Open& open);
   void on_committed(const Open& open, std::size_t owner, const Result<StepDone>& outcome);
-  /// The caller of a committed step has waited long enough: it gets what is known.
+  /// The caller of a committed step has waited long enough: answers with what is known by now.
   void stop_waiting(const Open& open);
   void finish(const Open& open, std::vector<Result<StepDone>> outcomes, Result<void> verdict);
   void complete(const Open& open, Result<StepReport> outcome);
-  /// Answers the caller of a step, unless that has been done.
+  /// Answers the caller of a step, unless the caller has been answered already.
   void answer(const Open& open, Result<StepReport> outcome);
   struct Asked;
   struct OpenLoad;
@@ -68,11 +69,12 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   void take_group(const std::shared_ptr<OpenGroup>& open);
   StepOrder order_for(const Owner& owner, StepNumber step);
   CallOptions call_options() const { return {.timeout = options_.timeout, .fail_when_full = false}; }
-  /// Returns how long a caller waits for what owners say, none = as long as it takes.
+  /// Returns how long a caller waits for the replies of owners; none = without a limit.
   std::optional<base::Duration> wait() const;
   /// Returns until when the running code's caller waits.
   base::TimePoint wait_until() const;
-  /// Makes `start(optimizer)` a call to each owner that nothing refuses any more (OP-8). `start` is copied.
+  /// Calls each owner's optimizer with `start(optimizer)`, as a decided call, which no time-out or cancel stops (OP-8).
+  /// `start` is copied.
   template <class T, class F>
   std::vector<Future<T>> call_decided(F start) const {
     return call_all<T>([&](const Owner& owner) {
@@ -81,7 +83,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
       });
     });
   }
-  /// Calls `start(owner)` for each and returns the futures.
+  /// Calls `start(owner)` for each owner and returns the futures.
   template <class T, class F>
   std::vector<Future<T>> call_all(F start) const {
     std::vector<Future<T>> futures;

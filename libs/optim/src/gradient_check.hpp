@@ -1,4 +1,4 @@
-/// What makes a parameter or a gradient unfit for an algorithm; asked before anything changes.
+/// Checks, before anything changes, whether an algorithm can step a parameter by a gradient.
 #pragma once
 
 #include <ATen/core/Tensor.h>

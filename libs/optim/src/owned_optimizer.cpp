@@ -87,7 +87,7 @@ Result<Prepared> OwnedOptimizer::prepare(const StepOrder& order, std::vector<at:
   return prepared;
 }
 
-/// One apply on its way through the turns.
+/// The state of one `apply` on its way through the turns.
 struct OwnedOptimizer::Application {
   StepNumber step;
   base::Executor& executor;
@@ -100,7 +100,7 @@ void OwnedOptimizer::apply(StepNumber step, double scale, base::Executor& execut
                            std::function<void(Result<StepDone>)> done) {
   auto application =
       std::make_shared<Application>(Application{step, executor, std::move(done), std::exchange(gradients_, {}), 0});
-  // Before the first turn: a failure here has stepped nothing.
+  // Scaling is done before the first turn, so that a failure of it has stepped no parameter.
   const Result<void> ready = tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
     application->gradients = scaled(application->gradients, scale);
     return {};

@@ -18,7 +18,7 @@ constexpr std::uint64_t kMagic = 0x54504f4e41544643;  // "CFTANOPT"
 constexpr std::uint32_t kVersion = 1;                 // without initial rates
 constexpr std::uint32_t kWithInitial = 2;             // with them
 
-/// A parameter as the file describes it: enough to recognize another model.
+/// The description of a parameter in the file: enough to recognize another model.
 struct Entry {
   std::vector<std::int64_t> sizes;
   std::int8_t dtype = 0;
@@ -100,7 +100,7 @@ Result<void> check_model(const Head& head, std::span<const Algorithm> algorithms
   return {};
 }
 
-/// Reads the tensors behind the head. Copies them: what is loaded must not keep the file in memory.
+/// Reads the tensors behind the head. They are copied, so that a loaded state does not keep the file's bytes in memory.
 Result<std::vector<tensor::DecodedTensor>> read_tensors(wire::ByteView table, wire::ByteView rest) {
   auto layout = tensor::TensorLayout::parse(table, {.max_bytes = rest.size(), .max_tensors = table.size()});
   if (!layout) return layout.error().code() == Errc::limit_exceeded ? truncated() : layout.error();
@@ -120,7 +120,7 @@ Result<std::vector<tensor::DecodedTensor>> read_tensors(wire::ByteView table, wi
   return layout->build(std::move(blocks));
 }
 
-/// Whether a saved tensor can be state i of this parameter.
+/// Returns whether a saved tensor can be one of the state tensors of `parameter`.
 bool fits(const at::Tensor& tensor, const at::Tensor& parameter, const Algorithm& algorithm) {
   return tensor.defined() && tensor.sizes() == parameter.sizes() && tensor.scalar_type() == parameter.scalar_type() &&
          (tensor.layout() == at::kStrided || (keeps_sparse(algorithm) && tensor.is_sparse()));
@@ -169,7 +169,7 @@ Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const
                 optimizer.group_of[i],
                 state.steps,
                 {}};
-    // What was only allocated for a first step has no value yet.
+    // A parameter that was never stepped has no values in its state, even if memory was allocated for its first step.
     if (state.steps > 0) entry.present = needed(optimizer.algorithms[entry.group]);
     for (std::size_t t = 0; t < state.tensors.size(); ++t) {
       if (entry.present[t]) tensors.push_back(state.tensors[t]);

@@ -64,7 +64,8 @@ void Turns::limit_locked(Waiting& waiting, base::TimePoint now) {
   if (wait_ && *wait_ < base::kNever - now) waiting.until = now + *wait_;
 }
 
-/// One timer is set at a time, unless an earlier one is needed: timers cannot be cancelled. Returns what sets it.
+/// Returns the function that sets a timer for the next limit; empty if a timer that is early enough is set already:
+/// timers cannot be cancelled.
 std::function<void()> Turns::set_timer_locked() {
   base::TimePoint first = bound_ && bound_->overdue ? bound_->until : base::kNever;
   for (const Waiting& waiting : waiting_) first = std::min(first, waiting.until);

@@ -1,5 +1,5 @@
-/// `Turns`: runs what an optimizer is asked to do one after the other, without a thread, and bounds how long callers
-/// wait for what cannot be given up any more (OP-8, OP-10).
+/// `Turns`: runs the jobs of an optimizer one after the other, without a thread, and bounds how long callers wait for a
+/// job that cannot be given up any more (OP-8, OP-10).
 #pragma once
 
 #include <deque>
@@ -32,7 +32,8 @@ class Turns : public std::enable_shared_from_this<Turns> {
   /// Begins `job` once all jobs before it have ended, with the Ambient that the calling code has now; on this thread if
   /// they have ended already.
   void take(Job job);
-  /// The running job has ended: the next one begins, here, but not on the stack of another one that begins.
+  /// The running job has ended: begins the next one here; while a thread is inside `begin` of a job, that thread begins
+  /// the next one afterwards.
   void end();
 
   /// The running job cannot be given up any more and ends when others reply. If it has not ended by `until`, calls

@@ -1,4 +1,4 @@
-/// What the algorithm of a group says of its parameters, and its arithmetic over them.
+/// The arithmetic of the algorithms over lists of parameters of one group. The caller has checked all arguments.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@
 
 namespace caftan::optim {
 
-/// One parameter of a step. What its members refer to outlives the step.
+/// One parameter of a step. The objects that its members refer to outlive the step.
 struct Stepped {
   const at::Tensor* parameter;
   const at::Tensor* gradient;

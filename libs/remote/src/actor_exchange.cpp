@@ -16,7 +16,8 @@ namespace caftan::remote {
 namespace {
 
 constexpr std::size_t kProxiesPerSlice = 64;
-/// As dynamic_cast, which walks all of CAF's bases before it fails. Null if it is no proxy.
+/// Returns the actor as a proxy, null if it is none. Quicker than dynamic_cast, which walks all of CAF's base classes
+/// before it fails.
 const Proxy* as_proxy(const caf::abstract_actor& actor) {
   return typeid(actor) == typeid(Proxy) ? static_cast<const Proxy*>(&actor) : nullptr;
 }
@@ -90,7 +91,7 @@ void ActorExchange::forget(const Address& address) {
   const base::LockGuard lock(mutex_);
   const auto found = proxies_.find(address);
   if (found == proxies_.end()) return;
-  // A new proxy for the same address may have taken the slot meanwhile; it is alive.
+  // A new proxy for the same address may be in the table by now; that one is alive and stays.
   successor = caf::actor_cast<caf::strong_actor_ptr>(found->second);
   if (!successor) proxies_.erase(found);
 }
@@ -110,7 +111,7 @@ void ActorExchange::export_watched(const Address& address, const caf::strong_act
   {
     const base::LockGuard lock(mutex_);
     if (!is_name(address.kind)) add_export(address, actor);
-    // One watch is enough, however often the peer asks, gives it up and asks again.
+    // One watch is enough, however often the peer monitors the actor, stops and monitors it again.
     if (ended_ || !watched_exports_.insert_or_assign(address, true).second) return;
   }
   actor->get()->attach(caf::attachable_ptr(new ExportWatch(

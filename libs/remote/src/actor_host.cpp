@@ -26,15 +26,15 @@ class ActorHost::Config final : public caf::actor_system_config {
  private:
   static const Config& of(caf::actor_system& system) { return static_cast<const Config&>(system.config()); }
 
-  /// What CAF's loader of modules takes: a type with a `make` that returns the module.
+  /// The type that CAF's loader of modules expects: one with a `make` that returns the module.
   struct SchedulerFactory : caf::actor_system::module {
     static caf::actor_system::module* make(caf::actor_system& system, caf::detail::type_list<>) {
       return new Scheduler(system, of(system).executor);
     }
   };
 
-  /// The network slot. Sets the node id before anything else reads it: CAF's own is equal for two containers on one
-  /// host.
+  /// The module in CAF's network slot. It sets the node id before any other code reads it: CAF's own id is equal for
+  /// two containers on one host.
   class NodeModule final : public caf::actor_system::module {
    public:
     explicit NodeModule(caf::actor_system& system) : system_(system) {}

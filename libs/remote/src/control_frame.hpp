@@ -1,4 +1,4 @@
-/// How the frames down, exit, monitor, link and unlink leave.
+/// Sends the frames down, exit, monitor, link and unlink.
 #pragma once
 
 #include "caftan/remote/internal/control_bodies.hpp"

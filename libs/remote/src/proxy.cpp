@@ -9,7 +9,7 @@ namespace caftan::remote {
 
 namespace {
 
-/// Hands the reply of a remote actor to the local one that asked.
+/// Hands the reply of a remote actor to the local actor that has sent the request.
 class ActorRequest final : public transport::ReplySink {
  public:
   ActorRequest(std::shared_ptr<transport::Session> session, caf::strong_actor_ptr asker, caf::message_id id)

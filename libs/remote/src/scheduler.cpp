@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxThroughput = 64;  // messages of one actor in a row, then others get their turn
 
-/// CAF prints through an actor (caf::aout). Ours has no thread; nothing in Caftan prints that way.
+/// Takes the place of the actor through which CAF prints (caf::aout). Nothing in Caftan prints that way.
 class SilentPrinter final : public caf::monitorable_actor {
  public:
   explicit SilentPrinter(caf::actor_config& config) : caf::monitorable_actor(config) {}
@@ -105,7 +105,7 @@ void ExecutorClock::post_timeout(time_point when, caf::abstract_actor* self, caf
                    caf::make_mailbox_element(nullptr, id, {}, std::move(content)));
 }
 
-// An actor ignores a timeout whose id is not its newest one, so cancelling needs nothing.
+// Nothing has to be cancelled: an actor ignores a timeout whose id is not its newest one.
 void ExecutorClock::set_ordinary_timeout(time_point when, caf::abstract_actor* self, caf::atom_value type,
                                          std::uint64_t id) {
   post_timeout(when, self, caf::make_message_id(), caf::make_message(caf::timeout_msg{type, id}));

@@ -31,7 +31,7 @@ bool have_different_seeds(const std::vector<const RunCurves*>& runs) {
   return seeds.size() == runs.size();
 }
 
-/// Names groups after the run; where several groups have that name, after their first folder too.
+/// Names each group of several runs after run.name; groups that would have one name, after their first folder, too.
 void name_bands(std::vector<Group>& groups) {
   std::map<std::string, int> times;
   for (Group& group : groups) {
@@ -60,7 +60,7 @@ std::vector<Group> groups_of(std::span<const RunCurves> runs) {
   return groups;
 }
 
-/// One curve, read at ascending x.
+/// One curve, whose values are read at ascending x.
 class Cursor {
  public:
   explicit Cursor(const Curve& curve) : curve_(&curve) {}
@@ -145,7 +145,7 @@ svg::Series series_of(const std::vector<const Curve*>& curves, std::string label
   return {.label = std::move(label), .x = curves.front()->x, .y = curves.front()->y};
 }
 
-/// The workers that report a metric, and the charts' order.
+/// Returns the workers that report each metric, in the order of the metrics, which is that of the charts.
 std::map<std::string, std::set<std::string>> workers_by_metric(std::span<const RunCurves> runs) {
   std::map<std::string, std::set<std::string>> workers;
   for (const RunCurves& run : runs) {

@@ -27,7 +27,7 @@ std::string settings_of(const std::string& resolved) {
   return kept;
 }
 
-/// Fills in what resolved.toml says. A folder without one is a run of its own.
+/// Fills in what resolved.toml says. A run whose folder has none is not grouped with other runs.
 void read_settings_of(const std::filesystem::path& run, RunCurves& curves) {
   const std::string resolved = base::read_whole_file(run / "resolved.toml").value_or("");
   curves.name = curves.folder;
@@ -44,7 +44,7 @@ void read_settings_of(const std::filesystem::path& run, RunCurves& curves) {
   }
 }
 
-/// Orders the points by x; of several with one x the last one stays.
+/// Orders the points by x; of several points at one x the last one stays.
 void order(Curve& curve) {
   const auto is_not_before = [](double a, double b) { return !(a < b); };
   if (std::ranges::adjacent_find(curve.x, is_not_before) == curve.x.end()) return;

@@ -53,8 +53,8 @@ Result<Transition> CartPole::step(int action) {
   return Transition{.observation = observe(), .reward = reward, .terminated = ended_, .truncated = false};
 }
 
-/// The order of operations is Gymnasium's: another one gives other last digits, and after some hundred steps other
-/// episodes.
+/// The order of operations is Gymnasium's: with another order the last digits would differ, and after some hundred
+/// steps the episodes.
 void CartPole::integrate(double force) noexcept {
   auto& [x, x_dot, theta, theta_dot] = state_;
   const double cosine = std::cos(theta);

@@ -5,7 +5,8 @@
 namespace caftan::rl {
 namespace {
 
-/// Appends in reverse; `running` is the return of the step after the last one and is carried on.
+/// Appends the returns of an episode in reverse order.
+/// @param running  the return of the step after the last one; becomes that of the first step
 void append_reversed(std::vector<double>& reversed, std::span<const double> rewards, double gamma, double& running) {
   for (auto reward = rewards.rbegin(); reward != rewards.rend(); ++reward) {
     running = *reward + gamma * running;

@@ -64,7 +64,8 @@ Ambient Ambient::capture() {
 
 AmbientSwap::AmbientSwap(Ambient* next) noexcept
     : previous_(Ambient::current_), previous_grad_mode_(c10::GradMode::is_enabled()) {
-  // A continuation is captured on one thread and runs on another, whose executor it then waits with.
+  // A continuation is captured on one thread and runs on another; it waits with the executor of the thread on which it
+  // runs.
   if (next && !next->executor && previous_) next->executor = previous_->executor;
   Ambient::current_ = next;
   const bool wanted = !next || next->grad_mode;

@@ -60,7 +60,7 @@ std::size_t CreationLedger::parked_count() const noexcept {
 }
 
 bool CreationLedger::is_over(const RRefId& rref, CreationNumber creation) const {
-  // Made by the owner itself: it was in the table before its id left the worker.
+  // A value that the owner itself made was in the table before its id left the worker: it has ended.
   if (creation == CreationNumber{}) return true;
   const auto at = highest_.find(rref.incarnation.value);
   return at != highest_.end() && creation <= at->second;

@@ -24,7 +24,8 @@ OwnerActions ForkTable::creation_finished() {
 }
 
 OwnerActions ForkTable::handed_over(ForkId fork, PeerSession session) {
-  // The sender holds the value, so the value cannot have ended; if it has, the frame's reader learns it from `down`.
+  // The sender of the reference holds the value, so the value cannot have ended. If it has, by a defect or a kill, the
+  // reader of the frame gets a `down`.
   if (ended_) return {};
   forks_.emplace(fork, Entry{ForkId{}, session});
   return {MonitorFork{fork, session}};
@@ -86,7 +87,7 @@ std::vector<ForkTable::Fork> ForkTable::forks() const {
   return all;
 }
 
-// RR-8: the one place where a value's end is decided.
+// RR-8: only this function decides that a value ends.
 void ForkTable::end_if_unused(OwnerActions& actions) {
   if (ended_ || creating_ || !forks_.empty() || uses_[0] + uses_[1] + uses_[2] != 0) return;
   ended_ = true;

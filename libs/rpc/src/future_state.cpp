@@ -28,7 +28,7 @@ Error no_state() { return Error(Errc::broken_promise, "this future has no result
 
 Error why_not_waited() {
   if (const Result<void> may = check_may_wait(); !may) return may.error();
-  // On a runner that may be refused nothing else ends a wait without a deadline.
+  // On a runner, where waits may be refused, a wait without a deadline ends unready only if too many runners wait.
   if (const base::RunnerLimit* limit = base::RunnerLimit::current()) return limit->too_many_wait();
   return Error(Errc::shut_down, "the executor ended while a thread waited");
 }

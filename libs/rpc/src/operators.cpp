@@ -13,7 +13,7 @@ namespace rpc {
 
 namespace {
 
-/// In a request of kind create: what stands where a function's name hash would.
+/// In a request of kind create: stands in place of the hash of a function's name and says that an operator follows.
 constexpr std::uint64_t kOperatorMark = 0;
 
 struct OperatorRequest {
@@ -22,10 +22,10 @@ struct OperatorRequest {
   std::vector<OperatorArgument> arguments;
 };
 
-/// Not caught by the general rules of `check_allowed`.
+/// Operators that are refused by name, because the general rules of `check_allowed` do not catch them.
 constexpr std::array<std::string_view, 8> kDenied{
     "from_file", "record_stream", "set_data", "pin_memory", "retain_grad", "is_pinned", "cudnn_is_acceptable", "lift"};
-/// Uninitialised memory of the callee would leave its process.
+/// Operators that return uninitialised memory are refused: bytes of the callee's process would travel to the caller.
 constexpr std::array<std::string_view, 2> kDeniedPrefixes{"empty", "new_empty"};
 
 bool mentions(const c10::Type& type, std::initializer_list<c10::TypeKind> kinds) {
@@ -157,7 +157,7 @@ bool fits(const c10::FunctionSchema& schema, const Inputs& inputs) {
 
 /// Returns the overloads of an operator of ATen, those with fewer parameters first.
 std::vector<c10::OperatorHandle> overloads_of(const std::string& name) {
-  // The dispatcher can only list the names of all its operators: once is enough.
+  // The dispatcher can list only the names of all its operators, so the overloads are collected once.
   static const std::unordered_multimap<std::string, std::string> overloads = [] {
     std::unordered_multimap<std::string, std::string> all;
     for (const c10::OperatorName& each : c10::Dispatcher::singleton().getAllOpNames()) {
@@ -183,9 +183,9 @@ Error no_operator(const std::string& name, const std::string& overload) {
   return Error(Errc::unknown_function, "there is no operator " + name + (overload.empty() ? "" : "." + overload));
 }
 
-/// Returns the overload that takes the arguments: the one named; else the one without a name, if it does, or the first
-/// that does of those with the fewest parameters.
-/// Errors: unknown_function; bad_arguments (naming what there is, or the rule that forbids it).
+/// Returns the overload that takes the arguments: the named one; without a name the overload that has none, if it takes
+/// them, otherwise the first that takes them among those with the fewest parameters. Errors: unknown_function;
+/// bad_arguments (naming the overloads there are, or the rule that forbids one).
 Result<c10::OperatorHandle> choose(const std::string& name, const std::string& overload, Inputs inputs) {
   const auto named = c10::Dispatcher::singleton().findSchema({name, overload});
   if (named) {

@@ -1,4 +1,4 @@
-/// Waiting for one future where the difference between late and refused matters.
+/// Waits for one future, and distinguishes a time-out from a wait that was not permitted.
 #pragma once
 
 #include "caftan/rpc/future_state.hpp"

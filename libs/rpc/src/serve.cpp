@@ -114,7 +114,7 @@ bool held_back(std::unique_ptr<In>& in, const void* order, void (*again)(std::un
                          [&] { return base::Task([in = std::move(in), again]() mutable { again(std::move(in)); }); });
 }
 
-/// The reply to a call for a named object.
+/// A request for a named object whose reply goes back to the caller.
 class NamedRequest final : public NamedObjects::Request {
  public:
   NamedRequest(std::weak_ptr<Caller> alive, CallInfo info, Completion completion)
@@ -133,7 +133,8 @@ class NamedRequest final : public NamedObjects::Request {
   Completion completion_;
 };
 
-/// Finds the object of that name, waits for the one that is being made, or makes it here.
+/// Finds the object of that name. If another request makes the object now, waits for that; if there is no such object,
+/// makes it here.
 void find_or_construct(Invocation& in) {
   const std::shared_ptr<Caller> alive = in.alive.lock();
   if (!alive) return in.completion.fail(Error(Errc::shut_down, "the worker has ended"));
@@ -254,7 +255,7 @@ Hold::Hold(Ambient& ambient, const HostedObject& object) : over_(std::make_share
 }
 
 void Completion::fail(Error error) {
-  // What a continuation threw that works for a caller elsewhere (CALL-4).
+  // What a continuation threw on behalf of a caller at another worker (CALL-4).
   if (error.code() == Errc::user_error && error.kind().empty()) error = error.with_code(Errc::remote_exception);
   if (creation_) {
     creation_->set(std::move(error));

@@ -54,7 +54,8 @@ std::vector<Strand::Queued> Strand::take_startable() {
 }
 
 void Strand::post(std::vector<Queued> jobs) {
-  // Each job keeps the strand alive, and the last may run before this returns: `this` is not touched after it.
+  // Each job keeps the strand alive, and the last job may end before `post` returns: so the loop uses no member of
+  // `this`.
   base::Executor& executor = executor_;
   for (Queued& queued : jobs) {
     executor.post([this, job = std::move(queued.job), mode = queued.mode]() mutable { execute(job, mode); });
@@ -76,7 +77,8 @@ void Strand::release(TurnMode mode) {
 }
 
 bool Strand::take(TurnMode mode, Patience patience) {
-  // Where the turn is free although jobs are queued, concurrent jobs have it and the oldest queued one wants it alone.
+  // Where the turn is free although jobs are queued, concurrent jobs have it, and the oldest queued job waits for them
+  // because it must run alone.
   const auto taken = [&] {
     mutex_.assert_held();
     if (returning_ || is_queue_due() || !may_start(mode)) return false;

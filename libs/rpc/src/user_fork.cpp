@@ -117,7 +117,7 @@ UserActions UserFork::fail(Error error) {
   return actions;
 }
 
-// RR-7: the one place where a fork's end is decided. The parent, if still linked, learns of it by the actor's exit.
+// RR-7: only this function decides that a fork ends. A parent that is still linked gets the actor's exit.
 void UserFork::end_if_unused(UserActions& actions) {
   const bool answered = state_ == State::confirmed || state_ == State::failed;
   if (ended_ || has_handle_ || !answered || !children_.empty()) return;

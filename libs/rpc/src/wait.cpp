@@ -13,7 +13,8 @@ namespace caftan::rpc {
 
 namespace {
 
-/// Ends one wait when enough of several states are ready. Notified by whichever state decides it.
+/// Ends one wait when enough of several futures are ready. Each future's state calls it; the call that decides wakes
+/// the waiting thread.
 class Counter {
  public:
   Counter(std::size_t open, Until until, base::WaitPoint& point) : open_(open), until_(until), point_(point) {}

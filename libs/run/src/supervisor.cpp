@@ -14,7 +14,7 @@ namespace {
 
 /// How long workers that have started may take, after their own start time-out, to report which members they miss.
 constexpr base::Duration kLateReportGrace = std::chrono::seconds(1);
-/// How long the death of a process whose worker the others have lost may take to be seen.
+/// How long the launcher waits to notice the death of a process after other workers have reported its worker lost.
 constexpr base::Duration kUntilDeath = std::chrono::seconds(1);
 
 constexpr int kBadFile = 2;
@@ -224,8 +224,8 @@ std::string Supervisor::names_before(State state) const {
   return names;
 }
 
-/// What may help users whose processes only take long. A process that has ended has stopped the start already, so all
-/// that are waited for live.
+/// Returns a hint for users whose processes only take long. No process that is waited for can have ended, because the
+/// end of one would have stopped the start.
 std::string Supervisor::hint_for_slow_processes(State awaited) const {
   if (options_.heartbeat == base::Duration::zero()) return {};
   std::set<int> processes;
@@ -373,7 +373,7 @@ bool Supervisor::is_echo(const Error& error) {
 }
 
 Supervisor::Late Supervisor::lateness(const Worker& worker) const {
-  // Before it is here, a worker is not asked to leave.
+  // A worker that has not reported at all is not asked to leave.
   if (worker.state == State::left || worker.state == State::expected) return Late::no;
   const bool is_asked = options_.heartbeat != base::Duration::zero();
   if (is_asked && pulses_[static_cast<std::size_t>(worker.is.process)].answers < asked_) return Late::unanswered;
@@ -451,7 +451,7 @@ Verdict Supervisor::verdict() const {
       const Error& error = failure_->error;
       const bool is_own = error.code() == Errc::timeout && error.worker().empty();  // of check_start or check_made
       verdict.error = is_own ? error.text() : prefixed(workers_[failure_->worker].is.name, error);
-      // Members that were started from different files are a matter of the command line.
+      // Files that differ between members are a mistake of the user, so the exit code is that of a bad file.
       if (failure_->at_start && error.code() == Errc::invalid_config) verdict.exit_code = kBadFile;
       break;
     }

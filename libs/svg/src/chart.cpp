@@ -52,11 +52,11 @@ struct Axis {
   double from = 0;  ///< pixel of range.low
   double to = 0;
 
-  /// Returns the pixel of a point, NaN for what cannot be drawn.
+  /// Returns the pixel of a value, NaN for a value that cannot be drawn.
   double operator()(double value) const {
     return is_drawable(value, is_log) ? at(value) : std::numeric_limits<double>::quiet_NaN();
   }
-  /// Returns the pixel of a value within the range, which may reach beyond what is drawn.
+  /// Returns the pixel of a value within `range`, whose ends may lie beyond the values that can be drawn.
   double at(double value) const {
     const auto place = [this](double of) { return is_log ? std::log10(of) : of; };
     const double low = place(range.low);
@@ -235,7 +235,7 @@ class Panel {
     return out;
   }
 
-  /// A piece of one point is a dot.
+  /// Draws the pieces of a line between its gaps; a piece of one point is a dot.
   static std::string draw_line(std::size_t number, const std::vector<Point>& points, std::string_view opacity) {
     const std::string colour = colour_of(number);
     const std::string faint = opacity.empty() ? "" : " opacity=\"" + std::string(opacity) + "\"";
@@ -261,7 +261,7 @@ class Panel {
   bool is_empty_ = false;
 };
 
-/// Returns what is wrong with a chart.
+/// Returns the error of a chart that cannot be drawn; nothing if the chart is right.
 std::optional<std::string> fault_of(const Chart& chart) {
   const std::string name = "the chart '" + shown(chart.title, kMostTitle) + "' ";
   if (!(chart.smooth >= 0 && chart.smooth < 1)) return name + "has a smoothing that is not >=0..<1";

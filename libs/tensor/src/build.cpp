@@ -23,13 +23,14 @@ using Keepalive = std::shared_ptr<const void>;
 using Storages = c10::SmallVector<c10::Storage, 2>;
 
 c10::Storage make_storage(c10::DataPtr data, std::uint64_t bytes) {
-  // Resizable like any tensor's storage: libtorch then moves to memory of its own and gives the block back.
+  // Resizable, as any tensor's storage is: when libtorch resizes it, it takes memory of its own and gives the block
+  // back.
   return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
                                                c10::SymInt(static_cast<std::int64_t>(bytes)), std::move(data),
                                                c10::GetDefaultCPUAllocator(), /*resizable=*/true);
 }
 
-/// One storage takes the whole block; several share it through a count.
+/// A block that has one storage belongs to it; several storages share a block by a reference count.
 Storages make_storages(const LayoutTable& table, std::vector<wire::Block>&& blocks) {
   Storages storages;
   storages.reserve(table.storages.size());
@@ -139,8 +140,8 @@ at::Tensor make_tensor(const LayoutTable& table, const Entry& entry, const Stora
   return at::_sparse_compressed_tensor_unsafe(indices, plain, values, sizes, options);
 }
 
-/// DA-20: tensors over one storage share a version counter, as views of each other do; also those that are not
-/// recorded, for a node that saves one of them saves the bytes that an operation on the other changes.
+/// DA-20: tensors over one storage share a version counter, as views of each other do. That holds for tensors that are
+/// not recorded, too: a node that saves one of them saves bytes that an operation on another one may change.
 void share_version_counters(const LayoutTable& table, std::vector<DecodedTensor>& tensors) {
   c10::SmallVector<const c10::TensorImpl*, 16> first(table.storages.size(), nullptr);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -197,7 +198,7 @@ Result<std::vector<DecodedTensor>> TensorLayout::build(std::vector<wire::Block>&
     }
   }
   return catch_torch(Errc::malformed_payload, [&]() -> Result<std::vector<DecodedTensor>> {
-    // Whatever mode the reading thread is in: what arrives is a normal tensor.
+    // The tensors are normal ones even if the reading thread is in inference mode.
     const c10::InferenceMode normal(false);
     return build_unguarded(*table_, std::move(blocks));
   });

@@ -18,7 +18,7 @@ namespace {
 
 using namespace detail;
 
-/// Below this a copy costs less than keeping track of the owner.
+/// Messages with fewer bytes of tensors are copied: that costs less than keeping track of the owners.
 constexpr std::uint64_t kCopyMessage = 16384;
 constexpr std::uint64_t kCopyStorage = 4096;
 /// A range of at least this size, of which less than half is used, is sent as a compact copy.
@@ -27,7 +27,7 @@ constexpr std::uint64_t kCompactFrom = 8192;
 /// offset of each tensor in the range is a whole number of its items.
 constexpr std::uint64_t kRangeAlignment = 16;
 
-/// The bytes of one storage that the message touches.
+/// The range of bytes of one storage that the message's tensors use.
 struct Range {
   const c10::StorageImpl* storage = nullptr;
   std::uint64_t begin = 0;  ///< bytes from the start of the storage
@@ -196,8 +196,8 @@ bool Encoder::is_held_elsewhere(std::uint32_t range) const {
     const at::Tensor* given = sources[i].given;
     if (!given) continue;
     storage = &sources[i].tensor.storage();
-    // The memory of a part (indices of a sparse tensor, scales, zero points) is held by the tensor that it is part of:
-    // the references to it cannot be counted here.
+    // The tensor that a part (indices of a sparse tensor, scales, zero points) belongs to holds the memory of the part.
+    // These references cannot be counted here, so the memory counts as held elsewhere.
     if (!given->has_storage() || !given->storage().is_alias_of(*storage)) return true;
     add(*given);
     add(sources[i].tensor);
@@ -211,7 +211,7 @@ bool Encoder::is_held_elsewhere(std::uint32_t range) const {
 Result<wire::Segment> Encoder::segment_of(std::uint32_t range, SharedMemory shared) const {
   const std::uint64_t size = ranges[range].size();
   if (shared == SharedMemory::reference || !is_held_elsewhere(range)) {
-    // The storage, not the tensor: the owner must not keep a graph alive.
+    // The owner is the storage, not the tensor: a tensor would keep its graph alive.
     const c10::Storage& storage = sources[ranges[range].first].tensor.storage();
     return wire::Segment{ranges[range].data(), size, std::make_shared<const c10::Storage>(storage)};
   }
@@ -340,11 +340,11 @@ Result<EncodedTensors> encode_tensors(std::span<const at::Tensor> tensors, std::
   }
   std::size_t position = 0;
   Result<EncodedTensors> encoded = catch_torch(Errc::unsupported, [&] {
-    // The copies made on the way must not become part of the caller's graph.
+    // Nothing is recorded: the copies that are made here must not become part of the caller's graph.
     const at::NoGradGuard no_grad;
     return encode_unguarded(tensors, recorded, shared, position);
   });
-  // A refusal has its position already; what libtorch threw while a tensor was taken apart has none.
+  // A refusal names its position already; an exception that libtorch threw while a tensor was taken apart does not.
   if (encoded || position >= tensors.size() || encoded.error().text().starts_with("argument tensor ")) return encoded;
   return Error(encoded.error().code(), describe(position, tensors[position]) + ": " + encoded.error().text());
 }

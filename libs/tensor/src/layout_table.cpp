@@ -84,7 +84,8 @@ std::optional<Extent> extent_of(c10::IntArrayRef sizes, c10::IntArrayRef strides
                                 std::size_t itemsize) noexcept {
   if (offset < 0) return std::nullopt;
   Extent extent{1, 1, offset};
-  // A size of 0 counts as 1 here: libtorch multiplies the other sizes alone in places, which must not overflow either.
+  // A size of 0 counts as 1 here: in places libtorch multiplies only the other sizes, and that product must not
+  // overflow, either.
   std::int64_t product = static_cast<std::int64_t>(itemsize);
   bool empty = false;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -133,7 +134,7 @@ bool bools_are_valid(const std::uint8_t* data, c10::IntArrayRef sizes, c10::IntA
   if (extent.numel == 0) return true;
   std::int64_t span = 1;
   for (std::size_t i = 0; i < sizes.size(); ++i) span += (sizes[i] - 1) * strides[i];
-  // Dense, or overlapping so that walking the elements would take longer than the memory is large.
+  // The elements are dense, or overlap so that to walk them would take longer than to walk the memory.
   if (extent.distinct >= span) return all_at_most_one(data, span);
   std::array<std::int64_t, kMostDims> index{};
   const std::uint8_t* at = data;

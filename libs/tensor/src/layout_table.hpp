@@ -68,7 +68,7 @@ struct Entry {
   std::uint8_t axis = 0;         ///< of a tensor that is quantized per channel: the dimension of the channels
 };
 
-/// A message with one or two small tensors costs no allocation here.
+/// The content of a tensor table. For a message with one or two small tensors it allocates no memory.
 struct LayoutTable {
   c10::SmallVector<std::uint64_t, 2> segments;  ///< bytes of each
   c10::SmallVector<StorageEntry, 2> storages;   ///< by segment, then offset; they do not overlap
@@ -86,7 +86,8 @@ wire::Bytes write_table(const LayoutTable& table);
 /// Reads and checks a table. Throws wire::DecodeError.
 LayoutTable read_table(wire::ByteView bytes, const TensorLayout::Limits& limits);
 
-/// Returns the number of a dtype on the wire; nothing for one that does not travel. Never reuse one.
+/// Returns the number of a dtype on the wire; nothing for a dtype that does not travel. Never use a number for a second
+/// dtype.
 std::optional<std::uint8_t> dtype_code(at::ScalarType dtype) noexcept;
 std::optional<at::ScalarType> dtype_of_code(std::uint8_t code) noexcept;
 /// Returns "float32" and the like.
@@ -104,7 +105,7 @@ std::optional<Extent> extent_of(c10::IntArrayRef sizes, c10::IntArrayRef strides
 
 /// Writes the strides of a contiguous tensor of these sizes. Precondition: extent_of(sizes, ...) exists.
 void contiguous_strides(c10::IntArrayRef sizes, std::int64_t* strides) noexcept;
-/// Returns whether the strides are those that `contiguous_strides` writes. Precondition: as there.
+/// Returns whether the strides are those that `contiguous_strides` writes. Precondition: that of `contiguous_strides`.
 bool are_contiguous(c10::IntArrayRef sizes, c10::IntArrayRef strides) noexcept;
 
 /// Returns whether each element of a bool tensor is a byte 0 or 1. `data` is the first element; all addressed bytes

@@ -3,7 +3,7 @@
 namespace caftan::tensor {
 
 std::uint64_t TensorSink::add(const at::Tensor& tensor) {
-  // Most messages hold a few tensors: a scan is cheaper than a table then.
+  // Up to this many tensors, which most messages have, a scan is cheaper than a table.
   constexpr std::size_t kScan = 16;
   const void* key = tensor.unsafeGetTensorImpl();
   if (to_.size() - first_ <= kScan) {

@@ -19,14 +19,15 @@ namespace {
 
 Error refuse(std::string why) { return Error(Errc::unsupported, std::move(why)); }
 
-/// The dispatch keys that say what a tensor is made of, without those that only say how operators treat it.
+/// Returns the dispatch keys for how a tensor is stored, without those that only say how operators treat it.
 std::uint64_t material_keys(const at::Tensor& tensor) {
   return (tensor.key_set() - c10::autograd_dispatch_keyset_with_ADInplaceOrView - c10::autocast_dispatch_keyset)
       .raw_repr();
 }
 std::uint64_t keys_of(c10::DispatchKey key) { return c10::DispatchKeySet(key).raw_repr(); }
 
-/// Why the first test that fails says no, in words. One test covers all kinds: the keys are none that we know.
+/// Returns in words why a tensor that take_apart refuses cannot travel: the first reason that applies. The last one is
+/// for all kinds of tensors without a test of their own.
 std::string why_not(const at::Tensor& tensor) {
   if (tensor.is_meta()) return "a meta tensor has no data";
   if (!tensor.device().is_cpu()) return "on device " + tensor.device().str() + ": only CPU tensors travel";
@@ -70,7 +71,7 @@ Result<void> add_strided(at::Tensor tensor, const at::Tensor& given, Sources& so
 /// Components are sent contiguous, so that their check at the receiver is linear in their bytes.
 Result<void> add_component(const at::Tensor& tensor, const at::Tensor& given, Sources& sources) {
   at::Tensor whole = tensor.contiguous();
-  // A dimension of size 1 keeps whatever stride it had, as the sums of sparse tensors have it.
+  // `contiguous` keeps any stride of a dimension of size 1; sums of sparse tensors have such strides.
   c10::SmallVector<std::int64_t, 8> strides(static_cast<std::size_t>(whole.dim()));
   contiguous_strides(whole.sizes(), strides.data());
   if (whole.strides() != c10::IntArrayRef(strides)) {

@@ -206,7 +206,7 @@ void write_tensor(wire::OutArchive& to, const LayoutTable& table, const Entry& e
 }  // namespace
 }  // namespace caftan::tensor::detail
 
-/// One value for the archive, so that it is written in one go.
+/// The whole table is one value of the archive, so that it is written in one go.
 template <>
 struct caftan::wire::Codec<caftan::tensor::detail::LayoutTable> {
   static void save(OutArchive& to, const caftan::tensor::detail::LayoutTable& table) {

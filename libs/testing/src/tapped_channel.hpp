@@ -1,4 +1,4 @@
-// A channel around a real one that is a `Link`.
+// A `Link`: a channel of a test's network, with a real channel inside.
 #pragma once
 
 #include <deque>
@@ -18,7 +18,8 @@ class TappedChannel final : public transport::Channel, public Link, public std::
   TappedChannel(transport::PollingExecutor& executor, std::shared_ptr<transport::Channel> inner, std::string from,
                 std::string to);
 
-  /// Loses what is on the way to this end and what was written to it; this end finds a broken connection.
+  /// Loses the bytes on the way to this end and those that it has written and the other end has not received; this end
+  /// finds a broken connection.
   void lose();
 
   void drop(wire::FrameKind kind, std::size_t count) override { drops_[kind] = count; }
@@ -35,10 +36,10 @@ class TappedChannel final : public transport::Channel, public Link, public std::
   Result<std::size_t> read(const iovec* vectors, int count) override;
   Result<std::size_t> write(const iovec* vectors, int count) override;
   bool has_unread() const override { return inner_->has_unread(); }
-  /// Takes effect once what is delayed has arrived.
+  /// Ends writing, once the delayed frames have arrived.
   void close_write() override;
   void break_off() override { inner_->break_off(); }
-  /// What is delayed arrives at once, since this end takes no part any more.
+  /// Closes this end. Delayed frames arrive at once, because this end forwards none later.
   void close() override;
   int fd() const noexcept override { return -1; }
   const char* kind() const noexcept override { return inner_->kind(); }

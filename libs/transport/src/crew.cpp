@@ -63,8 +63,8 @@ void Crew::end_wait() noexcept {
 }
 
 /// Returns how many other threads may wait or run where a call of that depth begins (CALL-16). Each depth but the
-/// greatest keeps some permits for those below it. A call of the greatest depth that there is anywhere waits for none
-/// that is held, so it ends, and so do all.
+/// greatest leaves some permits to deeper calls. The deepest call that exists waits for no call that is held back, so
+/// it ends, and after it all others.
 unsigned Crew::most_engaged(unsigned depth) const noexcept {
   const unsigned most = max_threads_ - 1;
   const unsigned step = std::min(kKeptForEachDepth, most / 8);
@@ -77,7 +77,7 @@ bool Crew::may_begin_unasked(unsigned depth) const noexcept {
   return most == ~0U || (!seen_.holds && seen_.engaged <= most);
 }
 
-/// A thread that runs may wait next, so it counts as one that waits; those that are idle do not.
+/// A running thread may wait next, so it counts as a waiting one; an idle thread does not count.
 bool Crew::may_begin(unsigned depth) const noexcept {
   const unsigned most = most_engaged(depth);
   return (held_.empty() || depth > held_.begin()->first) && permits_ + running_ - idle_ - 1 <= most;
@@ -88,8 +88,8 @@ void Crew::hold(unsigned depth, base::Task&& call) {
   seen_.holds = true;  // read by the runner that holds the call back, when its task has ended
 }
 
-/// Also without any permit left: the call may need none.
-/// @param others  threads that wait or run, without the one that would take it
+/// A held call may be taken even without a permit left, because it may never wait.
+/// @param others  threads that wait or run, without the one that would take the call
 bool Crew::may_take_held(unsigned others) const noexcept {
   return !held_.empty() && (permits_ + 1 >= max_threads_ || others <= most_engaged(held_.begin()->first));
 }

@@ -26,8 +26,8 @@ bool FrameWriter::send(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
     frames_.fetch_add(1, std::memory_order_relaxed);
     if (writing_ == Writing::failed) return true;
     if (parts_.claim.wants_room()) {
-      // Only a thread that shows life writes while the channel counts as full. It writes this frame too before it
-      // stops.
+      // While the channel counts as full, only a thread that shows life writes; that thread then also writes this frame
+      // before it stops.
       if (writing_ == Writing::busy) writing_ = Writing::again;
       return true;
     }
@@ -76,9 +76,9 @@ void FrameWriter::flush() {
   if (!parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked();
 }
 
-/// Writes what is queued until it is out, the channel is full, or `enough` bytes were written; then asks the
-/// channel to report room. The lock is not held while writing, so that other threads can append; what they append goes
-/// with the next flush. Precondition: writing has not failed.
+/// Writes queued bytes until all are written, the channel is full, or `enough` bytes were written; then asks the
+/// channel to report room. The lock is not held while writing, so that other threads can append frames, which are
+/// written by the next flush. Precondition: writing has not failed.
 void FrameWriter::flush_locked(std::size_t enough) {
   if (writing_ != Writing::idle) {
     writing_ = Writing::again;
@@ -89,7 +89,7 @@ void FrameWriter::flush_locked(std::size_t enough) {
   bool full = false;
   while (!full && total < enough && writing_ != Writing::failed && (take_again_locked() || outbox_.unfinished())) {
     if (outbox_.empty()) {
-      // Bye goes behind everything, tensor bytes included: only then nothing is lost.
+      // The bye goes behind everything, tensor bytes included, so that nothing is lost.
       if (phase_ != Phase::closing) continue;
       phase_ = Phase::bye_queued;
       append_bye_locked();
@@ -103,7 +103,7 @@ void FrameWriter::flush_locked(std::size_t enough) {
     const auto written = parts_.channel.write(vectors, static_cast<int>(count));
     mutex_.lock();
     if (!written) {
-      // The reader sees the end of the connection itself and drains what has arrived first (RR-12).
+      // The reader notices the end of the connection itself, and first reads what has arrived (RR-12).
       writing_ = Writing::failed;
       break;
     }
@@ -128,7 +128,7 @@ void FrameWriter::flush_locked(std::size_t enough) {
   if (outbox_.empty() && phase_ == Phase::bye_queued && peer_has_left_ && !failed) parts_.channel.close_write();
 }
 
-/// Returns whether a thread asked the one that writes to look again, and clears that.
+/// Returns whether another thread asked the writing thread to look at the queue again, and clears that request.
 bool FrameWriter::take_again_locked() noexcept {
   if (writing_ != Writing::again) return false;
   writing_ = Writing::busy;

@@ -46,7 +46,8 @@ void ReadClaim::rearm() {
   arm_locked();
 }
 
-/// Asks the channel for the reports that the session needs: none of bytes while a waiting thread reads itself.
+/// Asks the channel for the reports that the session needs. While a waiting thread reads by itself, arrived bytes are
+/// not reported.
 void ReadClaim::arm_locked() { channel_.arm(reader_ == Reader::poller, wants_room()); }
 
 void ReadClaim::read_by_poller_locked() {
@@ -54,7 +55,7 @@ void ReadClaim::read_by_poller_locked() {
   arm_locked();
 }
 
-/// Ends a deferral when no thread has claimed the session for a while; goes on as long as one does.
+/// Ends a deferral when no thread has claimed the session for a while; as long as threads claim it, looks again later.
 void ReadClaim::watch_deferral_locked() {
   executor_.keep_time(executor_.clock().now() + kLongestDeferral, [weak = self_, claims_seen = claims_] {
     if (const auto self = weak.lock()) self->look_at_deferral(claims_seen);

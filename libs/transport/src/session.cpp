@@ -77,8 +77,8 @@ Result<CallId> Session::request(wire::OutFrame& frame, std::uint64_t room, base:
     frame.header.remaining_us = static_cast<std::uint64_t>(
         std::max<std::int64_t>(1, std::chrono::duration_cast<std::chrono::microseconds>(left).count()));
   }
-  // forget() decides who ends a request that could not be sent: the end of the session may have failed it already.
-  // While the peer works on earlier requests this one may leave together with the next.
+  // If the request could not be sent, forget() shows whether the end of the session has failed it already. While the
+  // peer works on earlier requests, this one may leave together with the next.
   const bool alone = requests_.size() <= 1;
   if (!writer_.send(frame, alone ? std::nullopt : std::optional(FlushBy::soon)) && requests_.forget(*call)) {
     return left();
@@ -243,7 +243,7 @@ bool Session::try_end() {
 
 void Session::abort(Error reason) {
   request_end(std::move(reason));
-  // The thread that reads now, perhaps asleep in poll, ends the session when its turn is over.
+  // Another thread reads now, perhaps asleep in poll: that thread ends the session when its turn to read is over.
   if (!try_end()) channel_->break_off();
 }
 
@@ -264,7 +264,8 @@ void Session::end(Error reason) {
     end_requested_ = reason;
   }
   life_.stop();
-  // What is still in the outbox (this side's bye, for example) gets one try; a broken connection refuses it at once.
+  // What is still in the outbox (this side's bye, for example) is written once if the peer said bye; a broken
+  // connection refuses it at once.
   writer_.end(bye_received_);
   channel_->close();
   reader_.drop_incomplete();

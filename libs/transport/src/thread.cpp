@@ -10,7 +10,8 @@ std::optional<Thread> Thread::make(std::function<void()> body) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
-  // The kernel sends these to the thread that caused them; while they are blocked it kills without calling a handler.
+  // The kernel sends these signals to the thread that caused them. If they were blocked, it would kill the process
+  // without calling a handler.
   for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) sigdelset(&all, fault);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   auto held = std::make_unique<std::function<void()>>(std::move(body));

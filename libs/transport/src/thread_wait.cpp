@@ -15,7 +15,7 @@ namespace caftan::transport {
 
 namespace {
 
-/// Where notifications reach this thread while it sleeps in poll.
+/// Returns the event descriptor by which a notification wakes this thread while it sleeps in poll.
 int thread_event_fd() {
   ThreadState& thread = thread_state();
   if (thread.event_fd < 0) thread.event_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -49,7 +49,7 @@ void ThreadedExecutor::ThreadWait::notify() noexcept {
 bool ThreadedExecutor::ThreadWait::wait(base::TimePoint deadline, base::ReadableSource* source) {
   if (notified()) return true;
   ThreadState& thread = thread_state();
-  // This thread may be a runner, which its executor replaces; that need not be the executor of this wait.
+  // This thread may be a runner of another executor than the one of this wait; its own executor has to replace it.
   ThreadedExecutor* const runner_of = thread.runner_of;
   auto* claimable = static_cast<ClaimableSource*>(source);
   const bool claimed = claimable && claimable->claim_fd() >= 0 && claimable->claim();
@@ -61,7 +61,8 @@ bool ThreadedExecutor::ThreadWait::wait(base::TimePoint deadline, base::Readable
   bool done = false;
   if (claimed) {
     done = read_until_notified(*claimable, deadline, thread);
-    // A runner polls again soon; another thread may compute for long.
+    // A runner of this executor polls again soon, so it gives reading back at once. Another thread may give it back
+    // late, because it is expected to call again.
     thread.deferred = claimable->release(done && runner_of != &executor_);
   }
   if (!done) sleep_until_notified(deadline);

@@ -1,4 +1,4 @@
-/// How a thread waits, and what it carries while it is a runner or waits.
+/// How a thread waits, and the state that it has while it is a runner or waits.
 #pragma once
 
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 namespace caftan::transport {
 
-/// Empty for threads that are neither runners nor wait.
+/// What an executor keeps for the calling thread. Empty for a thread that is no runner and does not wait.
 struct ThreadState {
   ThreadedExecutor* runner_of = nullptr;
   bool inside_reading_wait = false;

@@ -129,10 +129,10 @@ void ThreadedExecutor::run() {
         task = crew_.take_held();
       } else if (queue_.size() > 0 && tasks < kTasksBetweenPolls) {
         task = queue_.take();
-        // If this task is long, another thread has to take what waits here.
+        // If this task takes long, another thread has to take the tasks and writes that wait here.
         must_wake = (queue_.size() > 0 || !flushes_.empty()) && want_backstop_locked();
       } else if (queue_.size() == 0 && flushes_.empty() && crew_.has_enough_idle()) {
-        // Enough threads wait for work already: this one was a replacement.
+        // Enough threads wait for work already: this one was a replacement of a blocked runner.
         crew_.park();
         parked_.wait(lock.native(), [this] {
           mutex_.assert_held();
@@ -146,7 +146,7 @@ void ThreadedExecutor::run() {
       ++tasks;
       if (must_wake) polls_.wake();
       task();
-      // Replies of short functions leave together; after a longer one no reply is held back any longer.
+      // Replies of short functions leave together; once a task has taken longer, replies are written at its end.
       if (flush_is_due()) flush_pending();
       continue;
     }
@@ -195,8 +195,8 @@ bool ThreadedExecutor::sleep_in_epoll() {
   return true;
 }
 
-/// Sleeps in periods, and writes after each what is held back, until an event comes, tasks have waited for a period,
-/// or nothing was there to do for kQuietPeriods. Returns as epoll_wait does.
+/// Sleeps in periods and writes what is held back after each, until an event comes, tasks have waited for a whole
+/// period, or nothing was left to do for kQuietPeriods. Returns as epoll_wait does.
 int ThreadedExecutor::backstop(epoll_event& event) {
   int quiet = 0;
   for (;;) {
@@ -289,7 +289,8 @@ void ThreadedExecutor::leave_blocked() {
   crew_.leave_blocked();
 }
 
-/// Replaces a runner that waits, if one is missing. Returns false if the system gives no thread where none runs.
+/// Replaces a runner that waits, if a runner is missing. Returns false if no runner is left and the system gives no
+/// thread.
 bool ThreadedExecutor::replace_locked() {
   switch (crew_.replace()) {
     case Crew::Replacement::none:

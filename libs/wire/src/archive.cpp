@@ -23,7 +23,7 @@ std::uint64_t InArchive::load_long_number() {
   std::uint64_t number = 0;
   for (unsigned shift = 0; shift < 64; shift += 7) {
     const auto byte = std::to_integer<std::uint64_t>(take(1)[0]);
-    // One form for each number: no ten-byte number above 64 bits, no zero as the last of several bytes.
+    // Each number has one form: no number of ten bytes above 64 bits, no zero as the last of several bytes.
     if ((shift == 63 && byte > 1) || (shift > 0 && byte == 0)) break;
     number |= (byte & 0x7f) << shift;
     if (byte < 0x80) return number;
@@ -79,7 +79,7 @@ Error trailing_bytes(std::size_t position, std::size_t left) {
 
 namespace {
 
-/// Returns the causes that are saved.
+/// Returns the causes that are saved: all, or the first ones and the innermost.
 std::vector<const Error*> causes_of(const Error& error) {
   std::vector<const Error*> causes;
   for (const Error* cause = error.cause(); cause; cause = cause->cause()) {

@@ -37,7 +37,7 @@ BlockHeader* header_of(void* data) noexcept {
   return reinterpret_cast<BlockHeader*>(static_cast<std::byte*>(data) - kBlockAlignment);
 }
 
-/// The header takes a page of its own at the end of the mapping's share: capacity + one page.
+/// One page more than the capacity is mapped: room for the 64 bytes of the header.
 std::size_t mapped_bytes(std::size_t size_class) noexcept { return (std::size_t{1} << size_class) + kPage; }
 
 void* map_block(std::size_t size_class) noexcept {
@@ -47,7 +47,7 @@ void* map_block(std::size_t size_class) noexcept {
   void* at = ::mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) return nullptr;
   if (!huge) return at;
-  // Huge pages need an aligned start: map more, then return what lies before and behind.
+  // Huge pages need an aligned start: maps more, and unmaps what lies before and behind the aligned part.
   const auto begin = reinterpret_cast<std::uintptr_t>(at);
   const std::uintptr_t aligned = (begin + kHugePage - 1) & ~(std::uintptr_t{kHugePage} - 1);
   if (aligned > begin) ::munmap(at, aligned - begin);
@@ -100,7 +100,7 @@ struct BlockPoolState {
 
   void push(BlockHeader* header) noexcept {
     const std::size_t bytes = std::size_t{1} << header->size_class;
-    // Count first: two threads that return blocks at once must not both fit into the last free bytes.
+    // Counts first: two threads that return blocks at once must not both fit into the last free bytes.
     const std::size_t cached = cached_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     if (cached > max_cached_bytes || closed.load(std::memory_order_relaxed)) {
       cached_bytes.fetch_sub(bytes, std::memory_order_relaxed);

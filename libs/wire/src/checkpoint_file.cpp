@@ -67,7 +67,7 @@ bool write_all(int fd, ByteView bytes) {
   return true;
 }
 
-/// The rename is only on the disk when its folder is.
+/// Flushes the folder, because a rename is on the disk only when its folder is.
 Result<void> flush_folder(const std::filesystem::path& folder) {
   const File file(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
   if (!file.is_open() || ::fsync(file.get()) != 0) return os_error("cannot flush", folder);

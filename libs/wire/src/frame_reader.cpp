@@ -49,7 +49,7 @@ std::size_t FrameReader::put(ByteView bytes) {
   return direct + buffered;
 }
 
-/// Where the next bytes of the stream belong when the buffer is empty: into a payload or a tensor, past the buffer.
+/// Returns where the next bytes of the stream belong when the buffer is empty: directly in a payload or a tensor.
 std::span<std::byte> FrameReader::direct_room() {
   if (begin_ != end_) return {};
   if (state_ == State::chunk) return chunk_room();
@@ -59,8 +59,8 @@ std::span<std::byte> FrameReader::direct_room() {
   return {};
 }
 
-/// The rest of the segment that the current chunk fills; empty if the message is skipped.
-/// Precondition: the state is `chunk`, and begin_segment was called.
+/// Returns the rest of the segment that the current chunk fills; empty if the message is skipped. Precondition: the
+/// state is `chunk`, and begin_segment was called.
 std::span<std::byte> FrameReader::chunk_room() {
   Incomplete& message = incomplete_.front();
   if (!message.frame.received) return {};
@@ -204,7 +204,7 @@ Result<bool> FrameReader::find_manifest() {
   }
 }
 
-/// The payload was read: without tensors the frame is whole, else it waits for them.
+/// The payload was read: the frame is whole if it has no tensors; otherwise it waits for them.
 Result<void> FrameReader::end_frame() {
   std::uint64_t left = frame_.header.bulk_size;
   if (left == 0 && segment_sizes_.empty()) {
@@ -226,8 +226,8 @@ Result<void> FrameReader::end_frame() {
   return {};
 }
 
-/// Takes memory for the next segment of the oldest message once the one before it is full; empty ones are passed by.
-/// Without memory the message is skipped from here on (WI-22).
+/// Takes memory for the next segment of the oldest message once the segment before is full; a segment without
+/// bytes is full at once. Without memory the rest of the message is skipped (WI-22).
 void FrameReader::begin_segment() {
   auto& [frame, sizes, offset, missing] = incomplete_.front();
   while (frame.received && 8 * frame.segments.size() < sizes.size() &&

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kShortest = 80;
 constexpr std::size_t kInnermost = 160;
 constexpr std::size_t kMostText = 4096;
-/// Encoded bytes of an error that has only a code and a text, without those of the text.
+/// The encoded bytes of an error that has only a code and a text, apart from the text itself.
 constexpr std::size_t kBesideText = 8;
 
 Error without_causes(const Error& error, std::size_t text) {

@@ -1,4 +1,4 @@
-// What goes wrong between two workers, and how the caller learns it.
+// Failures between two workers, and the errors that the caller gets.
 #include <caftan/caftan.hpp>
 #include <chrono>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What travels: structs of one's own, containers of them, tensors, references; and what does not.
+// Which values travel: the user's own structs, containers of them, tensors, references; and which do not.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <caftan/caftan.hpp>

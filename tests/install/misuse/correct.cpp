@@ -3,7 +3,7 @@
 #include <string>
 using namespace caftan;
 using namespace std;
-// What a program calls its own classes must not be a name of ours, too.
+// A program may have classes of these names: no name of Caftan's may be in the way.
 class Clock {};
 class Destination {};
 class Duration {};

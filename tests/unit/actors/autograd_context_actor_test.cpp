@@ -1,4 +1,5 @@
-// The actor of an autograd context: what it sends, what it asks of its worker, and what ends its passes and itself.
+// The actor of an autograd context: which messages it sends, what it asks of its worker, and what ends its passes and
+// the actor itself.
 #include "autograd/autograd_context_actor.hpp"
 
 #include <ATen/TensorOperators.h>
@@ -146,7 +147,8 @@ class AutogradContextActorTest : public testing::Test {
     receive(autograd::Mark{header(), {message}});
   }
   static autograd::PassHeader header() { return {pass(kOurs), {}, kFar}; }
-  /// The far worker's gradients of `message` are in the record, or why they cannot be used.
+  /// Puts the far worker's gradients of `message`, or an error, into the context's record, and reports their arrival to
+  /// the context's actor.
   void deliver(const AutogradMessageId& message, Result<std::vector<at::Tensor>> gradients, std::uint64_t bytes = 8) {
     record_->deliver(PassNumber{1}, message, std::move(gradients));
     tell(context_event::GradientArrived{kFar, autograd::Grad{header(), message}, bytes});

@@ -51,7 +51,7 @@ class ScriptedWorker final : public OwnerRRefPorts {
   base::Executor& executor_;
 };
 
-/// The actor of a fork at another worker, or one that is a value itself.
+/// Stands for the actor of a fork at another worker, or for an actor that is itself a value.
 class Other final : public caf::event_based_actor {
  public:
   Other(caf::actor_config& config, bool& has_ended) : caf::event_based_actor(config), has_ended_(has_ended) {}
@@ -64,7 +64,7 @@ class Other final : public caf::event_based_actor {
   bool& has_ended_;
 };
 
-/// Keeps what it is run with, and the function that gives the value back.
+/// A job on the value that keeps what the actor runs it with, and the function by which it gives the value back.
 class Job final : public ValueJob {
  public:
   explicit Job(rpc::Use use) : use_(use) {}

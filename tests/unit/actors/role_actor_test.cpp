@@ -77,7 +77,7 @@ class RoleActorTest : public testing::Test {
     executor_.run();
   }
 
-  /// Makes run() of the role: it fails for the number 0.
+  /// Gives the role a run() function, which fails if the role's object is the number 0.
   void let_it_drive() {
     definition_.run = [](rpc::HostedObject& object, std::stop_token) -> Result<void> {
       if (*object.as<int>() == 0) return Error(Errc::invalid_config, "zero");

@@ -1,4 +1,5 @@
-// RN-10: the folder of sockets of a run goes once all have met, or with the run.
+// RN-10: the folder of sockets of a run is removed once each worker has a session with every other, or at the end of
+// the run.
 #include "launch/run_addresses.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,8 @@
 namespace caftan::actors {
 namespace {
 
-/// A world over Unix sockets, in whose folder is something that was made while it was being removed.
+/// Addresses of a run over Unix sockets. The folder of the sockets has one more file, as if another process had put it
+/// there during the removal.
 class RunAddressesTest : public testing::Test {
  protected:
   RunAddressesTest() {

@@ -29,7 +29,7 @@ class RunEnd : public testing::Test {
       plan_.workers[i].host = i == 0 ? "one" : "two";
     }
   }
-  /// Ends a run of the agent's host. Returns what it said on standard error.
+  /// Ends a run of the agent's host. Returns the output on standard error.
   std::string reported(std::size_t blame, const std::string& error, const std::string& log_of_agent) {
     auto record = RunRecord::create(application_, "", plan_.workers.size());
     EXPECT_TRUE(record);

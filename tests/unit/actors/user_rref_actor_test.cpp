@@ -1,4 +1,4 @@
-// The actor of a fork: whom it asks, what it answers, and when it ends.
+// The actor of a fork: which actors it sends requests to, what it answers, and when it ends.
 #include "rref/user_rref_actor.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ class ScriptedWorker final : public UserRRefPorts {
   int endings = 0;
 };
 
-/// The actor of a parent or child at another worker; keeps what it is sent.
+/// The actor of a parent or child at another worker; keeps the messages that it gets.
 class Neighbour final : public caf::event_based_actor {
  public:
   Neighbour(caf::actor_config& config, std::vector<ForkId>& accepted)

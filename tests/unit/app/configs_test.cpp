@@ -14,8 +14,8 @@ namespace {
 
 const std::filesystem::path kConfigs = std::filesystem::path(CAFTAN_SOURCE_DIR) / "configs";
 
-/// The file of an application that shows every key, the role that has most of them, and what it sets to something else
-/// than the default.
+/// An application's shipped file in which all keys stand, the role that has most of those keys, and the keys that have
+/// another value there than their default.
 struct Guide {
   std::string file;
   std::string role;

@@ -1,5 +1,5 @@
-// Broken files by the thousand: reading always ends with an application or with errors, and what was accepted survives
-// being written and read again.
+// Thousands of broken files: reading a file always ends with an application or with errors, and an accepted application
+// stays the same when it is written and read again.
 #include <gtest/gtest.h>
 
 #include <random>

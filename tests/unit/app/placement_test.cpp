@@ -120,7 +120,7 @@ class SecretFile : public ::testing::Test {
     std::ofstream(folder_ / "cluster.secret") << text;
     std::filesystem::permissions(folder_ / "cluster.secret", perms);
   }
-  /// Returns what is found, without the folder.
+  /// Returns the rendered errors and warnings, without the path of the folder.
   std::string check(LoadMode mode) {
     const std::string text = std::string(kRoles) +
                              "[run]\nplacement = \"hosts\"\n[cluster]\nsecret_file = \"cluster.secret\"\n[hosts.head]\n"
@@ -151,7 +151,8 @@ TEST_F(SecretFile, BI1_UnreadableIsFoundByCheckToo) {
   write("secret", std::filesystem::perms::owner_write);
   const test::AsNobody nobody;
   if (!nobody.works()) GTEST_SKIP() << "root may read every file, and may not become another user here";
-  // Another user may not write to the folder of the tests either, which is a warning of its own.
+  // The other user may not write to the test's folder, either: that gives a second warning, so only a part of the
+  // output is compared.
   EXPECT_THAT(check(LoadMode::check),
               HasSubstr("app.toml:12:15: warning: secret_file cluster.secret: Permission denied\n"));
 }

@@ -1,4 +1,5 @@
-// The model's engine: walks and runs in slices. A node is a message; what a source adds to its worker's book is itself.
+// The model's engine, which walks and runs its graph in slices. A node is a recorded message; the gradients that a node
+// adds at its worker are represented by the node's number.
 #include "backward_model_world.hpp"
 
 namespace caftan::autograd::model {
@@ -79,7 +80,7 @@ bool World::work(std::uint32_t choice) {
   return true;
 }
 
-// One slice; `all`: as many as there are.
+// Runs one slice of the job of a pass, or with `all` every slice that is left.
 void World::work_on(Part& part, bool all) {
   do {
     Job& job = *part.job;

@@ -12,12 +12,13 @@ namespace {
 
 using test::below;
 
-// In the order of Act. Messages must move faster than they are made; faults are rare enough to build up state.
+// The relative frequency of each Act, in the order of the enum. Messages must move faster than they are made; faults
+// are rare enough to build up state.
 using Weights = std::array<std::uint32_t, kActs>;
 constexpr Weights kSlow = {3, 20, 8, 30, 16, 1, 1, 1, 1, 1, 1, 1, 2, 2};
-// Much of the graph is there before the first pass, and passes follow each other.
+// Weights with which much of the graph is recorded before the first pass, and one pass follows another.
 constexpr Weights kBusy = {2, 10, 14, 40, 26, 2, 1, 1, 1, 1, 1, 1, 2, 2};
-// Connections come and go: what was lost with one meets what comes after it.
+// Weights with which connections come and go, so that what was lost with one connection meets messages of the next.
 constexpr Weights kStormy = {2, 14, 10, 36, 22, 1, 1, 1, 1, 1, 5, 2, 4, 6};
 
 Act draw_act(std::mt19937_64& random, const Weights& weights, int acts) {

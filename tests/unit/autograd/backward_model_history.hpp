@@ -16,7 +16,7 @@ enum class Act : std::uint8_t {
   work,      ///< a slice of a walk or run
   use,       ///< the handle begins or ends a call of its own
   release,
-  // From here on faults; a calm history has none.
+  // The acts from here on are faults, which a calm history does not have.
   throw_in_node,
   give_up,  ///< the initiator's deadline
   forge,    ///< a message that does not fit what was recorded

@@ -1,4 +1,5 @@
-// Sessions, messages in any order, and doing what the classes say: the model's context actor.
+// Sessions, messages that arrive in any order, and the model's context actor, which carries out the actions of
+// ContextPasses.
 #include <algorithm>
 #include <variant>
 
@@ -61,7 +62,7 @@ void World::perform(int worker, int context, PassActions actions) {
     if (auto* out = std::get_if<Send>(&action)) {
       const auto* decide = std::get_if<Decide>(&out->message);
       if (decide && decide->outcome && without_ == Without::da10_commit_at_the_home) {
-        // The initiator announces it to all before the home has written.
+        // Rule removed: the initiator announces the outcome to all workers before the home has written it down.
         DecidedSet decided = contexts_[context].truth;
         decided.decide_next(true);
         for (const Recorded& message : recorded_) {
@@ -118,7 +119,7 @@ void World::end_context(int worker, int context, Part& part, const ContextReleas
   }
 }
 
-// A worker that watches an unreachable one, or sends to it, learns of its loss.
+// A worker that watches an unreachable peer, or sends to one, gets a report of the peer's loss.
 void World::watch_worker(int worker, WorkerLife peer) {
   if (session_of(worker, peer) >= 0 || without_ == Without::da10_watching_the_unreachable) return;
   Flight flight;

@@ -73,7 +73,7 @@ void World::break_rule(const std::string& what) {
   say("==> " + what);
 }
 
-// The home's writes, as they happen: kept here when the home is gone.
+// Copies the outcomes that the home has decided, so that the oracle has them when the home is gone.
 void World::watch_home(int context) {
   Context& of = contexts_[context];
   const auto at = workers_[of.home].parts.find(context);
@@ -107,7 +107,7 @@ void World::check_first_run(const Part& part) {
     const WorkerLife life = source == kRoots ? at->second.initiator : recorded_[source].id.maker();
     const Worker& worker = workers_[life.id.value];
     const auto peer = worker.parts.find(part.context);
-    // Nothing is known of a worker that is gone; it was asked while it lived.
+    // A worker that is gone has no graph to look at; it was checked while it lived.
     if (worker.life != life || !worker.alive || peer == worker.parts.end() || !peer->second->graph) continue;
     if (peer->second->graph->pass == pass && peer->second->graph->walked.count(source) == 0) {
       return break_rule("DA-4: " + name(part) + " runs before m" + std::to_string(source) + " was walked");
@@ -127,7 +127,8 @@ std::set<int> World::reachable(int context, const std::set<int>& roots) const {
   return seen;
 }
 
-// Whether FAST comes to its end: every worker that is reached gets a gradient for each of its recorded sends.
+// Returns whether a pass in mode FAST can complete: every worker that the pass reaches must get a gradient for each
+// message it has sent.
 bool World::fast_completes(int context, int initiator, const std::set<int>& roots) const {
   std::set<int> fed = {kRoots};
   std::set<int> reached = {initiator};
@@ -183,7 +184,7 @@ void World::pass_ended(Part& part, const PassEnded& ended) {
     }
   }
   if (!calm_ || context.release_asked) return;
-  // Without faults, what the graph says must come out.
+  // Without faults, the outcome must be the one that follows from the graph.
   const Errc code = ended.outcome ? Errc::ok : ended.outcome.error().code();
   Errc expected = Errc::ok;
   if (ended.pass.value == 0) {

@@ -97,7 +97,7 @@ std::vector<World::Part*> World::parts() const {
   return all;
 }
 
-// The R nodes at a worker; context -1: of all contexts.
+// Returns the messages that a worker has received in one context, or in all contexts if `context` is -1.
 std::vector<int> World::received(int worker, int context) const {
   std::vector<int> all;
   for (std::size_t i = 0; i < recorded_.size(); ++i) {
@@ -246,7 +246,7 @@ void World::give_up(const Step& step) {
   perform(part.worker, part.context, part.passes->abort(Error(Errc::timeout, "")));
 }
 
-// A mark or gradient for a message that was not sent to its sender, or not at this time.
+// Sends a mark or gradient that names a message which `from` never received, or has not received yet.
 void World::forge(const Step& step) {
   const std::vector<int> workers = alive();
   if (recorded_.empty() || workers.size() < 2) return;
@@ -267,7 +267,7 @@ void World::forge(const Step& step) {
   }
 }
 
-// What was received completely before the loss still arrives.
+// Cuts a session; messages that were received completely before the loss still arrive.
 void World::cut(int session, std::uint32_t kept) {
   Session& lost = sessions_[session];
   if (lost.cut) return;
@@ -316,7 +316,8 @@ void World::restart(const Step& step) {
   say("w" + std::to_string(dead[step.a % dead.size()]) + " starts again");
 }
 
-// Only after both know of the end of the last session, and of every message that found none.
+// Connects two workers anew, but only after both know of the end of their last session and of every message that found
+// no session.
 void World::reconnect(const Step& step) {
   std::vector<std::pair<int, int>> apart;
   const std::vector<int> workers = alive();

@@ -71,7 +71,8 @@ class World {
   std::pair<int, int> passes_ended() const { return {ended_ok_, ended_failed_}; }
 
  private:
-  // A recorded message. S is at the sender and leads to the R nodes of `reaches`; R is at the receiver.
+  // A recorded message: a node S at the sender, whose gradients go on to the R nodes in `reaches`, and a node R at the
+  // receiver.
   struct Recorded {
     AutogradMessageId id;
     int context;

@@ -133,7 +133,7 @@ TEST(ContextPasses, T2_DA24_AMarkThatWasNotSentFailsThePassAndLosesNoWorker) {
   ASSERT_EQ(all_of<PassEnded>(stopped).size(), 1u);
   EXPECT_EQ(all_of<PassEnded>(stopped)[0].outcome.error().code(), Errc::limit_exceeded);
   EXPECT_TRUE(home.open({})) << "the next pass is granted";
-  // At a participant it is reported to the initiator.
+  // A participant whose message cannot be sent reports that to the initiator.
   (void)a.receive(kHome, Mark{header(1, kHome), {kAtoHome}});
   const auto fails = sent_to<Fail>(kHome, a.not_sent({1}, error(Errc::limit_exceeded)));
   ASSERT_EQ(fails.size(), 1u);

@@ -1,4 +1,4 @@
-// Which contexts are open, and what is refused for ever.
+// Which contexts of a worker are open, and which are refused for ever.
 #include "caftan/autograd/internal/context_table.hpp"
 
 #include <gtest/gtest.h>

@@ -117,7 +117,7 @@ TEST(Engine, LeafHooksRunAlsoWithoutAGradient) {
   int runs = 0;
   const at::Tensor x = leaf(1);
   const at::Tensor unused = leaf(2);
-  // max gives its second result no gradient; the node of `unused` waits for one all the same.
+  // The node gives its second input an undefined gradient; the node of `unused` has to wait for that one, too.
   class Drops final : public Node {
     variable_list apply(variable_list&& gradients) override { return {gradients[0], at::Tensor()}; }
   };
@@ -293,8 +293,8 @@ TEST(Engine, Row18_04_BadRootsAreTypedErrorsThatNameThem) {
   EXPECT_TRUE((*engine)->add_roots(std::vector<at::Tensor>{x * 2}, std::vector<at::Tensor>{at::ones({3})}));
 }
 
-/// The gradient of a leaf that is used three times, twice on a thread that has recorded `before` nodes. In floats it
-/// says in which order the three contributions were added.
+/// Returns the gradient of a leaf that is used three times, twice of them on a thread that has recorded `before` nodes.
+/// In float the sum differs with the order in which the three contributions are added.
 float gradient_recorded_after(std::uint64_t before) {
   const at::Tensor x = at::ones({1}).set_requires_grad(true);
   at::Tensor large;
@@ -308,7 +308,7 @@ float gradient_recorded_after(std::uint64_t before) {
 }
 
 TEST(Engine, WhatAThreadHasRecordedBeforeDoesNotDecideTheOrderOfSummation) {
-  // Between the numbers of the two other threads.
+  // Moves this thread's sequence numbers between those of the two threads that gradient_recorded_after starts.
   for (int i = 0; i < 10; ++i) at::sequence_number::get_and_increment();
   EXPECT_EQ(gradient_recorded_after(0), gradient_recorded_after(at::sequence_number::peek() + 1000));
 }

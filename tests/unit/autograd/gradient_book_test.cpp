@@ -38,7 +38,7 @@ TEST_F(GradientBookTest, Row19_03_CopiesWhatIsSharedOrHasOtherStrides) {
   const at::Tensor shared = at::ones({4, 2});
   book_.add(leaf_, at::Tensor(shared));
   EXPECT_NE(book_.of(leaf_).const_data_ptr(), shared.const_data_ptr());
-  // A view of memory with another reference: libtorch itself would take it.
+  // A view whose memory has a second reference is copied; libtorch itself would keep the view.
   const at::Tensor other = at::zeros({4, 2}).set_requires_grad(true);
   book_.add(other, shared.view({4, 2}));
   EXPECT_NE(book_.of(other).const_data_ptr(), shared.const_data_ptr());
@@ -73,7 +73,7 @@ TEST_F(GradientBookTest, ATensorHandedOutEarlierKeepsItsValues) {
   book_.add(leaf_, at::ones({4, 2}));
   EXPECT_TRUE(at::equal(handed_out, at::ones({4, 2})));
   EXPECT_TRUE(at::equal(book_.of(leaf_), at::full({4, 2}, 2.0)));
-  // The new one has no other reference: added in place.
+  // The tensor in the book has no second reference any more: the gradient is added in place.
   const void* memory = book_.of(leaf_).const_data_ptr();
   book_.add(leaf_, at::ones({4, 2}));
   EXPECT_EQ(book_.of(leaf_).const_data_ptr(), memory);
@@ -98,12 +98,13 @@ TEST_F(GradientBookTest, GradientsFromAMessageOwnTheirMemory) {
     }
     return *layout->build(std::move(blocks));
   };
-  // Small tensors of one message share a block; it would stay for the sake of one.
+  // Small tensors of one message share a block of memory. The book copies the gradient, because the whole block would
+  // stay alive for it.
   std::vector<tensor::DecodedTensor> small = travel({at::ones({4, 2}), at::ones({4, 2})});
   const void* memory = small[0].tensor.const_data_ptr();
   book_.add(leaf_, std::move(small[0].tensor));
   EXPECT_NE(book_.of(leaf_).const_data_ptr(), memory);
-  // A large one has a block for itself.
+  // A large tensor has a block for itself, which the book keeps.
   const at::Tensor large = at::zeros({200, 100}).set_requires_grad(true);
   std::vector<tensor::DecodedTensor> alone = travel({at::ones({200, 100})});
   memory = alone[0].tensor.const_data_ptr();

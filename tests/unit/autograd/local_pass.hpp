@@ -35,7 +35,7 @@ inline std::unique_ptr<Engine> make_engine(const std::vector<at::Tensor>& roots,
   return *std::move(engine);
 }
 
-/// Returns what the pass books, or its error.
+/// Returns the gradients that a pass from `roots` gives the leaves, or the pass's error.
 inline Result<GradientBook> backward(const std::vector<at::Tensor>& roots, bool keep_graph = false) {
   const std::unique_ptr<Engine> engine = make_engine(roots, keep_graph);
   NoPeers none;

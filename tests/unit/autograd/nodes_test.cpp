@@ -124,7 +124,7 @@ TEST(Recording, DA20_ReceivedTensorsOverOneStorageSeeEachOthersChanges) {
   EXPECT_THAT(ran.error().text(), HasSubstr("modified by an inplace operation"));
 }
 
-/// x is sent, comes back doubled; the roots use what came back.
+/// A worker that sends x and receives twice x from its peer; the roots of the pass use the received tensors.
 struct OneHop {
   OneHop() {
     std::vector<std::uint8_t> bits;
@@ -198,7 +198,7 @@ TEST(OneHop, GradientsThatDoNotFitAreRefused) {
     EXPECT_EQ(error.code(), Errc::malformed_payload);
     EXPECT_THAT(error.text(), HasSubstr(what));
   }
-  // What is refused leaves the pass as it was.
+  // A refused gradient leaves the pass as it was.
   EXPECT_EQ(hop.feed({good, good}).code(), Errc::ok);
   EXPECT_THAT(hop.feed({good, good}).text(), HasSubstr("a second time"));
   EXPECT_TRUE(hop.engine->run(kAll, hop.sink)->drained);

@@ -23,7 +23,7 @@ constexpr AutogradMessageId message_of(WorkerLife sender, std::uint64_t number) 
 }
 constexpr PassId pass(std::uint64_t n) { return {kContext, {n}}; }
 
-/// Returns a header of pass n, all before it decided ok.
+/// Returns the header of pass n; all earlier passes have ended with ok.
 inline PassHeader header(std::uint64_t n, WorkerLife initiator, Mode mode = Mode::smart, bool keep = false) {
   DecidedSet decided;
   for (std::uint64_t i = 1; i < n; ++i) decided.decide_next(true);

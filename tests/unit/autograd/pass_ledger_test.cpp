@@ -98,7 +98,7 @@ TEST(PassLedger, DA16_M_ASecondDoneOfOneWorkerIsNotAnothers) {
   ledger.report(kC, report({kOfC}, {}));
   EXPECT_TRUE(ledger.done(kA).empty());
   EXPECT_TRUE(ledger.done(kB).empty());
-  // Without C's the pass is not over; that B says it again is an error, which names B.
+  // The pass goes on until C has sent its Done. A second Done of B is an error, which names B.
   const PassActions again = ledger.done(kB);
   EXPECT_EQ(failure(again), Errc::malformed_payload);
 }

@@ -15,7 +15,7 @@ class Suite {
  public:
   explicit Suite(Numbers numbers) : numbers_(numbers) {}
 
-  /// Returns whether the program could be used.
+  /// Runs the program of this seed. Returns false if its local graph cannot be differentiated, which does not count.
   bool try_one(std::uint64_t seed) {
     one_ = Case{seed, numbers_};
     const std::optional<LocalRun> local = run_locally(one_);
@@ -31,7 +31,8 @@ class Suite {
     count(outcome);
     compare("another order of delivery", expected, collect(spread, workers.backward(spread.roots, seed * 7 + 2)));
 
-    // Spans on threads of their own: equal to the same spans on one thread, where scheduling numbers nodes otherwise.
+    // Called functions as spans on threads of their own give the same bits as on one thread, where libtorch numbers the
+    // nodes otherwise.
     const LeafGradients one_thread = distributed(Threads::one_thread, 3);
     compare("spans on threads of their own", one_thread, distributed(Threads::many_threads, 4));
     const LeafGradients loose = distributed(Threads::loose, 5);

@@ -77,7 +77,7 @@ std::vector<at::Tensor> SimulatedWorkers::move(int from, int to, const std::vect
   return came;
 }
 
-/// One pass: engines, and what is under way between them.
+/// One pass: the workers' engines, and the messages that are under way between them.
 class SimulatedPass {
  public:
   SimulatedPass(SimulatedWorkers& workers, std::uint64_t seed, bool keep_graph)
@@ -169,7 +169,7 @@ class SimulatedPass {
       const std::uint64_t number = found.message.number;
       EXPECT_TRUE(marked_.insert(number).second) << "DA-5: found twice";
       marks_.push_back(number);
-      // A way on which the message was found; there may be others.
+      // One way over the workers by which the message was found; there may be others.
       std::set<int> way = ways_[worker];
       if (!way.insert(message(number).from).second) ++reentries_;
       ways_[message(number).from].merge(way);

@@ -19,7 +19,7 @@ namespace caftan::autograd::test {
 
 class SimulatedWorkers final : public Hops {
  public:
-  /// How the spans of called functions meet threads.
+  /// On which threads the called functions run, and how they are divided into spans.
   enum class Threads {
     one_span,      ///< all on this thread, as one program
     one_thread,    ///< each a span of its own, all on this thread

@@ -23,7 +23,7 @@ class WorkerPassTest : public ::testing::Test {
   WorkerPass participant(Mode mode = Mode::smart, PassLimits limits = {}) {
     return WorkerPass(kB, header(1, kA, mode), sent, limits);
   }
-  // Marked with kBtoA and walked; kAtoB was met.
+  // Returns a participant whose message kBtoA was marked; its walk has ended and has found kAtoB.
   WorkerPass walked(PassLimits limits = {}) {
     WorkerPass pass = participant(Mode::smart, limits);
     pass.marked(kA, {kBtoA});
@@ -146,7 +146,7 @@ TEST_F(WorkerPassTest, DA7_TheStagedBookStaysUntilTheOutcomeIsKnown) {
   pass.gradient(kA, kBtoA, 8);
   pass.produced(kAtoB);
   pass.ran({true, 8});
-  // The initiator is lost after Done: the home is asked, nothing is dropped.
+  // The initiator is lost after this worker's Done: the worker asks the home for the outcome and drops no gradients.
   const PassActions lost = pass.peer_down(kA);
   EXPECT_EQ(sent_to<Fail>(kHome, lost).size(), 1u);
   EXPECT_TRUE(all_of<DropGradients>(lost).empty());

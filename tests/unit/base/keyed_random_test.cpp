@@ -50,7 +50,8 @@ TEST(KeyedRandom, EachBitOfEachPartCountsSeparately) {
 }
 
 TEST(KeyedRandom, NeverChangesBetweenVersions) {
-  // The first of a Philox4x32-10 that also gives the authors' known answers.
+  // The expected words come from an implementation of Philox4x32-10 that reproduces the known answers of the
+  // algorithm's authors.
   const std::array<std::uint32_t, 4> first = random_block({.seed = 543, .context = 2, .call = 1}, 3);
   EXPECT_EQ(first, (std::array<std::uint32_t, 4>{1521280651U, 1791751955U, 3806611455U, 1788627832U}));
 }

@@ -11,7 +11,7 @@ using Action = Liveness::Action;
 const base::TimePoint kStart = base::ManualClock().now();
 constexpr LivenessOptions kOptions{1s, 5s};
 
-/// Polls whenever it asks to be polled, up to `end`, and counts the pings; each ping goes out as 48 bytes.
+/// Calls poll() whenever Liveness asks for it, up to `end`, and counts the pings; each ping has 48 bytes.
 struct Poller {
   Liveness liveness{kOptions, "worker1", kStart};
   base::TimePoint now = kStart;
@@ -104,7 +104,7 @@ TEST(Liveness, SE8_TimeInWhichWeStoodStillIsNotThePeersSilence) {
   Poller poller;
   poller.run_until(kStart + 1s);
   poller.liveness.on_bytes_in(poller.now, 48);
-  // We were stopped for an hour; what the peer sent meanwhile has not been read yet.
+  // This process was stopped for an hour; what the peer sent meanwhile has not been read yet.
   EXPECT_EQ(poller.liveness.poll(kStart + 1h, false), Action::send_ping);
   EXPECT_NE(poller.run_until(kStart + 1h + 3s), Action::dead);
   EXPECT_EQ(poller.run_until(kStart + 1h + 6s), Action::dead) << "but it does not live for ever";
@@ -124,7 +124,7 @@ TEST(Liveness, SE30_BytesThatWereNotReadYetAreNoSilence) {
   for (base::TimePoint now = kStart + 1s; now <= kStart + 1min; now += 1s) {
     EXPECT_NE(liveness.poll(now, true), Action::dead);
   }
-  // From when all is read on it is judged as before.
+  // Once all bytes are read the peer is judged by the time-out again.
   base::TimePoint now = kStart + 1min;
   while (liveness.poll(now, false) != Action::dead) now += 1s;
   EXPECT_EQ(now, kStart + 1min + kOptions.timeout);

@@ -11,7 +11,7 @@ using Reason = UnreachableGoal::Reason;
 const rl::EnvironmentSpec kEnvironment{.id = "CartPole-v1", .max_steps = 500, .solved_at = 475.0};
 const rl::EnvironmentSpec kShorter{.id = "CartPole-v0", .max_steps = 200, .solved_at = 195.0};
 
-/// Asks about so many observers of CartPole-v1.
+/// Returns why the agent's goal cannot be reached with `observers` observers of CartPole-v1, if so.
 std::optional<UnreachableGoal> find(const AgentConfig& agent, std::size_t observers) {
   return find_unreachable_goal(agent, std::vector<rl::EnvironmentSpec>(observers, kEnvironment));
 }

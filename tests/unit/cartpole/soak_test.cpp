@@ -35,7 +35,7 @@ Seeds train_seeds(std::size_t observers, std::uint64_t count) {
   return seeds;
 }
 
-// The bounds are those of the distribution that PyTorch's tutorial draws from with one observer.
+// The bounds come from the distribution of episode numbers that PyTorch's tutorial with one observer has.
 TEST(CartPoleSeeds, OneObserverSolvesInTheUsualNumberOfEpisodes) {
   const Seeds seeds = train_seeds(1, 40);
   EXPECT_GE(seeds.solved, 38);

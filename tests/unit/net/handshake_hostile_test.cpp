@@ -67,7 +67,7 @@ TEST(HandshakeHostile, HS5_RandomBytesFail) {
   for (int round = 0; round < 2000; ++round) {
     wire::Bytes in(1 + random() % 3000);
     for (std::byte& byte : in) byte = static_cast<std::byte>(random());
-    // Half of them get past the magic.
+    // Every second input begins with a valid header, so that it gets past the check of the magic number.
     if (round % 2 == 0 && in.size() >= 9) {
       const wire::Bytes start = make_message(static_cast<std::uint8_t>(random() % 7), random() % 1100, "");
       std::copy(start.begin(), start.begin() + static_cast<std::ptrdiff_t>(std::min(start.size(), in.size())),
@@ -92,7 +92,7 @@ TEST(HandshakeHostile, HS2_AnnouncedSizesAreCheckedBeforeThePayloadIsRead) {
       expect_failure(make_client(), make_message(kind, size, ""), Errc::malformed_payload, true);
     }
   }
-  // A reader that takes the size for 64 bits finds 2^64 - 1 here.
+  // A reader that takes size and the bytes behind it for one number of 64 bits would find 2^64 - 1 here.
   expect_failure(make_server(), make_message(1, 0xffffffffU, "\xff\xff\xff\xff"), Errc::malformed_payload, true);
 }
 
@@ -167,7 +167,8 @@ TEST(HandshakeHostile, HS3_AMirrorIsNotAPeer) {
   wire::Bytes echo = client.start();
   expect_failure(std::move(client), echo, Errc::malformed_payload, true);
 
-  // The same bytes with the kind changed, and room for a proof.
+  // The client gets its own hello back, with the kind changed to that of a server's hello and zero bytes where a proof
+  // would be.
   Handshake again = make_client();
   echo = again.start();
   echo[8] = std::byte{2};

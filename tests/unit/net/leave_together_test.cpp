@@ -43,7 +43,7 @@ class Job {
   void call_all() {
     for (std::size_t id = 0; id < kMembers; ++id) call(id);
   }
-  /// Reports what is due at that member. Returns whether something was.
+  /// Puts the report that member `id` has to make into the lanes to all others. Returns whether one was due.
   bool report(std::uint32_t id, std::uint64_t work = 0) {
     if (!members_.at(id).due()) return false;
     const LeaveReport report = members_.at(id).report(work);
@@ -73,7 +73,8 @@ class Job {
       }
     }
   }
-  /// Its life ends, and each other member notices it, after it has read what was under way.
+  /// The life of member `id` ends. Each other member reads the reports that are under way from it, then notices the
+  /// loss.
   void lose(std::uint32_t id) {
     for (std::uint32_t to = 0; to < kMembers; ++to) {
       if (to == id) continue;
@@ -83,7 +84,7 @@ class Job {
       members_.at(to).on_lost(life(id), Error(Errc::peer_down, kNames[id], "the connection broke"));
     }
   }
-  /// A new life of it begins.
+  /// A new life of member `id` begins.
   void start_anew(std::uint32_t id) {
     ++lives_[id];
     start(id);

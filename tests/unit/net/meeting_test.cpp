@@ -1,4 +1,4 @@
-// How the workers of a job come together, seen from each of them.
+// How the workers of a job connect with each other, seen from each worker.
 #include "caftan/net/internal/meeting.hpp"
 
 #include <gmock/gmock.h>

@@ -144,7 +144,8 @@ TEST(Outbox, SE16_AMessageOf64MiBDelaysAControlFrameByOneChunkAtMost) {
   for (std::size_t already = 0; already < 40; ++already) {
     write(outbox, reader, already * 7000);
     outbox.append(make_frame(++call, 0));
-    // At most the rest of one chunk may be read before the frame that was just appended.
+    // A frame that is appended goes before the rest of the tensors: the reader gets at most the rest of one chunk
+    // first.
     const std::size_t before = reader.frames.size();
     std::size_t ahead = 0;
     while (reader.frames.size() == before || reader.frames.back().header.call != call) {

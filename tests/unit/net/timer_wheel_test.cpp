@@ -96,7 +96,7 @@ TEST(TimerWheel, TW4_AFiringTimerMayBeDestroyed) {
   EXPECT_EQ(timers, decltype(timers)(3));
 }
 
-// The wheel against the obvious structure, through random inserts, cancels and jumps of all sizes.
+// Compares the wheel with a sorted list over random inserts, cancels and jumps of all sizes.
 class TimerWheelModel : public testing::TestWithParam<int> {};
 
 TEST_P(TimerWheelModel, TW1_TW2_TW3_TW5_BehavesAsASortedList) {
@@ -120,7 +120,7 @@ TEST_P(TimerWheelModel, TW1_TW2_TW3_TW5_BehavesAsASortedList) {
         if (!timer.is_armed()) {
           const base::TimePoint deadline = now + random_span() - base::Duration(random() % 8 == 0 ? 3'000'000 : 0);
           wheel.insert(timer, deadline);
-          // A deadline that has passed counts from now: the model's order is that of the next advance.
+          // A deadline in the past counts as now: in the model, too, the timer fires at the next advance.
           model.emplace(
               std::max(tick_of(deadline), kStart + std::chrono::floor<std::chrono::milliseconds>(now - kStart)),
               timer.number);

@@ -33,7 +33,7 @@ at::Tensor make_parameter(Random& random, at::ScalarType dtype) {
   return parameter.detach().requires_grad_();
 }
 
-/// In the layout of the parameter, or transposed, or expanded; undefined now and then.
+/// Returns a random gradient in the layout of the parameter, transposed or expanded; sometimes an undefined one.
 at::Tensor make_gradient(Random& random, const at::Tensor& parameter) {
   if (random() % 5 == 0) return {};
   const at::TensorOptions options = parameter.options().requires_grad(false);
@@ -64,7 +64,8 @@ void step_torch(torch::optim::Optimizer& optimizer, const Tensors& parameters, c
   optimizer.step();
 }
 
-/// Runs both for some steps; the torch side never sees `maximize`, it gets the gradient's opposite.
+/// Runs our optimizer and torch's for some steps and compares the parameters. To test `maximize`, torch's optimizer
+/// gets the negative gradient instead.
 void expect_equal(const Algorithm& algorithm, bool maximize, const Tensors& parameters, torch::optim::Optimizer& torch,
                   const Tensors& copies, Random& random) {
   LocalOptimizer ours = LocalOptimizer::make({{parameters, algorithm}}).value();

@@ -1,4 +1,5 @@
-// Saved states: they come back exactly, and what is not such a state of this model is refused without a trace.
+// Saved states of optimizers: a loaded state equals the saved one; bytes that are no state of this model are refused
+// and change nothing.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
@@ -28,7 +29,7 @@ struct Model {
             LocalOptimizer::make({{{parameters[0], parameters[1]}, algorithm}, {{parameters[2]}, algorithm}}).value()) {
   }
 
-  /// The last parameter never has a gradient, the first has its first one only in the second step.
+  /// Trains over the steps [from, to). The last parameter never has a gradient; the first parameter has none in step 0.
   void train(int from, int to) {
     for (int step = from; step < to; ++step) {
       at::manual_seed(static_cast<std::uint64_t>(step));
@@ -111,7 +112,7 @@ TEST_P(States, OP1_ChangedBytesAreRefusedOrReadWithoutHarm) {
 TEST(SavedState, OP1_ATensorThatBelongsToNoParameterIsRefused) {
   Model model(SGD{});
   wire::Bytes state = model.optimizer.save().value();
-  // The head ends with a table of no tensors, and there are no segments behind it.
+  // The head of the saved state ends with a table of no tensors, behind which no segments stand.
   const wire::Bytes no_tensors = wire::encode(tensor::encode_tensors({}).value().table).value();
   const auto one = tensor::encode_tensors(Tensors{at::ones({4})}).value();
   state.resize(state.size() - no_tensors.size());

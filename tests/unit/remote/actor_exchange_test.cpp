@@ -45,7 +45,8 @@ struct Notes {
   bool ended = false;
 };
 
-/// Answers Ping with the next number; 13 with an error; 99 is dropped; greets whom it is introduced to.
+/// Answers a Ping with the next number, the Ping 13 with an error and the Ping 99 not at all; sends a Ping to each
+/// actor that an Introduction names.
 class Echo final : public caf::event_based_actor {
  public:
   Echo(caf::actor_config& config, std::shared_ptr<Notes> notes)
@@ -57,7 +58,8 @@ class Echo final : public caf::event_based_actor {
     return {
         [this](const Ping& ping) -> caf::result<Ping> {
           notes_->pings.push_back(ping.number);
-          // CAF sends results of plain messages back too; two of these would never stop.
+          // CAF sends a handler's result back also when the message was no request; two Echo actors would then never
+          // stop.
           if (!current_mailbox_element()->mid.is_request()) return caf::delegated<Ping>();
           if (ping.number == 13) return to_caf(Error(Errc::bad_arguments, "worker1", "thirteen"));
           if (ping.number == 99) return caf::delegated<Ping>();
@@ -203,7 +205,7 @@ TEST_P(Exchange, AHandleInAMessageReachesBack) {
   executor_.run();
   EXPECT_EQ(local_notes_->pings, std::vector{7});
   ASSERT_EQ(remote_notes_->met.size(), 1U);
-  // The other way round it is our own actor again, not a proxy of a proxy.
+  // When the far side names that actor to us, the address shows it as one of our own, not as a proxy of a proxy.
   EXPECT_EQ(ActorExchange::of(*far_->session).export_actor(strong(remote_notes_->met[0])).kind, AddressKind::returned);
 }
 
@@ -239,7 +241,7 @@ TEST_P(Exchange, RR3_AMonitorOfNothingIsDown) {
 TEST_P(Exchange, WI13_RR12_TheLossOfTheSessionIsADownForEveryProxy) {
   std::vector<caf::strong_actor_ptr> watched;
   for (std::uint64_t i = 0; i < 200; ++i) {
-    // Forks announce their end unasked: no monitor frame goes out for them (RR-4).
+    // A proxy of a fork is monitored without a frame to the peer, because a fork announces its end unasked (RR-4).
     watched.push_back(
         ActorExchange::of(*near_->session).proxy(Address::of(ForkId{WorkerId{1}, Incarnation{2}, i + 1})));
     local().monitor(caf::actor_cast<caf::actor>(watched.back()));

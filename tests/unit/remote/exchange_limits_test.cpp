@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::size_t kLongText = 5000;  // more than a message may have
 
-/// Answers requests with an error of that length.
+/// Answers each request with an error whose text has kLongText bytes.
 class Verbose final : public caf::event_based_actor {
  public:
   using caf::event_based_actor::event_based_actor;
@@ -43,7 +43,7 @@ class Verbose final : public caf::event_based_actor {
   }
 };
 
-/// Watches another actor, asks it, and keeps what comes of both.
+/// Monitors another actor, sends it a request, and keeps the reply and the down message.
 class Witness final : public caf::event_based_actor {
  public:
   Witness(caf::actor_config& config, caf::strong_actor_ptr other, std::vector<Errc>& seen)

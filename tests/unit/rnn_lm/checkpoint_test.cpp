@@ -1,4 +1,5 @@
-// Checkpoints: what was written is read; anything else is refused whole, naming the file and the way out.
+// Checkpoints: a written checkpoint is read back; any other content is refused as a whole, with an error that names the
+// file and what to do.
 #include "rnn_lm/checkpoint.hpp"
 
 #include <ATen/TensorOperators.h>

@@ -1,4 +1,4 @@
-// What is missing for a trainer is reported with its keys and the way out, before anything starts.
+// What a trainer lacks is reported before anything starts, with the config's keys and what to do.
 #include "rnn_lm/requirements.hpp"
 
 #include <ATen/ops/ones.h>
@@ -24,7 +24,7 @@ std::vector<app::MissingRequirement> find(const TrainerConfig& config,
   return find_missing(config, {.parameter_seed = kSeed, .memory = memory});
 }
 
-/// Returns what is missing as "key: text".
+/// Expects one missing requirement and returns it as "key: text".
 std::string one(const std::vector<app::MissingRequirement>& missing) {
   EXPECT_THAT(missing, SizeIs(1));
   return missing.empty() ? std::string() : missing.front().keys.front() + ": " + missing.front().text;

@@ -1,4 +1,4 @@
-// The training without calls: what it learns, what it depends on, and how it goes on.
+// The training without calls: what it learns, which settings change its results, and how it resumes.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>

@@ -279,7 +279,7 @@ TEST_F(Calls, CALL5_NestedCallsInheritTheTimeThatIsLeft) {
   EXPECT_EQ(job.at(0).pending(), 0U);
 }
 
-/// Of a call that arrived at `when`.
+/// The gate of a call that arrived at `when` and begins at once.
 class ArrivedAt final : public rpc::BeginGate {
  public:
   explicit ArrivedAt(base::TimePoint when) : when_(when) {}

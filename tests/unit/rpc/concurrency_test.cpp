@@ -1,4 +1,5 @@
-// Strands and futures under real threads. The outcomes do not depend on timing; the thread sanitizer sees the rest.
+// Strands and futures under real threads. The outcomes do not depend on timing; races are found by the thread
+// sanitizer.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -87,7 +88,7 @@ class GrowingPool final : public base::Executor {
   bool ending_ = false;
 };
 
-/// Ends when `count` jobs have said so.
+/// Waits until done() was called `count` times.
 class Countdown {
  public:
   explicit Countdown(int count) : left_(count) {}
@@ -99,7 +100,7 @@ class Countdown {
     std::unique_lock lock(mutex_);
     all_.wait(lock, [this] { return left_ == 0; });
   }
-  /// Returns whether it ended within `limit`.
+  /// Returns whether done() was called `count` times within `limit`.
   bool wait_for(std::chrono::seconds limit) {
     std::unique_lock lock(mutex_);
     return all_.wait_for(lock, limit, [this] { return left_ <= 0; });
@@ -178,7 +179,7 @@ TEST(Concurrency, CALL7_ConcurrentJobsReadWhatSerialOnesWrote) {
       if (i % 4 == 0) {
         strand.run([&] {
           ++a;
-          // What may overlap gets the time for it.
+          // Yields, so that jobs which could wrongly run at the same time get the time to do so.
           for (int turn = 0; turn < 20; ++turn) std::this_thread::yield();
           EXPECT_EQ(readers, 0);
           ++b, left.done();
@@ -210,7 +211,7 @@ TEST(Concurrency, CALL7_M15_ConcurrentJobsRunAtTheSameTime) {
       strand.run(
           [&] {
             met.done();
-            // Serial ones would wait for each other: only a failing test reaches the limit.
+            // If these jobs ran one after another, each would wait here for the others in vain until the limit.
             if (met.wait_for(std::chrono::seconds(20))) ++together;
             left.done();
           },

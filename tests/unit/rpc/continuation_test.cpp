@@ -213,7 +213,7 @@ TEST(Continuations, CALL14_LoopsSideBySideKeepNothing) {
   EXPECT_EQ(states.size(), 10'002U);
 }
 
-/// A continuation that wants the turn of the object whose method asked for it.
+/// A method whose continuation wants the turn of the method's object.
 class OfAMethod {
  public:
   void ask_of_ready() {

@@ -20,7 +20,7 @@ bool has(const OwnerActions& actions) {
 
 bool ends(const OwnerActions& actions) { return has<EndValue>(actions); }
 
-// A finished value with one hold at its owner.
+// Returns the table of a value that exists and that one handle at its owner holds.
 ForkTable make_held() {
   ForkTable table;
   table.created_here();

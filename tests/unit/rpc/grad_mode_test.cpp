@@ -23,13 +23,13 @@ bool forgets_to_set_it_back() {
   at::GradMode::set_enabled(false);
   return true;
 }
-/// Returns the grad mode before and after a wait.
+/// Returns the grad mode before and after a wait for a call to `whom`.
 std::vector<int> waits(Worker& worker, const std::string& whom) {
   const bool before = records();
   worker.rpc_sync<&records>(whom);
   return {before, records()};
 }
-/// As waits, but records in between.
+/// As `waits`, with grad mode switched on around it; returns also the grad mode of a second call.
 std::vector<int> records_all_the_same(Worker& worker, const std::string& whom) {
   const at::AutoGradMode on(true);
   std::vector<int> seen = waits(worker, whom);
@@ -42,7 +42,7 @@ class Part {
   Part() : made_recording_(records()) {}
   bool made_recording() const { return made_recording_; }
   bool method() const { return records(); }
-  /// The continuation's grad mode, behind that of a call that it waits for.
+  /// Returns the grad mode of a call to `whom` and that of the continuation of this call.
   Future<std::vector<int>> later(Worker& worker, const std::string& whom) {
     return worker.rpc_async<&records>(whom).then([](Result<bool> there) {
       return std::vector<int>{*there, records()};

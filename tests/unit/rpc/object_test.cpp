@@ -1,4 +1,4 @@
-// What leaves an object: references to its tensors, results and fetches; and whose turn it is meanwhile.
+// References to an object's tensors, results and fetches: what they copy of the object, and whose turn it is meanwhile.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
@@ -40,7 +40,7 @@ class Model {
     Future<at::Tensor> kept = pending_.future().then([this](Result<void>) { return weight_; });
     return kept;
   }
-  /// Lets what `later` promised come true in the middle of a write.
+  /// Writes `value` into the weight, and completes the future of `later` in the middle of this write.
   void write(double value) {
     weight_.slice(0, 0, kLarge / 2).fill_(value);
     pending_.set({});
@@ -56,7 +56,7 @@ class Model {
   at::Tensor every_other() const { return weight_.view({2, kLarge / 2}).slice(1, 0, kLarge / 2, 2).t(); }
   at::Tensor windows() const { return weight_.unfold(0, 8, 2); }
 
-  /// Exclusive. Goes on when it has returned, and calls the object then.
+  /// Exclusive method whose continuation runs after the method has returned and then calls the object.
   void go_on_later(Worker& worker, const RRef<Model>& self) {
     went_on_ = worker.rpc_async<&add>("worker1", 1, 2).then([self](Result<int>) -> Result<int> {
       return self.try_rpc_sync<&Model::calls>();

@@ -17,7 +17,7 @@ const PeerSession kSender{{WorkerId{1}, Incarnation{7}}, 3};
 RRefId value_of(const WorkerLife& life, std::uint64_t number) { return {life.id, life.incarnation, number}; }
 ForkId fork_of(const WorkerLife& life, std::uint64_t number) { return {life.id, life.incarnation, number}; }
 
-/// Members 0 to 2, and what is put in here.
+/// Knows the members 0 to 2, and the values and forks that the test puts in.
 class Known final : public KnownRRefs {
  public:
   std::set<RRefId> values;

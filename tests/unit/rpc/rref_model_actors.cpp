@@ -1,4 +1,5 @@
-// Mailboxes, and doing what ForkTable and UserFork say: the model's owner_rref_actor and user_rref_actor.
+// The model's actors of values and forks: reads their mailboxes and carries out the actions of ForkTable and UserFork,
+// as owner_rref_actor and user_rref_actor do.
 #include <cstddef>
 #include <type_traits>
 #include <utility>
@@ -114,7 +115,7 @@ void World::begin_use(int worker, int value, const Mail& mail, OwnerActor& actor
   job.value = value;
 }
 
-// Returns true if the value ends.
+// Carries out what the ForkTable of `value` asks for. Returns true if the value ends.
 bool World::act(int worker, int value, OwnerActor& actor, const OwnerActions& actions, bool by_manifest) {
   bool ends = false;
   for (const OwnerAction& action : actions) {
@@ -139,7 +140,7 @@ bool World::act(int worker, int value, OwnerActor& actor, const OwnerActions& ac
   return ends;
 }
 
-// RR-8: what is still in the mailbox is answered by the table that has ended.
+// RR-8: a value that ends still answers the messages that are left in its actor's mailbox.
 void World::end_value(int worker, int value) {
   say("v" + std::to_string(value) + " ends");
   if (reachable(value)) break_rule("safety: v" + std::to_string(value) + " ended while it could be reached");
@@ -201,7 +202,7 @@ UserActions World::handle(int worker, UserActor& actor, const Mail& mail) {
   }
 }
 
-// Returns true if the fork ends.
+// Carries out what the UserFork of `actor` asks for. Returns true if the fork ends.
 bool World::act(int worker, UserActor& actor, const UserActions& actions) {
   bool ends = false;
   for (const UserAction& action : actions) {
@@ -238,7 +239,7 @@ void World::send_fork_request(int worker, UserActor& actor) {
   if (connection < 0 || !open(worker, connection)) return;
   const PeerSession session = seen(worker, connection);
   if (session.peer.incarnation != value.owner_life) {
-    // The owner's next life: no worker is left to ask, so nothing is waited for (RR-11).
+    // The session is with the owner's next life: the value is gone, so the fork does not wait for a reply (RR-11).
     return post_user(worker, actor.rules.id(), {.kind = Mail::Kind::deadline});
   }
   const ForkId parent = actor.rules.linked_parent() ? actor.rules.linked_parent()->fork : ForkId{};
@@ -249,7 +250,7 @@ void World::send_fork_request(int worker, UserActor& actor) {
   truth_[actor.rules.id()].connection = connection;
 }
 
-// The owner learns of it by the down, a parent that is still linked by the exit.
+// A fork ends. The owner learns of the end by a down message, a parent that is still linked by an exit.
 void World::end_fork(int worker, ForkId fork) {
   UserActor last = std::move(workers_[worker].users.at(fork));
   workers_[worker].users.erase(fork);
@@ -275,7 +276,7 @@ void World::confirm(int worker, UserActor& actor) {
   if (at != workers_[worker].calls.end() && --at->second.unconfirmed == 0) show(worker, id);
 }
 
-// RR-6: from here on user code sees what the call brought.
+// RR-6: hands the references of a call to user code, once all of them are confirmed.
 void World::show(int worker, int id) {
   Worker& self = workers_[worker];
   Call& call = self.calls.at(id);

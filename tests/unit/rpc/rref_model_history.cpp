@@ -12,10 +12,11 @@ namespace {
 
 using test::below;
 
-// In the order of Act. Frames and mailboxes must move faster than they fill; faults are rare enough to build up state.
+// The relative frequency of each Act, in the order of the enum. Frames and mailboxes must move faster than they fill;
+// faults are rare enough to build up state.
 using Weights = std::array<std::uint32_t, kActs>;
 constexpr Weights kCalm = {14, 6, 3, 4, 10, 2, 10, 34, 22, 2, 2, 2, 2, 3, 1, 3, 1};
-// Workers come and go: what outlives a life or a connection meets what comes after it.
+// Weights with which workers come and go, so that what outlives a life or a connection meets the next one.
 constexpr Weights kStormy = {16, 4, 8, 2, 6, 1, 4, 30, 16, 1, 1, 2, 8, 12, 4, 12, 1};
 
 Act draw_act(std::mt19937_64& random, const Weights& weights) {
@@ -27,7 +28,7 @@ Act draw_act(std::mt19937_64& random, const Weights& weights) {
   return static_cast<Act>(act);
 }
 
-// Makes choices the first of what there is, where that changes nothing. Returns true if it could.
+// Replaces choices of a bad history by 0 or 1 where the history stays bad. Returns true if any was replaced.
 bool made_simpler(History& bad, const std::function<bool(const History&)>& is_bad) {
   bool simpler = false;
   for (std::size_t at = 0; at < bad.steps.size(); ++at) {

@@ -67,7 +67,8 @@ void World::break_rule(const std::string& what) {
   say("==> " + what);
 }
 
-// A fork that its owner really counts: not killed, and registered over a connection that still stands.
+// Returns whether the owner really counts the fork: it is not killed, and was registered over a connection that still
+// stands.
 bool World::good(ForkId fork) const {
   const auto at = truth_.find(fork);
   if (at == truth_.end()) return false;
@@ -77,13 +78,14 @@ bool World::good(ForkId fork) const {
          !connections_[truth.connection].cut;
 }
 
-// A reference in a frame, or read and not yet confirmed: its sender lives, over a connection that still stands.
+// Returns whether a reference in a frame, or one that was read and is not confirmed yet, can still be confirmed: its
+// sender lives, and the connection still stands.
 bool World::on_the_way(const Entry& entry, int sender, int connection) const {
   if (connections_[connection].cut || !workers_[sender].alive) return false;
   return entry.parent ? good(*entry.parent) : is_owner(sender, entry.value);
 }
 
-// A handle that user code holds, or will hold if the call it is in goes on.
+// Returns whether user code holds the handle, or will hold it if the call that brings it goes on.
 bool World::in_sight(int worker, const Token& token) const {
   if (token.local) return is_owner(worker, token.value);
   if (good(token.fork)) return true;
@@ -165,8 +167,8 @@ void World::come_to_rest() {
   }
 }
 
-// Comes to rest, lets the deadlines of what cannot be confirmed pass, ends all running functions; until nothing is
-// left.
+// Until nothing is left: comes to rest, lets the deadlines of references that cannot be confirmed pass, and ends all
+// running functions.
 void World::settle() {
   for (bool moved = true; moved && broken_.empty();) {
     come_to_rest();
@@ -190,7 +192,7 @@ void World::settle() {
   }
 }
 
-// At rest, only a child without a session with its owner may still wait for a reply.
+// At rest, a fork may still wait for a reply only if it has no session with its owner.
 void World::check_answered() {
   for (const int worker : alive()) {
     for (const auto& [fork, actor] : workers_[worker].users) {
@@ -219,7 +221,8 @@ void World::check_at_rest() {
         continue;
       }
       if (const Result<void> usable = user->second.rules.may_use(); !usable) {
-        // A creation that was refused fails with the callee's error, which may be anything.
+        // The handle that created the value fails with the callee's error if the creation was refused; that error may
+        // have any code.
         const bool creator = token.fork == value.creator;
         const bool blames_the_owner = usable.error().code() == Errc::peer_down && !creator;
         if (blames_the_owner && good(token.fork)) break_rule("RR-10: a handle of " + what + " fails for no reason");

@@ -144,8 +144,8 @@ struct Token {
   int copies = 1;
 };
 
-/// A call, at its caller or at its callee. One through a reference holds a handle of it until it is answered. `tokens`
-/// are not seen by user code before it runs or ends.
+/// A call, at its caller or at its callee. A call through a reference holds a handle of that reference until the call
+/// is answered. User code does not see `tokens` before it runs or ends.
 struct Call {
   bool job = false;  ///< at the callee
   bool running = false;

@@ -1,4 +1,4 @@
-// What user code does with its references, and what the weather does to workers and connections.
+// The steps of a history: what user code does with its references, and which faults happen to workers and connections.
 #include <algorithm>
 #include <cassert>
 
@@ -206,7 +206,8 @@ void World::create(const Step& step) {
   const bool accepted = (step.c >> 8) % 12 != 0;
   truth_[fork] = Truth{from, self.life, accepted ? connection : -1, true, false, false, std::nullopt, -1};
   UserActor actor{.rules = UserFork::created(fork, session, name(to)), .value = number};
-  // Known before user code sees the handle, or it could hand on a reference that the owner will never learn of.
+  // The refusal is known before user code sees the handle: otherwise user code could hand on a reference of which the
+  // owner will never hear.
   if (!accepted) actor.rules.creation_answered(Error(Errc::overloaded, ""));
   if (!self.users.emplace(fork, std::move(actor)).second) return break_rule("RR-1: a fork id came twice");
   const int id = ++calls_;
@@ -329,7 +330,7 @@ void World::finish_job(int worker, int id, const Step& step) {
   }
 }
 
-// In user code, or by a call that was made through the fork.
+// Returns whether the fork has a handle at this worker: in user code, or in a call that was made through it.
 bool World::holds(int worker, ForkId fork) const {
   const Worker& self = workers_[worker];
   const auto has = [&](const Token& token) { return !token.local && token.fork == fork; };
@@ -340,7 +341,7 @@ bool World::holds(int worker, ForkId fork) const {
          std::any_of(self.calls.begin(), self.calls.end(), made_through);
 }
 
-// The last copy of a handle posts one message (RR-13).
+// Drops a handle. The last handle of a fork posts one message (RR-13).
 void World::drop(int worker, const Token& token) {
   if (token.local) return post_owner(worker, token.value, {.kind = Mail::Kind::released, .used = Use::hold});
   if (without_ != Without::rr13_one_message && holds(worker, token.fork)) return;

@@ -16,7 +16,8 @@ int World::connection_between(int first, int second) const {
   return at == current_.end() ? -1 : at->second;
 }
 
-// As the worker sees it: a connection that is lost but not declared yet still takes frames.
+// Returns whether the connection is open as its worker sees it: one that is lost but not declared lost yet still takes
+// frames.
 bool World::open(int worker, int number) const {
   const Connection& connection = connections_[number];
   const int side = side_of(worker, number);
@@ -237,7 +238,8 @@ void World::read_monitor(int worker, int number, const Frame& frame) {
   }
 }
 
-// RR-12: first what was received completely, then the end of every proxy; only then may a next session be read.
+// RR-12: a session that ends first reads what was received completely, then ends every proxy; only then may the next
+// session with that peer read.
 void World::end_session(int worker, int number) {
   say(name(worker) + " declares connection " + std::to_string(number + 1) + " lost");
   if (without_ == Without::rr12_drain_before_end) {

@@ -47,7 +47,8 @@ void World::lose(const Step& step, bool declare) {
     }
   }
   if (ends.empty()) return;
-  // Losses that one end has noticed already are declared first; else one end declares a loss of its own accord.
+  // If one end has noticed a loss already, the other end declares that loss now; if not, one end declares a loss of its
+  // own accord.
   const auto noticed =
       std::stable_partition(ends.begin(), ends.end(), [&](const auto& end) { return connections_[end.first].cut; });
   if (declare && noticed != ends.begin()) ends.erase(noticed, ends.end());
@@ -94,7 +95,7 @@ void World::crash(int worker, const Step& step) {
   workers_[worker].alive = false;
 }
 
-// From the live listing: ends exactly this fork.
+// Kills the actor of one fork, chosen by the step among all that live.
 void World::kill(const Step& step) {
   std::vector<std::pair<int, ForkId>> forks;
   for (const int worker : alive()) {

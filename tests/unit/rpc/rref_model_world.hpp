@@ -89,7 +89,7 @@ class World {
   PeerSession seen(int worker, int connection) const;
   static int number_of(const PeerSession& session) { return static_cast<int>(session.connection) - 1; }
 
-  // rref_model_actors.cpp: mailboxes, and doing what the classes say.
+  // rref_model_actors.cpp: mailboxes, and carrying out the actions of the classes.
   void post_user(int worker, ForkId fork, Mail mail);
   void post_owner(int worker, int value, Mail mail);
   bool run_one(std::uint32_t choice);

@@ -33,7 +33,7 @@ TEST(UserCode, U19_AnErrorOfTheApplicationsOwnStaysWhatItIs) {
   EXPECT_EQ(own.kind(), "bank.no_funds");
   EXPECT_EQ(own.worker(), "w");
   EXPECT_EQ(own.text(), "3 missing");
-  // That of a call inside is its cause.
+  // The error of a call inside the function becomes the cause of the function's error.
   const Error nested = failure_of(RpcException(user_error("bank.no_funds", "3 missing").at("bank")));
   EXPECT_EQ(nested.code(), Errc::remote_exception);
   ASSERT_NE(nested.cause(), nullptr);
@@ -44,7 +44,8 @@ TEST(UserCode, MemoryThatIsNotThereIsLimitExceeded) {
   const Error error = failure_of(std::bad_alloc());
   EXPECT_EQ(error.code(), Errc::limit_exceeded);
   EXPECT_EQ(error.text(), "math.add: no memory");
-  // As libtorch's allocator throws it; sanitizers end a process that asks for so much.
+  // The text that libtorch's allocator throws. It is thrown by hand here, because sanitizers end a process that asks
+  // for so much memory.
   const std::string torch = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 68719476736 bytes.";
   const Error tensors = failure_of(c10::Error({}, torch));
   EXPECT_EQ(tensors.code(), Errc::limit_exceeded);

@@ -25,7 +25,7 @@ const Action* get(const UserActions& actions) {
 bool ends(const UserActions& actions) { return get<EndFork>(actions) != nullptr; }
 Error error(Errc code) { return Error(code, "why"); }
 
-// A parent's child whose request is on its way to the owner.
+// Returns a fork that a parent has handed over and whose request is under way to the owner.
 UserFork make_asking() {
   UserFork fork = UserFork::from_parent(kFork, {kParent, kPeer}, "w0");
   fork.request_sent(kOwner);

@@ -1,4 +1,4 @@
-// Whom a run names that ends because a process is silent, or in spite of one that does not leave.
+// Which worker a run names when the run ends because a process is silent, or although a process does not leave.
 #include "supervised.hpp"
 
 namespace caftan::run {
@@ -7,7 +7,7 @@ namespace {
 constexpr const char* kSilent =
     "observer-0 has shown no sign of life for 5s (5 of cluster.heartbeat): it is stopped, or its machine is overloaded";
 
-/// Its processes show signs of life each second, unless the test says otherwise.
+/// A supervised run whose processes show signs of life each second, unless the test says otherwise.
 class Watched : public Supervised {
  protected:
   Supervisor make_watched() {
@@ -16,7 +16,7 @@ class Watched : public Supervised {
     EXPECT_THAT(supervisor.next(now_), IsEmpty());
     return supervisor;
   }
-  /// A second goes by; returns what is to be done then.
+  /// Moves the time by a second, in which `processes` show signs of life. Returns the supervisor's next actions.
   std::vector<Action> beat(Supervisor& supervisor, const std::vector<int>& processes) {
     now_ += 1s;
     for (const int process : processes) supervisor.alive(process, now_);
@@ -49,7 +49,7 @@ TEST_F(Watched, RN2_AllOfThemMayBeSilent) {
 }
 
 TEST_F(Watched, RN2_WhatOthersSayOfTheSameLossIsItsEcho) {
-  // In either order: the agent may give observer-0 up before the launcher does.
+  // In either order: the agent may declare observer-0 lost before the launcher does.
   for (const bool echo_first : {true, false}) {
     Supervisor supervisor = make_watched();
     const Error echo(Errc::peer_down, "observer-0", "no bytes from observer-0");

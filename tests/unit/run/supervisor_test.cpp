@@ -155,7 +155,7 @@ TEST_F(Supervised, BI2_MembersOfDifferentFilesAreAMatterOfTheCommandLine) {
 }
 
 TEST_F(Supervised, BI6_ADeathIsNamedWithItsEcho) {
-  // In either order: the agent may learn of it before the launcher does.
+  // In either order: the agent may learn of the observer's death before the launcher does.
   for (const bool echo_first : {true, false}) {
     Supervisor supervisor = make_running();
     const Error echo(Errc::peer_down, "observer-0", "connection reset");
@@ -315,7 +315,8 @@ TEST_F(Supervised, OnOtherHostsADriverThatFailedAndLeftFailsTheRun) {
 }
 
 TEST_F(Supervised, K11_WhyAnotherHostLeftReplacesItsEchoHere) {
-  // The role here fails of the calls that the loss ended; the reason may come before or after the end has begun.
+  // The role on this host fails because the agent's loss ended its calls; the agent's own reason may arrive before or
+  // after the end of the run has begun.
   for (const bool begun : {false, true}) {
     Supervisor supervisor({.workers = {{.name = "agent", .process = 0, .drives = true},
                                        {.name = "observer", .process = 1, .here = false}},

@@ -31,7 +31,7 @@ TEST(TensorCodec, LargeTensorsKeepSizesAndStridesUnlessTheyHaveGaps) {
                                    base.slice(2, 0, 4096, 2), base.flatten().unfold(0, 4096, 1024)}) {
     EXPECT_EQ(difference(tensor, travel_one(tensor)), "") << tensor.sizes();
   }
-  // Two of three values lie between its own: they do not travel, and what arrives lies densely.
+  // The view has one of three values of `base`: the two others do not travel, and the received tensor is contiguous.
   const at::Tensor gaps = base.slice(2, 0, 4096, 3);
   const at::Tensor back = travel_one(gaps);
   EXPECT_TRUE(at::equal(back, gaps));
@@ -52,7 +52,7 @@ TEST(TensorCodec, B6_OnlyMemoryThatSomethingElseHoldsIsCopied) {
     return encode_tensors(all, {}, kCopy)->segments.at(0).data == own;
   };
   EXPECT_TRUE(sent(at::ones({8192})));
-  // Views whose bases are held by nothing but the views.
+  // These views are the only references to the memory of their bases.
   const auto transposed = [] { return at::ones({8192}).view({2, 4096}).t(); };
   const auto part = [] { return at::ones({8192}).slice(0, 100).narrow(0, 0, 8000); };
   EXPECT_TRUE(sent(transposed()));

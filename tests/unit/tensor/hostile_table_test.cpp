@@ -34,7 +34,8 @@ constexpr unsigned kBool = 12;
 constexpr unsigned kInt8 = 2;
 constexpr std::uint64_t kHuge = std::uint64_t{1} << 62;
 
-/// A table of one segment and one storage of `bytes`, with one tensor still to be written.
+/// Returns a table of one segment and one storage of `bytes`, which announces one tensor; the test writes that tensor's
+/// fields.
 TableWriter one_storage(std::uint64_t bytes) { return TableWriter().byte(1).numbers({1, bytes, 1, 0, 0, bytes, 1}); }
 
 std::string outcome(const TableWriter& table) {
@@ -42,7 +43,7 @@ std::string outcome(const TableWriter& table) {
   return layout ? "accepted" : layout.error().text();
 }
 
-/// Parses, builds from `segment` bytes and touches every element.
+/// Parses the table, builds its tensors from segments with random bytes, and reads every element.
 Result<void> use(wire::ByteView table, wire::BlockPool& pool, std::mt19937_64& random) {
   const TensorLayout::Limits limits{.max_bytes = 1 << 16, .max_tensors = 64};
   const Result<TensorLayout> layout = TensorLayout::parse(table, limits);
@@ -123,7 +124,7 @@ TEST(HostileTable, BoundsAreComputedWithoutOverflow) {
   EXPECT_EQ(outcome(one_storage(16).byte(1).byte(kFloat32).numbers({2 << 1 | 1, kHuge, 8, 0, 0, 1, 0})), large);
   EXPECT_EQ(outcome(one_storage(16).byte(1).byte(kFloat32).numbers({1 << 1 | 1, 3, kHuge, 1, 0})), large);
   EXPECT_EQ(outcome(one_storage(16).byte(1).byte(kFloat32).numbers({1 << 1, 1, 1, kHuge})), large);
-  // A size of 0 hides no overflow of the others.
+  // A size of 0 does not hide that the other sizes overflow.
   EXPECT_EQ(outcome(one_storage(16).byte(1).byte(kFloat32).numbers({3 << 1, 0, kHuge, kHuge, 0, 0})), large);
   EXPECT_EQ(outcome(one_storage(16).byte(1).byte(kFloat32).numbers({1 << 1, 1, 1, kHuge * 2})),
             "a size or stride beyond 63 bits");

@@ -1,4 +1,4 @@
-/// What does not travel says so, with its position.
+/// A tensor that cannot travel is refused with an error that names its position.
 #include <ATen/ATen.h>
 #include <ATen/NamedTensorUtils.h>
 #include <gtest/gtest.h>

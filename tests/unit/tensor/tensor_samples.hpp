@@ -34,7 +34,7 @@ struct Sample {
 std::vector<Sample> every_dtype();
 /// Every strided shape of `base` [4, 6]: whole, transposed, sliced, expanded, empty, zero-dimensional and so on.
 std::vector<Sample> every_shape(const at::Tensor& base);
-/// One of each sparse and quantized kind.
+/// Returns one tensor of each sparse and quantized kind.
 std::vector<Sample> every_other_kind();
 
 }  // namespace caftan::tensor

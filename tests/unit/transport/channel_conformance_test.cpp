@@ -49,7 +49,8 @@ Ends tcp_sockets(PollingExecutor& executor) {
   return {make_socket_channel(executor, one, "tcp"), make_socket_channel(executor, other, "tcp")};
 }
 
-/// Writes all it was given and reads all that comes, in pieces, as readiness is reported.
+/// Writes the bytes that it was given and reads all that come, in pieces, whenever the channel reports that it is
+/// ready.
 class Pump : public std::enable_shared_from_this<Pump> {
  public:
   explicit Pump(std::shared_ptr<Channel> channel) : channel(std::move(channel)) {}
@@ -95,7 +96,7 @@ class Pump : public std::enable_shared_from_this<Pump> {
   }
   void write() {
     while (sent_ < out_.size()) {
-      // Two vectors of odd sizes: pieces end anywhere.
+      // Writes two vectors of odd sizes, so that a piece may end at any byte.
       const std::size_t first = std::min<std::size_t>(1013, out_.size() - sent_);
       const std::size_t second = std::min<std::size_t>(40009, out_.size() - sent_ - first);
       const iovec vectors[2] = {{out_.data() + sent_, first}, {out_.data() + sent_ + first, second}};
@@ -256,7 +257,7 @@ class SlowReader : public std::enable_shared_from_this<SlowReader> {
     const iovec vector{bytes, sizeof bytes};
     const auto got = channel_->read(&vector, 1);
     if (!got) {
-      // A hang-up is reported also to who has not armed again: here when the test closes the other end.
+      // The channel reports the end of the connection without a further arm(): here when the test closes the other end.
       if (!has_ended_.exchange(true)) ended_.set_value(count_);
       return;
     }
@@ -280,8 +281,8 @@ TEST_P(ChannelConformance, WhatWasLeftUnreadAndTheEndBehindItAreReportedAgain) {
 }
 
 TEST_P(ChannelConformance, M14_ReadinessIsReportedOncePerArm) {
-  // What was reported is left unread and more comes all the time: a report that was not asked for, however late it is,
-  // comes before the last of the rounds, and then there is one more than they armed.
+  // The reader leaves the bytes unread while more arrive all the time. A report without an arm(), however late, would
+  // come before the last round, and there would be more reports than arms.
   constexpr int kRounds = 60;
   std::atomic<int> arms{0};
   std::atomic<int> reports{0};

@@ -1,5 +1,5 @@
-// What is said of an address before a connection is made: which kind of channel it is for, and whether it leads
-// anywhere.
+// What can be said of an address before a connection is made: for which kind of channel it is, and whether a worker can
+// be reached there.
 #include <gtest/gtest.h>
 
 #include <string>

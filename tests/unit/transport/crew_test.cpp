@@ -93,8 +93,8 @@ TEST(Crew, CALL16_TheDeepestCallThatIsHeldGoesFirst) {
 }
 
 TEST(Crew, CALL16_WhatMightWaitCountsAsWhatWaits) {
-  // 33 threads: each depth below 4 keeps 4 permits for each that is deeper, so a call of depth 0 begins beside at most
-  // 32 - 16 - 1 others.
+  // 33 threads, one of which has to stay free. Each of the 4 depths below a call of depth 0 keeps 4 permits, so such a
+  // call begins beside at most 32 - 16 - 1 others.
   Crew crew(1, 33);
   add_threads(crew, 16);
   EXPECT_TRUE(crew.may_begin(0));

@@ -1,4 +1,4 @@
-// What several threads append and write at once leaves, without a wait for the next frame.
+// When several threads append and write frames at once, all frames leave; none waits until the next one is appended.
 #include "caftan/transport/internal/frame_writer.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace caftan::transport {
 namespace {
 
-/// Takes as many bytes as it has room for.
+/// A channel that takes as many bytes as `room` says.
 class NarrowChannel final : public Channel {
  public:
   std::size_t room = 0;

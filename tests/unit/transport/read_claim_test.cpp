@@ -12,7 +12,7 @@
 namespace caftan::transport {
 namespace {
 
-/// Keeps what it was armed for.
+/// A channel that keeps what it was armed for.
 class ArmedChannel final : public Channel {
  public:
   bool read_armed = false;

@@ -27,7 +27,7 @@ wire::Segment zeros(std::size_t size) {
   return {data, size, std::move(bytes)};
 }
 
-/// Two sessions with each other; the second takes what `theirs` says and has announced so.
+/// Two sessions with each other. The second has the limits `theirs`, which the first knows.
 class SessionLimit : public testing::TestWithParam<std::uint64_t> {
  protected:
   void connect(const net::Limits& ours, const net::Limits& theirs) {
@@ -121,7 +121,7 @@ TEST_P(SessionLimit, T2_WI7_MemoryIsTakenForOneMessageAfterTheOther) {
     EXPECT_EQ(b_->handler.frames[0].header.call, call);
     b_->handler.frames.clear();  // its block goes back to the pool
   }
-  // All blocks that were ever taken: of the message that was arriving, and of the one behind it.
+  // All blocks that b ever took: one for the message that was arriving, one for the message behind it.
   EXPECT_LE(b_->pool.cached_bytes(), 2 * kSize);
 }
 

@@ -32,7 +32,7 @@ class RecordingHandler final : public FrameHandler {
   std::vector<Error> ends;
 };
 
-/// Keeps the one end of a request.
+/// Keeps the reply or error with which a request ends.
 class RecordingSink final : public ReplySink {
  public:
   void on_reply(Result<wire::InFrame> reply) override { ends.push_back(std::move(reply)); }
@@ -70,7 +70,7 @@ class SessionSide {
       session->set_actors(std::make_unique<RecordingActors>(executor, actor_frames));
     }
   }
-  /// Ends the session and lets everything of it come to rest.
+  /// Ends the session and runs the executor until no task is left.
   ~SessionSide() {
     session->abort(Error(Errc::shut_down, "the test is over"));
     executor_.run();
@@ -90,7 +90,7 @@ class SessionSide {
   std::shared_ptr<Session> session;
 };
 
-/// The other end of a channel as plain bytes: writes what it likes and reads what came.
+/// The other end of a channel, without a session: the test writes any bytes and reads the bytes that came.
 class BytePeer {
  public:
   struct Frame {

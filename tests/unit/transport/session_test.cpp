@@ -1,4 +1,4 @@
-// A session against a peer that speaks bytes: order, limits, requests, time, and every way to end.
+// A session whose peer is a test that writes bytes: order, limits, requests, time, and every way to end.
 #include "caftan/transport/internal/session.hpp"
 
 #include <gtest/gtest.h>
@@ -161,7 +161,8 @@ TEST_P(Sessions, SE10_AFullWindowIsOverloadedUntilSomethingEnds) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code(), Errc::overloaded);
   receive(make_frame(header_of(FrameKind::response, first.value)));
-  // To the last byte: an empty one takes 4,096, and 2 * 904 + 4,096 is what is left beside it.
+  // The window is used to the last byte: a request without a body takes 4,096 bytes, and the 2 * 904 + 4,096 of a
+  // second one are exactly what is left.
   ASSERT_TRUE(request(0));
   const auto refused = request(905);
   ASSERT_FALSE(refused);
@@ -224,7 +225,7 @@ TEST_P(Sessions, ByeEndsBothSidesInOrder) {
 }
 
 TEST_P(Sessions, M_AByeFollowsWhatAFullChannelHeldBack) {
-  // As many bytes as the channel does not hold; the peer does not read yet.
+  // More bytes than the channel takes while the peer does not read.
   const wire::Bytes body(90'000, std::byte{5});
   std::size_t frames = 0;
   for (; frames < 30; ++frames) {
@@ -244,7 +245,7 @@ TEST_P(Sessions, M_AByeFollowsWhatAFullChannelHeldBack) {
   EXPECT_EQ(kinds.back(), FrameKind::bye);
 }
 
-/// A channel whose word that there is room again is still on its way.
+/// A channel that has room again, but whose report about that has not arrived yet.
 class UnreportedRoom final : public Channel {
  public:
   explicit UnreportedRoom(std::shared_ptr<Channel> inner) : inner_(std::move(inner)) {}
@@ -271,7 +272,7 @@ TEST_P(Sessions, TheByeOfThePeerIsAnsweredBehindWhatAFullChannelHeldBack) {
   side_ = std::make_unique<SessionSide>(executor_, WorkerId{1}, std::make_shared<UnreportedRoom>(std::move(ours)),
                                         options());
   side_->session->start();
-  // The channel holds two of three.
+  // The channel has room for two of the three frames.
   const wire::Bytes body(90'000, std::byte{5});
   for (int i = 0; i < 3; ++i) {
     wire::OutFrame frame;
@@ -355,7 +356,7 @@ TEST_P(Sessions, SE6_ASilentPeerIsLostAndATalkingOneIsNot) {
   expect_end(Errc::peer_down);
 }
 
-/// Takes no bytes until it is opened, and all from then on. Reports nothing by itself.
+/// A channel that takes no bytes until it is opened, and all from then on. It reports nothing by itself.
 class Valve final : public Channel {
  public:
   bool is_open = false;

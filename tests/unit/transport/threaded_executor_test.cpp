@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 thread_local bool prepared = false;
 
-/// As long as one lives, new threads have stacks of that size.
+/// As long as an object of this class lives, new threads have stacks of `bytes` bytes.
 class StackSize {
  public:
   explicit StackSize(std::size_t bytes) {
@@ -49,12 +49,12 @@ class StackSize {
   pthread_attr_t before_;
 };
 
-/// As long as one lives, the system gives no threads: their stacks would be too large.
+/// As long as an object of this class lives, the system gives no threads: their stacks would be too large.
 class NoThreads {
   const StackSize size_{std::size_t{1} << 46};
 };
 
-/// As long as one lives, the system gives two threads at most: there is no room for a third stack.
+/// As long as an object of this class lives, the system gives two threads at most: there is no room for a third stack.
 class TwoThreads {
   static constexpr std::size_t kStack = std::size_t{1} << 29;
   const StackSize size_{kStack};
@@ -181,7 +181,7 @@ TEST(ThreadedExecutor, T1_WhatIsDueGoesAheadOfTheQueue) {
     for (int i = 0; i < 100; ++i) executor.post([&] { order.push_back('q'); });
     executor.post([&] { all.set_value(); });
     executor.post_at(executor.clock().now(), [&] { order.push_back('d'); });
-    // Timers that are due are handed over in order: when this one runs, the other one is queued.
+    // Due timers are handed to the runners in order: when this callback runs, the timer before it is in the queue.
     std::promise<void> passed;
     executor.keep_time(executor.clock().now(), [&] { passed.set_value(); });
     passed.get_future().get();

@@ -11,7 +11,7 @@
 
 #include "caftan/wire/archive.hpp"
 
-// Types written for Boost.Serialization, by people who have never heard of our archives.
+// Types as authors write them for Boost.Serialization, without knowledge of Caftan's archives.
 namespace elsewhere {
 
 struct Intrusive {

@@ -72,7 +72,7 @@ TEST(ArchiveHostile, LeftOverBytesAreRefused) {
 }
 
 TEST(ArchiveHostile, AnAbsurdLengthIsRefusedBeforeAnythingIsAllocated) {
-  // 2^63, 2^32 and one more than there is, for elements of different sizes.
+  // Lengths of 2^63, of 2^32 and of one more than the bytes that follow; each is tried for elements of different sizes.
   const Bytes huge = bytes_of({0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1});
   const Bytes large = bytes_of({0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0, 0});
   const Bytes one_more = bytes_of({3, 0, 0});
@@ -92,10 +92,11 @@ TEST(ArchiveHostile, M10_ALengthHasOneForm) {
   const auto text_of = [](const Bytes& bytes) { return decode<std::string>(bytes).error().text(); };
   ASSERT_EQ(decode<std::string>(bytes_of({0x01, 'x'})).value(), "x");
   EXPECT_EQ(text_of(bytes_of({0x81, 0x00, 'x'})), "bad length at byte 2");  // 1 in two bytes
-  // The largest number of 64 bits is read, and exceeds what is there; one of 65 bits is none.
+  // A length of 2^64 - 1 is read, and exceeds the bytes that follow; a length with 65 bits is malformed.
   const Bytes largest = bytes_of({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01});
   EXPECT_EQ(text_of(largest), "a length exceeds what is left at byte 10");
-  // Its bits 0 to 63 are zero: without its bit 64 it were an empty string.
+  // A length whose bits 0 to 63 are zero and whose bit 64 is set: a reader that drops bit 64 would take it for an empty
+  // string.
   const Bytes wide = bytes_of({0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02});
   EXPECT_EQ(text_of(wide), "bad length at byte 10");
   const Bytes eleven = bytes_of({0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01});

@@ -177,7 +177,7 @@ TEST(Archive, U19_KindsOfErrorsComeBackBesideThem) {
   EXPECT_EQ(whole.cause()->cause()->kind(), "no_funds");
   EXPECT_EQ(whole.message(), error.message());
   EXPECT_TRUE(encode_kinds(Error(Errc::timeout, "late")).empty());
-  // Of a chain that is cut the kinds of those that are kept.
+  // A chain of causes that is too long is cut when it is encoded; the kinds of the errors that are kept still arrive.
   std::shared_ptr<const Error> cause = root;
   for (int i = 0; i < 30; ++i) cause = std::make_shared<const Error>(Errc::timeout, "", std::to_string(i), cause);
   const Error deep(Errc::peer_down, "", "top", cause);

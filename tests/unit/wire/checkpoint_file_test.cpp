@@ -1,4 +1,5 @@
-// Checkpoint files: what was written is read; what was cut off, damaged, newer or something else is refused by name.
+// Checkpoint files: a written file is read back; a file that is cut off, damaged, newer or something else is refused
+// with an error that names it.
 #include "caftan/wire/checkpoint_file.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// The way in for bytes: however they are cut, the same frames come out, and what breaks the rules is refused.
+// FrameReader: however the bytes of a stream are divided, the same frames come out, and bytes that break the rules are
+// refused.
 #include "caftan/wire/internal/frame_reader.hpp"
 
 #include <gtest/gtest.h>
@@ -23,10 +24,10 @@ MessageLimits limits() {
   return limits;
 }
 
-/// A reader, and what came out of it.
+/// A FrameReader with the frames and errors that it gave.
 class Reading {
  public:
-  /// Feeds until the end of `bytes` or to what is refused.
+  /// Feeds `bytes` to the reader until their end or until the reader refuses a frame.
   void feed(ByteView bytes) {
     while (!bytes.empty() && !refused) {
       bytes = bytes.subspan(reader_.put(bytes));

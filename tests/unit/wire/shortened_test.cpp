@@ -37,7 +37,7 @@ TEST(Shortened, OfManyCausesKeepsAFewAndTheInnermost) {
   EXPECT_EQ(causes, (std::vector<std::string>{"98", "97", "96", "95", "0"}));
 }
 
-/// As a reply carries it: the error, and its kinds as a section.
+/// Returns the bytes that an error takes in a reply: the error itself and a section with its kinds.
 std::size_t carried(const Error& error) {
   return encode(error).value().size() + kSectionHeaderSize + encode_kinds(error).size();
 }

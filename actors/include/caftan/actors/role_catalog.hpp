@@ -57,7 +57,7 @@ struct RoleDefinition {
     int min = 1;
     int max = 1;
   };
-  /// Adds one method, or another piece of a registry.
+  /// Registers one method, or another entry of a registry.
   using Registration = std::function<void(Registry&, const std::string& role)>;
   std::string name{};
   std::string doc{};
@@ -146,7 +146,7 @@ RoleDefinition make_role_definition(std::string_view name) {
 /// Threads: one while it is filled; then any.
 class RoleCatalog {
  public:
-  /// The reference holds as long as the catalog.
+  /// Adds a role class. The reference is valid as long as the catalog.
   RoleDefinition& add(RoleDefinition definition);
   void add(std::function<void(Registry&)> more) { more_.push_back(std::move(more)); }
 
@@ -155,7 +155,7 @@ class RoleCatalog {
   Result<app::RoleTypes> types() const;
   /// Returns a new registry with everything in it.
   Registry make_registry() const;
-  /// Returns null if there is none.
+  /// Returns the definition of the role type `name`, or null.
   const RoleDefinition* find(std::string_view name) const;
 
  private:

@@ -25,7 +25,7 @@ struct RoleState;
 /// Errors: unsupported (it plays no role).
 Future<std::shared_ptr<rpc::RRefHandle>> role_handle(Worker& worker);
 
-/// Registered at every worker for every role type: how roles find each other.
+/// The remote function by which roles find each other; registered at every worker for every role type.
 template <class T>
 Future<RRef<T>> role_of(Worker& worker) {
   return role_handle(worker).then([](Result<std::shared_ptr<rpc::RRefHandle>> handle) -> Result<RRef<T>> {
@@ -40,12 +40,13 @@ Future<RRef<T>> role_of(Worker& worker) {
 
 /// How a metric is recorded.
 struct MetricOptions {
-  /// What the value stands above on the curve of the metric: an episode, a training step. Each value is a row, also one
-  /// whose step was there before or goes back, and one that is not finite. Nothing = the value is no part of a curve.
+  /// The value's place on the horizontal axis of the metric's curve: an episode, a training step. Each value is a row,
+  /// also one whose step was there before or goes back, and one that is not finite. Nothing = the value is no part of a
+  /// curve.
   std::optional<std::int64_t> step{};
 };
 
-/// Threads: any, all methods, unless one says otherwise.
+/// Threads: any for all methods whose comment names none.
 class RoleContext : public CallSite {
  public:
   explicit RoleContext(std::shared_ptr<actors::RoleState> state);
@@ -102,7 +103,7 @@ class RoleContext : public CallSite {
   void progress(std::int64_t done, std::int64_t total, std::string text = {}) const;
   /// Prints a line of results on the run's standard output.
   void report(std::string_view line) const;
-  /// Records the fingerprint of what was computed, for summary.json: "sha256:...".
+  /// Records the fingerprint of the role's results, for summary.json: "sha256:...".
   void fingerprint(std::string_view fingerprint) const;
   /// Writes a line into log/NAME.log.
   void log(std::string_view line) const;

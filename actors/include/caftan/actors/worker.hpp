@@ -68,8 +68,9 @@ struct WorkerOptions {
   std::vector<WorkerAddress> world;  ///< all members in order of their ids; the same at every member
   std::string cluster = "caftan";    ///< members of another cluster are refused
   std::string secret;  ///< shared by all members; may be empty only where nothing listens beyond this host's user
-  /// What members must have in common: words "part=digest", at most 255 bytes. Of two that have some, the one that was
-  /// dialled compares, and refuses with invalid_config. Empty: not compared.
+  /// What members must have in common: words "part=digest", at most 255 bytes. When two members connect that both have
+  /// such words, the dialled one compares them, and refuses the connection with invalid_config if they differ. Empty:
+  /// not compared.
   std::string settings;
   net::Limits limits;
   base::Duration rpc_timeout = std::chrono::seconds(60);    ///< of calls that name none; 0 = none
@@ -94,9 +95,9 @@ struct WorkerOptions {
   /// Called for each refused connection that may be a member's, at most 8 times, while this worker waits for the
   /// others. Threads: a runner.
   std::function<void(const Error& reason)> on_refused;
-  /// Called when a member refuses this worker, since another worker of its name is connected: duplicate_worker, with
-  /// the place of that one. This happens during the start, and after it when this worker dials the new life of a
-  /// member; this worker dials again until start_timeout has passed. Threads: a runner.
+  /// Called when a member refuses this worker because another worker of the same name is connected: duplicate_worker,
+  /// with the place of the other worker. This happens during the start, and after it when this worker dials the new
+  /// life of a member; this worker dials again until start_timeout has passed. Threads: a runner.
   std::function<void(const Error& reason)> on_duplicate;
 };
 
@@ -119,7 +120,7 @@ struct StopReport {
   std::size_t in_use = 0;
 };
 
-/// One member of a job. Threads: any, all methods, unless one says otherwise.
+/// One member of a job. Threads: any for all methods whose comment names none.
 class Worker : public CallSite {
  public:
   /// Starts a member and waits until all members are connected with each other, so that each can call each.
@@ -130,7 +131,8 @@ class Worker : public CallSite {
   ///   of this name was connected until the time-out).
   /// Threads: not a runner's. Blocks.
   static Result<std::unique_ptr<Worker>> start(WorkerOptions options, Registry registry);
-  /// As start, without waiting: `wait_until_ready` does. For several members in one thread.
+  /// As start, but does not wait for the other members: call `wait_until_ready` for that. For several members in one
+  /// thread.
   static Result<std::unique_ptr<Worker>> launch(WorkerOptions options, Registry registry);
   /// Errors: as start.
   Result<void> wait_until_ready();
@@ -171,14 +173,14 @@ class Worker : public CallSite {
   std::string address() const;
   /// The channel kind to a peer ("unix", "tcp", "loopback"); empty if there is none.
   std::string channel_kind(const std::string& peer) const;
-  /// Returns the values that it owns and its references to values of others.
+  /// Returns the values that this worker owns and its references to values of others.
   std::vector<RRefInfo> rrefs() const;
   /// Returns the autograd contexts that are open here, this worker's own and those of others that it takes part in.
   std::vector<autograd::ContextInfo> autograd_contexts() const;
-  /// Returns what it has counted up to now. Threads: any, also after `stop`.
+  /// Returns what this worker has counted up to now. Threads: any, also after `stop`.
   WorkerCounters counters() const;
-  /// Returns what it has sent since it was launched, to itself included, in the order of the wire's kinds. Kinds it has
-  /// not sent are left out. Threads: any, also after `stop`.
+  /// Returns what this worker has sent since it was launched, to itself included, in the order of the wire's kinds.
+  /// Kinds of which it has sent nothing are left out. Threads: any, also after `stop`.
   std::vector<SentFrames> traffic() const;
   const std::shared_ptr<rpc::Caller>& caller() const noexcept { return caller_; }
 

@@ -1,5 +1,5 @@
-/// `ChannelKind`: one way to reach a peer at an address. A new kind is a folder beside this file, with one of these,
-/// and a line in channel_kinds.cpp. (Loopback channels have no address: they are made in pairs.)
+/// `ChannelKind`: one way to reach a peer at an address. To add a kind, add a folder beside this file with a
+/// ChannelKind, and a line in channel_kinds.cpp. (Loopback channels have no address: they are made in pairs.)
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ struct ChannelKind {
   Result<void> (*check_address)(const std::string& address);
   bool (*is_dialable)(const std::string& address);
   bool (*is_beyond_loopback)(const std::string& address);
-  /// Precondition of these two: check_address accepts the address.
+  /// Precondition of `listen` and `dial`: check_address accepts the address.
   Result<std::shared_ptr<Listener>> (*listen)(PollingExecutor& executor, const std::string& address,
                                               MakeHandshakeOptions options, HandshakeIoOptions io_options,
                                               HandshakeDone done);

@@ -170,7 +170,7 @@ struct Application {
   LimitsSettings limits;
   OutputSettings output;
 
-  /// Returns null if there is none of that name.
+  /// Returns the role of that name, or null.
   const RoleSpec* find_role(std::string_view name) const {
     for (const RoleSpec& role : roles) {
       if (role.name == name) return &role;

@@ -1,5 +1,6 @@
-/// What an application file may say for `cluster.channel`. What can be chosen, what `caftan plan` shows and the
-/// addresses of a run come from the one list here; how a kind of channel works is in libs/transport/src/channels.
+/// The values that an application file may have for `cluster.channel`. The list in this file decides which values there
+/// are, what `caftan plan` shows, and which addresses a run uses; how a kind of channel works is in
+/// libs/transport/src/channels.
 #pragma once
 
 #include <array>

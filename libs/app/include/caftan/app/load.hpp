@@ -1,4 +1,4 @@
-/// From a file and overrides to a checked `Application`. Nothing is created, started or written.
+/// Makes a checked `Application` of a file and overrides. Nothing is created, started or written.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,8 @@
 
 namespace caftan::app {
 
-/// What depends on this machine (data, secret file, output folder) is a warning in `check` and an error in `run`.
+/// How findings that depend on this machine (data, secret file, output folder) count: as warnings in `check`, as errors
+/// in `run`.
 enum class LoadMode { check, run };
 
 /// How a file is loaded.
@@ -22,7 +23,7 @@ struct LoadOptions {
   bool requirements = true;
 };
 
-/// What became of a file: the application, and all that is wrong with it.
+/// The result of reading a file: the application, and all errors and warnings.
 struct LoadedApplication {
   Application application;  ///< complete only if diagnostics.ok()
   Diagnostics diagnostics;
@@ -36,7 +37,8 @@ inline constexpr std::size_t kMaxFileBytes = 1 << 20;
 LoadedApplication load_application(const std::filesystem::path& file, std::span<const std::string> overrides,
                                    const RoleTypes& types, const LoadOptions& options);
 
-/// The same for a text that is already in memory. @param file  its name, and what paths in it are relative to
+/// As load_application, for a text that is already in memory.
+/// @param file  the text's file name; paths in the text are relative to its folder
 LoadedApplication parse_application(std::string_view text, const std::filesystem::path& file,
                                     std::span<const std::string> overrides, const RoleTypes& types,
                                     const LoadOptions& options);

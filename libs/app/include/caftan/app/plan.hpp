@@ -28,7 +28,8 @@ struct PlannedWorker {
   int replica = 0;
   int process = 0;   ///< number of its process in the job, from 0
   std::string host;  ///< its name in [hosts]; empty if all run on this machine
-  /// How it is reached: "loopback", "unix", "tcp", "unix, tcp" or, for the coordinator, "tcp host:port".
+  /// By which channels the worker is reached: "loopback", "unix", "tcp", "unix, tcp" or, for the coordinator, "tcp
+  /// host:port".
   std::string channel;
   int torch_threads = 1;
   bool drives = false;
@@ -45,8 +46,8 @@ struct Plan {
   const PlannedWorker* find(std::string_view name) const;
   /// Returns the workers of a process in the order of their ids.
   std::vector<WorkerId> in_process(int process) const;
-  /// Returns the workers of a host in the order of their ids.
-  /// Errors: invalid_config (no worker is planned there; names the hosts).
+  /// Returns the workers of a host in the order of their ids. Errors: invalid_config (no worker is planned on that
+  /// host; the text names the hosts).
   Result<std::vector<WorkerId>> on_host(std::string_view host) const;
   /// Returns one replica, or all of the role if none is given: what `--role observer --replica 2` selects.
   /// Errors: invalid_config (no such role or replica; says what there is).
@@ -56,8 +57,8 @@ struct Plan {
 /// Precondition: the application was loaded without errors.
 Plan make_plan(const Application& application);
 
-/// Returns where the workers of several hosts meet, "192.0.2.10:29500 (host 'head')"; empty for another placement.
-/// Precondition: the application was loaded without errors.
+/// Returns the address at which the workers of several hosts connect first, "192.0.2.10:29500 (host 'head')"; empty for
+/// another placement. Precondition: the application was loaded without errors.
 std::string meeting_place(const Application& application);
 
 /// Returns what `caftan plan FILE` prints: a heading, one line per worker with what it uses, and the policies.

@@ -26,8 +26,8 @@ struct RoleUse {
   int max = 1;  ///< replicas
 };
 
-/// Something a role needs and does not find, for example a data package on this machine; or what it would do otherwise
-/// than its config says.
+/// Something that a role needs and does not find, for example a data package on this machine, or a point in which the
+/// role would not follow its config.
 struct MissingRequirement {
   /// How serious it is.
   enum class Kind {
@@ -36,17 +36,18 @@ struct MissingRequirement {
     doubt,  ///< what the file asks for is possible, but hardly meant: a warning
     note,   ///< nothing is missing, a value of the config is not the one used: a comment in the resolved file
   };
-  /// Of the config that ask for it ("corpus.path"), the likeliest first; none that the file has = the role as a whole.
+  /// The config keys that ask for it ("corpus.path"), the likeliest first. If the file has none of them, the finding
+  /// concerns the role as a whole.
   std::vector<std::string> keys{};
   std::string text{};  ///< what is missing and how to get it
   Kind kind = Kind::here;
 };
 
-/// Where in a file the config stands that a role type is asked about.
+/// Where in the application a config stands whose requirements are asked for.
 struct RolePlace {
   std::string role{};           ///< its name
   std::uint64_t root_seed = 0;  ///< run.seed
-  /// The config of each replica that it uses, by the type's name for the use. The pointers hold during the question.
+  /// The config of each replica that the role uses, by the name of the use. The pointers are valid during the call.
   std::map<std::string, std::vector<const std::any*>> uses{};
 };
 
@@ -57,7 +58,8 @@ struct RoleType {
   SettingsDeclaration config{};  ///< of [roles.NAME.config]
   std::vector<RoleUse> uses{};
   bool drives = false;  ///< has run(): the application ends when all of these have returned
-  /// Asked with the role's config, or a replica's own, after all roles were read, if it has no errors.
+  /// Returns what the role lacks. Called with the role's config, or with a replica's own one, after all roles were
+  /// read, if the config has no errors.
   std::function<std::vector<MissingRequirement>(const std::any& config, const RolePlace& place)> requirements{};
 };
 
@@ -67,10 +69,10 @@ class RoleTypes {
   /// Errors: bad_arguments (a name that is taken or is not made of letters, digits, `_ . -`; two uses of one name; a
   ///         default outside its own range; an enum without one_of).
   Result<void> add(RoleType type);
-  /// Returns null if there is none. The pointer holds until the next add.
+  /// Returns the type of that name, or null. The pointer is valid until the next add.
   const RoleType* find(std::string_view name) const;
   RoleType* find(std::string_view name);
-  /// Returns all of them in the order in which they were added.
+  /// Returns all role types in the order in which they were added.
   const std::vector<RoleType>& all() const noexcept { return types_; }
   /// Returns their names, sorted.
   std::vector<std::string> names() const;

@@ -8,9 +8,9 @@
 
 namespace caftan::app {
 
-/// Returns the secret, 16 to 4096 bytes, without the blanks and line ends behind it.
-/// Errors: io_error (it cannot be read), invalid_config (empty, too short or too long; the text is for behind the
-/// file's name). Threads: any. Blocks, on a pipe for ever: ask first whether it is a file.
+/// Returns the secret, 16 to 4096 bytes, without the blanks and line ends behind it. Errors: io_error (the file cannot
+/// be read), invalid_config (empty, too short or too long; callers put the file's name before the text). Threads: any.
+/// Blocks, for ever where `file` is a pipe: check before whether it is a regular file.
 Result<std::string> read_secret_file(const std::filesystem::path& file);
 
 }  // namespace caftan::app

@@ -31,7 +31,7 @@ class ContextRecord;
 struct BackwardOptions {
   bool retain_graph = false;  ///< keep the graph on all workers, for another pass
   Mode mode = Mode::smart;    ///< fast: fewer messages, but a recorded call that the roots do not use is an error
-  /// Of the whole pass, > 0; unset = none: the loss of a worker ends it in any case.
+  /// Time for the whole pass, > 0; unset = no limit: the loss of a worker ends the pass in any case.
   std::optional<base::Duration> timeout = {};
   std::vector<at::Tensor> gradients = {};  ///< of each root; empty: 1 for each, and each root must be a scalar then
 };
@@ -40,7 +40,7 @@ struct BackwardOptions {
 /// later passes do not change it.
 using Gradients = GradientBook;
 
-/// A context as code sees it that does not own it. Cheap to copy. Threads: any, all methods.
+/// A view of a context for code that does not own the context. Cheap to copy. Threads: any, all methods.
 class ContextView {
  public:
   /// @param record  null makes an empty view; only assigning and destroying are allowed then
@@ -74,8 +74,9 @@ class ContextView {
   Gradients gradients() const { return try_gradients().value(); }
   Result<Gradients> try_gradients() const;
 
-  /// Returns `function` as one that runs in this context on any thread: threads of one's own know no context. It
-  /// does not keep the context: called after its end, its calls are context_released.
+  /// Returns `function` as a function that runs in this context on any thread: a thread that the user makes has no
+  /// context by itself. It does not keep the context alive: after the context's end, calls that it makes fail with
+  /// context_released.
   template <class F>
   auto bind(F&& function) const {
     return [ambient = bound_ambient(), calls = std::make_shared<std::atomic<std::uint64_t>>(0),
@@ -96,10 +97,10 @@ class ContextView {
   Ambient bound_ambient() const;
 };
 
-/// The context's owner, at the worker that makes it. Its end releases the context on all workers, once its own calls
-/// and passes under way have ended; the destructor does not wait for that. It is current for the code of the thread
-/// that made it until it ends. A handle that was moved away and ends on another thread leaves that thread in an ended
-/// context: its calls fail with context_released.
+/// The handle that owns a context, at the worker that makes the context. The handle's end releases the context on all
+/// workers, once the calls and passes of its own code have ended; the destructor does not wait for that. Until the
+/// handle ends, the context is the current one for the code of the thread that made it. A handle that was moved away
+/// and ends on another thread leaves that thread in an ended context: its calls fail with context_released.
 class Context : public ContextView {
  public:
   /// @param site  a Worker or a RoleContext
@@ -120,7 +121,7 @@ class Context : public ContextView {
   static Result<ContextView> try_current(const CallSite& site);
 
  private:
-  /// What the thread had before.
+  /// The Ambient of the thread that made the context, and its former context, which `end` restores.
   struct Scope {
     Ambient* ambient = nullptr;
     std::thread::id thread;

@@ -11,7 +11,7 @@
 
 namespace caftan::autograd {
 
-/// Not synchronized: the owner of the book locks.
+/// Threads: one at a time. The book has no lock: its owner keeps threads apart.
 class GradientBook {
  public:
   /// A leaf and the sum of its gradients.
@@ -33,7 +33,7 @@ class GradientBook {
   /// Returns the gradient of `leaf`, undefined when it has none.
   at::Tensor of(const at::Tensor& leaf) const;
 
-  /// In the order of the first booking of each leaf.
+  /// Returns each leaf with its gradient, in the order in which the leaves got their first gradient.
   std::span<const Entry> entries() const noexcept { return entries_; }
   /// Returns whether no leaf has a gradient.
   bool empty() const noexcept { return entries_.empty(); }

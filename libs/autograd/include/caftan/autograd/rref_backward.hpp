@@ -34,7 +34,7 @@ inline void backward(const ContextView& context, const RRef<at::Tensor>& root, c
   try_backward(context, root, options).value();
 }
 
-/// Registers the function that owners are called with; every worker has it.
+/// Registers the function by which a pass is started at the owner of its root; every worker registers it.
 void add_rref_backward(Registry& registry);
 
 }  // namespace caftan::autograd

@@ -13,7 +13,7 @@ using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 /// Later than any other moment: no deadline.
 inline constexpr TimePoint kNever = TimePoint::max();
 
-/// Where the libraries read the time, so that tests can move it.
+/// The source of time for the libraries; tests have one that they move.
 class Clock {
  public:
   virtual ~Clock() = default;

@@ -75,7 +75,8 @@ class [[nodiscard]] Error {
   const std::string& text() const noexcept { return body().text; }
   /// Returns the error that led to this one, or null; lives as long as this error.
   const Error* cause() const noexcept { return body().cause.get(); }
-  /// Of an error of the application's own: which one it is, for programs, for example "bank.no_funds"; else empty.
+  /// Returns which of the application's own errors this is, for programs, for example "bank.no_funds"; empty for
+  /// Caftan's errors.
   const std::string& kind() const noexcept { return body().kind; }
 
   /// Returns this error with `worker` filled in where it was empty.
@@ -84,7 +85,7 @@ class [[nodiscard]] Error {
   Error with_code(Errc code) const;
   /// Returns this error with `kind`, of which at most kMostKind bytes are kept.
   Error of_kind(std::string kind) const;
-  /// Bytes of a kind at most.
+  /// The most bytes that a kind keeps.
   static constexpr std::size_t kMostKind = 128;
   /// Returns one line: "code: worker: text (because: ...)".
   std::string message() const;

@@ -1,5 +1,5 @@
-/// `Gate`: counts what is under way, can be closed to newcomers, and lets its owner wait until nothing is inside. So
-/// the owner can end while others may be about to begin.
+/// `Gate`: counts visits that are under way, can be closed to new ones, and lets its owner wait until no visit is
+/// inside. So the owner can end safely while other threads may be about to begin a visit.
 #pragma once
 
 #include <atomic>
@@ -21,13 +21,14 @@ class Gate {
   /// Enters. Returns false, and stays outside, once the gate is closed. If one thread enters while another closes the
   /// gate and then waits, either the first stays outside or the second waits for it.
   [[nodiscard]] bool enter() noexcept {
-    inside_.fetch_add(1);  // counted before closed_ is read: a caller of `close` that waits afterwards sees this entry,
-                           // or this reads that the gate is closed
+    // Counted before closed_ is read: either a caller of `close` that waits afterwards sees this entry, or this
+    // function reads that the gate is closed.
+    inside_.fetch_add(1);
     if (!closed_.load()) return true;
     leave();
     return false;
   }
-  /// Enters as a part of something that is inside and leaves later; a closed gate lets it in.
+  /// Enters as a part of a visit that is inside and leaves later; a closed gate lets it in.
   void enter_as_part() noexcept { inside_.fetch_add(1); }
   /// Leaves; ends a `wait_until_empty` if nothing else is inside.
   void leave() noexcept;
@@ -36,7 +37,7 @@ class Gate {
   void close() noexcept { closed_.store(true); }
   /// Returns whether `close` was called.
   bool is_closed() const noexcept { return closed_.load(); }
-  /// Returns how many are inside at this moment.
+  /// Returns how many visits are inside at this moment.
   std::size_t inside() const noexcept { return inside_.load(); }
 
   /// Waits until nothing is inside, at most until `deadline`. Returns whether that was so at some moment.

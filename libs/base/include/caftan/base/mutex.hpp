@@ -1,6 +1,6 @@
-/// `Mutex` and its locks, and the words that say which mutex guards what. clang checks them (`-Wthread-safety`,
-/// tests/lint/thread_safety.py); other compilers do not see them. Where a lambda runs under a lock of the function
-/// around it, clang does not know: it begins with `mutex_.assert_held()`.
+/// `Mutex` and its locks, and the annotations that say which mutex guards what. clang checks them (`-Wthread-safety`,
+/// tests/lint/thread_safety.py); other compilers ignore them. clang does not know that a lambda runs under a lock of
+/// the function around it: such a lambda begins with `mutex_.assert_held()`.
 #pragma once
 
 #include <mutex>
@@ -17,7 +17,8 @@
 #define CAFTAN_REQUIRES(...) CAFTAN_THREAD_SAFETY(requires_capability(__VA_ARGS__))
 /// On a function: it returns with the mutex held; with no argument, the mutex is the object itself.
 #define CAFTAN_ACQUIRE(...) CAFTAN_THREAD_SAFETY(acquire_capability(__VA_ARGS__))
-/// On a function: it is called with the mutex held and returns without it; with no argument as above.
+/// On a function: it is called with the mutex held and returns without it; with no argument, the mutex is the object
+/// itself.
 #define CAFTAN_RELEASE(...) CAFTAN_THREAD_SAFETY(release_capability(__VA_ARGS__))
 /// On a function: its caller does not hold the mutex, because the function locks it.
 #define CAFTAN_EXCLUDES(...) CAFTAN_THREAD_SAFETY(locks_excluded(__VA_ARGS__))

@@ -3,7 +3,7 @@
 
 namespace caftan::base {
 
-/// A visitor that calls the one of its functions that takes the argument.
+/// A visitor made of several functions, which calls the function that takes the argument.
 template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;

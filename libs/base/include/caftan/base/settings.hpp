@@ -49,7 +49,7 @@ struct SettingChoice {
   std::string note;  ///< what it means, shown in brackets
 };
 
-/// One end of a range; of kind integer, duration and bytes in `integer`, of kind number in `number`.
+/// One end of a range: in `integer` for the kinds integer, duration and bytes, in `number` for the kind number.
 struct SettingBound {
   bool open = false;     ///< the end itself is not allowed
   bool implied = false;  ///< only because the C++ type ends there: not worth showing
@@ -186,17 +186,18 @@ class SettingBuilder {
  public:
   explicit SettingBuilder(SettingField& field) : field_(field) {}
 
-  /// Allows low and high and what is between them.
+  /// Allows the values from `low` to `high`, both included.
   SettingBuilder& range(const T& low, const T& high) { return at_least(low).at_most(high); }
   /// Refuses what is below `low`.
   SettingBuilder& at_least(const T& low) { return field_.lower = settings_detail::bound(low, false), *this; }
-  /// Refuses `low` and what is below it.
+  /// Refuses `low` and values below it.
   SettingBuilder& greater_than(const T& low) { return field_.lower = settings_detail::bound(low, true), *this; }
   /// Refuses what is above `high`.
   SettingBuilder& at_most(const T& high) { return field_.upper = settings_detail::bound(high, false), *this; }
-  /// Refuses `high` and what is above it.
+  /// Refuses `high` and values above it.
   SettingBuilder& less_than(const T& high) { return field_.upper = settings_detail::bound(high, true), *this; }
-  /// Of a string: what it may be. Of an enum: the names of all enumerators in their order, which start at 0.
+  /// Names the allowed values. For a string: these texts. For an enum: the names of all enumerators in their order,
+  /// which start at 0.
   SettingBuilder& one_of(std::vector<SettingChoice> choices) {
     static_assert(std::is_enum_v<T> || std::same_as<T, std::string>, "one_of is for strings and enums");
     field_.kind = SettingKind::choice;
@@ -204,16 +205,16 @@ class SettingBuilder {
   }
   /// Refuses a file that does not give the field.
   SettingBuilder& required() { return field_.required = true, *this; }
-  /// What a number counts; for the help text.
+  /// Sets what a number counts; shown in the help text.
   SettingBuilder& unit(std::string unit) { return field_.unit = std::move(unit), *this; }
-  /// What the help says the default is, where the field's initial value does not say it.
+  /// Sets the text that the help shows as the default, where the field's initial value does not say it.
   SettingBuilder& default_text(std::string text) { return field_.default_text = std::move(text), *this; }
 
  private:
   SettingField& field_;
 };
 
-/// What `settings` functions receive as `s`.
+/// The object that `settings` functions receive as `s`.
 class SettingsBuilder {
  public:
   template <class T>

@@ -1,5 +1,5 @@
-/// What is wrong with a settings file, all of it: errors and warnings with their places, rendered in the order of the
-/// file as `file:line:column: error: text`.
+/// All that is wrong with a settings file: errors and warnings with their places, rendered in the order of the file as
+/// `file:line:column: error: text`.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct SettingsPlace {
 /// All that is wrong with one file. Threads: one at a time.
 class Diagnostics {
  public:
-  /// Whether the file can be used all the same.
+  /// Whether an entry keeps the file from being used.
   enum class Severity { error, warning };
   /// One error or warning with its place.
   struct Entry {
@@ -31,7 +31,7 @@ class Diagnostics {
     std::string text;
     std::string hint;  ///< shown beside the underline only
   };
-  /// Errors beyond these are counted and not shown.
+  /// The most errors that are shown; further ones are only counted.
   static constexpr std::size_t kShown = 20;
 
   /// @param file  the name to show

@@ -13,8 +13,8 @@ namespace caftan::net {
 struct Limits : wire::MessageLimits {
   /// Bytes of requests outstanding to one peer, replies included, >= 1; then callers wait. The hello calls it window.
   std::uint64_t send_queue = std::uint64_t{256} << 20;
-  /// Requests outstanding to one peer; then callers wait. The peer does not learn it: in what a hello says it has its
-  /// default.
+  /// The most requests outstanding to one peer; further callers wait. A hello does not carry this limit: a peer's
+  /// Limits have the default here.
   std::size_t pending_calls = 10000;
 
   bool operator==(const Limits&) const = default;

@@ -25,7 +25,7 @@ struct SGD {
   bool nesterov = false;    ///< needs momentum > 0 and dampening 0
   bool maximize = false;    ///< steps along the gradient instead of against it
   /// One kernel call for all dense parameters of a group: several times as fast where these are small. It rounds the
-  /// last elements of a row otherwise than torch::optim does; equal to itself on every worker.
+  /// last elements of a row otherwise than torch::optim does; the results are the same on every worker.
   bool fused = false;
 
   bool operator==(const SGD&) const = default;
@@ -36,7 +36,7 @@ struct SGD {
 };
 
 /// Adam, and AdamW where the weight decay is decoupled from the gradient. Without `fused` every step equals
-/// torch::optim's bit for bit. Sparse and complex parameters are refused.
+/// torch::optim's bit for bit. Sparse gradients and complex parameters are refused.
 /// Source: torch.optim.Adam and AdamW; Kingma and Ba, arXiv 1412.6980, Algorithm 1; Loshchilov and Hutter, arXiv
 /// 1711.05101, Algorithm 2.
 template <bool Decoupled>
@@ -47,8 +47,8 @@ struct AdamFamily {
   double weight_decay = Decoupled ? 1e-2 : 0;   ///< >= 0
   bool amsgrad = false;                         ///< divides by the largest second mean so far
   bool maximize = false;                        ///< steps along the gradient instead of against it
-  /// One kernel for everything instead of eight: several times as fast. It rounds in another order than torch::optim
-  /// does; after 20 steps parameters differ by some 1e-7. Equal to itself on every worker.
+  /// One kernel call for a group instead of eight for each parameter: several times as fast. It rounds in another order
+  /// than torch::optim does; after 20 steps parameters differ by some 1e-7. The results are the same on every worker.
   bool fused = false;
 
   bool operator==(const AdamFamily&) const = default;

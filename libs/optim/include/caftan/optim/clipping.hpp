@@ -1,5 +1,5 @@
-/// Clipping of gradients, by value and by the norm of all of them together. Nothing here modifies a gradient: what is
-/// clipped is new. Undefined gradients stay undefined.
+/// Clipping of gradients, by value and by the norm of all of them together. No function here modifies a gradient:
+/// clipped gradients are new tensors. Undefined gradients stay undefined.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +16,7 @@ namespace caftan::optim {
 /// Threads: any. Throws what libtorch throws (out of memory).
 double squared_norm(std::span<const at::Tensor> gradients);
 
-/// Returns what to multiply every gradient by: min(1, max_norm / (sqrt(squared_norm) + 1e-6)).
+/// Returns the factor by which to multiply every gradient: min(1, max_norm / (sqrt(squared_norm) + 1e-6)).
 /// @param max_norm  > 0
 /// Source: torch.nn.utils.clip_grad_norm_.
 double clip_scale(double squared_norm, double max_norm) noexcept;

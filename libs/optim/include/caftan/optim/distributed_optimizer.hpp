@@ -38,8 +38,8 @@ struct StepOptions {
   double clip_norm = 0;
   double clip_value = 0;           ///< limit of each element of a gradient, before the norm is taken; 0 = none
   bool error_if_nonfinite = true;  ///< with clip_norm: an infinite norm or one that is no number steps nothing
-  /// Of each call to an owner before the decision of a step in two phases, and of the wait for what follows; 0 = none;
-  /// unset = the worker's default.
+  /// The time-out of each call to an owner. A call that carries out a decided step or load has none: there this limits
+  /// how long the caller waits for it. 0 = none; unset = the worker's default.
   std::optional<base::Duration> timeout = {};
 };
 
@@ -95,8 +95,8 @@ class DistributedOptimizer final : public LearningRates {
   ///   begun" when the step waited for one that is not confirmed).
   StepReport step(const autograd::ContextView& context) { return try_step(context).value(); }
   Result<StepReport> try_step(const autograd::ContextView& context) { return step_async(context).result(); }
-  /// As step, without waiting. The context must not end before the step has begun: one that waits for an earlier step
-  /// is context_released then.
+  /// As step, without waiting. The context must not end before the step has begun: a step that waits for an earlier one
+  /// ends with context_released then.
   Future<StepReport> step_async(const autograd::ContextView& context);
 
   /// Returns the replies of all owners to the last step that ended, also if it failed; step 0 before the first.

@@ -13,14 +13,14 @@ class LearningRates {
   virtual ~LearningRates() = default;
   /// Returns the number of groups of parameters.
   virtual std::size_t groups() const noexcept = 0;
-  /// Precondition of both: group < groups().
+  /// Precondition of `lr` and `set_lr`: group < groups().
   virtual double lr(std::size_t group) const = 0;
   /// Sets the rate of a group from the next step on. @param lr  finite, >= 0: else that step is refused
   virtual void set_lr(std::size_t group, double lr) = 0;
 
-  /// Returns the rate that each group had when the first schedule over this optimizer was made, which is when this is
-  /// called first, or when the state that it has loaded was saved. Part of saved states.
-  /// Source: "initial_lr" of PyTorch's parameter groups.
+  /// Returns the rate that each group had at the first call of this method, which the first schedule over this
+  /// optimizer makes. These rates are part of saved states: after a load they are those of the saved optimizer. Source:
+  /// "initial_lr" of PyTorch's parameter groups.
   virtual std::vector<double> initial_lrs() = 0;
 
  protected:

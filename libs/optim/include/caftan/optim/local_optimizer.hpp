@@ -75,8 +75,8 @@ class LocalOptimizer final : public LearningRates {
 
   /// Steps the parameters `which` (numbers, each at most once).
   /// Precondition: `prepare` of the same gradients succeeded.
-  /// Errors: what libtorch throws, as remote_exception; the optimizer then refuses everything but `load`, because it
-  ///   cannot say which parameters were stepped.
+  /// Errors: what libtorch throws, as remote_exception; some parameters may have been stepped then, so the optimizer
+  ///   refuses every step until a `load`.
   Result<void> update(std::span<const std::size_t> which, std::span<const at::Tensor> gradients);
 
   /// Prepares, then updates all parameters. Returns how many had a gradient.

@@ -65,7 +65,8 @@ struct CosineAnnealingLROptions {
   std::int64_t t_max = 1;  ///< epochs from the highest to the lowest rate, >= 1
   double eta_min = 0;      ///< the lowest rate
 };
-/// Moves the rates along half a cosine, from those at the begin to eta_min in t_max epochs, and on from there.
+/// Moves the rates along a cosine: in t_max epochs from the rates at the beginning to eta_min, in the next t_max epochs
+/// back, and so on.
 class CosineAnnealingLR final : public Schedule {
  public:
   CosineAnnealingLR(LearningRates& optimizer, const CosineAnnealingLROptions& options);
@@ -130,7 +131,7 @@ class PolynomialLR final : public Schedule {
 /// construction on.
 class LambdaLR final : public Schedule {
  public:
-  /// Returns what the base rate is multiplied by in an epoch.
+  /// Returns the factor of the base rate in an epoch.
   using Factor = std::function<double(std::int64_t epoch)>;
   LambdaLR(LearningRates& optimizer, Factor factor);
   /// @param factors  one per group
@@ -190,7 +191,7 @@ class ReduceLROnPlateau {
   /// @param metric  of this epoch, the validation loss for example
   void step(double metric);
   const State& state() const noexcept { return state_; }
-  /// Goes on from there; the rates are the optimizer's, loaded by itself.
+  /// Goes on from `state`. The optimizer loads its rates itself.
   void load(const State& state) noexcept { state_ = state; }
 
  private:

@@ -1,4 +1,4 @@
-/// What a DistributedOptimizer and the owners of its parameters say to each other: the arguments and results of the
+/// The messages between a DistributedOptimizer and the owners of its parameters: the arguments and results of the
 /// methods of `RemoteOptimizer`. Flows and rules: docs/protocols/optimizer.md.
 #pragma once
 
@@ -42,7 +42,7 @@ struct OptimizerSpec {
   }
 };
 
-/// One step; the gradients are those of the context that the call belongs to.
+/// The order to make one step, by the gradients of the context that the call belongs to.
 struct StepOrder {
   StepNumber step;
   std::vector<double> lrs;  ///< of each group of the owner's spec

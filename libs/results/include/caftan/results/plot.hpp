@@ -10,7 +10,7 @@
 
 namespace caftan::results {
 
-/// What of the curves is drawn, and how.
+/// Which curves are drawn, and how.
 struct PlotOptions {
   Axis axis = Axis::step;               ///< the one that the runs were read with
   std::optional<std::string> metric{};  ///< as for `read_run`; nothing = a chart for each

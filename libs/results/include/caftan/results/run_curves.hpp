@@ -25,7 +25,7 @@ struct Curve {
   std::vector<double> y{};  ///< as many
 };
 
-/// The curves of one run, and what its resolved file says of it.
+/// The curves of one run, and what the run's resolved.toml says of it.
 struct RunCurves {
   std::string folder{};             ///< its name; where the path is a link, that of the folder itself
   std::string name{};               ///< run.name
@@ -35,7 +35,7 @@ struct RunCurves {
   std::set<std::string> metrics{};  ///< names of all that the run has, also of those that were not asked for
 };
 
-/// Points that are kept of one run, 320 MB.
+/// How many points are kept of one run at most, 320 MB.
 inline constexpr std::size_t kMostPoints = 20'000'000;
 
 /// Reads the curves of a run, also of one that goes on or was killed.

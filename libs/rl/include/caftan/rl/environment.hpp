@@ -14,7 +14,7 @@
 
 namespace caftan::rl {
 
-/// What is fixed about an environment.
+/// The properties of an environment that never change.
 struct EnvironmentSpec {
   std::string id;                     ///< for example "CartPole-v1"
   std::size_t observation_size = 0;   ///< floats of one observation
@@ -23,8 +23,8 @@ struct EnvironmentSpec {
   std::optional<double> solved_at{};  ///< the return above which the environment counts as solved
 };
 
-/// What one step gave. `terminated` is the task's own end, `truncated` the time limit's; both may hold. Only a
-/// truncated episode would have gone on, which is what bootstrapping needs to know.
+/// What one step gave. `terminated` is the task's own end, `truncated` the time limit's; both may hold. Only an
+/// episode that is truncated and not terminated would have gone on, which is what bootstrapping needs to know.
 struct Transition {
   std::span<const float> observation;  ///< [observation_size], valid until the next call of the environment
   double reward = 0;
@@ -40,14 +40,14 @@ class Environment {
  public:
   virtual ~Environment() = default;
 
-  /// Returns what is fixed about the environment; valid as long as it lives.
+  /// Returns the properties of the environment that never change; valid as long as the environment lives.
   virtual const EnvironmentSpec& spec() const noexcept = 0;
 
   /// Seeds the environment's random numbers and starts an episode.
   /// @return the first observation, [observation_size], valid until the next call
   virtual std::span<const float> reset(std::uint64_t seed) = 0;
 
-  /// Starts an episode with the random numbers that come next.
+  /// Starts an episode with the next numbers of the environment's random generator.
   virtual std::span<const float> reset() = 0;
 
   /// Takes one step.

@@ -16,7 +16,8 @@ class SeedSequence {
  public:
   /// @param seed  taken as one 32-bit word if it fits, else as two, low one first (NumPy's rule for an integer)
   explicit SeedSequence(std::uint64_t seed);
-  /// @param numbers  each taken as above, in this order (NumPy's rule for a list of integers)
+  /// @param numbers  each taken as one or two words, as the single seed is, in this order (NumPy's rule for a list of
+  /// integers)
   explicit SeedSequence(std::initializer_list<std::uint64_t> numbers);
 
   /// Fills `words` with the words that follow from the seed; always the same ones.

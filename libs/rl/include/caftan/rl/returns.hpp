@@ -10,8 +10,9 @@ namespace caftan::rl {
 /// Where the discounted sum starts anew.
 enum class ReturnScope {
   per_observer,  ///< at each episode: a step's return holds only what its own episode gave
-  joined,        ///< never: the episodes are one list, as in PyTorch's RPC tutorial; a later episode's return leaks
-                 ///< into the one before it, and learning gets worse with each observer
+  /// never: the episodes are one list, as in PyTorch's RPC tutorial. So the return of each episode contains that of the
+  /// next episode, and learning gets worse with each observer.
+  joined,
 };
 
 /// Returns G[t] = reward[t] + gamma G[t + 1], with 0 after the last step; [T].

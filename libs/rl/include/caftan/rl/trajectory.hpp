@@ -18,7 +18,7 @@ struct Trajectory {
   std::size_t steps() const noexcept { return rewards.size(); }
   /// Returns the undiscounted sum of the rewards, added from the first to the last.
   double total_reward() const noexcept;
-  /// Appends what was seen and done; the reward follows when it is known.
+  /// Appends an observation and the action on it; `append_reward` follows when the reward is known.
   void append(std::span<const float> observation, std::int32_t action);
   /// Appends the reward of the last action.
   void append_reward(double reward) { rewards.push_back(reward); }

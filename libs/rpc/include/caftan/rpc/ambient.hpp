@@ -26,7 +26,7 @@ class Turn;
 /// Whether the caller of a running call gave up. Set once, by the worker that serves the call. Threads: any.
 class CancelFlag {
  public:
-  /// What is given up with the call: a call that it made and that has no reply yet. Owned by shared_ptr.
+  /// A part of the call that is given up with it: a call that it made and that has no reply yet. Owned by shared_ptr.
   class Part : public std::enable_shared_from_this<Part> {
    public:
     Part() = default;
@@ -63,7 +63,8 @@ class CancelFlag {
 struct HeldObject {
   RRefId id;
   std::string name;  ///< for the text of would_deadlock
-  /// Set when the method has returned; null = of a method of another worker, which runs as far as is known here.
+  /// Set when the method has returned. Null if the method runs at another worker: its end is not known here, so it
+  /// counts as running.
   std::shared_ptr<const std::atomic<bool>> over{};
 
   /// Returns whether the method is known to have returned.
@@ -99,7 +100,7 @@ struct Ambient {
   /// Returns the Ambient of the running code, null on a thread that bound none.
   static Ambient* current() noexcept { return current_; }
 
-  /// As current; a thread that bound none gets one of its own, which stays.
+  /// Returns the Ambient of the running code. A thread that has none gets one of its own, which it keeps.
   static Ambient& of_thread() noexcept;
 
   /// Returns what a continuation made now will run under: everything but the turn, the brief function
@@ -131,7 +132,8 @@ namespace rpc {
 /// Errors: would_deadlock when the running function is registered as brief: no thread reads frames while it runs.
 Result<void> check_may_wait();
 
-/// Empties the Ambient while a waiting caller reads frames, and marks the stack as one that must not run user code.
+/// While it lives, the Ambient is empty, and the stack is marked as one that must not run user code: for a waiting
+/// caller that reads frames.
 class NoUserCode {
  public:
   NoUserCode() noexcept;
@@ -141,7 +143,8 @@ class NoUserCode {
   AmbientSwap swap_;
 };
 
-/// Appends what of `held` is not over as the content of section `chain`. Layout: docs/protocols/call.md.
+/// Writes those objects of `held` whose methods have not returned as the content of section `chain`. Layout:
+/// docs/protocols/call.md.
 void encode_held(const HeldObjects& held, wire::Bytes& to);
 
 /// Reads the content of section `chain`.

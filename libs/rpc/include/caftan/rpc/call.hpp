@@ -1,4 +1,5 @@
-/// One outgoing call from typed arguments to the worker: what CallSite and RRef share. Users start with call_site.hpp.
+/// The part of an outgoing call that CallSite and RRef share: from typed arguments to a request of the worker. Users
+/// start with call_site.hpp.
 #pragma once
 
 #include <memory>
@@ -87,7 +88,7 @@ Future<Value> start_call(const CallTarget& target, const Result<const FunctionKe
   return start_call<Value>(target, std::move(request));
 }
 
-/// Makes the function `key` run and keep its value there.
+/// Asks the peer to run the function `key` and to keep the value; returns the reference to the value.
 template <class Value, class... P, class... A>
 Result<std::shared_ptr<RRefHandle>> start_creation(const CallTarget& target, const Result<const FunctionKey*>& key,
                                                    TypeList<P...> types, const A&... arguments) {

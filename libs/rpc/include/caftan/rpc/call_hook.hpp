@@ -1,13 +1,13 @@
-/// `CallHook`: the seven moments of a call at which a higher layer (autograd, profiling) joins in. One per worker; it
-/// sees calls, creations, fetches, methods, operators and self-calls alike.
+/// `CallHook`: seven functions that a higher layer (autograd, profiling) has called at the moments of each call. A
+/// worker has one hook, which is called for calls, creations, fetches, methods, operators and self-calls alike.
 #pragma once
 
 #include "caftan/rpc/request.hpp"
 
 namespace caftan::rpc {
 
-/// Names one request of this worker between its hooks. Chosen by on_request; the worker keeps it with the request
-/// (OutRequest::hook_ticket).
+/// A value that the hook's on_request chooses, and by which its later calls find the request again. The worker keeps it
+/// with the request (OutRequest::hook_ticket).
 struct HookTicket {
   std::uint64_t value = 0;
 };
@@ -19,22 +19,22 @@ class CallHook {
  public:
   virtual ~CallHook() = default;
 
-  /// After packing, before hand-over. May fill `request.autograd` and `request.recorded` and replace tensors.
-  /// An error becomes the call's outcome; nothing is sent then.
+  /// Called after the arguments were packed, before the request is sent. May fill `request.autograd` and
+  /// `request.recorded` and replace tensors. An error becomes the call's outcome, and nothing is sent then.
   virtual Result<HookTicket> on_request(const Peer& to, OutRequest& request) = 0;
 
   /// The request was not accepted by the lane: nothing was sent.
   virtual void on_unsent(HookTicket ticket) noexcept = 0;
 
-  /// At the callee, before arguments are decoded. May set `info.autograd_context` and replace tensors.
-  /// An error refuses the call.
+  /// Called at the callee, before arguments are decoded. May set `info.autograd_context` and replace tensors. An error
+  /// refuses the call.
   virtual Result<void> on_receive(InPayload& payload, CallInfo& info) = 0;
 
-  /// At the callee, after the result was packed, under the grad mode of the call.
+  /// Called at the callee, after the result was packed, under the grad mode of the call.
   virtual void on_reply(const CallInfo& info, OutReply& reply) = 0;
 
-  /// At the caller, before the promise resolves. May replace tensors. An error becomes the call's outcome.
-  /// Not called for error replies: these are on_reply_dropped.
+  /// Called at the caller, before the promise resolves. May replace tensors. An error becomes the call's outcome. Not
+  /// called for error replies: for these on_reply_dropped is called.
   virtual Result<void> on_reply_received(HookTicket ticket, InPayload& reply) = 0;
 
   /// The request ended without a value: an error reply, timeout, cancelled, peer down, shut down.

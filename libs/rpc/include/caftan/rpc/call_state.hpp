@@ -1,4 +1,5 @@
-/// `CallState<T>`: the one allocation behind an outgoing call: its future's state and the sink of its reply.
+/// `CallState<T>`: the state of an outgoing call in one allocation, which is both the state of the call's future and
+/// the sink of its reply.
 #pragma once
 
 #include <memory>
@@ -36,7 +37,8 @@ class CallState final : public FutureState<T>, public ReplySink {
     record_.what_owner = request.what_owner;
   }
 
-  /// Notes how the request is found again. Threads: that of the call, before the future is handed out.
+  /// Keeps the token by which the worker finds the request again. Threads: that of the call, before the future is
+  /// handed out.
   void set_token(CallToken token) noexcept { record_.token = token; }
 
   void on_reply(Result<InPayload> reply) override {

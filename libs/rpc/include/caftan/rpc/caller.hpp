@@ -21,8 +21,8 @@ class CallHook;
 class HostedObject;
 class RRefHandle;
 
-/// Owned by shared_ptr and held weakly by futures, references and call sites: used after the worker ended, they answer
-/// `shut_down`. A user of one may hold the last reference, on any thread; so a destructor of an
+/// Owned by shared_ptr. Futures, references and call sites hold it weakly: used after the end of the worker, they
+/// answer `shut_down`. Any of their threads may hold the last reference for a moment; so a destructor of an
 /// implementation must neither block nor join threads. Threads: any, all methods.
 class Caller : public std::enable_shared_from_this<Caller> {
  public:
@@ -32,7 +32,7 @@ class Caller : public std::enable_shared_from_this<Caller> {
   virtual WorkerId id() const noexcept = 0;
   /// Returns the worker's name.
   virtual const std::string& name() const noexcept = 0;
-  /// Returns what is registered at this worker.
+  /// Returns the functions and classes that are registered at this worker.
   virtual const Registry& registry() const noexcept = 0;
   /// Returns where continuations and served calls run.
   virtual base::Executor& executor() noexcept = 0;

@@ -47,7 +47,7 @@ void for_each_end(std::vector<Future<T>> futures, const Ended& ended) {
   }
 }
 
-/// Returns the worker whose executor is used to wait for all of them.
+/// Returns the worker whose executor a wait for `futures` uses.
 template <class T>
 std::weak_ptr<Caller> caller_of(const std::vector<Future<T>>& futures) {
   for (const Future<T>& future : futures) {
@@ -86,7 +86,8 @@ Future<rpc::Values<T>> collect_all(std::vector<Future<T>> futures) {
   rpc::for_each_end(std::move(futures), [all, so_far](std::size_t at, Result<T> outcome) {
     if (!outcome) all->complete(outcome.error());
     if (!so_far->put(at, std::move(outcome))) return;
-    // `all` itself does not know whether it has failed: it may have forwarded its outcome (FutureState::forward).
+    // The outcomes are looked through, because `all` may have forwarded its outcome to another future
+    // (FutureState::forward) and does not know it then.
     for (const Result<T>& one : so_far->outcomes()) {
       if (!one) return;
     }

@@ -74,8 +74,8 @@ class [[nodiscard]] Future {
   /// queued method of its object go first (CALL-7).
   bool ready() const noexcept { return !state_ || state_->ready(); }
 
-  /// Waits and returns the value; may be called again. `std::move(f).get()` moves it out.
-  /// Errors (thrown as RpcException): those of the call; broken_promise (dropped); overloaded (too many runners wait).
+  /// Waits and returns the value; may be called again. `std::move(f).get()` moves the value out. Errors (thrown as
+  /// RpcException): those of the call; broken_promise (dropped); overloaded (too many runners wait).
   T get() & { return result().value(); }
   T get() && { return std::move(*this).result().value(); }
 
@@ -104,8 +104,8 @@ class [[nodiscard]] Future {
     return outcome_status();
   }
 
-  /// As result and status, of a future that is ready: they never wait and never give a turn back.
-  /// Precondition: ready().
+  /// `outcome` does the same as `result`, and `outcome_status` the same as `status`, for a future that is ready: they
+  /// never wait and never give the object's turn back. Precondition: ready().
   Result<T> outcome() & {
     static_assert(std::is_void_v<T> || std::is_copy_constructible_v<rpc::Stored<T>>,
                   "this value can only be moved out: std::move(future).outcome()");
@@ -150,7 +150,7 @@ class [[nodiscard]] Future {
     return attach<true>(std::forward<F>(continuation));
   }
 
-  /// Drops the future; an error of it is not logged either.
+  /// Drops the future. If the call fails, its error is not logged, either.
   void forget() noexcept { state_.reset(); }
 
   const std::shared_ptr<rpc::FutureState<T>>& state() const noexcept { return state_; }
@@ -242,7 +242,8 @@ void follow(Promise<U> promise, Result<Future<U>> outcome) {
   }
 }
 
-/// Runs a continuation with the outcome of its future, and completes `promise` with what it returned or threw.
+/// Runs a continuation with the outcome of its future, and completes `promise` with what the continuation returned or
+/// threw.
 template <class U, class F, class T>
 void run_continuation(Promise<U> promise, F& continuation, Result<T> result) {
   follow(

@@ -22,10 +22,10 @@ class Caller;
 template <class T>
 using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
-/// What a future without a state answers.
+/// Returns the error of a future that has no state.
 Error no_state();
-/// What a wait without a deadline answers that ended too early: the executor ended first, too many runners wait
-/// already, or the running function is brief.
+/// Returns why a wait without a deadline ended too early: the executor ended first, too many runners wait already, or
+/// the running function is brief.
 Error why_not_waited();
 
 /// A waiter for one state. Registered and removed under the state's lock.
@@ -42,7 +42,7 @@ class StateWaiter {
   StateWaiter* next_ = nullptr;
 };
 
-/// All but the value. Threads: any.
+/// The part of a future's state that does not depend on the type of its value. Threads: any.
 class FutureCore : public std::enable_shared_from_this<FutureCore> {
  public:
   explicit FutureCore(std::weak_ptr<Caller> caller) : caller_(std::move(caller)) {}
@@ -52,10 +52,11 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
 
   /// Returns whether the outcome is there.
   bool ready() const noexcept { return state_.load(std::memory_order_acquire) != State::open; }
-  /// Returns whether it is ready, and an error at that.
+  /// Returns whether the outcome is there and is an error.
   bool failed() const noexcept { return state_.load(std::memory_order_acquire) == State::failed; }
 
-  /// Waits until ready, `deadline`, or not at all without WaitPermit; returns whether it is ready. Gives the turn back.
+  /// Waits until the future is ready or `deadline` has come; without a WaitPermit not at all. Returns whether it is
+  /// ready. Gives the turn of the running object back meanwhile.
   bool wait(base::TimePoint deadline);
   /// As wait, with a time from now on.
   bool wait_for(base::Duration timeout);
@@ -63,26 +64,27 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   /// Completes with `cancelled`, or asks the worker to. Returns whether this decided the outcome.
   virtual bool cancel() = 0;
 
-  /// Runs `continuation` once ready: on this thread if it is, else on the completing one (CALL-14); on a runner if that
-  /// one reads frames or holds an object's turn.
+  /// Runs `continuation` once the future is ready: on this thread if it is ready already, otherwise on the thread that
+  /// completes it (CALL-14). Runs it on a runner if that thread reads frames or holds an object's turn.
   void add_continuation(base::Task continuation);
 
-  /// Returns false, and registers nothing, when it is ready already.
+  /// Registers a waiter. Returns false, and registers nothing, when the future is ready already.
   bool add_waiter(StateWaiter& waiter);
   /// Removes a waiter; does nothing when it is not registered.
   void remove_waiter(StateWaiter& waiter) noexcept;
 
-  /// The future went away unread: an error is reported once, now or when it comes.
+  /// The future was dropped unread: an error is reported once, now or when it comes.
   void abandon() noexcept;
 
   const std::weak_ptr<Caller>& caller() const noexcept { return caller_; }
-  /// Returns the executor for a wait on the current thread, null when there is none; `keep` makes it stay.
+  /// Returns the executor for a wait on the current thread, null when there is none.
+  /// @param keep  gets the owner of the executor, which must live during the wait
   base::Executor* executor(std::shared_ptr<Caller>& keep) const;
   /// Returns what a waiting thread may read; null when nothing.
   virtual std::shared_ptr<base::ReadableSource> source() const { return nullptr; }
 
  protected:
-  /// From `open` to one of the others, and from `undecoded` to `ready`.
+  /// The state begins as `open` and becomes one of the others; `undecoded` later becomes `ready` or `failed`.
   enum class State : std::uint8_t {
     open,       ///< no outcome yet
     undecoded,  ///< a reply came, which its first reader decodes
@@ -122,7 +124,7 @@ class FutureState : public FutureCore {
  public:
   using FutureCore::FutureCore;
 
-  /// Sets the outcome, here or where `forward` says. Returns false when there was one.
+  /// Sets the outcome, in this state or in the one that `forward` named. Returns false when there was one.
   bool complete(Result<T> result) {
     std::shared_ptr<FutureState> keep;
     for (FutureState* at = this;; at = keep.get()) {
@@ -184,9 +186,9 @@ class FutureState : public FutureCore {
  protected:
   /// Whether `complete` alone sets the outcome.
   virtual bool ends_by_complete() const noexcept { return true; }
-  /// As mark_ready, with an outcome that `decode` will produce when it is looked at, on that thread.
+  /// As mark_ready, for an outcome that `decode` produces later, on the thread that looks at it first.
   FollowUp mark_undecoded() CAFTAN_REQUIRES(mutex_) { return mark_ready(State::undecoded); }
-  /// Called at most once, and only after mark_undecoded.
+  /// Decodes the outcome. Called at most once, and only after mark_undecoded.
   virtual Result<T> decode() { return no_state(); }
 
   std::optional<Result<T>> value_;

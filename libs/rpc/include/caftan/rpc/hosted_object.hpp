@@ -36,9 +36,9 @@ class HostedObject {
 
   RRefId id() const noexcept { return id_; }
   const TypeDescriptor& type() const noexcept { return type_; }
-  /// Returns the strand on which its methods take turns; valid as long as this object.
+  /// Returns the strand on which this object's methods take turns; valid as long as this object.
   Strand& strand() noexcept { return *strand_; }
-  /// Returns it for users that need it longer than this object lives.
+  /// Returns the strand as a shared pointer, for users that need it longer than this object lives.
   const std::shared_ptr<Strand>& shared_strand() const noexcept { return strand_; }
   /// Returns "Net (0.5)", for texts.
   std::string name() const { return std::string(type_.key.name) + " (" + to_string(id_) + ")"; }
@@ -56,7 +56,7 @@ class HostedObject {
  protected:
   HostedObject(const TypeDescriptor& type, RRefId id, base::Executor& executor)
       : HostedObject(type, id, std::make_shared<Strand>(executor, id)) {}
-  /// As a part of the object whose strand it is.
+  /// Makes an object that is a part of another one and shares its strand.
   HostedObject(const TypeDescriptor& type, RRefId id, std::shared_ptr<Strand> strand)
       : type_(type), id_(id), strand_(std::move(strand)) {}
   void* value_ = nullptr;
@@ -87,7 +87,8 @@ inline constexpr TypeDescriptor kTypeDescriptor = make_type_descriptor<T>();
 template <class T>
 class Hosted final : public HostedObject {
  public:
-  /// @param turns  the executor of an own strand, or the strand of the object that this one is a part of
+  /// @param turns  an executor, for an object with a strand of its own; or the strand of another object, of which the
+  /// new one is a part
   template <class Turns, class... Args>
   Hosted(RRefId id, Turns&& turns, Args&&... args)
       : HostedObject(kTypeDescriptor<T>, id, std::forward<Turns>(turns)), object_(std::forward<Args>(args)...) {
@@ -137,7 +138,8 @@ std::shared_ptr<HostedObject> make_hosted_part(RRefId id, base::Executor& execut
   return make_hosted<T>(id, executor, std::forward<V>(value));
 }
 
-/// As construct_hosted; tensors take their turns with the object of `of`, as those of make_hosted_part do.
+/// As construct_hosted; the tensors that are made take their turns with the object of the strand `of`, as those of
+/// make_hosted_part do.
 template <class T, class... Args>
 std::shared_ptr<HostedObject> construct_hosted_part(RRefId id, base::Executor& executor, std::shared_ptr<Strand> of,
                                                     Args&&... args) {

@@ -1,5 +1,6 @@
-/// `Invocation`: one arrived call on its way through a registered function: where its result goes, and what it may ask
-/// of its surroundings. The templates here turn a function's types into the code that decodes, runs and completes.
+/// `Invocation`: one arrived call on its way through a registered function: where its result goes, and the worker's
+/// services that it may use. The templates here turn a function's types into the code that decodes the arguments, runs
+/// the function and completes the call.
 #pragma once
 
 #include <memory>
@@ -34,7 +35,7 @@ class Completion {
   bool creates() const noexcept { return creation_.has_value(); }
   /// Precondition: creates().
   RRefId id() const noexcept { return id_; }
-  /// Ends with an error, in either case.
+  /// Ends the call with an error, whether a reply or a new object is expected.
   void fail(Error error);
   /// Sends the reply, which passes the call hook first. Precondition: not creates().
   void reply(Caller& caller, const CallInfo& info, Result<OutReply>&& reply);
@@ -78,8 +79,8 @@ void create(Caller& caller, Invocation& in, Result<T> outcome) {
   }));
 }
 
-/// Encodes the outcome of a call. What is returned is all that is left of it: whatever else holds its tensors now may
-/// change them.
+/// Encodes the outcome of a call. The outcome itself is gone on return, so that any further reference to a tensor's
+/// memory belongs to code that may change the tensor.
 template <class T>
 Result<OutReply> take_reply(Caller& caller, const Invocation& in, Result<T> outcome) {
   if (!outcome) return outcome.error().at(caller.name());

@@ -22,12 +22,12 @@ struct OperatorDtype {
   std::int8_t code = 0;
 };
 
-/// One value of an operator: what IValue can be, as far as pure tensor operators need it.
+/// One value of an operator: the part of c10::IValue's types that pure tensor operators need.
 using OperatorVariant = std::variant<std::monostate, bool, std::int64_t, double, std::complex<double>, std::string,
                                      at::Tensor, OperatorDevice, OperatorDtype, std::vector<bool>,
                                      std::vector<std::int64_t>, std::vector<double>, std::vector<at::Tensor>>;
 
-/// A value of an operator, made from what C++ code has in hand.
+/// A value of an operator, which can be made from the usual C++ values.
 struct OperatorValue : OperatorVariant {
   OperatorValue() = default;
   OperatorValue(std::monostate) {}               // NOLINT(google-explicit-constructor)
@@ -72,7 +72,7 @@ inline OperatorArgument kwarg(std::string name, OperatorValue value) { return {s
 /// Errors: those of a call; unknown_function and bad_arguments (naming the overloads there are) without sending
 Future<OperatorValues> start_operator(const CallTarget& target, std::string_view schema,
                                       const std::vector<OperatorArgument>& arguments);
-/// As start_operator; the one tensor that results stays there, and the reference to it is returned.
+/// As start_operator, but the one resulting tensor stays at the callee, and a reference to the tensor is returned.
 Result<std::shared_ptr<RRefHandle>> start_operator_creation(const CallTarget& target, std::string_view schema,
                                                             const std::vector<OperatorArgument>& arguments);
 

@@ -84,7 +84,8 @@ constexpr bool is_get_or_create(const FunctionKey& key) noexcept {
 Result<std::string> read_object_name(wire::ByteView& body);
 
 namespace detail {
-/// Only called from a handler, for the exception in flight. @param position  from 1
+/// Returns the error for an argument whose encoding threw; called only from a handler, for the exception in flight.
+/// @param position  of the argument, from 1
 Error argument_not_sendable(std::size_t position, std::string_view function);
 Error argument_not_readable(std::size_t position, std::string_view function, std::string_view type);
 Error too_many_arguments(std::string_view function, std::size_t bytes);

@@ -217,7 +217,8 @@ class ClassBuilder {
   ClassBuilder& method(std::string_view name, Blocking blocking = Blocking::allowed) {  // no overload, no template
     return insert<M>(name, TurnMode::serial, blocking);
   }
-  /// A method that keeps its turn while it waits. A call that comes back meanwhile answers would_deadlock.
+  /// A method that keeps its turn while it waits. A call that its own call chain makes to the object meanwhile answers
+  /// would_deadlock.
   template <auto M>
   ClassBuilder& exclusive(std::string_view name, Blocking blocking = Blocking::allowed) {  // no overload, no template
     return insert<M>(name, TurnMode::exclusive, blocking);

@@ -24,10 +24,12 @@ namespace caftan {
 
 /// Options of one call: `worker.with({.timeout = 5s}).rpc_sync<&add>("worker1", 1, 2)`.
 struct CallOptions {
-  std::optional<base::Duration> timeout;  ///< >= 0; 0 = none of its own; unset = the worker's default. What is left of
-                                          ///< the surrounding call's time bounds it in any case
-  bool fail_when_full = false;  ///< true: where limits.send_queue or limits.pending_calls is reached the call is
-                                ///< `overloaded` at once instead of waiting (as long as its time-out)
+  /// The call's time-out, >= 0; 0 = none of its own; unset = the worker's default. The time that is left of the
+  /// surrounding call bounds it in any case.
+  std::optional<base::Duration> timeout;
+  /// If true, a call that finds limits.send_queue or limits.pending_calls reached fails with `overloaded` at once,
+  /// instead of waiting for room as long as its time-out allows.
+  bool fail_when_full = false;
 };
 
 namespace rpc {
@@ -45,7 +47,8 @@ constexpr TypeKey type_key() noexcept {
   return {wire::type_name<T>(), wire::type_hash<T>()};
 }
 
-/// What a worker knows of a peer (or of itself). Made by the worker once per peer; lives as long as a reference to it.
+/// What a worker knows of a peer (or of itself). Made by the worker once per peer; lives as long as any Peer refers to
+/// it.
 class PeerRecord {
  public:
   virtual ~PeerRecord() = default;
@@ -83,8 +86,9 @@ class BeginGate {
   virtual ~BeginGate() = default;
   /// Returns false where every call may begin at once; cheap.
   virtual bool may_hold_back() const noexcept = 0;
-  /// Returns whether the call has to wait. Then `again` was called, and the task that it made runs later, once, and
-  /// asks anew. @param order  calls with the same one, not null, begin in the order in which they asked first
+  /// Returns whether the call has to wait. If so, `again` was called, and the task that it made runs later, once, and
+  /// calls this method anew.
+  /// @param order  if not null: calls with the same `order` begin in the order in which they first asked
   virtual bool hold_back(const void* order, const std::function<base::Task()>& again) = 0;
   /// A call with a deadline has its runner and its turn: it runs now, or is refused because its time is over. Called at
   /// most once. @param function  lives as long as the worker @param now  the time of the executor's clock
@@ -121,7 +125,7 @@ namespace rpc {
 /// References in the order of a manifest.
 using RRefHandles = std::vector<std::shared_ptr<RRefHandle>>;
 
-/// What set the time that a request has.
+/// Which of the time-outs has set the time that a request has.
 enum class TimeoutOf : std::uint8_t {
   call,         ///< CallOptions::timeout
   worker,       ///< the worker's default
@@ -191,19 +195,19 @@ class ReplySink {
   virtual void on_reply(Result<InPayload> reply) = 0;
 };
 
-/// How a worker finds a request again to give it up.
+/// The token by which a worker finds a request again to give it up.
 struct CallToken {
   CallId call;  ///< 0 = the request has ended already
   WorkerId peer;
   std::uint64_t session = 0;
 };
 
-/// Takes the one reply of a served call. Implemented by the worker.
+/// Takes the reply of a served call, which has exactly one. Implemented by the worker.
 class ResponderSink {
  public:
   virtual ~ResponderSink() = default;
-  /// Called exactly once. A reply of an object is encoded before this returns: it is called on the object's strand.
-  /// Threads: any.
+  /// Called exactly once. The reply of a method is encoded before this function returns, because this function runs on
+  /// the object's strand. Threads: any.
   virtual void answer(Result<OutReply>&& reply) noexcept = 0;
 };
 

@@ -110,8 +110,8 @@ class RRefCalls {
     return rpc::start_call<typename Types::Value>(target, rpc::find_key<M, T>(target), typename Types::Wire{},
                                                   arguments...);
   }
-  /// Calls M and keeps its result at the owner. Does not wait for this reference's value: calls can be chained without
-  /// a round trip between them.
+  /// Calls M and keeps its result at the owner. It does not wait for this reference's value: calls can be chained
+  /// without a round trip between them.
   template <auto M, class... A>
   auto remote(const A&... arguments) const {  // no overload, no template
     return try_remote<M>(arguments...).value();
@@ -181,7 +181,7 @@ class RRef : public RRefCalls<T> {
   /// Returns the same reference with options for its calls: `rref.with({.timeout = 5s}).to_here()`.
   RRefCalls<T> with(CallOptions options) const { return RRefCalls<T>(this->handle_, options); }
 
-  // Precondition of the rest: not empty.
+  // Precondition of all methods below: the reference is not empty.
   /// Returns the worker that has the value.
   Peer owner() const { return this->handle_->owner(); }
   /// Returns the name of the worker that has the value.
@@ -197,12 +197,12 @@ class RRef : public RRefCalls<T> {
   std::optional<Error> failed() const { return this->handle_->failed(); }
   /// Returns a future that is ready when the value has been made: waits for a creation without fetching anything.
   /// Errors: those of the creation (remote_exception, timeout, peer_down and the like), shut_down; unsupported for a
-  ///         reference that came from another worker: only the creator and the owner learn it.
-  /// Threads: any. Source: torch.distributed.rpc.RRef._get_future. Difference: also at the owner.
+  /// reference that came from another worker: only the creator and the owner learn how the creation ended. Threads:
+  /// any. Source: torch.distributed.rpc.RRef._get_future. Difference: also at the owner.
   Future<void> created() const { return this->handle_->created(); }
   /// Returns the id of the value, the same at every worker.
   RRefId id() const noexcept { return this->handle_->rref(); }
-  /// Returns what stands behind the reference; null when empty.
+  /// Returns the handle of this reference; null when the reference is empty.
   const std::shared_ptr<rpc::RRefHandle>& handle() const noexcept { return this->handle_; }
 };
 
@@ -216,7 +216,8 @@ void load_rref(wire::InArchive& from, std::shared_ptr<RRefHandle>& handle, TypeK
 }  // namespace rpc
 
 namespace wire {
-/// An index into the frame's manifest plus one; 0 = empty. Outside of calls: EncodeError, unsupported.
+/// The wire form of a reference: its index in the frame's manifest plus one; 0 = empty. Outside of calls: EncodeError,
+/// unsupported.
 template <class T>
 struct Codec<RRef<T>> {
   static void save(OutArchive& to, const RRef<T>& rref) { rpc::save_rref(to, rref.handle()); }

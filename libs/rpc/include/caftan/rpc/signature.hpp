@@ -59,7 +59,7 @@ struct FunctionTraits<R (C::*)(P...) const noexcept> : FunctionTraits<R (C::*)(P
 template <class F>
 inline constexpr bool kIsFunction = !std::is_member_pointer_v<F>;
 
-/// Parameters the callee fills in; they come first and do not travel.
+/// Whether the callee supplies a parameter of type P. Such parameters come first and do not travel.
 template <class P>
 inline constexpr bool kIsSupplied =
     std::is_same_v<P, Worker&> || std::is_same_v<P, CallInfo&> || std::is_same_v<P, const CallInfo&>;
@@ -236,7 +236,7 @@ struct CallTypes {
   /// Result, class and parameters.
   using Traits = FunctionTraits<F>;
   static_assert(check_result<typename Traits::Result>());
-  /// The parameters, split into those supplied and those that travel.
+  /// The parameters, split into those that the callee supplies and those that travel.
   using Split = SplitParameters<typename Traits::Parameters>;
   /// The types that travel.
   using Wire = typename Split::Wire;

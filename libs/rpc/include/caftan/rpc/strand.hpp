@@ -59,7 +59,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   /// Returns the strand whose turn the calling code holds, null if it holds none.
   static std::shared_ptr<Strand> held_here() noexcept;
 
-  /// Returns the object whose methods take turns here; those that share it are its parts.
+  /// Returns the object whose methods take turns on this strand; other objects on this strand are parts of that object.
   RRefId object() const noexcept { return object_; }
 
   /// Returns whether the calling code holds this strand's turn.
@@ -86,8 +86,8 @@ class Strand : public std::enable_shared_from_this<Strand> {
   };
   /// Whether code that wants a turn gives up where an exclusive job keeps it while it waits.
   enum class Patience : std::uint8_t { waits, gives_up };
-  /// A job that gave its turn back and wants it again, or that has other turns and wants this one too; lives on its
-  /// stack.
+  /// A job that gave the strand's turn back and wants it again, or that holds other turns and wants this strand's turn,
+  /// too; lives on the job's stack.
   struct Returning {
     base::WaitPoint* point;
     TurnMode mode;
@@ -102,24 +102,25 @@ class Strand : public std::enable_shared_from_this<Strand> {
   void enqueue(base::Task job, TurnMode mode);
   bool may_start(TurnMode mode) const noexcept CAFTAN_REQUIRES(mutex_);
   void occupy(TurnMode mode) noexcept CAFTAN_REQUIRES(mutex_);
-  /// Returns whether the oldest queued job goes ahead of those that come back from a wait.
+  /// Returns whether the oldest queued job goes ahead of the jobs that come back from a wait.
   bool is_queue_due() const noexcept CAFTAN_REQUIRES(mutex_) { return !queue_.empty() && returns_ >= kMostReturns; }
-  /// Gives the turn to all that may have it now: notifies those that come back, and returns the queued jobs, which the
-  /// caller starts, unlocked, with `post`.
+  /// Gives the turn to all jobs that may have it now: notifies those that come back from a wait, and returns the queued
+  /// ones, which the caller starts with `post` once the lock is released.
   std::vector<Queued> take_startable() CAFTAN_REQUIRES(mutex_);
   void post(std::vector<Queued> jobs);
   /// Ends one turn and starts the jobs that may have it next.
   void release(TurnMode mode);
-  /// Takes the turn ahead of queued jobs. Returns false if it gave up.
+  /// Takes the turn ahead of queued jobs. Returns false if the caller is to give up (`Patience`).
   bool take(TurnMode mode, Patience patience);
-  /// Called by the job that has the turn, for a wait that was over before it began: counts it as a return. Returns
+  /// Called by the job that has the turn, after a wait whose result was there at once: counts it as a return. Returns
   /// whether the oldest queued job goes first now.
   bool is_due_after_return();
-  /// Called by the exclusive job that has the turn: its wait begins, its wait is over.
+  /// Called by the exclusive job that has the turn: when its wait begins, and when its wait is over.
   void keep_while_waiting();
   void stop_waiting();
 
-  /// Jobs that come back from a wait go ahead of the oldest queued job this often; then that one has the turn.
+  /// How often jobs that come back from a wait may go ahead of the oldest queued job; after that the queued job gets
+  /// the turn.
   static constexpr std::uint32_t kMostReturns = 4;
 
   base::Executor& executor_;
@@ -136,11 +137,11 @@ class Strand : public std::enable_shared_from_this<Strand> {
   Returning** returning_end_ CAFTAN_GUARDED_BY(mutex_) = &returning_;
   // How many jobs took the turn again after a wait since the present first job of queue_ became the first.
   std::uint32_t returns_ CAFTAN_GUARDED_BY(mutex_) = 0;
-  // Not a deque: an empty one takes 600 B in every object.
+  // Not a deque: an empty deque takes 600 B in every object.
   std::list<Queued> queue_ CAFTAN_GUARDED_BY(mutex_);
 };
 
-/// The turn of the job on this stack. Found through Ambient.
+/// The turn that a job has of a strand; lives on the job's stack. Ambient::turn points to it.
 class Turn {
  public:
   Turn(Strand& strand, TurnMode mode) noexcept : strand_(strand), mode_(mode) {}

@@ -23,9 +23,9 @@ inline constexpr bool kIsResultType<Result<T>> = true;
 /// @param thrown  the code of what was thrown: user_error for code that no other worker has called
 Error user_code_failure(std::string_view worker, std::string_view what, Errc thrown = Errc::remote_exception);
 
-/// Runs `function` and returns what it returned (a Result as it is, references as values), or what it threw.
+/// Runs `function` and returns its result (a Result as it is, references as values), or an error for what it threw.
 /// @param what  "math.add", for the text of an exception
-/// @param thrown  the code of what it threw
+/// @param thrown  the code of the error
 template <class F>
 auto run_user_code(std::string_view worker, std::string_view what, F&& function, Errc thrown = Errc::remote_exception) {
   using Returned = std::remove_cvref_t<std::invoke_result_t<F&>>;

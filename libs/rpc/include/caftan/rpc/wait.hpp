@@ -19,10 +19,10 @@ enum class Until {
   first   ///< one is ready
 };
 
-/// Waits until `until` or for `timeout`.
-/// Returns the index of the first in order that is ready (`first`) or failed (`all`); states.size() when all are ready
-/// (of `all`: without error); nullopt when `timeout` passed first. Null states count as failed.
-/// Errors: overloaded (too many runners wait already), would_deadlock (inside a brief function).
+/// Waits for the condition `until`, at most for `timeout`. Returns the index of the first future in order that is ready
+/// (`first`) or has failed (`all`); states.size() when all are ready (of `all`: without error); nullopt when `timeout`
+/// passed first. Null states count as failed. Errors: overloaded (too many runners wait already), would_deadlock
+/// (inside a brief function).
 Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> states, Until until,
                                                 std::optional<base::Duration> timeout);
 
@@ -35,7 +35,8 @@ std::vector<FutureCore*> states_of(const std::vector<Future<T>>& futures) {
   return states;
 }
 
-/// Returns the error of a wait for so many futures that its time-out has ended.
+/// Returns the error of a wait that its time-out has ended.
+/// @param futures  how many futures the wait was for
 Error too_late(std::size_t futures);
 
 /// Waits as `try_wait_all` says. Errors: the first error; timeout; overloaded; would_deadlock.
@@ -99,8 +100,9 @@ auto wait_all(std::vector<Future<T>>&& futures, std::optional<base::Duration> ti
   return try_wait_all(std::move(futures), timeout).value();
 }
 
-/// Waits until all have ended, with values or errors, and returns every outcome in order. The futures stay as they are.
-/// What is not ready when the wait ends early has its error: timeout, overloaded or would_deadlock as in try_wait_all.
+/// Waits until all futures have ended, with values or errors, and returns every outcome in order. The futures stay as
+/// they are. A future that is not ready when the wait ends early has its error as outcome: timeout, overloaded or
+/// would_deadlock as in try_wait_all.
 template <class T>
 std::vector<Result<T>> wait_all_results(std::vector<Future<T>>& futures, std::optional<base::Duration> timeout = {}) {
   const auto waited = rpc::wait_several(rpc::states_of(futures), rpc::Until::every, timeout);
@@ -116,9 +118,9 @@ std::vector<Result<T>> wait_all_results(std::vector<Future<T>>& futures, std::op
   return results;
 }
 
-/// Waits until one is ready, with a value or an error, and returns its index; the lowest if several are. nullopt when
-/// `timeout` passed first or there are none.
-/// Errors (thrown): overloaded (too many runners wait already); would_deadlock (inside a brief function).
+/// Waits until one of the futures is ready, with a value or an error, and returns its index; the lowest index if
+/// several are ready. nullopt when `timeout` passed first or there are no futures. Errors (thrown): overloaded (too
+/// many runners wait already); would_deadlock (inside a brief function).
 template <class T>
 std::optional<std::size_t> wait_any(const std::vector<Future<T>>& futures, std::optional<base::Duration> timeout = {}) {
   if (futures.empty()) return std::nullopt;

@@ -34,7 +34,8 @@ struct Chart {
   std::string x_label{};
   std::vector<Series> series{};
   bool log_y = false;
-  /// 0 <= smooth < 1: weight of what came before (smoothing.hpp). The line itself stays visible, faint.
+  /// Weight of the earlier points in the smoothed line, 0 <= smooth < 1 (smoothing.hpp). The line itself stays visible,
+  /// faint.
   double smooth = 0;
 };
 

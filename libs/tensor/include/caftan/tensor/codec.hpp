@@ -25,12 +25,12 @@ namespace caftan::tensor {
 /// Tensors as they travel: a table, and the memory that it describes.
 struct EncodedTensors {
   wire::Bytes table;
-  /// In the order of TensorLayout::segment_sizes(). Large segments are the tensors' own memory and must not be modified
-  /// before they are written; messages with less than 16 KiB of tensors are copies.
+  /// The bytes of the tensors, in the order of TensorLayout::segment_sizes(). Large segments are the tensors' own
+  /// memory and must not be modified before they are written; messages with less than 16 KiB of tensors are copies.
   std::vector<wire::Segment> segments;
 };
 
-/// What becomes of large memory that something besides the tensors of the message holds, and could write.
+/// What to do with large memory that other code holds besides the message's tensors, and could write to.
 enum class SharedMemory : std::uint8_t {
   reference,  ///< the caller sees to it that nothing writes it before it is sent
   copy,       ///< it is copied while encode_tensors runs
@@ -50,7 +50,8 @@ Result<EncodedTensors> encode_tensors(std::span<const at::Tensor> tensors, std::
 struct DecodedTensor {
   at::Tensor tensor;
   bool defined = false;
-  /// What the sender's tensor said. Set on `tensor` (as a leaf) unless it is recorded, where the graph says it.
+  /// Whether the sender's tensor required a gradient. Set on `tensor` (as a leaf) unless it is recorded, where the
+  /// graph says it.
   bool requires_grad = false;
   bool recorded = false;
 };
@@ -59,7 +60,7 @@ namespace detail {
 struct LayoutTable;
 }
 
-/// What a table announces, checked in itself: dtypes, sizes, strides, offsets and their bounds.
+/// The tensors that a table announces: dtypes, sizes, strides, offsets and their bounds, checked for consistency.
 class TensorLayout {
  public:
   /// What a table may announce.

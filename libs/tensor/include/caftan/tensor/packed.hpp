@@ -14,8 +14,9 @@ namespace caftan::tensor {
 /// Errors: unsupported (a tensor that cannot travel), limit_exceeded (no memory).
 Result<wire::Bytes> pack_tensors(std::span<const at::Tensor> tensors);
 
-/// Returns the tensors of exactly `bytes`, which they do not refer to; an undefined one stays undefined.
-/// Errors: malformed_payload. Nothing is allocated beyond what is there.
+/// Returns the tensors that exactly `bytes` hold, with memory of their own; an undefined one stays undefined.
+/// Allocates in proportion to `bytes`, whatever sizes they announce. Errors: malformed_payload, limit_exceeded (no
+/// memory).
 Result<std::vector<at::Tensor>> unpack_tensors(wire::ByteView bytes);
 
 }  // namespace caftan::tensor

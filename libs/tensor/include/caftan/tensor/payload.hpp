@@ -1,5 +1,5 @@
-/// `Payload`: bytes plus tensors, what a message is made of. Tensors inside values are taken out when the value is
-/// encoded and put back when it is decoded, so that their data may travel its own way. Start with `encode_payload`.
+/// `Payload`: the bytes and tensors of a message. Tensors inside values are taken out when the value is encoded and put
+/// back when it is decoded, so that their data may travel apart from the bytes. Start with `encode_payload`.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ struct Payload {
 /// Companion of an OutArchive: collects the tensors of a value. The same tensor twice is one entry.
 class TensorSink {
  public:
-  /// Appends to `to`, which must outlive the sink. Tensors already there keep their indices and are not matched.
+  /// Appends to `to`, which must outlive the sink. Tensors that are in `to` already keep their indices; they are not
+  /// compared with new ones.
   explicit TensorSink(std::vector<at::Tensor>& to) : to_(to), first_(to.size()) {}
   /// Returns the index of `tensor` in the list.
   std::uint64_t add(const at::Tensor& tensor);
@@ -37,7 +38,7 @@ class TensorSource {
  public:
   /// `tensors` must outlive the source.
   explicit TensorSource(std::span<const at::Tensor> tensors) noexcept : tensors_(tensors) {}
-  /// Throws DecodeError for an index that is not there.
+  /// Returns the tensor at `index`. Throws DecodeError if there is none.
   const at::Tensor& at(std::uint64_t index) const;
 
  private:
@@ -54,7 +55,8 @@ Result<Payload> encode_payload(const T& value, Companion*... companions) {
   return payload;
 }
 
-/// Reads a value from exactly the bytes of `payload`, its tensors from those beside them. Errors: malformed_payload.
+/// Reads a value from exactly the bytes of `payload`, and its tensors from the payload's tensors. Errors:
+/// malformed_payload.
 template <class T, class... Companion>
 Result<T> decode_payload(const Payload& payload, Companion*... companions) {
   TensorSource source(payload.tensors);

@@ -1,4 +1,4 @@
-/// The tensor type. Methods come with it; for operators (`t + 1`) include caftan/tensor/operators.hpp, for functions
+/// The tensor type with its methods; for operators (`t + 1`) include caftan/tensor/operators.hpp, for functions
 /// ATen/ops/NAME.h.
 #pragma once
 

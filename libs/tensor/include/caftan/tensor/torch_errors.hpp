@@ -11,12 +11,13 @@ class Error;
 
 namespace caftan::tensor {
 
-/// Returns whether the error says that there is no memory. Libtorch has a type of its own for devices only.
+/// Returns whether the error means that there is no memory. Only for devices does libtorch have an exception type for
+/// that.
 bool is_out_of_memory(const c10::Error& error);
 
-/// Turns the exception in flight into an Error; only called from a handler. Memory that is not there is limit_exceeded,
-/// a wire::DecodeError keeps its code, everything else gets `code`. The text is libtorch's without its backtrace, which
-/// would take milliseconds to print.
+/// Turns the exception in flight into an Error; only called from a handler. Lack of memory becomes limit_exceeded, a
+/// wire::DecodeError keeps its code, every other exception gets `code`. The text is libtorch's without its backtrace,
+/// which would take milliseconds to print.
 Error torch_failure(Errc code);
 
 /// Returns what `run` returns, a Result; an exception becomes an Error as torch_failure says.

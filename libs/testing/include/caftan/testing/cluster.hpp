@@ -60,7 +60,7 @@ class Cluster {
 
   /// Runs all that can run without moving the clock. Ends the process with a message if that takes 10,000,000 steps.
   void run_until_idle();
-  /// Runs until idle, then moves the clock by `by` >= 0 from timer to timer, and runs what each makes possible.
+  /// Runs until idle, then moves the clock by `by` >= 0 from timer to timer, and runs until idle after each.
   void advance(base::Duration by);
   /// Returns the time of the clock that the workers see.
   base::TimePoint now() const noexcept;

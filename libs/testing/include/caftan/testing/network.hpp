@@ -36,7 +36,7 @@ struct Frame {
 /// Threads: that of the test, and the filter on a runner of the stepped executor, never both at once.
 class Link {
  public:
-  /// Returns whether the frame goes on; false loses it.
+  /// Returns true to let the frame go on, false to lose it.
   using Filter = std::function<bool(const Frame&)>;
 
   virtual ~Link() = default;
@@ -84,25 +84,26 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  /// What `WorkerOptions::network` takes; a Cluster has done so.
+  /// Returns the network as `WorkerOptions::network` takes it; a Cluster has set it in its workers' options.
   const std::shared_ptr<LocalNetwork>& local() const noexcept { return local_; }
 
   /// Returns the direction in which `from` writes to `to`, of their newest connection.
   Link& link(const std::string& from, const std::string& to);
   /// Sets the filter of all links that there are.
   void filter_all(const Link::Filter& filter);
-  /// Returns the sum over all links.
+  /// Returns how many frames of this kind were written on all links.
   std::size_t count(wire::FrameKind kind) const;
 
-  /// Ends a connection; what was written still arrives.
+  /// Ends a connection; bytes that were written before still arrive.
   void cut(const std::string& one, const std::string& other);
-  /// Ends a connection; what is on the way is lost.
+  /// Ends a connection; bytes that are under way are lost.
   void break_off(const std::string& one, const std::string& other);
   /// Breaks all connections of a worker, as its crash does: its peers find it `peer_down`. The object stays until its
   /// cluster ends, and what its code still does reaches no other worker.
   void kill(const std::string& worker);
-  /// Holds all links from and to a worker: as a cable that is pulled, which no worker sees. Calls end with `timeout`;
-  /// Workers of one process judge no silence, so its peers are not lost by it (`kill` does that).
+  /// Holds all links from and to a worker, as a pulled cable does, which no worker notices. Calls end with `timeout`.
+  /// Workers of one process do not check whether a peer is silent, so the worker's peers do not lose it (`kill` makes
+  /// them).
   void cut_off(const std::string& worker);
   /// Releases all links from and to a worker.
   void reconnect(const std::string& worker);

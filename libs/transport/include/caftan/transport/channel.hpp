@@ -19,15 +19,16 @@ namespace caftan::transport {
 /// One end of a connection. Threads: one at a time unless a method says otherwise.
 class Channel {
  public:
-  /// Called with what can be done without blocking; `readable` is set at the end of the stream, too.
+  /// The function to which a channel reports that it can be read or written without blocking; `readable` is set at the
+  /// end of the stream, too.
   using Ready = std::function<void(bool readable, bool writable)>;
 
   virtual ~Channel() = default;
 
   /// Starts to report readiness, once per `arm`. Threads: before any other call.
   virtual void start(Ready ready) = 0;
-  /// Asks for the next report: `read` and `write` say for what. What is there already is reported too.
-  /// Threads: one at a time, also while another one reads.
+  /// Asks for the next report of what is possible: `read` and `write` say for what. Bytes or room that are there
+  /// already are reported, too. Threads: one at a time, also while another one reads.
   virtual void arm(bool read, bool write) = 0;
 
   /// Reads into the vectors; 0 = nothing there now.
@@ -39,28 +40,29 @@ class Channel {
   /// Returns whether bytes have arrived that were not read yet. Threads: any, also while another one reads.
   virtual bool has_unread() const = 0;
 
-  /// Ends writing; what was written still arrives.
+  /// Ends writing; bytes that were written before still arrive.
   virtual void close_write() = 0;
   /// Breaks the connection; both ends find its end when they read, also a thread that waits in poll.
   virtual void break_off() = 0;
   /// Ends the channel; nothing is reported any more. Safe to repeat.
   virtual void close() = 0;
 
-  /// The descriptor that becomes readable, -1 if there is none.
+  /// Returns the descriptor that becomes readable when bytes arrive, -1 if there is none.
   virtual int fd() const noexcept = 0;
   /// "unix", "tcp" or "loopback".
   virtual const char* kind() const noexcept = 0;
   /// Returns whether the other end can fall silent while this process lives. Where it cannot, no signs of life are
-  /// needed (SE-32). A channel around another one returns what that one does.
+  /// needed (SE-32). A channel that wraps another channel returns what the inner channel returns.
   virtual bool may_fall_silent() const noexcept { return true; }
   /// Returns where the other end is, for people: "process 4711", "10.0.0.2:40312"; empty if that is not known.
   virtual std::string peer_place() const { return {}; }
 };
 
-/// A connected stream socket, Unix-domain or TCP. Owns and closes `fd`, which must be non-blocking.
+/// Makes a channel over a connected stream socket, Unix-domain or TCP. The channel owns and closes `fd`, which must be
+/// non-blocking.
 std::shared_ptr<Channel> make_socket_channel(PollingExecutor& executor, int fd, const char* kind);
 
-/// Two ends in one process. The same bytes through the same code as on a socket.
+/// Makes a channel with two ends in one process. The bytes take the same code as on a socket.
 /// @param capacity  bytes that may lie in one direction
 std::pair<std::shared_ptr<Channel>, std::shared_ptr<Channel>> make_loopback_pair(PollingExecutor& executor,
                                                                                  std::size_t capacity = 1 << 20);

@@ -1,4 +1,4 @@
-/// What the transport asks of an executor beyond the interface that the libraries see: readiness of file descriptors,
+/// The interface of an executor that the transport needs beyond what the libraries use: readiness of file descriptors,
 /// and coalesced writes.
 #pragma once
 
@@ -30,7 +30,7 @@ class Pollable {
 class Flushable {
  public:
   virtual ~Flushable() = default;
-  /// Writes what is held back, as far as the channel takes it. Does not block.
+  /// Writes the bytes that are held back, as far as the channel takes them. Does not block.
   virtual void flush() = 0;
 };
 
@@ -39,10 +39,10 @@ class ClaimableSource : public base::ReadableSource {
  public:
   /// Takes over reading; returns false if another thread reads.
   virtual bool claim() = 0;
-  /// -1: not a file descriptor, cannot be claimed.
+  /// Returns the descriptor to poll; -1 if there is none, and then the source cannot be claimed.
   virtual int claim_fd() const noexcept = 0;
-  /// Reads what is there and resolves replies. Returns false when the source ended or when what it read must be run by
-  /// runners: then the caller ends its claim and goes on waiting without reading.
+  /// Reads the bytes that have arrived and resolves replies. Returns false when the source ended or when a frame must
+  /// be handled by runners: then the caller ends its claim and goes on waiting without reading.
   virtual bool read_claimed() = 0;
   /// Ends the claim and lets runners read again. With `may_defer` runners may read a moment later, because this thread
   /// is expected to claim the source again first: then returns this source, and the thread calls `end_deferral` before
@@ -73,7 +73,7 @@ class PollingExecutor : public base::Executor {
   /// Calls `flush` before this thread sleeps or waits, and no later than `by`; at once where nothing coalesces.
   virtual void flush_later(std::shared_ptr<Flushable> flushable, FlushBy by) = 0;
 
-  /// Memory for what the Workers of this executor receive: one cache for all of them.
+  /// Returns the cache of memory blocks for what the Workers of this executor receive: one for all of them.
   wire::BlockPool& pool() noexcept { return pool_; }
 
  private:

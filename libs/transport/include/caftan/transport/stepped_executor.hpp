@@ -35,7 +35,7 @@ class SteppedExecutor final : public PollingExecutor {
 
   void post(base::Task task) override;
   void post_at(base::TimePoint when, base::Task task) override;
-  /// As post_at: nothing keeps a task from being on time here.
+  /// As post_at: under this executor every task runs on time.
   void keep_time(base::TimePoint when, base::Task task) override { post_at(when, std::move(task)); }
   const base::Clock& clock() const noexcept override { return clock_; }
   bool inside_reading_wait() const noexcept override { return false; }

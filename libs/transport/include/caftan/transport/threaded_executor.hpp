@@ -90,7 +90,7 @@ class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit
   mutable base::Mutex mutex_;
   TaskQueue queue_ CAFTAN_GUARDED_BY(mutex_);
   Crew crew_;  // used under mutex_, but for may_begin_unasked
-  // The first thread that is free writes them.
+  // Writes that are held back: the first thread that is free performs them.
   std::vector<std::shared_ptr<Flushable>> flushes_ CAFTAN_GUARDED_BY(mutex_);
   base::TimePoint oldest_flush_ CAFTAN_GUARDED_BY(mutex_);
   Backstop backstop_ CAFTAN_GUARDED_BY(mutex_) = Backstop::none;

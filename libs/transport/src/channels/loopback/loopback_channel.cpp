@@ -148,7 +148,8 @@ class LoopbackChannel final : public Channel, public std::enable_shared_from_thi
       if (std::exchange(direction.reader_armed, false)) reader = direction.reader.lock();
       if (direction.broken && std::exchange(direction.writer_armed, false)) writer = direction.writer.lock();
     }
-    // Reported to this end, too, unless it was closed (post checks that): both ends find the break when they read.
+    // The break is reported to this end, too, unless it was closed (post checks that): both ends find the break when
+    // they read.
     if (reader) reader->post(true, false);
     if (writer) writer->post(false, true);
   }

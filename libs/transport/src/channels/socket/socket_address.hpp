@@ -1,4 +1,4 @@
-/// Addresses of sockets as the kernel has them.
+/// Addresses of sockets in the form that the kernel uses.
 #pragma once
 
 #include <sys/socket.h>

@@ -27,8 +27,8 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
     watched_ = true;
   }
 
-  // The kernel reports edges and is not asked again after each; this class keeps "once per arm". So arming costs a
-  // system call only if bytes may lie unread, or if the events asked for change.
+  // The kernel reports each edge without being asked again; this class turns that into one report per arm. So arming
+  // costs a system call only if bytes may lie unread, or if the events asked for change.
   void arm(bool read, bool write) override {
     if (closed_.load(std::memory_order_acquire)) return;
     // Hang-ups are reported even if no event is asked for; a thread that has claimed the channel finds them by reading.
@@ -45,7 +45,7 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
     const bool hung_up = (events & (EPOLLHUP | EPOLLERR)) != 0;
     bool readable = false;
     if (hung_up || (events & (EPOLLIN | EPOLLRDHUP)) != 0) {
-      // The end of the stream makes no edge of its own when it comes together with bytes.
+      // When the end of the stream comes together with bytes, the kernel reports no second edge for it.
       const std::uint32_t seen = kUnread | (hung_up || (events & EPOLLRDHUP) != 0 ? kEnded : 0);
       std::uint32_t before = state_.load(std::memory_order_relaxed);
       while (!state_.compare_exchange_weak(before, (before | seen) & ~kArmed, std::memory_order_acq_rel,
@@ -103,8 +103,8 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
 
   void close() override {
     if (closed_.exchange(true)) return;
-    // The descriptor itself is closed by the destructor, when no thread can be reading it any more: another file
-    // may have got the number by then.
+    // Only the connection is ended here. The destructor closes the descriptor, when no thread can be reading it any
+    // more: otherwise another file might get its number meanwhile.
     ::shutdown(fd_, SHUT_RDWR);
     if (watched_) executor_.unwatch(*this);
   }

@@ -17,11 +17,11 @@ namespace {
 
 constexpr base::Duration kAcceptAgain = std::chrono::milliseconds(100);
 
-/// One handshake over one socket. Keeps itself alive by its registration with the executor until it is done.
+/// One handshake over one socket. The executor, at which it is registered, keeps it alive until the handshake is done.
 class HandshakeIo final : public Pollable, public std::enable_shared_from_this<HandshakeIo> {
  public:
-  /// Not by make_shared: the task of the deadline holds a weak pointer until the deadline, which would keep the memory
-  /// of each connection that ended before.
+  /// Not made by make_shared: the deadline's task holds a weak pointer until the deadline, which would keep the whole
+  /// memory of each handshake that ended before.
   static std::shared_ptr<HandshakeIo> make(PollingExecutor& executor, int fd, const char* kind,
                                            net::Handshake handshake, HandshakeDone done) {
     return std::shared_ptr<HandshakeIo>(new HandshakeIo(executor, fd, kind, std::move(handshake), std::move(done)));
@@ -83,7 +83,7 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
     if (phase_ != Phase::finished) finish(lock, handshake_.expired(timeout));
   }
 
-  /// Both return false when the handshake has finished.
+  /// `read` and `write` return false when the handshake has finished.
   bool read(std::unique_lock<std::mutex>& lock) {
     std::byte buffer[4096];
     while (handshake_.state() != net::Handshake::State::done && handshake_.state() != net::Handshake::State::failed) {
@@ -109,7 +109,7 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
       if (put < 0 && errno == EINTR) continue;
       if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
       if (put < 0) {
-        // The peer may have sent its reason before it closed.
+        // Before it closed, the peer may have sent why it refuses: that error is preferred.
         finish(lock, handshake_.state() == net::Handshake::State::failed ? handshake_.error() : handshake_.closed());
         return false;
       }
@@ -182,7 +182,8 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
       }
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return accept_more();
-    // No descriptors left, or the like: the connection is still there, so looking again at once would spin.
+    // accept failed, for example for lack of descriptors, and the connection is still in the queue: to try again at
+    // once would spin.
     executor_.post_at(executor_.clock().now() + kAcceptAgain, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->accept_more();
     });

@@ -1,4 +1,4 @@
-/// Listening and dialling with stream sockets: what their kinds of channels share.
+/// Listening and dialling with stream sockets: the code that the Unix-domain and TCP kinds of channel share.
 #pragma once
 
 #include <memory>

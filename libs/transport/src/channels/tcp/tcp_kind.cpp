@@ -68,12 +68,13 @@ bool is_beyond(const std::string& address) {
   return false;
 }
 
-/// Of TCP the kernel fits the buffers to the connection, unless they are set.
+/// Sets no buffer sizes: the kernel fits the buffers of a TCP connection to the connection unless they are set.
 void prepare(int fd) {
   const int one = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  // A lost segment is repeated at a steady pace, not at doubled intervals: a connection that heals is found healed
-  // before its peer is declared dead (SE-6). Kernels without an option go on without it.
+  // A lost segment is repeated at a steady pace, not at doubled intervals, so that traffic resumes on a repaired
+  // connection before the peer is declared dead (SE-6). Where the kernel lacks an option, the connection does without
+  // it.
   ::setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &one, sizeof one);
   ::setsockopt(fd, IPPROTO_TCP, kTcpRtoMax, &kLongestPause, sizeof kLongestPause);
 }

@@ -17,7 +17,7 @@
 namespace caftan::wire {
 
 namespace detail {
-/// Turns the exception in flight into an Error; only called from a handler. This is the border of the archives.
+/// Turns the exception in flight into an Error; only called from a handler. Exceptions of the archives go no further.
 Error encode_failure();
 Error decode_failure(std::size_t position);
 Error trailing_bytes(std::size_t position, std::size_t left);
@@ -25,7 +25,7 @@ Error trailing_bytes(std::size_t position, std::size_t left);
 
 /// Appends `value` to `to`; on error `to` is as it was.
 /// @param companions  lent to the codecs of types that travel out of band; none may be null
-/// Errors: unsupported (the value cannot travel), and what a codec says.
+/// Errors: unsupported (the value cannot travel), limit_exceeded (no memory), and those of codecs.
 template <class T, class... Companion>
 Result<void> encode_into(Bytes& to, const T& value, Companion*... companions) {
   const std::size_t before = to.size();
@@ -51,7 +51,7 @@ Result<Bytes> encode(const T& value, Companion*... companions) {
 
 /// Reads `value` (an object, or a tuple of references) from exactly `from`; on error it is left valid but unspecified.
 /// Errors: malformed_payload (truncated, absurd, left-over bytes, nested deeper than 64), limit_exceeded (no memory),
-/// and what a codec says.
+/// and those of codecs.
 template <class T, class... Companion>
 Result<void> decode_into(ByteView from, T&& value, Companion*... companions) {
   InArchive archive(from);

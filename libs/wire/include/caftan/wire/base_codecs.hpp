@@ -33,7 +33,8 @@ struct Codec<GlobalId<Tag>> {
   static void load(InArchive& from, GlobalId<Tag>& id) { from >> id.worker >> id.incarnation >> id.number; }
 };
 
-/// Code, worker, text, cause. Of more than 16 causes the first 15 and the innermost are written.
+/// An error is its code, worker, text and cause. If there are more than 16 causes, the first 15 and the innermost are
+/// written.
 template <>
 struct Codec<Error> {
   static constexpr std::size_t kMostCauses = 16;

@@ -1,4 +1,4 @@
-/// How Boost.Serialization's wrappers travel: what they wrap is written, nothing else. Include archive.hpp instead.
+/// How Boost.Serialization's wrappers travel: only the wrapped value is written. Include archive.hpp instead.
 #pragma once
 
 #include <boost/serialization/array_wrapper.hpp>

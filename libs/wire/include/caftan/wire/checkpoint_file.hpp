@@ -48,13 +48,13 @@ std::uint32_t crc32c(ByteView bytes) noexcept;
 /// Returns a whole file's bytes. Errors: limit_exceeded (no memory).
 Result<Bytes> encode_checkpoint(const CheckpointFile& file);
 
-/// Returns what a file's bytes hold. Nothing is allocated beyond what is there.
-/// @param kind  what the reader wants; another one is an error
+/// Returns the content of a file's bytes. Allocates in proportion to `bytes`, whatever lengths they announce.
+/// @param kind  the kind of checkpoint that the reader wants; another one is an error
 /// Errors: malformed_payload (no checkpoint, cut off, damaged, of another kind), unsupported (of a newer version).
 Result<CheckpointFile> decode_checkpoint(ByteView bytes, std::string_view kind);
 
-/// Writes the file beside its place, flushes it to the disk, and renames it over the old one.
-/// Errors: io_error, limit_exceeded.
+/// Writes a temporary file beside `path`, flushes it to the disk, and renames it to `path`. Errors: io_error,
+/// limit_exceeded.
 Result<void> write_checkpoint_file(const std::filesystem::path& path, const CheckpointFile& file);
 
 /// Reads a file. Errors: io_error (missing, unreadable, no file), and those of `decode_checkpoint`, naming the file.

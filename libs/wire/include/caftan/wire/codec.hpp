@@ -132,7 +132,7 @@ T blank() {
   }
 }
 
-/// Companions by type: a small fixed table, keyed by the address of a tag.
+/// The companions of an archive by type: a small fixed table, keyed by the address of a tag.
 class Companions {
  public:
   static constexpr std::size_t kMost = 4;
@@ -162,7 +162,7 @@ class Companions {
   };
   template <class C>
   static constexpr char kTag = 0;
-  /// More than kMost kinds: an error of our own code.
+  /// Ends the process: more than kMost kinds of companions are an error of Caftan's own code.
   [[noreturn]] static void full() noexcept;
 
   std::array<Slot, kMost> slots_{};

@@ -52,7 +52,8 @@ void load_elements(InArchive& from, T* first, std::size_t count) {
   }
 }
 
-/// What may be reserved ahead on the word of a count: large elements could make little input claim much memory.
+/// Returns how many elements may be reserved for a count that was read: with large elements, few bytes of input could
+/// otherwise claim much memory.
 template <class T>
 constexpr std::size_t reserve_ahead(std::size_t count) {
   return std::min<std::size_t>(count, std::max<std::size_t>(1, (std::size_t{16} << 10) / sizeof(T)));

@@ -101,7 +101,7 @@ void append_section(Bytes& sections, SectionType type, std::uint16_t flags, Byte
 /// Walks sections without trusting them.
 class SectionReader {
  public:
-  /// One section; its content lies in the bytes that are walked.
+  /// One section; its content is a view of the bytes that SectionReader walks.
   struct Section {
     SectionType type;
     std::uint16_t flags;

@@ -48,7 +48,7 @@ class InArchive {
     return *this >> target;
   }
 
-  /// Reads `size` bytes as they are.
+  /// Reads `size` bytes as they are, without a length.
   void load_binary(void* to, std::size_t size) {
     if (size == 0) return;
     std::memcpy(to, take(size).data(), size);
@@ -90,7 +90,7 @@ class InArchive {
     return companions_.find<C>();
   }
 
-  // The rest of the concept. Nothing is tracked, so addresses do not matter.
+  // The rest of Boost's concept of an archive. No object is tracked, so addresses do not matter.
   template <class T>
   void register_type(const T* = nullptr) const noexcept {}
   template <class Helper>
@@ -133,7 +133,8 @@ class InArchive {
       value = read;
     }
   }
-  /// A class of BOOST_CLASS_VERSION > 0 writes its version; an older one is read, a newer one is refused.
+  /// A class of BOOST_CLASS_VERSION > 0 writes its version. A value of an older version is read, one of a newer version
+  /// is refused.
   template <class T>
   unsigned load_version() {
     constexpr unsigned newest = boost::serialization::version<T>::value;

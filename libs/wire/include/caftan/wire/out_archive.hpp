@@ -17,8 +17,8 @@ namespace caftan::wire {
 inline constexpr unsigned kMaxNesting = 64;
 
 /// Models Boost.Serialization's Saving Archive concept. Little-endian, no headers, no pointers. Appends; after each
-/// `<<` or `&` of the user the buffer holds exactly what was written. While a value is being written the buffer must
-/// not be touched from elsewhere. Throws EncodeError (and std::bad_alloc). Threads: one at a time.
+/// `<<` or `&` of the user the buffer holds exactly the bytes that were written. While a value is being written, no
+/// other code may touch the buffer. Throws EncodeError (and std::bad_alloc). Threads: one at a time.
 class OutArchive {
  public:
   using is_saving = boost::mpl::true_;
@@ -86,7 +86,7 @@ class OutArchive {
     return companions_.find<C>();
   }
 
-  // The rest of the concept. Nothing is tracked, so there is nothing to register or to help.
+  // The rest of Boost's concept of an archive. No object is tracked, so these functions have nothing to do.
   template <class T>
   void register_type(const T* = nullptr) const noexcept {}
   template <class Helper>
@@ -96,11 +96,11 @@ class OutArchive {
   boost::serialization::library_version_type get_library_version() const noexcept {
     return boost::serialization::library_version_type(kLibraryVersion);
   }
-  /// The version of Boost's own containers that we write; it fixes their layout whatever Boost is installed.
+  /// The version of Boost's own containers that this archive writes; it fixes their layout whatever Boost is installed.
   static constexpr unsigned kLibraryVersion = 18;
 
  private:
-  /// While one is alive the buffer is stretched to its capacity and written by pointer.
+  /// While an object of this class lives, the buffer has the size of its capacity and is written by pointer.
   class Stretched {
    public:
     explicit Stretched(OutArchive& of) : of_(of) {

@@ -84,7 +84,7 @@ struct Codec<std::basic_string<Char, Traits, Allocator>> {
     from.load_binary(text.data(), text.size() * sizeof(Char));
   }
 };
-/// Written like a string; read it as one.
+/// A view is written like a string; read it as a string.
 template <>
 struct Codec<std::string_view> {
   static void save(OutArchive& to, const std::string_view& text) {
@@ -127,7 +127,7 @@ struct Codec<std::vector<bool, Allocator>> {
     }
   }
 };
-/// Written like a vector; read it as one.
+/// A span is written like a vector; read it as a vector.
 template <class T, std::size_t N>
 struct Codec<std::span<T, N>> {
   static void save(OutArchive& to, const std::span<T, N>& values) {
@@ -230,7 +230,7 @@ struct Codec<std::chrono::duration<Rep, Period>> {
     value = Duration(count);
   }
 };
-/// Wall time only: a moment of the steady clock means nothing on another machine.
+/// Only moments of wall time travel: a moment of the steady clock means nothing on another machine.
 template <class Duration>
 struct Codec<std::chrono::time_point<std::chrono::system_clock, Duration>> {
   using Moment = std::chrono::time_point<std::chrono::system_clock, Duration>;

@@ -1,5 +1,5 @@
-/// Readable names of types at compile time, and their 64-bit hash: what signatures of registered functions are made of.
-/// Start with `type_name<T>()` and `type_hash<T>()`. Both compilers we build with give the same text.
+/// Readable names of types at compile time, and their 64-bit hash; signatures of registered functions consist of these.
+/// Start with `type_name<T>()` and `type_hash<T>()`. g++ and clang give the same text.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct Spelling {
   std::string_view from;
   std::string_view to;
 };
-/// Longer spellings first: the first that fits is taken.
+/// Longer spellings come first, because the first one that fits is taken.
 inline constexpr std::array<Spelling, 13> kSpellings{{
     {"std::__cxx11::basic_string<char>", "std::string"},
     {"std::basic_string<char>", "std::string"},
@@ -56,7 +56,7 @@ constexpr bool is_part_of_name(char c) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == ':';
 }
 
-/// Writes `from` as we spell it to `to` (never longer) and returns the length.
+/// Writes `from` in Caftan's spelling to `to` (never longer) and returns the length.
 constexpr std::size_t respell(std::string_view from, char* to) noexcept {
   std::size_t length = 0;
   while (!from.empty()) {
@@ -95,7 +95,7 @@ struct TypeText {
   static constexpr auto make() noexcept {
     std::array<char, kRaw.size() + 1> text{};
     std::array<char, kRaw.size() + 1> again{};
-    // Twice: the first pass may bring together what the second joins ("std::basic_string<char> >").
+    // Respells twice: the first pass may bring together what the second joins ("std::basic_string<char> >").
     const std::size_t once = respell(kRaw, text.data());
     respell({text.data(), once}, again.data());
     return again;

@@ -14,7 +14,8 @@
 
 namespace caftan::app {
 
-/// Returns the shortest text that reads back as the same number; "nan", "inf" or "-inf" for what is not finite.
+/// Returns the shortest text that reads back as the same number; for a number that is not finite "nan", "inf" or
+/// "-inf".
 std::string csv_number(double value);
 /// Returns the number of a whole field; nothing if it is none.
 std::optional<double> number_of(std::string_view field);
@@ -29,8 +30,8 @@ class CsvReader {
   static constexpr std::size_t kMostField = 64 * 1024;
 
   explicit CsvReader(std::istream& from) noexcept : from_(&from) {}
-  /// Replaces `fields` by those of the next record. Returns false at the end.
-  /// Errors: malformed_payload (a quote that is not closed, a field beyond kMostField).
+  /// Replaces `fields` by the fields of the next record. Returns false at the end. Errors: malformed_payload (a quote
+  /// that is not closed, a field beyond kMostField).
   Result<bool> next(std::vector<std::string>& fields);
   /// Returns the line, from 1, in which the record of the last `next` begins.
   std::size_t line() const noexcept { return line_; }

@@ -42,7 +42,7 @@ class CurveWriter {
   CurveWriter& operator=(CurveWriter&&) noexcept;
   ~CurveWriter();
 
-  /// An error is kept for `write`; from then on rows are dropped.
+  /// Adds a row. An error is kept for `write`; from then on rows are dropped.
   void add(std::string_view worker, std::string_view metric, std::int64_t step, double value);
   /// Writes what waits; the first row makes the file. Errors: io_error (a full disk, a file that exists).
   Result<void> write();
@@ -80,9 +80,9 @@ class CurveReader {
   std::vector<std::string> fields_;
 };
 
-/// Orders the rows by step, then by name; those with the same step and name keep their order. A reader sees the old
-/// file or the new one. Needs room for the file on the disk once more, with more than `rows_at_once` rows twice.
-/// Errors: io_error, malformed_payload; the file is as it was then.
+/// Orders the rows by step, then by name; rows with the same step and name keep their order. A reader sees the old file
+/// or the new one. Needs disk space for a second copy of the file, with more than `rows_at_once` rows for two copies.
+/// Errors: io_error, malformed_payload; the file is unchanged then.
 Result<void> order_curve(const std::filesystem::path& file, std::size_t rows_at_once = kRowsInMemory);
 
 }  // namespace caftan::app

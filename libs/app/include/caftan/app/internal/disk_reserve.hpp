@@ -9,7 +9,7 @@
 
 namespace caftan::app {
 
-/// Has no name: nothing of it is left when the process ends, whatever that dies of. Threads: one.
+/// A file without a name, so that nothing is left of it when the process ends, whatever the cause. Threads: one.
 class DiskReserve {
  public:
   /// Takes `bytes` of the disk that a folder is on. Where a file may not be so long (ulimit -f) it takes nothing.
@@ -21,7 +21,8 @@ class DiskReserve {
 
   /// Gives the room back.
   void release();
-  /// Closing it gives the room back, too, in a handler of a signal for instance; -1 when there is none any more.
+  /// Returns the descriptor of the file: to close it gives the room back, too, for example in a signal handler. -1 when
+  /// the room was given back.
   int descriptor() const noexcept { return descriptor_; }
 
  private:

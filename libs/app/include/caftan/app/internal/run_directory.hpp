@@ -31,10 +31,10 @@ class RunDirectory {
   /// Errors: io_error (also if DIR/latest is no link); no new run is left then.
   static Result<RunDirectory> create(const std::filesystem::path& dir, std::string_view name,
                                      std::chrono::year_month_day date, std::string_view resolved);
-  /// Says whether `create` could make a run in `dir`, as far as the folders that exist and their rights show. Makes
+  /// Checks whether `create` could make a run in `dir`, as far as the folders that exist and their rights show. Makes
   /// nothing. Errors: io_error.
   static Result<void> check(const std::filesystem::path& dir);
-  /// Opens an existing one, for a worker process of the same run. Errors: io_error (it is no folder).
+  /// Opens the folder of a run that exists, for a worker process of that run. Errors: io_error (it is no folder).
   static Result<RunDirectory> open(std::filesystem::path path);
 
   /// Returns the path as `dir` was given: relative or absolute.

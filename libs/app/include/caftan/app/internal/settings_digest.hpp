@@ -24,7 +24,7 @@ std::string settings_digest(const Application& application, const RoleTypes& typ
 /// Threads: any.
 std::vector<std::string> differing_tables(std::string_view one, std::string_view other);
 
-/// What a worker says of the settings that it was started from.
+/// A worker's name and the digest of the settings from which it was started.
 struct WorkerSettings {
   std::string_view worker;  ///< its name
   std::string_view digest;  ///< empty: it says nothing of its settings

@@ -47,11 +47,11 @@ class SweepPlan {
   std::size_t runs_ = 1;
 };
 
-/// What a sweep's folder keeps: whose it is, and which runs have succeeded or failed. A run that is neither has not
-/// begun or was cut off.
+/// The record in a sweep's folder: which sweep it is, and which runs have succeeded or failed. A run that is neither
+/// has not begun or was cut off.
 class SweepState {
  public:
-  /// Nothing has run yet.
+  /// Makes the state of a sweep in which nothing has run yet.
   /// @param digest  of the application file
   SweepState(std::string digest, const SweepPlan& plan);
   /// Errors: invalid_config (no state, or that of another file or of other keys; the text says which).
@@ -62,7 +62,7 @@ class SweepState {
   bool has_succeeded(std::size_t run) const { return outcomes_[run] == Outcome::success; }
   void set_succeeded(std::size_t run) { outcomes_[run] = Outcome::success; }
   void set_failed(std::size_t run) { outcomes_[run] = Outcome::failure; }
-  /// The run has to run again.
+  /// Marks the run as one that has to run again.
   void set_open(std::size_t run) { outcomes_[run] = Outcome::open; }
   /// Returns the runs that have not succeeded, in their order.
   std::vector<std::size_t> left() const;
@@ -77,7 +77,8 @@ class SweepState {
   std::vector<Outcome> outcomes_;
 };
 
-/// Returns how a run is called in the sweep's folder: "001", with as many digits as the last run needs and 3 at least.
+/// Returns the name of a run's folder in the sweep's folder: "001", with as many digits as the last run needs and 3 at
+/// least.
 std::string sweep_run_name(std::size_t run, std::size_t runs);
 
 /// Returns how long the runs that are left will take, at the speed of those that ended.

@@ -32,7 +32,7 @@ struct SweepTable {
   std::vector<SweepRow> rows{};        ///< in the order of the plan, also those without a result
 };
 
-/// @param metric  shows only this one, "worker.metric" or "metric" of all workers; empty = all
+/// @param metric  the only metric to show, "worker.metric", or "metric" of all workers; empty = all metrics
 /// Errors: invalid_config (results without such a metric; the text lists those that there are).
 Result<SweepTable> make_sweep_table(const SweepPlan& plan, std::span<const SweepResult> results,
                                     const std::optional<std::string>& metric);

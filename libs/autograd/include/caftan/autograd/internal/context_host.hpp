@@ -14,7 +14,7 @@
 
 namespace caftan::autograd {
 
-/// A backward pass as its initiator starts it.
+/// What the initiator of a backward pass gives to start it.
 struct PassStart {
   std::unique_ptr<Engine> engine;  ///< with its roots
   Mode mode = Mode::smart;

@@ -38,7 +38,7 @@ class ContextPasses {
   /// Begins a backward pass; PassEnded follows, once. Errors: pass_busy (one of this worker is open), context_released.
   /// Precondition: no node of the context waits for this pass (DA-14, `Engine::is_inside_pass_of`).
   Result<PassActions> open(const OpenPass& options);
-  /// Ends this worker's open pass with `error` (timeout, cancelled). Nothing to do: no action.
+  /// Ends this worker's open pass with `error` (timeout, cancelled); does nothing if none is open.
   PassActions abort(const Error& error);
   /// A frame of a call or step of this context carried `decided`; deal with it before the frame itself.
   PassActions learn(const DecidedSet& decided);
@@ -51,7 +51,8 @@ class ContextPasses {
   /// A message of this pass was not sent, for it is beyond a limit: this worker's part of the pass fails (DA-24).
   PassActions not_sent(PassNumber pass, const Error& error);
 
-  /// Answers to WalkGraph and RunGraph, see there. Those of a pass that is over are ignored.
+  /// The events by which the caller reports what came of WalkGraph and RunGraph (pass_actions.hpp). Events of a pass
+  /// that is over are ignored.
   PassActions found(PassNumber pass, const std::vector<FoundRecv>& nodes);
   PassActions walked(PassNumber pass);
   PassActions produced(PassNumber pass, AutogradMessageId message);
@@ -64,11 +65,11 @@ class ContextPasses {
 
   bool is_home() const noexcept { return home_.has_value(); }
   bool is_released() const noexcept { return released_; }
-  /// For every frame of this context.
+  /// Returns the outcomes that every frame of this context carries.
   const DecidedSet& decided() const noexcept { return decided_; }
-  /// At the home: the workers that joined. Elsewhere none: joins are sent to the home only.
+  /// Returns the workers that joined the context, at its home; none elsewhere, because joins are sent only to the home.
   std::vector<WorkerLife> workers() const;
-  /// For listings and tests; null if there is none.
+  /// Returns the initiator's ledger of the open pass, for listings and tests; null if there is none.
   const PassLedger* ledger() const noexcept { return ledger_ ? &*ledger_ : nullptr; }
   const WorkerPass* pass() const noexcept { return worker_ ? &*worker_ : nullptr; }
 

@@ -30,8 +30,8 @@ namespace caftan::autograd {
 class ContextHost;
 class ContextRecord;
 
-/// Finds a message's context at the worker that made the message, which is where S(m) is: the upper bits of its number
-/// are the context's place there.
+/// How many lower bits of a message's number count the messages of one context. The upper bits are the context's place
+/// at the worker that made the message, by which that worker finds the context, and in it S(m).
 constexpr unsigned kMessageBits = 24;  // messages that one worker sends in one context
 /// Returns the place of the message's context at the worker that made the message.
 constexpr std::uint64_t place_of(const AutogradMessageId& message) noexcept { return message.number >> kMessageBits; }
@@ -39,7 +39,7 @@ constexpr std::uint64_t place_of(const AutogradMessageId& message) noexcept { re
 /// Threads: any, all methods.
 class ContextRecord final : public RecordedMessages, public std::enable_shared_from_this<ContextRecord> {
  public:
-  /// @param place  the number of this context among those of this worker, never used twice in its life
+  /// @param place  the number of this context among this worker's contexts, used once in the worker's life
   ContextRecord(ContextHost& host, std::weak_ptr<rpc::Caller> caller, ContextId id, WorkerLife self,
                 std::uint64_t place, base::TimePoint born)
       : host_(host), caller_(std::move(caller)), id_(id), self_(self), place_(place), born_(born) {}
@@ -53,8 +53,9 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// Valid while `caller` is.
   ContextHost& host() const noexcept { return host_; }
 
-  // Use: the context's own calls and steps. Its release waits for them (DA-19).
-  /// The handle's code runs at this depth (Ambient::depth): what runs deeper was called by it. Call it before any use.
+  // Use: calls and steps of the context that are under way. The context's release waits for them (DA-19).
+  /// Sets the depth (Ambient::depth) of the code that owns the context's handle: code that runs deeper was called by
+  /// it. Call it before the first use.
   void set_depth(unsigned depth) noexcept { depth_ = depth; }
   /// Begins a call or step in the context, which holds back its release until `end_use`.
   /// @param depth  Ambient::depth of the code that begins it: code that the handle's own code has called may go on
@@ -75,20 +76,23 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   // Recording.
   /// Returns the id of a message that is about to be recorded as sent. Errors: limit_exceeded.
   Result<AutogradMessageId> next_message();
-  /// Registers S(m), before its frame is handed over (DA-2). Backward runs what is behind it in turn with the object
-  /// whose method runs here. @param bytes  of the recorded tensors. Errors: context_released.
+  /// Registers S(m), before its frame is handed over (DA-2). The part of the graph behind S(m) runs in turn with the
+  /// object whose method runs here.
+  /// @param bytes  of the recorded tensors.
+  /// Errors: context_released.
   Result<void> add_sent(std::shared_ptr<SendFunction> function, WorkerLife to, std::uint64_t bytes);
-  /// The frame of S(m) never left.
+  /// The frame of S(m) was not sent: forgets the node.
   void forget_sent(AutogradMessageId message) noexcept;
   /// Errors: context_released.
   Result<void> add_received(WorkerLife from, std::uint64_t bytes);
   /// Returns the order key of the next function bound to the context from outside it.
   std::uint64_t next_binding() noexcept;
-  /// Code of this context begins to run here, on the calling thread. @param key  of its call, 0 = of the creator
+  /// Code of this context begins to run here, on the calling thread.
+  /// @param key  of the call that runs the code, 0 = code of the context's creator
   void begin_span(std::uint64_t key);
-  /// It returned. Threads: that of begin_span.
+  /// The code of begin_span has returned. Threads: that of begin_span.
   void end_span(std::uint64_t key);
-  /// A frame of this context came from, or goes to, that worker.
+  /// Notes that a frame of this context came from, or goes to, `worker`.
   void met(WorkerId worker);
 
   // Passes.
@@ -96,8 +100,9 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::vector<AutogradMessageId> sends() const override;
   /// Returns S(m), null if it is not (or no longer) here.
   std::shared_ptr<const SendFunction> send_function(AutogradMessageId message) const;
-  /// Returns the strands that the graph behind these messages is read on, each once, in one order everywhere.
-  /// @param first  another one, null = none
+  /// Returns the strands whose turns are needed to read the graph behind these messages: each once, in one order
+  /// everywhere.
+  /// @param first  a further strand, null = none
   std::vector<std::shared_ptr<rpc::Strand>> strands_of(const std::vector<AutogradMessageId>& messages,
                                                        const std::shared_ptr<rpc::Strand>& first) const;
   /// Returns the spans that have recorded here, or still run.
@@ -106,25 +111,26 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// the same message of a pass is dropped: the pass fails by it (DA-6).
   /// @param gradients  one per recorded tensor, or why they cannot be used
   void deliver(PassNumber pass, const AutogradMessageId& message, Result<std::vector<at::Tensor>> gradients);
-  /// Returns what was delivered for S(message), once. Errors: what was delivered as one; context_released (nothing is
-  /// there).
+  /// Returns what was delivered for S(message), once. Errors: the error that was delivered in place of gradients;
+  /// context_released (nothing was delivered, or it was taken or forgotten).
   Result<std::vector<at::Tensor>> take_delivered(PassNumber pass, const AutogradMessageId& message);
-  /// Forgets what was delivered for this pass and earlier ones and not taken.
+  /// Forgets the gradients that were delivered for this pass or an earlier one and that no run has taken.
   void forget_delivered(PassNumber pass);
   /// Keeps the gradients of a pass until its outcome is known.
   void stage(PassNumber pass, GradientBook&& book);
-  /// Merges or drops what is staged of the passes that are decided (DA-8).
+  /// Merges or drops the staged gradients of the passes that are decided (DA-8).
   /// Returns whether anything was new. Errors: limit_exceeded (no memory to add gradients).
   Result<bool> learn(const DecidedSet& decided);
   /// Returns the decisions that are known here.
   DecidedSet decided() const;
-  /// Forgets what is staged of a pass that failed.
+  /// Forgets the staged gradients of a pass that failed.
   void drop(PassNumber pass);
 
-  /// Returns the gradients of this worker's leaves, as they are now: later passes do not change what was returned.
+  /// Returns the gradients of this worker's leaves, as they are now: later passes do not change the returned tensors.
   /// Errors: context_released.
   Result<GradientBook> gradients() const;
-  /// Fills what is known here: not the names, the age and what runs. @param workers  gets the ids of the workers met
+  /// Fills in what this record knows: all fields but the names, the age and what runs.
+  /// @param workers  gets the ids of the workers with which frames of this context were exchanged
   ContextInfo info(std::set<WorkerId>& workers) const;
 
  private:
@@ -157,9 +163,9 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::atomic<std::uint64_t> next_binding_{0};
 
   mutable base::Mutex mutex_;
-  // By the number of the message; this worker has made all of them.
+  // The sent messages by number; this worker has sent all of them.
   std::unordered_map<std::uint64_t, Sent> sent_ CAFTAN_GUARDED_BY(mutex_);
-  // By key: the spans that recorded, or still run.
+  // The spans that have recorded, or still run, by key.
   std::unordered_map<std::uint64_t, CodeSpan> spans_ CAFTAN_GUARDED_BY(mutex_);
   std::size_t received_ CAFTAN_GUARDED_BY(mutex_) = 0;
   std::uint64_t recorded_bytes_ CAFTAN_GUARDED_BY(mutex_) = 0;

@@ -1,6 +1,6 @@
 /// `ContextTable`: which autograd contexts are open at one worker, its own and those of others that it takes part in. A
-/// context that was released is refused for ever, at the cost of one number for each life heard of and of the contexts
-/// of it that were open then (DA-13).
+/// released context is refused for ever; for this the table keeps ranges of numbers for each life of which it has seen
+/// a context; only contexts that were open at a release divide the ranges (DA-13).
 #pragma once
 
 #include <cstddef>
@@ -27,10 +27,10 @@ class ContextTable {
   Result<bool> enter(ContextId context);
   /// The context is over here. Repeating it changes nothing.
   void released(ContextId context);
-  /// What a Release says about contexts of its sender's life.
+  /// From now on refuses the contexts that a Release from `creator` names, all in the range `released`.
   void learn(WorkerLife creator, const ReleasedRange& released);
-  /// A session with `peer` ended. Returns its contexts that were open here: send `peer_down` to each.
-  /// Those that this worker has seen or joined of that life are refused from now on: messages of them may be lost.
+  /// A session with `peer` ended. Returns its contexts that were open here: send `peer_down` to each. The contexts of
+  /// that life which this worker has seen or joined are refused from now on, because messages of them may be lost.
   std::vector<ContextId> peer_down(WorkerLife peer);
 
   /// Returns the reply to a message of a context that is not open here, if it needs one: the protocol's other parties
@@ -41,7 +41,7 @@ class ContextTable {
   /// Returns what a Release of `context`, one of this worker's, says: the longest range of released ones around it.
   ReleasedRange released_around(ContextId context) const;
   std::size_t open_contexts() const noexcept;
-  /// Returns how many ranges of numbers are kept to refuse what was released; not counting the open contexts.
+  /// Returns how many ranges of numbers are kept in order to refuse released contexts; the open contexts do not count.
   std::size_t remembered() const noexcept;
 
  private:

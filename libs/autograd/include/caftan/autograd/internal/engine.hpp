@@ -31,7 +31,7 @@
 
 namespace caftan::autograd {
 
-/// What an engine works for.
+/// The context of an engine's pass, and whether its graph is kept.
 struct EngineOptions {
   ContextId context;
   bool keep_graph = false;  ///< keep what nodes saved, for another pass (torch's retain_graph)
@@ -46,12 +46,12 @@ class GradientSink {
   virtual void on_gradients(const RecordedMessage& message, std::vector<at::Tensor>&& gradients) = 0;
 };
 
-/// One worker's part of one backward pass. Threads: as each method says.
+/// One worker's part of one backward pass. Threads: each method names its own.
 class Engine {
  public:
   /// What one call of `walk` did.
   struct WalkSlice {
-    /// Of RecvFunctions reached for the first time, also those of other contexts: the caller refuses these (DA-3).
+    /// The RecvFunctions that this slice was the first to reach. The caller refuses those of other contexts (DA-3).
     std::vector<RecordedMessage> found;
     bool done = false;  ///< everything marked so far has been walked
   };
@@ -75,12 +75,13 @@ class Engine {
   ///         a gradient of other sizes, dtype, device or layout.
   Result<void> add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients = {});
 
-  /// Marks a message sent by this worker: its gradients will arrive. Again is not an error.
+  /// Marks a message sent by this worker: its gradients will arrive. To mark it again is not an error.
   /// Errors: backward_failed when the pass runs already. Threads: any.
   Result<void> mark(std::shared_ptr<const SendFunction> send);
 
-  /// Names the spans of this worker that recorded in the context, in any order. Before the first run; replaces those
-  /// of an earlier call. Two that overlap, or that have one key, count as not named.
+  /// Names the spans of this worker that recorded in the context, in any order. Call it before the first run; a later
+  /// call replaces the spans of an earlier one. Of several spans around a node the innermost counts; spans that share a
+  /// key count as not named.
   /// Threads: any, one at a time with walk and run.
   void add_spans(std::vector<CodeSpan> spans);
 
@@ -101,7 +102,7 @@ class Engine {
   /// Threads: any, one at a time with walk. Blocks as long as nodes run.
   Result<RunSlice> run(std::size_t nodes, GradientSink& sink);
 
-  /// Makes run stop before its next node, and all later ones (DA-11). Threads: any.
+  /// Makes `run` stop before its next node, in this call and all later ones (DA-11). Threads: any.
   void abort() noexcept;
 
   /// Returns the name of the node that failed, empty when none did. Threads: not during run.

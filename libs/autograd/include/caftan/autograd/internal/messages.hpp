@@ -72,7 +72,7 @@ struct HeldByWaiter {
   }
 };
 
-/// Objects that the code which begins a pass may hold; with more of them it is refused.
+/// How many objects the code that begins a pass may hold; with more of them the pass is refused.
 inline constexpr std::size_t kMostHeld = 64;
 
 /// What a worker must know to take part in a pass that is new to it.
@@ -131,7 +131,8 @@ struct Done {
     archive& pass;
   }
 };
-/// Participant -> initiator, or home if the initiator is lost: this pass cannot succeed.
+/// Participant -> initiator, or home if the initiator is lost; also as a reply to a mark or gradient, and from a worker
+/// whose context ends to its neighbours in the pass: this pass cannot succeed.
 struct Fail {
   PassId pass;
   Error error;  ///< names the worker, and in its text the node
@@ -160,7 +161,7 @@ struct Decided {
     archive& pass& outcome& decided;
   }
 };
-/// Initiator or home -> participants, and as a reply to messages of a pass that is over.
+/// Initiator or home -> participants, and as a reply to messages of a pass that is over: the outcome of the pass.
 struct End {
   PassId pass;
   Result<void> outcome;
@@ -190,7 +191,7 @@ struct ReleasedRange {
     archive& first& last;
   }
 };
-/// Home -> workers that joined, and as a reply to messages of a context that is over.
+/// Home -> workers that joined, and as a reply to messages of a context that is over: the context is released.
 struct Release {
   ContextId context;
   ReleasedRange released;  ///< the longest one around it

@@ -22,8 +22,8 @@ struct RecordedMessage {
   ContextId context;
   AutogradMessageId message;
   WorkerId peer;  ///< the other end
-  /// From program structure alone, equal at both ends: a hash of (key of the call whose code sent it, the ordinal of
-  /// the send in that call, request or reply).
+  /// A key that depends on the program's structure alone and is equal at both ends: a hash of the key of the call whose
+  /// code sent the message, the ordinal of the send in that call, and whether it was a request or a reply.
   std::uint64_t order_key = 0;
 };
 
@@ -34,7 +34,8 @@ struct RecordedMessage {
 struct CodeSpan {
   /// Returns the span of what the calling thread records from now on.
   static CodeSpan begin(std::uint64_t key);
-  /// Ends the span; to be called on the same thread. An open span holds whatever its thread records.
+  /// Ends the span; call it on the thread that called `begin`. A span without an end contains all that its thread
+  /// records later.
   void end();
 
   std::uint64_t key = 0;  ///< of the function's call (OrderKey::key): depends on the structure of the program alone
@@ -43,8 +44,9 @@ struct CodeSpan {
   std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
 };
 
-/// The sender's end: where the gradients of the sent tensors enter this worker's graph. Nothing in torch's graph points
-/// at it, so it is not a torch node, only what one needs to be a producer of gradients. Immutable; threads: any.
+/// The sender's end: where the gradients of the sent tensors enter this worker's graph. No node of torch's graph points
+/// at it, so it is no torch node; it has what the engine needs to treat it as a producer of gradients. Immutable;
+/// threads: any.
 class SendFunction {
  public:
   SendFunction(const RecordedMessage& message, std::vector<torch::autograd::Edge> next_edges);
@@ -52,11 +54,11 @@ class SendFunction {
   SendFunction& operator=(const SendFunction&) = delete;
 
   const RecordedMessage& message() const noexcept { return message_; }
-  /// One per recorded tensor, all valid. An edge's node holds the metadata of the tensor that was sent.
+  /// One edge per recorded tensor, all valid. An edge's node holds the metadata of the tensor that was sent.
   std::span<const torch::autograd::Edge> next_edges() const noexcept { return next_edges_; }
-  /// Number among what the recording thread recorded, as torch's nodes have it.
+  /// Place in the order of what the recording thread recorded, as the sequence number of torch's nodes.
   std::uint64_t sequence_nr() const noexcept { return sequence_nr_; }
-  /// The thread that recorded it, in torch's numbering.
+  /// The thread that recorded the message, in torch's numbering.
   std::uint64_t thread_id() const noexcept { return thread_id_; }
 
   /// Checks what a peer sends as the gradients of this message (libtorch would silently sum, cast or accept them).

@@ -1,5 +1,5 @@
-/// What the classes of the backward protocol ask their owner to do, in the order in which it is to be done. The owner
-/// is the context actor; it has the graph, the tensors and the way to other workers.
+/// The actions that the classes of the backward protocol ask their owner to carry out, in the listed order. The owner
+/// is the context's actor, which has the graph, the tensors and the connections to other workers.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ struct BeginPass {
   PassNumber pass;
   Mode mode = Mode::smart;
   bool keep = false;
-  /// A graph that is read in turn with one of these cannot run: `graph_failed` with `would_deadlock` (DA-22).
+  /// Objects whose turns the code that waits for the pass keeps. A graph that has to be run in turn with one of them
+  /// cannot run: `graph_failed` with `would_deadlock` (DA-22).
   std::vector<HeldByWaiter> held = {};
 };
 /// Walk from the roots (if `from_roots`) and from S(m) of each message, with the visited set of the pass. Call `found`
@@ -56,11 +57,12 @@ struct RunGraph {
 struct StopGraph {
   PassNumber pass;
 };
-/// The pass is decided ok: add its staged gradients to the context's book, forget the rest (DA-8).
+/// The pass is decided ok: add its staged gradients to the context's book, and forget everything else of the pass
+/// (DA-8).
 struct MergeGradients {
   PassNumber pass;
 };
-/// The pass failed: forget all of it.
+/// The pass failed: forget everything of the pass.
 struct DropGradients {
   PassNumber pass;
 };
@@ -93,7 +95,7 @@ struct RunResult {
   std::uint64_t staged_bytes = 0;  ///< of the gradients in the staged book
 };
 
-/// Bounds of what one context may hold (DA-17).
+/// Limits on what one context may hold (DA-17).
 struct PassLimits {
   std::uint64_t staged_bytes = std::uint64_t{16} << 30;  ///< of staged gradients and queued gradient messages
 };

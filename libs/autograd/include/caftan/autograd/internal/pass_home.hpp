@@ -19,7 +19,7 @@ class PassHome {
 
   /// `initiator` wants a pass. Answers Granted, or Refused: pass_busy, limit_exceeded (too many failed passes).
   PassActions open(WorkerLife initiator);
-  /// The initiator's outcome. The first decision stands; the reply says which that was.
+  /// The initiator reports its outcome. The first decision of a pass stands; the reply says what was decided.
   PassActions decide(WorkerLife from, const Decide& decide);
   /// A participant that cannot reach the initiator gives up: the pass failed, unless it is decided. Answers End.
   PassActions fail(WorkerLife from, const Fail& fail);

@@ -26,7 +26,7 @@ class PassLedger {
 
   PassLedger(ContextId context, WorkerLife self, Mode mode) : pass_{context, {}}, self_(self), mode_(mode) {}
 
-  /// Asks the home. Call it once, first.
+  /// Returns the request to the home to grant the pass. Call it once, first.
   PassActions start() const;
   /// The home's reply. The roots are the ledger's first entry. Ignored in any phase but `opening`.
   PassActions granted(PassNumber pass);
@@ -35,7 +35,7 @@ class PassLedger {
   /// marked has been walked (`phase`); with Mode::fast the pass is decided then, ok or `unused_branch`.
   /// A report that does not fit (DA-16) fails the pass.
   PassActions report(WorkerLife from, const Report& report);
-  /// A participant's part is complete. When all are: Decide ok.
+  /// A participant has run its part. When all participants have: Decide ok.
   PassActions done(WorkerLife from);
   /// A participant's part has failed.
   PassActions failed(WorkerLife from, const Error& error);
@@ -52,7 +52,7 @@ class PassLedger {
   const PassId& pass() const noexcept { return pass_; }
   Mode mode() const noexcept { return mode_; }
   Phase phase() const noexcept { return phase_; }
-  /// The participants known so far, this worker included.
+  /// Returns how many participants are known so far, this worker included.
   std::size_t participants() const noexcept { return participants_.size(); }
 
  private:

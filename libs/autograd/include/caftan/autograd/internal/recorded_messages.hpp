@@ -9,7 +9,7 @@
 
 namespace caftan::autograd {
 
-/// Threads: called from where the protocol runs; user threads may be recording meanwhile.
+/// Threads: those that call the protocol's classes; user threads may record meanwhile.
 class RecordedMessages {
  public:
   virtual ~RecordedMessages() = default;

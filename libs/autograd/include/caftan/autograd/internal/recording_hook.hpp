@@ -18,8 +18,8 @@ class RecordingHook final : public rpc::CallHook {
 
   ContextHost& host() noexcept { return host_; }
 
-  /// Errors: context_released (the code runs in a context that is over), foreign_context (in one of another worker),
-  ///   unsupported (in a checkpointed segment).
+  /// Errors: context_released (the context of the running code is over), foreign_context (it belongs to another
+  /// worker), unsupported (the code runs in a checkpointed segment), limit_exceeded (too many recorded messages).
   Result<rpc::HookTicket> on_request(const Peer& to, rpc::OutRequest& request) override;
   void on_unsent(rpc::HookTicket ticket) noexcept override;
   /// Errors: context_released, unknown_context, malformed_payload.

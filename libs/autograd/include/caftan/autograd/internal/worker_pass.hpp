@@ -32,7 +32,7 @@ class WorkerPass {
   /// Begins the pass at another participant. Hand the mark or gradient that arrived first to the object next.
   PassActions begin();
 
-  /// Marks arrived. One that was not sent to `from` (DA-16), or twice, fails the pass.
+  /// Marks arrived. A mark of a message that was not sent to `from` (DA-16), or that is marked already, fails the pass.
   PassActions marked(WorkerLife from, const std::vector<AutogradMessageId>& messages);
   /// The walk met R nodes: their senders are marked.
   PassActions found(const std::vector<FoundRecv>& nodes);
@@ -52,22 +52,22 @@ class WorkerPass {
   PassActions fail(const Error& error);
   /// A session ended: fails the pass if it needs that worker.
   PassActions peer_down(WorkerLife peer, const std::string& name = {});
-  /// The outcome is known: merges or drops, after what runs has stopped (`over`).
+  /// The outcome is known: merges or drops the gradients, once no walk or run is under way (`over`).
   PassActions conclude(bool ok);
 
   const PassHeader& header() const noexcept { return header_; }
   PassNumber number() const noexcept { return header_.pass.number; }
   Phase phase() const noexcept { return phase_; }
-  /// A walk or run is under way.
+  /// Returns whether a walk or run is under way.
   bool is_active() const noexcept { return activity_ != Activity::none; }
   bool is_concluded() const noexcept { return outcome_ != Outcome::open; }
-  /// The peers whose gradients it waits for or that wait for its part: the loss of one fails the pass.
+  /// The peers that owe this worker gradients or wait for some of its own: the loss of one fails the pass.
   const std::set<WorkerLife>& watched() const noexcept { return watched_; }
-  /// Concluded and not active: forget it.
+  /// Returns whether the pass is concluded and not active: the owner then destroys this object.
   bool over() const noexcept { return is_concluded() && !is_active(); }
-  /// The messages whose S nodes take part so far.
+  /// Returns the messages whose S nodes take part so far.
   std::vector<AutogradMessageId> messages() const;
-  /// Nodes of this pass have begun to run here, so that a graph that is not kept is partly freed.
+  /// Returns whether nodes of this pass have begun to run here: a graph that is not retained is partly freed then.
   bool has_run() const noexcept { return counted_; }
 
  private:

@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, sizeof...(Is)> enumerator_names(std::inde
 
 }  // namespace detail
 
-/// By number; empty where the enum has no enumerator.
+/// The names by number; empty where the enum has no enumerator.
 template <class E>
 inline constexpr auto kEnumeratorNames = detail::enumerator_names<E>(std::make_index_sequence<256>());
 

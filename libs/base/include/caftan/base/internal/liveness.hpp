@@ -31,8 +31,8 @@ class Liveness {
   /// Call it when `count` bytes were read from the channel, whether or not they complete a frame.
   void on_bytes_in(base::TimePoint now, std::size_t count) noexcept;
 
-  /// Call it when the channel accepted `count` bytes. They defer our own ping and prove nothing about the peer: the
-  /// socket buffers of a stopped process still fill.
+  /// Call it when the channel accepted `count` bytes. They postpone the next ping of this side and prove nothing about
+  /// the peer: the socket buffers of a stopped process still fill.
   void on_bytes_out(base::TimePoint now, std::size_t count) noexcept;
 
   /// Returns what to do now. Call it no later than `next_poll`. When it is called later, this process was

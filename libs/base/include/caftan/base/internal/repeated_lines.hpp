@@ -17,7 +17,7 @@ namespace caftan::base {
 /// Threads: any.
 class RepeatedLines {
  public:
-  /// Returns whether to write a line about `key` now, which begins a period; else it is counted.
+  /// Returns whether to write a line about `key` now. If so, a period begins; if not, the line is counted.
   bool add(std::string_view key) {
     const LockGuard lock(mutex_);
     const auto [place, is_first] = counts_.try_emplace(std::string(key), 0);
@@ -25,7 +25,7 @@ class RepeatedLines {
     return is_first;
   }
 
-  /// Returns how many were counted in the period that is over. Another one begins unless there were none.
+  /// Returns how many lines were counted in the period that is over. If there were some, another period begins.
   std::size_t end_period(const std::string& key) {
     const LockGuard lock(mutex_);
     const auto found = counts_.find(key);
@@ -40,7 +40,7 @@ class RepeatedLines {
     return line.replace(line.rfind('#'), 1, std::to_string(count));
   }
 
-  /// Ends all periods; returns what was counted in them.
+  /// Ends all periods; returns the keys and the numbers of lines that were counted.
   std::vector<std::pair<std::string, std::size_t>> end_all() {
     const LockGuard lock(mutex_);
     std::vector<std::pair<std::string, std::size_t>> counted;

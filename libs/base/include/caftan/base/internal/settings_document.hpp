@@ -25,7 +25,7 @@ struct SettingsNode {
   std::vector<SettingsNode> items;                                               ///< of a list
   std::vector<SettingsEntry> entries;                                            ///< of a table
 
-  /// Returns null if this is no table or has no such key.
+  /// Returns the entry of `key`; null if this is no table or has no such key.
   const SettingsEntry* find(std::string_view key) const;
   /// Returns the value for a message: `the integer 10`, `the string "a"`, `a list`.
   std::string describe() const;
@@ -46,9 +46,10 @@ SettingsNode parse_settings(std::string_view text, Diagnostics& diagnostics);
 /// replaces that of `below` as a whole, also a list.
 SettingsNode merge_settings(SettingsNode below, const SettingsNode& above);
 
-/// Sets `assignment`, for example `roles.observer.replicas=4`, creating tables on the way. What is no TOML value and
-/// made of letters, digits and `_ . / : + - ~` is taken as a string. A table, `roles.observer={replicas=4}`, sets the
-/// keys that it names and leaves the others (`merge_settings`). A later override of a key replaces an earlier one.
+/// Sets `assignment`, for example `roles.observer.replicas=4`, creating tables on the way. A value that is no TOML
+/// value and is made of letters, digits and `_ . / : + - ~` is taken as a string. A table,
+/// `roles.observer={replicas=4}`, sets the keys that it names and leaves the others (`merge_settings`). A later
+/// override of a key replaces an earlier one.
 /// @param index  its number among the overrides, for places
 void apply_override(SettingsNode& root, std::string_view assignment, int index, Diagnostics& diagnostics);
 

@@ -1,6 +1,6 @@
-/// The window of one peer: how many requests, and bytes of them with room for their replies, may be outstanding. A
-/// caller that finds it full is refused or waits its turn, as it chooses. Invariants SE-10 to SE-13:
-/// docs/protocols/session.md.
+/// The window of one peer: how many requests, and how many bytes of requests with room for their replies, may be
+/// outstanding. A caller that finds the window full is refused or waits, as the caller chooses. Invariants SE-10 to
+/// SE-13: docs/protocols/session.md.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace caftan::net {
 /// not block and must not throw.
 class AdmissionWindow {
  public:
-  /// Receives nothing when its bytes were acquired, or the error that ended the waiting.
+  /// Called with success when the waiter's bytes were acquired, or with the error that ended its wait.
   using Waiter = std::function<void(Result<void>)>;
   /// Names a waiter; 0 is none.
   using WaiterId = std::uint64_t;
@@ -43,12 +43,12 @@ class AdmissionWindow {
   /// Errors: the reason the window was closed with; the waiter is not called then.
   Result<WaiterId> acquire_or_wait(std::uint64_t bytes, Waiter waiter);
 
-  /// Removes a waiter without calling it, for one whose deadline has passed. Returns false if it was served already:
-  /// its bytes are then its own to release.
+  /// Removes a waiter whose deadline has passed, without calling it. Returns false if it was served already: its caller
+  /// then has to release the bytes.
   bool cancel(WaiterId id);
 
-  /// Gives back what was acquired and serves waiters that fit now.
-  /// Precondition: `bytes` is what one acquisition took.
+  /// Gives back bytes that were acquired and serves waiters that fit now. Precondition: `bytes` is what one acquisition
+  /// took.
   void release(std::uint64_t bytes);
 
   /// Ends all waiting, now and later, with `reason`; the reason of the first call counts. `release` remains valid.

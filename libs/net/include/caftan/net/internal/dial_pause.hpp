@@ -15,11 +15,11 @@ class DialPause {
   static constexpr base::Duration kShortest = std::chrono::milliseconds(20);
   static constexpr base::Duration kLongest = std::chrono::seconds(1);
 
-  /// @param seed  of the jitter, another one in each process and for each member
+  /// @param seed  of the random part of the pause; has to differ between processes and between members
   explicit DialPause(std::uint64_t seed) : seed_(seed) {}
 
-  /// Returns the pause after an attempt that failed at `now`: an eighth of the time since the first one that did,
-  /// between kShortest and kLongest, less up to a quarter of it by chance, so that processes do not dial in step.
+  /// Returns the pause after an attempt that failed at `now`: an eighth of the time since the first failed attempt,
+  /// between kShortest and kLongest, less up to a quarter of it at random, so that processes do not dial in step.
   base::Duration after_failure(base::TimePoint now);
 
   /// Returns whether the first failure since the last reset is less than `limit` ago; true as well if there was none.
@@ -27,7 +27,7 @@ class DialPause {
     return first_ == base::kNever || now - first_ < limit;
   }
 
-  /// Begins anew: the member has another address, or has left again.
+  /// Begins anew, because the member has another address or has left again.
   void reset() noexcept { first_ = base::kNever; }
 
  private:

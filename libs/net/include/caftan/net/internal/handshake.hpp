@@ -1,6 +1,6 @@
-/// What two workers say to each other before anything else is read: who they are, which versions they speak, and proof
-/// that both know the cluster's secret. `Handshake` is one side of it: bytes in, bytes out, then a peer or an error.
-/// Messages, states and invariants HS-1 to HS-12: docs/protocols/handshake.md.
+/// `Handshake`: one side of the exchange with which each connection of two workers begins: who they are, which versions
+/// they speak, and proof that both know the cluster's secret. Bytes go in, bytes come out, and at last a peer or an
+/// error. Messages, states and invariants HS-1 to HS-12: docs/protocols/handshake.md.
 #pragma once
 
 #include <array>
@@ -64,12 +64,13 @@ struct Introduction {
   Purpose purpose = Purpose::session;
   std::uint64_t connection = 0;  ///< number of the session between these two incarnations; the client counts
   std::string address;           ///< where it listens, up to kMaxAddress bytes; empty = it does not
-  /// What the owners of both sides compare, up to kMaxSettings bytes, no control characters; empty = nothing.
+  /// A text that the owners of both sides compare, up to kMaxSettings bytes, no control characters; empty = nothing to
+  /// compare.
   std::string settings;
   bool operator==(const Introduction&) const = default;
 };
 
-/// The peer after a handshake. All of it was proven with the secret.
+/// What the peer has said of itself in a handshake that succeeded: all of it was proven with the secret.
 struct PeerInfo : Introduction {
   std::uint16_t version = 0;          ///< the highest one both speak
   std::uint64_t agreed_features = 0;  ///< bits both can use
@@ -81,8 +82,9 @@ struct HandshakeOptions {
   Secret secret;
   bool allow_no_secret = false;  ///< for connections that something else protects: TLS, a socket pair, tests
   NonceSource nonce = random_nonce;
-  /// Asked once, after the peer has proven the secret: is this name known, this id its own, this incarnation not a
-  /// duplicate. Its error is sent to the peer. Default: every member of the cluster.
+  /// Asked once, after the peer has proven the secret: whether the job has this name, whether the id belongs to it,
+  /// whether the incarnation is no duplicate. An error is sent to the peer. Default: every member of the cluster is
+  /// accepted.
   std::function<Result<void>(const PeerInfo&)> accept;
 };
 

@@ -13,7 +13,7 @@
 
 namespace caftan::net {
 
-/// From each member to each other one. As a message: `leave.report`.
+/// The report of one round that a member sends to each other member, as the message `leave.report`.
 struct LeaveReport {
   std::uint64_t lives = 0;  ///< of all members, as the sender knows them
   std::uint64_t round = 0;  ///< 0: the sender has called leave_together; later ones: it is at rest
@@ -41,23 +41,23 @@ class LeaveTogether {
 
   // ---- calls of this worker
 
-  /// A call of leave_together begins, and ends. Errors: overloaded (one is under way).
+  /// `begin_call` and `end_call` enclose a call of leave_together. Errors: overloaded (another call is under way).
   Result<void> begin_call();
   void end_call() noexcept { is_called_ = false; }
   /// Returns the round that this worker has to report now; from 1 on it has to be at rest first.
   std::optional<std::uint64_t> due() const;
   /// Returns the report of the round that is due; send it to all other members. Precondition: due().
   LeaveReport report(std::uint64_t work);
-  /// Returns how the call has ended; nullopt while it goes on.
+  /// Returns how the call of leave_together has ended; nullopt while it goes on.
   std::optional<Result<void>> outcome() const;
-  /// Returns the error of a call whose time is over.
+  /// Returns the error of a call of leave_together that has not ended within `timeout`.
   Error why_late(base::Duration timeout) const;
   /// This worker stops. @param reason  the outcome of its calls from now on
   void stop(Error reason) { stopped_ = std::move(reason); }
 
   // ---- other members
 
-  /// There is a session with that life.
+  /// A session with that life has begun.
   void on_up(const WorkerLife& peer);
   /// The last session with that life has ended.
   void on_lost(const WorkerLife& peer, const Error& reason);
@@ -74,7 +74,7 @@ class LeaveTogether {
 
   bool all_have_come() const;
   void set_life(Member& member, Incarnation life);
-  /// Returns how many rounds it has reported.
+  /// Returns how many rounds the member has reported.
   std::size_t rounds_of(const Member& member) const;
   std::size_t own_rounds() const { return rounds_of(members_[self_.value]); }
   bool is_over() const;

@@ -31,29 +31,29 @@ class Meeting {
   bool is_coordinator() const noexcept { return self_ == WorkerId{0}; }
   /// Returns whether the start has ended, or this worker leaves: a worker without a session will not come any more.
   bool start_is_over() const noexcept { return start_ == Start::over || is_leaving_; }
-  /// This worker leaves: it admits no session and dials no peer.
+  /// This worker leaves: from now on it admits no session and dials no peer.
   void leave() noexcept { is_leaving_ = true; }
 
   // ---- sessions
 
-  /// Says whether a peer that has proven the secret may have a session. Errors: as Membership::admit.
+  /// Checks whether a peer that has proven the secret may have a session. Errors: as Membership::admit.
   Result<void> admit(const Join& peer) const { return membership_.admit(peer); }
-  /// A session is about to be added; one of this worker with itself changes nothing.
+  /// A session is about to be added; a session of this worker with itself changes nothing.
   /// @param place  where the peer is, for the text of a duplicate_worker
   /// Errors: shut_down (this worker leaves); as Membership::on_up.
   Result<void> on_session_start(const WorkerLife& peer, const std::string& place);
-  /// The session has been added and can be used.
-  /// @param address  where the peer says that it listens; empty = unknown
+  /// The session has been added and calls can use it.
+  /// @param address  the address at which the peer says that it listens; empty = unknown
   void on_connected(const WorkerLife& peer, const std::string& address);
 
   struct Loss {
-    /// Whether the loss is reported to users. During the start the peer may come back: then `end_start` decides.
+    /// When the loss is reported to users. During the start the peer may come back: then `end_start` decides.
     enum class Report : std::uint8_t { no, now, after_start };
     bool is_last = false;  ///< no session with that life is left
     Report report = Report::no;
     bool dial = false;  ///< it may come back: dial it (SE-34)
   };
-  /// A session that had been added has ended.
+  /// A session that was added has ended. Returns what to do about it.
   Loss on_session_end(const WorkerLife& peer);
   /// Returns why calls to a peer without a session fail (SE-29).
   Error why_unreachable(WorkerId peer) const;
@@ -81,8 +81,8 @@ class Meeting {
 
   /// A member has other settings than this worker: the next refusal fails the start.
   void on_other_settings(const Error& error);
-  /// Returns whether to report it to users: the refused peer may be a member that this worker waits for. The start may
-  /// fail.
+  /// Returns whether the refusal is to be reported to users: the refused peer may be a member that this worker waits
+  /// for. The start may fail by it.
   bool on_refused(const Error& error);
 
   // ---- the start
@@ -90,8 +90,8 @@ class Meeting {
   /// On the coordinator: returns the view to send to all members, once all have joined and again after each new life
   /// (SE-34).
   std::optional<View> take_view();
-  /// Takes the coordinator's view and returns the peers to dial. A view of any other sender changes nothing, nor does
-  /// one that is not newer than the last. Errors: as Membership::apply.
+  /// Takes the coordinator's view and returns the peers to dial. A view of another sender, and a view that is not newer
+  /// than the last one, change nothing. Errors: as Membership::apply.
   Result<std::vector<WorkerId>> on_view(WorkerId sender, const View& view);
 
   struct AllMet {
@@ -116,7 +116,7 @@ class Meeting {
   std::optional<std::vector<WorkerId>> end_start();
   /// Fails the start, unless it has ended or failed before.
   void fail(Error error);
-  /// Fails it because its time is over, with the names of the missing (SE-26).
+  /// Fails the start because its time is over, with the names of the missing members (SE-26).
   /// @param siblings  names of the workers of the same launcher, which itself reports those that do not come
   void fail_late(std::span<const std::string> siblings);
   /// Returns how the start has ended; nullopt while it lasts.
@@ -130,7 +130,8 @@ class Meeting {
     over,
     failed,
   };
-  /// Of the list of all members: the coordinator has sent its present form; another worker has received one.
+  /// How far the list of all members has got in its present form: none yet; sent, at the coordinator; received,
+  /// elsewhere.
   enum class ViewState : std::uint8_t { none, sent, received };
   struct Member {
     std::string name;

@@ -21,7 +21,8 @@ struct MemberEntry {
   std::string address;  ///< where it listens; empty = learnt when it has started
 };
 
-/// What is known of a worker. As a message: "I have joined", from a worker to the coordinator, once its session is up.
+/// What is known of a worker. As a message: a worker announces to the coordinator, once their session is up, that it
+/// has joined.
 struct Join {
   std::string name;
   WorkerId id;
@@ -35,7 +36,8 @@ struct Join {
   }
 };
 
-/// Sent by the coordinator to all members: once all have joined, and again whenever a new life of one joins.
+/// The list of all members, which the coordinator sends to all of them: once all have joined, and again whenever a new
+/// life of a member joins.
 struct View {
   std::uint64_t revision = 0;  ///< counts up; an older view is ignored
   std::vector<Join> members;   ///< all, in order of their ids
@@ -46,8 +48,8 @@ struct View {
   }
 };
 
-/// To the coordinator: the sender has a session with every other worker. From the coordinator: all members have
-/// reported so, the start is over.
+/// A member that sends this to the coordinator has a session with every other member. The coordinator sends it once all
+/// members have reported so: the start is over.
 struct Met {
   template <class Archive>
   void serialize(Archive&, unsigned) {}
@@ -74,8 +76,8 @@ class Membership {
   /// was replaced by a later one).
   Result<void> admit(const Join& peer) const;
 
-  /// On the coordinator: takes a worker's join and returns whether the view changed, so that it must be sent. Repeating
-  /// one changes nothing. Errors: as admit.
+  /// On the coordinator: takes a worker's join and returns whether that changed the view, which has to be sent then. A
+  /// repeated join changes nothing. Errors: as admit.
   Result<bool> join(const Join& member);
 
   /// Returns whether all members have joined.
@@ -89,14 +91,14 @@ class Membership {
   std::uint64_t revision() const noexcept { return revision_; }
 
   /// Takes the coordinator's view and returns the members whose address or incarnation changed. A view that is not
-  /// newer changes nothing. Where a session to another incarnation is up, or the view's was replaced already, the local
-  /// knowledge stays. Errors: malformed_payload (a view that does not fit the application file; nothing was changed),
-  /// duplicate_worker (the coordinator knows another incarnation of this worker).
+  /// newer changes nothing. A member's entry stays as it is where a session to another incarnation is up, or where the
+  /// incarnation in the view was replaced already. Errors: malformed_payload (a view that does not fit the application
+  /// file; nothing was changed), duplicate_worker (the coordinator knows another incarnation of this worker).
   Result<std::vector<WorkerId>> apply(const View& view);
 
-  /// One more session with this life is up. Returns whether it is the first. A life that replaces another
-  /// ends that one for good. Errors: unknown_worker, duplicate_worker, peer_down; as admit.
-  /// @param place  where it is, for the text of a duplicate_worker
+  /// One more session with this life has begun. Returns whether it is the first. A life that replaces another one ends
+  /// the other for good. Errors: unknown_worker, duplicate_worker, peer_down; as admit.
+  /// @param place  where the worker is, for the text of a duplicate_worker
   Result<bool> on_up(const WorkerLife& worker, const std::string& place = {});
 
   /// One of the sessions with this life has ended. Returns whether it was the last; false for a life that is

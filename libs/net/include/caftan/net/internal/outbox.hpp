@@ -45,15 +45,16 @@ class Outbox {
   void consume(std::size_t bytes);
 
   bool empty() const noexcept { return queued_bytes_ == 0; }
-  /// Returns whether bulk is queued, or part of what `gather` returned is not consumed.
+  /// Returns whether bulk bytes are queued, or a part of what `gather` returned was not written yet.
   bool unfinished() const noexcept { return !committed_.empty() || !bulk_.empty(); }
   /// Returns the bytes not yet consumed, both lanes, without headers of chunks that are not cut yet.
   std::uint64_t queued_bytes() const noexcept { return queued_bytes_; }
-  /// As queued_bytes, without the bulk of the message that is being written: what one message waits for.
+  /// As queued_bytes, without the bulk of the message that is being written: the bytes that go ahead of a further
+  /// message.
   std::uint64_t backlog() const noexcept { return queued_bytes_ - (bulk_.empty() ? 0 : bulk_.front().rest); }
 
  private:
-  /// A contiguous run of bytes with what owns it: `bytes`, or `segment` where that is not empty.
+  /// A contiguous run of bytes and their owner: `bytes`, or `segment` where that is not empty.
   struct Piece {
     wire::Bytes bytes;
     wire::Segment segment;

@@ -20,7 +20,7 @@ class RefusalLog {
   enum class Action : std::uint8_t {
     write,  ///< a line of its own
     count,  ///< only counted; `end_of_minute` says how many
-    /// Only counted, the first of its minute: `end_of_minute` is to be called at `until(code)`.
+    /// The first refusal of its minute that is only counted: `end_of_minute` has to be called at `until(code)`.
     count_first,
   };
 

@@ -154,7 +154,7 @@ class RequestTable {
   std::vector<std::unique_ptr<Slot[]>> pages_ CAFTAN_GUARDED_BY(mutex_);
   /// Slots in use or free.
   std::uint32_t made_ CAFTAN_GUARDED_BY(mutex_) = 0;
-  /// Head of the free list: the slot used last, still in the cache.
+  /// Head of the free list. The slot that was freed last is used first, because it is still in the cache.
   std::uint32_t free_ CAFTAN_GUARDED_BY(mutex_) = kNone;
   std::size_t size_ CAFTAN_GUARDED_BY(mutex_) = 0;
   std::optional<Error> closed_ CAFTAN_GUARDED_BY(mutex_);

@@ -12,7 +12,8 @@
 
 namespace caftan::net {
 
-/// Copies are wiped one by one. It has no text form on purpose: it must never reach a log.
+/// The secret of a cluster. Each copy is wiped when it is destroyed. The class has no text form, so that a secret never
+/// gets into a log.
 class Secret {
  public:
   Secret() = default;

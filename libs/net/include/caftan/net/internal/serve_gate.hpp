@@ -25,7 +25,7 @@ class ServeGate {
   };
   using Tasks = std::vector<base::Task>;
 
-  /// @param limit  once more bytes than this wait to be written, no call begins until at most half of it is left
+  /// @param limit  bytes: once more than `limit` wait to be written, no call begins until at most `limit` / 2 wait
   explicit ServeGate(std::uint64_t limit) : limit_(limit) {}
 
   /// Returns false while every call may begin without asking `pass`. Costs one atomic load.
@@ -57,7 +57,8 @@ class ServeGate {
   bool open_ = true;  ///< written under mutex_ by on_backlog alone, whose thread also reads it without the lock
   bool closed_ CAFTAN_GUARDED_BY(mutex_) = false;
   std::uint64_t last_ CAFTAN_GUARDED_BY(mutex_) = 0;
-  /// By place; an empty task was handed out, and its call has not asked again.
+  /// The tasks of held calls, by place. An empty task means that the task was handed out and that its call has not
+  /// asked again yet.
   std::map<std::uint64_t, base::Task> held_ CAFTAN_GUARDED_BY(mutex_);
   std::unordered_map<const void*, std::deque<std::uint64_t>> by_order_ CAFTAN_GUARDED_BY(mutex_);
 };

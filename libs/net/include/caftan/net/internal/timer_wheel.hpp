@@ -41,7 +41,7 @@ class TimerWheel {
  public:
   static constexpr base::Duration kTick = std::chrono::milliseconds(1);
 
-  /// @param start  no deadline before it is kept apart from it: such timers fire at the next `advance`
+  /// @param start  deadlines before this time are not distinguished: such timers fire at the next `advance`
   explicit TimerWheel(base::TimePoint start) noexcept;
   TimerWheel(const TimerWheel&) = delete;
   TimerWheel& operator=(const TimerWheel&) = delete;
@@ -50,7 +50,7 @@ class TimerWheel {
   /// Precondition: the timer is not armed. Throws std::bad_alloc, and changes nothing, without memory for its level.
   void insert(Timer& timer, base::TimePoint deadline);
 
-  /// Disarms `timer`; one that is not armed is left as it is.
+  /// Disarms `timer`; does nothing if it is not armed.
   void cancel(Timer& timer) noexcept;
 
   /// Disarms each timer whose deadline has passed and calls `fire(timer)`, in order of deadline (per tick: in order of

@@ -25,7 +25,7 @@ class Traffic {
   void add(wire::FrameKind kind, std::uint64_t message, std::uint64_t bytes, std::uint64_t bulk);
   Traffic& operator+=(const Traffic& other);
 
-  /// Returns what was sent of a kind; of actor_message all types together.
+  /// Returns what was sent of one kind of frame; for actor_message the sum over all types of message.
   Sum of(wire::FrameKind kind) const { return kinds_[static_cast<std::size_t>(kind)]; }
   /// Returns the part of actor_message that each type of message has.
   const std::map<std::uint64_t, Sum>& messages() const noexcept { return messages_; }

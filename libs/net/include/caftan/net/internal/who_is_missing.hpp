@@ -1,4 +1,4 @@
-/// The text of a start that timed out: which members are missing, and of which it knows nothing (SE-26).
+/// The error text of a start that timed out: which members are missing, and of which members it is unknown (SE-26).
 #pragma once
 
 #include <string>

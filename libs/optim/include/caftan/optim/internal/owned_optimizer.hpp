@@ -36,13 +36,13 @@ class OwnedOptimizer : public std::enable_shared_from_this<OwnedOptimizer> {
   Result<Prepared> prepare(const StepOrder& order, std::vector<at::Tensor> gradients);
   /// Forgets what was prepared.
   void drop() noexcept { gradients_.clear(); }
-  /// Multiplies what was prepared by `scale` and steps: each turn's parameters on its strand, one strand after the
+  /// Multiplies the prepared gradients by `scale` and steps: each turn's parameters on its strand, one strand after the
   /// other. Precondition: prepared.
   /// @param done  called once, on any thread, possibly inside the last turn: must not block
   void apply(StepNumber step, double scale, base::Executor& executor, std::function<void(Result<StepDone>)> done);
 
   Result<wire::Bytes> save() const { return optimizer_.save(); }
-  /// Checks a saved state by loading it into a copy of what is here, which `take_state` exchanges.
+  /// Checks a saved state by loading it into a copy of the optimizer, which becomes the optimizer in `take_state`.
   /// Errors: those of LocalOptimizer::load.
   Result<void> stage_state(wire::ByteView bytes);
   /// Checks a group by adding it to a copy of what is here, which `take_state` exchanges.

@@ -18,7 +18,7 @@ class Registry;
 
 namespace caftan::optim {
 
-/// What reaches the actor of an optimizer.
+/// The requests that reach the actor of an optimizer.
 namespace optimizer_request {
 struct Step {
   StepOrder order;
@@ -62,7 +62,7 @@ using OptimizerRequest =
                  optimizer_request::Abort, optimizer_request::Save, optimizer_request::StageState,
                  optimizer_request::StageGroup, optimizer_request::DropState, optimizer_request::TakeState>;
 
-/// The way to the actor, which ends with it.
+/// Sends requests to the optimizer's actor, which ends with this object.
 class OptimizerMailbox {
  public:
   virtual ~OptimizerMailbox() = default;
@@ -70,7 +70,7 @@ class OptimizerMailbox {
   virtual void send(OptimizerRequest request) = 0;
 };
 
-/// Methods are those of StepLedger's rules. Errors of all: shut_down (the worker is ending).
+/// The methods follow the rules of StepLedger. Errors of all: shut_down (the worker is ending).
 class RemoteOptimizer {
  public:
   /// @param objects  the values of the references to `parameters`
@@ -102,8 +102,7 @@ class RemoteOptimizer {
   Future<void> stage_group(OptimizerSpec::Group group);
   /// Forgets what was staged.
   void drop_state();
-  /// Exchanges options and state for what was staged, or adds the group that was. Errors: bad_arguments (nothing is
-  /// staged).
+  /// Exchanges options and state for those that stage_state keeps. Errors: bad_arguments (none are kept).
   Future<void> take_state(StepNumber step);
 
  private:

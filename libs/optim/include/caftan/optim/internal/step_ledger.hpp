@@ -9,7 +9,7 @@
 
 namespace caftan::optim {
 
-/// What to do with a request that is not refused.
+/// How a request that is not refused is carried out.
 enum class Admission {
   run,     ///< do it, then report how it ended
   repeat,  ///< this was done already: send the same reply as then, change nothing
@@ -18,11 +18,11 @@ enum class Admission {
 /// Threads: one at a time.
 class StepLedger {
  public:
-  /// A step in one phase. What was prepared is dropped.
-  /// Errors: bad_arguments (a later step was run already).
+  /// Admits or refuses a step in one phase. A step that was prepared before is dropped. Errors: bad_arguments (a later
+  /// step was run already).
   Result<Admission> admit_step(StepNumber step);
-  /// The first phase. An earlier prepared step is dropped: its step coordinator has given it up.
-  /// Errors: bad_arguments (this step or a later one was run already).
+  /// Admits or refuses the first phase of a step. An earlier prepared step is dropped, because its step coordinator has
+  /// given it up. Errors: bad_arguments (this step or a later one was run already).
   Result<Admission> admit_prepare(StepNumber step);
   /// Says what to do when the commit of a step in two phases arrives. Errors: bad_arguments (it is not the step that is
   /// prepared here).
@@ -33,10 +33,10 @@ class StepLedger {
   // How what was admitted ended.
   void prepared(StepNumber step, const Result<Prepared>& outcome);
   void applied(StepNumber step, Result<StepDone> outcome);
-  /// A saved state was taken over: the next step may have any number above its own.
+  /// A saved state was loaded whose optimizer had run `step` last: the next step may have any number above it.
   void loaded(StepNumber step);
 
-  /// Precondition of each: the matching request was admitted as `repeat`.
+  /// Precondition of these getters: the matching request was admitted as `repeat`.
   const Prepared& prepared() const noexcept { return *prepared_; }
   const Result<StepDone>& done() const noexcept { return *done_; }
   /// Returns the last step that was run, also if it failed.

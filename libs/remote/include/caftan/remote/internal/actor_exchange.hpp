@@ -110,10 +110,10 @@ class ActorExchange final : public transport::ActorFrames {
   std::unordered_map<Address, caf::weak_actor_ptr> proxies_ CAFTAN_GUARDED_BY(mutex_);
   std::unordered_map<Address, caf::weak_actor_ptr> exports_ CAFTAN_GUARDED_BY(mutex_);
   std::unordered_map<caf::actor_id, Address> export_ids_ CAFTAN_GUARDED_BY(mutex_);
-  // Exports with a watch, and whether the peer still monitors them.
+  // The exports whose end is announced to the peer, and whether the peer still monitors them.
   std::unordered_map<Address, bool> watched_exports_ CAFTAN_GUARDED_BY(mutex_);
   std::uint64_t next_export_ CAFTAN_GUARDED_BY(mutex_) = 1;
-  // By local actor and the peer's actor, whose proxy it keeps.
+  // The proxies that links keep alive, by the local actor and the peer's actor.
   std::map<std::pair<Address, Address>, caf::strong_actor_ptr> links_ CAFTAN_GUARDED_BY(mutex_);
   bool ended_ CAFTAN_GUARDED_BY(mutex_) = false;
   Error reason_ CAFTAN_GUARDED_BY(mutex_);

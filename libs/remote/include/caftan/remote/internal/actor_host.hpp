@@ -74,15 +74,16 @@ class ActorHost {
   transport::PollingExecutor& executor() noexcept { return executor_; }
   const MessageRegistry& messages() const noexcept { return messages_; }
 
-  /// Set before the first session; null = no actor has a name. Must outlive the host.
+  /// Sets the object that finds named actors. Call it before the first session; null = no actor has a name. `named`
+  /// must outlive the host.
   void set_named_actors(NamedActors* named) noexcept { named_ = named; }
   NamedActors* named_actors() const noexcept { return named_; }
 
  private:
   class Config;
 
-  /// CAF leaves a counted pointer to the system's logger in the thread that spawns, and the system's destructor waits
-  /// until all are gone: a runner must not keep one.
+  /// Removes a pointer to the system's logger that CAF leaves in a thread which spawns an actor. The system's
+  /// destructor waits until all such pointers are gone, so a runner must not keep one.
   static void forget_logger();
 
   transport::PollingExecutor& executor_;

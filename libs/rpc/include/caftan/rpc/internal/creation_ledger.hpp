@@ -31,7 +31,7 @@ struct ForkRequest {
   PeerSession session;  ///< of the asker
 };
 
-/// One per worker, as an owner. Call it for ids that are not in the table of owner actors.
+/// The ledger of one worker for the values that it owns. Call it for ids that are not in the table of owner actors.
 /// Threads: none of its own; call it where frames of all sessions are dispatched in order (RR-2), under one lock.
 class CreationLedger {
  public:
@@ -39,11 +39,11 @@ class CreationLedger {
   std::vector<ForkRequest> created(RRefId rref, CreationNumber creation);
   /// Takes a request for an id without an owner actor. Returns true if it was parked; false: answer `rref_deleted`.
   bool park(const ForkRequest& request);
-  /// A session ended, its received frames being drained (RR-12). Requests of that peer are forgotten; returns the
-  /// requests of others that waited for a creation in it: answer each `rref_deleted`.
+  /// A session ended, and its received frames were read (RR-12). Requests of that peer are forgotten. Returns the
+  /// requests of other peers that waited for a creation in the session: answer each `rref_deleted`.
   std::vector<ForkRequest> session_ended(const PeerSession& session);
-  /// The asker gave up at its deadline, or ended. Returns the request if it was still parked; no reply
-  /// is needed.
+  /// The worker that asked gave up at its deadline, or has ended. Returns its request if that was still parked; no
+  /// reply is needed.
   std::optional<ForkRequest> expired(ForkId fork, const PeerSession& session);
 
   std::size_t parked_count() const noexcept;

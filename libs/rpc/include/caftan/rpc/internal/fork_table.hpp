@@ -44,7 +44,7 @@ struct AnswerFork {
 struct EndValue {};
 
 using OwnerAction = std::variant<MonitorFork, DemonitorFork, AnswerFork, EndValue>;
-/// In the order in which they are to be done.
+/// Actions in the order in which the caller has to carry them out.
 using OwnerActions = std::vector<OwnerAction>;
 
 /// What keeps a value alive besides its forks and its unfinished creation.

@@ -54,7 +54,7 @@ struct Manifest {
   }
 };
 
-/// What a worker has when it reads a manifest. Threads: that of `CheckedManifest::read`.
+/// What a worker that reads a manifest already has. Threads: that of `CheckedManifest::read`.
 class KnownRRefs {
  public:
   virtual ~KnownRRefs() = default;
@@ -85,7 +85,8 @@ class CheckedManifest {
   static Result<CheckedManifest> read(wire::ByteView bytes, const PeerSession& sender, const WorkerLife& self,
                                       const KnownRRefs& known);
 
-  /// Returns the creation that the frame asks for, if any. One without a fork is that of a worker that calls itself.
+  /// Returns the creation that the frame asks for, if any. A creation without a fork is one by which a worker calls
+  /// itself.
   const std::optional<Creation>& creation() const noexcept { return creation_; }
   /// Returns the references in the order of the manifest.
   const std::vector<Reference>& references() const noexcept { return references_; }

@@ -1,6 +1,6 @@
-/// `Dispatcher`: runs what arrives. It finds the registered function, decodes, runs user code on the current thread (or
-/// on the object's strand), encodes and answers. The worker calls it on a runner, after references are confirmed
-/// (RR-6).
+/// `Dispatcher`: serves the requests that arrive. It finds the registered function, decodes the arguments, runs user
+/// code on the current thread (or on the object's strand), encodes the result and answers. The worker calls it on a
+/// runner, after references are confirmed (RR-6).
 #pragma once
 
 #include <memory>

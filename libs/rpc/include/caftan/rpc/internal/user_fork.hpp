@@ -44,12 +44,12 @@ struct ForkConfirmed {};
 struct ForkRefused {
   Error error;
 };
-/// The fork ends: quit. Comes once, as the last action; the owner learns of it by the down of the actor.
+/// The fork ends: quit. Comes once, as the last action. The owner gets a down message when the actor ends.
 struct EndFork {};
 
 using UserAction =
     std::variant<SendForkRequest, SendAccept, LinkChild, UnlinkChild, ForkConfirmed, ForkRefused, EndFork>;
-/// In the order in which they are to be done.
+/// Actions in the order in which the caller has to carry them out.
 using UserActions = std::vector<UserAction>;
 
 /// Returns true if a fork that is registered in `registered` may be handed to its owner in a frame of `session`: only
@@ -92,7 +92,8 @@ class UserFork {
   UserActions creation_answered(Result<void> answer);
   /// The deadline of the call that waits for this fork passed: peer_unreachable (RR-11). Ignored unless awaiting.
   UserActions deadline();
-  /// A session ended. Ignored unless this fork is registered or asked for in it; then peer_down for good (RR-10).
+  /// A session ended. If this fork is registered in that session, or has asked for it there, the fork fails for good
+  /// with peer_down (RR-10); otherwise nothing happens.
   UserActions owner_lost(PeerSession session);
   /// The parent's actor ended or its session did. The owner's reply decides all the same (RR-10), and no acceptance
   /// is sent.
@@ -120,7 +121,8 @@ class UserFork {
   bool has_handle() const noexcept { return has_handle_; }
   bool ended() const noexcept { return ended_; }
   std::size_t pending_children() const noexcept { return children_.size(); }
-  /// The session it is registered or asked for in; none until the request was sent.
+  /// Returns the session in which this fork is registered, or in which it has asked to be; none until the request was
+  /// sent.
   const std::optional<PeerSession>& owner() const noexcept { return owner_; }
   /// The parent, while it is linked.
   std::optional<Parent> linked_parent() const { return parent_linked_ ? parent_ : std::nullopt; }

@@ -1,4 +1,4 @@
-/// `Death`: how a process ended, and how that is said to users.
+/// `Death`: how a process ended, and the text about it for users.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@
 
 namespace caftan::run {
 
-/// Of cluster.heartbeat: the silence after which a peer, or a process of this launcher, is lost.
+/// After how many periods of cluster.heartbeat without a sign of life a peer, or a process of this launcher, is lost.
 inline constexpr int kBeatsUntilLost = 5;
 
 /// Base of messages without fields.
@@ -36,7 +36,7 @@ struct Here {
 };
 /// The worker has a session with every other member.
 struct Ready : WithoutFields {};
-/// The constructor of its role begins; has returned.
+/// `Making`: the constructor of the worker's role begins. `Made`: it has returned.
 struct Making : WithoutFields {};
 struct Made : WithoutFields {};
 /// How far its role is.
@@ -85,7 +85,7 @@ struct Fingerprint {
     archive& text;
   }
 };
-/// The run() of its role has returned.
+/// run() of the worker's role has returned.
 struct Returned {
   Error error{};  ///< Errc::ok: without an error
 
@@ -94,7 +94,7 @@ struct Returned {
     archive& error;
   }
 };
-/// The worker could not start, or not construct its role.
+/// The worker could not start, or its role could not be constructed.
 struct Failed {
   Error error{};
 
@@ -151,9 +151,9 @@ struct Traffic {
 };
 /// The worker has said bye to all members.
 struct Left : WithoutFields {};
-/// A sign of life of its process (RN-1).
+/// A sign of life of the worker's process (RN-1).
 struct Alive : WithoutFields {};
-/// Its process has read a `Stop` or a `Leave` (RN-4).
+/// The worker's process has read a `Stop` or a `Leave` (RN-4).
 struct Answered : WithoutFields {};
 
 using EventBody = std::variant<Here, Ready, Making, Made, Progress, Metrics, Report, Fingerprint, Returned, Failed,

@@ -46,7 +46,7 @@ struct Verdict {
   std::string death{};                 ///< how that worker's process ended; empty = it failed otherwise
 };
 
-/// Workers are meant by their index in the options.
+/// Parameters that name a worker are its index in the options.
 class Supervisor {
  public:
   enum class Phase { starting, running, stopping, leaving, over };
@@ -62,7 +62,7 @@ class Supervisor {
   void returned(std::size_t worker, const Error& error);
   void failed(std::size_t worker, const Error& error);
   void left(std::size_t worker) { workers_[worker].reach(State::left); }
-  /// A process has shown a sign of life; has answered one more stop or leave.
+  /// `alive`: a process has shown a sign of life. `answered`: a process has confirmed one more stop or leave.
   void alive(int process, base::TimePoint now);
   void answered(int process);
   /// A worker of this launcher has no session with another one any more.
@@ -76,7 +76,8 @@ class Supervisor {
   void not_started(int process);
   /// Ctrl-C: the first one stops, the second one kills.
   void interrupt();
-  /// The launcher was stopped, or had no core, for so long: it is not counted as time that others have taken (RN-8).
+  /// The launcher was stopped, or had no processor, for `time`: that time does not count against the time-outs of
+  /// others (RN-8).
   void unwatched(base::Duration time);
   /// The launcher itself cannot go on: a full disk, say.
   void broken(const Error& error);
@@ -98,7 +99,8 @@ class Supervisor {
   static bool is_echo(const Error& error);
   /// Returns why the run has failed so far, shortened for other hosts; Errc::ok = it has not.
   Error reason() const;
-  /// Returns the workers that were killed because they had not left, with the reason; empty = none (RN-4).
+  /// Returns the text about the workers that were killed because they had not left, with the reason; empty = none
+  /// (RN-4).
   std::string stragglers() const;
 
  private:
@@ -124,7 +126,7 @@ class Supervisor {
       if (state < next) state = next;
     }
   };
-  /// Why the run was asked to end before its roles had returned: what came first.
+  /// Why the run was asked to end before its roles had returned: the reason that came first.
   enum class Ending { none, interrupted, failed };
   /// Why the processes were killed.
   enum class Kill { none, stop_timeout, second_interrupt };
@@ -138,7 +140,8 @@ class Supervisor {
     bool at_start = false;  ///< before it was ready; a worker elsewhere does not report that it is
   };
 
-  /// What the run has failed of, of all that is known.
+  /// Which kind of reason the run has failed for, as far as is known: none; one that concerns no single worker; the
+  /// death of a process; an error that a worker has reported.
   enum class Cause { none, general, death, failure };
   Cause cause() const;
 
@@ -153,7 +156,7 @@ class Supervisor {
   void give_up_one_of(const BrokenSessions::Report& broken, base::TimePoint now);
   /// Returns whether all workers that this launcher has started have come so far.
   bool all_have_reached(State state) const;
-  /// Returns the names of those that have not, separated by commas.
+  /// Returns the names of the workers that have not reached `state`, separated by commas.
   std::string names_before(State state) const;
   std::string hint_for_slow_processes(State awaited) const;
   void check_start(base::TimePoint now);

@@ -1,4 +1,4 @@
-/// Lines of pixels: what is left of a series of any length once it is drawn.
+/// Lines in pixels: reduces a series of any length to the points that can be seen.
 #pragma once
 
 #include <span>

@@ -7,8 +7,8 @@
 
 namespace caftan::svg {
 
-/// Returns the text with at most `most` characters, the last three of them dots if it has more; '?' for control
-/// characters and for bytes that are no UTF-8.
+/// Returns the text with at most `most` characters; the last three are dots if the text was longer. Control characters
+/// and bytes that are no UTF-8 become '?'.
 std::string shown(std::string_view text, std::size_t most);
 /// Returns how many characters a text has that `shown` returned.
 std::size_t length_of(std::string_view shown_text);

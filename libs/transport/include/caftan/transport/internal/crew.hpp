@@ -25,14 +25,14 @@ class Crew {
 
   void thread_added() noexcept;
 
-  // A runner waits for work: it is idle.
+  // `begin_idle`: a runner begins to wait for work; it is idle until `end_idle`.
   void begin_idle() noexcept { ++idle_; }
   void end_idle() noexcept { --idle_; }
   bool has_idle() const noexcept { return idle_ > 0; }
   /// Returns whether as many threads wait for work as are wanted: one more can be parked.
   bool has_enough_idle() const noexcept { return idle_ >= runners_; }
 
-  // Threads that are not needed for now.
+  // A runner that is not needed for now is parked.
   void park() noexcept;
   bool may_unpark() const noexcept { return unpark_ > 0; }
   /// A parked thread goes on, also without may_unpark: the executor ends.
@@ -41,7 +41,8 @@ class Crew {
   // A runner waits inside its task: it is blocked.
   void enter_blocked() noexcept;
   void leave_blocked() noexcept;
-  /// What replaces a runner that is blocked: without it no runner might be left to read sockets or to run tasks.
+  /// What replaces a runner that is blocked. Without a replacement no runner might be left to read sockets or to run
+  /// tasks.
   enum class Replacement : std::uint8_t {
     none,         ///< enough threads run, or no more are allowed
     parked,       ///< one that is parked; it is counted, and is to be woken
@@ -50,7 +51,7 @@ class Crew {
   };
   Replacement replace() noexcept;
 
-  // Permits: waits of user code that are under way.
+  // A permit is taken for each wait of user code. Returns whether one more may be taken.
   bool has_permit() const noexcept { return permits_ + 1 < max_threads_; }
   /// Returns whether no thread would stay free if one more began to wait.
   bool needs_thread_for_wait() const noexcept { return permits_ + 1 >= threads_; }
@@ -88,7 +89,7 @@ class Crew {
   unsigned permits_ = 0;                                             // waits of user code that are under way
   std::map<unsigned, std::deque<base::Task>, std::greater<>> held_;  // calls that have not begun, by depth
 
-  /// Read before each call begins; written seldom, and under the lock.
+  /// The counts that are read before each call begins; written seldom, and under the lock.
   struct alignas(64) {
     std::atomic<unsigned> engaged{0};  // running_ + permits_
     std::atomic<bool> holds{false};    // held_ is not empty

@@ -29,7 +29,8 @@ using HandshakeDone = std::function<void(Result<Accepted>)>;
 class Listener {
  public:
   virtual ~Listener() = default;
-  /// Returns the address for peers to dial: the one given to `listen`, with the port that the system chose if it was 0.
+  /// Returns the address for peers to dial: the address that was given to `listen`, but if its port was 0, with the
+  /// port that the system chose.
   virtual const std::string& address() const noexcept = 0;
   /// Begins to accept. Call it once.
   virtual void start() = 0;

@@ -1,5 +1,5 @@
-/// The receivers of what a session reads: `FrameHandler` of the frames of calls, `ActorFrames` of those about actors,
-/// `ReplySink` of the end of one request. A session knows no other code of the layers above it.
+/// The receivers of what a session reads: `FrameHandler` for the frames of calls, `ActorFrames` for the frames about
+/// actors, `ReplySink` for the outcome of one request. A session knows no other code of the layers above it.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,8 @@ namespace caftan::transport {
 
 class Session;
 
-/// Receives the one end of a request: the reply (whose header may carry kFlagError), or an error of this side.
+/// Receives the outcome of one request, exactly once: the reply (whose header may carry kFlagError), or an error of
+/// this side.
 class ReplySink {
  public:
   virtual ~ReplySink() = default;

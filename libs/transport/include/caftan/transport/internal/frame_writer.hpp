@@ -1,6 +1,6 @@
-/// `FrameWriter`: the way out of a session. Frames are appended in order and written together where this saves system
-/// calls; a bye goes behind everything else. Rules: docs/protocols/wire.md (WI-10, WI-20), docs/protocols/session.md
-/// (SE-14 to SE-19, SE-35), docs/architecture.md, "Runners".
+/// `FrameWriter`: writes the frames of a session. Frames are appended in order and written together where this saves
+/// system calls; a bye goes behind everything else. Rules: docs/protocols/wire.md (WI-10, WI-20),
+/// docs/protocols/session.md (SE-14 to SE-19, SE-35), docs/architecture.md, "Runners".
 #pragma once
 
 #include <atomic>
@@ -65,7 +65,8 @@ class FrameWriter final : public Flushable {
   /// Compares the parts of `frame` with the limits of this side and of the peer. Errors: limit_exceeded, with the key
   /// of the first limit that is exceeded.
   Result<void> check_size(const wire::OutFrame& frame) const;
-  /// Returns `error` with so little text that a frame of nothing else but `beside` bytes keeps these limits (WI-20).
+  /// Returns `error` with its text shortened so that a frame of the error and `beside` further bytes keeps the limits
+  /// (WI-20).
   Error fitting(const Error& error, std::size_t beside = 0) const;
 
   /// Decides whether a call of the peer may begin (SE-35).

@@ -26,14 +26,14 @@ class LifeWatch {
   LifeWatch(const LifeWatch&) = delete;
   LifeWatch& operator=(const LifeWatch&) = delete;
 
-  /// What the watch calls. Threads: the one that keeps time; must not block.
+  /// The functions that the watch calls. Threads: the one that keeps time; must not block.
   struct Events {
     std::function<void()> show_life;            ///< bytes are to go out
     std::function<void(const Error&)> on_dead;  ///< the peer was silent for too long; called once, and nothing after it
   };
   /// Begins to watch. @param self  this object; its owner keeps the session
   void start(std::weak_ptr<LifeWatch> self, Events events);
-  /// Ends the watch: a call of an event that has begun may still be running.
+  /// Ends the watch. A call of one of the functions that has begun may still be running.
   void stop() noexcept { stopped_.store(true, std::memory_order_release); }
 
   void on_bytes_in(std::size_t count) noexcept;

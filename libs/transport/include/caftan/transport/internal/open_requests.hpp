@@ -1,5 +1,5 @@
 /// `OpenRequests`: the requests of a session that have no reply yet: their room in the peer's window, their deadlines,
-/// and the one end of each. Rules: docs/protocols/session.md, SE-1 to SE-5 and SE-10 to SE-13.
+/// and their outcomes, one for each request. Rules: docs/protocols/session.md, SE-1 to SE-5 and SE-10 to SE-13.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,8 @@ class OpenRequests {
   static std::uint64_t room_for(std::uint64_t size) noexcept;
   /// Takes room in the window. Errors: overloaded (it is full), peer_down.
   Result<void> try_acquire(std::uint64_t room);
-  /// As try_acquire, and waits in line for it. Errors: timeout, peer_down. Blocks; not for threads that poll.
+  /// As try_acquire, but waits in line until there is room. Errors: timeout, peer_down. Blocks; not for threads that
+  /// poll.
   Result<void> acquire(std::uint64_t room, base::TimePoint deadline);
   void give_back(std::uint64_t room) { window_.release(room); }
 
@@ -52,7 +53,7 @@ class OpenRequests {
   void answer(CallId call, wire::InFrame&& frame);
   /// Sends a cancel to the peer and ends the request with `reason`; has no effect if the request has ended already.
   void cancel(CallId call, Error reason);
-  /// Fails all requests, now and later.
+  /// Fails all requests that are open, and each one that comes later.
   void end(const Error& reason);
   std::size_t size() const { return table_.size(); }
 

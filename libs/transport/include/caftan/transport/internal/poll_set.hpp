@@ -32,7 +32,7 @@ class PollSet {
   /// As wait, for `period` (less than a second), or for a millisecond on kernels before 5.11.
   int wait_for(epoll_event& event, base::Duration period);
   static bool is_wake(const epoll_event& event) noexcept;
-  /// Returns what the event is about; null if it is watched no more.
+  /// Returns the pollable that the event is about; null if it is no longer watched.
   std::shared_ptr<Pollable> find(const epoll_event& event);
 
  private:

@@ -41,10 +41,11 @@ class ReadClaim {
   /// Takes the turn for a thread that waits; false if another thread has it. The channel reports no bytes to runners
   /// meanwhile.
   bool claim();
-  /// Ends a claim: runners read again. With `may_defer`, and if only replies were read for a while, they read a moment
-  /// later unless a thread claims the session first; then this returns true. Threads: the one that has claimed.
+  /// Ends a claim: runners may read again. With `may_defer`, and if only replies were read for a while, runners read a
+  /// moment later, unless a thread claims the session first; then this function returns true. Threads: the one that has
+  /// claimed.
   bool release(bool may_defer);
-  /// Ends a claim, and leaves the channel as it is: the session ends. Threads: the one that has claimed.
+  /// Ends a claim because the session ends, and leaves the channel as it is. Threads: the one that has claimed.
   void give_up() noexcept { reading_.store(false, std::memory_order_release); }
   /// Lets runners read if no thread does.
   void end_deferral();
@@ -53,14 +54,15 @@ class ReadClaim {
   void arm();
   /// As arm, after a report was served: it ends a deferral too.
   void rearm();
-  /// Whether reports of room are wanted, because the channel was full. Threads that set it: one at a time; what is set
-  /// takes effect with the next call of `arm`.
+  /// Returns whether the channel is to report room, because it was full. Threads that set this: one at a time; a new
+  /// value takes effect with the next call of `arm`.
   bool wants_room() const noexcept { return wants_room_.load(std::memory_order_acquire); }
   void set_wants_room(bool wanted) noexcept { wants_room_.store(wanted, std::memory_order_release); }
 
-  // Reports of the thread that reads; only that thread calls these four.
+  // The thread that reads notes here what it has read; only that thread calls these four methods.
   void begin_read() noexcept { work_queued_ = false; }
   void on_reply() noexcept { ++replies_in_row_; }
+  /// Notes a frame that is no reply.
   /// @param for_runners  a runner has to handle the frame
   void on_other(bool for_runners) noexcept {
     replies_in_row_ = 0;

@@ -69,7 +69,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   /// Returns whether the peer's bye was read.
   bool has_left() const noexcept { return bye_received_; }
-  /// Returns the reason in the peer's bye: Errc::ok if the peer left in good order. Precondition: it has left.
+  /// Returns the reason in the peer's bye: Errc::ok if the peer left in good order. Precondition: has_left().
   const Error& farewell() const noexcept { return farewell_; }
   wire::BlockPool& pool() noexcept { return parts_.pool; }
 
@@ -77,7 +77,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   /// come.
   FrameWriter& writer() noexcept { return writer_; }
   const FrameWriter& writer() const noexcept { return writer_; }
-  /// The requests under way, and room for more.
+  /// Returns the requests under way, and with them the window in which further ones take room.
   OpenRequests& requests() noexcept { return requests_; }
   const OpenRequests& requests() const noexcept { return requests_; }
 

@@ -1,5 +1,5 @@
-/// `TaskQueue`: the tasks of an executor that wait for a runner. What is due goes ahead of the rest: a deadline does
-/// not wait for the work that it limits.
+/// `TaskQueue`: the tasks of an executor that wait for a runner. Tasks of due timers go ahead of the rest, so that a
+/// deadline does not wait for the work that it limits.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,7 @@
 
 namespace caftan::transport {
 
-/// Move-only; join it before it is destroyed. It takes no signals: those belong to the threads of the program.
+/// Move-only; join it before it is destroyed. The thread takes no signals: the program's own threads do.
 class Thread {
  public:
   /// Starts a thread that runs `body`. Returns nothing if the system gives none; then nothing has changed.
@@ -20,7 +20,7 @@ class Thread {
   Thread& operator=(Thread&&) = delete;
   ~Thread();
 
-  /// Waits for its end. Not from the thread itself.
+  /// Waits for the thread's end. Not to be called on the thread itself.
   void join();
 
  private:

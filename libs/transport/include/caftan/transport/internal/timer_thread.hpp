@@ -33,7 +33,7 @@ class TimerThread {
     here,    ///< on this thread: must not block, and must not run user code
     runner,  ///< handed to the runners
   };
-  /// Runs `task` at `when`, those of one moment in the order of the calls.
+  /// Runs `task` at `when`; tasks of the same moment run in the order of the calls.
   void add(base::TimePoint when, Place place, base::Task task);
 
  private:

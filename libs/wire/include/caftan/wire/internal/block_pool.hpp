@@ -1,4 +1,4 @@
-/// Memory for what arrives: 64-byte aligned, uninitialised blocks that go back to a pool instead of to the system,
+/// Memory for received bytes: 64-byte aligned, uninitialised blocks that go back to a pool instead of to the system,
 /// because the first touch of fresh memory costs more than the copy into it. Start with `BlockPool::take`.
 #pragma once
 
@@ -19,7 +19,7 @@ struct BlockPoolState;
 
 inline constexpr std::size_t kBlockAlignment = 64;
 
-/// One block of a pool. Move-only; goes back when it is destroyed, from any thread, also after the pool is gone.
+/// One block of a pool. Move-only; its destructor gives the block back, on any thread, also after the pool is gone.
 class Block {
  public:
   Block() = default;
@@ -32,7 +32,7 @@ class Block {
   }
   ~Block() { give_back(data_); }
 
-  /// Null only for a default-made or moved-from block.
+  /// Returns the memory; null only for a default-made, moved-from or released block.
   std::byte* data() noexcept { return data_; }
   const std::byte* data() const noexcept { return data_; }
   /// Returns the number of bytes that were asked for.
@@ -40,8 +40,8 @@ class Block {
   std::span<std::byte> span() noexcept { return {data_, size_}; }
   ByteView view() const noexcept { return {data_, size_}; }
 
-  /// Gives up ownership without an allocation; the caller must later pass the pointer to `give_back`, once.
-  /// The way a tensor's storage owns a block.
+  /// Gives up ownership without an allocation; the caller must later pass the pointer to `give_back`, once. So a
+  /// tensor's storage can own a block.
   [[nodiscard]] std::byte* release() && noexcept {
     size_ = 0;
     return std::exchange(data_, nullptr);
@@ -49,7 +49,7 @@ class Block {
   /// Returns a block that was released; null is allowed. Threads: any.
   static void give_back(void* data) noexcept;
 
-  /// Turns the block into a keep-alive that gives it back with its last copy; it points at data().
+  /// Turns the block into a shared owner, whose last copy gives the block back; it points at data().
   std::shared_ptr<const void> share() &&;
 
  private:
@@ -71,7 +71,7 @@ class BlockPool {
   explicit BlockPool(Options options);
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
-  /// Frees what is cached. Blocks still out stay valid and free themselves.
+  /// Frees the cached blocks. Other blocks stay valid and are freed when they are given back.
   ~BlockPool();
 
   /// Returns a block of `size` >= 0 bytes with unset contents.

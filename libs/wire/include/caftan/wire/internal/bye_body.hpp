@@ -9,7 +9,7 @@ namespace caftan::wire {
 struct ByeBody {
   Error reason;  ///< what the sender's run failed of; Errc::ok: it leaves in good order
 
-  /// Returns no bytes for Errc::ok, and for a reason that cannot be encoded.
+  /// Encodes the body: no bytes for Errc::ok, and for a reason that cannot be encoded.
   Bytes encode() const;
   /// Errors: malformed_payload.
   static Result<ByeBody> decode(ByteView bytes);

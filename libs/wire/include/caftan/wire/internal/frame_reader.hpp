@@ -20,7 +20,7 @@
 
 namespace caftan::wire {
 
-/// The sections of a frame that receivers use. Of two of one type the first counts.
+/// The sections of a frame that receivers use. If a type comes twice, the first section counts.
 struct InSections {
   std::optional<ByteView> autograd;
   std::optional<ByteView> chain;
@@ -76,7 +76,7 @@ class FrameReader {
   /// section of an unknown type): the session ends, and nothing more can be read.
   Result<Item> next();
 
-  /// The kind of the frame whose manifest was found.
+  /// Returns the kind of the frame whose manifest was found.
   FrameKind kind() const noexcept { return frame_.header.kind; }
   ByteView manifest() const noexcept { return manifest_; }
   /// Sets `InFrame::manifest` of that frame.

@@ -1,4 +1,4 @@
-/// A piece of a message that is written from where it lies: tensor storage, a shared block, a buffer.
+/// A piece of a message that is written in place, without a copy: tensor storage, a shared block, a buffer.
 #pragma once
 
 #include <cstddef>
