@@ -1,5 +1,5 @@
-/// `CallHook`: seven functions that a higher layer (autograd, profiling) has called at the moments of each call. A
-/// worker has one hook, which is called for calls, creations, fetches, methods, operators and self-calls alike.
+/// `CallHook`: seven functions through which a higher layer (autograd, profiling) takes part in calls. A worker has at
+/// most one hook, which sees calls, creations, fetches, methods, operators and self-calls alike.
 #pragma once
 
 #include "caftan/rpc/request.hpp"

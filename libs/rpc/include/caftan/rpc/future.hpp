@@ -105,7 +105,8 @@ class [[nodiscard]] Future {
   }
 
   /// `outcome` does the same as `result`, and `outcome_status` the same as `status`, for a future that is ready: they
-  /// never wait and never give the object's turn back. Precondition: ready().
+  /// never wait and never give the object's turn back.
+  /// Precondition: ready().
   Result<T> outcome() & {
     static_assert(std::is_void_v<T> || std::is_copy_constructible_v<rpc::Stored<T>>,
                   "this value can only be moved out: std::move(future).outcome()");
