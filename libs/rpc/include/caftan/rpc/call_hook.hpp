@@ -40,7 +40,7 @@ class CallHook {
   /// The request ended without a value: an error reply, timeout, cancelled, peer down, shut down.
   virtual void on_reply_dropped(HookTicket ticket, const Error& error) noexcept = 0;
 
-  /// A session with `peer` ended, after on_reply_dropped of its requests.
+  /// The last session with `peer` has ended; called after on_reply_dropped of its requests.
   virtual void on_peer_down(const WorkerLife& peer) noexcept = 0;
 };
 

@@ -13,7 +13,8 @@ namespace caftan {
 
 namespace rpc {
 
-/// The outcomes so far of several futures. Each slot is written once, by the thread that ends its future.
+/// The outcomes of several futures, as far as they are there. Each slot is written once, by the thread that ends its
+/// future.
 template <class T>
 class Collection {
  public:

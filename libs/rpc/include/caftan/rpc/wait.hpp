@@ -12,7 +12,7 @@ namespace caftan {
 
 namespace rpc {
 
-/// When a wait for several ends.
+/// When a wait for several futures ends.
 enum class Until {
   all,    ///< all are ready, or one has failed
   every,  ///< all are ready, with values or errors
