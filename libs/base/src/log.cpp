@@ -1,4 +1,4 @@
-// The border to spdlog: no other file includes it, because libtorch ships another version of its fmt.
+// The only file that includes spdlog, because libtorch ships another version of the fmt library that spdlog uses.
 #include "caftan/base/log.hpp"
 
 #include <spdlog/logger.h>

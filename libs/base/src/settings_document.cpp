@@ -28,7 +28,7 @@ std::string written(const T& value) {
   return std::move(stream).str();
 }
 
-/// The recursion is bounded, because the parser refuses more than 256 levels.
+/// The recursion is bounded, because `parse` refuses text that `find_too_deep` finds.
 SettingsNode convert(const toml::node& node) {  // NOLINT(misc-no-recursion)
   SettingsNode result;
   result.place = place_of(node.source());
@@ -63,7 +63,8 @@ SettingsNode convert(const toml::node& node) {  // NOLINT(misc-no-recursion)
   return result;
 }
 
-/// Returns nothing and the parser's words if `text` is no TOML.
+/// Returns the table that `text` writes. If `text` is no TOML or is nested too deep, returns nullopt, with the place
+/// and the reason.
 std::optional<SettingsNode> parse(std::string_view text, SettingsPlace& place, std::string& reason) {
   if (const auto found = find_too_deep(text)) {
     place = found->place;

@@ -113,8 +113,8 @@ class FieldReader {
     read_integer(*value);
   }
 
-  /// A number that 64 bits do not hold is no TOML value, so that an override of it is read as text. What is text for
-  /// another reason (`.5`, `007`, quotes) stays text, as in a file.
+  /// Returns whether the value is an integer of the command line that 64 bits do not hold: it is no TOML value, so the
+  /// override was read as text. A value that is text for another reason (`.5`, `007`, quotes) stays text, as in a file.
   bool is_too_large_an_integer() const {
     if (node_.kind != Kind::text || node_.place.override_index < 0) return false;
     std::int64_t ignored = 0;

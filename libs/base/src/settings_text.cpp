@@ -26,8 +26,9 @@ constexpr std::array<Unit, 5> kSizes{
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Reads digits, optionally a point and digits, and a unit. Errors: invalid_config (with the text `wanted`: the text
-/// has another form, or the result is not whole), limit_exceeded (negative or too large).
+/// Reads digits, optionally a point and digits, and a unit.
+/// Errors: invalid_config (with the text `wanted`: the text has another form, or the result is not whole),
+/// limit_exceeded (negative or too large).
 template <std::size_t N>
 Result<std::int64_t> parse_units(std::string_view text, const std::array<Unit, N>& units, const char* wanted) {
   const Error other_form(Errc::invalid_config, wanted);

@@ -77,7 +77,7 @@ class Reader {
 
 Error malformed(std::string text) { return Error(Errc::malformed_payload, "handshake: " + std::move(text)); }
 
-/// The bounds of a payload by kind; nullopt for a kind there is not.
+/// The fewest and the most bytes that the payload of a message has.
 struct Bounds {
   std::size_t min;
   std::size_t max;

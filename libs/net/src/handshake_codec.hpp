@@ -32,7 +32,7 @@ struct Reject {
 };
 
 /// Returns the whole size of the message that begins with `start`, or 0 while its header is not complete.
-/// Errors: malformed_payload, at the first byte that cannot be.
+/// Errors: malformed_payload, as soon as a byte shows that this is no handshake message.
 Result<std::size_t> message_size(wire::ByteView start);
 
 /// Precondition: message_size(message) == message.size().

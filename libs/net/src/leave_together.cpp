@@ -74,8 +74,8 @@ std::optional<Result<void>> LeaveTogether::outcome() const {
   if (is_over()) return Result<void>();
   const std::size_t rounds = own_rounds();
   for (const Member& member : members_) {
-    // This worker needs each member's report of the last round that it has reported itself, and of the next one. A lost
-    // member will not send its own.
+    // This worker needs the report of a lost member for the last round that it has reported itself, or for the next
+    // round, and that report will not come.
     if (!member.lost || rounds_of(member) > rounds) continue;
     if (rounds_of(member) == rounds && rounds > 0 && !due()) continue;
     const char* const what = rounds_of(member) == 0 ? " is lost and has not called leave_together"
@@ -136,7 +136,8 @@ void LeaveTogether::on_report(const WorkerLife& sender, const LeaveReport& repor
     if (member.life.value != 0 && !member.lost) return;  // of a life that was replaced
     on_up(sender);                                       // its session is about to be announced
   }
-  // Among lives that this worker does not know no round but the first can have begun.
+  // Only a report of round 0 can be for lives that this worker does not know: later rounds begin after this worker has
+  // reported round 0 for the same lives.
   if (report.round == 0) {
     if (member.lives == report.lives && !member.work.empty()) return;
     member.lives = report.lives;

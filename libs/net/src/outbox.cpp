@@ -50,8 +50,8 @@ void Outbox::append(wire::Bytes frame, CallId call, std::vector<wire::Segment> b
 }
 
 // SE-16: fixes the next bytes to write: all control frames, then chunks of at most kMaxChunk bytes together. Nothing is
-// added behind chunks that are not written yet. Each call takes some chunks, so that a stream of control frames does
-// not hold tensors back for ever.
+// added behind chunks that are not written yet. Chunks go with each round of control frames, so that a stream of these
+// does not hold tensors back for ever (SE-17).
 void Outbox::commit() {
   if (has_chunk_) return;
   for (wire::Bytes& frame : control_) committed_.push_back({std::move(frame), {}});
@@ -62,7 +62,8 @@ void Outbox::commit() {
   }
 }
 
-/// Moves the next chunk of the first bulk to the committed bytes. Returns the bytes of the chunk.
+/// Moves the next chunk of the first bulk to the committed bytes. Returns the size of the chunk in bytes, without its
+/// header.
 std::size_t Outbox::cut_chunk() {
   Bulk& bulk = bulk_.front();
   const auto size_of_chunk = static_cast<std::size_t>(std::min<std::uint64_t>(bulk.rest, wire::kMaxChunk));
@@ -78,7 +79,8 @@ std::size_t Outbox::cut_chunk() {
     const std::size_t size = std::min(rest, from.size - bulk.offset);
     const bool is_last = bulk.offset + size == from.size;
     if (size != 0) {
-      // The last chunk takes the segment's owner along, so that the owner is released when that chunk is written.
+      // The last piece of a segment takes the segment's owner along, so that the owner is released when that piece is
+      // written.
       committed_.push_back({{}, {from.data + bulk.offset, size, is_last ? std::move(from.owner) : from.owner}});
     }
     rest -= size;

@@ -4,7 +4,7 @@ namespace caftan::net {
 
 RefusalLog::Action RefusalLog::on_refused(Errc code, base::TimePoint now) {
   Minute& minute = minutes_[index(code)];
-  // A minute in which refusals were only counted ends by end_of_minute, never before.
+  // A minute in which some refusals were only counted ends by end_of_minute, never before.
   if (now >= minute.until && minute.seen <= kLines) minute = {now + kMinute, 0};
   ++minute.seen;
   if (minute.seen <= kLines) return Action::write;

@@ -317,7 +317,7 @@ Result<void> ActorExchange::on_link(const RouteBody& body) {
   return {};
 }
 
-/// Takes out the handles that keep the proxies linked to `to`, for release outside the lock.
+/// Removes the links of the actor at `to`. Returns the handles that kept their proxies, for release outside the lock.
 std::vector<caf::strong_actor_ptr> ActorExchange::release_links_locked(const Address& to) {
   std::vector<caf::strong_actor_ptr> released;
   for (auto link = links_.lower_bound({to, Address()}); link != links_.end() && link->first.first == to;) {

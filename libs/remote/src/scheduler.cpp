@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kMaxThroughput = 64;  // messages of one actor in a row, then others get their turn
 
-/// Takes the place of the actor through which CAF prints (caf::aout). Nothing in Caftan prints that way.
+/// Takes the place of the actor through which CAF prints (caf::aout), and needs no thread. Nothing in Caftan prints
+/// that way.
 class SilentPrinter final : public caf::monitorable_actor {
  public:
   explicit SilentPrinter(caf::actor_config& config) : caf::monitorable_actor(config) {}

@@ -10,7 +10,7 @@ namespace caftan::rpc {
 
 namespace {
 
-/// Writes down when a call that starts now has to be over, and why then.
+/// Sets the deadline of a call that starts now, and which of the time-outs has set it.
 /// Errors: bad_arguments, timeout, cancelled.
 Result<void> set_deadline(OutRequest& request, Caller& caller, const CallOptions& options, const Ambient* ambient) {
   const base::Duration timeout = options.timeout.value_or(caller.default_timeout());

@@ -24,8 +24,8 @@ OwnerActions ForkTable::creation_finished() {
 }
 
 OwnerActions ForkTable::handed_over(ForkId fork, PeerSession session) {
-  // The sender of the reference holds the value, so the value cannot have ended. If it has, by a defect or a kill, the
-  // reader of the frame gets a `down`.
+  // The sender of the reference holds the value, so the value cannot have ended. If it has nevertheless, the reader of
+  // the frame gets a `down`.
   if (ended_) return {};
   forks_.emplace(fork, Entry{ForkId{}, session});
   return {MonitorFork{fork, session}};

@@ -184,8 +184,8 @@ Error no_operator(const std::string& name, const std::string& overload) {
 }
 
 /// Returns the overload that takes the arguments: the named one; without a name the overload that has none, if it takes
-/// them, otherwise the first that takes them among those with the fewest parameters. Errors: unknown_function;
-/// bad_arguments (naming the overloads there are, or the rule that forbids one).
+/// them, otherwise, of those that take them, the one with the fewest parameters.
+/// Errors: unknown_function; bad_arguments (naming the overloads there are, or the rule that forbids one).
 Result<c10::OperatorHandle> choose(const std::string& name, const std::string& overload, Inputs inputs) {
   const auto named = c10::Dispatcher::singleton().findSchema({name, overload});
   if (named) {

@@ -6,7 +6,8 @@
 namespace caftan::rpc {
 
 /// As FutureCore::wait.
-/// Errors: overloaded (too many runners wait already; the future stays as it is).
+/// Errors: overloaded (too many runners wait already), would_deadlock (inside a brief function); the future stays as it
+/// is.
 Result<bool> permitted_wait(FutureCore& future, base::TimePoint deadline);
 
 /// For a wait whose result is ready before it begins: gives the turn of the running code to the oldest queued job where

@@ -92,7 +92,7 @@ Result<void> check_entry(const FunctionEntry& entry, const FunctionKey& key, con
   return {};
 }
 
-/// Runs under the hook and the Ambient of the call. Returns what `run` returned, or why it was not run.
+/// Calls the hook, then `run` under the Ambient of the call. Returns what `run` returned, or the error of the hook.
 template <class Run>
 auto run_operation(Caller& caller, InPayload& payload, CallInfo& info, Run run) -> decltype(run()) {
   if (CallHook* const hook = caller.hook()) {
@@ -255,7 +255,7 @@ Hold::Hold(Ambient& ambient, const HostedObject& object) : over_(std::make_share
 }
 
 void Completion::fail(Error error) {
-  // What a continuation threw on behalf of a caller at another worker (CALL-4).
+  // An error that a continuation threw on behalf of a caller at another worker (CALL-4).
   if (error.code() == Errc::user_error && error.kind().empty()) error = error.with_code(Errc::remote_exception);
   if (creation_) {
     creation_->set(std::move(error));

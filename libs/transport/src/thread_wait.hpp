@@ -11,7 +11,8 @@
 
 namespace caftan::transport {
 
-/// What an executor keeps for the calling thread. Empty for a thread that is no runner and does not wait.
+/// What an executor keeps for the calling thread. Has its initial values for a thread that is no runner and has never
+/// waited.
 struct ThreadState {
   ThreadedExecutor* runner_of = nullptr;
   bool inside_reading_wait = false;

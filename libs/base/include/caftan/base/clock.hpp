@@ -33,7 +33,8 @@ class SteadyClock final : public Clock {
 class ManualClock final : public Clock {
  public:
   TimePoint now() const noexcept override { return TimePoint(Duration(now_.load())); }
-  /// Moves the time forward. Threads: any.
+  /// Moves the time forward.
+  /// Threads: any.
   void advance(Duration by) noexcept { now_ += by.count(); }
 
  private:

@@ -108,7 +108,7 @@ class [[nodiscard]] Error {
 std::ostream& operator<<(std::ostream& out, const Error& error);
 
 /// Returns an error of the application's own. A remote function returns it in its Result, or throws it as RpcException:
-/// it arrives at the caller with its kind, which no text need be searched for.
+/// it arrives at the caller with its kind, so that programs need not search the text.
 /// @param kind  at most 128 bytes, for example "bank.no_funds"
 Error user_error(std::string kind, std::string text);
 

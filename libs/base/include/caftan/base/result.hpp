@@ -69,7 +69,7 @@ class [[nodiscard]] Result<void> {
 
   bool has_value() const noexcept { return !error_; }
   explicit operator bool() const noexcept { return has_value(); }
-  /// As that of any Result.
+  /// Returns the error. Throws std::logic_error where there is none.
   const Error& error() const {
     if (!error_) detail::no_error_there();
     return *error_;

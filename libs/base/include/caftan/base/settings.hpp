@@ -38,7 +38,8 @@ struct ByteSize {
 /// What a field holds, as far as files and help texts distinguish it.
 enum class SettingKind { boolean, integer, number, text, choice, duration, bytes, path, texts, integers, table };
 
-/// A value on its way between a file and a field. Durations are nanoseconds, sizes bytes, choices their name.
+/// A value on its way between a file and a field. Durations are nanoseconds, sizes bytes; a choice is its name, or for
+/// an enum its number.
 using SettingValue = std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::string>,
                                   std::vector<std::int64_t>>;
 

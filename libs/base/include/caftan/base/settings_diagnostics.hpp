@@ -31,7 +31,7 @@ class Diagnostics {
     std::string text;
     std::string hint;  ///< shown beside the underline only
   };
-  /// The most errors that are shown; further ones are only counted.
+  /// The most errors, and the most warnings, that `render` shows. Further errors are counted.
   static constexpr std::size_t kShown = 20;
 
   /// @param file  the name to show

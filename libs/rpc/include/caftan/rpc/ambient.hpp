@@ -103,9 +103,8 @@ struct Ambient {
   /// Returns the Ambient of the running code. A thread that has none gets one of its own, which it keeps.
   static Ambient& of_thread() noexcept;
 
-  /// Returns what a continuation made now will run under: everything but the turn, the brief function
-  /// and the thread. The grad mode is
-  /// the thread's; the order is the continuation's own.
+  /// Returns the Ambient for a continuation that is made now: a copy of the running code's, without the turn, the brief
+  /// function and the executor. The grad mode is the thread's; the order is the continuation's own.
   static Ambient capture();
 
  private:
@@ -143,8 +142,8 @@ class NoUserCode {
   AmbientSwap swap_;
 };
 
-/// Writes those objects of `held` whose methods have not returned as the content of section `chain`. Layout:
-/// docs/protocols/call.md.
+/// Appends the content of section `chain`: the objects of `held` whose methods have not returned, as far as is known.
+/// Layout: docs/protocols/call.md.
 void encode_held(const HeldObjects& held, wire::Bytes& to);
 
 /// Reads the content of section `chain`.

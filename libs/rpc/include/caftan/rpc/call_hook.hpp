@@ -1,5 +1,5 @@
-/// `CallHook`: seven functions that a higher layer (autograd, profiling) has called at the moments of each call. A
-/// worker has one hook, which is called for calls, creations, fetches, methods, operators and self-calls alike.
+/// `CallHook`: seven functions through which a higher layer (autograd, profiling) takes part in calls. A worker has at
+/// most one hook, which sees calls, creations, fetches, methods, operators and self-calls alike.
 #pragma once
 
 #include "caftan/rpc/request.hpp"
@@ -40,7 +40,7 @@ class CallHook {
   /// The request ended without a value: an error reply, timeout, cancelled, peer down, shut down.
   virtual void on_reply_dropped(HookTicket ticket, const Error& error) noexcept = 0;
 
-  /// A session with `peer` ended, after on_reply_dropped of its requests.
+  /// The last session with `peer` has ended; called after on_reply_dropped of its requests.
   virtual void on_peer_down(const WorkerLife& peer) noexcept = 0;
 };
 

@@ -98,7 +98,7 @@ class CallSite {
     return create<typename Types::Value>(target, rpc::find_key<F>(target), typename Types::Wire{}, arguments...);
   }
 
-  // As `remote` with a function, by a RemoteFunction: for callers without the callee's code.
+  // The calls above with a RemoteFunction instead of F: for callers without the callee's code.
   template <class R, class... P, class... A>
   auto rpc_sync(const RemoteFunction<R(P...)>& function, rpc::Destination to, const A&... arguments) const {
     return rpc_async(function, to, arguments...).get();
@@ -194,7 +194,8 @@ class CallSite {
   /// Runs a pure ATen operator at a worker: `rpc_op("worker1", "aten::add", a, b, rpc::kwarg("alpha", 2))`; the
   /// arguments choose the overload unless it is named ("aten::add.Tensor"). Operator and arguments are checked here,
   /// before the call. Refused are operators that mutate, touch the callee's files or process, or draw from a generator
-  /// object. Errors: as all calls; wrong_type when the result is not one tensor.
+  /// object.
+  /// Errors: as all calls; wrong_type when the result is not one tensor.
   template <class... A>
   at::Tensor rpc_op(rpc::Destination to, std::string_view schema, A&&... arguments) const {
     return try_rpc_op(to, schema, std::forward<A>(arguments)...).value();
@@ -203,15 +204,15 @@ class CallSite {
   Result<at::Tensor> try_rpc_op(rpc::Destination to, std::string_view schema, A&&... arguments) const {
     return rpc::single_tensor(rpc_op_async(to, schema, std::forward<A>(arguments)...).result());
   }
-  /// As rpc_op; returns all results of the operator.
+  /// As rpc_op, without waiting; the future gets all results of the operator.
   template <class... A>
   Future<rpc::OperatorValues> rpc_op_async(rpc::Destination to, std::string_view schema, A&&... arguments) const {
     std::vector<rpc::OperatorArgument> list;
     (list.emplace_back(std::forward<A>(arguments)), ...);
     return rpc::start_operator(target_of(to), schema, list);
   }
-  /// As rpc_op; the one resulting tensor stays at that worker, and a reference to it is returned. Source:
-  /// torch.distributed.rpc.remote with a builtin operator.
+  /// As rpc_op; the one resulting tensor stays at that worker, and a reference to it is returned.
+  /// Source: torch.distributed.rpc.remote with a builtin operator.
   template <class... A>
   RRef<at::Tensor> remote_op(rpc::Destination to, std::string_view schema, A&&... arguments) const {
     std::vector<rpc::OperatorArgument> list;

@@ -69,7 +69,7 @@ class Caller : public std::enable_shared_from_this<Caller> {
   /// Makes this worker the owner of `object`, whose id came from make_rref_id, and returns a local hold.
   virtual Result<std::shared_ptr<RRefHandle>> create_local(std::shared_ptr<HostedObject> object) = 0;
 
-  /// Gets the error of a call whose future was dropped before it ended; logged once.
+  /// Gets the error of a call whose future was dropped unread, to log it. Called once for each such call.
   virtual void on_unobserved_error(std::string_view what, const Error& error) noexcept = 0;
 };
 

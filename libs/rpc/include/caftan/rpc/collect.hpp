@@ -13,7 +13,8 @@ namespace caftan {
 
 namespace rpc {
 
-/// The outcomes so far of several futures. Each slot is written once, by the thread that ends its future.
+/// The outcomes of several futures, as far as they are there. Each slot is written once, by the thread that ends its
+/// future.
 template <class T>
 class Collection {
  public:
@@ -59,7 +60,7 @@ std::weak_ptr<Caller> caller_of(const std::vector<Future<T>>& futures) {
 }  // namespace rpc
 
 /// Returns a future of all outcomes, in order, which is ready when the last of `futures` is; ready at once without any.
-/// Cancelled it lets the others run on. Source: torch.futures.collect_all. Difference: Results, not futures.
+/// Cancelling it does not cancel `futures`. Source: torch.futures.collect_all. Difference: Results, not futures.
 template <class T>
 Future<std::vector<Result<T>>> collect_all_results(std::vector<Future<T>> futures) {
   using Outcomes = std::vector<Result<T>>;
@@ -86,8 +87,8 @@ Future<rpc::Values<T>> collect_all(std::vector<Future<T>> futures) {
   rpc::for_each_end(std::move(futures), [all, so_far](std::size_t at, Result<T> outcome) {
     if (!outcome) all->complete(outcome.error());
     if (!so_far->put(at, std::move(outcome))) return;
-    // The outcomes are looked through, because `all` may have forwarded its outcome to another future
-    // (FutureState::forward) and does not know it then.
+    // The outcomes are looked through, because `all` does not know whether it has failed once it has forwarded its
+    // outcome (FutureState::forward).
     for (const Result<T>& one : so_far->outcomes()) {
       if (!one) return;
     }

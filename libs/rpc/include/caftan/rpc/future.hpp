@@ -74,8 +74,8 @@ class [[nodiscard]] Future {
   /// queued method of its object go first (CALL-7).
   bool ready() const noexcept { return !state_ || state_->ready(); }
 
-  /// Waits and returns the value; may be called again. `std::move(f).get()` moves the value out. Errors (thrown as
-  /// RpcException): those of the call; broken_promise (dropped); overloaded (too many runners wait).
+  /// Waits and returns the value; may be called again. `std::move(f).get()` moves the value out.
+  /// Errors (thrown as RpcException): those of the call; broken_promise (dropped); overloaded (too many runners wait).
   T get() & { return result().value(); }
   T get() && { return std::move(*this).result().value(); }
 
@@ -105,7 +105,8 @@ class [[nodiscard]] Future {
   }
 
   /// `outcome` does the same as `result`, and `outcome_status` the same as `status`, for a future that is ready: they
-  /// never wait and never give the object's turn back. Precondition: ready().
+  /// never wait and never give the object's turn back.
+  /// Precondition: ready().
   Result<T> outcome() & {
     static_assert(std::is_void_v<T> || std::is_copy_constructible_v<rpc::Stored<T>>,
                   "this value can only be moved out: std::move(future).outcome()");
@@ -192,7 +193,7 @@ class Promise {
     const auto state = std::move(state_);
     return state && state->complete(std::move(result));
   }
-  /// Completes with what `other` becomes.
+  /// Completes with the outcome of `other`, once it is there.
   void follow(Future<T> other) {
     const auto state = other.state();
     other.forget();
@@ -228,7 +229,7 @@ Future<T> make_ready_future(Result<T> result) {
 
 namespace rpc {
 
-/// Completes `promise` with `outcome`, or with what its future becomes.
+/// Completes `promise` with `outcome`; where that is a future, with the outcome of the future, once it is there.
 template <class U>
 void follow(Promise<U> promise, Result<U> outcome) {
   promise.set(std::move(outcome));

@@ -1,5 +1,5 @@
-/// What stands behind Future and Promise: one outcome, set once; threads that wait for it; continuations.
-/// Users start with future.hpp.
+/// The state that a Future and its Promise share: one outcome, set once; threads that wait for it; continuations. Users
+/// start with future.hpp.
 #pragma once
 
 #include <atomic>
@@ -65,7 +65,8 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   virtual bool cancel() = 0;
 
   /// Runs `continuation` once the future is ready: on this thread if it is ready already, otherwise on the thread that
-  /// completes it (CALL-14). Runs it on a runner if that thread reads frames or holds an object's turn.
+  /// completes it (CALL-14). Runs it on a runner instead if that thread reads frames, runs a brief function or holds an
+  /// object's turn.
   void add_continuation(base::Task continuation);
 
   /// Registers a waiter. Returns false, and registers nothing, when the future is ready already.
@@ -78,13 +79,13 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
 
   const std::weak_ptr<Caller>& caller() const noexcept { return caller_; }
   /// Returns the executor for a wait on the current thread, null when there is none.
-  /// @param keep  gets the owner of the executor, which must live during the wait
+  /// @param keep  gets the worker whose executor this is, which must live during the wait; null for that of the Ambient
   base::Executor* executor(std::shared_ptr<Caller>& keep) const;
   /// Returns what a waiting thread may read; null when nothing.
   virtual std::shared_ptr<base::ReadableSource> source() const { return nullptr; }
 
  protected:
-  /// The state begins as `open` and becomes one of the others; `undecoded` later becomes `ready` or `failed`.
+  /// The state begins as `open` and becomes one of the others; `undecoded` later becomes `ready`.
   enum class State : std::uint8_t {
     open,       ///< no outcome yet
     undecoded,  ///< a reply came, which its first reader decodes

@@ -65,7 +65,7 @@ struct Invocation {
   std::string_view name() const noexcept { return info.function; }
 };
 
-/// Hosts the outcome of a call.
+/// Makes a hosted object of the outcome of a call, and completes the creation with it.
 template <class T>
 void create(Caller& caller, Invocation& in, Result<T> outcome) {
   if (!outcome) return in.completion.fail(outcome.error().at(caller.name()));

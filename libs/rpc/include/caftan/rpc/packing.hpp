@@ -66,7 +66,7 @@ class Unpacker {
   RRefSource rrefs_;
 };
 
-/// What a request of kind call, create or method starts with.
+/// Appends the prologue, with which the body of a request of kind call, create or method begins.
 void write_prologue(wire::Bytes& body, const FunctionKey& key);
 
 /// Reads the prologue and moves `body` past it. The views point into `body`.
@@ -80,7 +80,8 @@ inline constexpr FunctionKey kGetOrCreate{"caftan.get_or_create", "", base::fnv1
 constexpr bool is_get_or_create(const FunctionKey& key) noexcept {
   return key.name_hash == kGetOrCreate.name_hash && key.name == kGetOrCreate.name;
 }
-/// Reads the name of an object and moves `body` past it. Errors: malformed_payload.
+/// Reads the name of an object and moves `body` past it.
+/// Errors: malformed_payload.
 Result<std::string> read_object_name(wire::ByteView& body);
 
 namespace detail {

@@ -80,7 +80,8 @@ class Peer {
 };
 
 namespace rpc {
-/// Decides whether a call that arrived may begin now, and notes when it begins. The worker implements it. Threads: any.
+/// Decides whether a call that arrived may begin now, and notes when it begins. The worker implements it.
+/// Threads: any.
 class BeginGate {
  public:
   virtual ~BeginGate() = default;
@@ -116,7 +117,8 @@ struct CallInfo {
   std::string_view function;      ///< registered name; lives as long as the worker
   std::shared_ptr<rpc::BeginGate> gate;  ///< says when the call may begin (SE-35); null = at once
 
-  /// Returns whether the caller gave up. Threads: any.
+  /// Returns whether the caller gave up.
+  /// Threads: any.
   bool is_cancelled() const noexcept { return cancel && cancel->is_set(); }
 };
 
@@ -206,8 +208,9 @@ struct CallToken {
 class ResponderSink {
  public:
   virtual ~ResponderSink() = default;
-  /// Called exactly once. The reply of a method is encoded before this function returns, because this function runs on
-  /// the object's strand. Threads: any.
+  /// Called exactly once. For a reply with tensors of an object (OutReply::of_object) this function runs on the
+  /// object's strand, so it encodes the reply before it returns.
+  /// Threads: any.
   virtual void answer(Result<OutReply>&& reply) noexcept = 0;
 };
 

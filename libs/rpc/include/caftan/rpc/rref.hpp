@@ -32,7 +32,7 @@ Result<std::shared_ptr<HostedObject>> wait_for_local(const std::shared_ptr<RRefH
 Result<std::shared_ptr<HostedObject>> wait_for_local_until(const std::shared_ptr<RRefHandle>& handle,
                                                            base::TimePoint deadline);
 
-/// Waits for `future` until `deadline`. Errors: timeout, overloaded.
+/// Waits for `future` until `deadline`. Errors: timeout, overloaded, would_deadlock (inside a brief function).
 Result<void> wait_until(FutureCore& future, Caller& caller, base::TimePoint deadline, std::string_view what);
 
 /// Returns would_deadlock when the running call chain holds `object` elsewhere.
@@ -189,16 +189,17 @@ class RRef : public RRefCalls<T> {
   /// Returns whether this worker has the value.
   bool is_owner() const noexcept { return this->handle_->is_owner(); }
   /// Returns whether the owner has confirmed that it counts this reference: for the one that `remote` returned, when
-  /// the function there has ended without error. Always true on the owner. Source:
-  /// torch.distributed.rpc.RRef.confirmed_by_owner.
+  /// the function there has ended without error. Always true on the owner.
+  /// Source: torch.distributed.rpc.RRef.confirmed_by_owner.
   bool confirmed_by_owner() const noexcept { return this->handle_->confirmed_by_owner(); }
   /// Returns why the value will never be there, if that is known: at the owner and at the creator, when the creation
   /// failed or took too long.
   std::optional<Error> failed() const { return this->handle_->failed(); }
   /// Returns a future that is ready when the value has been made: waits for a creation without fetching anything.
   /// Errors: those of the creation (remote_exception, timeout, peer_down and the like), shut_down; unsupported for a
-  /// reference that came from another worker: only the creator and the owner learn how the creation ended. Threads:
-  /// any. Source: torch.distributed.rpc.RRef._get_future. Difference: also at the owner.
+  /// reference that came from another worker: only the creator and the owner learn how the creation ended.
+  /// Threads: any.
+  /// Source: torch.distributed.rpc.RRef._get_future. Difference: also at the owner.
   Future<void> created() const { return this->handle_->created(); }
   /// Returns the id of the value, the same at every worker.
   RRefId id() const noexcept { return this->handle_->rref(); }

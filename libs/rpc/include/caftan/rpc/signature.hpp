@@ -198,7 +198,7 @@ constexpr std::string_view signature_of() noexcept {
   return detail::kSignatureText<Value, List>;
 }
 
-/// How a function is meant: by name and signature. Both views live as long as the registry or the program.
+/// The name and signature by which a request names a function. Both views live as long as the registry or the program.
 struct FunctionKey {
   std::string_view name;
   std::string_view signature;

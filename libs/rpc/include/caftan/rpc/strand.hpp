@@ -110,7 +110,8 @@ class Strand : public std::enable_shared_from_this<Strand> {
   void post(std::vector<Queued> jobs);
   /// Ends one turn and starts the jobs that may have it next.
   void release(TurnMode mode);
-  /// Takes the turn ahead of queued jobs. Returns false if the caller is to give up (`Patience`).
+  /// Takes the turn ahead of queued jobs. Returns false, without the turn, if `patience` is `gives_up` and an exclusive
+  /// job keeps the turn while it waits.
   bool take(TurnMode mode, Patience patience);
   /// Called by the job that has the turn, after a wait whose result was there at once: counts it as a return. Returns
   /// whether the oldest queued job goes first now.
@@ -141,7 +142,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
   std::list<Queued> queue_ CAFTAN_GUARDED_BY(mutex_);
 };
 
-/// The turn that a job has of a strand; lives on the job's stack. Ambient::turn points to it.
+/// A job's turn on a strand; lives on the job's stack. Ambient::turn points to it.
 class Turn {
  public:
   Turn(Strand& strand, TurnMode mode) noexcept : strand_(strand), mode_(mode) {}

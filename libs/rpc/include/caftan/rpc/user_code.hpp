@@ -25,7 +25,7 @@ Error user_code_failure(std::string_view worker, std::string_view what, Errc thr
 
 /// Runs `function` and returns its result (a Result as it is, references as values), or an error for what it threw.
 /// @param what  "math.add", for the text of an exception
-/// @param thrown  the code of the error
+/// @param thrown  the code of that error, unless it is a lack of memory or a user_error with a kind
 template <class F>
 auto run_user_code(std::string_view worker, std::string_view what, F&& function, Errc thrown = Errc::remote_exception) {
   using Returned = std::remove_cvref_t<std::invoke_result_t<F&>>;

@@ -12,7 +12,7 @@ namespace caftan {
 
 namespace rpc {
 
-/// When a wait for several ends.
+/// When a wait for several futures ends.
 enum class Until {
   all,    ///< all are ready, or one has failed
   every,  ///< all are ready, with values or errors
@@ -21,8 +21,8 @@ enum class Until {
 
 /// Waits for the condition `until`, at most for `timeout`. Returns the index of the first future in order that is ready
 /// (`first`) or has failed (`all`); states.size() when all are ready (of `all`: without error); nullopt when `timeout`
-/// passed first. Null states count as failed. Errors: overloaded (too many runners wait already), would_deadlock
-/// (inside a brief function).
+/// passed first. Null states count as failed.
+/// Errors: overloaded (too many runners wait already), would_deadlock (inside a brief function).
 Result<std::optional<std::size_t>> wait_several(std::span<FutureCore* const> states, Until until,
                                                 std::optional<base::Duration> timeout);
 
@@ -39,7 +39,8 @@ std::vector<FutureCore*> states_of(const std::vector<Future<T>>& futures) {
 /// @param futures  how many futures the wait was for
 Error too_late(std::size_t futures);
 
-/// Waits as `try_wait_all` says. Errors: the first error; timeout; overloaded; would_deadlock.
+/// Waits as `try_wait_all` says.
+/// Errors: the first error; timeout; overloaded; would_deadlock.
 template <class T>
 Result<void> wait_for_all(std::vector<Future<T>>& futures, std::optional<base::Duration> timeout) {
   const auto waited = wait_several(states_of(futures), Until::all, timeout);
@@ -119,8 +120,8 @@ std::vector<Result<T>> wait_all_results(std::vector<Future<T>>& futures, std::op
 }
 
 /// Waits until one of the futures is ready, with a value or an error, and returns its index; the lowest index if
-/// several are ready. nullopt when `timeout` passed first or there are no futures. Errors (thrown): overloaded (too
-/// many runners wait already); would_deadlock (inside a brief function).
+/// several are ready. nullopt when `timeout` passed first or there are no futures.
+/// Errors (thrown): overloaded (too many runners wait already); would_deadlock (inside a brief function).
 template <class T>
 std::optional<std::size_t> wait_any(const std::vector<Future<T>>& futures, std::optional<base::Duration> timeout = {}) {
   if (futures.empty()) return std::nullopt;

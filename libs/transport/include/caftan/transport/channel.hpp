@@ -28,7 +28,8 @@ class Channel {
   /// Starts to report readiness, once per `arm`. Threads: before any other call.
   virtual void start(Ready ready) = 0;
   /// Asks for the next report of what is possible: `read` and `write` say for what. Bytes or room that are there
-  /// already are reported, too. Threads: one at a time, also while another one reads.
+  /// already are reported, too.
+  /// Threads: one at a time, also while another one reads.
   virtual void arm(bool read, bool write) = 0;
 
   /// Reads into the vectors; 0 = nothing there now.
@@ -62,7 +63,8 @@ class Channel {
 /// non-blocking.
 std::shared_ptr<Channel> make_socket_channel(PollingExecutor& executor, int fd, const char* kind);
 
-/// Makes a channel with two ends in one process. The bytes take the same code as on a socket.
+/// Makes the two ends of a connection within one process. They carry the bytes that a socket would, and the same code
+/// writes and reads them.
 /// @param capacity  bytes that may lie in one direction
 std::pair<std::shared_ptr<Channel>, std::shared_ptr<Channel>> make_loopback_pair(PollingExecutor& executor,
                                                                                  std::size_t capacity = 1 << 20);

@@ -23,7 +23,7 @@ class Pollable {
 
  private:
   friend class PollSet;
-  std::uint64_t key_ = 0;  // slot there, set by watch
+  std::uint64_t key_ = 0;  // slot in the PollSet, set by watch
 };
 
 /// Something with bytes appended but not yet written. Threads: any.

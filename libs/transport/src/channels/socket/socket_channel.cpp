@@ -28,7 +28,7 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
   }
 
   // The kernel reports each edge without being asked again; this class turns that into one report per arm. So arming
-  // costs a system call only if bytes may lie unread, or if the events asked for change.
+  // costs a system call only if bytes may lie unread, if room is asked for, or if the events asked for change.
   void arm(bool read, bool write) override {
     if (closed_.load(std::memory_order_acquire)) return;
     // Hang-ups are reported even if no event is asked for; a thread that has claimed the channel finds them by reading.
@@ -116,7 +116,7 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
  private:
   static constexpr std::uint32_t kArmed = 1;   // the next edge is reported
   static constexpr std::uint32_t kUnread = 2;  // there may be bytes that no later edge reports
-  static constexpr std::uint32_t kEnded = 4;   // the same for the end of the stream
+  static constexpr std::uint32_t kEnded = 4;   // there may be an end of the stream that no later edge reports
 
   PollingExecutor& executor_;
   const int fd_;

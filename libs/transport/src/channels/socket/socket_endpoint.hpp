@@ -27,7 +27,7 @@ void dial_socket(const SocketKind& kind, PollingExecutor& executor, const std::s
                  net::HandshakeOptions options, const std::string& expected_peer, HandshakeIoOptions io_options,
                  HandshakeDone done);
 
-/// As ChannelKind wants them.
+/// `listen_with` and `dial_with` are ChannelKind::listen and ChannelKind::dial of a kind of stream socket.
 template <const SocketKind& kKind>
 Result<std::shared_ptr<Listener>> listen_with(PollingExecutor& executor, const std::string& address,
                                               MakeHandshakeOptions options, HandshakeIoOptions io_options,

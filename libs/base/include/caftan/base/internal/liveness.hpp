@@ -49,7 +49,7 @@ class Liveness {
  private:
   LivenessOptions options_;
   std::string peer_;
-  base::TimePoint heard_;   ///< when bytes last came in, moved forward by the time in which this was not checked
+  base::TimePoint heard_;   ///< when bytes last came in, moved forward by the time by which `poll` came too late
   base::TimePoint spoken_;  ///< when bytes last went out or a ping was asked for
   base::TimePoint last_poll_;
   std::uint64_t bytes_in_ = 0;

@@ -43,12 +43,12 @@ class AdmissionWindow {
   /// Errors: the reason the window was closed with; the waiter is not called then.
   Result<WaiterId> acquire_or_wait(std::uint64_t bytes, Waiter waiter);
 
-  /// Removes a waiter whose deadline has passed, without calling it. Returns false if it was served already: its caller
-  /// then has to release the bytes.
+  /// Removes a waiter whose deadline has passed, without calling it. Returns false if it waits no longer: then it is
+  /// called, or was, and bytes that it acquired have to be released.
   bool cancel(WaiterId id);
 
-  /// Gives back bytes that were acquired and serves waiters that fit now. Precondition: `bytes` is what one acquisition
-  /// took.
+  /// Gives back bytes that were acquired and serves waiters that fit now.
+  /// Precondition: `bytes` is what one acquisition took.
   void release(std::uint64_t bytes);
 
   /// Ends all waiting, now and later, with `reason`; the reason of the first call counts. `release` remains valid.

@@ -74,7 +74,7 @@ class LeaveTogether {
 
   bool all_have_come() const;
   void set_life(Member& member, Incarnation life);
-  /// Returns how many rounds the member has reported.
+  /// Returns how many rounds the member has reported for the present lives of all members.
   std::size_t rounds_of(const Member& member) const;
   std::size_t own_rounds() const { return rounds_of(members_[self_.value]); }
   bool is_over() const;

@@ -21,8 +21,8 @@ struct MemberEntry {
   std::string address;  ///< where it listens; empty = learnt when it has started
 };
 
-/// What is known of a worker. As a message: a worker announces to the coordinator, once their session is up, that it
-/// has joined.
+/// What is known of a worker. A worker joins by its hello, from which the coordinator makes its Join; a View carries
+/// the Joins of all members.
 struct Join {
   std::string name;
   WorkerId id;

@@ -17,8 +17,8 @@
 
 namespace caftan::net {
 
-/// Threads: none of its own and no lock; the channel's write lock serializes all calls. What `gather` returned stays
-/// where it is while others append.
+/// Threads: none of its own and no lock; the channel's write lock serializes all calls. The bytes that `gather`
+/// returned stay where they are while frames are appended.
 class Outbox {
  public:
   Outbox() = default;
@@ -49,8 +49,8 @@ class Outbox {
   bool unfinished() const noexcept { return !committed_.empty() || !bulk_.empty(); }
   /// Returns the bytes not yet consumed, both lanes, without headers of chunks that are not cut yet.
   std::uint64_t queued_bytes() const noexcept { return queued_bytes_; }
-  /// As queued_bytes, without the bulk of the message that is being written: the bytes that go ahead of a further
-  /// message.
+  /// As queued_bytes, without the bulk of the first message that is not cut into chunks yet: so the tensors of one
+  /// message, however large, are no backlog (SE-35).
   std::uint64_t backlog() const noexcept { return queued_bytes_ - (bulk_.empty() ? 0 : bulk_.front().rest); }
 
  private:

@@ -43,7 +43,7 @@ using Proof = std::array<std::byte, 32>;
 /// Returns HMAC-SHA256(secret, label || transcript). Errors: io_error (the crypto library refused). Threads: any.
 Result<Proof> make_proof(const Secret& secret, std::string_view label, std::span<const std::byte> transcript);
 
-/// Compares in a time that does not depend on where they differ.
+/// Returns whether `a` and `b` are equal, in a time that does not depend on where they differ.
 bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b) noexcept;
 
 }  // namespace caftan::net

@@ -81,7 +81,7 @@ class TimerWheel {
   std::uint64_t floor_tick(base::TimePoint at) const noexcept;
   std::uint64_t ceil_tick(base::TimePoint at) const noexcept;
   base::TimePoint time_of(std::uint64_t tick) const noexcept;
-  /// Returns the next tick at which a slot must be looked at, and that slot's level; level = kLevels: none.
+  /// The next tick at which a slot must be looked at, and the slot's level; level = kLevels: there is none.
   struct Event {
     std::uint64_t tick;
     unsigned level;

@@ -110,7 +110,7 @@ class ActorExchange final : public transport::ActorFrames {
   std::unordered_map<Address, caf::weak_actor_ptr> proxies_ CAFTAN_GUARDED_BY(mutex_);
   std::unordered_map<Address, caf::weak_actor_ptr> exports_ CAFTAN_GUARDED_BY(mutex_);
   std::unordered_map<caf::actor_id, Address> export_ids_ CAFTAN_GUARDED_BY(mutex_);
-  // The exports whose end is announced to the peer, and whether the peer still monitors them.
+  // The exports with an ExportWatch, and whether the peer still monitors them.
   std::unordered_map<Address, bool> watched_exports_ CAFTAN_GUARDED_BY(mutex_);
   std::uint64_t next_export_ CAFTAN_GUARDED_BY(mutex_) = 1;
   // The proxies that links keep alive, by the local actor and the peer's actor.

@@ -20,8 +20,8 @@ namespace caftan::remote {
 
 class ActorExchange;
 
-/// What of a message travels beside its bytes. The codec of a value with tensors finds it as a companion of its
-/// archive, fills it when the value is written and takes it when the value is read.
+/// The tensors of a message, which travel beside its bytes. The codec of a value with tensors finds the attachment
+/// as a companion of its archive, fills it when the value is written and takes it when the value is read.
 struct OutAttachment {
   wire::Bytes table;
   std::vector<wire::Segment> segments;

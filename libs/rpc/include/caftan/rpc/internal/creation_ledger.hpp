@@ -39,11 +39,11 @@ class CreationLedger {
   std::vector<ForkRequest> created(RRefId rref, CreationNumber creation);
   /// Takes a request for an id without an owner actor. Returns true if it was parked; false: answer `rref_deleted`.
   bool park(const ForkRequest& request);
-  /// A session ended, and its received frames were read (RR-12). Requests of that peer are forgotten. Returns the
-  /// requests of other peers that waited for a creation in the session: answer each `rref_deleted`.
+  /// A session ended, and its received frames were read (RR-12). Requests that came in it are forgotten. Returns the
+  /// requests of other sessions that waited for a creation in this one: answer each `rref_deleted`.
   std::vector<ForkRequest> session_ended(const PeerSession& session);
-  /// The worker that asked gave up at its deadline, or has ended. Returns its request if that was still parked; no
-  /// reply is needed.
+  /// The fork that asked has reached its deadline, or has ended. Returns its request if that was still parked; no reply
+  /// is needed.
   std::optional<ForkRequest> expired(ForkId fork, const PeerSession& session);
 
   std::size_t parked_count() const noexcept;

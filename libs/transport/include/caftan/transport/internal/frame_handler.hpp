@@ -28,7 +28,8 @@ class ReplySink {
 class FrameHandler {
  public:
   virtual ~FrameHandler() = default;
-  /// The manifest of a frame, before any other section of the frame is read (RR-3).
+  /// Receives the manifest of a frame, before any other section of the frame is read (RR-3). Returns what goes along
+  /// with the frame. An error ends the session.
   virtual Result<std::shared_ptr<void>> on_manifest(Session& session, wire::FrameKind kind,
                                                     wire::ByteView manifest) = 0;
   /// A complete call, create, fetch, method, op or cancel. An error ends the session as a protocol error.

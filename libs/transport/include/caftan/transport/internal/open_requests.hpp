@@ -44,10 +44,10 @@ class OpenRequests {
   Result<void> acquire(std::uint64_t room, base::TimePoint deadline);
   void give_back(std::uint64_t room) { window_.release(room); }
 
-  /// Enters a request that has taken `room`, which goes back with its end. Errors: overloaded (too many requests), or
-  /// why the session takes none; the room went back then.
+  /// Enters a request that has taken `room`, which is given back when the request ends. Errors: overloaded (too many
+  /// requests), or why the session takes none; then the room was given back.
   Result<CallId> insert(const std::shared_ptr<ReplySink>& sink, std::uint64_t room, base::TimePoint deadline);
-  /// Takes out a request that was not sent; its sink gets no end. Returns false if the sink has its end already.
+  /// Takes out a request that was not sent, without a call of its sink. Returns false if the request has ended already.
   bool forget(CallId call);
   /// Ends the request with its reply. A late reply is dropped, because its id is unknown by then (WI-8).
   void answer(CallId call, wire::InFrame&& frame);

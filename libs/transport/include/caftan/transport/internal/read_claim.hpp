@@ -42,8 +42,8 @@ class ReadClaim {
   /// meanwhile.
   bool claim();
   /// Ends a claim: runners may read again. With `may_defer`, and if only replies were read for a while, runners read a
-  /// moment later, unless a thread claims the session first; then this function returns true. Threads: the one that has
-  /// claimed.
+  /// moment later, unless a thread claims the session first. Returns whether reading was deferred so. Threads: the one
+  /// that has claimed.
   bool release(bool may_defer);
   /// Ends a claim because the session ends, and leaves the channel as it is. Threads: the one that has claimed.
   void give_up() noexcept { reading_.store(false, std::memory_order_release); }
@@ -54,8 +54,8 @@ class ReadClaim {
   void arm();
   /// As arm, after a report was served: it ends a deferral too.
   void rearm();
-  /// Returns whether the channel is to report room, because it was full. Threads that set this: one at a time; a new
-  /// value takes effect with the next call of `arm`.
+  /// Returns whether the channel is to report room, because bytes are left to write. Threads that set this: one at a
+  /// time; a new value takes effect with the next call of `arm`.
   bool wants_room() const noexcept { return wants_room_.load(std::memory_order_acquire); }
   void set_wants_room(bool wanted) noexcept { wants_room_.store(wanted, std::memory_order_release); }
 

@@ -81,8 +81,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   OpenRequests& requests() noexcept { return requests_; }
   const OpenRequests& requests() const noexcept { return requests_; }
 
-  /// Sends a request that has taken `room`, which is given back when the request ends. The sink gets exactly one end;
-  /// if an error is returned it gets none, and nothing was sent. Errors: overloaded (too many requests),
+  /// Sends a request that has taken `room`, which is given back when the request ends. The sink is called exactly once;
+  /// if an error is returned, it is never called, and nothing was sent. Errors: overloaded (too many requests),
   /// limit_exceeded, peer_down.
   Result<CallId> request(wire::OutFrame& frame, std::uint64_t room, base::TimePoint deadline,
                          const std::shared_ptr<ReplySink>& sink);

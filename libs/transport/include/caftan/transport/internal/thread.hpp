@@ -10,7 +10,8 @@
 
 namespace caftan::transport {
 
-/// Move-only; join it before it is destroyed. The thread takes no signals: the program's own threads do.
+/// Move-only; join it before it is destroyed. The thread takes no signals but those that it causes itself (SIGSEGV and
+/// the like): the program's own threads take the others.
 class Thread {
  public:
   /// Starts a thread that runs `body`. Returns nothing if the system gives none; then nothing has changed.
