@@ -51,8 +51,8 @@ std::string where_to_start(const EndedRun& run) {
   return unreadable || size == 0 ? std::string() : ", start with log/" + blamed.name + ".log";
 }
 
-/// Returns the verdict of a success some of whose results were lost, because they could not be written to any reader: a
-/// failure. Returns nothing if no results were lost.
+/// Returns the failure that replaces the verdict of a success whose results could not all be written; nothing if none
+/// were lost. A reader that has closed its end loses nothing.
 std::optional<run::Verdict> lost_results(const EndedRun& run) {
   const std::string lost = run.view.lost_results();
   if (lost.empty() || run.verdict.outcome != run::Verdict::Outcome::success) return std::nullopt;

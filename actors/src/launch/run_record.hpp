@@ -23,7 +23,7 @@ namespace caftan::actors {
 /// Threads: one.
 class RunRecord {
  public:
-  /// Makes the folder, and sets room aside for the summary of all workers. Errors: io_error.
+  /// Makes the folder, and sets room aside for a summary with that many workers. Errors: io_error.
   static Result<RunRecord> create(const app::Application& application, const std::string& resolved,
                                   std::size_t workers);
 
@@ -54,8 +54,8 @@ class RunRecord {
   /// Returns what summary.json would hold now.
   std::string summary(const app::Application& application, const run::Verdict& verdict, base::Duration elapsed,
                       std::vector<WorkerEnd> workers) const;
-  /// Returns the descriptor of the disk reserve. To close it makes room for the summary: a signal handler, which cannot
-  /// call `finish`, does so.
+  /// Returns the descriptor of the disk reserve. A signal handler, which cannot call `finish`, closes it to make room
+  /// for the summary.
   int reserve() const noexcept { return reserve_.descriptor(); }
 
  private:

@@ -23,7 +23,7 @@ struct EncodedFrame {
   wire::Bytes table;
 };
 
-// These fill an empty frame or payload that the caller has: none is moved on its way.
+// The functions below fill an empty frame or payload of their caller, so that none is moved.
 
 /// @param features  of the session: a section is written only if the peer knows it
 /// Errors: what cannot be encoded.
