@@ -50,7 +50,7 @@ struct Checkpoint {
 };
 
 /// Returns the digest of where a training stands: its step, all of its losses, and the values of every tensor of all
-/// owners. Equal ones of two runs mean that they learned the same bits.
+/// owners. Equal digests of two runs mean that the runs learned the same bits.
 std::string fingerprint_of(const Checkpoint& checkpoint);
 
 /// Writes FOLDER/step-000600 and then deletes all but the newest `keep` of the folder.
