@@ -27,7 +27,7 @@ struct TrainingOptions {
 };
 
 /// Every random number comes from a stream of its own (observer, episode), so nothing depends on the order in which
-/// observers ask. The number of processes and the protocol leave no trace in the fingerprint.
+/// observers ask. The number of processes and the protocol do not change the fingerprint.
 /// Threads: one at a time.
 class Training {
  public:

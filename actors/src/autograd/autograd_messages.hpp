@@ -19,8 +19,8 @@
 
 namespace caftan::actors {
 
-/// Any message about the passes or the end of a context, except a gradient, from the context's actor to its actor at
-/// another worker.
+/// Any message about the passes or the end of a context, except a gradient, from the context's actor at one worker to
+/// that at another.
 struct PassEnvelope {
   autograd::PassMessage message;
   template <class Archive>

@@ -16,7 +16,7 @@
 
 namespace caftan::actors {
 
-/// Threads: the context's actor calls walk and run, each only after the last event of the one before.
+/// Threads: the context's actor calls walk and run, each only when the one before is done.
 class GraphJob final : public std::enable_shared_from_this<GraphJob> {
  public:
   using Functions = std::vector<std::shared_ptr<const autograd::SendFunction>>;

@@ -39,7 +39,7 @@ std::string with_pid(const EndedRun& run) {
   return text;
 }
 
-/// Where to read more: only files that exist.
+/// Returns where to read more; names only files that exist.
 std::string where_to_start(const EndedRun& run) {
   if (!run.verdict.blame) return {};
   const app::PlannedWorker& blamed = planned(run, *run.verdict.blame);
@@ -86,7 +86,7 @@ void write_summary(EndedRun& run) {
 void show_curve(EndedRun& run) {
   if (run.record.curve_rows() == 0) return;
   const bool is_long = run.record.curve_rows() > RunRecord::kMostDrawn;
-  // After Ctrl-C a long file stays as it came: the user waits for the end.
+  // After Ctrl-C the rows of a long curve.csv stay in the order in which they came: the user waits for the end.
   if (!is_long || run.verdict.outcome != run::Verdict::Outcome::interrupted) {
     const auto drawn = run.record.draw_curve();
     if (!drawn) return run.view.error("warning: the curve is not drawn: " + drawn.error().message());
