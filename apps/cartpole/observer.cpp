@@ -20,7 +20,8 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-/// Calls the agent once per step: asks for an action, and reports the reward of the last one as the protocol requires.
+/// Calls the agent in each step: asks for an action, and reports the reward in a call of its own or, with the fused
+/// protocol, with the next step.
 class CallsToAgent {
  public:
   CallsToAgent(RRef<Agent>& agent, const EpisodeOrder& order, const base::Clock& clock)

@@ -27,7 +27,7 @@ struct TrainingOptions {
 };
 
 /// Every random number comes from a stream of its own (observer, episode), so nothing depends on the order in which
-/// observers ask. The number of processes and the protocol leave no trace in the fingerprint.
+/// observers ask. The number of processes and the protocol do not change the fingerprint.
 /// Threads: one at a time.
 class Training {
  public:
@@ -53,8 +53,8 @@ class Training {
   /// Errors: bad_arguments (no such observer, or no action without a reward).
   Result<void> report_reward(std::size_t observer, double reward);
 
-  /// Returns the stream from which an observer that plays on its own draws masks and actions, the one that
-  /// `select_action` uses in this episode.
+  /// Returns the seed of the stream from which an observer that plays on its own draws masks and actions: that of
+  /// `select_action` in this episode.
   std::uint64_t stream_seed(std::size_t observer) const;
 
   /// Takes the whole episode of an observer that played on its own.

@@ -11,8 +11,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are added as they lie in memory");
 
-/// Every OpenSSL has SHA-256. A call fails only without memory, or where a configuration forbids SHA-256; the process
-/// ends then.
+/// Throws std::bad_alloc if a call of OpenSSL has failed: every OpenSSL has SHA-256, so a call fails only without
+/// memory, or where a configuration forbids SHA-256.
 void require(int answer) {
   if (answer != 1) throw std::bad_alloc();
 }

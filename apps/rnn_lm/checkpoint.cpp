@@ -155,7 +155,7 @@ struct Found {
   Manifest manifest;
 };
 
-/// Finds the checkpoint of a path; it fits and all its files are there.
+/// Finds the checkpoint that `path` names, and checks that it fits `here` and has all its files.
 Result<Found> find_fitting(const fs::path& path, const ModelFacts& here) {
   const auto folder = find_checkpoint(path);
   if (!folder) return folder.error();

@@ -50,7 +50,7 @@ struct Checkpoint {
 };
 
 /// Returns the digest of where a training stands: its step, all of its losses, and the values of every tensor of all
-/// owners. Equal ones of two runs mean that they learned the same bits.
+/// owners. Equal digests of two runs mean that the runs learned the same bits.
 std::string fingerprint_of(const Checkpoint& checkpoint);
 
 /// Writes FOLDER/step-000600 and then deletes all but the newest `keep` of the folder.
@@ -71,8 +71,7 @@ Result<TrainingState> check_checkpoint(const std::filesystem::path& path, const 
 /// Reads a checkpoint that fits `here`. Nothing of it has an effect before all of it was read and checked.
 /// @param path  of a checkpoint, or of a run's folder or its checkpoints: the newest whole one
 /// Errors, naming file and way out: io_error (nothing there, or a file of it is missing), malformed_payload (cut off,
-/// damaged, or a file of another
-///         checkpoint), unsupported (of a newer version), invalid_config (of another model).
+/// damaged, or a file of another checkpoint), unsupported (of a newer version), invalid_config (of another model).
 Result<Checkpoint> read_checkpoint(const std::filesystem::path& path, const ModelFacts& here);
 
 }  // namespace caftan::rnn_lm

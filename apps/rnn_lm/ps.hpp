@@ -23,7 +23,7 @@ class ParameterServer {
  public:
   explicit ParameterServer(RoleContext& context);
 
-  /// Makes a part with new parameters, in place of an earlier one of its kind.
+  /// Makes a part with its initial parameters, in place of an earlier one of its kind.
   /// @return references to the parameters, in the part's order
   /// Errors: bad_arguments (an impossible shape).
   Result<std::vector<RRef<at::Tensor>>> open(Part part, ModelShape shape);

@@ -1,5 +1,5 @@
-/// The trainer's whole state apart from calls: text, windows, LSTM, what it carries between windows, and the curve. A
-/// role drives it with calls to other workers, `train_locally` without any. Start with `forward`.
+/// The trainer's whole state apart from calls: text, windows, LSTM, what it carries between windows, and the curve. The
+/// role drives it with calls to other workers, `LocalTraining` without any. Start with `forward`.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -76,7 +76,7 @@ class Training {
   /// Ends the step that `forward` began, once all parameters have changed.
   void end_step(const at::Tensor& loss);
 
-  /// Measures the loss on the text that is never learned from, without dropout, and adds a point to the curve; the
+  /// Measures the loss on the text that is never learned from, without dropout, and returns a point of the curve; the
   /// learning rate decays unless the loss is the best so far. Errors: those of the ends, and invalid_config (the loss
   /// or its perplexity is not finite); nothing has changed then.
   Result<Validation> validate(const Ends& ends);

@@ -45,7 +45,7 @@ class Windows {
   std::int64_t position() const noexcept { return position_; }
   /// Continues at `position`. Precondition: a position() of windows of the same sizes.
   void seek(std::int64_t position) noexcept { position_ = position; }
-  /// Returns whether `position` is a position at which a window of `next` may begin.
+  /// Returns whether `next` may have stopped at `position`: a whole number of windows into the rows.
   bool has_position(std::int64_t position) const noexcept;
 
  private:

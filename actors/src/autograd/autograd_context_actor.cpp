@@ -37,7 +37,8 @@ std::optional<autograd::PassMessage> with_brief_error(const autograd::PassMessag
       message);
 }
 
-/// The pass of a message that lists as many recorded messages as there are (DA-24); none for all others.
+/// Returns the pass of a Mark or Report, whose size grows with the recorded messages that it lists (DA-24); nothing for
+/// other messages.
 std::optional<PassNumber> pass_that_lists(const autograd::PassMessage& message) {
   if (const auto* mark = std::get_if<autograd::Mark>(&message)) return mark->header.pass.number;
   if (const auto* report = std::get_if<autograd::Report>(&message)) return report->pass.number;
@@ -171,7 +172,7 @@ void AutogradContextState::on(context_event::Finish& event) {
 
 void AutogradContextState::perform(PassActions actions) {
   for (autograd::PassAction& action : actions) std::visit([this](auto& a) { perform(a); }, action);
-  // The record's decided passes ride in every frame of a call.
+  // Every frame of a call carries the decided passes that the record knows.
   if (passes_->decided().up_to() != published_) {
     published_ = passes_->decided().up_to();
     (void)record_->learn(passes_->decided());
@@ -275,15 +276,15 @@ GraphJob::Functions AutogradContextState::functions(const std::vector<AutogradMe
   GraphJob::Functions functions;
   functions.reserve(messages.size());
   for (const AutogradMessageId& message : messages) {
-    // A message that the record has no more belongs to a context that ends.
+    // A message that is not in the record any more belongs to a context that ends.
     if (auto function = record_->send_function(message)) functions.push_back(std::move(function));
   }
   return functions;
 }
 
 void AutogradContextState::perform(autograd::WalkGraph& action) {
-  // A walk that begins inside of another one, as with a call to this worker itself, runs as a job: a chain of such
-  // walks may visit a large graph.
+  // A walk that the report of another walk begins, as with a call of this worker to itself, runs as a job: a chain of
+  // such walks may visit a large graph.
   walked_ = job_ ? job_->walk(functions(action.messages), !in_walked_)
                  : context_event::Walked{action.pass, {}, true, *begin_error_};
 }

@@ -66,10 +66,10 @@ class AutogradContextState {
   void perform(autograd::ContextReleased& action);
   void perform(autograd::ContextEmpty& action);
 
-  /// `send_to` and `watch` return false when there is no session with that life. A mark or report that is beyond a
-  /// limit is in `unsent_` afterwards.
+  /// Returns false when there is no session with that life, or when the message cannot be sent. A mark or report that
+  /// is beyond a limit counts as sent, and is in `unsent_` afterwards.
   bool send_to(const WorkerLife& to, autograd::PassMessage message);
-  /// Watches this context's actor there.
+  /// Monitors this context's actor at that worker. Returns false when there is no session with that life.
   bool watch(const WorkerLife& peer);
   void peer_down(const WorkerLife& lost);
   GraphJob::Functions functions(const std::vector<AutogradMessageId>& messages) const;

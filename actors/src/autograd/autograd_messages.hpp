@@ -19,7 +19,8 @@
 
 namespace caftan::actors {
 
-/// A message of a backward pass, except a gradient, from a context's actor to the context's actor at another worker.
+/// Any message about the passes or the end of a context, except a gradient, from the context's actor at one worker to
+/// that at another.
 struct PassEnvelope {
   autograd::PassMessage message;
   template <class Archive>

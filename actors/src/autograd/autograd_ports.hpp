@@ -49,15 +49,15 @@ class ContextPorts : public ClosedContextsPorts {
   /// As RecvFunctionPorts::proxy.
   virtual caf::strong_actor_ptr proxy(const WorkerLife& peer, const remote::Address& name) = 0;
 
-  /// Returns the actor of R(message), made now if it is not there.
+  /// Returns the actor of the message's RecvFunction, made now if there is none.
   virtual caf::actor recv_function(const ContextId& context, AutogradMessageId message) = 0;
   /// A pass is over: its functions' actors go.
   virtual void drop_functions(const ContextId& context) = 0;
-  /// A pass's graph is worked on here: the worker ends after that.
+  /// Counts the graph of a pass at this worker, which does not end before `job_ends` was called for it.
   virtual void job_begins(const ContextId& context) noexcept = 0;
   virtual void job_ends(const ContextId& context) noexcept = 0;
 
-  /// The context is over: no lookup finds it any more. Returns what a Release says.
+  /// The context is over: no lookup finds it any more. Returns the range that a Release carries.
   virtual autograd::ReleasedRange context_over(const ContextId& context) = 0;
   /// The context's actor is ending.
   virtual void context_ended(const ContextId& context) = 0;

@@ -16,7 +16,7 @@
 
 namespace caftan::actors {
 
-/// Threads: walk and run are called by the context's actor, one at a time.
+/// Threads: the context's actor calls walk and run, each only when the one before is done.
 class GraphJob final : public std::enable_shared_from_this<GraphJob> {
  public:
   using Functions = std::vector<std::shared_ptr<const autograd::SendFunction>>;
@@ -32,14 +32,14 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
            autograd::PassNumber pass, std::shared_ptr<autograd::Engine> engine, std::shared_ptr<rpc::Strand> strand,
            std::vector<autograd::HeldByWaiter> held);
 
-  /// Walks the graph from the nodes marked before and from `marks` on. With `in_place` it walks the first nodes in this
-  /// call and returns what they gave; later nodes are walked in runner jobs, which send events, the last one with
-  /// `done`.
+  /// Walks the graph from the nodes marked before and from `marks` on. With `in_place`, unless there are many marks,
+  /// the first nodes are walked in this call, which returns what they gave; runner jobs walk the others and send
+  /// events, the last one with `done`.
   std::optional<context_event::Walked> walk(Functions marks, bool in_place);
   /// Feeds, then runs what can run. Ends with a Ran event that is done.
   /// @param sources  marked first, at the first run of a pass without marks
   void run(Functions sources, std::vector<Feed> feeds);
-  /// What is under way ends soon, between two nodes.
+  /// Makes the walk or run that is under way end soon, between two nodes.
   void stop() noexcept;
 
  private:
@@ -51,7 +51,7 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
   void run_nodes();
   Result<void> check_not_held(const std::vector<std::shared_ptr<rpc::Strand>>& strands) const;
 
-  /// The worker ends after its graphs. First of the members: destroyed last.
+  /// Counts the graph at its worker, which ends after its graphs. First of the members: destroyed last.
   class Counted {
    public:
     Counted(ContextPorts& ports, const ContextId& context);

@@ -83,7 +83,8 @@ Subcommands declare(CLI::App& app, CommandLine& line) {
   return commands;
 }
 
-/// What stands where the command belongs and is none: CLI11 would not name it.
+/// Returns the error that the command is missing or unknown, or that words follow --version, none of which CLI11 would
+/// name; nothing otherwise.
 std::optional<std::string> find_wrong_command(const std::string& name, const std::vector<std::string>& own, int argc,
                                               const char* const* argv) {
   std::vector<std::string> known{"run", "check", "plan", "sweep", "plot", "help", "--help", "-h", "--version"};

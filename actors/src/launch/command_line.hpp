@@ -26,7 +26,7 @@ struct CommandLine {
   PlotCommand plot{};
 };
 
-/// What was to be printed instead of doing anything: usage, the version, an error.
+/// The text to print instead of running a command: usage, the version, an error.
 struct CommandLineText {
   int exit_code = 0;
   std::string text{};

@@ -34,7 +34,8 @@ class CommandProcess {
 
   /// Returns a descriptor that is readable once the command has ended.
   int fd() const noexcept { return pidfd_.get(); }
-  /// Sends the command the signal of Ctrl-C: the first one makes the command end in good order, the second one at once.
+  /// Sends SIGTERM, which does what Ctrl-C does: the first one makes the command end in good order, the second one at
+  /// once.
   void interrupt() const;
   /// Returns how the command ended; nothing while it runs.
   std::optional<run::Death> death();

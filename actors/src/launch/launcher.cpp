@@ -28,8 +28,8 @@ namespace {
 
 constexpr base::Duration kDrawEvery = std::chrono::milliseconds(100);
 
-/// The longest that a round of the launcher's loop waits. A round that took longer than kLongRound counts as time in
-/// which the launcher was stopped.
+/// The longest that a round of the launcher's loop waits. Of a round that took longer than kLongRound, all but kRound
+/// counts as time in which the launcher was stopped.
 constexpr base::Duration kRound = std::chrono::seconds(1);
 constexpr base::Duration kLongRound = 2 * kRound;
 
@@ -281,7 +281,7 @@ void Launch::take_progress(std::size_t worker, const run::Progress& progress) {
 
 void Launch::take_report(const run::Report& report) {
   progress_is_news_ = false;  // what was reached before would stand behind its result
-  // A report of the first ready worker is shown after the lines which say that the other workers are ready.
+  // Results that come before the start is over are shown after the lines that report each worker ready.
   if (supervisor_.phase() == run::Supervisor::Phase::starting) return early_.push_back(report.text);
   view_.result(report.text);
 }

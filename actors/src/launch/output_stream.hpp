@@ -13,7 +13,7 @@ class OutputStream {
  public:
   explicit OutputStream(int fd) noexcept : fd_(fd) {}
 
-  /// Appends text behind the text that waits for room.
+  /// Writes the text, behind the text that waits for room; keeps what does not fit.
   void write(std::string_view text);
   /// Writes the text if it can be written now. Returns whether it was.
   bool offer(std::string_view text);

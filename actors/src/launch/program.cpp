@@ -49,7 +49,7 @@ void keep_standard_descriptors() {
   if (opened >= 0) ::close(opened);
 }
 
-/// This program, to start it again. Where /proc is not mounted, the name it was called by.
+/// Returns the path of this program, to start it again; where /proc is not mounted, the name it was called by.
 std::string executable(const char* called) {
   std::string path(4096, '\0');
   const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());

@@ -26,7 +26,7 @@ struct ProgressState {
 std::string minutes_and_seconds(base::Duration elapsed);
 
 /// Returns "0:02  episode 190  running reward 300.2 of 475 [#########------]  34,120 steps".
-/// @param elapsed  since all have met
+/// @param elapsed  since the start was over
 /// @param width    columns that the line may take: parts that do not fit are left out whole, the last ones and the bar
 ///                 first; 0 = any
 /// @param named    the worker's name stands before the first part; without any part it does so always
@@ -50,7 +50,7 @@ class RunView {
   void result(std::string_view line);
   /// Returns why a line of results could not be written; empty if all were, or if the reader has closed its end.
   std::string lost_results() const;
-  /// Shows a line about the start, unless progress is "none".
+  /// Shows a line about the run, such as its start or its curve, unless progress is "none".
   void note(std::string_view line);
   void error(std::string_view line);
   /// @param named  as for `render_progress`

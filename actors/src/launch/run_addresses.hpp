@@ -30,8 +30,9 @@ class RunAddresses {
   /// Takes the address at which a worker listens. Returns whether the address can be sent to the others now.
   bool learn_coordinator(WorkerId worker, const std::string& address);
 
-  /// Removes the folder of Unix sockets, which is not needed once all have met. While a worker makes or removes its
-  /// socket that fails, and the next call tries again; the last one is the end of this object.
+  /// Removes the folder of Unix sockets, which is not needed once the start is over. If the removal fails, because a
+  /// worker makes or removes its socket at this moment, the next call tries again, at the latest this object's
+  /// destructor.
   void remove_sockets();
 
  private:

@@ -41,7 +41,7 @@ std::string with_pid(const EndedRun& run) {
   return text;
 }
 
-/// Where to read more: only files that exist.
+/// Returns where to read more; names only files that exist.
 std::string where_to_start(const EndedRun& run) {
   if (!run.verdict.blame) return {};
   const app::PlannedWorker& blamed = planned(run, *run.verdict.blame);
@@ -53,8 +53,8 @@ std::string where_to_start(const EndedRun& run) {
   return unreadable || size == 0 ? std::string() : ", start with log/" + blamed.name + ".log";
 }
 
-/// Returns the verdict of a success some of whose results were lost, because they could not be written to any reader: a
-/// failure. Returns nothing if no results were lost.
+/// Returns the failure that replaces the verdict of a success whose results could not all be written; nothing if none
+/// were lost. A reader that has closed its end loses nothing.
 std::optional<run::Verdict> lost_results(const EndedRun& run) {
   const std::string lost = run.view.lost_results();
   if (lost.empty() || run.verdict.outcome != run::Verdict::Outcome::success) return std::nullopt;
@@ -106,7 +106,7 @@ void show_losses(EndedRun& run) {
 void show_curve(EndedRun& run) {
   if (run.record.curve_rows() == 0) return;
   const bool is_long = run.record.curve_rows() > RunRecord::kMostDrawn;
-  // After Ctrl-C a long file stays as it came: the user waits for the end.
+  // After Ctrl-C the rows of a long curve.csv stay in the order in which they came: the user waits for the end.
   if (!is_long || run.verdict.outcome != run::Verdict::Outcome::interrupted) {
     const auto drawn = run.record.draw_curve();
     if (!drawn) return run.view.error("warning: the curve is not drawn: " + drawn.error().message());

@@ -166,8 +166,8 @@ std::optional<run::Event> ChildProcess::next_event() {
 std::optional<run::Death> ChildProcess::take_death() {
   if (ended_) return std::nullopt;
   siginfo_t info{};
-  // The process stays a zombie until the destructor, so that the system gives its number, which is that of the process
-  // group, to no other process.
+  // The process stays a zombie until the destructor, so that the system gives its number, which may be that of the
+  // process group, to no other process.
   if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
     return std::nullopt;
   }

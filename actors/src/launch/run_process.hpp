@@ -33,7 +33,7 @@ class RunProcess {
   virtual void add_to(std::vector<pollfd>& waited, bool events) const = 0;
   /// Returns the next event, nothing if there is none now.
   virtual std::optional<run::Event> next_event() = 0;
-  /// Returns how it ended, once, after all its events were taken.
+  /// Returns how the process ended, once; nothing while it runs. Its last events can be read afterwards.
   virtual std::optional<run::Death> take_death() = 0;
 };
 

@@ -23,7 +23,7 @@ namespace caftan::actors {
 /// Threads: one.
 class RunRecord {
  public:
-  /// Makes the folder, and sets room aside for the summary of all workers. Errors: io_error.
+  /// Makes the folder, and sets room aside for a summary with that many workers. Errors: io_error.
   static Result<RunRecord> create(const app::Application& application, const std::string& resolved,
                                   std::size_t workers);
 

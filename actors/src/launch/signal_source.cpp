@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<int, 3> kEnding{SIGINT, SIGTERM, SIGHUP};
 constexpr std::array<int, 2> kOfWrites{SIGPIPE, SIGXFSZ};
 
-// What a handler needs: it knows nothing but its signal.
+// The descriptor that `note` writes to: a signal handler gets only the signal's number.
 std::atomic<int> noted_at{-1};
 
 void note(int) {

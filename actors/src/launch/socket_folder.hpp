@@ -23,8 +23,8 @@ class SocketFolder {
   ~SocketFolder();
 
   const std::filesystem::path& path() const noexcept { return path_; }
-  /// Removes the folder with all files in it. Returns whether the folder is gone: a worker that makes its socket at
-  /// this moment prevents that, and the next call tries again.
+  /// Removes the sockets in the folder, and then the folder. Returns whether the folder is gone: another file in it, or
+  /// a worker that makes its socket at this moment, prevents that, and the next call tries again.
   bool remove();
 
  private:

@@ -42,7 +42,7 @@ void follow(const ControlSocket& control, WorkerSet& workers, std::uint32_t work
   base::TimePoint next_beat = clock.now();
   for (;;) {
     if (clock.now() >= next_beat) {
-      // A socket without room holds signs of life enough.
+      // A control socket without room holds enough signs of life that are unread.
       (void)control.offer({.worker = worker, .body = run::Alive{}});
       next_beat = clock.now() + heartbeat;
     }

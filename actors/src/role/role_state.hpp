@@ -1,4 +1,4 @@
-/// What stands behind a RoleContext.
+/// The data of a RoleContext, which the role's actor and host share.
 #pragma once
 
 #include <filesystem>

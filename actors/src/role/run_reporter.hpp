@@ -16,7 +16,7 @@
 
 namespace caftan::actors {
 
-/// Takes events in the order of each worker. Threads: any. May block.
+/// Takes the events of workers, those of each worker in their order. Threads: any. May block.
 using RunSink = std::function<void(run::Event)>;
 
 /// Threads: any, all methods.
@@ -27,8 +27,8 @@ class RunReporter : public std::enable_shared_from_this<RunReporter> {
 
   void metric(std::string_view name, double value, std::optional<std::int64_t> step);
   void progress(std::int64_t done, std::int64_t total, std::string text);
-  /// Sends the collected values and progress, then `body`. Texts and errors of any length are shortened, so that the
-  /// event fits into one packet.
+  /// Sends the collected values and progress, then `body`. Long texts and errors are shortened, so that the event fits
+  /// into one packet.
   void send(run::EventBody body);
   void flush();
 

@@ -225,8 +225,8 @@ void WorkerSet::wait_for_leave() {
   });
 }
 
-/// Reports how many frames and bytes the workers have sent until all roles had returned, which is the same in every
-/// placement. Good-byes do not count: which worker says the first one depends on timing.
+/// Reports how many frames and bytes the workers have sent until all roles had returned, which with `run.deterministic`
+/// is the same in every placement. Good-byes do not count: which worker says the first one depends on timing.
 void WorkerSet::report_traffic(base::TimePoint deadline) {
   for (Member& member : members_) {
     if (member.worker) (void)WorkerCore::of(*member.worker).wait_until_quiet(deadline);

@@ -1,5 +1,5 @@
 /// The workers of one process and their roles, from joining to leaving. For placement "one_process" the launcher has
-/// one for all workers; otherwise each worker process has one for its own worker.
+/// one for all workers; otherwise each worker process has one for its own.
 #pragma once
 
 #include <condition_variable>
@@ -42,16 +42,17 @@ class WorkerSet {
   WorkerSet(const WorkerSet&) = delete;
   WorkerSet& operator=(const WorkerSet&) = delete;
 
-  /// Lives the whole life: starts, joins, hosts the roles until `leave`, and goes. What happens is reported to the
-  /// sink; a failed start as well, and then it only waits for `leave`. Returns whether all roles have returned; if not,
-  /// user code still runs on this object and only the end of the process stops it. Threads: not a runner's. Blocks.
+  /// Starts the workers, waits until they are ready, hosts their roles until `leave`, and ends them. What happens is
+  /// reported to the sink; a failed start as well, after which this function only waits for `leave`. Returns whether
+  /// all roles have returned; if not, user code still runs on this object and only the end of the process stops it.
+  /// Threads: not a runner's. Blocks.
   [[nodiscard]] bool run();
 
-  /// Asks the roles to return. Threads: any; what user code does with that runs on a thread of its own.
+  /// Asks the roles to return. Threads: any; stop_callbacks of user code run on a thread of their own.
   void stop();
   /// Makes `run` end. Threads: any. @param reason  sent to workers elsewhere if it is an error
   void leave(const Error& reason = {});
-  /// Returns whether the start has ended: all workers have met the others, or `run` has given it up and ended.
+  /// Returns whether the start has ended: all workers are ready, or `run` has given the start up and ended.
   /// Threads: any.
   bool has_joined() const;
 

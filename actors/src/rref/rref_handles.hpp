@@ -55,7 +55,7 @@ class HandleBase : public rpc::RRefHandle, public std::enable_shared_from_this<H
   void confirm(Result<void> outcome);
   /// Returns false if `waiter` was kept and will be called once; true if the handle is confirmed or has failed already.
   bool has_outcome_or(std::function<void()> waiter);
-  /// Returns the error with which the handle was confirmed, if any.
+  /// Returns the error with which the handle has failed, if any.
   std::optional<Error> refused() const;
 
  protected:
@@ -82,7 +82,7 @@ class UserHandle final : public HandleBase {
 
   void set_actor(caf::actor actor) { actor_ = std::move(actor); }
   const caf::actor& actor() const noexcept { return actor_; }
-  /// The session in which the owner counts this fork, once it was asked for there.
+  /// Returns the session in which the owner counts this fork or was asked to; nothing before.
   std::optional<rpc::PeerSession> owner_session() const;
   void bind(const rpc::PeerSession& session);
   const std::shared_ptr<std::atomic<FirstGone>>& first_gone() const noexcept { return first_gone_; }

@@ -113,7 +113,7 @@ Result<OutgoingRRefs> RRefHost::hand_over(const rpc::RRefHandles& handles,
 Result<void> RRefHost::hand_over_one(const std::shared_ptr<rpc::RRefHandle>& base,
                                      const std::shared_ptr<transport::Session>& to, OutgoingRRefs& handed) {
   const rpc::PeerSession session = peer_session(*to);
-  // The proxy is made before the frame leaves, because the monitor must exist when the fork's end arrives.
+  // The proxy is made before the frame leaves, so that the fork's end, whenever it arrives, finds it (RR-2).
   const auto proxy_of = [&to](ForkId fork) { return ActorExchange::of(*to).proxy(Address::of(fork)); };
   const auto* handle = dynamic_cast<const HandleBase*>(base.get());
   if (!handle) return Error(Errc::bad_arguments, "an RRef without a value cannot be sent");

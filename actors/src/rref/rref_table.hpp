@@ -79,7 +79,7 @@ class RRefTable {
 
   /// Takes all values out, and returns the actors of all values and forks. A fork stays until its actor has ended.
   Actors clear_owners();
-  /// Calls `done` once when nothing is left; at once if nothing is.
+  /// Calls `done` once no value and no fork is left; inside this call if that is so already.
   void when_empty(std::function<void()> done);
   void notify_if_empty();
   /// @param self  the name of this worker

@@ -23,7 +23,7 @@ class Session;
 
 namespace caftan::actors {
 
-/// What a service does not need it leaves as it is here.
+/// A service overrides `register_with` and the other functions that it needs.
 class Service {
  public:
   virtual ~Service() = default;

@@ -35,7 +35,7 @@ void append_autograd(wire::Bytes& sections, const wire::Bytes& autograd) {
   if (!autograd.empty()) wire::append_section(sections, SectionType::autograd, wire::kSectionCritical, autograd);
 }
 
-/// Lets the frame show what stands beside it.
+/// Makes the views of the frame show `encoded`'s sections, `body` and `encoded`'s table.
 void show(EncodedFrame& encoded, wire::ByteView body) {
   encoded.frame.sections = encoded.sections;
   encoded.frame.body = body;

@@ -23,7 +23,7 @@ struct EncodedFrame {
   wire::Bytes table;
 };
 
-// These fill an empty frame or payload that the caller has: none is moved on its way.
+// The functions below fill an empty frame or payload of their caller, so that none is moved.
 
 /// @param features  of the session: a section is written only if the peer knows it
 /// Errors: what cannot be encoded.
@@ -46,9 +46,9 @@ Error decode_error(const wire::InFrame& reply);
 Result<RRefId> read_target(const wire::InFrame& request);
 /// Returns whether the caller's grad mode is on.
 Result<bool> read_grad_mode(const wire::InFrame& request);
-/// Returns how deep the call is nested; 0 if the request has no section `depth`.
+/// Returns how deep the call is nested; 0 if the request has no valid section `depth`.
 unsigned read_depth(const wire::InFrame& request);
-/// Returns the objects whose turn the chain of calls keeps; none if the request has no section `chain`.
+/// Returns the objects whose turn the chain of calls keeps; none if the request has no valid section `chain`.
 HeldObjects read_held(const wire::InFrame& request);
 
 }  // namespace caftan::actors

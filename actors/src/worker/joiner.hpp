@@ -48,7 +48,7 @@ class Joiner final : public RootPorts, private RootSender {
   /// Names of the workers that the same launcher has started. Called before wait_until_ready, by its thread.
   void set_siblings(std::vector<std::string> names) { siblings_ = std::move(names); }
   bool start_is_over() const;
-  /// Where it listens; empty if it does not.
+  /// Returns the address at which this worker listens; empty if it does not.
   std::string address() const;
   /// Returns why calls to a member without a session fail.
   Error why_unreachable(WorkerId peer) const;
@@ -80,8 +80,8 @@ class Joiner final : public RootPorts, private RootSender {
   void on_met(transport::Session& from) override;
 
  private:
-  /// A peer whose loss ended its session during the start. The session is kept, because the last message of the
-  /// coordinator may not have been read from it yet.
+  /// A peer that was lost during the start. The session is kept, because the last message of the coordinator may not
+  /// have been read from it yet.
   struct LostPeer {
     std::shared_ptr<transport::Session> session;
     Error reason;

@@ -212,7 +212,7 @@ void OutgoingCalls::cancel(const rpc::CallToken& token) noexcept {
 
 namespace {
 
-/// The reply to a creation: only its own end matters, the value stays where it is.
+/// The reply to a creation: only whether it succeeded matters, the value stays at its owner.
 class CreationSink final : public rpc::ReplySink {
  public:
   explicit CreationSink(std::function<void(Result<void>)> done) : done_(std::move(done)) {}

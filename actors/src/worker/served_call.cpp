@@ -125,7 +125,7 @@ void ServedCall::run() {
   grad_mode_ = *grad_mode;
   rpc::InPayload payload;
   if (const auto decoded = decode_payload(frame_, calls_->limits(), payload); !decoded) return fail(decoded.error());
-  // The views stay valid as long as they are used.
+  // The payload's views show the frame of this call, so the payload keeps the call.
   payload.owner = std::shared_ptr<const void>(shared_from_this(), &frame_);
   const bool creates = frame_.header.kind == wire::FrameKind::create;
   const bool needs_object =

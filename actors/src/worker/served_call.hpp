@@ -20,8 +20,8 @@ class ServedCall final : public rpc::ResponderSink,
   ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<transport::Session> session, wire::InFrame frame);
   ~ServedCall() override;
 
-  /// Runs the call once its references are confirmed (RR-6): on this thread if the function is `brief` and the thread
-  /// does not read for a wait, otherwise on a runner.
+  /// Runs the call once its references are confirmed (RR-6): on this thread if the request has no references, the
+  /// function is `brief` and the thread does not read for a wait; otherwise on a runner.
   void start(bool brief);
   void answer(Result<rpc::OutReply>&& reply) noexcept override;
   void cancel() noexcept { cancelled_->set(); }

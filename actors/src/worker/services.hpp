@@ -10,7 +10,8 @@
 
 namespace caftan::actors {
 
-/// Makes them, in the order in which they register; they end in the opposite order. @param ports  outlive them
+/// Makes these services, in the order in which they register; they end in the opposite order. @param ports outlive the
+/// services
 std::vector<std::unique_ptr<Service>> make_services(MemberPorts& ports);
 
 }  // namespace caftan::actors

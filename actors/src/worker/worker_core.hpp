@@ -35,8 +35,8 @@ class WorkerCore final : public MemberPorts,
   ~WorkerCore() override;
 
   Result<void> launch();
-  /// Stops the worker within stop_timeout and a second (architecture.md, "Life of a worker"), even if code on a runner
-  /// still runs; `end` waits for that code, too.
+  /// Stops the worker and returns within stop_timeout and a second (architecture.md, "Life of a worker"), even if code
+  /// on a runner still runs; `end` waits for that code, too.
   StopReport stop();
   void end();
   // WorkPorts; the launcher waits so, too.

@@ -29,7 +29,8 @@ struct Reading {
   const SettingsNode* value(std::string_view table, std::string_view key) const;
 };
 
-/// Returns false if the file's schema version is not kSchemaVersion: nothing else of the file can be judged then.
+/// Returns false if the file names another schema version than kSchemaVersion: nothing else of the file can be judged
+/// then.
 bool read_version(const Reading& reading);
 void read_tables(const Reading& reading);
 void read_roles(const Reading& reading);

@@ -14,8 +14,8 @@ std::string host_port(const HostSpec& host) {
   return (v6 ? "[" + host.address + "]" : host.address) + ":" + std::to_string(host.port);
 }
 
-/// Returns the channels by which a worker is reached: that of one host if the plan has other workers on its host, TCP
-/// if it has workers on other hosts.
+/// Returns the channels by which a worker is reached. With placement "hosts": TCP, and the channel of one host if the
+/// plan has other workers on the worker's host.
 std::string channel_of(const Application& application, const Plan& plan, const PlannedWorker& worker, bool meeting) {
   const ChannelFacts& on_host = channel_on_host(application.cluster.channel);
   switch (application.run.placement) {

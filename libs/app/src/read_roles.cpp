@@ -75,7 +75,7 @@ SettingsPlace place_of(const MissingRequirement& requirement, const SettingsNode
   return found ? found->place : role.place;
 }
 
-/// Reads a table of a role's config; after an error it is empty. Returns whether there was none.
+/// Reads a table of a role's config; after an error `config` is empty. Returns whether there was no error.
 bool read_fields(const Reading& reading, const RoleType& type, const SettingsNode& table, const std::string& name,
                  std::any& config) {
   config = type.config.make();

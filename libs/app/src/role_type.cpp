@@ -16,7 +16,8 @@ bool is_type_name(std::string_view name) {
   });
 }
 
-/// Checks the defaults of a type's declaration: written to a file and read back they must be unchanged and valid.
+/// Checks the declaration of a type's config: each setting is declared once, an enum has one_of, and the defaults,
+/// written as TOML and read back, are accepted.
 Result<void> check_declaration(const RoleType& type) {
   std::any config = type.config.make();
   std::vector<SettingField> fields = type.config.bind(config);

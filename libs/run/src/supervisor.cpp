@@ -258,7 +258,7 @@ void Supervisor::check_start(base::TimePoint now) {
   const bool all_came = all_have_reached(State::here);
   if (all_came && !all_came_at_) all_came_at_ = now;
   if (now < phase_deadline_) return;
-  // Counted from the first sign of life of the workers: a busy machine takes its time to load a program.
+  // Counted from the moment at which all workers listened: a busy machine takes its time to load a program.
   if (all_came && now < *all_came_at_ + options_.start_timeout + kLateReportGrace) {
     phase_deadline_ = *all_came_at_ + options_.start_timeout + kLateReportGrace;
     return;

@@ -18,8 +18,8 @@ class TappedChannel final : public transport::Channel, public Link, public std::
   TappedChannel(transport::PollingExecutor& executor, std::shared_ptr<transport::Channel> inner, std::string from,
                 std::string to);
 
-  /// Loses the bytes on the way to this end and those that it has written and the other end has not received; this end
-  /// finds a broken connection.
+  /// Loses the bytes on the way to this end and the delayed frames that this end has written; later reads and writes of
+  /// this end fail with peer_down.
   void lose();
 
   void drop(wire::FrameKind kind, std::size_t count) override { drops_[kind] = count; }

@@ -1,4 +1,4 @@
-/// The role classes of a program with their types forgotten: how to make one, run it, and what peers may call of it.
+/// The role classes of a program, type-erased: how to make a role object, how to run it, and what peers may call of it.
 /// `Program` fills a `RoleCatalog`; workers are started from it.
 #pragma once
 
@@ -19,7 +19,8 @@
 
 namespace caftan::actors {
 
-/// A role with `Result<void> run(std::stop_token)` drives: the application ends when all of these have returned.
+/// A role with `Result<void> run(std::stop_token)` drives: the application ends when run() of all such roles has
+/// returned.
 template <class T>
 concept Drives = requires(T& role, std::stop_token stop) {
   { role.run(stop) } -> std::same_as<Result<void>>;
@@ -48,7 +49,7 @@ concept NamesRun = !std::is_final_v<T> && !requires {
 };
 }  // namespace detail
 
-/// A role class with its type forgotten.
+/// A role class, type-erased.
 struct RoleDefinition {
   /// Another role class that this one calls, and how many replicas of it.
   struct Use {
@@ -153,7 +154,7 @@ class RoleCatalog {
   /// Returns what an application file may name. Errors: bad_arguments (a name or a class twice, a use of a class that
   /// is no role, a number of replicas that cannot be, and what RoleTypes::add refuses).
   Result<app::RoleTypes> types() const;
-  /// Returns a new registry with everything in it.
+  /// Returns a new registry with all role classes, and with what the functions given to `add` register.
   Registry make_registry() const;
   /// Returns the definition of the role type `name`, or null.
   const RoleDefinition* find(std::string_view name) const;

@@ -158,7 +158,7 @@ class Worker : public CallSite {
 
   /// Leaves the job: refuses new calls, lets own and served ones end, ends all references, says bye to every peer.
   /// What is not over within stop_timeout fails with shut_down. Safe to repeat. Blocks for stop_timeout and a second at
-  /// most, whatever code still runs. Returns what it gave up; the first call does.
+  /// most, whatever code still runs. The first call returns what it gave up.
   StopReport stop();
 
   /// Changes the time-out of later calls that name none, which WorkerOptions::rpc_timeout has set; 0 = none.

@@ -13,7 +13,7 @@
 
 namespace caftan::app {
 
-/// Which workers stand behind one use of a worker.
+/// The workers that one use of a worker refers to.
 struct PlannedUse {
   std::string name;               ///< the type's name for it
   std::vector<WorkerId> workers;  ///< all replicas of the used roles in their order; of one's own role all others

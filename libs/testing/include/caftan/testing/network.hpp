@@ -31,7 +31,7 @@ struct Frame {
 };
 
 /// One direction of a connection: what the worker `from` writes to the worker `to`. A connection carries the frames of
-/// all calls, and a frame never overtakes another one, as on a socket. It
+/// all calls, and a frame never overtakes another one, as on a socket. A link
 /// never fills by itself: see `set_full`.
 /// Threads: that of the test, and the filter on a runner of the stepped executor, never both at once.
 class Link {

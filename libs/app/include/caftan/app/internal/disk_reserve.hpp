@@ -21,7 +21,7 @@ class DiskReserve {
 
   /// Gives the room back.
   void release();
-  /// Returns the descriptor of the file: to close it gives the room back, too, for example in a signal handler. -1 when
+  /// Returns the descriptor of the file: closing it gives the room back, too, for example in a signal handler. -1 when
   /// the room was given back.
   int descriptor() const noexcept { return descriptor_; }
 

@@ -62,7 +62,7 @@ class Supervisor {
   void returned(std::size_t worker, const Error& error);
   void failed(std::size_t worker, const Error& error);
   void left(std::size_t worker) { workers_[worker].reach(State::left); }
-  /// `alive`: a process has shown a sign of life. `answered`: a process has confirmed one more stop or leave.
+  /// `alive`: a process has shown a sign of life. `answered`: a process has read one more `Stop` or `Leave`.
   void alive(int process, base::TimePoint now);
   void answered(int process);
   /// A worker of this launcher has no session with another one any more.
@@ -141,7 +141,7 @@ class Supervisor {
   };
 
   /// Which kind of reason the run has failed for, as far as is known: none; one that concerns no single worker; the
-  /// death of a process; an error that a worker has reported.
+  /// death or silence of a process; an error of one worker.
   enum class Cause { none, general, death, failure };
   Cause cause() const;
 
