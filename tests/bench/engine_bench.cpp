@@ -109,7 +109,7 @@ void mlp() {
 
 std::size_t used_bytes() { return mallinfo2().uordblks; }
 
-/// The time that a call with one recorded tensor in each direction adds at one worker: a SendFunction and a
+/// The time and memory that a call with one recorded tensor in each direction adds at one worker: a SendFunction and a
 /// RecvFunction. The graph's own nodes, the tensors and the registration do not count.
 void recording() {
   const std::size_t count = 20'000;

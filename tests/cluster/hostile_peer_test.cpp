@@ -402,7 +402,7 @@ TEST_P(HostilePeer, RR1_AManifestThatItsSenderCannotHaveMadeEndsTheSession) {
   cluster_.run_until_idle();
   rpc::Manifest manifest;
   if (GetParam() % 2 == 0) {
-    // A manifest that creates a value under a reference whose owner is another worker.
+    // A creation under an id that worker2 has made.
     manifest.creation = rpc::Creation{honest.id(), {}, {}};
   } else {
     rpc::SharedRRef shared;

@@ -47,7 +47,7 @@ void World::lose(const Step& step, bool declare) {
     }
   }
   if (ends.empty()) return;
-  // If one end has noticed a loss already, the other end declares that loss now; if not, one end declares a loss of its
+  // Ends of connections that are cut already declare the loss first; if there is none, an end declares a loss of its
   // own accord.
   const auto noticed =
       std::stable_partition(ends.begin(), ends.end(), [&](const auto& end) { return connections_[end.first].cut; });
