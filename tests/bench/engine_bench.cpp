@@ -30,7 +30,7 @@ class NoPeers final : public GradientSink {
   void on_gradients(const RecordedMessage&, std::vector<at::Tensor>&&) override {}
 };
 
-/// A pass into a book, as a worker runs it.
+/// Runs a pass of Caftan's engine from `root` into a GradientBook, as a worker does.
 void run_engine(const at::Tensor& root) {
   NoPeers none;
   Result<std::unique_ptr<Engine>> engine = Engine::begin({.context = {}, .keep_graph = true});

@@ -1,4 +1,4 @@
-// What user code does, and what goes wrong.
+// The steps of a history: what user code does, and which faults happen.
 #include <algorithm>
 
 #include "backward_model_world.hpp"

@@ -23,7 +23,7 @@ void World::connect(int first, int second) {
   connections_.push_back(std::move(connection));
 }
 
-// What was received completely before the loss still arrives.
+// Cuts a connection; messages that were received completely before the loss still arrive.
 void World::cut(int number, std::uint32_t first_kept, std::uint32_t second_kept) {
   Connection& connection = connections_[number];
   if (connection.cut) return;
