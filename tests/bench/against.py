@@ -22,7 +22,7 @@ from paired import FEWEST_TURNS, judge, ratio
 from report import describe_machine, make_plan, print_table
 from sides import Side
 
-# What counts of an answer. The other figures are the request's, or say the same less exactly.
+# The figures of a reply that are compared. The other figures repeat the request, or say the same less exactly.
 COSTS = ("p50_us", "p99_us", "cpu_us", "own_percent", "peer_percent", "own_live_bytes", "own_resident_bytes",
          "peer_live_bytes", "peer_resident_bytes", "make_and_fetch_us", "run_ms", "since_signal_ms")
 RATES = ("calls_per_s",)
@@ -39,7 +39,7 @@ def requests_of(program):
     """Returns (title, request) of each measure that a program's sides may offer."""
     if program == "report":
         plan = [(title, request) for title, request, _, _ in make_plan(SECONDS)]
-        # One start a turn: there are many turns.
+        # `start` makes one start per turn, because there are many turns.
         return [(title, re.sub(r"^start .*", "start calls=1 seconds=10", request)) for title, request in plan]
     return [(title + mode, f"{name}{suffix} calls=1000000 seconds={SECONDS}") for name, title in MEASURES.items()
             for suffix, mode in (("", ""), ("_fast", ", FAST"))] + [("messages of a pass", "frames")]
@@ -130,7 +130,7 @@ class Comparison:
             self.add(f"{prefix}: {title}", found)
 
     def turn_of_whole(self, turn, program):
-        # Which measures such a program has is known when it has run.
+        # The measures that this program has are known once it has run in the first turn.
         if turn > 0 and not any(measure.startswith(program) for measures in self.seen for measure in measures):
             return
         self.show(turn, program)

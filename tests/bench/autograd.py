@@ -56,7 +56,7 @@ def measure(options):
             side.start()
         for turn in range(options.rounds):
             for name in options.only or MEASURES:
-                # What is compared comes close together: the machine's mood changes.
+                # Measures that are compared run one right after the other, because the machine's speed changes with time.
                 for side, key in [(s, name + suffix) for s in sides for suffix in ("", "_fast")]:
                     if not side.offers(key) or time.monotonic() > deadline:
                         continue

@@ -159,7 +159,7 @@ class CaftanBench {
     references.reserve(request.calls);
     while (references.size() < request.calls && SteadyClock::now() - start < request.time) {
       references.push_back(worker_.remote<&echo_int>("echo", 1));
-      // A wait after each batch, so that references whose creation is still under way do not count.
+      // Waits after each batch, so that the memory of many creations in flight does not enter the figure.
       if (references.size() % 100 == 0) references.back().to_here();
     }
     for (const auto& reference : references) reference.to_here();

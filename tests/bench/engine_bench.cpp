@@ -30,7 +30,7 @@ class NoPeers final : public GradientSink {
   void on_gradients(const RecordedMessage&, std::vector<at::Tensor>&&) override {}
 };
 
-/// A pass into a book, as a worker runs it.
+/// Runs a pass of Caftan's engine from `root` into a GradientBook, as a worker does.
 void run_engine(const at::Tensor& root) {
   NoPeers none;
   Result<std::unique_ptr<Engine>> engine = Engine::begin({.context = {}, .keep_graph = true});
@@ -109,7 +109,7 @@ void mlp() {
 
 std::size_t used_bytes() { return mallinfo2().uordblks; }
 
-/// The time that a call with one recorded tensor in each direction adds at one worker: a SendFunction and a
+/// The time and memory that a call with one recorded tensor in each direction adds at one worker: a SendFunction and a
 /// RecvFunction. The graph's own nodes, the tensors and the registration do not count.
 void recording() {
   const std::size_t count = 20'000;

@@ -126,7 +126,7 @@ std::string Histogram::to_json() const {
 }
 
 Line& Line::add(const std::string& key, double value) {
-  if (!std::isfinite(value)) return add_json(key, "null");  // JSON has no word for it
+  if (!std::isfinite(value)) return add_json(key, "null");  // JSON has no infinity and no NaN
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value);
   return add_json(key, text);

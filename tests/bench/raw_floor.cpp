@@ -197,8 +197,8 @@ int run_futex() {
        [&](const Request& request) {
          std::vector<char> payload(request.floats * sizeof(float));
          if (payload.size() > kMaxPayload) fail("raw_floor: payload");
-         // Each direction has one copy: this process copies its data into the shared memory, and the peer copies it
-         // out. The reply is read in place.
+         // Each direction has one copy: this process copies the payload into the shared memory, and the peer copies it
+         // to the place of the reply there. The reply is read in place.
          return rig.sync(request, [&] {
            std::memcpy(to_peer, payload.data(), payload.size());
            turn->bytes.store(payload.size());

@@ -42,8 +42,7 @@ class Reference {
     const auto fork_id = user->forkId();
     created->addCallback([fork_id](c10::ivalue::Future& done) { rpc::callback::confirmPendingUser(done, fork_id); });
     at::Tensor value = user->toHere().toTensor();
-    // Waits, because the reference would delete a remote value out of order if the handle ended before the owner
-    // confirmed it.
+    // Waits for the owner's confirmation: PyTorch would delete a reference that ends before it out of order.
     created->waitAndThrow();
     return value;
   }

@@ -187,7 +187,7 @@ TEST_P(Backward, DA8_WhatAFailedPassHasStagedElsewhereIsNotMerged) {
   EXPECT_TRUE(scale.rpc_sync<&Scale::gradient>().empty());
 }
 
-/// A view that repeats one number 2^18 times: the argument is small, its gradient has 2^18 elements in memory.
+/// Returns a view that repeats one number 2^18 times: x is small, but the gradient of the view has memory for each.
 at::Tensor widen(const at::Tensor& x) { return x.expand({1 << 18}); }
 
 TEST_P(Backward, AGradientThatIsLargerThanAMessageMayBeFailsThePass) {

@@ -11,8 +11,8 @@ namespace {
 using autograd::Context;
 using autograd::Mode;
 
-/// A worker dies after the n-th message of the pass, counted over all workers. The parameters are the worker and n, so
-/// that it dies after a mark, before a gradient or after a Done.
+/// A worker dies after the n-th message of the pass, counted over all workers. The seed chooses n, so that the worker
+/// dies after a mark, before a gradient or after a Done.
 class KilledPass : public AutogradCluster {
  protected:
   std::size_t messages() const { return net_.count(wire::FrameKind::actor_message); }

@@ -152,8 +152,7 @@ TEST_P(PassRows, Row19_02_PostHooksOfALeafRun) {
   EXPECT_EQ(context.gradients().entries().size(), 1U);
 }
 
-/// A function that adds its inputs. Its backward returns gradients that the test has made and notes the address of
-/// their memory.
+/// The gradients that the backward of GivesGradients, a function that adds its inputs, returns.
 struct Given {
   std::array<at::Tensor, 2> gradients;
   std::array<const void*, 2> memory{};

@@ -18,7 +18,7 @@ namespace {
 using autograd::Context;
 using autograd::ContextView;
 
-/// Who dies when. The home is worker0, the participant worker1; the initiator is worker2, or the home.
+/// Which worker dies, and when. The home is worker0, the participant worker1; the initiator is worker2, or the home.
 struct Point {
   std::string initiator;
   std::string victim;

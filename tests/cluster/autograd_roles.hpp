@@ -100,7 +100,7 @@ class AutogradCluster : public ::testing::TestWithParam<std::uint64_t> {
 
   Worker& operator[](std::size_t worker) { return cluster_[worker]; }
   void run_until_idle() { cluster_.run_until_idle(); }
-  /// Nothing of any context is left anywhere.
+  /// Expects that the first `workers` workers have no context left.
   void expect_no_contexts(std::size_t workers = 3) {
     run_until_idle();
     for (std::size_t i = 0; i < workers; ++i) EXPECT_TRUE(cluster_[i].autograd_contexts().empty()) << "worker" << i;

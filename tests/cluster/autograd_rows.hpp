@@ -19,7 +19,7 @@ class Lab {
   explicit Lab(double seed);
   at::Tensor add_own(const at::Tensor& x) const;
   at::Tensor only_own(const at::Tensor&) const;
-  /// Multiplies if the first argument needs gradients.
+  /// Returns 3 a + b if `a` needs gradients, else a - b.
   at::Tensor mixed(const at::Tensor& a, const at::Tensor& b) const;
   /// Returns 2 x; its backward throws while `set_failing` is on.
   at::Tensor failing(const at::Tensor& x) const;
@@ -34,7 +34,7 @@ class Lab {
   bool fails_ = false;
 };
 
-/// Rows 0 and 2 of 3.
+/// Returns a sparse leaf of size 3 whose elements 0 and 2 are `numbers`.
 at::Tensor sparse(const std::vector<double>& numbers, at::ScalarType type = at::kDouble);
 at::Tensor dense(const at::Tensor& tensor);
 

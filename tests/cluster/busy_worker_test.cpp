@@ -1,5 +1,5 @@
-// Workers whose runners compute for long: their peers do not declare them lost, and pings, timers and replies do not
-// wait for the computation (T1, T6).
+// Workers whose runners compute for long: their peers do not declare them lost (T1), and a reply does not wait for the
+// end of the computation (T6).
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
@@ -142,8 +142,7 @@ TEST_P(BusyWorker, T1_SE30_WhoHasABacklogIsNotLostByAnIdlePeerAndLosesNone) {
 
 TEST_P(BusyWorker, T6_AnAnswerLeavesWhileTheTaskThatGaveItComputes) {
   start(1min);  // no ping takes the reply along
-  // The time-out is less than the 5 s of a handshake: the timer of the handshake would send the reply along with its
-  // own bytes.
+  // The time-out is less than the 5 s of a handshake: when the timer of the handshake runs, the reply leaves, too.
   auto waiting = workers_[0]->with({.timeout = 3s}).rpc_async<&later>("b");
   {
     std::unique_lock lock(unanswered.mutex);

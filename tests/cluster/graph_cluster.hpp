@@ -20,13 +20,13 @@ enum class Spans {
 struct GraphRun {
   autograd::test::LeafGradients gradients;  ///< after a SMART pass that keeps the graph
   Result<void> fast;                        ///< how a FAST pass after it ended
-  autograd::test::LeafGradients both;       ///< after that
+  autograd::test::LeafGradients both;       ///< after both passes
   std::vector<std::string> trace;           ///< the messages of the first pass, as they left
-  std::size_t recorded = 0;                 ///< messages
-  std::size_t awaited = 0;                  ///< those that a FAST pass waits for: of the workers that it reaches
-  std::size_t marked = 0;                   ///< those that got a gradient in the first pass
-  std::size_t returned = 0;                 ///< gradients that came back to the initiator
-  std::size_t left = 0;                     ///< contexts that are still there after all has come to rest
+  std::size_t recorded = 0;                 ///< messages that the program has recorded
+  std::size_t awaited = 0;   ///< messages that a FAST pass waits for: those of the workers that it reaches
+  std::size_t marked = 0;    ///< messages that got a gradient in the first pass
+  std::size_t returned = 0;  ///< gradients that came back to the initiator
+  std::size_t left = 0;      ///< contexts that are left when no task is left to run
 };
 
 /// @param order  seed of the order in which everything happens

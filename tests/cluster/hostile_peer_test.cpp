@@ -104,7 +104,7 @@ class HostilePeer : public ::testing::TestWithParam<std::uint64_t> {
     EXPECT_EQ(lost_->worker(), "worker1");
     EXPECT_EQ(cluster_[0].try_rpc_sync<&add>("worker1", 1, 2).error().code(), Errc::peer_down);
   }
-  /// Every frame of this call from the hostile worker goes through `change` first.
+  /// Puts every frame that the hostile worker sends to the victim from now on through `change`.
   void forge(std::function<void(wire::Bytes&)> change) {
     testing::Link& tap = net_.link("worker1", "worker0");
     tap.set_filter([&tap, change = std::move(change)](const testing::Frame& frame) {
@@ -402,7 +402,7 @@ TEST_P(HostilePeer, RR1_AManifestThatItsSenderCannotHaveMadeEndsTheSession) {
   cluster_.run_until_idle();
   rpc::Manifest manifest;
   if (GetParam() % 2 == 0) {
-    // A manifest that creates a value under a reference whose owner is another worker.
+    // A creation under an id that worker2 has made.
     manifest.creation = rpc::Creation{honest.id(), {}, {}};
   } else {
     rpc::SharedRRef shared;

@@ -29,7 +29,7 @@ Registry make_registry() {
 
 class Leaving : public ::testing::TestWithParam<std::uint64_t> {
  protected:
-  /// Worker number `id` calls leave_together on a thread of its own.
+  /// Lets worker number `id` call leave_together in a task of its own.
   void leave(std::size_t id) {
     outcomes_[id].reset();
     cluster_.executor().post([this, id] { outcomes_[id] = cluster_[id].leave_together(30s); });

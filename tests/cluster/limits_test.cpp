@@ -107,8 +107,7 @@ TEST(Limits, T2_A2_LargeResultsThatComeAtOnceAllArrive) {
   testing::Cluster cluster(1, {"a", "b"}, make_registry, on_plain_connections());
   std::vector<Future<std::int64_t>> sizes;
   for (int i = 0; i < 3; ++i) {
-    // Each tensor leaves b as soon as it is made: the limit counts the bytes that are under way at one time, not their
-    // sum.
+    // The continuation drops each tensor as soon as it has come: the limit counts only the bytes that are under way.
     sizes.push_back(
         cluster[0].rpc_async<&make_mib>("b", 400).then([](const Result<at::Tensor>& tensor) -> Result<std::int64_t> {
           if (!tensor) return tensor.error();

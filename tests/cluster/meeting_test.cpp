@@ -268,7 +268,7 @@ TEST_F(Meeting, K7_SE34_OneThatComesBackAfterTheStartIsMetByAll) {
   EXPECT_EQ(w2.try_rpc_sync<&depth>("w1", std::vector<std::string>{}).error().code(), Errc::peer_down);
   Worker& again = launch("w1", world);
   ASSERT_TRUE(again.wait_until_ready());
-  // The new life of w1 has a session with every member; the members may notice their ends of these sessions a moment
+  // The new life of w1 has a session with every member; the members may make their ends of these sessions a moment
   // later.
   for (const std::string name : {"w0", "w2", "w3"}) wait_for_log(name + ": connected with w1", 2);
   EXPECT_EQ(w2.rpc_sync<&depth>("w1", std::vector<std::string>{"w3", "w1", "w0", "w1"}), 4);

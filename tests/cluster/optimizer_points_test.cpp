@@ -152,7 +152,7 @@ TEST_P(StepPoints, OP8_NoOwnerIsHalfSteppedAndAllHear) {
     EXPECT_EQ(has_stepped("worker0"), stepped);
     EXPECT_TRUE(point().committed || !stepped);
     EXPECT_TRUE(stepped || !outcome) << "success is reported of a step that was given up";
-    // In this case all owners have answered Commit. With an even seed the connection is cut, so that the last reply is
+    // At this point all owners have answered Commit. With an even seed the connection is cut, so that the last reply is
     // still read; otherwise the reply is lost.
     const bool answered = point().name == "OwnerDiesAfterItAnsweredCommit";
     EXPECT_EQ(outcome.has_value(), answered && GetParam() % 2 == 0);

@@ -108,7 +108,7 @@ inline bool same_values(const std::vector<at::Tensor>& a, const std::vector<at::
 
 inline at::Tensor make_input(int step) { return at::linspace(-1.0 - step, 2.0, 8).view({2, 4}); }
 
-/// Three layers: one at worker1, one at worker2, and one at worker0 itself, which the tests use without a call.
+/// Three layers: one at worker1, one at worker2, and one at worker0 itself, which forward() uses without a call.
 class OptimizerCluster : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   /// @param change  applied to each worker's options before it starts

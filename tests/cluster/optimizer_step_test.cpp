@@ -35,7 +35,7 @@ class Steps : public OptimizerCluster {
     const at::Tensor y = layers_[1].rpc_sync<&Layer::forward>(rows.repeat({1, 2}).narrow(1, 0, 4));
     context.backward({y.sum()});
   }
-  /// The optimizer of the first layer's parameters, at their owner, spoken to as its step coordinator would.
+  /// Makes an optimizer of the first layer's parameters at their owner. The test calls it as a step coordinator would.
   RRef<optim::RemoteOptimizer> make_at_owner() {
     optim::OptimizerSpec spec;
     spec.groups.push_back({layers_[0].rpc_sync<&Layer::parameters>(), SGD{.lr = 1}});

@@ -88,8 +88,7 @@ TEST_P(RRefEndsInOrder, T14_SettlingWaitsForThoseThatWereLetGoOnly) {
   cluster_.run_until_idle();
   EXPECT_TRUE(quiet);
 
-  // An actor that is killed before its handle ends keeps no wait until quiet open; nor does the handle that ends after
-  // its actor.
+  // when_quiet waits neither for an actor that was killed before its handle ended, nor for the end of that handle.
   caf::anon_send_exit(dynamic_cast<const actors::UserHandle&>(*killed.handle()).actor(), caf::exit_reason::kill);
   cluster_.run_until_idle();
   killed = {};

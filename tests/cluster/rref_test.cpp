@@ -104,7 +104,8 @@ TEST_P(RRefs, RR6_AResponseWaitsForConfirmationToo) {
 
 TEST_P(RRefs, RR9_AChildMayAskBeforeTheCreationArrives) {
   {
-    // Sent back to back over two lanes: which one comes first is the seed's choice.
+    // The creation leaves to worker1, the call to worker2: the seed decides whether the creation or the request of
+    // worker2's fork reaches worker1 first.
     RRef<int> r = cluster_[0].remote<&add>("worker1", 8, 1);
     Future<int> fetched = cluster_[0].rpc_async<&fetch>("worker2", r);
     r = {};

@@ -178,7 +178,7 @@ class Strangers : public testing::Test {
   /// All strangers come, in crowds; each waits until it is dropped.
   void come(const Approach& approach) {
     std::mt19937_64 random(20261121);
-    crowd(approach, random, kCrowd);  // what the first ones cost, buffers of threads say, is no growth
+    crowd(approach, random, kCrowd);  // what the first crowd costs, as buffers of threads, is no growth
     const std::uint64_t before = resident_bytes();
     std::uint64_t most = before;
     for (std::size_t come = kCrowd; come < std::max(kStrangers, 2 * kCrowd); come += kCrowd) {
@@ -198,7 +198,7 @@ class Strangers : public testing::Test {
     }
     const std::uint64_t resident = resident_bytes();
     const std::uint64_t calls = calls_.load();
-    calls_.wait(calls);  // they are all here, and the good ones go on
+    calls_.wait(calls);  // all strangers are connected, and the workers go on calling
     for (const Socket& socket : sockets) socket.wait_until_dropped();
     came_ += size;
     return resident;

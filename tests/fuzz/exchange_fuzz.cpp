@@ -34,8 +34,8 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// The actor that the peer reaches as its root: it answers requests, watches actors, and keeps those that messages
-/// bring.
+/// The actor that the peer reaches as its root: it answers each message with that message, and monitors the actor that
+/// the message brings.
 class Root final : public caf::event_based_actor {
  public:
   explicit Root(caf::actor_config& config) : caf::event_based_actor(config) {

@@ -279,7 +279,7 @@ class Bootstrap(unittest.TestCase):
         _, errors = script.communicate()
         self.assertEqual(script.returncode, 130)
         self.assertIn("stopped; nothing is half done", errors)
-        # It got the signal to end too: it ends, if not before this process looks.
+        # The tool's child got the signal, too: it ends, perhaps before this process looks for it.
         try:
             ending = os.pidfd_open(child)
         except ProcessLookupError:

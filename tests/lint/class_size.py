@@ -448,7 +448,7 @@ def gather(readers):
             errors.append(f"{reader.name}:{reader.line()}: this script cannot read it: one more }} than {{")
     for reader in readers:
         pending += [(found, names, parts) for found, names, parts in reader.classes]
-    # Those inside no other first, so that `struct A::B {...}` finds the scope of A.
+    # Classes inside no other class come first, so that `struct A::B {...}` finds the scope of A.
     for found, names, parts in sorted(pending, key=lambda one: len(one[2])):
         outer = resolve(classes, names, parts[:-1]) if len(parts) > 1 else None
         parts = [spelled(part, False) for part in parts]
@@ -523,7 +523,7 @@ def print_worst(classes, count=10):
         print(f"{found.lines:5} lines {len(found.members):3} members  {found.name}  {files}")
 
 
-# What is hard to read, and what is to be read: {class: (lines, members, source files)}, {function: lines}.
+# Code that is hard to parse, and what this script must find in it: {class: (lines, members, source files)}, {function: lines}.
 TRICKY_HEADER = r'''#pragma once
 #define OPEN class Macro {
 #ifdef A

@@ -16,7 +16,7 @@ import tomllib
 
 LIST = "tests/mutants/mutants.toml"
 FEWEST = 160
-# Each of these has some of them.
+# Each of these folders must have some mutants.
 PARTS = ("libs/app", "libs/autograd", "libs/base", "libs/net", "libs/nn", "libs/optim", "libs/rl", "libs/rpc", "libs/run",
          "libs/tensor", "libs/remote", "libs/results", "libs/svg", "libs/transport", "libs/wire", "actors", "apps/cartpole", "apps/rnn_lm", "apps/fingerprint")
 KEYS = {"name", "file", "text", "with", "tests", "survives"}

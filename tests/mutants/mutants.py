@@ -119,7 +119,7 @@ class Tree:
             except subprocess.TimeoutExpired:
                 passed = False
             finally:
-                # With what it started, and also after Ctrl-C.
+                # Ends the test and the processes that it has started, also after Ctrl-C.
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()

@@ -15,7 +15,7 @@
 namespace caftan::parity {
 namespace {
 
-/// A program of calls. The values that it returns are compared, and the gradients.
+/// A program of calls. Returns the values and gradients that are compared.
 using Program = std::function<Tensors(Driver&)>;
 
 constexpr double kTolerance = 1e-12;  // relative, float64: some roundings of one sum in another order

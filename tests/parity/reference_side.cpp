@@ -9,7 +9,7 @@ namespace caftan::parity {
 
 namespace {
 
-/// The worker at which the served call runs, or the driver's own.
+/// The worker of this process: the calls that it serves run at it, and so does the driver in the driver's process.
 /// @param rank  of this process
 class Site : public World {
  public:

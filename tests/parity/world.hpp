@@ -39,8 +39,9 @@ class Driver : public World {
   virtual void backward(const Tensors& roots, bool retain_graph) = 0;
 };
 
-/// Runs, at `world`, one of the functions that every worker has. "relay 213" calls the workers 2, 1 and 3 in turn, and
-/// multiplies by the weight of each on the way back. Throws std::invalid_argument if there is no such function.
+/// Runs, at `world`, one of the functions that every worker has. "relay 213" calls worker 2, which calls worker 1,
+/// which calls worker 3; each multiplies by its own weight on the way back. Throws std::invalid_argument if there is no
+/// such function.
 at::Tensor run(World& world, const std::string& function, const Tensors& arguments);
 
 /// Makes the driver of one side.

@@ -21,7 +21,7 @@ std::string line_with(const std::string& text, const std::string& start) {
   return at == std::string::npos ? std::string() : text.substr(at, text.find('\n', at) - at);
 }
 
-/// The results of a run that must not depend on where its workers are.
+/// Returns the lines of a run's output that must not depend on where its workers are.
 std::string placeless(const std::string& out) {
   std::string kept;
   std::istringstream lines(out);
@@ -32,8 +32,8 @@ std::string placeless(const std::string& out) {
   return kept;
 }
 
-/// What the last run in a folder has sent, frame for frame and byte for byte, without signs of life and without who is
-/// where.
+/// Returns the frames and bytes that the last run in a folder has sent, by kind; without `ping`, `pong` and
+/// `membership.view`, which depend on time and placement.
 std::string frames_sent(const Folder& folder) {
   const std::string summary = folder.read("runs/latest/summary.json");
   const std::size_t begin = summary.find("\"frames_sent\": {");

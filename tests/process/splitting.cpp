@@ -1,5 +1,5 @@
 // A program that splits a model over workers. Two trainers train without end, each through the server and the other
-// trainer, and report each step, so that a test can kill a worker at any step.
+// trainer, and report each call, backward hook and step, so that a test can kill a worker at any of these points.
 #include <ATen/ops/eye.h>
 #include <ATen/ops/ones.h>
 

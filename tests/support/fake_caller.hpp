@@ -127,7 +127,7 @@ class FakeCaller final : public rpc::Caller {
 class FakeJob {
  public:
   FakeJob() = default;
-  /// Runs the tasks that still wait before the workers end.
+  /// Lets a day of the clock pass before the workers end, so that tasks which still wait come to their end.
   ~FakeJob();
   FakeCaller& add(Registry registry);
   FakeCaller& at(std::size_t index) { return *workers_.at(index); }

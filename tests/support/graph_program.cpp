@@ -31,7 +31,7 @@ constexpr double kLargest = 1 << 20;  // values of small-integer programs
 class Identity final : public Node {
   variable_list apply(variable_list&& gradients) override { return std::move(gradients); }
 };
-/// A node with two results of one tensor. Only the first result gets a gradient; an undefined gradient stays undefined.
+/// A node with two results of one tensor. Hands on the gradient of the first result only, undefined if it is undefined.
 class Fork final : public Node {
   variable_list apply(variable_list&& gradients) override { return {gradients[0]}; }
 };

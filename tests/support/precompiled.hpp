@@ -1,5 +1,5 @@
-/// The headers that most tests of clusters and of tensors include, compiled once. No test relies on this header: each
-/// includes what it uses.
+/// Headers that are compiled once and that the build puts before most tests of clusters and of tensors. No test relies
+/// on this header: each includes what it uses.
 #pragma once
 
 #include <gmock/gmock.h>

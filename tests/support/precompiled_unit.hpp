@@ -1,5 +1,5 @@
-/// The headers that every test without libtorch includes, compiled once. No test relies on this header: each includes
-/// what it uses.
+/// Headers that are compiled once and that the build puts before every test without libtorch. No test relies on this
+/// header: each includes what it uses.
 #pragma once
 
 #include <gmock/gmock.h>

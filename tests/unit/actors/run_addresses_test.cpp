@@ -10,8 +10,8 @@
 namespace caftan::actors {
 namespace {
 
-/// Addresses of a run over Unix sockets. The folder of the sockets has one more file, as if another process had put it
-/// there during the removal.
+/// Addresses of a run over Unix sockets. The first removal of their folder has failed, because the folder has an entry
+/// that the run has not made.
 class RunAddressesTest : public testing::Test {
  protected:
   RunAddressesTest() {

@@ -1,4 +1,4 @@
-// What must be, judged from the recorded graph, the homes' decisions and the faults alone.
+// The model's oracle: what must hold, judged from the recorded graph, the homes' decisions and the faults alone.
 #include <algorithm>
 #include <deque>
 

@@ -1,4 +1,4 @@
-// What user code does, and what goes wrong.
+// The steps of a history: what user code does, and which faults happen.
 #include <algorithm>
 
 #include "backward_model_world.hpp"
@@ -246,7 +246,7 @@ void World::give_up(const Step& step) {
   perform(part.worker, part.context, part.passes->abort(Error(Errc::timeout, "")));
 }
 
-// Sends a mark or gradient that names a message which `from` never received, or has not received yet.
+// Sends a worker a mark or gradient for one of its messages, from a worker that is not the receiver of that message.
 void World::forge(const Step& step) {
   const std::vector<int> workers = alive();
   if (recorded_.empty() || workers.size() < 2) return;

@@ -133,7 +133,7 @@ class World {
     int recorded = -1;
     DecidedSet decided{};
   };
-  // What became of a pass, kept beside the classes.
+  // The outcome of a pass, kept for the oracle apart from the classes under test.
   struct PassTruth {
     WorkerLife initiator{};
     std::set<int> reachable{};  // with kRoots
@@ -175,7 +175,7 @@ class World {
   std::vector<Part*> parts() const;
   std::vector<int> received(int worker, int context) const;
 
-  // backward_model_network.cpp: sessions, messages, doing what the classes say.
+  // backward_model_network.cpp: sessions, messages, carrying out the actions of the classes.
   void perform(int worker, int context, PassActions actions);
   void end_context(int worker, int context, Part& part, const ContextReleased& released);
   void send(int worker, int context, WorkerLife to, PassMessage message);

@@ -1,4 +1,4 @@
-// All parts of one context at one worker, as single events.
+// ContextPasses event by event: one context at one worker, as home, initiator and participant.
 #include "caftan/autograd/internal/context_passes.hpp"
 
 #include <gtest/gtest.h>

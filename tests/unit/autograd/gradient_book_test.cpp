@@ -73,7 +73,7 @@ TEST_F(GradientBookTest, ATensorHandedOutEarlierKeepsItsValues) {
   book_.add(leaf_, at::ones({4, 2}));
   EXPECT_TRUE(at::equal(handed_out, at::ones({4, 2})));
   EXPECT_TRUE(at::equal(book_.of(leaf_), at::full({4, 2}, 2.0)));
-  // The tensor in the book has no second reference any more: the gradient is added in place.
+  // The sum is a new tensor in the book and has no second reference: the next gradient is added in place.
   const void* memory = book_.of(leaf_).const_data_ptr();
   book_.add(leaf_, at::ones({4, 2}));
   EXPECT_EQ(book_.of(leaf_).const_data_ptr(), memory);

@@ -30,7 +30,7 @@ inline PassHeader header(std::uint64_t n, WorkerLife initiator, Mode mode = Mode
   return {pass(n), decided, initiator, mode, keep};
 }
 
-/// Messages sent from here, by receiver.
+/// The recorded messages that one worker has sent, each with its receiver.
 struct Sent final : RecordedMessages {
   std::map<AutogradMessageId, WorkerLife> to;
   std::optional<WorkerLife> receiver_of(AutogradMessageId message) const override {

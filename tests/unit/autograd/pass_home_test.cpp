@@ -1,4 +1,4 @@
-// The home's part, as single events.
+// PassHome event by event: what the home of a context decides and sends.
 #include "caftan/autograd/internal/pass_home.hpp"
 
 #include <gtest/gtest.h>

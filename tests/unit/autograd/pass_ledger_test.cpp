@@ -1,4 +1,4 @@
-// The initiator's part, as single events.
+// PassLedger event by event: what the initiator of a pass decides and sends.
 #include "caftan/autograd/internal/pass_ledger.hpp"
 
 #include <gtest/gtest.h>

@@ -15,7 +15,8 @@ class Suite {
  public:
   explicit Suite(Numbers numbers) : numbers_(numbers) {}
 
-  /// Runs the program of this seed. Returns false if its local graph cannot be differentiated, which does not count.
+  /// Runs the program of this seed. Returns false if its gradients may be too large to be exact: it does not count
+  /// then.
   bool try_one(std::uint64_t seed) {
     one_ = Case{seed, numbers_};
     const std::optional<LocalRun> local = run_locally(one_);

@@ -1,4 +1,5 @@
-// A participant's part, as single events. Message 1 of A was sent to B, messages 1 and 2 of B to A.
+// WorkerPass event by event: what a participant of a pass does. Message 1 of A was sent to B, messages 1 and 2 of B to
+// A.
 #include "caftan/autograd/internal/worker_pass.hpp"
 
 #include <gtest/gtest.h>

@@ -67,7 +67,8 @@ TEST(HandshakeHostile, HS5_RandomBytesFail) {
   for (int round = 0; round < 2000; ++round) {
     wire::Bytes in(1 + random() % 3000);
     for (std::byte& byte : in) byte = static_cast<std::byte>(random());
-    // Every second input begins with a valid header, so that it gets past the check of the magic number.
+    // Every second input begins with the magic number, a random kind and a random size, so that it gets past the check
+    // of the magic number.
     if (round % 2 == 0 && in.size() >= 9) {
       const wire::Bytes start = make_message(static_cast<std::uint8_t>(random() % 7), random() % 1100, "");
       std::copy(start.begin(), start.begin() + static_cast<std::ptrdiff_t>(std::min(start.size(), in.size())),

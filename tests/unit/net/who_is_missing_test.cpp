@@ -1,4 +1,4 @@
-// Whom a start that timed out names, seen from each side.
+// Which members a start that timed out names as missing, seen from each side.
 #include "caftan/net/internal/who_is_missing.hpp"
 
 #include <gtest/gtest.h>

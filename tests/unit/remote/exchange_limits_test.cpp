@@ -43,7 +43,8 @@ class Verbose final : public caf::event_based_actor {
   }
 };
 
-/// Monitors another actor, sends it a request, and keeps the reply and the down message.
+/// Monitors another actor, sends it a request, and keeps the codes of the errors that the reply and the down message
+/// bring.
 class Witness final : public caf::event_based_actor {
  public:
   Witness(caf::actor_config& config, caf::strong_actor_ptr other, std::vector<Errc>& seen)

@@ -16,7 +16,7 @@
 namespace caftan {
 namespace {
 
-/// As many threads as there are tasks that have not ended.
+/// An executor with as many threads as there are tasks that have not ended.
 class GrowingPool final : public base::Executor {
  public:
   ~GrowingPool() override {

@@ -23,7 +23,7 @@ void World::connect(int first, int second) {
   connections_.push_back(std::move(connection));
 }
 
-// What was received completely before the loss still arrives.
+// Cuts a connection; messages that were received completely before the loss still arrive.
 void World::cut(int number, std::uint32_t first_kept, std::uint32_t second_kept) {
   Connection& connection = connections_[number];
   if (connection.cut) return;
@@ -47,7 +47,7 @@ void World::lose(const Step& step, bool declare) {
     }
   }
   if (ends.empty()) return;
-  // If one end has noticed a loss already, the other end declares that loss now; if not, one end declares a loss of its
+  // Ends of connections that are cut already declare the loss first; if there is none, an end declares a loss of its
   // own accord.
   const auto noticed =
       std::stable_partition(ends.begin(), ends.end(), [&](const auto& end) { return connections_[end.first].cut; });

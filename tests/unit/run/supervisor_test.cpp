@@ -315,8 +315,8 @@ TEST_F(Supervised, OnOtherHostsADriverThatFailedAndLeftFailsTheRun) {
 }
 
 TEST_F(Supervised, K11_WhyAnotherHostLeftReplacesItsEchoHere) {
-  // The role on this host fails because the agent's loss ended its calls; the agent's own reason may arrive before or
-  // after the end of the run has begun.
+  // The agent's role fails because the loss of the observer ended its calls; the observer's own reason may arrive
+  // before or after the end of the run has begun.
   for (const bool begun : {false, true}) {
     Supervisor supervisor({.workers = {{.name = "agent", .process = 0, .drives = true},
                                        {.name = "observer", .process = 1, .here = false}},

@@ -64,7 +64,7 @@ class Pump : public std::enable_shared_from_this<Pump> {
     const std::lock_guard lock(mutex_);
     arm();
   }
-  /// Waits until the expected bytes are here and all own ones are out.
+  /// Waits until the expected bytes have come and all bytes of this end are written.
   void finish() { finished_.get_future().get(); }
   /// Waits for the end of the stream.
   Error end() { return ended_.get_future().get(); }
