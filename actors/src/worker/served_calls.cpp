@@ -29,7 +29,14 @@ Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFr
                                            std::move(frame));
   if (!brief) {
     const base::LockGuard lock(mutex_);
-    cancellable_[call->key()] = call;
+    if (spare_.empty()) {
+      cancellable_[call->key()] = call;
+    } else {
+      spare_.back().key() = call->key();
+      spare_.back().mapped() = call;
+      cancellable_.insert(std::move(spare_.back()));
+      spare_.pop_back();
+    }
   }
   call->start(brief);
   return {};
@@ -39,7 +46,11 @@ void ServedCalls::ended(const ServedCall& call) {
   {
     const base::LockGuard lock(mutex_);
     const auto found = cancellable_.find(call.key());
-    if (found != cancellable_.end() && found->second.expired()) cancellable_.erase(found);
+    if (found != cancellable_.end() && found->second.expired()) {
+      auto node = cancellable_.extract(found);
+      node.mapped().reset();
+      if (spare_.size() < kMostSpare) spare_.push_back(std::move(node));
+    }
   }
   gate_.leave();
 }

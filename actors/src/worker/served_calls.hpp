@@ -2,11 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/base/gate.hpp"
@@ -61,6 +63,9 @@ class ServedCalls {
   void log_late(std::string_view function, const std::string& caller, const Lateness& lateness);
 
  private:
+  using Cancellable = std::unordered_map<std::uint64_t, std::weak_ptr<ServedCall>>;
+  static constexpr std::size_t kMostSpare = 64;
+
   Result<void> send_error(const std::shared_ptr<transport::Session>& session, std::uint64_t call, const Error& error);
 
   MemberPorts& ports_;
@@ -72,7 +77,9 @@ class ServedCalls {
   std::atomic<std::uint64_t> count_{0};
   base::Mutex mutex_;
   // By ServedCall::key.
-  std::unordered_map<std::uint64_t, std::weak_ptr<ServedCall>> cancellable_ CAFTAN_GUARDED_BY(mutex_);
+  Cancellable cancellable_ CAFTAN_GUARDED_BY(mutex_);
+  // Entries of calls that have ended: the next calls take them instead of memory.
+  std::vector<Cancellable::node_type> spare_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::actors

@@ -12,6 +12,7 @@ namespace {
 
 /// Small frames share one buffer, so that a burst of calls is one entry of the gather list.
 constexpr std::size_t kBufferSize = 64 * 1024;
+constexpr std::size_t kCopyBelow = wire::kSmallBulk + 1024;  // bytes: a frame with a small bulk behind it
 
 void append_chunk_header(wire::Bytes& bytes, CallId call, std::size_t size) {
   wire::FrameHeader header;
@@ -23,17 +24,18 @@ void append_chunk_header(wire::Bytes& bytes, CallId call, std::size_t size) {
 
 }  // namespace
 
-void Outbox::append(wire::Bytes frame) {
+void Outbox::append(wire::Bytes&& frame) {
   if (frame.empty()) return;
   queued_bytes_ += frame.size();
-  if (!control_.empty() && frame.size() <= wire::kSmallBulk && control_.back().size() + frame.size() <= kBufferSize) {
-    wire::append(control_.back(), frame);
-  } else {
+  if (frame.size() > kCopyBelow) {
     control_.push_back(std::move(frame));
+    return;
   }
+  if (control_.empty() || control_.back().size() + frame.size() > kBufferSize) control_.emplace_back();
+  wire::append(control_.back(), frame);
 }
 
-void Outbox::append(wire::Bytes frame, CallId call, std::vector<wire::Segment> bulk) {
+void Outbox::append(wire::Bytes&& frame, CallId call, std::vector<wire::Segment> bulk) {
   std::uint64_t size = 0;
   for (const wire::Segment& segment : bulk) size += segment.size;
   if (size != 0 && size <= wire::kSmallBulk && bulk_.empty()) {

@@ -46,7 +46,9 @@ bool FrameWriter::send(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
 }
 
 void FrameWriter::append_locked(wire::OutFrame& frame) {
-  wire::Bytes bytes = wire::encode_frame(frame);
+  thread_local wire::Bytes bytes;  // a small frame is copied from here, so its memory serves the next ones
+  bytes.clear();
+  wire::encode_frame(frame, bytes);
   const std::uint64_t bulk = frame.header.bulk_size;
   traffic_.add(frame.header.kind, frame.message, bytes.size(), bulk);
   if (bulk == 0) {

@@ -259,6 +259,9 @@ void ThreadedExecutor::flush_pending() {
     flushes.swap(flushes_);
   }
   for (const auto& flushable : flushes) flushable->flush();
+  flushes.clear();
+  const base::LockGuard lock(mutex_);
+  if (flushes_.empty()) flushes.swap(flushes_);  // its memory is there for the next ones
 }
 
 base::Executor::Wait* ThreadedExecutor::make_wait(std::byte* room) {

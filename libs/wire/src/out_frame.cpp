@@ -4,7 +4,7 @@
 
 namespace caftan::wire {
 
-Bytes encode_frame(OutFrame& frame) {
+void encode_frame(OutFrame& frame, Bytes& to) {
   const std::uint64_t sections = frame.sections_size();
   const std::uint64_t bulk = frame.bulk_size();
   frame.header.bulk_size = bulk;
@@ -12,19 +12,18 @@ Bytes encode_frame(OutFrame& frame) {
   frame.header.body_size = static_cast<std::uint32_t>(frame.body.size());
   frame.header.table_size = static_cast<std::uint32_t>(frame.table.size());
 
-  Bytes bytes;
   const std::size_t behind = bulk > 0 && bulk <= kSmallBulk ? kFrameHeaderSize + static_cast<std::size_t>(bulk) : 0;
-  bytes.reserve(kFrameHeaderSize + sections + frame.body.size() + frame.table.size() + behind);
-  bytes.resize(kFrameHeaderSize);
-  encode_header(frame.header, bytes.data());
-  append(bytes, frame.sections);
+  const std::size_t size = kFrameHeaderSize + sections + frame.body.size() + frame.table.size();
+  std::byte* const header = extend(to, size + behind);
+  to.resize(to.size() - (size + behind) + kFrameHeaderSize);
+  encode_header(frame.header, header);
+  append(to, frame.sections);
   if (!frame.segments.empty()) {
-    begin_section(bytes, SectionType::bulk, kSectionCritical, 8 * frame.segments.size());
-    for (const Segment& segment : frame.segments) append(bytes, std::as_bytes(std::span(&segment.size, 1)));
+    begin_section(to, SectionType::bulk, kSectionCritical, 8 * frame.segments.size());
+    for (const Segment& segment : frame.segments) append(to, std::as_bytes(std::span(&segment.size, 1)));
   }
-  append(bytes, frame.body);
-  append(bytes, frame.table);
-  return bytes;
+  append(to, frame.body);
+  append(to, frame.table);
 }
 
 }  // namespace caftan::wire

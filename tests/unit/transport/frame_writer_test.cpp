@@ -52,7 +52,9 @@ class FrameWriters : public testing::Test {
   std::size_t send() {
     wire::OutFrame frame;
     frame.header.kind = wire::FrameKind::ping;
-    const std::size_t size = wire::encode_frame(frame).size();
+    wire::Bytes bytes;
+    wire::encode_frame(frame, bytes);
+    const std::size_t size = bytes.size();
     EXPECT_TRUE(writer_->send(frame));
     return size;
   }

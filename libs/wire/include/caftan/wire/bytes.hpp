@@ -40,7 +40,8 @@ inline std::byte* extend(Bytes& to, std::size_t size) {
   if (size > to.capacity() - before) {
     // resize() would move what is there byte by byte through the allocator.
     Bytes larger;
-    larger.reserve(std::max(before + size, 2 * before));
+    constexpr std::size_t kSecond = 1024;  // bytes, once a buffer has grown
+    larger.reserve(before == 0 ? size : std::max({before + size, 2 * before, kSecond}));
     larger.resize(before);
     if (before != 0) std::memcpy(larger.data(), to.data(), before);
     to.swap(larger);

@@ -27,14 +27,15 @@ class Outbox {
   Outbox(Outbox&&) noexcept = default;
   Outbox& operator=(Outbox&&) noexcept = default;
 
-  /// Appends a complete frame to the control lane. Always accepted.
-  void append(wire::Bytes frame);
+  /// Appends a complete frame to the control lane. Always accepted. The bytes of a small frame are copied, and the
+  /// caller keeps the buffer; a large buffer is taken.
+  void append(wire::Bytes&& frame);
 
   /// Appends a frame whose header announced `bulk`: the frame goes to the control lane, its segments follow as chunk
   /// frames once those of earlier messages are out. Segments are read when they are written, and their owners released
   /// with their last byte; only small ones with no bulk before them are copied at once. Empty ones are skipped.
   /// @param call  the request or reply the bytes belong to, for the chunks' headers
-  void append(wire::Bytes frame, CallId call, std::vector<wire::Segment> bulk);
+  void append(wire::Bytes&& frame, CallId call, std::vector<wire::Segment> bulk);
 
   /// Fills `out` with what to write next and returns how many entries were used; 0: nothing is queued. What it returned
   /// once is returned again, in the same order, until it is consumed, whatever is appended meanwhile.

@@ -76,18 +76,16 @@ class Supervisor {
   void not_started(int process);
   /// Ctrl-C: the first one stops, the second one kills.
   void interrupt();
-  /// The launcher was stopped, or had no processor, for `time`: that time does not count against the time-outs of
-  /// others (RN-8).
+  /// The launcher was stopped, or had no processor, for `time`, which counts against no time-out (RN-8).
   void unwatched(base::Duration time);
   /// The launcher itself cannot go on: a full disk, say.
   void broken(const Error& error);
 
   /// Returns what has to be done now, in this order.
   std::vector<Action> next(base::TimePoint now);
-  /// Returns the workers that were lost since the last call and without which the run goes on. Their processes, if they
-  /// live, shall be killed (RN-16).
+  /// Returns the losses since the last call that the run goes on without: their processes shall be killed (RN-16).
   std::vector<Loss> take_losses() { return losses_.take_new(); }
-  /// Returns all of them.
+  /// Returns all losses that the run goes on without.
   const std::vector<Loss>& losses() const noexcept { return losses_.all(); }
   /// Returns when `next` must be asked again at the latest.
   base::TimePoint deadline() const noexcept;

@@ -35,8 +35,8 @@ struct OutFrame {
   }
 };
 
-/// Returns the bytes of `frame`, without those of its segments, and fills in the sizes in its header. The buffer has
+/// Appends the bytes of `frame` to `to`, without those of its segments, and fills in the sizes in its header. `to` has
 /// room for a small bulk behind them.
-Bytes encode_frame(OutFrame& frame);
+void encode_frame(OutFrame& frame, Bytes& to);
 
 }  // namespace caftan::wire
