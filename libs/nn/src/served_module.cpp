@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "caftan/autograd/context_record.hpp"
+#include "caftan/autograd/internal/context_record.hpp"
 
 namespace caftan::nn {
 

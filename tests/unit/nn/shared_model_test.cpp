@@ -129,14 +129,14 @@ TEST(SharedSchedule, CM5_AGradientThatHasArrivedCountsWithoutItsTrainer) {
 
 TEST(SharedSchedule, CM8_TheLeaseGoesRoundInTheOrderOfArrival) {
   SharedSchedule shared = schedule({.mode = ConsistencyMode::locked}, 3);
-  EXPECT_EQ(only<Run>(shared.on_call(context(1, 0), {0})).version, ModelVersion{0});
+  EXPECT_EQ(only<shared_action::Run>(shared.on_call(context(1, 0), {0})).version, ModelVersion{0});
   EXPECT_TRUE(shared.on_call(context(1, 2), {2}).empty());
   EXPECT_TRUE(shared.on_call(context(1, 1), {1}).empty());
   EXPECT_TRUE(shared.on_call(context(1, 1), {1}).empty());
   EXPECT_TRUE(shared.on_gone({0}).empty()) << "its call still runs";
-  EXPECT_EQ(only<Run>(shared.on_return(context(1, 0))).context, context(1, 2));
+  EXPECT_EQ(only<shared_action::Run>(shared.on_return(context(1, 0))).context, context(1, 2));
   static_cast<void>(shared.on_return(context(1, 2)));
-  const Run run = only<Run>(shared.on_end(context(1, 2)));
+  const shared_action::Run run = only<shared_action::Run>(shared.on_end(context(1, 2)));
   EXPECT_EQ(run.context, context(1, 1));
   EXPECT_EQ(run.calls, 2U);
 }

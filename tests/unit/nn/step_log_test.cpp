@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "caftan/base/internal/read_settings.hpp"
+#include "caftan/base/internal/settings_document.hpp"
+#include "caftan/base/settings_diagnostics.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "caftan/nn/consistency.hpp"
 #include "folder.hpp"
