@@ -109,6 +109,7 @@ class OutgoingCalls::Pending final : public transport::ReplySink, public CancelF
     if (!is_fetch && kind_ != wire::FrameKind::op) text += ", has returned a future whose promise is not set yet";
     text += ", or waits behind other calls";
     if (needs_turn) text += " or for its turn on a busy object";
+    text += " or until fewer calls wait there (ThreadedExecutor::Options::max_threads bounds them)";
     text += "; once it ends the log of " + callee + " says how long each took (log/" + callee + ".log in a run)";
     return Error(Errc::timeout, callee, std::move(text));
   }
