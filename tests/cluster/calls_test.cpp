@@ -311,8 +311,9 @@ TEST_P(Calls, U9_ATimeoutNamesTheFunctionTheTimeAndItsKey) {
       own.text(),
       "drawer.never: no reply within 20 ms, the time-out of this call (CallOptions::timeout); b is connected: the call "
       "still runs there, has returned a future whose promise is not set yet, or waits behind other calls or for its "
-      "turn "
-      "on a busy object; once it ends the log of b says how long each took (log/b.log in a run)");
+      "turn on a busy object or until fewer calls wait there (ThreadedExecutor::Options::max_threads bounds them); "
+      "once "
+      "it ends the log of b says how long each took (log/b.log in a run)");
   ASSERT_TRUE(cluster_[0].set_rpc_timeout(2s));
   const Error common = drawer.try_rpc_sync<&Drawer::never>().error();
   EXPECT_NE(common.text().find("drawer.never: no reply within 2 s (cluster.rpc_timeout"), std::string::npos)
