@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Of the runs of a test, in their order.
+/// How many calls each run of a batched function answered, in the order of the runs.
 std::vector<std::size_t> sizes;
 
 std::vector<int> squares(const Batch<int>& numbers) {

@@ -211,7 +211,7 @@ SharedActions SharedSchedule::on_step(const ContextId& context, std::uint64_t ba
   }
   entry.batch = batch;
   entry.phase = Phase::delivered;
-  // Before the step: it writes in place what no other context reads.
+  // Unpinned before the step: a version that no other context reads is updated in place.
   if (std::exchange(entry.is_pinned, false)) actions.push_back(Unpin{entry.read});
   delivered_.push_back(context);
   step_next(actions);

@@ -51,7 +51,7 @@ class CreationLedger {
  private:
   bool is_over(const RRefId& rref, CreationNumber creation) const;
 
-  // Per creator's life: every creation up to here was read, or will never be.
+  // Per creator's life: each creation up to this number was read, or will never be read.
   std::unordered_map<std::uint64_t, CreationNumber> highest_;
   std::map<RRefId, std::vector<ForkRequest>> parked_;
 };
