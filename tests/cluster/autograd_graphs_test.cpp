@@ -61,7 +61,8 @@ class Graphs : public testing::Test {
     EXPECT_GT(fast_, graphs / 8);
   }
 
-  /// Runs it twice, in two orders of everything: both must give the same bits. Returns what they give.
+  /// Runs the case twice, with two seeds for the order of all events: both runs must give the same bits. Returns the
+  /// gradients of the first.
   LeafGradients run_twice(const Case& one, Spans spans) {
     const GraphRun run = run_over_cluster(one, spans, 2 * one.seed);
     const GraphRun other = run_over_cluster(one, spans, 2 * one.seed + 1);

@@ -54,7 +54,8 @@ class RunRecord {
   /// Returns what summary.json would hold now.
   std::string summary(const app::Application& application, const run::Verdict& verdict, base::Duration elapsed,
                       std::vector<WorkerEnd> workers, std::vector<app::RunSummary::Lost> lost = {}) const;
-  /// Closing it makes room for the summary: what a handler of a signal can do instead of `finish`.
+  /// Returns the descriptor of the disk reserve. A signal handler, which cannot call `finish`, closes it to make room
+  /// for the summary.
   int reserve() const noexcept { return reserve_.descriptor(); }
 
  private:

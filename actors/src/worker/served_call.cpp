@@ -40,7 +40,8 @@ ServedCall::ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<trans
 }
 
 ServedCall::~ServedCall() {
-  // A call that was dropped without a reply, for example by an actor that was killed, is replied to here.
+  // A call that was dropped without a reply, for example by an actor that was killed, gets its reply
+  // from this destructor.
   if (!answered_) fail(calls_->ports().leaving().value_or(dropped()));
   calls_->ended(*this);
 }

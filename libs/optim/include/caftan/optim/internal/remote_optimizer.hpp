@@ -102,7 +102,8 @@ class RemoteOptimizer {
   Future<void> stage_group(OptimizerSpec::Group group);
   /// Forgets what was staged.
   void drop_state();
-  /// Exchanges options and state for those that stage_state keeps. Errors: bad_arguments (none are kept).
+  /// Exchanges options and state for those that stage_state keeps, or adds the group that stage_group keeps.
+  /// Errors: bad_arguments (none are kept).
   Future<void> take_state(StepNumber step);
 
  private:

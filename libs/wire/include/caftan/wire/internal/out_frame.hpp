@@ -13,8 +13,8 @@ namespace caftan::wire {
 /// Tensors of at most this many bytes in all are copied right behind their frame, when no others are queued ahead.
 inline constexpr std::size_t kSmallBulk = 4 * 1024;
 
-/// The views are copied while the frame is written; the segments travel behind it, and are kept alive until they are
-/// out.
+/// The parts of a frame. The views are copied when the frame is written; the segments travel behind it, and are kept
+/// alive until they are written.
 struct OutFrame {
   FrameHeader header;  ///< its sizes are filled in by `encode_frame`
   ByteView sections;
