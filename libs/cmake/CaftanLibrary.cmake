@@ -6,6 +6,8 @@ target_compile_features(caftan_options INTERFACE cxx_std_20)
 target_compile_options(caftan_options INTERFACE -Wall -Wextra -Wpedantic
   # g++ starts from a precompiled heap of 400 MB: collecting its garbage is a tenth of the compilation, and frees little.
   "$<$<CXX_COMPILER_ID:GNU>:SHELL:--param=ggc-min-expand=400 --param=ggc-min-heapsize=2000000>"
+  # In a unity build, the file that the compiler is given is not the one that keeps a type to itself.
+  "$<$<BOOL:${CMAKE_UNITY_BUILD}>:-Wno-subobject-linkage>"
   # g++ 12 reports std::string as overlapping and as out of its bounds (its bug 105329).
   "$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>" $<$<BOOL:${CAFTAN_WERROR}>:-Werror>)
 if(CAFTAN_SANITIZE)

@@ -16,7 +16,7 @@
 #include "caftan/caftan.hpp"
 #include "caftan/testing/cluster.hpp"
 
-namespace caftan::test {
+namespace caftan::test::async_rows_test {
 namespace {
 
 at::Tensor add(const at::Tensor& a, const at::Tensor& b) { return a + b; }
@@ -173,4 +173,4 @@ TEST_P(AsyncRows, Row06_16_TwentyCallsAtOnceWithoutWaiting) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::async_rows_test

@@ -6,7 +6,7 @@
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_ambient_test {
 namespace {
 
 using autograd::Context;
@@ -112,4 +112,4 @@ TEST_P(AmbientOnThreads, ThreadsOfOnesOwnAreBound) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_ambient_test

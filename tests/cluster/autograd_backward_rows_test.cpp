@@ -7,7 +7,7 @@
 
 #include "autograd_rows.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_backward_rows_test {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -274,4 +274,4 @@ TEST_P(BackwardRows, Row16_27_SparseWeightGradientsAddUpAtTheOwner) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_backward_rows_test

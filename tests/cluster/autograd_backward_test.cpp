@@ -7,7 +7,7 @@
 #include "autograd_roles.hpp"
 #include "caftan/testing/cluster.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_backward_test {
 namespace {
 
 using autograd::Context;
@@ -253,4 +253,4 @@ TEST_P(Backward, StartedByACalledFunction) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_backward_test

@@ -8,7 +8,7 @@
 #include "caftan/testing/network.hpp"
 #include "message_chart.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_charts_test {
 namespace {
 
 using autograd::Context;
@@ -86,4 +86,4 @@ TEST_F(Charts, AFanOutWithAnUnusedBranch) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_charts_test

@@ -8,7 +8,7 @@
 #include "autograd_rows.hpp"
 #include "caftan/transport/stepped_executor.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_context_rows_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -240,4 +240,4 @@ TEST_P(ContextRows, Row15_22_AValueMadeOutsideIsRecordedWhereItIsFetched) {
 TEST_P(ContextRows, Row15_23_TheProfileOfABackwardPass) { GTEST_SKIP() << "the profiler is not there yet"; }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_context_rows_test

@@ -11,7 +11,7 @@
 #include "counting_hook.hpp"
 #include "worker/worker_core.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_context_test {
 namespace {
 
 using autograd::Context;
@@ -276,4 +276,4 @@ TEST_P(Contexts, CALL3_EachRequestMeetsOneEndBesideRecording) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_context_test

@@ -5,7 +5,7 @@
 #include "caftan/testing/network.hpp"
 #include "caftan/transport/stepped_executor.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_fault_test {
 namespace {
 
 using autograd::Context;
@@ -251,4 +251,4 @@ TEST_P(TimedPass, ATimeoutEndsItEverywhereAndTheNextOneWorks) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_fault_test

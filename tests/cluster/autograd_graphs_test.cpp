@@ -10,7 +10,7 @@
 #include "graph_cluster.hpp"
 #include "soak_size.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_graphs_test {
 namespace {
 
 using autograd::test::Case;
@@ -34,7 +34,7 @@ LeafGradients doubled(LeafGradients gradients) {
   return gradients;
 }
 
-class Graphs : public testing::Test {
+class Graphs : public ::testing::Test {
  protected:
   /// @param check  compares one graph
   void run_suite(Numbers numbers, std::size_t wanted, const std::function<void(const Case&, const LocalRun&)>& check) {
@@ -120,4 +120,4 @@ TEST_F(Graphs, BitEqualInFloat32InEveryOrderWhereEachSpanIsACall) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_graphs_test

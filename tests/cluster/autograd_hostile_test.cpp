@@ -12,7 +12,7 @@
 #include "pass_frames.hpp"
 #include "worker/worker_core.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_hostile_test {
 namespace {
 
 using autograd::Context;
@@ -254,4 +254,4 @@ TEST_P(Reentrance, BackwardOfAnotherContextInsideANodeIsAllowed) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_hostile_test

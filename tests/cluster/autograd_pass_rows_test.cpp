@@ -7,7 +7,7 @@
 
 #include "autograd_rows.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_pass_rows_test {
 namespace {
 
 namespace torch_autograd = torch::autograd;
@@ -227,4 +227,4 @@ TEST_P(GradientRows, Row19_04_OnlySparseValuesWithoutAnotherHolderAreNotCopied) 
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_pass_rows_test

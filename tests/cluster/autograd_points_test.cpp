@@ -12,7 +12,7 @@
 #include "caftan/transport/stepped_executor.hpp"
 #include "pass_frames.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_points_test {
 namespace {
 
 using autograd::Context;
@@ -197,4 +197,4 @@ TEST_P(ProtocolPoints, DA10_EveryPassEndsEverywhereWithinASecond) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_points_test

@@ -4,7 +4,7 @@
 #include "autograd_rows.hpp"
 #include "caftan/autograd/rref_backward.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_rref_rows_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -76,4 +76,4 @@ TEST_P(RRefRows, ALostOwnerIsNamed) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_rref_rows_test

@@ -16,7 +16,7 @@
 #include "soak_size.hpp"
 #include "worker/worker_core.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_soak_test {
 namespace {
 
 const std::size_t kContexts = soak_size("CAFTAN_CONTEXTS", 2000);
@@ -52,7 +52,7 @@ struct Held {
   }
 };
 
-class ContextSoak : public testing::Test {
+class ContextSoak : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const std::string name : {"a", "b"}) {
@@ -167,4 +167,4 @@ TEST_F(ContextSoak, DA13_NothingIsLeftOfReleasedContexts) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_soak_test

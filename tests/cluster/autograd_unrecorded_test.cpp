@@ -8,7 +8,7 @@
 #include "autograd_roles.hpp"
 #include "caftan/testing/cluster.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_unrecorded_test {
 namespace {
 
 using autograd::Context;
@@ -153,4 +153,4 @@ TEST_P(Unrecorded, A3_DA20_AChangeThroughAnAliasIsFoundAtTheCallee) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_unrecorded_test

@@ -9,7 +9,7 @@
 #include "caftan/testing/cluster.hpp"
 #include "caftan/transport/stepped_executor.hpp"
 
-namespace caftan::test {
+namespace caftan::test::autograd_waits_test {
 namespace {
 
 using autograd::Context;
@@ -224,4 +224,4 @@ TEST_P(Waits, K3_H8_AStopEndsThoughAPassWaitsForATurnAndSaysSo) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::autograd_waits_test

@@ -11,7 +11,7 @@
 #include "folder.hpp"
 #include "rref_roles.hpp"
 
-namespace caftan::test {
+namespace caftan::test::backpressure_test {
 namespace {
 
 at::Tensor echo_tensor(const at::Tensor& tensor) { return tensor; }
@@ -105,4 +105,4 @@ TEST_P(Backpressure, BI7_NoDownAndNoReplyIsLostBehindTensors) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::backpressure_test

@@ -15,7 +15,7 @@
 #include "caftan/caftan.hpp"
 #include "caftan/testing/cluster.hpp"
 
-namespace caftan {
+namespace caftan::batching_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -340,4 +340,4 @@ TEST(BatchingRegistry, CallersSeeTheTypesOfOneRequest) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::batching_test

@@ -13,7 +13,7 @@
 #include "folder.hpp"
 #include "gate.hpp"
 
-namespace caftan::test {
+namespace caftan::test::busy_worker_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -189,4 +189,4 @@ TEST(LocalSession, T12_WhatASessionReceivesComesFromTheCacheOfTheExecutor) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::busy_worker_test

@@ -5,7 +5,7 @@
 #include "caftan/tensor/operators.hpp"
 #include "caftan/testing/cluster.hpp"
 
-namespace caftan {
+namespace caftan::call_test {
 namespace {
 
 int add(int a, int b) { return a + b; }
@@ -99,4 +99,4 @@ TEST_P(SteppedCall, RemoteValueIsFetchedAndGone) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::call_test

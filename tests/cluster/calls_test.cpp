@@ -14,7 +14,7 @@
 #include "caftan/transport/stepped_executor.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 
-namespace caftan {
+namespace caftan::calls_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -450,4 +450,4 @@ TEST_P(Calls, H8_ACallThatWasAnsweredIsNotGivenUpForOneThatItLeftBehind) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::calls_test

@@ -12,7 +12,7 @@
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 
-namespace caftan {
+namespace caftan::channel_call_test {
 namespace {
 
 int add(int a, int b) { return a + b; }
@@ -34,7 +34,7 @@ struct ChannelCase {
   unsigned runners;  // of each worker's executor
 };
 
-class ChannelCall : public testing::TestWithParam<ChannelCase> {
+class ChannelCall : public ::testing::TestWithParam<ChannelCase> {
  protected:
   void SetUp() override {
     const std::string kind = GetParam().kind;
@@ -70,7 +70,7 @@ class ChannelCall : public testing::TestWithParam<ChannelCase> {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, ChannelCall,
-                         testing::Values(ChannelCase{"unix", 1}, ChannelCase{"unix", 2}, ChannelCase{"tcp", 1},
+                         ::testing::Values(ChannelCase{"unix", 1}, ChannelCase{"unix", 2}, ChannelCase{"tcp", 1},
                                          ChannelCase{"tcp", 2}, ChannelCase{"loopback", 1}, ChannelCase{"loopback", 2}),
                          [](const auto& info) {
                            return std::string(info.param.kind) + std::to_string(info.param.runners);
@@ -154,4 +154,4 @@ TEST_P(ChannelCall, M2_ReferencesEndEverywhere) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::channel_call_test

@@ -14,7 +14,7 @@
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 
-namespace caftan::test {
+namespace caftan::test::grad_mode_test {
 namespace {
 
 using autograd::Context;
@@ -315,4 +315,4 @@ TEST(GradModeOnThreads, CALL17_OneRunnerServesCallsOfEither) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::grad_mode_test

@@ -8,7 +8,7 @@
 #include "counting_hook.hpp"
 #include "rref_roles.hpp"
 
-namespace caftan::test {
+namespace caftan::test::hook_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -154,4 +154,4 @@ TEST_P(Hooks, CALL3_StoppingEndsWhatIsOpen) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::hook_test

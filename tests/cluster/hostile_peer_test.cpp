@@ -20,7 +20,7 @@
 #include "rref/rref_messages.hpp"
 #include "rref_roles.hpp"
 
-namespace caftan::test {
+namespace caftan::test::hostile_peer_test {
 namespace {
 
 using remote::Address;
@@ -430,4 +430,4 @@ TEST_P(HostilePeer, OnlyTheCoordinatorSaysWhereTheOthersAre) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::hostile_peer_test

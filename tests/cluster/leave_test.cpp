@@ -14,7 +14,7 @@
 #include "caftan/transport/threaded_executor.hpp"
 #include "rref_roles.hpp"
 
-namespace caftan::test {
+namespace caftan::test::leave_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -231,4 +231,4 @@ TEST(LeavingOnThreads, LV1_TwoWorkersLeaveTogether) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::leave_test

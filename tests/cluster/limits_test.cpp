@@ -9,7 +9,7 @@
 #include "autograd_roles.hpp"
 #include "caftan/testing/cluster.hpp"
 
-namespace caftan::test {
+namespace caftan::test::limits_test {
 namespace {
 
 int add(int a, int b) { return a + b; }
@@ -202,4 +202,4 @@ TEST(Limits, T2_AMessageLimitThatAFrameCannotCountIsRefusedAtTheStart) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::limits_test

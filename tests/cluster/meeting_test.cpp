@@ -15,7 +15,7 @@
 #include "folder.hpp"
 #include "worker/worker_core.hpp"
 
-namespace caftan {
+namespace caftan::meeting_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -339,4 +339,4 @@ TEST(Addresses, APortThatIsNoneIsNamedBeforeAnythingListens) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::meeting_test

@@ -14,14 +14,14 @@
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 
-namespace caftan {
+namespace caftan::membership_test {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// Two members "a" and "b"; a listens, b dials.
-class Membership : public testing::TestWithParam<const char*> {
+class Membership : public ::testing::TestWithParam<const char*> {
  protected:
   WorkerOptions options_of(const std::string& name) {
     WorkerOptions options;
@@ -77,7 +77,7 @@ class Membership : public testing::TestWithParam<const char*> {
   std::condition_variable logged_;
   std::string log_;
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, Membership, testing::Values("unix", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Kinds, Membership, ::testing::Values("unix", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Membership, BI2_AWrongSecretIsNamedAtBothSides) {
@@ -190,7 +190,7 @@ TEST_P(Membership, K7b_SE23_ASecondWorkerOfThatNameIsADuplicateAndHearsOfItAtOnc
     const Error reason = reported.get_future().get();
     EXPECT_EQ(reason.code(), Errc::duplicate_worker);
     EXPECT_EQ(reason.worker(), "a");
-    EXPECT_THAT(reason.text(), testing::StartsWith(refusal));
+    EXPECT_THAT(reason.text(), ::testing::StartsWith(refusal));
     wait_for_log("a: a connection was refused: duplicate_worker", 3);
   }
   auto options = options_of("b");
@@ -199,7 +199,7 @@ TEST_P(Membership, K7b_SE23_ASecondWorkerOfThatNameIsADuplicateAndHearsOfItAtOnc
   const auto ready = third->wait_until_ready();
   ASSERT_FALSE(ready);
   EXPECT_EQ(ready.error().code(), Errc::duplicate_worker);
-  EXPECT_THAT(ready.error().text(), testing::StartsWith("still refused after 200ms: a: " + refusal));
+  EXPECT_THAT(ready.error().text(), ::testing::StartsWith("still refused after 200ms: a: " + refusal));
   EXPECT_EQ(a->channel_kind("b"), GetParam());
 }
 
@@ -272,4 +272,4 @@ TEST(MembershipOptions, ListeningBeyondThisHostNeedsASecret) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::membership_test

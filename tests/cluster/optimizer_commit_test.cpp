@@ -6,7 +6,7 @@
 #include "caftan/transport/stepped_executor.hpp"
 #include "optimizer_roles.hpp"
 
-namespace caftan::test {
+namespace caftan::test::optimizer_commit_test {
 
 namespace {
 Gate gate;
@@ -204,4 +204,4 @@ TEST_P(DecidedSteps, A1_OP8_ALoadThatIsDecidedReachesEveryOwner) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::optimizer_commit_test

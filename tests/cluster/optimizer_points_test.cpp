@@ -9,7 +9,7 @@
 #include "caftan/transport/stepped_executor.hpp"
 #include "optimizer_roles.hpp"
 
-namespace caftan::test {
+namespace caftan::test::optimizer_points_test {
 
 Future<int> wait_at_gate() { return make_ready_future<int>(1); }
 
@@ -174,4 +174,4 @@ TEST_P(StepPoints, OP8_NoOwnerIsHalfSteppedAndAllHear) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::optimizer_points_test

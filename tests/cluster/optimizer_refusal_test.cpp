@@ -1,7 +1,7 @@
 // What an optimizer refuses, and the errors that it gives; the loss of an owner.
 #include "optimizer_roles.hpp"
 
-namespace caftan::test {
+namespace caftan::test::optimizer_refusal_test {
 
 Future<int> wait_at_gate() { return make_ready_future<int>(1); }
 
@@ -262,4 +262,4 @@ TEST_P(Refusals, OP9_AnOwnerLostBeforeTheSecondPhaseStopsTheStepEverywhere) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::optimizer_refusal_test

@@ -9,7 +9,7 @@
 #include "heavy_ball.hpp"
 #include "optimizer_roles.hpp"
 
-namespace caftan::test {
+namespace caftan::test::optimizer_step_test {
 
 namespace {
 Gate* gate = nullptr;  // of the test that runs
@@ -432,4 +432,4 @@ TEST_P(Steps, NothingIsLeftWhenTheOptimizerEnds) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::optimizer_step_test

@@ -17,10 +17,10 @@
 #include "role/worker_set.hpp"
 #include "worker/runners.hpp"
 
-namespace caftan {
+namespace caftan::program_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class Client;
 
@@ -91,7 +91,7 @@ class Asker {
 };
 
 /// A run of one process whose events are kept.
-class ProgramRun : public testing::Test {
+class ProgramRun : public ::testing::Test {
  protected:
   ProgramRun() {
     program_.role<Server>("server").uses<Client>("clients", at_least(1)).method<&Server::sum_of_clients>("sum");
@@ -190,7 +190,7 @@ TEST_F(ProgramRun, BT1_MethodsOfRolesMayBeBatched) {
           2));
   std::vector<std::string> reports;
   for (const auto& report : all<run::Report>()) reports.push_back(report.text);
-  EXPECT_THAT(reports, testing::ElementsAre("42", "42"));
+  EXPECT_THAT(reports, ::testing::ElementsAre("42", "42"));
 }
 
 TEST_F(ProgramRun, U21_EachReplicaIsMadeWithItsOwnSettings) {
@@ -200,7 +200,7 @@ TEST_F(ProgramRun, U21_EachReplicaIsMadeWithItsOwnSettings) {
   for (const auto& metrics : all<run::Metrics>()) {
     for (const auto& [name, value, step] : metrics.values) EXPECT_EQ(value, 128.0) << name;
   }
-  EXPECT_THAT(reports, testing::UnorderedElementsAre("client-0 14", "client-1 100", "client-2 14"));
+  EXPECT_THAT(reports, ::testing::UnorderedElementsAre("client-0 14", "client-1 100", "client-2 14"));
 }
 
 TEST(Program, AUseSaysHowManyReplicasItMayName) {
@@ -221,7 +221,7 @@ TEST(Program, AUseSaysHowManyReplicasItMayName) {
                      (is_open ? " or more" : " to " + std::to_string(use.max)));
   }
   EXPECT_THAT(counts,
-              testing::ElementsAre("one 1 to 1", "two 2 to 2", "any 0 or more", "few 1 to 3", "perhaps 0 to 1"));
+              ::testing::ElementsAre("one 1 to 1", "two 2 to 2", "any 0 or more", "few 1 to 3", "perhaps 0 to 1"));
 }
 
 class Broken {
@@ -294,7 +294,7 @@ TEST_F(ProgramRun, U6_AUseOfAWrongClassSaysSoInWordsOfTheProgram) {
     const std::string text = failed.error.message();
     EXPECT_THAT(text, HasSubstr(failed.error.worker() == "x" ? "Client>(\"server\"): the role of this worker is a"
                                                              : "NoRole is not the class of a role of this program"));
-    EXPECT_THAT(text, testing::Not(HasSubstr("role_of"))) << "no internal names";
+    EXPECT_THAT(text, ::testing::Not(HasSubstr("role_of"))) << "no internal names";
   }
 }
 
@@ -380,4 +380,4 @@ TEST(Catalog, RefusesAClassTwiceAndUsesOfWhatIsNoRole) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::program_test

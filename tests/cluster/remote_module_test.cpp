@@ -28,7 +28,7 @@
 #include "caftan/tensor/operators.hpp"
 #include "caftan/testing/cluster.hpp"
 
-namespace caftan::test {
+namespace caftan::test::remote_module_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -476,4 +476,4 @@ TEST(RemoteModuleLimits, MD7_AStateLargerThanAMessageTravelsInPieces) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::remote_module_test

@@ -8,7 +8,7 @@
 #include "caftan/testing/cluster.hpp"
 #include "caftan/testing/network.hpp"
 
-namespace caftan::test {
+namespace caftan::test::reply_room_test {
 namespace {
 
 constexpr std::size_t kReply = 64 * 1024;
@@ -125,4 +125,4 @@ TEST_P(ReplyRoom, T10_SE37_ALostCallerFreesWhatWasHeldBack) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::reply_room_test

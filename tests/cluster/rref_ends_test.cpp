@@ -13,7 +13,7 @@
 #include "rref_roles.hpp"
 #include "worker/worker_core.hpp"
 
-namespace caftan::test {
+namespace caftan::test::rref_ends_test {
 namespace {
 
 /// Two workers over a socket, each with a runner of its own.
@@ -105,4 +105,4 @@ TEST_P(RRefEndsInOrder, T14_SettlingWaitsForThoseThatWereLetGoOnly) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::rref_ends_test

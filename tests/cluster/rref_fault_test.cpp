@@ -16,7 +16,7 @@
 #include "rref_roles.hpp"
 #include "worker/worker_core.hpp"
 
-namespace caftan::test {
+namespace caftan::test::rref_fault_test {
 namespace {
 
 using std::chrono::seconds;
@@ -385,4 +385,4 @@ TEST_P(RandomHistory, CALL1_RR7_RR8_EverythingEndsAndNothingIsLeft) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::rref_fault_test

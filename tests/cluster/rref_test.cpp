@@ -11,7 +11,7 @@
 #include "rref/rref_handles.hpp"
 #include "rref_roles.hpp"
 
-namespace caftan::test {
+namespace caftan::test::rref_test {
 namespace {
 
 constexpr const char* kNothing = "0/0 0/0 0/0";
@@ -378,4 +378,4 @@ TEST_P(RRefs, RR13_HandlesOfAWorkerThatHasLeftAreHarmless) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::rref_test

@@ -10,7 +10,7 @@
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 
-namespace caftan {
+namespace caftan::runner_limit_test {
 namespace {
 
 std::string other_than(const Worker& worker) { return worker.name() == "a" ? "b" : "a"; }
@@ -98,11 +98,11 @@ struct LimitCase {
   int deepest;  // 3 of 4 threads wait, in one executor or in two
 };
 
-class RunnerLimit : public testing::TestWithParam<LimitCase>, protected TwoWorkers {
+class RunnerLimit : public ::testing::TestWithParam<LimitCase>, protected TwoWorkers {
  protected:
   RunnerLimit() : TwoWorkers(GetParam().kind, {.runners = 1, .max_threads = 4}) {}
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, RunnerLimit, testing::Values(LimitCase{"loopback", 3}, LimitCase{"unix", 6}),
+INSTANTIATE_TEST_SUITE_P(Kinds, RunnerLimit, ::testing::Values(LimitCase{"loopback", 3}, LimitCase{"unix", 6}),
                          [](const auto& info) { return std::string(info.param.kind); });
 
 const Error& root_of(const Error& error) { return error.cause() ? root_of(*error.cause()) : error; }
@@ -141,11 +141,11 @@ TEST_P(RunnerLimit, DeadlinesPassHoweverManyCallsWait) {
 
 constexpr unsigned kThreads = 32;
 
-class Burst : public testing::TestWithParam<const char*>, protected TwoWorkers {
+class Burst : public ::testing::TestWithParam<const char*>, protected TwoWorkers {
  protected:
   Burst() : TwoWorkers(GetParam(), {.runners = 2, .max_threads = kThreads}) {}
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, Burst, testing::Values("loopback", "unix"),
+INSTANTIATE_TEST_SUITE_P(Kinds, Burst, ::testing::Values("loopback", "unix"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Burst, H10_CALL16_NestedCallsBeginBeforeOnesThatWouldWaitForThem) {
@@ -184,4 +184,4 @@ TEST_P(Burst, H10_CALL19_AHeldBackCallEndsByItsTimeoutThatNamesTheLimitAndDoesNo
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::runner_limit_test

@@ -7,7 +7,7 @@
 #include "caftan/testing/network.hpp"
 #include "rref_roles.hpp"
 
-namespace caftan::test {
+namespace caftan::test::swallow_test {
 namespace {
 
 class Swallowed : public ::testing::TestWithParam<std::uint64_t> {
@@ -70,4 +70,4 @@ TEST_P(Swallowed, RR5_WithoutAcceptTheParentStaysPinned) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::swallow_test

@@ -108,7 +108,9 @@ def analyse(source, options, folder):
 def check(build, root):
     commands = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        commands[str(pathlib.Path(entry["directory"], entry["file"]).resolve())] = entry
+        unit = pathlib.Path(entry["directory"], entry["file"])
+        for source in tree.sources_of(unit):
+            commands[str(source.resolve())] = entry
     chosen, errors = sources(root)
     jobs = []
     for name in chosen:

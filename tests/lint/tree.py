@@ -15,6 +15,13 @@ def files(root, *folders, suffixes=CODE):
                 yield path
 
 
+def sources_of(unit):
+    """Returns the sources that the compiler reads as one unit: those a file of CMake's unity build includes, or the file."""
+    if unit.parent.name != "Unity" or not unit.is_file():
+        return [unit]
+    return [pathlib.Path(path) for path in re.findall(r'^#include "(.+)"$', unit.read_text(), re.M)]
+
+
 def without_comments(text):
     """Returns C++ text with comments blanked out, line numbers and string literals kept."""
     pattern = re.compile(r'R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.S)

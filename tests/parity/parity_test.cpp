@@ -12,7 +12,7 @@
 
 #include "world.hpp"
 
-namespace caftan::parity {
+namespace caftan::parity::parity_test {
 namespace {
 
 /// A program of calls. Returns the values and gradients that are compared.
@@ -22,7 +22,7 @@ constexpr double kTolerance = 1e-12;  // relative, float64: some roundings of on
 
 at::Tensor leaf() { return at::tensor({1, -2, 3, 4}, at::kDouble).requires_grad_(); }
 
-class Parity : public testing::TestWithParam<std::uint64_t> {
+class Parity : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   void compare(const Program& program, double tolerance = 0) {
     const auto ours = caftan_side(GetParam())();
@@ -47,7 +47,7 @@ class Parity : public testing::TestWithParam<std::uint64_t> {
     return all;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Parity, testing::Range<std::uint64_t>(1, 4));
+INSTANTIATE_TEST_SUITE_P(Seeds, Parity, ::testing::Range<std::uint64_t>(1, 4));
 
 TEST_P(Parity, OneHop) {
   compare([](Driver& d) -> Tensors {
@@ -217,10 +217,10 @@ TEST_P(Parity, RandomPrograms) {
 }
 
 }  // namespace
-}  // namespace caftan::parity
+}  // namespace caftan::parity::parity_test
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   caftan::parity::ReferenceProcesses processes;
   const int code = RUN_ALL_TESTS();
   std::fflush(nullptr);

@@ -9,12 +9,12 @@
 #include "free_port.hpp"
 #include "programs.hpp"
 
-namespace caftan::test {
+namespace caftan::test::cartpole_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::int64_t number(const std::string& text, const std::string& pattern) {
   std::smatch match;
@@ -122,4 +122,4 @@ TEST(CartPole, U8_AGoalThatCannotBeReachedIsFoundBeforeAnythingStarts) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::cartpole_test

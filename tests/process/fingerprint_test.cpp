@@ -9,10 +9,10 @@
 #include "command.hpp"
 #include "programs.hpp"
 
-namespace caftan::test {
+namespace caftan::test::fingerprint_test {
 namespace {
 
-class ShippedFingerprints : public testing::Test {
+class ShippedFingerprints : public ::testing::Test {
  protected:
   ShippedFingerprints() {
     // Selects libtorch's portable kernels and MKL's compatible ones; the commands that this test starts inherit the
@@ -34,9 +34,9 @@ TEST_F(ShippedFingerprints, M12_CartPole) {
   const Finished run = run_to_end(
       folder_, kCaftan, {"run", kConfigs + "/cartpole.test.toml", "run.placement=one_process", "run.seed=543"});
   EXPECT_EQ(run.code, 0) << run.err;
-  EXPECT_THAT(run.out, testing::HasSubstr(
+  EXPECT_THAT(run.out, ::testing::HasSubstr(
                            "fingerprint sha256:34545715dbac948f4e9a753f78f83a12f62d53beae918abbfc9d87b2c077bda2"));
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::fingerprint_test

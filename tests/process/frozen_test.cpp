@@ -13,20 +13,20 @@
 #include "free_port.hpp"
 #include "programs.hpp"
 
-namespace caftan::test {
+namespace caftan::test::frozen_test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::AllOf;
-using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kQuickBeats = "[cluster]\nheartbeat = \"300ms\"\n";
 constexpr const char* kSilence =
     " has shown no sign of life for 1500ms (5 of cluster.heartbeat): it is stopped, or its machine is overloaded";
 
-class Frozen : public testing::Test {
+class Frozen : public ::testing::Test {
  protected:
   /// Returns the process of a worker that is ready.
   static pid_t worker(Command& command, const std::string& name) {
@@ -169,4 +169,4 @@ TEST_F(Frozen, RN4_ASecondInterruptIsNotTheTimeout) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::frozen_test

@@ -6,13 +6,13 @@
 #include "command.hpp"
 #include "programs.hpp"
 
-namespace caftan::test {
+namespace caftan::test::interrupt_test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class Interrupted : public testing::TestWithParam<std::string> {
+class Interrupted : public ::testing::TestWithParam<std::string> {
  protected:
   void expect_clean_end(Command& command) {
     EXPECT_EQ(command.wait(), 130) << command.err();
@@ -24,7 +24,7 @@ class Interrupted : public testing::TestWithParam<std::string> {
   }
   Folder folder_;
 };
-INSTANTIATE_TEST_SUITE_P(Placements, Interrupted, testing::Values("one_process", "processes"));
+INSTANTIATE_TEST_SUITE_P(Placements, Interrupted, ::testing::Values("one_process", "processes"));
 
 TEST_P(Interrupted, BI8_WhileItStarts) {
   folder_.write("t.toml", ticking_file());
@@ -88,4 +88,4 @@ TEST_P(Interrupted, BI8_ASecondSignalDoesNotWait) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::interrupt_test

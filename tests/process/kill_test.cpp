@@ -10,13 +10,13 @@
 #include "programs.hpp"
 #include "soak_size.hpp"
 
-namespace caftan::test {
+namespace caftan::test::kill_test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::AllOf;
-using testing::ContainsRegex;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
 
 /// A moment of the run: while it starts, or after a number of rounds.
 std::string moment(std::uint64_t seed) {
@@ -25,17 +25,17 @@ std::string moment(std::uint64_t seed) {
   return "tick " + std::to_string(1 + random() % 400);
 }
 
-class Killed : public testing::TestWithParam<std::uint64_t> {
+class Killed : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   Folder folder_;
   const std::string file_ = folder_.write("t.toml", ticking_file("", "[output]\nprogress = \"plain\"\n"));
 };
-class Stopped : public testing::Test {
+class Stopped : public ::testing::Test {
  protected:
   Folder folder_;
   const std::string file_ = folder_.write("t.toml", ticking_file());
 };
-INSTANTIATE_TEST_SUITE_P(Moments, Killed, testing::Range<std::uint64_t>(0, soak_size("CAFTAN_MOMENTS", 10)));
+INSTANTIATE_TEST_SUITE_P(Moments, Killed, ::testing::Range<std::uint64_t>(0, soak_size("CAFTAN_MOMENTS", 10)));
 
 TEST_P(Killed, BI6_AUsedWorkerIsNamedAndCallsToItFailAsPeerDown) {
   // The ticker ignores the stop: otherwise it could end before its next call, which reports the loss.
@@ -164,4 +164,4 @@ TEST_P(Killed, BI6_WithTheLauncherAllEndWithinTwoSeconds) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::kill_test

@@ -14,14 +14,14 @@
 #include "command.hpp"
 #include "rnn_lm_runs.hpp"
 
-namespace caftan::test {
+namespace caftan::test::rnn_lm_kill_test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::AllOf;
-using testing::ContainsRegex;
-using testing::EndsWith;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 
 /// Waits for what appears in a folder of checkpoints.
 class CheckpointWatch {
@@ -62,7 +62,7 @@ class CheckpointWatch {
   const int all_;
 };
 
-class KilledLanguageModel : public testing::Test {
+class KilledLanguageModel : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     const Folder folder;
@@ -107,8 +107,8 @@ class KilledLanguageModel : public testing::Test {
   inline static std::string curve_;
 };
 
-class KilledTraining : public KilledLanguageModel, public testing::WithParamInterface<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Victims, KilledTraining, testing::Values("trainer", "ps", "launcher"));
+class KilledTraining : public KilledLanguageModel, public ::testing::WithParamInterface<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Victims, KilledTraining, ::testing::Values("trainer", "ps", "launcher"));
 
 TEST_P(KilledTraining, ResumesBitForBit) {
   start();
@@ -128,9 +128,9 @@ struct MidCheckpoint {
   std::string victim;
   int files;  // names that have appeared: two for each file, the first beside its place
 };
-class KilledInACheckpoint : public KilledLanguageModel, public testing::WithParamInterface<MidCheckpoint> {};
+class KilledInACheckpoint : public KilledLanguageModel, public ::testing::WithParamInterface<MidCheckpoint> {};
 INSTANTIATE_TEST_SUITE_P(Moments, KilledInACheckpoint,
-                         testing::Values(MidCheckpoint{"TheTrainerAtItsBegin", "trainer", 0},
+                         ::testing::Values(MidCheckpoint{"TheTrainerAtItsBegin", "trainer", 0},
                                          MidCheckpoint{"TheTrainerAmongParts", "trainer", 5},
                                          MidCheckpoint{"TheTrainerBeforeTheManifestStands", "trainer", 9},
                                          MidCheckpoint{"TheServer", "ps", 1}),
@@ -145,4 +145,4 @@ TEST_P(KilledInACheckpoint, TheLastWholeOneIsGoneOnFrom) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::rnn_lm_kill_test

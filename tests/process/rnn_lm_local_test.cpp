@@ -10,7 +10,7 @@
 #include "rnn_lm/checkpoint.hpp"
 #include "rnn_lm/local.hpp"
 
-namespace caftan::test {
+namespace caftan::test::rnn_lm_local_test {
 namespace {
 
 using rnn_lm::OptimizerConfig;
@@ -78,10 +78,10 @@ class LocalModel {
   std::optional<optim::LocalOptimizer> optimizer_;
 };
 
-class SplitModel : public testing::TestWithParam<Case> {};
+class SplitModel : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(
     Cases, SplitModel,
-    testing::Values(Case{.name = "adam"}, Case{.name = "sgd", .optimizer = OptimizerConfig::Name::sgd, .lr = 0.5},
+    ::testing::Values(Case{.name = "adam"}, Case{.name = "sgd", .optimizer = OptimizerConfig::Name::sgd, .lr = 0.5},
                     Case{.name = "adam_one_process", .placement = "one_process"},
                     Case{.name = "clipped", .clip = 0.5, .layers = 2},
                     Case{.name = "dropout", .clip = 1, .dropout = 0.3, .layers = 2},
@@ -120,4 +120,4 @@ TEST_P(SplitModel, EqualsTheLocalOneBitForBitAfter50Steps) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::rnn_lm_local_test

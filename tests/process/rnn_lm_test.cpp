@@ -7,17 +7,17 @@
 #include "command.hpp"
 #include "rnn_lm_runs.hpp"
 
-namespace caftan::test {
+namespace caftan::test::rnn_lm_test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::AllOf;
-using testing::AnyOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
-class LanguageModel : public testing::Test {
+class LanguageModel : public ::testing::Test {
  protected:
   Finished run(const std::vector<std::string>& overrides) const {
     return run_to_end(folder_, kCaftan, run_file(overrides));
@@ -173,4 +173,4 @@ TEST_F(LanguageModel, ACheckpointThatDoesNotFitIsNamedWithTheWayOut) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::rnn_lm_test

@@ -8,13 +8,13 @@
 #include "command.hpp"
 #include "programs.hpp"
 
-namespace caftan::test {
+namespace caftan::test::run_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 std::string line_with(const std::string& text, const std::string& start) {
   const std::size_t at = text.find(start);
@@ -53,7 +53,7 @@ constexpr const char* kCountingFile =
     "caftan = 1\n[roles.counter]\ntype = \"counter\"\nreplicas = 2\n[roles.driver]\ntype = \"driver\"\n"
     "[roles.driver.config]\nrounds = 100\n[roles.driver.uses]\ncounters = \"counter\"\n";
 
-class EachPlacement : public testing::TestWithParam<std::string> {
+class EachPlacement : public ::testing::TestWithParam<std::string> {
  protected:
   /// Runs the ticking program for three rounds, at the end of which the role that drives does what `end` says.
   static Finished run_ticking(const Folder& folder, const std::string& end,
@@ -65,7 +65,7 @@ class EachPlacement : public testing::TestWithParam<std::string> {
     return run_to_end(folder, kTicking, words);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Placements, EachPlacement, testing::Values("one_process", "processes"));
+INSTANTIATE_TEST_SUITE_P(Placements, EachPlacement, ::testing::Values("one_process", "processes"));
 
 TEST_P(EachPlacement, TheUsersProgramRunsAsPrinted) {
   const Folder folder;
@@ -204,7 +204,7 @@ TEST_P(EachPlacement, U3_U9_ACrashLeavesASummaryAndItsWords) {
   EXPECT_THAT(run.err, HasSubstr("was killed by signal 11 (SIGSEGV)"));
   EXPECT_THAT(summary,
               AllOf(HasSubstr("\"outcome\": \"failure\""), HasSubstr("was killed by signal 11 (SIGSEGV)"),
-                    HasSubstr("\"name\": \"echo-1\""), testing::ContainsRegex("\"duration_s\": [0-9]+\\.[0-9]+,")));
+                    HasSubstr("\"name\": \"echo-1\""), ::testing::ContainsRegex("\"duration_s\": [0-9]+\\.[0-9]+,")));
   if (GetParam() == "one_process") {
     EXPECT_EQ(run.code, 128 + SIGSEGV);
     EXPECT_THAT(summary, HasSubstr("\"exit_code\": 139"));
@@ -449,4 +449,4 @@ TEST(CommandLine, CheckPlanAndHelpStartNothing) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::run_test

@@ -12,13 +12,13 @@
 #include "programs.hpp"
 #include "soak_size.hpp"
 
-namespace caftan::test {
+namespace caftan::test::split_kill_test {
 namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 const std::string kSplitting = CAFTAN_SPLITTING;
 
@@ -53,7 +53,7 @@ std::vector<Moment> moments() {
           {"ATrainerBetweenTwoSteps", "trainer-1", "trainer-1 8 stepped"}};
 }
 
-class KilledSplit : public testing::TestWithParam<Moment> {
+class KilledSplit : public ::testing::TestWithParam<Moment> {
  protected:
   static void TearDownTestSuite() {
     std::cout << "kills: " << kills_ << ", slowest from kill to exit: " << slowest_.count() << " ms\n";
@@ -63,7 +63,7 @@ class KilledSplit : public testing::TestWithParam<Moment> {
   inline static int kills_ = 0;
   inline static std::chrono::milliseconds slowest_{0};
 };
-INSTANTIATE_TEST_SUITE_P(Moments, KilledSplit, testing::ValuesIn(moments()),
+INSTANTIATE_TEST_SUITE_P(Moments, KilledSplit, ::testing::ValuesIn(moments()),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(KilledSplit, BI6_TheOthersNameItAndNothingHangs) {
@@ -99,4 +99,4 @@ TEST_P(KilledSplit, BI6_TheOthersNameItAndNothingHangs) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::split_kill_test

@@ -11,13 +11,13 @@
 #include "free_port.hpp"
 #include "programs.hpp"
 
-namespace caftan::test {
+namespace caftan::test::start_test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::AllOf;
-using testing::ContainsRegex;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
 
 std::string hosts_file(const std::string& port, const std::string& name = "ticking", const std::string& secret = "s") {
   return "caftan = 1\n[run]\nname = \"" + name +
@@ -29,7 +29,7 @@ std::string hosts_file(const std::string& port, const std::string& name = "ticki
          secret + "\"\n[hosts.here]\naddress = \"127.0.0.1:" + port + "\"\n";
 }
 
-class Hosts : public testing::Test {
+class Hosts : public ::testing::Test {
  protected:
   void SetUp() override { folder_.write("s", "our shared secret\n"); }
   Folder folder_;
@@ -314,4 +314,4 @@ TEST(Start, BI2_AWorkerThatExitsWhileItStartsIsNamed) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::start_test

@@ -8,13 +8,13 @@
 #include "command.hpp"
 #include "programs.hpp"
 
-namespace caftan::test {
+namespace caftan::test::sweep_test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// Returns how many runs have written into the folder of one run of a sweep.
 std::ptrdiff_t runs_in(const std::filesystem::path& folder) {
@@ -51,7 +51,7 @@ TEST(Sweep, NamesTheRunThatFailedAndGoesOnWithIt) {
   const Finished second = run_to_end(folder, kTicking, command);
   EXPECT_EQ(second.code, 0) << second.err;
   EXPECT_THAT(second.err, HasSubstr("sweep of 4 runs, 3 of which have succeeded before, in "));
-  EXPECT_THAT(second.out, testing::ContainsRegex("\nfailure +missing +1  2\n"));
+  EXPECT_THAT(second.out, ::testing::ContainsRegex("\nfailure +missing +1  2\n"));
   EXPECT_EQ(runs_in(folder.path() / "the sweep/001"), 1);
   EXPECT_EQ(runs_in(folder.path() / "the sweep/004"), 2);
 
@@ -68,7 +68,7 @@ TEST(Sweep, SeedsAreRepetitionsOfOneRow) {
   const Finished sweep = run_to_end(
       folder, kTicking, {"sweep", "t.toml", "run.seed=1..2", "roles.ticker.config.rounds=3", "--metric=round"});
   EXPECT_EQ(sweep.code, 0) << sweep.err;
-  EXPECT_THAT(sweep.out, testing::ContainsRegex("\n3 +2  3 [+]- 0\n"));
+  EXPECT_THAT(sweep.out, ::testing::ContainsRegex("\n3 +2  3 [+]- 0\n"));
   EXPECT_THAT(sweep.out, HasSubstr("/runs/ticking-sweep-"));
 }
 
@@ -107,4 +107,4 @@ TEST(Sweep, BI8_CtrlCEndsItsRunsAndLeavesThemToBeRunAgain) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::sweep_test

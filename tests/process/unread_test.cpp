@@ -11,11 +11,11 @@
 #include "command.hpp"
 #include "programs.hpp"
 
-namespace caftan::test {
+namespace caftan::test::unread_test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// A named pipe that is full from the beginning and that the test reads only on request.
 class FullPipe {
@@ -48,7 +48,7 @@ class FullPipe {
   std::size_t filled_ = 0;
 };
 
-class Unread : public testing::TestWithParam<std::string> {
+class Unread : public ::testing::TestWithParam<std::string> {
  protected:
   Unread() : pipe_(folder_ / "pipe") { folder_.write("t.toml", ticking_file()); }
   /// Returns a line for a shell.
@@ -61,7 +61,7 @@ class Unread : public testing::TestWithParam<std::string> {
   Folder folder_;
   FullPipe pipe_;
 };
-INSTANTIATE_TEST_SUITE_P(Placements, Unread, testing::Values("one_process", "processes"));
+INSTANTIATE_TEST_SUITE_P(Placements, Unread, ::testing::Values("one_process", "processes"));
 
 TEST_P(Unread, T3_RN6_SignalsThatWereIgnoredAtTheStartStayIgnored) {
   Command command(folder_, "/bin/sh", {"-c", "trap '' HUP INT; " + run("roles.ticker.config.rounds=5000")});
@@ -116,4 +116,4 @@ TEST_P(Unread, K2_RN7_ResultsWaitForTheirReader) {
 }
 
 }  // namespace
-}  // namespace caftan::test
+}  // namespace caftan::test::unread_test

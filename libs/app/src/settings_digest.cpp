@@ -34,7 +34,7 @@ std::string shared_text(std::vector<SettingField> fields) {
   return dump_settings(fields, "");
 }
 
-std::string role_text(const RoleSpec& role, const RoleType& type) {
+std::string shared_role_text(const RoleSpec& role, const RoleType& type) {
   RoleKeys keys = role.keys;
   std::any config = role.config;
   std::string text = shared_text(bind_settings(keys)) + (role.has_replicas ? "numbered\n" : "") +
@@ -78,7 +78,7 @@ std::string settings_digest(const Application& application, const RoleTypes& typ
   std::string all;
   std::size_t position = 0;  // the order of the roles numbers the workers
   for (const RoleSpec& role : application.roles) {
-    const std::string text = std::to_string(position++) + "\n" + role_text(role, *types.find(role.keys.type));
+    const std::string text = std::to_string(position++) + "\n" + shared_role_text(role, *types.find(role.keys.type));
     each += " roles." + role.name + "=" + digest(text);
     all += role.name + "\n" + text;
   }

@@ -15,7 +15,7 @@ namespace caftan::rpc {
 namespace {
 
 /// Of the objects that a frame names at most (call.md, section chain), one is left for an exclusive method's own.
-constexpr std::size_t kMostHeld = 63;
+constexpr std::size_t kMostBatched = 63;
 
 /// Returns the objects that any of the requests' chains holds, each once.
 HeldObjects held_by_any(const BatchedRequests& requests) {
@@ -25,7 +25,7 @@ HeldObjects held_by_any(const BatchedRequests& requests) {
     for (const HeldObject& held : *request->in.info.held) {
       const bool is_known =
           std::any_of(all.begin(), all.end(), [&](const HeldObject& one) { return one.id == held.id; });
-      if (!is_known && all.size() < kMostHeld) all.push_back(held);
+      if (!is_known && all.size() < kMostBatched) all.push_back(held);
     }
   }
   return all.empty() ? nullptr : std::make_shared<const std::vector<HeldObject>>(std::move(all));

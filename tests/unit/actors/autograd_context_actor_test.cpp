@@ -17,7 +17,7 @@
 #include "exchange_pair.hpp"
 #include "idle_context_host.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::autograd_context_actor_test {
 namespace {
 
 using autograd::PassNumber;
@@ -68,7 +68,7 @@ class ScriptedWorker final : public ContextPorts {
   const std::string name_ = "a";
 };
 
-class AutogradContextActorTest : public testing::Test {
+class AutogradContextActorTest : public ::testing::Test {
  protected:
   AutogradContextActorTest() {
     pair_.far_names.actor = pair_.far->host.spawn<Recorder<PassEnvelope>>(sent_);
@@ -344,4 +344,4 @@ TEST_F(AutogradContextActorTest, AKillFailsThePassAndLeavesNoJob) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::autograd_context_actor_test

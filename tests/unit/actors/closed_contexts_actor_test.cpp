@@ -11,7 +11,7 @@
 
 #include "exchange_pair.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::closed_contexts_actor_test {
 namespace {
 
 constexpr ContextId kContext{WorkerId{1}, Incarnation{2}, 1};
@@ -32,7 +32,7 @@ class ScriptedWorker final : public ClosedContextsPorts {
   std::vector<WorkerLife> learned_from;
 };
 
-class ClosedContextsActorTest : public testing::Test {
+class ClosedContextsActorTest : public ::testing::Test {
  protected:
   ClosedContextsActorTest() {
     pair_.far_names.actor = pair_.far->host.spawn<Recorder<PassEnvelope>>(replies_);
@@ -84,4 +84,4 @@ TEST_F(ClosedContextsActorTest, AMessageOfALostSessionIsDropped) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::closed_contexts_actor_test

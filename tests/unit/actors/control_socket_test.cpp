@@ -5,7 +5,7 @@
 
 #include <variant>
 
-namespace caftan::actors {
+namespace caftan::actors::control_socket_test {
 namespace {
 
 TEST(ControlSocket, CarriesEventsAndCommandsWhole) {
@@ -83,4 +83,4 @@ TEST(ControlSocket, DoesNotWaitForALauncherThatDoesNotRead) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::control_socket_test

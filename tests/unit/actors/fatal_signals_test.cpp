@@ -9,7 +9,7 @@
 
 #include "folder.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::fatal_signals_test {
 namespace {
 
 /// Aborts with no descriptor free but the reserve's, which stands for the last room on a disk.
@@ -26,10 +26,10 @@ namespace {
 TEST(FatalSignals, RN11_TheSummaryHasTheRoomThatWasReservedForIt) {
   const test::Folder folder;
   const std::string summary = folder / "summary.json";
-  EXPECT_EXIT(abort_with_reserve_only(summary), testing::KilledBySignal(SIGABRT), "killed");
+  EXPECT_EXIT(abort_with_reserve_only(summary), ::testing::KilledBySignal(SIGABRT), "killed");
   const std::string written = folder.read("summary.json");
   EXPECT_TRUE(written.starts_with("{") && written.ends_with("}")) << written;
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::fatal_signals_test

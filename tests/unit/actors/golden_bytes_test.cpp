@@ -14,7 +14,7 @@
 #include "caftan/wire/internal/bye_body.hpp"
 #include "rref/rref_messages.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::golden_bytes_test {
 namespace {
 
 std::string hex(wire::ByteView bytes) {
@@ -176,4 +176,4 @@ TEST(GoldenBytes, U19_TheKindsOfAnError) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::golden_bytes_test

@@ -13,7 +13,7 @@
 #include "caftan/transport/stepped_executor.hpp"
 #include "exchange_side.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::module_actor_test {
 namespace {
 
 struct Net {};
@@ -37,7 +37,7 @@ class Noted final : public nn::ModuleRequest {
   const rpc::HostedObject& object_;
 };
 
-class ModuleActorTest : public testing::Test {
+class ModuleActorTest : public ::testing::Test {
  protected:
   ModuleActorTest() {
     auto owned = nn::OwnedModule::make(object_, CallSite(std::weak_ptr<rpc::Caller>())).value();
@@ -89,4 +89,4 @@ TEST_F(ModuleActorTest, MD13_TheActorEndsAfterWhatItHasBegunAndGivesTheModuleUp)
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::module_actor_test

@@ -12,7 +12,7 @@
 #include "caftan/transport/stepped_executor.hpp"
 #include "exchange_side.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::optimizer_actor_test {
 namespace {
 
 using optim::Prepared;
@@ -21,7 +21,7 @@ using optim::StepNumber;
 namespace request = optim::optimizer_request;
 
 /// Plain gradient descent over one parameter of two zeros, with the learning rate 1.
-class OptimizerActorTest : public testing::Test {
+class OptimizerActorTest : public ::testing::Test {
  protected:
   OptimizerActorTest() {
     optim::OptimizerSpec spec;
@@ -186,4 +186,4 @@ TEST_F(OptimizerActorTest, AKillBreaksThePromisesOfItsRequests) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::optimizer_actor_test

@@ -10,10 +10,10 @@
 
 #include "launch/signal_source.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::output_stream_test {
 namespace {
 
-class Output : public testing::Test {
+class Output : public ::testing::Test {
  protected:
   Output() {
     if (::pipe2(ends_.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
@@ -67,4 +67,4 @@ TEST(OutputStreamTest, AFullDiskIs) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::output_stream_test

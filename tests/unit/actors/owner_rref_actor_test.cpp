@@ -15,7 +15,7 @@
 #include "caftan/transport/stepped_executor.hpp"
 #include "exchange_side.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::owner_rref_actor_test {
 namespace {
 
 using Value = Result<std::shared_ptr<rpc::HostedObject>>;
@@ -81,7 +81,7 @@ class Job final : public ValueJob {
   const rpc::Use use_;
 };
 
-class OwnerRRefActorTest : public testing::Test {
+class OwnerRRefActorTest : public ::testing::Test {
  protected:
   OwnerRRefActorTest() {
     worker_.proxy = caf::actor_cast<caf::strong_actor_ptr>(other_);
@@ -249,4 +249,4 @@ TEST_F(OwnerRRefActorTest, TheValueGoesWithTheActorNotWithItsHandles) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::owner_rref_actor_test

@@ -5,7 +5,7 @@
 
 #include "session_side.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::peer_state_test {
 namespace {
 
 TEST(PeerState, TheEndOfAnEarlierLifeLeavesTheSessionOfTheNextOne) {
@@ -25,4 +25,4 @@ TEST(PeerState, TheEndOfAnEarlierLifeLeavesTheSessionOfTheNextOne) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::peer_state_test

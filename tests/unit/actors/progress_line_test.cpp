@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace caftan::actors {
+namespace caftan::actors::progress_line_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -50,4 +50,4 @@ TEST(ProgressLine, KnowsWhereARunIs) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::progress_line_test

@@ -11,7 +11,7 @@
 
 #include "exchange_pair.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::recv_function_actor_test {
 namespace {
 
 constexpr ContextId kContext{WorkerId{0}, Incarnation{1}, 1};
@@ -36,7 +36,7 @@ class ScriptedWorker final : public RecvFunctionPorts {
   const ExchangePair& pair_;
 };
 
-class RecvFunctionActorTest : public testing::Test {
+class RecvFunctionActorTest : public ::testing::Test {
  protected:
   ~RecvFunctionActorTest() override {
     for (caf::actor* one : {&actor_, &pair_->far_names.actor}) {
@@ -105,4 +105,4 @@ TEST_F(RecvFunctionActorTest, LeavesALostPeerToTheContextsActor) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::recv_function_actor_test

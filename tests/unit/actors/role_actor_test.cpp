@@ -15,7 +15,7 @@
 #include "caftan/transport/stepped_executor.hpp"
 #include "exchange_side.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::role_actor_test {
 namespace {
 
 using Kinds = std::vector<std::size_t>;
@@ -57,7 +57,7 @@ class ScriptedWorker final : public RolePorts {
 };
 
 /// A role whose object is the number of its configuration; a negative one cannot be constructed.
-class RoleActorTest : public testing::Test {
+class RoleActorTest : public ::testing::Test {
  protected:
   RoleActorTest() {
     definition_.name = "number";
@@ -199,4 +199,4 @@ TEST_F(RoleActorTest, AnExitDuringTheConstructorLetsGoOfTheWorker) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::role_actor_test

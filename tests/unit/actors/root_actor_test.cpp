@@ -11,7 +11,7 @@
 #include "exchange_pair.hpp"
 #include "service/member_ports.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::root_actor_test {
 namespace {
 
 constexpr ForkId kFork{WorkerId{1}, Incarnation{2}, 4};
@@ -42,7 +42,7 @@ class ScriptedWorker final : public RootPorts, public LeavePorts, public ForkReq
   std::vector<std::pair<ForkId, rpc::PeerSession>> gone;
 };
 
-class RootActorTest : public testing::Test {
+class RootActorTest : public ::testing::Test {
  protected:
   RootActorTest() {
     actor_ = pair_.near->host.spawn(root_actor, &worker_, &worker_, &worker_);
@@ -129,4 +129,4 @@ TEST_F(RootActorTest, NoExitButThatOfItsWorkerEndsIt) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::root_actor_test

@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <optional>
 
-namespace caftan::actors {
+namespace caftan::actors::run_addresses_test {
 namespace {
 
 /// Addresses of a run over Unix sockets. The first removal of their folder has failed, because the folder has an entry
 /// that the run has not made.
-class RunAddressesTest : public testing::Test {
+class RunAddressesTest : public ::testing::Test {
  protected:
   RunAddressesTest() {
     app::Plan plan;
@@ -44,4 +44,4 @@ TEST_F(RunAddressesTest, K8_RN10_AFolderThatCouldNotBeRemovedIsRemovedAtTheEnd) 
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::run_addresses_test

@@ -8,13 +8,13 @@
 
 #include "folder.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::run_end_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-class RunEnd : public testing::Test {
+class RunEnd : public ::testing::Test {
  protected:
   RunEnd() {
     application_.run.name = "run";
@@ -35,7 +35,7 @@ class RunEnd : public testing::Test {
     EXPECT_TRUE(record);
     std::ofstream(record->directory().log_file("agent")) << log_of_agent;
     RunView view(application_.output.progress);
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     const int code = report_end(
         {.launch = {.catalog = catalog_, .types = types_, .application = application_, .plan = plan_, .workers = here_},
          .record = *record,
@@ -51,7 +51,7 @@ class RunEnd : public testing::Test {
     EXPECT_EQ(code, 1);
     std::ifstream stream(record->directory().summary_file(), std::ios::binary);
     summary_.assign(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
-    return testing::internal::GetCapturedStderr();
+    return ::testing::internal::GetCapturedStderr();
   }
   const test::Folder folder_;
   app::Application application_;
@@ -132,7 +132,7 @@ TEST_F(RunEnd, U22_ARunWithStepsLeavesItsCurveInOrderAndNamesThePicture) {
   EXPECT_EQ(read("curve.csv"), "step,name,value\r\n1,observer.reward,3\r\n2,agent.loss,0.5\r\n1,agent.loss,1\r\n")
       << "a killed run has what came so far";
   RunView view(application_.output.progress);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   report_end(
       {.launch = {.catalog = catalog_, .types = types_, .application = application_, .plan = plan_, .workers = here_},
        .record = *record,
@@ -140,12 +140,12 @@ TEST_F(RunEnd, U22_ARunWithStepsLeavesItsCurveInOrderAndNamesThePicture) {
        .verdict = {.outcome = run::Verdict::Outcome::failure, .exit_code = 1, .error = "agent: failed"},
        .pids = {1234, 5678},
        .errors = errors_});
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("curve: " + (run / "curve.svg").string() + "\n"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("curve: " + (run / "curve.svg").string() + "\n"));
   EXPECT_EQ(read("curve.csv"), "step,name,value\r\n1,agent.loss,1\r\n1,observer.reward,3\r\n2,agent.loss,0.5\r\n");
-  EXPECT_THAT(read("curve.svg"), testing::StartsWith("<svg "));
+  EXPECT_THAT(read("curve.svg"), ::testing::StartsWith("<svg "));
   EXPECT_THAT(read("metrics.csv"), HasSubstr("1,agent,loss,2,1,0.75,0.5,1\r\n"))
       << "all values, also those with a step";
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::run_end_test

@@ -6,7 +6,7 @@
 #include <future>
 #include <list>
 
-namespace caftan::actors {
+namespace caftan::actors::runners_test {
 namespace {
 
 TEST(Runners, T8_RunOfEachRoleMayWaitBesideAsManyCallsAsForOneWorker) {
@@ -23,4 +23,4 @@ TEST(Runners, T8_RunOfEachRoleMayWaitBesideAsManyCallsAsForOneWorker) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::runners_test

@@ -14,14 +14,14 @@
 #include "exchange_pair.hpp"
 #include "idle_context_host.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::send_function_actor_test {
 namespace {
 
 constexpr ContextId kContext{WorkerId{0}, Incarnation{1}, 1};
 constexpr AutogradMessageId kMessage{WorkerId{0}, Incarnation{1}, 5};
 
 /// A message with one recorded tensor of two elements.
-class SendFunctionActorTest : public testing::Test {
+class SendFunctionActorTest : public ::testing::Test {
  protected:
   SendFunctionActorTest() {
     std::vector<std::uint8_t> recorded;
@@ -98,4 +98,4 @@ TEST_F(SendFunctionActorTest, AGradientWhoseSessionHasEndedIsDropped) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::send_function_actor_test

@@ -10,7 +10,7 @@
 
 #include "folder.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::socket_folder_test {
 namespace {
 
 /// Leaves a socket behind, as a process that was killed does.
@@ -63,4 +63,4 @@ TEST(SocketFolderTest, K8_RN10_AStartRemovesThoseOfLaunchersThatHaveEnded) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::socket_folder_test

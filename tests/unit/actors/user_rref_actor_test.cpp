@@ -11,7 +11,7 @@
 #include "caftan/transport/stepped_executor.hpp"
 #include "exchange_side.hpp"
 
-namespace caftan::actors {
+namespace caftan::actors::user_rref_actor_test {
 namespace {
 
 constexpr RRefId kRRef{WorkerId{1}, Incarnation{2}, 1};
@@ -65,7 +65,7 @@ class Neighbour final : public caf::event_based_actor {
   std::vector<ForkId>& accepted_;
 };
 
-class UserRRefActorTest : public testing::Test {
+class UserRRefActorTest : public ::testing::Test {
  protected:
   ~UserRRefActorTest() override {
     for (caf::actor* one : {&actor_, &neighbour_}) {
@@ -246,4 +246,4 @@ TEST_F(UserRRefActorTest, HoweverItEndsItsWorkerLearnsOfIt) {
 }
 
 }  // namespace
-}  // namespace caftan::actors
+}  // namespace caftan::actors::user_rref_actor_test

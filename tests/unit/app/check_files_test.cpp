@@ -10,7 +10,7 @@
 #include "caftan/base/settings_io.hpp"
 #include "role_types.hpp"
 
-namespace caftan::app::testing {
+namespace caftan::app::testing::check_files_test {
 namespace {
 
 class Files : public ::testing::Test {
@@ -122,4 +122,4 @@ TEST_F(Files, TheRunsNameComesFromTheFilesName) {
 }
 
 }  // namespace
-}  // namespace caftan::app::testing
+}  // namespace caftan::app::testing::check_files_test

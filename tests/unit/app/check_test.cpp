@@ -3,7 +3,7 @@
 
 #include "role_types.hpp"
 
-namespace caftan::app::testing {
+namespace caftan::app::testing::check_test {
 namespace {
 
 constexpr std::string_view kGood = R"(caftan = 1
@@ -434,4 +434,4 @@ TEST(Check, ValuesAndOrderArriveInTheApplication) {
 }
 
 }  // namespace
-}  // namespace caftan::app::testing
+}  // namespace caftan::app::testing::check_test

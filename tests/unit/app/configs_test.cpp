@@ -9,7 +9,7 @@
 #include "caftan/base/settings_io.hpp"
 #include "role_types.hpp"
 
-namespace caftan::app::testing {
+namespace caftan::app::testing::configs_test {
 namespace {
 
 const std::filesystem::path kConfigs = std::filesystem::path(CAFTAN_SOURCE_DIR) / "configs";
@@ -99,4 +99,4 @@ TEST_P(Guides, ShowEveryKeyOfTheTypes) {
 }
 
 }  // namespace
-}  // namespace caftan::app::testing
+}  // namespace caftan::app::testing::configs_test

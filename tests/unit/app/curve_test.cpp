@@ -12,17 +12,17 @@
 
 #include "folder.hpp"
 
-namespace caftan::app {
+namespace caftan::app::curve_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const std::string kHeading = "step,name,value\r\n";
 
-class CurveFile : public testing::Test {
+class CurveFile : public ::testing::Test {
  protected:
   /// Returns the error of a file with this text; "none" if all of its rows can be read.
   std::string error_of(const std::string& text) const {
@@ -170,4 +170,4 @@ TEST(Csv, FieldsInQuotesReadBack) {
 }
 
 }  // namespace
-}  // namespace caftan::app
+}  // namespace caftan::app::curve_test

@@ -9,7 +9,7 @@
 #include <limits>
 #include <sstream>
 
-namespace caftan::app {
+namespace caftan::app::metrics_test {
 namespace {
 
 std::string read(const std::filesystem::path& file) {
@@ -102,4 +102,4 @@ TEST(MetricTable, GathersPerWorkerAndNameUntilDrained) {
 }
 
 }  // namespace
-}  // namespace caftan::app
+}  // namespace caftan::app::metrics_test

@@ -8,7 +8,7 @@
 #include "caftan/app/plan.hpp"
 #include "role_types.hpp"
 
-namespace caftan::app::testing {
+namespace caftan::app::testing::mutation_test {
 namespace {
 
 constexpr std::string_view kSeedFile = R"(caftan = 1
@@ -111,4 +111,4 @@ TEST(MutatedFiles, AreReadOrRefusedAndWhatIsReadIsStable) {
 }
 
 }  // namespace
-}  // namespace caftan::app::testing
+}  // namespace caftan::app::testing::mutation_test

@@ -8,7 +8,7 @@
 #include "as_nobody.hpp"
 #include "role_types.hpp"
 
-namespace caftan::app::testing {
+namespace caftan::app::testing::placement_test {
 namespace {
 
 using ::testing::AllOf;
@@ -274,4 +274,4 @@ TEST(Data, BI1_MissingIsAWarningWhereTheRoleMayRunOnAnotherHost) {
 }
 
 }  // namespace
-}  // namespace caftan::app::testing
+}  // namespace caftan::app::testing::placement_test

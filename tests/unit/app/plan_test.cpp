@@ -4,7 +4,7 @@
 
 #include "role_types.hpp"
 
-namespace caftan::app::testing {
+namespace caftan::app::testing::plan_test {
 namespace {
 
 constexpr std::string_view kFile = R"(caftan = 1
@@ -127,4 +127,4 @@ TEST(Plan, AGivenReplicasOfOneIsNumbered) {
 }
 
 }  // namespace
-}  // namespace caftan::app::testing
+}  // namespace caftan::app::testing::plan_test

@@ -9,7 +9,7 @@
 
 #include "role_types.hpp"
 
-namespace caftan::app::testing {
+namespace caftan::app::testing::reference_test {
 namespace {
 
 TEST(Reference, TheCommittedPageIsTheGeneratedOne) {
@@ -32,4 +32,4 @@ TEST(Reference, NamesEveryTable) {
 }
 
 }  // namespace
-}  // namespace caftan::app::testing
+}  // namespace caftan::app::testing::reference_test

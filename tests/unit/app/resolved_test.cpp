@@ -5,7 +5,7 @@
 #include "caftan/app/plan.hpp"
 #include "role_types.hpp"
 
-namespace caftan::app::testing {
+namespace caftan::app::testing::resolved_test {
 namespace {
 
 constexpr std::string_view kFile = R"(caftan = 1
@@ -147,4 +147,4 @@ TEST(Resolved, OverridesAreInIt) {
 }
 
 }  // namespace
-}  // namespace caftan::app::testing
+}  // namespace caftan::app::testing::resolved_test

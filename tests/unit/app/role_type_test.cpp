@@ -4,7 +4,7 @@
 
 #include "role_types.hpp"
 
-namespace caftan::app::testing {
+namespace caftan::app::testing::role_type_test {
 namespace {
 
 struct Counter {
@@ -77,4 +77,4 @@ TEST(RoleTypes, WrongRegistrationsAreRefused) {
 }
 
 }  // namespace
-}  // namespace caftan::app::testing
+}  // namespace caftan::app::testing::role_type_test

@@ -9,7 +9,7 @@
 #include "as_nobody.hpp"
 #include "caftan/app/summary.hpp"
 
-namespace caftan::app {
+namespace caftan::app::run_directory_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -189,4 +189,4 @@ TEST_F(RunDirectories, TheSummaryIsReplacedAsAWhole) {
 }
 
 }  // namespace
-}  // namespace caftan::app
+}  // namespace caftan::app::run_directory_test

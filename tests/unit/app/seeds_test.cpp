@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-namespace caftan::app {
+namespace caftan::app::seeds_test {
 namespace {
 
 TEST(Seeds, AreTheSameForEver) {
@@ -38,4 +38,4 @@ TEST(Seeds, OneChangedBitChangesAboutHalfOfThem) {
 }
 
 }  // namespace
-}  // namespace caftan::app
+}  // namespace caftan::app::seeds_test

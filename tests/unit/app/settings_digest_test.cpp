@@ -6,7 +6,7 @@
 
 #include "role_types.hpp"
 
-namespace caftan::app::testing {
+namespace caftan::app::testing::settings_digest_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -93,4 +93,4 @@ TEST(SettingsDigest, AlwaysFitsIntoAHello) {
 }
 
 }  // namespace
-}  // namespace caftan::app::testing
+}  // namespace caftan::app::testing::settings_digest_test

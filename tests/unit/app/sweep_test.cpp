@@ -11,7 +11,7 @@
 #include "caftan/app/internal/sweep_table.hpp"
 #include "caftan/app/summary.hpp"
 
-namespace caftan::app {
+namespace caftan::app::sweep_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -161,4 +161,4 @@ TEST(Summary, ItsMetricsReadBack) {
 }
 
 }  // namespace
-}  // namespace caftan::app
+}  // namespace caftan::app::sweep_test

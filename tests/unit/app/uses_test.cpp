@@ -7,7 +7,7 @@
 #include "caftan/app/plan.hpp"
 #include "role_types.hpp"
 
-namespace caftan::app::testing {
+namespace caftan::app::testing::uses_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -168,4 +168,4 @@ TEST(Check, U13_ErrorsOfTheCommandLineAreNotThoseOfTheFile) {
 }
 
 }  // namespace
-}  // namespace caftan::app::testing
+}  // namespace caftan::app::testing::uses_test

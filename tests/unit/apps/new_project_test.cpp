@@ -6,18 +6,18 @@
 
 #include "folder.hpp"
 
-namespace caftan::new_project {
+namespace caftan::new_project::new_project_test {
 namespace {
 
 using test::Folder;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Result<Wish> parsed(const std::vector<std::string>& words) { return parse(words); }
 
 /// A guide with one program of each form, and a folder for projects.
-class NewProject : public testing::Test {
+class NewProject : public ::testing::Test {
  protected:
   NewProject() {
     for (const char* const name : {"guide/agent", "guide/calls", "to"})
@@ -137,4 +137,4 @@ TEST(NewCommand, TheProgramsOfTheGuideMakeProjects) {
 }
 
 }  // namespace
-}  // namespace caftan::new_project
+}  // namespace caftan::new_project::new_project_test

@@ -3,7 +3,7 @@
 
 #include "backward_model_runs.hpp"
 
-namespace caftan::autograd::model {
+namespace caftan::autograd::model::backward_model_soak_test {
 namespace {
 
 TEST(BackwardModelSoak, DA1_to_DA19_HoldInAMillionHistories) {
@@ -12,4 +12,4 @@ TEST(BackwardModelSoak, DA1_to_DA19_HoldInAMillionHistories) {
 }
 
 }  // namespace
-}  // namespace caftan::autograd::model
+}  // namespace caftan::autograd::model::backward_model_soak_test

@@ -8,7 +8,7 @@
 
 #include "backward_model_runs.hpp"
 
-namespace caftan::autograd::model {
+namespace caftan::autograd::model::backward_model_test {
 namespace {
 
 constexpr std::uint64_t kSeed = 20250214;
@@ -56,4 +56,4 @@ INSTANTIATE_TEST_SUITE_P(DA1_to_DA19, BackwardModelWithout, ::testing::ValuesIn(
                          [](const auto& info) { return test::test_name(to_string(info.param)); });
 
 }  // namespace
-}  // namespace caftan::autograd::model
+}  // namespace caftan::autograd::model::backward_model_test

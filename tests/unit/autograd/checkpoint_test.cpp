@@ -18,10 +18,10 @@
 #include "graph_program.hpp"
 #include "local_pass.hpp"
 
-namespace caftan::autograd::test {
+namespace caftan::autograd::test::checkpoint_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// Four layers over one weight, each of them a segment or not.
 struct Layers {
@@ -170,4 +170,4 @@ TEST(Checkpoint, AResultFromAnotherWorkerInASegmentIsATypedError) {
 }
 
 }  // namespace
-}  // namespace caftan::autograd::test
+}  // namespace caftan::autograd::test::checkpoint_test

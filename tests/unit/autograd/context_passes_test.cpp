@@ -5,7 +5,7 @@
 
 #include "pass_events.hpp"
 
-namespace caftan::autograd {
+namespace caftan::autograd::context_passes_test {
 namespace {
 
 constexpr AutogradMessageId kHomeToA = message_of(kHome, 1);
@@ -211,4 +211,4 @@ TEST(ContextPasses, AnInitiatorElsewhereAsksTheHome) {
 }
 
 }  // namespace
-}  // namespace caftan::autograd
+}  // namespace caftan::autograd::context_passes_test

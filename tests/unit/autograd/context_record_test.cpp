@@ -9,7 +9,7 @@
 
 #include "idle_context_host.hpp"
 
-namespace caftan::autograd {
+namespace caftan::autograd::context_record_test {
 namespace {
 
 constexpr WorkerLife kSelf{WorkerId{0}, Incarnation{1}};
@@ -20,7 +20,7 @@ constexpr AutogradMessageId kOther{kSelf.id, kSelf.incarnation, 6};
 
 std::vector<at::Tensor> gradients(std::int64_t size) { return {at::ones({size})}; }
 
-class ContextRecordTest : public testing::Test {
+class ContextRecordTest : public ::testing::Test {
  protected:
   caftan::test::IdleContextHost host_{kSelf};
   std::shared_ptr<ContextRecord> record_ = host_.make_record({kSelf.id, kSelf.incarnation, 1});
@@ -65,4 +65,4 @@ TEST_F(ContextRecordTest, AContextThatIsOverKeepsNothing) {
 }
 
 }  // namespace
-}  // namespace caftan::autograd
+}  // namespace caftan::autograd::context_record_test

@@ -10,7 +10,7 @@
 
 #include "pass_events.hpp"
 
-namespace caftan::autograd {
+namespace caftan::autograd::context_table_test {
 namespace {
 
 ContextId context(std::uint64_t number) { return {kHome.id, kHome.incarnation, number}; }
@@ -132,4 +132,4 @@ TEST(ContextTable, DA13_WhoJoinsAReleasedContextIsReleased) {
 }
 
 }  // namespace
-}  // namespace caftan::autograd
+}  // namespace caftan::autograd::context_table_test

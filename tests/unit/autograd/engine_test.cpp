@@ -21,11 +21,11 @@
 #include "graph_program.hpp"
 #include "local_pass.hpp"
 
-namespace caftan::autograd::test {
+namespace caftan::autograd::test::engine_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using torch::autograd::Node;
 
 at::Tensor leaf(double value) { return at::full({3}, value).set_requires_grad(true); }
@@ -186,9 +186,9 @@ TEST(Engine, AnRpcExceptionOfANodeIsTheCause) {
 TEST(Engine, AnomalyModeFindsTheNodeThatGaveNan) {
   const torch::autograd::DetectAnomalyGuard anomaly;
   const at::Tensor x = leaf(0);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const Result<GradientBook> book = backward({(at::sqrt(x) * 0).sum()});
-  const std::string warned = testing::internal::GetCapturedStderr();
+  const std::string warned = ::testing::internal::GetCapturedStderr();
   ASSERT_FALSE(book);
   EXPECT_THAT(book.error().text(), HasSubstr("Function 'SqrtBackward0' returned nan values in its 0th output."));
   EXPECT_THAT(warned, HasSubstr("SqrtBackward0")) << "where the forward pass made the node";
@@ -341,4 +341,4 @@ TEST(Engine, ADeepGraphIsNoRecursion) {
 }
 
 }  // namespace
-}  // namespace caftan::autograd::test
+}  // namespace caftan::autograd::test::engine_test

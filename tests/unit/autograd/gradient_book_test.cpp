@@ -13,14 +13,14 @@
 
 #include "caftan/tensor/codec.hpp"
 
-namespace caftan::autograd::test {
+namespace caftan::autograd::test::gradient_book_test {
 namespace {
 
 at::Tensor sparse_row(double value) {
   return at::sparse_coo_tensor(at::ones({1, 1}, at::kLong), at::full({1, 2}, value), {4, 2});
 }
 
-class GradientBookTest : public testing::Test {
+class GradientBookTest : public ::testing::Test {
  protected:
   const c10::AutoGradMode no_graph_{false};
   const at::Tensor leaf_ = at::zeros({4, 2}).set_requires_grad(true);
@@ -129,4 +129,4 @@ TEST_F(GradientBookTest, MergesInOrderAndCountsBytes) {
 }
 
 }  // namespace
-}  // namespace caftan::autograd::test
+}  // namespace caftan::autograd::test::gradient_book_test

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-namespace caftan::autograd {
+namespace caftan::autograd::messages_test {
 namespace {
 
 constexpr WorkerLife kHome{{0}, {77}};
@@ -90,4 +90,4 @@ TEST(DecidedSet, AListThatContradictsItselfIsRefused) {
 }
 
 }  // namespace
-}  // namespace caftan::autograd
+}  // namespace caftan::autograd::messages_test

@@ -16,12 +16,12 @@
 #include "caftan/tensor/codec.hpp"
 #include "local_pass.hpp"
 
-namespace caftan::autograd::test {
+namespace caftan::autograd::test::nodes_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 RecordedMessage message(std::uint64_t number) {
   RecordedMessage made;
@@ -220,4 +220,4 @@ TEST(OneHop, ASparseGradientFitsADenseTensorAndTheOtherWayRound) {
 }
 
 }  // namespace
-}  // namespace caftan::autograd::test
+}  // namespace caftan::autograd::test::nodes_test

@@ -5,7 +5,7 @@
 
 #include "pass_events.hpp"
 
-namespace caftan::autograd {
+namespace caftan::autograd::pass_home_test {
 namespace {
 
 TEST(PassHome, DA1_GrantsOnePassAtATimeWithGrowingNumbers) {
@@ -89,4 +89,4 @@ TEST(PassHome, DA19_TheReleaseWaitsForThePassOfTheHome) {
 }
 
 }  // namespace
-}  // namespace caftan::autograd
+}  // namespace caftan::autograd::pass_home_test

@@ -5,7 +5,7 @@
 
 #include "pass_events.hpp"
 
-namespace caftan::autograd {
+namespace caftan::autograd::pass_ledger_test {
 namespace {
 
 using Phase = PassLedger::Phase;
@@ -130,4 +130,4 @@ TEST(PassLedger, FastIsOkWhenAllHaveDrained) {
 }
 
 }  // namespace
-}  // namespace caftan::autograd
+}  // namespace caftan::autograd::pass_ledger_test

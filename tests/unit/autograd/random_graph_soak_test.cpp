@@ -3,7 +3,7 @@
 
 #include "random_graph_suites.hpp"
 
-namespace caftan::autograd::test {
+namespace caftan::autograd::test::random_graph_soak_test {
 namespace {
 
 TEST(RandomGraphsSoak, BitEqualInTenThousandGraphsWhereArithmeticIsExact) {
@@ -15,4 +15,4 @@ TEST(RandomGraphsSoak, BitEqualInFloat32InTenThousandGraphs) {
 }
 
 }  // namespace
-}  // namespace caftan::autograd::test
+}  // namespace caftan::autograd::test::random_graph_soak_test

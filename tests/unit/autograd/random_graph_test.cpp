@@ -4,7 +4,7 @@
 
 #include "random_graph_suites.hpp"
 
-namespace caftan::autograd::test {
+namespace caftan::autograd::test::random_graph_test {
 namespace {
 
 void expect_hard_graphs(const SuiteResult& result) {
@@ -28,4 +28,4 @@ TEST(RandomGraphs, BitEqualInFloat32ToTheLocalGraphAndForEveryOrderOfDelivery) {
 }
 
 }  // namespace
-}  // namespace caftan::autograd::test
+}  // namespace caftan::autograd::test::random_graph_test

@@ -6,7 +6,7 @@
 
 #include "pass_events.hpp"
 
-namespace caftan::autograd {
+namespace caftan::autograd::worker_pass_test {
 namespace {
 
 using Phase = WorkerPass::Phase;
@@ -207,4 +207,4 @@ TEST_F(WorkerPassTest, FastWaitsForAllRecordedSendsAndReportsWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace caftan::autograd
+}  // namespace caftan::autograd::worker_pass_test

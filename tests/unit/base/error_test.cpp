@@ -11,7 +11,7 @@
 #include "caftan/base/ids.hpp"
 #include "caftan/base/result.hpp"
 
-namespace caftan {
+namespace caftan::error_test {
 namespace {
 
 TEST(Error, EveryCodeHasAName) {
@@ -118,4 +118,4 @@ TEST(ManualClock, MovesOnlyByAdvance) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::error_test

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace caftan {
+namespace caftan::gate_test {
 namespace {
 
 /// Waits without a runner: `meanwhile` is called in each wait, and a wait for ever blocks its thread until notified.
@@ -138,4 +138,4 @@ TEST(Gate, TheThreadThatClosesAndWaitsSeesTheEndOfAllThatEntered) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::gate_test

@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace caftan::base {
+namespace caftan::base::keyed_random_test {
 namespace {
 
 TEST(KeyedRandom, IsAFunctionOfTheWholeKey) {
@@ -57,4 +57,4 @@ TEST(KeyedRandom, NeverChangesBetweenVersions) {
 }
 
 }  // namespace
-}  // namespace caftan::base
+}  // namespace caftan::base::keyed_random_test

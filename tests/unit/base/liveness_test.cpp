@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace caftan {
+namespace caftan::liveness_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -131,4 +131,4 @@ TEST(Liveness, SE30_BytesThatWereNotReadYetAreNoSilence) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::liveness_test

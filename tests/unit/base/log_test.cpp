@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-namespace caftan {
+namespace caftan::log_test {
 namespace {
 
 using ::testing::MatchesRegex;
@@ -71,4 +71,4 @@ TEST(Log, AFileThatCannotBeOpenedIsAnError) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::log_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace caftan {
+namespace caftan::repeated_lines_test {
 namespace {
 
 TEST(RepeatedLines, U10_TheFirstIsWrittenAndTheRestOfItsPeriodCounted) {
@@ -36,4 +36,4 @@ TEST(RepeatedLines, U10_ALineHasItsCount) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::repeated_lines_test

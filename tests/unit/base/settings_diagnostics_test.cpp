@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace caftan {
+namespace caftan::settings_diagnostics_test {
 namespace {
 
 TEST(DidYouMean, FindsTheNearestName) {
@@ -61,4 +61,4 @@ TEST(Diagnostics, SnippetsUnderlineCharactersNotBytes) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::settings_diagnostics_test

@@ -5,7 +5,7 @@
 #include "caftan/base/internal/read_settings.hpp"
 #include "caftan/base/settings_io.hpp"
 
-namespace caftan {
+namespace caftan::settings_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -230,4 +230,4 @@ TEST(Overrides, CannotSmuggleInOtherKeys) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::settings_test

@@ -5,7 +5,7 @@
 
 #include "caftan/base/settings_io.hpp"
 
-namespace caftan {
+namespace caftan::settings_text_test {
 namespace {
 
 TEST(Durations, AreNumbersWithAUnit) {
@@ -63,4 +63,4 @@ TEST(Numbers, ForPeopleHaveAsManyDigitsAsAreAskedFor) {
 TEST(Strings, AreEscaped) { EXPECT_EQ(quote_toml("a\"b\\c\n\t\x1b\x7f"), "\"a\\\"b\\\\c\\n\\t\\u001B\\u007F\""); }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::settings_text_test

@@ -4,7 +4,7 @@
 
 #include "folder.hpp"
 
-namespace caftan::base {
+namespace caftan::base::whole_file_test {
 namespace {
 
 TEST(WholeFile, HasAllBytesAlsoOfAnEmptyFile) {
@@ -23,4 +23,4 @@ TEST(WholeFile, NamesTheFileThatCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace caftan::base
+}  // namespace caftan::base::whole_file_test

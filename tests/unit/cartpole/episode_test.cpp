@@ -6,7 +6,7 @@
 #include <array>
 #include <set>
 
-namespace caftan::cartpole {
+namespace caftan::cartpole::episode_test {
 namespace {
 
 /// Ends each episode after three steps of reward 2, and notes the seeds.
@@ -45,4 +45,4 @@ TEST(Evaluation, EachEpisodeStartsFromASeedOfItsOwnAndIsPlayedToItsEnd) {
 }
 
 }  // namespace
-}  // namespace caftan::cartpole
+}  // namespace caftan::cartpole::episode_test

@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace caftan {
+namespace caftan::fingerprint_test {
 namespace {
 
 TEST(Fingerprint, IsTheSha256OfTheBytes) {
@@ -42,4 +42,4 @@ TEST(Fingerprint, TellsOrderAndLastBitsApart) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::fingerprint_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace caftan::cartpole {
+namespace caftan::cartpole::goal_test {
 namespace {
 
 using Reason = UnreachableGoal::Reason;
@@ -77,4 +77,4 @@ TEST(Goal, F3_TheShortestEnvironmentDecidesWhateverItsPlaceAmongTheObservers) {
 }
 
 }  // namespace
-}  // namespace caftan::cartpole
+}  // namespace caftan::cartpole::goal_test

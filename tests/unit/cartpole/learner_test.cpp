@@ -11,7 +11,7 @@
 
 #include <cmath>
 
-namespace caftan::cartpole {
+namespace caftan::cartpole::learner_test {
 namespace {
 
 Policy make_policy(std::size_t hidden = 32) {
@@ -178,4 +178,4 @@ TEST(Learner, OnOneThreadTheBitsDoNotDependOnTheThreadsOfTheProcess) {
 }
 
 }  // namespace
-}  // namespace caftan::cartpole
+}  // namespace caftan::cartpole::learner_test

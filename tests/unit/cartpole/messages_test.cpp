@@ -5,7 +5,7 @@
 
 #include "cartpole/episode.hpp"
 
-namespace caftan::cartpole {
+namespace caftan::cartpole::messages_test {
 namespace {
 
 /// Returns the value as the receiver gets it.
@@ -67,4 +67,4 @@ TEST(Messages, OrdersReportsAndFactsTravelFieldByField) {
 }
 
 }  // namespace
-}  // namespace caftan::cartpole
+}  // namespace caftan::cartpole::messages_test

@@ -9,7 +9,7 @@
 #include <bit>
 #include <cmath>
 
-namespace caftan::cartpole {
+namespace caftan::cartpole::policy_test {
 namespace {
 
 Policy make_policy(std::size_t hidden, double dropout, std::uint64_t seed = 1) {
@@ -144,4 +144,4 @@ TEST(Policy, RefusesASnapshotThatDoesNotFitAndStaysAsItIs) {
 }
 
 }  // namespace
-}  // namespace caftan::cartpole
+}  // namespace caftan::cartpole::policy_test

@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace caftan::cartpole {
+namespace caftan::cartpole::progress_text_test {
 namespace {
 
 Standing make_standing() {
@@ -76,4 +76,4 @@ TEST(ProgressText, FingerprintSaysWhetherItIsPromisedToRepeat) {
 }
 
 }  // namespace
-}  // namespace caftan::cartpole
+}  // namespace caftan::cartpole::progress_text_test

@@ -6,7 +6,7 @@
 #include "caftan/rl/random.hpp"
 #include "cartpole/local.hpp"
 
-namespace caftan::cartpole {
+namespace caftan::cartpole::soak_test {
 namespace {
 
 struct Seeds {
@@ -53,4 +53,4 @@ TEST(CartPoleSeeds, MoreObserversSolveInFewerEpisodes) {
 }
 
 }  // namespace
-}  // namespace caftan::cartpole
+}  // namespace caftan::cartpole::soak_test

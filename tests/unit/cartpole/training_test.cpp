@@ -6,7 +6,7 @@
 
 #include "cartpole/local.hpp"
 
-namespace caftan::cartpole {
+namespace caftan::cartpole::training_test {
 namespace {
 
 LocalOptions make_options(std::size_t observers, std::int64_t max_episodes, std::uint64_t seed = 2) {
@@ -234,4 +234,4 @@ TEST(TrainLocally, NeedsAnObserver) {
 }
 
 }  // namespace
-}  // namespace caftan::cartpole
+}  // namespace caftan::cartpole::training_test

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace caftan::net {
+namespace caftan::net::admission_test {
 namespace {
 
 constexpr std::uint64_t kHuge = std::numeric_limits<std::uint64_t>::max();
@@ -172,4 +172,4 @@ TEST(AdmissionWindow, SE10_SE12_EveryWaiterIsServedOnceWhenThreadsRace) {
 }
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan::net::admission_test

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace caftan::net {
+namespace caftan::net::dial_pause_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -65,4 +65,4 @@ TEST(DialPause, AResetBeginsAnew) {
 }
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan::net::dial_pause_test

@@ -10,7 +10,7 @@
 #include "caftan/net/internal/handshake.hpp"
 #include "handshake_sides.hpp"
 
-namespace caftan::net {
+namespace caftan::net::handshake_corpus_test {
 namespace {
 
 enum Side : char { to_server = 0, to_client = 1 };
@@ -79,4 +79,4 @@ TEST(HandshakeCorpus, HS8_TheStoredTranscriptsOpenBothSides) {
 }
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan::net::handshake_corpus_test

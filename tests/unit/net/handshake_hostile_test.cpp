@@ -9,7 +9,7 @@
 #include "caftan/net/internal/handshake.hpp"
 #include "handshake_sides.hpp"
 
-namespace caftan::net {
+namespace caftan::net::handshake_hostile_test {
 namespace {
 
 using State = Handshake::State;
@@ -277,4 +277,4 @@ TEST(HandshakeHostile, HS2_ControlCharactersInAddressOrSettingsFail) {
 }
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan::net::handshake_hostile_test

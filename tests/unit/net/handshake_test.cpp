@@ -7,7 +7,7 @@
 
 #include "handshake_sides.hpp"
 
-namespace caftan::net {
+namespace caftan::net::handshake_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -300,4 +300,4 @@ TEST(Secret, OnlyEqualBytesOfEqualLengthAreEqual) {
 }
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan::net::handshake_test

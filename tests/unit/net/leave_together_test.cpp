@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace caftan::net {
+namespace caftan::net::leave_together_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -391,9 +391,9 @@ TEST(LeaveTogether, LV1_LV2_InRandomHistoriesNoCallIsUnderWayAtTheEnd) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     SCOPED_TRACE(seed);
     Working(seed).run();
-    if (testing::Test::HasFatalFailure()) return;
+    if (::testing::Test::HasFatalFailure()) return;
   }
 }
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan::net::leave_together_test

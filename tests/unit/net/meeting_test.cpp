@@ -4,13 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace caftan::net {
+namespace caftan::net::meeting_test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using OnMet = Meeting::OnMet;
 using Report = Meeting::Loss::Report;
 
@@ -232,7 +232,7 @@ TEST(Meeting, SE26_WhatKeptAMemberAwayIsSaid) {
   worker.begin_dial(kCoordinator, kBegin);
   worker.on_dial_failed(kCoordinator, Error(Errc::peer_down, "no worker listens"), kBegin);
   EXPECT_TRUE(worker.on_refused(Error(Errc::not_authenticated, "no proof")));
-  EXPECT_THAT(late(worker).text(), testing::AllOf(HasSubstr("(last: no worker listens)"), HasSubstr("(refused: ")));
+  EXPECT_THAT(late(worker).text(), ::testing::AllOf(HasSubstr("(last: no worker listens)"), HasSubstr("(refused: ")));
 }
 
 // ---- dialling
@@ -382,4 +382,4 @@ TEST(Meeting, AWorkerThatLeavesAdmitsNoPeerAndDialsNone) {
 }
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan::net::meeting_test

@@ -6,7 +6,7 @@
 
 #include "caftan/wire/archive.hpp"
 
-namespace caftan::net {
+namespace caftan::net::membership_test {
 namespace {
 
 std::vector<MemberEntry> make_world() {
@@ -191,4 +191,4 @@ TEST(Membership, SE20_UnknownWorkersAreNamedWithThoseThereAre) {
 }
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan::net::membership_test

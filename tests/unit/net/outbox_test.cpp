@@ -10,7 +10,7 @@
 
 #include "caftan/wire/frame.hpp"
 
-namespace caftan::net {
+namespace caftan::net::outbox_test {
 namespace {
 
 wire::Bytes make_frame(std::uint64_t call, std::size_t body, std::uint64_t bulk = 0) {
@@ -242,7 +242,7 @@ TEST(Outbox, SE14_NothingToWriteIsNoEntry) {
 }
 
 // Random messages, writes and gather sizes: the reader sees every frame and every byte, in order.
-class OutboxModel : public testing::TestWithParam<int> {};
+class OutboxModel : public ::testing::TestWithParam<int> {};
 
 TEST_P(OutboxModel, SE14_SE15_SE19_EveryByteArrivesInOrder) {
   std::mt19937_64 random(static_cast<std::uint64_t>(GetParam()));
@@ -282,7 +282,7 @@ TEST_P(OutboxModel, SE14_SE15_SE19_EveryByteArrivesInOrder) {
   EXPECT_EQ(outbox.queued_bytes(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, OutboxModel, testing::Range(1, 7));
+INSTANTIATE_TEST_SUITE_P(Seeds, OutboxModel, ::testing::Range(1, 7));
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan::net::outbox_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace caftan::net {
+namespace caftan::net::refusal_log_test {
 namespace {
 
 using Action = RefusalLog::Action;
@@ -38,4 +38,4 @@ TEST(RefusalLog, T19_FewRefusalsAreAllWritten) {
 }
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan::net::refusal_log_test

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace caftan::net {
+namespace caftan::net::request_table_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -185,4 +185,4 @@ TEST(RequestTable, SE1_EachRequestEndsOnceWhenThreadsRace) {
 }
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan::net::request_table_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace caftan::net {
+namespace caftan::net::serve_gate_test {
 namespace {
 
 /// A call that asks the gate, and notes its name once it has begun.
@@ -114,4 +114,4 @@ TEST(ServeGate, SE37_TheEndOfThePeerDropsWhatWasHeldBack) {
 }
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan::net::serve_gate_test

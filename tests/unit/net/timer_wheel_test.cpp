@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-namespace caftan::net {
+namespace caftan::net::timer_wheel_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -97,7 +97,7 @@ TEST(TimerWheel, TW4_AFiringTimerMayBeDestroyed) {
 }
 
 // Compares the wheel with a sorted list over random inserts, cancels and jumps of all sizes.
-class TimerWheelModel : public testing::TestWithParam<int> {};
+class TimerWheelModel : public ::testing::TestWithParam<int> {};
 
 TEST_P(TimerWheelModel, TW1_TW2_TW3_TW5_BehavesAsASortedList) {
   std::mt19937_64 random(static_cast<std::uint64_t>(GetParam()));
@@ -151,7 +151,7 @@ TEST_P(TimerWheelModel, TW1_TW2_TW3_TW5_BehavesAsASortedList) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, TimerWheelModel, testing::Range(1, 9));
+INSTANTIATE_TEST_SUITE_P(Seeds, TimerWheelModel, ::testing::Range(1, 9));
 
 TEST(TimerWheel, TW5_FollowingNextExpiryReachesEachDeadlineInAFewSteps) {
   std::mt19937_64 random(7);
@@ -177,4 +177,4 @@ TEST(TimerWheel, TW5_FollowingNextExpiryReachesEachDeadlineInAFewSteps) {
 TEST(TimerWheel, T12_IsSmallUntilItIsUsed) { EXPECT_LE(sizeof(TimerWheel), 256U); }
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan::net::timer_wheel_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace caftan::net {
+namespace caftan::net::who_is_missing_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -53,4 +53,4 @@ TEST(WhoIsMissing, SE26_TheCoordinatorKnowsWhoHasNotMetAll) {
 }
 
 }  // namespace
-}  // namespace caftan::net
+}  // namespace caftan::net::who_is_missing_test

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-namespace caftan::nn {
+namespace caftan::nn::dropout_test {
 namespace {
 
 Dropout make_dropout(double probability, std::uint64_t seed = 3) { return Dropout::make(probability, seed).value(); }
@@ -72,4 +72,4 @@ TEST(Dropout, RefusesWhatIsNoProbability) {
 }
 
 }  // namespace
-}  // namespace caftan::nn
+}  // namespace caftan::nn::dropout_test

@@ -3,7 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
-namespace caftan::nn {
+namespace caftan::nn::fill_uniform_test {
 namespace {
 
 TEST(FillUniform, FillsEachElementFromItsPositionWhateverTheShape) {
@@ -28,4 +28,4 @@ TEST(FillUniform, IsUniform) {
 }
 
 }  // namespace
-}  // namespace caftan::nn
+}  // namespace caftan::nn::fill_uniform_test

@@ -14,7 +14,7 @@
 
 #include "caftan/nn/served_module.hpp"
 
-namespace caftan::nn {
+namespace caftan::nn::module_state_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -166,4 +166,4 @@ TEST(ServedModule, NamesAConstructorByItsTypes) {
 }
 
 }  // namespace
-}  // namespace caftan::nn
+}  // namespace caftan::nn::module_state_test

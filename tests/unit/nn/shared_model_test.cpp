@@ -12,7 +12,7 @@
 #include "histories.hpp"
 #include "shared_model.hpp"
 
-namespace caftan::nn {
+namespace caftan::nn::shared_model_test {
 namespace {
 
 using namespace shared_action;
@@ -179,4 +179,4 @@ TEST(SharedSchedule, CM6_AnEvaluationWaitsForTheStepThatIsBeingApplied) {
 }
 
 }  // namespace
-}  // namespace caftan::nn
+}  // namespace caftan::nn::shared_model_test

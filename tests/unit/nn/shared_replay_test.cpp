@@ -21,11 +21,11 @@
 #include "caftan/nn/internal/version_store.hpp"
 #include "caftan/nn/replay.hpp"
 
-namespace caftan::nn {
+namespace caftan::nn::shared_replay_test {
 namespace {
 
 using namespace shared_action;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Tensors = std::vector<at::Tensor>;
 
 at::Tensor drawn(at::IntArrayRef sizes, std::uint64_t call) {
@@ -246,7 +246,7 @@ struct Case {
   std::uint32_t trainers;
 };
 
-class Replay : public testing::TestWithParam<Case> {};
+class Replay : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Replay, CM17_OfTheLogGivesTheSameParametersBitForBit) {
   const auto& [options, trainers] = GetParam();
@@ -272,7 +272,7 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Replay, testing::ValuesIn(all_cases()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Modes, Replay, ::testing::ValuesIn(all_cases()), [](const auto& info) {
   return std::string(to_string(info.param.options.mode)) + "_" + std::to_string(info.param.trainers);
 });
 
@@ -308,4 +308,4 @@ TEST(SharedReplay, NamesTheStepThatCannotBeMade) {
 }
 
 }  // namespace
-}  // namespace caftan::nn
+}  // namespace caftan::nn::shared_replay_test

@@ -17,11 +17,11 @@
 #include "caftan/nn/consistency.hpp"
 #include "folder.hpp"
 
-namespace caftan::nn {
+namespace caftan::nn::step_log_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Contribution of(std::uint32_t trainer, std::uint64_t read, std::uint64_t batch = 9) {
   return {{trainer}, {WorkerId{trainer + 1}, Incarnation{0xab12}, 40 + read}, batch, {read}};
@@ -162,4 +162,4 @@ TEST(Consistency, RefusesKeysOfOtherModesAndNamesThem) {
 }
 
 }  // namespace
-}  // namespace caftan::nn
+}  // namespace caftan::nn::step_log_test

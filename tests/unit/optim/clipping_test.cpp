@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-namespace caftan::optim {
+namespace caftan::optim::clipping_test {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -70,4 +70,4 @@ TEST(Clipping, SparseGradientsAreLimitedAfterTheirEntriesAreSummed) {
 }
 
 }  // namespace
-}  // namespace caftan::optim
+}  // namespace caftan::optim::clipping_test

@@ -16,11 +16,11 @@
 #include "caftan/tensor/operators.hpp"
 #include "heavy_ball.hpp"
 
-namespace caftan::optim {
+namespace caftan::optim::formulas_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using Tensors = std::vector<at::Tensor>;
 
 constexpr std::size_t kElements = 6;
@@ -287,4 +287,4 @@ TEST(LaterGroups, ThatAreRefusedChangeNothing) {
 }
 
 }  // namespace
-}  // namespace caftan::optim
+}  // namespace caftan::optim::formulas_test

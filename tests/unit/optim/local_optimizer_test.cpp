@@ -14,10 +14,10 @@
 
 #include "caftan/tensor/operators.hpp"
 
-namespace caftan::optim {
+namespace caftan::optim::local_optimizer_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Tensors = std::vector<at::Tensor>;
 
 at::Tensor parameter(at::IntArrayRef sizes = {2}) { return at::ones(sizes).requires_grad_(); }
@@ -234,4 +234,4 @@ TEST(LocalOptimizer, OnlyTheChosenParametersAreUpdated) {
 }
 
 }  // namespace
-}  // namespace caftan::optim
+}  // namespace caftan::optim::local_optimizer_test

@@ -14,7 +14,7 @@
 
 #include "caftan/optim/local_optimizer.hpp"
 
-namespace caftan::optim {
+namespace caftan::optim::parity_test {
 namespace {
 
 using Random = std::mt19937_64;
@@ -86,7 +86,7 @@ void expect_equal(const Algorithm& algorithm, bool maximize, const Tensors& para
   }
 }
 
-class Parity : public testing::TestWithParam<std::uint64_t> {
+class Parity : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   Parity() { at::manual_seed(GetParam()); }
 
@@ -99,7 +99,7 @@ class Parity : public testing::TestWithParam<std::uint64_t> {
 
   Random random_{GetParam()};
 };
-INSTANTIATE_TEST_SUITE_P(Settings, Parity, testing::Range<std::uint64_t>(1, 101));
+INSTANTIATE_TEST_SUITE_P(Settings, Parity, ::testing::Range<std::uint64_t>(1, 101));
 
 TEST_P(Parity, Row21_01_SgdEqualsTorchBitForBit) {
   SGD sgd{.lr = pick(random_, {0.1, 0.03, 1e-3}),
@@ -262,4 +262,4 @@ TEST(SparseParity, SgdEqualsTorchBitForBit) {
 }
 
 }  // namespace
-}  // namespace caftan::optim
+}  // namespace caftan::optim::parity_test

@@ -15,10 +15,10 @@
 #include "caftan/optim/cyclic_schedules.hpp"
 #include "caftan/wire/archive.hpp"
 
-namespace caftan::optim {
+namespace caftan::optim::schedules_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class Rates final : public LearningRates {
  public:
@@ -481,4 +481,4 @@ TEST(Schedules, OptionsOutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace caftan::optim
+}  // namespace caftan::optim::schedules_test

@@ -15,10 +15,10 @@
 #include "caftan/wire/archive.hpp"
 #include "heavy_ball.hpp"
 
-namespace caftan::optim {
+namespace caftan::optim::state_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Tensors = std::vector<at::Tensor>;
 
 struct Model {
@@ -53,9 +53,9 @@ struct Model {
   LocalOptimizer optimizer;
 };
 
-class States : public testing::TestWithParam<Algorithm> {};
+class States : public ::testing::TestWithParam<Algorithm> {};
 INSTANTIATE_TEST_SUITE_P(Algorithms, States,
-                         testing::Values(SGD{.lr = 0.1}, SGD{.lr = 0.1, .momentum = 0.9}, Adam{.lr = 0.1},
+                         ::testing::Values(SGD{.lr = 0.1}, SGD{.lr = 0.1, .momentum = 0.9}, Adam{.lr = 0.1},
                                          Adam{.amsgrad = true, .fused = true}, AdamW{},
                                          Adagrad{.lr_decay = 0.1, .initial_accumulator_value = 0.5}, Adadelta{},
                                          RMSprop{}, RMSprop{.momentum = 0.9, .centered = true}, Rprop{}, Adamax{},
@@ -198,4 +198,4 @@ TEST(SavedState, OP2_ANewerVersionSaysWhatToDo) {
 }
 
 }  // namespace
-}  // namespace caftan::optim
+}  // namespace caftan::optim::state_test

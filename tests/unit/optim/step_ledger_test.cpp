@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace caftan::optim {
+namespace caftan::optim::step_ledger_test {
 namespace {
 
 constexpr StepNumber kOne{1};
@@ -67,4 +67,4 @@ TEST(StepLedger, ALoadedStateCountsOnFromItsStep) {
 }
 
 }  // namespace
-}  // namespace caftan::optim
+}  // namespace caftan::optim::step_ledger_test

@@ -6,7 +6,7 @@
 
 #include "turns.hpp"
 
-namespace caftan::optim {
+namespace caftan::optim::turns_test {
 namespace {
 
 TEST(Turns, BeginTheNextJobWhenTheRunningOneHasEnded) {
@@ -39,4 +39,4 @@ TEST(Turns, B8_AJobThatEndsAtOnceBeginsNoOtherOnItsStack) {
 }
 
 }  // namespace
-}  // namespace caftan::optim
+}  // namespace caftan::optim::turns_test

@@ -33,7 +33,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::remote::Ping)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::remote::Introduction)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::remote::NotRegistered)
 
-namespace caftan::remote {
+namespace caftan::remote::actor_exchange_test {
 namespace {
 
 /// The messages that an actor got.
@@ -76,7 +76,7 @@ class Echo final : public caf::event_based_actor {
   const std::shared_ptr<Notes> notes_;
 };
 
-class Exchange : public testing::TestWithParam<std::uint64_t> {
+class Exchange : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   static MessageRegistry messages() {
     MessageRegistry registry;
@@ -154,7 +154,7 @@ class Exchange : public testing::TestWithParam<std::uint64_t> {
   caf::actor local_;
   caf::strong_actor_ptr proxy_;
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Exchange, testing::Range<std::uint64_t>(1, 11));
+INSTANTIATE_TEST_SUITE_P(Seeds, Exchange, ::testing::Range<std::uint64_t>(1, 11));
 
 TEST(Messages, ATypeAndANameAreRegisteredOnce) {
   MessageRegistry registry;
@@ -322,4 +322,4 @@ TEST_P(Exchange, WI12_AFrameAboutAnActorThatCannotBeReadEndsTheSession) {
 }
 
 }  // namespace
-}  // namespace caftan::remote
+}  // namespace caftan::remote::actor_exchange_test

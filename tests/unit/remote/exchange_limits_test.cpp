@@ -28,7 +28,7 @@ struct Note {
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::remote::Note)
 
-namespace caftan::remote {
+namespace caftan::remote::exchange_limits_test {
 namespace {
 
 constexpr std::size_t kLongText = 5000;  // more than a message may have
@@ -63,7 +63,7 @@ class Witness final : public caf::event_based_actor {
   std::vector<Errc>& seen_;
 };
 
-class ExchangeLimit : public testing::TestWithParam<std::uint64_t> {
+class ExchangeLimit : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   ExchangeLimit() {
     net::Limits limits;
@@ -91,7 +91,7 @@ class ExchangeLimit : public testing::TestWithParam<std::uint64_t> {
   std::unique_ptr<ExchangeSide> a_;
   std::unique_ptr<ExchangeSide> b_;
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, ExchangeLimit, testing::Range<std::uint64_t>(1, 4));
+INSTANTIATE_TEST_SUITE_P(Seeds, ExchangeLimit, ::testing::Range<std::uint64_t>(1, 4));
 
 TEST_P(ExchangeLimit, T2_WI20_AnActorMessageThatIsTooLargeIsNotSent) {
   const auto root = ActorExchange::of(*a_->session).proxy(Address::root());
@@ -162,4 +162,4 @@ TEST_P(ExchangeLimit, L4_WI22_AReplyWithoutMemoryForItsTensorsEndsItsRequest) {
 }
 
 }  // namespace
-}  // namespace caftan::remote
+}  // namespace caftan::remote::exchange_limits_test

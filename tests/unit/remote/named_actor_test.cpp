@@ -36,7 +36,7 @@ struct caftan::wire::Codec<caftan::remote::Parcel> {
   }
 };
 
-namespace caftan::remote {
+namespace caftan::remote::named_actor_test {
 namespace {
 
 constexpr ContextId kContext{WorkerId{1}, Incarnation{2}, 7};
@@ -74,7 +74,7 @@ class OneName final : public NamedActors {
   }
 };
 
-class NamedActorTest : public testing::TestWithParam<std::uint64_t> {
+class NamedActorTest : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   static MessageRegistry messages() {
     MessageRegistry registry;
@@ -117,7 +117,7 @@ class NamedActorTest : public testing::TestWithParam<std::uint64_t> {
   std::unique_ptr<ExchangeSide> near_, far_;
   caf::strong_actor_ptr proxy_;
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, NamedActorTest, testing::Range<std::uint64_t>(1, 9));
+INSTANTIATE_TEST_SUITE_P(Seeds, NamedActorTest, ::testing::Range<std::uint64_t>(1, 9));
 
 TEST_P(NamedActorTest, IsFoundWithoutAnExportAndAnswersByName) {
   send(proxy_, {1, {}});
@@ -182,4 +182,4 @@ TEST_P(NamedActorTest, ItsEndReachesWhoWatchesItAndLeavesNoExport) {
 }
 
 }  // namespace
-}  // namespace caftan::remote
+}  // namespace caftan::remote::named_actor_test

@@ -12,14 +12,14 @@
 
 #include "folder.hpp"
 
-namespace caftan::results {
+namespace caftan::results::plot_test {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 std::size_t count(const std::string& text, const std::string& what) {
   std::size_t found = 0;
@@ -27,7 +27,7 @@ std::size_t count(const std::string& text, const std::string& what) {
   return found;
 }
 
-class Runs : public testing::Test {
+class Runs : public ::testing::Test {
  protected:
   /// Makes the folder of a run. Returns its path.
   std::string make_run(const std::string& name, int seed, const std::string& rows,
@@ -218,4 +218,4 @@ TEST_F(Runs, AWrongWeightIsRefused) {
 }
 
 }  // namespace
-}  // namespace caftan::results
+}  // namespace caftan::results::plot_test

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-namespace caftan::rl {
+namespace caftan::rl::cartpole_test {
 namespace {
 
 using Chooser = std::function<int(const CartPoleState&, int step)>;
@@ -125,4 +125,4 @@ TEST(CartPole, SemiImplicitEulerMovesByTheNewVelocities) {
 }
 
 }  // namespace
-}  // namespace caftan::rl
+}  // namespace caftan::rl::cartpole_test

@@ -4,7 +4,7 @@
 
 #include "caftan/rl/cartpole.hpp"
 
-namespace caftan::rl {
+namespace caftan::rl::environment_test {
 namespace {
 
 std::unique_ptr<Environment> make_known(std::string_view id) {
@@ -105,4 +105,4 @@ TEST(TimeLimit, DoesNotCountARefusedStep) {
 }
 
 }  // namespace
-}  // namespace caftan::rl
+}  // namespace caftan::rl::environment_test

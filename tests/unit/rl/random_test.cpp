@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace caftan::rl {
+namespace caftan::rl::random_test {
 namespace {
 
 /// What numpy.random.SeedSequence(seed).generate_state(4, uint64), PCG64.random_raw(3), Generator.uniform(-0.05, 0.05,
@@ -20,7 +20,7 @@ struct NumpyDraws {
 
 void PrintTo(const NumpyDraws& draws, std::ostream* out) { *out << "seed " << draws.seed; }
 
-class Numpy : public testing::TestWithParam<NumpyDraws> {};
+class Numpy : public ::testing::TestWithParam<NumpyDraws> {};
 
 TEST_P(Numpy, SeedSequenceGivesTheSameWords) {
   std::array<std::uint32_t, 8> words{};
@@ -43,7 +43,7 @@ TEST_P(Numpy, UniformDoublesAreBitEqual) {
 
 INSTANTIATE_TEST_SUITE_P(
     Goldens, Numpy,
-    testing::Values(
+    ::testing::Values(
         NumpyDraws{0,
                    {0xdb2cd7e7b0f478be, 0xabf4641a2c71ba49, 0x20c6ed6d9d7b8d41, 0x2c4099de223c39d4},
                    {0xa30febcfd9c2825f, 0x4510bdf882d9d721, 0xa7d3da94ecde8b8},
@@ -96,4 +96,4 @@ TEST(Stream, EqualStatesMeanEqualDraws) {
 }
 
 }  // namespace
-}  // namespace caftan::rl
+}  // namespace caftan::rl::random_test

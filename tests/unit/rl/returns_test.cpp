@@ -8,7 +8,7 @@
 
 #include "caftan/rl/trajectory.hpp"
 
-namespace caftan::rl {
+namespace caftan::rl::returns_test {
 namespace {
 
 TEST(DiscountedReturns, AreTheSumOfLaterRewardsEachDiscountedByItsDistance) {
@@ -75,4 +75,4 @@ TEST(Trajectory, KeepsStepsInOrderAndAddsItsRewards) {
 }
 
 }  // namespace
-}  // namespace caftan::rl
+}  // namespace caftan::rl::returns_test

@@ -12,12 +12,12 @@
 
 #include "small_texts.hpp"
 
-namespace caftan::rnn_lm {
+namespace caftan::rnn_lm::checkpoint_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 Checkpoint make_checkpoint(std::int64_t step) {
   Checkpoint checkpoint;
@@ -32,7 +32,7 @@ Checkpoint make_checkpoint(std::int64_t step) {
   return checkpoint;
 }
 
-class Checkpoints : public testing::Test {
+class Checkpoints : public ::testing::Test {
  protected:
   fs::path write(std::int64_t step, std::int64_t keep = 2) const {
     return write_checkpoint(run_.path() / "checkpoints", make_checkpoint(step), keep).value();
@@ -168,4 +168,4 @@ TEST_F(Checkpoints, OfAnotherModelNamesTheKeyAndBothValues) {
 }
 
 }  // namespace
-}  // namespace caftan::rnn_lm
+}  // namespace caftan::rnn_lm::checkpoint_test

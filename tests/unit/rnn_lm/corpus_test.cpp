@@ -5,14 +5,14 @@
 
 #include "small_texts.hpp"
 
-namespace caftan::rnn_lm {
+namespace caftan::rnn_lm::corpus_test {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-class CorpusFiles : public testing::Test {
+class CorpusFiles : public ::testing::Test {
  protected:
   Result<Corpus> read(const std::filesystem::path& path) const {
     CorpusConfig config;
@@ -90,4 +90,4 @@ TEST(Utf8, AcceptsWhatTheStandardDoesAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace caftan::rnn_lm
+}  // namespace caftan::rnn_lm::corpus_test

@@ -5,10 +5,10 @@
 
 #include <limits>
 
-namespace caftan::rnn_lm {
+namespace caftan::rnn_lm::progress_text_test {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(ProgressText, HasTheFormThatScriptsRead) {
   Standing standing{.step = 300,
@@ -49,4 +49,4 @@ TEST(ProgressText, LinesOfASampleAreIndented) {
 }
 
 }  // namespace
-}  // namespace caftan::rnn_lm
+}  // namespace caftan::rnn_lm::progress_text_test

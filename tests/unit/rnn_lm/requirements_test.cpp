@@ -10,12 +10,12 @@
 #include "rnn_lm/checkpoint.hpp"
 #include "small_texts.hpp"
 
-namespace caftan::rnn_lm {
+namespace caftan::rnn_lm::requirements_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 constexpr std::uint64_t kSeed = 5;
 
@@ -30,7 +30,7 @@ std::string one(const std::vector<app::MissingRequirement>& missing) {
   return missing.empty() ? std::string() : missing.front().keys.front() + ": " + missing.front().text;
 }
 
-class Requirements : public testing::Test {
+class Requirements : public ::testing::Test {
  protected:
   /// Returns a config that resumes at step 60 of a checkpoint of its own model.
   TrainerConfig make_resuming(std::int64_t max_steps) const {
@@ -108,7 +108,7 @@ TEST_F(Requirements, U3_AFileOfTheCheckpointThatIsCutOffOrOfAnotherOne) {
     const TrainerConfig config = make_resuming(90);
     const std::filesystem::path file = checkpoint() + "/" + part;
     std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
-    EXPECT_THAT(one(find(config)), testing::AllOf(HasSubstr("resume: " + file.string() + ": its header announces "),
+    EXPECT_THAT(one(find(config)), ::testing::AllOf(HasSubstr("resume: " + file.string() + ": its header announces "),
                                                   HasSubstr("it was cut off or changed; use an earlier checkpoint")));
   }
   const TrainerConfig config = make_resuming(90);
@@ -139,4 +139,4 @@ TEST_F(Requirements, AModelThatNoMemoryHolds) {
 }
 
 }  // namespace
-}  // namespace caftan::rnn_lm
+}  // namespace caftan::rnn_lm::requirements_test

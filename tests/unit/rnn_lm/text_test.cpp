@@ -8,10 +8,10 @@
 
 #include "small_texts.hpp"
 
-namespace caftan::rnn_lm {
+namespace caftan::rnn_lm::text_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::vector<std::int64_t> numbers_of(const at::Tensor& tensor) {
   const at::Tensor flat = tensor.contiguous().view(-1);
@@ -115,4 +115,4 @@ TEST(Text, TooShortForAWindowOrToValidateNamesTheFile) {
 }
 
 }  // namespace
-}  // namespace caftan::rnn_lm
+}  // namespace caftan::rnn_lm::text_test

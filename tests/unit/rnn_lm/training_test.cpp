@@ -10,12 +10,12 @@
 #include "rnn_lm/local.hpp"
 #include "small_texts.hpp"
 
-namespace caftan::rnn_lm {
+namespace caftan::rnn_lm::training_test {
 namespace {
 
 constexpr LocalSeeds kSeeds{{1, 2, 3}, 4, 5};
 
-class LocalRun : public testing::Test {
+class LocalRun : public ::testing::Test {
  protected:
   LocalRun() : config_(make_config(folder_.write("text", make_text(3000)))) {}
 
@@ -121,10 +121,10 @@ TEST_F(LocalRun, F5_AValidationWhoseLossOrPerplexityIsNotFiniteEndsTheTraining) 
   };
   EXPECT_THAT(
       validated_with(1e31F),
-      testing::MatchesRegex("step 0: the perplexity of a validation loss of .*e\\+3[01] is inf, the training has "
+      ::testing::MatchesRegex("step 0: the perplexity of a validation loss of .*e\\+3[01] is inf, the training has "
                             "diverged; its learning rate was 0.5: start anew with a lower optimizer.lr, .*"));
   EXPECT_THAT(validated_with(std::numeric_limits<float>::quiet_NaN()),
-              testing::StartsWith("step 0: the validation loss is nan, the training has diverged; "));
+              ::testing::StartsWith("step 0: the validation loss is nan, the training has diverged; "));
 }
 
 TEST_F(LocalRun, TheTrainerGoesOnFromItsStateAndSnapshot) {
@@ -196,4 +196,4 @@ TEST(Parts, AnImpossibleShapeIsRefused) {
 }
 
 }  // namespace
-}  // namespace caftan::rnn_lm
+}  // namespace caftan::rnn_lm::training_test

@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-namespace caftan::rpc {
+namespace caftan::rpc::batch_queue_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -190,4 +190,4 @@ TEST(BatchQueueModel, BT1_BT2_BT3_HoldInEveryOrderOfEvents) {
 }
 
 }  // namespace
-}  // namespace caftan::rpc
+}  // namespace caftan::rpc::batch_queue_test

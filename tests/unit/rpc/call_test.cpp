@@ -10,7 +10,7 @@
 #include "counting_hook.hpp"
 #include "fake_caller.hpp"
 
-namespace caftan {
+namespace caftan::call_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -119,7 +119,7 @@ Registry make_registry() {
   return registry;
 }
 
-struct Calls : testing::Test {
+struct Calls : ::testing::Test {
   Calls() {
     for (int i = 0; i < 3; ++i) job.add(make_registry());
   }
@@ -454,4 +454,4 @@ TEST(Signature, IsMadeOfWhatTravels) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::call_test

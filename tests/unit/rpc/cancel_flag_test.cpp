@@ -6,7 +6,7 @@
 
 #include "caftan/rpc/ambient.hpp"
 
-namespace caftan {
+namespace caftan::cancel_flag_test {
 namespace {
 
 class Counted final : public CancelFlag::Part {
@@ -73,4 +73,4 @@ TEST(CancelFlag, CALL5_PartsMayEndWhileTheyAreGivenUp) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::cancel_flag_test

@@ -8,7 +8,7 @@
 
 #include "baton_executor.hpp"
 
-namespace caftan {
+namespace caftan::collect_test {
 namespace {
 
 using test::BatonExecutor;
@@ -125,4 +125,4 @@ TEST(CollectAll, NoThreadWaitsForIt) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::collect_test

@@ -13,7 +13,7 @@
 #include "caftan/rpc/strand.hpp"
 #include "caftan/rpc/wait.hpp"
 
-namespace caftan {
+namespace caftan::concurrency_test {
 namespace {
 
 /// An executor with as many threads as there are tasks that have not ended.
@@ -262,4 +262,4 @@ TEST(Concurrency, WaitAllSeesValuesSetByOtherThreads) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::concurrency_test

@@ -13,7 +13,7 @@
 #include "caftan/rpc/future.hpp"
 #include "caftan/rpc/strand.hpp"
 
-namespace caftan {
+namespace caftan::continuation_test {
 namespace {
 
 using test::BatonExecutor;
@@ -260,4 +260,4 @@ TEST(Continuations, B4_CALL6_ThoseThatAMethodCompletesDoNotKeepItsTurn) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::continuation_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace caftan::rpc {
+namespace caftan::rpc::creation_ledger_test {
 namespace {
 
 constexpr Incarnation kCreator{7};
@@ -88,4 +88,4 @@ TEST(CreationLedger, RR9_AValueTheOwnerMadeItselfIsNeverParked) {
 }
 
 }  // namespace
-}  // namespace caftan::rpc
+}  // namespace caftan::rpc::creation_ledger_test

@@ -4,7 +4,7 @@
 
 #include <variant>
 
-namespace caftan::rpc {
+namespace caftan::rpc::fork_table_test {
 namespace {
 
 ForkId fork(std::uint64_t number) { return {WorkerId{1}, Incarnation{11}, number}; }
@@ -131,4 +131,4 @@ TEST(ForkTable, RR4_ACallToTheOwnWorkerTurnsItsForkIntoAHold) {
 }
 
 }  // namespace
-}  // namespace caftan::rpc
+}  // namespace caftan::rpc::fork_table_test

@@ -9,7 +9,7 @@
 #include "caftan/rpc/strand.hpp"
 #include "caftan/rpc/wait.hpp"
 
-namespace caftan {
+namespace caftan::future_test {
 namespace {
 
 using test::BatonExecutor;
@@ -264,4 +264,4 @@ TEST(WaitAny, NamesTheFirstThatIsReadyAlsoWithAnError) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::future_test

@@ -10,7 +10,7 @@
 #include "caftan/tensor/operators.hpp"
 #include "fake_caller.hpp"
 
-namespace caftan {
+namespace caftan::grad_mode_test {
 namespace {
 
 using test::FakeJob;
@@ -77,7 +77,7 @@ Registry make_registry() {
   return registry;
 }
 
-struct GradMode : testing::Test {
+struct GradMode : ::testing::Test {
   GradMode() {
     for (int i = 0; i < 2; ++i) job.add(make_registry());
   }
@@ -207,4 +207,4 @@ TEST_F(GradMode, CALL17_ResultsAreRecordedInIt) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::grad_mode_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace caftan::rpc {
+namespace caftan::rpc::named_objects_test {
 namespace {
 
 using Object = std::shared_ptr<RRefHandle>;
@@ -22,7 +22,7 @@ Object make_object() {
   return Object(owner, reinterpret_cast<RRefHandle*>(owner.get()));
 }
 
-class NamedObjectsTest : public testing::Test {
+class NamedObjectsTest : public ::testing::Test {
  protected:
   using Reply = std::optional<Result<Object>>;
 
@@ -115,4 +115,4 @@ TEST_F(NamedObjectsTest, CALL22_TheNameKeepsTheObjectUntilTheWorkerLeaves) {
 }
 
 }  // namespace
-}  // namespace caftan::rpc
+}  // namespace caftan::rpc::named_objects_test

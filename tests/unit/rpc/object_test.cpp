@@ -17,7 +17,7 @@
 #include "fake_caller.hpp"
 #include "torch_memory.hpp"
 
-namespace caftan {
+namespace caftan::object_test {
 namespace {
 
 using test::FakeJob;
@@ -95,7 +95,7 @@ Registry make_registry() {
 }
 
 /// The model is at worker0, where tests look at it.
-struct Objects : testing::Test {
+struct Objects : ::testing::Test {
   Objects() {
     for (int i = 0; i < 2; ++i) job.add(make_registry());
     model = job.at(0).worker().remote<Model>("worker0");
@@ -232,4 +232,4 @@ TEST_F(Objects, H5_ViewsKeepTheirStridesInResultsAndFetches) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::object_test

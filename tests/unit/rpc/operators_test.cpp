@@ -7,13 +7,13 @@
 #include "caftan/tensor/operators.hpp"
 #include "fake_caller.hpp"
 
-namespace caftan {
+namespace caftan::operators_test {
 namespace {
 
 using rpc::kwarg;
 using test::FakeJob;
 
-struct Operators : testing::Test {
+struct Operators : ::testing::Test {
   Operators() {
     job.add(Registry());
     job.add(Registry());
@@ -152,4 +152,4 @@ TEST_F(Operators, CALL10_WhatIsNotPureIsRefused) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::operators_test

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-namespace caftan::rpc {
+namespace caftan::rpc::rref_manifest_test {
 namespace {
 
 using From = CheckedManifest::From;
@@ -27,7 +27,7 @@ class Known final : public KnownRRefs {
   bool has_fork(ForkId fork) const override { return forks.contains(fork); }
 };
 
-class RRefManifest : public testing::Test {
+class RRefManifest : public ::testing::Test {
  protected:
   /// A reference to a value of `owner` that the sender hands over.
   static SharedRRef share(const WorkerLife& owner, std::uint64_t number, ForkId parent = {}) {
@@ -122,4 +122,4 @@ TEST_F(RRefManifest, RefusesBytesThatAreNoManifest) {
 }
 
 }  // namespace
-}  // namespace caftan::rpc
+}  // namespace caftan::rpc::rref_manifest_test

@@ -3,7 +3,7 @@
 
 #include "rref_model_runs.hpp"
 
-namespace caftan::rpc::model {
+namespace caftan::rpc::model::rref_model_soak_test {
 namespace {
 
 TEST(RRefModelSoak, RR1_to_RR14_HoldInAMillionHistories) {
@@ -12,4 +12,4 @@ TEST(RRefModelSoak, RR1_to_RR14_HoldInAMillionHistories) {
 }
 
 }  // namespace
-}  // namespace caftan::rpc::model
+}  // namespace caftan::rpc::model::rref_model_soak_test

@@ -12,7 +12,6 @@ auto& pick(List& list, std::uint32_t choice) {
   return list[choice % list.size()];
 }
 
-std::string name(int worker) { return "w" + std::to_string(worker); }
 std::string name_of_value(int value) { return "v" + std::to_string(value); }
 
 std::string name(const Token& token) {

@@ -8,7 +8,7 @@
 
 #include "rref_model_runs.hpp"
 
-namespace caftan::rpc::model {
+namespace caftan::rpc::model::rref_model_test {
 namespace {
 
 constexpr std::uint64_t kSeed = 20240611;
@@ -65,4 +65,4 @@ INSTANTIATE_TEST_SUITE_P(RR1_to_RR14, RRefModelWithout, ::testing::ValuesIn(all_
                          [](const auto& info) { return test::test_name(to_string(info.param)); });
 
 }  // namespace
-}  // namespace caftan::rpc::model
+}  // namespace caftan::rpc::model::rref_model_test

@@ -5,12 +5,6 @@
 #include "rref_model_world.hpp"
 
 namespace caftan::rpc::model {
-namespace {
-
-std::string name(int worker) { return "w" + std::to_string(worker); }
-
-}  // namespace
-
 int World::connection_between(int first, int second) const {
   const auto at = current_.find({std::min(first, second), std::max(first, second)});
   return at == current_.end() ? -1 : at->second;

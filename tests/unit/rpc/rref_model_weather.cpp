@@ -6,8 +6,6 @@
 namespace caftan::rpc::model {
 namespace {
 
-std::string name(int worker) { return "w" + std::to_string(worker); }
-
 std::string name(const Connection& connection, int number) {
   return "connection " + std::to_string(number + 1) + " (" + name(connection.end[0]) + ", " + name(connection.end[1]) +
          ")";

@@ -16,6 +16,9 @@
 
 namespace caftan::rpc::model {
 
+/// Returns what lines of a history call a worker.
+inline std::string name(int worker) { return "w" + std::to_string(worker); }
+
 class World {
  public:
   explicit World(Without without = Without::nothing, std::vector<std::string>* trace = nullptr)

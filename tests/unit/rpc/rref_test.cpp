@@ -11,7 +11,7 @@
 #include "caftan/tensor/operators.hpp"
 #include "fake_caller.hpp"
 
-namespace caftan {
+namespace caftan::rref_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -157,7 +157,7 @@ Registry make_registry() {
   return registry;
 }
 
-struct RRefs : testing::Test {
+struct RRefs : ::testing::Test {
   RRefs() {
     for (int i = 0; i < 3; ++i) job.add(make_registry());
   }
@@ -405,4 +405,4 @@ TEST_F(RRefs, CALL11_OfAnEndedWorkerAnswerShutDown) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::rref_test

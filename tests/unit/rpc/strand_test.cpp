@@ -13,7 +13,7 @@
 #include "caftan/rpc/future.hpp"
 #include "caftan/rpc/wait.hpp"
 
-namespace caftan::rpc {
+namespace caftan::rpc::strand_test {
 namespace {
 
 using test::BatonExecutor;
@@ -399,4 +399,4 @@ TEST(Strand, B3_DA23_ItDoesNotWaitForOneThatWaitsAlready) {
 }
 
 }  // namespace
-}  // namespace caftan::rpc
+}  // namespace caftan::rpc::strand_test

@@ -7,7 +7,7 @@
 #include <new>
 #include <stdexcept>
 
-namespace caftan::rpc {
+namespace caftan::rpc::user_code_test {
 namespace {
 
 template <class Thrown>
@@ -55,4 +55,4 @@ TEST(UserCode, MemoryThatIsNotThereIsLimitExceeded) {
 }
 
 }  // namespace
-}  // namespace caftan::rpc
+}  // namespace caftan::rpc::user_code_test

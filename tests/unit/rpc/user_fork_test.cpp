@@ -4,7 +4,7 @@
 
 #include <variant>
 
-namespace caftan::rpc {
+namespace caftan::rpc::user_fork_test {
 namespace {
 
 constexpr ForkId kFork{WorkerId{1}, Incarnation{11}, 5};
@@ -194,4 +194,4 @@ TEST(UserFork, RR13_ARepeatedDropChangesNothing) {
 }
 
 }  // namespace
-}  // namespace caftan::rpc
+}  // namespace caftan::rpc::user_fork_test

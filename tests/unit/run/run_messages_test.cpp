@@ -8,7 +8,7 @@
 
 #include "caftan/wire/archive.hpp"
 
-namespace caftan::run {
+namespace caftan::run::run_messages_test {
 namespace {
 
 template <class Message, std::size_t... Is>
@@ -56,4 +56,4 @@ TEST(RunMessages, AnEventArrivesWithItsWorkerAndItsFields) {
 }
 
 }  // namespace
-}  // namespace caftan::run
+}  // namespace caftan::run::run_messages_test

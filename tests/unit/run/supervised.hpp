@@ -11,9 +11,9 @@
 namespace caftan::run {
 
 using namespace std::chrono_literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using Action = Supervisor::Action;
 using Phase = Supervisor::Phase;
 
@@ -24,7 +24,7 @@ inline constexpr Death kKilled{true, 9};
 inline constexpr Death kExited{false, 0};
 
 /// An agent that drives and two observers, each a process.
-class Supervised : public testing::Test {
+class Supervised : public ::testing::Test {
  protected:
   Supervisor make(std::optional<base::Duration> wall = {}, base::Duration heartbeat = {}) const {
     return Supervisor({.workers = {{.name = "agent", .process = 0, .drives = true},

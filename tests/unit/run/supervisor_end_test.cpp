@@ -1,7 +1,7 @@
 // Which worker a run names when the run ends because a process is silent, or although a process does not leave.
 #include "supervised.hpp"
 
-namespace caftan::run {
+namespace caftan::run::supervisor_end_test {
 namespace {
 
 constexpr const char* kSilent =
@@ -198,4 +198,4 @@ TEST_F(Watched, RN4_WhoHasNotComeWasNotAsked) {
 }
 
 }  // namespace
-}  // namespace caftan::run
+}  // namespace caftan::run::supervisor_end_test

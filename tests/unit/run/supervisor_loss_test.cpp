@@ -5,7 +5,7 @@
 
 #include "supervised.hpp"
 
-namespace caftan::run {
+namespace caftan::run::supervisor_loss_test {
 namespace {
 
 constexpr std::size_t kFirstTrainer = 0;
@@ -15,7 +15,7 @@ constexpr std::size_t kHelper = 3;
 constexpr std::size_t kWorkers = 4;
 
 /// Two trainers, which drive and may be lost, a server, which may not, and a helper, which may: each a process.
-class Losing : public testing::Test {
+class Losing : public ::testing::Test {
  protected:
   Losing() {
     for (const char* name : {"trainer-0", "trainer-1", "server", "helper"}) {
@@ -119,7 +119,7 @@ TEST_F(Losing, RN15_ALossDuringTheStartAlwaysFails) {
     if (met) supervisor.making(kHelper);
     supervisor.next(now_);
     kill(supervisor, kHelper);
-    EXPECT_THAT(supervisor.next(now_ + 1s), testing::Contains(Action::stop));
+    EXPECT_THAT(supervisor.next(now_ + 1s), ::testing::Contains(Action::stop));
     EXPECT_EQ(supervisor.verdict().error, "helper was killed by signal 9 (SIGKILL) after 1.0 s");
     EXPECT_EQ(lost(supervisor), "");
   }
@@ -285,4 +285,4 @@ TEST_F(LosingElsewhere, RN18_WithoutItsLastDrivingWorkerTheRunFails) {
 }
 
 }  // namespace
-}  // namespace caftan::run
+}  // namespace caftan::run::supervisor_loss_test

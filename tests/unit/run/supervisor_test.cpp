@@ -3,7 +3,7 @@
 
 #include "supervised.hpp"
 
-namespace caftan::run {
+namespace caftan::run::supervisor_test {
 namespace {
 
 TEST_F(Supervised, EndsWellWhenEveryRunHasReturned) {
@@ -399,4 +399,4 @@ TEST_F(Supervised, TheDeathOfAWorkerSaysMoreThanThatTheOthersLostIt) {
 }
 
 }  // namespace
-}  // namespace caftan::run
+}  // namespace caftan::run::supervisor_test

@@ -12,15 +12,15 @@
 
 #include "caftan/svg/smoothing.hpp"
 
-namespace caftan::svg {
+namespace caftan::svg::chart_test {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -177,4 +177,4 @@ TEST(Smoothing, IsTensorBoards) {
 }
 
 }  // namespace
-}  // namespace caftan::svg
+}  // namespace caftan::svg::chart_test

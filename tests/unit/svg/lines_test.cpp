@@ -8,10 +8,10 @@
 
 #include "caftan/svg/internal/text.hpp"
 
-namespace caftan::svg {
+namespace caftan::svg::lines_test {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 constexpr double kGap = std::numeric_limits<double>::quiet_NaN();
 
@@ -48,4 +48,4 @@ TEST(Text, AnyBytesBecomeCharactersThatXmlAllows) {
 }
 
 }  // namespace
-}  // namespace caftan::svg
+}  // namespace caftan::svg::lines_test

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-namespace caftan::svg {
+namespace caftan::svg::ticks_test {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::vector<std::string> labels(const std::vector<Tick>& ticks) {
   std::vector<std::string> texts;
@@ -55,4 +55,4 @@ TEST(Ticks, OfALogarithmicAxisArePowersOfTen) {
 }
 
 }  // namespace
-}  // namespace caftan::svg
+}  // namespace caftan::svg::ticks_test

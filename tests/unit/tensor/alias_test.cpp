@@ -4,7 +4,7 @@
 
 #include "tensor_samples.hpp"
 
-namespace caftan::tensor {
+namespace caftan::tensor::alias_test {
 namespace {
 
 TEST(TensorAlias, ViewsOfOneStorageShareOneAtTheReceiver) {
@@ -108,4 +108,4 @@ TEST(TensorAlias, SparseComponentsMayShareStorageWithDenseTensors) {
 }
 
 }  // namespace
-}  // namespace caftan::tensor
+}  // namespace caftan::tensor::alias_test

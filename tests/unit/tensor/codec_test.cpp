@@ -8,7 +8,7 @@
 
 #include "tensor_samples.hpp"
 
-namespace caftan::tensor {
+namespace caftan::tensor::codec_test {
 namespace {
 
 TEST(TensorCodec, EveryDtypeComesBackBitForBit) {
@@ -260,4 +260,4 @@ TEST(TensorCodec, GapsBetweenCopiedTensorsAreZeroNotOldMemory) {
 }
 
 }  // namespace
-}  // namespace caftan::tensor
+}  // namespace caftan::tensor::codec_test

@@ -8,7 +8,7 @@
 #include "caftan/wire/archive.hpp"
 #include "tensor_samples.hpp"
 
-namespace caftan::tensor {
+namespace caftan::tensor::hostile_table_test {
 namespace {
 
 /// Writes a table field by field, as table_format.cpp describes it.
@@ -304,4 +304,4 @@ TEST(HostileTable, SparseIndicesAreChecked) {
 }
 
 }  // namespace
-}  // namespace caftan::tensor
+}  // namespace caftan::tensor::hostile_table_test

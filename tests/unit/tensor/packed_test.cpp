@@ -6,7 +6,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-namespace caftan::tensor {
+namespace caftan::tensor::packed_test {
 namespace {
 
 std::vector<at::Tensor> make_tensors() {
@@ -47,4 +47,4 @@ TEST(PackedTensors, EveryTruncationAndLeftOverByteIsRefused) {
 }
 
 }  // namespace
-}  // namespace caftan::tensor
+}  // namespace caftan::tensor::packed_test

@@ -10,7 +10,7 @@
 #include "caftan/tensor/operators.hpp"
 #include "caftan/tensor/torch_errors.hpp"
 
-namespace caftan::tensor {
+namespace caftan::tensor::payload_test {
 namespace {
 
 struct Batch {
@@ -94,4 +94,4 @@ TEST(TorchErrors, TextComesWithoutABacktrace) {
 }
 
 }  // namespace
-}  // namespace caftan::tensor
+}  // namespace caftan::tensor::payload_test

@@ -5,7 +5,7 @@
 
 #include "tensor_samples.hpp"
 
-namespace caftan::tensor {
+namespace caftan::tensor::refusal_test {
 namespace {
 
 std::string refusal(const at::Tensor& tensor) {
@@ -58,4 +58,4 @@ TEST(TensorRefusal, RecordedHasOneByteForEachTensor) {
 }
 
 }  // namespace
-}  // namespace caftan::tensor
+}  // namespace caftan::tensor::refusal_test

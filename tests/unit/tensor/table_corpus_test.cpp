@@ -11,7 +11,7 @@
 
 #include "tensor_samples.hpp"
 
-namespace caftan::tensor {
+namespace caftan::tensor::table_corpus_test {
 namespace {
 
 std::string_view text_of(wire::ByteView bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
@@ -52,4 +52,4 @@ TEST(TableCorpus, TheFormatIsThatOfTheCommittedExamples) {
 }
 
 }  // namespace
-}  // namespace caftan::tensor
+}  // namespace caftan::tensor::table_corpus_test

@@ -13,7 +13,7 @@
 #include "caftan/testing/network.hpp"
 #include "caftan/transport/stepped_executor.hpp"
 
-namespace caftan {
+namespace caftan::cluster_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -166,4 +166,4 @@ TEST(Network, AWorkerThatIsKilledIsPeerDownAtOnceAndOthersGoOn) {
 }
 
 }  // namespace
-}  // namespace caftan
+}  // namespace caftan::cluster_test

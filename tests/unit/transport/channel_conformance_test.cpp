@@ -16,7 +16,7 @@
 #include "caftan/transport/threaded_executor.hpp"
 #include "caftan/wire/bytes.hpp"
 
-namespace caftan::transport {
+namespace caftan::transport::channel_conformance_test {
 namespace {
 
 using Ends = std::pair<std::shared_ptr<Channel>, std::shared_ptr<Channel>>;
@@ -145,7 +145,7 @@ struct Kind {
   bool may_fall_silent = true;
 };
 
-class ChannelConformance : public testing::TestWithParam<Kind> {
+class ChannelConformance : public ::testing::TestWithParam<Kind> {
  protected:
   ChannelConformance() {
     auto [one, other] = GetParam().make(executor_);
@@ -162,7 +162,7 @@ class ChannelConformance : public testing::TestWithParam<Kind> {
   std::shared_ptr<Pump> other_;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, ChannelConformance,
-                         testing::Values(Kind{"loopback", &loopback, false}, Kind{"unix", &unix_sockets},
+                         ::testing::Values(Kind{"loopback", &loopback, false}, Kind{"unix", &unix_sockets},
                                          Kind{"tcp", &tcp_sockets}),
                          [](const auto& info) { return info.param.name; });
 
@@ -306,4 +306,4 @@ TEST_P(ChannelConformance, M14_ReadinessIsReportedOncePerArm) {
 }
 
 }  // namespace
-}  // namespace caftan::transport
+}  // namespace caftan::transport::channel_conformance_test

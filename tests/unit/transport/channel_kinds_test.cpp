@@ -7,7 +7,7 @@
 
 #include "caftan/transport/internal/endpoint.hpp"
 
-namespace caftan::transport {
+namespace caftan::transport::channel_kinds_test {
 namespace {
 
 TEST(ChannelKinds, AnUnknownFormIsRefusedWithTheKnownOnes) {
@@ -42,4 +42,4 @@ TEST(ChannelKinds, OnlyTcpReachesBeyondTheHost) {
 }
 
 }  // namespace
-}  // namespace caftan::transport
+}  // namespace caftan::transport::channel_kinds_test

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace caftan::transport {
+namespace caftan::transport::crew_test {
 namespace {
 
 using Replacement = Crew::Replacement;
@@ -108,4 +108,4 @@ TEST(Crew, CALL16_WhatMightWaitCountsAsWhatWaits) {
 }
 
 }  // namespace
-}  // namespace caftan::transport
+}  // namespace caftan::transport::crew_test

@@ -12,7 +12,7 @@
 
 #include "caftan/transport/stepped_executor.hpp"
 
-namespace caftan::transport {
+namespace caftan::transport::frame_writer_test {
 namespace {
 
 /// A channel that takes as many bytes as `room` says.
@@ -42,7 +42,7 @@ class NarrowChannel final : public Channel {
   const char* kind() const noexcept override { return "narrow"; }
 };
 
-class FrameWriters : public testing::Test {
+class FrameWriters : public ::testing::Test {
  protected:
   FrameWriters() {
     claim_->set_self(claim_);
@@ -92,4 +92,4 @@ TEST_F(FrameWriters, WhatFindsNoRoomLeavesWhenTheChannelReportsIt) {
 }
 
 }  // namespace
-}  // namespace caftan::transport
+}  // namespace caftan::transport::frame_writer_test

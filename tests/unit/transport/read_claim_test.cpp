@@ -9,7 +9,7 @@
 
 #include "caftan/transport/stepped_executor.hpp"
 
-namespace caftan::transport {
+namespace caftan::transport::read_claim_test {
 namespace {
 
 /// A channel that keeps what it was armed for.
@@ -35,7 +35,7 @@ class ArmedChannel final : public Channel {
   const char* kind() const noexcept override { return "armed"; }
 };
 
-class ReadClaims : public testing::Test {
+class ReadClaims : public ::testing::Test {
  protected:
   ReadClaims() {
     claim_->set_self(claim_);
@@ -126,4 +126,4 @@ TEST_F(ReadClaims, NoReaderStaysAwayWhileBytesWaitForRoom) {
 }
 
 }  // namespace
-}  // namespace caftan::transport
+}  // namespace caftan::transport::read_claim_test

@@ -6,7 +6,7 @@
 #include "address_space.hpp"
 #include "session_side.hpp"
 
-namespace caftan::transport {
+namespace caftan::transport::session_limits_test {
 namespace {
 
 using wire::FrameKind;
@@ -28,7 +28,7 @@ wire::Segment zeros(std::size_t size) {
 }
 
 /// Two sessions with each other. The second has the limits `theirs`, which the first knows.
-class SessionLimit : public testing::TestWithParam<std::uint64_t> {
+class SessionLimit : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   void connect(const net::Limits& ours, const net::Limits& theirs) {
     auto [here, there] = make_loopback_pair(executor_);
@@ -59,7 +59,7 @@ class SessionLimit : public testing::TestWithParam<std::uint64_t> {
   std::unique_ptr<SessionSide> a_;
   std::unique_ptr<SessionSide> b_;
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, SessionLimit, testing::Range<std::uint64_t>(1, 4));
+INSTANTIATE_TEST_SUITE_P(Seeds, SessionLimit, ::testing::Range<std::uint64_t>(1, 4));
 
 TEST_P(SessionLimit, T2_WI20_TheSizesOfSegmentsCountAsTheyAreSent) {
   connect(small_limits(), small_limits());
@@ -155,4 +155,4 @@ TEST_P(SessionLimit, T2_WI22_AMessageWithoutMemoryForItsTensorsIsSkippedAndThose
 }
 
 }  // namespace
-}  // namespace caftan::transport
+}  // namespace caftan::transport::session_limits_test

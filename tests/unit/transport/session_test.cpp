@@ -8,7 +8,7 @@
 #include "caftan/wire/archive.hpp"
 #include "session_side.hpp"
 
-namespace caftan::transport {
+namespace caftan::transport::session_test {
 namespace {
 
 using std::chrono::seconds;
@@ -17,7 +17,7 @@ using wire::bulk_sections;
 using wire::chunk;
 using wire::FrameKind;
 
-class Sessions : public testing::TestWithParam<std::uint64_t> {
+class Sessions : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   static SessionOptions options() {
     SessionOptions options;
@@ -64,7 +64,7 @@ class Sessions : public testing::TestWithParam<std::uint64_t> {
   std::unique_ptr<BytePeer> peer_;
   std::unique_ptr<SessionSide> side_;
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Sessions, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, Sessions, ::testing::Range<std::uint64_t>(1, 6));
 
 // ---- reading
 
@@ -416,4 +416,4 @@ TEST_P(Sessions, AbortingEndsOnceWithTheFirstReason) {
 }
 
 }  // namespace
-}  // namespace caftan::transport
+}  // namespace caftan::transport::session_test

@@ -10,7 +10,7 @@
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 
-namespace caftan::transport {
+namespace caftan::transport::socket_options_test {
 namespace {
 
 net::HandshakeOptions worker(std::uint32_t id) {
@@ -81,4 +81,4 @@ TEST(SocketOptions, K5_LostSegmentsAreRepeatedAtASteadyPace) {
 }
 
 }  // namespace
-}  // namespace caftan::transport
+}  // namespace caftan::transport::socket_options_test

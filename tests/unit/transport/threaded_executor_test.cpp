@@ -20,7 +20,7 @@
 #include "address_space.hpp"
 #include "caftan/base/wait_permit.hpp"
 
-namespace caftan::transport {
+namespace caftan::transport::threaded_executor_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -319,7 +319,7 @@ TEST(ThreadedExecutor, T7_GoesOnWithFewerRunnersWhereTheSystemGivesNoMoreThreads
     const base::WaitPermit permit;
     refused.set_value(permit ? "" : permit.error().text());
   });
-  EXPECT_THAT(refused.get_future().get(), testing::StartsWith("0 of 1 runners wait already"));
+  EXPECT_THAT(refused.get_future().get(), ::testing::StartsWith("0 of 1 runners wait already"));
   few.reset();
   executor.post([&] { granted.set_value(static_cast<bool>(base::WaitPermit())); });
   EXPECT_TRUE(granted.get_future().get());
@@ -371,4 +371,4 @@ TEST(ThreadedExecutor, AThreadThatReadsASourceMissesNoNotification) {
 }
 
 }  // namespace
-}  // namespace caftan::transport
+}  // namespace caftan::transport::threaded_executor_test

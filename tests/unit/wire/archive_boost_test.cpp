@@ -121,7 +121,7 @@ BOOST_SERIALIZATION_SPLIT_FREE(elsewhere::SplitFree)
 BOOST_CLASS_VERSION(elsewhere::Versioned, 3)
 BOOST_IS_BITWISE_SERIALIZABLE(elsewhere::Blit)
 
-namespace caftan::wire {
+namespace caftan::wire::archive_boost_test {
 namespace {
 
 template <class T>
@@ -215,4 +215,4 @@ TEST(ArchiveBoost, TheArchiveConceptsAreModelled) {
 }
 
 }  // namespace
-}  // namespace caftan::wire
+}  // namespace caftan::wire::archive_boost_test

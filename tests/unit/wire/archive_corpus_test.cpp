@@ -8,7 +8,7 @@
 
 #include "archive_examples.hpp"
 
-namespace caftan::wire {
+namespace caftan::wire::archive_corpus_test {
 namespace {
 
 TEST(ArchiveCorpus, TheFormatIsThatOfTheCommittedExamples) {
@@ -26,4 +26,4 @@ TEST(ArchiveCorpus, TheFormatIsThatOfTheCommittedExamples) {
 }
 
 }  // namespace
-}  // namespace caftan::wire
+}  // namespace caftan::wire::archive_corpus_test

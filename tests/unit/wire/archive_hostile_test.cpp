@@ -5,7 +5,7 @@
 
 #include "caftan/wire/archive.hpp"
 
-namespace caftan::wire {
+namespace caftan::wire::archive_hostile_test {
 namespace {
 
 struct Tree {
@@ -185,4 +185,4 @@ TEST(ArchiveHostile, WhatSerializeThrowsIsAnError) {
 }
 
 }  // namespace
-}  // namespace caftan::wire
+}  // namespace caftan::wire::archive_hostile_test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace caftan::wire {
+namespace caftan::wire::archive_test {
 namespace {
 
 template <class T>
@@ -34,10 +34,10 @@ enum class Checked : std::uint8_t { one = 1, two = 2 };
 constexpr bool is_valid(Checked c) { return c == Checked::one || c == Checked::two; }
 
 TEST(Archive, IntegersAreLittleEndianInTheirOwnSize) {
-  EXPECT_THAT(numbers(*encode(std::uint32_t{0x01020304})), testing::ElementsAre(4, 3, 2, 1));
-  EXPECT_THAT(numbers(*encode(std::int16_t{-2})), testing::ElementsAre(0xfe, 0xff));
-  EXPECT_THAT(numbers(*encode(Color::green)), testing::ElementsAre(2, 0));
-  EXPECT_THAT(numbers(*encode(true)), testing::ElementsAre(1));
+  EXPECT_THAT(numbers(*encode(std::uint32_t{0x01020304})), ::testing::ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(numbers(*encode(std::int16_t{-2})), ::testing::ElementsAre(0xfe, 0xff));
+  EXPECT_THAT(numbers(*encode(Color::green)), ::testing::ElementsAre(2, 0));
+  EXPECT_THAT(numbers(*encode(true)), ::testing::ElementsAre(1));
 }
 
 TEST(Archive, EveryArithmeticTypeComesBackAtItsLimits) {
@@ -65,7 +65,7 @@ TEST(Archive, FloatingPointTravelsAsItsBits) {
 }
 
 TEST(Archive, CountsTakeOneByteBelow128) {
-  EXPECT_THAT(numbers(*encode(std::string("ab"))), testing::ElementsAre(2, 'a', 'b'));
+  EXPECT_THAT(numbers(*encode(std::string("ab"))), ::testing::ElementsAre(2, 'a', 'b'));
   EXPECT_EQ(encode(std::string(127, 'x'))->size(), 128u);
   EXPECT_EQ(encode(std::string(128, 'x'))->size(), 130u);
   for (const std::size_t size : {0u, 1u, 127u, 128u, 16383u, 16384u, 70000u}) {
@@ -279,4 +279,4 @@ TEST(Archive, CodecsReachTheirCompanionsInNestedValues) {
 }
 
 }  // namespace
-}  // namespace caftan::wire
+}  // namespace caftan::wire::archive_test

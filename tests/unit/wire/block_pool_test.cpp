@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace caftan::wire {
+namespace caftan::wire::block_pool_test {
 namespace {
 
 Block take(BlockPool& pool, std::size_t size) {
@@ -144,4 +144,4 @@ TEST(BlockPool, ThreadsTakeAndReturnEachOthersBlocks) {
 }
 
 }  // namespace
-}  // namespace caftan::wire
+}  // namespace caftan::wire::block_pool_test

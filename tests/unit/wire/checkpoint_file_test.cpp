@@ -9,10 +9,10 @@
 
 #include "folder.hpp"
 
-namespace caftan::wire {
+namespace caftan::wire::checkpoint_file_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Bytes bytes_of(std::string_view text) {
   Bytes bytes;
@@ -24,7 +24,7 @@ CheckpointFile make_file() {
   return {.kind = "test", .records = {{"a", bytes_of("123")}, {"empty", {}}, {"b", bytes_of(std::string(5000, 'x'))}}};
 }
 
-class CheckpointOnDisk : public testing::Test {
+class CheckpointOnDisk : public ::testing::Test {
  protected:
   const test::Folder own_;
   const std::filesystem::path folder_ = own_.path();
@@ -108,4 +108,4 @@ TEST_F(CheckpointOnDisk, ErrorsNameTheFile) {
 }
 
 }  // namespace
-}  // namespace caftan::wire
+}  // namespace caftan::wire::checkpoint_file_test

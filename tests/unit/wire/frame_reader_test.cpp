@@ -13,7 +13,7 @@
 
 #include "made_frames.hpp"
 
-namespace caftan::wire {
+namespace caftan::wire::frame_reader_test {
 namespace {
 
 MessageLimits limits() {
@@ -296,4 +296,4 @@ TEST(FrameReader, WI2_WI3_WI6_WI7_WI12_WhatBreaksTheRulesIsRefused) {
 }
 
 }  // namespace
-}  // namespace caftan::wire
+}  // namespace caftan::wire::frame_reader_test

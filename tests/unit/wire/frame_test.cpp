@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace caftan::wire {
+namespace caftan::wire::frame_test {
 namespace {
 
 FrameHeader full_header() {
@@ -79,4 +79,4 @@ TEST(Frame, WI3_ASectionThatIsCutOffIsRefused) {
 }
 
 }  // namespace
-}  // namespace caftan::wire
+}  // namespace caftan::wire::frame_test

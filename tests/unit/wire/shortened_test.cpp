@@ -10,7 +10,7 @@
 #include "caftan/wire/archive.hpp"
 #include "caftan/wire/frame.hpp"
 
-namespace caftan::wire {
+namespace caftan::wire::shortened_test {
 namespace {
 
 TEST(Shortened, KeepsCodesWorkersAndTheBeginningsOfTexts) {
@@ -73,4 +73,4 @@ TEST(Fitting, WI20_LeavesWhatFitsAsItIs) {
 }
 
 }  // namespace
-}  // namespace caftan::wire
+}  // namespace caftan::wire::shortened_test

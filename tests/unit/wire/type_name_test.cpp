@@ -19,7 +19,7 @@ namespace own::at {
 struct Tensor;
 }
 
-namespace caftan::wire {
+namespace caftan::wire::type_name_test {
 
 struct Named {};
 
@@ -56,4 +56,4 @@ TEST(TypeName, TheHashIsFnv1aOfTheName) {
 }
 
 }  // namespace
-}  // namespace caftan::wire
+}  // namespace caftan::wire::type_name_test
