@@ -78,7 +78,6 @@ Future<Value> start_call(const CallTarget& target, const Result<const FunctionKe
   static_assert(enable_sending<Stored<Value>>,
                 "the result of this function cannot travel, since it has no serialize: keep it at the callee with "
                 "remote<...>");
-  static_assert(Arguments<TypeList<P...>>::template check<const A&...>());
   OutRequest request;
   if (!key) return make_ready_future<Value>(key.error());
   const auto kind = target.object ? wire::FrameKind::method : wire::FrameKind::call;
@@ -92,7 +91,6 @@ Future<Value> start_call(const CallTarget& target, const Result<const FunctionKe
 template <class Value, class... P, class... A>
 Result<std::shared_ptr<RRefHandle>> start_creation(const CallTarget& target, const Result<const FunctionKey*>& key,
                                                    TypeList<P...> types, const A&... arguments) {
-  static_assert(Arguments<TypeList<P...>>::template check<const A&...>());
   OutRequest request;
   if (!key) return key.error();
   Result<void> done = fill_request(request, target, wire::FrameKind::create, *key, (*key)->name);
