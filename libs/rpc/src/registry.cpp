@@ -50,7 +50,7 @@ void Registry::set_class_name(const char* tag, std::string_view name) {
 rpc::FunctionEntry& Registry::insert(std::string name, std::string_view signature, std::uint64_t signature_hash,
                                      rpc::FunctionEntry::Kind kind) {
   if (kind == rpc::FunctionEntry::Kind::function) check_name(name);
-  auto entry = std::make_unique<rpc::FunctionEntry>();
+  auto entry = std::make_shared<rpc::FunctionEntry>();
   entry->name = std::move(name);
   entry->kind = kind;
   entry->key = {entry->name, signature, base::fnv1a(entry->name), signature_hash};

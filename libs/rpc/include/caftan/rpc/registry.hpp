@@ -1,5 +1,5 @@
 /// `Registry`: the functions and classes that peers may use on a worker. What is not registered cannot be called. A
-/// value without globals: fill one and give it to the worker, which freezes it.
+/// value without globals: fill one and give it to the worker, which freezes its copy.
 ///     registry.add<&add>("math.add", brief);
 ///     registry.add<Net>("net").constructor<int, int>().method<&Net::forward>("forward").exclusive<&Net::save>("save");
 ///     registry.add_batched<&choose>("choose", {.max_size = 16, .max_wait = 5ms});
@@ -97,13 +97,10 @@ std::string constructor_name(std::string_view class_name, std::string_view signa
 
 }  // namespace rpc
 
+/// A copy has the same entries. What is registered in the original later, the copy does not have, and vice versa.
 /// Threads: one while it is filled; any after freeze().
 class Registry {
  public:
-  Registry() = default;
-  Registry(Registry&&) noexcept = default;
-  Registry& operator=(Registry&&) noexcept = default;
-
   /// Registers the function F (not overloaded, not a lambda) as `name`.
   /// @param blocking  `brief`, or nothing
   template <auto F>
@@ -183,11 +180,12 @@ class Registry {
   void set_tag(const char* tag, const rpc::FunctionEntry& entry);
   void set_class_name(const char* tag, std::string_view name);
 
-  std::unordered_map<std::uint64_t, std::unique_ptr<rpc::FunctionEntry>> by_name_;
+  // Copies share the entries, which nothing changes once they are registered.
+  std::unordered_map<std::uint64_t, std::shared_ptr<const rpc::FunctionEntry>> by_name_;
   std::unordered_map<const char*, const rpc::FunctionEntry*> by_tag_;
   std::unordered_map<const char*, std::string> classes_;
   std::map<std::string, std::shared_ptr<const rpc::Extension>, std::less<>> extensions_;
-  std::vector<std::unique_ptr<rpc::FunctionEntry>> refused_;  // what `add` of a refused entry writes to
+  std::vector<std::shared_ptr<const rpc::FunctionEntry>> refused_;  // what `add` of a refused entry writes to
   std::vector<std::string> problems_;
   bool frozen_ = false;
 };
