@@ -247,6 +247,36 @@ class Shop {
   int discount(int item) { return item; }
 };
 
+/// Calls a method that its program did not register.
+class Buyer {
+ public:
+  explicit Buyer(RoleContext& context) : context_(context), shop_(context.use<Shop>("shop")) {}
+  Result<void> run(std::stop_token) {
+    context_.report(shop_.try_rpc_sync<&Shop::price>(1).error().message());
+    return {};
+  }
+
+ private:
+  RoleContext& context_;
+  RRef<Shop> shop_;
+};
+
+TEST_F(ProgramRun, CALL2_AMethodThatARoleDidNotRegisterSaysWhatTheProgramWrites) {
+  program_.role<Shop>("shop");
+  program_.role<Buyer>("buyer").uses<Shop>("shop");
+  EXPECT_TRUE(
+      run("caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.kiosk]\ntype = \"shop\"\n"
+          "[roles.buyer]\ntype = \"buyer\"\n[roles.buyer.uses]\nshop = \"kiosk\"\n",
+          1));
+  ASSERT_EQ(count<run::Report>(), 1U);
+  const std::string text = all<run::Report>().front().text;
+  EXPECT_THAT(text, testing::StartsWith("unknown_function: buyer: the role class "));
+  EXPECT_THAT(text, HasSubstr("Shop, of which worker 'kiosk' has an object"));
+  EXPECT_THAT(text, HasSubstr("Shop>(\"shop\").method<&"));
+  EXPECT_THAT(text, HasSubstr("Shop::price>(\"price\")"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("registry.add")));
+}
+
 /// Reports how many shops it was given, and the one that there is.
 class Comparer {
  public:

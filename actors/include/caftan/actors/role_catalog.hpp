@@ -144,7 +144,7 @@ RoleDefinition make_role_definition(std::string_view name) {
     }
   }
   definition.registrations.push_back([](Registry& registry, const std::string& role) {
-    registry.add<T>(role);
+    registry.add_role<T>(role);
     registry.add<&role_of<T>>("caftan.role." + role, brief);
   });
   return definition;
