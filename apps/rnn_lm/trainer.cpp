@@ -31,8 +31,8 @@ std::vector<app::MissingRequirement> Trainer::requirements(const Config& config,
 Trainer::Trainer(RoleContext& context, Config config)
     : context_(context),
       config_(std::move(config)),
-      embedding_(context.uses<ParameterServer>("embedding").front()),
-      decoder_(context.uses<ParameterServer>("decoder").front()),
+      embedding_(context.use<ParameterServer>("embedding")),
+      decoder_(context.use<ParameterServer>("decoder")),
       ends_(make_ends()) {}
 
 Ends Trainer::make_ends() const {

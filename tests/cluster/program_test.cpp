@@ -236,7 +236,80 @@ TEST_F(ProgramRun, AUseThatWasNotDeclaredFailsTheRoleByName) {
   ASSERT_EQ(failures(), 1U);
   const Error error = all<run::Failed>().front().error;
   EXPECT_EQ(error.worker(), "broken");
-  EXPECT_THAT(error.message(), HasSubstr("has no use 'undeclared'"));
+  EXPECT_THAT(error.message(), HasSubstr("role 'broken' has no use 'undeclared'. Declare it in main: "));
+}
+
+/// A role whose methods only some of the tests register.
+class Shop {
+ public:
+  explicit Shop(RoleContext&) {}
+  int price(int item) { return 10 * item; }
+  int discount(int item) { return item; }
+};
+
+/// Calls a method that its program did not register.
+class Buyer {
+ public:
+  explicit Buyer(RoleContext& context) : context_(context), shop_(context.use<Shop>("shop")) {}
+  Result<void> run(std::stop_token) {
+    context_.report(shop_.try_rpc_sync<&Shop::price>(1).error().message());
+    return {};
+  }
+
+ private:
+  RoleContext& context_;
+  RRef<Shop> shop_;
+};
+
+TEST_F(ProgramRun, CALL2_AMethodThatARoleDidNotRegisterSaysWhatTheProgramWrites) {
+  program_.role<Shop>("shop");
+  program_.role<Buyer>("buyer").uses<Shop>("shop");
+  EXPECT_TRUE(
+      run("caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.kiosk]\ntype = \"shop\"\n"
+          "[roles.buyer]\ntype = \"buyer\"\n[roles.buyer.uses]\nshop = \"kiosk\"\n",
+          1));
+  ASSERT_EQ(count<run::Report>(), 1U);
+  const std::string text = all<run::Report>().front().text;
+  EXPECT_THAT(text, testing::StartsWith("unknown_function: buyer: the role class "));
+  EXPECT_THAT(text, HasSubstr("Shop, of which worker 'kiosk' has an object"));
+  EXPECT_THAT(text, HasSubstr("Shop>(\"shop\").method<&"));
+  EXPECT_THAT(text, HasSubstr("Shop::price>(\"price\")"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("registry.add")));
+}
+
+/// Reports how many shops it was given, and the one that there is.
+class Comparer {
+ public:
+  explicit Comparer(RoleContext& context) : context_(context) {}
+  Result<void> run(std::stop_token) {
+    const std::string given = std::to_string(context_.uses<Shop>("shops").size());
+    try {
+      context_.report(given + " " + context_.use<Shop>("shops").owner_name());
+    } catch (const RpcException& e) {
+      context_.report(given + " " + e.error().message());
+    }
+    return {};
+  }
+
+ private:
+  RoleContext& context_;
+};
+
+TEST_F(ProgramRun, TheUseOfOneReplicaRefusesAFileWithNoneOrTwo) {
+  program_.role<Shop>("shop");
+  program_.role<Comparer>("comparer").uses<Shop>("shops", at_least(0));
+  EXPECT_TRUE(
+      run("caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.kiosk]\ntype = \"shop\"\n"
+          "[roles.stall]\ntype = \"shop\"\n[roles.none]\ntype = \"comparer\"\n"
+          "[roles.one]\ntype = \"comparer\"\n[roles.one.uses]\nshops = \"stall\"\n"
+          "[roles.two]\ntype = \"comparer\"\n[roles.two.uses]\nshops = [\"kiosk\", \"stall\"]\n",
+          3));
+  std::vector<std::string> reports;
+  for (const auto& report : all<run::Report>()) reports.push_back(report.text);
+  const std::string wants = "use<...>(\"shops\") returns exactly 1 replica, the file gives role ";
+  EXPECT_THAT(reports, testing::UnorderedElementsAre(
+                           testing::StartsWith("0 bad_arguments: none: " + wants + "'none' 0. "), "1 stall",
+                           testing::StartsWith("2 bad_arguments: two: " + wants + "'two' 2. ")));
 }
 
 test::Gate stop_callbacks;
@@ -350,7 +423,7 @@ class Hall {
 /// Waits in its constructor.
 class Guest {
  public:
-  explicit Guest(RoleContext& context) { context.uses<Hall>("hall").front().rpc_sync<&Hall::come_in>(); }
+  explicit Guest(RoleContext& context) { context.use<Hall>("hall").rpc_sync<&Hall::come_in>(); }
   Result<void> run(std::stop_token) { return {}; }
   static constexpr int kGuests = 200;
 };
@@ -377,6 +450,29 @@ TEST(Catalog, RefusesAClassTwiceAndUsesOfWhatIsNoRole) {
   Program missing("test");
   missing.role<Broken>("a").uses<Server>("server");
   EXPECT_THAT(missing.catalog().types().error().text(), HasSubstr("which is no role of this program"));
+}
+
+TEST(Catalog, NamesBothMethodsOfOneName) {
+  Program twice("test");
+  twice.role<Shop>("shop").method<&Shop::price>("price").concurrent<&Shop::discount>("price");
+  const std::string text = twice.catalog().types().error().text();
+  EXPECT_THAT(text, HasSubstr("the method name 'shop.price' stands for &"));
+  EXPECT_THAT(text, HasSubstr("Shop::price of role 'shop' and for &"));
+  EXPECT_THAT(text, HasSubstr("Shop::discount of role 'shop'"));
+}
+
+TEST(Catalog, NamesMethodsOfTwoRolesWhoseNamesMakeOneName) {
+  Program dotted("test");
+  dotted.role<Shop>("a").method<&Shop::price>("b.c");
+  dotted.role<Server>("a.b").method<&Server::sum_of_clients>("c");
+  const std::string text = dotted.catalog().types().error().text();
+  EXPECT_THAT(text, HasSubstr("the method name 'a.b.c' stands for &"));
+  EXPECT_THAT(text, HasSubstr("Shop::price of role 'a' and for &"));
+  EXPECT_THAT(text, HasSubstr("Server::sum_of_clients of role 'a.b'"));
+  Program apart("test");
+  apart.role<Shop>("a").method<&Shop::price>("c");
+  apart.role<Server>("b").method<&Server::sum_of_clients>("c");
+  EXPECT_TRUE(apart.catalog().types());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-# Compiles each file of misuse/ as the consumer's main.cpp is compiled; its first lines say what the compiler must say, and
-# what it must not say beside that.
+# Compiles each file of misuse/ as the consumer's main.cpp is compiled; its first lines say what the compiler must say, what it
+# must say just once, and what it must not say beside that.
 file(READ ${PREFIX}/consumer/build/compile_commands.json commands)
 string(JSON command GET "${commands}" 0 command)
 string(REGEX REPLACE " -o .*" "" command "${command}")
@@ -32,6 +32,15 @@ foreach(case IN LISTS cases)
     string(FIND "${said}" "${sentence}" place)
     if(place EQUAL -1)
       message(SEND_ERROR "${name}: the compiler does not say '${sentence}':\n${said}")
+    endif()
+  endforeach()
+  file(STRINGS ${case} single REGEX "^// once: ")
+  list(TRANSFORM single REPLACE "^// once: " "")
+  foreach(sentence IN LISTS single)
+    string(FIND "${said}" "${sentence}" first)
+    string(FIND "${said}" "${sentence}" last REVERSE)
+    if(first EQUAL -1 OR NOT first EQUAL last)
+      message(SEND_ERROR "${name}: the compiler does not say '${sentence}' once:\n${said}")
     endif()
   endforeach()
   file(STRINGS ${case} refused REGEX "^// not said: ")

@@ -42,9 +42,7 @@ class Server {
 class Trainer {
  public:
   explicit Trainer(caftan::RoleContext& context)
-      : context_(context),
-        server_(context.uses<Server>("server").front()),
-        other_(context.uses<Trainer>("other").front()) {}
+      : context_(context), server_(context.use<Server>("server")), other_(context.use<Trainer>("other")) {}
   at::Tensor forward(int trainer, at::Tensor x) { return layer_.forward(trainer, x); }
   RRef<at::Tensor> weight(int trainer) { return context_.make_rref(layer_.weight(trainer)); }
 

@@ -1,6 +1,9 @@
 #include "caftan/actors/role_catalog.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
 
 namespace caftan::actors {
 
@@ -35,7 +38,25 @@ Result<app::RoleTypes> RoleCatalog::types() const {
     }
     if (auto added = types.add(std::move(type)); !added) return added.error();
   }
+  if (auto checked = check_methods(); !checked) return checked.error();
   return types;
+}
+
+/// Refuses methods that a registry would have under one name. Names of roles and of methods may have dots: the method
+/// "b.c" of the role "a" has the name of the method "c" of the role "a.b".
+Result<void> RoleCatalog::check_methods() const {
+  std::map<std::string, std::string> owners;  // by the registered name
+  for (const RoleDefinition& role : roles_) {
+    for (const RoleDefinition::Method& method : role.methods) {
+      const std::string name = role.name + "." + method.name;
+      const std::string owner = std::string(method.function) + " of role '" + role.name + "'";
+      const auto [first, is_new] = owners.emplace(name, owner);
+      if (is_new) continue;
+      return Error(Errc::bad_arguments, "the method name '" + name + "' stands for " + first->second + " and for " +
+                                            owner + "; give one of them another name");
+    }
+  }
+  return {};
 }
 
 Registry RoleCatalog::make_registry() const {

@@ -1,5 +1,9 @@
 #include "caftan/actors/role_context.hpp"
 
+#include <cstddef>
+#include <string>
+#include <vector>
+
 #include "caftan/app/seeds.hpp"
 #include "caftan/base/settings_diagnostics.hpp"
 #include "role/role_state.hpp"
@@ -41,9 +45,22 @@ const std::vector<std::string>& RoleContext::workers_of(std::string_view key) co
   if (found != uses.end()) return found->second;
   std::vector<std::string> known;
   for (const auto& [name, workers] : uses) known.push_back(name);
+  const std::string meant = did_you_mean(key, known);
+  const std::string declare = ". Declare it in main: program.role<...>(...).uses<...>(\"" + std::string(key) + "\")";
+  throw RpcException(
+      Error(Errc::bad_arguments, name(),
+            "role '" + role() + "' has no use '" + std::string(key) + "'" + (meant.empty() ? declare : meant)));
+}
+
+/// Throws unless the file gives the use one replica.
+void RoleContext::check_single(std::string_view key) const {
+  const std::size_t replicas = workers_of(key).size();
+  if (replicas == 1) return;
+  const std::string quoted = "(\"" + std::string(key) + "\")";
   throw RpcException(Error(Errc::bad_arguments, name(),
-                           "role '" + role() + "' has no use '" + std::string(key) + "'" + did_you_mean(key, known) +
-                               " Declare it with uses<...>(\"" + std::string(key) + "\")"));
+                           "use<...>" + quoted + " returns exactly 1 replica, the file gives role '" + role() + "' " +
+                               std::to_string(replicas) + ". Call uses<...>" + quoted + ", or declare .uses<...>" +
+                               quoted + " in main without a number, so that `check` refuses the file"));
 }
 
 /// Returns, in the words of the program, why uses<...> found no reference of that class.

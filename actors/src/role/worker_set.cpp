@@ -107,6 +107,8 @@ Result<void> WorkerSet::launch(Member& member) {
   if (!definition) return Error(Errc::invalid_config, "no role type '" + planned.type + "' in this program");
   auto state = std::make_shared<RoleState>();
   state->facts = facts_of(planned);
+  // A use that the file leaves out has no workers.
+  for (const RoleDefinition::Use& use : definition->uses) state->facts.uses.try_emplace(use.name);
   state->reporter = member.reporter;
   state->log = member.log.in("role");
   state->drivers_elsewhere = drivers_elsewhere();

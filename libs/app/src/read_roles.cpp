@@ -256,18 +256,27 @@ void check_use(const Reading& reading, const RoleSpec& role, const RoleUse& use,
                                              (itself ? " beside the asking one" : ""));
 }
 
+/// Reports the keys of [roles.NAME.uses] that the role type does not declare as uses.
+void report_undeclared(const Reading& reading, const RoleType& type, const SettingsNode& table, const RoleSpec& role) {
+  std::vector<std::string> declared;
+  for (const RoleUse& use : type.uses) declared.push_back(use.name);
+  for (const SettingsEntry& entry : table.entries) {
+    if (std::ranges::find(declared, entry.key) != declared.end()) continue;
+    std::string text = "unknown key '" + entry.key + "'";
+    // In an override the key itself says in which table it is.
+    if (entry.key_place.override_index < 0) text += " in [" + table_of(role, "uses") + "]";
+    const std::string meant = did_you_mean(entry.key, declared);
+    const std::string declare =
+        "; declare the use in main: program.role<...>(\"" + type.name + "\").uses<...>(\"" + entry.key + "\")";
+    reading.diagnostics.error(entry.key_place, text + " (" + type.name + ")" + (meant.empty() ? declare : meant));
+  }
+}
+
 void read_uses(const Reading& reading, const RoleType& type, const SettingsNode& node, RoleSpec& role,
                std::set<std::string>& used_roles) {
   const SettingsNode* table = inner_table(reading, node, "uses");
   if (!table && node.find("uses")) return;
-  if (table) {
-    std::vector<SettingField> none;
-    ReadSettings options;
-    options.table = table_of(role, "uses");
-    options.owner = type.name;
-    for (const RoleUse& use : type.uses) options.other_keys.push_back(use.name);
-    read_settings(*table, none, options, reading.diagnostics);
-  }
+  if (table) report_undeclared(reading, type, *table, role);
   for (const RoleUse& use : type.uses) {
     const SettingsEntry* entry = table ? table->find(use.name) : nullptr;
     if (!entry) {

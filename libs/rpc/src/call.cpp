@@ -115,8 +115,18 @@ Result<const FunctionKey*> check_key(const CallTarget& target, const FunctionKey
   return &key;
 }
 
-Error not_registered_here(std::string_view function, std::string_view signature) {
+Error not_registered_here(const CallTarget& target, const char* class_tag, std::string_view type,
+                          std::string_view function, std::string_view signature) {
   const std::string name(function.starts_with('&') ? function.substr(1) : function);
+  const Registry& registry = target.caller->registry();
+  if (registry.is_role(class_tag)) {
+    const std::string method = name.substr(name.rfind(':') + 1);  // from the begin where there is no ':'
+    return Error(Errc::unknown_function, target.caller->name(),
+                 "the role class " + std::string(type) + ", of which worker '" + target.peer->name() +
+                     "' has an object, has no method registered for " + name + ", " + std::string(signature) +
+                     ": program.role<" + std::string(type) + ">(\"" + std::string(*registry.class_name(class_tag)) +
+                     "\").method<&" + name + ">(\"" + method + "\") registers it");
+  }
   return Error(Errc::unknown_function,
                "this worker has no name for " + name + ", " + std::string(signature) + ": registry.add<&" + name +
                    ">(\"...\") gives it one (a method: registry.add<Class>(\"...\").method<&" + name + ">(\"...\"))");

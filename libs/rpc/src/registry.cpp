@@ -43,14 +43,14 @@ void Registry::set_tag(const char* tag, const rpc::FunctionEntry& entry) {
   if (!frozen_) by_tag_.try_emplace(tag, &entry);
 }
 
-void Registry::set_class_name(const char* tag, std::string_view name) {
-  if (!frozen_) classes_.try_emplace(tag, name);
+void Registry::set_class(const char* tag, std::string_view name, bool is_role) {
+  if (!frozen_) classes_.try_emplace(tag, ClassEntry{std::string(name), is_role});
 }
 
 rpc::FunctionEntry& Registry::insert(std::string name, std::string_view signature, std::uint64_t signature_hash,
                                      rpc::FunctionEntry::Kind kind) {
   if (kind == rpc::FunctionEntry::Kind::function) check_name(name);
-  auto entry = std::make_unique<rpc::FunctionEntry>();
+  auto entry = std::make_shared<rpc::FunctionEntry>();
   entry->name = std::move(name);
   entry->kind = kind;
   entry->key = {entry->name, signature, base::fnv1a(entry->name), signature_hash};
@@ -100,7 +100,12 @@ const rpc::FunctionEntry* Registry::find(const char* tag) const noexcept {
 std::optional<std::string_view> Registry::class_name(const char* tag) const noexcept {
   const auto found = classes_.find(tag);
   if (found == classes_.end()) return std::nullopt;
-  return found->second;
+  return found->second.name;
+}
+
+bool Registry::is_role(const char* tag) const noexcept {
+  const auto found = classes_.find(tag);
+  return found != classes_.end() && found->second.is_role;
 }
 
 std::shared_ptr<const rpc::Extension> Registry::extension(std::string_view name) const noexcept {

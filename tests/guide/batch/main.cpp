@@ -87,7 +87,7 @@ int main() {
   caftan::WorkerOptions options;
   options.name = "alone";
   options.world = {{"alone", ""}};
-  const auto worker = caftan::Worker::start(std::move(options), std::move(registry)).value();
+  const auto worker = caftan::Worker::start(options, registry).value();
   const at::Tensor weight = at::arange(6.0).view({2, 3});
   const auto layer = worker->remote<Layer>("alone", weight);
   const auto mailbox = worker->remote<Mailbox>("alone");

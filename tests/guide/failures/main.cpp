@@ -5,7 +5,6 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 class Bank {
@@ -40,7 +39,7 @@ std::unique_ptr<caftan::Worker> launch(const std::string& name, const std::strin
   options.on_peer_down = [name](const std::string& peer, const caftan::Error& reason) {
     std::printf("%s lost %s: %s\n", name.c_str(), peer.c_str(), reason.message().c_str());
   };
-  return caftan::Worker::launch(std::move(options), std::move(registry)).value();
+  return caftan::Worker::launch(options, registry).value();
 }
 
 bool an_error_is_a_value(const caftan::RRef<Bank>& bank) {

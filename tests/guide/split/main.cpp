@@ -25,7 +25,7 @@ class EncoderRole {  // holds one part; its methods run one at a time
 class TrainerRole {  // holds the other part and the loop
  public:
   explicit TrainerRole(caftan::RoleContext& context)
-      : context_(context), encoder_(context.uses<EncoderRole>("encoder").front()) {}
+      : context_(context), encoder_(context.use<EncoderRole>("encoder")) {}
   caftan::Result<void> run(std::stop_token stop) {
     std::vector<caftan::RRef<at::Tensor>> parameters = encoder_.rpc_sync<&EncoderRole::parameters>();
     for (const at::Tensor& parameter : head_.parameters()) parameters.push_back(context_.make_rref(parameter));

@@ -81,7 +81,7 @@ class Trainer {  // has the data and the loop
   }
 
   Trainer(caftan::RoleContext& context, Config config)
-      : context_(context), config_(config), server_(context.uses<Server>("server").front()) {}
+      : context_(context), config_(config), server_(context.use<Server>("server")) {}
 
   caftan::Result<void> run(std::stop_token stop) {
     caftan::optim::DistributedOptimizer optimizer(context_, server_.rpc_sync<&Server::parameters>(), algorithm(),

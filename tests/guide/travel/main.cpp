@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 struct Step {
@@ -79,7 +78,7 @@ int main() {
   caftan::WorkerOptions options;
   options.name = "alone";
   options.world = {{"alone", ""}};  // calls to itself take the same way as all others
-  const auto worker = caftan::Worker::start(std::move(options), std::move(registry)).value();
+  const auto worker = caftan::Worker::start(options, registry).value();
   const bool right = structs_travel(*worker) && tensors_are_copied(*worker) && references_travel_inside(*worker) &&
                      is_refused_by_name(*worker);
   return right ? 0 : 1;

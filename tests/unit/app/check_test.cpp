@@ -113,6 +113,15 @@ TEST(Check, BI1_UnknownUse) {
                 "'observers'?\n"));
 }
 
+TEST(Check, BI1_AUseThatTheProgramDoesNotDeclareSaysHowMainDeclaresOne) {
+  const std::string declare =
+      "(cartpole.agent); declare the use in main: program.role<...>(\"cartpole.agent\").uses<...>(\"teacher\")\n";
+  EXPECT_EQ(check("observers = \"observer\"", "observers = \"observer\"\nteacher = \"observer\""),
+            one("app.toml:10:1: error: unknown key 'teacher' in [roles.agent.uses] " + declare));
+  EXPECT_EQ(check("", "", {"roles.agent.uses.teacher=observer"}),
+            one("command line: error: roles.agent.uses.teacher=observer: unknown key 'teacher' " + declare));
+}
+
 TEST(Check, BI1_UnknownKeyInAnOverride) {
   EXPECT_EQ(check("", "", {"roles.observer.replica=4"}),
             one("command line: error: roles.observer.replica=4: unknown key 'replica'; did you mean 'replicas'?\n"));

@@ -182,7 +182,23 @@ TEST_F(Calls, CALL2_AnUnknownFunctionSaysHowToRegisterIt) {
   EXPECT_NE(remote.text().find("registry.add<&f>(\"math.missing\")"), std::string::npos) << remote.text();
   const Error local = worker().try_rpc_sync<&unregistered>("worker1", 1).error();
   EXPECT_EQ(local.code(), Errc::unknown_function);
-  EXPECT_NE(local.text().find("unregistered"), std::string::npos) << local.text();
+  EXPECT_NE(local.text().find("unregistered>(\"...\") gives it one"), std::string::npos) << local.text();
+}
+
+TEST_F(Calls, ACopyOfARegistryHasItsEntriesAndNoneThatIsRegisteredLater) {
+  {
+    Registry registry;
+    registry.add<&add>("math.add");
+    job.add(registry);
+    registry.add<&unregistered>("late");
+    job.add(registry);
+  }
+  EXPECT_EQ(worker(3).rpc_sync<&add>("worker4", 1, 2), 3);
+  EXPECT_EQ(worker(4).rpc_sync<&add>("worker3", 1, 2), 3);
+  EXPECT_EQ(worker(4).rpc_sync<&unregistered>("worker4", 5), 5);
+  const Error late = worker(4).try_rpc_sync<&unregistered>("worker3", 5).error();
+  EXPECT_EQ(late.code(), Errc::unknown_function);
+  EXPECT_EQ(late.worker(), "worker3");
 }
 
 TEST_F(Calls, CALL2_AnotherSignatureNamesBoth) {

@@ -28,7 +28,8 @@ constexpr Replicas at_least(int replicas) { return {replicas, app::RoleUse::kAny
 /// @param least  0 = the file may leave the use out
 constexpr Replicas at_most(int replicas, int least = 1) { return {least, replicas}; }
 
-/// Goes on describing a role class. Methods are registered as in `ClassBuilder`.
+/// Goes on describing a role class. Methods are registered as in `ClassBuilder`. A method's name stands once in a role:
+/// `Program::main` refuses a second one before anything starts.
 template <class T>
 class RoleBuilder {
  public:
@@ -50,30 +51,32 @@ class RoleBuilder {
   /// @param blocking  `brief`, or nothing
   template <auto M>
   RoleBuilder& method(std::string name, Blocking blocking = Blocking::allowed) {  // no overload, no template
-    return add([name, blocking](ClassBuilder<T>& builder) { builder.template method<M>(name, blocking); });
+    return add<M>(name, [name, blocking](ClassBuilder<T>& builder) { builder.template method<M>(name, blocking); });
   }
   /// Registers a method that keeps its turn while it waits. A call that comes back to the object meanwhile fails with
   /// would_deadlock.
   template <auto M>
   RoleBuilder& exclusive(std::string name, Blocking blocking = Blocking::allowed) {  // no overload, no template
-    return add([name, blocking](ClassBuilder<T>& builder) { builder.template exclusive<M>(name, blocking); });
+    return add<M>(name, [name, blocking](ClassBuilder<T>& builder) { builder.template exclusive<M>(name, blocking); });
   }
   /// Registers a method that may overlap with other concurrent methods of the same object.
   template <auto M>
   RoleBuilder& concurrent(std::string name, Blocking blocking = Blocking::allowed) {  // no overload, no template
-    return add([name, blocking](ClassBuilder<T>& builder) { builder.template concurrent<M>(name, blocking); });
+    return add<M>(name, [name, blocking](ClassBuilder<T>& builder) { builder.template concurrent<M>(name, blocking); });
   }
   /// Registers a method that takes a Batch: calls of it are collected, and one run answers several.
   /// @param mode  how a run shares the object with other methods
   template <auto M>
   RoleBuilder& batched(std::string name, BatchLimits limits,
                        TurnMode mode = TurnMode::serial) {  // no overload, no template
-    return add([name, limits, mode](ClassBuilder<T>& builder) { builder.template batched<M>(name, limits, mode); });
+    return add<M>(name,
+                  [name, limits, mode](ClassBuilder<T>& builder) { builder.template batched<M>(name, limits, mode); });
   }
 
  private:
-  template <class F>
-  RoleBuilder& add(F describe) {
+  template <auto M, class F>
+  RoleBuilder& add(const std::string& name, F describe) {
+    role_.methods.push_back({name, rpc::function_name<M>()});
     role_.registrations.push_back([describe](Registry& registry, const std::string& role) {
       ClassBuilder<T> builder(registry, role);
       describe(builder);

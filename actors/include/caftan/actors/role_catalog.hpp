@@ -58,6 +58,11 @@ struct RoleDefinition {
     int min = 1;
     int max = 1;
   };
+  /// A method that peers may call.
+  struct Method {
+    std::string name{};
+    std::string_view function{};  ///< as it is written: "&Counter::add"
+  };
   /// Registers one method, or another entry of a registry.
   using Registration = std::function<void(Registry&, const std::string& role)>;
   std::string name{};
@@ -65,6 +70,7 @@ struct RoleDefinition {
   rpc::TypeKey type{};
   SettingsDeclaration config{};
   std::vector<Use> uses{};
+  std::vector<Method> methods{};
   std::vector<Registration> registrations{};
   std::function<std::vector<app::MissingRequirement>(const std::any& config, const app::RolePlace& place)>
       requirements{};
@@ -138,7 +144,7 @@ RoleDefinition make_role_definition(std::string_view name) {
     }
   }
   definition.registrations.push_back([](Registry& registry, const std::string& role) {
-    registry.add<T>(role);
+    registry.add_role<T>(role);
     registry.add<&role_of<T>>("caftan.role." + role, brief);
   });
   return definition;
@@ -152,7 +158,7 @@ class RoleCatalog {
   void add(std::function<void(Registry&)> more) { more_.push_back(std::move(more)); }
 
   /// Returns what an application file may name. Errors: bad_arguments (a name or a class twice, a use of a class that
-  /// is no role, a number of replicas that cannot be, and what RoleTypes::add refuses).
+  /// is no role, a number of replicas that cannot be, two methods under one name, and what RoleTypes::add refuses).
   Result<app::RoleTypes> types() const;
   /// Returns a new registry with all role classes, and with what the functions given to `add` register.
   Registry make_registry() const;
@@ -160,6 +166,8 @@ class RoleCatalog {
   const RoleDefinition* find(std::string_view name) const;
 
  private:
+  Result<void> check_methods() const;
+
   std::deque<RoleDefinition> roles_;
   std::vector<std::function<void(Registry&)>> more_;
 };

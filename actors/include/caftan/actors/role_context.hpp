@@ -53,9 +53,9 @@ class RoleContext : public CallSite {
   ~RoleContext();
 
   /// Returns references to all replicas of the role, or roles, that [roles.NAME.uses] names for `key`, in that order;
-  /// of one's own role all others. Their constructors may still be running: the first call waits for that. Errors
-  /// (thrown): bad_arguments (a key that the role type did not declare), peer_down, wrong_type. Threads: as a call;
-  /// blocks.
+  /// of one's own role all others; none where the file leaves the use out. Their constructors may still be running: the
+  /// first call waits for that. Errors (thrown): bad_arguments (a key that the role type did not declare), peer_down,
+  /// wrong_type. Threads: as a call; blocks.
   template <class X>
   std::vector<RRef<X>> uses(std::string_view key) const {
     std::vector<Future<RRef<X>>> asked;
@@ -67,6 +67,15 @@ class RoleContext : public CallSite {
       roles.push_back(*std::move(role));
     }
     return roles;
+  }
+
+  /// As uses, for a use of one replica: returns the reference to that replica. A use that main declares without a
+  /// number is one of exactly one replica, and `check` refuses a file that names none or several for it. Errors
+  /// (thrown): those of uses, bad_arguments (the file names none or several).
+  template <class X>
+  RRef<X> use(std::string_view key) const {
+    check_single(key);
+    return uses<X>(key).front();
   }
 
   /// Returns the reference to this role, to hand to others; usable from the constructor on.
@@ -110,6 +119,7 @@ class RoleContext : public CallSite {
 
  private:
   const std::vector<std::string>& workers_of(std::string_view key) const;
+  void check_single(std::string_view key) const;
   Error wrong_use(std::string_view key, rpc::TypeKey asked, const Error& error) const;
   std::shared_ptr<rpc::RRefHandle> self_handle(rpc::TypeKey type) const;
 

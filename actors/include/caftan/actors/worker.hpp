@@ -124,7 +124,7 @@ struct StopReport {
 class Worker : public CallSite {
  public:
   /// Starts a member and waits until all members are connected with each other, so that each can call each.
-  /// @param registry  what peers may call; frozen from here on
+  /// @param registry  what peers may call; the worker freezes its copy, so it does not have what is registered later
   /// Errors: invalid_config (the list of members, an address, a name, the registry), io_error (the address is in use),
   ///   timeout (naming the members that are missing, or not connected with all), not_authenticated, protocol_mismatch,
   ///   wrong_cluster, unknown_worker (another worker answers at a member's address), duplicate_worker (another worker

@@ -36,8 +36,13 @@ CallToken start_call(const CallTarget& target, OutRequest&& request, std::shared
 /// Calls the hook and creates.
 Result<std::shared_ptr<RRefHandle>> send_creation(const CallTarget& target, OutRequest&& request, TypeKey type);
 
-/// Returns the error for `<&f>` that this worker has no name for.
-Error not_registered_here(std::string_view function, std::string_view signature);
+/// Returns the error for `<&f>` that this worker has no name for; of a role's method with the code that registers one
+/// in a program.
+/// @param class_tag  kClassTag of the class of which a method is called; of void for a function
+/// @param type       the name of that class
+/// Precondition: target.caller is not null and target.peer is no error.
+Error not_registered_here(const CallTarget& target, const char* class_tag, std::string_view type,
+                          std::string_view function, std::string_view signature);
 
 /// Returns the written name of a function or method, for example "add" or "&Net::forward".
 template <auto F>
@@ -59,7 +64,10 @@ Result<const FunctionKey*> find_key(const CallTarget& target) {
   if (!target.peer) return target.peer.error();
   if (!target.caller) return Error(Errc::shut_down, "the worker has ended");
   const FunctionEntry* entry = target.caller->registry().find(&kFunctionTag<Class, F>);
-  if (!entry) return not_registered_here(function_name<F>(), CallTypes<decltype(F)>::signature());
+  if (!entry) {
+    return not_registered_here(target, &kClassTag<Class>, wire::type_name<Class>(), function_name<F>(),
+                               CallTypes<decltype(F)>::signature());
+  }
   return &entry->key;
 }
 
@@ -78,7 +86,6 @@ Future<Value> start_call(const CallTarget& target, const Result<const FunctionKe
   static_assert(enable_sending<Stored<Value>>,
                 "the result of this function cannot travel, since it has no serialize: keep it at the callee with "
                 "remote<...>");
-  static_assert(Arguments<TypeList<P...>>::template check<const A&...>());
   OutRequest request;
   if (!key) return make_ready_future<Value>(key.error());
   const auto kind = target.object ? wire::FrameKind::method : wire::FrameKind::call;
@@ -92,7 +99,6 @@ Future<Value> start_call(const CallTarget& target, const Result<const FunctionKe
 template <class Value, class... P, class... A>
 Result<std::shared_ptr<RRefHandle>> start_creation(const CallTarget& target, const Result<const FunctionKey*>& key,
                                                    TypeList<P...> types, const A&... arguments) {
-  static_assert(Arguments<TypeList<P...>>::template check<const A&...>());
   OutRequest request;
   if (!key) return key.error();
   Result<void> done = fill_request(request, target, wire::FrameKind::create, *key, (*key)->name);

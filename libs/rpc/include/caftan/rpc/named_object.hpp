@@ -40,7 +40,6 @@ template <class C, class... P, class... A>
 Result<std::shared_ptr<RRefHandle>> get_or_create(const CallTarget& target, std::string_view name,
                                                   const Result<const FunctionKey*>& constructor, TypeList<P...> types,
                                                   const A&... arguments) {
-  static_assert(Arguments<TypeList<P...>>::template check<const A&...>());
   if (!constructor) return constructor.error();
   OutRequest request;
   Result<void> done = fill_named_request(request, target, name, **constructor);

@@ -101,18 +101,20 @@ const T& as(const T& value) noexcept {
 }
 }  // namespace detail
 
-/// Appends the arguments, converted to the parameter types P, to a request.
-/// Errors: unsupported (naming the argument's position), and those of a codec.
+/// Appends the arguments, converted to the parameter types P, to a request. Arguments that do not fit are refused by
+/// the compiler, with a text. Errors: unsupported (naming the argument's position), and those of a codec.
 template <class... P, class... A>
 Result<void> pack_arguments(TypeList<P...>, OutRequest& request, const A&... arguments) {
-  std::size_t position = 0;
-  try {
-    Packer packer(request.body, request.tensors, request.rrefs);
-    ((++position, packer.archive << detail::as<P>(arguments)), ...);
-    return {};
-  } catch (...) {
-    return detail::argument_not_sendable(position, request.what);
+  if constexpr (Arguments<TypeList<P...>>::template check<const A&...>()) {
+    std::size_t position = 0;
+    try {
+      Packer packer(request.body, request.tensors, request.rrefs);
+      ((++position, packer.archive << detail::as<P>(arguments)), ...);
+    } catch (...) {
+      return detail::argument_not_sendable(position, request.what);
+    }
   }
+  return {};
 }
 
 /// Reads exactly the arguments from `body`.

@@ -1,5 +1,5 @@
 /// `Registry`: the functions and classes that peers may use on a worker. What is not registered cannot be called. A
-/// value without globals: fill one and give it to the worker, which freezes it.
+/// value without globals: fill one and give it to the worker, which freezes its copy.
 ///     registry.add<&add>("math.add", brief);
 ///     registry.add<Net>("net").constructor<int, int>().method<&Net::forward>("forward").exclusive<&Net::save>("save");
 ///     registry.add_batched<&choose>("choose", {.max_size = 16, .max_wait = 5ms});
@@ -97,13 +97,10 @@ std::string constructor_name(std::string_view class_name, std::string_view signa
 
 }  // namespace rpc
 
+/// A copy has the same entries. What is registered in the original later, the copy does not have, and vice versa.
 /// Threads: one while it is filled; any after freeze().
 class Registry {
  public:
-  Registry() = default;
-  Registry(Registry&&) noexcept = default;
-  Registry& operator=(Registry&&) noexcept = default;
-
   /// Registers the function F (not overloaded, not a lambda) as `name`.
   /// @param blocking  `brief`, or nothing
   template <auto F>
@@ -148,6 +145,10 @@ class Registry {
   template <class C>
   ClassBuilder<C> add(std::string_view name);
 
+  /// As add, for a class that is a role of a program: errors about its methods say how a program registers one.
+  template <class C>
+  ClassBuilder<C> add_role(std::string_view name);
+
   /// Registers code for a service of the worker, which says what the names of its extensions begin with.
   void extend(std::string_view name, std::shared_ptr<const rpc::Extension> code);
 
@@ -160,6 +161,8 @@ class Registry {
   const rpc::FunctionEntry* find(const char* tag) const noexcept;
   /// Returns the name of class kClassTag<C>, nullopt when it is not registered here.
   std::optional<std::string_view> class_name(const char* tag) const noexcept;
+  /// Returns whether class kClassTag<C> was registered by add_role.
+  bool is_role(const char* tag) const noexcept;
   /// Returns all names, sorted.
   std::vector<std::string_view> names() const;
   /// Returns the extension of that name, null when there is none.
@@ -181,13 +184,19 @@ class Registry {
   void set_batch(rpc::FunctionEntry& entry, BatchLimits limits,
                  void (*invoke_batch)(rpc::Caller&, rpc::BatchedRequests&));
   void set_tag(const char* tag, const rpc::FunctionEntry& entry);
-  void set_class_name(const char* tag, std::string_view name);
+  void set_class(const char* tag, std::string_view name, bool is_role);
 
-  std::unordered_map<std::uint64_t, std::unique_ptr<rpc::FunctionEntry>> by_name_;
+  struct ClassEntry {
+    std::string name;
+    bool is_role = false;
+  };
+
+  // Copies share the entries, which nothing changes once they are registered.
+  std::unordered_map<std::uint64_t, std::shared_ptr<const rpc::FunctionEntry>> by_name_;
   std::unordered_map<const char*, const rpc::FunctionEntry*> by_tag_;
-  std::unordered_map<const char*, std::string> classes_;
+  std::unordered_map<const char*, ClassEntry> classes_;
   std::map<std::string, std::shared_ptr<const rpc::Extension>, std::less<>> extensions_;
-  std::vector<std::unique_ptr<rpc::FunctionEntry>> refused_;  // what `add` of a refused entry writes to
+  std::vector<std::shared_ptr<const rpc::FunctionEntry>> refused_;  // what `add` of a refused entry writes to
   std::vector<std::string> problems_;
   bool frozen_ = false;
 };
@@ -270,7 +279,14 @@ class ClassBuilder {
 template <class C>
 ClassBuilder<C> Registry::add(std::string_view name) {
   check_name(name);
-  set_class_name(&rpc::kClassTag<C>, name);
+  set_class(&rpc::kClassTag<C>, name, false);
+  return ClassBuilder<C>(*this, std::string(name));
+}
+
+template <class C>
+ClassBuilder<C> Registry::add_role(std::string_view name) {
+  check_name(name);
+  set_class(&rpc::kClassTag<C>, name, true);
   return ClassBuilder<C>(*this, std::string(name));
 }
 

@@ -90,6 +90,15 @@ struct RefusedParameter {
   void serialize(Archive& archive, unsigned version);
 };
 
+/// Stands for a result that cannot travel, so that the compiler says only why not: travels, and becomes an R. Never
+/// defined.
+template <class R>
+struct RefusedResult {
+  operator R() const;  // NOLINT(google-explicit-constructor)
+  template <class Archive>
+  void serialize(Archive& archive, unsigned version);
+};
+
 /// The type as which a parameter of type P travels.
 template <class P>
 using WireType = std::conditional_t<kStays<P>, RefusedParameter<P>, std::remove_cvref_t<P>>;
@@ -101,7 +110,8 @@ constexpr bool check_parameter() {
                 "a parameter of a remote function is a view of memory that stays with the caller: take a const "
                 "reference to a std::string or a std::vector");
   static_assert(!std::is_pointer_v<std::remove_reference_t<P>>,
-                "a parameter of a remote function is a pointer: pass the value, or an RRef to it");
+                "a parameter of a remote function is a pointer, and pointers do not travel: pass the value, or an RRef "
+                "to it");
   static_assert(!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>,
                 "a parameter of a remote function is a reference: pass a value or a const reference (only Worker& and "
                 "CallInfo& may come first)");
@@ -113,8 +123,8 @@ constexpr bool check_parameter() {
 /// Refuses result types that cannot mean the same on another worker.
 template <class R>
 constexpr bool check_result() {
-  static_assert(!std::is_pointer_v<std::remove_reference_t<R>>,
-                "a remote function returns a pointer: return the value, or an RRef to it");
+  static_assert(!std::is_pointer_v<ValueOf<R>>,
+                "a remote function returns a pointer, and pointers do not travel: return the value, or an RRef to it");
   return true;
 }
 
@@ -222,7 +232,7 @@ struct EachOf<std::vector<T, Allocator>> {
 template <class R, bool Batched>
 struct ValueFor {
   /// The value.
-  using type = ValueOf<R>;
+  using type = std::conditional_t<std::is_pointer_v<ValueOf<R>>, RefusedResult<ValueOf<R>>, ValueOf<R>>;
 };
 template <class R>
 struct ValueFor<R, true> : EachOf<ValueOf<R>> {
