@@ -44,7 +44,8 @@ CLI::App* add_sweep(CLI::App& app, CommandLine& line) {
 
 CLI::App* add_plot(CLI::App& app, PlotCommand& plot) {
   CLI::App* const command = app.add_subcommand("plot", "draw the curves of runs, a chart for each metric");
-  command->add_option("RUN", plot.runs, "folders of runs; those that differ in their seed alone become a band")
+  command
+      ->add_option("RUN", plot.runs, "folders of runs or of sweeps; runs that differ in their seed alone become a band")
       ->required();
   command->add_option("--metric", plot.metric, "only this one: METRIC, or WORKER.METRIC");
   command->add_option("--out", plot.out, "the picture, an SVG file")->capture_default_str();

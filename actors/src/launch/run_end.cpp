@@ -60,7 +60,8 @@ std::optional<run::Verdict> lost_results(const EndedRun& run) {
   if (lost.empty() || run.verdict.outcome != run::Verdict::Outcome::success) return std::nullopt;
   return run::Verdict{.outcome = run::Verdict::Outcome::failure,
                       .exit_code = 1,
-                      .error = "standard output: " + lost + "; results are lost"};
+                      .error = "standard output: " + lost + "; results are lost",
+                      .code = Errc::io_error};
 }
 
 /// Returns why a worker ended early, for the summary; empty if it did not, or only because another worker did (RN-13).
