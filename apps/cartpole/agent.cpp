@@ -172,8 +172,9 @@ void Agent::show(const EpisodeOutcome& outcome) {
   context_.metric("loss", outcome.loss, curve);
   context_.metric("env_steps", static_cast<double>(training_->env_steps()));
   if (call_p50_us_ > 0) context_.metric("call_p50_us", call_p50_us_);
-  context_.progress(std::llround(outcome.running_reward), std::llround(training_->solved_at()),
-                    episode_line(standing()));
+  // Cut, not rounded: a total whose digits the line has, as "of 195.5" has 195, is not shown a second time.
+  const auto total = static_cast<std::int64_t>(training_->solved_at());
+  context_.progress(std::llround(outcome.running_reward), total, episode_line(standing()));
 }
 
 Result<void> Agent::finish() {

@@ -117,6 +117,12 @@ class Bootstrap(unittest.TestCase):
         for command in ("run", "check", "plan", "sweep", "new", "help"):
             self.assertEqual(self.start(command, "x").stdout, f"[{self.where}][{command}][x]")
 
+    def test_help_explains_the_commands_of_the_script(self):
+        for command in ("test", "bench", "fuzz", "docs"):
+            for words in (("help", command), (command, "--help")):
+                done = self.start(*words)
+                self.assertEqual((done.returncode, done.stdout, self.called()), (0, self.start("--help").stdout, []), words)
+
     def test_an_edited_added_or_deleted_source_is_built_again(self):
         changes = (lambda: (self.tree / "libs/base/a.cpp").write_text("int a;\n"),
                    lambda: (self.tree / "actors/b.cpp").touch(),

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <sstream>
+#include <utility>
 
 #include "command.hpp"
 #include "programs.hpp"
@@ -344,7 +345,7 @@ TEST(CommandLine, AWrongCommandIsNamedWithTheRightOnes) {
   const Folder folder;
   const std::string usage =
       "usage: counting run|check|plan FILE [KEY=VALUE ...], counting sweep FILE KEY=VALUES ..., counting plot RUN ..., "
-      "counting help [TYPE | file | run | check | plan | sweep | plot], counting --version\n";
+      "counting help [TYPE | file | COMMAND], counting --version\n";
   const auto refused = [&](const std::vector<std::string>& words) {
     const Finished finished = run_to_end(folder, kCounting, words);
     EXPECT_EQ(finished.code, 2);
@@ -403,7 +404,17 @@ TEST(CommandLine, U13_HelpExplainsCommandsToo) {
     EXPECT_THAT(help.out, HasSubstr("KEY=VALUE"));
     EXPECT_EQ(help.out, run_to_end(folder, kCounting, {command, "--help"}).out);
   }
-  EXPECT_THAT(run_to_end(folder, kCounting, {"help", "plot"}).out, HasSubstr("--smooth"));
+  for (const auto& [command, option] :
+       {std::pair("plot", "--smooth"), std::pair("help", "TOPIC"), std::pair("new", "--from")}) {
+    const Finished help = run_to_end(folder, kCaftan, {"help", command});
+    EXPECT_EQ(help.code, 0) << help.err;
+    EXPECT_THAT(help.out, HasSubstr(option));
+    EXPECT_EQ(help.out, run_to_end(folder, kCaftan, {command, "--help"}).out);
+  }
+  const Finished wrong = run_to_end(folder, kCaftan, {"help", "swep"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err,
+              StartsWith("error: no command and no role type 'swep' in this program; did you mean 'sweep'?\n"));
 }
 
 TEST_P(EachPlacement, U13_WhoIsReadyStandsBeforeTheFirstResults) {

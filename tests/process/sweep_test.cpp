@@ -40,12 +40,15 @@ TEST(Sweep, NamesTheRunThatFailedAndGoesOnWithIt) {
   const Finished first = run_to_end(folder, kTicking, command);
   EXPECT_EQ(first.code, 1);
   EXPECT_THAT(first.err, AllOf(HasSubstr("error: run 004 (roles.ticker.config.end=failure "
-                                         "roles.ticker.config.cure=missing) ended with exit code 1; its log is "),
-                               HasSubstr("error: 1 of 4 runs failed:\n  004 ")));
+                                         "roles.ticker.config.cure=missing) ended with exit code 1 (ticker: "
+                                         "goal_missed: not good enough); its log is "),
+                               HasSubstr("error: 1 of 4 runs failed, 1 of them with goal_missed:\n  004 "),
+                               HasSubstr("=missing)  goal_missed, folder ")));
   EXPECT_THAT(folder.read("the sweep/004/output.log"), HasSubstr("not good enough"));
-  EXPECT_THAT(folder.read("the sweep/sweep.csv"),
-              AllOf(HasSubstr(",n,ticker.round.n,ticker.round.mean,ticker.round.half\nsuccess,here,1,1,2.0,\n"),
-                    HasSubstr("\nfailure,missing,0,0,,\n")));
+  EXPECT_THAT(
+      folder.read("the sweep/sweep.csv"),
+      AllOf(HasSubstr(",n,missed,ticker.round.n,ticker.round.mean,ticker.round.half\nsuccess,here,1,0,1,2.0,\n"),
+            HasSubstr("\nfailure,missing,1,1,1,2.0,\n")));
 
   folder.write("missing", "");
   const Finished second = run_to_end(folder, kTicking, command);
@@ -70,6 +73,19 @@ TEST(Sweep, SeedsAreRepetitionsOfOneRow) {
   EXPECT_EQ(sweep.code, 0) << sweep.err;
   EXPECT_THAT(sweep.out, ::testing::ContainsRegex("\n3 +2  3 [+]- 0\n"));
   EXPECT_THAT(sweep.out, HasSubstr("/runs/ticking-sweep-"));
+}
+
+TEST(Sweep, AWrongMetricIsNamedOnceARunHasEndedAndTheTableShowsAll) {
+  const Folder folder;
+  folder.write("t.toml", ticking_file("placement = \"one_process\"\n"));
+  const Finished sweep = run_to_end(
+      folder, kTicking, {"sweep", "t.toml", "run.seed=1..2", "roles.ticker.config.rounds=3", "--metric=rond"});
+  EXPECT_EQ(sweep.code, 2);
+  const std::string text = "--metric: no run has a metric 'rond'; did you mean 'round'? There are: ticker.round. The ";
+  const std::size_t warned = sweep.err.find("warning: " + text + "sweep goes on");
+  EXPECT_LT(warned, sweep.err.find("002 (run.seed=2)  succeeded")) << sweep.err;
+  EXPECT_THAT(sweep.err, HasSubstr("error: " + text + "table shows all of them\n"));
+  EXPECT_THAT(sweep.out, testing::ContainsRegex(" ticker[.]round\n3 +2  3 [+]- 0\n"));
 }
 
 TEST(Sweep, ChecksAllRunsBeforeTheFirstOneStarts) {

@@ -44,7 +44,8 @@ CLI::App* add_sweep(CLI::App& app, CommandLine& line) {
 
 CLI::App* add_plot(CLI::App& app, PlotCommand& plot) {
   CLI::App* const command = app.add_subcommand("plot", "draw the curves of runs, a chart for each metric");
-  command->add_option("RUN", plot.runs, "folders of runs; those that differ in their seed alone become a band")
+  command
+      ->add_option("RUN", plot.runs, "folders of runs or of sweeps; runs that differ in their seed alone become a band")
       ->required();
   command->add_option("--metric", plot.metric, "only this one: METRIC, or WORKER.METRIC");
   command->add_option("--out", plot.out, "the picture, an SVG file")->capture_default_str();
@@ -78,8 +79,8 @@ Subcommands declare(CLI::App& app, CommandLine& line) {
   commands.plot = add_plot(app, line.plot);
   commands.help = app.add_subcommand("help", "explain a role type, a command, or with \"file\" the application file");
   commands.help->add_option("TOPIC", line.topic,
-                            "a role type, \"file\", \"run\", \"check\", \"plan\", \"sweep\" or \"plot\"; without one, "
-                            "all role types are listed");
+                            "a role type, \"file\", or a command, which COMMAND --help explains too; without one, all "
+                            "role types are listed");
   return commands;
 }
 
@@ -87,8 +88,8 @@ Subcommands declare(CLI::App& app, CommandLine& line) {
 /// name; nothing otherwise.
 std::optional<std::string> find_wrong_command(const std::string& name, const std::vector<std::string>& own, int argc,
                                               const char* const* argv) {
-  std::vector<std::string> known{"run", "check", "plan", "sweep", "plot", "help", "--help", "-h", "--version"};
-  for (const std::string& command : own) known.push_back(command.substr(0, command.find(' ')));
+  std::vector<std::string> known = command_names(own);
+  for (const char* const option : {"--help", "-h", "--version"}) known.emplace_back(option);
   const std::string first = argc > 1 ? printable(argv[1]) : std::string();
   const std::string usage = usage_line(name, own);
   if (argc <= 1) return "error: the command is missing\n" + usage;
@@ -133,11 +134,19 @@ std::string setting_hint(int argc, const char* const* argv) {
 
 }  // namespace
 
+std::string command_name(const std::string& usage) { return usage.substr(0, usage.find(' ')); }
+
+std::vector<std::string> command_names(const std::vector<std::string>& own) {
+  std::vector<std::string> names{"run", "check", "plan", "sweep", "plot", "help"};
+  for (const std::string& usage : own) names.push_back(command_name(usage));
+  return names;
+}
+
 std::string usage_line(const std::string& name, const std::vector<std::string>& own) {
   std::string usage = "usage: " + name + " run|check|plan FILE [KEY=VALUE ...], " + name +
                       " sweep FILE KEY=VALUES ..., " + name + " plot RUN ..., ";
   for (const std::string& command : own) usage += name + " " + command + ", ";
-  return usage + name + " help [TYPE | file | run | check | plan | sweep | plot], " + name + " --version\n";
+  return usage + name + " help [TYPE | file | COMMAND], " + name + " --version\n";
 }
 
 std::variant<CommandLine, CommandLineText> parse_command_line(const std::string& name,

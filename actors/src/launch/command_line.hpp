@@ -32,6 +32,13 @@ struct CommandLineText {
   std::string text{};
 };
 
+/// Returns the first word of a command's usage: "new" of "new NAME".
+std::string command_name(const std::string& usage);
+
+/// Returns the names of all commands of a program, its own ones last.
+/// @param own  as for usage_line
+std::vector<std::string> command_names(const std::vector<std::string>& own);
+
 /// Returns "usage: ..." of all commands of a program, a line.
 /// @param own  the usage of each command that the program adds: "new NAME"
 std::string usage_line(const std::string& name, const std::vector<std::string>& own);

@@ -459,8 +459,10 @@ FatalSignals::Words words_for(int number, const LaunchOptions& options, const Ru
     const app::PlannedWorker& worker = options.plan.workers[id.value];
     workers.push_back({worker.name, worker.host, ::getpid(), {}});
   }
-  const run::Verdict verdict{
-      .outcome = run::Verdict::Outcome::failure, .exit_code = 128 + number, .error = run.name + " " + end};
+  const run::Verdict verdict{.outcome = run::Verdict::Outcome::failure,
+                             .exit_code = 128 + number,
+                             .error = run.name + " " + end,
+                             .code = Errc::peer_down};
   words.summary = record.summary(options.application, verdict, base::Duration::zero(), std::move(workers));
   constexpr std::string_view kDuration = "\"duration_s\": ";
   const std::size_t at = words.summary.find(kDuration) + kDuration.size();

@@ -1,5 +1,6 @@
 #include "launch/plot_command.hpp"
 
+#include <filesystem>
 #include <utility>
 
 #include "caftan/app/internal/run_directory.hpp"
@@ -15,10 +16,14 @@ Result<void> draw_plot(const PlotCommand& command) {
   }
   const results::Axis axis = is_time ? results::Axis::time : results::Axis::step;
   std::vector<results::RunCurves> runs;
-  for (const std::string& folder : command.runs) {
-    auto run = results::read_run(folder, axis, command.metric);
-    if (!run) return run.error();
-    runs.push_back(*std::move(run));
+  for (const std::string& given : command.runs) {
+    const auto folders = results::find_runs(given, axis);
+    if (!folders) return folders.error();
+    for (const std::filesystem::path& folder : *folders) {
+      auto run = results::read_run(folder, axis, command.metric);
+      if (!run) return run.error();
+      runs.push_back(*std::move(run));
+    }
   }
   const auto picture =
       results::plot(runs, {.axis = axis, .metric = command.metric, .smooth = command.smooth, .log_y = command.is_log});

@@ -10,7 +10,7 @@
 namespace caftan::actors {
 
 struct PlotCommand {
-  std::vector<std::string> runs{};  ///< folders
+  std::vector<std::string> runs{};  ///< folders of runs, of sweeps and of runs of a sweep (`find_runs`)
   std::optional<std::string> metric{};
   std::string out = "plot.svg";
   std::string axis = "step";  ///< or "time"

@@ -82,20 +82,31 @@ Result<std::vector<WorkerId>> select_workers(const CommandLine& line, const app:
   return all;
 }
 
+/// Has a command that the program has added explain itself, as NAME COMMAND --help does.
+int explain(const std::function<int(int, char**)>& command, char* called, std::string name) {
+  std::string option = "--help";
+  std::array<char*, 4> words{called, name.data(), option.data(), nullptr};
+  return command(3, words.data());
+}
+
+/// @param own  the usage of each command that the program has added, none of which is the topic
 int help(const CommandLine& line, const app::RoleTypes& types, const std::string& program,
          const std::vector<std::string>& own) {
   if (line.topic == "file") return print(stdout, app::reference_page(types));
   if (line.topic.empty()) {
     return print(stdout, actors::usage_line(program, own) + app::list_role_types(types));
   }
-  if (line.topic == "run" || line.topic == "check" || line.topic == "plan" || line.topic == "sweep" ||
-      line.topic == "plot") {
+  const std::vector<std::string> everywhere = actors::command_names({});
+  if (std::ranges::find(everywhere, line.topic) != everywhere.end()) {
     const std::array<const char*, 3> words{program.c_str(), line.topic.c_str(), "--help"};
     const auto parsed = actors::parse_command_line(program, own, 3, words.data());
     return print(stdout, std::get<actors::CommandLineText>(parsed).text);
   }
   if (const app::RoleType* const type = types.find(line.topic)) return print(stdout, app::help_role_type(*type));
-  return refuse("no role type '" + line.topic + "' in this program" + did_you_mean(line.topic, types.names()) + "\n" +
+  std::vector<std::string> topics = actors::command_names(own);
+  for (const std::string& type : types.names()) topics.push_back(type);
+  return refuse("no command and no role type '" + printable(line.topic) + "' in this program" +
+                did_you_mean(line.topic, topics) + "\n" + actors::usage_line(program, own) +
                 app::list_role_types(types));
 }
 
@@ -139,7 +150,9 @@ int Program::main(int argc, char** argv) {
   if (actors::is_worker_process(argc, argv)) actors::run_worker_process(catalog_, *types);
   std::vector<std::string> own;
   for (const Command& command : commands_) {
-    if (argc > 1 && command.usage.substr(0, command.usage.find(' ')) == argv[1]) return command.run(argc, argv);
+    const std::string name = actors::command_name(command.usage);
+    if (argc > 1 && name == argv[1]) return command.run(argc, argv);
+    if (argc == 3 && name == argv[2] && std::strcmp(argv[1], "help") == 0) return explain(command.run, argv[0], name);
     own.push_back(command.usage);
   }
   const auto parsed = actors::parse_command_line(name_, own, argc, argv);

@@ -27,6 +27,40 @@ std::string printable(std::string text) {
   return text;
 }
 
+/// Returns the parts of a role's text, which two spaces separate.
+std::vector<std::string> parts_of(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find("  "), text.size());
+    if (end > 0) parts.push_back(printable(std::string(text.substr(0, end))));
+    text.remove_prefix(std::min(end + 2, text.size()));
+  }
+  return parts;
+}
+
+/// Returns whether a text says itself of how many, as "episode 3 of 600" does.
+bool names_total(std::string_view text, std::int64_t total) {
+  const std::string words = " of " + std::to_string(total);
+  for (std::size_t at = text.find(words); at != std::string_view::npos; at = text.find(words, at + 1)) {
+    const std::size_t end = at + words.size();
+    if (end == text.size() || text[end] < '0' || text[end] > '9') return true;
+  }
+  return false;
+}
+
+/// Returns "step 120 of 600".
+std::string count_of(const ProgressState& progress) {
+  std::string count = "step " + std::to_string(progress.done);
+  if (progress.total > 0) count += " of " + std::to_string(progress.total);
+  return count;
+}
+
+/// Returns whether the line shows `count_of` beside the role's text: not where the text has it.
+bool shows_count(const ProgressState& progress) {
+  if (parts_of(progress.text).empty()) return true;
+  return progress.total > 0 && !names_total(progress.text, progress.total);
+}
+
 std::size_t terminal_width() {
   winsize size{};
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1U : 0;
@@ -42,21 +76,14 @@ std::string minutes_and_seconds(base::Duration elapsed) {
 
 std::string render_progress(const std::string& worker, const ProgressState& progress, base::Duration elapsed,
                             std::size_t width, bool named) {
-  std::vector<std::string> parts;
-  for (std::string_view text = progress.text; !text.empty();) {
-    const std::size_t end = std::min(text.find("  "), text.size());
-    if (end > 0) parts.push_back(printable(std::string(text.substr(0, end))));
-    text.remove_prefix(std::min(end + 2, text.size()));
-  }
-  if (parts.empty()) {
-    parts.push_back(worker + "  " + std::to_string(progress.done));
-    if (progress.total > 0) parts.back() += " of " + std::to_string(progress.total);
-  } else if (named) {
-    parts.front().insert(0, worker + "  ");
-  }
-  // The bar stands behind the part that it measures: the last but one, or the only part.
+  std::vector<std::string> parts = parts_of(progress.text);
+  const bool has_text = !parts.empty();
+  const bool counts = shows_count(progress);
+  if (counts) parts.insert(parts.begin(), count_of(progress));
+  if (named || !has_text) parts.front().insert(0, worker + "  ");
+  // The bar stands behind the part that it measures: the count, else the last part but one, or the only part.
   const std::string drawn = progress.total > 0 ? " " + bar(progress.done, progress.total) : std::string();
-  const std::size_t barred = parts.size() > 1 ? parts.size() - 2 : 0;
+  const std::size_t barred = counts || parts.size() < 2 ? 0 : parts.size() - 2;
   std::string line = minutes_and_seconds(elapsed);
   const auto fits = [&](const std::string& more) { return width == 0 || line.size() + more.size() <= width; };
   for (std::size_t i = 0; i < parts.size() && fits("  " + parts[i]); ++i) {
@@ -67,6 +94,7 @@ std::string render_progress(const std::string& worker, const ProgressState& prog
 }
 
 std::string where_of(const ProgressState& progress) {
+  if (progress.total > 0 && shows_count(progress)) return count_of(progress);
   return printable(progress.text.substr(0, progress.text.find("  ")));
 }
 

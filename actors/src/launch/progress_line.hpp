@@ -19,13 +19,15 @@ namespace caftan::actors {
 struct ProgressState {
   std::int64_t done = 0;
   std::int64_t total = 0;  ///< 0 = unknown
-  std::string text{};      ///< parts separated by two spaces; the bar goes before the last of several
+  std::string text{};      ///< parts separated by two spaces
 };
 
 /// Returns "1:05": whole minutes and seconds.
 std::string minutes_and_seconds(base::Duration elapsed);
 
-/// Returns "0:02  episode 190  running reward 300.2 of 475 [#########------]  34,120 steps".
+/// Returns "0:02  step 120 of 600 [###------------]  loss 0.3". Where the text has " of TOTAL" itself, the count is
+/// left out, and the bar stands behind the last part but one: "0:02  episode 190  running reward 300.2 of 475
+/// [#########------]  34,120 steps".
 /// @param elapsed  since the start was over
 /// @param width    columns that the line may take: parts that do not fit are left out whole, the last ones and the bar
 ///                 first; 0 = any
@@ -33,7 +35,8 @@ std::string minutes_and_seconds(base::Duration elapsed);
 std::string render_progress(const std::string& worker, const ProgressState& progress, base::Duration elapsed,
                             std::size_t width, bool named = false);
 
-/// Returns the first part of the text, "episode 121": where a run was when something happened.
+/// Returns where a run was when something happened: "step 120 of 600", or the first part of a text that counts itself,
+/// "episode 121"; empty if neither is there.
 std::string where_of(const ProgressState& progress);
 
 /// Never waits for a reader (RN-7): progress that finds no room is dropped, all else is kept until there is room.

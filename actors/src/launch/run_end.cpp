@@ -60,7 +60,8 @@ std::optional<run::Verdict> lost_results(const EndedRun& run) {
   if (lost.empty() || run.verdict.outcome != run::Verdict::Outcome::success) return std::nullopt;
   return run::Verdict{.outcome = run::Verdict::Outcome::failure,
                       .exit_code = 1,
-                      .error = "standard output: " + lost + "; results are lost"};
+                      .error = "standard output: " + lost + "; results are lost",
+                      .code = Errc::io_error};
 }
 
 /// Returns why a worker ended early, for the summary; empty if it did not, or only because another worker did (RN-13).
@@ -102,18 +103,25 @@ void show_losses(EndedRun& run) {
 }
 
 /// Draws the curves of the run, if it has some, and names the picture. A failure costs no result: curve.csv has all
-/// rows.
-void show_curve(EndedRun& run) {
-  if (run.record.curve_rows() == 0) return;
+/// rows. Returns whether there is a picture.
+bool show_curve(EndedRun& run) {
+  if (run.record.curve_rows() == 0) return false;
   const bool is_long = run.record.curve_rows() > RunRecord::kMostDrawn;
   // After Ctrl-C the rows of a long curve.csv stay in the order in which they came: the user waits for the end.
   if (!is_long || run.verdict.outcome != run::Verdict::Outcome::interrupted) {
     const auto drawn = run.record.draw_curve();
-    if (!drawn) return run.view.error("warning: the curve is not drawn: " + drawn.error().message());
-    if (*drawn) return run.view.note("curve: " + (*drawn)->string());
+    if (!drawn) {
+      run.view.error("warning: the curve is not drawn: " + drawn.error().message());
+      return false;
+    }
+    if (*drawn) {
+      run.view.note("curve: " + (*drawn)->string());
+      return true;
+    }
   }
   run.view.note("curve: too long to be drawn at the end of a run; draw it with: plot " +
                 run.record.directory().path().string());
+  return false;
 }
 
 }  // namespace
@@ -127,12 +135,13 @@ int report_end(EndedRun run) {
   run.verdict.error = with_pid(run);
   if (auto failure = lost_results(run)) run.verdict = *std::move(failure);
   write_summary(run);
-  show_curve(run);
+  const bool has_picture = show_curve(run);
   show_losses(run);
   if (!run.stragglers.empty()) run.view.note("warning: " + run.stragglers);
   if (run.verdict.outcome == run::Verdict::Outcome::success) {
     const std::string curve = run.record.curve_rows() > 0 ? "curve.csv " : "";
-    run.view.result(path + ": resolved.toml metrics.csv metrics.jsonl " + curve + "summary.json log/");
+    const std::string picture = has_picture ? "curve.svg " : "";
+    run.view.result(path + ": resolved.toml metrics.csv metrics.jsonl " + curve + picture + "summary.json log/");
     if (!run.view.wait_for_reader(run.signals, base::kNever)) {
       run.verdict = {.outcome = run::Verdict::Outcome::interrupted, .exit_code = 130};
       write_summary(run);

@@ -117,6 +117,7 @@ std::string RunRecord::summary(const app::Application& application, const run::V
                           .deterministic = application.run.deterministic,
                           .fingerprint = fingerprint_,
                           .error = verdict.error,
+                          .error_code = verdict.code == Errc::ok ? "" : std::string(to_string(verdict.code)),
                           .lost = std::move(lost),
                           .environment = environment()};
   for (const auto& [key, value] : table_.last()) summary.metrics[key.first + "." + key.second] = value;

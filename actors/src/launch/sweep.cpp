@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -49,6 +50,7 @@ class Sweep {
   struct Running {
     std::size_t run = 0;
     base::TimePoint started{};
+    std::filesystem::path try_before{};  // the newest one before this
     std::unique_ptr<CommandProcess> process{};
   };
 
@@ -59,6 +61,8 @@ class Sweep {
   void wait();
   void take_news();
   void take_end(const Running& ended, const run::Death& death);
+  void take_failure(std::size_t run, std::string failure, const app::RunSummary& summary);
+  void warn_of_metric();
   void draw();
   int finish();
   int show_table();
@@ -73,11 +77,13 @@ class Sweep {
   base::SteadyClock clock_;
   const base::TimePoint started_;
   base::TimePoint last_end_;
-  std::size_t ended_ = 0;                  // runs that this process has carried out
-  std::vector<std::size_t> waiting_;       // runs, the next one last
-  std::vector<Running> running_;           // in the order of their starts
-  std::vector<app::SweepResult> results_;  // also those of earlier starts
-  std::optional<Error> broken_;            // why no further run is started
+  std::size_t ended_ = 0;                        // runs that this process has carried out
+  std::vector<std::size_t> waiting_;             // runs, the next one last
+  std::vector<Running> running_;                 // in the order of their starts
+  std::vector<app::SweepResult> results_;        // also those of earlier starts
+  std::map<std::size_t, std::string> failures_;  // by run: the code of its error, or how it ended
+  bool metric_is_checked_ = false;
+  std::optional<Error> broken_;  // why no further run is started
   bool interrupted_ = false;
   bool is_news_ = true;  // since the last drawing
 };
@@ -96,7 +102,9 @@ Sweep::Sweep(const SweepOptions& options, const app::SweepPlan& plan, SweepFolde
   std::ranges::reverse(waiting_);
   for (std::size_t run = 0; run < plan_.runs(); ++run) {
     if (!folder_.state().has_succeeded(run)) continue;
-    if (auto metrics = folder_.metrics_of(run)) results_.push_back({run, *std::move(metrics)});
+    if (auto summary = folder_.summary_of(run)) {
+      results_.push_back({.run = run, .metrics = std::move(summary->metrics)});
+    }
   }
 }
 
@@ -120,9 +128,10 @@ Result<void> Sweep::start(std::size_t run) {
   command.arguments.push_back("output.dir=" + quote_toml(folder.string()));
   command.arguments.emplace_back("output.progress=plain");
   command.log = folder_.log_of(run);
+  std::filesystem::path try_before = folder_.newest_of(run);
   auto process = CommandProcess::start(command);
   if (!process) return process.error();
-  running_.push_back({run, clock_.now(), *std::move(process)});
+  running_.push_back({run, clock_.now(), std::move(try_before), *std::move(process)});
   return {};
 }
 
@@ -155,6 +164,7 @@ void Sweep::take_news() {
     if (death) take_end(running, *death);
     return death.has_value();
   });
+  warn_of_metric();
 }
 
 void Sweep::take_end(const Running& ended, const run::Death& death) {
@@ -162,21 +172,41 @@ void Sweep::take_end(const Running& ended, const run::Death& death) {
   ++ended_;
   last_end_ = clock_.now();
   std::string failure = failure_of(death);
-  if (failure.empty()) {
-    if (auto metrics = folder_.metrics_of(ended.run)) {
-      results_.push_back({ended.run, *std::move(metrics)});
-      folder_.state().set_succeeded(ended.run);
-      view_.note("  " + name_of(ended.run) + "  succeeded after " + seconds_text(last_end_ - ended.started));
-    } else {
-      failure = "left no summary that can be read";
-    }
+  // A run that failed before it had a folder leaves the summary of an earlier try.
+  const bool has_begun = folder_.newest_of(ended.run) != ended.try_before;
+  auto summary = has_begun ? folder_.summary_of(ended.run) : std::nullopt;
+  if (failure.empty() && !summary) failure = "left no summary that can be read";
+  const bool has_succeeded = failure.empty();
+  if (has_succeeded) {
+    folder_.state().set_succeeded(ended.run);
+    view_.note("  " + name_of(ended.run) + "  succeeded after " + seconds_text(last_end_ - ended.started));
+  } else if (!interrupted_) {
+    take_failure(ended.run, std::move(failure), summary.value_or(app::RunSummary()));
   }
-  if (!failure.empty() && !interrupted_) {
-    folder_.state().set_failed(ended.run);
-    view_.error("error: run " + name_of(ended.run) + " " + failure + "; its log is " +
-                folder_.log_of(ended.run).string());
+  const bool has_missed_goal = summary && summary->error_code == to_string(Errc::goal_missed);
+  if (summary && (has_succeeded || has_missed_goal)) {
+    results_.push_back({.run = ended.run, .metrics = std::move(summary->metrics), .has_missed_goal = has_missed_goal});
   }
   if (auto saved = folder_.save(); !saved && !broken_) broken_ = saved.error();
+}
+
+void Sweep::take_failure(std::size_t run, std::string failure, const app::RunSummary& summary) {
+  folder_.state().set_failed(run);
+  failures_[run] = summary.error_code.empty() ? failure : summary.error_code;
+  if (!summary.error.empty()) failure += " (" + printable(summary.error) + ")";
+  view_.error("error: run " + name_of(run) + " " + failure + "; its log is " + folder_.log_of(run).string());
+}
+
+/// Warns once of a --metric that no run has so far. A later run may have it: what a run reports may follow its
+/// settings.
+void Sweep::warn_of_metric() {
+  const bool is_over = waiting_.empty() && running_.empty();
+  if (!options_.metric || metric_is_checked_ || interrupted_ || is_over) return;
+  const auto table = app::make_sweep_table(plan_, results_, options_.metric);
+  metric_is_checked_ = !table || !table->metrics.empty();
+  if (table) return;
+  view_.error("warning: --metric: " + table.error().text() +
+              ". The sweep goes on; unless a later run has that metric, its table shows all of them");
 }
 
 void Sweep::draw() {
@@ -203,6 +233,7 @@ int Sweep::run() {
   view_.note("sweep of " + count_text(plan_.runs(), "run") +
              (done == 0 ? "" : ", " + std::to_string(done) + " of which have succeeded before") + ", in " +
              folder_.path().string());
+  warn_of_metric();
   for (;;) {
     start_runs();
     if (running_.empty()) break;
@@ -223,8 +254,9 @@ int Sweep::finish() {
   }
   if (is_cut_off) {
     view_.error("sweep: " + std::string(interrupted_ ? "interrupted" : "stopped") + ", " +
-                std::to_string(results_.size()) + " of " + count_text(plan_.runs(), "run") +
-                " have succeeded; the same command with --out " + folder_.path().string() + " goes on with it");
+                std::to_string(plan_.runs() - folder_.state().left().size()) + " of " +
+                count_text(plan_.runs(), "run") + " have succeeded; the same command with --out " +
+                folder_.path().string() + " goes on with it");
   } else {
     code = show_table();
     code = std::max(code, show_failures());
@@ -241,10 +273,12 @@ int Sweep::finish() {
 
 /// Returns the exit code.
 int Sweep::show_table() {
-  const auto table = app::make_sweep_table(plan_, results_, options_.metric);
+  int code = 0;
+  auto table = app::make_sweep_table(plan_, results_, options_.metric);
   if (!table) {
-    view_.error("error: --metric: " + table.error().text());
-    return kBadCommandLine;
+    view_.error("error: --metric: " + table.error().text() + ". The table shows all of them");
+    table = app::make_sweep_table(plan_, results_, std::nullopt);
+    code = kBadCommandLine;
   }
   for (const std::string& line : app::sweep_lines(*table)) view_.result(line);
   if (auto written = app::write_whole_file(folder_.path() / "sweep.csv", app::sweep_csv(*table)); !written) {
@@ -252,16 +286,19 @@ int Sweep::show_table() {
     return 1;
   }
   view_.result(folder_.path().string() + ": sweep.csv sweep.toml");
-  return 0;
+  return code;
 }
 
 /// Returns the exit code.
 int Sweep::show_failures() {
   const std::vector<std::size_t> failed = folder_.state().failed();
   if (failed.empty()) return 0;
-  view_.error("error: " + std::to_string(failed.size()) + " of " + count_text(plan_.runs(), "run") + " failed:");
+  const std::string missed(to_string(Errc::goal_missed));
+  const auto count = std::ranges::count_if(failed, [&](std::size_t run) { return failures_[run] == missed; });
+  view_.error("error: " + std::to_string(failed.size()) + " of " + count_text(plan_.runs(), "run") + " failed" +
+              (count == 0 ? "" : ", " + std::to_string(count) + " of them with " + missed) + ":");
   for (const std::size_t run : failed) {
-    view_.error("  " + name_of(run) + "  folder " + folder_.folder_of(run).string() + ", log " +
+    view_.error("  " + name_of(run) + "  " + failures_[run] + ", folder " + folder_.folder_of(run).string() + ", log " +
                 folder_.log_of(run).string());
   }
   return 1;

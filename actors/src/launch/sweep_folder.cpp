@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "caftan/app/internal/run_directory.hpp"
-#include "caftan/app/summary.hpp"
 #include "caftan/base/fnv1a.hpp"
 #include "caftan/base/whole_file.hpp"
 
@@ -61,7 +60,7 @@ Result<SweepFolder> SweepFolder::open(const std::filesystem::path& path, const s
   if (!state) return state.error();
   SweepFolder folder(path, std::move(lock), *std::move(state), plan.runs());
   for (std::size_t run = 0; run < plan.runs(); ++run) {
-    if (folder.state_.has_succeeded(run) && !folder.metrics_of(run)) folder.state_.set_open(run);
+    if (folder.state_.has_succeeded(run) && !folder.summary_of(run)) folder.state_.set_open(run);
   }
   if (auto saved = folder.save(); !saved) return saved.error();
   return Result<SweepFolder>(std::move(folder));
@@ -69,12 +68,17 @@ Result<SweepFolder> SweepFolder::open(const std::filesystem::path& path, const s
 
 std::filesystem::path SweepFolder::folder_of(std::size_t run) const { return path_ / app::sweep_run_name(run, runs_); }
 
-std::optional<std::map<std::string, double>> SweepFolder::metrics_of(std::size_t run) const {
+std::filesystem::path SweepFolder::newest_of(std::size_t run) const {
+  std::error_code error;
+  return std::filesystem::read_symlink(folder_of(run) / "latest", error);
+}
+
+std::optional<app::RunSummary> SweepFolder::summary_of(std::size_t run) const {
   const auto text = base::read_whole_file(folder_of(run) / "latest" / "summary.json");
   if (!text) return std::nullopt;
-  auto metrics = app::read_metrics(*text);
-  if (!metrics) return std::nullopt;
-  return *std::move(metrics);
+  auto summary = app::read_summary(*text);
+  if (!summary) return std::nullopt;
+  return *std::move(summary);
 }
 
 Result<void> SweepFolder::save() const { return app::write_whole_file(path_ / kState, state_.text()); }

@@ -3,13 +3,13 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "caftan/app/internal/sweep_plan.hpp"
+#include "caftan/app/summary.hpp"
 #include "caftan/base/result.hpp"
 #include "launch/descriptor.hpp"
 
@@ -33,8 +33,10 @@ class SweepFolder {
   /// Returns DIR/003, into which the run writes its own folder.
   std::filesystem::path folder_of(std::size_t run) const;
   std::filesystem::path log_of(std::size_t run) const { return folder_of(run) / "output.log"; }
-  /// Returns the metrics of a run's newest summary; nothing if there is none that can be read.
-  std::optional<std::map<std::string, double>> metrics_of(std::size_t run) const;
+  /// Returns to which folder the link `latest` of a run leads; empty if the run has not been tried.
+  std::filesystem::path newest_of(std::size_t run) const;
+  /// Returns the summary of a run's newest try, as far as `read_summary` reads it; nothing if it cannot be read.
+  std::optional<app::RunSummary> summary_of(std::size_t run) const;
 
   app::SweepState& state() noexcept { return state_; }
   const app::SweepState& state() const noexcept { return state_; }

@@ -1,6 +1,7 @@
 #include "role/worker_set.hpp"
 
 #include <algorithm>
+#include <thread>
 
 #include "caftan/app/internal/run_directory.hpp"
 #include "caftan/app/internal/settings_digest.hpp"
@@ -102,6 +103,9 @@ Result<void> WorkerSet::launch(Member& member) {
     auto log = Log::open({.worker = planned.name, .to_stderr = false, .file = directory->log_file(planned.name)});
     if (!log) return log.error();
     member.log = *std::move(log);
+    const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const std::string shared = app::shared_cores_text(options_.plan, planned, cores);
+    if (!shared.empty()) member.log.in("worker").info(shared);
   }
   const RoleDefinition* const definition = options_.catalog.find(planned.type);
   if (!definition) return Error(Errc::invalid_config, "no role type '" + planned.type + "' in this program");

@@ -256,31 +256,27 @@ void check_on_loss(const Reading& reading) {
   }
 }
 
+/// Warns of torch threads that the file asks for and this machine has no cores for. Workers of one thread each share
+/// cores in most applications, and fewer of them are another application: their logs say so (`shared_cores_text`).
 void check_cores(const Reading& reading) {
   const Application& application = reading.application;
-  if (application.run.placement == Placement::hosts || application.roles.empty()) return;
+  if (application.run.placement == Placement::hosts) return;
   const int cores = reading.options.cores > 0 ? reading.options.cores
                                               : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   std::int64_t threads = 0;
   std::int64_t workers = 0;
   const auto wants = [](const RoleSpec& role) { return std::int64_t{role.keys.replicas} * role.keys.torch_threads; };
-  const RoleSpec* largest = nullptr;
+  const RoleSpec* largest = nullptr;  // of those with several torch threads
   for (const RoleSpec& role : application.roles) {
     threads += wants(role);
     workers += role.keys.replicas;
-    if (!largest || wants(role) > wants(*largest)) largest = &role;
+    if (role.keys.torch_threads > 1 && (!largest || wants(role) > wants(*largest))) largest = &role;
   }
-  if (threads <= cores) return;
-  // In most applications workers share cores, so a run warns of that only if the cause is a role with more than one
-  // torch thread; `check` always warns.
-  const bool by_torch = largest->keys.torch_threads > 1;
-  if (!by_torch && reading.options.mode == LoadMode::run) return;
-  const std::string fix = by_torch
-                              ? "set torch_threads = 1 in [roles." + largest->name + "]"
-                              : "they will share cores; fewer replicas in [roles." + largest->name + "] avoid that";
+  if (!largest || threads <= cores) return;
   reading.diagnostics.warning(largest->place, std::to_string(workers) + " workers x torch_threads are " +
                                                   std::to_string(threads) + " threads on " + std::to_string(cores) +
-                                                  (cores == 1 ? " core; " : " cores; ") + fix);
+                                                  (cores == 1 ? " core" : " cores") +
+                                                  "; set torch_threads = 1 in [roles." + largest->name + "]");
 }
 
 }  // namespace caftan::app

@@ -200,6 +200,19 @@ std::string meeting_place(const Application& application) {
   return host_port(first) + " (host '" + first.name + "')";
 }
 
+std::string shared_cores_text(const Plan& plan, const PlannedWorker& worker, int cores) {
+  std::int64_t threads = 0;
+  std::size_t workers = 0;
+  for (const PlannedWorker& other : plan.workers) {
+    if (other.host != worker.host) continue;
+    threads += other.torch_threads;
+    ++workers;
+  }
+  if (threads <= cores) return {};
+  return count(workers, "worker") + " with " + std::to_string(threads) + " torch threads share " +
+         count(static_cast<std::size_t>(cores), "core");
+}
+
 std::string render_plan(const Application& application, const Plan& plan) {
   constexpr std::array<std::string_view, 3> kPlacements{"one_process", "processes", "hosts"};
   const std::string meeting = meeting_place(application);

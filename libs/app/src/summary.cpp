@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace caftan::app {
 
@@ -27,6 +28,7 @@ std::string summary_text(const RunSummary& summary) {
   json["deterministic"] = summary.deterministic;
   json["fingerprint"] = summary.fingerprint ? Json(*summary.fingerprint) : Json(nullptr);
   json["error"] = summary.error;
+  json["error_code"] = summary.error_code;
   json["lost"] = lost;
   json["metrics"] = summary.metrics;
   json["frames_sent"] = frames;
@@ -35,17 +37,22 @@ std::string summary_text(const RunSummary& summary) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-Result<std::map<std::string, double>> read_metrics(std::string_view text) {
+Result<RunSummary> read_summary(std::string_view text) {
   using Json = nlohmann::json;
   const Error malformed(Errc::malformed_payload, "no summary of a run with its metrics");
   const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
   if (!json.is_object() || !json.contains("metrics") || !json["metrics"].is_object()) return malformed;
-  std::map<std::string, double> metrics;
+  RunSummary summary;
   for (const auto& [name, value] : json["metrics"].items()) {
     if (!value.is_number() && !value.is_null()) return malformed;
-    metrics[name] = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+    summary.metrics[name] = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
   }
-  return metrics;
+  for (const auto& [key, member] : {std::pair("error", &summary.error), std::pair("error_code", &summary.error_code)}) {
+    if (!json.contains(key)) continue;
+    if (!json[key].is_string()) return malformed;
+    *member = json[key].get<std::string>();
+  }
+  return summary;
 }
 
 }  // namespace caftan::app

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "caftan/base/internal/joined.hpp"
+#include "caftan/base/settings_diagnostics.hpp"
 #include "caftan/base/settings_io.hpp"
 
 namespace caftan::app {
@@ -21,9 +22,13 @@ std::vector<std::string> metrics_of(std::span<const SweepResult> results) {
 
 Result<std::vector<std::string>> select_metrics(std::vector<std::string> names, const std::string& wanted) {
   const std::string all = base::joined(names);
+  std::vector<std::string> known = names;
+  for (const std::string& name : names) known.push_back(name.substr(std::min(name.find('.') + 1, name.size())));
   std::erase_if(names, [&](const std::string& name) { return name != wanted && !name.ends_with("." + wanted); });
   if (!names.empty() || all.empty()) return names;
-  return Error(Errc::invalid_config, "no run has a metric '" + wanted + "'; there are: " + all);
+  const std::string near = did_you_mean(wanted, known);
+  return Error(Errc::invalid_config, "no run has a metric '" + printable(wanted) + "'" + near +
+                                         (near.empty() ? "; there are: " : " There are: ") + all);
 }
 
 /// Returns the values of a run's keys but run.seed.
@@ -38,6 +43,8 @@ std::vector<std::string> row_of(const SweepPlan& plan, std::size_t run) {
 
 void fill(SweepRow& row, const std::vector<const SweepResult*>& results, const std::vector<std::string>& metrics) {
   row.runs = results.size();
+  row.missed = static_cast<std::size_t>(
+      std::ranges::count_if(results, [](const SweepResult* result) { return result->has_missed_goal; }));
   for (const std::string& metric : metrics) {
     std::vector<double> values;
     for (const SweepResult* result : results) {
@@ -98,10 +105,13 @@ Result<SweepTable> make_sweep_table(const SweepPlan& plan, std::span<const Sweep
 std::vector<std::string> sweep_lines(const SweepTable& table) {
   std::vector<std::vector<std::string>> cells{table.keys};
   cells.front().emplace_back("n");
+  const bool has_missed = std::ranges::any_of(table.rows, [](const SweepRow& row) { return row.missed > 0; });
+  if (has_missed) cells.front().emplace_back("missed");
   cells.front().insert(cells.front().end(), table.metrics.begin(), table.metrics.end());
   for (const SweepRow& row : table.rows) {
     std::vector<std::string>& line = cells.emplace_back(row.values);
     line.push_back(std::to_string(row.runs));
+    if (has_missed) line.push_back(std::to_string(row.missed));
     for (const MeanEstimate& estimate : row.means) line.push_back(cell_text(estimate, row.runs));
   }
   std::vector<std::size_t> widths(cells.front().size());
@@ -123,6 +133,7 @@ std::vector<std::string> sweep_lines(const SweepTable& table) {
 std::string sweep_csv(const SweepTable& table) {
   std::vector<std::string> heading = table.keys;
   heading.emplace_back("n");
+  heading.emplace_back("missed");
   for (const std::string& metric : table.metrics) {
     for (const char* const column : {".n", ".mean", ".half"}) heading.push_back(metric + column);
   }
@@ -130,6 +141,7 @@ std::string sweep_csv(const SweepTable& table) {
   for (const SweepRow& row : table.rows) {
     std::vector<std::string> cells = row.values;
     cells.push_back(std::to_string(row.runs));
+    cells.push_back(std::to_string(row.missed));
     for (const MeanEstimate& estimate : row.means) {
       cells.push_back(std::to_string(estimate.count));
       cells.push_back(estimate.count == 0 ? std::string() : format_number(estimate.mean));

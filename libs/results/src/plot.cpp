@@ -13,52 +13,12 @@
 #include "caftan/base/internal/joined.hpp"
 #include "caftan/base/settings_diagnostics.hpp"
 #include "caftan/svg/chart.hpp"
+#include "groups.hpp"
 
 namespace caftan::results {
 namespace {
 
 constexpr double kGap = std::numeric_limits<double>::quiet_NaN();
-
-/// Runs that are drawn as one line.
-struct Group {
-  std::string label{};
-  std::vector<const RunCurves*> runs{};
-};
-
-bool have_different_seeds(const std::vector<const RunCurves*>& runs) {
-  std::set<std::int64_t> seeds;
-  for (const RunCurves* const run : runs) seeds.insert(run->seed);
-  return seeds.size() == runs.size();
-}
-
-/// Names each group of several runs after run.name; groups that would have one name, after their first folder, too.
-void name_bands(std::vector<Group>& groups) {
-  std::map<std::string, int> times;
-  for (Group& group : groups) {
-    if (group.runs.size() == 1) continue;
-    group.label = group.runs.front()->name + ", " + std::to_string(group.runs.size()) + " seeds";
-    ++times[group.label];
-  }
-  for (Group& group : groups) {
-    if (group.runs.size() > 1 && times[group.label] > 1) group.label += " (" + group.runs.front()->folder + " ...)";
-  }
-}
-
-std::vector<Group> groups_of(std::span<const RunCurves> runs) {
-  std::map<std::string, std::vector<const RunCurves*>> alike;
-  for (const RunCurves& run : runs) alike[run.settings].push_back(&run);
-  std::vector<Group> groups;
-  for (const RunCurves& run : runs) {
-    const auto& others = alike[run.settings];
-    if (!have_different_seeds(others)) {
-      groups.push_back({.label = run.folder, .runs = {&run}});
-    } else if (others.front() == &run) {
-      groups.push_back({.label = run.folder, .runs = others});
-    }
-  }
-  name_bands(groups);
-  return groups;
-}
 
 /// One curve, whose values are read at ascending x.
 class Cursor {

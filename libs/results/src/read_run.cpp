@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "caftan/app/internal/curve.hpp"
 #include "caftan/base/internal/settings_document.hpp"
 #include "caftan/base/whole_file.hpp"
 #include "caftan/results/run_curves.hpp"
@@ -14,24 +15,34 @@
 namespace caftan::results {
 namespace {
 
-/// Returns the lines of a resolved file that decide what a run computes, without its seed.
-std::string settings_of(const std::string& resolved) {
-  std::string kept;
+// Of the folder of a run, of that in which runs are, and of that of a sweep.
+constexpr const char* kResolved = "resolved.toml";
+constexpr const char* kLatest = "latest";
+constexpr const char* kSweep = "sweep.toml";
+
+/// Fills in the settings that decide what a run computes: the lines of a resolved file without the run's seed and
+/// [output].
+void read_lines(const std::string& resolved, RunCurves& curves) {
   std::string table;
   std::istringstream lines(resolved);
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with('[')) table = line;
     const bool is_seed = table == "[run]" && line.starts_with("seed = ");
-    if (!is_seed && !line.starts_with('#') && table != "[output]") kept += line + "\n";
+    if (is_seed || line.starts_with('#') || table == "[output]") continue;
+    curves.settings += line + "\n";
+    const std::size_t equals = line.find(" = ");
+    if (line.starts_with('[') || equals == std::string::npos) continue;
+    const std::string of = table.empty() ? "" : table.substr(1, table.size() - 2) + ".";
+    curves.values[of + line.substr(0, equals)] = line.substr(equals + 3);
   }
-  return kept;
 }
 
 /// Fills in what resolved.toml says. A run whose folder has none is not grouped with other runs.
 void read_settings_of(const std::filesystem::path& run, RunCurves& curves) {
-  const std::string resolved = base::read_whole_file(run / "resolved.toml").value_or("");
+  const std::string resolved = base::read_whole_file(run / kResolved).value_or("");
   curves.name = curves.folder;
-  curves.settings = resolved.empty() ? run.string() : settings_of(resolved);
+  if (resolved.empty()) curves.settings = run.string();
+  read_lines(resolved, curves);
   Diagnostics ignored;
   const SettingsNode root = parse_settings(resolved, ignored);
   const SettingsEntry* const table = root.find("run");
@@ -64,26 +75,65 @@ void order(Curve& curve) {
   }
 }
 
+const char* table_name(Axis axis) { return axis == Axis::step ? app::kCurveFile : "metrics.csv"; }
+
+bool has_file(const std::filesystem::path& folder, const char* name) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(folder / name, error);
+}
+
 Result<std::filesystem::path> table_of(const std::filesystem::path& run, Axis axis) {
   std::error_code error;
   if (!std::filesystem::is_directory(run, error)) {
     return Error(Errc::io_error, run.string() + ": there is no such folder of a run");
   }
-  const std::filesystem::path file = run / (axis == Axis::step ? "curve.csv" : "metrics.csv");
-  if (std::filesystem::is_regular_file(file, error)) return file;
-  if (axis == Axis::time) return Error(Errc::io_error, run.string() + ": it has no metrics.csv, so it is no run");
-  return Error(Errc::io_error, run.string() +
-                                   ": it has no curve.csv: no role of the run has reported a metric with a step "
+  if (has_file(run, table_name(axis))) return run / table_name(axis);
+  const std::string lacks = run.string() + ": it has no " + table_name(axis);
+  if (!has_file(run, kResolved)) {
+    return Error(Errc::io_error, lacks + " and no " + kResolved +
+                                     ", so it is no folder of a run; give one, as runs/latest, or that of a sweep");
+  }
+  if (axis == Axis::time) return Error(Errc::io_error, lacks);
+  return Error(Errc::io_error, lacks +
+                                   ": no role of the run has reported a metric with a step "
                                    "(RoleContext::metric(name, value, {.step = n})); --x time draws its metrics.csv");
 }
 
+/// Returns the newest try of each run of a sweep that has the file of the axis.
+Result<std::vector<std::filesystem::path>> runs_of_sweep(const std::filesystem::path& sweep, Axis axis) {
+  std::error_code error;
+  std::filesystem::directory_iterator entries(sweep, error);
+  if (error) return Error(Errc::io_error, sweep.string() + ": " + error.message());
+  std::vector<std::filesystem::path> runs;
+  for (const std::filesystem::directory_entry& entry : entries) {
+    const std::string name = entry.path().filename().string();
+    const bool is_number = name.find_first_not_of("0123456789") == std::string::npos;
+    if (is_number && has_file(entry.path() / kLatest, table_name(axis))) runs.push_back(entry.path() / kLatest);
+  }
+  if (runs.empty()) {
+    return Error(Errc::io_error, sweep.string() + ": no run of this sweep has a " + table_name(axis) +
+                                     (axis == Axis::step ? " yet; --x time draws metrics without a step" : " yet"));
+  }
+  std::sort(runs.begin(), runs.end());
+  return runs;
+}
+
 }  // namespace
+
+Result<std::vector<std::filesystem::path>> find_runs(const std::filesystem::path& path, Axis axis) {
+  if (has_file(path, kSweep)) return runs_of_sweep(path, axis);
+  std::error_code error;
+  const bool is_run = has_file(path, kResolved) || has_file(path, table_name(axis));
+  const bool has_runs = !is_run && std::filesystem::is_directory(path / kLatest, error);
+  return std::vector<std::filesystem::path>{has_runs ? path / kLatest : path};
+}
 
 Result<RunCurves> read_run(const std::filesystem::path& run, Axis axis, const std::optional<std::string>& metric) {
   const auto file = table_of(run, axis);
   if (!file) return file.error();
   std::error_code error;
-  RunCurves found{.folder = std::filesystem::canonical(run, error).filename().string()};
+  const std::filesystem::path folder = std::filesystem::canonical(run, error);
+  RunCurves found{.folder = folder.filename().string(), .parent = folder.parent_path().filename().string()};
   read_settings_of(run, found);
   std::map<std::string, Curve> curves;
   std::size_t points = 0;

@@ -428,7 +428,7 @@ Error Supervisor::reason() const {
 
 Verdict Supervisor::verdict() const {
   if (ending_ == Ending::interrupted) return {.outcome = Verdict::Outcome::interrupted, .exit_code = 130};
-  Verdict verdict{.outcome = Verdict::Outcome::failure, .exit_code = 1};
+  Verdict verdict{.outcome = Verdict::Outcome::failure, .exit_code = 1, .code = reason().code()};
   switch (cause()) {
     case Cause::none:
       return {};

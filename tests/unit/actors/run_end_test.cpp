@@ -147,5 +147,29 @@ TEST_F(RunEnd, U22_ARunWithStepsLeavesItsCurveInOrderAndNamesThePicture) {
       << "all values, also those with a step";
 }
 
+TEST_F(RunEnd, TheLastLineNamesThePictureIfThereIsOne) {
+  for (const bool has_steps : {true, false}) {
+    auto record = RunRecord::create(application_, "", plan_.workers.size());
+    ASSERT_TRUE(record);
+    if (has_steps) record->metric("agent", {.name = "loss", .value = 1, .step = 1});
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    {
+      RunView view(application_.output.progress);
+      report_end(
+          {.launch =
+               {.catalog = catalog_, .types = types_, .application = application_, .plan = plan_, .workers = here_},
+           .record = *record,
+           .view = view,
+           .pids = {1234, 5678},
+           .errors = errors_});
+    }
+    testing::internal::GetCapturedStderr();
+    EXPECT_EQ(testing::internal::GetCapturedStdout(),
+              record->directory().path().string() + ": resolved.toml metrics.csv metrics.jsonl " +
+                  (has_steps ? "curve.csv curve.svg " : "") + "summary.json log/\n");
+  }
+}
+
 }  // namespace
 }  // namespace caftan::actors::run_end_test

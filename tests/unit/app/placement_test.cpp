@@ -197,18 +197,21 @@ TEST_F(SecretFile, K14_WhatOthersMayDoWithItIsSaidRight) {
 }
 
 TEST(Cores, BI1_MoreThreadsThanCoresIsAWarningWithTheFix) {
-  const auto check = [](std::vector<std::string> overrides, int cores, LoadMode mode = LoadMode::check) {
+  const auto check = [](std::vector<std::string> overrides, int cores, LoadMode mode) {
     return parse_application(kRoles, "app.toml", overrides, make_types(), {.mode = mode, .cores = cores})
         .diagnostics.render(false);
   };
-  EXPECT_EQ(check({}, 3), "");
-  EXPECT_EQ(check({}, 2),
-            "app.toml:5:1: warning: 3 workers x torch_threads are 3 threads on 2 cores; they will share cores; fewer "
-            "replicas in [roles.trainer] avoid that\n");
-  EXPECT_EQ(check({}, 2, LoadMode::run), "") << "U13: nothing to mend at each start";
-  EXPECT_EQ(check({"roles.trainer.torch_threads=4"}, 8, LoadMode::run),
-            "app.toml:5:1: warning: 3 workers x torch_threads are 9 threads on 8 cores; set torch_threads = 1 in "
-            "[roles.trainer]\n");
+  for (const LoadMode mode : {LoadMode::check, LoadMode::run}) {
+    EXPECT_EQ(check({}, 2, mode), "") << "U13: nothing to mend where the file asks for one thread of each worker";
+    EXPECT_EQ(check({"roles.trainer.torch_threads=4"}, 9, mode), "");
+    EXPECT_EQ(check({"roles.trainer.torch_threads=4"}, 8, mode),
+              "app.toml:5:1: warning: 3 workers x torch_threads are 9 threads on 8 cores; set torch_threads = 1 in "
+              "[roles.trainer]\n");
+    EXPECT_EQ(check({"roles.server.torch_threads=2", "roles.trainer.replicas=4"}, 4, mode),
+              "app.toml:2:1: warning: 5 workers x torch_threads are 6 threads on 4 cores; set torch_threads = 1 in "
+              "[roles.server]\n")
+        << "that of several threads is named, although another has more";
+  }
 }
 
 TEST(Cores, B8_WorkersOfOneProcessHaveOneNumberOfTorchThreads) {

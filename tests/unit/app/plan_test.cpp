@@ -110,6 +110,15 @@ TEST(Plan, WhoIsAloneOnAHostReachesTheOthersByTcp) {
   EXPECT_EQ(plan.workers[0].channel, "tcp");
 }
 
+TEST(Plan, WorkersThatShareTheCoresOfTheirMachineHaveALineForTheirLogs) {
+  const Plan here = make_plan(load_plan({"roles.server.torch_threads=2"}));
+  EXPECT_EQ(shared_cores_text(here, here.workers[0], 5), "");
+  EXPECT_EQ(shared_cores_text(here, here.workers[0], 4), "4 workers with 5 torch threads share 4 cores");
+  const Plan hosts = make_plan(load_plan({"run.placement=hosts"}));
+  EXPECT_EQ(shared_cores_text(hosts, hosts.workers[0], 2), "") << "two of the four are on its host";
+  EXPECT_EQ(shared_cores_text(hosts, hosts.workers[0], 1), "2 workers with 2 torch threads share 1 core");
+}
+
 TEST(Plan, SelectsByRoleAndReplica) {
   const Plan plan = make_plan(load_plan());
   EXPECT_EQ(*plan.select("trainer", 2), std::vector<WorkerId>{{2}});

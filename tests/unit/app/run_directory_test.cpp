@@ -150,6 +150,7 @@ TEST_F(RunDirectories, TheSummaryIsReplacedAsAWhole) {
   "deterministic": false,
   "fingerprint": "sha256:00",
   "error": "",
+  "error_code": "",
   "lost": [
     {
       "name": "observer",

@@ -18,6 +18,7 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
 SweepPlan plan_of(const Words& assignments) { return SweepPlan::parse(assignments).value(); }
@@ -137,9 +138,20 @@ TEST(SweepTable, HasARowForEachCombinationAndSeedsAreRepetitions) {
   const SweepTable table = make_sweep_table(plan, results, {}).value();
   EXPECT_THAT(sweep_lines(table), ElementsAre("x      n  driver.loss   driver.sum", "a      3  0.5 +- 0 (2)  2 +- 2.48",
                                               "\"b,c\"  1  -             8"));
-  EXPECT_EQ(sweep_csv(make_sweep_table(plan, results, "sum").value()).substr(0, 49),
-            "x,n,driver.sum.n,driver.sum.mean,driver.sum.half\n");
-  EXPECT_THAT(sweep_csv(table), HasSubstr("\n\"\"\"b,c\"\"\",1,0,,,1,8.0,\n"));
+  EXPECT_THAT(sweep_csv(make_sweep_table(plan, results, "sum").value()),
+              StartsWith("x,n,missed,driver.sum.n,driver.sum.mean,driver.sum.half\n"));
+  EXPECT_THAT(sweep_csv(table), HasSubstr("\n\"\"\"b,c\"\"\",1,0,0,,,1,8.0,\n"));
+}
+
+TEST(SweepTable, HasTheRunsThatMissedTheirGoalAndCountsThem) {
+  const SweepPlan plan = plan_of({"x=a,b", "run.seed=1..2"});
+  const std::vector<SweepResult> results{{.run = 0, .metrics = {{"driver.sum", 1}}},
+                                         {.run = 1, .metrics = {{"driver.sum", 3}}, .has_missed_goal = true},
+                                         {.run = 2, .metrics = {{"driver.sum", 4}}, .has_missed_goal = true}};
+  const SweepTable table = make_sweep_table(plan, results, "sum").value();
+  EXPECT_THAT(sweep_lines(table),
+              ElementsAre("x  n  missed  driver.sum", "a  2  1       2 +- 12.7", "b  1  1       4"));
+  EXPECT_THAT(sweep_csv(table), HasSubstr("\nb,1,1,1,4.0,\n"));
 }
 
 TEST(SweepTable, ListsTheMetricsWhereOneIsMissing) {
@@ -148,16 +160,24 @@ TEST(SweepTable, ListsTheMetricsWhereOneIsMissing) {
   EXPECT_THAT(make_sweep_table(plan, results, "x").value().metrics, ElementsAre("a.x", "b.x"));
   EXPECT_THAT(make_sweep_table(plan, results, "b.x").value().metrics, ElementsAre("b.x"));
   EXPECT_EQ(make_sweep_table(plan, results, "y").error().text(), "no run has a metric 'y'; there are: a.x, b.x");
+  const std::vector<SweepResult> other{{0, {{"agent.reward", 1}}}};
+  EXPECT_EQ(make_sweep_table(plan, other, "rewrad").error().text(),
+            "no run has a metric 'rewrad'; did you mean 'reward'? There are: agent.reward");
   EXPECT_THAT(make_sweep_table(plan, {}, "y").value().metrics, IsEmpty());
 }
 
-TEST(Summary, ItsMetricsReadBack) {
-  const RunSummary summary{.metrics = {{"a.x", 0.1}, {"a.y", std::numeric_limits<double>::quiet_NaN()}}};
-  const auto metrics = read_metrics(summary_text(summary)).value();
-  EXPECT_EQ(metrics.at("a.x"), 0.1);
-  EXPECT_TRUE(std::isnan(metrics.at("a.y")));
-  EXPECT_EQ(read_metrics("{").error().code(), Errc::malformed_payload);
-  EXPECT_EQ(read_metrics("{\"metrics\": {\"a\": \"b\"}}").error().code(), Errc::malformed_payload);
+TEST(Summary, ItsMetricsAndItsErrorReadBack) {
+  const RunSummary summary{.error = "a: too little",
+                           .error_code = "goal_missed",
+                           .metrics = {{"a.x", 0.1}, {"a.y", std::numeric_limits<double>::quiet_NaN()}}};
+  const RunSummary read = read_summary(summary_text(summary)).value();
+  EXPECT_EQ(read.metrics.at("a.x"), 0.1);
+  EXPECT_TRUE(std::isnan(read.metrics.at("a.y")));
+  EXPECT_EQ(read.error, "a: too little");
+  EXPECT_EQ(read.error_code, "goal_missed");
+  EXPECT_EQ(read_summary("{").error().code(), Errc::malformed_payload);
+  EXPECT_EQ(read_summary("{\"metrics\": {\"a\": \"b\"}}").error().code(), Errc::malformed_payload);
+  EXPECT_EQ(read_summary("{\"metrics\": {}, \"error_code\": 1}").error().code(), Errc::malformed_payload);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "folder.hpp"
@@ -106,7 +107,8 @@ TEST_F(Runs, SideBySideAreInOneChart) {
   const std::string svg = draw({a, b});
   EXPECT_EQ(count(svg, "<g "), 1U);
   EXPECT_EQ(count(svg, "stroke-linejoin"), 2U);
-  EXPECT_THAT(svg, AllOf(HasSubstr(">a</text>"), HasSubstr(">b</text>"), Not(HasSubstr("fill-opacity"))));
+  EXPECT_THAT(svg,
+              AllOf(HasSubstr(">lr=0.1 (a)</text>"), HasSubstr(">lr=0.2 (b)</text>"), Not(HasSubstr("fill-opacity"))));
 }
 
 TEST_F(Runs, OfDifferentSeedsAreOneBandWhereverTheyWereWritten) {
@@ -116,7 +118,8 @@ TEST_F(Runs, OfDifferentSeedsAreOneBandWhereverTheyWereWritten) {
   const std::string svg = draw({a, b, other});
   EXPECT_EQ(count(svg, "stroke-linejoin"), 2U);
   EXPECT_EQ(count(svg, "fill-opacity"), 1U);
-  EXPECT_THAT(svg, AllOf(HasSubstr(">learn, 2 seeds</text>"), HasSubstr(">c</text>")));
+  EXPECT_THAT(svg, AllOf(HasSubstr(">lr=0.1 (2 seeds)</text>"), HasSubstr(">lr=0.2 (c)</text>")));
+  EXPECT_THAT(draw({a, b}), HasSubstr(">learn, 2 seeds</text>")) << "there is nothing to distinguish it from";
 }
 
 TEST_F(Runs, OfOneSeedTwiceAreNoBand) {
@@ -125,13 +128,73 @@ TEST_F(Runs, OfOneSeedTwiceAreNoBand) {
   EXPECT_EQ(count(draw({a, b}), "fill-opacity"), 0U);
 }
 
-TEST_F(Runs, BandsOfOneNameAreNamedAfterTheirFirstFolders) {
+TEST_F(Runs, TheLegendNamesTheSettingsInWhichTheLinesDiffer) {
+  const std::string rows = "1,agent.loss,3\r\n";
+  const std::string a = make_run("a", 1, rows, "rule = \"sgd\"\n\n[roles.agent.config.optimizer]\nlr = 0.1");
+  const std::string b = make_run("b", 2, rows, "rule = \"sgd\"\n\n[roles.agent.config.optimizer]\nlr = 0.1");
+  const std::string other = make_run("c", 1, rows, "rule = \"adam\"\n\n[roles.agent.config.optimizer]\n# lr: none");
+  EXPECT_THAT(draw({a, b, other}), AllOf(HasSubstr(">optimizer.lr=0.1 rule=sgd (2 seeds)</text>"),
+                                         HasSubstr(">no optimizer.lr rule=adam (c)</text>")));
+}
+
+TEST_F(Runs, AKeyThatTwoRolesHaveIsNamedWithItsRole) {
+  const std::string rows = "1,agent.loss,3\r\n";
+  const std::string a = make_run("a", 1, rows, "lr = 0.1\n\n[roles.critic.config]\nlr = 1.0");
+  const std::string b = make_run("b", 1, rows, "lr = 0.2\n\n[roles.critic.config]\nlr = 2.0");
+  EXPECT_THAT(draw({a, b}), HasSubstr(">roles.agent.config.lr=0.1 roles.critic.config.lr=1.0 (a)</text>"));
+}
+
+TEST_F(Runs, BandsThatDifferInMoreThanFourSettingsAreNamedAfterTheirFirstFolders) {
   std::vector<std::string> folders;
   for (int i = 0; i < 4; ++i) {
-    folders.push_back(make_run("r" + std::to_string(i), i, "1,agent.loss,3\r\n", i < 2 ? "lr = 0.1" : "lr = 0.2"));
+    std::string config;
+    for (const char* const key : {"a", "b", "c", "d", "e"}) config += key + std::string(i < 2 ? " = 1\n" : " = 2\n");
+    folders.push_back(make_run("r" + std::to_string(i), i, "1,agent.loss,3\r\n", config));
   }
   EXPECT_THAT(draw(folders),
               AllOf(HasSubstr(">learn, 2 seeds (r0 ...)</text>"), HasSubstr(">learn, 2 seeds (r2 ...)</text>")));
+}
+
+/// The folder of a sweep over two rates and two seeds: 001/ has two tries of its run, 004/ has none yet.
+class RunsOfASweep : public Runs {
+ protected:
+  RunsOfASweep() {
+    std::filesystem::create_directory(folder_.path() / "s");
+    folder_.write("s/sweep.toml", "sweep = 1\n");
+    for (const char* const run : {"001", "002", "003", "004"})
+      std::filesystem::create_directory(folder_.path() / "s" / run);
+    make_run("s/001/learn-1", 1, "1,agent.loss,9\r\n");
+    make_run("s/001/learn-2", 1, rows_);
+    make_run("s/002/learn-1", 2, rows_);
+    make_run("s/003/learn-1", 1, rows_, "lr = 0.2");
+    for (const auto& [run, newest] :
+         {std::pair("001", "learn-2"), std::pair("002", "learn-1"), std::pair("003", "learn-1")}) {
+      std::filesystem::create_symlink(newest, folder_.path() / "s" / run / "latest");
+    }
+  }
+  static std::vector<std::string> found(const std::string& folder) {
+    const std::vector<std::filesystem::path> runs = find_runs(folder, Axis::step).value();
+    std::vector<std::string> paths;
+    for (const std::filesystem::path& run : runs) paths.push_back(run.string());
+    return paths;
+  }
+  const std::string rows_ = "1,agent.loss,3\r\n2,agent.loss,2\r\n";
+};
+
+TEST_F(RunsOfASweep, AreFoundWithTheirNewestTries) {
+  const std::string s = folder_ / "s";
+  EXPECT_THAT(found(s), ElementsAre(s + "/001/latest", s + "/002/latest", s + "/003/latest"));
+  EXPECT_THAT(found(s + "/001"), ElementsAre(s + "/001/latest"));
+  EXPECT_THAT(found(s + "/001/learn-1"), ElementsAre(s + "/001/learn-1"));
+  EXPECT_EQ(find_runs(s, Axis::time).error().text(), s + ": no run of this sweep has a metrics.csv yet");
+}
+
+TEST_F(RunsOfASweep, AreNamedAfterTheirSettingsAlone) {
+  const std::vector<std::string> runs = found(folder_ / "s");
+  EXPECT_THAT(draw(runs), AllOf(HasSubstr(">lr=0.1 (2 seeds)</text>"), HasSubstr(">lr=0.2</text>")));
+  EXPECT_THAT(draw({runs[1], runs[2], runs[2]}),
+              AllOf(HasSubstr(">lr=0.1</text>"), HasSubstr(">lr=0.2 (003/learn-1)</text>")))
+      << "the last two have one label, and all have folders of one name";
 }
 
 struct TwoPoints {
@@ -196,12 +259,18 @@ TEST_F(Runs, AnUnknownMetricIsNamedWithThoseThereAre) {
 }
 
 TEST_F(Runs, AFolderWithoutCurvesIsNamedWithTheWayOut) {
-  std::filesystem::create_directory(folder_.path() / "a");
-  const Error without = read_run(folder_ / "a", Axis::step).error();
+  const std::string run = make_run("a", 1, "");
+  std::filesystem::remove(folder_.path() / "a/curve.csv");
+  const Error without = read_run(run, Axis::step).error();
   EXPECT_EQ(without.code(), Errc::io_error);
-  EXPECT_THAT(without.text(), AllOf(StartsWith(folder_ / "a" + ": it has no curve.csv"), HasSubstr("--x time")));
-  EXPECT_THAT(read_run(folder_ / "a", Axis::time).error().text(), HasSubstr("it has no metrics.csv"));
+  EXPECT_THAT(without.text(), AllOf(StartsWith(run + ": it has no curve.csv: no role"), HasSubstr("--x time")));
+  EXPECT_EQ(read_run(run, Axis::time).error().text(), run + ": it has no metrics.csv");
   EXPECT_THAT(read_run(folder_ / "b", Axis::step).error().text(), HasSubstr("there is no such folder"));
+  std::filesystem::create_directory(folder_.path() / "c");
+  EXPECT_EQ(read_run(folder_ / "c", Axis::step).error().text(),
+            folder_ / "c" +
+                ": it has no curve.csv and no resolved.toml, so it is no folder of a run; give one, as "
+                "runs/latest, or that of a sweep");
 }
 
 TEST_F(Runs, AMalformedRowIsNamedWithFileAndLine) {

@@ -21,6 +21,7 @@ TEST_F(Supervised, ARunThatReturnsAnErrorFails) {
   all_leave(supervisor);
   EXPECT_EQ(supervisor.verdict().exit_code, 1);
   EXPECT_EQ(supervisor.verdict().error, "agent: goal_missed: not good enough");
+  EXPECT_EQ(supervisor.verdict().code, Errc::goal_missed);
 }
 
 TEST_F(Supervised, BI2_NamesWhoHasNotComeInTime) {
@@ -177,6 +178,7 @@ TEST_F(Supervised, BI6_ARoleThatStopsBecauseOfADeathDoesNotHideIt) {
   EXPECT_THAT(supervisor.next(now_ + 1s), ElementsAre(Action::stop));
   supervisor.returned(kAgent, Error(Errc::cancelled, "agent", "stopped after 40 steps"));
   EXPECT_EQ(supervisor.verdict().error, "observer-0 was killed by signal 9 (SIGKILL) after 1.0 s");
+  EXPECT_EQ(supervisor.verdict().code, Errc::peer_down);
   EXPECT_EQ(supervisor.verdict().blame, kFirst);
 }
 

@@ -107,7 +107,9 @@ class Program {
 
   /// Adds a command of the program's own beside `run`, `check` and the others.
   /// @param usage  how it is written, its name first: "new NAME [--from PROGRAM]"
-  /// @param run    gets all arguments of `main` when the first one is that name; returns the exit code
+  /// @param run    gets all arguments of `main` when the first one is that name; returns the exit code. `help NAME`
+  /// calls
+  ///               it as `NAME --help` would
   void command(std::string usage, std::function<int(int argc, char** argv)> run) {
     commands_.push_back({std::move(usage), std::move(run)});
   }

@@ -107,8 +107,11 @@ class RoleContext : public CallSite {
   /// Records a value for metrics.csv, metrics.jsonl and (the last one) summary.json; one with a step for curve.csv, too
   /// (docs/results.md). @param name  any bytes, of which the first 128 are kept
   void metric(std::string_view name, double value, MetricOptions options = {}) const;
-  /// Reports the progress of this role, which is shown during the run. @param total  0 = unknown
-  /// @param text  what to show beside the bar; parts are separated by two spaces
+  /// Reports the progress of this role, which is shown during the run as "step DONE of TOTAL" with a bar.
+  /// @param total  0 = unknown: a text is shown without the step then
+  /// @param text   what to show beside; parts are separated by two spaces. One that has " of TOTAL" counts itself: it
+  /// is
+  ///               shown without the step, with the bar before its last part
   void progress(std::int64_t done, std::int64_t total, std::string text = {}) const;
   /// Prints a line of results on the run's standard output.
   void report(std::string_view line) const;

@@ -61,6 +61,11 @@ Plan make_plan(const Application& application);
 /// another placement. Precondition: the application was loaded without errors.
 std::string meeting_place(const Application& application);
 
+/// Returns a line for the log of a worker whose machine has fewer cores than its workers have torch threads; empty if
+/// the cores are enough.
+/// @param cores  of the worker's machine
+std::string shared_cores_text(const Plan& plan, const PlannedWorker& worker, int cores);
+
 /// Returns what `caftan plan FILE` prints: a heading, one line per worker with what it uses, and the policies.
 std::string render_plan(const Application& application, const Plan& plan);
 

@@ -42,6 +42,7 @@ struct RunSummary {
   bool deterministic = false;
   std::optional<std::string> fingerprint{};          ///< "sha256:..."
   std::string error{};                               ///< of a run that failed
+  std::string error_code{};                          ///< the enumerator of Errc, "goal_missed"; empty without failure
   std::vector<Lost> lost{};                          ///< in the order in which they were lost
   std::map<std::string, double> metrics{};           ///< last values
   std::map<std::string, Sent> frames_sent{};         ///< by kind, of all workers, until their roles had returned
@@ -53,7 +54,8 @@ struct RunSummary {
 /// are replaced.
 std::string summary_text(const RunSummary& summary);
 
-/// Returns the last values of the metrics of a summary.json; null becomes NaN. Errors: malformed_payload.
-Result<std::map<std::string, double>> read_metrics(std::string_view text);
+/// Returns the metrics of a summary.json, whose null becomes NaN, its error and error_code; the other members are
+/// empty. Errors: malformed_payload.
+Result<RunSummary> read_summary(std::string_view text);
 
 }  // namespace caftan::app

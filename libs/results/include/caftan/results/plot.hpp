@@ -23,7 +23,8 @@ struct PlotOptions {
 /// Runs whose files differ in nothing but run.seed, and whose seeds are all different, are one line: the mean of all of
 /// them, in a band from the smallest to the largest. Between two of its points a run counts with the line between them.
 /// Where one of them has no value, before its first point, after its last one or in a gap, there is no mean: each of
-/// the others goes on as a faint line. All other runs have lines of their own.
+/// the others goes on as a faint line. All other runs have lines of their own. The legend names each line after the
+/// settings in which it differs from the others, if these are four at most.
 /// Errors: bad_arguments (no run, a metric that no run has, `smooth` out of range, nothing to draw).
 Result<std::string> plot(std::span<const RunCurves> runs, const PlotOptions& options);
 

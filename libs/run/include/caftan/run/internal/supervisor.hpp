@@ -42,6 +42,7 @@ struct Verdict {
   enum class Outcome { success, failure, interrupted } outcome = Outcome::success;
   int exit_code = 0;
   std::string error{};                 ///< one line; empty without failure
+  Errc code = Errc::ok;                ///< of the failure; peer_down where a process has ended
   std::optional<std::size_t> blame{};  ///< the worker whose log has more
   std::string death{};                 ///< how that worker's process ended; empty = it failed otherwise
 };
