@@ -3,6 +3,7 @@
 #include <optional>
 #include <thread>
 
+#include "autograd/autograd_host.hpp"
 #include "autograd_roles.hpp"
 #include "caftan/autograd/checkpoint.hpp"
 #include "caftan/testing/cluster.hpp"
@@ -105,6 +106,24 @@ TEST_P(Contexts, DA19_TheReleaseWaitsForTheContextsOwnCalls) {
   EXPECT_EQ((*this)[0].autograd_contexts().size(), 1U);
   net_.link("worker1", "worker0").release();
   EXPECT_EQ(values(late.get()), (std::vector<double>{1, 4, 9}));
+  expect_no_contexts();
+}
+
+TEST_P(Contexts, DA13_AWorkerAsksAboutTheContextsThatOverlappedItsOwn) {
+  actors::AutogradHost& home = actors::WorkerCore::of((*this)[0]).autograd_host();
+  const at::Tensor x = leaf({1, 2, 3});
+  for (int i = 0; i < 40; ++i) {
+    const ContextId before = home.create().value()->id();
+    std::optional<Context> joined((*this)[0]);
+    (*this)[0].rpc_sync<&square>("worker1", x);
+    const ContextId after = home.create().value()->id();
+    joined.reset();
+    run_until_idle();
+    home.release(before);
+    home.release(after);
+    run_until_idle();
+    ASSERT_LE(actors::WorkerCore::of((*this)[1]).autograd_host().counts().remembered, 17U) << i;
+  }
   expect_no_contexts();
 }
 

@@ -71,7 +71,8 @@ class ChannelCall : public ::testing::TestWithParam<ChannelCase> {
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, ChannelCall,
                          ::testing::Values(ChannelCase{"unix", 1}, ChannelCase{"unix", 2}, ChannelCase{"tcp", 1},
-                                         ChannelCase{"tcp", 2}, ChannelCase{"loopback", 1}, ChannelCase{"loopback", 2}),
+                                           ChannelCase{"tcp", 2}, ChannelCase{"loopback", 1},
+                                           ChannelCase{"loopback", 2}),
                          [](const auto& info) {
                            return std::string(info.param.kind) + std::to_string(info.param.runners);
                          });

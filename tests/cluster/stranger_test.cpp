@@ -212,7 +212,8 @@ class Strangers : public ::testing::Test {
     logged_.wait(lock, [this, lines] { return refused_total() >= lines; });
     // There are more lines than `lines` when the test runs for over a minute, as its long form does: then the log of
     // refusals takes the next ones.
-    EXPECT_THAT(refused_, ::testing::ElementsAre(::testing::Pair(std::string(to_string(reason)), ::testing::Ge(lines))));
+    EXPECT_THAT(refused_,
+                ::testing::ElementsAre(::testing::Pair(std::string(to_string(reason)), ::testing::Ge(lines))));
   }
   std::size_t refused_total() const {
     std::size_t sum = 0;
@@ -307,7 +308,8 @@ TEST_F(Strangers, BI3_MoreThanMayShakeHandsAtOnceAreTurnedAway) {
   std::unique_lock lock(mutex_);
   constexpr std::size_t kLines = net::RefusalLog::kLines;  // of 76 and of 1024
   logged_.wait(lock, [this] { return refused_total() >= 2 * kLines; });
-  EXPECT_THAT(refused_, ::testing::ElementsAre(::testing::Pair("overloaded", kLines), ::testing::Pair("timeout", kLines)));
+  EXPECT_THAT(refused_,
+              ::testing::ElementsAre(::testing::Pair("overloaded", kLines), ::testing::Pair("timeout", kLines)));
 }
 
 }  // namespace

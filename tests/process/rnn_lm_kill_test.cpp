@@ -131,9 +131,9 @@ struct MidCheckpoint {
 class KilledInACheckpoint : public KilledLanguageModel, public ::testing::WithParamInterface<MidCheckpoint> {};
 INSTANTIATE_TEST_SUITE_P(Moments, KilledInACheckpoint,
                          ::testing::Values(MidCheckpoint{"TheTrainerAtItsBegin", "trainer", 0},
-                                         MidCheckpoint{"TheTrainerAmongParts", "trainer", 5},
-                                         MidCheckpoint{"TheTrainerBeforeTheManifestStands", "trainer", 9},
-                                         MidCheckpoint{"TheServer", "ps", 1}),
+                                           MidCheckpoint{"TheTrainerAmongParts", "trainer", 5},
+                                           MidCheckpoint{"TheTrainerBeforeTheManifestStands", "trainer", 9},
+                                           MidCheckpoint{"TheServer", "ps", 1}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(KilledInACheckpoint, TheLastWholeOneIsGoneOnFrom) {

@@ -82,10 +82,10 @@ class SplitModel : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(
     Cases, SplitModel,
     ::testing::Values(Case{.name = "adam"}, Case{.name = "sgd", .optimizer = OptimizerConfig::Name::sgd, .lr = 0.5},
-                    Case{.name = "adam_one_process", .placement = "one_process"},
-                    Case{.name = "clipped", .clip = 0.5, .layers = 2},
-                    Case{.name = "dropout", .clip = 1, .dropout = 0.3, .layers = 2},
-                    Case{.name = "dropout_one_process", .dropout = 0.3, .layers = 2, .placement = "one_process"}),
+                      Case{.name = "adam_one_process", .placement = "one_process"},
+                      Case{.name = "clipped", .clip = 0.5, .layers = 2},
+                      Case{.name = "dropout", .clip = 1, .dropout = 0.3, .layers = 2},
+                      Case{.name = "dropout_one_process", .dropout = 0.3, .layers = 2, .placement = "one_process"}),
     [](const auto& info) { return info.param.name; });
 
 TEST_P(SplitModel, EqualsTheLocalOneBitForBitAfter50Steps) {

@@ -200,8 +200,18 @@ autograd::ReleasedRange AutogradHost::context_over(const ContextId& context) {
 
 void AutogradHost::learn_released(const WorkerLife& from, const autograd::Release& release) {
   if (release.context.maker() != from) return;
-  const base::LockGuard lock(mutex_);
-  table_.learn(from, release.released);
+  std::optional<ContextId> question;
+  {
+    const base::LockGuard lock(mutex_);
+    question = table_.learn(from, release.released);
+  }
+  if (!question) return;
+  const remote::Address name = remote::Address::of(*question);
+  const caf::strong_actor_ptr there = proxy(from, name);
+  if (!there) return;  // the session ended: `peer_down` joins the ranges
+  // The reply comes to the actor for contexts that are not open.
+  there->enqueue(stand_in(name), caf::make_message_id(), caf::make_message(PassEnvelope{autograd::Join{*question}}),
+                 nullptr);
 }
 
 void AutogradHost::context_ended(const ContextId& context) {

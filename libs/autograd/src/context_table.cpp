@@ -50,9 +50,17 @@ void ContextTable::Creator::add(ReleasedRange range) {
   released.emplace(range.first, range.last);
 }
 
-void ContextTable::learn(WorkerLife creator, const ReleasedRange& range) {
-  if (creator == self_ || range.first == 0 || range.last == std::numeric_limits<std::uint64_t>::max()) return;
-  creators_[creator].add(range);
+std::optional<ContextId> ContextTable::learn(WorkerLife creator, const ReleasedRange& range) {
+  if (creator == self_ || range.first == 0 || range.last == std::numeric_limits<std::uint64_t>::max()) return {};
+  Creator& known = creators_[creator];
+  const std::size_t before = known.released.size();
+  known.add(range);
+  if (known.released.size() <= std::max(before, kMostUnasked)) return {};
+  // Asks about one range after the other, so that each gap between two open contexts has its turn.
+  auto next = known.released.upper_bound(known.asked);
+  if (next == known.released.end()) next = known.released.begin();
+  known.asked = next->first;
+  return ContextId{creator.id, creator.incarnation, next->first};
 }
 
 std::vector<ContextId> ContextTable::peer_down(WorkerLife peer) {

@@ -152,8 +152,8 @@ TEST_F(RunEnd, TheLastLineNamesThePictureIfThereIsOne) {
     auto record = RunRecord::create(application_, "", plan_.workers.size());
     ASSERT_TRUE(record);
     if (has_steps) record->metric("agent", {.name = "loss", .value = 1, .step = 1});
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
     {
       RunView view(application_.output.progress);
       report_end(

@@ -255,7 +255,9 @@ void World::deliver_pass(const Flight& flight) {
   Worker& self = workers_[flight.to];
   PassMessage message = flight.message;
   WorkerLife from = flight.life;
-  if (const auto* release = std::get_if<Release>(&message)) self.table.learn(from, release->released);
+  if (const auto* release = std::get_if<Release>(&message)) {
+    if (self.table.learn(from, release->released)) return break_rule("DA-13: a question about fewer contexts than 16");
+  }
   const auto at = self.parts.find(flight.context);
   if (at == self.parts.end() || at->second->released) {
     const std::optional<Send> answer = self.table.refuse(from, message);

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <random>
+#include <vector>
 
 #include "pass_events.hpp"
 
@@ -100,6 +102,40 @@ TEST(ContextTable, DA13_AHundredThousandContextsLeaveNothingBehind) {
   peer.released(long_lived);
   EXPECT_EQ(peer.remembered(), 1u);
   EXPECT_EQ(peer.open_contexts(), 0u);
+}
+
+/// A Release that a home sends for `id`, and the questions that it leads to.
+void release_to(ContextTable& peer, const ContextTable& home, const ContextId& id) {
+  std::optional<ContextId> next = id;
+  for (int questions = 0; next; ++questions) {
+    ASSERT_LE(questions, 1) << "the reply to a question leads to none";
+    next = peer.learn(kHome, home.released_around(*next));
+    if (next) {
+      ASSERT_TRUE(home.refuse(kA, Join{*next})) << "only a released context is asked about";
+    }
+  }
+}
+
+TEST(ContextTable, DA13_AWorkerThatTakesPartInFewOverlappingContextsKeepsFewRanges) {
+  for (const std::size_t most_open : {3U, 10U, 40U}) {
+    ContextTable home(kHome);
+    ContextTable peer(kA);
+    std::mt19937_64 random(most_open);
+    std::vector<ContextId> open;
+    std::size_t most_kept = 0;
+    for (int i = 0; i < 20'000; ++i) {
+      if (open.size() < most_open) open.push_back(home.create());
+      if (open.size() < most_open) continue;
+      const std::size_t ended = random() % open.size();
+      const ContextId id = open[ended];
+      open.erase(open.begin() + static_cast<std::ptrdiff_t>(ended));
+      home.released(id);
+      if (id.number % 3 != 0) continue;  // the peer takes no part in that one
+      release_to(peer, home, id);
+      most_kept = std::max(most_kept, peer.remembered());
+    }
+    EXPECT_LE(most_kept, ContextTable::kMostUnasked + 2 * most_open) << most_open << " contexts at once";
+  }
 }
 
 TEST(ContextTable, DA13_TheLossOfTheHomeRefusesWhatWasOpenHere) {

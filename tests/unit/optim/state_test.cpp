@@ -56,13 +56,13 @@ struct Model {
 class States : public ::testing::TestWithParam<Algorithm> {};
 INSTANTIATE_TEST_SUITE_P(Algorithms, States,
                          ::testing::Values(SGD{.lr = 0.1}, SGD{.lr = 0.1, .momentum = 0.9}, Adam{.lr = 0.1},
-                                         Adam{.amsgrad = true, .fused = true}, AdamW{},
-                                         Adagrad{.lr_decay = 0.1, .initial_accumulator_value = 0.5}, Adadelta{},
-                                         RMSprop{}, RMSprop{.momentum = 0.9, .centered = true}, Rprop{}, Adamax{},
-                                         Custom{.name = "heavy_ball",
-                                                .lr = 0.1,
-                                                .options = {{"beta", 0.5}},
-                                                .code = std::make_shared<HeavyBall>()}));
+                                           Adam{.amsgrad = true, .fused = true}, AdamW{},
+                                           Adagrad{.lr_decay = 0.1, .initial_accumulator_value = 0.5}, Adadelta{},
+                                           RMSprop{}, RMSprop{.momentum = 0.9, .centered = true}, Rprop{}, Adamax{},
+                                           Custom{.name = "heavy_ball",
+                                                  .lr = 0.1,
+                                                  .options = {{"beta", 0.5}},
+                                                  .code = std::make_shared<HeavyBall>()}));
 
 TEST_P(States, OP5_TrainingGoesOnBitForBit) {
   Model whole(GetParam());

@@ -109,7 +109,7 @@ TEST_F(Requirements, U3_AFileOfTheCheckpointThatIsCutOffOrOfAnotherOne) {
     const std::filesystem::path file = checkpoint() + "/" + part;
     std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
     EXPECT_THAT(one(find(config)), ::testing::AllOf(HasSubstr("resume: " + file.string() + ": its header announces "),
-                                                  HasSubstr("it was cut off or changed; use an earlier checkpoint")));
+                                                    HasSubstr("it was cut off or changed; use an earlier checkpoint")));
   }
   const TrainerConfig config = make_resuming(90);
   std::filesystem::copy_file(checkpoint() + "/manifest", checkpoint() + "/trainer",

@@ -122,7 +122,7 @@ TEST_F(LocalRun, F5_AValidationWhoseLossOrPerplexityIsNotFiniteEndsTheTraining) 
   EXPECT_THAT(
       validated_with(1e31F),
       ::testing::MatchesRegex("step 0: the perplexity of a validation loss of .*e\\+3[01] is inf, the training has "
-                            "diverged; its learning rate was 0.5: start anew with a lower optimizer.lr, .*"));
+                              "diverged; its learning rate was 0.5: start anew with a lower optimizer.lr, .*"));
   EXPECT_THAT(validated_with(std::numeric_limits<float>::quiet_NaN()),
               ::testing::StartsWith("step 0: the validation loss is nan, the training has diverged; "));
 }

@@ -14,7 +14,7 @@ auto& pick(List& list, std::uint32_t choice) {
 
 std::string name_of_value(int value) { return "v" + std::to_string(value); }
 
-std::string name(const Token& token) {
+std::string token_name(const Token& token) {
   return name_of_value(token.value) + (token.local ? " (hold)" : " (fork " + caftan::to_string(token.fork) + ")");
 }
 
@@ -162,7 +162,7 @@ std::string World::add_arguments(int worker, int connection, std::uint32_t count
     const std::optional<Entry> entry = hand_over(worker, connection, token);
     if (!entry) continue;
     frame.entries.push_back(*entry);
-    text += " with " + name(token) + " as fork " + caftan::to_string(entry->fork);
+    text += " with " + token_name(token) + " as fork " + caftan::to_string(entry->fork);
   }
   return text;
 }
@@ -217,7 +217,7 @@ void World::create(const Step& step) {
   Frame frame{.kind = Frame::Kind::call, .value = number, .fork = fork, .call = id};
   const std::string arguments = add_arguments(from, connection, step.c % 2, step.c / 2, frame);
   self.tokens.push_back({number, false, fork, 1});
-  say(name(from) + " creates " + name(self.tokens.back()) + " on " + name(to) + arguments + " (call " +
+  say(name(from) + " creates " + token_name(self.tokens.back()) + " on " + name(to) + arguments + " (call " +
       std::to_string(id) + ")" + (accepted ? "" : ": not accepted by the lane"));
   if (accepted) {
     send(from, connection, std::move(frame));
@@ -238,7 +238,7 @@ void World::create_here(const Step& step) {
   OwnerActor& actor = self.owners[number];
   actor.rules.created_here();
   self.tokens.push_back({number, true, {}, 1});
-  say(name(worker) + " makes " + name(self.tokens.back()));
+  say(name(worker) + " makes " + token_name(self.tokens.back()));
   if (step.b % 2 == 0) {
     post_owner(worker, number, {.kind = Mail::Kind::creation_finished});
   } else {  // the value comes later, from a function that runs here
@@ -259,7 +259,8 @@ void World::use(const Step& step) {
   look_at(worker, token);
   if (token.local) return;
   const Use used = step.c % 2 == 0 ? Use::fetch : Use::method;
-  const std::string text = name(worker) + (used == Use::fetch ? " fetches " : " calls a method of ") + name(token);
+  const std::string text =
+      name(worker) + (used == Use::fetch ? " fetches " : " calls a method of ") + token_name(token);
   const auto user = self.users.find(token.fork);
   const int connection = connection_between(worker, values_[token.value].owner);
   const bool failed = user == self.users.end() || !user->second.rules.may_use();  // the handle knows
@@ -313,7 +314,7 @@ void World::finish_job(int worker, int id, const Step& step) {
       const Token& token = pick(source, step.b);
       if (const std::optional<Entry> entry = hand_over(worker, job.connection, token)) {
         reply.entries.push_back(*entry);
-        text += " and answers " + name(token) + " as fork " + caftan::to_string(entry->fork);
+        text += " and answers " + token_name(token) + " as fork " + caftan::to_string(entry->fork);
       }
     }
     send(worker, job.connection, std::move(reply));
@@ -355,7 +356,7 @@ void World::copy_or_drop(const Step& step, bool copy) {
   if (tokens.empty()) return;
   Token& token = pick(tokens, step.b);
   look_at(worker, token);
-  say(name(worker) + (copy ? " copies " : token.copies > 1 ? " drops one copy of " : " drops ") + name(token));
+  say(name(worker) + (copy ? " copies " : token.copies > 1 ? " drops one copy of " : " drops ") + token_name(token));
   if (copy) {
     ++token.copies;
   } else if (--token.copies > 0) {

@@ -6,7 +6,7 @@
 namespace caftan::rpc::model {
 namespace {
 
-std::string name(const Connection& connection, int number) {
+std::string connection_name(const Connection& connection, int number) {
   return "connection " + std::to_string(number + 1) + " (" + name(connection.end[0]) + ", " + name(connection.end[1]) +
          ")";
 }
@@ -28,7 +28,7 @@ void World::cut(int number, std::uint32_t first_kept, std::uint32_t second_kept)
   connection.cut = true;
   connection.lane[0].resize(first_kept % (connection.lane[0].size() + 1), Frame{});
   connection.lane[1].resize(second_kept % (connection.lane[1].size() + 1), Frame{});
-  say(name(connection, number) + " is lost; " + std::to_string(connection.lane[0].size()) + " and " +
+  say(connection_name(connection, number) + " is lost; " + std::to_string(connection.lane[0].size()) + " and " +
       std::to_string(connection.lane[1].size()) + " frames still arrive");
 }
 
@@ -71,7 +71,7 @@ void World::reconnect(const Step& step) {
   const auto [first, second] = pairs[step.a % pairs.size()];
   connect(first, second);
   say(name(first) + " and " + name(second) +
-      " connect again: " + name(connections_.back(), static_cast<int>(connections_.size()) - 1));
+      " connect again: " + connection_name(connections_.back(), static_cast<int>(connections_.size()) - 1));
   for (const int worker : {first, second}) {
     for (auto& [fork, actor] : workers_[worker].users) {
       const int owner = values_[actor.value].owner;

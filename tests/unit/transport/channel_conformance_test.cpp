@@ -163,7 +163,7 @@ class ChannelConformance : public ::testing::TestWithParam<Kind> {
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, ChannelConformance,
                          ::testing::Values(Kind{"loopback", &loopback, false}, Kind{"unix", &unix_sockets},
-                                         Kind{"tcp", &tcp_sockets}),
+                                           Kind{"tcp", &tcp_sockets}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(ChannelConformance, SaysItsKind) { EXPECT_STREQ(one_->channel->kind(), GetParam().name); }

@@ -1,6 +1,7 @@
 /// `ContextTable`: which autograd contexts are open at one worker, its own and those of others that it takes part in. A
 /// released context is refused for ever; for this the table keeps ranges of numbers for each life of which it has seen
-/// a context; only contexts that were open at a release divide the ranges (DA-13).
+/// a context (DA-13). Contexts that were open at a release divide the ranges. When they are released without this
+/// worker, because it takes no part in them, the table asks their creator about the ranges that they divided.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +28,12 @@ class ContextTable {
   Result<bool> enter(ContextId context);
   /// The context is over here. Repeating it changes nothing.
   void released(ContextId context);
-  /// From now on refuses the contexts that a Release from `creator` names, all in the range `released`.
-  void learn(WorkerLife creator, const ReleasedRange& released);
+  /// Ranges of one creator above which the table asks the creator.
+  static constexpr std::size_t kMostUnasked = 16;
+  /// From now on refuses the contexts that a Release from `creator` names, all in the range `released`. Returns a
+  /// released context of the creator if a Join of it has to be sent there: the reply is a Release whose range may join
+  /// several that are kept here. Returns nothing unless this release made one range more.
+  std::optional<ContextId> learn(WorkerLife creator, const ReleasedRange& released);
   /// A session with `peer` ended. Returns its contexts that were open here: send `peer_down` to each. The contexts of
   /// that life which this worker has seen or joined are refused from now on, because messages of them may be lost.
   std::vector<ContextId> peer_down(WorkerLife peer);
@@ -48,6 +53,7 @@ class ContextTable {
   struct Creator {
     std::map<std::uint64_t, std::uint64_t> released;  // first -> last; apart from each other
     std::set<std::uint64_t> open;                     // here
+    std::uint64_t asked = 0;                          // the first number of the range that `learn` returned last
     bool refuses(std::uint64_t number) const;
     void add(ReleasedRange range);
   };
