@@ -7,12 +7,6 @@
 #include "optimizer_roles.hpp"
 
 namespace caftan::test::optimizer_commit_test {
-
-namespace {
-Gate gate;
-}
-Future<int> wait_at_gate() { return gate.wait(); }
-
 namespace {
 
 using autograd::Context;

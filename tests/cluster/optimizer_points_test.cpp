@@ -10,9 +10,6 @@
 #include "optimizer_roles.hpp"
 
 namespace caftan::test::optimizer_points_test {
-
-Future<int> wait_at_gate() { return make_ready_future<int>(1); }
-
 namespace {
 
 using autograd::Context;

@@ -64,7 +64,7 @@ class Layer {
   RRef<at::Tensor> weight_again(Worker& worker) const { return worker.make_rref(weight_); }
   std::vector<at::Tensor> values() const { return {weight_.detach().clone(), bias_.detach().clone()}; }
   std::vector<at::Tensor> tensors() const { return {weight_, bias_}; }
-  /// Keeps the object's turn until the gate at worker0 opens. Returns whether the weight has changed meanwhile.
+  /// Keeps the object's turn until the test opens the gate. Returns whether the weight has changed meanwhile.
   bool hold(Worker& worker);
 
  private:
@@ -72,7 +72,8 @@ class Layer {
   at::Tensor bias_;
 };
 
-Future<int> wait_at_gate();
+inline Gate gate;
+inline Future<int> wait_at_gate() { return gate.wait(); }
 inline bool Layer::hold(Worker& worker) {
   const at::Tensor before = weight_.detach().clone();
   worker.rpc_sync<&wait_at_gate>("worker0");

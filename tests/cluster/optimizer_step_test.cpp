@@ -10,12 +10,6 @@
 #include "optimizer_roles.hpp"
 
 namespace caftan::test::optimizer_step_test {
-
-namespace {
-Gate* gate = nullptr;  // of the test that runs
-}
-Future<int> wait_at_gate() { return gate->wait(); }
-
 namespace {
 
 using autograd::Context;
@@ -192,8 +186,6 @@ TEST_P(Steps, OP8_ANormThatIsNotFiniteStepsNothing) {
 // ---- order of steps
 
 TEST_P(Steps, AStepWaitsForTheTurnOfTheModuleWhoseParametersTheyAre) {
-  Gate own;
-  gate = &own;
   DistributedOptimizer optimizer(here(), all_parameters(), SGD{.lr = 1});
   Context context(here());
   context.backward({forward(make_input(0)).sum()});
@@ -204,11 +196,10 @@ TEST_P(Steps, AStepWaitsForTheTurnOfTheModuleWhoseParametersTheyAre) {
   cluster_.run_until_idle();
   EXPECT_FALSE(stepped.ready()) << "worker2's layer keeps its turn";
   EXPECT_FALSE(at::equal(layers_[0].rpc_sync<&Layer::values>()[0], before[0])) << "the others do not wait for it";
-  own.open();
+  gate.open();
   EXPECT_FALSE(held.get()) << "the weight did not change while the method ran";
   EXPECT_TRUE(std::move(stepped).result());
   EXPECT_FALSE(at::equal(values()[2], before[2]));
-  gate = nullptr;
 }
 
 TEST_P(Steps, RowX15_StepsOfTwoOptimizersOnTheSameParametersDoNotOverlap) {
