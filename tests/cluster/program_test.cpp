@@ -1,23 +1,13 @@
-// Roles of a program on Workers of one process: how they find each other, take turns and end. Over threads.
-#include <ATen/ops/ones.h>
+// Roles of a program on Workers of one process: how a program declares them, and how they find each other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <condition_variable>
-#include <functional>
-#include <future>
-#include <thread>
-#include <variant>
+#include <string>
 #include <vector>
 
-#include "caftan/app/load.hpp"
-#include "caftan/caftan.hpp"
-#include "gate.hpp"
-#include "role/worker_set.hpp"
-#include "worker/runners.hpp"
+#include "one_process_run.hpp"
 
-namespace caftan::program_test {
+namespace caftan::test::program_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -65,97 +55,12 @@ int Server::sum_of_clients() {
   return sum;
 }
 
-/// A role whose method answers a batch of calls.
-class Doubler {
- public:
-  explicit Doubler(RoleContext&) {}
-  std::vector<int> doubled(const Batch<int>& numbers) {
-    std::vector<int> results;
-    for (const int x : numbers) results.push_back(2 * x);
-    return results;
-  }
-};
-class Asker {
- public:
-  explicit Asker(RoleContext& context) : context_(context), doubler_(context.uses<Doubler>("doubler")) {}
-  Result<void> run(std::stop_token) {
-    const auto doubled = doubler_.front().try_rpc_sync<&Doubler::doubled>(21);
-    if (!doubled) return doubled.error();
-    context_.report(std::to_string(*doubled));
-    return {};
-  }
-
- private:
-  RoleContext& context_;
-  std::vector<RRef<Doubler>> doubler_;
-};
-
-/// A run of one process whose events are kept.
-class ProgramRun : public ::testing::Test {
+class ProgramRun : public OneProcessRun {
  protected:
   ProgramRun() {
     program_.role<Server>("server").uses<Client>("clients", at_least(1)).method<&Server::sum_of_clients>("sum");
     program_.role<Client>("client").uses<Server>("server").method<&Client::value>("value", brief);
-    program_.role<Doubler>("doubler").batched<&Doubler::doubled>("doubled",
-                                                                 {.max_size = 2, .max_wait = std::chrono::hours(1)});
-    program_.role<Asker>("asker").uses<Doubler>("doubler");
   }
-
-  /// Starts the run, waits until run() of `returned` roles has ended, then lets the workers leave. Returns whether all
-  /// roles ended.
-  /// @param act  called once the run has started
-  bool run(const std::string& file, std::size_t returned, const std::function<void(actors::WorkerSet&)>& act = {}) {
-    const auto types = program_.catalog().types().value();
-    const auto loaded = app::parse_application(file, "/test.toml", {}, types, {});
-    EXPECT_TRUE(loaded.diagnostics.ok()) << loaded.diagnostics.render(false);
-    const app::Plan plan = app::make_plan(loaded.application);
-    actors::WorkerSetOptions options{.catalog = program_.catalog(), .application = loaded.application, .plan = plan};
-    for (const auto& worker : plan.workers) {
-      options.workers.push_back(worker.id);
-      options.world.push_back({worker.name, ""});
-    }
-    options.executor = actors::make_runners(options.workers.size());
-    options.network = std::make_shared<LocalNetwork>();
-    options.sink = [this](const run::Event& event) {
-      const std::lock_guard lock(mutex_);
-      // A worker that has reported ready has joined: it may be asked to leave at once.
-      EXPECT_TRUE(!std::holds_alternative<run::Ready>(event.body) || workers_->has_joined());
-      events_.push_back(event);
-      changed_.notify_all();
-    };
-    actors::WorkerSet workers(std::move(options));
-    workers_ = &workers;
-    bool ended = false;
-    std::thread life([&] { ended = workers.run(); });
-    if (act) act(workers);
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return count<run::Returned>() + failures() >= returned; });
-    }
-    workers.leave();
-    life.join();
-    return ended;
-  }
-  /// Returns the events of one kind, in their order.
-  template <class Body>
-  std::vector<Body> all() const {
-    std::vector<Body> found;
-    for (const auto& event : events_) {
-      if (const auto* body = std::get_if<Body>(&event.body)) found.push_back(*body);
-    }
-    return found;
-  }
-  template <class Body>
-  std::size_t count() const {
-    return all<Body>().size();
-  }
-  std::size_t failures() const { return count<run::Failed>(); }
-
-  Program program_{"test"};
-  const actors::WorkerSet* workers_ = nullptr;  // of the running run()
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<run::Event> events_;
 };
 
 constexpr const char* kFile =
@@ -181,16 +86,6 @@ TEST_F(ProgramRun, RolesThatUseEachOtherFindEachOtherAndAreAskedBack) {
   EXPECT_EQ(sums, 3U);
   EXPECT_EQ(count<run::Report>(), 3U);
   EXPECT_EQ(count<run::Left>(), 4U);
-}
-
-TEST_F(ProgramRun, BT1_MethodsOfRolesMayBeBatched) {
-  EXPECT_TRUE(
-      run("caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.doubler]\ntype = \"doubler\"\n"
-          "[roles.asker]\ntype = \"asker\"\nreplicas = 2\n[roles.asker.uses]\ndoubler = \"doubler\"\n",
-          2));
-  std::vector<std::string> reports;
-  for (const auto& report : all<run::Report>()) reports.push_back(report.text);
-  EXPECT_THAT(reports, ::testing::ElementsAre("42", "42"));
 }
 
 TEST_F(ProgramRun, U21_EachReplicaIsMadeWithItsOwnSettings) {
@@ -270,11 +165,11 @@ TEST_F(ProgramRun, CALL2_AMethodThatARoleDidNotRegisterSaysWhatTheProgramWrites)
           1));
   ASSERT_EQ(count<run::Report>(), 1U);
   const std::string text = all<run::Report>().front().text;
-  EXPECT_THAT(text, testing::StartsWith("unknown_function: buyer: the role class "));
+  EXPECT_THAT(text, ::testing::StartsWith("unknown_function: buyer: the role class "));
   EXPECT_THAT(text, HasSubstr("Shop, of which worker 'kiosk' has an object"));
   EXPECT_THAT(text, HasSubstr("Shop>(\"shop\").method<&"));
   EXPECT_THAT(text, HasSubstr("Shop::price>(\"price\")"));
-  EXPECT_THAT(text, testing::Not(HasSubstr("registry.add")));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("registry.add")));
 }
 
 /// Reports how many shops it was given, and the one that there is.
@@ -307,43 +202,9 @@ TEST_F(ProgramRun, TheUseOfOneReplicaRefusesAFileWithNoneOrTwo) {
   std::vector<std::string> reports;
   for (const auto& report : all<run::Report>()) reports.push_back(report.text);
   const std::string wants = "use<...>(\"shops\") returns exactly 1 replica, the file gives role ";
-  EXPECT_THAT(reports, testing::UnorderedElementsAre(
-                           testing::StartsWith("0 bad_arguments: none: " + wants + "'none' 0. "), "1 stall",
-                           testing::StartsWith("2 bad_arguments: two: " + wants + "'two' 2. ")));
-}
-
-test::Gate stop_callbacks;
-
-/// A role that stops when it is asked to, but whose stop callback waits until the test opens `stop_callbacks`.
-class Reluctant {
- public:
-  explicit Reluctant(RoleContext&) {}
-  Result<void> run(std::stop_token stop) {
-    std::promise<void> asked;
-    const std::stop_callback callback(stop, [&] {
-      asked.set_value();
-      EXPECT_TRUE(stop_callbacks.pass());
-    });
-    running.open();
-    asked.get_future().get();
-    return {};
-  }
-  static inline test::Gate running;
-};
-
-TEST_F(ProgramRun, T16_WhoAsksRolesToStopDoesNotWaitForTheirStopCallbacks) {
-  stop_callbacks.close();
-  Reluctant::running.close();
-  program_.role<Reluctant>("reluctant");
-  const std::string file = "caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.reluctant]\ntype = \"reluctant\"\n";
-  EXPECT_TRUE(run(file, 1, [](actors::WorkerSet& workers) {
-    EXPECT_TRUE(Reluctant::running.pass());
-    workers.stop();
-    workers.stop();
-    stop_callbacks.wait_for(1);
-    stop_callbacks.open();
-  }));
-  EXPECT_EQ(count<run::Left>(), 1U);
+  EXPECT_THAT(reports, ::testing::UnorderedElementsAre(
+                           ::testing::StartsWith("0 bad_arguments: none: " + wants + "'none' 0. "), "1 stall",
+                           ::testing::StartsWith("2 bad_arguments: two: " + wants + "'two' 2. ")));
 }
 
 class NoRole {};
@@ -369,77 +230,6 @@ TEST_F(ProgramRun, U6_AUseOfAWrongClassSaysSoInWordsOfTheProgram) {
                                                              : "NoRole is not the class of a role of this program"));
     EXPECT_THAT(text, ::testing::Not(HasSubstr("role_of"))) << "no internal names";
   }
-}
-
-/// A role that makes a reference to its own tensor in its constructor.
-class Keeper {
- public:
-  explicit Keeper(RoleContext& context)
-      : context_(context), self_(context.self<Keeper>()), kept_(context.make_rref(at::ones({2}))) {}
-  Result<void> run(std::stop_token) {
-    const auto strand_of = [](const auto& rref) { return rref.handle()->local_value().get()->shared_strand(); };
-    context_.metric("shared", strand_of(kept_) == strand_of(self_) ? 1 : 0);
-    return {};
-  }
-
- private:
-  RoleContext& context_;
-  RRef<Keeper> self_;
-  RRef<at::Tensor> kept_;
-};
-
-TEST_F(ProgramRun, A4_WhatARolesConstructorRefersToTakesItsTurnsWithTheRole) {
-  program_.role<Keeper>("keeper");
-  const std::string file = "caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.keeper]\ntype = \"keeper\"\n";
-  EXPECT_TRUE(run(file, 1));
-  std::size_t shared = 0;
-  for (const auto& metrics : all<run::Metrics>()) {
-    for (const auto& [name, value, step] : metrics.values) shared += name == "shared" && value == 1.0 ? 1 : 0;
-  }
-  EXPECT_EQ(shared, 1U);
-}
-
-/// Holds each caller until all of them have called; then lets all go on.
-class Hall {
- public:
-  struct Config {
-    int guests = 1;
-  };
-  static void settings(auto& s, Config& c) { s("guests", c.guests, "how many come"); }
-  Hall(RoleContext&, Config config) : config_(config) {}
-  Future<int> come_in() {
-    Future<int> all_are_there = guests_.emplace_back().future();
-    if (static_cast<int>(guests_.size()) == config_.guests) {
-      for (auto& guest : guests_) guest.set(config_.guests);
-    }
-    return all_are_there;
-  }
-
- private:
-  Config config_;
-  std::vector<Promise<int>> guests_;
-};
-
-/// Waits in its constructor.
-class Guest {
- public:
-  explicit Guest(RoleContext& context) { context.use<Hall>("hall").rpc_sync<&Hall::come_in>(); }
-  Result<void> run(std::stop_token) { return {}; }
-  static constexpr int kGuests = 200;
-};
-
-TEST_F(ProgramRun, U7_T8_TwoHundredRolesOfAProcessMayWaitForOthersInTheirConstructors) {
-  program_.role<Hall>("hall").method<&Hall::come_in>("come_in");
-  program_.role<Guest>("guest").uses<Hall>("hall");
-  const std::string guests = std::to_string(Guest::kGuests);
-  EXPECT_TRUE(
-      run("caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.hall]\ntype = \"hall\"\n[roles.hall.config]\n"
-          "guests = " +
-              guests + "\n[roles.guest]\ntype = \"guest\"\nreplicas = " + guests +
-              "\n[roles.guest.uses]\nhall = \"hall\"\n",
-          Guest::kGuests));
-  EXPECT_EQ(failures(), 0U);
-  EXPECT_EQ(count<run::Made>(), Guest::kGuests + 1U);
 }
 
 TEST(Catalog, RefusesAClassTwiceAndUsesOfWhatIsNoRole) {
@@ -476,4 +266,4 @@ TEST(Catalog, NamesMethodsOfTwoRolesWhoseNamesMakeOneName) {
 }
 
 }  // namespace
-}  // namespace caftan::program_test
+}  // namespace caftan::test::program_test

@@ -52,6 +52,14 @@ def source_of(output):
     return re.sub(r"CMakeFiles/[^/]*\.dir/", "", output)[:-len(".o")]
 
 
+def described(build, output):
+    """Returns the source of an object file; for a unit, the folder and the names of its sources."""
+    sources = tree.sources_of(build / output[:-len(".o")])
+    if "/Unity/" not in output:
+        return source_of(output)
+    return source_of(output).split("Unity/")[0] + " " + ", ".join(path.name for path in sources)
+
+
 def limit_of(build, output):
     """Returns the CPU seconds that a unit may cost, by the number of its sources."""
     return FILE_LIMIT + FURTHER_LIMIT * (len(tree.sources_of(build / output[:-len(".o")])) - 1)
@@ -107,7 +115,7 @@ def check(build, measure=cpu_seconds):
         measured = measured_again(build, timed, measure)
         scale = min(1.0, sum(measured.values()) / sum(times[output] for output in measured))
 
-    errors = [f"{source_of(output)}: {seconds:.1f} CPU s to compile, the limit is {limit_of(build, output):.0f} (where "
+    errors = [f"{described(build, output)}: {seconds:.1f} CPU s to compile, the limit is {limit_of(build, output):.0f} (where "
               f"torch/torch.h takes {YARDSTICK:.0f})" for output, seconds in sorted(measured.items())
               if seconds > limit_of(build, output)]
     for group, (folders, limit) in GROUPS.items():
@@ -160,7 +168,7 @@ def self_test():
     return [*expect("slow file", one, costing(24.0), "libs/a/src/a.cpp: 24.0 CPU s"),
             *expect("slow file that does not see libtorch", {**base, "actors/CMakeFiles/a.dir/a.cpp.o": 1.0}, torch_is_found,
                     "libs/base/src/a.cpp: 24.0 CPU s"),
-            *expect("slow unit of two files", unit, costing(32.0), "libs/a/Unity/unity_0_cxx.cxx: 32.0 CPU s to compile, the limit is 31"),
+            *expect("slow unit of two files", unit, costing(32.0), "libs/a/ a.cpp, b.cpp: 32.0 CPU s to compile, the limit is 31"),
             *expect("unit of two files", unit, costing(30.0), None),
             *expect("slow machine", one, costing(24.0, torch=20.0), None),
             *expect("busy machine", one, costing(5.0), None),
