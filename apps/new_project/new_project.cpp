@@ -55,7 +55,8 @@ Result<void> check_program(const Place& place, const std::string& program) {
   const bool is_of_guide = std::ranges::all_of(program, is_of_word) && has_program(place, program);
   if (is_of_guide) {
     return invalid("--from: new makes no project of '" + program + "', only of: " + there +
-                   "; the program itself is in " + (place.guide / program).string());
+                   "; the program itself is in " + (place.guide / program).string() +
+                   ": copy this folder, its CMakeLists.txt builds it with the package");
   }
   return invalid("--from: the guide has no program '" + printable(program) + "'; new makes projects of: " + there);
 }

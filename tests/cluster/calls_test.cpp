@@ -311,9 +311,8 @@ TEST_P(Calls, U9_ATimeoutNamesTheFunctionTheTimeAndItsKey) {
       own.text(),
       "drawer.never: no reply within 20 ms, the time-out of this call (CallOptions::timeout); b is connected: the call "
       "still runs there, has returned a future whose promise is not set yet, or waits behind other calls or for its "
-      "turn on a busy object or until fewer calls wait there (ThreadedExecutor::Options::max_threads bounds them); "
-      "once "
-      "it ends the log of b says how long each took (log/b.log in a run)");
+      "turn on a busy object or until fewer calls wait there (max_threads bounds them); once it ends the log of b says "
+      "how long each took (log/b.log in a run)");
   ASSERT_TRUE(cluster_[0].set_rpc_timeout(2s));
   const Error common = drawer.try_rpc_sync<&Drawer::never>().error();
   EXPECT_NE(common.text().find("drawer.never: no reply within 2 s (cluster.rpc_timeout"), std::string::npos)
@@ -322,6 +321,19 @@ TEST_P(Calls, U9_ATimeoutNamesTheFunctionTheTimeAndItsKey) {
   const RRef<Drawer> last = cluster_[2].remote<Drawer>("b");
   const Error outer = between.with({.timeout = 50ms}).try_rpc_sync<&Drawer::waits_for>(last).error();
   EXPECT_NE(outer.text().find("drawer.waits_for"), std::string::npos) << outer.text();
+}
+
+TEST_P(Calls, U9_ATimeoutOfAFetchSaysThatTheValueMayNotBeThereYet) {
+  const RRef<Drawer> drawer = cluster_[0].remote<Drawer>("b");
+  const RRef<int> value = drawer.remote<&Drawer::never>();
+  const Error late = value.with({.timeout = 20ms}).try_to_here().error();
+  EXPECT_EQ(late.code(), Errc::timeout);
+  EXPECT_EQ(
+      late.text(),
+      "to_here: no reply within 20 ms, the time-out of this call (CallOptions::timeout); b is connected: the call that "
+      "makes the value still runs there, has returned a future whose promise is not set yet, or the fetch waits behind "
+      "other calls or for its turn on a busy object or until fewer calls wait there (max_threads bounds them); once it "
+      "ends the log of b says how long each took (log/b.log in a run)");
 }
 
 TEST_P(Calls, U9_CALL18_TheLogOfTheCalleeSaysOfALateCallHowLongItWaitedAndTook) {

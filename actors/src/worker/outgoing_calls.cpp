@@ -105,11 +105,13 @@ class OutgoingCalls::Pending final : public transport::ReplySink, public CancelF
     const std::string& callee = session_->peer().name;
     const bool is_fetch = kind_ == wire::FrameKind::fetch;
     const bool needs_turn = is_fetch || kind_ == wire::FrameKind::method;
-    text += "; " + callee + " is connected: the call still runs there";
-    if (!is_fetch && kind_ != wire::FrameKind::op) text += ", has returned a future whose promise is not set yet";
-    text += ", or waits behind other calls";
+    text += "; " + callee + " is connected: ";
+    text += is_fetch ? "the call that makes the value" : "the call";
+    text += " still runs there";
+    if (kind_ != wire::FrameKind::op) text += ", has returned a future whose promise is not set yet";
+    text += is_fetch ? ", or the fetch waits behind other calls" : ", or waits behind other calls";
     if (needs_turn) text += " or for its turn on a busy object";
-    text += " or until fewer calls wait there (ThreadedExecutor::Options::max_threads bounds them)";
+    text += " or until fewer calls wait there (max_threads bounds them)";
     text += "; once it ends the log of " + callee + " says how long each took (log/" + callee + ".log in a run)";
     return Error(Errc::timeout, callee, std::move(text));
   }

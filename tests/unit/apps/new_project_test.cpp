@@ -82,7 +82,7 @@ TEST_F(NewProject, SaysWhereAProgramIsThatItDoesNotStartFrom) {
   folder_.write("guide/batch/main.cpp", "int main() {}\n");
   EXPECT_EQ(made("x", "batch").error().text(),
             "--from: new makes no project of 'batch', only of: calls, agent; the program itself is in " +
-                (folder_ / "guide/batch"));
+                (folder_ / "guide/batch") + ": copy this folder, its CMakeLists.txt builds it with the package");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "to/x"));
 }
 

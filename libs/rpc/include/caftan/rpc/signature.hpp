@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -15,6 +14,7 @@
 #include "caftan/rpc/batch.hpp"
 #include "caftan/rpc/future.hpp"
 #include "caftan/rpc/request.hpp"
+#include "caftan/wire/codec.hpp"
 #include "caftan/wire/type_name.hpp"
 
 namespace caftan {
@@ -64,18 +64,14 @@ template <class P>
 inline constexpr bool kIsSupplied =
     std::is_same_v<P, Worker&> || std::is_same_v<P, CallInfo&> || std::is_same_v<P, const CallInfo&>;
 
-/// Whether a P is a view of memory that something else holds.
-template <class P>
-inline constexpr bool kIsView = false;
-template <class Char, class Traits>
-inline constexpr bool kIsView<std::basic_string_view<Char, Traits>> = true;
-template <class T, std::size_t N>
-inline constexpr bool kIsView<std::span<T, N>> = true;
-
 /// Whether a parameter of type P cannot travel; `check_parameter` says why.
 template <class P>
-inline constexpr bool kStays = kIsView<std::remove_cvref_t<P>> || std::is_pointer_v<std::remove_reference_t<P>> ||
+inline constexpr bool kStays = wire::detail::is_view<std::remove_cvref_t<P>> ||
+                               std::is_pointer_v<std::remove_reference_t<P>> ||
                                (std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>);
+/// Whether a result of type R cannot travel; `check_result` says why.
+template <class R>
+inline constexpr bool kResultStays = std::is_pointer_v<ValueOf<R>> || wire::detail::is_view<ValueOf<R>>;
 
 /// Stands for a parameter that cannot travel, so that the compiler says only why not: travels, and is made from and
 /// becomes what it must. Never defined.
@@ -102,11 +98,14 @@ struct RefusedResult {
 /// The type as which a parameter of type P travels.
 template <class P>
 using WireType = std::conditional_t<kStays<P>, RefusedParameter<P>, std::remove_cvref_t<P>>;
+/// The type as which a result of type R travels.
+template <class R>
+using WireResult = std::conditional_t<kResultStays<R>, RefusedResult<ValueOf<R>>, ValueOf<R>>;
 
 /// Refuses parameter types that cannot mean the same on another worker.
 template <class P>
 constexpr bool check_parameter() {
-  static_assert(!kIsView<std::remove_cvref_t<P>>,
+  static_assert(!wire::detail::is_view<std::remove_cvref_t<P>>,
                 "a parameter of a remote function is a view of memory that stays with the caller: take a const "
                 "reference to a std::string or a std::vector");
   static_assert(!std::is_pointer_v<std::remove_reference_t<P>>,
@@ -125,6 +124,9 @@ template <class R>
 constexpr bool check_result() {
   static_assert(!std::is_pointer_v<ValueOf<R>>,
                 "a remote function returns a pointer, and pointers do not travel: return the value, or an RRef to it");
+  static_assert(!wire::detail::is_view<ValueOf<R>>,
+                "a remote function returns a view of memory that stays with the callee: return a std::string or a "
+                "std::vector");
   return true;
 }
 
@@ -226,13 +228,14 @@ struct EachOf {
 };
 template <class T, class Allocator>
 struct EachOf<std::vector<T, Allocator>> {
-  using type = ValueOf<T>;
+  static_assert(check_result<T>());
+  using type = WireResult<T>;
 };
 /// What the caller gets of a function that returns R, and answers one call or, batched, several.
 template <class R, bool Batched>
 struct ValueFor {
   /// The value.
-  using type = std::conditional_t<std::is_pointer_v<ValueOf<R>>, RefusedResult<ValueOf<R>>, ValueOf<R>>;
+  using type = WireResult<R>;
 };
 template <class R>
 struct ValueFor<R, true> : EachOf<ValueOf<R>> {

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
+#include <string_view>
 #include <type_traits>
 
 #include "caftan/base/result.hpp"
@@ -71,6 +73,14 @@ inline constexpr bool is_smart_pointer<std::unique_ptr<T, D>> = true;
 template <class T>
 inline constexpr bool is_smart_pointer<std::reference_wrapper<T>> = true;
 
+/// Whether a T is a view of memory that something else holds.
+template <class T>
+inline constexpr bool is_view = false;
+template <class Char, class Traits>
+inline constexpr bool is_view<std::basic_string_view<Char, Traits>> = true;
+template <class T, std::size_t N>
+inline constexpr bool is_view<std::span<T, N>> = true;
+
 template <class T>
 inline constexpr bool is_result = false;
 template <class T>
@@ -116,7 +126,8 @@ constexpr void refuse_untransportable() {
   static_assert(!std::is_function_v<T>, "a function cannot travel: register it and send its name");
   static_assert(!std::same_as<T, long double>, "long double differs between machines: send a double");
   static_assert(!std::is_union_v<T>, "a union cannot travel: use std::variant");
-  static_assert(is_smart_pointer<T> || MaySerialize<T>,
+  static_assert(!is_view<T>, "a view of memory cannot travel: send a std::string or a std::vector");
+  static_assert(is_smart_pointer<T> || is_view<T> || MaySerialize<T>,
                 "a class that travels needs a serialize: template <class Archive> void serialize(Archive& archive, "
                 "unsigned) { archive& first_member& second_member; }");
 }
