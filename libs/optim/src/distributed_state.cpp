@@ -70,7 +70,7 @@ Ambient outside_contexts() {
 struct DistributedOptimizer::State::OpenStep {
   std::shared_ptr<autograd::ContextRecord> context;
   Promise<StepReport> promise;
-  StepReport report;      // guarded by the state's mutex once the step is committed
+  StepReport report;      // guarded by the mutex of State once the step is committed
   bool answered = false;  // guarded by the state's mutex
 };
 

@@ -93,7 +93,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   }
 
   const std::weak_ptr<rpc::Caller> caller_;
-  std::vector<Owner> owners_;  // read and changed only by what has its turn
+  std::vector<Owner> owners_;  // read and changed only by the job that has its turn
   const StepOptions options_;
   const std::shared_ptr<Turns> turns_;
 

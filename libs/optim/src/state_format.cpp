@@ -35,7 +35,7 @@ struct Entry {
 struct Head {
   std::vector<Algorithm> algorithms;
   std::vector<Entry> entries;
-  wire::Bytes table;  ///< of the tensors behind the head
+  wire::Bytes table;  ///< the table of the tensors that follow the head
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {

@@ -15,7 +15,8 @@ struct SavedOptimizer {
   std::vector<Algorithm> algorithms;    ///< of each group
   std::vector<std::uint32_t> group_of;  ///< of each parameter
   std::vector<ParameterState> states;   ///< of each parameter
-  std::vector<double> initial_lrs;      ///< of each group; empty = no schedule was made, or version 1
+  /// Initial rate of each group; empty = no schedule was made, or the state has version 1.
+  std::vector<double> initial_lrs;
 };
 
 struct SavedContent {

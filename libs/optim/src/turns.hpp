@@ -20,7 +20,7 @@ namespace caftan::optim {
 class Turns : public std::enable_shared_from_this<Turns> {
  public:
   struct Job {
-    std::function<void()> begin;        ///< what it starts must call `end` once
+    std::function<void()> begin;        ///< starts the job, which must call `end` once
     std::function<void(Error)> refuse;  ///< called instead, with `timeout`
   };
 
@@ -63,7 +63,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   base::Mutex mutex_;
   std::deque<Waiting> waiting_ CAFTAN_GUARDED_BY(mutex_);
   std::optional<Bound> bound_ CAFTAN_GUARDED_BY(mutex_);            ///< of the running job
-  base::TimePoint timer_ CAFTAN_GUARDED_BY(mutex_) = base::kNever;  ///< the earliest one that is set
+  base::TimePoint timer_ CAFTAN_GUARDED_BY(mutex_) = base::kNever;  ///< the time of the earliest timer that is set
   bool running_ CAFTAN_GUARDED_BY(mutex_) = false;
   bool beginning_ CAFTAN_GUARDED_BY(mutex_) = false;  ///< a thread is in begin_next
 };

@@ -52,9 +52,9 @@ struct OwnerStep {
 /// How a step went at each owner.
 struct StepReport {
   StepNumber step;
-  std::vector<OwnerStep> owners;  ///< in the order in which the parameters name them first
-  double norm = 0;                ///< of all gradients before it was clipped; 0 without clip_norm
-  double scale = 1;               ///< that the gradients were multiplied by
+  std::vector<OwnerStep> owners;  ///< in the order in which the list of parameters first names the owners
+  double norm = 0;                ///< norm of all gradients before they were clipped; 0 without clip_norm
+  double scale = 1;               ///< the factor by which the gradients were multiplied
 };
 
 /// Steps of one optimizer run one after the other, in the order in which they were begun, also when several are open.

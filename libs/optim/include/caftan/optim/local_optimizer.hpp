@@ -32,7 +32,7 @@ inline constexpr std::size_t kStateSlots = 3;
 
 /// What an optimizer remembers of one parameter.
 struct ParameterState {
-  std::uint64_t steps = 0;  ///< that this parameter had a gradient in
+  std::uint64_t steps = 0;  ///< the number of steps in which this parameter had a gradient
   /// One per slot of the algorithm (docs/protocols/optimizer.md); undefined where there is none yet.
   std::array<at::Tensor, kStateSlots> tensors;
 };

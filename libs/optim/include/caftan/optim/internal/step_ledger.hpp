@@ -11,8 +11,8 @@ namespace caftan::optim {
 
 /// How a request that is not refused is carried out.
 enum class Admission {
-  run,     ///< do it, then report how it ended
-  repeat,  ///< this was done already: send the same reply as then, change nothing
+  run,     ///< carry the request out, then report how it ended
+  repeat,  ///< the request was carried out already: send the same reply again, change nothing
 };
 
 /// Threads: one at a time.
@@ -44,7 +44,7 @@ class StepLedger {
 
  private:
   StepNumber last_;
-  std::optional<Result<StepDone>> done_;  // of last_; none after a load
+  std::optional<Result<StepDone>> done_;  // outcome of the step last_; none after a load
   std::optional<Prepared> prepared_;
 };
 
