@@ -27,7 +27,7 @@ class NamedObjects {
     virtual void answer(const Result<std::shared_ptr<RRefHandle>>& object) = 0;
   };
   struct Type {
-    std::string_view name;  ///< lives as long as the worker
+    std::string_view name;  ///< views text that lives as long as the worker
     std::uint64_t hash = 0;
   };
 
