@@ -76,7 +76,8 @@ class OpenRequests {
   net::AdmissionWindow window_;
   base::Mutex expiry_mutex_;
   std::atomic<base::TimePoint> expiry_armed_{
-      base::kNever};  // written under expiry_mutex_; the earliest task that is posted
+      // The time of the earliest task that is posted to look at the deadlines; written under expiry_mutex_.
+      base::kNever};
 };
 
 }  // namespace caftan::transport
