@@ -77,7 +77,8 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
   bool begun_ = false;  // a run has begun
   Functions marks_;
   std::vector<Feed> feeds_;
-  std::vector<AutogradMessageId> marked_;  // all of the pass: what is read with their strands' turns
+  // All messages marked in the pass: their graphs are read with the turns of their strands.
+  std::vector<AutogradMessageId> marked_;
 };
 
 }  // namespace caftan::actors

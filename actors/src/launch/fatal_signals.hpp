@@ -36,7 +36,7 @@ class FatalSignals {
 
  private:
   std::vector<Words> words_;
-  std::string fresh_;  // the path at which the summary is written; renamed once it is whole
+  std::string fresh_;  // the path at which the summary is written before it is renamed
   std::string file_;
 };
 

@@ -39,7 +39,7 @@ class RunAddresses {
   enum class Kind {
     local,  ///< none: one process
     paths,  ///< in the folder
-    ports,  ///< that the system chooses, on this host
+    ports,  ///< TCP ports of this host that the system chooses
     hosts,
   };
   RunAddresses(Kind kind, const char* channel) : kind_(kind), channel_(channel) {}

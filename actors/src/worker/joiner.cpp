@@ -374,7 +374,7 @@ void Joiner::end_start() {
     notify_if_decided();
   }
   if (lost.empty()) return;
-  announce_session();  // references that wait for a session with a worker that is lost fail now
+  announce_session();  // lets references fail that wait for a session with a worker that is lost
   for (const LostPeer& peer : lost) report_lost(*peer.session, peer.reason);
 }
 
