@@ -236,7 +236,7 @@ TEST(TensorCodec, BlocksGoBackToThePoolWithTheLastTensorOverThem) {
   at::Tensor view = (*made)[1].tensor.slice(0, 3, 4);
   EXPECT_EQ(pool.cached_bytes(), 0u);
   made = Error(Errc::ok, "");
-  EXPECT_EQ(pool.cached_bytes(), 131072u);  // the 80,000 bytes; the two small tensors lie in one block
+  EXPECT_EQ(pool.cached_bytes(), 131072u);  // the block of the 80,000 bytes; the two small tensors share another one
   view = at::Tensor();
   EXPECT_EQ(pool.cached_bytes(), 131072u + 256u);
 }
