@@ -1,6 +1,6 @@
 /// One pass's graph at this worker: its engine, and the runner jobs that walk and run it. The context's actor starts
-/// them and gets what they find as events; no node runs in an actor's handler (DA-11). Walking runs none: small graphs
-/// are walked where they are asked for.
+/// them and gets what they find as events; no node runs in an actor's handler (DA-11). A walk runs no node, so the
+/// handler that asks for one walks a small graph at once.
 #pragma once
 
 #include <atomic>

@@ -125,7 +125,7 @@ Result<void> Joiner::accept(const net::PeerInfo& peer, bool is_dialled) {
   return parts_.peers.check_new({{peer.id, peer.incarnation}, peer.connection});
 }
 
-/// Reports the refusal here, too: users of this worker may wait for the refused one.
+/// Reports the refusal to users of this worker, too, who may wait for the refused peer.
 void Joiner::refused(const Error& error) {
   parts_.log.write_refusal(error);
   bool report = false;

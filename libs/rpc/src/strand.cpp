@@ -77,8 +77,8 @@ void Strand::release(TurnMode mode) {
 }
 
 bool Strand::take(TurnMode mode, Patience patience) {
-  // Where the turn is free although jobs are queued, concurrent jobs have it, and the oldest queued job waits for them
-  // because it must run alone.
+  // `taken` may succeed although jobs are queued: then concurrent jobs have the turn, and the oldest queued job waits
+  // for their end because it must run alone.
   const auto taken = [&] {
     mutex_.assert_held();
     if (returning_ || is_queue_due() || !may_start(mode)) return false;

@@ -80,7 +80,7 @@ int wait_long(Worker& worker) {
   return 1;
 }
 
-/// Its constructor takes 6 ms; its exclusive method `hold` keeps the object's turn for an hour.
+/// A class whose constructor takes 6 ms, and whose exclusive method `hold` keeps the object's turn for an hour.
 class Slow {
  public:
   Slow() = default;

@@ -52,7 +52,7 @@ TEST(TensorCodec, B6_OnlyMemoryThatSomethingElseHoldsIsCopied) {
     return encode_tensors(all, {}, kCopy)->segments.at(0).data == own;
   };
   EXPECT_TRUE(sent(at::ones({8192})));
-  // These views are the only references to the memory of their bases.
+  // The views that these functions return are the only references to the memory of their bases.
   const auto transposed = [] { return at::ones({8192}).view({2, 4096}).t(); };
   const auto part = [] { return at::ones({8192}).slice(0, 100).narrow(0, 0, 8000); };
   EXPECT_TRUE(sent(transposed()));

@@ -269,7 +269,8 @@ std::vector<SettingField> bind_settings(C& object) {
   return std::move(builder).take();
 }
 
-/// The settings of a type whose name is forgotten: a role type's `Config`. Default constructed: no keys at all.
+/// The settings of a type that is not part of this class's type: a role type's `Config`. Default constructed: no keys
+/// at all.
 class SettingsDeclaration {
  public:
   SettingsDeclaration() = default;

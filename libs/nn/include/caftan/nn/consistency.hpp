@@ -26,8 +26,9 @@ Result<ConsistencyMode> parse_consistency_mode(std::string_view text);
 
 /// What a context does in mode locked when another one has the lease.
 enum class LeaseOrder : std::uint8_t {
-  queue,         ///< waits for the lease, in the order of arrival
-  oldest_waits,  ///< waits only if it is older than the holder and all waiting contexts, else gets `lease_conflict`
+  queue,  ///< waits for the lease, in the order of arrival
+  /// Waits only if the context is older than the holder and all waiting ones, else gets `lease_conflict`.
+  oldest_waits,
 };
 
 /// A table of an application file: `s("consistency", c.consistency, "...")` in the settings of a role.

@@ -132,8 +132,8 @@ namespace rpc {
 /// Errors: would_deadlock when the running function is registered as brief: no thread reads frames while it runs.
 Result<void> check_may_wait();
 
-/// While it lives, the Ambient is empty, and the stack is marked as one that must not run user code: for a waiting
-/// caller that reads frames.
+/// While an object of this class lives, the Ambient is empty, and the stack is marked as one that must not run user
+/// code: for a waiting caller that reads frames.
 class NoUserCode {
  public:
   NoUserCode() noexcept;

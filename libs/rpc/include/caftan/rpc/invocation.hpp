@@ -105,7 +105,8 @@ void complete(Caller& caller, Invocation& in, Result<T> outcome) {
   in.completion.reply(caller, in.info, std::move(reply));
 }
 
-/// Returns the error that the future of an asynchronous function became: one of a dropped promise names the function.
+/// Returns the error with which the future of an asynchronous function ended; the error of a dropped promise gets the
+/// function's name.
 Error with_function(const Error& error, std::string_view function);
 
 /// Sends what a method's future became. Tensors leave their object on its strand, as those of other methods do.

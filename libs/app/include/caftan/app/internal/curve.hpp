@@ -19,7 +19,7 @@ namespace caftan::app {
 
 class File;
 
-/// The file in a run's folder.
+/// The name of this file in a run's folder.
 inline constexpr const char* kCurveFile = "curve.csv";
 
 struct CurveRow {

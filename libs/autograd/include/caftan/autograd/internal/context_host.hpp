@@ -40,7 +40,7 @@ class ContextHost {
   virtual void release(const ContextId& context) noexcept = 0;
   /// A frame has brought decided passes to the record.
   virtual void learned(const ContextId& context) = 0;
-  /// Runs a pass; the future resolves with its outcome, when the gradients of this worker are in its book.
+  /// Runs a pass. The future gets the outcome of the pass, once this worker's gradients are in the book of the context.
   virtual Future<void> start_pass(const std::shared_ptr<ContextRecord>& context, PassStart start) = 0;
 
   virtual WorkerLife self() const noexcept = 0;

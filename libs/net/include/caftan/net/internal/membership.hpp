@@ -18,7 +18,7 @@ namespace caftan::net {
 struct MemberEntry {
   std::string name;
   WorkerId id;          ///< 0, 1, ... without gaps
-  std::string address;  ///< where it listens; empty = learnt when it has started
+  std::string address;  ///< the address at which the worker listens; empty = learnt when the worker has started
 };
 
 /// What is known of a worker. A worker joins by its hello, from which the coordinator makes its Join; a View carries
