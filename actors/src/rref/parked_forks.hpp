@@ -1,4 +1,4 @@
-/// `ParkedForks`: the fork requests that arrived before the creation they ask for (RR-9), each with the proxy of the
+/// `ParkedForks`: the fork requests that arrived before the creation of their value (RR-9), each with the proxy of the
 /// child that waits for the reply. The decisions are those of rpc::CreationLedger.
 #pragma once
 

@@ -155,7 +155,7 @@ class Supervisor {
   bool goes_on_without(std::size_t worker, State reached, std::string why, base::TimePoint now);
   void lost_elsewhere(std::size_t worker, const Error& reason, base::TimePoint now);
   void give_up_one_of(const BrokenSessions::Report& broken, base::TimePoint now);
-  /// Returns whether all workers that this launcher has started have come so far.
+  /// Returns whether each worker that this launcher has started has reached `state` or a later one.
   bool all_have_reached(State state) const;
   /// Returns the names of the workers that have not reached `state`, separated by commas.
   std::string names_before(State state) const;
