@@ -12,7 +12,7 @@
 namespace caftan::optim {
 namespace {
 
-/// Checks whether a step can take its gradients from the context.
+/// Checks whether a step can take its gradients from the context's last backward pass.
 Result<void> check_context(const autograd::ContextRecord& context) {
   if (auto open = context.check_open(); !open) return open;
   const autograd::DecidedSet decided = context.decided();
@@ -39,7 +39,8 @@ Result<void> check_owners(const StepReport& report) {
   for (const OwnerStep& owner : report.owners) {
     text += "; " + sentence(owner);
     if (owner.outcome) continue;
-    // `cancelled` is the outcome of an owner that had agreed to the step: another owner's error is the cause.
+    // `cancelled` is the outcome of an owner that had agreed to a step which another owner's error stopped: that error
+    // is the cause.
     if (!first || first->code() == Errc::cancelled) first = &owner.outcome.error();
   }
   if (!first) return {};
@@ -272,7 +273,7 @@ void DistributedOptimizer::State::answer(const Open& open, Result<StepReport> ou
 
 // ---- saving and loading
 
-/// The caller of a load, or of a group that is added: gets the outcome or the time-out, whatever is first.
+/// The caller of a load, or of adding a group: gets the outcome or the time-out, whichever comes first.
 struct DistributedOptimizer::State::Asked {
   Promise<void> promise;
   std::atomic<bool> answered{false};

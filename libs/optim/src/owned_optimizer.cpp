@@ -87,7 +87,7 @@ Result<Prepared> OwnedOptimizer::prepare(const StepOrder& order, std::vector<at:
   return prepared;
 }
 
-/// The state of one `apply` on its way through the turns.
+/// An `apply` that is under way through the turns of its objects.
 struct OwnedOptimizer::Application {
   StepNumber step;
   base::Executor& executor;
@@ -100,7 +100,7 @@ void OwnedOptimizer::apply(StepNumber step, double scale, base::Executor& execut
                            std::function<void(Result<StepDone>)> done) {
   auto application =
       std::make_shared<Application>(Application{step, executor, std::move(done), std::exchange(gradients_, {}), 0});
-  // Scaling is done before the first turn, so that a failure of it has stepped no parameter.
+  // Gradients are scaled before the first turn: if that fails, no parameter has been stepped.
   const Result<void> ready = tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
     application->gradients = scaled(application->gradients, scale);
     return {};
@@ -116,7 +116,7 @@ void OwnedOptimizer::run_turn(const std::shared_ptr<Application>& application) {
     const Result<void> updated = self->optimizer_.update(self->turns_[a.turn].parameters, a.gradients);
     if (!updated) return a.done(updated.error());
     if (++a.turn < self->turns_.size()) {
-      // Posted, not run here, because this code still holds its own turn.
+      // Posted instead of run here, because this code still holds its own turn.
       return a.executor.post([self, application] { self->run_turn(application); });
     }
     StepDone done{a.step};

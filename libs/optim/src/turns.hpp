@@ -36,7 +36,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   /// the next one afterwards.
   void end();
 
-  /// The running job cannot be given up any more and ends when others reply. If it has not ended by `until`, calls
+  /// The running job cannot be given up any more: it ends when the owners reply. If it has not ended by `until`, calls
   /// `overdue`, which completes the job's caller; jobs that wait behind it are refused after `wait`.
   /// @param name  of the job, for the text of those refusals
   void bound(base::TimePoint until, std::string name, std::function<void()> overdue);

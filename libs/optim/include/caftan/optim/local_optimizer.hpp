@@ -62,7 +62,7 @@ class LocalOptimizer final : public LearningRates {
   std::vector<double> initial_lrs() override;
 
   /// Returns the state tensors of a parameter by the names that PyTorch's state_dict has for them ("exp_avg"), and none
-  /// before its first step. They change with the next step: clone what is to stay.
+  /// before its first step. The tensors change with the next step: clone those that are to stay.
   /// Precondition: parameter < parameters().size().
   std::map<std::string, at::Tensor> state(std::size_t parameter) const;
 

@@ -32,7 +32,7 @@ class ContextRecord;
 
 /// How many lower bits of a message's number count the messages of one context. The upper bits are the context's place
 /// at the worker that made the message, by which that worker finds the context, and in it S(m).
-constexpr unsigned kMessageBits = 24;  // messages that one worker sends in one context
+constexpr unsigned kMessageBits = 24;  // so one worker can send 2^24 messages in one context
 /// Returns the place of the message's context at the worker that made the message.
 constexpr std::uint64_t place_of(const AutogradMessageId& message) noexcept { return message.number >> kMessageBits; }
 

@@ -100,7 +100,7 @@ class SharedSchedule {
 
   // ---- the module
 
-  /// What `Apply` asked for has ended. On an error the parameters are as they were.
+  /// The step that `Apply` asked for has ended. After an error the parameters are as they were before.
   [[nodiscard]] SharedActions on_applied(const Result<void>& outcome);
   [[nodiscard]] SharedActions on_straggler_timeout(std::uint64_t timer);
   /// The trainer is lost, or has left: its contexts end, no later one is served.

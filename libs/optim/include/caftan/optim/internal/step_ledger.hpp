@@ -24,8 +24,8 @@ class StepLedger {
   /// Admits or refuses the first phase of a step. An earlier prepared step is dropped, because its step coordinator has
   /// given it up. Errors: bad_arguments (this step or a later one was run already).
   Result<Admission> admit_prepare(StepNumber step);
-  /// Says what to do when the commit of a step in two phases arrives. Errors: bad_arguments (it is not the step that is
-  /// prepared here).
+  /// Says what to do when the commit of a step in two phases arrives. Errors: bad_arguments (the step is not the one
+  /// that is prepared here).
   Result<Admission> admit_commit(StepNumber step);
   /// Drops a prepared step. Returns whether it was prepared here.
   bool abort(StepNumber step);
