@@ -192,8 +192,8 @@ class FirstTurn {
 };
 
 /// While an object of this class lives, the turn of the running code is given back; every Caftan wait makes such an
-/// object. The destructor blocks until the turn is here again. An exclusive turn stays, and its strand knows that it is
-/// kept by a job that waits.
+/// object. The destructor blocks until the turn is here again. An exclusive turn is not given back; its strand then
+/// knows that a waiting job keeps the turn.
 class TurnPause {
  public:
   TurnPause();
