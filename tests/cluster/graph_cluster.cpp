@@ -33,7 +33,8 @@ class Seat {
  public:
   explicit Seat(Worker& worker) : worker_(worker) { wait_for_more(); }
 
-  /// Runs `code` in the seat's call and waits for its end. Threads: any but the one of the seat's call.
+  /// Runs `code` inside of the call that this seat keeps open at its worker, and waits until the code has ended.
+  /// Threads: any but the one that serves the call.
   void run(const Code& code) {
     done_ = Promise<void>(worker_.caller());
     Future<void> done = done_.future();

@@ -35,7 +35,8 @@ struct GraphNode {
   /// In a ranked graph: place in the order of summation; of a leaf, the place of its last producer.
   std::uint32_t rank = 0;
   NodeKind kind = NodeKind::plain;
-  torch::autograd::variable_list inputs;  ///< the sums so far; empty before the first contribution
+  /// For each input of the node, the sum of the gradients that have come; empty before the first.
+  torch::autograd::variable_list inputs;
 };
 
 struct GraphEdge {
