@@ -2,9 +2,11 @@
 // each owner's reply.
 #include <ATen/ops/full.h>
 
+#include <optional>
 #include <stdexcept>
 
 #include "caftan/optim/clipping.hpp"
+#include "caftan/optim/cyclic_schedules.hpp"
 #include "caftan/optim/internal/remote_optimizer.hpp"
 #include "heavy_ball.hpp"
 #include "optimizer_roles.hpp"
@@ -261,6 +263,62 @@ TEST_P(Steps, GroupsHaveTheirOwnOptionsAndSchedulesChangeTheirRates) {
   }
   EXPECT_EQ(optimizer.lr(0), 0.125);
   EXPECT_EQ(optimizer.lr(1), 0.0625);
+}
+
+TEST_P(Steps, OP5_MomentaOfAScheduleReachEveryOwnerAndComeBackFromASavedState) {
+  const Parameters all = all_parameters();
+  const SGD sgd{.lr = 0.1, .momentum = 0.5};
+  // With clip_norm the momenta travel with `prepare`.
+  const optim::StepOptions options{.clip_norm = GetParam() % 2 == 0 ? 1e9 : 0};
+  const optim::OneCycleLROptions cycle{.max_lr = {0.2}, .total_steps = 8};
+  const LocalModel model;
+  LocalOptimizer local = LocalOptimizer::make({{model.parameters(), sgd}}).value();
+  optim::OneCycleLR local_schedule(local, cycle);
+  wire::Bytes saved;
+  optim::ScheduleState saved_schedule;
+  {
+    DistributedOptimizer optimizer(here(), all, sgd, options);
+    optim::OneCycleLR schedule(optimizer, cycle);
+    EXPECT_EQ(optimizer.momentum(0), 0.95);
+    for (int step = 0; step < 4; ++step) {
+      train(optimizer, step);
+      schedule.step();
+    }
+    saved = optimizer.save();
+    saved_schedule = schedule.state();
+  }
+  DistributedOptimizer resumed(here(), all, sgd, options);
+  optim::OneCycleLR schedule(resumed, cycle);
+  resumed.load(saved);
+  ASSERT_TRUE(schedule.load(saved_schedule));
+  for (int step = 0; step < 8; ++step) {
+    ASSERT_TRUE(local.step(model.gradients(step)));
+    local_schedule.step();
+    if (step < 4) continue;
+    train(resumed, step);
+    schedule.step();
+    ASSERT_TRUE(same_values(values(), model.parameters())) << "step " << step;
+    ASSERT_EQ(resumed.momentum(0), local.momentum(0));
+  }
+}
+
+TEST_P(Steps, OP4_AMomentumOutOfRangeStepsNothing) {
+  DistributedOptimizer optimizer(here(), all_parameters(), SGD{.lr = 0.1, .momentum = 0.5, .nesterov = true});
+  EXPECT_EQ(optimizer.momentum(0), 0.5);
+  const auto before = values();
+  optimizer.set_momentum(0, 0);
+  Context context(here());
+  context.backward({forward(make_input(0)).sum()});
+  const Error error = optimizer.try_step(context).error();
+  EXPECT_EQ(error.code(), Errc::bad_arguments);
+  EXPECT_THAT(error.text(), HasSubstr("nesterov needs momentum > 0"));
+  EXPECT_TRUE(same_values(values(), before));
+  optimizer.set_momentum(0, 0.5);
+  optimizer.step(context);
+  EXPECT_FALSE(same_values(values(), before));
+  DistributedOptimizer without(here(), all_parameters(), optim::Adagrad{});
+  EXPECT_EQ(without.momentum(0), std::nullopt);
+  EXPECT_THROW((void)without.momentum(1), RpcException);
 }
 
 TEST_P(Steps, OP11_AGroupThatComesLaterIsSteppedAtItsOwnersOldAndNew) {

@@ -67,7 +67,7 @@ void OptimizerActorState::handle(request::Step& step, const Requested& keep) {
         step.answer.set(outcome);
       });
     };
-    const Result<Prepared> prepared = optimizer->prepare(step.order, std::move(step.gradients));
+    const Result<Prepared> prepared = optimizer->prepare(step.order, std::move(step.gradients), step.momenta);
     if (!prepared) return complete(prepared.error());
     optimizer->apply(step.order.step, 1, executor, complete);
   });
@@ -78,7 +78,8 @@ void OptimizerActorState::handle(request::Prepare& prepare, const Requested& kee
   if (!admitted) return (void)prepare.answer.set(admitted.error());
   if (*admitted == Admission::repeat) return (void)prepare.answer.set(ledger_.prepared());
   run([this, &prepare, keep, optimizer = optimizer_]() -> std::function<void()> {
-    return [this, &prepare, keep, outcome = optimizer->prepare(prepare.order, std::move(prepare.gradients))] {
+    auto outcome = optimizer->prepare(prepare.order, std::move(prepare.gradients), prepare.momenta);
+    return [this, &prepare, keep, outcome = std::move(outcome)] {
       ledger_.prepared(prepare.order.step, outcome);
       prepare.answer.set(outcome);
     };

@@ -57,7 +57,9 @@ void OptimizerService::register_with(Registry& registry, remote::MessageRegistry
   registry.add(optim::kMakeOptimizer, &make_optimizer);
   registry.add<RemoteOptimizer>("caftan.optimizer.remote")
       .method<&RemoteOptimizer::step>("step")
+      .method<&RemoteOptimizer::step_with>("step_with")
       .method<&RemoteOptimizer::prepare>("prepare")
+      .method<&RemoteOptimizer::prepare_with>("prepare_with")
       .method<&RemoteOptimizer::commit>("commit")
       .method<&RemoteOptimizer::abort>("abort")
       .method<&RemoteOptimizer::save>("save")

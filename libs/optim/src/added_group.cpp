@@ -78,14 +78,15 @@ Future<void> AddedGroup::first_failure(std::vector<Future<void>> futures) const 
 }
 
 void AddedGroup::record(std::uint32_t group, std::vector<Owner>& owners) const {
+  std::uint64_t first = 0;  // the number of the group's first parameter
+  for (const Owner& owner : owners) first += owner.parameters.size();
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     const std::string& worker = shares_[i].peer.name();
-    if (places_[i].is_new) {
-      owners.push_back({worker, places_[i].optimizer, {group}});
-      continue;
-    }
+    if (places_[i].is_new) owners.push_back({worker, places_[i].optimizer, {}, {}});
     for (Owner& owner : owners) {
-      if (owner.worker == worker) owner.groups.push_back(group);
+      if (owner.worker != worker) continue;
+      owner.groups.push_back(group);
+      for (const std::size_t number : shares_[i].numbers) owner.parameters.push_back(first + number);
     }
   }
 }

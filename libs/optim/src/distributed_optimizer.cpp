@@ -87,7 +87,8 @@ Result<DistributedOptimizer> DistributedOptimizer::try_make(const CallSite& site
     const Share& share = (*shares)[i];
     auto made = std::move(futures[i]).result();
     if (made) {
-      owners.push_back({share.peer.name(), *std::move(made), share.groups});
+      owners.push_back({share.peer.name(), *std::move(made), share.groups, {}});
+      owners.back().parameters.assign(share.numbers.begin(), share.numbers.end());
     } else if (!refused) {
       refused = refused_by(share, made.error());
     }
@@ -126,28 +127,39 @@ Result<void> DistributedOptimizer::try_add_param_group(const RemoteParameterGrou
   return state_->add_group(*std::move(shares), group.algorithm).result();
 }
 
-std::size_t DistributedOptimizer::groups() const noexcept { return state_->groups(); }
+std::size_t DistributedOptimizer::groups() const noexcept { return state_->rates().groups(); }
 
 double DistributedOptimizer::lr(std::size_t group) const {
   check_group(group);
-  return state_->lr(group);
+  return state_->rates().lr(group);
 }
 
 void DistributedOptimizer::set_lr(std::size_t group, double lr) {
   check_group(group);
-  state_->set_lr(group, lr);
+  state_->rates().set_lr(group, lr);
+}
+
+std::optional<double> DistributedOptimizer::momentum(std::size_t group) const {
+  check_group(group);
+  return state_->rates().momentum(group);
+}
+
+void DistributedOptimizer::set_momentum(std::size_t group, double momentum) {
+  check_group(group);
+  state_->rates().set_momentum(group, momentum);
 }
 
 std::vector<double> DistributedOptimizer::initial_lrs() {
   if (!state_) throw RpcException(moved_away());
-  return state_->initial_lrs();
+  return state_->rates().initial_lrs();
 }
 
 void DistributedOptimizer::check_group(std::size_t group) const {
   if (!state_) throw RpcException(moved_away());
-  if (group < state_->groups()) return;
+  if (group < state_->rates().groups()) return;
   throw RpcException(Error(Errc::bad_arguments, "there is no group " + std::to_string(group) +
-                                                    " of parameters: there are " + std::to_string(state_->groups())));
+                                                    " of parameters: there are " +
+                                                    std::to_string(state_->rates().groups())));
 }
 
 }  // namespace caftan::optim

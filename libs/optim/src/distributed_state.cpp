@@ -116,19 +116,19 @@ void DistributedOptimizer::State::begin_step(const Open& open) {
   }
 }
 
-StepOrder DistributedOptimizer::State::order_for(const Owner& owner, StepNumber step) {
-  StepOrder order{step, {}, options_.clip_norm > 0};
-  const base::LockGuard lock(mutex_);
-  for (const std::uint32_t group : owner.groups) order.lrs.push_back(learning_rate(algorithms_[group]));
-  return order;
+StepOrder DistributedOptimizer::State::order_for(const Owner& owner, StepNumber step) const {
+  return {step, rates_.lrs_of(owner.groups), options_.clip_norm > 0};
 }
 
 void DistributedOptimizer::State::step_at_once(const Open& open) {
   std::vector<Future<StepDone>> futures;
   autograd::ContextView(open->context).bind([&] {
     futures = call_all<StepDone>([&](const Owner& owner) {
-      return owner.optimizer.with(call_options())
-          .rpc_async<&RemoteOptimizer::step>(order_for(owner, open->report.step));
+      const StepOrder order = order_for(owner, open->report.step);
+      const Momenta momenta = rates_.momenta_of(owner.groups);
+      const auto call = owner.optimizer.with(call_options());
+      return momenta.empty() ? call.rpc_async<&RemoteOptimizer::step>(order)
+                             : call.rpc_async<&RemoteOptimizer::step_with>(order, momenta);
     });
   })();
   collect_all_results(std::move(futures))
@@ -143,8 +143,11 @@ void DistributedOptimizer::State::prepare(const Open& open) {
   std::vector<Future<Prepared>> futures;
   autograd::ContextView(open->context).bind([&] {
     futures = call_all<Prepared>([&](const Owner& owner) {
-      return owner.optimizer.with(call_options())
-          .rpc_async<&RemoteOptimizer::prepare>(order_for(owner, open->report.step));
+      const StepOrder order = order_for(owner, open->report.step);
+      const Momenta momenta = rates_.momenta_of(owner.groups);
+      const auto call = owner.optimizer.with(call_options());
+      return momenta.empty() ? call.rpc_async<&RemoteOptimizer::prepare>(order)
+                             : call.rpc_async<&RemoteOptimizer::prepare_with>(order, momenta);
     });
   })();
   collect_all_results(std::move(futures))
@@ -302,16 +305,16 @@ Future<wire::Bytes> DistributedOptimizer::State::save() {
           {
             const base::LockGuard lock(self->mutex_);
             saved.step = self->last_;
-            for (const Algorithm& algorithm : self->algorithms_) saved.lrs.push_back(learning_rate(algorithm));
-            saved.initial_lrs = self->initial_lrs_;
           }
+          self->rates_.write_to(saved);
           self->turns_->end();
           if (const Result<void> well = first_failure(self->owners_, outcomes); !well) {
             promise->set(well.error());
             return;
           }
           for (std::size_t i = 0; i < outcomes.size(); ++i) {
-            saved.owners.push_back({self->owners_[i].worker, self->owners_[i].groups, *std::move(outcomes[i])});
+            const Owner& owner = self->owners_[i];
+            saved.owners.push_back({owner.worker, owner.groups, *std::move(outcomes[i]), owner.parameters});
           }
           wire::Bytes bytes;
           if (Result<void> written = saved.write(bytes); !written) {
@@ -329,12 +332,15 @@ Future<wire::Bytes> DistributedOptimizer::State::save() {
 }
 
 Result<void> DistributedOptimizer::State::check_saved(const SavedState& saved) const {
-  if (saved.lrs.size() != groups()) {
+  if (saved.lrs.size() != rates_.groups()) {
     return another_placement(std::to_string(saved.lrs.size()) + " parameter groups, here are " +
-                             std::to_string(groups()));
+                             std::to_string(rates_.groups()));
   }
-  if (!saved.initial_lrs.empty() && saved.initial_lrs.size() != groups()) {
+  if (!saved.initial_lrs.empty() && saved.initial_lrs.size() != rates_.groups()) {
     return Error(Errc::malformed_payload, "the saved optimizer has initial rates of another number of groups");
+  }
+  if (!saved.momenta.empty() && saved.momenta.size() != rates_.groups()) {
+    return Error(Errc::malformed_payload, "the saved optimizer has momenta of another number of groups");
   }
   if (saved.owners.size() != owners_.size()) {
     return another_placement(std::to_string(saved.owners.size()) + " owners, here are " +
@@ -403,11 +409,8 @@ void DistributedOptimizer::State::take_states(const std::shared_ptr<OpenLoad>& o
         {
           const base::LockGuard lock(self->mutex_);
           self->last_ = open->saved.step;
-          for (std::size_t i = 0; i < open->saved.lrs.size(); ++i) {
-            set_learning_rate(self->algorithms_[i], open->saved.lrs[i]);
-          }
-          self->initial_lrs_ = open->saved.initial_lrs;
         }
+        self->rates_.take(open->saved);
         self->turns_->end();
         open->answer(first_failure(self->owners_, outcomes));
       })
@@ -457,12 +460,8 @@ void DistributedOptimizer::State::take_group(const std::shared_ptr<OpenGroup>& o
   }
   open->group->take(last)
       .then([self = shared_from_this(), open](const Result<void>& taken) {
-        {
-          const base::LockGuard lock(self->mutex_);
-          open->group->record(static_cast<std::uint32_t>(self->algorithms_.size()), self->owners_);
-          if (!self->initial_lrs_.empty()) self->initial_lrs_.push_back(learning_rate(open->algorithm));
-          self->algorithms_.push_back(open->algorithm);
-        }
+        open->group->record(static_cast<std::uint32_t>(self->rates_.groups()), self->owners_);
+        self->rates_.add(open->algorithm);
         self->turns_->end();
         open->answer(taken);
       })
@@ -474,29 +473,6 @@ void DistributedOptimizer::State::take_group(const std::shared_ptr<OpenGroup>& o
 StepReport DistributedOptimizer::State::last_report() const {
   const base::LockGuard lock(mutex_);
   return report_;
-}
-
-std::size_t DistributedOptimizer::State::groups() const noexcept {
-  const base::LockGuard lock(mutex_);
-  return algorithms_.size();
-}
-
-double DistributedOptimizer::State::lr(std::size_t group) const {
-  const base::LockGuard lock(mutex_);
-  return learning_rate(algorithms_[group]);
-}
-
-void DistributedOptimizer::State::set_lr(std::size_t group, double lr) {
-  const base::LockGuard lock(mutex_);
-  set_learning_rate(algorithms_[group], lr);
-}
-
-std::vector<double> DistributedOptimizer::State::initial_lrs() {
-  const base::LockGuard lock(mutex_);
-  if (initial_lrs_.empty()) {
-    for (const Algorithm& algorithm : algorithms_) initial_lrs_.push_back(learning_rate(algorithm));
-  }
-  return initial_lrs_;
 }
 
 }  // namespace caftan::optim

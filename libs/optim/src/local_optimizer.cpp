@@ -67,7 +67,8 @@ std::map<std::string, at::Tensor> LocalOptimizer::state(std::size_t parameter) c
   if (states_[parameter].steps == 0) return named;
   const SlotNames names = slots_of(algorithms_[group_of_[parameter]]);
   for (std::size_t slot = 0; slot < names.size(); ++slot) {
-    if (!names[slot].empty()) named.emplace(names[slot], states_[parameter].tensors[slot]);
+    const at::Tensor& tensor = states_[parameter].tensors[slot];
+    if (!names[slot].empty() && tensor.defined()) named.emplace(names[slot], tensor);
   }
   return named;
 }
@@ -81,8 +82,7 @@ Result<void> LocalOptimizer::prepare(std::span<const at::Tensor> gradients) {
                                           std::to_string(parameters_.size()) + " parameters");
   }
   for (const Algorithm& algorithm : algorithms_) {
-    Result<void> fits = OptionCheck(name_of(algorithm)).not_negative("lr", learning_rate(algorithm)).result();
-    if (!fits) return fits;
+    if (Result<void> fits = check_options(algorithm); !fits) return fits;
   }
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined()) continue;
@@ -93,8 +93,9 @@ Result<void> LocalOptimizer::prepare(std::span<const at::Tensor> gradients) {
   return tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < gradients.size(); ++i) {
-      if (!gradients[i].defined() || states_[i].steps > 0) continue;
-      allocate_state(algorithms_[group_of_[i]], parameters_[i], gradients[i], states_[i]);
+      const Algorithm& algorithm = algorithms_[group_of_[i]];
+      if (!gradients[i].defined() || !needs_allocation(algorithm, states_[i])) continue;
+      allocate_state(algorithm, parameters_[i], gradients[i], states_[i]);
     }
     return {};
   });

@@ -62,17 +62,54 @@ Result<std::shared_ptr<OwnedOptimizer>> OwnedOptimizer::make(
   return owned;
 }
 
-Result<Prepared> OwnedOptimizer::prepare(const StepOrder& order, std::vector<at::Tensor> gradients) {
-  drop();
-  if (order.lrs.size() != optimizer_.groups()) {
-    return Error(Errc::bad_arguments, std::to_string(order.lrs.size()) + " learning rates for " +
-                                          std::to_string(optimizer_.groups()) + " groups");
-  }
-  for (const double lr : order.lrs) {
+Result<void> OwnedOptimizer::check_rates(const std::vector<double>& lrs, const Momenta& momenta) const {
+  const auto of_groups = [this](std::size_t count, const char* what) -> Result<void> {
+    if (count == optimizer_.groups()) return {};
+    return Error(Errc::bad_arguments,
+                 std::to_string(count) + " " + what + " for " + std::to_string(optimizer_.groups()) + " groups");
+  };
+  if (Result<void> fits = of_groups(lrs.size(), "learning rates"); !fits) return fits;
+  for (const double lr : lrs) {
     if (!std::isfinite(lr) || lr < 0) {
       return Error(Errc::bad_arguments, "the learning rate is " + std::to_string(lr) + ", it must be >= 0");
     }
   }
+  if (momenta.empty()) return {};
+  if (Result<void> fits = of_groups(momenta.size(), "momenta"); !fits) return fits;
+  for (std::size_t group = 0; group < momenta.size(); ++group) {
+    if (!momenta[group]) continue;
+    if (!optimizer_.momentum(group)) {
+      return Error(Errc::bad_arguments, "group " + std::to_string(group) + " has no momentum that could be changed");
+    }
+    Algorithm changed = optimizer_.algorithm(group);
+    set_momentum(changed, *momenta[group]);
+    if (Result<void> fits = check_options(changed); !fits) return fits;
+  }
+  return {};
+}
+
+Result<Prepared> OwnedOptimizer::prepare(const StepOrder& order, std::vector<at::Tensor> gradients,
+                                         const Momenta& momenta) {
+  drop();
+  if (Result<void> fits = check_rates(order.lrs, momenta); !fits) return fits.error();
+  // What is allocated for the step depends on its momenta; a refused step leaves those of the last one.
+  const Momenta before = exchange_momenta(momenta);
+  Result<Prepared> prepared = prepare_gradients(order, std::move(gradients));
+  if (!prepared) exchange_momenta(before);
+  return prepared;
+}
+
+Momenta OwnedOptimizer::exchange_momenta(const Momenta& momenta) {
+  Momenta before(momenta.size());
+  for (std::size_t group = 0; group < momenta.size(); ++group) {
+    if (!momenta[group]) continue;
+    before[group] = optimizer_.momentum(group);
+    optimizer_.set_momentum(group, *momenta[group]);
+  }
+  return before;
+}
+
+Result<Prepared> OwnedOptimizer::prepare_gradients(const StepOrder& order, std::vector<at::Tensor> gradients) {
   if (Result<void> fits = optimizer_.prepare(gradients); !fits) return fits.error();
   Prepared prepared{order.step};
   const Result<void> done = tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {

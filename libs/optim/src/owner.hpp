@@ -16,6 +16,7 @@ struct Owner {
   std::string worker;
   RRef<RemoteOptimizer> optimizer;
   std::vector<std::uint32_t> groups;
+  std::vector<std::uint64_t> parameters;  ///< their numbers in the user's list, in the owner's order
 };
 
 /// The parameters that one owner has, as they are sent to it.

@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint64_t kMagic = 0x54504f4e41544643;  // "CFTANOPT"
 constexpr std::uint32_t kVersion = 1;                 // without initial rates
 constexpr std::uint32_t kWithInitial = 2;             // with them
+constexpr std::uint32_t kWithLate = 3;                // a parameter may have a tensor of a late slot or lack it
 
 /// The description of a parameter in the file: enough to recognize another model.
 struct Entry {
@@ -48,26 +49,25 @@ Error another_model(const std::string& difference) {
   return Error(Errc::bad_arguments, "the saved optimizer is of another model: " + difference);
 }
 
-/// Reads a number and moves past it.
-template <class Number>
-bool take(wire::ByteView& from, Number& number) {
-  if (from.size() < sizeof(Number)) return false;
-  std::memcpy(&number, from.data(), sizeof(Number));
-  from = from.subspan(sizeof(Number));
-  return true;
-}
-
-template <class Number>
-void put(wire::Bytes& to, Number number) {
-  wire::append(to, std::as_bytes(std::span(&number, 1)));
-}
-
 /// @param initial_lrs  left empty by version 1
 Result<void> read_head(wire::ByteView bytes, std::uint32_t version, Head& head, std::vector<double>& initial_lrs) {
   if (version < kWithInitial) return wire::decode_into(bytes, head);
   if (auto read = wire::decode_into(bytes, std::tie(head, initial_lrs)); !read) return read;
-  if (initial_lrs.size() == head.algorithms.size()) return {};
+  if (initial_lrs.size() == head.algorithms.size() || (version > kWithInitial && initial_lrs.empty())) return {};
   return Error(Errc::malformed_payload, "the saved optimizer has initial rates of another number of groups");
+}
+
+/// Returns the lowest version that can hold the state.
+std::uint32_t version_for(const SavedOptimizer& optimizer) {
+  for (std::size_t i = 0; i < optimizer.states.size(); ++i) {
+    const Algorithm& algorithm = optimizer.algorithms[optimizer.group_of[i]];
+    const ParameterState& state = optimizer.states[i];
+    for (std::size_t slot = 0; slot < kStateSlots; ++slot) {
+      const bool expected = momentum(algorithm).value_or(0) != 0;
+      if (state.steps > 0 && is_late(algorithm, slot) && state.tensors[slot].defined() != expected) return kWithLate;
+    }
+  }
+  return optimizer.initial_lrs.empty() ? kVersion : kWithInitial;
 }
 
 Result<void> check_model(const Head& head, std::span<const Algorithm> algorithms,
@@ -126,12 +126,24 @@ bool fits(const at::Tensor& tensor, const at::Tensor& parameter, const Algorithm
          (tensor.layout() == at::kStrided || (keeps_sparse(algorithm) && tensor.is_sparse()));
 }
 
-/// Which state tensors a parameter has that was stepped.
-std::array<bool, kStateSlots> needed(const Algorithm& algorithm) {
+/// Returns which state tensors a parameter has that was stepped.
+std::array<bool, kStateSlots> needed(const Algorithm& algorithm, const ParameterState& state) {
   const SlotNames names = slots_of(algorithm);
   std::array<bool, kStateSlots> used{};
-  for (std::size_t slot = 0; slot < names.size(); ++slot) used[slot] = !names[slot].empty();
+  for (std::size_t slot = 0; slot < names.size(); ++slot) {
+    used[slot] = !names[slot].empty() && (!is_late(algorithm, slot) || state.tensors[slot].defined());
+  }
   return used;
+}
+
+/// Returns whether the tensors that a saved parameter has can be those of the algorithm.
+bool has_expected(const Entry& entry, const Algorithm& algorithm) {
+  const SlotNames names = slots_of(algorithm);
+  for (std::size_t slot = 0; slot < names.size(); ++slot) {
+    const bool expected = entry.steps > 0 && !names[slot].empty();
+    if (entry.present[slot] != expected && !(expected && is_late(algorithm, slot))) return false;
+  }
+  return true;
 }
 
 /// Gives the Custom algorithms of a file the code of those here.
@@ -170,7 +182,7 @@ Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const
                 state.steps,
                 {}};
     // A parameter that was never stepped has no values in its state, even if memory was allocated for its first step.
-    if (state.steps > 0) entry.present = needed(optimizer.algorithms[entry.group]);
+    if (state.steps > 0) entry.present = needed(optimizer.algorithms[entry.group], state);
     for (std::size_t t = 0; t < state.tensors.size(); ++t) {
       if (entry.present[t]) tensors.push_back(state.tensors[t]);
     }
@@ -181,9 +193,9 @@ Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const
   head.table = std::move(encoded->table);
   wire::Bytes bytes;
   put(bytes, kMagic);
-  const bool with_initial = !optimizer.initial_lrs.empty();
-  put(bytes, with_initial ? kWithInitial : kVersion);
-  auto written = with_initial ? wire::encode(std::tie(head, optimizer.initial_lrs)) : wire::encode(head);
+  const std::uint32_t version = version_for(optimizer);
+  put(bytes, version);
+  auto written = version > kVersion ? wire::encode(std::tie(head, optimizer.initial_lrs)) : wire::encode(head);
   if (!written) return written.error();
   put(bytes, std::uint64_t{written->size()});
   wire::append(bytes, *written);
@@ -193,7 +205,7 @@ Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const
 
 Result<SavedOptimizer> read_state(wire::ByteView bytes, std::span<const Algorithm> algorithms,
                                   std::span<const std::uint32_t> group_of, std::span<const at::Tensor> parameters) {
-  const auto content = after_prefix(bytes, kMagic, kWithInitial);
+  const auto content = after_prefix(bytes, kMagic, kWithLate);
   if (!content) return content.error();
   bytes = content->bytes;
   std::uint64_t size = 0;
@@ -211,14 +223,12 @@ Result<SavedOptimizer> read_state(wire::ByteView bytes, std::span<const Algorith
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Entry& entry = head.entries[i];
     const Algorithm& algorithm = saved.algorithms[entry.group];
-    const std::array<bool, kStateSlots> expected =
-        entry.steps > 0 ? needed(algorithm) : std::array<bool, kStateSlots>{};
+    if (!has_expected(entry, algorithm)) {
+      return Error(Errc::malformed_payload,
+                   "the saved optimizer has the wrong tensors for " + describe(parameters[i], i));
+    }
     ParameterState& state = saved.states.emplace_back(ParameterState{entry.steps, {}});
     for (std::size_t t = 0; t < state.tensors.size(); ++t) {
-      if (entry.present[t] != expected[t]) {
-        return Error(Errc::malformed_payload,
-                     "the saved optimizer has the wrong tensors for " + describe(parameters[i], i));
-      }
       if (!entry.present[t]) continue;
       if (next == tensors->size() || !fits((*tensors)[next].tensor, parameters[i], algorithm)) {
         return Error(Errc::malformed_payload,

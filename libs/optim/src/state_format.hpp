@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,21 @@ struct SavedOptimizer {
   std::vector<ParameterState> states;   ///< of each parameter
   std::vector<double> initial_lrs;      ///< of each group; empty = no schedule was made, or version 1
 };
+
+/// Reads a number and moves past it. Returns false where too few bytes are left.
+template <class Number>
+bool take(wire::ByteView& from, Number& number) {
+  if (from.size() < sizeof(Number)) return false;
+  std::memcpy(&number, from.data(), sizeof(Number));
+  from = from.subspan(sizeof(Number));
+  return true;
+}
+
+/// Appends a number.
+template <class Number>
+void put(wire::Bytes& to, Number number) {
+  wire::append(to, std::as_bytes(std::span(&number, 1)));
+}
 
 struct SavedContent {
   std::uint32_t version;

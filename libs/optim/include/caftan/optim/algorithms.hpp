@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -179,6 +180,12 @@ std::string_view name_of(const Algorithm& algorithm) noexcept;
 double learning_rate(const Algorithm& algorithm) noexcept;
 /// Sets the option `lr` of the algorithm, unchecked: check_options does that.
 void set_learning_rate(Algorithm& algorithm, double lr) noexcept;
+
+/// Returns the momentum of the algorithm: of SGD and RMSprop the option `momentum`, of Adam, AdamW and Adamax the first
+/// of `betas`, of a Custom one its option of the name "momentum"; none for others.
+std::optional<double> momentum(const Algorithm& algorithm) noexcept;
+/// Sets that option, unchecked: check_options does that. Leaves an algorithm without one as it is.
+void set_momentum(Algorithm& algorithm, double momentum) noexcept;
 
 /// Errors: bad_arguments, naming the option that is out of its range, its value and the range. Of a Custom algorithm
 /// without code only name and lr are checked.

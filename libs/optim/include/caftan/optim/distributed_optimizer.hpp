@@ -88,7 +88,8 @@ class DistributedOptimizer final : public LearningRates {
   /// lost before the second phase stops the step everywhere; else the other owners have stepped all the same, and the
   /// text and `last_report` say which.
   /// Errors (thrown): bad_arguments (no backward pass of the context has succeeded, or its last one failed; no
-  ///   parameter has a gradient; a norm that is not finite; a learning rate out of range), context_released,
+  ///   parameter has a gradient; a norm that is not finite; a learning rate or momentum out of range),
+  ///   context_released,
   ///   foreign_context (a context of another worker), unsupported (a sparse gradient where the algorithm takes none),
   ///   remote_exception (libtorch failed in the step), limit_exceeded (no memory), peer_down, shut_down, timeout (an
   ///   owner may still step; with clip_norm the text says "committed, not yet confirmed" when all will, and "has not
@@ -124,9 +125,11 @@ class DistributedOptimizer final : public LearningRates {
   Result<void> try_load(wire::ByteView state);
 
   std::size_t groups() const noexcept override;
-  /// Errors of both (thrown): bad_arguments (there is no such group).
+  /// Errors of all with a group (thrown): bad_arguments (there is no such group).
   double lr(std::size_t group) const override;
   void set_lr(std::size_t group, double lr) override;
+  std::optional<double> momentum(std::size_t group) const override;
+  void set_momentum(std::size_t group, double momentum) override;
   std::vector<double> initial_lrs() override;
 
  private:

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -57,8 +58,12 @@ class LocalOptimizer final : public LearningRates {
 
   std::span<const at::Tensor> parameters() const noexcept { return parameters_; }
   std::size_t groups() const noexcept override { return algorithms_.size(); }
+  /// Returns what a group is stepped by, with its options now. Precondition: group < groups().
+  const Algorithm& algorithm(std::size_t group) const noexcept { return algorithms_[group]; }
   double lr(std::size_t group) const override { return learning_rate(algorithms_[group]); }
   void set_lr(std::size_t group, double lr) override { set_learning_rate(algorithms_[group], lr); }
+  std::optional<double> momentum(std::size_t group) const override { return optim::momentum(algorithms_[group]); }
+  void set_momentum(std::size_t group, double momentum) override { optim::set_momentum(algorithms_[group], momentum); }
   std::vector<double> initial_lrs() override;
 
   /// Returns the state tensors of a parameter by the names that PyTorch's state_dict has for them ("exp_avg"), and none
@@ -68,8 +73,8 @@ class LocalOptimizer final : public LearningRates {
 
   /// Checks everything that can be wrong with `gradients` and allocates the state of parameters that are stepped for
   /// the first time; parameters and state keep their values.
-  /// Errors: bad_arguments (count, sizes, dtype or device of a gradient; a learning rate; after a step that failed
-  /// half-way),
+  /// Errors: bad_arguments (count, sizes, dtype or device of a gradient; a learning rate or momentum; after a step that
+  /// failed half-way),
   ///   unsupported (a sparse gradient where the algorithm takes none), limit_exceeded (no memory).
   Result<void> prepare(std::span<const at::Tensor> gradients);
 

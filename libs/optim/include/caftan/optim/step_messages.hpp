@@ -6,6 +6,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "caftan/optim/algorithms.hpp"
@@ -52,6 +53,10 @@ struct StepOrder {
     archive& step& lrs& wants_norm;
   }
 };
+
+/// The momentum of each group of an owner's spec, in a step; none = as it is. Sent beside the order once a schedule has
+/// changed one.
+using Momenta = std::vector<std::optional<double>>;
 
 /// A step that can be committed: nothing that can be refused is left.
 struct Prepared {

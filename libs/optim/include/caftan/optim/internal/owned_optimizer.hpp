@@ -32,8 +32,9 @@ class OwnedOptimizer : public std::enable_shared_from_this<OwnedOptimizer> {
   std::span<const at::Tensor> parameters() const noexcept { return optimizer_.parameters(); }
 
   /// Clips by value, checks, and keeps what `apply` is going to step by. Changes no parameter and no state.
-  /// Errors: those of LocalOptimizer::prepare; bad_arguments (learning rates).
-  Result<Prepared> prepare(const StepOrder& order, std::vector<at::Tensor> gradients);
+  /// @param momenta  of each group, or empty: as they are
+  /// Errors: those of LocalOptimizer::prepare; bad_arguments (learning rates, momenta).
+  Result<Prepared> prepare(const StepOrder& order, std::vector<at::Tensor> gradients, const Momenta& momenta = {});
   /// Forgets what was prepared.
   void drop() noexcept { gradients_.clear(); }
   /// Multiplies the prepared gradients by `scale` and steps: each turn's parameters on its strand, one strand after the
@@ -61,6 +62,10 @@ class OwnedOptimizer : public std::enable_shared_from_this<OwnedOptimizer> {
 
  private:
   explicit OwnedOptimizer(LocalOptimizer optimizer) : optimizer_(std::move(optimizer)) {}
+  Result<void> check_rates(const std::vector<double>& lrs, const Momenta& momenta) const;
+  /// Sets the given momenta. Returns those before.
+  Momenta exchange_momenta(const Momenta& momenta);
+  Result<Prepared> prepare_gradients(const StepOrder& order, std::vector<at::Tensor> gradients);
   struct Application;
   struct Staged {
     LocalOptimizer optimizer;

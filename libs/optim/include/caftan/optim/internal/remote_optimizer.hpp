@@ -24,11 +24,13 @@ struct Step {
   StepOrder order;
   std::vector<at::Tensor> gradients;  ///< one per parameter, undefined where there is none
   Promise<StepDone> answer;
+  Momenta momenta = {};  ///< empty = as they are
 };
 struct Prepare {
   StepOrder order;
   std::vector<at::Tensor> gradients;
   Promise<Prepared> answer;
+  Momenta momenta = {};
 };
 struct Commit {
   StepNumber step;
@@ -85,9 +87,12 @@ class RemoteOptimizer {
   /// Steps by the gradients of the call's context.
   /// Errors: unknown_context (called outside any), context_released, would_deadlock (called from a method that keeps
   ///   the turn of an object whose parameters these are), and those of StepLedger and OwnedOptimizer.
-  Future<StepDone> step(const CallInfo& info, const StepOrder& order);
+  Future<StepDone> step(const CallInfo& info, const StepOrder& order) { return step_with(info, order, {}); }
+  /// As step, with momenta that may have changed. Errors: also bad_arguments (of another number of groups).
+  Future<StepDone> step_with(const CallInfo& info, const StepOrder& order, const Momenta& momenta);
   /// The first phase of a step over several owners. Errors: as step.
-  Future<Prepared> prepare(const CallInfo& info, const StepOrder& order);
+  Future<Prepared> prepare(const CallInfo& info, const StepOrder& order) { return prepare_with(info, order, {}); }
+  Future<Prepared> prepare_with(const CallInfo& info, const StepOrder& order, const Momenta& momenta);
   /// The second phase. @param scale  of the gradients that were prepared
   Future<StepDone> commit(StepNumber step, double scale);
   /// Gives a prepared step up; does nothing where there is none.
