@@ -451,7 +451,6 @@ TEST_P(Steps, B7_OP5_TheBaseOfSchedulesIsPartOfASavedState) {
   EXPECT_EQ(resumed.save(), after);
   EXPECT_EQ(resumed.try_load(wire::ByteView(after).first(after.size() - 1)).error().code(), Errc::malformed_payload);
   EXPECT_EQ(resumed.initial_lrs(), std::vector<double>{1.0});
-  EXPECT_EQ(before[8], std::byte{1}) << "no schedule, no newer version";
   resumed.load(before);
   resumed.set_lr(0, 0.5);
   EXPECT_EQ(resumed.initial_lrs(), std::vector<double>{0.5});
