@@ -1,5 +1,6 @@
 #include "optim/optimizer_actor.hpp"
 
+#include <type_traits>
 #include <utility>
 
 #include <caf/actor_cast.hpp>
@@ -37,11 +38,36 @@ void OptimizerActorState::on_event(OptimizerEvent& event) {
 
 void OptimizerActorState::start_next() {
   while (!busy_ && !waiting_.empty()) {
+    if (optimizer_->is_searching() && ends_search(*waiting_.front())) return roll_back();
     const Requested next = std::move(waiting_.front());
     waiting_.pop_front();
     std::visit([&](auto& request) { handle(request, next); }, *next);
   }
-  if (finishing_ && !busy_) self_->quit();
+  if (!finishing_ || busy_) return;
+  if (optimizer_->is_searching()) return roll_back();
+  self_->quit();
+}
+
+bool OptimizerActorState::ends_search(const optim::OptimizerRequest& request) const {
+  const auto is_other = [this](optim::StepNumber step) { return !ledger_.is_open(step) && step > ledger_.last(); };
+  return std::visit(
+      [&](const auto& asked) {
+        using Asked = std::decay_t<decltype(asked)>;
+        if constexpr (std::is_same_v<Asked, request::Abort>) {
+          return ledger_.is_open(asked.step);
+        } else if constexpr (requires { asked.order; }) {
+          return is_other(asked.order.step);
+        } else {
+          return std::is_same_v<Asked, request::Save> || std::is_same_v<Asked, request::StageState> ||
+                 std::is_same_v<Asked, request::StageGroup>;
+        }
+      },
+      request);
+}
+
+void OptimizerActorState::roll_back() {
+  busy_ = true;
+  optimizer_->roll_back(*executor_, [this, ended = when_ended()] { ended([this] { ledger_.search_dropped(); }); });
 }
 
 std::function<void(std::function<void()>)> OptimizerActorState::when_ended() {
@@ -98,6 +124,22 @@ void OptimizerActorState::handle(request::Commit& commit, const Requested& keep)
         commit.answer.set(outcome);
       });
     });
+  });
+}
+
+void OptimizerActorState::handle(request::Search& search, const Requested& keep) {
+  const auto admitted = ledger_.admit_search(search.order.step, search.order.evaluation);
+  if (!admitted) return (void)search.answer.set(admitted.error());
+  if (*admitted == Admission::repeat) return (void)search.answer.set(ledger_.searched());
+  busy_ = true;
+  executor_->post([this, &search, keep, optimizer = optimizer_, ended = when_ended(), &executor = *executor_] {
+    optimizer->search(search.order, std::move(search.gradients), executor,
+                      [this, &search, keep, ended](const Result<optim::SearchReply>& outcome) {
+                        ended([this, &search, keep, outcome] {
+                          outcome ? ledger_.searched(*outcome) : ledger_.search_dropped();
+                          search.answer.set(outcome);
+                        });
+                      });
   });
 }
 

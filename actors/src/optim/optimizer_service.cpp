@@ -61,6 +61,7 @@ void OptimizerService::register_with(Registry& registry, remote::MessageRegistry
       .method<&RemoteOptimizer::prepare>("prepare")
       .method<&RemoteOptimizer::prepare_with>("prepare_with")
       .method<&RemoteOptimizer::commit>("commit")
+      .method<&RemoteOptimizer::search>("search")
       .method<&RemoteOptimizer::abort>("abort")
       .method<&RemoteOptimizer::save>("save")
       .method<&RemoteOptimizer::stage_state>("stage_state")

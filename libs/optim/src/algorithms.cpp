@@ -9,6 +9,7 @@
 #include "algorithms/adam.hpp"
 #include "algorithms/adamax.hpp"
 #include "algorithms/custom.hpp"
+#include "algorithms/lbfgs.hpp"
 #include "algorithms/rmsprop.hpp"
 #include "algorithms/rprop.hpp"
 #include "algorithms/sgd.hpp"
@@ -66,6 +67,14 @@ SlotNames slots_of(const Algorithm& algorithm) {
   return std::visit([](const auto& options) { return TraitOf<decltype(options)>::slots(options); }, algorithm);
 }
 
+bool needs_closure(const Algorithm& algorithm) noexcept {
+  return std::visit(
+      []([[maybe_unused]] const auto& options) {
+        return requires { TraitOf<decltype(options)>::kNeedsClosure; };
+      },
+      algorithm);
+}
+
 bool takes_complex(const Algorithm& algorithm) noexcept {
   return std::visit([]([[maybe_unused]] const auto& options) { return TraitOf<decltype(options)>::kTakesComplex; },
                     algorithm);
@@ -110,7 +119,12 @@ void allocate_state(const Algorithm& algorithm, const at::Tensor& parameter, con
 void update_group(const Algorithm& algorithm, std::span<const Stepped> list) {
   // Nothing here is recorded; without the dispatch for it each operation takes half the time.
   const at::AutoDispatchBelowADInplaceOrView below;
-  std::visit([list](const auto& options) { TraitOf<decltype(options)>::step(options, list); }, algorithm);
+  std::visit(
+      [list](const auto& options) {
+        using Trait = TraitOf<decltype(options)>;
+        if constexpr (!requires { Trait::kNeedsClosure; }) Trait::step(options, list);
+      },
+      algorithm);
   for (const Stepped& s : list) ++s.state->steps;
 }
 

@@ -63,6 +63,27 @@ Error refused_by(const Share& share, const Error& error) {
   return Error(error.code(), placed.worker(), text + " of the list)");
 }
 
+/// Checks what an algorithm that needs a closure wants of all groups and owners together.
+Result<void> check_closure(const std::vector<RemoteParameterGroup>& groups, const std::vector<Share>& shares,
+                           const StepOptions& options) {
+  const auto closed = std::find_if(groups.begin(), groups.end(),
+                                   [](const RemoteParameterGroup& group) { return needs_closure(group.algorithm); });
+  if (closed == groups.end()) return {};
+  const std::string name(name_of(closed->algorithm));
+  const auto refuse = [&name](const std::string& why) { return Error(Errc::bad_arguments, name + " " + why); };
+  if (groups.size() > 1) {
+    return refuse("steps all parameters together: give it one group, here are " + std::to_string(groups.size()));
+  }
+  if (shares.size() > 1) {
+    return refuse("needs all parameters at one owner; they are at " + shares[0].peer.name() + " and " +
+                  shares[1].peer.name() + ": use another algorithm, or an optimizer for each owner");
+  }
+  if (options.clip_norm > 0 || options.clip_value > 0) {
+    return refuse("takes no clipped gradients, which do not belong to its loss: leave clip_norm and clip_value out");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<DistributedOptimizer> DistributedOptimizer::try_make(const CallSite& site,
@@ -73,6 +94,7 @@ Result<DistributedOptimizer> DistributedOptimizer::try_make(const CallSite& site
   if (!caller) return caller.error();
   auto shares = divide(groups, options.clip_value);
   if (!shares) return shares.error();
+  if (Result<void> fits = check_closure(groups, *shares, options); !fits) return fits.error();
   std::vector<Future<RRef<RemoteOptimizer>>> futures;
   {
     // The optimizer may be made inside of a context and lives longer, so it is made as a part of none.
@@ -107,6 +129,12 @@ Future<StepReport> DistributedOptimizer::step_async(const autograd::ContextView&
   return state_->step(context.record());
 }
 
+Result<StepReport> DistributedOptimizer::try_step(const Closure& closure) {
+  if (!state_) return moved_away();
+  if (!closure) return Error(Errc::bad_arguments, "the closure is empty");
+  return state_->step(closure);
+}
+
 StepReport DistributedOptimizer::last_report() const { return state_->last_report(); }
 
 Result<wire::Bytes> DistributedOptimizer::try_save() {
@@ -122,6 +150,10 @@ Result<void> DistributedOptimizer::try_load(wire::ByteView state) {
 Result<void> DistributedOptimizer::try_add_param_group(const RemoteParameterGroup& group) {
   if (!state_) return moved_away();
   if (group.parameters.empty()) return Error(Errc::bad_arguments, "a group without a parameter");
+  if (needs_closure(group.algorithm) || state_->rates().need_closure()) {
+    return Error(Errc::bad_arguments,
+                 "LBFGS steps one group: none can be added to it, and it is none that can be added");
+  }
   auto shares = divide({group}, state_->clip_value());
   if (!shares) return shares.error();
   return state_->add_group(*std::move(shares), group.algorithm).result();

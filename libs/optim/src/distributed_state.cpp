@@ -8,24 +8,10 @@
 #include "added_group.hpp"
 #include "caftan/optim/clipping.hpp"
 #include "caftan/rpc/collect.hpp"
+#include "closure_step.hpp"
 
 namespace caftan::optim {
 namespace {
-
-/// Checks whether a step can take its gradients from the context.
-Result<void> check_context(const autograd::ContextRecord& context) {
-  if (auto open = context.check_open(); !open) return open;
-  const autograd::DecidedSet decided = context.decided();
-  const std::string name = "autograd context " + to_string(context.id());
-  if (decided.up_to().value == 0) {
-    return Error(Errc::bad_arguments, name + " has no gradients: call context.backward({loss}) before the step");
-  }
-  if (!decided.is_ok(decided.up_to())) {
-    return Error(Errc::bad_arguments, "the last backward pass of " + name +
-                                          " failed: nothing is stepped by what earlier ones left; begin a new context");
-  }
-  return {};
-}
 
 std::string sentence(const OwnerStep& owner) {
   if (!owner.outcome) return owner.worker + ": " + owner.outcome.error().message();
@@ -61,6 +47,20 @@ Error another_placement(const std::string& difference) {
 
 }  // namespace
 
+Result<void> check_context(const autograd::ContextRecord& context) {
+  if (auto open = context.check_open(); !open) return open;
+  const autograd::DecidedSet decided = context.decided();
+  const std::string name = "autograd context " + to_string(context.id());
+  if (decided.up_to().value == 0) {
+    return Error(Errc::bad_arguments, name + " has no gradients: call context.backward({loss}) before the step");
+  }
+  if (!decided.is_ok(decided.up_to())) {
+    return Error(Errc::bad_arguments, "the last backward pass of " + name +
+                                          " failed: nothing is stepped by what earlier ones left; begin a new context");
+  }
+  return {};
+}
+
 Ambient outside_contexts() {
   Ambient ambient = Ambient::capture();
   ambient.autograd_context.reset();
@@ -94,6 +94,13 @@ base::TimePoint DistributedOptimizer::State::wait_until() const {
 // ---- steps
 
 Future<StepReport> DistributedOptimizer::State::step(std::shared_ptr<autograd::ContextRecord> context) {
+  if (Result<void> outside = check_outside(this, "a step"); !outside) {
+    return make_ready_future<StepReport>(outside.error());
+  }
+  if (rates_.need_closure()) {
+    return make_ready_future<StepReport>(
+        Error(Errc::bad_arguments, "LBFGS evaluates the loss several times in a step: pass a closure to step"));
+  }
   auto open = std::make_shared<OpenStep>(OpenStep{std::move(context), Promise<StepReport>(caller_), {}});
   Future<StepReport> future = open->promise.future();
   turns_->take({[self = shared_from_this(), open] { self->begin_step(open); },
@@ -273,6 +280,24 @@ void DistributedOptimizer::State::answer(const Open& open, Result<StepReport> ou
   open->promise.set(std::move(outcome));
 }
 
+Result<StepReport> DistributedOptimizer::State::step(const Closure& closure) {
+  if (Result<void> outside = check_outside(this, "a step"); !outside) return outside.error();
+  if (rates_.need_closure()) {
+    ClosureStep searched(*this);
+    if (Result<void> begun = searched.wait(); !begun) return begun.error();
+    return searched.run(closure);
+  }
+  const Result<Evaluation> value = closure();
+  if (!value) return value.error();
+  Result<StepReport> report = step(value->context.record()).result();
+  if (!report) return report;
+  report->loss = value->loss;
+  report->evaluations = 1;
+  const base::LockGuard lock(mutex_);
+  report_ = *report;
+  return report;
+}
+
 // ---- saving and loading
 
 /// The caller of a load, or of a group that is added: gets the outcome or the time-out, whatever is first.
@@ -292,6 +317,9 @@ struct DistributedOptimizer::State::OpenLoad : Asked {
 };
 
 Future<wire::Bytes> DistributedOptimizer::State::save() {
+  if (Result<void> outside = check_outside(this, "saving"); !outside) {
+    return make_ready_future<wire::Bytes>(outside.error());
+  }
   auto promise = std::make_shared<Promise<wire::Bytes>>(caller_);
   Future<wire::Bytes> future = promise->future();
   const auto begin = [self = shared_from_this(), promise] {
@@ -356,6 +384,7 @@ Result<void> DistributedOptimizer::State::check_saved(const SavedState& saved) c
 
 Future<void> DistributedOptimizer::State::load(wire::ByteView state) {
   const auto refuse = [](Error error) { return make_ready_future<void>(std::move(error)); };
+  if (Result<void> outside = check_outside(this, "loading"); !outside) return refuse(outside.error());
   SavedState saved;
   if (Result<void> read = saved.read(state); !read) return refuse(read.error());
 

@@ -29,6 +29,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
         rates_(std::move(algorithms)) {}
 
   Future<StepReport> step(std::shared_ptr<autograd::ContextRecord> context);
+  Result<StepReport> step(const Closure& closure);
   Future<wire::Bytes> save();
   Future<void> load(wire::ByteView state);
   /// Adds a group of which each owner has a share, at all of them or, on an error, at none.
@@ -57,6 +58,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   void complete(const Open& open, Result<StepReport> outcome);
   /// Answers the caller of a step, unless the caller has been answered already.
   void answer(const Open& open, Result<StepReport> outcome);
+  class ClosureStep;
   struct Asked;
   struct OpenLoad;
   void begin_load(const std::shared_ptr<OpenLoad>& open);

@@ -7,6 +7,11 @@ std::size_t GroupRates::groups() const noexcept {
   return algorithms_.size();
 }
 
+bool GroupRates::need_closure() const noexcept {
+  const base::LockGuard lock(mutex_);
+  return needs_closure(algorithms_[0]);
+}
+
 double GroupRates::lr(std::size_t group) const {
   const base::LockGuard lock(mutex_);
   return learning_rate(algorithms_[group]);

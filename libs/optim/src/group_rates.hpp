@@ -18,6 +18,8 @@ class GroupRates {
   explicit GroupRates(std::vector<Algorithm> algorithms) : algorithms_(std::move(algorithms)) {}
 
   std::size_t groups() const noexcept;
+  /// Returns whether steps are by closures.
+  bool need_closure() const noexcept;
   double lr(std::size_t group) const;
   void set_lr(std::size_t group, double lr);
   std::optional<double> momentum(std::size_t group) const;

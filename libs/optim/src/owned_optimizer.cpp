@@ -124,41 +124,79 @@ Result<Prepared> OwnedOptimizer::prepare_gradients(const StepOrder& order, std::
   return prepared;
 }
 
-/// The state of one `apply` on its way through the turns.
-struct OwnedOptimizer::Application {
-  StepNumber step;
+/// A job on its way through the turns.
+struct OwnedOptimizer::Visit {
   base::Executor& executor;
-  std::function<void(Result<StepDone>)> done;
-  std::vector<at::Tensor> gradients;
+  std::function<Result<void>(std::span<const std::size_t>)> job;
+  std::function<void(Result<void>)> done;
   std::size_t turn = 0;
 };
 
-void OwnedOptimizer::apply(StepNumber step, double scale, base::Executor& executor,
-                           std::function<void(Result<StepDone>)> done) {
-  auto application =
-      std::make_shared<Application>(Application{step, executor, std::move(done), std::exchange(gradients_, {}), 0});
-  // Scaling is done before the first turn, so that a failure of it has stepped no parameter.
-  const Result<void> ready = tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
-    application->gradients = scaled(application->gradients, scale);
-    return {};
-  });
-  if (!ready) return application->done(ready.error());
-  run_turn(application);
+void OwnedOptimizer::visit_turns(base::Executor& executor,
+                                 std::function<Result<void>(std::span<const std::size_t>)> job,
+                                 std::function<void(Result<void>)> done) {
+  run_turn(std::make_shared<Visit>(Visit{executor, std::move(job), std::move(done)}));
 }
 
-void OwnedOptimizer::run_turn(const std::shared_ptr<Application>& application) {
-  const Turn& turn = turns_[application->turn];
-  turn.strand->run([self = shared_from_this(), strand = turn.strand, application] {
-    Application& a = *application;
-    const Result<void> updated = self->optimizer_.update(self->turns_[a.turn].parameters, a.gradients);
-    if (!updated) return a.done(updated.error());
-    if (++a.turn < self->turns_.size()) {
-      // Posted, not run here, because this code still holds its own turn.
-      return a.executor.post([self, application] { self->run_turn(application); });
-    }
-    StepDone done{a.step};
-    for (const at::Tensor& gradient : a.gradients) done.stepped += gradient.defined() ? 1 : 0;
-    a.done(done);
+void OwnedOptimizer::run_turn(const std::shared_ptr<Visit>& visit) {
+  const Turn& turn = turns_[visit->turn];
+  turn.strand->run([self = shared_from_this(), strand = turn.strand, visit] {
+    const Result<void> outcome = visit->job(self->turns_[visit->turn].parameters);
+    if (!outcome) return visit->done(outcome);
+    if (++visit->turn == self->turns_.size()) return visit->done({});
+    // Posted, not run here, because this code still holds its own turn.
+    visit->executor.post([self, visit] { self->run_turn(visit); });
+  });
+}
+
+void OwnedOptimizer::apply(StepNumber step, double scale, base::Executor& executor,
+                           std::function<void(Result<StepDone>)> done) {
+  auto gradients = std::make_shared<std::vector<at::Tensor>>(std::exchange(gradients_, {}));
+  // Scaling is done before the first turn, so that a failure of it has stepped no parameter.
+  const Result<void> ready = tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
+    *gradients = scaled(*gradients, scale);
+    return {};
+  });
+  if (!ready) return done(ready.error());
+  visit_turns(
+      executor, [this, gradients](std::span<const std::size_t> which) { return optimizer_.update(which, *gradients); },
+      [step, gradients, done = std::move(done)](const Result<void>& updated) {
+        if (!updated) return done(updated.error());
+        StepDone stepped{step};
+        for (const at::Tensor& gradient : *gradients) stepped.stepped += gradient.defined() ? 1 : 0;
+        done(stepped);
+      });
+}
+
+void OwnedOptimizer::search(const SearchOrder& order, std::vector<at::Tensor> gradients, base::Executor& executor,
+                            std::function<void(Result<SearchReply>)> done) {
+  const auto refuse = [this, &executor, done](const Error& error) {
+    if (!is_searching()) return done(error);
+    roll_back(executor, [done, error] { done(error); });
+  };
+  if (Result<void> fits = check_rates(order.lrs, {}); !fits) return refuse(fits.error());
+  for (std::size_t group = 0; group < order.lrs.size(); ++group) optimizer_.set_lr(group, order.lrs[group]);
+  const Result<bool> more = optimizer_.search(order.loss, gradients);
+  if (!more) return refuse(more.error());
+  SearchReply reply{order.step, order.evaluation, *more, optimizer_.parameters().size()};
+  visit_turns(
+      executor, [this](std::span<const std::size_t> which) { return optimizer_.move(which); },
+      [this, reply, refuse, done](const Result<void>& moved) {
+        if (!moved) return refuse(moved.error());
+        if (!reply.wants_another) optimizer_.end_search();
+        done(reply);
+      });
+}
+
+void OwnedOptimizer::roll_back(base::Executor& executor, std::function<void()> done) {
+  // Posted, because code that holds a turn of these parameters may call this.
+  executor.post([self = shared_from_this(), &executor, done = std::move(done)] {
+    self->visit_turns(
+        executor, [self](std::span<const std::size_t> which) { return self->optimizer_.roll_back(which); },
+        [self, done](const Result<void>&) {
+          self->optimizer_.forget_search();
+          done();
+        });
   });
 }
 

@@ -57,6 +57,15 @@ Future<StepDone> RemoteOptimizer::commit(StepNumber step, double scale) {
   return done;
 }
 
+Future<SearchReply> RemoteOptimizer::search(const CallInfo& info, const SearchOrder& order) {
+  auto gradients = gradients_of(info);
+  if (!gradients) return make_ready_future<SearchReply>(gradients.error());
+  Promise<SearchReply> answer;
+  Future<SearchReply> reply = answer.future();
+  mailbox_->send(optimizer_request::Search{order, *std::move(gradients), std::move(answer)});
+  return reply;
+}
+
 void RemoteOptimizer::abort(StepNumber step) { mailbox_->send(optimizer_request::Abort{step}); }
 
 Future<wire::Bytes> RemoteOptimizer::save() {

@@ -19,6 +19,22 @@ constexpr std::uint32_t kVersion = 1;                 // without initial rates
 constexpr std::uint32_t kWithInitial = 2;             // with them
 constexpr std::uint32_t kWithLate = 3;                // a parameter may have a tensor of a late slot or lack it
 
+constexpr std::uint32_t kWithLbfgs = 4;  // with the memory of LBFGS
+
+/// The numbers of an LbfgsMemory. Its tensors stand behind those of the parameters.
+struct LbfgsNumbers {
+  std::uint64_t iterations = 0;
+  std::uint64_t evaluations = 0;
+  double t = 0;
+  double previous_loss = 0;
+  std::uint32_t changes = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& iterations& evaluations& t& previous_loss& changes;
+  }
+};
+
 /// The description of a parameter in the file: enough to recognize another model.
 struct Entry {
   std::vector<std::int64_t> sizes;
@@ -50,15 +66,20 @@ Error another_model(const std::string& difference) {
 }
 
 /// @param initial_lrs  left empty by version 1
-Result<void> read_head(wire::ByteView bytes, std::uint32_t version, Head& head, std::vector<double>& initial_lrs) {
+/// @param numbers  left as they are before version 4
+Result<void> read_head(wire::ByteView bytes, std::uint32_t version, Head& head, std::vector<double>& initial_lrs,
+                       LbfgsNumbers& numbers) {
   if (version < kWithInitial) return wire::decode_into(bytes, head);
-  if (auto read = wire::decode_into(bytes, std::tie(head, initial_lrs)); !read) return read;
+  const auto read = version < kWithLbfgs ? wire::decode_into(bytes, std::tie(head, initial_lrs))
+                                         : wire::decode_into(bytes, std::tie(head, initial_lrs, numbers));
+  if (!read) return read;
   if (initial_lrs.size() == head.algorithms.size() || (version > kWithInitial && initial_lrs.empty())) return {};
   return Error(Errc::malformed_payload, "the saved optimizer has initial rates of another number of groups");
 }
 
 /// Returns the lowest version that can hold the state.
 std::uint32_t version_for(const SavedOptimizer& optimizer) {
+  if (optimizer.lbfgs.evaluations > 0) return kWithLbfgs;
   for (std::size_t i = 0; i < optimizer.states.size(); ++i) {
     const Algorithm& algorithm = optimizer.algorithms[optimizer.group_of[i]];
     const ParameterState& state = optimizer.states[i];
@@ -155,6 +176,38 @@ void lend_code(std::span<Algorithm> to, std::span<const Algorithm> from) {
   }
 }
 
+/// @param tensors  those that belong to no single parameter
+Result<LbfgsMemory> read_lbfgs(const LbfgsNumbers& numbers, std::span<const tensor::DecodedTensor> tensors,
+                               std::span<const Algorithm> algorithms, std::span<const at::Tensor> parameters) {
+  LbfgsMemory memory;
+  const std::size_t expected = numbers.iterations > 0 ? 3 + 3 * std::size_t{numbers.changes} : 0;
+  if (tensors.size() != expected) return Error(Errc::malformed_payload, "the saved optimizer has tensors left over");
+  const LBFGS* const lbfgs = std::get_if<LBFGS>(&algorithms[0]);
+  if (!lbfgs && numbers.evaluations == 0 && expected == 0) return memory;
+  std::int64_t elements = 0;
+  for (const at::Tensor& parameter : parameters) elements += parameter.numel();
+  bool fit = lbfgs && static_cast<std::int64_t>(numbers.changes) <= lbfgs->history_size;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const at::Tensor& tensor = tensors[i].tensor;
+    fit = fit && tensor.defined() && tensor.layout() == at::kStrided &&
+          tensor.scalar_type() == parameters[0].scalar_type() &&
+          (i % 3 == 2 ? tensor.dim() == 0 : tensor.dim() == 1 && tensor.numel() == elements);
+  }
+  if (!fit) return Error(Errc::malformed_payload, "the saved optimizer has a memory that LBFGS cannot have here");
+  memory.iterations = numbers.iterations;
+  memory.evaluations = numbers.evaluations;
+  memory.t = numbers.t;
+  memory.previous_loss = numbers.previous_loss;
+  if (tensors.empty()) return memory;
+  memory.direction = tensors[0].tensor;
+  memory.previous_gradient = tensors[1].tensor;
+  memory.scale = tensors[2].tensor;
+  for (std::size_t i = 3; i < tensors.size(); i += 3) {
+    memory.history.push_back({tensors[i].tensor, tensors[i + 1].tensor, tensors[i + 2].tensor});
+  }
+  return memory;
+}
+
 }  // namespace
 
 Result<SavedContent> after_prefix(wire::ByteView bytes, std::uint64_t magic, std::uint32_t newest) {
@@ -188,6 +241,13 @@ Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const
     }
     head.entries.push_back(std::move(entry));
   }
+  const LbfgsMemory& lbfgs = optimizer.lbfgs;
+  if (lbfgs.iterations > 0) {
+    tensors.insert(tensors.end(), {lbfgs.direction, lbfgs.previous_gradient, lbfgs.scale});
+    for (const LbfgsMemory::Change& change : lbfgs.history) {
+      tensors.insert(tensors.end(), {change.gradient, change.parameter, change.inverse});
+    }
+  }
   auto encoded = tensor::encode_tensors(tensors);
   if (!encoded) return encoded.error();
   head.table = std::move(encoded->table);
@@ -195,7 +255,11 @@ Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const
   put(bytes, kMagic);
   const std::uint32_t version = version_for(optimizer);
   put(bytes, version);
-  auto written = version > kVersion ? wire::encode(std::tie(head, optimizer.initial_lrs)) : wire::encode(head);
+  const LbfgsNumbers numbers{lbfgs.iterations, lbfgs.evaluations, lbfgs.t, lbfgs.previous_loss,
+                             static_cast<std::uint32_t>(lbfgs.history.size())};
+  auto written = version >= kWithLbfgs ? wire::encode(std::tie(head, optimizer.initial_lrs, numbers))
+                 : version > kVersion  ? wire::encode(std::tie(head, optimizer.initial_lrs))
+                                       : wire::encode(head);
   if (!written) return written.error();
   put(bytes, std::uint64_t{written->size()});
   wire::append(bytes, *written);
@@ -205,20 +269,23 @@ Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const
 
 Result<SavedOptimizer> read_state(wire::ByteView bytes, std::span<const Algorithm> algorithms,
                                   std::span<const std::uint32_t> group_of, std::span<const at::Tensor> parameters) {
-  const auto content = after_prefix(bytes, kMagic, kWithLate);
+  const auto content = after_prefix(bytes, kMagic, kWithLbfgs);
   if (!content) return content.error();
   bytes = content->bytes;
   std::uint64_t size = 0;
   if (!take(bytes, size) || size > bytes.size()) return truncated();
   Head head;
   std::vector<double> initial_lrs;
-  if (auto read = read_head(bytes.first(size), content->version, head, initial_lrs); !read) return read.error();
+  LbfgsNumbers numbers;
+  auto read = read_head(bytes.first(size), content->version, head, initial_lrs, numbers);
+  if (!read) return read.error();
   lend_code(head.algorithms, algorithms);
   if (Result<void> same = check_model(head, algorithms, group_of, parameters); !same) return same.error();
   auto tensors = read_tensors(head.table, bytes.subspan(size));
   if (!tensors) return tensors.error();
 
-  SavedOptimizer saved{std::move(head.algorithms), {group_of.begin(), group_of.end()}, {}, std::move(initial_lrs)};
+  SavedOptimizer saved{
+      std::move(head.algorithms), {group_of.begin(), group_of.end()}, {}, std::move(initial_lrs), LbfgsMemory()};
   std::size_t next = 0;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Entry& entry = head.entries[i];
@@ -237,7 +304,9 @@ Result<SavedOptimizer> read_state(wire::ByteView bytes, std::span<const Algorith
       state.tensors[t] = (*tensors)[next++].tensor;
     }
   }
-  if (next != tensors->size()) return Error(Errc::malformed_payload, "the saved optimizer has tensors left over");
+  auto lbfgs = read_lbfgs(numbers, std::span(*tensors).subspan(next), saved.algorithms, parameters);
+  if (!lbfgs) return lbfgs.error();
+  saved.lbfgs = *std::move(lbfgs);
   return saved;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "caftan/optim/local_optimizer.hpp"
+#include "lbfgs.hpp"
 
 namespace caftan::optim {
 
@@ -17,6 +18,7 @@ struct SavedOptimizer {
   std::vector<std::uint32_t> group_of;  ///< of each parameter
   std::vector<ParameterState> states;   ///< of each parameter
   std::vector<double> initial_lrs;      ///< of each group; empty = no schedule was made, or version 1
+  LbfgsMemory lbfgs = {};               ///< only of LBFGS
 };
 
 /// Reads a number and moves past it. Returns false where too few bytes are left.

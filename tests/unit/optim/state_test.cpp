@@ -234,11 +234,11 @@ TEST(ChangedMomenta, OP2_OnlyAStateThatOlderBuildsCannotReadHasTheNewVersion) {
 TEST(SavedState, OP2_ANewerVersionSaysWhatToDo) {
   Model model(SGD{});
   wire::Bytes state = model.optimizer.save().value();
-  const std::uint32_t version = 4;
+  const std::uint32_t version = 5;
   std::memcpy(state.data() + 8, &version, sizeof version);
   const Error error = model.optimizer.load(state).error();
   EXPECT_EQ(error.code(), Errc::protocol_mismatch);
-  EXPECT_THAT(error.text(), HasSubstr("version 4, this build reads up to 3"));
+  EXPECT_THAT(error.text(), HasSubstr("version 5, this build reads up to 4"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,7 +56,17 @@ struct StepReport {
   std::vector<OwnerStep> owners;  ///< in the order in which the parameters name them first
   double norm = 0;                ///< of all gradients before it was clipped; 0 without clip_norm
   double scale = 1;               ///< that the gradients were multiplied by
+  double loss = 0;                ///< of the first evaluation; 0 without a closure
+  std::uint64_t evaluations = 0;  ///< of the closure
 };
+
+/// The loss where the parameters are, and the context whose backward pass gave its gradients.
+struct Evaluation {
+  double loss = 0;
+  autograd::Context context;
+};
+/// Evaluates the loss once: makes a context, runs the model forward and back, and returns both. An error ends the step.
+using Closure = std::function<Result<Evaluation>()>;
 
 /// Steps of one optimizer run one after the other, in the order in which they were begun, also when several are open.
 /// Threads: any, all methods.
@@ -67,7 +78,8 @@ class DistributedOptimizer final : public LearningRates {
   /// Makes an optimizer at each owner and waits for all of them.
   /// @param site  a Worker or a RoleContext
   /// Errors (thrown): bad_arguments (no parameter; an empty reference; a tensor that needs no gradient, is no leaf, or
-  ///   comes twice, also through two references; an option out of range), unsupported, wrong_type, and those of calls.
+  ///   comes twice, also through two references; an option out of range; LBFGS with parameters of several owners, more
+  ///   than one group, or clipping), unsupported, wrong_type, and those of calls.
   ///   The text names the owner and the parameter. Nothing is left at any owner then.
   DistributedOptimizer(const CallSite& site, std::vector<RRef<at::Tensor>> parameters, Algorithm algorithm,
                        const StepOptions& options = {})
@@ -99,6 +111,28 @@ class DistributedOptimizer final : public LearningRates {
   /// As step, without waiting. The context must not end before the step has begun: a step that waits for an earlier one
   /// ends with context_released then.
   Future<StepReport> step_async(const autograd::ContextView& context);
+
+  /// Steps by a closure, and waits. LBFGS evaluates it several times, each time with other parameters; other algorithms
+  /// evaluate it once and step by its context. It runs on the calling thread, and must use this optimizer for nothing.
+  ///     optimizer.step([&]() -> Result<optim::Evaluation> {
+  ///       autograd::Context context(worker);
+  ///       const at::Tensor loss = ...;
+  ///       context.backward({loss});
+  ///       return optim::Evaluation{loss.item<double>(), std::move(context)};
+  ///     });
+  /// An error of the closure ends the step, and so does an exception, which passes through `try_step` as well; with
+  /// LBFGS the parameters are then those from before the step, also when this worker is lost in the middle of it.
+  /// Errors (thrown): as step of a context, with LBFGS also would_deadlock (inside of a closure of this optimizer);
+  /// those
+  ///   of the closure.
+  /// Source: torch.optim.Optimizer.step with a closure.
+  StepReport step(const Closure& closure) { return try_step(closure).value(); }
+  Result<StepReport> try_step(const Closure& closure);
+  /// As step, by a closure that returns at once. Its future is waited for on the calling thread.
+  StepReport step(const std::function<Future<Evaluation>()>& closure) { return try_step(closure).value(); }
+  Result<StepReport> try_step(const std::function<Future<Evaluation>()>& closure) {
+    return try_step(Closure([&closure] { return closure().result(); }));
+  }
 
   /// Returns the replies of all owners to the last step that ended, also if it failed; step 0 before the first.
   StepReport last_report() const;

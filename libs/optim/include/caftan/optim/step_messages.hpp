@@ -79,4 +79,29 @@ struct StepDone {
   }
 };
 
+/// One evaluation in a step by a closure: the loss where the owner's parameters are now. Its gradients are those of the
+/// context that the call belongs to.
+struct SearchOrder {
+  StepNumber step;
+  std::uint64_t evaluation = 0;  ///< of the step: 1, 2, ...
+  double loss = 0;
+  std::vector<double> lrs;  ///< of each group of the owner's spec
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& step& evaluation& loss& lrs;
+  }
+};
+
+/// What follows an evaluation. The owner has moved its parameters.
+struct SearchReply {
+  StepNumber step;
+  std::uint64_t evaluation = 0;
+  bool wants_another = false;  ///< where the parameters are now; else the step has ended
+  std::uint64_t stepped = 0;   ///< how many parameters there are
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& step& evaluation& wants_another& stepped;
+  }
+};
+
 }  // namespace caftan::optim

@@ -37,6 +37,11 @@ struct Commit {
   double scale = 1;
   Promise<StepDone> answer;
 };
+struct Search {
+  SearchOrder order;
+  std::vector<at::Tensor> gradients;
+  Promise<SearchReply> answer;
+};
 struct Abort {
   StepNumber step;
 };
@@ -59,10 +64,10 @@ struct TakeState {
 };
 }  // namespace optimizer_request
 
-using OptimizerRequest =
-    std::variant<optimizer_request::Step, optimizer_request::Prepare, optimizer_request::Commit,
-                 optimizer_request::Abort, optimizer_request::Save, optimizer_request::StageState,
-                 optimizer_request::StageGroup, optimizer_request::DropState, optimizer_request::TakeState>;
+using OptimizerRequest = std::variant<optimizer_request::Step, optimizer_request::Prepare, optimizer_request::Commit,
+                                      optimizer_request::Search, optimizer_request::Abort, optimizer_request::Save,
+                                      optimizer_request::StageState, optimizer_request::StageGroup,
+                                      optimizer_request::DropState, optimizer_request::TakeState>;
 
 /// Sends requests to the optimizer's actor, which ends with this object.
 class OptimizerMailbox {
@@ -95,7 +100,11 @@ class RemoteOptimizer {
   Future<Prepared> prepare_with(const CallInfo& info, const StepOrder& order, const Momenta& momenta);
   /// The second phase. @param scale  of the gradients that were prepared
   Future<StepDone> commit(StepNumber step, double scale);
-  /// Gives a prepared step up; does nothing where there is none.
+  /// Takes one evaluation of a step by a closure, whose gradients are those of the call's context, and moves the
+  /// parameters. Errors: as step; remote_exception. After an error the step is rolled back.
+  Future<SearchReply> search(const CallInfo& info, const SearchOrder& order);
+  /// Gives a prepared step up, or a step by a closure, whose parameters go back to where they were before it; does
+  /// nothing where there is none.
   void abort(StepNumber step);
 
   /// Returns options and state. Errors: limit_exceeded.
