@@ -456,6 +456,102 @@ TEST_P(Steps, B7_OP5_TheBaseOfSchedulesIsPartOfASavedState) {
   EXPECT_EQ(resumed.initial_lrs(), std::vector<double>{0.5});
 }
 
+TEST_P(Steps, OP13_ASavedStateGoesOnAtOtherOwners) {
+  const LocalModel model;
+  LocalOptimizer local = LocalOptimizer::make({{model.parameters(), Adam{.lr = 0.02}}}).value();
+  wire::Bytes saved;
+  {
+    DistributedOptimizer optimizer(here(), all_parameters(), Adam{.lr = 0.02});
+    for (int step = 0; step < 3; ++step) train(optimizer, step);
+    saved = optimizer.save();
+  }
+  const std::vector<at::Tensor> before = values();
+  // The same three layers, with the values of then, each at another worker.
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto worker = WorkerId{static_cast<std::uint32_t>((i + GetParam() % 3) % 3)};
+    layers_[i] = here().remote<Layer>(worker, static_cast<int>(i) + 1);
+    layers_[i].rpc_sync<&Layer::set_values>({before[2 * i], before[2 * i + 1]});
+  }
+  const bool local_last = GetParam() % 3 == 1;  // `forward` of the fixture calls the last layer without a call
+  DistributedOptimizer moved(here(), all_parameters(), Adam{.lr = 0.5});
+  moved.load(saved);
+  EXPECT_EQ(moved.lr(0), 0.02);
+  for (int step = 0; step < 6; ++step) {
+    ASSERT_TRUE(local.step(model.gradients(step)));
+    if (step < 3) continue;
+    Context context(here());
+    at::Tensor y = make_input(step);
+    for (std::size_t i = 0; i < 3; ++i) {
+      y = local_last && i == 2 ? layers_[2].local_value()->forward(y) : layers_[i].rpc_sync<&Layer::forward>(y);
+    }
+    context.backward({y.sum()});
+    moved.step(context);
+    ASSERT_TRUE(same_values(values(), model.parameters())) << "step " << step;
+  }
+  EXPECT_EQ(moved.last_report().step.value, 6U);
+}
+
+TEST_P(Steps, OP13_WithNamesTheListMayHaveAnotherOrder) {
+  const Parameters all = all_parameters();
+  const std::vector<std::string> names{"a.w", "a.b", "b.w", "b.b", "c.w", "c.b"};
+  wire::Bytes saved;
+  {
+    DistributedOptimizer optimizer(here(), {{all, SGD{.lr = 0.1, .momentum = 0.9}, names}});
+    for (int step = 0; step < 2; ++step) train(optimizer, step);
+    saved = optimizer.save();
+  }
+  const LocalModel model;
+  LocalOptimizer local = LocalOptimizer::make({{model.parameters(), SGD{.lr = 0.1, .momentum = 0.9}}}).value();
+  DistributedOptimizer turned(here(), {{Parameters(all.rbegin(), all.rend()), SGD{.lr = 0.1, .momentum = 0.9},
+                                        std::vector<std::string>(names.rbegin(), names.rend())}});
+  turned.load(saved);
+  for (int step = 0; step < 4; ++step) {
+    ASSERT_TRUE(local.step(model.gradients(step)));
+    if (step >= 2) train(turned, step);
+  }
+  EXPECT_TRUE(same_values(values(), model.parameters()));
+}
+
+TEST_P(Steps, OP14_OwnersAtDifferentStepsHaveNoCommonState) {
+  DistributedOptimizer optimizer(here(), all_parameters(), Adam{});
+  train(optimizer, 0);
+  const wire::Bytes saved = optimizer.save();
+  {
+    Context context(here());
+    backward_with_sparse_gradient(context);
+    ASSERT_FALSE(optimizer.try_step(context));
+  }
+  const Error error = optimizer.try_save().error();
+  EXPECT_EQ(error.code(), Errc::bad_arguments);
+  EXPECT_THAT(error.text(), HasSubstr("worker1 at 1, worker2 at 2, worker0 at 2"));
+  EXPECT_THAT(error.text(), HasSubstr("or load an earlier state"));
+  optimizer.load(saved);
+  EXPECT_EQ(optimizer.save(), saved);
+  train(optimizer, 1);
+  EXPECT_TRUE(optimizer.try_save());
+}
+
+TEST_P(Steps, OP8_AnAtomicStepWithoutClippingIsMadeAtAllOwnersOrAtNone) {
+  DistributedOptimizer optimizer(here(), all_parameters(), Adam{.lr = 0.02}, {.atomic = true});
+  const LocalModel model;
+  LocalOptimizer local = LocalOptimizer::make({{model.parameters(), Adam{.lr = 0.02}}}).value();
+  train(optimizer, 0);
+  ASSERT_TRUE(local.step(model.gradients(0)));
+  ASSERT_TRUE(same_values(values(), model.parameters()));
+  {
+    Context context(here());
+    backward_with_sparse_gradient(context);
+    EXPECT_EQ(optimizer.try_step(context).error().code(), Errc::unsupported);
+    EXPECT_TRUE(same_values(values(), model.parameters())) << "no owner has stepped";
+    EXPECT_EQ(optimizer.last_report().owners[1].outcome.error().code(), Errc::cancelled);
+  }
+  EXPECT_TRUE(optimizer.try_save()) << "all are at the same step";
+  train(optimizer, 1);
+  ASSERT_TRUE(local.step(model.gradients(1)));
+  EXPECT_TRUE(same_values(values(), model.parameters()));
+  EXPECT_EQ(optimizer.last_report().scale, 1);
+}
+
 TEST_P(Steps, OP5_AnEarlierStateCountsOnFromItsStep) {
   DistributedOptimizer optimizer(here(), all_parameters(), AdamW{.lr = 0.02});
   train(optimizer, 0);

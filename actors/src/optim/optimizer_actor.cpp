@@ -58,8 +58,8 @@ bool OptimizerActorState::ends_search(const optim::OptimizerRequest& request) co
         } else if constexpr (requires { asked.order; }) {
           return is_other(asked.order.step);
         } else {
-          return std::is_same_v<Asked, request::Save> || std::is_same_v<Asked, request::StageState> ||
-                 std::is_same_v<Asked, request::StageGroup>;
+          return std::is_same_v<Asked, request::Save> || std::is_same_v<Asked, request::Cut> ||
+                 std::is_same_v<Asked, request::StageState> || std::is_same_v<Asked, request::StageGroup>;
         }
       },
       request);
@@ -151,6 +151,16 @@ void OptimizerActorState::handle(request::Save& save, const Requested& keep) {
   run([&save, keep, optimizer = optimizer_]() -> std::function<void()> {
     auto bytes = std::make_shared<Result<wire::Bytes>>(optimizer->save());
     return [&save, keep, bytes] { save.answer.set(std::move(*bytes)); };
+  });
+}
+
+void OptimizerActorState::handle(request::Cut& cut, const Requested& keep) {
+  run([this, &cut, keep, optimizer = optimizer_]() -> std::function<void()> {
+    auto bytes = std::make_shared<Result<wire::Bytes>>(optimizer->save());
+    return [this, &cut, keep, bytes] {
+      if (*bytes) return (void)cut.answer.set(optim::OwnerState{ledger_.made(), **std::move(bytes)});
+      cut.answer.set(bytes->error());
+    };
   });
 }
 

@@ -52,6 +52,7 @@ class OptimizerActorState {
   void handle(optim::optimizer_request::Search& request, const Requested& keep);
   void handle(optim::optimizer_request::Abort& request, const Requested& keep);
   void handle(optim::optimizer_request::Save& request, const Requested& keep);
+  void handle(optim::optimizer_request::Cut& request, const Requested& keep);
   void handle(optim::optimizer_request::StageState& request, const Requested& keep);
   void handle(optim::optimizer_request::StageGroup& request, const Requested& keep);
   void handle(optim::optimizer_request::DropState& request, const Requested& keep);

@@ -64,6 +64,7 @@ void OptimizerService::register_with(Registry& registry, remote::MessageRegistry
       .method<&RemoteOptimizer::search>("search")
       .method<&RemoteOptimizer::abort>("abort")
       .method<&RemoteOptimizer::save>("save")
+      .method<&RemoteOptimizer::cut>("cut")
       .method<&RemoteOptimizer::stage_state>("stage_state")
       .method<&RemoteOptimizer::stage_group>("stage_group")
       .method<&RemoteOptimizer::drop_state>("drop_state")

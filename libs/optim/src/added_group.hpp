@@ -26,8 +26,12 @@ class AddedGroup : public std::enable_shared_from_this<AddedGroup> {
   /// Puts what was staged in force. Errors: the first owner's, with its name.
   /// @param last  the last step of the optimizer
   Future<void> take(StepNumber last);
+  /// Returns whether its parameters have names as those of `owners` have. Errors: bad_arguments (only one of the two
+  /// has names; a name that comes twice).
+  Result<void> check_names(const std::vector<Owner>& owners) const;
   /// Enters it as number `group` at `owners`, behind which those stand that are new.
-  void record(std::uint32_t group, std::vector<Owner>& owners) const;
+  /// @param last  the last step of the optimizer
+  void record(std::uint32_t group, StepNumber last, std::vector<Owner>& owners) const;
 
  private:
   /// Where a share goes.

@@ -1,7 +1,9 @@
 #include "caftan/optim/distributed_optimizer.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "caftan/rpc/wait.hpp"
@@ -22,15 +24,35 @@ Result<void> check_options(const StepOptions& options) {
       .result();
 }
 
+/// Checks the names of all parameters. Errors: bad_arguments (some have none, or one comes twice).
+Result<void> check_names(const std::vector<RemoteParameterGroup>& groups) {
+  std::unordered_set<std::string_view> known;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::vector<std::string>& names = groups[g].names;
+    if (names.empty() != groups[0].names.empty() || (!names.empty() && names.size() != groups[g].parameters.size())) {
+      return Error(Errc::bad_arguments, "group " + std::to_string(g) + " has " + std::to_string(names.size()) +
+                                            " names for " + std::to_string(groups[g].parameters.size()) +
+                                            " parameters: name all parameters of all groups, or none");
+    }
+    for (const std::string& name : names) {
+      if (known.insert(name).second) continue;
+      return Error(Errc::bad_arguments, "two parameters have the name " + name + ": give each its own");
+    }
+  }
+  return {};
+}
+
 /// Divides the parameters of all groups into shares, one for each owner.
 /// Errors: bad_arguments (options, an empty reference, a parameter that is listed twice); what a reference failed of.
 Result<std::vector<Share>> divide(const std::vector<RemoteParameterGroup>& groups, double clip_value) {
+  if (Result<void> named = check_names(groups); !named) return named.error();
   std::vector<Share> shares;
   std::unordered_map<RRefId, std::size_t> numbers;
   std::size_t number = 0;
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
     if (Result<void> fits = check_options(groups[g].algorithm); !fits) return fits.error();
-    for (const RRef<at::Tensor>& parameter : groups[g].parameters) {
+    for (std::size_t i = 0; i < groups[g].parameters.size(); ++i) {
+      const RRef<at::Tensor>& parameter = groups[g].parameters[i];
       if (!parameter) return Error(Errc::bad_arguments, name_of(number) + " is an empty RRef");
       if (const auto failed = parameter.failed()) {
         return Error(failed->code(), failed->worker(), name_of(number) + ": " + failed->text());
@@ -42,13 +64,14 @@ Result<std::vector<Share>> divide(const std::vector<RemoteParameterGroup>& group
       const Peer owner = parameter.owner();
       auto share =
           std::find_if(shares.begin(), shares.end(), [&](const Share& s) { return s.peer.id() == owner.id(); });
-      if (share == shares.end()) share = shares.insert(shares.end(), Share{owner, {{}, clip_value}, {}, {}});
+      if (share == shares.end()) share = shares.insert(shares.end(), Share{owner, {{}, clip_value}, {}, {}, {}});
       if (share->groups.empty() || share->groups.back() != g) {
         share->groups.push_back(g);
         share->spec.groups.push_back({{}, groups[g].algorithm});
       }
       share->spec.groups.back().parameters.push_back(parameter);
       share->numbers.push_back(number++);
+      if (!groups[g].names.empty()) share->names.push_back(groups[g].names[i]);
     }
   }
   if (shares.empty()) return Error(Errc::bad_arguments, "an optimizer without a parameter");
@@ -57,10 +80,9 @@ Result<std::vector<Share>> divide(const std::vector<RemoteParameterGroup>& group
 
 /// Adds the owner's name and the numbers of its parameters in the user's list: an owner numbers only its own.
 Error refused_by(const Share& share, const Error& error) {
-  std::string text = error.text() + " (of the parameters at " + share.peer.name() + ", which are";
-  for (const std::size_t number : share.numbers) text += " " + std::to_string(number);
   const Error placed = error.at(share.peer.name());
-  return Error(error.code(), placed.worker(), text + " of the list)");
+  return Error(error.code(), placed.worker(),
+               error.text() + " (of the parameters at " + share.peer.name() + numbers_of(share.numbers) + ")");
 }
 
 /// Checks what an algorithm that needs a closure wants of all groups and owners together.
@@ -109,8 +131,7 @@ Result<DistributedOptimizer> DistributedOptimizer::try_make(const CallSite& site
     const Share& share = (*shares)[i];
     auto made = std::move(futures[i]).result();
     if (made) {
-      owners.push_back({share.peer.name(), *std::move(made), share.groups, {}});
-      owners.back().parameters.assign(share.numbers.begin(), share.numbers.end());
+      owners.push_back({{share.peer.name(), share.groups, share.numbers, share.names}, *std::move(made), {}});
     } else if (!refused) {
       refused = refused_by(share, made.error());
     }

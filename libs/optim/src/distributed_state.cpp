@@ -41,8 +41,30 @@ Result<void> first_failure(const std::vector<Owner>& owners, const std::vector<R
   return {};
 }
 
-Error another_placement(const std::string& difference) {
-  return Error(Errc::bad_arguments, "the saved optimizer is of another model or placement: " + difference);
+/// As first_failure, with the numbers of the owner's parameters in the user's list: an owner numbers only its own.
+Result<void> first_refusal(const std::vector<Owner>& owners, const std::vector<Result<void>>& outcomes) {
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes[i]) continue;
+    const Error placed = outcomes[i].error().at(owners[i].worker);
+    return Error(placed.code(), placed.worker(),
+                 placed.text() + " (of the parameters at " + owners[i].worker + numbers_of(owners[i].parameters) + ")");
+  }
+  return {};
+}
+
+/// Checks whether all owners have made the same last step. Precondition: no outcome is an error.
+Result<void> check_steps(const std::vector<Owner>& owners, const std::vector<Result<OwnerState>>& parts) {
+  std::string text = "the owners are at different steps, so they have no common state:";
+  bool alike = true;
+  StepNumber first;
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    const StepNumber made = std::max(parts[i]->step, owners[i].since);
+    if (i == 0) first = made;
+    alike = alike && made == first;
+    text += " " + owners[i].worker + " at " + std::to_string(made.value) + (i + 1 < owners.size() ? "," : "");
+  }
+  if (alike) return {};
+  return Error(Errc::bad_arguments, text + "; save after the next step that all make, or load an earlier state");
 }
 
 }  // namespace
@@ -116,7 +138,7 @@ void DistributedOptimizer::State::begin_step(const Open& open) {
     const base::LockGuard lock(mutex_);
     open->report.step = last_ = StepNumber{last_.value + 1};
   }
-  if (options_.clip_norm > 0) {
+  if (has_two_phases()) {
     prepare(open);
   } else {
     step_at_once(open);
@@ -180,7 +202,7 @@ void DistributedOptimizer::State::on_prepared(const Open& open, std::vector<Resu
                                        ", nothing was stepped; skip this batch, or set error_if_nonfinite "
                                        "to false"));
   }
-  open->report.scale = clip_scale(squared_norm, options_.clip_norm);
+  if (options_.clip_norm > 0) open->report.scale = clip_scale(squared_norm, options_.clip_norm);
   commit(open);
 }
 
@@ -323,33 +345,14 @@ Future<wire::Bytes> DistributedOptimizer::State::save() {
   auto promise = std::make_shared<Promise<wire::Bytes>>(caller_);
   Future<wire::Bytes> future = promise->future();
   const auto begin = [self = shared_from_this(), promise] {
-    auto futures = self->call_all<wire::Bytes>([&](const Owner& owner) {
-      return owner.optimizer.with(self->call_options()).rpc_async<&RemoteOptimizer::save>();
+    auto futures = self->call_all<OwnerState>([&](const Owner& owner) {
+      return owner.optimizer.with(self->call_options()).rpc_async<&RemoteOptimizer::cut>();
     });
     collect_all_results(std::move(futures))
-        .then([self, promise](Result<std::vector<Result<wire::Bytes>>> collected) {
-          std::vector<Result<wire::Bytes>> outcomes = *std::move(collected);
-          SavedState saved;
-          {
-            const base::LockGuard lock(self->mutex_);
-            saved.step = self->last_;
-          }
-          self->rates_.write_to(saved);
+        .then([self, promise](Result<std::vector<Result<OwnerState>>> collected) {
+          Result<wire::Bytes> bytes = self->write_saved(*std::move(collected));
           self->turns_->end();
-          if (const Result<void> well = first_failure(self->owners_, outcomes); !well) {
-            promise->set(well.error());
-            return;
-          }
-          for (std::size_t i = 0; i < outcomes.size(); ++i) {
-            const Owner& owner = self->owners_[i];
-            saved.owners.push_back({owner.worker, owner.groups, *std::move(outcomes[i]), owner.parameters});
-          }
-          wire::Bytes bytes;
-          if (Result<void> written = saved.write(bytes); !written) {
-            promise->set(written.error());
-          } else {
-            promise->set(std::move(bytes));
-          }
+          promise->set(std::move(bytes));
         })
         .forget();
   };
@@ -359,25 +362,35 @@ Future<wire::Bytes> DistributedOptimizer::State::save() {
   return future;
 }
 
+Result<wire::Bytes> DistributedOptimizer::State::write_saved(std::vector<Result<OwnerState>> parts) {
+  if (const Result<void> well = first_failure(owners_, parts); !well) return well.error();
+  if (const Result<void> alike = check_steps(owners_, parts); !alike) return alike.error();
+  SavedState saved;
+  {
+    const base::LockGuard lock(mutex_);
+    saved.step = last_;
+  }
+  rates_.write_to(saved);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Owner& owner = owners_[i];
+    saved.owners.push_back({owner.worker, owner.groups, std::move(parts[i]->state), owner.parameters, owner.names});
+  }
+  wire::Bytes bytes;
+  if (Result<void> written = saved.write(bytes); !written) return written.error();
+  return bytes;
+}
+
 Result<void> DistributedOptimizer::State::check_saved(const SavedState& saved) const {
   if (saved.lrs.size() != rates_.groups()) {
-    return another_placement(std::to_string(saved.lrs.size()) + " parameter groups, here are " +
-                             std::to_string(rates_.groups()));
+    return Error(Errc::bad_arguments,
+                 "the saved optimizer is of another model or placement: " + std::to_string(saved.lrs.size()) +
+                     " parameter groups, here are " + std::to_string(rates_.groups()));
   }
   if (!saved.initial_lrs.empty() && saved.initial_lrs.size() != rates_.groups()) {
     return Error(Errc::malformed_payload, "the saved optimizer has initial rates of another number of groups");
   }
   if (!saved.momenta.empty() && saved.momenta.size() != rates_.groups()) {
     return Error(Errc::malformed_payload, "the saved optimizer has momenta of another number of groups");
-  }
-  if (saved.owners.size() != owners_.size()) {
-    return another_placement(std::to_string(saved.owners.size()) + " owners, here are " +
-                             std::to_string(owners_.size()));
-  }
-  for (std::size_t i = 0; i < owners_.size(); ++i) {
-    if (saved.owners[i].worker == owners_[i].worker && saved.owners[i].groups == owners_[i].groups) continue;
-    return another_placement("owner " + std::to_string(i) + " was " + saved.owners[i].worker + ", here it is " +
-                             owners_[i].worker + ", or it has parameters of other groups");
   }
   return {};
 }
@@ -397,20 +410,22 @@ Future<void> DistributedOptimizer::State::load(wire::ByteView state) {
 }
 
 void DistributedOptimizer::State::begin_load(const std::shared_ptr<OpenLoad>& open) {
-  if (const Result<void> same = check_saved(open->saved); !same) {
+  const auto refuse = [&](const Error& error) {
     turns_->end();
-    return open->answer(same);
-  }
+    open->answer(error);
+  };
+  if (const Result<void> same = check_saved(open->saved); !same) return refuse(same.error());
+  auto parts = place_parts(open->saved, std::vector<Placed>(owners_.begin(), owners_.end()));
+  if (!parts) return refuse(parts.error());
   std::vector<Future<void>> futures;
   for (std::size_t i = 0; i < owners_.size(); ++i) {
-    futures.push_back(owners_[i]
-                          .optimizer.with(call_options())
-                          .rpc_async<&RemoteOptimizer::stage_state>(open->saved.owners[i].state));
+    futures.push_back(
+        owners_[i].optimizer.with(call_options()).rpc_async<&RemoteOptimizer::stage_state>(std::move((*parts)[i])));
   }
   collect_all_results(std::move(futures))
       .then([self = shared_from_this(), open](Result<std::vector<Result<void>>> collected) {
         std::vector<Result<void>> outcomes = *std::move(collected);
-        if (const Result<void> staged = first_failure(self->owners_, outcomes); !staged) {
+        if (const Result<void> staged = first_refusal(self->owners_, outcomes); !staged) {
           for (Future<void>& dropped : self->call_decided<void>([](const auto& optimizer) {
                  return optimizer.template rpc_async<&RemoteOptimizer::drop_state>();
                })) {
@@ -468,6 +483,10 @@ Future<void> DistributedOptimizer::State::add_group(std::vector<Share> shares, A
 }
 
 void DistributedOptimizer::State::stage_group(const std::shared_ptr<OpenGroup>& open) {
+  if (Result<void> named = open->group->check_names(owners_); !named) {
+    turns_->end();
+    return open->answer(named);
+  }
   open->group->stage(owners_)
       .then([self = shared_from_this(), open](const Result<void>& staged) {
         if (staged) return self->take_group(open);
@@ -488,8 +507,8 @@ void DistributedOptimizer::State::take_group(const std::shared_ptr<OpenGroup>& o
     last = last_;
   }
   open->group->take(last)
-      .then([self = shared_from_this(), open](const Result<void>& taken) {
-        open->group->record(static_cast<std::uint32_t>(self->rates_.groups()), self->owners_);
+      .then([self = shared_from_this(), open, last](const Result<void>& taken) {
+        open->group->record(static_cast<std::uint32_t>(self->rates_.groups()), last, self->owners_);
         self->rates_.add(open->algorithm);
         self->turns_->end();
         open->answer(taken);

@@ -62,12 +62,15 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   struct Asked;
   struct OpenLoad;
   void begin_load(const std::shared_ptr<OpenLoad>& open);
+  /// Returns the bytes of a saved state with the parts of all owners.
+  Result<wire::Bytes> write_saved(std::vector<Result<OwnerState>> parts);
   Result<void> check_saved(const SavedState& saved) const;
   void take_states(const std::shared_ptr<OpenLoad>& open);
   struct OpenGroup;
   void stage_group(const std::shared_ptr<OpenGroup>& open);
   void take_group(const std::shared_ptr<OpenGroup>& open);
   StepOrder order_for(const Owner& owner, StepNumber step) const;
+  bool has_two_phases() const noexcept { return options_.atomic || options_.clip_norm > 0; }
   CallOptions call_options() const { return {.timeout = options_.timeout, .fail_when_full = false}; }
   /// Returns how long a caller waits for the replies of owners; none = without a limit.
   std::optional<base::Duration> wait() const;

@@ -75,6 +75,13 @@ Future<wire::Bytes> RemoteOptimizer::save() {
   return state;
 }
 
+Future<OwnerState> RemoteOptimizer::cut() {
+  Promise<OwnerState> answer;
+  Future<OwnerState> state = answer.future();
+  mailbox_->send(optimizer_request::Cut{std::move(answer)});
+  return state;
+}
+
 Future<void> RemoteOptimizer::stage_state(wire::Bytes state) {
   staged_.clear();
   Promise<void> answer;

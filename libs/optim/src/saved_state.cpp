@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "caftan/wire/checkpoint_file.hpp"
-#include "state_format.hpp"
+#include "state_parts.hpp"
 
 namespace caftan::optim {
 namespace {
@@ -30,12 +30,13 @@ struct PartFacts {
   std::string worker;
   std::vector<std::uint32_t> groups;
   std::vector<std::uint64_t> parameters;
+  std::vector<std::string> names;
   std::uint64_t size = 0;
   std::uint32_t checksum = 0;  // CRC-32C
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive& worker& groups& parameters& size& checksum;
+    archive& worker& groups& parameters& names& size& checksum;
   }
 };
 
@@ -64,7 +65,7 @@ Result<void> SavedState::write(wire::Bytes& to) const {
   Manifest manifest{step, lrs, initial_lrs, momenta, {}};
   for (const SavedOwner& owner : owners) {
     manifest.parts.push_back(
-        {owner.worker, owner.groups, owner.parameters, owner.state.size(), wire::crc32c(owner.state)});
+        {owner.worker, owner.groups, owner.parameters, owner.names, owner.state.size(), wire::crc32c(owner.state)});
   }
   const auto head = wire::encode(manifest);
   if (!head) return head.error();
@@ -88,7 +89,7 @@ Result<void> SavedState::read(wire::ByteView bytes) {
                     : wire::decode_into(bytes, std::tie(step, lrs, parts, initial_lrs));
     if (!read) return read;
     for (auto& part : parts)
-      owners.push_back({std::move(part.worker), std::move(part.groups), std::move(part.state), {}});
+      owners.push_back({std::move(part.worker), std::move(part.groups), std::move(part.state), {}, {}});
     return {};
   }
   std::uint64_t size = 0;
@@ -107,7 +108,8 @@ Result<void> SavedState::read(wire::ByteView bytes) {
     wire::Bytes state;
     wire::append(state, bytes.first(part.size));
     bytes = bytes.subspan(part.size);
-    owners.push_back({std::move(part.worker), std::move(part.groups), std::move(state), std::move(part.parameters)});
+    owners.push_back({std::move(part.worker), std::move(part.groups), std::move(state), std::move(part.parameters),
+                      std::move(part.names)});
   }
   if (!bytes.empty()) {
     return Error(Errc::malformed_payload, std::to_string(bytes.size()) + " bytes too many in the saved optimizer");

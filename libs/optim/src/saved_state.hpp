@@ -16,6 +16,7 @@ struct SavedOwner {
   std::vector<std::uint32_t> groups;      ///< those that have parameters here
   wire::Bytes state;                      ///< what its LocalOptimizer saved
   std::vector<std::uint64_t> parameters;  ///< their numbers in the user's list; none before version 3
+  std::vector<std::string> names;         ///< of the parameters; none where they have no names
 };
 
 struct SavedState {
@@ -24,6 +25,9 @@ struct SavedState {
   std::vector<SavedOwner> owners;
   std::vector<double> initial_lrs;  ///< empty before the first schedule, and in version 1
   Momenta momenta;                  ///< empty before the first was set, and before version 3
+
+  /// Returns whether it says which parameters each owner had.
+  bool has_parameters() const noexcept { return !owners.empty() && !owners[0].parameters.empty(); }
 
   /// Appends the state behind a prefix, in the newest version. Errors: limit_exceeded.
   Result<void> write(wire::Bytes& to) const;

@@ -60,19 +60,20 @@ void StepLedger::prepared(StepNumber step, const Result<Prepared>& outcome) {
 void StepLedger::searched(const SearchReply& reply) {
   search_ = reply;
   if (!reply.wants_another) {
-    last_ = reply.step;
+    last_ = made_ = reply.step;
     done_.emplace(StepDone{reply.step, reply.stepped});
   }
 }
 
 void StepLedger::applied(StepNumber step, Result<StepDone> outcome) {
   last_ = step;
+  if (outcome) made_ = step;
   done_.emplace(std::move(outcome));
   prepared_.reset();
 }
 
 void StepLedger::loaded(StepNumber step) {
-  last_ = step;
+  last_ = made_ = step;
   done_.reset();
   prepared_.reset();
   search_.reset();

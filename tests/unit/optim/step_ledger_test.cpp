@@ -91,6 +91,20 @@ TEST(StepLedger, OP12_AStepThatWasRolledBackDoesNotGoOn) {
   EXPECT_EQ(ledger.admit_search(kTwo, 2).error().code(), Errc::bad_arguments);
 }
 
+TEST(StepLedger, OP14_AStepThatFailedWasNotMade) {
+  StepLedger ledger;
+  ledger.applied(kOne, StepDone{kOne, 4});
+  ledger.applied(kTwo, Error(Errc::unsupported, "sparse"));
+  EXPECT_EQ(ledger.last(), kTwo);
+  EXPECT_EQ(ledger.made(), kOne);
+  ledger.searched(searched(kThree, 1, true));
+  EXPECT_EQ(ledger.made(), kOne) << "it is open";
+  ledger.searched(searched(kThree, 2, false));
+  EXPECT_EQ(ledger.made(), kThree);
+  ledger.loaded(kOne);
+  EXPECT_EQ(ledger.made(), kOne);
+}
+
 TEST(StepLedger, ALoadedStateCountsOnFromItsStep) {
   StepLedger ledger;
   EXPECT_EQ(*ledger.admit_step(kThree), Admission::run);

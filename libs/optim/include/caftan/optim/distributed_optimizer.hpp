@@ -30,10 +30,16 @@ namespace caftan::optim {
 struct RemoteParameterGroup {
   std::vector<RRef<at::Tensor>> parameters;
   Algorithm algorithm;
+  /// One for each parameter, or none: then a saved state finds its parameter by its number in the list of all groups.
+  /// All groups of an optimizer have names, or none has.
+  std::vector<std::string> names = {};
 };
 
 /// Options of all steps of one optimizer.
 struct StepOptions {
+  /// Whether a step is made at all owners or at none: two phases, of which the first can refuse and the second cannot.
+  /// So is each step with clip_norm, and one by LBFGS.
+  bool atomic = false;
   /// Limit of the norm of all gradients of all owners together; 0 = none. A step then has two phases: nothing is
   /// changed anywhere before every owner has agreed.
   double clip_norm = 0;
@@ -96,16 +102,16 @@ class DistributedOptimizer final : public LearningRates {
 
   /// Steps every parameter that has a gradient in `context`, at all owners, and waits.
   ///
-  /// A parameter without gradient is left alone; none at all is an error. With clip_norm an owner that refuses or is
-  /// lost before the second phase stops the step everywhere; else the other owners have stepped all the same, and the
-  /// text and `last_report` say which.
-  /// Errors (thrown): bad_arguments (no backward pass of the context has succeeded, or its last one failed; no
+  /// A parameter without gradient is left alone; none at all is an error. With atomic or clip_norm an owner that
+  /// refuses or is lost before the second phase stops the step everywhere; else the other owners have stepped all the
+  /// same, and the text and `last_report` say which. Errors (thrown): bad_arguments (no backward pass of the context
+  /// has succeeded, or its last one failed; no
   ///   parameter has a gradient; a norm that is not finite; a learning rate or momentum out of range),
   ///   context_released,
   ///   foreign_context (a context of another worker), unsupported (a sparse gradient where the algorithm takes none),
   ///   remote_exception (libtorch failed in the step), limit_exceeded (no memory), peer_down, shut_down, timeout (an
-  ///   owner may still step; with clip_norm the text says "committed, not yet confirmed" when all will, and "has not
-  ///   begun" when the step waited for one that is not confirmed).
+  ///   owner may still step; with atomic or clip_norm the text says "committed, not yet confirmed" when all will, and
+  ///   "has not begun" when the step waited for one that is not confirmed).
   StepReport step(const autograd::ContextView& context) { return try_step(context).value(); }
   Result<StepReport> try_step(const autograd::ContextView& context) { return step_async(context).result(); }
   /// As step, without waiting. The context must not end before the step has begun: a step that waits for an earlier one
@@ -146,15 +152,19 @@ class DistributedOptimizer final : public LearningRates {
   void add_param_group(const RemoteParameterGroup& group) { try_add_param_group(group).value(); }
   Result<void> try_add_param_group(const RemoteParameterGroup& group);
 
-  /// Returns options and state of all owners, between two steps. Parameters are not part of it.
-  /// Errors (thrown): those of calls; limit_exceeded (the state of one owner is larger than a message may be).
+  /// Returns options and state of all owners, as they are between two steps, behind a manifest with a checksum of each
+  /// part. Parameters are not part of it. Errors (thrown): those of calls; bad_arguments (owners are at different
+  /// steps, because one has refused or missed the
+  ///   last one; the text names them); limit_exceeded (the state of one owner is larger than a message may be).
   wire::Bytes save() { return try_save().value(); }
   Result<wire::Bytes> try_save();
   /// Takes over what `save` returned, at all owners or, on an error, at none; only an owner that is lost in between
-  /// leaves the others loaded.
-  /// Errors (thrown): malformed_payload (truncated, or no such state), protocol_mismatch (a newer version),
-  ///   bad_arguments (of another model, or placed on other workers), and those of calls; timeout, with a text that says
-  ///   so, also when the load is decided and not all owners have confirmed it yet.
+  /// leaves the others loaded. Owners may be others than those that have saved: the state of each parameter, known by
+  /// its name or number, goes to the owner that has it here. Errors (thrown): malformed_payload (truncated, damaged, or
+  /// no such state), protocol_mismatch (a newer version),
+  ///   bad_arguments (of another model; or an older build has saved it, and owners are others), limit_exceeded (the
+  ///   part of an owner is larger than a message may be: use more owners, or raise the limit), and those of calls;
+  ///   timeout, with a text that says so, also when the load is decided and not all owners have confirmed it yet.
   void load(wire::ByteView state) { try_load(state).value(); }
   Result<void> try_load(wire::ByteView state);
 

@@ -11,6 +11,7 @@
 
 #include "caftan/optim/algorithms.hpp"
 #include "caftan/rpc/rref.hpp"
+#include "caftan/wire/bytes.hpp"
 
 namespace caftan::optim {
 
@@ -76,6 +77,16 @@ struct StepDone {
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
     archive& step& stepped;
+  }
+};
+
+/// The state of one owner, and the last step that it has made.
+struct OwnerState {
+  StepNumber step;
+  wire::Bytes state;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& step& state;
   }
 };
 

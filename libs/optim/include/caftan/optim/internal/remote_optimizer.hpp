@@ -48,6 +48,9 @@ struct Abort {
 struct Save {
   Promise<wire::Bytes> answer;
 };
+struct Cut {
+  Promise<OwnerState> answer;
+};
 struct StageState {
   wire::Bytes state;
   Promise<void> answer;
@@ -64,10 +67,11 @@ struct TakeState {
 };
 }  // namespace optimizer_request
 
-using OptimizerRequest = std::variant<optimizer_request::Step, optimizer_request::Prepare, optimizer_request::Commit,
-                                      optimizer_request::Search, optimizer_request::Abort, optimizer_request::Save,
-                                      optimizer_request::StageState, optimizer_request::StageGroup,
-                                      optimizer_request::DropState, optimizer_request::TakeState>;
+using OptimizerRequest =
+    std::variant<optimizer_request::Step, optimizer_request::Prepare, optimizer_request::Commit,
+                 optimizer_request::Search, optimizer_request::Abort, optimizer_request::Save, optimizer_request::Cut,
+                 optimizer_request::StageState, optimizer_request::StageGroup, optimizer_request::DropState,
+                 optimizer_request::TakeState>;
 
 /// Sends requests to the optimizer's actor, which ends with this object.
 class OptimizerMailbox {
@@ -109,6 +113,8 @@ class RemoteOptimizer {
 
   /// Returns options and state. Errors: limit_exceeded.
   Future<wire::Bytes> save();
+  /// Returns the same and the last step that was made here, for the step coordinator to compare owners.
+  Future<OwnerState> cut();
   /// Checks a saved state and keeps it for take_state. Errors: those of LocalOptimizer::load.
   Future<void> stage_state(wire::Bytes state);
   /// Checks a group of parameters of this worker and keeps it for take_state. Waits until their references are

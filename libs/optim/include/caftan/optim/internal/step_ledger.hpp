@@ -50,11 +50,14 @@ class StepLedger {
   const Result<StepDone>& done() const noexcept { return *done_; }
   /// Returns the last step that was run, also if it failed.
   StepNumber last() const noexcept { return last_; }
+  /// Returns the last step that was made: one that failed does not count.
+  StepNumber made() const noexcept { return made_; }
   /// Returns whether `step` is open, by a closure.
   bool is_open(StepNumber step) const noexcept { return search_ && search_->wants_another && search_->step == step; }
 
  private:
   StepNumber last_;
+  StepNumber made_;
   std::optional<Result<StepDone>> done_;  // of last_; none after a load
   std::optional<Prepared> prepared_;
   std::optional<SearchReply> search_;  // the last evaluation of a step by a closure
