@@ -80,6 +80,30 @@ TEST_P(Steps, Row21_02_AParameterWithoutGradientIsLeftAlone) {
   for (std::size_t i = 1; i < after.size(); ++i) EXPECT_TRUE(at::equal(after[i], before[i])) << i;
 }
 
+TEST_P(Steps, Row21_02_OneOfTwoIsSteppedAsLocallyByEachAlgorithm) {
+  const Algorithm algorithms[] = {SGD{.lr = 0.5},   SGD{.lr = 0.1, .momentum = 0.9},
+                                  Adam{},           AdamW{},
+                                  optim::Adagrad{}, optim::Adadelta{},
+                                  optim::RMSprop{}, optim::Rprop{},
+                                  optim::Adamax{}};
+  const Algorithm& algorithm = algorithms[GetParam() % std::size(algorithms)];
+  DistributedOptimizer optimizer(here(), layers_[0].rpc_sync<&Layer::parameters>(), algorithm);
+  const Layer layer(1);
+  LocalOptimizer local = LocalOptimizer::make({{layer.tensors(), algorithm}}).value();
+  for (int step = 0; step < 3; ++step) {
+    Context context(here());
+    context.backward({layers_[0].rpc_sync<&Layer::forward_weight>(make_input(step)).sum()});
+    EXPECT_EQ(optimizer.step(context).owners[0].outcome->stepped, 1U);
+    layer.forward_weight(make_input(step)).sum().backward();
+    const at::Tensor weight = layer.tensors()[0];
+    ASSERT_TRUE(local.step(std::vector<at::Tensor>{weight.grad(), at::Tensor()}));
+    weight.mutable_grad() = at::Tensor();
+    const auto stepped = layers_[0].rpc_sync<&Layer::values>();
+    EXPECT_TRUE(at::equal(stepped[0], weight.detach())) << "step " << step;
+    EXPECT_TRUE(at::equal(stepped[1], Layer(1).values()[1])) << "it has no gradient";
+  }
+}
+
 TEST_P(Steps, RowX30_AGradientOfAnEarlierContextIsNotSteppedAgain) {
   DistributedOptimizer optimizer(here(), all_parameters(), SGD{.lr = 1});
   train(optimizer, 0);
