@@ -10,7 +10,7 @@
 namespace caftan::optim {
 namespace {
 
-Error another_model(const std::string& difference) {
+Error another_placement(const std::string& difference) {
   return Error(Errc::bad_arguments, "the saved optimizer is of another model or placement: " + difference);
 }
 
@@ -55,7 +55,7 @@ class Pieces {
     parts.version = version_;
     for (const std::uint32_t group : here.groups) {
       const auto algorithm = algorithms_.find(group);
-      if (algorithm == algorithms_.end()) return another_model("it has no group " + std::to_string(group));
+      if (algorithm == algorithms_.end()) return another_placement("it has no group " + std::to_string(group));
       parts.algorithms.push_back(algorithm->second);
       if (const auto initial = initial_lrs_.find(group); initial != initial_lrs_.end()) {
         parts.initial_lrs.push_back(initial->second);
@@ -64,9 +64,10 @@ class Pieces {
     for (std::size_t i = 0; i < here.parameters.size(); ++i) {
       const Key key = key_of(here.parameters[i], by_name ? here.names : std::vector<std::string>(), i);
       const auto found = pieces_.find(key);
-      if (found == pieces_.end()) return another_model("it has no state of " + key + ", which is at " + here.worker);
+      if (found == pieces_.end())
+        return another_placement("it has no state of " + key + ", which is at " + here.worker);
       const auto group = std::find(here.groups.begin(), here.groups.end(), found->second.group);
-      if (group == here.groups.end()) return another_model(key + " is in another group");
+      if (group == here.groups.end()) return another_placement(key + " is in another group");
       StateParts::Piece piece = found->second.piece;
       piece.entry.group = static_cast<std::uint32_t>(group - here.groups.begin());
       parts.pieces.push_back(std::move(piece));
@@ -83,7 +84,7 @@ class Pieces {
       return Error(Errc::malformed_payload, "the saved optimizer has a part that does not fit its manifest");
     }
     if (parts->version == StateVersion::lbfgs)
-      return another_model("the memory of LBFGS is that of all parameters in their order");
+      return another_placement("the memory of LBFGS is that of all parameters in their order");
     version_ = std::max(version_, parts->version);
     for (std::size_t i = 0; i < owner.groups.size(); ++i) {
       algorithms_.emplace(owner.groups[i], parts->algorithms[i]);
@@ -119,13 +120,13 @@ Result<void> check_all_used(const Pieces& pieces, std::span<const Placed> here, 
   for (const Placed& owner : here) count += owner.parameters.size();
   if (count == pieces.size()) return {};
   if (!by_name) {
-    return another_model(std::to_string(pieces.size()) + " parameters, here are " + std::to_string(count));
+    return another_placement(std::to_string(pieces.size()) + " parameters, here are " + std::to_string(count));
   }
   for (const auto& [key, found] : pieces.all()) {
     const bool used = std::any_of(here.begin(), here.end(), [&key](const Placed& owner) {
       return std::find(owner.names.begin(), owner.names.end(), key) != owner.names.end();
     });
-    if (!used) return another_model("it has a state of " + key + ", which is not here");
+    if (!used) return another_placement("it has a state of " + key + ", which is not here");
   }
   return {};
 }
@@ -133,14 +134,14 @@ Result<void> check_all_used(const Pieces& pieces, std::span<const Placed> here, 
 /// Compares a state of a build that did not save which parameters an owner had.
 Result<void> check_same_owners(const SavedState& saved, std::span<const Placed> here) {
   if (saved.owners.size() != here.size()) {
-    return another_model(std::to_string(saved.owners.size()) + " owners, here are " + std::to_string(here.size()));
+    return another_placement(std::to_string(saved.owners.size()) + " owners, here are " + std::to_string(here.size()));
   }
   for (std::size_t i = 0; i < here.size(); ++i) {
     if (saved.owners[i].worker == here[i].worker && saved.owners[i].groups == here[i].groups) continue;
-    return another_model("owner " + std::to_string(i) + " was " + saved.owners[i].worker + ", here it is " +
-                         here[i].worker +
-                         ", or it has parameters of other groups; an older build has saved it: load it where it was "
-                         "saved, save it again, and that state fits other owners");
+    return another_placement(
+        "owner " + std::to_string(i) + " was " + saved.owners[i].worker + ", here it is " + here[i].worker +
+        ", or it has parameters of other groups; an older build has saved it: load it where it was "
+        "saved, save it again, and that state fits other owners");
   }
   return {};
 }

@@ -14,7 +14,6 @@ namespace {
 Error another_model(const std::string& difference) {
   return Error(Errc::bad_arguments, "the saved optimizer is of another model: " + difference);
 }
-Error malformed(const std::string& what) { return Error(Errc::malformed_payload, "the saved optimizer " + what); }
 
 /// Returns the lowest version that can hold the state.
 StateVersion version_for(const SavedOptimizer& optimizer) {
@@ -43,7 +42,7 @@ Result<void> check_algorithms(std::span<const Algorithm> saved, std::span<const 
                            ", here by " + std::string(name_of(algorithms[i])));
     }
     if (const Result<void> fits = check_options(saved[i]); !fits) {
-      return malformed("has impossible options: " + fits.error().text());
+      return malformed_state("has impossible options: " + fits.error().text());
     }
   }
   return {};
@@ -115,7 +114,7 @@ Result<LbfgsMemory> read_lbfgs(const StateParts& parts, std::span<const at::Tens
           tensor.scalar_type() == parameters[0].scalar_type() &&
           (i % 3 == 2 ? tensor.dim() == 0 : tensor.dim() == 1 && tensor.numel() == elements);
   }
-  if (!fit) return malformed("has a memory that LBFGS cannot have here");
+  if (!fit) return malformed_state("has a memory that LBFGS cannot have here");
   memory.iterations = parts.lbfgs.iterations;
   memory.evaluations = parts.lbfgs.evaluations;
   memory.t = parts.lbfgs.t;
@@ -172,10 +171,11 @@ Result<SavedOptimizer> read_state(wire::ByteView bytes, std::span<const Algorith
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto& [entry, tensors] = parts->pieces[i];
     const Algorithm& algorithm = saved.algorithms[entry.group];
-    if (!has_expected(entry, algorithm)) return malformed("has the wrong tensors for " + describe(parameters[i], i));
+    if (!has_expected(entry, algorithm))
+      return malformed_state("has the wrong tensors for " + describe(parameters[i], i));
     for (std::size_t slot = 0; slot < kStateSlots; ++slot) {
       if (entry.present[slot] && !fits(tensors[slot], parameters[i], algorithm)) {
-        return malformed("has no fitting tensor for " + describe(parameters[i], i));
+        return malformed_state("has no fitting tensor for " + describe(parameters[i], i));
       }
     }
     saved.states.push_back({entry.steps, tensors});

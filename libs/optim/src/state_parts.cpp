@@ -25,8 +25,7 @@ struct Head {
   }
 };
 
-Error malformed(const std::string& what) { return Error(Errc::malformed_payload, "the saved optimizer " + what); }
-Error truncated() { return malformed("is truncated"); }
+Error truncated() { return malformed_state("is truncated"); }
 
 Result<void> read_head(wire::ByteView bytes, Head& head, StateParts& parts) {
   if (parts.version < StateVersion::initial_rates) return wire::decode_into(bytes, head);
@@ -36,7 +35,7 @@ Result<void> read_head(wire::ByteView bytes, Head& head, StateParts& parts) {
   if (!read) return read;
   const bool may_lack = parts.version > StateVersion::initial_rates && parts.initial_lrs.empty();
   if (may_lack || parts.initial_lrs.size() == head.algorithms.size()) return {};
-  return malformed("has initial rates of another number of groups");
+  return malformed_state("has initial rates of another number of groups");
 }
 
 /// Reads the tensors behind the head. They are copied, so that a loaded state does not keep the file's bytes in memory.
@@ -53,33 +52,36 @@ Result<std::vector<tensor::DecodedTensor>> read_tensors(wire::ByteView table, wi
     rest = rest.subspan(size);
     blocks.push_back(std::move(*block));
   }
-  if (!rest.empty()) return malformed("has " + std::to_string(rest.size()) + " bytes too many");
+  if (!rest.empty()) return malformed_state("has " + std::to_string(rest.size()) + " bytes too many");
   return layout->build(std::move(blocks));
 }
 
 /// Gives each parameter its tensors, and LBFGS what is left.
-Result<void> divide(std::vector<SavedEntry> entries, const std::vector<tensor::DecodedTensor>& tensors,
-                    StateParts& parts) {
+Result<void> share_out(std::vector<SavedEntry> entries, const std::vector<tensor::DecodedTensor>& tensors,
+                       StateParts& parts) {
   std::size_t next = 0;
   for (SavedEntry& entry : entries) {
     const std::string name = "parameter " + std::to_string(parts.pieces.size());
-    if (entry.group >= parts.algorithms.size()) return malformed("has " + name + " in a group that it has not");
+    if (entry.group >= parts.algorithms.size()) return malformed_state("has " + name + " in a group that it has not");
     StateParts::Piece& piece = parts.pieces.emplace_back();
     for (std::size_t slot = 0; slot < entry.present.size(); ++slot) {
       if (!entry.present[slot]) continue;
-      if (next == tensors.size() || !tensors[next].tensor.defined()) return malformed("has no tensor for " + name);
+      if (next == tensors.size() || !tensors[next].tensor.defined())
+        return malformed_state("has no tensor for " + name);
       piece.tensors[slot] = tensors[next++].tensor;
     }
     piece.entry = std::move(entry);
   }
   const std::size_t expected =
       parts.lbfgs.iterations > 0 ? kLbfgsTensors + kLbfgsTensors * std::size_t{parts.lbfgs.changes} : 0;
-  if (tensors.size() - next != expected) return malformed("has tensors left over, or too few");
+  if (tensors.size() - next != expected) return malformed_state("has tensors left over, or too few");
   for (; next < tensors.size(); ++next) parts.lbfgs_tensors.push_back(tensors[next].tensor);
   return {};
 }
 
 }  // namespace
+
+Error malformed_state(const std::string& what) { return Error(Errc::malformed_payload, "the saved optimizer " + what); }
 
 Result<SavedContent> after_prefix(wire::ByteView bytes, std::uint64_t magic, std::uint32_t newest) {
   std::uint64_t found = 0;
@@ -108,7 +110,7 @@ Result<StateParts> take_apart(wire::ByteView bytes) {
   auto tensors = read_tensors(head.table, bytes.subspan(size));
   if (!tensors) return tensors.error();
   parts.algorithms = std::move(head.algorithms);
-  if (auto divided = divide(std::move(head.entries), *tensors, parts); !divided) return divided.error();
+  if (auto divided = share_out(std::move(head.entries), *tensors, parts); !divided) return divided.error();
   return parts;
 }
 

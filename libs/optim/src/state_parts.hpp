@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "caftan/optim/local_optimizer.hpp"
@@ -88,6 +89,9 @@ struct SavedContent {
 /// @param newest  the highest version that this build reads
 /// Errors: malformed_payload (truncated, or another magic number), protocol_mismatch (a later version).
 Result<SavedContent> after_prefix(wire::ByteView bytes, std::uint64_t magic, std::uint32_t newest);
+
+/// Returns malformed_payload "the saved optimizer WHAT".
+Error malformed_state(const std::string& what);
 
 /// Errors: malformed_payload (truncated, or numbers that cannot be), protocol_mismatch (a later version).
 Result<StateParts> take_apart(wire::ByteView bytes);
