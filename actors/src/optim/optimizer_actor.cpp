@@ -158,7 +158,7 @@ void OptimizerActorState::handle(request::Cut& cut, const Requested& keep) {
   run([this, &cut, keep, optimizer = optimizer_]() -> std::function<void()> {
     auto bytes = std::make_shared<Result<wire::Bytes>>(optimizer->save());
     return [this, &cut, keep, bytes] {
-      if (*bytes) return (void)cut.answer.set(optim::OwnerState{ledger_.made(), **std::move(bytes)});
+      if (*bytes) return (void)cut.answer.set(optim::OwnerState{ledger_.made(), std::move(**bytes)});
       cut.answer.set(bytes->error());
     };
   });

@@ -11,7 +11,9 @@
 #include <gtest/gtest.h>
 #include <torch/optim/lbfgs.h>
 
+#include <cmath>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <stdexcept>
 

@@ -7,9 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <cmath>
 #include <initializer_list>
-#include <random>
+#include <memory>
 
 #include "caftan/optim/local_optimizer.hpp"
 #include "heavy_ball.hpp"
