@@ -139,8 +139,8 @@ TEST(Lbfgs, WithALineSearchItFindsTheEndOfRosenbrocksValley) {
   const auto closure = [&]() -> Result<LocalEvaluation> { return evaluate(parameters, valley(parameters)); };
   const double first = optimizer.step(closure).value();
   EXPECT_NEAR(first, 12.5, 1e-12);
-  EXPECT_NEAR(parameters[0][0].item<double>(), 1, 1e-6);
-  EXPECT_NEAR(parameters[0][1].item<double>(), 1, 1e-6);
+  EXPECT_NEAR(parameters[0][0].item<double>(), 1, 1e-3);
+  EXPECT_NEAR(parameters[0][1].item<double>(), 1, 1e-3);
 }
 
 TEST(StrongWolfe, FindsAPlaceThatFulfilsBothConditions) {
@@ -172,7 +172,9 @@ TEST(StrongWolfe, EndsWhereTheFunctionFallsForEver) {
 
 /// Two parameters under one LBFGS, whose closure counts and can fail.
 struct Trial {
-  explicit Trial(Search search) : options{.max_iter = 6, .line_search = search} {}
+  // Without tolerances each step has all its iterations.
+  explicit Trial(Search search)
+      : options{.lr = 0.2, .max_iter = 6, .tolerance_grad = 0, .tolerance_change = 0, .line_search = search} {}
 
   Result<LocalEvaluation> operator()() {
     if (++evaluations == fails_at) return Error(Errc::remote_exception, "the data are missing");
