@@ -65,6 +65,25 @@ TEST_P(Refusals, B8_ClipValueOfAComplexParameterIsRefusedWhenTheOptimizerIsMade)
   EXPECT_TRUE(DistributedOptimizer::try_make(here(), {{complex, SGD{}}}));
 }
 
+TEST_P(Refusals, OP13_NamesAreForAllParametersAndEachIsOne) {
+  const Parameters p = layers_[0].rpc_sync<&Layer::parameters>();
+  const Parameters q = layers_[1].rpc_sync<&Layer::parameters>();
+  const auto refused = [&](const std::vector<optim::RemoteParameterGroup>& groups) {
+    return DistributedOptimizer::try_make(here(), groups).error().text();
+  };
+  EXPECT_THAT(refused({{p, SGD{}, {"w"}}}), HasSubstr("group 0 has 1 names for 2 parameters"));
+  EXPECT_THAT(refused({{p, SGD{}, {"w", "b"}}, {q, SGD{}}}), HasSubstr("group 1 has 0 names for 2 parameters"));
+  EXPECT_THAT(refused({{p, SGD{}, {"w", "b"}}, {q, SGD{}, {"v", "w"}}}), HasSubstr("two parameters have the name w"));
+  DistributedOptimizer optimizer(here(), {{p, SGD{}, {"w", "b"}}});
+  EXPECT_THAT(optimizer.try_add_param_group({q, SGD{}}).error().text(), HasSubstr("have no names"));
+  EXPECT_THAT(optimizer.try_add_param_group({q, SGD{}, {"v", "b"}}).error().text(),
+              HasSubstr("a parameter at worker1 has the name b already"));
+  optimizer.add_param_group({q, SGD{}, {"v", "c"}});
+  DistributedOptimizer unnamed(here(), {{p, SGD{}}});
+  EXPECT_THAT(unnamed.try_add_param_group({q, SGD{}, {"v", "c"}}).error().text(),
+              HasSubstr("those of the optimizer have none"));
+}
+
 TEST_P(Refusals, NothingIsLeftOfAnOptimizerThatOneOwnerRefused) {
   const Parameters good = layers_[0].rpc_sync<&Layer::parameters>();
   cluster_.run_until_idle();

@@ -1,6 +1,7 @@
 /// What the optimizer tests register on each worker, the same model without workers, and the fixture they start from.
 #pragma once
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/complex.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/equal.h>
@@ -64,6 +65,11 @@ class Layer {
   RRef<at::Tensor> weight_again(Worker& worker) const { return worker.make_rref(weight_); }
   std::vector<at::Tensor> values() const { return {weight_.detach().clone(), bias_.detach().clone()}; }
   std::vector<at::Tensor> tensors() const { return {weight_, bias_}; }
+  void set_values(const std::vector<at::Tensor>& values) {
+    const at::NoGradGuard no_grad;
+    weight_.copy_(values[0]);
+    bias_.copy_(values[1]);
+  }
   /// Keeps the object's turn until the test opens the gate. Returns whether the weight has changed meanwhile.
   bool hold(Worker& worker);
 
@@ -96,6 +102,7 @@ inline Registry make_optimizer_registry() {
       .method<&Layer::parameters>("parameters")
       .method<&Layer::weight_again>("weight_again")
       .method<&Layer::values>("values")
+      .method<&Layer::set_values>("set_values")
       .exclusive<&Layer::hold>("hold");
   return registry;
 }

@@ -2,9 +2,11 @@
 // each owner's reply.
 #include <ATen/ops/full.h>
 
+#include <optional>
 #include <stdexcept>
 
 #include "caftan/optim/clipping.hpp"
+#include "caftan/optim/cyclic_schedules.hpp"
 #include "caftan/optim/internal/remote_optimizer.hpp"
 #include "heavy_ball.hpp"
 #include "optimizer_roles.hpp"
@@ -76,6 +78,30 @@ TEST_P(Steps, Row21_02_AParameterWithoutGradientIsLeftAlone) {
   const auto after = values();
   EXPECT_FALSE(at::equal(after[0], before[0]));
   for (std::size_t i = 1; i < after.size(); ++i) EXPECT_TRUE(at::equal(after[i], before[i])) << i;
+}
+
+TEST_P(Steps, Row21_02_OneOfTwoIsSteppedAsLocallyByEachAlgorithm) {
+  const Algorithm algorithms[] = {SGD{.lr = 0.5},   SGD{.lr = 0.1, .momentum = 0.9},
+                                  Adam{},           AdamW{},
+                                  optim::Adagrad{}, optim::Adadelta{},
+                                  optim::RMSprop{}, optim::Rprop{},
+                                  optim::Adamax{}};
+  const Algorithm& algorithm = algorithms[GetParam() % std::size(algorithms)];
+  DistributedOptimizer optimizer(here(), layers_[0].rpc_sync<&Layer::parameters>(), algorithm);
+  const Layer layer(1);
+  LocalOptimizer local = LocalOptimizer::make({{layer.tensors(), algorithm}}).value();
+  for (int step = 0; step < 3; ++step) {
+    Context context(here());
+    context.backward({layers_[0].rpc_sync<&Layer::forward_weight>(make_input(step)).sum()});
+    EXPECT_EQ(optimizer.step(context).owners[0].outcome->stepped, 1U);
+    layer.forward_weight(make_input(step)).sum().backward();
+    const at::Tensor weight = layer.tensors()[0];
+    ASSERT_TRUE(local.step(std::vector<at::Tensor>{weight.grad(), at::Tensor()}));
+    weight.mutable_grad() = at::Tensor();
+    const auto stepped = layers_[0].rpc_sync<&Layer::values>();
+    EXPECT_TRUE(at::equal(stepped[0], weight.detach())) << "step " << step;
+    EXPECT_TRUE(at::equal(stepped[1], Layer(1).values()[1])) << "it has no gradient";
+  }
 }
 
 TEST_P(Steps, RowX30_AGradientOfAnEarlierContextIsNotSteppedAgain) {
@@ -263,6 +289,62 @@ TEST_P(Steps, GroupsHaveTheirOwnOptionsAndSchedulesChangeTheirRates) {
   EXPECT_EQ(optimizer.lr(1), 0.0625);
 }
 
+TEST_P(Steps, OP5_MomentaOfAScheduleReachEveryOwnerAndComeBackFromASavedState) {
+  const Parameters all = all_parameters();
+  const SGD sgd{.lr = 0.1, .momentum = 0.5};
+  // With clip_norm the momenta travel with `prepare`.
+  const optim::StepOptions options{.clip_norm = GetParam() % 2 == 0 ? 1e9 : 0};
+  const optim::OneCycleLROptions cycle{.max_lr = {0.2}, .total_steps = 8};
+  const LocalModel model;
+  LocalOptimizer local = LocalOptimizer::make({{model.parameters(), sgd}}).value();
+  optim::OneCycleLR local_schedule(local, cycle);
+  wire::Bytes saved;
+  optim::ScheduleState saved_schedule;
+  {
+    DistributedOptimizer optimizer(here(), all, sgd, options);
+    optim::OneCycleLR schedule(optimizer, cycle);
+    EXPECT_EQ(optimizer.momentum(0), 0.95);
+    for (int step = 0; step < 4; ++step) {
+      train(optimizer, step);
+      schedule.step();
+    }
+    saved = optimizer.save();
+    saved_schedule = schedule.state();
+  }
+  DistributedOptimizer resumed(here(), all, sgd, options);
+  optim::OneCycleLR schedule(resumed, cycle);
+  resumed.load(saved);
+  ASSERT_TRUE(schedule.load(saved_schedule));
+  for (int step = 0; step < 8; ++step) {
+    ASSERT_TRUE(local.step(model.gradients(step)));
+    local_schedule.step();
+    if (step < 4) continue;
+    train(resumed, step);
+    schedule.step();
+    ASSERT_TRUE(same_values(values(), model.parameters())) << "step " << step;
+    ASSERT_EQ(resumed.momentum(0), local.momentum(0));
+  }
+}
+
+TEST_P(Steps, OP4_AMomentumOutOfRangeStepsNothing) {
+  DistributedOptimizer optimizer(here(), all_parameters(), SGD{.lr = 0.1, .momentum = 0.5, .nesterov = true});
+  EXPECT_EQ(optimizer.momentum(0), 0.5);
+  const auto before = values();
+  optimizer.set_momentum(0, 0);
+  Context context(here());
+  context.backward({forward(make_input(0)).sum()});
+  const Error error = optimizer.try_step(context).error();
+  EXPECT_EQ(error.code(), Errc::bad_arguments);
+  EXPECT_THAT(error.text(), HasSubstr("nesterov needs momentum > 0"));
+  EXPECT_TRUE(same_values(values(), before));
+  optimizer.set_momentum(0, 0.5);
+  optimizer.step(context);
+  EXPECT_FALSE(same_values(values(), before));
+  DistributedOptimizer without(here(), all_parameters(), optim::Adagrad{});
+  EXPECT_EQ(without.momentum(0), std::nullopt);
+  EXPECT_THROW((void)without.momentum(1), RpcException);
+}
+
 TEST_P(Steps, OP11_AGroupThatComesLaterIsSteppedAtItsOwnersOldAndNew) {
   const Parameters all = all_parameters();
   const Algorithm algorithm = Adam{.lr = 0.25};
@@ -393,10 +475,105 @@ TEST_P(Steps, B7_OP5_TheBaseOfSchedulesIsPartOfASavedState) {
   EXPECT_EQ(resumed.save(), after);
   EXPECT_EQ(resumed.try_load(wire::ByteView(after).first(after.size() - 1)).error().code(), Errc::malformed_payload);
   EXPECT_EQ(resumed.initial_lrs(), std::vector<double>{1.0});
-  EXPECT_EQ(before[8], std::byte{1}) << "no schedule, no newer version";
   resumed.load(before);
   resumed.set_lr(0, 0.5);
   EXPECT_EQ(resumed.initial_lrs(), std::vector<double>{0.5});
+}
+
+TEST_P(Steps, OP13_ASavedStateGoesOnAtOtherOwners) {
+  const LocalModel model;
+  LocalOptimizer local = LocalOptimizer::make({{model.parameters(), Adam{.lr = 0.02}}}).value();
+  wire::Bytes saved;
+  {
+    DistributedOptimizer optimizer(here(), all_parameters(), Adam{.lr = 0.02});
+    for (int step = 0; step < 3; ++step) train(optimizer, step);
+    saved = optimizer.save();
+  }
+  const std::vector<at::Tensor> before = values();
+  // The same three layers, with the values of then, each at another worker.
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto worker = WorkerId{static_cast<std::uint32_t>((i + GetParam() % 3) % 3)};
+    layers_[i] = here().remote<Layer>(worker, static_cast<int>(i) + 1);
+    layers_[i].rpc_sync<&Layer::set_values>({before[2 * i], before[2 * i + 1]});
+  }
+  const bool local_last = GetParam() % 3 == 1;  // `forward` of the fixture calls the last layer without a call
+  DistributedOptimizer moved(here(), all_parameters(), Adam{.lr = 0.5});
+  moved.load(saved);
+  EXPECT_EQ(moved.lr(0), 0.02);
+  for (int step = 0; step < 6; ++step) {
+    ASSERT_TRUE(local.step(model.gradients(step)));
+    if (step < 3) continue;
+    Context context(here());
+    at::Tensor y = make_input(step);
+    for (std::size_t i = 0; i < 3; ++i) {
+      y = local_last && i == 2 ? layers_[2].local_value()->forward(y) : layers_[i].rpc_sync<&Layer::forward>(y);
+    }
+    context.backward({y.sum()});
+    moved.step(context);
+    ASSERT_TRUE(same_values(values(), model.parameters())) << "step " << step;
+  }
+  EXPECT_EQ(moved.last_report().step.value, 6U);
+}
+
+TEST_P(Steps, OP13_WithNamesTheListMayHaveAnotherOrder) {
+  const Parameters all = all_parameters();
+  const std::vector<std::string> names{"a.w", "a.b", "b.w", "b.b", "c.w", "c.b"};
+  wire::Bytes saved;
+  {
+    DistributedOptimizer optimizer(here(), {{all, SGD{.lr = 0.1, .momentum = 0.9}, names}});
+    for (int step = 0; step < 2; ++step) train(optimizer, step);
+    saved = optimizer.save();
+  }
+  const LocalModel model;
+  LocalOptimizer local = LocalOptimizer::make({{model.parameters(), SGD{.lr = 0.1, .momentum = 0.9}}}).value();
+  DistributedOptimizer turned(here(), {{Parameters(all.rbegin(), all.rend()), SGD{.lr = 0.1, .momentum = 0.9},
+                                        std::vector<std::string>(names.rbegin(), names.rend())}});
+  turned.load(saved);
+  for (int step = 0; step < 4; ++step) {
+    ASSERT_TRUE(local.step(model.gradients(step)));
+    if (step >= 2) train(turned, step);
+  }
+  EXPECT_TRUE(same_values(values(), model.parameters()));
+}
+
+TEST_P(Steps, OP14_OwnersAtDifferentStepsHaveNoCommonState) {
+  DistributedOptimizer optimizer(here(), all_parameters(), Adam{});
+  train(optimizer, 0);
+  const wire::Bytes saved = optimizer.save();
+  {
+    Context context(here());
+    backward_with_sparse_gradient(context);
+    ASSERT_FALSE(optimizer.try_step(context));
+  }
+  const Error error = optimizer.try_save().error();
+  EXPECT_EQ(error.code(), Errc::bad_arguments);
+  EXPECT_THAT(error.text(), HasSubstr("worker1 at 1, worker2 at 2, worker0 at 2"));
+  EXPECT_THAT(error.text(), HasSubstr("or load an earlier state"));
+  optimizer.load(saved);
+  EXPECT_EQ(optimizer.save(), saved);
+  train(optimizer, 1);
+  EXPECT_TRUE(optimizer.try_save());
+}
+
+TEST_P(Steps, OP8_AnAtomicStepWithoutClippingIsMadeAtAllOwnersOrAtNone) {
+  DistributedOptimizer optimizer(here(), all_parameters(), Adam{.lr = 0.02}, {.atomic = true});
+  const LocalModel model;
+  LocalOptimizer local = LocalOptimizer::make({{model.parameters(), Adam{.lr = 0.02}}}).value();
+  train(optimizer, 0);
+  ASSERT_TRUE(local.step(model.gradients(0)));
+  ASSERT_TRUE(same_values(values(), model.parameters()));
+  {
+    Context context(here());
+    backward_with_sparse_gradient(context);
+    EXPECT_EQ(optimizer.try_step(context).error().code(), Errc::unsupported);
+    EXPECT_TRUE(same_values(values(), model.parameters())) << "no owner has stepped";
+    EXPECT_EQ(optimizer.last_report().owners[1].outcome.error().code(), Errc::cancelled);
+  }
+  EXPECT_TRUE(optimizer.try_save()) << "all are at the same step";
+  train(optimizer, 1);
+  ASSERT_TRUE(local.step(model.gradients(1)));
+  EXPECT_TRUE(same_values(values(), model.parameters()));
+  EXPECT_EQ(optimizer.last_report().scale, 1);
 }
 
 TEST_P(Steps, OP5_AnEarlierStateCountsOnFromItsStep) {

@@ -1,5 +1,5 @@
 // Calls of remote modules over a cluster: rows 22.01 to 22.10 of PyTorch's own suite, modes, and functions around
-// methods. Row 22.07 (methods that a remote module lacks) is the compiler's.
+// methods.
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
@@ -90,6 +90,45 @@ TEST_P(RemoteModules, Row22_06_TrainAndEvalSwitchTheMode) {
   EXPECT_FALSE(net.rpc_sync<&Net::is_in_train_mode>());
   net.train();
   EXPECT_TRUE(net.rpc_sync<&Net::is_in_train_mode>());
+}
+
+/// Whether the type of `net` has a method of that name.
+#define CAFTAN_TEST_HAS(METHOD)      \
+  ([]<class T>(const T&) {           \
+    return requires { &T::METHOD; }; \
+  }(net))
+
+TEST(RemoteModuleMethods, Row22_07_WhatAHandleCannotDoForItsModuleIsNoMethodOfIt) {
+  const nn::RemoteModule<Net> net;
+  // Of the methods that PyTorch's RemoteModule refuses, these are none of a handle: the compiler refuses a call.
+  EXPECT_FALSE(CAFTAN_TEST_HAS(register_buffer));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(register_parameter));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(add_module));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(apply));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(cuda));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(cpu));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(type));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(half));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(bfloat16));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(register_backward_hook));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(register_forward_hook));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(register_forward_pre_hook));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(children));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(named_children));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(modules));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(named_modules));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(requires_grad_));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(zero_grad));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(share_memory));
+  EXPECT_FALSE(CAFTAN_TEST_HAS(extra_repr));
+  // These it has; PyTorch's has not.
+  EXPECT_TRUE(CAFTAN_TEST_HAS(state_dict));
+  EXPECT_TRUE(CAFTAN_TEST_HAS(load_state_dict));
+  EXPECT_TRUE(CAFTAN_TEST_HAS(to));
+  EXPECT_TRUE(CAFTAN_TEST_HAS(parameters));
+  EXPECT_TRUE(CAFTAN_TEST_HAS(named_parameters));
+  EXPECT_TRUE(CAFTAN_TEST_HAS(buffers));
+  EXPECT_TRUE(CAFTAN_TEST_HAS(named_buffers));
 }
 
 TEST_P(RemoteModules, Row22_08_OnlyACallCarriesAHandle) {

@@ -53,6 +53,7 @@ RUN = {
     "./agent run agent.toml run.placement=one_process":
         ("tests/guide/agent_placements.cmake", {"run": "run ${FILE}", "one_process": "one_process"}),
     "./training run training.toml": (GUIDE, {"run": "run ${file}"}),
+    "./training run training.toml roles.trainer.config.refine=3": (GUIDE, {"run": "run ${here}", "refine=3": "refine=3"}),
     "split run split.toml": ("tests/guide/split/compare.cmake", {"run": "${SPLIT} run"}),
     "split run split.toml run.placement=one_process": ("tests/guide/split/compare.cmake", {"one_process": "one_process"}),
 }

@@ -1,5 +1,6 @@
 #include "optim/optimizer_actor.hpp"
 
+#include <type_traits>
 #include <utility>
 
 #include <caf/actor_cast.hpp>
@@ -37,11 +38,36 @@ void OptimizerActorState::on_event(OptimizerEvent& event) {
 
 void OptimizerActorState::start_next() {
   while (!busy_ && !waiting_.empty()) {
+    if (optimizer_->is_searching() && ends_search(*waiting_.front())) return roll_back();
     const Requested next = std::move(waiting_.front());
     waiting_.pop_front();
     std::visit([&](auto& request) { handle(request, next); }, *next);
   }
-  if (finishing_ && !busy_) self_->quit();
+  if (!finishing_ || busy_) return;
+  if (optimizer_->is_searching()) return roll_back();
+  self_->quit();
+}
+
+bool OptimizerActorState::ends_search(const optim::OptimizerRequest& request) const {
+  const auto is_other = [this](optim::StepNumber step) { return !ledger_.is_open(step) && step > ledger_.last(); };
+  return std::visit(
+      [&](const auto& asked) {
+        using Asked = std::decay_t<decltype(asked)>;
+        if constexpr (std::is_same_v<Asked, request::Abort>) {
+          return ledger_.is_open(asked.step);
+        } else if constexpr (requires { asked.order; }) {
+          return is_other(asked.order.step);
+        } else {
+          return std::is_same_v<Asked, request::Save> || std::is_same_v<Asked, request::Cut> ||
+                 std::is_same_v<Asked, request::StageState> || std::is_same_v<Asked, request::StageGroup>;
+        }
+      },
+      request);
+}
+
+void OptimizerActorState::roll_back() {
+  busy_ = true;
+  optimizer_->roll_back(*executor_, [this, ended = when_ended()] { ended([this] { ledger_.search_dropped(); }); });
 }
 
 std::function<void(std::function<void()>)> OptimizerActorState::when_ended() {
@@ -67,7 +93,7 @@ void OptimizerActorState::handle(request::Step& step, const Requested& keep) {
         step.answer.set(outcome);
       });
     };
-    const Result<Prepared> prepared = optimizer->prepare(step.order, std::move(step.gradients));
+    const Result<Prepared> prepared = optimizer->prepare(step.order, std::move(step.gradients), step.momenta);
     if (!prepared) return complete(prepared.error());
     optimizer->apply(step.order.step, 1, executor, complete);
   });
@@ -78,7 +104,8 @@ void OptimizerActorState::handle(request::Prepare& prepare, const Requested& kee
   if (!admitted) return (void)prepare.answer.set(admitted.error());
   if (*admitted == Admission::repeat) return (void)prepare.answer.set(ledger_.prepared());
   run([this, &prepare, keep, optimizer = optimizer_]() -> std::function<void()> {
-    return [this, &prepare, keep, outcome = optimizer->prepare(prepare.order, std::move(prepare.gradients))] {
+    auto outcome = optimizer->prepare(prepare.order, std::move(prepare.gradients), prepare.momenta);
+    return [this, &prepare, keep, outcome = std::move(outcome)] {
       ledger_.prepared(prepare.order.step, outcome);
       prepare.answer.set(outcome);
     };
@@ -100,6 +127,22 @@ void OptimizerActorState::handle(request::Commit& commit, const Requested& keep)
   });
 }
 
+void OptimizerActorState::handle(request::Search& search, const Requested& keep) {
+  const auto admitted = ledger_.admit_search(search.order.step, search.order.evaluation);
+  if (!admitted) return (void)search.answer.set(admitted.error());
+  if (*admitted == Admission::repeat) return (void)search.answer.set(ledger_.searched());
+  busy_ = true;
+  executor_->post([this, &search, keep, optimizer = optimizer_, ended = when_ended(), &executor = *executor_] {
+    optimizer->search(search.order, std::move(search.gradients), executor,
+                      [this, &search, keep, ended](const Result<optim::SearchReply>& outcome) {
+                        ended([this, &search, keep, outcome] {
+                          outcome ? ledger_.searched(*outcome) : ledger_.search_dropped();
+                          search.answer.set(outcome);
+                        });
+                      });
+  });
+}
+
 void OptimizerActorState::handle(request::Abort& abort, const Requested&) {
   if (ledger_.abort(abort.step)) optimizer_->drop();
 }
@@ -108,6 +151,16 @@ void OptimizerActorState::handle(request::Save& save, const Requested& keep) {
   run([&save, keep, optimizer = optimizer_]() -> std::function<void()> {
     auto bytes = std::make_shared<Result<wire::Bytes>>(optimizer->save());
     return [&save, keep, bytes] { save.answer.set(std::move(*bytes)); };
+  });
+}
+
+void OptimizerActorState::handle(request::Cut& cut, const Requested& keep) {
+  run([this, &cut, keep, optimizer = optimizer_]() -> std::function<void()> {
+    auto bytes = std::make_shared<Result<wire::Bytes>>(optimizer->save());
+    return [this, &cut, keep, bytes] {
+      if (*bytes) return (void)cut.answer.set(optim::OwnerState{ledger_.made(), std::move(**bytes)});
+      cut.answer.set(bytes->error());
+    };
   });
 }
 

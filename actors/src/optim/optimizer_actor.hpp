@@ -49,12 +49,17 @@ class OptimizerActorState {
   void handle(optim::optimizer_request::Step& request, const Requested& keep);
   void handle(optim::optimizer_request::Prepare& request, const Requested& keep);
   void handle(optim::optimizer_request::Commit& request, const Requested& keep);
+  void handle(optim::optimizer_request::Search& request, const Requested& keep);
   void handle(optim::optimizer_request::Abort& request, const Requested& keep);
   void handle(optim::optimizer_request::Save& request, const Requested& keep);
+  void handle(optim::optimizer_request::Cut& request, const Requested& keep);
   void handle(optim::optimizer_request::StageState& request, const Requested& keep);
   void handle(optim::optimizer_request::StageGroup& request, const Requested& keep);
   void handle(optim::optimizer_request::DropState& request, const Requested& keep);
   void handle(optim::optimizer_request::TakeState& request, const Requested& keep);
+  /// Returns whether the open step by a closure, if there is one, has been given up when this request comes.
+  bool ends_search(const optim::OptimizerRequest& request) const;
+  void roll_back();
   /// Runs `work` on a runner. `work` returns a function that the actor then runs.
   void run(std::function<std::function<void()>()> work);
   /// Returns a function that makes this actor run its argument.

@@ -77,15 +77,34 @@ Future<void> AddedGroup::first_failure(std::vector<Future<void>> futures) const 
       });
 }
 
-void AddedGroup::record(std::uint32_t group, std::vector<Owner>& owners) const {
+Result<void> AddedGroup::check_names(const std::vector<Owner>& owners) const {
+  if (shares_[0].names.empty() != owners[0].names.empty()) {
+    return Error(Errc::bad_arguments, shares_[0].names.empty()
+                                          ? "the parameters of the group have no names, those of the optimizer have"
+                                          : "the parameters of the group have names, those of the optimizer have none");
+  }
+  for (const Share& share : shares_) {
+    for (const std::string& name : share.names) {
+      for (const Owner& owner : owners) {
+        if (std::find(owner.names.begin(), owner.names.end(), name) == owner.names.end()) continue;
+        return Error(Errc::bad_arguments, "a parameter at " + owner.worker + " has the name " + name + " already");
+      }
+    }
+  }
+  return {};
+}
+
+void AddedGroup::record(std::uint32_t group, StepNumber last, std::vector<Owner>& owners) const {
+  std::uint64_t first = 0;  // the number of the group's first parameter
+  for (const Owner& owner : owners) first += owner.parameters.size();
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     const std::string& worker = shares_[i].peer.name();
-    if (places_[i].is_new) {
-      owners.push_back({worker, places_[i].optimizer, {group}});
-      continue;
-    }
+    if (places_[i].is_new) owners.push_back({{worker, {}, {}, {}}, places_[i].optimizer, last});
     for (Owner& owner : owners) {
-      if (owner.worker == worker) owner.groups.push_back(group);
+      if (owner.worker != worker) continue;
+      owner.groups.push_back(group);
+      for (const std::uint64_t number : shares_[i].numbers) owner.parameters.push_back(first + number);
+      owner.names.insert(owner.names.end(), shares_[i].names.begin(), shares_[i].names.end());
     }
   }
 }

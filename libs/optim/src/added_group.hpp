@@ -27,8 +27,12 @@ class AddedGroup : public std::enable_shared_from_this<AddedGroup> {
   /// Puts the staged group in force at its owners. Errors: the first owner's, with its name.
   /// @param last  the last step of the optimizer
   Future<void> take(StepNumber last);
-  /// Enters the group as number `group` in `owners`: each owner gets its number, and owners that are new are appended.
-  void record(std::uint32_t group, std::vector<Owner>& owners) const;
+  /// Returns whether its parameters have names as those of `owners` have. Errors: bad_arguments (only one of the two
+  /// has names; a name that comes twice).
+  Result<void> check_names(const std::vector<Owner>& owners) const;
+  /// Enters it as number `group` at `owners`, behind which those stand that are new.
+  /// @param last  the last step of the optimizer
+  void record(std::uint32_t group, StepNumber last, std::vector<Owner>& owners) const;
 
  private:
   /// Where a share goes.

@@ -22,10 +22,14 @@ namespace caftan::optim {
 ///     static SlotNames slots(const Options&);                    // PyTorch's names
 ///     static constexpr bool kTakesComplex;                       // complex parameters
 ///     static constexpr bool kKeepsSparse;                        // a state tensor may be sparse
+///     static constexpr std::size_t kLateSlot;                    // only if there is one: see is_late
 ///     static std::string refusal(const Options&, const at::Tensor& gradient, const ParameterState&);
 ///     static void allocate(const Options&, const at::Tensor& parameter, const at::Tensor& gradient, ParameterState&);
-///     static void step(const Options&, std::span<const Stepped>);
-/// `refusal` says why the algorithm cannot take a gradient that fits its parameter, and is empty if it can.
+///     static void step(const Options&, std::span<const Stepped>);   // not with kNeedsClosure
+///     static constexpr bool kNeedsClosure;                       // only where true
+/// `allocate` is called before the first step of a parameter, and before a later one if the parameter lacks the tensor
+/// of the late slot. `refusal` says why the algorithm cannot take a gradient that fits its parameter, and is empty if
+/// it can.
 template <class Options>
 struct AlgorithmTrait;
 

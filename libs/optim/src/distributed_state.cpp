@@ -8,24 +8,10 @@
 #include "added_group.hpp"
 #include "caftan/optim/clipping.hpp"
 #include "caftan/rpc/collect.hpp"
+#include "closure_step.hpp"
 
 namespace caftan::optim {
 namespace {
-
-/// Checks whether a step can take its gradients from the context's last backward pass.
-Result<void> check_context(const autograd::ContextRecord& context) {
-  if (auto open = context.check_open(); !open) return open;
-  const autograd::DecidedSet decided = context.decided();
-  const std::string name = "autograd context " + to_string(context.id());
-  if (decided.up_to().value == 0) {
-    return Error(Errc::bad_arguments, name + " has no gradients: call context.backward({loss}) before the step");
-  }
-  if (!decided.is_ok(decided.up_to())) {
-    return Error(Errc::bad_arguments, "the last backward pass of " + name +
-                                          " failed: nothing is stepped by what earlier ones left; begin a new context");
-  }
-  return {};
-}
 
 std::string sentence(const OwnerStep& owner) {
   if (!owner.outcome) return owner.worker + ": " + owner.outcome.error().message();
@@ -56,11 +42,47 @@ Result<void> first_failure(const std::vector<Owner>& owners, const std::vector<R
   return {};
 }
 
-Error another_placement(const std::string& difference) {
-  return Error(Errc::bad_arguments, "the saved optimizer is of another model or placement: " + difference);
+/// As first_failure, with the numbers of the owner's parameters in the user's list: an owner numbers only its own.
+Result<void> first_refusal(const std::vector<Owner>& owners, const std::vector<Result<void>>& outcomes) {
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes[i]) continue;
+    const Error placed = outcomes[i].error().at(owners[i].worker);
+    return Error(placed.code(), placed.worker(),
+                 placed.text() + " (of the parameters at " + owners[i].worker + numbers_of(owners[i].parameters) + ")");
+  }
+  return {};
+}
+
+/// Checks whether all owners have made the same last step. Precondition: no outcome is an error.
+Result<void> check_steps(const std::vector<Owner>& owners, const std::vector<Result<OwnerState>>& parts) {
+  std::string text = "the owners are at different steps, so they have no common state:";
+  bool alike = true;
+  StepNumber first;
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    const StepNumber made = std::max(parts[i]->step, owners[i].since);
+    if (i == 0) first = made;
+    alike = alike && made == first;
+    text += " " + owners[i].worker + " at " + std::to_string(made.value) + (i + 1 < owners.size() ? "," : "");
+  }
+  if (alike) return {};
+  return Error(Errc::bad_arguments, text + "; save after the next step that all make, or load an earlier state");
 }
 
 }  // namespace
+
+Result<void> check_context(const autograd::ContextRecord& context) {
+  if (auto open = context.check_open(); !open) return open;
+  const autograd::DecidedSet decided = context.decided();
+  const std::string name = "autograd context " + to_string(context.id());
+  if (decided.up_to().value == 0) {
+    return Error(Errc::bad_arguments, name + " has no gradients: call context.backward({loss}) before the step");
+  }
+  if (!decided.is_ok(decided.up_to())) {
+    return Error(Errc::bad_arguments, "the last backward pass of " + name +
+                                          " failed: nothing is stepped by what earlier ones left; begin a new context");
+  }
+  return {};
+}
 
 Ambient outside_contexts() {
   Ambient ambient = Ambient::capture();
@@ -95,6 +117,13 @@ base::TimePoint DistributedOptimizer::State::wait_until() const {
 // ---- steps
 
 Future<StepReport> DistributedOptimizer::State::step(std::shared_ptr<autograd::ContextRecord> context) {
+  if (Result<void> outside = check_outside(this, "a step"); !outside) {
+    return make_ready_future<StepReport>(outside.error());
+  }
+  if (rates_.need_closure()) {
+    return make_ready_future<StepReport>(
+        Error(Errc::bad_arguments, "LBFGS evaluates the loss several times in a step: pass a closure to step"));
+  }
   auto open = std::make_shared<OpenStep>(OpenStep{std::move(context), Promise<StepReport>(caller_), {}});
   Future<StepReport> future = open->promise.future();
   turns_->take({[self = shared_from_this(), open] { self->begin_step(open); },
@@ -110,26 +139,26 @@ void DistributedOptimizer::State::begin_step(const Open& open) {
     const base::LockGuard lock(mutex_);
     open->report.step = last_ = StepNumber{last_.value + 1};
   }
-  if (options_.clip_norm > 0) {
+  if (has_two_phases()) {
     prepare(open);
   } else {
     step_at_once(open);
   }
 }
 
-StepOrder DistributedOptimizer::State::order_for(const Owner& owner, StepNumber step) {
-  StepOrder order{step, {}, options_.clip_norm > 0};
-  const base::LockGuard lock(mutex_);
-  for (const std::uint32_t group : owner.groups) order.lrs.push_back(learning_rate(algorithms_[group]));
-  return order;
+StepOrder DistributedOptimizer::State::order_for(const Owner& owner, StepNumber step) const {
+  return {step, rates_.lrs_of(owner.groups), options_.clip_norm > 0};
 }
 
 void DistributedOptimizer::State::step_at_once(const Open& open) {
   std::vector<Future<StepDone>> futures;
   autograd::ContextView(open->context).bind([&] {
     futures = call_all<StepDone>([&](const Owner& owner) {
-      return owner.optimizer.with(call_options())
-          .rpc_async<&RemoteOptimizer::step>(order_for(owner, open->report.step));
+      const StepOrder order = order_for(owner, open->report.step);
+      const Momenta momenta = rates_.momenta_of(owner.groups);
+      const auto call = owner.optimizer.with(call_options());
+      return momenta.empty() ? call.rpc_async<&RemoteOptimizer::step>(order)
+                             : call.rpc_async<&RemoteOptimizer::step_with>(order, momenta);
     });
   })();
   collect_all_results(std::move(futures))
@@ -144,8 +173,11 @@ void DistributedOptimizer::State::prepare(const Open& open) {
   std::vector<Future<Prepared>> futures;
   autograd::ContextView(open->context).bind([&] {
     futures = call_all<Prepared>([&](const Owner& owner) {
-      return owner.optimizer.with(call_options())
-          .rpc_async<&RemoteOptimizer::prepare>(order_for(owner, open->report.step));
+      const StepOrder order = order_for(owner, open->report.step);
+      const Momenta momenta = rates_.momenta_of(owner.groups);
+      const auto call = owner.optimizer.with(call_options());
+      return momenta.empty() ? call.rpc_async<&RemoteOptimizer::prepare>(order)
+                             : call.rpc_async<&RemoteOptimizer::prepare_with>(order, momenta);
     });
   })();
   collect_all_results(std::move(futures))
@@ -171,7 +203,7 @@ void DistributedOptimizer::State::on_prepared(const Open& open, std::vector<Resu
                                        ", nothing was stepped; skip this batch, or set error_if_nonfinite "
                                        "to false"));
   }
-  open->report.scale = clip_scale(squared_norm, options_.clip_norm);
+  if (options_.clip_norm > 0) open->report.scale = clip_scale(squared_norm, options_.clip_norm);
   commit(open);
 }
 
@@ -271,6 +303,24 @@ void DistributedOptimizer::State::answer(const Open& open, Result<StepReport> ou
   open->promise.set(std::move(outcome));
 }
 
+Result<StepReport> DistributedOptimizer::State::step(const Closure& closure) {
+  if (Result<void> outside = check_outside(this, "a step"); !outside) return outside.error();
+  if (rates_.need_closure()) {
+    ClosureStep searched(*this);
+    if (Result<void> begun = searched.wait(); !begun) return begun.error();
+    return searched.run(closure);
+  }
+  const Result<Evaluation> value = closure();
+  if (!value) return value.error();
+  Result<StepReport> report = step(value->context.record()).result();
+  if (!report) return report;
+  report->loss = value->loss;
+  report->evaluations = 1;
+  const base::LockGuard lock(mutex_);
+  report_ = *report;
+  return report;
+}
+
 // ---- saving and loading
 
 /// The caller of a load, or of adding a group: gets the outcome or the time-out, whichever comes first.
@@ -290,36 +340,20 @@ struct DistributedOptimizer::State::OpenLoad : Asked {
 };
 
 Future<wire::Bytes> DistributedOptimizer::State::save() {
+  if (Result<void> outside = check_outside(this, "saving"); !outside) {
+    return make_ready_future<wire::Bytes>(outside.error());
+  }
   auto promise = std::make_shared<Promise<wire::Bytes>>(caller_);
   Future<wire::Bytes> future = promise->future();
   const auto begin = [self = shared_from_this(), promise] {
-    auto futures = self->call_all<wire::Bytes>([&](const Owner& owner) {
-      return owner.optimizer.with(self->call_options()).rpc_async<&RemoteOptimizer::save>();
+    auto futures = self->call_all<OwnerState>([&](const Owner& owner) {
+      return owner.optimizer.with(self->call_options()).rpc_async<&RemoteOptimizer::cut>();
     });
     collect_all_results(std::move(futures))
-        .then([self, promise](Result<std::vector<Result<wire::Bytes>>> collected) {
-          std::vector<Result<wire::Bytes>> outcomes = *std::move(collected);
-          SavedState saved;
-          {
-            const base::LockGuard lock(self->mutex_);
-            saved.step = self->last_;
-            for (const Algorithm& algorithm : self->algorithms_) saved.lrs.push_back(learning_rate(algorithm));
-            saved.initial_lrs = self->initial_lrs_;
-          }
+        .then([self, promise](Result<std::vector<Result<OwnerState>>> collected) {
+          Result<wire::Bytes> bytes = self->write_saved(*std::move(collected));
           self->turns_->end();
-          if (const Result<void> well = first_failure(self->owners_, outcomes); !well) {
-            promise->set(well.error());
-            return;
-          }
-          for (std::size_t i = 0; i < outcomes.size(); ++i) {
-            saved.owners.push_back({self->owners_[i].worker, self->owners_[i].groups, *std::move(outcomes[i])});
-          }
-          wire::Bytes bytes;
-          if (Result<void> written = saved.write(bytes); !written) {
-            promise->set(written.error());
-          } else {
-            promise->set(std::move(bytes));
-          }
+          promise->set(std::move(bytes));
         })
         .forget();
   };
@@ -329,28 +363,42 @@ Future<wire::Bytes> DistributedOptimizer::State::save() {
   return future;
 }
 
-Result<void> DistributedOptimizer::State::check_saved(const SavedState& saved) const {
-  if (saved.lrs.size() != groups()) {
-    return another_placement(std::to_string(saved.lrs.size()) + " parameter groups, here are " +
-                             std::to_string(groups()));
+Result<wire::Bytes> DistributedOptimizer::State::write_saved(std::vector<Result<OwnerState>> parts) {
+  if (const Result<void> well = first_failure(owners_, parts); !well) return well.error();
+  if (const Result<void> alike = check_steps(owners_, parts); !alike) return alike.error();
+  SavedState saved;
+  {
+    const base::LockGuard lock(mutex_);
+    saved.step = last_;
   }
-  if (!saved.initial_lrs.empty() && saved.initial_lrs.size() != groups()) {
+  rates_.write_to(saved);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Owner& owner = owners_[i];
+    saved.owners.push_back({owner.worker, owner.groups, std::move(parts[i]->state), owner.parameters, owner.names});
+  }
+  wire::Bytes bytes;
+  if (Result<void> written = saved.write(bytes); !written) return written.error();
+  return bytes;
+}
+
+Result<void> DistributedOptimizer::State::check_saved(const SavedState& saved) const {
+  if (saved.lrs.size() != rates_.groups()) {
+    return Error(Errc::bad_arguments,
+                 "the saved optimizer is of another model or placement: " + std::to_string(saved.lrs.size()) +
+                     " parameter groups, here are " + std::to_string(rates_.groups()));
+  }
+  if (!saved.initial_lrs.empty() && saved.initial_lrs.size() != rates_.groups()) {
     return Error(Errc::malformed_payload, "the saved optimizer has initial rates of another number of groups");
   }
-  if (saved.owners.size() != owners_.size()) {
-    return another_placement(std::to_string(saved.owners.size()) + " owners, here are " +
-                             std::to_string(owners_.size()));
-  }
-  for (std::size_t i = 0; i < owners_.size(); ++i) {
-    if (saved.owners[i].worker == owners_[i].worker && saved.owners[i].groups == owners_[i].groups) continue;
-    return another_placement("owner " + std::to_string(i) + " was " + saved.owners[i].worker + ", here it is " +
-                             owners_[i].worker + ", or it has parameters of other groups");
+  if (!saved.momenta.empty() && saved.momenta.size() != rates_.groups()) {
+    return Error(Errc::malformed_payload, "the saved optimizer has momenta of another number of groups");
   }
   return {};
 }
 
 Future<void> DistributedOptimizer::State::load(wire::ByteView state) {
   const auto refuse = [](Error error) { return make_ready_future<void>(std::move(error)); };
+  if (Result<void> outside = check_outside(this, "loading"); !outside) return refuse(outside.error());
   SavedState saved;
   if (Result<void> read = saved.read(state); !read) return refuse(read.error());
 
@@ -363,20 +411,22 @@ Future<void> DistributedOptimizer::State::load(wire::ByteView state) {
 }
 
 void DistributedOptimizer::State::begin_load(const std::shared_ptr<OpenLoad>& open) {
-  if (const Result<void> same = check_saved(open->saved); !same) {
+  const auto refuse = [&](const Error& error) {
     turns_->end();
-    return open->answer(same);
-  }
+    open->answer(error);
+  };
+  if (const Result<void> same = check_saved(open->saved); !same) return refuse(same.error());
+  auto parts = place_parts(open->saved, std::vector<Placed>(owners_.begin(), owners_.end()));
+  if (!parts) return refuse(parts.error());
   std::vector<Future<void>> futures;
   for (std::size_t i = 0; i < owners_.size(); ++i) {
-    futures.push_back(owners_[i]
-                          .optimizer.with(call_options())
-                          .rpc_async<&RemoteOptimizer::stage_state>(open->saved.owners[i].state));
+    futures.push_back(
+        owners_[i].optimizer.with(call_options()).rpc_async<&RemoteOptimizer::stage_state>(std::move((*parts)[i])));
   }
   collect_all_results(std::move(futures))
       .then([self = shared_from_this(), open](Result<std::vector<Result<void>>> collected) {
         std::vector<Result<void>> outcomes = *std::move(collected);
-        if (const Result<void> staged = first_failure(self->owners_, outcomes); !staged) {
+        if (const Result<void> staged = first_refusal(self->owners_, outcomes); !staged) {
           for (Future<void>& dropped : self->call_decided<void>([](const auto& optimizer) {
                  return optimizer.template rpc_async<&RemoteOptimizer::drop_state>();
                })) {
@@ -404,11 +454,8 @@ void DistributedOptimizer::State::take_states(const std::shared_ptr<OpenLoad>& o
         {
           const base::LockGuard lock(self->mutex_);
           self->last_ = open->saved.step;
-          for (std::size_t i = 0; i < open->saved.lrs.size(); ++i) {
-            set_learning_rate(self->algorithms_[i], open->saved.lrs[i]);
-          }
-          self->initial_lrs_ = open->saved.initial_lrs;
         }
+        self->rates_.take(open->saved);
         self->turns_->end();
         open->answer(first_failure(self->owners_, outcomes));
       })
@@ -437,6 +484,10 @@ Future<void> DistributedOptimizer::State::add_group(std::vector<Share> shares, A
 }
 
 void DistributedOptimizer::State::stage_group(const std::shared_ptr<OpenGroup>& open) {
+  if (Result<void> named = open->group->check_names(owners_); !named) {
+    turns_->end();
+    return open->answer(named);
+  }
   open->group->stage(owners_)
       .then([self = shared_from_this(), open](const Result<void>& staged) {
         if (staged) return self->take_group(open);
@@ -457,13 +508,9 @@ void DistributedOptimizer::State::take_group(const std::shared_ptr<OpenGroup>& o
     last = last_;
   }
   open->group->take(last)
-      .then([self = shared_from_this(), open](const Result<void>& taken) {
-        {
-          const base::LockGuard lock(self->mutex_);
-          open->group->record(static_cast<std::uint32_t>(self->algorithms_.size()), self->owners_);
-          if (!self->initial_lrs_.empty()) self->initial_lrs_.push_back(learning_rate(open->algorithm));
-          self->algorithms_.push_back(open->algorithm);
-        }
+      .then([self = shared_from_this(), open, last](const Result<void>& taken) {
+        open->group->record(static_cast<std::uint32_t>(self->rates_.groups()), last, self->owners_);
+        self->rates_.add(open->algorithm);
         self->turns_->end();
         open->answer(taken);
       })
@@ -475,29 +522,6 @@ void DistributedOptimizer::State::take_group(const std::shared_ptr<OpenGroup>& o
 StepReport DistributedOptimizer::State::last_report() const {
   const base::LockGuard lock(mutex_);
   return report_;
-}
-
-std::size_t DistributedOptimizer::State::groups() const noexcept {
-  const base::LockGuard lock(mutex_);
-  return algorithms_.size();
-}
-
-double DistributedOptimizer::State::lr(std::size_t group) const {
-  const base::LockGuard lock(mutex_);
-  return learning_rate(algorithms_[group]);
-}
-
-void DistributedOptimizer::State::set_lr(std::size_t group, double lr) {
-  const base::LockGuard lock(mutex_);
-  set_learning_rate(algorithms_[group], lr);
-}
-
-std::vector<double> DistributedOptimizer::State::initial_lrs() {
-  const base::LockGuard lock(mutex_);
-  if (initial_lrs_.empty()) {
-    for (const Algorithm& algorithm : algorithms_) initial_lrs_.push_back(learning_rate(algorithm));
-  }
-  return initial_lrs_;
 }
 
 }  // namespace caftan::optim

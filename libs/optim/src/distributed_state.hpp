@@ -10,6 +10,7 @@
 #include "caftan/base/mutex.hpp"
 #include "caftan/optim/distributed_optimizer.hpp"
 #include "decided_call.hpp"
+#include "group_rates.hpp"
 #include "owner.hpp"
 #include "saved_state.hpp"
 #include "turns.hpp"
@@ -25,20 +26,18 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
         owners_(std::move(owners)),
         options_(options),
         turns_(std::make_shared<Turns>(caller_, wait())),
-        algorithms_(std::move(algorithms)) {}
+        rates_(std::move(algorithms)) {}
 
   Future<StepReport> step(std::shared_ptr<autograd::ContextRecord> context);
+  Result<StepReport> step(const Closure& closure);
   Future<wire::Bytes> save();
   Future<void> load(wire::ByteView state);
   /// Adds a group, of which each owner has a share: at all owners or, on an error, at none.
   Future<void> add_group(std::vector<Share> shares, Algorithm algorithm);
 
   StepReport last_report() const;
-  std::size_t groups() const noexcept;
   double clip_value() const noexcept { return options_.clip_value; }
-  double lr(std::size_t group) const;
-  void set_lr(std::size_t group, double lr);
-  std::vector<double> initial_lrs();
+  GroupRates& rates() noexcept { return rates_; }
 
  private:
   struct OpenStep;
@@ -59,15 +58,19 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   void complete(const Open& open, Result<StepReport> outcome);
   /// Answers the caller of a step, unless the caller has been answered already.
   void answer(const Open& open, Result<StepReport> outcome);
+  class ClosureStep;
   struct Asked;
   struct OpenLoad;
   void begin_load(const std::shared_ptr<OpenLoad>& open);
+  /// Returns the bytes of a saved state with the parts of all owners.
+  Result<wire::Bytes> write_saved(std::vector<Result<OwnerState>> parts);
   Result<void> check_saved(const SavedState& saved) const;
   void take_states(const std::shared_ptr<OpenLoad>& open);
   struct OpenGroup;
   void stage_group(const std::shared_ptr<OpenGroup>& open);
   void take_group(const std::shared_ptr<OpenGroup>& open);
-  StepOrder order_for(const Owner& owner, StepNumber step);
+  StepOrder order_for(const Owner& owner, StepNumber step) const;
+  bool has_two_phases() const noexcept { return options_.atomic || options_.clip_norm > 0; }
   CallOptions call_options() const { return {.timeout = options_.timeout, .fail_when_full = false}; }
   /// Returns how long a caller waits for the replies of owners; none = without a limit.
   std::optional<base::Duration> wait() const;
@@ -97,9 +100,9 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   const StepOptions options_;
   const std::shared_ptr<Turns> turns_;
 
+  GroupRates rates_;
+
   mutable base::Mutex mutex_;
-  std::vector<Algorithm> algorithms_ CAFTAN_GUARDED_BY(mutex_);
-  std::vector<double> initial_lrs_ CAFTAN_GUARDED_BY(mutex_);  // of each group; empty before the first schedule
   StepNumber last_ CAFTAN_GUARDED_BY(mutex_);
   StepReport report_ CAFTAN_GUARDED_BY(mutex_);
 };

@@ -62,17 +62,54 @@ Result<std::shared_ptr<OwnedOptimizer>> OwnedOptimizer::make(
   return owned;
 }
 
-Result<Prepared> OwnedOptimizer::prepare(const StepOrder& order, std::vector<at::Tensor> gradients) {
-  drop();
-  if (order.lrs.size() != optimizer_.groups()) {
-    return Error(Errc::bad_arguments, std::to_string(order.lrs.size()) + " learning rates for " +
-                                          std::to_string(optimizer_.groups()) + " groups");
-  }
-  for (const double lr : order.lrs) {
+Result<void> OwnedOptimizer::check_rates(const std::vector<double>& lrs, const Momenta& momenta) const {
+  const auto of_groups = [this](std::size_t count, const char* what) -> Result<void> {
+    if (count == optimizer_.groups()) return {};
+    return Error(Errc::bad_arguments,
+                 std::to_string(count) + " " + what + " for " + std::to_string(optimizer_.groups()) + " groups");
+  };
+  if (Result<void> fits = of_groups(lrs.size(), "learning rates"); !fits) return fits;
+  for (const double lr : lrs) {
     if (!std::isfinite(lr) || lr < 0) {
       return Error(Errc::bad_arguments, "the learning rate is " + std::to_string(lr) + ", it must be >= 0");
     }
   }
+  if (momenta.empty()) return {};
+  if (Result<void> fits = of_groups(momenta.size(), "momenta"); !fits) return fits;
+  for (std::size_t group = 0; group < momenta.size(); ++group) {
+    if (!momenta[group]) continue;
+    if (!optimizer_.momentum(group)) {
+      return Error(Errc::bad_arguments, "group " + std::to_string(group) + " has no momentum that could be changed");
+    }
+    Algorithm changed = optimizer_.algorithm(group);
+    set_momentum(changed, *momenta[group]);
+    if (Result<void> fits = check_options(changed); !fits) return fits;
+  }
+  return {};
+}
+
+Result<Prepared> OwnedOptimizer::prepare(const StepOrder& order, std::vector<at::Tensor> gradients,
+                                         const Momenta& momenta) {
+  drop();
+  if (Result<void> fits = check_rates(order.lrs, momenta); !fits) return fits.error();
+  // What is allocated for the step depends on its momenta; a refused step leaves those of the last one.
+  const Momenta before = exchange_momenta(momenta);
+  Result<Prepared> prepared = prepare_gradients(order, std::move(gradients));
+  if (!prepared) exchange_momenta(before);
+  return prepared;
+}
+
+Momenta OwnedOptimizer::exchange_momenta(const Momenta& momenta) {
+  Momenta before(momenta.size());
+  for (std::size_t group = 0; group < momenta.size(); ++group) {
+    if (!momenta[group]) continue;
+    before[group] = optimizer_.momentum(group);
+    optimizer_.set_momentum(group, *momenta[group]);
+  }
+  return before;
+}
+
+Result<Prepared> OwnedOptimizer::prepare_gradients(const StepOrder& order, std::vector<at::Tensor> gradients) {
   if (Result<void> fits = optimizer_.prepare(gradients); !fits) return fits.error();
   Prepared prepared{order.step};
   const Result<void> done = tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
@@ -87,41 +124,79 @@ Result<Prepared> OwnedOptimizer::prepare(const StepOrder& order, std::vector<at:
   return prepared;
 }
 
-/// An `apply` that is under way through the turns of its objects.
-struct OwnedOptimizer::Application {
-  StepNumber step;
+/// A job on its way through the turns.
+struct OwnedOptimizer::Visit {
   base::Executor& executor;
-  std::function<void(Result<StepDone>)> done;
-  std::vector<at::Tensor> gradients;
+  std::function<Result<void>(std::span<const std::size_t>)> job;
+  std::function<void(Result<void>)> done;
   std::size_t turn = 0;
 };
 
-void OwnedOptimizer::apply(StepNumber step, double scale, base::Executor& executor,
-                           std::function<void(Result<StepDone>)> done) {
-  auto application =
-      std::make_shared<Application>(Application{step, executor, std::move(done), std::exchange(gradients_, {}), 0});
-  // Gradients are scaled before the first turn: if that fails, no parameter has been stepped.
-  const Result<void> ready = tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
-    application->gradients = scaled(application->gradients, scale);
-    return {};
-  });
-  if (!ready) return application->done(ready.error());
-  run_turn(application);
+void OwnedOptimizer::visit_turns(base::Executor& executor,
+                                 std::function<Result<void>(std::span<const std::size_t>)> job,
+                                 std::function<void(Result<void>)> done) {
+  run_turn(std::make_shared<Visit>(Visit{executor, std::move(job), std::move(done)}));
 }
 
-void OwnedOptimizer::run_turn(const std::shared_ptr<Application>& application) {
-  const Turn& turn = turns_[application->turn];
-  turn.strand->run([self = shared_from_this(), strand = turn.strand, application] {
-    Application& a = *application;
-    const Result<void> updated = self->optimizer_.update(self->turns_[a.turn].parameters, a.gradients);
-    if (!updated) return a.done(updated.error());
-    if (++a.turn < self->turns_.size()) {
-      // Posted instead of run here, because this code still holds its own turn.
-      return a.executor.post([self, application] { self->run_turn(application); });
-    }
-    StepDone done{a.step};
-    for (const at::Tensor& gradient : a.gradients) done.stepped += gradient.defined() ? 1 : 0;
-    a.done(done);
+void OwnedOptimizer::run_turn(const std::shared_ptr<Visit>& visit) {
+  const Turn& turn = turns_[visit->turn];
+  turn.strand->run([self = shared_from_this(), strand = turn.strand, visit] {
+    const Result<void> outcome = visit->job(self->turns_[visit->turn].parameters);
+    if (!outcome) return visit->done(outcome);
+    if (++visit->turn == self->turns_.size()) return visit->done({});
+    // Posted, not run here, because this code still holds its own turn.
+    visit->executor.post([self, visit] { self->run_turn(visit); });
+  });
+}
+
+void OwnedOptimizer::apply(StepNumber step, double scale, base::Executor& executor,
+                           std::function<void(Result<StepDone>)> done) {
+  auto gradients = std::make_shared<std::vector<at::Tensor>>(std::exchange(gradients_, {}));
+  // Scaling is done before the first turn, so that a failure of it has stepped no parameter.
+  const Result<void> ready = tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
+    *gradients = scaled(*gradients, scale);
+    return {};
+  });
+  if (!ready) return done(ready.error());
+  visit_turns(
+      executor, [this, gradients](std::span<const std::size_t> which) { return optimizer_.update(which, *gradients); },
+      [step, gradients, done = std::move(done)](const Result<void>& updated) {
+        if (!updated) return done(updated.error());
+        StepDone stepped{step};
+        for (const at::Tensor& gradient : *gradients) stepped.stepped += gradient.defined() ? 1 : 0;
+        done(stepped);
+      });
+}
+
+void OwnedOptimizer::search(const SearchOrder& order, std::vector<at::Tensor> gradients, base::Executor& executor,
+                            std::function<void(Result<SearchReply>)> done) {
+  const auto refuse = [this, &executor, done](const Error& error) {
+    if (!is_searching()) return done(error);
+    roll_back(executor, [done, error] { done(error); });
+  };
+  if (Result<void> fits = check_rates(order.lrs, {}); !fits) return refuse(fits.error());
+  for (std::size_t group = 0; group < order.lrs.size(); ++group) optimizer_.set_lr(group, order.lrs[group]);
+  const Result<bool> more = optimizer_.search(order.loss, gradients);
+  if (!more) return refuse(more.error());
+  SearchReply reply{order.step, order.evaluation, *more, optimizer_.parameters().size()};
+  visit_turns(
+      executor, [this](std::span<const std::size_t> which) { return optimizer_.move(which); },
+      [this, reply, refuse, done](const Result<void>& moved) {
+        if (!moved) return refuse(moved.error());
+        if (!reply.wants_another) optimizer_.end_search();
+        done(reply);
+      });
+}
+
+void OwnedOptimizer::roll_back(base::Executor& executor, std::function<void()> done) {
+  // Posted, because code that holds a turn of these parameters may call this.
+  executor.post([self = shared_from_this(), &executor, done = std::move(done)] {
+    self->visit_turns(
+        executor, [self](std::span<const std::size_t> which) { return self->optimizer_.roll_back(which); },
+        [self, done](const Result<void>&) {
+          self->optimizer_.forget_search();
+          done();
+        });
   });
 }
 

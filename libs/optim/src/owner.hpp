@@ -8,22 +8,23 @@
 #include "caftan/optim/internal/remote_optimizer.hpp"
 #include "caftan/rpc/ambient.hpp"
 #include "caftan/rpc/rref.hpp"
+#include "placement.hpp"
 
 namespace caftan::optim {
 
-/// One owner, and which of the groups have parameters there.
-struct Owner {
-  std::string worker;
+/// One owner, and its parameters.
+struct Owner : Placed {
   RRef<RemoteOptimizer> optimizer;
-  std::vector<std::uint32_t> groups;
+  StepNumber since;  ///< the last step before it became an owner
 };
 
 /// The parameters that one owner has, as they are sent to it.
 struct Share {
   Peer peer;
   OptimizerSpec spec;
-  std::vector<std::uint32_t> groups;  ///< for each group of the spec, its number in the user's list
-  std::vector<std::size_t> numbers;   ///< for each parameter, its number in the user's list
+  std::vector<std::uint32_t> groups;   ///< of the list, of each group of the spec
+  std::vector<std::uint64_t> numbers;  ///< in the list, of each parameter
+  std::vector<std::string> names;      ///< of each parameter, or empty
 };
 
 /// Returns the running code's Ambient without its autograd context: what is called so is no part of any context.

@@ -32,21 +32,21 @@ Result<std::vector<std::shared_ptr<rpc::HostedObject>>> wait_for_parameters(
   return objects;
 }
 
-Future<StepDone> RemoteOptimizer::step(const CallInfo& info, const StepOrder& order) {
+Future<StepDone> RemoteOptimizer::step_with(const CallInfo& info, const StepOrder& order, const Momenta& momenta) {
   auto gradients = gradients_of(info);
   if (!gradients) return make_ready_future<StepDone>(gradients.error());
   Promise<StepDone> answer;
   Future<StepDone> done = answer.future();
-  mailbox_->send(optimizer_request::Step{order, *std::move(gradients), std::move(answer)});
+  mailbox_->send(optimizer_request::Step{order, *std::move(gradients), std::move(answer), momenta});
   return done;
 }
 
-Future<Prepared> RemoteOptimizer::prepare(const CallInfo& info, const StepOrder& order) {
+Future<Prepared> RemoteOptimizer::prepare_with(const CallInfo& info, const StepOrder& order, const Momenta& momenta) {
   auto gradients = gradients_of(info);
   if (!gradients) return make_ready_future<Prepared>(gradients.error());
   Promise<Prepared> answer;
   Future<Prepared> prepared = answer.future();
-  mailbox_->send(optimizer_request::Prepare{order, *std::move(gradients), std::move(answer)});
+  mailbox_->send(optimizer_request::Prepare{order, *std::move(gradients), std::move(answer), momenta});
   return prepared;
 }
 
@@ -57,12 +57,28 @@ Future<StepDone> RemoteOptimizer::commit(StepNumber step, double scale) {
   return done;
 }
 
+Future<SearchReply> RemoteOptimizer::search(const CallInfo& info, const SearchOrder& order) {
+  auto gradients = gradients_of(info);
+  if (!gradients) return make_ready_future<SearchReply>(gradients.error());
+  Promise<SearchReply> answer;
+  Future<SearchReply> reply = answer.future();
+  mailbox_->send(optimizer_request::Search{order, *std::move(gradients), std::move(answer)});
+  return reply;
+}
+
 void RemoteOptimizer::abort(StepNumber step) { mailbox_->send(optimizer_request::Abort{step}); }
 
 Future<wire::Bytes> RemoteOptimizer::save() {
   Promise<wire::Bytes> answer;
   Future<wire::Bytes> state = answer.future();
   mailbox_->send(optimizer_request::Save{std::move(answer)});
+  return state;
+}
+
+Future<OwnerState> RemoteOptimizer::cut() {
+  Promise<OwnerState> answer;
+  Future<OwnerState> state = answer.future();
+  mailbox_->send(optimizer_request::Cut{std::move(answer)});
   return state;
 }
 

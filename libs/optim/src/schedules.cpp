@@ -48,19 +48,29 @@ void Schedule::step() {
   for (std::size_t group = 0; group < groups(); ++group) lrs.push_back(next(group, rates().lr(group), epoch() + 1));
   set_epoch(epoch() + 1);
   for (std::size_t group = 0; group < groups(); ++group) rates().set_lr(group, lrs[group]);
+  set_momenta(epoch());
+}
+
+void Schedule::set_momenta(std::int64_t epoch) {
+  for (std::size_t group = 0; group < groups(); ++group) {
+    if (const auto momentum = next_momentum(group, epoch)) rates().set_momentum(group, *momentum);
+  }
 }
 
 double Schedule::first(std::size_t, double lr) const { return lr; }
 double Schedule::restarted(std::size_t group, double) const { return base_lr(group); }
+std::optional<double> Schedule::next_momentum(std::size_t, std::int64_t) const { return std::nullopt; }
 
 void Schedule::begin() {
   set_epoch(0);
   for (std::size_t group = 0; group < groups(); ++group) rates().set_lr(group, first(group, rates().lr(group)));
+  set_momenta(0);
 }
 
 void Schedule::restart() {
   set_epoch(0);
   for (std::size_t group = 0; group < groups(); ++group) rates().set_lr(group, restarted(group, rates().lr(group)));
+  set_momenta(0);
 }
 
 // ---- decay by steps

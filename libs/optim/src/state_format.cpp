@@ -1,96 +1,61 @@
 #include "state_format.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
-#include <tuple>
+#include <utility>
 
-#include "caftan/tensor/codec.hpp"
-#include "caftan/wire/archive.hpp"
-#include "caftan/wire/internal/block_pool.hpp"
 #include "gradient_check.hpp"
+#include "state_parts.hpp"
 #include "update.hpp"
 
 namespace caftan::optim {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x54504f4e41544643;  // "CFTANOPT"
-constexpr std::uint32_t kVersion = 1;                 // without initial rates
-constexpr std::uint32_t kWithInitial = 2;             // with them
-
-/// The description of a parameter in the file: enough to recognize another model.
-struct Entry {
-  std::vector<std::int64_t> sizes;
-  std::int8_t dtype = 0;
-  std::uint32_t group = 0;
-  std::uint64_t steps = 0;
-  std::array<bool, kStateSlots> present{};
-
-  template <class Archive>
-  void serialize(Archive& archive, unsigned) {
-    archive& sizes& dtype& group& steps& present;
-  }
-};
-
-struct Head {
-  std::vector<Algorithm> algorithms;
-  std::vector<Entry> entries;
-  wire::Bytes table;  ///< the table of the tensors that follow the head
-
-  template <class Archive>
-  void serialize(Archive& archive, unsigned) {
-    archive& algorithms& entries& table;
-  }
-};
-
-Error truncated() { return Error(Errc::malformed_payload, "the saved optimizer is truncated"); }
 Error another_model(const std::string& difference) {
   return Error(Errc::bad_arguments, "the saved optimizer is of another model: " + difference);
 }
 
-/// Reads a number and moves past it.
-template <class Number>
-bool take(wire::ByteView& from, Number& number) {
-  if (from.size() < sizeof(Number)) return false;
-  std::memcpy(&number, from.data(), sizeof(Number));
-  from = from.subspan(sizeof(Number));
-  return true;
+/// Returns the lowest version that can hold the state.
+StateVersion version_for(const SavedOptimizer& optimizer) {
+  if (optimizer.lbfgs.evaluations > 0) return StateVersion::lbfgs;
+  for (std::size_t i = 0; i < optimizer.states.size(); ++i) {
+    const Algorithm& algorithm = optimizer.algorithms[optimizer.group_of[i]];
+    const ParameterState& state = optimizer.states[i];
+    for (std::size_t slot = 0; slot < kStateSlots; ++slot) {
+      const bool expected = momentum(algorithm).value_or(0) != 0;
+      if (state.steps > 0 && is_late(algorithm, slot) && state.tensors[slot].defined() != expected) {
+        return StateVersion::late_tensors;
+      }
+    }
+  }
+  return optimizer.initial_lrs.empty() ? StateVersion::first : StateVersion::initial_rates;
 }
 
-template <class Number>
-void put(wire::Bytes& to, Number number) {
-  wire::append(to, std::as_bytes(std::span(&number, 1)));
-}
-
-/// @param initial_lrs  left empty by version 1
-Result<void> read_head(wire::ByteView bytes, std::uint32_t version, Head& head, std::vector<double>& initial_lrs) {
-  if (version < kWithInitial) return wire::decode_into(bytes, head);
-  if (auto read = wire::decode_into(bytes, std::tie(head, initial_lrs)); !read) return read;
-  if (initial_lrs.size() == head.algorithms.size()) return {};
-  return Error(Errc::malformed_payload, "the saved optimizer has initial rates of another number of groups");
-}
-
-Result<void> check_model(const Head& head, std::span<const Algorithm> algorithms,
-                         std::span<const std::uint32_t> group_of, std::span<const at::Tensor> parameters) {
-  if (head.algorithms.size() != algorithms.size()) {
-    return another_model(std::to_string(head.algorithms.size()) + " parameter groups, here are " +
+Result<void> check_algorithms(std::span<const Algorithm> saved, std::span<const Algorithm> algorithms) {
+  if (saved.size() != algorithms.size()) {
+    return another_model(std::to_string(saved.size()) + " parameter groups, here are " +
                          std::to_string(algorithms.size()));
   }
   for (std::size_t i = 0; i < algorithms.size(); ++i) {
-    if (head.algorithms[i].index() != algorithms[i].index() || name_of(head.algorithms[i]) != name_of(algorithms[i])) {
-      return another_model("group " + std::to_string(i) + " is stepped by " + std::string(name_of(head.algorithms[i])) +
+    if (saved[i].index() != algorithms[i].index() || name_of(saved[i]) != name_of(algorithms[i])) {
+      return another_model("group " + std::to_string(i) + " is stepped by " + std::string(name_of(saved[i])) +
                            ", here by " + std::string(name_of(algorithms[i])));
     }
-    if (const Result<void> fits = check_options(head.algorithms[i]); !fits) {
-      return Error(Errc::malformed_payload, "the saved optimizer has impossible options: " + fits.error().text());
+    if (const Result<void> fits = check_options(saved[i]); !fits) {
+      return malformed_state("has impossible options: " + fits.error().text());
     }
   }
-  if (head.entries.size() != parameters.size()) {
-    return another_model(std::to_string(head.entries.size()) + " parameters, here are " +
+  return {};
+}
+
+Result<void> check_parameters(const StateParts& parts, std::span<const std::uint32_t> group_of,
+                              std::span<const at::Tensor> parameters) {
+  if (parts.pieces.size() != parameters.size()) {
+    return another_model(std::to_string(parts.pieces.size()) + " parameters, here are " +
                          std::to_string(parameters.size()));
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const Entry& entry = head.entries[i];
+    const SavedEntry& entry = parts.pieces[i].entry;
     if (at::IntArrayRef(entry.sizes) != parameters[i].sizes() ||
         entry.dtype != static_cast<std::int8_t>(parameters[i].scalar_type())) {
       return another_model("it has other sizes or another dtype for " + describe(parameters[i], i));
@@ -100,41 +65,33 @@ Result<void> check_model(const Head& head, std::span<const Algorithm> algorithms
   return {};
 }
 
-/// Reads the tensors behind the head. They are copied, so that a loaded state does not keep the file's bytes in memory.
-Result<std::vector<tensor::DecodedTensor>> read_tensors(wire::ByteView table, wire::ByteView rest) {
-  auto layout = tensor::TensorLayout::parse(table, {.max_bytes = rest.size(), .max_tensors = table.size()});
-  if (!layout) return layout.error().code() == Errc::limit_exceeded ? truncated() : layout.error();
-  std::vector<wire::Block> blocks;
-  wire::BlockPool pool;
-  for (const std::uint64_t size : layout->segment_sizes()) {
-    if (size > rest.size()) return truncated();
-    auto block = pool.take(size);
-    if (!block) return block.error();
-    std::memcpy(block->data(), rest.data(), size);
-    rest = rest.subspan(size);
-    blocks.push_back(std::move(*block));
-  }
-  if (!rest.empty()) {
-    return Error(Errc::malformed_payload, std::to_string(rest.size()) + " bytes too many in the saved optimizer");
-  }
-  return layout->build(std::move(blocks));
-}
-
 /// Returns whether a saved tensor can be one of the state tensors of `parameter`.
 bool fits(const at::Tensor& tensor, const at::Tensor& parameter, const Algorithm& algorithm) {
-  return tensor.defined() && tensor.sizes() == parameter.sizes() && tensor.scalar_type() == parameter.scalar_type() &&
+  return tensor.sizes() == parameter.sizes() && tensor.scalar_type() == parameter.scalar_type() &&
          (tensor.layout() == at::kStrided || (keeps_sparse(algorithm) && tensor.is_sparse()));
 }
 
-/// Returns which state tensors a parameter has after a step.
-std::array<bool, kStateSlots> needed(const Algorithm& algorithm) {
+/// Returns which state tensors a parameter has that was stepped.
+std::array<bool, kStateSlots> needed(const Algorithm& algorithm, const ParameterState& state) {
   const SlotNames names = slots_of(algorithm);
   std::array<bool, kStateSlots> used{};
-  for (std::size_t slot = 0; slot < names.size(); ++slot) used[slot] = !names[slot].empty();
+  for (std::size_t slot = 0; slot < names.size(); ++slot) {
+    used[slot] = !names[slot].empty() && (!is_late(algorithm, slot) || state.tensors[slot].defined());
+  }
   return used;
 }
 
-/// Gives the Custom algorithms that were read from a file the code of the optimizer's own Custom algorithms.
+/// Returns whether the tensors that a saved parameter has can be those of the algorithm.
+bool has_expected(const SavedEntry& entry, const Algorithm& algorithm) {
+  const SlotNames names = slots_of(algorithm);
+  for (std::size_t slot = 0; slot < names.size(); ++slot) {
+    const bool expected = entry.steps > 0 && !names[slot].empty();
+    if (entry.present[slot] != expected && !(expected && is_late(algorithm, slot))) return false;
+  }
+  return true;
+}
+
+/// Gives the Custom algorithms of a file the code of those here.
 void lend_code(std::span<Algorithm> to, std::span<const Algorithm> from) {
   for (std::size_t i = 0; i < std::min(to.size(), from.size()); ++i) {
     Custom* const custom = std::get_if<Custom>(&to[i]);
@@ -143,91 +100,89 @@ void lend_code(std::span<Algorithm> to, std::span<const Algorithm> from) {
   }
 }
 
-}  // namespace
-
-Result<SavedContent> after_prefix(wire::ByteView bytes, std::uint64_t magic, std::uint32_t newest) {
-  std::uint64_t found = 0;
-  std::uint32_t version = 0;
-  if (!take(bytes, found)) return truncated();
-  if (found != magic) return Error(Errc::malformed_payload, "these bytes are no saved optimizer");
-  if (!take(bytes, version)) return truncated();
-  if (version > newest) {
-    return Error(Errc::protocol_mismatch, "the saved optimizer has version " + std::to_string(version) +
-                                              ", this build reads up to " + std::to_string(newest) +
-                                              ": load it with the version that wrote it, or a later one");
+Result<LbfgsMemory> read_lbfgs(const StateParts& parts, std::span<const at::Tensor> parameters) {
+  LbfgsMemory memory;
+  const std::vector<at::Tensor>& tensors = parts.lbfgs_tensors;
+  const LBFGS* const lbfgs = std::get_if<LBFGS>(&parts.algorithms[0]);
+  if (!lbfgs && parts.lbfgs.evaluations == 0 && tensors.empty()) return memory;
+  std::int64_t elements = 0;
+  for (const at::Tensor& parameter : parameters) elements += parameter.numel();
+  bool fit = lbfgs && static_cast<std::int64_t>(parts.lbfgs.changes) <= lbfgs->history_size;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const at::Tensor& tensor = tensors[i];
+    fit = fit && tensor.defined() && tensor.layout() == at::kStrided &&
+          tensor.scalar_type() == parameters[0].scalar_type() &&
+          (i % 3 == 2 ? tensor.dim() == 0 : tensor.dim() == 1 && tensor.numel() == elements);
   }
-  return SavedContent{version, bytes};
+  if (!fit) return malformed_state("has a memory that LBFGS cannot have here");
+  memory.iterations = parts.lbfgs.iterations;
+  memory.evaluations = parts.lbfgs.evaluations;
+  memory.t = parts.lbfgs.t;
+  memory.previous_loss = parts.lbfgs.previous_loss;
+  if (tensors.empty()) return memory;
+  memory.direction = tensors[0];
+  memory.previous_gradient = tensors[1];
+  memory.scale = tensors[2];
+  for (std::size_t i = 3; i < tensors.size(); i += 3) {
+    memory.history.push_back({tensors[i], tensors[i + 1], tensors[i + 2]});
+  }
+  return memory;
 }
 
+}  // namespace
+
 Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const at::Tensor> parameters) {
-  Head head{optimizer.algorithms, {}, {}};
-  std::vector<at::Tensor> tensors;
+  StateParts parts;
+  parts.version = version_for(optimizer);
+  parts.algorithms = optimizer.algorithms;
+  parts.initial_lrs = optimizer.initial_lrs;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const ParameterState& state = optimizer.states[i];
-    Entry entry{parameters[i].sizes().vec(),
-                static_cast<std::int8_t>(parameters[i].scalar_type()),
-                optimizer.group_of[i],
-                state.steps,
-                {}};
+    StateParts::Piece& piece = parts.pieces.emplace_back();
+    piece.entry = {parameters[i].sizes().vec(),
+                   static_cast<std::int8_t>(parameters[i].scalar_type()),
+                   optimizer.group_of[i],
+                   state.steps,
+                   {}};
     // A parameter that was never stepped has no values in its state, even if memory was allocated for its first step.
-    if (state.steps > 0) entry.present = needed(optimizer.algorithms[entry.group]);
-    for (std::size_t t = 0; t < state.tensors.size(); ++t) {
-      if (entry.present[t]) tensors.push_back(state.tensors[t]);
-    }
-    head.entries.push_back(std::move(entry));
+    if (state.steps > 0) piece.entry.present = needed(optimizer.algorithms[optimizer.group_of[i]], state);
+    piece.tensors = state.tensors;
   }
-  auto encoded = tensor::encode_tensors(tensors);
-  if (!encoded) return encoded.error();
-  head.table = std::move(encoded->table);
-  wire::Bytes bytes;
-  put(bytes, kMagic);
-  const bool with_initial = !optimizer.initial_lrs.empty();
-  put(bytes, with_initial ? kWithInitial : kVersion);
-  auto written = with_initial ? wire::encode(std::tie(head, optimizer.initial_lrs)) : wire::encode(head);
-  if (!written) return written.error();
-  put(bytes, std::uint64_t{written->size()});
-  wire::append(bytes, *written);
-  for (const wire::Segment& segment : encoded->segments) wire::append(bytes, segment.view());
-  return bytes;
+  const LbfgsMemory& lbfgs = optimizer.lbfgs;
+  parts.lbfgs = {lbfgs.iterations, lbfgs.evaluations, lbfgs.t, lbfgs.previous_loss,
+                 static_cast<std::uint32_t>(lbfgs.history.size())};
+  if (lbfgs.iterations > 0) {
+    parts.lbfgs_tensors = {lbfgs.direction, lbfgs.previous_gradient, lbfgs.scale};
+    for (const LbfgsMemory::Change& change : lbfgs.history) {
+      parts.lbfgs_tensors.insert(parts.lbfgs_tensors.end(), {change.gradient, change.parameter, change.inverse});
+    }
+  }
+  return put_together(parts);
 }
 
 Result<SavedOptimizer> read_state(wire::ByteView bytes, std::span<const Algorithm> algorithms,
                                   std::span<const std::uint32_t> group_of, std::span<const at::Tensor> parameters) {
-  const auto content = after_prefix(bytes, kMagic, kWithInitial);
-  if (!content) return content.error();
-  bytes = content->bytes;
-  std::uint64_t size = 0;
-  if (!take(bytes, size) || size > bytes.size()) return truncated();
-  Head head;
-  std::vector<double> initial_lrs;
-  if (auto read = read_head(bytes.first(size), content->version, head, initial_lrs); !read) return read.error();
-  lend_code(head.algorithms, algorithms);
-  if (Result<void> same = check_model(head, algorithms, group_of, parameters); !same) return same.error();
-  auto tensors = read_tensors(head.table, bytes.subspan(size));
-  if (!tensors) return tensors.error();
-
-  SavedOptimizer saved{std::move(head.algorithms), {group_of.begin(), group_of.end()}, {}, std::move(initial_lrs)};
-  std::size_t next = 0;
+  auto parts = take_apart(bytes);
+  if (!parts) return parts.error();
+  lend_code(parts->algorithms, algorithms);
+  if (Result<void> same = check_algorithms(parts->algorithms, algorithms); !same) return same.error();
+  if (Result<void> same = check_parameters(*parts, group_of, parameters); !same) return same.error();
+  SavedOptimizer saved{parts->algorithms, {group_of.begin(), group_of.end()}, {}, parts->initial_lrs, LbfgsMemory()};
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const Entry& entry = head.entries[i];
+    const auto& [entry, tensors] = parts->pieces[i];
     const Algorithm& algorithm = saved.algorithms[entry.group];
-    const std::array<bool, kStateSlots> expected =
-        entry.steps > 0 ? needed(algorithm) : std::array<bool, kStateSlots>{};
-    ParameterState& state = saved.states.emplace_back(ParameterState{entry.steps, {}});
-    for (std::size_t t = 0; t < state.tensors.size(); ++t) {
-      if (entry.present[t] != expected[t]) {
-        return Error(Errc::malformed_payload,
-                     "the saved optimizer has the wrong tensors for " + describe(parameters[i], i));
+    if (!has_expected(entry, algorithm))
+      return malformed_state("has the wrong tensors for " + describe(parameters[i], i));
+    for (std::size_t slot = 0; slot < kStateSlots; ++slot) {
+      if (entry.present[slot] && !fits(tensors[slot], parameters[i], algorithm)) {
+        return malformed_state("has no fitting tensor for " + describe(parameters[i], i));
       }
-      if (!entry.present[t]) continue;
-      if (next == tensors->size() || !fits((*tensors)[next].tensor, parameters[i], algorithm)) {
-        return Error(Errc::malformed_payload,
-                     "the saved optimizer has no fitting tensor for " + describe(parameters[i], i));
-      }
-      state.tensors[t] = (*tensors)[next++].tensor;
     }
+    saved.states.push_back({entry.steps, tensors});
   }
-  if (next != tensors->size()) return Error(Errc::malformed_payload, "the saved optimizer has tensors left over");
+  auto lbfgs = read_lbfgs(*parts, parameters);
+  if (!lbfgs) return lbfgs.error();
+  saved.lbfgs = *std::move(lbfgs);
   return saved;
 }
 

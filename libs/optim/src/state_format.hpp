@@ -1,4 +1,4 @@
-/// The bytes of a saved optimizer: docs/protocols/optimizer.md.
+/// The state of a LocalOptimizer and its bytes: docs/protocols/optimizer.md.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "caftan/optim/local_optimizer.hpp"
+#include "lbfgs.hpp"
 
 namespace caftan::optim {
 
@@ -15,19 +16,9 @@ struct SavedOptimizer {
   std::vector<Algorithm> algorithms;    ///< of each group
   std::vector<std::uint32_t> group_of;  ///< of each parameter
   std::vector<ParameterState> states;   ///< of each parameter
-  /// Initial rate of each group; empty = no schedule was made, or the state has version 1.
-  std::vector<double> initial_lrs;
+  std::vector<double> initial_lrs;      ///< of each group; empty = no schedule was made, or version 1
+  LbfgsMemory lbfgs = {};               ///< only of LBFGS
 };
-
-struct SavedContent {
-  std::uint32_t version;
-  wire::ByteView bytes;
-};
-
-/// Returns the version of a saved optimizer, and what follows it.
-/// @param newest  the highest version that this build reads
-/// Errors: malformed_payload (truncated, or another magic number), protocol_mismatch (a later version).
-Result<SavedContent> after_prefix(wire::ByteView bytes, std::uint64_t magic, std::uint32_t newest);
 
 /// Errors: limit_exceeded.
 Result<wire::Bytes> write_state(const SavedOptimizer& optimizer, std::span<const at::Tensor> parameters);

@@ -27,10 +27,15 @@ SlotNames slots_of(const Algorithm& algorithm);
 bool takes_complex(const Algorithm& algorithm) noexcept;
 /// Returns whether a state tensor of the algorithm may be sparse.
 bool keeps_sparse(const Algorithm& algorithm) noexcept;
+/// Returns whether a parameter that was stepped may lack the tensor of a slot: the algorithm makes it when the
+/// momentum, which a schedule may change, is not 0 for the first time.
+bool is_late(const Algorithm& algorithm, std::size_t slot) noexcept;
 /// Returns why the algorithm cannot take a gradient of the parameter's sizes and dtype, "" if it can.
 std::string gradient_refusal(const Algorithm& algorithm, const at::Tensor& gradient, const ParameterState& state);
 
-/// Allocates what the algorithm needs for a parameter that it has not stepped yet, with the values it begins from.
+/// Returns whether `allocate_state` has to run before the next step of a parameter.
+bool needs_allocation(const Algorithm& algorithm, const ParameterState& state) noexcept;
+/// Allocates what the algorithm needs for the next step of a parameter, with the values that it begins from.
 void allocate_state(const Algorithm& algorithm, const at::Tensor& parameter, const at::Tensor& gradient,
                     ParameterState& state);
 

@@ -71,6 +71,7 @@ class Trainer {  // has the data and the loop
     double learning_rate = 0.02;
     double goal = 0.05;
     bool sign = false;
+    int refine = 0;
   };
   static void settings(auto& s, Config& c) {
     s("steps", c.steps, "training steps").at_least(1);
@@ -78,6 +79,7 @@ class Trainer {  // has the data and the loop
     s("learning_rate", c.learning_rate, "Adam").greater_than(0).at_most(1);
     s("goal", c.goal, "a larger mean squared error at the end = failure").greater_than(0);
     s("sign", c.sign, "steps by the algorithm of this program instead of Adam");
+    s("refine", c.refine, "steps of LBFGS at the end").at_least(0);
   }
 
   Trainer(caftan::RoleContext& context, Config config)
@@ -97,6 +99,7 @@ class Trainer {  // has the data and the loop
       context_.metric("loss", loss.item<double>(), {.step = step});
       context_.progress(step, config_.steps);
     }
+    if (!stop.stop_requested()) refine();
     return stop.stop_requested() ? caftan::Result<void>() : validate();
   }
 
@@ -104,6 +107,22 @@ class Trainer {  // has the data and the loop
   caftan::optim::Algorithm algorithm() const {
     if (config_.sign) return caftan::optim::Custom{.name = "sign", .lr = config_.learning_rate};
     return caftan::optim::Adam{.lr = config_.learning_rate};
+  }
+
+  void refine() {  // with all points at once, from where the steps above have come to
+    if (config_.refine == 0) return;
+    const at::Tensor x = at::linspace(-1, 1, 101).view({101, 1});
+    const caftan::optim::LBFGS lbfgs{.line_search = caftan::optim::LBFGS::LineSearch::strong_wolfe};
+    caftan::optim::DistributedOptimizer optimizer(context_, server_.rpc_sync<&Server::parameters>(), lbfgs);
+    for (int step = 1; step <= config_.refine; ++step) {
+      const auto report = optimizer.step([&]() -> caftan::Result<caftan::optim::Evaluation> {
+        caftan::autograd::Context context(context_);
+        const at::Tensor loss = at::mse_loss(server_.rpc_sync<&Server::forward>(x), wanted(x));
+        context.backward({loss});
+        return caftan::optim::Evaluation{loss.item<double>(), std::move(context)};
+      });
+      context_.metric("refined", report.loss, {.step = step});
+    }
   }
 
   caftan::Result<void> validate() const {  // outside of a context: nothing is recorded

@@ -165,6 +165,100 @@ TEST_F(OptimizerActorTest, OP11_AStagedGroupIsSteppedOnceItIsTaken) {
   EXPECT_EQ(later[0].item<double>(), -0.5);
 }
 
+/// One number under LBFGS with steps of length 1, whose loss is the sum.
+class SearchActorTest : public OptimizerActorTest {
+ protected:
+  SearchActorTest() {
+    optim::OptimizerSpec spec;
+    spec.groups.push_back({std::vector<RRef<at::Tensor>>(1), optim::LBFGS{.tolerance_grad = 0, .tolerance_change = 0}});
+    const RRefId id{WorkerId{0}, Incarnation{1}, 2};
+    auto optimizer = optim::OwnedOptimizer::make(spec, {rpc::make_hosted<at::Tensor>(id, executor_, place_)}).value();
+    caf::anon_send_exit(actor_, caf::exit_reason::kill);
+    actor_ = side_.host.spawn(optimizer_actor, &executor_, std::move(optimizer));
+  }
+  Future<optim::SearchReply> search(std::uint64_t step, std::uint64_t evaluation, double gradient = 1) {
+    Promise<optim::SearchReply> promise;
+    Future<optim::SearchReply> reply = promise.future();
+    send(request::Search{{StepNumber{step}, evaluation, 1.0 / static_cast<double>(evaluation), {1.0}},
+                         {at::full({1}, gradient)},
+                         std::move(promise)});
+    return reply;
+  }
+  double place() const { return place_[0].item<double>(); }
+
+  at::Tensor place_ = at::zeros({1}).requires_grad_();
+};
+
+TEST_F(SearchActorTest, OP12_EvaluationsMoveTheParametersAndRepeatedOnesDoNot) {
+  auto first = search(1, 1);
+  auto again = search(1, 1);
+  executor_.run();
+  EXPECT_TRUE(first.result().value().wants_another);
+  EXPECT_EQ(again.result().value().evaluation, 1U);
+  EXPECT_EQ(place(), -1);
+  auto skipped = search(1, 3);
+  auto second = search(1, 2, 0.5);
+  auto last = search(1, 3, 0);
+  auto repeated = search(1, 3, 7);
+  executor_.run();
+  EXPECT_EQ(skipped.result().error().code(), Errc::bad_arguments);
+  EXPECT_TRUE(second.result().value().wants_another);
+  EXPECT_FALSE(last.result().value().wants_another) << "the gradient is 0";
+  EXPECT_EQ(last.result().value().stepped, 1U);
+  EXPECT_FALSE(repeated.result().value().wants_another);
+  EXPECT_EQ(place(), -2);
+}
+
+TEST_F(SearchActorTest, OP12_AnAbortPutsTheParametersBackAndOneOfAnotherStepDoesNot) {
+  auto first = search(2, 1);
+  send(request::Abort{StepNumber{1}});
+  executor_.run();
+  EXPECT_TRUE(first.result());
+  EXPECT_EQ(place(), -1);
+  send(request::Abort{StepNumber{2}});
+  executor_.run();
+  EXPECT_EQ(place(), 0);
+  auto late = search(2, 2);
+  auto next = search(3, 1);
+  executor_.run();
+  EXPECT_EQ(late.result().error().code(), Errc::bad_arguments);
+  EXPECT_TRUE(next.result());
+  EXPECT_EQ(place(), -1);
+}
+
+TEST_F(SearchActorTest, OP12_ALaterStepOrASaveBeginsWhereTheStepBegan) {
+  auto first = search(1, 1);
+  auto later = search(2, 1);
+  executor_.run();
+  EXPECT_TRUE(first.result());
+  EXPECT_TRUE(later.result());
+  EXPECT_EQ(place(), -1) << "one step from 0, not two";
+  Promise<wire::Bytes> promise;
+  auto saved = promise.future();
+  send(request::Save{std::move(promise)});
+  executor_.run();
+  EXPECT_TRUE(saved.result());
+  EXPECT_EQ(place(), 0);
+}
+
+TEST_F(SearchActorTest, OP12_AFailureOrTheEndOfTheReferencePutsTheParametersBack) {
+  auto first = search(1, 1);
+  Promise<optim::SearchReply> promise;
+  auto failed = promise.future();
+  send(request::Search{{StepNumber{1}, 2, 0.5, {1.0}}, {at::ones({2})}, std::move(promise)});
+  executor_.run();
+  EXPECT_TRUE(first.result());
+  EXPECT_EQ(failed.result().error().code(), Errc::bad_arguments) << "a gradient of other sizes";
+  EXPECT_EQ(place(), 0);
+  auto next = search(2, 1);
+  executor_.run();
+  EXPECT_TRUE(next.result());
+  EXPECT_EQ(place(), -1);
+  caf::anon_send(actor_, OptimizerEvent{optimizer_event::Finish{}});
+  executor_.run();
+  EXPECT_EQ(place(), 0);
+}
+
 TEST_F(OptimizerActorTest, FinishWaitsForWhatWasAsked) {
   auto before = step(1);
   caf::anon_send(actor_, OptimizerEvent{optimizer_event::Finish{}});

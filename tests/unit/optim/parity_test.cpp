@@ -182,6 +182,55 @@ TEST_P(Parity, Row21_01_RMSpropEqualsTorchBitForBit) {
   expect_equal(rmsprop, rmsprop.maximize, parameters, torch, copies, random_);
 }
 
+/// Runs our optimizer and torch's over momenta that change from step to step.
+template <class TorchOptions>
+void expect_equal_over_momenta(const Algorithm& algorithm, const Tensors& parameters, torch::optim::Optimizer& torch,
+                               const Tensors& copies, const std::vector<double>& momenta, Random& random) {
+  LocalOptimizer ours = LocalOptimizer::make({{parameters, algorithm}}).value();
+  for (std::size_t step = 0; step < momenta.size(); ++step) {
+    Tensors gradients;
+    for (const at::Tensor& p : parameters) gradients.push_back(make_gradient(random, p));
+    ours.set_momentum(0, momenta[step]);
+    auto& options = static_cast<TorchOptions&>(torch.param_groups()[0].options());
+    if constexpr (requires { options.momentum(0.5); }) {
+      options.momentum(momenta[step]);
+    } else {
+      options.betas({momenta[step], std::get<1>(options.betas())});
+    }
+    ASSERT_TRUE(ours.step(gradients));
+    step_torch(torch, copies, gradients);
+    ASSERT_TRUE(same_bits(parameters, copies)) << "step " << step;
+  }
+}
+
+TEST_P(Parity, MomentaThatChangeEqualTorchBitForBit) {
+  const Tensors parameters = make_parameters();
+  const Tensors copies = clone_all(parameters);
+  const bool nesterov = flip(random_);
+  const std::vector<double> falling{0.9, 0.85, 0.7, 0.5, 0.6, 0.8, 0.9};
+  const std::vector<double> vanishing{0, 0, 0.9, 0.8, 0, 0.5, 0.9};
+  switch (random_() % 3) {
+    case 0: {
+      torch::optim::SGD torch(copies, torch::optim::SGDOptions(0.1).momentum(0.5).nesterov(nesterov));
+      expect_equal_over_momenta<torch::optim::SGDOptions>(optim::SGD{.lr = 0.1, .momentum = 0.5, .nesterov = nesterov},
+                                                          parameters, torch, copies, nesterov ? falling : vanishing,
+                                                          random_);
+      break;
+    }
+    case 1: {
+      torch::optim::RMSprop torch(copies, torch::optim::RMSpropOptions(0.1).momentum(0.5));
+      expect_equal_over_momenta<torch::optim::RMSpropOptions>(optim::RMSprop{.lr = 0.1, .momentum = 0.5}, parameters,
+                                                              torch, copies, falling, random_);
+      break;
+    }
+    default: {
+      torch::optim::Adam torch(copies, torch::optim::AdamOptions(0.1));
+      expect_equal_over_momenta<torch::optim::AdamOptions>(optim::Adam{.lr = 0.1}, parameters, torch, copies, falling,
+                                                           random_);
+    }
+  }
+}
+
 /// Runs an algorithm with and without `fused` for 20 steps and returns the largest distance of any element.
 template <class Options>
 float fused_distance(Options options, Random& random) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <memory>
 #include <numbers>
+#include <optional>
 #include <utility>
 
 #include "caftan/optim/combined_schedules.hpp"
@@ -22,7 +23,7 @@ using ::testing::HasSubstr;
 
 class Rates final : public LearningRates {
  public:
-  explicit Rates(std::vector<double> lrs) : lrs_(std::move(lrs)) {}
+  explicit Rates(std::vector<double> lrs) : lrs_(std::move(lrs)), momenta_(lrs_.size(), 0.5) {}
   std::size_t groups() const noexcept override { return lrs_.size(); }
   double lr(std::size_t group) const override { return lrs_[group]; }
   void set_lr(std::size_t group, double lr) override { lrs_[group] = lr; }
@@ -30,14 +31,21 @@ class Rates final : public LearningRates {
     if (initial_lrs_.empty()) initial_lrs_ = lrs();
     return initial_lrs_;
   }
+  std::optional<double> momentum(std::size_t group) const override {
+    return momenta_.empty() ? std::nullopt : std::optional(momenta_[group]);
+  }
+  void set_momentum(std::size_t group, double momentum) override { momenta_[group] = momentum; }
+  void remove_momenta() { momenta_.clear(); }
   /// A group that comes later.
   void add(double lr) {
+    momenta_.push_back(0.5);
     lrs_.push_back(lr);
     if (!initial_lrs_.empty()) initial_lrs_.push_back(lr);
   }
 
  private:
   std::vector<double> lrs_;
+  std::vector<double> momenta_;  // empty: the algorithms have none
   std::vector<double> initial_lrs_;
 };
 
@@ -324,6 +332,129 @@ TEST(Schedules, OneCycleLRRefusesAStepBeyondItsCycle) {
   EXPECT_EQ(rates.lr(0), last);
 }
 
+// ---- the momentum
+
+/// Returns the momentum of a group before the first step and after each.
+template <class Made>
+Curve momenta(const Rates& rates, Made& schedule, std::size_t steps, std::size_t group = 0) {
+  Curve all{*rates.momentum(group)};
+  for (std::size_t i = 0; i < steps; ++i) {
+    schedule.step();
+    all.push_back(*rates.momentum(group));
+  }
+  return all;
+}
+
+CyclicLROptions cyclic(CyclicLROptions::Mode mode) {
+  return {.base_lr = {0.1}, .max_lr = {0.5}, .step_size_up = 4, .step_size_down = 2, .mode = mode, .gamma = 0.9};
+}
+
+TEST(Schedules, CyclicLRMovesTheMomentumAsTorchInEachMode) {
+  const Curve triangular{0x1.ccccccccccccdp-1, 0x1.c000000000000p-1, 0x1.b333333333334p-1, 0x1.a666666666667p-1,
+                         0x1.999999999999ap-1, 0x1.b333333333334p-1, 0x1.ccccccccccccdp-1, 0x1.c000000000000p-1,
+                         0x1.b333333333334p-1, 0x1.a666666666667p-1, 0x1.999999999999bp-1, 0x1.b333333333333p-1,
+                         0x1.ccccccccccccdp-1, 0x1.c000000000000p-1};
+  const Curve triangular2{0x1.ccccccccccccdp-1, 0x1.c000000000000p-1, 0x1.b333333333334p-1, 0x1.a666666666667p-1,
+                          0x1.999999999999ap-1, 0x1.b333333333334p-1, 0x1.ccccccccccccdp-1, 0x1.c666666666666p-1,
+                          0x1.c000000000000p-1, 0x1.b99999999999ap-1, 0x1.b333333333334p-1, 0x1.c000000000000p-1,
+                          0x1.ccccccccccccdp-1, 0x1.c99999999999ap-1};
+  const Curve exp_range{0x1.ccccccccccccdp-1, 0x1.c147ae147ae15p-1, 0x1.b810624dd2f1bp-1, 0x1.b0ce703afb7e9p-1,
+                        0x1.ab352a8438089p-1, 0x1.bdaef6f8f0415p-1, 0x1.ccccccccccccdp-1, 0x1.c6ad8447a2d6ep-1,
+                        0x1.c1c7b0a9e7abbp-1, 0x1.bdec4d374aacfp-1, 0x1.baf29a1963d9cp-1, 0x1.c4c435fc10c5dp-1,
+                        0x1.ccccccccccccdp-1, 0x1.c98be1a3c8544p-1};
+  Rates rates({7.0});
+  CyclicLR plain(rates, cyclic(CyclicLROptions::Mode::triangular));
+  EXPECT_EQ(momenta(rates, plain, 13), triangular);
+  CyclicLR halved(rates, cyclic(CyclicLROptions::Mode::triangular2));
+  EXPECT_EQ(momenta(rates, halved, 13), triangular2);
+  CyclicLR decayed(rates, cyclic(CyclicLROptions::Mode::exp_range));
+  EXPECT_EQ(momenta(rates, decayed, 13), exp_range);
+}
+
+OneCycleLROptions one_cycle() { return {.max_lr = {0.5}, .total_steps = 12, .pct_start = 0.25}; }
+
+TEST(Schedules, OneCycleLRMovesRateAndMomentumAsTorch) {
+  const Curve lrs{0x1.47ae147ae1480p-6, 0x1.0a3d70a3d70a4p-2, 0x1.0000000000000p-1, 0x1.f08fb61ea4118p-2,
+                  0x1.c41b8cc9cded7p-2, 0x1.8000218def417p-2, 0x1.2c746c70b4a6fp-2, 0x1.a718338e10bdbp-3,
+                  0x1.0000c9539b88ap-3, 0x1.df27cb6f78c1fp-5, 0x1.ee1a03231e868p-7, 0x1.0c6f7a0b5ed8dp-19};
+  const Curve cosine{0x1.e666666666666p-1, 0x1.cccccccccccccp-1, 0x1.b333333333333p-1, 0x1.b4be6e3157dbep-1,
+                     0x1.b930737dc08cap-1, 0x1.c000000000000p-1, 0x1.c85ac780641c1p-1, 0x1.d13ed219357d8p-1,
+                     0x1.d999999999999p-1, 0x1.e069261bd90cfp-1, 0x1.e4db2b6841bdbp-1, 0x1.e666666666666p-1};
+  const Curve linear{0x1.e666666666666p-1, 0x1.cccccccccccccp-1, 0x1.b333333333333p-1, 0x1.b8e38e38e38e3p-1,
+                     0x1.be93e93e93e94p-1, 0x1.c444444444444p-1, 0x1.c9f49f49f49f4p-1, 0x1.cfa4fa4fa4fa5p-1,
+                     0x1.d555555555555p-1, 0x1.db05b05b05b05p-1, 0x1.e0b60b60b60b6p-1, 0x1.e666666666666p-1};
+  const Curve three{0x1.e666666666666p-1, 0x1.cccccccccccccp-1, 0x1.b333333333333p-1, 0x1.cccccccccccccp-1,
+                    0x1.e666666666666p-1, 0x1.e666666666666p-1, 0x1.e666666666666p-1, 0x1.e666666666666p-1,
+                    0x1.e666666666666p-1, 0x1.e666666666666p-1, 0x1.e666666666666p-1, 0x1.e666666666666p-1};
+  const Curve three_lrs{0x1.47ae147ae1480p-6, 0x1.0a3d70a3d70a4p-2, 0x1.0000000000000p-1,  0x1.0a3d70a3d70a4p-2,
+                        0x1.47ae147ae147bp-6, 0x1.3774d42137b06p-6, 0x1.09ffad49223ffp-6,  0x1.909f02c60f381p-7,
+                        0x1.fd9bda4ea81aap-8, 0x1.edb6556c7b160p-9, 0x1.041a3d579f247p-10, 0x1.0c6f7a0b5ed8dp-19};
+  Rates rates({7.0});
+  OneCycleLR rate(rates, one_cycle());
+  EXPECT_EQ(curve(rates, rate, 11), lrs);
+  OneCycleLR by_cosine(rates, one_cycle());
+  EXPECT_EQ(momenta(rates, by_cosine, 11), cosine);
+  OneCycleLROptions options = one_cycle();
+  options.anneal_strategy = OneCycleLROptions::Anneal::linear;
+  OneCycleLR by_line(rates, options);
+  EXPECT_EQ(momenta(rates, by_line, 11), linear);
+  options = one_cycle();
+  options.three_phase = true;
+  OneCycleLR in_three(rates, options);
+  EXPECT_EQ(momenta(rates, in_three, 11), three);
+  OneCycleLR rate_in_three(rates, options);
+  EXPECT_EQ(curve(rates, rate_in_three, 11), three_lrs);
+}
+
+TEST(Schedules, EachGroupHasItsOwnRangeOfMomenta) {
+  Rates rates({0.1, 0.1});
+  OneCycleLROptions options = one_cycle();
+  options.base_momentum = {0.5, 0.6};
+  options.max_momentum = {0.7, 0.8};
+  OneCycleLR schedule(rates, options);
+  EXPECT_EQ(rates.momentum(0), 0.7);
+  EXPECT_EQ(rates.momentum(1), 0.8);
+  schedule.step();
+  schedule.step();
+  EXPECT_EQ(rates.momentum(0), 0.5);
+  EXPECT_EQ(rates.momentum(1), 0.6);
+}
+
+TEST(Schedules, WithoutCycleMomentumTheMomentumStays) {
+  Rates rates({0.1});
+  CyclicLROptions line = cyclic(CyclicLROptions::Mode::triangular);
+  line.cycle_momentum = false;
+  CyclicLR up_and_down(rates, line);
+  OneCycleLROptions once = one_cycle();
+  once.cycle_momentum = false;
+  OneCycleLR schedule(rates, once);
+  up_and_down.step();
+  schedule.step();
+  EXPECT_EQ(rates.momentum(0), 0.5);
+  rates.remove_momenta();
+  EXPECT_NO_THROW(OneCycleLR(rates, once));
+  EXPECT_NO_THROW(CyclicLR(rates, line));
+}
+
+TEST(Schedules, AGroupWithoutAMomentumIsNamedWithTheWayOut) {
+  Rates rates({0.1});
+  rates.remove_momenta();
+  for (const bool cyclic_one : {false, true}) {
+    try {
+      if (cyclic_one) {
+        CyclicLR(rates, cyclic(CyclicLROptions::Mode::triangular));
+      } else {
+        OneCycleLR(rates, one_cycle());
+      }
+      ADD_FAILURE() << "it was not refused";
+    } catch (const RpcException& refused) {
+      EXPECT_EQ(refused.error().code(), Errc::bad_arguments);
+      EXPECT_THAT(refused.error().text(), HasSubstr(cyclic_one ? "CyclicLR: group 0" : "OneCycleLR: group 0"));
+      EXPECT_THAT(refused.error().text(), HasSubstr("set cycle_momentum to false"));
+    }
+  }
+}
+
 // ---- combined ones
 
 /// Warms up over 4 epochs, follows half a cosine of 5, then decays.
@@ -464,6 +595,12 @@ TEST(Schedules, OptionsOutOfRangeAreNamedWithTheirValueAndRange) {
               HasSubstr("step_size_up is 0, it must be >= 1"));
   EXPECT_THAT(refusal([&] { OneCycleLR(rates, {.max_lr = {}, .total_steps = 10}); }),
               HasSubstr("the number of values of max_lr is 0, it must be 1 or that of the parameter groups, 2"));
+  EXPECT_THAT(refusal([&] { CyclicLR(rates, {.base_lr = {0.1}, .max_lr = {1}, .max_momentum = {1}}); }),
+              HasSubstr("max_momentum is 1, it must be in (0, 1)"));
+  EXPECT_THAT(refusal([&] { OneCycleLR(rates, {.max_lr = {1}, .total_steps = 10, .base_momentum = {0}}); }),
+              HasSubstr("base_momentum is 0, it must be in (0, 1)"));
+  EXPECT_THAT(refusal([&] { OneCycleLR(rates, {.max_lr = {1}, .total_steps = 10, .base_momentum = {}}); }),
+              HasSubstr("the number of values of base_momentum is 0"));
   EXPECT_THAT(refusal([&] { OneCycleLR(rates, {.max_lr = {1}}); }), HasSubstr("total_steps is 0, it must be >= 1"));
   EXPECT_THAT(refusal([&] { OneCycleLR(rates, {.max_lr = {1}, .total_steps = 10, .pct_start = 2}); }),
               HasSubstr("pct_start is 2, it must be in [0, 1]"));

@@ -187,14 +187,58 @@ TEST(SavedState, B7_OP2_AStateWithoutASchedulesRatesIsOfTheFirstVersionAndItsRat
   EXPECT_EQ(resumed.optimizer.initial_lrs(), (std::vector<double>{0.25, 0.25}));
 }
 
+/// Optimizers whose momentum a schedule may change, from none and to none.
+class ChangedMomentum : public ::testing::TestWithParam<Algorithm> {};
+INSTANTIATE_TEST_SUITE_P(Algorithms, ChangedMomentum,
+                         ::testing::Values(SGD{.lr = 0.1}, SGD{.lr = 0.1, .fused = true}, RMSprop{.centered = true},
+                                           SGD{.lr = 0.1, .momentum = 0.9}, RMSprop{.momentum = 0.9}));
+
+TEST_P(ChangedMomentum, OP5_TrainingGoesOnBitForBit) {
+  for (const double later : {0.0, 0.7}) {
+    Model whole(GetParam());
+    whole.train(0, 3);
+    whole.optimizer.set_momentum(0, later);
+    const wire::Bytes before = whole.optimizer.save().value();
+    whole.train(3, 5);
+    const wire::Bytes state = whole.optimizer.save().value();
+    Model resumed(GetParam());
+    resumed.take_values(whole);
+    ASSERT_TRUE(resumed.optimizer.load(before)) << "before the first step with the new momentum";
+    ASSERT_TRUE(resumed.optimizer.load(state));
+    EXPECT_EQ(resumed.optimizer.momentum(0), later);
+    resumed.optimizer.set_momentum(0, 0.8);
+    whole.optimizer.set_momentum(0, 0.8);
+    whole.train(5, 8);
+    resumed.train(5, 8);
+    EXPECT_TRUE(resumed.equals(whole));
+    EXPECT_EQ(resumed.optimizer.save().value(), whole.optimizer.save().value());
+  }
+}
+
+TEST(ChangedMomenta, OP2_OnlyAStateThatOlderBuildsCannotReadHasTheNewVersion) {
+  Model model(SGD{.lr = 0.1});
+  model.train(0, 2);
+  EXPECT_EQ(version_of(model.optimizer.save().value()), 1U);
+  model.optimizer.set_momentum(0, 0.5);
+  EXPECT_EQ(version_of(model.optimizer.save().value()), 3U) << "a momentum without a buffer";
+  model.train(2, 3);
+  EXPECT_EQ(version_of(model.optimizer.save().value()), 1U);
+  model.optimizer.set_momentum(0, 0);
+  const wire::Bytes state = model.optimizer.save().value();
+  EXPECT_EQ(version_of(state), 3U) << "a buffer without a momentum";
+  for (std::size_t size = 0; size < state.size(); ++size) {
+    ASSERT_EQ(model.optimizer.load(wire::ByteView(state).first(size)).error().code(), Errc::malformed_payload) << size;
+  }
+}
+
 TEST(SavedState, OP2_ANewerVersionSaysWhatToDo) {
   Model model(SGD{});
   wire::Bytes state = model.optimizer.save().value();
-  const std::uint32_t version = 3;
+  const std::uint32_t version = 5;
   std::memcpy(state.data() + 8, &version, sizeof version);
   const Error error = model.optimizer.load(state).error();
   EXPECT_EQ(error.code(), Errc::protocol_mismatch);
-  EXPECT_THAT(error.text(), HasSubstr("version 3, this build reads up to 2"));
+  EXPECT_THAT(error.text(), HasSubstr("version 5, this build reads up to 4"));
 }
 
 }  // namespace

@@ -57,6 +57,54 @@ TEST(StepLedger, OP8_WhatWasGivenUpCannotBeCommitted) {
   EXPECT_EQ(ledger.admit_commit(kTwo).error().code(), Errc::bad_arguments);
 }
 
+SearchReply searched(StepNumber step, std::uint64_t evaluation, bool more) { return {step, evaluation, more, 2}; }
+
+TEST(StepLedger, OP12_EvaluationsOfAStepFollowEachOtherAndRunOnce) {
+  StepLedger ledger;
+  EXPECT_EQ(ledger.admit_search(kOne, 2).error().code(), Errc::bad_arguments) << "its first one never came";
+  EXPECT_EQ(*ledger.admit_search(kOne, 1), Admission::run);
+  ledger.searched(searched(kOne, 1, true));
+  EXPECT_TRUE(ledger.is_open(kOne));
+  EXPECT_EQ(*ledger.admit_search(kOne, 1), Admission::repeat);
+  EXPECT_TRUE(ledger.searched().wants_another);
+  EXPECT_EQ(ledger.admit_search(kOne, 3).error().code(), Errc::bad_arguments);
+  EXPECT_EQ(*ledger.admit_search(kOne, 2), Admission::run);
+  EXPECT_EQ(ledger.last(), StepNumber{}) << "a step that is open was not run";
+  ledger.searched(searched(kOne, 2, false));
+  EXPECT_FALSE(ledger.is_open(kOne));
+  EXPECT_EQ(ledger.last(), kOne);
+  EXPECT_EQ(*ledger.admit_search(kOne, 2), Admission::repeat);
+  EXPECT_EQ(ledger.admit_search(kOne, 3).error().code(), Errc::bad_arguments);
+  EXPECT_EQ(ledger.done()->stepped, 2U);
+}
+
+TEST(StepLedger, OP12_AStepThatWasRolledBackDoesNotGoOn) {
+  StepLedger ledger;
+  ledger.searched(searched(kOne, 3, true));
+  ledger.search_dropped();
+  EXPECT_EQ(ledger.admit_search(kOne, 4).error().code(), Errc::bad_arguments);
+  EXPECT_EQ(*ledger.admit_search(kOne, 1), Admission::run) << "it was not run, so it may begin anew";
+  EXPECT_EQ(*ledger.admit_search(kTwo, 1), Admission::run);
+  ledger.searched(searched(kTwo, 1, true));
+  ledger.loaded(kThree);
+  EXPECT_FALSE(ledger.is_open(kTwo));
+  EXPECT_EQ(ledger.admit_search(kTwo, 2).error().code(), Errc::bad_arguments);
+}
+
+TEST(StepLedger, OP14_AStepThatFailedWasNotMade) {
+  StepLedger ledger;
+  ledger.applied(kOne, StepDone{kOne, 4});
+  ledger.applied(kTwo, Error(Errc::unsupported, "sparse"));
+  EXPECT_EQ(ledger.last(), kTwo);
+  EXPECT_EQ(ledger.made(), kOne);
+  ledger.searched(searched(kThree, 1, true));
+  EXPECT_EQ(ledger.made(), kOne) << "it is open";
+  ledger.searched(searched(kThree, 2, false));
+  EXPECT_EQ(ledger.made(), kThree);
+  ledger.loaded(kOne);
+  EXPECT_EQ(ledger.made(), kOne);
+}
+
 TEST(StepLedger, ALoadedStateCountsOnFromItsStep) {
   StepLedger ledger;
   EXPECT_EQ(*ledger.admit_step(kThree), Admission::run);

@@ -23,17 +23,21 @@ struct AlgorithmTrait<RMSprop> {
   }
 
   static SlotNames slots(const RMSprop& rmsprop) {
-    return {"square_avg", rmsprop.momentum != 0 ? "momentum_buffer" : "", rmsprop.centered ? "grad_avg" : ""};
+    return {"square_avg", "momentum_buffer", rmsprop.centered ? "grad_avg" : ""};
   }
+  static constexpr std::size_t kLateSlot = 1;
 
   static std::string refusal(const RMSprop&, const at::Tensor& gradient, const ParameterState&) {
     return refuse_sparse("RMSprop", gradient);
   }
 
   static void allocate(const RMSprop& rmsprop, const at::Tensor& parameter, const at::Tensor&, ParameterState& state) {
-    state.tensors[0] = zeros_for(parameter);
-    if (rmsprop.momentum != 0) state.tensors[1] = zeros_for(parameter);
-    if (rmsprop.centered) state.tensors[2] = zeros_for(parameter);
+    if (state.steps == 0) {
+      state.tensors[0] = zeros_for(parameter);
+      state.tensors[1].reset();
+      if (rmsprop.centered) state.tensors[2] = zeros_for(parameter);
+    }
+    if (rmsprop.momentum != 0 && !state.tensors[1].defined()) state.tensors[1] = zeros_for(parameter);
   }
 
   static void step(const RMSprop& rmsprop, std::span<const Stepped> list) {

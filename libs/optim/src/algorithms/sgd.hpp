@@ -30,16 +30,18 @@ struct AlgorithmTrait<SGD> {
     return ranges;
   }
 
-  static SlotNames slots(const SGD& sgd) { return {sgd.momentum != 0 ? "momentum_buffer" : "", "", ""}; }
+  static SlotNames slots(const SGD&) { return {"momentum_buffer", "", ""}; }
+  static constexpr std::size_t kLateSlot = 0;
 
   static std::string refusal(const SGD& sgd, const at::Tensor& gradient, const ParameterState& state) {
-    const bool stepped = state.steps > 0;
+    const at::Tensor& buffer = state.tensors[0];
+    const bool has_buffer = state.steps > 0 && buffer.defined();
     if (gradient.is_sparse()) {
       if (sgd.weight_decay != 0) return refuse_decay_of_sparse("SGD");
-      if (sgd.nesterov && stepped && !state.tensors[0].is_sparse()) {
+      if (sgd.nesterov && has_buffer && !buffer.is_sparse()) {
         return "has a sparse gradient after dense ones, which nesterov cannot add to its dense momentum";
       }
-    } else if (sgd.momentum != 0 && stepped && state.tensors[0].is_sparse()) {
+    } else if (sgd.momentum != 0 && has_buffer && buffer.is_sparse()) {
       return "has a dense gradient after sparse ones, which cannot be added to its sparse momentum";
     }
     return {};
@@ -47,7 +49,9 @@ struct AlgorithmTrait<SGD> {
 
   static void allocate(const SGD& sgd, const at::Tensor& parameter, const at::Tensor& gradient, ParameterState& state) {
     // Only the fused kernel wants the buffer beforehand, and sets it in its first step; elsewhere it becomes a copy of
-    // the first gradient, in that one's layout.
+    // the first gradient that comes with a momentum, in that one's layout.
+    if (state.steps > 0) return;
+    state.tensors[0].reset();
     if (sgd.momentum != 0 && sgd.fused && can_fuse({&parameter, &gradient, &state})) {
       state.tensors[0] =
           at::empty_like(parameter, parameter.options().requires_grad(false), at::MemoryFormat::Preserve);
@@ -59,7 +63,7 @@ struct AlgorithmTrait<SGD> {
     FusedLists later;
     for (const Stepped& s : list) {
       const at::Tensor& buffer = s.state->tensors[0];
-      if (!sgd.fused || !can_fuse(s) || (sgd.momentum != 0 && !lie_alike(*s.parameter, buffer))) {
+      if (!sgd.fused || !can_fuse(s) || (sgd.momentum != 0 && !(buffer.defined() && lie_alike(*s.parameter, buffer)))) {
         step_one(sgd, s);
         continue;
       }
@@ -87,7 +91,7 @@ struct AlgorithmTrait<SGD> {
     at::Tensor gradient = decayed_gradient(sgd, s);
     if (sgd.momentum != 0) {
       at::Tensor& buffer = s.state->tensors[0];
-      if (s.state->steps == 0) {
+      if (s.state->steps == 0 || !buffer.defined()) {
         buffer = gradient.clone();
       } else {
         buffer.mul_(sgd.momentum).add_(gradient, 1 - sgd.dampening);

@@ -3,8 +3,10 @@
 /// They are values: they travel to the owner of the parameters and into saved states. One of one's own is `Custom`.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -168,8 +170,35 @@ struct Custom {
   }
 };
 
+/// L-BFGS: follows an estimate of the inverse Hessian from the last steps, over all parameters together. A step
+/// evaluates the loss several times, so it needs a closure, and one owner must have all parameters, in one group and of
+/// one dtype. Every step equals torch::optim::LBFGS's bit for bit. Sparse gradients are taken; complex parameters are
+/// refused. Source: torch.optim.LBFGS.
+struct LBFGS {
+  /// How far an iteration goes: `lr`, or to a place that a search along its direction finds.
+  enum class LineSearch : std::uint8_t { none, strong_wolfe };
+  double lr = 1;                              ///< >= 0
+  std::int64_t max_iter = 20;                 ///< iterations of a step, >= 1
+  std::optional<std::int64_t> max_eval = {};  ///< evaluations of a step, >= 1; none = max_iter * 5 / 4
+  double tolerance_grad = 1e-7;               ///< >= 0; a step ends where no element of the gradient is above it
+  double tolerance_change = 1e-9;             ///< >= 0; a step ends where no parameter, or the loss, changes by more
+  std::int64_t history_size = 100;            ///< changes that are remembered, >= 1
+  LineSearch line_search = LineSearch::none;  ///< PyTorch's line_search_fn
+
+  bool operator==(const LBFGS&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& lr& max_iter& max_eval& tolerance_grad& tolerance_change& history_size& line_search;
+  }
+};
+/// Returns whether a number from the wire is a LineSearch.
+constexpr bool is_valid(LBFGS::LineSearch search) noexcept { return search <= LBFGS::LineSearch::strong_wolfe; }
+
 /// Any algorithm with its options. The order is that of saved states: new ones stand at the end.
-using Algorithm = std::variant<SGD, Adam, AdamW, Adagrad, Adadelta, RMSprop, Rprop, Adamax, Custom>;
+using Algorithm = std::variant<SGD, Adam, AdamW, Adagrad, Adadelta, RMSprop, Rprop, Adamax, Custom, LBFGS>;
+
+/// Returns whether a step of the algorithm evaluates the loss several times, by a closure.
+bool needs_closure(const Algorithm& algorithm) noexcept;
 
 /// Returns PyTorch's name of the algorithm, "SGD" for example, or that of a Custom one.
 /// @return views into `algorithm`
@@ -179,6 +208,12 @@ std::string_view name_of(const Algorithm& algorithm) noexcept;
 double learning_rate(const Algorithm& algorithm) noexcept;
 /// Sets the option `lr` of the algorithm, unchecked: check_options does that.
 void set_learning_rate(Algorithm& algorithm, double lr) noexcept;
+
+/// Returns the momentum of the algorithm: of SGD and RMSprop the option `momentum`, of Adam, AdamW and Adamax the first
+/// of `betas`, of a Custom one its option of the name "momentum"; none for others.
+std::optional<double> momentum(const Algorithm& algorithm) noexcept;
+/// Sets that option, unchecked: check_options does that. Leaves an algorithm without one as it is.
+void set_momentum(Algorithm& algorithm, double momentum) noexcept;
 
 /// Errors: bad_arguments, naming the option that is out of its range, its value and the range. Of a Custom algorithm
 /// without code only name and lr are checked.

@@ -8,7 +8,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -20,6 +23,16 @@
 #include "caftan/wire/bytes.hpp"
 
 namespace caftan::optim {
+
+class Lbfgs;
+
+/// The loss and its gradients where the parameters are.
+struct LocalEvaluation {
+  double loss = 0;
+  std::vector<at::Tensor> gradients;  ///< one per parameter, undefined where there is none
+};
+/// Evaluates the loss once. An error ends the step.
+using LocalClosure = std::function<Result<LocalEvaluation>()>;
 
 /// Parameters that are stepped with the same options.
 struct ParameterGroup {
@@ -40,13 +53,14 @@ struct ParameterState {
 /// Parameters are numbered through all groups, in the order given. Gradients are always one per parameter in that
 /// order; an undefined one means that its parameter is not stepped.
 /// Threads: one at a time, none of them reading the parameters while it steps.
-/// Source: torch.optim.Optimizer. Differences: gradients are arguments and are never modified; the same parameter twice
-/// is an error; there are no closures.
+/// Source: torch.optim.Optimizer. Differences: gradients are arguments and are never modified, also those of a closure;
+/// the same parameter twice is an error.
 class LocalOptimizer final : public LearningRates {
  public:
   /// Errors: bad_arguments (no parameter; one that is undefined, no leaf, needs no gradient, is not of a floating
   ///   dtype, is an inference tensor, or comes twice; an option out of range), unsupported (a layout or dtype that the
-  ///   algorithm cannot step). The text names the parameter by its number.
+  ///   algorithm cannot step). The text names the parameter by its number. LBFGS: bad_arguments (more than one group;
+  ///   parameters of several dtypes).
   static Result<LocalOptimizer> make(std::vector<ParameterGroup> groups);
 
   /// Adds a group. Its parameters are numbered after those that are there, its initial rate is its rate now, and
@@ -57,19 +71,24 @@ class LocalOptimizer final : public LearningRates {
 
   std::span<const at::Tensor> parameters() const noexcept { return parameters_; }
   std::size_t groups() const noexcept override { return algorithms_.size(); }
+  /// Returns what a group is stepped by, with its options now. Precondition: group < groups().
+  const Algorithm& algorithm(std::size_t group) const noexcept { return algorithms_[group]; }
   double lr(std::size_t group) const override { return learning_rate(algorithms_[group]); }
   void set_lr(std::size_t group, double lr) override { set_learning_rate(algorithms_[group], lr); }
+  std::optional<double> momentum(std::size_t group) const override { return optim::momentum(algorithms_[group]); }
+  void set_momentum(std::size_t group, double momentum) override { optim::set_momentum(algorithms_[group], momentum); }
   std::vector<double> initial_lrs() override;
 
   /// Returns the state tensors of a parameter by the names that PyTorch's state_dict has for them ("exp_avg"), and none
-  /// before its first step. The tensors change with the next step: clone those that are to stay.
+  /// before its first step; those of LBFGS, which has them for all parameters together, are parameter 0's, the lists of
+  /// changes as one tensor each. They change with the next step: clone what is to stay.
   /// Precondition: parameter < parameters().size().
   std::map<std::string, at::Tensor> state(std::size_t parameter) const;
 
   /// Checks everything that can be wrong with `gradients` and allocates the state of parameters that are stepped for
   /// the first time; parameters and state keep their values.
-  /// Errors: bad_arguments (count, sizes, dtype or device of a gradient; a learning rate; after a step that failed
-  /// half-way),
+  /// Errors: bad_arguments (count, sizes, dtype or device of a gradient; a learning rate or momentum; after a step that
+  /// failed half-way),
   ///   unsupported (a sparse gradient where the algorithm takes none), limit_exceeded (no memory).
   Result<void> prepare(std::span<const at::Tensor> gradients);
 
@@ -81,6 +100,33 @@ class LocalOptimizer final : public LearningRates {
 
   /// Prepares, then updates all parameters. Returns how many had a gradient.
   Result<std::size_t> step(std::span<const at::Tensor> gradients);
+
+  /// Steps by a closure, which evaluates the loss where the parameters are then: LBFGS several times, the others once.
+  /// Returns the loss of the first evaluation. On an error, also one of the closure, and when the closure throws, the
+  /// parameters and the state are those from before the step.
+  /// Errors: those of the closure; as step.
+  /// Source: torch.optim.Optimizer.step with a closure.
+  Result<double> step(const LocalClosure& closure);
+
+  // The same in pieces, of an algorithm that `needs_closure`: `search`, then `move` of all parameters, again and again,
+  // until `search` has returned false; then `end_search`. Or, after an error or to give up, `roll_back` of all
+  // parameters and `forget_search`.
+
+  /// Takes an evaluation. Returns whether another one is wanted. Changes no parameter.
+  /// Errors: as prepare, bad_arguments (the algorithm takes no closure), remote_exception (what libtorch throws).
+  Result<bool> search(double loss, std::span<const at::Tensor> gradients);
+  /// Moves the parameters `which` to where the next evaluation is wanted, or to where the step ends.
+  /// Errors: remote_exception.
+  Result<void> move(std::span<const std::size_t> which);
+  /// Ends the step. Precondition: `search` has returned false, and all parameters were moved.
+  void end_search() noexcept;
+  /// Puts the parameters `which` back to where they were before the step. Errors: remote_exception; the optimizer then
+  /// refuses every step until a `load`.
+  Result<void> roll_back(std::span<const std::size_t> which);
+  /// Ends a step that was given up: the memory is that from before it. Precondition: all parameters were rolled back.
+  void forget_search() noexcept;
+  /// Returns whether a step by a closure is open.
+  bool is_searching() const noexcept;
 
   /// Returns options and state. The format is docs/protocols/optimizer.md.
   /// Errors: limit_exceeded (no memory).
@@ -96,13 +142,17 @@ class LocalOptimizer final : public LearningRates {
   LocalOptimizer() = default;
   /// Checks a group whose parameters come next, and adds them to `numbers`. Errors: as make.
   static Result<void> check_group(const ParameterGroup& group, Numbers& numbers);
+  Result<void> check_one_group() const;
+  Result<void> check_gradients(std::span<const at::Tensor> gradients) const;
   void append(ParameterGroup group);
+  void raise_versions(std::span<const std::size_t> which) const;
 
   std::vector<at::Tensor> parameters_;
   std::vector<std::uint32_t> group_of_;  // of each parameter
   std::vector<Algorithm> algorithms_;    // of each group
   std::vector<ParameterState> states_;   // of each parameter
   std::vector<double> initial_lrs_;      // of each group; empty before the first schedule
+  std::shared_ptr<Lbfgs> lbfgs_;         // only of LBFGS
   bool half_stepped_ = false;
 };
 

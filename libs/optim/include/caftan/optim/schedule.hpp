@@ -2,14 +2,15 @@
 /// cyclic_schedules.hpp and combined_schedules.hpp.
 ///     optim::StepLR schedule(optimizer, {.step_size = 10, .gamma = 0.5});
 ///     for (...) { ...; optimizer.step(context); schedule.step(); }
-/// They change the learning rates of any optimizer here, local or distributed, which must outlive them, and nothing
-/// else of it: momentum stays. The base of each group is the rate that it had when the first schedule over the
+/// They change the learning rates of any optimizer here, local or distributed, which must outlive them; CyclicLR and
+/// OneCycleLR change its momenta, too. The base of each group is the rate that it had when the first schedule over the
 /// optimizer was made, also for later ones and for those made after the optimizer's saved state was loaded. A group
 /// that is added later is changed only by schedules that are made after it. Threads: one at a time. Source:
 /// torch.optim.lr_scheduler.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "caftan/base/result.hpp"
@@ -88,10 +89,13 @@ class Schedule : public AnySchedule {
   virtual double first(std::size_t group, double lr) const;
   /// As first, where a SequentialLR has come to this schedule.
   virtual double restarted(std::size_t group, double lr) const;
+  /// Returns the momentum of `group` in epoch >= 0; none leaves it as it is.
+  virtual std::optional<double> next_momentum(std::size_t group, std::int64_t epoch) const;
   void begin() final;
 
  private:
   void restart() final;
+  void set_momenta(std::int64_t epoch);
 };
 
 }  // namespace caftan::optim

@@ -6,10 +6,12 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "caftan/optim/algorithms.hpp"
 #include "caftan/rpc/rref.hpp"
+#include "caftan/wire/bytes.hpp"
 
 namespace caftan::optim {
 
@@ -53,6 +55,10 @@ struct StepOrder {
   }
 };
 
+/// The momentum of each group of an owner's spec, in a step; none = as it is. Sent beside the order once a schedule has
+/// changed one.
+using Momenta = std::vector<std::optional<double>>;
+
 /// A step that can be committed: nothing that can be refused is left.
 struct Prepared {
   StepNumber step;
@@ -72,6 +78,41 @@ struct StepDone {
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
     archive& step& stepped;
+  }
+};
+
+/// The state of one owner, and the last step that it has made.
+struct OwnerState {
+  StepNumber step;
+  wire::Bytes state;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& step& state;
+  }
+};
+
+/// One evaluation in a step by a closure: the loss where the owner's parameters are now. Its gradients are those of the
+/// context that the call belongs to.
+struct SearchOrder {
+  StepNumber step;
+  std::uint64_t evaluation = 0;  ///< of the step: 1, 2, ...
+  double loss = 0;
+  std::vector<double> lrs;  ///< of each group of the owner's spec
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& step& evaluation& loss& lrs;
+  }
+};
+
+/// What follows an evaluation. The owner has moved its parameters.
+struct SearchReply {
+  StepNumber step;
+  std::uint64_t evaluation = 0;
+  bool wants_another = false;  ///< where the parameters are now; else the step has ended
+  std::uint64_t stepped = 0;   ///< how many parameters there are
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& step& evaluation& wants_another& stepped;
   }
 };
 

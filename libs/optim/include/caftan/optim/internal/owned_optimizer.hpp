@@ -32,14 +32,23 @@ class OwnedOptimizer : public std::enable_shared_from_this<OwnedOptimizer> {
   std::span<const at::Tensor> parameters() const noexcept { return optimizer_.parameters(); }
 
   /// Clips by value, checks, and keeps what `apply` is going to step by. Changes no parameter and no state.
-  /// Errors: those of LocalOptimizer::prepare; bad_arguments (learning rates).
-  Result<Prepared> prepare(const StepOrder& order, std::vector<at::Tensor> gradients);
+  /// @param momenta  of each group, or empty: as they are
+  /// Errors: those of LocalOptimizer::prepare; bad_arguments (learning rates, momenta).
+  Result<Prepared> prepare(const StepOrder& order, std::vector<at::Tensor> gradients, const Momenta& momenta = {});
   /// Forgets what was prepared.
   void drop() noexcept { gradients_.clear(); }
   /// Multiplies the prepared gradients by `scale` and steps: each turn's parameters on its strand, one strand after the
   /// other. Precondition: prepared.
   /// @param done  called once, on any thread, possibly inside the last turn: must not block
   void apply(StepNumber step, double scale, base::Executor& executor, std::function<void(Result<StepDone>)> done);
+
+  /// Takes an evaluation of a step by a closure, and moves the parameters of each turn on its strand. After an error
+  /// the step is rolled back. @param done  as of `apply`
+  void search(const SearchOrder& order, std::vector<at::Tensor> gradients, base::Executor& executor,
+              std::function<void(Result<SearchReply>)> done);
+  /// Gives a step by a closure up. Precondition: is_searching(). @param done  as of `apply`
+  void roll_back(base::Executor& executor, std::function<void()> done);
+  bool is_searching() const noexcept { return optimizer_.is_searching(); }
 
   Result<wire::Bytes> save() const { return optimizer_.save(); }
   /// Checks a saved state by loading it into a copy of the optimizer, which becomes the optimizer in `take_state`.
@@ -61,12 +70,19 @@ class OwnedOptimizer : public std::enable_shared_from_this<OwnedOptimizer> {
 
  private:
   explicit OwnedOptimizer(LocalOptimizer optimizer) : optimizer_(std::move(optimizer)) {}
-  struct Application;
+  Result<void> check_rates(const std::vector<double>& lrs, const Momenta& momenta) const;
+  /// Sets the given momenta. Returns those before.
+  Momenta exchange_momenta(const Momenta& momenta);
+  Result<Prepared> prepare_gradients(const StepOrder& order, std::vector<at::Tensor> gradients);
+  struct Visit;
   struct Staged {
     LocalOptimizer optimizer;
     std::vector<Turn> turns;
   };
-  void run_turn(const std::shared_ptr<Application>& application);
+  /// Calls `job` with the parameters of each turn on its strand, one strand after the other, up to the first error.
+  void visit_turns(base::Executor& executor, std::function<Result<void>(std::span<const std::size_t>)> job,
+                   std::function<void(Result<void>)> done);
+  void run_turn(const std::shared_ptr<Visit>& visit);
 
   LocalOptimizer optimizer_;
   std::vector<Turn> turns_;

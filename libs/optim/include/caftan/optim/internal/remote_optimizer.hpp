@@ -24,22 +24,32 @@ struct Step {
   StepOrder order;
   std::vector<at::Tensor> gradients;  ///< one per parameter, undefined where there is none
   Promise<StepDone> answer;
+  Momenta momenta = {};  ///< empty = as they are
 };
 struct Prepare {
   StepOrder order;
   std::vector<at::Tensor> gradients;
   Promise<Prepared> answer;
+  Momenta momenta = {};
 };
 struct Commit {
   StepNumber step;
   double scale = 1;
   Promise<StepDone> answer;
 };
+struct Search {
+  SearchOrder order;
+  std::vector<at::Tensor> gradients;
+  Promise<SearchReply> answer;
+};
 struct Abort {
   StepNumber step;
 };
 struct Save {
   Promise<wire::Bytes> answer;
+};
+struct Cut {
+  Promise<OwnerState> answer;
 };
 struct StageState {
   wire::Bytes state;
@@ -59,8 +69,9 @@ struct TakeState {
 
 using OptimizerRequest =
     std::variant<optimizer_request::Step, optimizer_request::Prepare, optimizer_request::Commit,
-                 optimizer_request::Abort, optimizer_request::Save, optimizer_request::StageState,
-                 optimizer_request::StageGroup, optimizer_request::DropState, optimizer_request::TakeState>;
+                 optimizer_request::Search, optimizer_request::Abort, optimizer_request::Save, optimizer_request::Cut,
+                 optimizer_request::StageState, optimizer_request::StageGroup, optimizer_request::DropState,
+                 optimizer_request::TakeState>;
 
 /// Sends requests to the optimizer's actor, which ends with this object.
 class OptimizerMailbox {
@@ -85,16 +96,25 @@ class RemoteOptimizer {
   /// Steps by the gradients of the call's context.
   /// Errors: unknown_context (called outside any), context_released, would_deadlock (called from a method that keeps
   ///   the turn of an object whose parameters these are), and those of StepLedger and OwnedOptimizer.
-  Future<StepDone> step(const CallInfo& info, const StepOrder& order);
+  Future<StepDone> step(const CallInfo& info, const StepOrder& order) { return step_with(info, order, {}); }
+  /// As step, with momenta that may have changed. Errors: also bad_arguments (of another number of groups).
+  Future<StepDone> step_with(const CallInfo& info, const StepOrder& order, const Momenta& momenta);
   /// The first phase of a step over several owners. Errors: as step.
-  Future<Prepared> prepare(const CallInfo& info, const StepOrder& order);
+  Future<Prepared> prepare(const CallInfo& info, const StepOrder& order) { return prepare_with(info, order, {}); }
+  Future<Prepared> prepare_with(const CallInfo& info, const StepOrder& order, const Momenta& momenta);
   /// The second phase. @param scale  of the gradients that were prepared
   Future<StepDone> commit(StepNumber step, double scale);
-  /// Gives a prepared step up; does nothing where there is none.
+  /// Takes one evaluation of a step by a closure, whose gradients are those of the call's context, and moves the
+  /// parameters. Errors: as step; remote_exception. After an error the step is rolled back.
+  Future<SearchReply> search(const CallInfo& info, const SearchOrder& order);
+  /// Gives a prepared step up, or a step by a closure, whose parameters go back to where they were before it; does
+  /// nothing where there is none.
   void abort(StepNumber step);
 
   /// Returns options and state. Errors: limit_exceeded.
   Future<wire::Bytes> save();
+  /// Returns the same and the last step that was made here, for the step coordinator to compare owners.
+  Future<OwnerState> cut();
   /// Checks a saved state and keeps it for take_state. Errors: those of LocalOptimizer::load.
   Future<void> stage_state(wire::Bytes state);
   /// Checks a group of parameters of this worker and keeps it for take_state. Waits until their references are
