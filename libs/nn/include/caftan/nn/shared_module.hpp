@@ -4,7 +4,7 @@
 ///     nn::SharedModule<Net> net(worker, "ps", {.trainers = 2, .algorithm = optim::SGD{.lr = 0.1}}, 64);
 ///     worker.rpc_sync<&train>("trainer0", net);              // the handle travels like a reference
 /// and at trainer 0:
-///     net.join(worker, 0);
+///     net.join(0);
 ///     for (...) {
 ///       const autograd::Context context(worker);
 ///       const at::Tensor loss = at::mse_loss(net.forward(x), y);
@@ -40,7 +40,7 @@ class Trainer;
 /// How a module is shared.
 struct SharedOptions {
   ConsistencyOptions consistency{};
-  std::uint32_t trainers = 1;               ///< how many there are, all of them expected: 0, 1, ...
+  std::uint32_t trainers = 1;  ///< how many there are, all of them expected: 0, 1, ...
   optim::Algorithm algorithm = optim::SGD{.lr = 0.01};
   /// A path at the owner, where a new file gets the log of all steps; empty = no log.
   std::string step_log{};
@@ -53,8 +53,8 @@ struct SharedOptions {
 
 /// What became of a trainer's gradient.
 struct StepResult {
-  ModelVersion version;           ///< that the step has made
-  std::uint64_t staleness = 0;    ///< how many steps were applied between what the gradient read and this step
+  ModelVersion version;             ///< that the step has made
+  std::uint64_t staleness = 0;      ///< how many steps were applied between what the gradient read and this step
   std::uint32_t contributions = 0;  ///< gradients in the step: 1 but in mode sync
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
@@ -75,11 +75,11 @@ struct Reading {
 
 /// What is known of a shared module at its owner.
 struct SharedStatus {
-  ModelVersion version;                       ///< how many steps were applied
-  std::vector<std::uint64_t> staleness;       ///< element s: how many applied gradients were s steps behind
-  std::vector<TrainerNumber> joined;          ///< trainers that have joined and are not gone
-  std::vector<TrainerNumber> gone;            ///< trainers that are lost or have left
-  std::uint64_t open_contexts = 0;            ///< that have read and have neither stepped nor ended
+  ModelVersion version;                  ///< how many steps were applied
+  std::vector<std::uint64_t> staleness;  ///< element s: how many applied gradients were s steps behind
+  std::vector<TrainerNumber> joined;     ///< trainers that have joined and are not gone
+  std::vector<TrainerNumber> gone;       ///< trainers that are lost or have left
+  std::uint64_t open_contexts = 0;       ///< that have read and have neither stepped nor ended
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
     archive& version& staleness& joined& gone& open_contexts;
@@ -104,14 +104,13 @@ class SharedHandle {
   /// constructor, of check_consistency and LocalOptimizer::make, and io_error (the step log). Precondition: not empty.
   Future<void> created() const;
 
-  /// Makes this handle, and copies made of it later, the trainer of that number, which its worker then is: when the
+  /// Makes this handle, and copies made of it later, the trainer of that number at this worker, and waits. When the
   /// worker is lost, the trainer is gone.
-  /// @param site    of the worker where the trainer runs: a Worker or a RoleContext
   /// @param number  below SharedOptions::trainers
   /// Errors: bad_arguments (no such number; another handle is this trainer, or was and is gone; this handle has
   ///   joined).
-  void join(const CallSite& site, std::uint32_t number) { try_join(site, number).value(); }
-  Result<void> try_join(const CallSite& site, std::uint32_t number);
+  void join(std::uint32_t number) { try_join(number).value(); }
+  Result<void> try_join(std::uint32_t number);
   /// Ends this trainer: no round waits for it any more. The end of the last copy of the handle that has joined does the
   /// same. A trainer that has left cannot come back.
   void leave() noexcept { trainer_.reset(); }
@@ -125,7 +124,8 @@ class SharedHandle {
   /// @param batch  what the trainer calls its input, for the step log and its replay
   /// Errors: bad_arguments (not joined; no call of the context has read this module, or one still runs; no parameter
   ///   has a gradient; the context has stepped already), unsupported (a sparse gradient where the algorithm takes
-  ///   none), stale_gradient, round_closed, context_released, foreign_context, peer_down (the trainer is gone).
+  ///   none), stale_gradient, round_closed, context_released, foreign_context, peer_down (the trainer is gone), timeout
+  ///   (the gradient counts all the same).
   StepResult step(const autograd::ContextView& context, std::uint64_t batch) const {
     return try_step(context, batch).value();
   }
@@ -139,12 +139,13 @@ class SharedHandle {
   SharedStatus status() const { return try_status().value(); }
   Result<SharedStatus> try_status() const;
 
-  /// References to the parameters and buffers at the newest version, and the state: as those of ModuleHandle. The
-  /// values of one state are those of one version.
+  /// Returns references to the parameters at the newest version. As ModuleHandle::named_parameters.
   std::vector<NamedReference> named_parameters() const { return module_.named_parameters(); }
   Result<std::vector<NamedReference>> try_named_parameters() const { return module_.try_named_parameters(); }
+  /// As named_parameters, to the buffers.
   std::vector<NamedReference> named_buffers() const { return module_.named_buffers(); }
   Result<std::vector<NamedReference>> try_named_buffers() const { return module_.try_named_buffers(); }
+  /// Returns the values of all parameters and buffers at one version. Errors: as ModuleHandle::state_dict.
   StateDict state_dict(const StateOptions& options = {}) const { return module_.state_dict(options); }
   Result<StateDict> try_state_dict(const StateOptions& options = {}) const { return module_.try_state_dict(options); }
   /// Gives the module these values. The version stays, so a replay of the step log begins after the last load.
@@ -165,14 +166,21 @@ class SharedHandle {
   /// Sets the options of later calls.
   void set_options(CallOptions options);
   /// Lets the owner make the actor by which `module` is shared.
-  Result<void> share(const CallSite& site, const rpc::Destination& to, ModuleHandle module,
+  Result<void> share(const CallSite& site, const rpc::Destination& to, RRef<ServedModule> module,
                      const SharedOptions& options);
   /// Returns what the current context reads, once its mode lets it read.
   Future<Reading> open() const;
   /// Returns a copy of the newest version.
   Future<Reading> open_evaluation() const;
 
-  ModuleHandle module_;
+  /// Lets this handle make the actor of the module.
+  class Home : public ModuleHandle {
+   public:
+    using ModuleHandle::serve;
+    /// Sets the options of later calls.
+    void set_options(CallOptions options) { options_ = options; }
+  };
+  Home module_;
   RRef<SharedControl> control_;
   std::shared_ptr<Trainer> trainer_;
   CallOptions options_;
@@ -250,7 +258,9 @@ class SharedModule : public SharedHandle {
   template <class... P, class... A>
   static Result<SharedModule> try_make(const CallSite& site, const rpc::Destination& to, const SharedOptions& options,
                                        const A&... arguments) {
-    Result<RemoteModule<Net>> module = RemoteModule<Net>::template try_make<P...>(site, to, arguments...);
+    using Constructor = detail::ModuleConstructor<Net, detail::WireOf<rpc::TypeList<P...>, A...>>;
+    static_assert(Constructor::kCanShare, "the arguments of a shared module are copied: their types need copying");
+    auto module = detail::try_construct<Net, Constructor, Constructor::kMakeShared>(site, to, arguments...);
     if (!module) return module.error();
     SharedModule made;
     const Result<void> shared = made.share(site, to, *std::move(module), options);
