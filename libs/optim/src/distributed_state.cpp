@@ -134,7 +134,7 @@ Future<StepReport> DistributedOptimizer::State::step(std::shared_ptr<autograd::C
 }
 
 void DistributedOptimizer::State::begin_step(const Open& open) {
-  if (Result<void> fit = check_context(*open->context); !fit) return complete(open, fit.error());
+  if (Result<void> fit = autograd::check_has_gradients(*open->context); !fit) return complete(open, fit.error());
   {
     const base::LockGuard lock(mutex_);
     open->report.step = last_ = StepNumber{last_.value + 1};
