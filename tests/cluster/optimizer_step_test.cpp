@@ -494,7 +494,7 @@ TEST_P(Steps, OP13_ASavedStateGoesOnAtOtherOwners) {
   for (std::size_t i = 0; i < 3; ++i) {
     const auto worker = WorkerId{static_cast<std::uint32_t>((i + GetParam() % 3) % 3)};
     layers_[i] = here().remote<Layer>(worker, static_cast<int>(i) + 1);
-    layers_[i].rpc_sync<&Layer::set_values>({before[2 * i], before[2 * i + 1]});
+    layers_[i].rpc_sync<&Layer::set_values>(std::vector<at::Tensor>{before[2 * i], before[2 * i + 1]});
   }
   const bool local_last = GetParam() % 3 == 1;  // `forward` of the fixture calls the last layer without a call
   DistributedOptimizer moved(here(), all_parameters(), Adam{.lr = 0.5});

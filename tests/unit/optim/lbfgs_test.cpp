@@ -187,7 +187,8 @@ struct Trial {
   }
 
   LBFGS options;
-  Tensors parameters{at::tensor({0.3, -0.2, 0.8}).requires_grad_(), at::tensor({{2.0, 0.1}}).requires_grad_()};
+  Tensors parameters{at::tensor({0.3, -0.2, 0.8}, at::kFloat).requires_grad_(),
+                     at::tensor({2.0, 0.1}, at::kFloat).view({1, 2}).requires_grad_()};
   LocalOptimizer optimizer = LocalOptimizer::make({{parameters, options}}).value();
   int evaluations = 0;
   int fails_at = 0;
