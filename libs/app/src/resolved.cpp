@@ -41,6 +41,10 @@ std::string role_text(const RoleSpec& role, const RoleType& type) {
     config = own;
     text += "\n[" + table + "]\n" + dump_settings(type.config.bind(config), table);
   }
+  if (!role.scripts.empty()) text += "\n[" + name + ".scripts]\n";
+  for (const RoleSpec::Script& script : role.scripts) {
+    text += script.name + " = " + quote_toml(script.file.string()) + "\n";
+  }
   if (!role.uses.empty()) text += "\n[" + name + ".uses]\n";
   for (const RoleSpec::Use& use : role.uses) {
     const bool bare = use.name.find('.') == std::string::npos;

@@ -4,6 +4,8 @@
 #include <chrono>
 
 #include "caftan/base/fnv1a.hpp"
+#include "caftan/rpc/internal/script.hpp"
+#include "script_key.hpp"
 
 namespace caftan {
 
@@ -76,6 +78,22 @@ void Registry::extend(std::string_view name, std::shared_ptr<const rpc::Extensio
     problems_.push_back("'" + std::string(name) + "' was registered after the worker had started");
   } else if (!extensions_.emplace(name, std::move(code)).second) {
     problems_.push_back("'" + std::string(name) + "' is registered twice");
+  }
+}
+
+void Registry::add_script(std::string_view name, const std::filesystem::path& file) {
+  check_name(name);
+  const auto script = rpc::Script::load(file, rpc::ScriptUse::functions);
+  if (!script) {
+    problems_.push_back("script '" + std::string(name) + "', " + file.string() + ": " + script.error().text());
+    return;
+  }
+  for (std::size_t i = 0; i < (*script)->methods().size(); ++i) {
+    auto& entry =
+        insert<rpc::ScriptTypes>(std::string(name) + "." + (*script)->methods()[i], rpc::FunctionEntry::Kind::function);
+    entry.invoke = &rpc::invoke_script;
+    entry.script = *script;
+    entry.script_method = i;
   }
 }
 

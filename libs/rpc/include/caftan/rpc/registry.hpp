@@ -3,9 +3,11 @@
 ///     registry.add<&add>("math.add", brief);
 ///     registry.add<Net>("net").constructor<int, int>().method<&Net::forward>("forward").exclusive<&Net::save>("save");
 ///     registry.add_batched<&choose>("choose", {.max_size = 16, .max_wait = 5ms});
+///     registry.add_script("policy", "policy.pt");
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,6 +37,8 @@ inline constexpr Blocking brief = Blocking::never;
 
 namespace rpc {
 
+class Script;
+
 /// One registered function, constructor or method.
 struct FunctionEntry {
   /// What a name stands for.
@@ -51,6 +55,8 @@ struct FunctionEntry {
   BatchLimits batch;
   /// Of a batched function: runs it once for several calls; `invoke` lets one call wait for that. Null = not batched.
   void (*invoke_batch)(Caller&, BatchedRequests&) = nullptr;
+  std::shared_ptr<const Script> script;  ///< of a method of a script; null else
+  std::size_t script_method = 0;         ///< its place in Script::methods
 };
 
 /// Tags for each class, and for each of its constructors: their addresses are the keys of the registered names.
@@ -148,6 +154,12 @@ class Registry {
   /// As add, for a class that is a role of a program: errors about its methods say how a program registers one.
   template <class C>
   ClassBuilder<C> add_role(std::string_view name);
+
+  /// Lets peers call the methods of a TorchScript file, with `rpc_script(worker, "NAME.METHOD", ...)`. The file is read
+  /// and checked here: what it calls must be operators that peers may call, and its methods run at the same time, so
+  /// they change nothing but values of their own (docs/protocols/script.md). What is wrong is an error of freeze().
+  /// @param file  of this machine, as torch.jit.save writes it
+  void add_script(std::string_view name, const std::filesystem::path& file);
 
   /// Registers code for a service of the worker, which says what the names of its extensions begin with.
   void extend(std::string_view name, std::shared_ptr<const rpc::Extension> code);
