@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "caftan/nn/script_module.hpp"
 #include "one_process_run.hpp"
 #include "script_files.hpp"
 
@@ -33,11 +34,27 @@ class Client {
   RoleContext& context_;
 };
 
+/// Makes a module of the server's file.
+class Trainer {
+ public:
+  explicit Trainer(RoleContext& context) : context_(context) {}
+  Result<void> run(std::stop_token) {
+    const nn::RemoteModule<nn::ScriptModule> net(context_, "server", "net");
+    context_.report(std::to_string(net.forward(at::ones({2})).sum().item<double>()));
+    context_.report(context_.try_rpc_script("server", "net.forward", at::ones({2})).error().text());
+    return {};
+  }
+
+ private:
+  RoleContext& context_;
+};
+
 class ScriptRun : public OneProcessRun {
  protected:
   ScriptRun() {
     program_.role<Server>("server");
     program_.role<Client>("client").uses<Server>("server");
+    program_.role<Trainer>("trainer").uses<Server>("server");
   }
   std::string file(const std::filesystem::path& script) const {
     return "caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.server]\ntype = \"server\"\n[roles.server.scripts]\n"
@@ -59,6 +76,20 @@ TEST_F(ScriptRun, SC1_OnlyTheRoleThatTheFileNamesServesAScript) {
   std::vector<std::string> reports;
   for (const auto& report : all<run::Report>()) reports.push_back(report.text);
   EXPECT_THAT(reports, ElementsAre("6.000000", HasSubstr("this worker serves no script with the method")));
+}
+
+TEST_F(ScriptRun, SC15_PeersMakeModulesOfWhatARoleNamesForModules) {
+  const auto script = folder_.save("net.pt", {.code = "def forward(self, x):\n  self.steps = self.steps + 1\n"
+                                                      "  return x * self.steps\n"});
+  EXPECT_TRUE(
+      run("caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.server]\ntype = \"server\"\n[roles.server.modules]\n"
+          "net = \"" +
+              script.string() + "\"\n[roles.trainer]\ntype = \"trainer\"\nuses.server = \"server\"\n",
+          1));
+  EXPECT_EQ(failures(), 0U);
+  std::vector<std::string> reports;
+  for (const auto& report : all<run::Report>()) reports.push_back(report.text);
+  EXPECT_THAT(reports, ElementsAre("2.000000", HasSubstr("this worker serves no script with the method")));
 }
 
 TEST_F(ScriptRun, SC8_CheckAndRunNameTheKeyThePathAndTheOperator) {
@@ -87,7 +118,7 @@ TEST_F(ScriptRun, SC8_AFileThatIsGoneWhenItsWorkerStartsFailsTheRun) {
   options.sink = [this](const run::Event& event) { events_.push_back(event); };
   actors::WorkerSet workers(std::move(options));
   workers.leave();
-  workers.run();
+  (void)workers.run();
   ASSERT_EQ(failures(), 1U);
   const Error error = all<run::Failed>()[0].error;
   EXPECT_EQ(error.code(), Errc::invalid_config);

@@ -24,8 +24,11 @@ struct Names final : torch::jit::Resolver {
 
 torch::jit::Module make_module(const std::string& name, const std::string& code, const ScriptSource& source) {
   torch::jit::Module module(name);
-  for (const auto& [parameter, value] : source.parameters) module.register_parameter(parameter, value, false);
-  for (const auto& [buffer, value] : source.buffers) module.register_buffer(buffer, value);
+  for (const auto& [parameter, value] : source.parameters) {
+    const at::Tensor own = value.detach().clone().set_requires_grad(value.requires_grad());
+    module.register_parameter(parameter, own, false);
+  }
+  for (const auto& [buffer, value] : source.buffers) module.register_buffer(buffer, value.clone());
   module.register_attribute("training", c10::BoolType::get(), source.training);
   module.register_attribute("steps", c10::IntType::get(), 0);
   if (!source.inner.empty() && name == "Net") {

@@ -16,7 +16,8 @@ struct ScriptSource {
   std::string code;  ///< its methods; `torch`, `fork` and `print` are known
   std::vector<std::pair<std::string, at::Tensor>> parameters{};
   std::vector<std::pair<std::string, at::Tensor>> buffers{};
-  std::string inner{};   ///< methods of a submodule `inner`, which has the same parameters; empty = no submodule
+  std::string inner{};   ///< methods of a submodule `inner`, with parameters and buffers of the same names and values;
+                         ///< empty = no submodule
   bool training = true;  ///< its attribute
 };
 

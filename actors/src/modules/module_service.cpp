@@ -6,6 +6,7 @@
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/nn/internal/module_control.hpp"
+#include "caftan/nn/internal/script_creation.hpp"
 #include "caftan/remote/internal/actor_host.hpp"
 #include "caftan/rpc/registry.hpp"
 #include "modules/module_actor.hpp"
@@ -37,11 +38,17 @@ Result<nn::ModuleControl> serve_module(Worker& worker, const RRef<nn::ServedModu
   return nn::ModuleControl(std::make_unique<Mailbox>(std::move(actor)));
 }
 
+Result<nn::ServedModule> make_script_module(Worker& worker, const std::string& name) {
+  return nn::make_script_module(MemberPorts::of(worker).registry(), name);
+}
+
 }  // namespace
 
 void ModuleService::register_with(Registry& registry, remote::MessageRegistry&) {
   using nn::ModuleControl;
   registry.add(nn::kServeModule, &serve_module);
+  registry.add(nn::kMakeScriptModule, &make_script_module);
+  nn::add_script_modules(registry);
   registry.add<ModuleControl>("caftan.module.control")
       .method<&ModuleControl::list>("list")
       .method<&ModuleControl::save>("save")

@@ -16,8 +16,8 @@ RoleDefinition& RoleCatalog::add(RoleDefinition definition) {
 
 Result<app::RoleTypes> RoleCatalog::types() const {
   app::RoleTypes types;
-  types.set_script_check([](const std::filesystem::path& file) -> Result<void> {
-    const auto script = rpc::Script::load(file, rpc::ScriptUse::functions);
+  types.set_script_check([](const std::filesystem::path& file, bool is_module) -> Result<void> {
+    const auto script = rpc::Script::load(file, is_module ? rpc::ScriptUse::module : rpc::ScriptUse::functions);
     return script ? Result<void>() : Result<void>(script.error());
   });
   for (const RoleDefinition& role : roles_) {

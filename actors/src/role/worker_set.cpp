@@ -119,9 +119,9 @@ Result<void> WorkerSet::launch(Member& member) {
   member.role = std::make_shared<RoleHost>(
       *definition, options_.application.find_role(planned.role)->config_of(planned.replica), state);
   Registry registry = options_.catalog.make_registry();
-  for (const app::RoleSpec::Script& script : options_.application.find_role(planned.role)->scripts) {
-    registry.add_script(script.name, script.file);
-  }
+  const app::RoleSpec& role = *options_.application.find_role(planned.role);
+  for (const app::RoleSpec::Script& script : role.scripts) registry.add_script(script.name, script.file);
+  for (const app::RoleSpec::Script& module : role.modules) registry.add_script_module(module.name, module.file);
   auto worker = Worker::launch(worker_options(member), std::move(registry));
   if (!worker) return worker.error();
   member.worker = *std::move(worker);

@@ -135,23 +135,27 @@ std::filesystem::path resolve(const Reading& reading, const std::string& path) {
   return error ? file : real;
 }
 
-void read_scripts(const Reading& reading, const SettingsNode& node, RoleSpec& role) {
-  const SettingsNode* const table = inner_table(reading, node, "scripts");
+/// @param name  "scripts" or "modules"
+std::vector<RoleSpec::Script> read_scripts(const Reading& reading, const SettingsNode& node, const std::string& name) {
+  std::vector<RoleSpec::Script> scripts;
+  const SettingsNode* const table = inner_table(reading, node, name);
   for (const SettingsEntry& entry : table ? table->entries : std::vector<SettingsEntry>()) {
-    const std::string key = "scripts." + entry.key;
+    const std::string key = name + "." + entry.key;
     if (!is_role_name(entry.key)) {
-      reading.diagnostics.error(
-          entry.key_place, "a script's name must be a-z 0-9 - _, start with a letter and have 1..64 characters, is " +
-                               quote_toml(entry.key));
+      reading.diagnostics.error(entry.key_place,
+                                "a name in " + name +
+                                    " must be a-z 0-9 - _, start with a letter and have 1..64 characters, is " +
+                                    quote_toml(entry.key));
     } else if (entry.value.kind != SettingsNode::Kind::text) {
       reading.diagnostics.error(
           entry.value.place, key + " must be a string, the path of a TorchScript file, is " + entry.value.describe());
     } else if (const auto& path = std::get<std::string>(entry.value.scalar); path.empty()) {
       reading.diagnostics.error(entry.value.place, key + " must be the path of a TorchScript file, is empty");
     } else {
-      role.scripts.push_back({entry.key, resolve(reading, path), entry.value.place});
+      scripts.push_back({entry.key, resolve(reading, path), entry.value.place});
     }
   }
+  return scripts;
 }
 
 /// An override of a role that the file does not have makes a table of its own: most likely its name is mistyped.
@@ -186,7 +190,7 @@ void read_role(const Reading& reading, const SettingsEntry& entry) {
   std::vector<SettingField> fields = bind_settings(role.keys);
   ReadSettings options;
   options.table = table_of(role);
-  options.other_keys = {"config", "per_replica", "scripts", "uses"};
+  options.other_keys = {"config", "modules", "per_replica", "scripts", "uses"};
   read_settings(entry.value, fields, options, reading.diagnostics);
   role.has_replicas = entry.value.find("replicas") != nullptr;
   const SettingsEntry* hosts = entry.value.find("hosts");
@@ -194,7 +198,8 @@ void read_role(const Reading& reading, const SettingsEntry& entry) {
     reading.diagnostics.error(hosts->value.place, "hosts must name at least one host");
   }
 
-  read_scripts(reading, entry.value, role);
+  role.scripts = read_scripts(reading, entry.value, "scripts");
+  role.modules = read_scripts(reading, entry.value, "modules");
 
   const SettingsEntry* type_entry = entry.value.find("type");
   const RoleType* type = reading.types.find(role.keys.type);
@@ -421,12 +426,14 @@ void check_uses(const Reading& reading) {
 void check_scripts(const Reading& reading) {
   if (!reading.options.requirements || !reading.types.script_check()) return;
   for (const RoleSpec& role : reading.application.roles) {
-    for (const RoleSpec::Script& script : role.scripts) {
-      const Result<void> usable = reading.types.script_check()(script.file);
-      if (usable) continue;
-      report_here(reading, script.place,
-                  "role '" + role.name + "': scripts." + script.name + " = " + quote_toml(script.file.string()) + " " +
-                      usable.error().text());
+    for (const bool is_module : {false, true}) {
+      for (const RoleSpec::Script& script : is_module ? role.modules : role.scripts) {
+        const Result<void> usable = reading.types.script_check()(script.file, is_module);
+        if (usable) continue;
+        report_here(reading, script.place,
+                    "role '" + role.name + "': " + (is_module ? "modules." : "scripts.") + script.name + " = " +
+                        quote_toml(script.file.string()) + " " + usable.error().text());
+      }
     }
   }
 }

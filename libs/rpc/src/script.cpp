@@ -84,13 +84,15 @@ Result<void> check_archive(caffe2::serialize::PyTorchStreamReader& reader) {
 }
 
 Result<torch::jit::Module> read_module(const std::filesystem::path& file) {
-  return reading([&]() -> Result<torch::jit::Module> {
-    {
-      caffe2::serialize::PyTorchStreamReader reader(file.string());
-      if (const Result<void> known = check_archive(reader); !known) return known.error();
-    }
-    return torch::jit::load(file.string(), c10::kCPU);
+  Result<void> known;
+  const Result<void> scanned = reading([&]() -> Result<void> {
+    caffe2::serialize::PyTorchStreamReader reader(file.string());
+    known = check_archive(reader);
+    return {};
   });
+  if (!scanned) return scanned.error();
+  if (!known) return known.error();
+  return reading([&]() -> Result<torch::jit::Module> { return torch::jit::load(file.string(), c10::kCPU); });
 }
 
 /// Turns what the interpreter says into one line: what was thrown, and where in the script's source.
@@ -122,11 +124,22 @@ Result<c10::IValue> interpret(torch::jit::Function& function, std::string_view n
   return future->value();
 }
 
+template <class List>
+std::vector<std::pair<std::string, at::Tensor>> to_named(const List& list) {
+  std::vector<std::pair<std::string, at::Tensor>> named;
+  for (const auto& item : list) named.emplace_back(item.name, item.value);
+  return named;
+}
+
 }  // namespace
 
 struct Script::Loaded {
+  struct Method {
+    torch::jit::Function* function;
+    c10::FunctionSchema schema;  // without the module, which no caller gives
+  };
   torch::jit::Module module;
-  std::vector<torch::jit::Function*> functions;
+  std::vector<Method> methods;
 };
 
 Script::Script(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
@@ -142,7 +155,9 @@ Result<std::shared_ptr<Script>> Script::load(const std::filesystem::path& file, 
       if (method.name().starts_with("__")) continue;
       if (const Result<void> allowed = check_script(*module, method, use); !allowed) return allowed.error();
       script->methods_.push_back(method.name());
-      script->loaded_->functions.push_back(&method.function());
+      const c10::FunctionSchema& schema = method.function().getSchema();
+      const auto& all = schema.arguments();
+      script->loaded_->methods.push_back({&method.function(), schema.cloneWithArguments({all.begin() + 1, all.end()})});
     }
     if (script->methods_.empty()) return Error(Errc::invalid_config, "has no method that can be called");
     return script;
@@ -153,17 +168,24 @@ std::size_t Script::find(std::string_view method) const noexcept {
   return static_cast<std::size_t>(std::find(methods_.begin(), methods_.end(), method) - methods_.begin());
 }
 
+std::vector<std::pair<std::string, at::Tensor>> Script::parameters() const {
+  return to_named(loaded_->module.named_parameters());
+}
+std::vector<std::pair<std::string, at::Tensor>> Script::buffers() const {
+  return to_named(loaded_->module.named_buffers());
+}
+void Script::train(bool on) { loaded_->module.train(on); }
+bool Script::is_training() const { return loaded_->module.is_training(); }
+
 Result<OperatorValues> Script::run(std::size_t method, std::string_view name,
                                    const std::vector<OperatorArgument>& arguments) const {
-  torch::jit::Function& function = *loaded_->functions.at(method);
+  const Loaded::Method& called = loaded_->methods.at(method);
   Result<Inputs> inputs = make_inputs(name, arguments);
   if (!inputs) return inputs.error();
+  if (const Result<void> complete = complete_inputs(called.schema, name, *inputs); !complete) return complete.error();
   inputs->stack.insert(inputs->stack.begin(), loaded_->module._ivalue());
-  if (const Result<void> complete = complete_inputs(function.getSchema(), name, *inputs); !complete) {
-    return complete.error();
-  }
   Result<c10::IValue> result =
-      tensor::catch_torch(Errc::remote_exception, [&] { return interpret(function, name, inputs->stack); });
+      tensor::catch_torch(Errc::remote_exception, [&] { return interpret(*called.function, name, inputs->stack); });
   if (!result) return result.error();
   OperatorValues values;
   const std::vector<c10::IValue> parts =

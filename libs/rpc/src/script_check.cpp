@@ -185,7 +185,7 @@ class Check {
     if (name == "SetAttr" && use_ == ScriptUse::functions &&
         node->input(0)->node()->kind() != c10::prim::CreateObject) {
       return refuse(node, "it changes the module, which other calls use at the same time",
-                    "return the value, or serve the file as a module (nn::add_script_module)");
+                    "return the value, or let peers make modules of the file ([roles.NAME.modules])");
     }
     if (name != "fork") return {};
     return check(node->g(c10::attr::Subgraph)->copy());
@@ -227,7 +227,9 @@ class Check {
 
   Error refuse(const Node* node, std::string_view why, std::string_view way_out) const {
     std::string text = "method '" + method_ + "' calls " + node->kind().toQualString();
-    if (const auto place = node->sourceRange().file_line_col()) {
+    const torch::jit::SourceRange serialized = node->sourceRange();
+    const auto original = serialized.findSourceRangeThatGenerated();
+    if (const auto place = (original ? *original : serialized).file_line_col()) {
       const auto& [file, line, column] = *place;
       text += " (" + file + ":" + std::to_string(line) + ")";
     }

@@ -2,6 +2,7 @@
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/ones.h>
 #include <caftan/caftan.hpp>
+#include <caftan/nn/script_module.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,6 +47,20 @@ bool gradients_flow_back(const caftan::Worker& client) {
   return context.gradients().of(states).defined();
 }
 
+bool a_module_of_a_file_is_trained(const caftan::Worker& client) {
+  const caftan::nn::RemoteModule<caftan::nn::ScriptModule> policy(client, "server", "policy");
+  caftan::optim::DistributedOptimizer optimizer(client, policy.parameters(), caftan::optim::Adam{.lr = 0.02});
+  std::vector<double> losses;
+  for (int step = 0; step < 20; ++step) {
+    const caftan::autograd::Context context(client);
+    const at::Tensor loss = -policy.forward(at::ones({3, 4})).select(1, 0).log().mean();
+    context.backward({loss});
+    optimizer.step(context);
+    losses.push_back(loss.item<double>());
+  }
+  return losses.back() < losses.front() && policy.call("forward", at::ones({3, 4}), 9.0).size(0) == 3;
+}
+
 caftan::WorkerOptions member(const std::string& name, const std::string& server) {
   caftan::WorkerOptions options;
   options.name = name;
@@ -58,9 +73,11 @@ int main() {
   save_policy(file);
   caftan::Registry registry;
   registry.add_script("policy", file);
+  registry.add_script_module("policy", file);
   const auto server = caftan::Worker::launch(member("server", "tcp:127.0.0.1:0"), registry).value();
   const auto client = caftan::Worker::launch(member("client", server->address()), {}).value();
   for (caftan::Worker* worker : {server.get(), client.get()}) worker->wait_until_ready().value();
-  const bool right = a_script_is_called(*client) && a_tuple_is_several_results(*client) && gradients_flow_back(*client);
+  const bool right = a_script_is_called(*client) && a_tuple_is_several_results(*client) &&
+                     gradients_flow_back(*client) && a_module_of_a_file_is_trained(*client);
   return right ? 0 : 1;
 }

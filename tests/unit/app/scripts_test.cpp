@@ -24,6 +24,8 @@ uses.observers = "observer"
 [roles.agent.scripts]
 policy = "models/policy.pt"
 value-1 = "/models/value.pt"
+[roles.agent.modules]
+net = "net.pt"
 [roles.observer]
 type = "cartpole.observer"
 )";
@@ -39,8 +41,8 @@ std::string findings(std::vector<std::string> overrides) {
 /// Types whose scripts are looked at: none of them is one.
 RoleTypes strict_types(std::vector<std::string>& asked) {
   RoleTypes types = make_types();
-  types.set_script_check([&asked](const std::filesystem::path& file) -> Result<void> {
-    asked.push_back(file.string());
+  types.set_script_check([&asked](const std::filesystem::path& file, bool is_module) -> Result<void> {
+    asked.push_back((is_module ? "module " : "") + file.string());
     return Error(Errc::invalid_config, "calls what it may not");
   });
   return types;
@@ -55,6 +57,8 @@ TEST(RoleScripts, SC1_ARoleNamesTheFilesThatItServes) {
   EXPECT_EQ(role.scripts[0].file, "/apps/configs/models/policy.pt");
   EXPECT_EQ(role.scripts[1].name, "value-1");
   EXPECT_EQ(role.scripts[1].file, "/models/value.pt");
+  ASSERT_EQ(role.modules.size(), 1U);
+  EXPECT_EQ(role.modules[0].file, "/apps/configs/net.pt");
   EXPECT_TRUE(loaded.application.find_role("observer")->scripts.empty());
 }
 
@@ -62,7 +66,8 @@ TEST(RoleScripts, TheResolvedFileHasTheirWholePaths) {
   const RoleTypes types = make_types();
   const std::string text = resolved_text(load_scripts().application, types);
   EXPECT_THAT(text, HasSubstr("\n[roles.agent.scripts]\npolicy = \"/apps/configs/models/policy.pt\"\n"
-                              "value-1 = \"/models/value.pt\"\n\n[roles.agent.uses]\n"));
+                              "value-1 = \"/models/value.pt\"\n\n[roles.agent.modules]\n"
+                              "net = \"/apps/configs/net.pt\"\n\n[roles.agent.uses]\n"));
   const LoadedApplication again = parse_application(text, "/elsewhere/agent.toml", {}, types, {.cores = 64});
   EXPECT_EQ(resolved_text(again.application, types), text);
 }
@@ -77,7 +82,7 @@ TEST(RoleScripts, NamesAndValuesThatCannotBeAreErrors) {
               HasSubstr("scripts.policy must be a string, the path of a TorchScript file, is the integer 3"));
   EXPECT_THAT(findings({"roles.agent.scripts.policy=\"\""}),
               HasSubstr("scripts.policy must be the path of a TorchScript file, is empty"));
-  EXPECT_THAT(findings({"roles.agent.scripts={Policy=\"a.pt\"}"}), HasSubstr("a script's name must be a-z 0-9 - _"));
+  EXPECT_THAT(findings({"roles.agent.scripts={Policy=\"a.pt\"}"}), HasSubstr("a name in scripts must be a-z 0-9 - _"));
   EXPECT_THAT(findings({"roles.agent.scripts=\"a.pt\""}), HasSubstr("scripts must be a table, is the string"));
 }
 
@@ -89,7 +94,7 @@ TEST(RoleScripts, SC8_CheckWarnsOfAFileThatRunRefuses) {
   const LoadedApplication checked = load_scripts({}, LoadMode::check, types);
   EXPECT_TRUE(checked.diagnostics.ok());
   EXPECT_THAT(checked.diagnostics.render(false), HasSubstr("/apps/configs/agent.toml:8:10: warning" + text));
-  EXPECT_THAT(asked, ElementsAre("/apps/configs/models/policy.pt", "/models/value.pt"));
+  EXPECT_THAT(asked, ElementsAre("/apps/configs/models/policy.pt", "/models/value.pt", "module /apps/configs/net.pt"));
   const LoadedApplication started = load_scripts({}, LoadMode::run, types);
   EXPECT_FALSE(started.diagnostics.ok());
   EXPECT_THAT(started.diagnostics.render(false), HasSubstr("/apps/configs/agent.toml:8:10: error" + text));
@@ -111,6 +116,7 @@ TEST(RoleScripts, HS12_HostsCompareTheNamesOfScriptsAndNotTheirPaths) {
   };
   EXPECT_EQ(digest({}), digest({"roles.agent.scripts.policy=other.pt"}));
   EXPECT_THAT(differing_tables(digest({}), digest({"roles.agent.scripts.more=other.pt"})), ElementsAre("roles.agent"));
+  EXPECT_THAT(differing_tables(digest({}), digest({"roles.agent.modules.more=other.pt"})), ElementsAre("roles.agent"));
 }
 
 }  // namespace

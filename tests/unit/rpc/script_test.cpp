@@ -171,8 +171,9 @@ TEST_F(Scripts, SC6_AFunctionChangesOnlyWhatItMadeItself) {
        {"x.add_(1)", "x.view([-1]).add_(1)", "self.b.add_(1)", "xs.append(x)", "xs[0].add_(1)", "x[0] = 1"}) {
     EXPECT_THAT(refusal(with(line)), HasSubstr(why)) << line;
   }
-  for (const char* const line : {"x = (x + 1).add_(1)", "x = x.clone()\n  x[0] = 5", "ys = [x]\n  ys.append(x)",
-                                 "x = torch.cat(xs).relu_()", "d = {1 : x}\n  d[2] = x"}) {
+  for (const char* const line :
+       {"x = (x + 1).add_(1)", "x = x.clone()\n  x[0] = 5", "ys = [x]\n  ys.append(x)", "x = torch.cat(xs).relu_()",
+        "d = {1 : x}\n  d[2] = x", "y = torch.mul(x, 2)\n  y = torch.relu_(y)\n  y += x\n  x = torch.relu_(y)"}) {
     EXPECT_EQ(refusal(with(line)), "it was loaded") << line;
     EXPECT_EQ(refusal(with(line), ScriptUse::module), "it was loaded") << line;
   }
@@ -181,8 +182,8 @@ TEST_F(Scripts, SC6_AFunctionChangesOnlyWhatItMadeItself) {
 
 TEST_F(Scripts, SC7_AFunctionChangesNoAttributeAndNoStatistics) {
   EXPECT_THAT(refusal({.code = "def forward(self, x):\n  self.steps = self.steps + 1\n  return x\n"}),
-              HasSubstr("prim::SetAttr (<string>:2): it changes the module, which other calls use at the same time; "
-                        "return the value, or serve the file as a module"));
+              HasSubstr("prim::SetAttr: it changes the module, which other calls use at the same time; return the "
+                        "value, or let peers make modules of the file ([roles.NAME.modules])"));
   ScriptSource norm{.code =
                         "def forward(self, x):\n"
                         "  return torch.batch_norm(x, None, None, self.b, self.b, self.training, 0.1, 1e-5, False)\n",
@@ -342,7 +343,7 @@ TEST_F(ServedScripts, SC14_AnErrorOfTheScriptHasItsTextAndPlace) {
   const Error error = worker.try_rpc_script("worker1", "net.boom", kThree).error();
   EXPECT_EQ(error.code(), Errc::remote_exception);
   EXPECT_EQ(error.worker(), "worker1");
-  EXPECT_EQ(error.text(), "net.boom: AssertionError: too small (File \"<string>\", line 20, in boom)");
+  EXPECT_EQ(error.text(), "net.boom: AssertionError: too small (File \"<string>\", line 19, in boom)");
   EXPECT_EQ(worker
                 .try_rpc_script("worker1", "net.numbers", std::vector{kThree, at::ones({2})},
                                 std::vector<std::int64_t>{}, std::monostate())

@@ -161,6 +161,11 @@ class Registry {
   /// @param file  of this machine, as torch.jit.save writes it
   void add_script(std::string_view name, const std::filesystem::path& file);
 
+  /// Lets peers make modules of a TorchScript file here, with `nn::RemoteModule<nn::ScriptModule>(worker, to, NAME)`.
+  /// The file is read and checked here, and again for each module; its methods run one at a time and may change their
+  /// module. What is wrong is an error of freeze().
+  void add_script_module(std::string_view name, const std::filesystem::path& file);
+
   /// Registers code for a service of the worker, which says what the names of its extensions begin with.
   void extend(std::string_view name, std::shared_ptr<const rpc::Extension> code);
 
@@ -177,6 +182,10 @@ class Registry {
   bool is_role(const char* tag) const noexcept;
   /// Returns all names, sorted.
   std::vector<std::string_view> names() const;
+  /// Returns the file of the modules of that name, null when there is none.
+  const std::filesystem::path* script_module(std::string_view name) const noexcept;
+  /// Returns the names of the files of modules, sorted.
+  std::vector<std::string_view> script_modules() const;
   /// Returns the extension of that name, null when there is none.
   std::shared_ptr<const rpc::Extension> extension(std::string_view name) const noexcept;
   /// Returns the names of all extensions, sorted.
@@ -208,6 +217,7 @@ class Registry {
   std::unordered_map<const char*, const rpc::FunctionEntry*> by_tag_;
   std::unordered_map<const char*, ClassEntry> classes_;
   std::map<std::string, std::shared_ptr<const rpc::Extension>, std::less<>> extensions_;
+  std::map<std::string, std::filesystem::path, std::less<>> script_modules_;
   std::vector<std::shared_ptr<const rpc::FunctionEntry>> refused_;  // what `add` of a refused entry writes to
   std::vector<std::string> problems_;
   bool frozen_ = false;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "caftan/rpc/operators.hpp"
@@ -39,6 +40,15 @@ class Script {
   const std::vector<std::string>& methods() const noexcept { return methods_; }
   /// Returns the place of a method in methods(), or its size.
   std::size_t find(std::string_view method) const noexcept;
+
+  /// Returns the module's parameters under the names of the file, those of submodules as "encoder.weight".
+  std::vector<std::pair<std::string, at::Tensor>> parameters() const;
+  /// Returns its buffers, as parameters does.
+  std::vector<std::pair<std::string, at::Tensor>> buffers() const;
+  /// Sets the mode of the module and its submodules. Precondition: read for use as a module.
+  void train(bool on);
+  /// Returns the mode that the module has.
+  bool is_training() const;
 
   /// Runs a method, on this thread alone, and returns its result; of a tuple its parts.
   /// @param method  its place in methods()
