@@ -122,7 +122,19 @@ TEST_P(BackwardRows, Row16_10_EveryWorkerServesTheOthers) {
 }
 
 TEST_P(BackwardRows, Row16_11_EveryWorkerServesTheOthersByScriptFunctions) {
-  GTEST_SKIP() << "functions of TorchScript cannot be called yet";
+  for (std::size_t server = 0; server < 4; ++server) {
+    const std::string name = "worker" + std::to_string(server);
+    for (std::size_t trainer = 0; trainer < 4; ++trainer) {
+      if (trainer == server) continue;
+      Worker& worker = (*this)[trainer];
+      Context context(worker);
+      const at::Tensor x = leaf({1, 1, 1});
+      const double g = 1.0 + trainer;
+      context.backward({(worker.rpc_script(name, "rows.add_own", x) * g).sum()});
+      EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{g, g, g}));
+      EXPECT_EQ(worker.rpc_sync<&only_gradient>(name), (std::vector<double>{g, g, g}));
+    }
+  }
 }
 
 TEST_P(BackwardRows, Row16_12_ManyRoundTrips) {
@@ -210,7 +222,18 @@ TEST_P(BackwardRows, Row16_19_AFunctionOfOnesOwnWithSparseTensors) {
 }
 
 TEST_P(BackwardRows, Row16_20_AScriptFunctionWithSparseTensors) {
-  GTEST_SKIP() << "functions of TorchScript cannot be called yet";
+  const at::Tensor a = sparse({1, 2});
+  const at::Tensor b = sparse({3, 4});
+  const auto local = [&] { return a + b; };
+  expect_same_gradients(
+      {a, b}, [&] { return here().rpc_script("worker0", "rows.add", a, b); }, local);
+  expect_same_gradients(
+      {a, b}, [&] { return here().rpc_script("worker1", "rows.add", a, b); }, local);
+  expect_same_gradients(
+      {a, b}, [&] { return std::get<at::Tensor>(here().rpc_script_async("worker1", "rows.add", a, b).get().at(0)); },
+      local);
+  expect_same_gradients(
+      {a, b}, [&] { return here().remote_script("worker1", "rows.add", a, b).to_here(); }, local);
 }
 
 TEST_P(BackwardRows, Row16_21_AFunctionOfManyLayers) {

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "caftan/autograd/internal/context_record.hpp"
+#include "script_files.hpp"
 
 namespace caftan::test {
 namespace {
@@ -106,6 +107,11 @@ at::Tensor add_to_referred(const RRef<at::Tensor>& r, const at::Tensor& x) { ret
 at::Tensor add_at_owner(Worker& worker, const RRef<at::Tensor>& r, const at::Tensor& x) {
   return worker.rpc_sync<&add_to_referred>(r.owner(), r, x);
 }
+std::vector<double> only_gradient(Worker& worker) {
+  const auto gradients = Context::current(worker).gradients();
+  const auto all = gradients.entries();
+  return all.size() == 1 ? values(all.front().gradient) : std::vector<double>();
+}
 std::vector<double> gradient_of(Worker& worker, const RRef<at::Tensor>& r) {
   return gradient_at(worker, *r.local_value());
 }
@@ -135,6 +141,11 @@ Registry make_rows_registry() {
   registry.add<&add_at_owner>("add_at_owner");
   registry.add<&gradient_of>("gradient_of");
   registry.add<&sent_graphs>("sent_graphs");
+  registry.add<&only_gradient>("only_gradient");
+  const ScriptFolder folder;  // a file is read when it is added
+  registry.add_script("rows", folder.save("rows.pt", {.code = "def add(self, x, y):\n  return x + y\n"
+                                                              "def add_own(self, x):\n  return x + self.own\n",
+                                                      .parameters = {{"own", leaf({5, 5, 5})}}}));
   registry.add<Lab>("Lab")
       .constructor<double>()
       .method<&Lab::add_own>("add_own")

@@ -53,6 +53,8 @@ at::Tensor make_sparse_leaf(const std::vector<double>& numbers);
 at::Tensor add_to_referred(const RRef<at::Tensor>& r, const at::Tensor& x);
 /// As add_to_referred, but called by a third worker, which is neither the owner of `r` nor the first caller.
 at::Tensor add_at_owner(Worker& worker, const RRef<at::Tensor>& r, const at::Tensor& x);
+/// Returns the gradient of the one leaf of this worker that has one in the running context.
+std::vector<double> only_gradient(Worker& worker);
 std::vector<double> gradient_of(Worker& worker, const RRef<at::Tensor>& r);
 
 /// Returns a description of the graph that this worker has recorded in the running context: for each message that it

@@ -7,6 +7,7 @@
 #include "caftan/actors/worker.hpp"
 #include "caftan/nn/internal/module_control.hpp"
 #include "caftan/nn/internal/owned_shared.hpp"
+#include "caftan/nn/internal/script_creation.hpp"
 #include "caftan/nn/internal/shared_control.hpp"
 #include "caftan/optim/custom_algorithm.hpp"
 #include "caftan/remote/internal/actor_host.hpp"
@@ -66,6 +67,10 @@ Result<nn::SharedControl> share_module(Worker& worker, const RRef<nn::ServedModu
   return nn::SharedControl(worker, std::make_shared<SharedActorMailbox>(std::move(actor)));
 }
 
+Result<nn::ServedModule> make_script_module(Worker& worker, const std::string& name) {
+  return nn::make_script_module(MemberPorts::of(worker).registry(), name);
+}
+
 }  // namespace
 
 void ModuleService::register_with(Registry& registry, remote::MessageRegistry&) {
@@ -79,6 +84,8 @@ void ModuleService::register_with(Registry& registry, remote::MessageRegistry&) 
   registry.add<nn::TrainerSeat>("caftan.module.trainer")
       .method<&nn::TrainerSeat::open>("open")
       .method<&nn::TrainerSeat::step>("step");
+  registry.add(nn::kMakeScriptModule, &make_script_module);
+  nn::add_script_modules(registry);
   registry.add<ModuleControl>("caftan.module.control")
       .method<&ModuleControl::list>("list")
       .method<&ModuleControl::save>("save")

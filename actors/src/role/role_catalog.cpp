@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "caftan/rpc/internal/script.hpp"
+
 namespace caftan::actors {
 
 RoleDefinition& RoleCatalog::add(RoleDefinition definition) {
@@ -14,6 +16,10 @@ RoleDefinition& RoleCatalog::add(RoleDefinition definition) {
 
 Result<app::RoleTypes> RoleCatalog::types() const {
   app::RoleTypes types;
+  types.set_script_check([](const std::filesystem::path& file, bool is_module) -> Result<void> {
+    const auto script = rpc::Script::load(file, is_module ? rpc::ScriptUse::module : rpc::ScriptUse::functions);
+    return script ? Result<void>() : Result<void>(script.error());
+  });
   for (const RoleDefinition& role : roles_) {
     app::RoleType type{.name = role.name, .doc = role.doc, .config = role.config, .drives = role.run != nullptr};
     type.requirements = role.requirements;

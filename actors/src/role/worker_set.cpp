@@ -118,7 +118,11 @@ Result<void> WorkerSet::launch(Member& member) {
   state->drivers_elsewhere = drivers_elsewhere();
   member.role = std::make_shared<RoleHost>(
       *definition, options_.application.find_role(planned.role)->config_of(planned.replica), state);
-  auto worker = Worker::launch(worker_options(member), options_.catalog.make_registry());
+  Registry registry = options_.catalog.make_registry();
+  const app::RoleSpec& role = *options_.application.find_role(planned.role);
+  for (const app::RoleSpec::Script& script : role.scripts) registry.add_script(script.name, script.file);
+  for (const app::RoleSpec::Script& module : role.modules) registry.add_script_module(module.name, module.file);
+  auto worker = Worker::launch(worker_options(member), std::move(registry));
   if (!worker) return worker.error();
   member.worker = *std::move(worker);
   WorkerCore::of(*member.worker).joiner().set_siblings(options_.siblings);

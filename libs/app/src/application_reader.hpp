@@ -36,6 +36,7 @@ void read_tables(const Reading& reading);
 void read_roles(const Reading& reading);
 void check_uses(const Reading& reading);
 void check_requirements(const Reading& reading);
+void check_scripts(const Reading& reading);
 void read_hosts(const Reading& reading);
 void check_placement(const Reading& reading);
 void check_cores(const Reading& reading);

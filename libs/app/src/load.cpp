@@ -71,6 +71,7 @@ LoadedApplication parse_application(std::string_view text, const std::filesystem
   read_roles(reading);
   check_uses(reading);
   check_requirements(reading);
+  check_scripts(reading);
   read_hosts(reading);
   check_placement(reading);
   check_cores(reading);

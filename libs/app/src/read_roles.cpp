@@ -1,4 +1,4 @@
-// [roles.NAME]: its own keys, the config that belongs to its type, and what it uses.
+// [roles.NAME]: its own keys, the config that belongs to its type, the scripts that it serves, and what it uses.
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -127,6 +127,37 @@ void read_config(const Reading& reading, const RoleType& type, const SettingsNod
   }
 }
 
+/// Returns the path from the folder of the application file, through all links, as `follow_links` does.
+std::filesystem::path resolve(const Reading& reading, const std::string& path) {
+  const std::filesystem::path file = (reading.application.file.parent_path() / path).lexically_normal();
+  std::error_code error;  // what does not exist keeps its name
+  const std::filesystem::path real = std::filesystem::canonical(file, error);
+  return error ? file : real;
+}
+
+/// @param name  "scripts" or "modules"
+std::vector<RoleSpec::Script> read_scripts(const Reading& reading, const SettingsNode& node, const std::string& name) {
+  std::vector<RoleSpec::Script> scripts;
+  const SettingsNode* const table = inner_table(reading, node, name);
+  for (const SettingsEntry& entry : table ? table->entries : std::vector<SettingsEntry>()) {
+    const std::string key = name + "." + entry.key;
+    if (!is_role_name(entry.key)) {
+      reading.diagnostics.error(entry.key_place,
+                                "a name in " + name +
+                                    " must be a-z 0-9 - _, start with a letter and have 1..64 characters, is " +
+                                    quote_toml(entry.key));
+    } else if (entry.value.kind != SettingsNode::Kind::text) {
+      reading.diagnostics.error(
+          entry.value.place, key + " must be a string, the path of a TorchScript file, is " + entry.value.describe());
+    } else if (const auto& path = std::get<std::string>(entry.value.scalar); path.empty()) {
+      reading.diagnostics.error(entry.value.place, key + " must be the path of a TorchScript file, is empty");
+    } else {
+      scripts.push_back({entry.key, resolve(reading, path), entry.value.place});
+    }
+  }
+  return scripts;
+}
+
 /// An override of a role that the file does not have makes a table of its own: most likely its name is mistyped.
 bool is_unknown_role(const Reading& reading, const SettingsNode& roles, const SettingsEntry& entry) {
   if (entry.key_place.override_index < 0 || entry.value.kind != SettingsNode::Kind::table || entry.value.find("type")) {
@@ -159,13 +190,16 @@ void read_role(const Reading& reading, const SettingsEntry& entry) {
   std::vector<SettingField> fields = bind_settings(role.keys);
   ReadSettings options;
   options.table = table_of(role);
-  options.other_keys = {"config", "per_replica", "uses"};
+  options.other_keys = {"config", "modules", "per_replica", "scripts", "uses"};
   read_settings(entry.value, fields, options, reading.diagnostics);
   role.has_replicas = entry.value.find("replicas") != nullptr;
   const SettingsEntry* hosts = entry.value.find("hosts");
   if (hosts && hosts->value.kind == SettingsNode::Kind::list && hosts->value.items.empty()) {
     reading.diagnostics.error(hosts->value.place, "hosts must name at least one host");
   }
+
+  role.scripts = read_scripts(reading, entry.value, "scripts");
+  role.modules = read_scripts(reading, entry.value, "modules");
 
   const SettingsEntry* type_entry = entry.value.find("type");
   const RoleType* type = reading.types.find(role.keys.type);
@@ -317,6 +351,15 @@ std::vector<const std::any*> configs_of(const Reading& reading, const RoleType& 
   return configs;
 }
 
+/// Reports what is missing on this machine. With placement "hosts" the role may run on another host, which may have it.
+void report_here(const Reading& reading, const SettingsPlace& place, const std::string& text) {
+  if (reading.application.run.placement == Placement::hosts) {
+    reading.diagnostics.warning(place, text);
+  } else {
+    reading.local_finding(place, text);
+  }
+}
+
 void report(const Reading& reading, RoleSpec& role, const SettingsNode& node, const SettingsNode* table,
             const std::vector<MissingRequirement>& missing) {
   using Kind = MissingRequirement::Kind;
@@ -327,14 +370,12 @@ void report(const Reading& reading, RoleSpec& role, const SettingsNode& node, co
     }
     const SettingsPlace place = place_of(requirement, table, node);
     const std::string text = "role '" + role.name + "': " + requirement.text;
-    // With placement "hosts" the role may run on another host, which may have what is missing here.
-    const bool is_elsewhere = reading.application.run.placement == Placement::hosts;
     if (requirement.kind == Kind::file) {
       reading.diagnostics.error(place, text);
-    } else if (requirement.kind == Kind::doubt || is_elsewhere) {
+    } else if (requirement.kind == Kind::doubt) {
       reading.diagnostics.warning(place, text);
     } else {
-      reading.local_finding(place, text);
+      report_here(reading, place, text);
     }
   }
 }
@@ -380,6 +421,21 @@ void check_uses(const Reading& reading) {
   }
   reading.diagnostics.error(
       {}, "no role drives the run; role types that do: " + (driving.empty() ? "none" : base::joined(driving)));
+}
+
+void check_scripts(const Reading& reading) {
+  if (!reading.options.requirements || !reading.types.script_check()) return;
+  for (const RoleSpec& role : reading.application.roles) {
+    for (const bool is_module : {false, true}) {
+      for (const RoleSpec::Script& script : is_module ? role.modules : role.scripts) {
+        const Result<void> usable = reading.types.script_check()(script.file, is_module);
+        if (usable) continue;
+        report_here(reading, script.place,
+                    "role '" + role.name + "': " + (is_module ? "modules." : "scripts.") + script.name + " = " +
+                        quote_toml(script.file.string()) + " " + usable.error().text());
+      }
+    }
+  }
 }
 
 void check_requirements(const Reading& reading) {

@@ -53,10 +53,14 @@ std::string reference_page(const RoleTypes& types) {
   page +=
       section<RoleKeys>("[roles.NAME]",
                         "One table per role; its name is the worker's name, or with `replicas` its beginning. Beside "
-                        "these keys there are\nthe tables `config` (owned by the role type, below), `per_replica` and "
-                        "`uses` (the type's name for others = a\nrole's name, or a list of names: all their "
-                        "replicas, in that order). `[roles.NAME.per_replica.2]` has keys of `config`\nthat replace "
-                        "those of all for replica 2.");
+                        "these keys there are\nthe tables `config` (owned by the role type, below), `per_replica`, "
+                        "`scripts`, `modules` and `uses` (the type's name for\nothers = a role's name, or a list of "
+                        "names: all their replicas, in that order). `[roles.NAME.per_replica.2]` has keys\nof `config` "
+                        "that replace those of all for replica 2.\n\n"
+                        "`[roles.NAME.scripts]` and `[roles.NAME.modules]` have a TorchScript file for each name "
+                        "(`policy = \"policy.pt\"`),\nrelative to the file. The role's workers let peers call each "
+                        "method of a script (`policy.METHOD`), or make modules\nof the file. `check` finds files that "
+                        "are none, or that call what they may not.");
   page += section<ClusterSettings>("[cluster]", "");
   page += section<HostKeys>(
       "[hosts.NAME]",

@@ -22,6 +22,12 @@ std::string roles_text(const std::vector<std::string>& roles) {
   return text + "]";
 }
 
+std::string scripts_text(const std::string& table, const std::vector<RoleSpec::Script>& scripts) {
+  std::string text = scripts.empty() ? "" : "\n[" + table + "]\n";
+  for (const RoleSpec::Script& script : scripts) text += script.name + " = " + quote_toml(script.file.string()) + "\n";
+  return text;
+}
+
 std::string role_text(const RoleSpec& role, const RoleType& type) {
   const std::string name = "roles." + role.name;
   RoleKeys keys = role.keys;
@@ -42,6 +48,7 @@ std::string role_text(const RoleSpec& role, const RoleType& type) {
     config = own;
     text += "\n[" + table + "]\n" + dump_settings(type.config.bind(config), table);
   }
+  text += scripts_text(name + ".scripts", role.scripts) + scripts_text(name + ".modules", role.modules);
   if (!role.uses.empty()) text += "\n[" + name + ".uses]\n";
   for (const RoleSpec::Use& use : role.uses) {
     const bool bare = use.name.find('.') == std::string::npos;

@@ -43,6 +43,8 @@ std::string shared_role_text(const RoleSpec& role, const RoleType& type) {
     config = own;
     text += std::to_string(replica) + "\n" + shared_text(type.config.bind(config));
   }
+  for (const RoleSpec::Script& script : role.scripts) text += "script " + script.name + "\n";
+  for (const RoleSpec::Script& module : role.modules) text += "module " + module.name + "\n";
   for (const RoleSpec::Use& use : role.uses) {
     for (const std::string& used : use.roles) text += use.name + "=" + used + "\n";
   }

@@ -1,11 +1,10 @@
 #include "caftan/rpc/operators.hpp"
 
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/ivalue.h>
-
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+
+#include "operator_rules.hpp"
 
 namespace caftan {
 
@@ -34,32 +33,43 @@ bool mentions(const c10::Type& type, std::initializer_list<c10::TypeKind> kinds)
   return std::any_of(contained.begin(), contained.end(), [&](const auto& inner) { return mentions(*inner, kinds); });
 }
 
+/// Whether the name is one of Python's operators: "__and__".
+bool is_python_operator(std::string_view name) {
+  return name.size() > 4 && name.starts_with("__") && name.ends_with("__");
+}
+
 /// Errors: bad_arguments, saying which rule forbids it.
 Result<void> check_allowed(const c10::OperatorHandle& op) {
+  const char* const why = why_forbidden(op, OperatorUse::by_itself);
+  if (!why) return {};
+  return Error(Errc::bad_arguments, op.operator_name().name + " cannot be called remotely: " + why);
+}
+
+}  // namespace
+
+const char* why_forbidden(const c10::OperatorHandle& op, OperatorUse use) {
   const std::string& full = op.operator_name().name;
-  const auto refuse = [&full](const char* why) {
-    return Error(Errc::bad_arguments, full + " cannot be called remotely: " + why);
-  };
   constexpr std::string_view kNamespace = "aten::";
-  if (!full.starts_with(kNamespace)) return refuse("only operators of aten can");
+  if (!full.starts_with(kNamespace)) return "only operators of aten can";
   const std::string_view name = std::string_view(full).substr(kNamespace.size());
-  if (name.starts_with('_')) return refuse("it is internal to ATen");
-  if (op.schema().is_mutable()) return refuse("it changes its arguments");
-  if (op.hasTag(at::Tag::nondeterministic_seeded)) return refuse("it draws from the callee's random generator");
+  const bool in_script = use == OperatorUse::in_script;
+  if (name.starts_with('_') && !(in_script && is_python_operator(name))) return "it is internal to ATen";
+  if (op.schema().is_mutable() && !in_script) return "it changes its arguments";
+  if (op.hasTag(at::Tag::nondeterministic_seeded)) return kDrawsRandomNumbers;
   for (const c10::Argument& argument : op.schema().arguments()) {
     if (mentions(*argument.type(), {c10::TypeKind::GeneratorType, c10::TypeKind::StorageType,
                                     c10::TypeKind::StreamObjType, c10::TypeKind::ClassType})) {
-      return refuse("it takes a generator, storage, stream or object");
+      return "it takes a generator, storage, stream or object";
     }
   }
-  if (name.find("_backward") != std::string_view::npos) return refuse("it is part of a backward formula");
+  if (name.find("_backward") != std::string_view::npos) return "it is part of a backward formula";
   for (const std::string_view prefix : kDeniedPrefixes) {
-    if (name.starts_with(prefix)) return refuse("it returns memory that is not initialised");
+    if (name.starts_with(prefix)) return "it returns memory that is not initialised";
   }
   if (std::find(kDenied.begin(), kDenied.end(), name) != kDenied.end()) {
-    return refuse("it touches the callee's files, devices or process");
+    return "it touches the callee's files, devices or process";
   }
-  return {};
+  return nullptr;
 }
 
 c10::IValue to_ivalue(const OperatorValue& value) {
@@ -102,13 +112,6 @@ Result<OperatorValue> from_ivalue(const c10::IValue& value) {
   return Error(Errc::unsupported, "a result of type " + value.tagKind() + " cannot be sent");
 }
 
-/// Arguments as the dispatcher takes them.
-struct Inputs {
-  std::vector<c10::IValue> stack;
-  std::unordered_map<std::string, c10::IValue> keywords;
-};
-
-/// Errors: bad_arguments.
 Result<Inputs> make_inputs(std::string_view name, const std::vector<OperatorArgument>& arguments) {
   Inputs inputs;
   try {
@@ -125,16 +128,20 @@ Result<Inputs> make_inputs(std::string_view name, const std::vector<OperatorArgu
   }
 }
 
-/// Compares the arguments with the schema and adds its default values.
-/// Errors: bad_arguments.
-Result<void> complete_inputs(const c10::OperatorHandle& op, Inputs& inputs) {
+Result<void> complete_inputs(const c10::FunctionSchema& schema, std::string_view name, Inputs& inputs) {
   try {
-    op.schema().checkAndNormalizeInputs(inputs.stack, inputs.keywords);
+    schema.checkAndNormalizeInputs(inputs.stack, inputs.keywords);
     return {};
   } catch (...) {
-    return Error(Errc::bad_arguments, user_code_failure({}, op.operator_name().name).text());
+    return Error(Errc::bad_arguments, user_code_failure({}, name).text());
   }
 }
+
+Error not_one_tensor(std::string_view what, std::string_view way_out) {
+  return Error(Errc::wrong_type, std::string(what) + " does not return one tensor; use " + std::string(way_out));
+}
+
+namespace {
 
 /// Returns whether complete_inputs would succeed, without an exception for each overload that does not fit.
 bool fits(const c10::FunctionSchema& schema, const Inputs& inputs) {
@@ -206,7 +213,7 @@ Result<c10::OperatorHandle> choose(const std::string& name, const std::string& o
   if (possible.size() == 1) {
     const Result<void> allowed = check_allowed(possible.front());
     if (!allowed) return allowed.error();
-    const Result<void> done = complete_inputs(possible.front(), inputs);
+    const Result<void> done = complete_inputs(possible.front().schema(), name, inputs);
     if (!done) return done.error();
     return possible.front();
   }
@@ -219,7 +226,8 @@ Result<c10::OperatorHandle> choose(const std::string& name, const std::string& o
 Result<OperatorValues> run(const c10::OperatorHandle& op, const std::vector<OperatorArgument>& arguments) {
   Result<Inputs> inputs = make_inputs(op.operator_name().name, arguments);
   if (!inputs) return inputs.error();
-  if (const Result<void> complete = complete_inputs(op, *inputs); !complete) return complete.error();
+  if (const Result<void> complete = complete_inputs(op.schema(), op.operator_name().name, *inputs); !complete)
+    return complete.error();
   std::vector<c10::IValue>& stack = inputs->stack;
   const Result<void> done = run_user_code({}, op.operator_name().name, [&] { op.callBoxed(stack); });
   if (!done) return done.error();
@@ -240,8 +248,6 @@ Result<c10::OperatorHandle> choose(std::string_view schema, const std::vector<Op
   if (!inputs) return inputs.error();
   return choose(std::string(schema.substr(0, dot)), std::string(overload), *std::move(inputs));
 }
-
-Error not_one_tensor() { return Error(Errc::wrong_type, "the operator does not return one tensor; use rpc_op_async"); }
 
 Result<void> pack_operator(OutRequest& request, const c10::OperatorHandle& op,
                            const std::vector<OperatorArgument>& arguments) {
@@ -279,19 +285,20 @@ Result<std::shared_ptr<RRefHandle>> start_operator_creation(const CallTarget& ta
   const Result<c10::OperatorHandle> op = choose(schema, arguments);
   if (!op) return op.error();
   const auto& returns = op->schema().returns();
-  if (returns.size() != 1 || returns.front().type()->kind() != c10::TypeKind::TensorType) return not_one_tensor();
+  if (returns.size() != 1 || returns.front().type()->kind() != c10::TypeKind::TensorType)
+    return not_one_tensor("the operator", "rpc_op_async");
   wire::OutArchive(request.body) << kOperatorMark;
   done = pack_operator(request, *op, arguments);
   if (!done) return done.error();
   return send_creation(target, std::move(request), type_key<at::Tensor>());
 }
 
-Result<at::Tensor> single_tensor(Result<OperatorValues> results) {
+Result<at::Tensor> single_tensor(Result<OperatorValues> results, std::string_view what, std::string_view way_out) {
   if (!results) return results.error();
   if (results->size() == 1) {
     if (at::Tensor* const tensor = std::get_if<at::Tensor>(&(*results)[0])) return std::move(*tensor);
   }
-  return not_one_tensor();
+  return not_one_tensor(what, way_out);
 }
 
 bool is_operator_creation(wire::ByteView body) noexcept {

@@ -4,6 +4,8 @@
 #include <chrono>
 
 #include "caftan/base/fnv1a.hpp"
+#include "caftan/rpc/internal/script.hpp"
+#include "script_key.hpp"
 
 namespace caftan {
 
@@ -79,6 +81,35 @@ void Registry::extend(std::string_view name, std::shared_ptr<const rpc::Extensio
   }
 }
 
+void Registry::add_script(std::string_view name, const std::filesystem::path& file) {
+  check_name(name);
+  const auto script = rpc::Script::load(file, rpc::ScriptUse::functions);
+  if (!script) {
+    problems_.push_back("script '" + std::string(name) + "', " + file.string() + ": " + script.error().text());
+    return;
+  }
+  for (std::size_t i = 0; i < (*script)->methods().size(); ++i) {
+    auto& entry =
+        insert<rpc::ScriptTypes>(std::string(name) + "." + (*script)->methods()[i], rpc::FunctionEntry::Kind::function);
+    entry.invoke = &rpc::invoke_script;
+    entry.script = *script;
+    entry.script_method = i;
+  }
+}
+
+void Registry::add_script_module(std::string_view name, const std::filesystem::path& file) {
+  check_name(name);
+  const std::string text = "module '" + std::string(name) + "', " + file.string();
+  const auto script = rpc::Script::load(file, rpc::ScriptUse::module);
+  if (!script) {
+    problems_.push_back(text + ": " + script.error().text());
+  } else if (frozen_) {
+    problems_.push_back(text + " was registered after the worker had started");
+  } else if (!script_modules_.emplace(name, file).second) {
+    problems_.push_back(text + " is registered twice");
+  }
+}
+
 Result<void> Registry::freeze() {
   frozen_ = true;
   if (problems_.empty()) return {};
@@ -111,6 +142,17 @@ bool Registry::is_role(const char* tag) const noexcept {
 std::shared_ptr<const rpc::Extension> Registry::extension(std::string_view name) const noexcept {
   const auto found = extensions_.find(name);
   return found != extensions_.end() ? found->second : nullptr;
+}
+
+const std::filesystem::path* Registry::script_module(std::string_view name) const noexcept {
+  const auto found = script_modules_.find(name);
+  return found != script_modules_.end() ? &found->second : nullptr;
+}
+
+std::vector<std::string_view> Registry::script_modules() const {
+  std::vector<std::string_view> names;
+  for (const auto& [name, file] : script_modules_) names.push_back(name);
+  return names;
 }
 
 std::vector<std::string_view> Registry::extensions() const {

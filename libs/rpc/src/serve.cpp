@@ -12,6 +12,7 @@
 #include "caftan/rpc/named_object.hpp"
 #include "caftan/rpc/operators.hpp"
 #include "caftan/rpc/rref.hpp"
+#include "script_key.hpp"
 #include "serving.hpp"
 
 namespace caftan::rpc {
@@ -69,8 +70,9 @@ Result<void> check_not_recorded(const CallInfo& info) {
                    "it outside of the context or under at::NoGradGuard, or register a function that is not batched");
 }
 
-Error unknown_function(std::string_view name) {
-  const std::string text(name);
+Error unknown_function(const Registry& registry, const FunctionKey& key) {
+  if (key.signature_hash == ScriptTypes::signature_hash()) return no_script(registry, key.name);
+  const std::string text(key.name);
   return Error(Errc::unknown_function,
                "\"" + text + "\" is not registered; at the callee, registry.add<&f>(\"" + text + "\") would");
 }
@@ -315,7 +317,7 @@ void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload&& payload
   }
   if (!key) return completion.fail(key.error().at(caller_.name()));
   const FunctionEntry* const entry = caller_.registry().find(key->name_hash, key->name);
-  if (!entry) return completion.fail(unknown_function(key->name).at(caller_.name()));
+  if (!entry) return completion.fail(unknown_function(caller_.registry(), *key).at(caller_.name()));
   Result<void> allowed = check_entry(*entry, *key, object.get(), completion.creates() || has_name);
   if (allowed && has_name && entry->kind != FunctionEntry::Kind::constructor) {
     allowed = Error(Errc::bad_arguments, entry->name + " is no constructor: only these make objects with names");

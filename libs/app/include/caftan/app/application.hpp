@@ -105,7 +105,7 @@ struct OutputSettings {
   }
 };
 
-/// The keys of [roles.NAME] beside its tables `config`, `per_replica` and `uses`.
+/// The keys of [roles.NAME] beside its tables `config`, `modules`, `per_replica`, `scripts` and `uses`.
 struct RoleKeys {
   std::string type;
   int replicas = 1;
@@ -133,12 +133,21 @@ struct RoleSpec {
     std::string name;                ///< the type's name for it
     std::vector<std::string> roles;  ///< names of existing roles, one at least, each once
   };
+  /// One entry of [roles.NAME.scripts], a TorchScript file whose methods the role's workers let peers call, or of
+  /// [roles.NAME.modules], one of which peers make modules there.
+  struct Script {
+    std::string name;            ///< peers call "NAME.METHOD", or make a module of NAME
+    std::filesystem::path file;  ///< absolute
+    SettingsPlace place;
+  };
   std::string name;
   RoleKeys keys;
   bool has_replicas = false;  ///< the file gives `replicas`: workers are numbered, also a single one
   bool drives = false;
   std::any config;                  ///< the type's Config
   std::map<int, std::any> configs;  ///< by replica: the config of each that has one of its own
+  std::vector<Script> scripts;      ///< in the order of the file
+  std::vector<Script> modules;      ///< in the order of the file
   std::vector<Use> uses;            ///< in the order the type declares them
   std::vector<std::string> notes;   ///< what the role type says about the config, for people who read the resolved file
   SettingsPlace place;

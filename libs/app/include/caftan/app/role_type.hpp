@@ -4,11 +4,13 @@
 
 #include <any>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "caftan/base/result.hpp"
@@ -76,9 +78,17 @@ class RoleTypes {
   const std::vector<RoleType>& all() const noexcept { return types_; }
   /// Returns their names, sorted.
   std::vector<std::string> names() const;
+  /// Reads and checks a TorchScript file. The text of an error says what is wrong with the file.
+  /// @param is_module  of [roles.NAME.modules], not of [roles.NAME.scripts]
+  using ScriptCheck = std::function<Result<void>(const std::filesystem::path& file, bool is_module)>;
+  /// Sets how files of scripts are checked, which this library, without libtorch, cannot do.
+  void set_script_check(ScriptCheck check) { script_check_ = std::move(check); }
+  /// Returns what was set; empty = files of scripts are not looked at.
+  const ScriptCheck& script_check() const noexcept { return script_check_; }
 
  private:
   std::vector<RoleType> types_;
+  ScriptCheck script_check_;
 };
 
 /// Returns what `Role::Config` declares: by `Role::settings(s, config)` or by `Config::settings(s, config)`; no keys if

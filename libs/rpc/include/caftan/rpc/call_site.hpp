@@ -220,6 +220,42 @@ class CallSite {
     return RRef<at::Tensor>(rpc::start_operator_creation(target_of(to), schema, list).value());
   }
 
+  /// Runs a method of a TorchScript file that the worker serves (`[roles.NAME.scripts]`, `Registry::add_script`):
+  /// `rpc_script("server", "policy.forward", x, rpc::kwarg("temperature", 0.5))`. The callee compares the arguments
+  /// with the method's schema and adds its default values. Autograd records the call as that of a function. Errors: as
+  /// all calls; wrong_type when the result is not one tensor. Source: torch.distributed.rpc.rpc_sync with a function of
+  /// TorchScript. Difference: the callee has the code, from a file of its own that was checked; no code travels.
+  template <class... A>
+  at::Tensor rpc_script(rpc::Destination to, std::string_view function, A&&... arguments) const {
+    return try_rpc_script(to, function, std::forward<A>(arguments)...).value();
+  }
+  template <class... A>
+  Result<at::Tensor> try_rpc_script(rpc::Destination to, std::string_view function, A&&... arguments) const {
+    return rpc::single_tensor(rpc_script_async(to, function, std::forward<A>(arguments)...).result(), function,
+                              "rpc_script_async");
+  }
+  /// As rpc_script, without waiting; the future gets the result, of a tuple its parts.
+  template <class... A>
+  Future<rpc::OperatorValues> rpc_script_async(rpc::Destination to, std::string_view function, A&&... arguments) const {
+    std::vector<rpc::OperatorArgument> list;
+    (list.emplace_back(std::forward<A>(arguments)), ...);
+    return rpc::start_script(target_of(to), function, list);
+  }
+  /// As rpc_script; the one resulting tensor stays at that worker, and a reference to it is returned. An error of the
+  /// script is that of each use of the reference.
+  /// Source: torch.distributed.rpc.remote with a function of TorchScript.
+  template <class... A>
+  RRef<at::Tensor> remote_script(rpc::Destination to, std::string_view function, A&&... arguments) const {
+    return try_remote_script(to, function, std::forward<A>(arguments)...).value();
+  }
+  template <class... A>
+  Result<RRef<at::Tensor>> try_remote_script(rpc::Destination to, std::string_view function, A&&... arguments) const {
+    std::vector<rpc::OperatorArgument> list;
+    (list.emplace_back(std::forward<A>(arguments)), ...);
+    auto made = rpc::start_script_creation(target_of(to), function, list);
+    return made ? Result<RRef<at::Tensor>>(RRef<at::Tensor>(*std::move(made))) : Result<RRef<at::Tensor>>(made.error());
+  }
+
   /// Errors: shut_down.
   Result<std::shared_ptr<rpc::Caller>> alive() const;
 

@@ -77,7 +77,19 @@ Result<std::shared_ptr<RRefHandle>> start_operator_creation(const CallTarget& ta
                                                             const std::vector<OperatorArgument>& arguments);
 
 /// Errors: wrong_type unless the result is exactly one tensor.
-Result<at::Tensor> single_tensor(Result<OperatorValues> results);
+/// @param what  "the operator", for the text
+/// @param way_out  the call that takes all results
+Result<at::Tensor> single_tensor(Result<OperatorValues> results, std::string_view what = "the operator",
+                                 std::string_view way_out = "rpc_op_async");
+
+/// Calls a method of a script that the peer serves: "policy.forward", the name of the script and of the method. The
+/// peer compares the arguments with the method's schema.
+/// Errors: those of a call
+Future<OperatorValues> start_script(const CallTarget& target, std::string_view function,
+                                    const std::vector<OperatorArgument>& arguments);
+/// As start_script, but the one resulting tensor stays at the callee, and a reference to the tensor is returned.
+Result<std::shared_ptr<RRefHandle>> start_script_creation(const CallTarget& target, std::string_view function,
+                                                          const std::vector<OperatorArgument>& arguments);
 
 /// Returns whether `body`, of a request of kind create, asks for an operator.
 bool is_operator_creation(wire::ByteView body) noexcept;

@@ -3,9 +3,11 @@
 ///     registry.add<&add>("math.add", brief);
 ///     registry.add<Net>("net").constructor<int, int>().method<&Net::forward>("forward").exclusive<&Net::save>("save");
 ///     registry.add_batched<&choose>("choose", {.max_size = 16, .max_wait = 5ms});
+///     registry.add_script("policy", "policy.pt");
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,6 +37,8 @@ inline constexpr Blocking brief = Blocking::never;
 
 namespace rpc {
 
+class Script;
+
 /// One registered function, constructor or method.
 struct FunctionEntry {
   /// What a name stands for.
@@ -43,7 +47,7 @@ struct FunctionEntry {
   std::string name;
   FunctionKey key;  ///< views into name and static storage
   Kind kind = Kind::function;
-  TypeKey object;  ///< of a method: the class whose objects have it; of a constructor: the class whose objects it makes
+  TypeKey object;  ///< of a method: the class it runs on; of a constructor: the class it makes
   TurnMode mode = TurnMode::serial;
   bool brief = false;
   void (*invoke)(Invocation&) = nullptr;
@@ -51,6 +55,8 @@ struct FunctionEntry {
   BatchLimits batch;
   /// Of a batched function: runs it once for several calls; `invoke` lets one call wait for that. Null = not batched.
   void (*invoke_batch)(Caller&, BatchedRequests&) = nullptr;
+  std::shared_ptr<const Script> script;  ///< of a method of a script; null else
+  std::size_t script_method = 0;         ///< its place in Script::methods
 };
 
 /// Tags for each class, and for each of its constructors: their addresses are the keys of the registered names.
@@ -149,6 +155,17 @@ class Registry {
   template <class C>
   ClassBuilder<C> add_role(std::string_view name);
 
+  /// Lets peers call the methods of a TorchScript file, with `rpc_script(worker, "NAME.METHOD", ...)`. The file is read
+  /// and checked here: what it calls must be operators that peers may call, and its methods run at the same time, so
+  /// they change nothing but values of their own (docs/protocols/script.md). What is wrong is an error of freeze().
+  /// @param file  of this machine, as torch.jit.save writes it
+  void add_script(std::string_view name, const std::filesystem::path& file);
+
+  /// Lets peers make modules of a TorchScript file here, with `nn::RemoteModule<nn::ScriptModule>(worker, to, NAME)`.
+  /// The file is read and checked here, and again for each module; its methods run one at a time and may change their
+  /// module. What is wrong is an error of freeze().
+  void add_script_module(std::string_view name, const std::filesystem::path& file);
+
   /// Registers code for a service of the worker, which says what the names of its extensions begin with.
   void extend(std::string_view name, std::shared_ptr<const rpc::Extension> code);
 
@@ -165,6 +182,10 @@ class Registry {
   bool is_role(const char* tag) const noexcept;
   /// Returns all names, sorted.
   std::vector<std::string_view> names() const;
+  /// Returns the file of the modules of that name, null when there is none.
+  const std::filesystem::path* script_module(std::string_view name) const noexcept;
+  /// Returns the names of the files of modules, sorted.
+  std::vector<std::string_view> script_modules() const;
   /// Returns the extension of that name, null when there is none.
   std::shared_ptr<const rpc::Extension> extension(std::string_view name) const noexcept;
   /// Returns the names of all extensions, sorted.
@@ -196,8 +217,8 @@ class Registry {
   std::unordered_map<const char*, const rpc::FunctionEntry*> by_tag_;
   std::unordered_map<const char*, ClassEntry> classes_;
   std::map<std::string, std::shared_ptr<const rpc::Extension>, std::less<>> extensions_;
-  // An entry that was refused goes here, so that `add` can return a reference to it.
-  std::vector<std::shared_ptr<const rpc::FunctionEntry>> refused_;
+  std::map<std::string, std::filesystem::path, std::less<>> script_modules_;
+  std::vector<std::shared_ptr<const rpc::FunctionEntry>> refused_;  // what `add` of a refused entry writes to
   std::vector<std::string> problems_;
   bool frozen_ = false;
 };
