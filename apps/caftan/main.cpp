@@ -1,4 +1,5 @@
 // The caftan command: the built-in applications behind the command line that every Program has, and `new`.
+#include "batch_parameter_server/register.hpp"
 #include "caftan/caftan.hpp"
 #include "cartpole/register.hpp"
 #include "new_project/new_project.hpp"
@@ -6,6 +7,7 @@
 
 int main(int argc, char** argv) {
   caftan::Program program("caftan");
+  caftan::batch_parameter_server::register_batch_parameter_server(program);
   caftan::cartpole::register_cartpole(program);
   caftan::rnn_lm::register_rnn_lm(program);
   program.command(caftan::new_project::kUsage, caftan::new_project::run_command);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <string>
@@ -52,6 +53,64 @@ TEST_F(RoleRun, BT1_MethodsOfRolesMayBeBatched) {
   std::vector<std::string> reports;
   for (const auto& report : all<run::Report>()) reports.push_back(report.text);
   EXPECT_THAT(reports, ::testing::ElementsAre("42", "42"));
+}
+
+/// Returns the sizes of the batches that its method has answered.
+class Sizes {
+ public:
+  struct Config {
+    int most = 0;
+  };
+  static void settings(auto& s, Config& c) { s("most", c.most, "calls in a run, 0 = as many as there are callers"); }
+  static BatchLimits limits(const Config& config, const app::RolePlace& place) {
+    const std::size_t all = place.uses.at("callers").size();
+    return {.max_size = config.most > 0 ? static_cast<std::size_t>(config.most) : all,
+            .max_wait = std::chrono::hours(1)};
+  }
+  Sizes(RoleContext&, Config) {}
+  std::vector<std::int64_t> call(const Batch<int>& numbers) {
+    return std::vector<std::int64_t>(numbers.size(), static_cast<std::int64_t>(numbers.size()));
+  }
+};
+class SizeAsker {
+ public:
+  explicit SizeAsker(RoleContext& context) : context_(context), sizes_(context.use<Sizes>("sizes")) {}
+  Result<void> run(std::stop_token) {
+    const auto size = sizes_.try_rpc_sync<&Sizes::call>(context_.replica());
+    if (!size) return size.error();
+    context_.report(context_.name() + " " + std::to_string(*size));
+    return {};
+  }
+
+ private:
+  RoleContext& context_;
+  RRef<Sizes> sizes_;
+};
+
+class RoleBatches : public RoleRun {
+ protected:
+  /// Returns what three callers report. @param config  the table of the role that batches, or nothing
+  std::vector<std::string> reports(const std::string& config) {
+    program_.role<Sizes>("sizes").batched<&Sizes::call>("call", &Sizes::limits).uses<SizeAsker>("callers", at_least(1));
+    program_.role<SizeAsker>("asker").uses<Sizes>("sizes");
+    EXPECT_TRUE(run("caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.sizes]\ntype = \"sizes\"\n" + config +
+                        "[roles.sizes.uses]\ncallers = \"asker\"\n[roles.asker]\ntype = \"asker\"\nreplicas = 3\n"
+                        "[roles.asker.uses]\nsizes = \"sizes\"\n",
+                    3));
+    std::vector<std::string> texts;
+    for (const auto& report : all<run::Report>()) texts.push_back(report.text);
+    std::ranges::sort(texts);
+    return texts;
+  }
+};
+
+TEST_F(RoleBatches, BT1_LimitsMayFollowFromWhoUsesTheRole) {
+  EXPECT_THAT(reports(""), ::testing::ElementsAre("asker-0 3", "asker-1 3", "asker-2 3"));
+}
+
+TEST_F(RoleBatches, BT1_LimitsMayFollowFromTheSettings) {
+  EXPECT_THAT(reports("[roles.sizes.config]\nmost = 1\n"),
+              ::testing::ElementsAre("asker-0 1", "asker-1 1", "asker-2 1"));
 }
 
 Gate stop_callbacks;

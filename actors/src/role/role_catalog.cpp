@@ -65,10 +65,10 @@ Result<void> RoleCatalog::check_methods() const {
   return {};
 }
 
-Registry RoleCatalog::make_registry() const {
+Registry RoleCatalog::make_registry(const PlayedRole& played) const {
   Registry registry;
   for (const RoleDefinition& role : roles_) {
-    for (const auto& add_to : role.registrations) add_to(registry, role.name);
+    for (const auto& add_to : role.registrations) add_to(registry, role.name, played);
   }
   for (const auto& more : more_) more(registry);
   return registry;

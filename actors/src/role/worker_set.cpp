@@ -55,6 +55,21 @@ RoleFacts WorkerSet::facts_of(const app::PlannedWorker& planned) const {
   return facts;
 }
 
+PlayedRole WorkerSet::played_by(const app::PlannedWorker& planned) const {
+  const app::Application& application = options_.application;
+  const auto config_of = [&application](const app::PlannedWorker& worker) {
+    return &application.find_role(worker.role)->config_of(worker.replica);
+  };
+  PlayedRole played{.type = planned.type, .config = config_of(planned)};
+  played.place.role = planned.role;
+  played.place.root_seed = static_cast<std::uint64_t>(application.run.seed);
+  for (const app::PlannedUse& use : planned.uses) {
+    auto& configs = played.place.uses[use.name];
+    for (const WorkerId id : use.workers) configs.push_back(config_of(options_.plan.workers[id.value]));
+  }
+  return played;
+}
+
 /// Returns the names of the driving workers of other launchers (RN-21).
 std::vector<std::string> WorkerSet::drivers_elsewhere() const {
   std::vector<std::string> names;
@@ -118,7 +133,7 @@ Result<void> WorkerSet::launch(Member& member) {
   state->drivers_elsewhere = drivers_elsewhere();
   member.role = std::make_shared<RoleHost>(
       *definition, options_.application.find_role(planned.role)->config_of(planned.replica), state);
-  Registry registry = options_.catalog.make_registry();
+  Registry registry = options_.catalog.make_registry(played_by(planned));
   const app::RoleSpec& role = *options_.application.find_role(planned.role);
   for (const app::RoleSpec::Script& script : role.scripts) registry.add_script(script.name, script.file);
   for (const app::RoleSpec::Script& module : role.modules) registry.add_script_module(module.name, module.file);

@@ -73,6 +73,7 @@ class WorkerSet {
   Result<void> join();
   WorkerOptions worker_options(Member& member);
   RoleFacts facts_of(const app::PlannedWorker& planned) const;
+  PlayedRole played_by(const app::PlannedWorker& planned) const;
   std::vector<std::string> drivers_elsewhere() const;
   void wait_for_leave();
   void request_stops();

@@ -23,6 +23,8 @@ struct Guide {
   std::set<std::string> set_otherwise;
 };
 const Guide kCartPole{"cartpole.toml", "agent", "cartpole.agent", {"solved_at"}};
+const Guide kBatchServer{
+    "batch_parameter_server.toml", "server", "batch_parameter_server.server", {"rounds", "goal", "momentum", "every"}};
 const Guide kLanguageModel{"rnn_lm.toml", "trainer", "rnn_lm.trainer", {"goal", "every"}};
 
 std::string text_of(const std::filesystem::path& file) {
@@ -46,8 +48,8 @@ void for_each_pair(const std::vector<SettingField>& defaults, const std::vector<
 }
 
 class Guides : public ::testing::TestWithParam<Guide> {};
-INSTANTIATE_TEST_SUITE_P(Shipped, Guides, ::testing::Values(kCartPole, kLanguageModel),
-                         [](const auto& info) { return info.param.role; });
+INSTANTIATE_TEST_SUITE_P(Shipped, Guides, ::testing::Values(kCartPole, kBatchServer, kLanguageModel),
+                         [](const auto& info) { return info.param.file.substr(0, info.param.file.find('.')); });
 
 TEST(Configs, EveryShippedFileChecks) {
   std::size_t files = 0;
@@ -58,7 +60,7 @@ TEST(Configs, EveryShippedFileChecks) {
     EXPECT_EQ(loaded.diagnostics.render(true), "") << entry.path();
     ++files;
   }
-  EXPECT_GE(files, 5U);
+  EXPECT_GE(files, 8U);
 }
 
 TEST(Configs, CartPoleRunsAsTheReadmeShows) {

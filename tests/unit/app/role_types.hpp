@@ -1,6 +1,7 @@
 /// Role types for the tests: the real CartPole configs, and small ones with one of everything.
 #pragma once
 
+#include "batch_parameter_server/config.hpp"
 #include "caftan/app/load.hpp"
 #include "cartpole/config.hpp"
 #include "rnn_lm/config.hpp"
@@ -46,6 +47,17 @@ inline RoleTypes make_cartpole_types() {
 /// Returns the types of all built-in applications as the command registers them.
 inline RoleTypes make_shipped_types() {
   RoleTypes types = make_cartpole_types();
+  RoleType averaging{.name = "batch_parameter_server.server",
+                     .doc = "Owns a model and makes each step of it from one gradient of each trainer"};
+  averaging.config = SettingsDeclaration::of<batch_parameter_server::ServerConfig>();
+  averaging.uses = {
+      {.name = "trainers", .role_type = "batch_parameter_server.trainer", .min = 1, .max = RoleUse::kAnyNumber}};
+  averaging.drives = true;
+  RoleType averaged{.name = "batch_parameter_server.trainer",
+                    .doc = "Computes gradients of a batch-updating parameter server's model from its images"};
+  averaged.config = SettingsDeclaration::of<batch_parameter_server::TrainerConfig>();
+  types.add(std::move(averaging)).value();
+  types.add(std::move(averaged)).value();
   RoleType server{.name = "rnn_lm.ps", .doc = "Holds the embedding table, the decoder, or both, of a language model"};
   RoleType trainer{
       .name = "rnn_lm.trainer",

@@ -6,9 +6,11 @@
 ///     return program.main(argc, argv);
 #pragma once
 
+#include <any>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -72,12 +74,30 @@ class RoleBuilder {
     return add<M>(name,
                   [name, limits, mode](ClassBuilder<T>& builder) { builder.template batched<M>(name, limits, mode); });
   }
+  /// As batched, with limits that follow from the role's settings, and from who it uses: `limits(config, place)` with
+  /// those of the replica, as `requirements` gets them. Limits out of range end the start of the worker:
+  /// invalid_config.
+  template <auto M, class F>
+  requires std::is_invocable_r_v<BatchLimits, F, const typename T::Config&, const app::RolePlace&> RoleBuilder& batched(
+      std::string name, F limits, TurnMode mode = TurnMode::serial) {
+    role_.methods.push_back({name, rpc::function_name<M>()});
+    role_.registrations.push_back(
+        [name, limits, mode](Registry& registry, const std::string& role, const actors::PlayedRole& played) {
+          // At a worker that plays another role nothing calls the method: any limits do.
+          BatchLimits chosen{.max_size = 1};
+          if (played.type == role) {
+            chosen = limits(std::any_cast<const typename T::Config&>(*played.config), played.place);
+          }
+          ClassBuilder<T>(registry, role).template batched<M>(name, chosen, mode);
+        });
+    return *this;
+  }
 
  private:
   template <auto M, class F>
   RoleBuilder& add(const std::string& name, F describe) {
     role_.methods.push_back({name, rpc::function_name<M>()});
-    role_.registrations.push_back([describe](Registry& registry, const std::string& role) {
+    role_.registrations.push_back([describe](Registry& registry, const std::string& role, const actors::PlayedRole&) {
       ClassBuilder<T> builder(registry, role);
       describe(builder);
     });

@@ -49,6 +49,13 @@ concept NamesRun = !std::is_final_v<T> && !requires {
 };
 }  // namespace detail
 
+/// The role that a worker plays, as far as what it registers depends on it. The pointer is valid during the call.
+struct PlayedRole {
+  std::string type{};  ///< empty: none is known, and limits that depend on a config are those of no batch
+  const std::any* config = nullptr;
+  app::RolePlace place{};
+};
+
 /// A role class, type-erased.
 struct RoleDefinition {
   /// Another role class that this one calls, and how many replicas of it.
@@ -63,8 +70,9 @@ struct RoleDefinition {
     std::string name{};
     std::string_view function{};  ///< as it is written: "&Counter::add"
   };
-  /// Registers one method, or another entry, in a registry.
-  using Registration = std::function<void(Registry&, const std::string& role)>;
+  /// Registers one method, or another entry of a registry.
+  /// @param played  the role that the worker plays
+  using Registration = std::function<void(Registry&, const std::string& role, const PlayedRole& played)>;
   std::string name{};
   std::string doc{};
   rpc::TypeKey type{};
@@ -143,7 +151,7 @@ RoleDefinition make_role_definition(std::string_view name) {
       };
     }
   }
-  definition.registrations.push_back([](Registry& registry, const std::string& role) {
+  definition.registrations.push_back([](Registry& registry, const std::string& role, const PlayedRole&) {
     registry.add_role<T>(role);
     registry.add<&role_of<T>>("caftan.role." + role, brief);
   });
@@ -161,7 +169,8 @@ class RoleCatalog {
   /// is no role, a number of replicas that cannot be, two methods under one name, and what RoleTypes::add refuses).
   Result<app::RoleTypes> types() const;
   /// Returns a new registry with all role classes, and with what the functions given to `add` register.
-  Registry make_registry() const;
+  /// @param played  the role of the worker that gets the registry
+  Registry make_registry(const PlayedRole& played = {}) const;
   /// Returns the definition of the role type `name`, or null.
   const RoleDefinition* find(std::string_view name) const;
 

@@ -1,0 +1,37 @@
+/// Reports, before anything starts, what a server or a trainer needs and its machine lacks, or what their settings
+/// cannot do together.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "batch_parameter_server/config.hpp"
+#include "batch_parameter_server/trainer_facts.hpp"
+#include "caftan/app/role_type.hpp"
+#include "caftan/rpc/batch.hpp"
+#include "image_training/model_checkpoint.hpp"
+
+namespace caftan::batch_parameter_server {
+
+/// The stream of the model's first parameters.
+inline constexpr const char* kParameterStream = "parameters";
+
+/// Makes no tensors: a launcher must not have threads yet.
+/// @param trainers  the config of each trainer, in the order of their numbers
+/// @param seed  of the stream kParameterStream of the server
+std::vector<app::MissingRequirement> find_missing(const ServerConfig& config,
+                                                  const std::vector<const TrainerConfig*>& trainers,
+                                                  std::uint64_t seed);
+std::vector<app::MissingRequirement> find_missing(const TrainerConfig& config);
+
+/// Returns what has to be the same when a training goes on.
+image_training::Facts facts_of(const ServerConfig& config, const std::vector<TrainerFacts>& trainers,
+                               std::uint64_t seed);
+
+/// Returns when the server takes gradients: those of all trainers together, or what has come by the time-out.
+BatchLimits limits_of(const ServerConfig& config, std::size_t trainers);
+
+/// Returns how many gradients make a step. Precondition: find_missing found nothing.
+std::uint32_t quorum_of(const ServerConfig& config, std::size_t trainers);
+
+}  // namespace caftan::batch_parameter_server

@@ -1,0 +1,60 @@
+#include "image_data/batches.hpp"
+
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "caftan/base/keyed_random.hpp"
+
+namespace caftan::image_data {
+namespace {
+
+// RandomKey::context: how the images are dealt, and from here on the order of each epoch.
+constexpr std::uint64_t kDeal = 0;
+constexpr std::uint64_t kFirstEpoch = 1;
+
+/// Brings the numbers into a random order (Fisher and Yates), a function of the key.
+void shuffle(std::vector<std::int64_t>& numbers, const base::RandomKey& key) {
+  for (std::size_t left = numbers.size(); left > 1; --left) {
+    const auto block = base::random_block(key, left);
+    const std::uint64_t random = (std::uint64_t{block[0]} << 32U) | block[1];
+    std::swap(numbers[left - 1], numbers[random % left]);  // below 2^-30 from uniform
+  }
+}
+
+}  // namespace
+
+Result<Batches> Batches::make(const BatchesOptions& options) {
+  Batches batches(options);
+  std::vector<std::int64_t> all(static_cast<std::size_t>(options.images));
+  std::iota(all.begin(), all.end(), 0);
+  if (options.partition == Partition::full) {
+    batches.own_ = std::move(all);
+  } else {
+    shuffle(all, {.seed = options.seed, .context = kDeal});
+    for (std::size_t i = options.trainer; i < all.size(); i += options.trainers) batches.own_.push_back(all[i]);
+  }
+  if (batches.size() < options.batch) {
+    const bool split = options.partition == Partition::split && options.trainers > 1;
+    return Error(Errc::invalid_config, "a trainer has " + std::to_string(batches.size()) +
+                                           " images, fewer than a batch of " + std::to_string(options.batch) +
+                                           "; lower batch, raise data.limit" +
+                                           (split ? ", or take data.partition = \"full\"" : ""));
+  }
+  return batches;
+}
+
+std::vector<std::int64_t> Batches::at(std::int64_t step) {
+  const std::int64_t epoch = step / per_epoch();
+  if (epoch != epoch_) {
+    order_ = own_;
+    shuffle(
+        order_,
+        {.seed = options_.seed, .context = kFirstEpoch + static_cast<std::uint64_t>(epoch), .call = options_.trainer});
+    epoch_ = epoch;
+  }
+  const auto first = order_.begin() + (step % per_epoch()) * options_.batch;
+  return {first, first + options_.batch};
+}
+
+}  // namespace caftan::image_data

@@ -1,0 +1,34 @@
+/// Tables of settings that the applications share which train a model for images. Without libtorch.
+#pragma once
+
+#include <cstdint>
+
+namespace caftan::image_training {
+
+struct OptimizerConfig {
+  enum class Name { sgd, adam };
+
+  Name name = Name::sgd;
+  double lr = 0.03;
+  double momentum = 0;
+
+  static void settings(auto& s, OptimizerConfig& c) {
+    s("name", c.name, "the algorithm").one_of({{"sgd"}, {"adam"}});
+    s("lr", c.lr, "learning rate; a resumed training goes on with the one given here").greater_than(0).at_most(1000);
+    s("momentum", c.momentum, "only read with sgd").at_least(0).less_than(1);
+  }
+};
+
+struct CheckpointConfig {
+  std::int64_t every = 0;
+  std::int64_t keep = 2;
+
+  static void settings(auto& s, CheckpointConfig& c) {
+    s("every", c.every, "steps of the model between checkpoints, also one at the end; 0 = none")
+        .at_least(0)
+        .unit("steps");
+    s("keep", c.keep, "newest ones that stay").at_least(1);
+  }
+};
+
+}  // namespace caftan::image_training
