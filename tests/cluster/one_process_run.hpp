@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "caftan/app/load.hpp"
+#include "caftan/app/internal/load.hpp"
 #include "caftan/caftan.hpp"
 #include "role/worker_set.hpp"
 #include "worker/runners.hpp"

@@ -49,7 +49,7 @@ CATCH = {
     "libs/base/src/settings_document.cpp": "toml++",
     "libs/wire/include/caftan/wire/archive.hpp": "Boost.Serialization and the user's serialize()",
     "libs/wire/src/archive.cpp": "what those threw becomes an Error",
-    "libs/tensor/include/caftan/tensor/torch_errors.hpp": "c10::Error",
+    "libs/tensor/include/caftan/tensor/internal/torch_errors.hpp": "c10::Error",
     "libs/tensor/src/torch_errors.cpp": "what it threw becomes an Error",
     "libs/rpc/include/caftan/rpc/packing.hpp": "archives, where the number of the argument is known",
     "libs/rpc/src/packing.cpp": "archives, in the prologue of a call",

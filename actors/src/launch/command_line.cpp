@@ -5,7 +5,7 @@
 #include <optional>
 #include <sstream>
 
-#include "caftan/app/application.hpp"
+#include "caftan/app/internal/application.hpp"
 #include "caftan/base/settings_diagnostics.hpp"
 #include "caftan/base/settings_io.hpp"
 

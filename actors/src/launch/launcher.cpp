@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "caftan/app/internal/resolved.hpp"
-#include "caftan/base/overloaded.hpp"
+#include "caftan/base/internal/overloaded.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "caftan/run/internal/death.hpp"
 #include "caftan/run/internal/losses.hpp"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "caftan/actors/role_catalog.hpp"
-#include "caftan/app/application.hpp"
-#include "caftan/app/plan.hpp"
+#include "caftan/app/internal/application.hpp"
+#include "caftan/app/internal/plan.hpp"
 
 namespace caftan::actors {
 

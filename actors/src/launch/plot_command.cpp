@@ -5,7 +5,7 @@
 
 #include "caftan/app/internal/run_directory.hpp"
 #include "caftan/base/settings_io.hpp"
-#include "caftan/results/plot.hpp"
+#include "caftan/results/internal/plot.hpp"
 
 namespace caftan::actors {
 

@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "caftan/app/load.hpp"
-#include "caftan/app/plan.hpp"
-#include "caftan/app/reference.hpp"
+#include "caftan/app/internal/load.hpp"
+#include "caftan/app/internal/plan.hpp"
+#include "caftan/app/internal/reference.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "launch/command_line.hpp"
 #include "launch/launcher.hpp"

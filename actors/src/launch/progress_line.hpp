@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "caftan/app/application.hpp"
+#include "caftan/app/internal/application.hpp"
 #include "caftan/base/clock.hpp"
 #include "launch/output_stream.hpp"
 #include "launch/signal_source.hpp"

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "caftan/app/secret_file.hpp"
+#include "caftan/app/internal/secret_file.hpp"
 
 namespace caftan::actors {
 namespace {

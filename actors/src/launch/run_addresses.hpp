@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
-#include "caftan/app/application.hpp"
-#include "caftan/app/plan.hpp"
+#include "caftan/app/internal/application.hpp"
+#include "caftan/app/internal/plan.hpp"
 #include "caftan/base/result.hpp"
 #include "launch/socket_folder.hpp"
 

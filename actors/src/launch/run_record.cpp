@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "caftan/results/plot.hpp"
+#include "caftan/results/internal/plot.hpp"
 #include "launch/fatal_signals.hpp"
 
 namespace caftan::actors {

@@ -11,10 +11,10 @@
 #include "caftan/actors/worker.hpp"
 #include "caftan/app/internal/curve.hpp"
 #include "caftan/app/internal/disk_reserve.hpp"
+#include "caftan/app/internal/metrics.hpp"
+#include "caftan/app/internal/plan.hpp"
 #include "caftan/app/internal/run_directory.hpp"
-#include "caftan/app/metrics.hpp"
-#include "caftan/app/plan.hpp"
-#include "caftan/app/summary.hpp"
+#include "caftan/app/internal/summary.hpp"
 #include "caftan/run/internal/run_messages.hpp"
 #include "caftan/run/internal/supervisor.hpp"
 

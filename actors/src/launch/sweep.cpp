@@ -10,9 +10,9 @@
 #include <memory>
 #include <utility>
 
+#include "caftan/app/internal/load.hpp"
 #include "caftan/app/internal/run_directory.hpp"
 #include "caftan/app/internal/sweep_table.hpp"
-#include "caftan/app/load.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "launch/command_process.hpp"
 #include "launch/progress_line.hpp"

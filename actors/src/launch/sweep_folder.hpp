@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "caftan/app/internal/summary.hpp"
 #include "caftan/app/internal/sweep_plan.hpp"
-#include "caftan/app/summary.hpp"
 #include "caftan/base/result.hpp"
 #include "launch/descriptor.hpp"
 

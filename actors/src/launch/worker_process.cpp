@@ -11,8 +11,8 @@
 #include <thread>
 #include <variant>
 
+#include "caftan/app/internal/load.hpp"
 #include "caftan/app/internal/run_directory.hpp"
-#include "caftan/app/load.hpp"
 #include "caftan/run/internal/death.hpp"
 #include "launch/fatal_signals.hpp"
 #include "launch/run_process.hpp"

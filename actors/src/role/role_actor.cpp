@@ -6,7 +6,7 @@
 #include <caf/send.hpp>
 
 #include "caftan/actors/role_context.hpp"
-#include "caftan/base/overloaded.hpp"
+#include "caftan/base/internal/overloaded.hpp"
 #include "caftan/rpc/user_code.hpp"
 
 namespace caftan::actors {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "caftan/base/log.hpp"
+#include "caftan/base/internal/log.hpp"
 #include "caftan/base/mutex.hpp"
 #include "caftan/rpc/rref_handle.hpp"
 #include "role/run_reporter.hpp"

@@ -12,8 +12,8 @@
 
 #include "caftan/actors/role_catalog.hpp"
 #include "caftan/actors/worker.hpp"
-#include "caftan/app/application.hpp"
-#include "caftan/app/plan.hpp"
+#include "caftan/app/internal/application.hpp"
+#include "caftan/app/internal/plan.hpp"
 #include "caftan/base/mutex.hpp"
 #include "caftan/transport/internal/thread.hpp"
 #include "role/role_host.hpp"

@@ -5,7 +5,7 @@
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
-#include "caftan/base/overloaded.hpp"
+#include "caftan/base/internal/overloaded.hpp"
 
 namespace caftan::actors {
 

@@ -2,7 +2,7 @@
 
 #include <caf/actor_cast.hpp>
 
-#include "caftan/base/overloaded.hpp"
+#include "caftan/base/internal/overloaded.hpp"
 #include "caftan/remote/internal/actor_exchange.hpp"
 
 namespace caftan::actors {

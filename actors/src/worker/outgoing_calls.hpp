@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "caftan/actors/worker.hpp"
-#include "caftan/base/gate.hpp"
+#include "caftan/base/internal/gate.hpp"
 #include "rref/rref_host.hpp"
 #include "service/member_ports.hpp"
 #include "worker/joiner.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
-#include "caftan/base/gate.hpp"
+#include "caftan/base/internal/gate.hpp"
 #include "caftan/base/mutex.hpp"
 #include "caftan/rpc/internal/serve.hpp"
 #include "rref/rref_host.hpp"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "caftan/app/load.hpp"
+#include "caftan/app/internal/load.hpp"
 #include "caftan/base/internal/read_settings.hpp"
 #include "caftan/base/settings_io.hpp"
 

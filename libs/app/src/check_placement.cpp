@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "application_reader.hpp"
-#include "caftan/app/secret_file.hpp"
+#include "caftan/app/internal/secret_file.hpp"
 #include "host_keys.hpp"
 
 namespace caftan::app {

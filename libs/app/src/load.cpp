@@ -1,4 +1,4 @@
-#include "caftan/app/load.hpp"
+#include "caftan/app/internal/load.hpp"
 
 #include <cerrno>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "caftan/app/plan.hpp"
+#include "caftan/app/internal/plan.hpp"
 
 #include <algorithm>
 #include <array>

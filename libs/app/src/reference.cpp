@@ -1,8 +1,8 @@
-#include "caftan/app/reference.hpp"
+#include "caftan/app/internal/reference.hpp"
 
 #include <any>
 
-#include "caftan/app/application.hpp"
+#include "caftan/app/internal/application.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "host_keys.hpp"
 #include "use_text.hpp"

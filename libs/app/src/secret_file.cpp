@@ -1,4 +1,4 @@
-#include "caftan/app/secret_file.hpp"
+#include "caftan/app/internal/secret_file.hpp"
 
 #include <cerrno>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "caftan/app/summary.hpp"
+#include "caftan/app/internal/summary.hpp"
 
 #include <limits>
 #include <nlohmann/json.hpp>

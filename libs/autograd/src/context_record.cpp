@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "caftan/autograd/internal/context_host.hpp"
-#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/tensor/internal/torch_errors.hpp"
 #include "released_context.hpp"
 
 namespace caftan::autograd {

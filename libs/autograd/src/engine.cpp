@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "caftan/base/mutex.hpp"
-#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/tensor/internal/torch_errors.hpp"
 #include "graph_run.hpp"
 #include "pass_graph.hpp"
 #include "recv_function.hpp"

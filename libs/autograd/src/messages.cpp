@@ -1,6 +1,6 @@
 #include "caftan/autograd/internal/messages.hpp"
 
-#include "caftan/base/overloaded.hpp"
+#include "caftan/base/internal/overloaded.hpp"
 
 namespace caftan::autograd {
 namespace {

@@ -1,4 +1,4 @@
-#include "caftan/base/gate.hpp"
+#include "caftan/base/internal/gate.hpp"
 
 namespace caftan::base {
 

@@ -1,5 +1,5 @@
 // The only file that includes spdlog, because libtorch ships another version of the fmt library that spdlog uses.
-#include "caftan/base/log.hpp"
+#include "caftan/base/internal/log.hpp"
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/basic_file_sink.h>

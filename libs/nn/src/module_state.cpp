@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/tensor/internal/torch_errors.hpp"
 
 namespace caftan::nn {
 namespace {

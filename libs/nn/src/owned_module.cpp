@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/tensor/internal/torch_errors.hpp"
 
 namespace caftan::nn {
 namespace {

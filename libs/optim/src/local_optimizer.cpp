@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/tensor/internal/torch_errors.hpp"
 #include "gradient_check.hpp"
 #include "lbfgs.hpp"
 #include "option_check.hpp"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "caftan/optim/clipping.hpp"
-#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/tensor/internal/torch_errors.hpp"
 
 namespace caftan::optim {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "caftan/results/run_curves.hpp"
+#include "caftan/results/internal/run_curves.hpp"
 
 namespace caftan::results {
 

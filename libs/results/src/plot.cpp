@@ -1,4 +1,4 @@
-#include "caftan/results/plot.hpp"
+#include "caftan/results/internal/plot.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 
 #include "caftan/base/internal/joined.hpp"
 #include "caftan/base/settings_diagnostics.hpp"
-#include "caftan/svg/chart.hpp"
+#include "caftan/svg/internal/chart.hpp"
 #include "groups.hpp"
 
 namespace caftan::results {

@@ -9,7 +9,7 @@
 #include "caftan/app/internal/curve.hpp"
 #include "caftan/base/internal/settings_document.hpp"
 #include "caftan/base/whole_file.hpp"
-#include "caftan/results/run_curves.hpp"
+#include "caftan/results/internal/run_curves.hpp"
 #include "read_table.hpp"
 
 namespace caftan::results {

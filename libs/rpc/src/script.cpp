@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/tensor/internal/torch_errors.hpp"
 #include "operator_rules.hpp"
 #include "script_check.hpp"
 

@@ -9,7 +9,7 @@
 #include <typeinfo>
 
 #include "caftan/base/internal/what_of.hpp"
-#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/tensor/internal/torch_errors.hpp"
 
 namespace caftan::rpc {
 namespace {

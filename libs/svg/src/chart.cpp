@@ -1,4 +1,4 @@
-#include "caftan/svg/chart.hpp"
+#include "caftan/svg/internal/chart.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "caftan/svg/internal/lines.hpp"
+#include "caftan/svg/internal/smoothing.hpp"
 #include "caftan/svg/internal/text.hpp"
 #include "caftan/svg/internal/ticks.hpp"
-#include "caftan/svg/smoothing.hpp"
 
 namespace caftan::svg {
 namespace {

@@ -1,4 +1,4 @@
-#include "caftan/svg/smoothing.hpp"
+#include "caftan/svg/internal/smoothing.hpp"
 
 #include <algorithm>
 #include <cmath>

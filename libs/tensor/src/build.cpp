@@ -11,7 +11,7 @@
 #include <cmath>
 
 #include "caftan/tensor/codec.hpp"
-#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/tensor/internal/torch_errors.hpp"
 #include "caftan/wire/archive_error.hpp"
 #include "layout_table.hpp"
 

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "caftan/tensor/codec.hpp"
-#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/tensor/internal/torch_errors.hpp"
 #include "source_parts.hpp"
 
 namespace caftan::tensor {

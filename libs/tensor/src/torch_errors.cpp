@@ -1,4 +1,4 @@
-#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/tensor/internal/torch_errors.hpp"
 
 #include <c10/util/Exception.h>
 

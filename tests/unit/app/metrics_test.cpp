@@ -1,4 +1,4 @@
-#include "caftan/app/metrics.hpp"
+#include "caftan/app/internal/metrics.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

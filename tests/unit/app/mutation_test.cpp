@@ -4,8 +4,8 @@
 
 #include <random>
 
+#include "caftan/app/internal/plan.hpp"
 #include "caftan/app/internal/resolved.hpp"
-#include "caftan/app/plan.hpp"
 #include "role_types.hpp"
 
 namespace caftan::app::testing::mutation_test {

@@ -1,5 +1,5 @@
 // docs/configuration.md is what the declarations say. To renew it, run this test with CAFTAN_WRITE_REFERENCE=1.
-#include "caftan/app/reference.hpp"
+#include "caftan/app/internal/reference.hpp"
 
 #include <gtest/gtest.h>
 

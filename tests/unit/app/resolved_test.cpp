@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "caftan/app/plan.hpp"
+#include "caftan/app/internal/plan.hpp"
 #include "role_types.hpp"
 
 namespace caftan::app::testing::resolved_test {

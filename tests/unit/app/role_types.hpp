@@ -2,7 +2,7 @@
 #pragma once
 
 #include "batch_parameter_server/config.hpp"
-#include "caftan/app/load.hpp"
+#include "caftan/app/internal/load.hpp"
 #include "cartpole/config.hpp"
 #include "rnn_lm/config.hpp"
 

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "as_nobody.hpp"
-#include "caftan/app/summary.hpp"
+#include "caftan/app/internal/summary.hpp"
 
 namespace caftan::app::run_directory_test {
 namespace {

@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "caftan/app/internal/student.hpp"
+#include "caftan/app/internal/summary.hpp"
 #include "caftan/app/internal/sweep_plan.hpp"
 #include "caftan/app/internal/sweep_table.hpp"
-#include "caftan/app/summary.hpp"
 
 namespace caftan::app::sweep_test {
 namespace {

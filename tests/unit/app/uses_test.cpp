@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "caftan/app/internal/plan.hpp"
 #include "caftan/app/internal/resolved.hpp"
 #include "caftan/app/internal/settings_digest.hpp"
-#include "caftan/app/plan.hpp"
 #include "role_types.hpp"
 
 namespace caftan::app::testing::uses_test {

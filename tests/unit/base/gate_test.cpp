@@ -1,5 +1,5 @@
 // What is inside a gate is waited for, and nothing enters a closed one.
-#include "caftan/base/gate.hpp"
+#include "caftan/base/internal/gate.hpp"
 
 #include <gtest/gtest.h>
 

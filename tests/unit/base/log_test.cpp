@@ -1,4 +1,4 @@
-#include "caftan/base/log.hpp"
+#include "caftan/base/internal/log.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "caftan/results/plot.hpp"
+#include "caftan/results/internal/plot.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "caftan/svg/chart.hpp"
+#include "caftan/svg/internal/chart.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "caftan/svg/smoothing.hpp"
+#include "caftan/svg/internal/smoothing.hpp"
 
 namespace caftan::svg::chart_test {
 namespace {

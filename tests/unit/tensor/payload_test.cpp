@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "caftan/tensor/internal/torch_errors.hpp"
 #include "caftan/tensor/operators.hpp"
-#include "caftan/tensor/torch_errors.hpp"
 
 namespace caftan::tensor::payload_test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/tensor/internal/torch_errors.hpp"
 
 namespace caftan::nn {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "caftan/nn/internal/gradient_mean.hpp"
 #include "caftan/rpc/wait.hpp"
-#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/tensor/internal/torch_errors.hpp"
 
 namespace caftan::nn {
 namespace {

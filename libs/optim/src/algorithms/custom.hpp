@@ -3,7 +3,7 @@
 
 #include "algorithm_trait.hpp"
 #include "caftan/optim/custom_algorithm.hpp"
-#include "caftan/tensor/torch_errors.hpp"
+#include "caftan/tensor/internal/torch_errors.hpp"
 
 namespace caftan::optim {
 

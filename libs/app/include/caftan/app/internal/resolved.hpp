@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "caftan/app/application.hpp"
+#include "caftan/app/internal/application.hpp"
 #include "caftan/app/role_type.hpp"
 
 namespace caftan::app {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "caftan/app/application.hpp"
+#include "caftan/app/internal/application.hpp"
 #include "caftan/app/role_type.hpp"
 #include "caftan/base/result.hpp"
 

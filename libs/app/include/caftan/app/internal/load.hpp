@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "caftan/app/application.hpp"
+#include "caftan/app/internal/application.hpp"
 #include "caftan/app/role_type.hpp"
 
 namespace caftan::app {

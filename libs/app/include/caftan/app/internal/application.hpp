@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "caftan/app/channel_choice.hpp"
+#include "caftan/app/internal/channel_choice.hpp"
 #include "caftan/base/clock.hpp"
 #include "caftan/base/settings.hpp"
 #include "caftan/base/settings_diagnostics.hpp"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "caftan/app/application.hpp"
+#include "caftan/app/internal/application.hpp"
 #include "caftan/base/ids.hpp"
 #include "caftan/base/result.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "caftan/base/result.hpp"
-#include "caftan/results/run_curves.hpp"
+#include "caftan/results/internal/run_curves.hpp"
 
 namespace caftan::results {
 
