@@ -92,9 +92,8 @@ void Leaver::report(std::uint64_t round) {
   for (std::uint32_t id = 0; id < parts_.peers.size(); ++id) {
     const auto session = WorkerId{id} == parts_.ports.id() ? nullptr : parts_.peers.at(WorkerId{id}).session();
     if (!session || !(session->peer().features & net::kKnowsLeaveReport)) continue;
-    (void)parts_.sender.send_to_root(*session,
-                                     // A worker whose session has ended does not need the report.
-                                     caf::make_message(report));
+    // A worker whose session has ended does not need the report.
+    (void)parts_.sender.send_to_root(*session, caf::make_message(report));
   }
 }
 

@@ -19,9 +19,8 @@ namespace caftan::net {
 class Meeting {
  public:
   struct Options {
-    std::vector<std::string>
-        /// By id of the member: the address at which it can be dialled; empty = learnt from the coordinator.
-        addresses{};
+    /// By id of the member: the address at which it can be dialled; empty = learnt from the coordinator.
+    std::vector<std::string> addresses{};
     base::Duration start_timeout{};
     bool in_one_process = false;  ///< the workers find each other without addresses
   };
