@@ -53,7 +53,7 @@ class ThreadedExecutor::ThreadWait final : public base::Executor::Wait, public b
 
   ThreadedExecutor& executor_;
   std::atomic<std::uint32_t> state_{kIdle};
-  const int event_fd_;  // made by the constructor, before another thread can notify
+  const int event_fd_;  // set by the constructor, before another thread can notify
 };
 
 }  // namespace caftan::transport

@@ -19,7 +19,7 @@ namespace caftan::app {
 
 class File;
 
-/// The name of this file in a run's folder.
+/// The name of the file in a run's folder that has its curves.
 inline constexpr const char* kCurveFile = "curve.csv";
 
 struct CurveRow {

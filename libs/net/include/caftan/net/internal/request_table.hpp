@@ -58,7 +58,7 @@ class RequestTable {
     }
     if (free_ == kNone) free_ = make_slot().index;
     Slot& slot = at(free_);
-    // Throws without memory; the table has not changed then.
+    // Throws without memory; no request has been added then.
     if (deadline != base::kNever) wheel_.insert(slot, deadline);
     free_ = slot.next_free;
     slot.sink.emplace(std::move(sink));

@@ -45,7 +45,7 @@ class Crew {
   /// tasks.
   enum class Replacement : std::uint8_t {
     none,         ///< enough threads run, or no more are allowed
-    parked,       ///< a parked thread; it is counted as running, and has to be woken
+    parked,       ///< a parked thread, which has been counted as one that goes on, and has to be woken
     thread,       ///< a new one
     last_thread,  ///< a new thread, without which no thread would run
   };
