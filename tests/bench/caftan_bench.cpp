@@ -218,7 +218,7 @@ int serve_until_end(const std::string& kind, const ParentLink& parent) {
   const std::string echo_at = parent.hear();
   if (echo_at.empty()) return 1;
   const auto worker = value_or_exit(Worker::start(make_options("echo", caller_at, echo_at), make_registry()), "start");
-  parent.tell(worker->channel_kind("caller") == kind ? "ready" : worker->channel_kind("caller"));
+  parent.write_line(worker->channel_kind("caller") == kind ? "ready" : worker->channel_kind("caller"));
   parent.wait_for_end();
   worker->stop();
   return 0;
@@ -233,8 +233,8 @@ int run_two_processes(const std::string& kind) {
   // The system chooses the port, so the peer gets the address once this worker listens.
   const auto worker =
       value_or_exit(Worker::launch(make_options("caller", caller_at, echo_at), make_registry()), "launch");
-  peer.tell(worker->address());
-  peer.tell(echo_at);
+  peer.write_line(worker->address());
+  peer.write_line(echo_at);
   if (const auto ready = worker->wait_until_ready(); !ready) {
     std::fprintf(stderr, "caftan_bench: %s\n", ready.error().message().c_str());
     return 1;

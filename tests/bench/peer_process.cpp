@@ -13,7 +13,7 @@
 
 namespace caftan::bench {
 
-void ParentLink::tell(const std::string& text) const {
+void ParentLink::write_line(const std::string& text) const {
   const std::string line = text + "\n";
   // One short line fits into a pipe whole; a broken pipe means that the other process is ending anyway.
   if (write(write_fd, line.data(), line.size()) < 0) std::perror("bench: write to peer process");

@@ -14,7 +14,7 @@ struct ParentLink {
   int read_fd;
   int write_fd;
   /// Writes one line to the parent. `text` holds no newline.
-  void tell(const std::string& text) const;
+  void write_line(const std::string& text) const;
   /// Reads one line from the parent, without its newline; empty at the end of the pipe.
   std::string hear() const;
   /// Returns when the parent has closed its end.
@@ -32,7 +32,7 @@ class PeerProcess {
   ~PeerProcess();
 
   pid_t pid() const noexcept { return pid_; }
-  void tell(const std::string& text) const { link_.tell(text); }
+  void write_line(const std::string& text) const { link_.write_line(text); }
   std::string hear() const { return link_.hear(); }
   /// Returns when the kernel has closed the process's descriptors. Precondition: the process writes nothing more.
   void wait_until_closed() const { link_.wait_for_end(); }

@@ -76,7 +76,7 @@ int run(const std::string& transports) {
     _exit(0);
   });
   const reference::Listener listener = reference::listen_on_loopback();
-  peer.tell(std::to_string(listener.port));
+  peer.write_line(std::to_string(listener.port));
   start(0, listener);
   const Reference reference;
   const Rig rig("reference " + transports, {peer.pid()});

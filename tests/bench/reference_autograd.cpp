@@ -196,7 +196,7 @@ int run(const std::string& transports, std::int16_t workers) {
   }
   const Functions functions(0);
   const reference::Listener listener = reference::listen_on_loopback();
-  for (const auto& peer : peers) peer->tell(std::to_string(listener.port));
+  for (const auto& peer : peers) peer->write_line(std::to_string(listener.port));
   start(0, listener);
   const Rig rig("reference " + transports, pids);
   ReferenceAutograd bench(functions, rig, workers);

@@ -58,8 +58,8 @@ int run_peer(const std::string& kind, const ParentLink& parent) {
   void* context = zmq_ctx_new();
   void* reply = open_socket(context, ZMQ_REP);
   void* router = open_socket(context, ZMQ_ROUTER);
-  parent.tell(bind_socket(reply, kind, name + "-reply"));
-  parent.tell(bind_socket(router, kind, name + "-router"));
+  parent.write_line(bind_socket(reply, kind, name + "-reply"));
+  parent.write_line(bind_socket(router, kind, name + "-router"));
   std::thread one(echo, reply);
   std::thread many(echo, router);
   parent.wait_for_end();
@@ -92,7 +92,7 @@ void receive_message(void* socket, std::size_t size) {
 
 int run(const std::string& kind) {
   PeerProcess peer([&](const ParentLink& parent) { return run_peer(kind, parent); });
-  peer.tell(std::to_string(peer.pid()));
+  peer.write_line(std::to_string(peer.pid()));
   const std::string reply_address = peer.hear();
   const std::string router_address = peer.hear();
   void* context = zmq_ctx_new();

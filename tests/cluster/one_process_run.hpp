@@ -34,7 +34,7 @@ class OneProcessRun : public ::testing::Test {
     actors::WorkerSetOptions options{.catalog = program_.catalog(), .application = loaded.application, .plan = plan};
     for (const auto& worker : plan.workers) {
       options.workers.push_back(worker.id);
-      options.world.push_back({worker.name, ""});
+      options.members.push_back({worker.name, ""});
     }
     options.executor = actors::make_runners(options.workers.size());
     options.network = std::make_shared<LocalNetwork>();

@@ -38,7 +38,7 @@ NAMES = {
     "told_with_process": "with_pid", "tell_end": "report_end", "kOwnWords": "kLateReportGrace", "Life": "WorkerLife",
     "send_request": "start_call, submit", "submit_request": "start_call", "begin_request": "fill_request",
     "is_head": "is_coordinator", "kHead": "kCoordinator", "has_met_all": "start_is_over", "settle": "what ends: docs/glossary.md",
-    "QuietPosts": "DeferWakeups", "reads_for_wait": "inside_reading_wait", "keep_watch": "backstop",
+    r"tell(?:_\w+)?": "send, report", "QuietPosts": "DeferWakeups", "reads_for_wait": "inside_reading_wait", "keep_watch": "backstop",
     "settled": "outcome", "settled_status": "outcome_status", "is_settled": "is_complete",
     "settled_or": "has_outcome_or", "run_body": "run_span", "Bodies": "Spans",
     IN_NAMES: "name the thing",

@@ -68,7 +68,7 @@ ReferenceProcesses::ReferenceProcesses() : state_(std::make_unique<State>()) {
   }
   state_->site = std::make_unique<Site>(0);
   const reference::Listener listener = reference::listen_on_loopback();
-  for (const auto& peer : state_->peers) peer->tell(std::to_string(listener.port));
+  for (const auto& peer : state_->peers) peer->write_line(std::to_string(listener.port));
   start(0, listener);
   own_site = state_->site.get();
 }

@@ -83,7 +83,7 @@ void AutogradContextState::on_envelope(const PassEnvelope& envelope) {
   const WorkerLife from = session->peer().life;
   if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) ports_->learn_released(from, *release);
   if (passes_->is_released()) {
-    if (auto answer = ports_->refuse(from, envelope.message)) send_to(answer->to, std::move(answer->message));
+    if (auto reply = ports_->refuse(from, envelope.message)) send_to(reply->to, std::move(reply->message));
     return;
   }
   watch(from);
@@ -131,7 +131,7 @@ void AutogradContextState::on(context_event::Cancelled& event) {
 
 void AutogradContextState::on(context_event::GradientArrived& event) {
   if (passes_->is_released()) {
-    if (auto answer = ports_->refuse(event.from, event.grad)) send_to(answer->to, std::move(answer->message));
+    if (auto reply = ports_->refuse(event.from, event.grad)) send_to(reply->to, std::move(reply->message));
     return;
   }
   perform(passes_->receive(event.from, std::move(event.grad), event.bytes));
@@ -349,7 +349,7 @@ void AutogradContextState::resolve(Result<void> outcome) {
 void AutogradContextState::perform(autograd::ContextReleased& action) {
   const autograd::ReleasedRange released = ports_->context_over(record_->id());
   record_->end();
-  for (const WorkerLife& peer : action.tell) send_to(peer, autograd::Release{record_->id(), released});
+  for (const WorkerLife& peer : action.receivers) send_to(peer, autograd::Release{record_->id(), released});
 }
 
 void AutogradContextState::perform(autograd::ContextEmpty&) { self_->quit(); }

@@ -86,7 +86,7 @@ Result<std::shared_ptr<ContextRecord>> AutogradHost::enter(const ContextId& cont
 }
 
 /// The lookup and the delivery are one step under the lock: a context that ends leaves the table first.
-bool AutogradHost::tell(const ContextId& context, ContextEvent event) {
+bool AutogradHost::send_to_context(const ContextId& context, ContextEvent event) {
   const base::LockGuard lock(mutex_);
   const auto entry = entries_.find(context);
   if (entry == entries_.end()) return false;
@@ -94,16 +94,20 @@ bool AutogradHost::tell(const ContextId& context, ContextEvent event) {
   return true;
 }
 
-void AutogradHost::release(const ContextId& context) noexcept { tell(context, ContextEvent{context_event::Release{}}); }
+void AutogradHost::release(const ContextId& context) noexcept {
+  send_to_context(context, ContextEvent{context_event::Release{}});
+}
 
-void AutogradHost::learned(const ContextId& context) { tell(context, ContextEvent{context_event::Learned{}}); }
+void AutogradHost::learned(const ContextId& context) {
+  send_to_context(context, ContextEvent{context_event::Learned{}});
+}
 
 Future<void> AutogradHost::start_pass(const std::shared_ptr<ContextRecord>& context, autograd::PassStart start) {
   const auto state = std::make_shared<PassState>(ports_.weak_from_this(), *this, context->id());
   const auto promise = std::make_shared<PassPromise>(state, ports_.name());
   // If the actor has ended or quits and drops the event, the dropped promise completes the wait.
-  tell(context->id(),
-       ContextEvent{context_event::Start{std::make_shared<autograd::PassStart>(std::move(start)), promise}});
+  send_to_context(context->id(),
+                  ContextEvent{context_event::Start{std::make_shared<autograd::PassStart>(std::move(start)), promise}});
   return Future<void>(state);
 }
 
@@ -114,7 +118,7 @@ std::optional<WorkerLife> AutogradHost::life_of(const Peer& peer) const {
 }
 
 void AutogradHost::cancelled(const ContextId& context, std::weak_ptr<rpc::FutureCore> pass) {
-  tell(context, ContextEvent{context_event::Cancelled{std::move(pass)}});
+  send_to_context(context, ContextEvent{context_event::Cancelled{std::move(pass)}});
 }
 
 std::string AutogradHost::name_of(WorkerId peer) const {
@@ -171,7 +175,7 @@ caf::strong_actor_ptr AutogradHost::proxy(const WorkerLife& peer, const Address&
 }
 
 void AutogradHost::gradient_not_sent(const autograd::PassId& pass, const Error& error) {
-  tell(pass.context, ContextEvent{context_event::NotSent{pass.number, error}});
+  send_to_context(pass.context, ContextEvent{context_event::NotSent{pass.number, error}});
 }
 
 caf::actor AutogradHost::recv_function(const ContextId& context, AutogradMessageId message) {

@@ -94,7 +94,7 @@ class AutogradHost final : public autograd::ContextHost, public Service, public 
 
   std::shared_ptr<autograd::ContextRecord> make_entry_locked(const ContextId& id) CAFTAN_REQUIRES(mutex_);
   void notify_if_empty_locked() noexcept CAFTAN_REQUIRES(mutex_);
-  bool tell(const ContextId& context, ContextEvent event);
+  bool send_to_context(const ContextId& context, ContextEvent event);
   caf::strong_actor_ptr find_send_function(const transport::Session& session, const AutogradMessageId& message);
 
   MemberPorts& ports_;

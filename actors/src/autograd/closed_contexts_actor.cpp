@@ -14,9 +14,9 @@ caf::behavior closed_contexts_actor(ClosedContextsActor* self, ClosedContextsPor
     if (!session) return;
     const WorkerLife from = session->peer().life;
     if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) ports->learn_released(from, *release);
-    auto answer = ports->refuse(from, envelope.message);
-    if (!answer) return;
-    self->send(caf::actor_cast<caf::actor>(self->current_sender()), PassEnvelope{std::move(answer->message)});
+    auto reply = ports->refuse(from, envelope.message);
+    if (!reply) return;
+    self->send(caf::actor_cast<caf::actor>(self->current_sender()), PassEnvelope{std::move(reply->message)});
   }};
 }
 

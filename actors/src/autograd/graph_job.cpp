@@ -140,7 +140,7 @@ void GraphJob::run_nodes() {
   Sink sink;
   context_event::Ran ran;
   ran.pass = pass_;
-  const auto tell = [&](bool done, Result<void> outcome) {
+  const auto report = [&](bool done, Result<void> outcome) {
     ran.produced = std::move(sink.produced);
     ran.done = done;
     ran.outcome = std::move(outcome);
@@ -148,25 +148,25 @@ void GraphJob::run_nodes() {
   };
   bool whole = begun_;
   for (auto& function : std::exchange(marks_, {})) {
-    if (const auto marked = engine_->mark(std::move(function)); !marked) return tell(true, marked.error());
+    if (const auto marked = engine_->mark(std::move(function)); !marked) return report(true, marked.error());
   }
   while (!whole) {
     const auto slice = engine_->walk(kNodesPerSlice);
     for (const auto& recv : slice.found) {
       if (recv.context == record_->id()) continue;
-      return tell(true, Error(Errc::foreign_context, "the graph has message " + to_string(recv.message) +
-                                                         " of context " + to_string(recv.context)));
+      return report(true, Error(Errc::foreign_context, "the graph has message " + to_string(recv.message) +
+                                                           " of context " + to_string(recv.context)));
     }
     whole = slice.done;
   }
   if (!std::exchange(begun_, true)) engine_->add_spans(record_->spans());
   for (Feed& feed : std::exchange(feeds_, {})) {
     const auto fed = engine_->feed(feed.message, std::move(feed.gradients));
-    if (!fed) return tell(true, Error(Errc::invalid_gradient, fed.error().text()));
+    if (!fed) return report(true, Error(Errc::invalid_gradient, fed.error().text()));
   }
   const auto slice = engine_->run(kNodesPerSlice, sink);
-  if (!slice) return tell(true, slice.error());
-  if (!sink.outcome) return tell(true, sink.outcome);
+  if (!slice) return report(true, slice.error());
+  if (!sink.outcome) return report(true, sink.outcome);
   if (slice->drained) {
     autograd::GradientBook book = engine_->take_staged();
     ran.result = {true, book.bytes()};
@@ -174,8 +174,8 @@ void GraphJob::run_nodes() {
   } else {
     ran.result.staged_bytes = engine_->bytes();
   }
-  if (slice->idle) return tell(true, {});
-  if (!sink.produced.empty()) tell(false, {});
+  if (slice->idle) return report(true, {});
+  if (!sink.produced.empty()) report(false, {});
   post(&GraphJob::run_slice);
 }
 

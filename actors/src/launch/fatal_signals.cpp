@@ -71,7 +71,7 @@ void write_summary(const Prepared& words) {
   }
 }
 
-void tell(int number) {
+void on_fatal_signal(int number) {
   for (std::size_t i = 0; i < kFatal.size(); ++i) {
     if (kFatal[i] != number) continue;
     write_all(STDERR_FILENO, prepared[i].line);
@@ -110,7 +110,7 @@ FatalSignals::FatalSignals(const std::function<Words(int number)>& words, const 
     prepared[i] = {kept.line, kept.summary, kept.rest};
     if (!is_default(kFatal[i])) continue;
     struct sigaction action {};
-    action.sa_handler = tell;
+    action.sa_handler = on_fatal_signal;
     action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
     ::sigaction(kFatal[i], &action, nullptr);
   }
@@ -119,7 +119,7 @@ FatalSignals::FatalSignals(const std::function<Words(int number)>& words, const 
 FatalSignals::~FatalSignals() {
   for (const int number : kFatal) {
     struct sigaction current {};
-    if (::sigaction(number, nullptr, &current) == 0 && current.sa_handler == tell) ::signal(number, SIG_DFL);
+    if (::sigaction(number, nullptr, &current) == 0 && current.sa_handler == on_fatal_signal) ::signal(number, SIG_DFL);
   }
 }
 

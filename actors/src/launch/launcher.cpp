@@ -159,7 +159,7 @@ Result<void> Launch::start() {
                                     .application = options_.application,
                                     .plan = options_.plan,
                                     .workers = options_.workers,
-                                    .world = addresses_.addresses_for(options_.plan, WorkerId{}, {}),
+                                    .members = addresses_.addresses_for(options_.plan, WorkerId{}, {}),
                                     .run_directory = std::filesystem::absolute(record_.directory().path()),
                                     .executor = make_runners(options_.workers.size()),
                                     .network = std::make_shared<LocalNetwork>()});

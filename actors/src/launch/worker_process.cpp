@@ -100,7 +100,7 @@ void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types)
   for (const std::uint32_t worker : assignment->launched) {
     if (worker < plan.workers.size()) options.siblings.push_back(plan.workers[worker].name);
   }
-  for (const auto& [name, address] : assignment->members) options.world.push_back({name, address});
+  for (const auto& [name, address] : assignment->members) options.members.push_back({name, address});
   options.executor = make_runners(options.workers.size());
   options.sink = [&control](const run::Event& event) {
     // An event that cannot be sent has no receiver: the launcher is gone, and `follow` ends this process.

@@ -85,7 +85,7 @@ WorkerOptions WorkerSet::worker_options(Member& member) {
   const app::Application& application = options_.application;
   WorkerOptions options;
   options.name = options_.plan.workers[member.id.value].name;
-  options.world = options_.world;
+  options.world = options_.members;
   options.cluster = application.run.name;
   options.secret = options_.secret;
   options.limits = limits_of(application.limits);

@@ -40,7 +40,7 @@ void OwnerRRefState::on_event(OwnerEvent& event) {
                  [this](PassedBack& e) {
                    auto held = table_.passed_back(e.fork, e.session);
                    if (held) perform(std::move(*held));
-                   e.answer(held ? Result<void>() : Result<void>(held.error()));
+                   e.reply(held ? Result<void>() : Result<void>(held.error()));
                  },
                  [this](Requested& e) {
                    perform(table_.requested(e.request.fork, e.request.parent, e.request.session), e.proxy);

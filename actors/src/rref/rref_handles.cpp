@@ -67,12 +67,12 @@ Future<void> UserHandle::created() {
   }
   auto promise = std::make_shared<Promise<void>>(caller_);
   Future<void> created = promise->future();
-  const auto tell = [promise, self = shared_from_this()] {
+  const auto resolve = [promise, self = shared_from_this()] {
     const rpc::NoUserCode reading;  // an actor confirms the handle: continuations must not run on its thread
     const auto error = self->refused();
     promise->set(error ? Result<void>(*error) : Result<void>());
   };
-  if (has_outcome_or(tell)) tell();
+  if (has_outcome_or(resolve)) resolve();
   return created;
 }
 
@@ -87,7 +87,8 @@ Future<std::shared_ptr<rpc::HostedObject>> UserHandle::local_value() {
 }
 
 OwnerHandle::~OwnerHandle() {
-  if (const auto alive = caller()) host_.table().tell_owner(rref(), OwnerEvent{owner_event::Released{rpc::Use::hold}});
+  if (const auto alive = caller())
+    host_.table().send_to_owner(rref(), OwnerEvent{owner_event::Released{rpc::Use::hold}});
 }
 
 std::optional<Error> OwnerHandle::failed() const {

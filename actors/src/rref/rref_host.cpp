@@ -41,7 +41,7 @@ void RRefHost::make_owner(RRefId id, std::string type) {
 
 std::shared_ptr<rpc::RRefHandle> RRefHost::own(RRefId id, rpc::TypeKey type) {
   make_owner(id, std::string(type.name));
-  table_.tell_owner(id, OwnerEvent{owner_event::CreatedHere{}});
+  table_.send_to_owner(id, OwnerEvent{owner_event::CreatedHere{}});
   rpc::SharedRRef shared{id, {}, ports_.life(), {}, {}, type.hash, std::string(type.name)};
   return std::make_shared<OwnerHandle>(*this, ports_.shared_from_this(), std::move(shared),
                                        *ports_.find_peer(ports_.id()), true, table_.value_error(id));
@@ -80,20 +80,20 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::use_created(RRefId id, const std::sha
   return handle;
 }
 
-void RRefHost::creation_answered(ForkId fork, Result<void> answer) {
+void RRefHost::creation_answered(ForkId fork, Result<void> reply) {
   ending_.creation_answered();
   const caf::actor actor = table_.user_actor(fork);
   if (!actor) return;  // ended by hand
-  caf::anon_send(actor, UserEvent{user_event::CreationAnswered{std::make_shared<Result<void>>(std::move(answer))}});
+  caf::anon_send(actor, UserEvent{user_event::CreationAnswered{std::make_shared<Result<void>>(std::move(reply))}});
 }
 
 void RRefHost::set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> value) {
-  table_.tell_owner(id, OwnerEvent{owner_event::ValueSet{
-                            std::make_shared<Result<std::shared_ptr<rpc::HostedObject>>>(std::move(value))}});
+  table_.send_to_owner(id, OwnerEvent{owner_event::ValueSet{
+                               std::make_shared<Result<std::shared_ptr<rpc::HostedObject>>>(std::move(value))}});
 }
 
 void RRefHost::link_value(RRefId id, const caf::actor& actor) {
-  table_.tell_owner(id, OwnerEvent{owner_event::ValueActor{actor}});
+  table_.send_to_owner(id, OwnerEvent{owner_event::ValueActor{actor}});
 }
 
 // ---- handing over
@@ -125,11 +125,11 @@ Result<void> RRefHost::hand_over_one(const std::shared_ptr<rpc::RRefHandle>& bas
   shared.fork = make_fork_id();
   shared.parent = handle->fork();
   if (handle->is_owner()) {
-    const bool alive = table_.tell_owner(
+    const bool alive = table_.send_to_owner(
         shared.rref, OwnerEvent{owner_event::HandedOver{shared.fork, session, proxy_of(shared.fork)}});
     if (!alive) return Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone");
     handed.undo_.push_back([this, id = shared.rref, fork = shared.fork, session] {
-      table_.tell_owner(id, OwnerEvent{owner_event::NotHandedOver{fork, session}});
+      table_.send_to_owner(id, OwnerEvent{owner_event::NotHandedOver{fork, session}});
     });
   } else if (shared.owner == session.peer) {
     // A reference that goes back to its value's owner is registered nowhere: the owner's reader takes a hold, in the
@@ -166,10 +166,10 @@ Result<std::shared_ptr<ReceivedRRefs>> RRefHost::on_manifest(transport::Session&
 void RRefHost::take_creation(transport::Session& session, const rpc::Creation& creation) {
   make_owner(creation.rref, "?");
   auto proxy = ActorExchange::of(session).proxy(Address::of(creation.fork));
-  table_.tell_owner(creation.rref,
-                    OwnerEvent{owner_event::CreatedBy{creation.fork, peer_session(session), std::move(proxy)}});
+  table_.send_to_owner(creation.rref,
+                       OwnerEvent{owner_event::CreatedBy{creation.fork, peer_session(session), std::move(proxy)}});
   for (auto& parked : parked_.created(creation.rref, creation.number)) {
-    table_.tell_owner(creation.rref, OwnerEvent{owner_event::Requested{parked.request, std::move(parked.child)}});
+    table_.send_to_owner(creation.rref, OwnerEvent{owner_event::Requested{parked.request, std::move(parked.child)}});
   }
 }
 
@@ -199,14 +199,14 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::receive_own(transport::Session& sessi
                                                        const Peer& owner) {
   auto handle = std::make_shared<OwnerHandle>(*this, ports_.shared_from_this(), shared, owner, false,
                                               table_.value_error(shared.rref));
-  const auto answer = [weak = std::weak_ptr(handle)](Result<void> held) {
+  const auto reply = [weak = std::weak_ptr(handle)](Result<void> held) {
     if (const auto strong = weak.lock()) strong->confirm(std::move(held));
   };
   // The fork of a reference that this worker passed to itself was registered in the session at the other end of the
   // connection.
   rpc::PeerSession registered = peer_session(session);
   if (registered.peer.id == ports_.id()) registered.connection = other_end_of_self(registered.connection);
-  if (!table_.tell_owner(shared.rref, OwnerEvent{owner_event::PassedBack{shared.fork, registered, answer}})) {
+  if (!table_.send_to_owner(shared.rref, OwnerEvent{owner_event::PassedBack{shared.fork, registered, reply}})) {
     handle->confirm(Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone"));
   }
   return handle;
@@ -215,7 +215,7 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::receive_own(transport::Session& sessi
 // ---- serving
 
 void RRefHost::with_value(RRefId id, std::shared_ptr<ValueJob> job) {
-  if (!table_.tell_owner(id, OwnerEvent{owner_event::Job{job}})) {
+  if (!table_.send_to_owner(id, OwnerEvent{owner_event::Job{job}})) {
     job->run(ports_.leaving().value_or(Error(Errc::rref_deleted, "the value of RRef " + to_string(id) + " is gone")),
              [] {});
   }
@@ -251,10 +251,10 @@ std::vector<RRefInfo> RRefHost::list() const { return table_.list(ports_.name(),
 bool RRefHost::on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
                                  const caf::strong_actor_ptr& child) {
   const rpc::ForkRequest request{message.rref, message.creation, message.fork, message.parent, asker};
-  if (table_.tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return false;
+  if (table_.send_to_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return false;
   if (parked_.park(request, child)) return true;
   // Another session may have brought the creation since the first look: then the ledger counts it and it is there now.
-  if (table_.tell_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return false;
+  if (table_.send_to_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return false;
   answer_fork(message.fork, asker, Errc::rref_deleted);
   return false;
 }

@@ -59,7 +59,7 @@ class RRefHost final : public Service,
   std::shared_ptr<rpc::RRefHandle> use_created(RRefId id, const std::shared_ptr<transport::Session>& session,
                                                const Peer& owner, rpc::TypeKey type, OutgoingRRefs& handed);
   /// @param fork  the creator's own; its handle may be gone already
-  void creation_answered(ForkId fork, Result<void> answer);
+  void creation_answered(ForkId fork, Result<void> reply);
   void set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> value);
   /// Links the owner's actor with the actor that is the value (L2): when either ends, the other one ends, too.
   void link_value(RRefId id, const caf::actor& actor);

@@ -85,7 +85,7 @@ struct NotHandedOver {
 struct PassedBack {
   ForkId fork;
   rpc::PeerSession session;
-  std::function<void(Result<void>)> answer;
+  std::function<void(Result<void>)> reply;
 };
 struct Requested {
   rpc::ForkRequest request;
@@ -112,7 +112,7 @@ struct OwnerEvent {
 /// Events of a fork's actor.
 namespace user_event {
 struct CreationAnswered {
-  std::shared_ptr<Result<void>> answer;
+  std::shared_ptr<Result<void>> reply;
 };
 struct ChildHandedOver {
   ForkId child;

@@ -27,7 +27,7 @@ std::size_t RRefTable::owners() const {
 }
 
 /// The lookup and the delivery are one step under the lock: an owner that ends leaves the table first.
-bool RRefTable::tell_owner(RRefId id, OwnerEvent event) {
+bool RRefTable::send_to_owner(RRefId id, OwnerEvent event) {
   const base::LockGuard lock(mutex_);
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return false;

@@ -47,7 +47,7 @@ class RRefTable {
   std::size_t owners() const;
   /// Sends the event to the actor of the value. Returns false if there is no such value. The event stands in the
   /// actor's mailbox before the message that ends the actor.
-  bool tell_owner(RRefId id, OwnerEvent event);
+  bool send_to_owner(RRefId id, OwnerEvent event);
   /// Returns where the handles at the owner learn why the value failed; null if there is no such value.
   std::shared_ptr<const ValueError> value_error(RRefId id);
   void value_known(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value);

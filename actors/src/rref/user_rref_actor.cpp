@@ -13,7 +13,7 @@ caf::behavior user_rref_actor(UserRRefActor* self, UserRRefPorts* ports, rpc::Us
   self->state.start(*ports, std::move(fork), request, owner, std::move(parent));
   return {
       [self](UserEvent& event) { self->state.on_event(event); },
-      [self](const ForkAnswered& answer) { self->state.on_answer(answer); },
+      [self](const ForkAnswered& reply) { self->state.on_reply(reply); },
       [self](const ForkAccepted& accepted) { self->state.on_accepted(accepted); },
   };
 }
@@ -35,9 +35,9 @@ void UserRRefState::start(UserRRefPorts& ports, rpc::UserFork fork, const ForkRe
   perform(fork_->start());
 }
 
-void UserRRefState::on_answer(const ForkAnswered& answer) {
-  perform(fork_->answered(
-      answer.code == Errc::ok ? Result<void>() : Result<void>(Error(answer.code, "the owner refused the reference"))));
+void UserRRefState::on_reply(const ForkAnswered& reply) {
+  perform(fork_->answered(reply.code == Errc::ok ? Result<void>()
+                                                 : Result<void>(Error(reply.code, "the owner refused the reference"))));
 }
 
 void UserRRefState::on_accepted(const ForkAccepted& accepted) {
@@ -48,7 +48,7 @@ void UserRRefState::on_accepted(const ForkAccepted& accepted) {
 void UserRRefState::on_event(UserEvent& event) {
   using namespace user_event;
   std::visit(base::Overloaded{
-                 [this](CreationAnswered& e) { perform(fork_->creation_answered(*e.answer)); },
+                 [this](CreationAnswered& e) { perform(fork_->creation_answered(*e.reply)); },
                  [this](ChildHandedOver& e) { perform(fork_->child_handed_over(e.child, e.session), e.proxy); },
                  [this](ChildNotHandedOver& e) { perform(fork_->child_exited(e.child, e.session)); },
                  [this](OwnerLost& e) {

@@ -31,7 +31,7 @@ class UserRRefState {
   void start(UserRRefPorts& ports, rpc::UserFork fork, const ForkRequested& request, const WorkerLife& owner,
              caf::strong_actor_ptr parent);
   void on_event(UserEvent& event);
-  void on_answer(const ForkAnswered& answer);
+  void on_reply(const ForkAnswered& reply);
   void on_accepted(const ForkAccepted& accepted);
   void on_exit_message(const caf::exit_msg& exit);
 

@@ -43,7 +43,7 @@ Result<void> Joiner::launch(caf::actor root) {
   }
   for (const WorkerId peer : to_dial) dial(peer);
   publish_view();  // it may be alone
-  look_whether_all_met();
+  report_if_ready();
   return {};
 }
 
@@ -243,7 +243,7 @@ void Joiner::on_connected(const WorkerLife& peer, const std::string& address) {
   }
   if (parts_.peers.session_with(peer)) leaver_.on_up(peer);
   publish_view();
-  look_whether_all_met();
+  report_if_ready();
 }
 
 void Joiner::announce_session() {
@@ -327,20 +327,20 @@ void Joiner::on_view(const Session& from, const net::View& view) {
 
 /// Once this worker has a session with every other, it reports so to the coordinator; once all have, the coordinator
 /// announces it (SE-27).
-void Joiner::look_whether_all_met() {
-  std::optional<net::Meeting::AllMet> all;
+void Joiner::report_if_ready() {
+  std::optional<net::Meeting::ReadyReport> report;
   std::vector<std::shared_ptr<Session>> sessions;
   {
     const base::LockGuard lock(mutex_);
-    all = meeting_.take_all_met();
-    if (!all) return;
-    for (const WorkerId peer : all->receivers) sessions.push_back(parts_.peers.at(peer).session());
+    report = meeting_.take_ready_report();
+    if (!report) return;
+    for (const WorkerId peer : report->receivers) sessions.push_back(parts_.peers.at(peer).session());
   }
   for (const auto& session : sessions) {
     // The message always fits, and a worker that is gone by now does not need it.
     if (session) (void)send_to_root(*session, caf::make_message(net::Met{}));
   }
-  if (all->ends_start) end_start();
+  if (report->ends_start) end_start();
 }
 
 void Joiner::on_met(Session& from) {
@@ -354,7 +354,7 @@ void Joiner::on_met(Session& from) {
     case OnMet::nothing:
       return;
     case OnMet::look:
-      return look_whether_all_met();
+      return report_if_ready();
     case OnMet::answer:
       return (void)send_to_root(from, caf::make_message(net::Met{}));
     case OnMet::end_start:

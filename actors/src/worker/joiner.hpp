@@ -109,7 +109,7 @@ class Joiner final : public RootPorts, private RootSender {
   void announce_session();
 
   void publish_view();
-  void look_whether_all_met();
+  void report_if_ready();
   void end_start();
   void fail_start(Error error);
   void notify_if_decided() CAFTAN_REQUIRES(mutex_);

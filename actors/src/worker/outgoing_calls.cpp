@@ -251,14 +251,14 @@ Result<std::shared_ptr<rpc::RRefHandle>> OutgoingCalls::create_remote(const Peer
   if (peer.id() == parts_.ports.id()) {
     handle = parts_.rrefs.own(id, type);
     slot->handed.set_creation({id, {}, {}});
-    answered = [this, id](Result<void> answer) {
+    answered = [this, id](Result<void> reply) {
       // The value was set by the serving side unless the request failed before it.
-      if (!answer) parts_.rrefs.set_value(id, answer.error());
+      if (!reply) parts_.rrefs.set_value(id, reply.error());
     };
   } else {
     handle = parts_.rrefs.use_created(id, slot->session, peer, type, slot->handed);
-    answered = [this, fork = handle->fork()](Result<void> answer) {
-      parts_.rrefs.creation_answered(fork, std::move(answer));
+    answered = [this, fork = handle->fork()](Result<void> reply) {
+      parts_.rrefs.creation_answered(fork, std::move(reply));
     };
   }
   // The fork ends by itself when its last handle goes, also while the creation is running: so the reply does not

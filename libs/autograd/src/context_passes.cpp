@@ -305,12 +305,12 @@ void ContextPasses::end_context(const Error& reason, PassActions& out) {
   out.push_back(ContextReleased{workers()});
   // Sends `peer` the failure too: this worker may have lost the initiator, while `peer` may wait for this worker and
   // still reach the initiator.
-  const auto tell = [&](WorkerLife peer, const PassId& pass) {
+  const auto fail = [&](WorkerLife peer, const PassId& pass) {
     if (peer != self_) out.push_back(Send{peer, Fail{pass, reason}});
   };
   for (const Waiting& waiting : waiting_) {
-    if (const auto* mark = std::get_if<Mark>(&waiting.message)) tell(waiting.from, mark->header.pass);
-    if (const auto* grad = std::get_if<Grad>(&waiting.message)) tell(waiting.from, grad->header.pass);
+    if (const auto* mark = std::get_if<Mark>(&waiting.message)) fail(waiting.from, mark->header.pass);
+    if (const auto* grad = std::get_if<Grad>(&waiting.message)) fail(waiting.from, grad->header.pass);
   }
   waiting_.clear();
   inbox_.clear();
@@ -321,7 +321,7 @@ void ContextPasses::end_context(const Error& reason, PassActions& out) {
   }
   std::set<WorkerLife> next_to_it = worker_->watched();
   next_to_it.insert(worker_->header().initiator);
-  for (const WorkerLife peer : next_to_it) tell(peer, worker_->header().pass);
+  for (const WorkerLife peer : next_to_it) fail(peer, worker_->header().pass);
   by_worker(worker_->conclude(false), out);
 }
 

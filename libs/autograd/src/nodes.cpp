@@ -25,7 +25,7 @@ CodeSpan CodeSpan::begin(std::uint64_t key) {
 
 void CodeSpan::end() { last = at::sequence_number::peek(); }
 
-SendFunction::SendFunction(const RecordedMessage& message, std::vector<torch_autograd::Edge> next_edges)
+SendFunction::SendFunction(const RecordedMessage& message, std::vector<torch_autograd::Edge>&& next_edges)
     : message_(message),
       next_edges_(std::move(next_edges)),
       sequence_nr_(at::sequence_number::get_and_increment()),
@@ -79,15 +79,18 @@ std::shared_ptr<SendFunction> record_sent(const RecordedMessage& message, std::s
                                           std::vector<std::uint8_t>& recorded) {
   recorded.clear();
   if (!c10::GradMode::is_enabled()) return nullptr;
-  std::vector<torch_autograd::Edge> edges;
+  std::size_t count = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const at::Tensor& tensor = tensors[i];
-    if (!tensor.defined() || !tensor.requires_grad()) continue;
-    if (recorded.empty()) recorded.resize(tensors.size(), 0);
+    if (!tensors[i].defined() || !tensors[i].requires_grad()) continue;
+    if (count++ == 0) recorded.assign(tensors.size(), 0);
     recorded[i] = 1;
-    edges.push_back(torch_autograd::impl::gradient_edge(tensor));
   }
-  if (edges.empty()) return nullptr;
+  if (count == 0) return nullptr;
+  std::vector<torch_autograd::Edge> edges(count);  // one allocation: each call with a recorded tensor comes here
+  auto edge = edges.begin();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (recorded[i] != 0) *edge++ = torch_autograd::impl::gradient_edge(tensors[i]);
+  }
   return std::make_shared<SendFunction>(message, std::move(edges));
 }
 

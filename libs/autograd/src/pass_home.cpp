@@ -37,7 +37,7 @@ PassActions PassHome::fail(WorkerLife from, const Fail& fail) {
     const WorkerLife initiator = *initiator_;
     write(fail.error);
     actions.push_back(Send{initiator, Decided{fail.pass, fail.error, decided_}});
-    tell_joined(actions, from);
+    send_to_joined(actions, from);
   }
   if (decided_.contains(pass)) actions.push_back(Send{from, end_of(pass)});
   return actions;
@@ -57,7 +57,7 @@ PassActions PassHome::peer_down(WorkerLife peer, const std::string& name) {
   }
   // The lost initiator may still be connected with other workers, to which it does not announce the outcome: so the
   // home does.
-  if (initiators_.erase(peer) != 0 && decided_.up_to().value != 0) tell_joined(actions, std::nullopt);
+  if (initiators_.erase(peer) != 0 && decided_.up_to().value != 0) send_to_joined(actions, std::nullopt);
   return actions;
 }
 
@@ -97,7 +97,7 @@ Result<void> PassHome::outcome(PassNumber pass) const {
 
 End PassHome::end_of(PassNumber pass) const { return {{context_, pass}, outcome(pass), decided_}; }
 
-void PassHome::tell_joined(PassActions& actions, std::optional<WorkerLife> except) const {
+void PassHome::send_to_joined(PassActions& actions, std::optional<WorkerLife> except) const {
   for (const WorkerLife worker : joined_) {
     if (worker != except) actions.push_back(Send{worker, end_of(decided_.up_to())});
   }

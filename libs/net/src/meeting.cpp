@@ -182,7 +182,7 @@ std::optional<View> Meeting::take_view() {
 
 Result<std::vector<WorkerId>> Meeting::on_view(WorkerId sender, const View& view) {
   std::vector<WorkerId> dial;
-  if (sender != WorkerId{0}) return dial;
+  if (sender != kCoordinator) return dial;
   const bool is_newer = view.revision > membership_.revision();
   if (const auto applied = membership_.apply(view); !applied) return applied.error();
   view_ = ViewState::received;
@@ -197,22 +197,22 @@ Result<std::vector<WorkerId>> Meeting::on_view(WorkerId sender, const View& view
   return dial;
 }
 
-std::optional<Meeting::AllMet> Meeting::take_all_met() {
+std::optional<Meeting::ReadyReport> Meeting::take_ready_report() {
   if (start_ != Start::meeting || (is_coordinator() && view_ != ViewState::sent)) return std::nullopt;
-  AllMet all{.ends_start = is_coordinator()};
+  ReadyReport report{.ends_start = is_coordinator()};
   for (std::uint32_t id = 0; id < members_.size(); ++id) {
     if (WorkerId{id} == self_) continue;
     const Member& member = members_[id];
     if (!member.is_connected || (is_coordinator() && !member.reported_ready)) return std::nullopt;
-    if (is_coordinator() || id == 0) all.receivers.push_back(WorkerId{id});
+    if (is_coordinator() || WorkerId{id} == kCoordinator) report.receivers.push_back(WorkerId{id});
   }
   start_ = Start::reported;
-  return all;
+  return report;
 }
 
 Meeting::OnMet Meeting::on_met(const WorkerLife& sender) {
   // Only the coordinator knows when all members have a session with every other.
-  if (!is_coordinator()) return sender.id == WorkerId{0} ? OnMet::end_start : OnMet::nothing;
+  if (!is_coordinator()) return sender.id == kCoordinator ? OnMet::end_start : OnMet::nothing;
   if (sender.id == self_ || !is_present(sender)) return OnMet::nothing;  // the message is from a life that has ended
   members_[sender.id.value].reported_ready = true;
   return start_ == Start::reported || start_ == Start::over ? OnMet::answer : OnMet::look;

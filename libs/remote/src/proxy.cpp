@@ -63,7 +63,7 @@ void Proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   if (!sent) bounce_request(*what, sent.error());
 }
 
-Result<void> Proxy::tell(const caf::strong_actor_ptr& from, const caf::type_erased_tuple& content) {
+Result<void> Proxy::send(const caf::strong_actor_ptr& from, const caf::type_erased_tuple& content) {
   return send_message(content, from, caf::make_message_id());
 }
 

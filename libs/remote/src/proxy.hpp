@@ -19,10 +19,10 @@ class Proxy final : public caf::actor_proxy {
   const Address& address_at_peer() const noexcept { return address_; }
   std::shared_ptr<transport::Session> session() const noexcept { return session_.lock(); }
 
-  /// A message that cannot be sent is dropped, a request gets an error as its reply; `tell` returns the reason instead.
+  /// A message that cannot be sent is dropped, a request gets an error as its reply; `send` returns the reason instead.
   void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;
   /// As enqueue of a message that is no request. Errors: as ActorExchange::send.
-  Result<void> tell(const caf::strong_actor_ptr& from, const caf::type_erased_tuple& content);
+  Result<void> send(const caf::strong_actor_ptr& from, const caf::type_erased_tuple& content);
   void attach(caf::attachable_ptr ptr) override;
   bool add_backlink(caf::abstract_actor* other) override;
   bool remove_backlink(caf::abstract_actor* other) override;

@@ -32,9 +32,9 @@ UserActions UserFork::start() const {
   return {SendForkRequest{id_, parent_->fork, parent_->session.peer.id}};
 }
 
-UserActions UserFork::answered(Result<void> answer) {
+UserActions UserFork::answered(Result<void> reply) {
   if (state_ != State::awaiting) return {};
-  if (!answer) return fail(answer.error());
+  if (!reply) return fail(reply.error());
   UserActions actions;
   state_ = State::confirmed;
   // RR-5: the parent is released before anything that user code could do with the child.
@@ -45,9 +45,9 @@ UserActions UserFork::answered(Result<void> answer) {
   return actions;
 }
 
-UserActions UserFork::creation_answered(Result<void> answer) {
+UserActions UserFork::creation_answered(Result<void> reply) {
   if (state_ != State::creating) return {};
-  if (!answer) return fail(answer.error());
+  if (!reply) return fail(reply.error());
   UserActions actions;
   state_ = State::confirmed;
   actions.push_back(ForkConfirmed{});

@@ -90,7 +90,7 @@ class AutogradContextActorTest : public ::testing::Test {
     executor_.run();
   }
   template <class Event>
-  void tell(Event event) {
+  void send_event(Event event) {
     caf::anon_send(actor_, ContextEvent{std::move(event)});
     executor_.run();
   }
@@ -121,8 +121,8 @@ class AutogradContextActorTest : public ::testing::Test {
     start.deadline = deadline;
     state_ = std::make_shared<rpc::FutureState<void>>(std::weak_ptr<rpc::Caller>());
     Future<void> outcome(state_);
-    tell(context_event::Start{std::make_shared<autograd::PassStart>(std::move(start)),
-                              std::make_shared<PassPromise>(state_, "a")});
+    send_event(context_event::Start{std::make_shared<autograd::PassStart>(std::move(start)),
+                                    std::make_shared<PassPromise>(state_, "a")});
     return outcome;
   }
   /// Returns a root behind a tensor that the far worker sent: a pass from it waits for that worker.
@@ -151,7 +151,7 @@ class AutogradContextActorTest : public ::testing::Test {
   /// the context's actor.
   void deliver(const AutogradMessageId& message, Result<std::vector<at::Tensor>> gradients, std::uint64_t bytes = 8) {
     record_->deliver(PassNumber{1}, message, std::move(gradients));
-    tell(context_event::GradientArrived{kFar, autograd::Grad{header(), message}, bytes});
+    send_event(context_event::GradientArrived{kFar, autograd::Grad{header(), message}, bytes});
   }
 
   transport::SteppedExecutor executor_{1};
@@ -176,7 +176,7 @@ TEST_F(AutogradContextActorTest, TheHomeReleasesTheWorkersThatJoinedAndEnds) {
   spawn(kOurs);
   EXPECT_EQ(sent(), Names());
   receive(autograd::Join{kOurs});
-  tell(context_event::Release{});
+  send_event(context_event::Release{});
   EXPECT_EQ(sent(), Names{"Release"});
   EXPECT_TRUE(worker_.is_over);
   EXPECT_TRUE(worker_.has_ended);
@@ -185,7 +185,7 @@ TEST_F(AutogradContextActorTest, TheHomeReleasesTheWorkersThatJoinedAndEnds) {
 
 TEST_F(AutogradContextActorTest, OnlyTheHomeReleases) {
   spawn(kTheirs);
-  tell(context_event::Release{});
+  send_event(context_event::Release{});
   EXPECT_FALSE(worker_.is_over);
 }
 
@@ -215,7 +215,7 @@ TEST_F(AutogradContextActorTest, DA1_ASecondPassIsBusy) {
   auto second = start(far_root());
   EXPECT_EQ(second.result().error().code(), Errc::pass_busy);
   EXPECT_FALSE(first.ready());
-  tell(context_event::Cancelled{state});
+  send_event(context_event::Cancelled{state});
   EXPECT_EQ(first.result().error().code(), Errc::cancelled);
 }
 
@@ -249,14 +249,14 @@ TEST_F(AutogradContextActorTest, ADeadlineOfAnEarlierPassEndsNothing) {
   auto second = start(far_root());
   executor_.advance(std::chrono::seconds(1));
   EXPECT_FALSE(second.ready());
-  tell(context_event::Cancelled{state_});
+  send_event(context_event::Cancelled{state_});
   EXPECT_EQ(second.result().error().code(), Errc::cancelled);
 }
 
 TEST_F(AutogradContextActorTest, TheLossOfAPeerFailsThePassThatNeedsIt) {
   spawn(kOurs);
   auto outcome = start(far_root());
-  tell(context_event::PeerDown{kFar});
+  send_event(context_event::PeerDown{kFar});
   EXPECT_EQ(outcome.result().error().code(), Errc::peer_down);
 }
 
@@ -264,7 +264,7 @@ TEST_F(AutogradContextActorTest, DA24_AGradientThatWasNotSentFailsThePass) {
   spawn(kOurs);
   auto outcome = start(far_root());
   receive(autograd::Report{pass(kOurs), {kReceived}, {}, {}, false});
-  tell(context_event::NotSent{PassNumber{1}, Error(Errc::limit_exceeded, "too large")});
+  send_event(context_event::NotSent{PassNumber{1}, Error(Errc::limit_exceeded, "too large")});
   EXPECT_EQ(outcome.result().error().code(), Errc::limit_exceeded);
 }
 
@@ -326,7 +326,7 @@ TEST_F(AutogradContextActorTest, DA9_AGradientOfADecidedPassChangesNothing) {
 TEST_F(AutogradContextActorTest, FinishFailsThePassThatWaitsWithItsReason) {
   spawn(kOurs);
   auto outcome = start(far_root());
-  tell(context_event::Finish{Error(Errc::shut_down, "the worker leaves")});
+  send_event(context_event::Finish{Error(Errc::shut_down, "the worker leaves")});
   EXPECT_EQ(outcome.result().error().code(), Errc::shut_down);
   EXPECT_TRUE(worker_.has_ended);
 }

@@ -98,15 +98,15 @@ class OwnerRRefActorTest : public ::testing::Test {
   }
 
   template <class Event>
-  void tell(Event event) {
+  void send_event(Event event) {
     caf::anon_send(actor_, OwnerEvent{std::move(event)});
     executor_.run();
   }
-  void set_value(Value value) { tell(owner_event::ValueSet{std::make_shared<Value>(std::move(value))}); }
+  void set_value(Value value) { send_event(owner_event::ValueSet{std::make_shared<Value>(std::move(value))}); }
   Value seven() { return rpc::make_hosted<int>(kRRef, executor_, 7); }
   std::shared_ptr<Job> ask(rpc::Use use) {
     auto job = std::make_shared<Job>(use);
-    tell(owner_event::Job{job});
+    send_event(owner_event::Job{job});
     return job;
   }
   void end(caf::actor& actor) {
@@ -126,16 +126,16 @@ using Codes = std::vector<Errc>;
 using Forks = std::set<ForkId>;
 
 TEST_F(OwnerRRefActorTest, EndsWithTheLastHoldOfItsWorker) {
-  tell(owner_event::CreatedHere{});
+  send_event(owner_event::CreatedHere{});
   set_value(seven());
   EXPECT_EQ(worker_.known, Codes{Errc::ok});
   EXPECT_FALSE(worker_.is_ending);
-  tell(owner_event::Released{rpc::Use::hold});
+  send_event(owner_event::Released{rpc::Use::hold});
   EXPECT_TRUE(worker_.is_ending);
 }
 
 TEST_F(OwnerRRefActorTest, RR7_TheEndOfAForksActorIsTheEndOfTheFork) {
-  tell(owner_event::CreatedBy{kFork, kSession, worker_.proxy});
+  send_event(owner_event::CreatedBy{kFork, kSession, worker_.proxy});
   set_value(seven());
   EXPECT_EQ(worker_.counted, Forks{kFork});
   EXPECT_FALSE(worker_.is_ending);
@@ -145,53 +145,53 @@ TEST_F(OwnerRRefActorTest, RR7_TheEndOfAForksActorIsTheEndOfTheFork) {
 }
 
 TEST_F(OwnerRRefActorTest, RR5_CountsAForkBeforeItAnswersItsRequest) {
-  tell(owner_event::CreatedHere{});
-  tell(owner_event::Requested{{kRRef, {}, kFork, {}, kSession}, worker_.proxy});
+  send_event(owner_event::CreatedHere{});
+  send_event(owner_event::Requested{{kRRef, {}, kFork, {}, kSession}, worker_.proxy});
   EXPECT_EQ(worker_.counted, Forks{kFork});
   EXPECT_EQ(worker_.answers, Codes{Errc::ok});
 }
 
 TEST_F(OwnerRRefActorTest, TakesTheProxyFromTheSessionIfTheRequestHasNone) {
-  tell(owner_event::CreatedHere{});
+  send_event(owner_event::CreatedHere{});
   set_value(seven());
-  tell(owner_event::Requested{{kRRef, {}, kFork, {}, kSession}, nullptr});
-  tell(owner_event::Released{rpc::Use::hold});
+  send_event(owner_event::Requested{{kRRef, {}, kFork, {}, kSession}, nullptr});
+  send_event(owner_event::Released{rpc::Use::hold});
   EXPECT_FALSE(worker_.is_ending);
   end(other_);
   EXPECT_TRUE(worker_.is_ending);
 }
 
 TEST_F(OwnerRRefActorTest, RR4_AForkThatNeverLeftDoesNotCount) {
-  tell(owner_event::CreatedHere{});
+  send_event(owner_event::CreatedHere{});
   set_value(seven());
-  tell(owner_event::HandedOver{kFork, kSession, worker_.proxy});
+  send_event(owner_event::HandedOver{kFork, kSession, worker_.proxy});
   EXPECT_EQ(worker_.counted, Forks{kFork});
-  tell(owner_event::NotHandedOver{kFork, kSession});
+  send_event(owner_event::NotHandedOver{kFork, kSession});
   end(other_);
   EXPECT_FALSE(worker_.is_ending) << "the hold is left";
-  tell(owner_event::Released{rpc::Use::hold});
+  send_event(owner_event::Released{rpc::Use::hold});
   EXPECT_TRUE(worker_.is_ending);
 }
 
 TEST_F(OwnerRRefActorTest, RR4_AReferenceThatComesBackIsAHold) {
-  tell(owner_event::CreatedHere{});
+  send_event(owner_event::CreatedHere{});
   set_value(seven());
   Result<void> held = Error(Errc::timeout, "not answered");
-  tell(owner_event::PassedBack{kFork, kSession, [&held](Result<void> outcome) { held = std::move(outcome); }});
+  send_event(owner_event::PassedBack{kFork, kSession, [&held](Result<void> outcome) { held = std::move(outcome); }});
   EXPECT_TRUE(held);
-  tell(owner_event::Released{rpc::Use::hold});
+  send_event(owner_event::Released{rpc::Use::hold});
   EXPECT_FALSE(worker_.is_ending);
-  tell(owner_event::Released{rpc::Use::hold});
+  send_event(owner_event::Released{rpc::Use::hold});
   EXPECT_TRUE(worker_.is_ending);
 }
 
 TEST_F(OwnerRRefActorTest, AJobWaitsForTheValueAndKeepsIt) {
-  tell(owner_event::CreatedHere{});
+  send_event(owner_event::CreatedHere{});
   const auto job = ask(rpc::Use::fetch);
   EXPECT_EQ(job->runs, Codes());
   set_value(seven());
   EXPECT_EQ(job->runs, Codes{Errc::ok});
-  tell(owner_event::Released{rpc::Use::hold});
+  send_event(owner_event::Released{rpc::Use::hold});
   EXPECT_FALSE(worker_.is_ending);
   job->give_back();
   executor_.run();
@@ -199,7 +199,7 @@ TEST_F(OwnerRRefActorTest, AJobWaitsForTheValueAndKeepsIt) {
 }
 
 TEST_F(OwnerRRefActorTest, AFailedCreationIsWhatJobsGet) {
-  tell(owner_event::CreatedHere{});
+  send_event(owner_event::CreatedHere{});
   set_value(Error(Errc::remote_exception, "no"));
   set_value(seven());
   EXPECT_EQ(worker_.known, Codes{Errc::remote_exception}) << "the first outcome counts";
@@ -207,24 +207,24 @@ TEST_F(OwnerRRefActorTest, AFailedCreationIsWhatJobsGet) {
 }
 
 TEST_F(OwnerRRefActorTest, L2_TheEndOfTheActorThatIsTheValueEndsIt) {
-  tell(owner_event::CreatedHere{});
-  tell(owner_event::ValueActor{other_});
+  send_event(owner_event::CreatedHere{});
+  send_event(owner_event::ValueActor{other_});
   end(other_);
   EXPECT_TRUE(worker_.is_ending);
 }
 
 TEST_F(OwnerRRefActorTest, L2_FinishEndsTheActorThatIsTheValueAndRefusesJobs) {
-  tell(owner_event::CreatedHere{});
-  tell(owner_event::ValueActor{other_});
+  send_event(owner_event::CreatedHere{});
+  send_event(owner_event::ValueActor{other_});
   const auto job = ask(rpc::Use::method);
-  tell(owner_event::Finish{Error(Errc::shut_down, "the worker leaves")});
+  send_event(owner_event::Finish{Error(Errc::shut_down, "the worker leaves")});
   EXPECT_EQ(job->runs, Codes{Errc::shut_down});
   EXPECT_TRUE(worker_.is_ending);
   EXPECT_TRUE(other_has_ended_);
 }
 
 TEST_F(OwnerRRefActorTest, AKillRefusesJobsThatWait) {
-  tell(owner_event::CreatedHere{});
+  send_event(owner_event::CreatedHere{});
   const auto job = ask(rpc::Use::fetch);
   end(actor_);
   EXPECT_EQ(job->runs, Codes{Errc::rref_deleted});
@@ -232,7 +232,7 @@ TEST_F(OwnerRRefActorTest, AKillRefusesJobsThatWait) {
 }
 
 TEST_F(OwnerRRefActorTest, K11_JobsOfAnActorThatEndsWithItsWorkerSayWhyTheWorkerLeaves) {
-  tell(owner_event::CreatedHere{});
+  send_event(owner_event::CreatedHere{});
   const auto job = ask(rpc::Use::fetch);
   worker_.why_it_leaves = Error(Errc::shut_down, "the worker leaves");
   end(actor_);
@@ -240,7 +240,7 @@ TEST_F(OwnerRRefActorTest, K11_JobsOfAnActorThatEndsWithItsWorkerSayWhyTheWorker
 }
 
 TEST_F(OwnerRRefActorTest, TheValueGoesWithTheActorNotWithItsHandles) {
-  tell(owner_event::CreatedHere{});
+  send_event(owner_event::CreatedHere{});
   auto value = rpc::make_hosted<int>(kRRef, executor_, 7);
   const std::weak_ptr<rpc::HostedObject> kept = value;
   set_value(std::move(value));

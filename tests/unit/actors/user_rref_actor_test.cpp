@@ -91,14 +91,14 @@ class UserRRefActorTest : public ::testing::Test {
     executor_.run();
   }
   template <class Event>
-  void tell(Event event) {
+  void send_event(Event event) {
     send(UserEvent{std::move(event)});
   }
   void answer_creation(Result<void> answer) {
-    tell(user_event::CreationAnswered{std::make_shared<Result<void>>(std::move(answer))});
+    send_event(user_event::CreationAnswered{std::make_shared<Result<void>>(std::move(answer))});
   }
   void hand_over_child() {
-    tell(user_event::ChildHandedOver{kChild, kOtherSession, caf::actor_cast<caf::strong_actor_ptr>(neighbour_)});
+    send_event(user_event::ChildHandedOver{kChild, kOtherSession, caf::actor_cast<caf::strong_actor_ptr>(neighbour_)});
   }
   void end_neighbour() {
     caf::anon_send_exit(neighbour_, caf::exit_reason::user_shutdown);
@@ -127,7 +127,7 @@ TEST_F(UserRRefActorTest, TheReplyToItsCreationConfirmsACreatorsFork) {
 TEST_F(UserRRefActorTest, RR7_EndsWithItsLastHandle) {
   spawn_created();
   answer_creation({});
-  tell(user_event::HandleDropped{});
+  send_event(user_event::HandleDropped{});
   EXPECT_EQ(worker_.endings, 1);
 }
 
@@ -174,14 +174,14 @@ TEST_F(UserRRefActorTest, RR11_WhileTheWorkerStartsItAsksWithTheFirstSession) {
   spawn_with_parent();
   EXPECT_TRUE(worker_.outcomes.empty());
   worker_.session = kOwnerSession;
-  tell(user_event::SessionOpened{});
-  tell(user_event::SessionOpened{});
+  send_event(user_event::SessionOpened{});
+  send_event(user_event::SessionOpened{});
   EXPECT_EQ(worker_.requests, Forks{kFork}) << "it asks once";
 }
 
 TEST_F(UserRRefActorTest, RR11_TheDeadlineEndsTheWait) {
   spawn_with_parent();
-  tell(user_event::Deadline{});
+  send_event(user_event::Deadline{});
   EXPECT_EQ(worker_.outcomes, Outcomes{Errc::peer_unreachable});
   send(ForkAnswered{kFork, Errc::ok});
   EXPECT_EQ(worker_.outcomes, Outcomes{Errc::peer_unreachable}) << "a late reply changes nothing";
@@ -191,7 +191,7 @@ TEST_F(UserRRefActorTest, RR7_StaysWhileAChildIsPendingAndEndsWhenItIsAccepted) 
   spawn_created();
   answer_creation({});
   hand_over_child();
-  tell(user_event::HandleDropped{});
+  send_event(user_event::HandleDropped{});
   EXPECT_EQ(worker_.endings, 0);
   send(ForkAccepted{kChild});
   EXPECT_EQ(worker_.endings, 1);
@@ -201,7 +201,7 @@ TEST_F(UserRRefActorTest, RR7_EndsWhenItsPendingChildEnds) {
   spawn_created();
   answer_creation({});
   hand_over_child();
-  tell(user_event::HandleDropped{});
+  send_event(user_event::HandleDropped{});
   end_neighbour();
   EXPECT_EQ(worker_.endings, 1);
 }
@@ -219,16 +219,16 @@ TEST_F(UserRRefActorTest, AnAcceptedChildIsUnlinked) {
 TEST_F(UserRRefActorTest, RR10_OnlyTheLossOfItsOwnersSessionFailsIt) {
   spawn_created();
   answer_creation({});
-  tell(user_event::OwnerLost{kOtherSession});
+  send_event(user_event::OwnerLost{kOtherSession});
   EXPECT_EQ(worker_.outcomes, Outcomes{Errc::ok});
-  tell(user_event::OwnerLost{kOwnerSession});
+  send_event(user_event::OwnerLost{kOwnerSession});
   EXPECT_EQ(worker_.outcomes, (Outcomes{Errc::ok, Errc::peer_down}));
   EXPECT_EQ(worker_.endings, 0) << "the handle is still there";
 }
 
 TEST_F(UserRRefActorTest, FinishEndsItWithItsReason) {
   spawn_with_parent();
-  tell(user_event::Finish{Error(Errc::shut_down, "the worker leaves")});
+  send_event(user_event::Finish{Error(Errc::shut_down, "the worker leaves")});
   EXPECT_EQ(worker_.outcomes.front(), Errc::shut_down);
   EXPECT_EQ(worker_.endings, 1);
 }

@@ -113,7 +113,7 @@ void World::end_context(int worker, int context, Part& part, const ContextReleas
   }
   workers_[worker].released.insert(context);
   workers_[worker].table.released(contexts_[context].id);
-  for (const WorkerLife to : released.tell) {
+  for (const WorkerLife to : released.receivers) {
     send(worker, context, to,
          Release{contexts_[context].id, workers_[worker].table.released_around(contexts_[context].id)});
   }

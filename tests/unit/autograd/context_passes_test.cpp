@@ -180,7 +180,7 @@ TEST(ContextPasses, DA19_TheHandlesOwnPassHoldsTheRelease) {
   (void)home.walked({1});
   const PassActions last = home.ran({1}, {true, 0});
   EXPECT_TRUE(all_of<PassEnded>(last).at(0).outcome);
-  EXPECT_EQ(all_of<ContextReleased>(last).at(0).tell, std::vector{kA});
+  EXPECT_EQ(all_of<ContextReleased>(last).at(0).receivers, std::vector{kA});
   EXPECT_EQ(all_of<ContextEmpty>(last).size(), 1u);
 }
 

@@ -14,7 +14,6 @@ using ::testing::IsEmpty;
 using OnMet = Meeting::OnMet;
 using Report = Meeting::Loss::Report;
 
-constexpr WorkerId kCoordinator{0};
 constexpr base::TimePoint kBegin{1h};
 
 /// The first life of a worker.
@@ -49,7 +48,7 @@ Meeting make_serving_coordinator() {
   EXPECT_TRUE(coordinator.take_view());
   coordinator.on_met({{1}, life_of(1)});
   coordinator.on_met({{2}, life_of(2)});
-  EXPECT_TRUE(coordinator.take_all_met());
+  EXPECT_TRUE(coordinator.take_ready_report());
   EXPECT_TRUE(coordinator.end_start());
   return coordinator;
 }
@@ -60,7 +59,7 @@ Meeting make_serving_worker() {
   connect(worker, 0);
   connect(worker, 1);
   EXPECT_TRUE(worker.on_view(kCoordinator, make_view()));
-  EXPECT_TRUE(worker.take_all_met());
+  EXPECT_TRUE(worker.take_ready_report());
   EXPECT_TRUE(worker.end_start());
   return worker;
 }
@@ -91,7 +90,7 @@ TEST(Meeting, SE27_ACoordinatorThatIsAloneIsReadyAtOnce) {
   auto membership = Membership::make({{"a", {0}, ""}}, {"a", {0}, life_of(0), ""});
   Meeting coordinator(*std::move(membership), {.addresses = {""}});
   EXPECT_TRUE(coordinator.take_view());
-  const auto all = coordinator.take_all_met();
+  const auto all = coordinator.take_ready_report();
   ASSERT_TRUE(all);
   EXPECT_TRUE(all->ends_start);
   EXPECT_THAT(all->receivers, IsEmpty());
@@ -102,13 +101,13 @@ TEST(Meeting, SE27_ACoordinatorThatIsAloneIsReadyAtOnce) {
 TEST(Meeting, SE27_AWorkerReportsToTheCoordinatorOnceItHasMetAllOthers) {
   Meeting worker = make_meeting(1);
   connect(worker, 0);
-  EXPECT_FALSE(worker.take_all_met());
+  EXPECT_FALSE(worker.take_ready_report());
   connect(worker, 2);
-  const auto all = worker.take_all_met();
+  const auto all = worker.take_ready_report();
   ASSERT_TRUE(all);
   EXPECT_THAT(all->receivers, ElementsAre(kCoordinator));
   EXPECT_FALSE(all->ends_start) << "the coordinator says when all have met";
-  EXPECT_FALSE(worker.take_all_met());
+  EXPECT_FALSE(worker.take_ready_report());
   EXPECT_FALSE(worker.outcome());
 }
 
@@ -118,9 +117,9 @@ TEST(Meeting, SE27_TheCoordinatorEndsTheStartWhenAllHaveSaidSo) {
   EXPECT_EQ(coordinator.on_met({{1}, life_of(1)}), OnMet::look);
   connect(coordinator, 2);
   EXPECT_EQ(coordinator.on_met({{2}, life_of(2)}), OnMet::look);
-  EXPECT_FALSE(coordinator.take_all_met()) << "the others have not got the view";
+  EXPECT_FALSE(coordinator.take_ready_report()) << "the others have not got the view";
   ASSERT_TRUE(coordinator.take_view());
-  const auto all = coordinator.take_all_met();
+  const auto all = coordinator.take_ready_report();
   ASSERT_TRUE(all);
   EXPECT_TRUE(all->ends_start);
   EXPECT_THAT(all->receivers, ElementsAre(WorkerId{1}, WorkerId{2}));
@@ -147,9 +146,9 @@ TEST(Meeting, SE27_WhatALifeSaidThatHasEndedDoesNotCount) {
   EXPECT_EQ(coordinator.on_met({{1}, life_of(1)}), OnMet::nothing);
   EXPECT_EQ(coordinator.on_met({{2}, life_of(2)}), OnMet::look);
   ASSERT_TRUE(coordinator.take_view());
-  EXPECT_FALSE(coordinator.take_all_met()) << "b's present life has not said so";
+  EXPECT_FALSE(coordinator.take_ready_report()) << "b's present life has not said so";
   EXPECT_EQ(coordinator.on_met({{1}, next_life_of(1)}), OnMet::look);
-  EXPECT_TRUE(coordinator.take_all_met());
+  EXPECT_TRUE(coordinator.take_ready_report());
 }
 
 TEST(Meeting, SE27_ANewLifeIsAnsweredAfterTheStartOfTheOthers) {
@@ -171,7 +170,7 @@ TEST(Meeting, SE28_WhoLeavesAfterItsOwnStartDoesNotHoldUpTheOthers) {
   Meeting worker = make_meeting(1);
   connect(worker, 0);
   connect(worker, 2);
-  ASSERT_TRUE(worker.take_all_met());
+  ASSERT_TRUE(worker.take_ready_report());
   EXPECT_EQ(worker.on_session_end({kCoordinator, life_of(0)}).report, Report::after_start);
   EXPECT_EQ(worker.on_met({kCoordinator, life_of(0)}), OnMet::end_start) << "its last words are read after its end";
   EXPECT_THAT(worker.end_start().value(), ElementsAre(kCoordinator));
@@ -325,7 +324,7 @@ TEST(Meeting, L1_SE34_AViewThatArrivesBehindANewerOneAnnouncesNothing) {
   connect(worker, 0);
   connect(worker, 1);
   EXPECT_TRUE(worker.on_view(kCoordinator, make_view()));
-  EXPECT_TRUE(worker.take_all_met());
+  EXPECT_TRUE(worker.take_ready_report());
   EXPECT_TRUE(worker.end_start());
   worker.on_session_end({{1}, life_of(1)});
   const Incarnation last_life{300};

@@ -107,7 +107,7 @@ class Exchange : public ::testing::TestWithParam<std::uint64_t> {
   }
   static caf::strong_actor_ptr strong(const caf::actor& actor) { return caf::actor_cast<caf::strong_actor_ptr>(actor); }
   caf::event_based_actor& local() { return static_cast<caf::event_based_actor&>(*strong(local_)->get()); }
-  void tell(const caf::strong_actor_ptr& to, caf::message message) {
+  void send(const caf::strong_actor_ptr& to, caf::message message) {
     to->enqueue(strong(local_), caf::make_message_id(), std::move(message), nullptr);
   }
   /// Sends a request as `local_` would and returns what came back.
@@ -179,7 +179,7 @@ TEST_P(Exchange, AMessageThatEndsInTheIdOfItsTypeIsCutOff) {
 }
 
 TEST_P(Exchange, MessagesArriveInOrder) {
-  for (int i = 0; i < 50; ++i) tell(proxy_, caf::make_message(Ping{100 + i}));
+  for (int i = 0; i < 50; ++i) send(proxy_, caf::make_message(Ping{100 + i}));
   executor_.run();
   ASSERT_EQ(remote_notes_->pings.size(), 50U);
   for (int i = 0; i < 50; ++i) EXPECT_EQ(remote_notes_->pings[static_cast<std::size_t>(i)], 100 + i);
@@ -201,7 +201,7 @@ TEST_P(Exchange, ARequestEndsWithTheSession) {
 }
 
 TEST_P(Exchange, AHandleInAMessageReachesBack) {
-  tell(proxy_, caf::make_message(Introduction{local_}));
+  send(proxy_, caf::make_message(Introduction{local_}));
   executor_.run();
   EXPECT_EQ(local_notes_->pings, std::vector{7});
   ASSERT_EQ(remote_notes_->met.size(), 1U);

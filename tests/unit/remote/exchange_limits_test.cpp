@@ -95,14 +95,14 @@ INSTANTIATE_TEST_SUITE_P(Seeds, ExchangeLimit, ::testing::Range<std::uint64_t>(1
 
 TEST_P(ExchangeLimit, T2_WI20_AnActorMessageThatIsTooLargeIsNotSent) {
   const auto root = ActorExchange::of(*a_->session).proxy(Address::root());
-  const auto tell = [&](std::size_t size) {
+  const auto send = [&](std::size_t size) {
     return ActorExchange::send(root, nullptr, caf::make_message(Note{std::string(size, 'x')}));
   };
-  const auto refused = tell(2000);
+  const auto refused = send(2000);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Errc::limit_exceeded);
   EXPECT_EQ(refused.error().worker(), "worker1");
-  EXPECT_TRUE(tell(1000));
+  EXPECT_TRUE(send(1000));
   expect_alive();
   EXPECT_EQ(ActorExchange::send(root, nullptr, caf::make_message(1)).error().code(), Errc::unsupported);
 }

@@ -50,7 +50,7 @@ struct CodeSpan {
 /// threads: any.
 class SendFunction {
  public:
-  SendFunction(const RecordedMessage& message, std::vector<torch::autograd::Edge> next_edges);
+  SendFunction(const RecordedMessage& message, std::vector<torch::autograd::Edge>&& next_edges);
   SendFunction(const SendFunction&) = delete;
   SendFunction& operator=(const SendFunction&) = delete;
 

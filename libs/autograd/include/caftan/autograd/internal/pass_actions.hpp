@@ -71,10 +71,10 @@ struct PassEnded {
   PassNumber pass;  ///< 0 = none was granted
   Result<void> outcome;
 };
-/// The context is over here: refuse new recordings, call ContextTable::released, send each of `tell` a Release with
-/// ContextTable::released_around, and give later messages of this context to ContextTable::refuse.
+/// The context is over here: refuse new recordings, call ContextTable::released, send each of `receivers` a Release
+/// with ContextTable::released_around, and give later messages of this context to ContextTable::refuse.
 struct ContextReleased {
-  std::vector<WorkerLife> tell;
+  std::vector<WorkerLife> receivers;
 };
 /// After ContextReleased, once no walk or run is under way: forget all nodes and gradients, quit.
 struct ContextEmpty {};

@@ -48,7 +48,7 @@ class PassHome {
   void write(Result<void> outcome);
   Result<void> outcome(PassNumber pass) const;
   End end_of(PassNumber pass) const;
-  void tell_joined(PassActions& actions, std::optional<WorkerLife> except) const;
+  void send_to_joined(PassActions& actions, std::optional<WorkerLife> except) const;
 
   ContextId context_;
   DecidedSet decided_;

@@ -15,6 +15,9 @@
 
 namespace caftan::net {
 
+/// The member to which all others connect first, and which announces that the start is over.
+inline constexpr WorkerId kCoordinator{0};
+
 /// Threads: none of its own and no lock.
 class Meeting {
  public:
@@ -28,7 +31,7 @@ class Meeting {
   /// Precondition: `addresses` has one entry for each member.
   Meeting(Membership membership, Options options);
 
-  bool is_coordinator() const noexcept { return self_ == WorkerId{0}; }
+  bool is_coordinator() const noexcept { return self_ == kCoordinator; }
   /// Returns whether the start has ended, or this worker leaves: a worker without a session will not come any more.
   bool start_is_over() const noexcept { return start_ == Start::over || is_leaving_; }
   /// This worker leaves: from now on it admits no session and dials no peer.
@@ -94,17 +97,17 @@ class Meeting {
   /// than the last one, change nothing. Errors: as Membership::apply.
   Result<std::vector<WorkerId>> on_view(WorkerId sender, const View& view);
 
-  struct AllMet {
-    std::vector<WorkerId> receivers{};  ///< of Met
-    bool ends_start = false;            ///< then `end_start`
+  struct ReadyReport {
+    std::vector<WorkerId> receivers{};  ///< of the message Met
+    bool ends_start = false;            ///< whether to call `end_start` afterwards
   };
   /// Returns, once, what to do after this worker has a session with every other; at the coordinator, after all members
   /// have reported so (SE-27).
-  std::optional<AllMet> take_all_met();
+  std::optional<ReadyReport> take_ready_report();
 
   enum class OnMet : std::uint8_t {
     nothing,
-    look,       ///< call `take_all_met`
+    look,       ///< call `take_ready_report`
     answer,     ///< send Met back: the sender is a new life, and the start of the others is over
     end_start,  ///< call `end_start`
   };

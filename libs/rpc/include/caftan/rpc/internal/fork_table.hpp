@@ -93,7 +93,6 @@ class ForkTable {
   bool ended() const noexcept { return ended_; }
   bool creating() const noexcept { return creating_; }
   std::size_t in_use(Use use) const noexcept { return uses_[static_cast<std::size_t>(use)]; }
-  std::size_t fork_count() const noexcept { return forks_.size(); }
   /// Returns the forks in the order of their ids, for the live listing.
   std::vector<Fork> forks() const;
 

@@ -86,10 +86,10 @@ class UserFork {
   /// The lane of `owner` accepted the fork request: from here on the fork is bound to that session.
   void request_sent(PeerSession owner) { owner_ = owner; }
   /// The owner's reply to the fork request: ok, rref_deleted or timeout. Ignored unless awaiting.
-  UserActions answered(Result<void> answer);
+  UserActions answered(Result<void> reply);
   /// The reply to the creation: an error if it was not sent, not run or not answered in time, or if the function
   /// failed; in the last case the owner counts the fork nevertheless. Ignored in any state but `creating`.
-  UserActions creation_answered(Result<void> answer);
+  UserActions creation_answered(Result<void> reply);
   /// The deadline of the call that waits for this fork passed: peer_unreachable (RR-11). Ignored unless awaiting.
   UserActions deadline();
   /// A session ended. If this fork is registered in that session, or has asked for it there, the fork fails for good
