@@ -133,7 +133,7 @@ Result<void> Agent::take_report(std::size_t observer, const EpisodeReport& repor
                                           ", the agent knows of " + std::to_string(training_->steps_of(observer)) +
                                           ", or rewards differ");
   }
-  calls_ += report.calls + 1;  // and the one that started the episode
+  calls_ += report.calls + 1;  // the calls of the episode, and the call that started it
   if (observer == 0) call_p50_us_ = report.call_p50_us;
   return {};
 }

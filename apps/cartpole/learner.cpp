@@ -15,7 +15,7 @@
 namespace caftan::cartpole {
 namespace {
 
-/// Sets the intra-op threads of the calling thread to one while it lives.
+/// While an object of this class lives, the calling thread uses one intra-op thread.
 class OneThread {
  public:
   explicit OneThread(bool active) : before_(active ? at::get_num_threads() : 1) {

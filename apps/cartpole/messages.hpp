@@ -22,10 +22,10 @@ struct EnvironmentFacts {
 
 /// The agent's order to an observer: play one episode.
 struct EpisodeOrder {
-  std::uint64_t observer = 0;     ///< its index among the agent's observers
+  std::uint64_t observer = 0;     ///< index of the receiver among the agent's observers
   std::int64_t episode = 0;       ///< from 1
   std::int64_t budget = 0;        ///< env steps, >= 1
-  std::uint64_t shared_seed = 0;  ///< what all start from if their seeding is "same"
+  std::uint64_t shared_seed = 0;  ///< the seed from which all observers start if their seeding is "same"
   bool fused = false;             ///< one call a step instead of two
 
   template <class Archive>
@@ -38,7 +38,7 @@ struct EpisodeOrder {
 struct EpisodeReport {
   std::int64_t steps = 0;
   double reward = 0;       ///< sum
-  double last_reward = 0;  ///< of the last step; with `fused` no call has carried it
+  double last_reward = 0;  ///< reward of the last step; with `fused` no call has carried this reward
   std::int64_t calls = 0;
   double call_p50_us = 0;  ///< median time of a select_action or step call, microseconds
 

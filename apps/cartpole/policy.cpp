@@ -40,7 +40,7 @@ void Policy::draw_mask(rl::Pcg64& random, std::span<std::uint64_t> kept) const {
     const std::size_t units = std::min<std::size_t>(64, hidden_ - 64 * word);
     std::uint64_t bits = 0;
     for (std::size_t unit = 0; unit < units; unit += 2) {
-      const std::uint64_t draw = random();  // 64 bits decide two units, low half first
+      const std::uint64_t draw = random();  // each 32 bits of a draw decide about one unit, the low half first
       bits |= std::uint64_t{(draw & 0xffffffffU) < keep_below_} << unit;
       if (unit + 1 < units) bits |= std::uint64_t{(draw >> 32) < keep_below_} << (unit + 1);
     }
@@ -102,7 +102,8 @@ Result<void> Policy::load(const at::Tensor& snapshot) {
   const float* in = flat.const_data_ptr<float>();
   for (at::Tensor& parameter : parameters_) {
     std::copy_n(in, parameter.numel(), parameter.mutable_data_ptr<float>());
-    parameter.unsafeGetTensorImpl()->bump_version();  // raw writes are invisible to autograd's check otherwise
+    // Autograd does not see a write through a raw pointer, so the version is raised by hand.
+    parameter.unsafeGetTensorImpl()->bump_version();
     in += parameter.numel();
   }
   return {};

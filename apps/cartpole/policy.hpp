@@ -30,7 +30,7 @@ class Policy {
   /// @param dropout  probability of dropping a hidden unit in `sample_action`, 0..<1
   /// @param random   where the initial parameters come from
   Policy(std::size_t hidden, double dropout, rl::Pcg64& random);
-  Policy(Policy&&) = default;  // a copy would share its tensors: use `snapshot` and `load`
+  Policy(Policy&&) = default;  // moved only: a copy would share its tensors (use `snapshot` and `load`)
   Policy& operator=(Policy&&) = default;
 
   std::size_t hidden() const noexcept { return hidden_; }

@@ -16,7 +16,8 @@ struct Standing {
   std::int64_t env_steps = 0;
   std::int64_t calls = 0;  ///< between agent and observers
   double seconds = 0;      ///< since the first episode
-  double call_p50_us = 0;  ///< of the newest episode's calls back to the agent; 0 = there are none
+  /// Median time of the calls to the agent in the newest episode, microseconds; 0 = there are none.
+  double call_p50_us = 0;
   std::size_t observers = 1;
 };
 

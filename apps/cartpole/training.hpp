@@ -21,9 +21,9 @@ namespace caftan::cartpole {
 struct TrainingOptions {
   AgentConfig config;
   std::size_t observers = 1;
-  std::uint64_t seed = 0;      ///< of parameters, masks, actions and evaluation
-  double solved_at = 0;        ///< a running reward above this is solved
-  bool deterministic = false;  ///< the same bits whatever torch's number of threads is
+  std::uint64_t seed = 0;      ///< seed of parameters, masks, actions and evaluation
+  double solved_at = 0;        ///< a training is solved when its running reward is above this
+  bool deterministic = false;  ///< the training gives the same bits whatever torch's number of threads is
 };
 
 /// Every random number comes from a stream of its own (observer, episode), so nothing depends on the order in which
@@ -85,10 +85,11 @@ class Training {
   explicit Training(const TrainingOptions& options);
 
   TrainingOptions options_;
-  std::unique_ptr<Policy> policy_;  ///< by pointer: the learner keeps its address when a training is moved
+  /// Behind a pointer, because the learner keeps the policy's address when a training is moved.
+  std::unique_ptr<Policy> policy_;
   std::unique_ptr<Learner> learner_;
   std::vector<EpisodeRecord> records_;  ///< of the episode in progress, one per observer
-  std::vector<rl::Pcg64> streams_;      ///< of masks and actions, one per observer, new each episode
+  std::vector<rl::Pcg64> streams_;      ///< streams of masks and actions, one per observer, new in each episode
   std::unique_ptr<Fingerprint> history_;
   std::int64_t episode_ = 0;
   std::int64_t env_steps_ = 0;

@@ -15,7 +15,7 @@ inline constexpr const char* kUsage = "new NAME [--from counting|calls|training|
 struct Wish {
   std::string name{};
   std::string from = "counting";     ///< a program of the guide
-  std::filesystem::path into = ".";  ///< an existing folder; the project gets the folder NAME in it
+  std::filesystem::path into = ".";  ///< an existing folder, in which the project gets the folder NAME
 };
 
 /// @param words  behind `new`
@@ -26,7 +26,7 @@ Result<Wish> parse(std::span<const std::string> words);
 struct Place {
   std::filesystem::path guide{};   ///< has a folder for each program
   std::filesystem::path prefix{};  ///< for CMAKE_PREFIX_PATH
-  std::string install{};           ///< the command that fills the prefix; empty = it is filled
+  std::string install{};           ///< the command that fills the prefix; empty = the prefix is filled
 };
 
 /// Returns the package that an installed executable belongs to, else the checkout.

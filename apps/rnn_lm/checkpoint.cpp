@@ -131,8 +131,9 @@ void remove_old(const fs::path& folder, std::int64_t keep) {
   const auto all = checkpoints_in(folder);
   const auto count = static_cast<std::int64_t>(all.size());
   for (std::int64_t i = 0; i + keep < count; ++i) {
-    std::error_code ignored;  // an old checkpoint that stays is no reason to end a training
-    fs::remove(all[static_cast<std::size_t>(i)] / kManifest, ignored);  // from here on it is none
+    std::error_code ignored;  // a failure to remove an old checkpoint does not end the training
+    // Without its manifest the folder is no checkpoint any more.
+    fs::remove(all[static_cast<std::size_t>(i)] / kManifest, ignored);
     fs::remove_all(all[static_cast<std::size_t>(i)], ignored);
   }
 }

@@ -23,7 +23,7 @@ struct ModelFacts {
   std::int64_t emb = 0, hid = 0, layers = 0, bptt = 0, batch = 0;
   double dropout = 0;
   std::string optimizer{};
-  std::uint64_t seed = 0;  ///< of the parameters, which follows from the run's
+  std::uint64_t seed = 0;  ///< seed of the parameters, which follows from the seed of the run
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {

@@ -37,7 +37,7 @@ Result<std::vector<fs::path>> files_of(const fs::path& path) {
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     const fs::path file = fs::canonical(entries->path(), error);
     if (!error && fs::is_regular_file(file, error)) files.insert(file);
-    error.clear();  // a link that leads nowhere is no text
+    error.clear();  // a symbolic link that leads nowhere is skipped
   }
   if (error) return missing(path, error.message());
   if (files.empty()) return Error(Errc::invalid_config, path.string() + ": the folder has no files to learn from");

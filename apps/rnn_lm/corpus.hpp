@@ -13,7 +13,7 @@
 namespace caftan::rnn_lm {
 
 struct Corpus {
-  std::string source{};              ///< what it is, for a line of the log: "14 files of /usr/share/common-licenses"
+  std::string source{};  ///< where the text comes from, for a line of the log: "14 files of /usr/share/common-licenses"
   std::vector<std::string> texts{};  ///< one per file, UTF-8, none empty
 };
 

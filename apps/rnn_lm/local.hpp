@@ -16,7 +16,7 @@ namespace caftan::rnn_lm {
 
 struct LocalSeeds {
   TrainerSeeds trainer;
-  std::uint64_t embedding_dropout = 0;  ///< of the role that holds the embedding table
+  std::uint64_t embedding_dropout = 0;  ///< seed of dropout of the role that holds the embedding table
   std::uint64_t decoder_dropout = 0;
 };
 

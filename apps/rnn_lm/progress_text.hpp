@@ -16,7 +16,7 @@ struct Standing {
   std::optional<double> valid_loss{};
   double characters_per_s = 0;
   double ms_per_step = 0;
-  double bytes_per_step = 0;  ///< sent and received by the trainer
+  double bytes_per_step = 0;  ///< bytes that the trainer sent and received
   double seconds = 0;         ///< since the first step of this run
 };
 

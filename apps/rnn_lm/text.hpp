@@ -19,7 +19,7 @@ struct Text {
   std::int64_t train_size = 0, valid_size = 0;  ///< characters
   Vocabulary vocabulary;                        ///< of the whole text
   Windows train;
-  Windows valid;  ///< of as many rows as the tenth has room for, at most the batch
+  Windows valid;  ///< windows of as many rows as the validation tenth has room for, at most the batch
 };
 
 /// Returns all files of a corpus as one text.

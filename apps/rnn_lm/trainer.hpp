@@ -57,7 +57,7 @@ class Trainer {
   RRef<ParameterServer> embedding_;
   RRef<ParameterServer> decoder_;
   Ends ends_;
-  std::optional<Training> training_;  ///< from `run` on, like all below
+  std::optional<Training> training_;  ///< has a value from the call of `run` on, like all members below
   std::optional<optim::DistributedOptimizer> optimizer_;
   std::int64_t saved_at_ = -1;
   base::SteadyClock clock_;

@@ -126,7 +126,7 @@ Result<std::string> Training::generate(const Ends& ends, const GenerateConfig& c
   const at::NoGradGuard no_grad;
   LstmState carried = lstm_.zero_state(1);
   std::vector<std::int64_t> drawn;
-  std::int64_t last = 0;  // the first character of the vocabulary: usually the end of a line
+  std::int64_t last = 0;  // index 0, the first character of the vocabulary: usually the end of a line
   while (static_cast<std::int64_t>(drawn.size()) < config.chars) {
     const auto embedded = ends.embed(at::full({1, 1}, last, at::kLong), {});
     if (!embedded) return embedded.error();

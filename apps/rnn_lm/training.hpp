@@ -35,9 +35,9 @@ struct TrainerSeeds {
 /// Everything that decides how a training goes on, apart from parameters, optimizers and seeds.
 struct TrainingState {
   std::int64_t step = 0;      ///< training steps taken
-  std::int64_t position = 0;  ///< of the windows, characters into the rows
+  std::int64_t position = 0;  ///< position of the windows: how many characters into the rows
   std::uint64_t history = 0;  ///< a mix of the bits of all losses so far
-  double loss_sum = 0;        ///< of the steps since the last validation, nats per character
+  double loss_sum = 0;        ///< sum of the losses of the steps since the last validation, nats per character
   std::int64_t loss_count = 0;
   double best = std::numeric_limits<double>::infinity();  ///< smallest validation loss so far, nats per character
   double learning_rate = 0;
@@ -52,7 +52,7 @@ struct TrainingState {
 
 /// One point of the curve.
 struct Validation {
-  double train_loss = 0;  ///< mean since the last point, nats per character
+  double train_loss = 0;  ///< mean training loss since the last point, nats per character
   double valid_loss = 0;  ///< nats per character
 };
 

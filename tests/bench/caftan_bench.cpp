@@ -184,7 +184,8 @@ class CaftanBench {
   /// Kills the peer, so this must be the last measure.
   Line killed_peer() {
     auto held = object_.rpc_async<&Echoer::hold>();
-    worker_.rpc_sync<&echo_int>("echo", 1);  // the held call is there by now
+    // the reply to this call comes behind the held call's frame, so the held call has arrived
+    worker_.rpc_sync<&echo_int>("echo", 1);
     SteadyClock::time_point closed;
     std::thread watcher([&] {
       peer_->wait_until_closed();

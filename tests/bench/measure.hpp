@@ -29,8 +29,8 @@ struct Request {
   Nanoseconds think{0};           ///< pause between two synchronous calls, at most 1 s
   bool asleep = false;            ///< pause by sleeping instead of by computing
   std::size_t window = 64;        ///< calls in flight in pipelined measures, 1 to 4,096
-  std::size_t calls = 20'000;     ///< at most that many calls, 1 to 10,000,000
-  Nanoseconds time{500'000'000};  ///< at most that long, 1 ms to 60 s
+  std::size_t calls = 20'000;     ///< the most calls of a loop, 1 to 10,000,000
+  Nanoseconds time{500'000'000};  ///< the longest time of a loop, 1 ms to 60 s
 };
 
 /// Parses `measure key=value ...`; keys are floats, think_us, rest (compute or sleep), window, calls, seconds.

@@ -52,8 +52,8 @@ PeerProcess::PeerProcess(const std::function<int(const ParentLink&)>& body) {
   }
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);  // the parent died before the line above
-    signal(SIGINT, SIG_IGN);            // Ctrl-C ends the parent, and that ends this process
+    if (getppid() != parent) _exit(1);  // the parent has died before prctl took effect
+    signal(SIGINT, SIG_IGN);            // Ctrl-C ends the parent, and the parent's end ends this process
     signal(SIGPIPE, SIG_IGN);
     close(down[1]);
     close(up[0]);

@@ -151,7 +151,7 @@ int run_socket(const std::string& kind) {
        }},
       {"idle", [&](const Request& request) { return rig.idle(request); }},
   });
-  close(fd);  // the echo process reads the end of the stream and leaves
+  close(fd);  // the echo process then reads the end of the stream and leaves
   return code;
 }
 
@@ -224,7 +224,7 @@ int run_memcpy() {
                        auto now = start;
                        while (copies < request.calls && now - start < request.time) {
                          std::memcpy(to.data(), from.data(), bytes);
-                         asm volatile("" : : "r"(to.data()) : "memory");  // the copy must not be removed
+                         asm volatile("" : : "r"(to.data()) : "memory");  // makes the compiler keep the copy
                          ++copies;
                          now = std::chrono::steady_clock::now();
                        }

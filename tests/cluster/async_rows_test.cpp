@@ -40,7 +40,7 @@ Future<at::Tensor> add_chained(Worker& worker, const std::string& to, const at::
   return worker.rpc_async<&add>(to, a, b).then([b](Result<at::Tensor> sum) { return sum.value() + b; });
 }
 
-/// Asks another worker, which asks a third one.
+/// Asks the worker `to`, which asks this worker for a sum, and adds `b` to the reply.
 Future<at::Tensor> add_nested(Worker& worker, const std::string& to, const at::Tensor& a, const at::Tensor& b) {
   return worker.rpc_async<&add_at>(to, worker.name(), a, b).then([b](Result<at::Tensor> sum) {
     return sum.value() + b;
@@ -55,7 +55,7 @@ Future<at::Tensor> add_in_steps(Worker& worker, const std::string& to, const at:
   return sum;
 }
 
-/// Calls `count` times at once, and answers when the last continuation has run.
+/// Makes `count` calls at once, and completes its future when the last continuation has run.
 Future<at::Tensor> add_fanned_out(Worker& worker, const std::string& to, const at::Tensor& a, int count) {
   struct Sum {
     base::Mutex mutex;
@@ -146,10 +146,10 @@ TEST_P(AsyncRows, Row06_05_AContinuationOfACallIsReturned) { expect_all_ways<&ad
 // And row 06.08, by reference.
 TEST_P(AsyncRows, Row06_07_AnAsynchronousFunctionCallsAnotherOne) { expect_all_ways<&add_nested>(5); }
 
-// And row 06.10: C++ has one kind of methods that belong to the class.
+// Covers row 06.10, too: C++ has one kind of methods that belong to the class.
 TEST_P(AsyncRows, Row06_09_AStaticMethodIsAFunction) { expect_all_ways<&Adder::static_add>(3); }
 
-// In one test rows 06.11 to 06.13: through a reference, sync, async and by reference.
+// Covers rows 06.11 to 06.13: a method through a reference, sync, async and by reference.
 TEST_P(AsyncRows, Row06_11_AMethodThroughAReferenceReturnsAFuture) {
   const RRef<Adder> adder = here().remote<Adder>("worker1");
   const std::string to = "worker2";

@@ -59,7 +59,7 @@ TEST_P(AmbientOnThreads, AHundredInterleavedFunctionsKeepTheirContexts) {
   std::vector<Context> contexts;
   std::vector<Future<at::Tensor>> results;
   for (int i = 0; i < kContexts; ++i) {
-    Ambient own;  // the code of one context each
+    Ambient own;  // stands for the code of one context
     const AmbientSwap swap(&own);
     inputs.push_back(leaf({1.0 + i, 2.0}));
     contexts.push_back(Context(worker));

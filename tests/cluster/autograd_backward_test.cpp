@@ -183,7 +183,7 @@ TEST_P(Backward, DA8_WhatAFailedPassHasStagedElsewhereIsNotMerged) {
   const auto done = context.try_backward({scale.rpc_sync<&Scale::forward>(x).sum()});
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code(), Errc::backward_failed) << done.error().message();
-  // Either the frame of this call or the end of the pass reaches worker1 first.
+  // worker1 may read this call before or after the end of the pass: it has no gradient in both cases.
   EXPECT_TRUE(scale.rpc_sync<&Scale::gradient>().empty());
 }
 
@@ -216,7 +216,7 @@ TEST_P(Backward, ContextsAtTheSameTimeDoNotMix) {
   std::vector<Context> contexts;
   std::vector<Future<void>> passes;
   for (int i = 1; i <= 3; ++i) {
-    Ambient own;  // each in code of its own, as in handlers of a role
+    Ambient own;  // each pass is started by code of its own, as by handlers of a role
     const AmbientSwap swap(&own);
     contexts.push_back(Context((*this)[0]));
     const at::Tensor y = scale.rpc_sync<&Scale::forward>(x * i).sum();

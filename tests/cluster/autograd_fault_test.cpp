@@ -132,7 +132,7 @@ TEST_P(LeavingWorker, EndsInTheMiddleOfAPass) {
   if (!outcome) {
     EXPECT_EQ(outcome.error().code(), leaver == 0 ? Errc::shut_down : Errc::peer_down) << outcome.error().message();
   }
-  if (leaver == 0) return;  // its own gradients end with it
+  if (leaver == 0) return;  // the gradients at the home end with its worker
   const auto gradients = context.try_gradients();
   ASSERT_TRUE(gradients);
   EXPECT_EQ(values(gradients->of(x)), outcome ? (std::vector<double>{6, 12, 18}) : std::vector<double>{});

@@ -55,7 +55,7 @@ struct Kept {
   ContextView context;
   at::Tensor y;
 };
-std::optional<Kept> kept;  // by `keep`, until the test that called it ends
+std::optional<Kept> kept;  // set by `keep`; reset at the end of the test that called `keep`
 void keep(Worker& worker, const at::Tensor& y) { kept = Kept{Context::current(worker), y}; }
 
 Registry make_points_registry() {
@@ -136,7 +136,7 @@ class ProtocolPoints : public ::testing::TestWithParam<std::tuple<Point, std::ui
   testing::Cluster cluster_{seed(), names_, &make_points_registry};
   testing::Network& net_ = cluster_.network();
   bool reached_ = false;
-  bool half_ = false;  // the frame of a gradient has left, its tensors have not
+  bool half_ = false;  // the frame of a gradient has been sent, its tensors have not
 };
 INSTANTIATE_TEST_SUITE_P(Points, ProtocolPoints,
                          ::testing::Combine(::testing::ValuesIn(points()), ::testing::Range<std::uint64_t>(0, 4)),

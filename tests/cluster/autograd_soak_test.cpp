@@ -20,8 +20,10 @@ namespace caftan::test::autograd_soak_test {
 namespace {
 
 const std::size_t kContexts = soak_size("CAFTAN_CONTEXTS", 2000);
-const std::size_t kFirst = kContexts / 10;  // what buffers, pools and the allocator take is there after them
-const double kMayGrow = kContexts >= 100'000 ? 20 : 64;  // bytes each; what grows late weighs more on fewer
+// After this many contexts, buffers, pools and the allocator have taken what they keep.
+const std::size_t kFirst = kContexts / 10;
+// Bytes for each context; memory that grows once weighs more on fewer contexts.
+const double kMayGrow = kContexts >= 100'000 ? 20 : 64;
 
 /// A module with one weight.
 class Scale {
@@ -121,7 +123,7 @@ class ContextSoak : public ::testing::Test {
   std::vector<std::unique_ptr<Worker>> workers_;
   RRef<Scale> scale_;
   const at::Tensor x_ = at::ones({16}).requires_grad_();
-  std::vector<std::weak_ptr<const void>> alive_;  // those of contexts that were alive when last looked
+  std::vector<std::weak_ptr<const void>> alive_;  // the records of contexts that were alive at the last look
 };
 
 double resident_bytes() {
@@ -137,7 +139,7 @@ double live_bytes() {
 }
 
 TEST_F(ContextSoak, DA13_NothingIsLeftOfReleasedContexts) {
-  use_one_context();  // each worker keeps one watermark for the life of the creator from now on
+  use_one_context();  // from now on each worker keeps one watermark for the life of the creator
   for (int call = 0; call < 100; ++call) scale_.rpc_sync<&Scale::forward>(x_);
   ASSERT_EQ(alive(), 0U);
   const std::vector<Held> start = {held(0), held(1)};
@@ -161,7 +163,7 @@ TEST_F(ContextSoak, DA13_NothingIsLeftOfReleasedContexts) {
 #ifndef __SANITIZE_ADDRESS__  // whose allocator has neither figure
   EXPECT_LE(live, kMayGrow);
   if (kContexts >= 100'000) {
-    EXPECT_LE(resident, kMayGrow);  // pages are too coarse for less
+    EXPECT_LE(resident, kMayGrow);  // resident memory is counted in pages, too coarse for fewer contexts
   }
 #endif
 }

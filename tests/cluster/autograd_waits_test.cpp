@@ -135,7 +135,7 @@ TEST_P(Waits, H1_BackwardRightAfterTheHandlesEndIsContextReleased) {
     y = (*this)[0].rpc_sync<&square>("worker1", x);
     view = Context::current((*this)[0]);
   }
-  // The context's actor has its release in its mailbox, and the request for the pass behind that.
+  // The mailbox of the context's actor has the release, and behind it the request for the pass.
   const auto done = view->backward_async({y.sum()}).result();
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code(), Errc::context_released) << done.error().message();
@@ -186,7 +186,8 @@ TEST_P(Waits, K3_ReleasesOfManyOpenContextsStaySmall) {
   for (int i = 0; i < kContexts; ++i) {
     open.emplace_back((*this)[0]);
     (*this)[0].rpc_sync<&square>("worker1", leaf({1}));
-    ambient.autograd_context.reset();  // contexts do not nest: this one stays open beside the next
+    // Keeps this context open beside the next one: in one Ambient contexts do not nest.
+    ambient.autograd_context.reset();
   }
   run_until_idle();
   const std::uint64_t before = released();
@@ -205,7 +206,8 @@ TEST_P(Waits, K3_H8_AStopEndsThoughAPassWaitsForATurnAndSaysSo) {
   for (std::size_t i = 0; i < kContexts; ++i) {
     open.emplace_back((*this)[1]);
     loss = holder.rpc_sync<&Holder::forward>(leaf({1}));
-    ambient.autograd_context.reset();  // contexts do not nest: this one stays open beside the next
+    // Keeps this context open beside the next one: in one Ambient contexts do not nest.
+    ambient.autograd_context.reset();
   }
   const Future<int> kept = holder.rpc_async<&Holder::wait_for_gate>();
   const Future<void> pass = open.back().backward_async({loss});

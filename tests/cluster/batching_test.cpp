@@ -67,7 +67,7 @@ std::vector<int> throws(const Batch<int>& numbers) {
 }
 Result<std::vector<int>> refuses(const Batch<int>&) { return user_error("refuses", "always"); }
 
-/// A value that the callee cannot read where `refuse` is set.
+/// A value that the callee cannot decode while `refuse` is set.
 struct Picky {
   static inline bool refuse = false;
   int value = 0;

@@ -141,7 +141,7 @@ TEST_P(BusyWorker, T1_SE30_WhoHasABacklogIsNotLostByAnIdlePeerAndLosesNone) {
 }
 
 TEST_P(BusyWorker, T6_AnAnswerLeavesWhileTheTaskThatGaveItComputes) {
-  start(1min);  // no ping takes the reply along
+  start(1min);  // so long a period that no ping leaves, which would take the reply along
   // The time-out is less than the 5 s of a handshake: when the timer of the handshake runs, the reply leaves, too.
   auto waiting = workers_[0]->with({.timeout = 3s}).rpc_async<&later>("b");
   {

@@ -38,7 +38,7 @@ int burst(Worker& worker, const std::string& whom, int count) {
 }
 int sum_of_burst(int count) { return count * (count + 1) / 2; }
 
-/// Latches between the test and `compute`, which runs on until the test lets it return.
+/// Latches between the test and `compute`, which runs until the test lets it return.
 struct Computation {
   std::latch begun{1};
   std::latch may_end{1};
@@ -191,7 +191,7 @@ TEST(CallsOnThreads, K9_OneRunnerIsEnoughToWaitForRoom) {
   EXPECT_EQ(workers[2]->rpc_sync<&burst>("a", "b", 2000), sum_of_burst(2000));
 }
 
-/// Returns a and b, ready, whose stop waits for no call.
+/// Returns the workers a and b, ready; a stop of either waits for no call.
 std::vector<std::unique_ptr<Worker>> two_workers(const std::shared_ptr<transport::ThreadedExecutor>& executor) {
   const auto network = std::make_shared<LocalNetwork>();
   std::vector<std::unique_ptr<Worker>> workers;
@@ -215,7 +215,7 @@ TEST(CallsOnThreads, K3_AStopEndsThoughAllRunnersCompute) {
   computation = &running;
   const Future<int> call = workers[0]->rpc_async<&compute>("b");
   running.begun.wait();
-  const StopReport given_up = workers[1]->stop();  // hangs if it waits for the runner
+  const StopReport given_up = workers[1]->stop();  // this line hangs if `stop` waits for the runner
   EXPECT_EQ(given_up.served_calls, 1U);
   EXPECT_GT(given_up.in_use, 0U);
   running.may_end.count_down();
@@ -236,7 +236,7 @@ TEST(CallsOnThreads, K3_APromiseMayOutliveTheWorkerThatServesItAndTheExecutor) {
   workers.clear();
   const std::weak_ptr<transport::ThreadedExecutor> ended = std::exchange(executor, nullptr);
   EXPECT_TRUE(ended.expired());
-  asked.promises.clear();  // fails both calls; their worker has ended
+  asked.promises.clear();  // completes the promises of both calls with an error, after the end of their worker
 }
 
 TEST(CallsOnThreads, K3_AnObjectThatKeepsThePromiseOfItsOwnMethodGoesWithItsWorker) {

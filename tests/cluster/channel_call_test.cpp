@@ -55,8 +55,8 @@ class ChannelCall : public ::testing::TestWithParam<ChannelCase> {
         options.executor = shared_;
       }
       if (kind == "tcp") {
-        // The first worker listens at a port that the system chooses; the others get its address here, and each other's
-        // from it.
+        // The first worker listens at a port that the system chooses; the others get the first one's address here, and
+        // each other's addresses from the first one.
         options.world[0].address = i == 0 ? "tcp:127.0.0.1:0" : workers_[0]->address();
       }
       workers_.push_back(Worker::launch(std::move(options), make_registry()).value());

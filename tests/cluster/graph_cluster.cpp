@@ -33,7 +33,8 @@ class Seat {
  public:
   explicit Seat(Worker& worker) : worker_(worker) { wait_for_more(); }
 
-  /// Runs `code` in the seat's call and waits for its end. Threads: any but the one of the seat's call.
+  /// Runs `code` inside of the call that this seat keeps open at its worker, and waits until the code has ended.
+  /// Threads: any but the one that serves the call.
   void run(const Code& code) {
     done_ = Promise<void>(worker_.caller());
     Future<void> done = done_.future();
@@ -64,7 +65,7 @@ class Seat {
   }
 
   Worker& worker_;
-  const Result<void> ok_;  // g++ 12 takes a temporary one for uninitialized
+  const Result<void> ok_;  // a member, because g++ 12 warns of a temporary as uninitialized
   const Code* code_ = nullptr;
   Promise<void> more_;
   Future<void> handed_;
@@ -133,7 +134,7 @@ class GraphCluster final : public autograd::test::Hops {
   }
 
   void run_span(int worker, std::uint64_t key, const Code& code) override {
-    // The creator's own code is a span, too, and so is what it calls at itself.
+    // The creator's own code is a span, too, and so is each call that the creator makes to itself.
     if (worker == 0 && (spans_ == Spans::one_each || key % 2 == 0)) return code();
     if (spans_ == Spans::one_each) return seats_[worker]->run(code);
     call(worker, code);
@@ -194,7 +195,7 @@ class GraphCluster final : public autograd::test::Hops {
   const std::vector<std::string> names_;
   const Spans spans_;
   std::set<std::string> reached_{"worker0"};  // by the pass
-  GraphRun run_;                              // both outlive the filters of net_
+  GraphRun run_;  // run_ and reached_ are declared before net_, because its filters use them
   testing::Cluster cluster_;
   testing::Network& net_ = cluster_.network();
   std::vector<std::unique_ptr<Seat>> seats_;

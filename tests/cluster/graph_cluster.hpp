@@ -18,15 +18,15 @@ enum class Spans {
 };
 
 struct GraphRun {
-  autograd::test::LeafGradients gradients;  ///< after a SMART pass that keeps the graph
-  Result<void> fast;                        ///< how a FAST pass after it ended
+  autograd::test::LeafGradients gradients;  ///< gradients after a SMART pass that keeps the graph
+  Result<void> fast;                        ///< outcome of a FAST pass after the SMART one
   autograd::test::LeafGradients both;       ///< after both passes
-  std::vector<std::string> trace;           ///< the messages of the first pass, as they left
+  std::vector<std::string> trace;           ///< the messages of the first pass, in the order in which they were sent
   std::size_t recorded = 0;                 ///< messages that the program has recorded
-  std::size_t awaited = 0;   ///< messages that a FAST pass waits for: those of the workers that it reaches
+  std::size_t awaited = 0;   ///< messages that a FAST pass waits for: those of the workers that the pass reaches
   std::size_t marked = 0;    ///< messages that got a gradient in the first pass
   std::size_t returned = 0;  ///< gradients that came back to the initiator
-  std::size_t left = 0;      ///< contexts that are left when no task is left to run
+  std::size_t left = 0;      ///< contexts that are open when no task is left to run
 };
 
 /// @param order  seed of the order in which everything happens

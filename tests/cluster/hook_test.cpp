@@ -49,7 +49,8 @@ TEST_P(Hooks, CALL3_EveryKindOfRequestIsSeenOnceOnBothSides) {
   EXPECT_EQ(caller().replies_received, 7);
   EXPECT_EQ(caller().received, 1);
   EXPECT_EQ(hook(1).counts().received, 6);
-  EXPECT_EQ(hook(1).counts().replies + caller().replies, 5);  // what is created stays: no result is packed
+  // A creation packs no result: its value stays at the callee.
+  EXPECT_EQ(hook(1).counts().replies + caller().replies, 5);
   expect_all_ended();
 }
 

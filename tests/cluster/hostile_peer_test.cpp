@@ -379,7 +379,8 @@ TEST_P(HostilePeer, ALinkFollowedByACutEndsNoOtherActor) {
   EXPECT_EQ(mine.try_to_here().error().code(), Errc::peer_down);
   kept.rpc_sync<&Shelf::clear>();
   cluster_.run_until_idle();
-  EXPECT_EQ(cluster_[0].counters().owner_rrefs, 1U);  // the shelf; what only worker1 referred to is gone
+  // Only the shelf is left: the value to which only worker1 referred is gone.
+  EXPECT_EQ(cluster_[0].counters().owner_rrefs, 1U);
 }
 
 TEST_P(HostilePeer, ReferencesToNothingAreDeleted) {

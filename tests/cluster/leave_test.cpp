@@ -165,7 +165,8 @@ class Losing : public ::testing::TestWithParam<std::uint64_t> {
   }
 
   Gate gate_;
-  run::Supervisor run_{supervised(), base::ManualClock().now()};  // the workers report to it until they have ended
+  // Declared before cluster_: the workers report to it until they have ended.
+  run::Supervisor run_{supervised(), base::ManualClock().now()};
   testing::Cluster cluster_{
       GetParam(), {"worker0", "worker1", "worker2"}, make_registry, [this](WorkerOptions& options) {
         options.on_peer_down = [this, name = options.name](const std::string& peer, const Error& reason) {

@@ -28,7 +28,7 @@ int call_throw_long(Worker& worker, const std::string& peer) { return worker.rpc
 at::Tensor make_mib(std::int64_t mib) { return at::zeros({mib << 18}); }
 
 constexpr std::int64_t kLarge = 8 << 20;  // elements of 4 bytes
-at::Tensor kept;                          // made while there is memory for it
+at::Tensor kept;                          // made while the process has memory for a large tensor
 at::Tensor give_kept() { return kept; }
 std::int64_t count_one(const at::Tensor& tensor) { return tensor.numel(); }
 at::Tensor same(const at::Tensor& tensor) { return tensor; }
@@ -172,7 +172,7 @@ TEST(Limits, T2_DA24_AGradientBeyondALimitFailsThePassAndNamesTheLimit) {
 }
 
 TEST(Limits, T2_DA24_APassThatReachesTooManyMessagesForOneFrameNamesTheLimit) {
-  constexpr int kCalls = 400;  // a mark or report of all of them has 8,000 bytes
+  constexpr int kCalls = 400;  // so many that a mark or report of all messages has 8,000 bytes
   testing::Cluster cluster(1, {"a", "b", "c"}, make_registry,
                            [](WorkerOptions& options) { options.limits.message = 4096; });
   const at::Tensor x = leaf({1, 2});

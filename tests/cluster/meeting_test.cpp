@@ -140,7 +140,7 @@ TEST_P(SteppedMeeting, T9_SE24_ALifeIsUpUntilTheLastOfItsSessionsHasEnded) {
 }
 
 TEST(Dialling, T13_SE33_OneThatStaysAwayIsDialledSeldom) {
-  const test::Folder folder;  // no worker listens in it: each attempt fails at once, without a wait
+  const test::Folder folder;  // no worker listens in this folder: each attempt fails at once, without a wait
   const auto executor = std::make_shared<transport::SteppedExecutor>(1);
   WorkerOptions options;
   options.name = "w1";

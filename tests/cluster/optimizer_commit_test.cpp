@@ -138,7 +138,7 @@ TEST_P(DecidedSteps, A1_OP8_ACancelOrDeadlineOfTheSurroundingCallStopsNoDecidedS
   context.backward({forward(make_input(0)).sum()});
   const auto gone = std::make_shared<CancelFlag>();
   auto& clock = const_cast<base::ManualClock&>(static_cast<const base::ManualClock&>(cluster_.executor().clock()));
-  // Between the first owner's commit and the second one's.
+  // The cancel and the time-out come between the commit to the first owner and that to the second one.
   net_.link("worker0", "worker1").set_filter([&, seen = 0](const testing::Frame& frame) mutable {
     if (frame.header.kind == FrameKind::method && ++seen == 2) {
       gone->set();

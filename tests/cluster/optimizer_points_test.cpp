@@ -25,7 +25,7 @@ struct Point {
   bool by_victim;
   int nth;
   bool leaves;     // that frame is still written
-  bool committed;  // the order to commit may have reached some owner
+  bool committed;  // the order to commit may have reached one of the owners
 };
 
 const std::vector<Point>& points() {

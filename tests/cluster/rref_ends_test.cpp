@@ -58,7 +58,7 @@ TEST(RRefEnds, K6_CreationsWaitForThemWhileTheRunnersAreBusy) {
     last = a.with({.timeout = std::chrono::milliseconds(200)}).try_remote<Counter>(b, made);
     if (last) last = RRef<Counter>();
     ++made;
-    if (made % 500 == 0) a.rpc_sync<&add>(b, 1, 2);  // so every creation before it is answered
+    if (made % 500 == 0) a.rpc_sync<&add>(b, 1, 2);  // the reply comes behind those of all creations before it
   } while (last && made < 20'000);
   ASSERT_FALSE(last) << "all " << made << " of them pile up";
   EXPECT_EQ(last.error().code(), Errc::timeout);

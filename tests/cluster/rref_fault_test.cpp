@@ -97,7 +97,7 @@ TEST_P(RRefFaults, RR9_AParkedRequestGoesWithItsAsker) {
   Future<int> fetched = cluster_[0].with({.timeout = seconds(2)}).rpc_async<&fetch>("worker2", r);
   cluster_.run_until_idle();
   EXPECT_EQ(actors::WorkerCore::of(cluster_[1]).rref_host().parked().count(), 1U);
-  EXPECT_FALSE(fetched.result());  // the clock goes on while it waits
+  EXPECT_FALSE(fetched.result());  // the clock moves on while this line waits
   cluster_.run_until_idle();
   EXPECT_EQ(actors::WorkerCore::of(cluster_[1]).rref_host().parked().count(), 0U);
   net_.link("worker0", "worker1").release();
@@ -153,7 +153,7 @@ TEST_P(RRefFaults, K11_CallsOfAnObjectThatEndsWithItsWorkerSayWhyTheWorkerLeaves
   const auto refused = early.try_rpc_sync<&Counter::add>(1);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message(), why);
-  // The seed decides whether this call finds the object, finds its actor while that ends, or finds none.
+  // The seed decides whether this call finds the object, finds the object's actor while the actor ends, or finds none.
   Future<int> called = late.rpc_async<&Counter::add>(1);
   caf::anon_send_exit(second, caf::exit_reason::user_shutdown);
   cluster_.run_until_idle();
@@ -356,7 +356,7 @@ class RandomHistory : public ::testing::TestWithParam<std::uint64_t> {
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomHistory, ::testing::Range<std::uint64_t>(1, 101));
 
 TEST_P(RandomHistory, CALL1_RR7_RR8_EverythingEndsAndNothingIsLeft) {
-  const std::size_t faults = GetParam() % 4;  // a quarter of the histories has none
+  const std::size_t faults = GetParam() % 4;  // a quarter of the histories has no fault
   std::vector<std::size_t> when;
   for (std::size_t i = 0; i < faults; ++i) when.push_back(below(60));
   for (std::size_t i = 0; i < 60; ++i) {
@@ -379,7 +379,7 @@ TEST_P(RandomHistory, CALL1_RR7_RR8_EverythingEndsAndNothingIsLeft) {
   }
   open_.clear();
   cluster_.run_until_idle();
-  cluster_.executor().advance(seconds(6));  // what could not be confirmed has been refused by now
+  cluster_.executor().advance(seconds(6));  // references that could not be confirmed in this time are refused
   EXPECT_EQ(live(cluster_, 4), "0/0 0/0 0/0 0/0");
   for (const auto& hook : hooks_) EXPECT_TRUE(hook->all_ended_once());
 }

@@ -225,7 +225,7 @@ TEST_P(RRefs, B1_RR14_IsNotConfirmedWhileItsFunctionRuns) {
 }
 
 TEST_P(RRefs, B1_RR14_ACreationThatTookTooLongWasNeverConfirmed) {
-  for (const char* owner : {"worker1", "worker0"}) {  // H6: at a peer, and on itself
+  for (const char* owner : {"worker1", "worker0"}) {  // H6: for a creation at a peer, and at the creator itself
     Gate gate;
     RRef<int> r = cluster_[0].with({.timeout = std::chrono::seconds(1)}).remote<&wait_for_gate>(owner, 1);
     Future<void> created = r.created();

@@ -95,7 +95,7 @@ class TwoWorkers {
 
 struct LimitCase {
   const char* kind;
-  int deepest;  // 3 of 4 threads wait, in one executor or in two
+  int deepest;  // depth at which 3 of 4 threads wait, in one executor or in two
 };
 
 class RunnerLimit : public ::testing::TestWithParam<LimitCase>, protected TwoWorkers {

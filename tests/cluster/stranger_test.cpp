@@ -178,7 +178,8 @@ class Strangers : public ::testing::Test {
   /// All strangers come, in crowds; each waits until it is dropped.
   void come(const Approach& approach) {
     std::mt19937_64 random(20261121);
-    crowd(approach, random, kCrowd);  // what the first crowd costs, as buffers of threads, is no growth
+    // Run before the first measurement: buffers of threads, for example, are no growth.
+    crowd(approach, random, kCrowd);
     const std::uint64_t before = resident_bytes();
     std::uint64_t most = before;
     for (std::size_t come = kCrowd; come < std::max(kStrangers, 2 * kCrowd); come += kCrowd) {
@@ -280,7 +281,9 @@ TEST_F(Strangers, BI3_HandshakesThatStopAreDropped) {
 
 TEST_F(Strangers, BI3_AnnouncedLengthsAreNotBelieved) {
   come([whole = handshake()](const Socket& socket, std::mt19937_64& random) {
-    std::string bytes = whole.substr(0, 9);  // magic and kind; then four bytes of size, and what looks like four more
+    // Magic number and kind; then follow four bytes of size, and four more that a reader of 64 bits would take as part
+    // of the size.
+    std::string bytes = whole.substr(0, 9);
     const std::uint64_t sizes[] = {1012, 65536, 1U << 31, ~0U, std::uint64_t{1} << 40, ~std::uint64_t{0}};
     const std::uint64_t size = sizes[random() % 6] | 1024;
     bytes.append(reinterpret_cast<const char*>(&size), sizeof size);

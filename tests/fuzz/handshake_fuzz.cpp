@@ -72,7 +72,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const wire::Bytes& said = is_client ? talk.to_client : talk.to_server;
       return said.size() == outcome.consumed && std::equal(said.begin(), said.end(), in.begin());
     };
-    require(was_said(net::make_client_side().self.features) || was_said(0b110));  // the corpus has an older client, too
+    // The corpus has the hello of an older client, too.
+    require(was_said(net::make_client_side().self.features) || was_said(0b110));
   }
   require((outcome.state == Handshake::State::failed) == (side.error().code() != Errc::ok));
 

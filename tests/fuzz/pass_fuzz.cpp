@@ -55,7 +55,8 @@ class Receiver {
   }
 
   void receive(WorkerLife from, const PassMessage& message) {
-    if (from == self_ || context_of(message) != kContext) return;  // sorted out before it gets here
+    // A worker never gives such a message to its ContextPasses.
+    if (from == self_ || context_of(message) != kContext) return;
     perform(passes_.receive(from, message));
   }
 

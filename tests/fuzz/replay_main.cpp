@@ -40,7 +40,7 @@ Input mutate(Input input, const Input& other, std::mt19937_64& random) {
       case 4:
         input.erase(input.begin() + static_cast<std::ptrdiff_t>(at));
         break;
-      default:  // the end of another input behind the begin of this one
+      default:  // joins the beginning of this input with the end of another one
         input.resize(at);
         if (!other.empty())
           input.insert(input.end(), other.begin() + static_cast<std::ptrdiff_t>(below(other.size())), other.end());

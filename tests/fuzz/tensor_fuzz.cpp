@@ -28,7 +28,7 @@ std::vector<wire::Block> fill_blocks(const TensorLayout& layout, wire::ByteView 
 }
 
 void read_all(const at::Tensor& tensor) {
-  constexpr std::int64_t kMostElements = 1 << 12;  // an expanded tensor may have more than can be copied
+  constexpr std::int64_t kMostElements = 1 << 12;  // an expanded tensor may announce more elements than memory can hold
   if (tensor.numel() > kMostElements) return;
   if (tensor.layout() == at::kStrided && !tensor.is_quantized()) {
     static_cast<void>(tensor.contiguous());

@@ -48,7 +48,7 @@ RUN = {
         ("tests/install/consumer.cmake", {"caftan new": "caftan new", "--into": "--into"}),
     "caftan plot runs/latest": ("tests/process/rnn_lm_test.cpp", {"plot": '"plot"', "runs/latest": '"runs/latest"'}),
     "caftan plot runs/cartpole-20261121-* --metric running_reward --smooth 0.9 --out reward.svg":
-        ("tests/process/run_test.cpp", {"plot": '"plot"', "--smooth": "--smooth", "--out": "--out"}),
+        ("tests/process/command_line_test.cpp", {"plot": '"plot"', "--smooth": "--smooth", "--out": "--out"}),
     "./agent run agent.toml": (GUIDE, {"run": "run ${file}"}),
     "./agent run agent.toml run.placement=one_process":
         ("tests/guide/agent_placements.cmake", {"run": "run ${FILE}", "one_process": "one_process"}),

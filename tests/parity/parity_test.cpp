@@ -18,7 +18,7 @@ namespace {
 /// A program of calls. Returns the values and gradients that are compared.
 using Program = std::function<Tensors(Driver&)>;
 
-constexpr double kTolerance = 1e-12;  // relative, float64: some roundings of one sum in another order
+constexpr double kTolerance = 1e-12;  // relative, for float64: the rounding of one sum in another order
 
 at::Tensor leaf() { return at::tensor({1, -2, 3, 4}, at::kDouble).requires_grad_(); }
 

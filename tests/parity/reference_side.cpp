@@ -45,7 +45,7 @@ class ReferenceDriver final : public Driver {
   const reference::Context context_;
 };
 
-Site* own_site = nullptr;  // of this process: the reference has one agent for each
+Site* own_site = nullptr;  // the Site of this process: the reference has one agent per process
 
 }  // namespace
 

@@ -46,7 +46,8 @@ at::Tensor run(World& world, const std::string& function, const Tensors& argumen
 
 /// Makes the driver of one side.
 using MakeDriver = std::function<std::unique_ptr<Driver>()>;
-/// Caftan over the stepped executor. @param seed  of the order in which everything happens
+/// Returns the function that makes drivers of Caftan's side, over the stepped executor. @param seed  of the order in
+/// which everything happens
 MakeDriver caftan_side(std::uint64_t seed);
 /// The reference's side. Precondition: the ReferenceProcesses run.
 MakeDriver reference_side();

@@ -31,7 +31,8 @@ TEST(CartPole, AnObserverMakesTwoCallsForEachEnvStep) {
   const std::int64_t episodes = number(run.out, "after ([0-9,]+) episodes");
   const std::int64_t steps = number(run.out, "([0-9,]+) env steps");
   const std::int64_t observers = 2;
-  const std::int64_t of_agent = observers * episodes + 2;  // each episode's start; the facts and the evaluation once
+  // Calls of the agent: one to start each episode, one for the facts, one for the evaluation.
+  const std::int64_t of_agent = observers * episodes + 2;
   ASSERT_GT(steps, 1000);
   const std::string summary = folder.read("runs/latest/summary.json");
   EXPECT_EQ(number(summary, "\"method\": \\{\\s+\"frames\": ([0-9]+)") - of_agent, 2 * steps) << summary;

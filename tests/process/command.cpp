@@ -45,7 +45,7 @@ Command::~Command() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
-  while (::waitpid(-1, nullptr, 0) > 0) {  // its workers end when it is gone
+  while (::waitpid(-1, nullptr, 0) > 0) {  // the command's workers end after it
   }
   ::close(out_.fd);
   ::close(err_.fd);

@@ -123,6 +123,19 @@ TEST(CommandLine, U22_APlotThatCannotBeDrawnSaysWhy) {
   EXPECT_THAT(refused({"run", "--out", "no/plot.svg"}), HasSubstr("No such file or directory"));
 }
 
+TEST(CommandLine, U22_PlotDrawsSeveralRunsIntoTheNamedFile) {
+  const Folder folder;
+  for (const std::string run : {"cartpole-1", "cartpole-2"}) {
+    std::filesystem::create_directory(folder.path() / run);
+    folder.write(run + "/curve.csv", "step,name,value\r\n1,agent.running_reward,9\r\n2,agent.running_reward,12.5\r\n");
+  }
+  const Finished drawn = run_to_end(
+      folder, kCaftan,
+      {"plot", "cartpole-1", "cartpole-2", "--metric", "running_reward", "--smooth", "0.9", "--out", "reward.svg"});
+  EXPECT_EQ(drawn.code, 0) << drawn.err;
+  EXPECT_THAT(folder.read("reward.svg"), HasSubstr("running_reward"));
+}
+
 TEST(CommandLine, U13_HelpExplainsCommandsToo) {
   const Folder folder;
   for (const std::string command : {"run", "check", "plan", "sweep"}) {

@@ -42,7 +42,7 @@ class Frozen : public ::testing::Test {
   }
   /// Stops the launcher and all workers for `time`, while other runs start and end, and then continues them.
   void freeze_whole(Command& command, std::chrono::milliseconds time) {
-    std::vector<pid_t> all{command.pid()};  // the launcher first: it would notice the others
+    std::vector<pid_t> all{command.pid()};  // the launcher is stopped first, because it would notice stopped workers
     for (const std::string name : {"ticker", "echo-0", "echo-1"}) {
       all.push_back(worker(command, name));
       ASSERT_GT(all.back(), 0) << "0 would be this test, too";
@@ -57,7 +57,7 @@ class Frozen : public ::testing::Test {
     for (const pid_t pid : all) ::kill(pid, SIGCONT);
   }
   Folder folder_;
-  std::list<Command> others_;  // they wait for all children when they go, so they go last
+  std::list<Command> others_;  // destroyed last: each waits for all child processes of this test
 };
 
 TEST_F(Frozen, RN2_AllOfThem) {
@@ -125,7 +125,7 @@ TEST_F(Frozen, RN3_M13_WhatIsStoppedWholeAndContinuedGoesOn) {
   folder_.write("t.toml", ticking_file("", kQuickBeats));
   Command command(folder_, kTicking, {"run", "t.toml", "roles.ticker.config.rounds=2000"});
   ASSERT_TRUE(command.wait_for_line("tick 20")) << command.err();
-  freeze_whole(command, 2s);  // a single one of them would be lost after 5 beats: 1.5 s
+  freeze_whole(command, 2s);  // a single stopped worker would be lost after 5 heartbeats: 1.5 s
   EXPECT_EQ(command.wait(), 0) << command.err();
 }
 

@@ -50,7 +50,7 @@ TEST_P(Interrupted, BI8_WhileItEvaluates) {
   command.signal(SIGINT);
   if (GetParam() == "processes") {
     expect_clean_end(command);
-  } else {  // the observer's call goes on; the process ends after stop_timeout all the same
+  } else {  // in one process the observer's call goes on; the process still ends after stop_timeout
     EXPECT_EQ(command.wait(), 130) << command.err();
   }
 }

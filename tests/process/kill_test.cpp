@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 /// A moment of the run: while it starts, or after a number of rounds.
 std::string moment(std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  if (random() % 5 == 0) return "  ticker";  // the line that says it is ready
+  if (random() % 5 == 0) return "  ticker";  // how the line begins that reports the ticker ready
   return "tick " + std::to_string(1 + random() % 400);
 }
 
@@ -61,7 +61,7 @@ TEST_P(Killed, BI6_AUsedWorkerIsNamedAndCallsToItFailAsPeerDown) {
   EXPECT_TRUE(is_whole_csv(folder_.read(run + "/metrics.csv")));
 }
 
-/// What the end says of a worker that was killed and without which the run went on.
+/// Matches the line about a worker that was killed and without which the run went on.
 auto names_lost(const std::string& worker) {
   return ContainsRegex("\nlost: " + worker + " was killed by signal 9 \\(SIGKILL\\)[^\n]*, after [0-9.]+ s\n");
 }

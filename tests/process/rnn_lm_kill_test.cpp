@@ -126,7 +126,7 @@ TEST_P(KilledTraining, ResumesBitForBit) {
 struct MidCheckpoint {
   std::string name;
   std::string victim;
-  int files;  // names that have appeared: two for each file, the first beside its place
+  int files;  // how many names have appeared in the checkpoint: two for each file, first its temporary name
 };
 class KilledInACheckpoint : public KilledLanguageModel, public ::testing::WithParamInterface<MidCheckpoint> {};
 INSTANTIATE_TEST_SUITE_P(Moments, KilledInACheckpoint,

@@ -17,7 +17,7 @@ namespace caftan::test {
 
 inline const std::string kFile = kConfigs + "/rnn_lm.test.toml";
 
-/// Returns the rest of the first line that contains `start`, from there on.
+/// Returns the first line that contains `start`, from `start` to the end of the line.
 inline std::string line_with(const std::string& text, const std::string& start) {
   const std::size_t at = text.find(start);
   return at == std::string::npos ? std::string() : text.substr(at, text.find('\n', at) - at);
@@ -45,7 +45,8 @@ inline std::string first_difference(const fs::path& one, const fs::path& other) 
     std::ifstream stream(file, std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(stream), {});
   };
-  std::vector<std::pair<std::size_t, fs::path>> files;  // sorted: a step with fewer digits is earlier
+  // In the order of the steps: a step with fewer digits is earlier.
+  std::vector<std::pair<std::size_t, fs::path>> files;
   for (const auto& file : fs::recursive_directory_iterator(one)) {
     const fs::path name = fs::relative(file.path(), one);
     if (file.is_regular_file()) files.emplace_back(name.begin()->string().size(), name);

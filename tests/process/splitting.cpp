@@ -16,7 +16,7 @@ using caftan::Result;
 using caftan::RRef;
 
 constexpr int kHops = 6;
-constexpr int kWidth = 256;  // a gradient is more than one chunk, and a pass takes some milliseconds
+constexpr int kWidth = 256;  // so wide that a gradient is more than one chunk, and a pass takes some milliseconds
 
 /// One weight for each trainer: steps of one do not invalidate the graph of the other.
 class Layer {

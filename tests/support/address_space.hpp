@@ -1,4 +1,4 @@
-/// `AddressSpaceLimit`: while one lives, the system gives this process no large blocks of memory.
+/// `AddressSpaceLimit`: while an object of this class lives, the system gives this process no large blocks of memory.
 #pragma once
 
 #include <sys/resource.h>

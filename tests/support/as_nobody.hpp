@@ -5,7 +5,8 @@
 
 namespace caftan::test {
 
-/// While it lives, this process acts as a user without rights if it was started by root. Threads: a process with one.
+/// While an object of this class lives, the process acts as a user without rights if it was started by root. Threads: a
+/// process with one.
 class AsNobody {
  public:
   AsNobody() : was_root_(::geteuid() == 0), works_(!was_root_ || ::seteuid(kNobody) == 0) {}

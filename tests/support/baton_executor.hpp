@@ -66,7 +66,7 @@ class BatonExecutor final : public base::Executor {
   std::list<Place*> waiting_;        // not notified
   std::vector<Place*> idle_;         // worker threads without a task
   Place* patient_ = nullptr;         // in run_until_idle or advance
-  base::TimePoint patient_until_{};  // how far the clock may move before it goes on
+  base::TimePoint patient_until_{};  // the latest time to which the clock may move before the patient thread goes on
   bool ending_ = false;
   std::list<Place> places_;
   std::vector<std::thread> workers_;

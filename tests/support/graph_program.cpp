@@ -170,7 +170,8 @@ class Writer {
 
   struct Use {
     std::size_t of;
-    double factor;  ///< a gradient of 1 on the result is at most this on one element of what was used
+    /// Upper bound of the gradient of one element of the used tensor, for a gradient of 1 on the result.
+    double factor;
   };
 
   void add(int worker, at::Tensor tensor, double bound, std::vector<Use> uses) {
@@ -238,7 +239,7 @@ class Writer {
 
   at::Scalar scale(double rounding) const { return exact_ ? 1.0 : rounding; }
 
-  /// Makes a value small again: an integer becomes the rest modulo 4, which has the gradient of the whole.
+  /// Makes a value small again: an integer becomes its remainder modulo 4, through which the gradient passes unchanged.
   void wrap(int worker, const Value& value) {
     if (!exact_) return add(worker, at::tanh(value.tensor), 1, {});
     const at::Tensor whole = (value.tensor.detach() / 4).floor() * 4;

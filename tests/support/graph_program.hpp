@@ -43,7 +43,7 @@ struct Program {
   std::vector<at::Tensor> roots;                ///< scalars at worker 0
   std::size_t operations = 0;
   std::size_t hops = 0;
-  double gradient_bound = 0;  ///< no gradient and no partial sum is larger; tracked for small integers only
+  double gradient_bound = 0;  ///< upper bound of all gradients and partial sums; known for small integers only
 };
 
 /// Up to this number float64 adds and multiplies integers exactly.
@@ -51,7 +51,7 @@ constexpr double kExact = 9007199254740992.0;
 
 /// Which tensors become the roots.
 enum class Roots {
-  a_few,  ///< two to four of worker 0's values; much of the rest, messages too, has no part in them
+  a_few,  ///< two to four of worker 0's values: many other values and messages have no part in the gradients
   all,    ///< every value of every worker, so that no message is unused
 };
 

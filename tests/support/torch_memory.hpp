@@ -1,4 +1,5 @@
-/// `TorchMemory`: libtorch's CPU allocator while it lives, counting large blocks and refusing them on demand.
+/// `TorchMemory`: while an object of this class lives, it is libtorch's CPU allocator, which counts large blocks and
+/// refuses them on demand.
 #pragma once
 
 #include <c10/core/CPUAllocator.h>

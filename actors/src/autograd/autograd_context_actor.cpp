@@ -79,7 +79,7 @@ void AutogradContextState::start(ContextPorts& ports, std::shared_ptr<autograd::
 
 void AutogradContextState::on_envelope(const PassEnvelope& envelope) {
   const auto session = remote::ActorExchange::session_of(self_->current_sender());
-  if (!session) return;  // it ended: the loss of the peer is an event of its own
+  if (!session) return;  // the session has ended: the loss of the peer is reported as an event of its own
   const WorkerLife from = session->peer().life;
   if (const auto* release = std::get_if<autograd::Release>(&envelope.message)) ports_->learn_released(from, *release);
   if (passes_->is_released()) {
@@ -221,7 +221,8 @@ bool AutogradContextState::send_to(const WorkerLife& to, autograd::PassMessage m
   auto brief = with_brief_error(message);
   auto sent = send(std::move(message));
   if (!sent && sent.error().code() == Errc::limit_exceeded && brief) sent = send(*std::move(brief));
-  if (sent || sent.error().code() == Errc::peer_down) return true;  // a loss is an event of its own
+  // The loss of the peer is reported as an event of its own.
+  if (sent || sent.error().code() == Errc::peer_down) return true;
   ports_->log("a message of context " + to_string(record_->id()) + " was not sent: " + sent.error().message());
   if (!pass || sent.error().code() != Errc::limit_exceeded) return false;
   unsent_.push_back({*pass, Error(Errc::limit_exceeded, ports_->name(),
@@ -276,7 +277,7 @@ GraphJob::Functions AutogradContextState::functions(const std::vector<AutogradMe
   GraphJob::Functions functions;
   functions.reserve(messages.size());
   for (const AutogradMessageId& message : messages) {
-    // A message that is not in the record any more belongs to a context that ends.
+    // If a message is not in the record any more, the context is ending.
     if (auto function = record_->send_function(message)) functions.push_back(std::move(function));
   }
   return functions;

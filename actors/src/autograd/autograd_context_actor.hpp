@@ -80,12 +80,13 @@ class AutogradContextState {
   ContextPorts* ports_ = nullptr;
   std::shared_ptr<autograd::ContextRecord> record_;  // set by start
   std::optional<autograd::ContextPasses> passes_;    // likewise
-  autograd::PassNumber published_;                   // what the record knows of decided passes
+  autograd::PassNumber published_;                   // the last decided pass that this actor has given to the record
   std::map<WorkerLife, caf::strong_actor_ptr> watched_;
-  std::vector<WorkerLife> unreachable_;          // found while actions were performed
-  std::vector<Unsent> unsent_;                   // likewise
-  std::optional<context_event::Walked> walked_;  // while actions were performed; passes_ does not know yet
-  bool in_walked_ = false;                       // inside the call that reports the walk to passes_
+  std::vector<WorkerLife> unreachable_;  // found while actions were performed
+  std::vector<Unsent> unsent_;           // likewise
+  // A walk that ended while actions were performed; passes_ does not know of it yet.
+  std::optional<context_event::Walked> walked_;
+  bool in_walked_ = false;  // set during the call that reports a walk to passes_
 
   // The pass that this worker started, if any:
   std::shared_ptr<autograd::PassStart> start_;

@@ -148,7 +148,8 @@ caf::strong_actor_ptr AutogradHost::stand_in(const Address& name) {
 caf::strong_actor_ptr AutogradHost::find_send_function(const transport::Session& session,
                                                        const AutogradMessageId& message) {
   if (message.maker() != self_) return nullptr;
-  std::shared_ptr<const autograd::SendFunction> function;  // released after the lock: its graph may end a context
+  // Destroyed after the lock was released: its graph may own the last handle of a context.
+  std::shared_ptr<const autograd::SendFunction> function;
   const base::LockGuard lock(mutex_);
   const auto place = places_.find(autograd::place_of(message));
   if (place == places_.end()) return nullptr;
@@ -208,7 +209,7 @@ void AutogradHost::learn_released(const WorkerLife& from, const autograd::Releas
   if (!question) return;
   const remote::Address name = remote::Address::of(*question);
   const caf::strong_actor_ptr there = proxy(from, name);
-  if (!there) return;  // the session ended: `peer_down` joins the ranges
+  if (!there) return;  // the session has ended: the ranges are joined by `peer_down`
   // The reply comes to the actor for contexts that are not open.
   there->enqueue(stand_in(name), caf::make_message_id(), caf::make_message(PassEnvelope{autograd::Join{*question}}),
                  nullptr);
@@ -264,7 +265,7 @@ void AutogradHost::end_all(const Error& reason, StopReport& given_up) {
     if (!entry.over) ++given_up.contexts;
     caf::anon_send(entry.actor, ContextEvent{context_event::Finish{reason}});
   }
-  closed_contexts_ = nullptr;  // a message that comes before the sessions have ended makes it anew
+  closed_contexts_ = nullptr;  // made again for a message that comes before the sessions have ended
 }
 
 void AutogradHost::when_empty(std::function<void()> done) {

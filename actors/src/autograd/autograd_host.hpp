@@ -22,7 +22,7 @@ namespace caftan::actors {
 /// What of autograd is alive at one worker, for tests.
 struct AutogradCounts {
   std::size_t contexts = 0;    ///< with an actor
-  std::size_t places = 0;      ///< at which their messages are found
+  std::size_t places = 0;      ///< places at which messages of contexts are found
   std::size_t functions = 0;   ///< actors of SendFunctions and RecvFunctions
   std::size_t jobs = 0;        ///< graphs of passes
   std::size_t open = 0;        ///< as ContextTable::open_contexts
@@ -106,7 +106,8 @@ class AutogradHost final : public autograd::ContextHost, public Service, public 
   std::unordered_map<ContextId, Entry> entries_ CAFTAN_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, ContextId> places_ CAFTAN_GUARDED_BY(mutex_);  // ContextRecord::place
   std::uint64_t next_place_ CAFTAN_GUARDED_BY(mutex_) = 1;
-  std::size_t jobs_ CAFTAN_GUARDED_BY(mutex_) = 0;  // of all contexts, also of those that have ended
+  // Graphs of passes of all contexts, also of contexts that have ended.
+  std::size_t jobs_ CAFTAN_GUARDED_BY(mutex_) = 0;
   std::function<void()> empty_ CAFTAN_GUARDED_BY(mutex_);
 };
 

@@ -34,7 +34,7 @@ struct GradientMessage {
   autograd::Grad grad;
   std::shared_ptr<tensor::EncodedTensors> encoded;  ///< at the sender; sent once
   std::vector<at::Tensor> tensors;                  ///< at the receiver
-  Result<void> received = {};                       ///< there: limit_exceeded without memory for the tensors
+  Result<void> received = {};  ///< limit_exceeded at the receiver if it had no memory for the tensors
 };
 
 /// Sent to a RecvFunction's actor: its node has run, and these gradients are to be sent to the peer.
@@ -44,7 +44,8 @@ struct ShipGradient {
   std::shared_ptr<tensor::EncodedTensors> encoded;
 };
 
-/// The duty to report how a pass ended. Dropped, as by an actor that has quit, it reports that the context has ended.
+/// The duty to report how a pass ended. If the promise is dropped, as by an actor that has quit, it reports that the
+/// context has ended.
 class PassPromise {
  public:
   /// @param worker  its name, for the error
@@ -95,7 +96,7 @@ struct Ran {
   };
   autograd::PassNumber pass;
   std::vector<Produced> produced;
-  bool done = false;  ///< nothing more runs before another RunGraph
+  bool done = false;  ///< true: nothing more runs before another RunGraph
   autograd::RunResult result;
   Result<void> outcome;
 };

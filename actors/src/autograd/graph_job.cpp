@@ -12,8 +12,8 @@ using autograd::Engine;
 
 namespace {
 
-constexpr std::size_t kNodesPerSlice = 1024;  // then other jobs get their turn
-constexpr std::size_t kNodesInPlace = 128;    // as long as a job and its event take, or less
+constexpr std::size_t kNodesPerSlice = 1024;  // after this many nodes other jobs get their turn
+constexpr std::size_t kNodesInPlace = 128;    // walking this many nodes takes no longer than a job and its event
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 /// One pass's graph at this worker: its engine, and the runner jobs that walk and run it. The context's actor starts
-/// them and gets what they find as events; no node runs in an actor's handler (DA-11). Walking runs none: small graphs
-/// are walked where they are asked for.
+/// them and gets what they find as events; no node runs in an actor's handler (DA-11). A walk runs no node, so the
+/// handler that asks for one walks a small graph at once.
 #pragma once
 
 #include <atomic>
@@ -77,7 +77,8 @@ class GraphJob final : public std::enable_shared_from_this<GraphJob> {
   bool begun_ = false;  // a run has begun
   Functions marks_;
   std::vector<Feed> feeds_;
-  std::vector<AutogradMessageId> marked_;  // all of the pass: what is read with their strands' turns
+  // All messages marked in the pass: their graphs are read with the turns of their strands.
+  std::vector<AutogradMessageId> marked_;
 };
 
 }  // namespace caftan::actors

@@ -24,7 +24,7 @@ void SendFunctionState::set_function(std::shared_ptr<const autograd::SendFunctio
 
 void SendFunctionState::on_gradient(GradientMessage& message) {
   const auto session = remote::ActorExchange::session_of(self_->current_sender());
-  if (!session) return;  // it ended, which the context's actor notices and fails the pass
+  if (!session) return;  // the session has ended; the context's actor learns that by itself and fails the pass
   context_event::GradientArrived arrived;
   arrived.from = session->peer().life;
   arrived.grad = std::move(message.grad);

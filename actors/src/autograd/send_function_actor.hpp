@@ -29,7 +29,8 @@ class SendFunctionState {
   Result<std::vector<at::Tensor>> checked(GradientMessage& message) const;
 
   caf::event_based_actor* const self_;
-  std::shared_ptr<const autograd::SendFunction> function_;  // set before the first message, as the two below
+  // This member and the two below are set before the first message.
+  std::shared_ptr<const autograd::SendFunction> function_;
   std::shared_ptr<autograd::ContextRecord> record_;
   caf::actor context_;
 };

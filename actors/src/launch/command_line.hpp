@@ -19,9 +19,9 @@ struct CommandLine {
   std::optional<std::string> host{};     ///< placement "hosts": run the workers of this host
   std::optional<std::string> role{};     ///< placement "hosts": run the workers of this role
   std::optional<int> replica{};          ///< one of them
-  int jobs = 1;                          ///< of sweep: runs at a time
+  int jobs = 1;                          ///< for sweep: how many runs at a time
   std::optional<std::string> out{};      ///< of sweep: its folder
-  std::optional<std::string> metric{};   ///< of sweep: shown in the table
+  std::optional<std::string> metric{};   ///< for sweep: the metric that the table shows
   std::string topic{};                   ///< of help
   PlotCommand plot{};
 };

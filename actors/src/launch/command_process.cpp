@@ -29,7 +29,7 @@ struct Exec {
 [[noreturn]] void become_command(const Exec& exec) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != exec.parent) ::_exit(127);  // it died before that took effect
+  if (::getppid() != exec.parent) ::_exit(127);  // the parent has died before prctl took effect
   ::dup2(exec.null, STDIN_FILENO);
   ::dup2(exec.log, STDOUT_FILENO);
   ::dup2(exec.log, STDERR_FILENO);
@@ -72,7 +72,7 @@ Result<std::unique_ptr<CommandProcess>> CommandProcess::start(const CommandOptio
   const pid_t pid = ::fork();
   if (pid < 0) return system_error("fork");
   if (pid == 0) become_command(exec);
-  ::setpgid(pid, 0);  // in parent and child: the first call takes effect
+  ::setpgid(pid, 0);  // called in parent and child, since either may run first
   const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (pidfd < 0) {
     const Error error = system_error("pidfd_open");

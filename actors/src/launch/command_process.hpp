@@ -18,7 +18,7 @@ namespace caftan::actors {
 struct CommandOptions {
   std::string executable{};
   std::vector<std::string> arguments{};
-  std::filesystem::path log{};  ///< gets its standard output and error; an older file is replaced
+  std::filesystem::path log{};  ///< receives the command's standard output and error; an older file is replaced
 };
 
 /// The process leads a process group of its own, so that Ctrl-C of a terminal reaches only its parent. Its standard

@@ -28,7 +28,7 @@ void hold(int status, void*) {
 }  // namespace
 
 ExitWatch::ExitWatch() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  static const int registered = ::on_exit(hold, nullptr);  // there is no way to take it back
+  static const int registered = ::on_exit(hold, nullptr);  // once per process: an exit handler cannot be removed
   (void)registered;
   watcher = ::pthread_self();
   watched_by = fd_;

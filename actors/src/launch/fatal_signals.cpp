@@ -81,7 +81,7 @@ void tell(int number) {
     }
     if (!prepared[i].summary.empty()) write_summary(prepared[i]);
   }
-  ::raise(number);  // SA_RESETHAND: this time as without a handler
+  ::raise(number);  // SA_RESETHAND: the signal now has its default effect
 }
 
 bool is_default(int number) {
@@ -102,7 +102,7 @@ FatalSignals::FatalSignals(const std::function<Words(int number)>& words, const 
   ::clock_gettime(CLOCK_MONOTONIC, &began);
   if (stack) {
     std::array<void*, 1> first{};
-    ::backtrace(first.data(), 1);  // the first call loads a library, which a handler must not
+    ::backtrace(first.data(), 1);  // the first call of backtrace loads a library, which a signal handler must not do
   }
   words_.reserve(kFatal.size());
   for (std::size_t i = 0; i < kFatal.size(); ++i) {

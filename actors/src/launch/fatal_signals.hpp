@@ -11,9 +11,9 @@ namespace caftan::actors {
 /// How the line begins that a worker process adds to its log; the addresses of the calls follow.
 inline constexpr std::string_view kKilledBy = "-- killed by ";
 
-/// While it lives, a fatal signal (a bad access, an abort) has its words written before it ends the process as it would
-/// have done anyway. A handler that other code has set, a sanitizer's for instance, stays. Nothing is written for a
-/// stack that has overflown: the handler has no other one to run on.
+/// While an object of this class lives, the words for a fatal signal (a bad access, an abort) are written before the
+/// signal ends the process. A handler that other code has set, a sanitizer's for instance, stays. Nothing is written
+/// for a stack that has overflown: the handler has no other one to run on.
 /// Threads: one; at most one object at a time in a process, as signals and what is written for them are the process's.
 class FatalSignals {
  public:
@@ -36,7 +36,7 @@ class FatalSignals {
 
  private:
   std::vector<Words> words_;
-  std::string fresh_;  // the path at which the summary is written; renamed once it is whole
+  std::string fresh_;  // the path at which the summary is written before it is renamed
   std::string file_;
 };
 

@@ -107,9 +107,10 @@ class Launch {
   std::vector<std::string> early_;      // results that came before
   base::TimePoint next_row_;
   base::TimePoint next_drawing_{};
-  std::vector<std::unique_ptr<RunProcess>> processes_;  // by number in the plan; null if elsewhere
+  // By number of the process in the plan; null for processes of other hosts.
+  std::vector<std::unique_ptr<RunProcess>> processes_;
   std::vector<std::optional<ProgressState>> standing_;  // by worker
-  std::vector<Error> errors_;                           // by worker: what it reported itself
+  std::vector<Error> errors_;                           // by worker: the error that the worker itself has reported
   std::optional<std::size_t> shown_;                    // the worker whose progress is shown
   bool progress_is_news_ = false;
   bool must_exit_ = false;
@@ -280,7 +281,7 @@ void Launch::take_progress(std::size_t worker, const run::Progress& progress) {
 }
 
 void Launch::take_report(const run::Report& report) {
-  progress_is_news_ = false;  // what was reached before would stand behind its result
+  progress_is_news_ = false;  // progress from before the report would be drawn behind the results
   // Results that come before the start is over are shown after the lines that report each worker ready.
   if (supervisor_.phase() == run::Supervisor::Phase::starting) return early_.push_back(report.text);
   view_.result(report.text);

@@ -17,14 +17,14 @@ struct LaunchOptions {
   const app::RoleTypes& types;
   const app::Application& application;
   const app::Plan& plan;
-  std::vector<WorkerId> workers{};  ///< to run here: all, or with placement "hosts" those of this host
-  std::string executable{};         ///< of this program, to start worker processes with
-  std::string warnings{};           ///< of the file, for people; whole lines
+  std::vector<WorkerId> workers{};  ///< the workers to run here: all, or with placement "hosts" those of this host
+  std::string executable{};         ///< path of this program, with which worker processes are started
+  std::string warnings{};           ///< warnings about the file, for people; whole lines
 };
 
 struct LaunchOutcome {
   int exit_code = 0;
-  /// User code still runs on threads of this process: it must exit without unwinding.
+  /// User code still runs on threads of this process, which therefore must exit without unwinding.
   bool must_exit = false;
 };
 

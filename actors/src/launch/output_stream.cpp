@@ -12,7 +12,8 @@
 namespace caftan::actors {
 namespace {
 
-/// Whether a write of up to PIPE_BUF bytes returns at once: that much a pipe promises.
+/// Returns whether a write of up to PIPE_BUF bytes returns at once: a pipe that poll reports as writable has room for
+/// that.
 bool has_room(int fd) {
   pollfd writable{fd, POLLOUT, 0};
   return ::poll(&writable, 1, 0) == 1;
@@ -35,7 +36,7 @@ bool OutputStream::offer(std::string_view text) {
 void OutputStream::flush() {
   std::size_t done = 0;
   while (done < waiting_.size() && has_room(fd_)) {
-    const SignalsOpen open;  // another thread may have taken the room
+    const SignalsOpen open;  // the write may block if another writer has taken the room since the look
     const ssize_t written =
         ::write(fd_, waiting_.data() + done, std::min<std::size_t>(waiting_.size() - done, PIPE_BUF));
     if (written > 0) {

@@ -63,7 +63,8 @@ std::string executable(const char* called) {
 void restart_with_passive_threads(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY")) return;
   ::setenv("OMP_WAIT_POLICY", "passive", 1);
-  ::execvp(executable(argv[0]).c_str(), argv);  // if that fails, slower is better than not at all
+  // Returns only if it fails; then the program goes on with threads that spin.
+  ::execvp(executable(argv[0]).c_str(), argv);
 }
 
 Result<std::vector<WorkerId>> select_workers(const CommandLine& line, const app::Application& application,

@@ -10,8 +10,9 @@ namespace caftan::actors {
 namespace {
 
 constexpr std::int64_t kBar = 15;
-constexpr std::size_t kMostResults = 1024 * 1024;  ///< bytes that wait for a reader
-constexpr std::size_t kMostWords = 64 * 1024;      ///< the same on standard error; more is dropped
+constexpr std::size_t kMostResults = 1024 * 1024;  ///< the most bytes of results that wait for a reader
+/// The most bytes that wait for a reader of standard error; further ones are dropped.
+constexpr std::size_t kMostWords = 64 * 1024;
 
 std::string bar(std::int64_t done, std::int64_t total) {
   const double share = std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0);
@@ -38,7 +39,7 @@ std::vector<std::string> parts_of(std::string_view text) {
   return parts;
 }
 
-/// Returns whether a text says itself of how many, as "episode 3 of 600" does.
+/// Returns whether the text itself names the total, as "episode 3 of 600" does.
 bool names_total(std::string_view text, std::int64_t total) {
   const std::string words = " of " + std::to_string(total);
   for (std::size_t at = text.find(words); at != std::string_view::npos; at = text.find(words, at + 1)) {
@@ -55,7 +56,8 @@ std::string count_of(const ProgressState& progress) {
   return count;
 }
 
-/// Returns whether the line shows `count_of` beside the role's text: not where the text has it.
+/// Returns whether the line shows "step DONE of TOTAL" beside the role's text: only where the text does not name the
+/// total itself.
 bool shows_count(const ProgressState& progress) {
   if (parts_of(progress.text).empty()) return true;
   return progress.total > 0 && !names_total(progress.text, progress.total);
@@ -136,7 +138,7 @@ void RunView::note(std::string_view line) {
 }
 
 void RunView::error(std::string_view line) {
-  if (drawn_) say("\n");  // how far it was stays visible
+  if (drawn_) say("\n");  // ends the line, so that the last progress stays visible
   drawn_ = false;
   say(std::string(line) + "\n");
 }

@@ -79,7 +79,7 @@ class RunView {
   bool dropped_ = false;  // results that were not read
   OutputStream out_;
   OutputStream err_;
-  std::string plain_;  // the last plain line's content: unchanged content is not printed again
+  std::string plain_;  // content of the last plain line: unchanged content is not printed again
 };
 
 }  // namespace caftan::actors

@@ -25,7 +25,7 @@ class RunAddresses {
                                            const std::vector<app::HostSpec>& hosts) const;
 
   bool is_coordinator(WorkerId worker) const noexcept { return worker == coordinator_; }
-  /// Whether the coordinator's address is known only once it listens.
+  /// Returns whether the coordinator's address is known only once the coordinator listens.
   bool must_learn_coordinator() const noexcept { return kind_ == Kind::ports && coordinator_address_.empty(); }
   /// Takes the address at which a worker listens. Returns whether the address can be sent to the others now.
   bool learn_coordinator(WorkerId worker, const std::string& address);
@@ -39,7 +39,7 @@ class RunAddresses {
   enum class Kind {
     local,  ///< none: one process
     paths,  ///< in the folder
-    ports,  ///< that the system chooses, on this host
+    ports,  ///< TCP ports of this host that the system chooses
     hosts,
   };
   RunAddresses(Kind kind, const char* channel) : kind_(kind), channel_(channel) {}

@@ -17,13 +17,13 @@ struct EndedRun {
   const LaunchOptions& launch;
   RunRecord& record;
   RunView& view;
-  const SignalSource* signals = nullptr;  ///< what ends a wait for readers; null = nothing
+  const SignalSource* signals = nullptr;  ///< a signal of this source ends a wait for readers; null = nothing does
   run::Verdict verdict{};
   std::string stragglers{};
   base::Duration elapsed{};
-  std::vector<pid_t> pids{};        ///< by worker; 0 = this process, or elsewhere
-  std::vector<Error> errors{};      ///< by worker: the error that it reported itself; Errc::ok = none
-  std::vector<run::Loss> losses{};  ///< without which the run went on
+  std::vector<pid_t> pids{};        ///< by worker: the number of its process; 0 = this process, or one of another host
+  std::vector<Error> errors{};      ///< by worker: the error that the worker itself has reported; Errc::ok = none
+  std::vector<run::Loss> losses{};  ///< the lost workers without which the run went on
 };
 
 /// Writes the summary, prints how the run ended, and waits until that is read (RN-7). Returns the exit code.

@@ -63,7 +63,7 @@ struct Exec {
 [[noreturn]] void become_child(const Exec& exec) {
   ::setpgid(0, exec.group);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != exec.parent) ::_exit(127);  // it died before that took effect
+  if (::getppid() != exec.parent) ::_exit(127);  // the launcher has died before prctl took effect
   ::dup2(exec.null, STDIN_FILENO);
   ::dup2(exec.log, STDOUT_FILENO);
   ::dup2(exec.log, STDERR_FILENO);
@@ -124,7 +124,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const ChildOptions& op
   const pid_t pid = ::fork();
   if (pid < 0) return system_error(process + "fork");
   if (pid == 0) become_child(exec);
-  ::setpgid(pid, options.group);  // in parent and child: the first call takes effect
+  ::setpgid(pid, options.group);  // called in parent and child, since either may run first
   const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (pidfd < 0) {
     const Error error = system_error(process + "pidfd_open");
@@ -158,7 +158,7 @@ std::optional<run::Event> ChildProcess::next_event() {
   if (!talks_) return std::nullopt;
   auto event = socket_.receive_event();
   if (event) return *std::move(event);
-  talks_ = false;  // its end comes by the process itself; one that sends nonsense is none of ours any more
+  talks_ = false;  // the end of the process is reported by `take_death`; a process that sends nonsense is killed
   if (event.error().code() != Errc::peer_down) kill();
   return std::nullopt;
 }

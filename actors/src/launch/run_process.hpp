@@ -41,7 +41,7 @@ struct ChildOptions {
   std::string executable{};
   std::string name{};  ///< shown in lists of processes
   std::filesystem::path log{};
-  pid_t group = 0;  ///< process group to join; 0 = a new one that it leads
+  pid_t group = 0;  ///< process group to join; 0 = the process leads a new group
 };
 
 /// The argument that makes a program a worker process, and the descriptor on which it finds its ControlSocket.

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kLongestLine = 300;
 constexpr std::streamoff kTail = 4096;
 constexpr std::size_t kSummary = 16 * 1024;    ///< bytes, with some hundred metrics
-constexpr std::size_t kSummaryOfWorker = 512;  ///< bytes, also of one that is lost
+constexpr std::size_t kSummaryOfWorker = 512;  ///< bytes that one worker takes in summary.json, also a lost one
 
 std::map<std::string, std::string> environment() {
   std::map<std::string, std::string> facts{{"caftan", CAFTAN_VERSION},
@@ -63,7 +63,7 @@ Result<RunRecord> RunRecord::create(const app::Application& application, const s
   if (!directory) return directory.error();
   const auto failed = [&](const Error& error) {
     std::error_code ignored;
-    std::filesystem::remove_all(directory->path(), ignored);  // a run that never began leaves nothing
+    std::filesystem::remove_all(directory->path(), ignored);  // nothing is left of a run that never began
     return error;
   };
   auto writer = app::MetricsWriter::create(directory->path());

@@ -48,7 +48,7 @@ SignalSource::SignalSource() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD
   for (const int number : kEnding) {
     if (::sigismember(&taken, number) != 1) continue;
     struct sigaction action {};
-    action.sa_handler = note;  // without SA_RESTART: a write that waits for room ends
+    action.sa_handler = note;  // without SA_RESTART, so that a signal ends a write that waits for room
     ::sigaction(number, &action, nullptr);
   }
   struct sigaction ignored {};

@@ -77,11 +77,11 @@ class Sweep {
   base::SteadyClock clock_;
   const base::TimePoint started_;
   base::TimePoint last_end_;
-  std::size_t ended_ = 0;                        // runs that this process has carried out
+  std::size_t ended_ = 0;                        // how many runs this process has carried out
   std::vector<std::size_t> waiting_;             // runs, the next one last
-  std::vector<Running> running_;                 // in the order of their starts
+  std::vector<Running> running_;                 // in the order in which the runs were started
   std::vector<app::SweepResult> results_;        // also those of earlier starts
-  std::map<std::size_t, std::string> failures_;  // by run: the code of its error, or how it ended
+  std::map<std::size_t, std::string> failures_;  // by run: the code of the run's error, or how the run ended
   bool metric_is_checked_ = false;
   std::optional<Error> broken_;  // why no further run is started
   bool interrupted_ = false;
@@ -245,7 +245,7 @@ int Sweep::run() {
 }
 
 int Sweep::finish() {
-  std::ranges::sort(results_, {}, &app::SweepResult::run);  // with --jobs they come in another order
+  std::ranges::sort(results_, {}, &app::SweepResult::run);  // with --jobs the runs end in another order
   int code = 0;
   const bool is_cut_off = interrupted_ || broken_;
   if (broken_) {

@@ -18,7 +18,7 @@ struct SweepOptions {
   std::vector<std::string> assignments{};      ///< key=1..10, key=a,b, key=value
   int jobs = 1;                                ///< runs at a time
   std::optional<std::filesystem::path> out{};  ///< the sweep's folder; empty = a new one in output.dir
-  std::optional<std::string> metric{};         ///< shown in the table; empty = all
+  std::optional<std::string> metric{};         ///< the metric that the table shows; empty = all
 };
 
 /// Checks all runs, then carries out those that have not succeeded in the sweep's folder yet, and prints the table.

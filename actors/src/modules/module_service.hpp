@@ -1,5 +1,5 @@
-/// Makes this worker one that can own modules: a peer that has made one here makes its actor, which `ModuleActor` is.
-/// It ends with the last reference to its control.
+/// The service by which peers make modules that this worker owns. The actor of a module, a `ModuleActor`, ends with the
+/// last reference to the module's control.
 #pragma once
 
 #include "service/service.hpp"

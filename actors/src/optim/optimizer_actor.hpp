@@ -1,5 +1,5 @@
 /// The actor of one optimizer at the owner of its parameters: takes requests one at a time, asks `StepLedger` what to
-/// do with each, and lets runners do it, on the strands of the objects whose parameters they are.
+/// do with each, and lets runners carry it out on the strands of the objects to which the parameters belong.
 #pragma once
 
 #include <deque>

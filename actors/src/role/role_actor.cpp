@@ -40,7 +40,7 @@ void RoleActorState::construct() {
 void RoleActorState::set_object(Result<std::shared_ptr<rpc::HostedObject>> object) {
   RolePorts& ports = *parts_->ports;
   RoleState& role = *parts_->role;
-  if (object) role.reporter->send(run::Made{});  // before a call can reach the object (RN-15)
+  if (object) role.reporter->send(run::Made{});  // sent before a call can reach the object (RN-15)
   if (!ports.set_value(object)) return ports.set_idle();
   if (!object) {
     role.log.error("the constructor failed: " + object.error().message());

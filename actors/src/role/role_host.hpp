@@ -45,7 +45,7 @@ class RoleHost final : public RolePorts, public std::enable_shared_from_this<Rol
 
  private:
   const RoleDefinition& definition_;
-  std::any config_;  // until attach moves it to the actor
+  std::any config_;  // the role's config until `attach` moves it to the actor
   const std::shared_ptr<RoleState> state_;
   Worker* worker_ = nullptr;
 

@@ -10,7 +10,7 @@ namespace caftan::actors {
 namespace {
 
 constexpr base::Duration kCollect = std::chrono::milliseconds(50);
-constexpr std::size_t kMostValues = 256;  // with the longest text an event fits into one packet
+constexpr std::size_t kMostValues = 256;  // this many values and the longest text fit into one packet
 constexpr std::size_t kLongestText = 32768;
 constexpr std::size_t kLongestName = 128;
 

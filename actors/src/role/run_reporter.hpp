@@ -39,7 +39,7 @@ class RunReporter : public std::enable_shared_from_this<RunReporter> {
   const RunSink sink_;
   const std::uint32_t worker_;
   base::Executor& executor_;
-  base::Mutex mutex_;  // held while sending: the events of a worker stay in order
+  base::Mutex mutex_;  // held while an event is sent, so that the events of a worker stay in order
   bool scheduled_ CAFTAN_GUARDED_BY(mutex_) = false;
   std::vector<run::Metric> values_ CAFTAN_GUARDED_BY(mutex_);
   std::optional<run::Progress> progress_ CAFTAN_GUARDED_BY(mutex_);

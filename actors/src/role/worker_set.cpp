@@ -58,7 +58,7 @@ RoleFacts WorkerSet::facts_of(const app::PlannedWorker& planned) const {
 /// Returns the names of the driving workers of other launchers (RN-21).
 std::vector<std::string> WorkerSet::drivers_elsewhere() const {
   std::vector<std::string> names;
-  if (options_.network) return names;  // all workers are in this process
+  if (options_.network) return names;  // with a network all workers are in this process
   for (const app::PlannedWorker& worker : options_.plan.workers) {
     const bool is_elsewhere = std::ranges::find(options_.siblings, worker.name) == options_.siblings.end();
     if (worker.drives && is_elsewhere) names.push_back(worker.name);

@@ -24,9 +24,9 @@ struct WorkerSetOptions {
   const RoleCatalog& catalog;
   const app::Application& application;
   const app::Plan& plan;
-  std::vector<WorkerId> workers{};      ///< of this process, by their number in the plan
+  std::vector<WorkerId> workers{};      ///< the workers of this process, by their number in the plan
   std::vector<WorkerAddress> world{};   ///< all workers, the coordinator first
-  std::vector<std::string> siblings{};  ///< those in other processes of the same launcher, and these
+  std::vector<std::string> siblings{};  ///< names of all workers of the same launcher, those of this process included
   std::string secret{};
   std::filesystem::path run_directory{};  ///< empty: nothing is logged
   std::shared_ptr<transport::PollingExecutor> executor{};

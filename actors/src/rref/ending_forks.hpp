@@ -42,8 +42,8 @@ class EndingForks {
   std::int64_t ending() const noexcept { return let_go_ - creating_; }
 
   MemberPorts& ports_;
-  std::atomic<std::int64_t> let_go_{0};    // forks that have no handle any more, but an actor
-  std::atomic<std::int64_t> creating_{0};  // creations without a reply yet: their forks cannot end before it
+  std::atomic<std::int64_t> let_go_{0};    // forks whose last handle is gone and whose actor has not ended
+  std::atomic<std::int64_t> creating_{0};  // creations without a reply yet: their forks cannot end before the reply
   base::Mutex mutex_;
   std::function<void()> quiet_ CAFTAN_GUARDED_BY(mutex_);
   std::vector<Promise<void>> waiting_ CAFTAN_GUARDED_BY(mutex_);

@@ -50,7 +50,8 @@ void OwnerRRefState::on_event(OwnerEvent& event) {
                  [this](Finish& e) {
                    // What waits for a value that will not come is answered before the actor goes.
                    refuse_waiting(e.reason);
-                   self_->quit(caf::exit_reason::user_shutdown);  // not a normal end: it ends what is linked to it (L2)
+                   // Not a normal exit, so that actors linked to this one end, too (L2).
+                   self_->quit(caf::exit_reason::user_shutdown);
                  },
              },
              event.event);
@@ -58,7 +59,7 @@ void OwnerRRefState::on_event(OwnerEvent& event) {
 
 void OwnerRRefState::on_down(const caf::down_msg& down) {
   const auto fork = by_proxy_.find(down.source.id());
-  if (fork == by_proxy_.end()) return;  // a watch that was given up
+  if (fork == by_proxy_.end()) return;  // the down of a fork that is not watched any more
   const ForkId id = fork->second;
   by_proxy_.erase(fork);
   const auto watched = watched_.find(id);

@@ -35,7 +35,7 @@ class OwnerRRefState {
  private:
   struct Watched {
     rpc::PeerSession session;
-    caf::strong_actor_ptr proxy;  // the watcher holds the handle, or the down would never come (RR-7)
+    caf::strong_actor_ptr proxy;  // held because the actor's down message would never come without a handle (RR-7)
   };
 
   /// @param known  the proxy of the fork that the actions are about, if the event had one

@@ -1,4 +1,4 @@
-/// `ParkedForks`: the fork requests that arrived before the creation they ask for (RR-9), each with the proxy of the
+/// `ParkedForks`: the fork requests that arrived before the creation of their value (RR-9), each with the proxy of the
 /// child that waits for the reply. The decisions are those of rpc::CreationLedger.
 #pragma once
 
@@ -17,7 +17,8 @@ class ParkedForks {
  public:
   struct Parked {
     rpc::ForkRequest request;
-    caf::strong_actor_ptr child;  // its proxy; kept, because CAF delivers a down message only while the proxy exists
+    // The child's proxy; kept, because CAF delivers a down message only while the proxy exists.
+    caf::strong_actor_ptr child;
   };
 
   /// Returns false if the creation was read before or can no longer arrive: then the request is not kept.
@@ -36,7 +37,8 @@ class ParkedForks {
 
   mutable base::Mutex mutex_;
   rpc::CreationLedger ledger_ CAFTAN_GUARDED_BY(mutex_);
-  std::unordered_map<ForkId, Parked> parked_ CAFTAN_GUARDED_BY(mutex_);  // those that are parked in the ledger
+  // The requests that ledger_ has parked, each with the child's proxy.
+  std::unordered_map<ForkId, Parked> parked_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::actors

@@ -68,7 +68,7 @@ Future<void> UserHandle::created() {
   auto promise = std::make_shared<Promise<void>>(caller_);
   Future<void> created = promise->future();
   const auto tell = [promise, self = shared_from_this()] {
-    const rpc::NoUserCode reading;  // an actor confirms it: continuations must not run here
+    const rpc::NoUserCode reading;  // an actor confirms the handle: continuations must not run on its thread
     const auto error = self->refused();
     promise->set(error ? Result<void>(*error) : Result<void>());
   };

@@ -177,7 +177,7 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::receive(transport::Session& session,
                                                    const rpc::CheckedManifest::Reference& reference) {
   using From = rpc::CheckedManifest::From;
   const rpc::SharedRRef& shared = reference.shared;
-  const Peer owner = *ports_.find_peer(shared.owner.id);  // a member, as the manifest was checked
+  const Peer owner = *ports_.find_peer(shared.owner.id);  // never an error: the manifest was checked
   if (reference.from == From::user) return receive_own(session, shared, owner);
 
   const rpc::PeerSession from = peer_session(session);

@@ -152,7 +152,7 @@ std::vector<RRefInfo> RRefTable::list(const std::string& self, base::TimePoint n
   }
   for (const auto& [fork, user] : users_) {
     const auto handle = keep.emplace_back(user.handle.lock());
-    std::string state = "released";  // no handle, but a child is not accepted yet
+    std::string state = "released";  // the handle is gone, but a child has not been accepted yet
     if (handle) {
       const char* const unanswered = user.is_creators ? "creating" : "awaiting";
       state = handle->failed() ? "failed" : handle->confirmed_by_owner() ? "confirmed" : unanswered;

@@ -90,7 +90,7 @@ class RRefTable {
     caf::actor actor;
     std::string type;
     std::string state = "pending";
-    std::shared_ptr<ValueError> error;  // made for the first handle here, or when the value failed
+    std::shared_ptr<ValueError> error;  // made with the first handle at this worker, or when the value has failed
     base::TimePoint born;
     std::unordered_map<ForkId, ForkInfo> forks;
   };

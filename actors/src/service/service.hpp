@@ -1,5 +1,5 @@
-/// `Service`: something that a worker offers its peers besides calls: references, autograd contexts, optimizers. A new
-/// one is a folder with a class of this kind and a line in worker/services.cpp.
+/// `Service`: something that a worker offers its peers besides calls: references, autograd contexts, optimizers,
+/// modules. A new one is a folder with a class of this kind and a line in worker/services.cpp.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@ namespace caftan::actors {
 /// A frame and what its views show. The body of a request or a result stays where it is: it must outlive the frame.
 struct EncodedFrame {
   EncodedFrame() = default;
-  EncodedFrame(const EncodedFrame&) = delete;  // the views of a copy would show the original
+  EncodedFrame(const EncodedFrame&) = delete;  // not copied: the views of the copy would show the original
   EncodedFrame& operator=(const EncodedFrame&) = delete;
 
   wire::OutFrame frame;

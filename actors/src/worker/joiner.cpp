@@ -125,7 +125,7 @@ Result<void> Joiner::accept(const net::PeerInfo& peer, bool is_dialled) {
   return parts_.peers.check_new({{peer.id, peer.incarnation}, peer.connection});
 }
 
-/// Reports the refusal here, too: users of this worker may wait for the refused one.
+/// Reports the refusal to users of this worker, too, who may wait for the refused peer.
 void Joiner::refused(const Error& error) {
   parts_.log.write_refusal(error);
   bool report = false;
@@ -374,7 +374,7 @@ void Joiner::end_start() {
     notify_if_decided();
   }
   if (lost.empty()) return;
-  announce_session();  // references that wait for a session with a worker that is lost fail now
+  announce_session();  // lets references fail that wait for a session with a worker that is lost
   for (const LostPeer& peer : lost) report_lost(*peer.session, peer.reason);
 }
 

@@ -86,14 +86,15 @@ class Joiner final : public RootPorts, private RootSender {
     std::shared_ptr<transport::Session> session;
     Error reason;
   };
-  enum class Use : std::uint8_t { calls, serving };  // what this end of a session is for
+  // Whether this worker's calls use this end of a session, or only serve the peer's.
+  enum class Use : std::uint8_t { calls, serving };
 
   std::shared_ptr<Joiner> self() { return {parts_.ports.shared_from_this(), this}; }
   base::TimePoint now() const noexcept { return parts_.options.executor->clock().now(); }
 
   Result<void> meet_neighbours();
   Result<void> listen_at(const std::string& address);
-  /// @param connection  0 for the side that was dialled
+  /// @param connection  number of the session to be; 0 for the side that was dialled
   net::HandshakeOptions handshake_options(std::uint64_t connection);
   Result<void> accept(const net::PeerInfo& peer, bool is_dialled);
   void refused(const Error& error);

@@ -92,8 +92,8 @@ void Leaver::report(std::uint64_t round) {
   for (std::uint32_t id = 0; id < parts_.peers.size(); ++id) {
     const auto session = WorkerId{id} == parts_.ports.id() ? nullptr : parts_.peers.at(WorkerId{id}).session();
     if (!session || !(session->peer().features & net::kKnowsLeaveReport)) continue;
-    (void)parts_.sender.send_to_root(*session,
-                                     caf::make_message(report));  // a worker that is gone by now does not need it
+    // A worker whose session has ended does not need the report.
+    (void)parts_.sender.send_to_root(*session, caf::make_message(report));
   }
 }
 
@@ -102,7 +102,7 @@ void Leaver::report_returned(const std::vector<std::string>& to) {
     const auto peer = parts_.peers.find(name);
     const auto session = peer ? PeerState::of(*peer).session() : nullptr;
     if (!session || !(session->peer().features & net::kKnowsRunReturned)) continue;
-    // A worker that is gone by now does not need it.
+    // A worker whose session has ended does not need the message.
     (void)parts_.sender.send_to_root(*session, caf::make_message(net::RunReturned{}));
   }
 }

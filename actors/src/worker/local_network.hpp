@@ -16,7 +16,7 @@ namespace caftan {
 struct LocalNetwork::State {
   struct Neighbour {
     std::shared_ptr<actors::Joiner> joiner;
-    std::uint64_t connection;  ///< the number of the session to it
+    std::uint64_t connection;  ///< the number of the session with this neighbour
   };
   /// Enters a worker and returns those that entered before and have not ended. Threads: any.
   /// Errors: invalid_config (there is a worker of this name).

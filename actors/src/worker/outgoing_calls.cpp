@@ -54,7 +54,7 @@ class OutgoingCalls::Pending final : public transport::ReplySink, public CancelF
 
   void give_up() noexcept override {
     const CallId call{call_.load()};
-    if (call.value == 0) return;  // sent_as sees that the flag is set
+    if (call.value == 0) return;  // the request has no id yet: `sent_as` will see that the flag is set
     session_->requests().cancel(
         call, Error(Errc::cancelled, std::string(what_) + ": the call that it is part of was cancelled"));
   }

@@ -71,7 +71,7 @@ class Peers {
 
   mutable base::Mutex mutex_;
   std::map<rpc::PeerSession, std::shared_ptr<transport::Session>> sessions_ CAFTAN_GUARDED_BY(mutex_);
-  net::Traffic ended_traffic_ CAFTAN_GUARDED_BY(mutex_);  // of the sessions that were removed
+  net::Traffic ended_traffic_ CAFTAN_GUARDED_BY(mutex_);  // what the sessions that were removed have sent
   base::WaitPoint* waiter_ CAFTAN_GUARDED_BY(mutex_) = nullptr;
 };
 

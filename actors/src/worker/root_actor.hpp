@@ -36,7 +36,7 @@ class RootActorState {
   caf::event_based_actor* const self_;
   ForkRequestPorts* forks_ = nullptr;  // set before the first message
   std::map<caf::actor_id, std::pair<ForkId, rpc::PeerSession>>
-      parked_;  // children whose request came before its creation, until they end
+      parked_;  // children whose request came before the creation, until they end
 };
 
 using RootActor = caf::stateful_actor<RootActorState>;

@@ -7,7 +7,7 @@
 namespace caftan::actors {
 
 namespace {
-constexpr unsigned kThreads = 128;  // that may wait in calls, beside run() of each role
+constexpr unsigned kThreads = 128;  // threads that may wait in calls, besides one for run() of each role
 }
 
 void warm_up_vector_math() {

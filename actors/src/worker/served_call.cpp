@@ -148,7 +148,7 @@ void ServedCall::run_on_object(const RRefId& target, rpc::InPayload payload) {
   const auto use = frame_.header.kind == wire::FrameKind::fetch ? rpc::Use::fetch : rpc::Use::method;
   auto held = std::make_shared<rpc::InPayload>(std::move(payload));
   const base::Executor::DeferWakeups deferred(
-      calls_->ports().executor());  // the way to the object is this task's last act
+      calls_->ports().executor());  // this task ends right after the object's actor has got the job
   calls_->rrefs().with_value(
       target, std::make_shared<ObjectJob>(
                   use, [self = shared_from_this(), held](Result<std::shared_ptr<rpc::HostedObject>> value,
@@ -186,7 +186,7 @@ void ServedCall::fail(const Error& error) {
 
 void ServedCall::answer(Result<rpc::OutReply>&& reply) noexcept {
   if (answered_.exchange(true)) return;
-  if (calls_->ports().has_ended()) return;  // the executor and the services of the worker may be gone
+  if (calls_->ports().has_ended()) return;  // the worker has ended: its executor and services may be gone
   look_if_late();
   if (const auto sent = calls_->send_reply(session_, frame_.header.call, std::move(reply)); !sent) {
     (void)calls_->send_reply(session_, frame_.header.call, sent.error());

@@ -58,7 +58,7 @@ class ServedCall final : public rpc::ResponderSink,
   wire::InFrame frame_;
   // Shared: calls that the called function made and did not wait for may use the flag after this ServedCall is gone.
   const std::shared_ptr<CancelFlag> cancelled_ = std::make_shared<CancelFlag>();
-  net::ServeGate::Place place_;  // used by one thread at a time: the call asks before it begins
+  net::ServeGate::Place place_;  // used by one thread at a time: only the thread that begins the call asks the gate
   base::TimePoint deadline_ = base::kNever;
   // Of calls with a deadline:
   base::TimePoint arrived_{};
@@ -67,7 +67,7 @@ class ServedCall final : public rpc::ResponderSink,
   unsigned depth_ = 0;
   bool grad_mode_ = true;
   std::optional<rpc::Creation> creation_;
-  std::function<void()> used_;  // reports to the value's actor that this call no longer uses it
+  std::function<void()> used_;  // reports to the value's actor that this call no longer uses the value
   std::atomic<bool> answered_{false};
 };
 

@@ -17,7 +17,7 @@ Result<std::unique_ptr<Worker>> Worker::launch(WorkerOptions options, Registry r
   // The core only borrows the executor. If it owned the executor, the last reference might be dropped on a runner, and
   // a runner cannot join itself.
   std::shared_ptr<transport::PollingExecutor> executor = std::move(options.executor);
-  actors::warm_up_vector_math();  // before calls can run, also on runners that the user made
+  actors::warm_up_vector_math();  // done before any call can run, also on runners that the user made
   if (!executor) executor = actors::make_runners();
   options.executor = {std::shared_ptr<void>(), executor.get()};
   auto core = actors::WorkerCore::make(std::move(options), std::move(registry));

@@ -126,7 +126,7 @@ void WorkerCore::on_end(Session& session, const Error& reason) {
   for (Service* service : services_) service->on_session_end(session, loss.is_last);
   if (loss.is_last) hook_->on_peer_down(session.peer().life);
   joiner_.follow_up(session, reason, loss);
-  peers_.remove(session);  // the last act: stop() goes on when no session is left
+  peers_.remove(session);  // the last act on the session: stop() goes on when no session is left
 }
 
 caf::strong_actor_ptr WorkerCore::find_named(const Session& session, const remote::Address& name) {

@@ -39,7 +39,7 @@ class WorkerCore final : public MemberPorts,
   /// on a runner still runs; `end` waits for that code, too.
   StopReport stop();
   void end();
-  // WorkPorts; the launcher waits so, too.
+  // For WorkPorts; the launcher waits with this function, too.
   bool wait_until_quiet(base::TimePoint deadline) override;
   /// Precondition: not negative.
   void set_rpc_timeout(base::Duration timeout) noexcept { rpc_timeout_.store(timeout, std::memory_order_relaxed); }
@@ -108,7 +108,7 @@ class WorkerCore final : public MemberPorts,
   Result<void> on_frame(const std::shared_ptr<transport::Session>& session, wire::InFrame frame) override;
   void on_end(transport::Session& session, const Error& reason) override;
 
-  // NamedActors: each name belongs to one service.
+  // For NamedActors: each name belongs to one service.
   caf::strong_actor_ptr find_named(const transport::Session& session, const remote::Address& name) override;
   caf::strong_actor_ptr stand_in(const remote::Address& name) override;
 
@@ -116,7 +116,7 @@ class WorkerCore final : public MemberPorts,
   bool wait_until_idle(base::TimePoint deadline);
   void end_services(StopReport& given_up);
   void close_sessions(base::TimePoint deadline);
-  /// Returns whether all has ended in time.
+  /// Ends what is left after the calls. Returns whether all has ended in time.
   bool end_rest(base::TimePoint until);
   std::size_t count_rest() const;
 
@@ -125,7 +125,7 @@ class WorkerCore final : public MemberPorts,
   std::atomic<base::Duration> rpc_timeout_;
   const WorkerLife self_;
   Worker* worker_ = nullptr;
-  Error farewell_;  // constant once phase_ is Phase::leaving or later
+  Error farewell_;  // written before phase_ becomes Phase::leaving, constant from then on
   std::atomic<Phase> phase_{Phase::running};
   const std::shared_ptr<WorkerLog> log_;
   remote::MessageRegistry messages_;
@@ -133,7 +133,7 @@ class WorkerCore final : public MemberPorts,
   RRefHost rrefs_;
   std::unique_ptr<AutogradHost> autograd_;
   const std::vector<std::unique_ptr<Service>> other_services_;
-  const std::vector<Service*> services_;  // all of them; they end in the opposite order
+  const std::vector<Service*> services_;  // all services; they end in the opposite order
   std::unique_ptr<rpc::CallHook> hook_;
   Peers peers_;
   Joiner joiner_;

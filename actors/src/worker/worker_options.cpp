@@ -43,7 +43,7 @@ Result<net::Membership> make_membership(const WorkerOptions& options) {
     return Error(Errc::invalid_config, "peer_timeout must be at least two heartbeats");
   }
   const net::Limits& limits = options.limits;
-  constexpr std::uint64_t kMostMessage = 0xffff'ffff;  // a frame counts its parts in 32 bits
+  constexpr std::uint64_t kMostMessage = 0xffff'ffff;  // a frame holds the sizes of its parts in 32 bits
   if (limits.message == 0 || limits.message > kMostMessage || limits.send_queue == 0 || limits.segments == 0) {
     return Error(Errc::invalid_config, "Limits: message has 1 to " + std::to_string(kMostMessage) +
                                            " bytes, send_queue and segments are not 0");
@@ -79,7 +79,8 @@ transport::PeerIdentity make_identity(const WorkerOptions& options, const Worker
 net::HandshakeOptions make_handshake_options(const WorkerOptions& options, const WorkerLife& self,
                                              std::uint64_t connection, std::string address) {
   net::HandshakeOptions handshake;
-  handshake.self.versions = {2, 2};  // 1: passes without held objects, releases that list open contexts
+  // Version 1 has passes without held objects and releases that list open contexts: not spoken any more.
+  handshake.self.versions = {2, 2};
   handshake.self.cluster = options.cluster;
   handshake.self.name = options.name;
   handshake.self.id = self.id;

@@ -266,7 +266,8 @@ void check_cores(const Reading& reading) {
   std::int64_t threads = 0;
   std::int64_t workers = 0;
   const auto wants = [](const RoleSpec& role) { return std::int64_t{role.keys.replicas} * role.keys.torch_threads; };
-  const RoleSpec* largest = nullptr;  // of those with several torch threads
+  // The role with the most threads among the roles with several torch threads a worker.
+  const RoleSpec* largest = nullptr;
   for (const RoleSpec& role : application.roles) {
     threads += wants(role);
     workers += role.keys.replicas;

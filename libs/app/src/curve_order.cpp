@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kBlock = 64 * 1024;  ///< bytes of one write
 
-/// Writes a curve.csv whose rows come in order.
+/// Writes a curve.csv from rows that are given in their final order.
 class OrderedFile {
  public:
   static Result<OrderedFile> create(const std::filesystem::path& path) {

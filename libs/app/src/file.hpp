@@ -29,7 +29,7 @@ class File {
 
   /// Appends all of `text` or nothing of it. Errors: io_error.
   Result<void> write(std::string_view text);
-  /// Returns when the disk has it. Errors: io_error.
+  /// Returns once the disk has all that was written. Errors: io_error.
   Result<void> sync();
 
  private:

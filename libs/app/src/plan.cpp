@@ -137,7 +137,7 @@ Result<std::vector<WorkerId>> Plan::on_host(std::string_view host) const {
     if (std::ranges::find(hosts, worker.host) == hosts.end()) hosts.push_back(worker.host);
   }
   if (!found.empty()) return found;
-  const std::string list = base::joined(hosts);  // empty as well where the plan's only host has no name
+  const std::string list = base::joined(hosts);  // the list is empty, too, where the only host of the plan has no name
   return Error(Errc::invalid_config, "no worker runs on host '" + std::string(host) + "'" + did_you_mean(host, hosts) +
                                          " (hosts: " + (list.empty() ? "none" : list) + ")");
 }

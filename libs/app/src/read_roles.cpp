@@ -45,7 +45,7 @@ void follow_links(std::vector<SettingField>& fields) {  // NOLINT(misc-no-recurs
     const SettingValue value = field.get();
     const auto* const text = std::get_if<std::string>(&value);
     if (!text || !std::filesystem::path(*text).is_absolute()) continue;
-    std::error_code error;  // what does not exist keeps its name
+    std::error_code error;  // a path that does not exist keeps its name
     const std::filesystem::path real = std::filesystem::canonical(*text, error);
     if (!error) field.set(real.string());
   }
@@ -98,7 +98,7 @@ std::optional<int> read_replica(const Reading& reading, const RoleSpec& role, co
   int number = 0;
   const auto [end, error] = std::from_chars(entry.key.data(), entry.key.data() + entry.key.size(), number);
   const bool is_number = error == std::errc() && end == entry.key.data() + entry.key.size() &&
-                         std::to_string(number) == entry.key;  // no second name for a replica
+                         std::to_string(number) == entry.key;  // "01" is no second name of replica 1
   if (!is_number || number < 0 || number >= role.keys.replicas) {
     reading.diagnostics.error(entry.key_place, "per_replica." + entry.key + ": role '" + role.name +
                                                    "' has replicas 0.." + std::to_string(role.keys.replicas - 1));
@@ -263,7 +263,7 @@ void report_undeclared(const Reading& reading, const RoleType& type, const Setti
   for (const SettingsEntry& entry : table.entries) {
     if (std::ranges::find(declared, entry.key) != declared.end()) continue;
     std::string text = "unknown key '" + entry.key + "'";
-    // In an override the key itself says in which table it is.
+    // A key from the command line contains the name of its table already.
     if (entry.key_place.override_index < 0) text += " in [" + table_of(role, "uses") + "]";
     const std::string meant = did_you_mean(entry.key, declared);
     const std::string declare =

@@ -26,7 +26,8 @@ std::string role_text(const RoleSpec& role, const RoleType& type) {
   const std::string name = "roles." + role.name;
   RoleKeys keys = role.keys;
   std::vector<SettingField> fields = bind_settings(keys);
-  // Left out where the file has none: `replicas` would give the workers other names, and an empty `hosts` is an error.
+  // `replicas` and `hosts` are left out where the file does not give them: `replicas` would give the workers other
+  // names, and an empty `hosts` is an error.
   std::erase_if(fields, [&](const SettingField& field) {
     return (field.name == "replicas" && !role.has_replicas) || (field.name == "hosts" && keys.hosts.empty());
   });

@@ -110,7 +110,7 @@ Result<RunDirectory> RunDirectory::create(const std::filesystem::path& dir, std:
   if (!path) return path.error();
   RunDirectory made(*path);
   if (auto filled = fill(made, resolved); !filled) {
-    std::filesystem::remove_all(*path, error);  // a run that never began leaves nothing
+    std::filesystem::remove_all(*path, error);  // nothing is left of a run that never began
     return filled.error();
   }
   return made;

@@ -14,7 +14,7 @@ constexpr std::size_t kLongestSecret = 4096;
 Result<std::string> read_secret_file(const std::filesystem::path& file) {
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
-  std::string text(2 * kLongestSecret, '\0');  // what ends it may be white space
+  std::string text(2 * kLongestSecret, '\0');  // longer than a secret, because white space may follow the secret
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (stream.bad() || !stream.is_open()) {
     return Error(Errc::io_error, file.string() + ": " + std::strerror(errno));

@@ -76,7 +76,7 @@ std::string settings_digest(const Application& application, const RoleTypes& typ
                              " limits=" + digest(shared_text(bind_settings(limits))) + " hosts=" + digest(hosts);
   std::string each;
   std::string all;
-  std::size_t position = 0;  // the order of the roles numbers the workers
+  std::size_t position = 0;  // the workers are numbered in the order of the roles, so the digest covers that order
   for (const RoleSpec& role : application.roles) {
     const std::string text = std::to_string(position++) + "\n" + shared_role_text(role, *types.find(role.keys.type));
     each += " roles." + role.name + "=" + digest(text);

@@ -43,7 +43,8 @@ MeanEstimate estimate_mean(std::span<const double> values) {
   estimate.mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
   if (values.size() < 2) return estimate;
   if (std::ranges::all_of(values, [&](double value) { return value == values.front(); })) {
-    estimate.mean = values.front();  // without what rounding would make of the sum
+    // All values are equal: the sum divided by their number could differ by a rounding error.
+    estimate.mean = values.front();
     estimate.half = 0;
     return estimate;
   }

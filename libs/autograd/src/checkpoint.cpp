@@ -85,7 +85,8 @@ class SegmentOutputs final : public GraphOutputs {
     }
     pass_.book(leaf, std::move(gradient));
   }
-  void on_received(const RecvFunction&, variable_list&&) override {}  // such a graph is not run
+  // Empty: backward of a segment with a RecvFunction is refused before its graph is run.
+  void on_received(const RecvFunction&, variable_list&&) override {}
   variable_list take() { return std::move(gradients_); }
 
  private:
@@ -115,7 +116,7 @@ class CheckpointFunction final : public torch::autograd::Node {
     const std::scoped_lock lock(mutex_);
     variable_list inputs;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      at::Tensor input = inputs_[i].unpack();  // throws when released or changed in place
+      at::Tensor input = inputs_[i].unpack();  // unpack throws when the tensor was released or changed in place
       if (input.defined()) input = input.detach().set_requires_grad(requires_grad_[i]);
       inputs.push_back(std::move(input));
     }

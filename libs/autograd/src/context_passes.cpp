@@ -117,7 +117,7 @@ void ContextPasses::on(WorkerLife from, const PassOpen&, std::uint64_t, PassActi
 void ContextPasses::on(WorkerLife from, const Granted& message, std::uint64_t bytes, PassActions& out) {
   if (from != context_.maker() || !ledger_) return;
   take_over(message.decided, out);
-  if (worker_) {  // a pass that is over still stops
+  if (worker_) {  // this worker's part of an earlier pass has not stopped yet: the grant waits
     waiting_.push_back({from, message, bytes});
     return;
   }
@@ -172,7 +172,8 @@ void ContextPasses::on(WorkerLife from, const Fail& message, std::uint64_t, Pass
   } else if (home_) {
     by_home(home_->fail(from, message), out);
   } else if (worker_ && worker_->header().pass == message.pass && !worker_->is_concluded()) {
-    by_worker(worker_->fail(message.error), out);  // of a peer that cannot reach initiator or home
+    // The Fail is from a peer that cannot reach the initiator or the home.
+    by_worker(worker_->fail(message.error), out);
   } else {
     answer_end(from, message.pass, out);
   }
@@ -223,7 +224,7 @@ bool ContextPasses::takes_part(WorkerLife from, const PassHeader& header, const 
     waiting_.push_back({from, message, bytes});
     return false;
   }
-  if (header.initiator == self_) return false;  // this worker begins its passes itself
+  if (header.initiator == self_) return false;  // no message of a peer begins a pass that this worker initiates
   if (header.mode == Mode::smart && std::holds_alternative<Grad>(message)) {
     return refuse(Errc::invalid_gradient, "a gradient came to a worker that has no marks");
   }

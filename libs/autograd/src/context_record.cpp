@@ -100,7 +100,7 @@ Result<void> ContextRecord::add_received(WorkerLife from, std::uint64_t bytes) {
 }
 
 std::uint64_t ContextRecord::next_binding() noexcept {
-  constexpr std::uint64_t kBindings = 0x2545f4914f6cdd1dULL;  // far from the keys of calls, which start at 0
+  constexpr std::uint64_t kBindings = 0x2545f4914f6cdd1dULL;  // a start far from the keys of calls, which count from 0
   return mix64(kBindings + next_binding_.fetch_add(1, std::memory_order_relaxed));
 }
 

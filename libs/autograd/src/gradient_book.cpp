@@ -37,7 +37,7 @@ at::Tensor owned_gradient(const at::Tensor& leaf, at::Tensor&& gradient) {
   at::Tensor owned;
   AccumulateGrad::accumulateGrad(leaf, owned, gradient, 1,
                                  [&owned](at::Tensor&& update) { owned = std::move(update); });
-  gradient.reset();  // only now can other references to the memory be counted
+  gradient.reset();  // other references to the memory can be counted only without this one
   return owns_memory(owned) ? owned : owned.clone();
 }
 

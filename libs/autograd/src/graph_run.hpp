@@ -63,7 +63,7 @@ class GraphRun {
   std::size_t left_;
   torch::autograd::Node* running_ = nullptr;
   std::uint32_t running_rank_ = 0;
-  torch::autograd::InputBuffer sum_;  ///< of one input, empty between two sums
+  torch::autograd::InputBuffer sum_;  ///< the contributions to one input while they are added; empty between two sums
 };
 
 }  // namespace caftan::autograd

@@ -17,7 +17,7 @@ struct PassGraph::Producer {
   std::uint32_t found = 0;  ///< depth-first number
   std::uint64_t sequence_nr = 0;
   std::uint64_t thread_id = 0;
-  bool loose = false;      ///< in no span: after all others
+  bool loose = false;      ///< the node lies in no span: it comes after all others
   std::uint64_t span = 0;  ///< its key
   std::uint64_t late = 0;  ///< within the span: the larger, the earlier its contributions are added
 };

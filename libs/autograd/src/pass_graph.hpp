@@ -27,20 +27,22 @@ enum class NodeKind : std::uint8_t {
 };
 
 struct GraphNode {
-  torch::autograd::Node* function = nullptr;  ///< null for sources. Kept by the edges that lead to it
+  torch::autograd::Node* function = nullptr;  ///< null for sources; the edges that lead to the node keep it alive
   std::uint32_t first_edge = 0;
   std::uint32_t edge_count = 0;
-  std::uint32_t waits = 0;      ///< contributions that are still to come; for a source its own gradients
+  std::uint32_t waits = 0;      ///< contributions that are still to come; a source waits for its own gradients
   std::uint32_t slots = kNone;  ///< where the slots of its inputs begin; kNone = contributions are added as they come
-  std::uint32_t rank = 0;  ///< in a ranked graph: place in the order of summation, of a leaf that of its last producer
+  /// In a ranked graph: place in the order of summation; of a leaf, the place of its last producer.
+  std::uint32_t rank = 0;
   NodeKind kind = NodeKind::plain;
-  torch::autograd::variable_list inputs;  ///< the sums so far; empty before the first contribution
+  /// For each input of the node, the sum of the gradients that have come; empty before the first.
+  torch::autograd::variable_list inputs;
 };
 
 struct GraphEdge {
   std::uint32_t target = kNone;  ///< kNone = no gradient is wanted
   std::uint32_t input = 0;
-  std::uint32_t position = 0;  ///< in a ranked graph: place among the contributions to that input
+  std::uint32_t position = 0;  ///< in a ranked graph: place among the contributions to the target's input
 };
 
 /// One input with several contributions, which are added in order of position.
@@ -70,7 +72,8 @@ class PassGraph {
   /// Returns, after `close`, whether contributions may arrive in another order than that of their addition.
   bool ranked() const noexcept { return ranked_; }
 
-  std::vector<const RecvFunction*> found;  ///< since its reader took them, in the order of the walk
+  /// The RecvFunctions found since the last caller took this list, in the order of the walk.
+  std::vector<const RecvFunction*> found;
   std::vector<GraphNode> nodes;
   std::vector<GraphEdge> edges;
   std::vector<InputSlot> slots;
@@ -97,7 +100,7 @@ class PassGraph {
   NodeTable table_;
   std::vector<Source> sources_;
   std::vector<std::uint32_t> open_;  ///< nodes whose edges are not followed yet
-  std::uint64_t thread_id_ = 0;      ///< that recorded the first node; 0 = none yet
+  std::uint64_t thread_id_ = 0;      ///< the thread that recorded the first node; 0 = none yet
   bool one_thread_ = true;
   std::uint64_t first_nr_ = std::numeric_limits<std::uint64_t>::max();  ///< of the nodes with edges
   std::uint64_t last_nr_ = 0;

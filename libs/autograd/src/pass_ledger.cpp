@@ -70,7 +70,7 @@ PassActions PassLedger::done(WorkerLife from) {
 }
 
 PassActions PassLedger::failed(WorkerLife from, const Error& error) {
-  participants_.try_emplace(from);  // it may have failed before another worker named it
+  participants_.try_emplace(from);  // a worker may fail before another worker's report has named it as a participant
   return fail(error);
 }
 

@@ -147,7 +147,7 @@ struct RecordingHook::Ticket {
   std::shared_ptr<ContextRecord> context;  // null = outside any
   Origin origin;
   AutogradMessageId message;  // recorded with the request
-  OrderKey drawn;             // of the calling code, after its key was drawn
+  OrderKey drawn;             // the order key of the calling code as it was after this request had drawn its own
   rpc::HookTicket next;
 
   /// Takes over the state that a ticket points to; null where the ticket is an Origin itself: of a call outside of any

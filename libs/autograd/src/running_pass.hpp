@@ -32,7 +32,7 @@ class RunningPass {
 
   const ContextId context_;
   RunningPass* const outer_;
-  const int stock_task_;  ///< torch's number of the stock backward that this pass runs in, -1 for none
+  const int stock_task_;  ///< torch's number of the stock backward pass inside of which this pass runs, -1 for none
 };
 
 }  // namespace caftan::autograd

@@ -22,8 +22,10 @@ class SpanIndex {
   std::optional<std::uint64_t> find(std::uint64_t thread_id, std::uint64_t sequence_nr) const;
 
  private:
-  std::vector<CodeSpan> spans_;     ///< by thread and first number; of two with the same, the outer one first
-  std::vector<std::size_t> outer_;  ///< of each, the one around it; its own index when there is none
+  /// Ordered by thread and first number; of two spans with the same first number the outer one comes first.
+  std::vector<CodeSpan> spans_;
+  /// For each span, the index of the span around it; its own index where there is none.
+  std::vector<std::size_t> outer_;
 };
 
 }  // namespace caftan::autograd

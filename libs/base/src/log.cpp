@@ -39,7 +39,7 @@ std::string one_line(std::string_view subsystem, std::string_view text) {
 
 struct Log::Sink {
   explicit Sink(const std::string& worker) : logger(worker) {}
-  spdlog::logger logger;  // own, not in spdlog's registry: two workers of one name may live in one process
+  spdlog::logger logger;  // one for each Log, not in spdlog's registry: two workers of one name may live in one process
 };
 
 Result<Log> Log::open(const LogOptions& options) {

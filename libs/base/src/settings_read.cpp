@@ -192,7 +192,7 @@ void report_unknown(const SettingsEntry& entry, const std::vector<SettingField>&
   std::vector<std::string> names = options.other_keys;
   for (const SettingField& field : fields) names.push_back(field.name);
   std::string text = "unknown key '" + entry.key + "'";
-  // In an override the key itself says in which table it is.
+  // A key from the command line contains the name of its table already.
   if (entry.key_place.override_index < 0 && !options.table.empty()) text += " in [" + options.table + "]";
   if (!options.owner.empty()) text += " (" + options.owner + ")";
   std::string hint;

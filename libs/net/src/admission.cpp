@@ -50,7 +50,7 @@ bool AdmissionWindow::cancel(WaiterId id) {
     if (found == waiting_.end()) return false;
     cancelled = std::move(found->waiter);
     waiting_.erase(found);
-    admitted = admit_waiters();  // a large one at the front may have held back those behind it
+    admitted = admit_waiters();  // the cancelled waiter may have held back smaller ones behind it
   }
   for (Waiter& waiter : admitted) waiter({});
   return true;

@@ -101,7 +101,7 @@ Handshake::Step Handshake::feed(wire::ByteView in) {
 
 // Takes no byte beyond the message that is being read (HS-1): first its header, then what the header announces.
 std::size_t Handshake::fill(wire::ByteView in) {
-  const auto size = message_size();  // an error of it has ended the handshake before this is called
+  const auto size = message_size();  // never an error here: feed() has ended the handshake for a message of a bad size
   const std::size_t wanted = size && *size != 0 ? *size : handshake::kHeaderSize;
   const std::size_t taken = std::min(in.size(), wanted - filled_);
   std::memcpy(buffer_.data() + filled_, in.data(), taken);

@@ -17,7 +17,7 @@ namespace caftan::net::handshake {
 enum class Kind : std::uint8_t { client_hello = 1, server_hello = 2, client_proof = 3, welcome = 4, reject = 5 };
 
 inline constexpr std::string_view kMagic{"CAFTAN\0\1", 8};
-inline constexpr std::size_t kHeaderSize = 13;  ///< magic, kind u8, size of the payload u32
+inline constexpr std::size_t kHeaderSize = 13;  ///< magic number, kind u8, size of the payload u32
 inline constexpr std::size_t kMaxPayload = kMaxHandshakeMessage - kHeaderSize;
 inline constexpr std::size_t kProofSize = sizeof(Proof);
 

@@ -133,8 +133,8 @@ void LeaveTogether::on_report(const WorkerLife& sender, const LeaveReport& repor
   Member& member = members_[sender.id.value];
   if (sender.id == self_) return;
   if (member.life != sender.incarnation) {
-    if (member.life.value != 0 && !member.lost) return;  // of a life that was replaced
-    on_up(sender);                                       // its session is about to be announced
+    if (member.life.value != 0 && !member.lost) return;  // the report is from a life that was replaced
+    on_up(sender);                                       // the session with this new life is about to be reported, too
   }
   // Only a report of round 0 can be for lives that this worker does not know: later rounds begin after this worker has
   // reported round 0 for the same lives.

@@ -213,7 +213,7 @@ std::optional<Meeting::AllMet> Meeting::take_all_met() {
 Meeting::OnMet Meeting::on_met(const WorkerLife& sender) {
   // Only the coordinator knows when all members have a session with every other.
   if (!is_coordinator()) return sender.id == WorkerId{0} ? OnMet::end_start : OnMet::nothing;
-  if (sender.id == self_ || !is_present(sender)) return OnMet::nothing;  // of a life that has ended
+  if (sender.id == self_ || !is_present(sender)) return OnMet::nothing;  // the message is from a life that has ended
   members_[sender.id.value].reported_ready = true;
   return start_ == Start::reported || start_ == Start::over ? OnMet::answer : OnMet::look;
 }

@@ -121,7 +121,7 @@ void Outbox::consume(std::size_t bytes) {
     written_ = 0;
     committed_.pop_front();
   }
-  if (committed_.empty()) has_chunk_ = false;  // chunks are always the last that were committed
+  if (committed_.empty()) has_chunk_ = false;  // chunks stand behind all other committed pieces
 }
 
 }  // namespace caftan::net

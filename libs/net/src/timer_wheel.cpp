@@ -80,7 +80,8 @@ void TimerWheel::append(std::uint32_t bucket, Timer& timer) {
 void TimerWheel::unlink(Timer& timer) noexcept {
   timer.prev_->next_ = timer.next_;
   timer.next_->prev_ = timer.prev_;
-  if (timer.bucket_ < kDue && timer.next_ == timer.prev_) {  // both are the head: the slot is empty now
+  // Previous and next are both the head: the slot is empty now.
+  if (timer.bucket_ < kDue && timer.next_ == timer.prev_) {
     used_[timer.bucket_ / kSlots] &= ~(std::uint64_t{1} << (timer.bucket_ % kSlots));
   }
   timer.prev_ = timer.next_ = nullptr;

@@ -27,8 +27,8 @@ std::string who_is_missing(const std::vector<MemberAtStart>& members, bool has_v
   if (!unknown.empty() && !coordinator.is_here && !coordinator.has_left) {
     return coordinator.name + ", the coordinator, has not come" + within;
   }
-  // Without a view some member is missing at the coordinator, too. If this worker knows of all members but one whether
-  // they are there, that one is missing.
+  // Without a view some member is missing at the coordinator, too. If there is only one member of which this worker
+  // does not know whether it is there, that member is missing.
   if (unknown.size() == 1 && missing.empty() && !has_view) missing.swap(unknown);
 
   std::string text;

@@ -105,7 +105,7 @@ Result<StateDict> make_contiguous(const StateDict& state) {
 
 std::vector<Chunk> cut(const StateDict& state, std::uint64_t bytes) {
   std::vector<Chunk> chunks;
-  std::uint64_t room = 0;  // of the last chunk, in bytes
+  std::uint64_t room = 0;  // bytes for which the last chunk has room
   for (std::uint64_t number = 0; number < state.size(); ++number) {
     const auto size = static_cast<std::uint64_t>(state[number].tensor.numel());
     const auto width = static_cast<std::uint64_t>(state[number].tensor.element_size());

@@ -50,7 +50,7 @@ struct OwnedModule::Attempt {
   std::shared_ptr<ModuleRequest> request;
   base::Executor& executor;
   std::function<void()> done;
-  base::TimePoint until;  // when it gives up waiting for open contexts
+  base::TimePoint until;  // when the attempt gives up waiting for open contexts
 };
 
 void OwnedModule::run(std::shared_ptr<ModuleRequest> request, base::Executor& executor, std::function<void()> done) {

@@ -1,4 +1,5 @@
-/// `AddedGroup`: a group of parameters that comes later, on its way to their owners (OP-11).
+/// `AddedGroup`: a group of parameters that is added to a DistributedOptimizer, on its way to the parameters' owners
+/// (OP-11).
 #pragma once
 
 #include <memory>
@@ -11,10 +12,10 @@
 
 namespace caftan::optim {
 
-/// `stage`, then `take` and `record`. Threads: one at a time.
+/// Call `stage`, then `take` and `record`. Threads: one at a time.
 class AddedGroup : public std::enable_shared_from_this<AddedGroup> {
  public:
-  /// @param shares  one for each owner of its parameters, of one group
+  /// @param shares  one for each owner of the group's parameters
   /// @param options  of the calls of the first phase
   AddedGroup(std::weak_ptr<rpc::Caller> caller, std::vector<Share> shares, const CallOptions& options)
       : caller_(std::move(caller)), options_(options), shares_(std::move(shares)), places_(shares_.size()) {}
@@ -23,24 +24,24 @@ class AddedGroup : public std::enable_shared_from_this<AddedGroup> {
   /// @param owners  those that the optimizer has
   /// Errors: the first owner's, with its name.
   Future<void> stage(const std::vector<Owner>& owners);
-  /// Puts what was staged in force. Errors: the first owner's, with its name.
+  /// Puts the staged group in force at its owners. Errors: the first owner's, with its name.
   /// @param last  the last step of the optimizer
   Future<void> take(StepNumber last);
   /// Returns whether its parameters have names as those of `owners` have. Errors: bad_arguments (only one of the two
   /// has names; a name that comes twice).
   Result<void> check_names(const std::vector<Owner>& owners) const;
-  /// Enters it as number `group` at `owners`, behind which those stand that are new.
+  /// Enters the group as number `group` in `owners`: each owner gets its number, and owners that are new are appended.
   /// @param last  the last step of the optimizer
   void record(std::uint32_t group, StepNumber last, std::vector<Owner>& owners) const;
 
  private:
   /// Where a share goes.
   struct Place {
-    RRef<RemoteOptimizer> optimizer;  ///< empty before one was made at a new owner
+    RRef<RemoteOptimizer> optimizer;  ///< empty until an optimizer was made at a new owner
     bool is_new = false;
   };
   void drop();
-  /// Makes one outcome of those of all shares.
+  /// Returns a future with the first error of `futures`, or with success once all have succeeded.
   Future<void> first_failure(std::vector<Future<void>> futures) const;
 
   const std::weak_ptr<rpc::Caller> caller_;

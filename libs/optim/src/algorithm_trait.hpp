@@ -1,5 +1,5 @@
-/// `AlgorithmTrait`: what one algorithm is, specialized for its options in its file of `algorithms/`. algorithms.cpp
-/// asks the trait of the algorithm at hand.
+/// `AlgorithmTrait`: the code of one algorithm, specialized for the algorithm's options in its file of `algorithms/`.
+/// algorithms.cpp asks the trait of the algorithm at hand.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +16,7 @@
 
 namespace caftan::optim {
 
-/// Its members:
+/// A specialization has these members:
 ///     static std::string_view name(const Options&);
 ///     static Result<void> check(const Options&);                 // errors: bad_arguments
 ///     static SlotNames slots(const Options&);                    // PyTorch's names

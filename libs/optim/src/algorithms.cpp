@@ -117,7 +117,7 @@ void allocate_state(const Algorithm& algorithm, const at::Tensor& parameter, con
 }
 
 void update_group(const Algorithm& algorithm, std::span<const Stepped> list) {
-  // Nothing here is recorded; without the dispatch for it each operation takes half the time.
+  // Nothing here is recorded by autograd; without autograd's dispatch each operation takes half the time.
   const at::AutoDispatchBelowADInplaceOrView below;
   std::visit(
       [list](const auto& options) {

@@ -11,8 +11,8 @@
 namespace caftan::optim {
 namespace {
 
-/// Adds into several sums side by side, because one sum alone would wait for each addition. It is fixed which element
-/// goes to which sum.
+/// Adds into several sums side by side, because one sum alone would wait for each addition. Which element goes to which
+/// sum does not depend on the number of threads.
 template <class Number>
 double sum_of_squares(const Number* at, std::int64_t count) {
   constexpr std::int64_t kLanes = 8;

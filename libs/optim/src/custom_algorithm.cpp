@@ -7,7 +7,7 @@
 namespace caftan::optim {
 namespace {
 
-/// Before the names of algorithms among the extensions of a registry.
+/// Prefix of the names of algorithms among the extensions of a registry.
 constexpr std::string_view kPrefix = "caftan.algorithm.";
 
 std::string list_algorithms(const Registry& registry) {

@@ -10,10 +10,10 @@
 
 namespace caftan::optim {
 
-/// A call that carries out what is decided (OP-8): it has no time-out, no deadline and no cancel flag, and where there
-/// is no room for it, it is made again after a millisecond. It ends by the reply or by the end of the connection. Use
-/// it only for methods that do not wait: if a method itself answered `overloaded`, it would be called again although it
-/// has run.
+/// A call that carries out what is decided (OP-8): the call has no time-out, no deadline and no cancel flag, and where
+/// there is no room for the call, it is made again after a millisecond. It ends by the reply or by the end of the
+/// connection. Use it only for methods that do not wait: if a method itself answered `overloaded`, it would be
+/// called again although it has run.
 template <class T>
 class DecidedCall : public std::enable_shared_from_this<DecidedCall<T>> {
  public:

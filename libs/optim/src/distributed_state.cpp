@@ -25,7 +25,8 @@ Result<void> check_owners(const StepReport& report) {
   for (const OwnerStep& owner : report.owners) {
     text += "; " + sentence(owner);
     if (owner.outcome) continue;
-    // `cancelled` is the outcome of an owner that had agreed to the step: another owner's error is the cause.
+    // `cancelled` is the outcome of an owner that had agreed to a step which another owner's error stopped: that error
+    // is the cause.
     if (!first || first->code() == Errc::cancelled) first = &owner.outcome.error();
   }
   if (!first) return {};
@@ -92,7 +93,7 @@ Ambient outside_contexts() {
 struct DistributedOptimizer::State::OpenStep {
   std::shared_ptr<autograd::ContextRecord> context;
   Promise<StepReport> promise;
-  StepReport report;      // guarded by the state's mutex once the step is committed
+  StepReport report;      // guarded by the mutex of State once the step is committed
   bool answered = false;  // guarded by the state's mutex
 };
 
@@ -322,7 +323,7 @@ Result<StepReport> DistributedOptimizer::State::step(const Closure& closure) {
 
 // ---- saving and loading
 
-/// The caller of a load, or of a group that is added: gets the outcome or the time-out, whatever is first.
+/// The caller of a load, or of adding a group: gets the outcome or the time-out, whichever comes first.
 struct DistributedOptimizer::State::Asked {
   Promise<void> promise;
   std::atomic<bool> answered{false};

@@ -32,7 +32,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   Result<StepReport> step(const Closure& closure);
   Future<wire::Bytes> save();
   Future<void> load(wire::ByteView state);
-  /// Adds a group of which each owner has a share, at all of them or, on an error, at none.
+  /// Adds a group, of which each owner has a share: at all owners or, on an error, at none.
   Future<void> add_group(std::vector<Share> shares, Algorithm algorithm);
 
   StepReport last_report() const;
@@ -48,11 +48,11 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   void prepare(const Open& open);
   void on_prepared(const Open& open, std::vector<Result<Prepared>> outcomes);
   /// Ends a prepared step without its second phase: every owner drops it.
-  /// @param verdict  why, if the reason is no owner's outcome; else ok
+  /// @param verdict  why the step ends; ok if the reason is an owner's outcome
   void give_up(const Open& open, const std::vector<Result<Prepared>>& outcomes, Result<void> verdict);
   void commit(const Open& open);
   void on_committed(const Open& open, std::size_t owner, const Result<StepDone>& outcome);
-  /// The caller of a committed step has waited long enough: answers with what is known by now.
+  /// The caller of a committed step has waited long enough: answers with the replies that are known by now.
   void stop_waiting(const Open& open);
   void finish(const Open& open, std::vector<Result<StepDone>> outcomes, Result<void> verdict);
   void complete(const Open& open, Result<StepReport> outcome);
@@ -74,7 +74,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   CallOptions call_options() const { return {.timeout = options_.timeout, .fail_when_full = false}; }
   /// Returns how long a caller waits for the replies of owners; none = without a limit.
   std::optional<base::Duration> wait() const;
-  /// Returns until when the running code's caller waits.
+  /// Returns the moment until which the running code's caller waits.
   base::TimePoint wait_until() const;
   /// Calls each owner's optimizer with `start(optimizer)`, as a decided call, which no time-out or cancel stops (OP-8).
   /// `start` is copied.
@@ -96,7 +96,7 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   }
 
   const std::weak_ptr<rpc::Caller> caller_;
-  std::vector<Owner> owners_;  // read and changed only by what has its turn
+  std::vector<Owner> owners_;  // read and changed only by the job that has its turn
   const StepOptions options_;
   const std::shared_ptr<Turns> turns_;
 

@@ -161,7 +161,8 @@ Result<void> LocalOptimizer::update(std::span<const std::size_t> which, std::spa
   });
   half_stepped_ = half_stepped_ || !done;
   for (const std::vector<Stepped>& list : lists) {
-    // Also after a failure: the values that a recorded graph has saved for its backward pass may have changed.
+    // The version rises after a failure, too: values that a recorded graph has saved for its backward pass may have
+    // changed.
     for (const Stepped& s : list) s.parameter->unsafeGetTensorImpl()->bump_version();
   }
   return done;

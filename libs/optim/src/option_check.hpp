@@ -14,7 +14,7 @@ class OptionCheck {
   /// @param owner  of the options: "SGD"
   explicit OptionCheck(std::string_view owner) : owner_(owner) {}
 
-  /// Unless `fits`: "SGD: lr is -1, it must be >= 0". What is found first stays.
+  /// Notes the error "SGD: lr is -1, it must be >= 0" unless `fits`. The error that was noted first stays.
   OptionCheck& require(bool fits, std::string_view option, double value, std::string_view range);
   OptionCheck& finite(std::string_view option, double value);
   OptionCheck& not_negative(std::string_view option, double value);
@@ -23,7 +23,7 @@ class OptionCheck {
 
   /// Errors: bad_arguments.
   Result<void> result() const;
-  /// Throws what `result` returns as an error.
+  /// Throws the error that `result` returns, if any.
   void or_throw() const { result().value(); }
 
  private:

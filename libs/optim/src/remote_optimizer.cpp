@@ -110,7 +110,7 @@ void RemoteOptimizer::drop_state() {
 
 Future<void> RemoteOptimizer::take_state(StepNumber step) {
   for (auto& object : std::exchange(staged_, {})) {
-    // What is no tensor was refused when it was staged.
+    // A value that is no tensor was refused when its group was staged.
     const at::Tensor* const parameter = object->as<at::Tensor>();
     if (parameter) parameters_.push_back(*parameter);
     objects_.push_back(std::move(object));

@@ -43,7 +43,7 @@ void AnySchedule::take(const ScheduleState& state) {
 }
 
 void Schedule::step() {
-  // All before any is set: what refuses the step changes nothing.
+  // All rates are computed before any is set: a step that is refused changes nothing.
   std::vector<double> lrs;
   for (std::size_t group = 0; group < groups(); ++group) lrs.push_back(next(group, rates().lr(group), epoch() + 1));
   set_epoch(epoch() + 1);

@@ -33,7 +33,7 @@ void Turns::end() {
 
 void Turns::begin_next() {
   base::UniqueLock lock(mutex_);
-  if (std::exchange(beginning_, true)) return;  // that one sees what has changed
+  if (std::exchange(beginning_, true)) return;  // the thread inside of `begin` sees the change and begins the next job
   while (!running_ && !waiting_.empty()) {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
@@ -43,7 +43,7 @@ void Turns::begin_next() {
       if (const Ambient* const here = Ambient::current()) next.ambient.turn = here->turn;
       const AmbientSwap swap(&next.ambient);
       next.job.begin();
-      next.job = {};  // before the lock: it may hold the last reference to anything
+      next.job = {};  // destroyed before the lock is taken: the job may hold the last reference to any object
     }
     lock.lock();
   }

@@ -20,7 +20,7 @@ namespace caftan::optim {
 class Turns : public std::enable_shared_from_this<Turns> {
  public:
   struct Job {
-    std::function<void()> begin;        ///< what it starts must call `end` once
+    std::function<void()> begin;        ///< starts the job, which must call `end` once
     std::function<void(Error)> refuse;  ///< called instead, with `timeout`
   };
 
@@ -36,7 +36,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   /// the next one afterwards.
   void end();
 
-  /// The running job cannot be given up any more and ends when others reply. If it has not ended by `until`, calls
+  /// The running job cannot be given up any more: it ends when the owners reply. If it has not ended by `until`, calls
   /// `overdue`, which completes the job's caller; jobs that wait behind it are refused after `wait`.
   /// @param name  of the job, for the text of those refusals
   void bound(base::TimePoint until, std::string name, std::function<void()> overdue);
@@ -63,7 +63,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   base::Mutex mutex_;
   std::deque<Waiting> waiting_ CAFTAN_GUARDED_BY(mutex_);
   std::optional<Bound> bound_ CAFTAN_GUARDED_BY(mutex_);            ///< of the running job
-  base::TimePoint timer_ CAFTAN_GUARDED_BY(mutex_) = base::kNever;  ///< the earliest one that is set
+  base::TimePoint timer_ CAFTAN_GUARDED_BY(mutex_) = base::kNever;  ///< the time of the earliest timer that is set
   bool running_ CAFTAN_GUARDED_BY(mutex_) = false;
   bool beginning_ CAFTAN_GUARDED_BY(mutex_) = false;  ///< a thread is in begin_next
 };

@@ -39,8 +39,8 @@ bool needs_allocation(const Algorithm& algorithm, const ParameterState& state) n
 void allocate_state(const Algorithm& algorithm, const at::Tensor& parameter, const at::Tensor& gradient,
                     ParameterState& state);
 
-/// Steps all of `list` and counts the step in each state. What is given has been checked. Version counters are the
-/// caller's. Grad mode must be off.
+/// Steps all of `list` and counts the step in each state. The caller has checked the arguments. Version counters are
+/// the caller's. Grad mode must be off.
 void update_group(const Algorithm& algorithm, std::span<const Stepped> list);
 
 }  // namespace caftan::optim

@@ -22,7 +22,7 @@ const Proxy* as_proxy(const caf::abstract_actor& actor) {
   return typeid(actor) == typeid(Proxy) ? static_cast<const Proxy*>(&actor) : nullptr;
 }
 
-constexpr std::size_t kMaxLinks = 1 << 20;  // of one peer: it bounds the memory that a peer can make this side hold
+constexpr std::size_t kMaxLinks = 1 << 20;  // links of one peer: bounds the memory that a peer can make this side hold
 
 Error not_exported() { return Error(Errc::rref_deleted, "the actor is gone or was never exported to this peer"); }
 
@@ -87,7 +87,7 @@ caf::strong_actor_ptr ActorExchange::proxy(const Address& address) {
 }
 
 void ActorExchange::forget(const Address& address) {
-  caf::strong_actor_ptr successor;  // released after the lock: its end comes here again
+  caf::strong_actor_ptr successor;  // released after the lock: the end of this proxy calls `forget` again
   const base::LockGuard lock(mutex_);
   const auto found = proxies_.find(address);
   if (found == proxies_.end()) return;
@@ -123,7 +123,7 @@ void ActorExchange::export_watched(const Address& address, const caf::strong_act
 Address ActorExchange::export_actor(const caf::strong_actor_ptr& actor) {
   if (!actor) return {};
   if (const Proxy* const proxy = as_proxy(*actor->get())) {
-    caf::strong_actor_ptr current;  // released after the lock, which the end of a proxy takes
+    caf::strong_actor_ptr current;  // released after the lock, because the end of a proxy takes the lock
     const base::LockGuard lock(mutex_);
     const auto found = proxies_.find(proxy->address_at_peer());
     if (found != proxies_.end()) current = caf::actor_cast<caf::strong_actor_ptr>(found->second);
@@ -291,7 +291,7 @@ Result<void> ActorExchange::on_demonitor(const MonitorBody& body) {
 Result<void> ActorExchange::on_unlink(const RouteBody& body) {
   const auto& [to, from] = body;
   if (const auto target = find_export(to)) unlink_silently(*target->get(), proxy(from));
-  decltype(links_)::node_type released;  // after the lock, which the end of a proxy takes
+  decltype(links_)::node_type released;  // released after the lock, because the end of a proxy takes the lock
   const base::LockGuard lock(mutex_);
   released = links_.extract({to, from});
   return {};
@@ -306,7 +306,7 @@ Result<void> ActorExchange::on_link(const RouteBody& body) {
   }
   const auto other = proxy(from);
   {
-    caf::strong_actor_ptr replaced;  // released after the lock, which the end of a proxy takes
+    caf::strong_actor_ptr replaced;  // released after the lock, because the end of a proxy takes the lock
     const base::LockGuard lock(mutex_);
     if (links_.size() >= kMaxLinks) return Error(Errc::limit_exceeded, "too many links of one peer");
     // CAF's links hold their ends weakly: without this the proxy would be destroyed before it could send its exit.
@@ -345,7 +345,7 @@ void ActorExchange::end(const Error& reason, std::function<void()> done) {
   struct Slice {
     std::shared_ptr<transport::Session> session;
     std::shared_ptr<std::vector<caf::weak_actor_ptr>> left;
-    std::shared_ptr<void> linked;  // keeps linked proxies until they are down
+    std::shared_ptr<void> linked;  // keeps the proxies of linked actors until they are down
     std::function<void()> done;
     Error reason;
     void operator()() {

@@ -95,7 +95,7 @@ caf::error to_caf(const Error& error) {
 }
 
 Error from_caf(const caf::error& error, const caf::actor_system& system) {
-  if (!error) return Error();  // a normal exit; 0.17.6 cannot be asked for the category of one
+  if (!error) return Error();  // CAF 0.17.6 does not return the category of an error that is a normal exit
   if (error.category() == kCategory) {
     const caf::message& context = error.context();
     if (context.match_elements<std::string, std::string>()) {

@@ -125,7 +125,7 @@ void Proxy::send_link(wire::FrameKind kind, caf::abstract_actor* other) {
 
 bool Proxy::add_backlink(caf::abstract_actor* other) {
   if (!caf::actor_proxy::add_backlink(other)) return false;
-  watched_ = true;  // the end of a linked actor is announced by an exit frame
+  watched_ = true;  // a linked actor announces its end by an exit frame, so no monitor is needed
   if (!quiet_links()) send_link(wire::FrameKind::link, other);
   return true;
 }

@@ -12,7 +12,8 @@ namespace caftan::remote {
 
 namespace {
 
-constexpr std::size_t kMaxThroughput = 64;  // messages of one actor in a row, then others get their turn
+// Messages that one actor handles in a row before other actors get their turn.
+constexpr std::size_t kMaxThroughput = 64;
 
 /// Takes the place of the actor through which CAF prints (caf::aout), and needs no thread. Nothing in Caftan prints
 /// that way.
@@ -129,7 +130,7 @@ void ExecutorClock::cancel_all() {}
 void ExecutorClock::schedule_message(time_point when, caf::strong_actor_ptr receiver,
                                      caf::mailbox_element_ptr content) {
   struct Delivery {
-    caf::weak_actor_ptr receiver;  // a timer keeps no actor alive
+    caf::weak_actor_ptr receiver;  // weak, because a timer keeps no actor alive
     caf::mailbox_element_ptr content;
     void operator()() {
       if (const auto strong = caf::actor_cast<caf::strong_actor_ptr>(receiver)) {

@@ -39,14 +39,14 @@ class Cursor {
 
  private:
   const Curve* curve_;
-  std::size_t next_ = 0;  // the first point behind the last x
+  std::size_t next_ = 0;  // index of the first point behind the x of the last call
 };
 
 /// The values of all curves at one x.
 struct Row {
   double x = 0;
   std::vector<double> values{};
-  bool is_full = false;  // every curve has a finite value
+  bool is_full = false;  // whether every curve has a finite value at x
 };
 
 Row row_at(double x, std::vector<Cursor>& cursors) {

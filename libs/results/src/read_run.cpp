@@ -15,7 +15,7 @@
 namespace caftan::results {
 namespace {
 
-// Of the folder of a run, of that in which runs are, and of that of a sweep.
+// By these names the folder of a run, a folder with runs in it, and the folder of a sweep are recognized.
 constexpr const char* kResolved = "resolved.toml";
 constexpr const char* kLatest = "latest";
 constexpr const char* kSweep = "sweep.toml";

@@ -24,7 +24,7 @@ constexpr std::array kCartPoles = {
 TimeLimit::TimeLimit(std::unique_ptr<Environment> inner, int max_steps)
     : inner_(std::move(inner)), spec_(inner_->spec()) {
   spec_.max_steps = max_steps;
-  steps_ = max_steps;  // no episode runs before the first reset
+  steps_ = max_steps;  // a step before the first reset is refused, like one after the end of an episode
 }
 
 std::span<const float> TimeLimit::reset(std::uint64_t seed) {

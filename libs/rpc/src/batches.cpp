@@ -14,7 +14,8 @@ namespace caftan::rpc {
 
 namespace {
 
-/// Of the objects that a frame names at most (call.md, section chain), one is left for an exclusive method's own.
+/// A frame names at most 64 held objects (call.md, section chain); one place is left for the object of an exclusive
+/// method.
 constexpr std::size_t kMostBatched = 63;
 
 /// Returns the objects that any of the requests' chains holds, each once.

@@ -120,7 +120,7 @@ Error not_registered_here(const CallTarget& target, const char* class_tag, std::
   const std::string name(function.starts_with('&') ? function.substr(1) : function);
   const Registry& registry = target.caller->registry();
   if (registry.is_role(class_tag)) {
-    const std::string method = name.substr(name.rfind(':') + 1);  // from the begin where there is no ':'
+    const std::string method = name.substr(name.rfind(':') + 1);  // the whole name where it has no ':'
     return Error(Errc::unknown_function, target.caller->name(),
                  "the role class " + std::string(type) + ", of which worker '" + target.peer->name() +
                      "' has an object, has no method registered for " + name + ", " + std::string(signature) +

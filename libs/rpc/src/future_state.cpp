@@ -78,7 +78,7 @@ Result<bool> permitted_wait(FutureCore& future, base::TimePoint deadline) {
     PointWaiter waiter(wait.point());
     if (!future.add_waiter(waiter)) return true;
     wait.wait(deadline, source.get());
-    future.remove_waiter(waiter);  // also waits until the completing thread has left the wait point
+    future.remove_waiter(waiter);  // also waits until the completing thread no longer uses the wait point
     return future.ready();
   });
 }

@@ -63,7 +63,8 @@ void NamedObjects::made(const std::string& name, const Result<std::shared_ptr<RR
 }
 
 void NamedObjects::close() {
-  std::vector<std::shared_ptr<RRefHandle>> let_go;  // unlocked: the last handle of an object reports its end
+  // Destroyed without the lock: the last handle of an object reports its end.
+  std::vector<std::shared_ptr<RRefHandle>> let_go;
   const base::LockGuard lock(mutex_);
   closed_ = true;
   for (auto& [name, object] : objects_) let_go.push_back(std::move(object.handle));

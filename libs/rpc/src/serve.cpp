@@ -145,7 +145,7 @@ void find_or_construct(Invocation& in) {
   Completion::Creation creation(in.alive);
   Future<std::shared_ptr<HostedObject>> made = creation.future();
   in.completion = Completion(std::move(creation), alive->make_rref_id());
-  in.entry->invoke(in);  // a constructor has ended when this returns
+  in.entry->invoke(in);  // returns after the constructor has ended
   Result<std::shared_ptr<RRefHandle>> handle = Error();
   if (auto object = std::move(made).outcome()) {
     handle = alive->create_local(*std::move(object));
@@ -215,7 +215,7 @@ void run_held_operator(std::unique_ptr<OperatorCall> in) {
 struct Fetch {
   std::shared_ptr<Caller> alive;
   std::shared_ptr<HostedObject> object;
-  InPayload payload;  // only what it says to the hook
+  InPayload payload;  // the hook reads what the payload says; a fetch has no arguments
   CallInfo info;
   Completion completion;
 };
@@ -267,7 +267,7 @@ void Completion::fail(Error error) {
 void Completion::reply(Caller& caller, const CallInfo& info, Result<OutReply>&& reply) {
   if (!reply) return fail(reply.error().at(caller.name()));
   if (CallHook* const hook = caller.hook()) {
-    std::optional<c10::AutoGradMode> of_call;  // a result may be packed behind the code that made it
+    std::optional<c10::AutoGradMode> of_call;  // this code may run after the called code and then has another grad mode
     if (!reply->tensors.empty()) of_call.emplace(info.grad_mode);
     hook->on_reply(info, *reply);
   }

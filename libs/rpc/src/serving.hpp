@@ -14,7 +14,7 @@ namespace caftan::rpc {
 
 /// Errors: why the call need not run any more: cancelled, timeout.
 Result<void> check_wanted(Caller& caller, const CallInfo& info);
-/// As check_wanted, of a call that has got a runner and its turn: notes that it begins.
+/// As check_wanted, for a call that has its runner and its turn. Also notes that the call begins.
 Result<void> begin_served(Caller& caller, const CallInfo& info);
 
 /// An object that the running method holds until this goes away.

@@ -26,7 +26,7 @@ void Strand::enqueue(base::Task job, TurnMode mode) {
   {
     const base::LockGuard lock(mutex_);
     queue_.push_back({std::move(job), mode});
-    startable = take_startable();  // the turn may have come free since try_start
+    startable = take_startable();  // the turn may have become free since `try_start` looked
   }
   post(std::move(startable));
 }
@@ -77,8 +77,8 @@ void Strand::release(TurnMode mode) {
 }
 
 bool Strand::take(TurnMode mode, Patience patience) {
-  // Where the turn is free although jobs are queued, concurrent jobs have it, and the oldest queued job waits for them
-  // because it must run alone.
+  // `taken` may succeed although jobs are queued: then concurrent jobs have the turn, and the oldest queued job waits
+  // for their end because it must run alone.
   const auto taken = [&] {
     mutex_.assert_held();
     if (returning_ || is_queue_due() || !may_start(mode)) return false;
@@ -106,7 +106,7 @@ bool Strand::take(TurnMode mode, Patience patience) {
     while (self.outcome == Returning::Outcome::none) {
       lock.unlock();
       wait.wait(base::kNever, nullptr);
-      lock.lock();  // also waits until the granting thread has left the wait point
+      lock.lock();  // also waits until the granting thread no longer uses the wait point
     }
     return self.outcome == Returning::Outcome::granted;
   });

@@ -16,7 +16,8 @@ bool Losses::goes_on_without(Loss loss, Reached reached) {
   if (!lost.may_be_lost || reached == Reached::start) return false;
   const bool cuts_off = lost.drives && reached != Reached::returned;
   const auto is_left = [](const Worker& worker) { return worker.drives && !worker.is_cut_off; };
-  if (cuts_off && std::ranges::count_if(workers_, is_left) == 1) return false;  // RN-18: it is the last one
+  // RN-18: this is the last worker that drives.
+  if (cuts_off && std::ranges::count_if(workers_, is_left) == 1) return false;
   lost.is_cut_off = cuts_off;
   all_.push_back(std::move(loss));
   return true;

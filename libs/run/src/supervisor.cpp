@@ -39,7 +39,8 @@ Error for_other_hosts(const Error& error) {
   if (brief.code() != Errc::shut_down) return brief;
   std::shared_ptr<const Error> cause;
   if (brief.cause()) cause = std::make_shared<const Error>(*brief.cause());
-  return {Errc::peer_down, brief.worker(), brief.text(), std::move(cause)};  // shut_down is a good-bye in good order
+  // To another host, shut_down would mean a good-bye in good order.
+  return {Errc::peer_down, brief.worker(), brief.text(), std::move(cause)};
 }
 
 std::vector<Losses::Worker> that_may_be_lost(const std::vector<SupervisedWorker>& workers) {
@@ -125,7 +126,7 @@ void Supervisor::peer_lost(std::size_t reporter, const std::string& name, const 
 /// RN-21
 void Supervisor::peer_returned(const std::string& name) {
   const auto found = std::ranges::find(workers_, name, [](const Worker& w) { return w.is.name; });
-  if (found == workers_.end() || found->is.here) return;  // this launcher's own workers report it themselves
+  if (found == workers_.end() || found->is.here) return;  // this launcher's own workers report their return themselves
   found->reach(State::returned);
 }
 
@@ -156,7 +157,7 @@ bool Supervisor::listens() const {
   return !dead_ && kill_ == Kill::none && phase_ != Phase::over && (phase_ != Phase::leaving || failure_);
 }
 
-/// RN-2; RN-3 is what Liveness does with the time in which it is not asked.
+/// Ends the run if a process is silent (RN-2). Liveness itself takes care of times in which it is not asked (RN-3).
 void Supervisor::check_silent(base::TimePoint now) {
   for (std::size_t i = 0; i < workers_.size() && listens(); ++i) {
     if (!workers_[i].is.here || workers_[i].state == State::gone) continue;

@@ -24,14 +24,14 @@ constexpr double kLegendRow = 16;
 constexpr double kAxisHeight = 42;
 constexpr double kRight = 16;
 constexpr double kLeast = 24;       ///< between the panel's edge and the labels of an axis
-constexpr double kCharacter = 6.2;  ///< wide, with 11 pixels of font; an estimate
-constexpr double kSwatch = 30;      ///< of an entry of the legend, with the space around it
+constexpr double kCharacter = 6.2;  ///< width of a character of 11 pixels; an estimate
+constexpr double kSwatch = 30;      ///< width of the line sample in the legend, with the space around it
 
 constexpr std::size_t kMostTitle = 80;  ///< characters
 constexpr std::size_t kMostLabel = 70;
 constexpr int kTicks = 6;
 constexpr const char* kFaint = "0.25";  ///< opacity
-constexpr double kRoom = 0.05;          ///< of the range of y, above and below
+constexpr double kRoom = 0.05;          ///< the part of the range of y that is left free above and below
 
 /// Colours that most people distinguish (Okabe and Ito); the lines of the next round are dashed.
 constexpr std::array<const char*, 8> kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
@@ -95,7 +95,7 @@ Range range_of_x(const Extent& extent) {
 struct LegendEntry {
   std::string label{};
   std::size_t series = 0;
-  double x = 0;  ///< from the left edge of the panel
+  double x = 0;  ///< distance from the left edge of the panel
   int row = 0;
 };
 

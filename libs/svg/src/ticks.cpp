@@ -8,9 +8,10 @@
 namespace caftan::svg {
 namespace {
 
-constexpr double kNarrowest = 1e-12;  ///< width over largest value, below which `padded` takes a range for one value
+/// `padded` takes a range for one value if its width over its largest value is below this.
+constexpr double kNarrowest = 1e-12;
 constexpr double kTiny = 1e-290;
-constexpr int kFirstScientific = 6;  ///< power of ten from which on labels have exponents
+constexpr int kFirstScientific = 6;  ///< labels have exponents from this power of ten on
 constexpr int kLastFixed = -4;
 
 int exponent_of(double value) { return static_cast<int>(std::floor(std::log10(value) + 1e-9)); }

@@ -32,9 +32,9 @@ struct Range {
   const c10::StorageImpl* storage = nullptr;
   std::uint64_t begin = 0;  ///< bytes from the start of the storage
   std::uint64_t end = 0;
-  std::uint64_t used = 0;  ///< distinct bytes of all its tensors
+  std::uint64_t used = 0;  ///< how many different bytes of the range all its tensors use
   std::uint32_t number = 0;
-  std::uint32_t first = kNoStorage;  ///< source over it; the others follow in Encoder::next_in_range
+  std::uint32_t first = kNoStorage;  ///< the first source over the range; the others follow in Encoder::next_in_range
 
   std::uint64_t size() const noexcept { return end - begin; }
   const std::byte* data() const noexcept { return static_cast<const std::byte*>(storage->data()) + begin; }
@@ -43,7 +43,7 @@ struct Range {
 struct Encoder {
   Sources sources;
   c10::SmallVector<std::uint32_t, 4> range_of;       ///< per source
-  c10::SmallVector<std::uint32_t, 4> next_in_range;  ///< per source: the next one over the same range
+  c10::SmallVector<std::uint32_t, 4> next_in_range;  ///< for each source, the next one over the same range
   c10::SmallVector<Range, 4> ranges;
   LayoutTable table;
 
@@ -231,7 +231,8 @@ wire::Segment Encoder::gather(std::uint64_t size, c10::ArrayRef<std::uint32_t> s
   std::uint64_t filled = 0;
   for (const std::uint32_t r : small) {
     const std::uint64_t offset = table.storages[ranges[r].number].offset;
-    std::memset(buffer.get() + filled, 0, offset - filled);  // gaps would show the peer old memory
+    // Bytes between the storages must not show the peer old contents of the memory.
+    std::memset(buffer.get() + filled, 0, offset - filled);
     std::memcpy(buffer.get() + offset, ranges[r].data(), ranges[r].size());
     filled = offset + ranges[r].size();
   }

@@ -18,9 +18,9 @@ namespace caftan::tensor::detail {
 /// Numbers are on the wire.
 enum class Kind : std::uint8_t {
   strided = 0,
-  quantized = 1,   ///< per tensor; one part with the integer representation
+  quantized = 1,   ///< quantized per tensor; one part: the integer representation
   sparse_coo = 2,  ///< parts: values, indices
-  sparse_csr = 3,  ///< this and the rest: values, compressed indices, plain indices
+  sparse_csr = 3,  ///< sparse_csr and the three kinds below: values, compressed indices, plain indices
   sparse_csc = 4,
   sparse_bsr = 5,
   sparse_bsc = 6,
@@ -60,18 +60,18 @@ struct Entry {
   bool recorded = false;
   bool coalesced = false;
   Kind kind = Kind::strided;
-  std::uint8_t dims = 0;         ///< sparse only: of the whole tensor
+  std::uint8_t dims = 0;         ///< sparse only: number of dimensions of the whole tensor
   std::uint32_t dims_at = 0;     ///< sparse only: sizes
   std::uint32_t first_part = 0;  ///< parts_of(kind) of them
   double scale = 1;              ///< quantized per tensor
   std::int64_t zero_point = 0;   ///< quantized per tensor
-  std::uint8_t axis = 0;         ///< of a tensor that is quantized per channel: the dimension of the channels
+  std::uint8_t axis = 0;         ///< quantized per channel: the dimension of the channels
 };
 
 /// The content of a tensor table. For a message with one or two small tensors it allocates no memory.
 struct LayoutTable {
   c10::SmallVector<std::uint64_t, 2> segments;  ///< bytes of each
-  c10::SmallVector<StorageEntry, 2> storages;   ///< by segment, then offset; they do not overlap
+  c10::SmallVector<StorageEntry, 2> storages;   ///< ordered by segment, then offset; storages do not overlap
   c10::SmallVector<Entry, 2> tensors;
   c10::SmallVector<Part, 2> parts;
   c10::SmallVector<std::int64_t, 16> dims;

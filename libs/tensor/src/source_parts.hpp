@@ -11,7 +11,8 @@ namespace caftan::tensor::detail {
 struct Source {
   at::Tensor tensor;  ///< keeps the memory alive; conj, neg and zero are resolved
   Extent extent;
-  const at::Tensor* given = nullptr;  ///< the tensor of the message that holds the memory, too; null = a copy made here
+  /// The tensor of the message that holds this memory, too; null = the memory is a copy made here.
+  const at::Tensor* given = nullptr;
 };
 using Sources = c10::SmallVector<Source, 2>;
 

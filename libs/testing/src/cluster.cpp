@@ -112,7 +112,7 @@ void Cluster::run_until_idle() { executor_->run(); }
 void Cluster::advance(base::Duration by) {
   run_until_idle();
   const base::TimePoint end = now() + by;
-  executor_->post_at(end, [] {});  // the clock moves to timers, so it stops here
+  executor_->post_at(end, [] {});  // the clock moves from timer to timer, so a timer at `end` makes it stop there
   do {
     executor_->advance_to_next_timer();
     executor_->run();

@@ -113,7 +113,7 @@ void TappedChannel::put(wire::ByteView bytes) {
   while (!bytes.empty()) {
     const iovec vector{const_cast<std::byte*>(bytes.data()), bytes.size()};
     const auto written = inner_->write(&vector, 1);
-    if (!written) return;  // closed: the writer learns it from reading
+    if (!written) return;  // the other end was closed; the writer learns that when it reads
     bytes = bytes.subspan(*written);
   }
 }

@@ -63,7 +63,7 @@ class TappedChannel final : public transport::Channel, public Link, public std::
   Filter filter_;
   std::map<wire::FrameKind, std::size_t> drops_;
   std::map<wire::FrameKind, std::size_t> counts_;
-  wire::Bytes stream_;  // written, not a whole frame yet
+  wire::Bytes stream_;  // bytes that were written and are not a whole frame yet
   wire::Bytes held_;
   std::deque<Late> late_;
   base::Duration delay_{};

@@ -7,7 +7,7 @@
 namespace caftan::transport {
 
 namespace {
-constexpr unsigned kDepthsThatKeep = 4;    // calls that are nested deeper than this leave no permits to others
+constexpr unsigned kDepthsThatKeep = 4;    // calls that are nested deeper than this leave no permits to deeper ones
 constexpr unsigned kKeptForEachDepth = 4;  // permits
 }  // namespace
 
@@ -85,7 +85,7 @@ bool Crew::may_begin(unsigned depth) const noexcept {
 
 void Crew::hold(unsigned depth, base::Task&& call) {
   held_[depth].push_back(std::move(call));
-  seen_.holds = true;  // read by the runner that holds the call back, when its task has ended
+  seen_.holds = true;  // the runner that holds the call back reads this flag when its task has ended
 }
 
 /// A held call may be taken even without a permit left, because it may never wait.

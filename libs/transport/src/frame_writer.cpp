@@ -9,7 +9,7 @@ namespace caftan::transport {
 
 namespace {
 
-constexpr std::size_t kFlushAt = 64 * 1024;  // bytes that are never held back
+constexpr std::size_t kFlushAt = 64 * 1024;  // a queue of this many bytes is written at once
 constexpr unsigned kFramesHeldBack = 16;     // requests that leave together while the peer works on earlier ones
 constexpr int kMaxVectors = 128;
 constexpr std::size_t kEnoughToShowLife = 1 << 20;  // bytes
@@ -46,7 +46,7 @@ bool FrameWriter::send(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
 }
 
 void FrameWriter::append_locked(wire::OutFrame& frame) {
-  thread_local wire::Bytes bytes;  // a small frame is copied from here, so its memory serves the next ones
+  thread_local wire::Bytes bytes;  // keeps its memory from frame to frame: the outbox copies a small frame
   bytes.clear();
   wire::encode_frame(frame, bytes);
   const std::uint64_t bulk = frame.header.bulk_size;
@@ -61,7 +61,8 @@ void FrameWriter::append_locked(wire::OutFrame& frame) {
 void FrameWriter::append_bye_locked() {
   wire::OutFrame bye;
   bye.header.kind = wire::FrameKind::bye;
-  const wire::Bytes body = wire::ByeBody{fitting(farewell_)}.encode();  // the frame only looks at it
+  // `bye` has only a view of the body, so the body lives here.
+  const wire::Bytes body = wire::ByeBody{fitting(farewell_)}.encode();
   bye.body = body;
   append_locked(bye);
 }
@@ -180,7 +181,7 @@ void FrameWriter::answer_bye() {
 void FrameWriter::end(bool try_rest) {
   const base::LockGuard lock(mutex_);
   if (try_rest && writing_ != Writing::failed) flush_locked();
-  if (phase_ == Phase::open) phase_ = Phase::ended;  // a thread that writes may still have to append a bye
+  if (phase_ == Phase::open) phase_ = Phase::ended;  // a thread that is writing may still have to append a bye
 }
 
 Error FrameWriter::fitting(const Error& error, std::size_t beside) const {

@@ -22,7 +22,7 @@ Result<void> OpenRequests::acquire(std::uint64_t room, base::TimePoint deadline)
     struct Shared {
       explicit Shared(base::WaitPoint& waiter) : point(&waiter) {}
       base::Mutex mutex;
-      base::WaitPoint* point CAFTAN_GUARDED_BY(mutex);  // null once the wait is over
+      base::WaitPoint* point CAFTAN_GUARDED_BY(mutex);  // null once the wait is over; then no notification is due
       Result<void> admitted CAFTAN_GUARDED_BY(mutex);
     };
     const auto shared = std::make_shared<Shared>(wait.point());
@@ -105,14 +105,15 @@ void OpenRequests::arm_expiry(base::TimePoint deadline) {
     if (!self) return;
     {
       const base::LockGuard armed(self->expiry_mutex_);
-      if (self->expiry_armed_.load() != deadline) return;  // an earlier one was posted since, and goes on from there
+      // A task for an earlier deadline was posted since; it takes over.
+      if (self->expiry_armed_.load() != deadline) return;
       self->expiry_armed_.store(base::kNever, std::memory_order_release);
     }
     self->expire();
   });
 }
 
-/// Fails the requests that are late.
+/// Fails the requests whose deadlines have passed.
 void OpenRequests::expire() {
   for (auto& entry : table_.expire(executor_.clock().now())) {
     send_cancel(entry.id);

@@ -25,7 +25,8 @@ epoll_event event_of(std::uint32_t events, std::uint64_t key) {
 
 PollSet::PollSet() : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;  // every write is one edge and wakes one runner; the counter is never read
+  // Each write of the counter is one edge and wakes one runner; the counter is never read.
+  event.events = EPOLLIN | EPOLLET;
   event.data.u64 = kWakeKey;
   ::epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_fd_, &event);
 }

@@ -20,7 +20,7 @@ bool ReadClaim::claim() {
 bool ReadClaim::release(bool may_defer) {
   const bool only_replies = replies_in_row_ >= kRepliesBeforeDeferral;
   const base::LockGuard lock(mutex_);
-  reading_.store(false, std::memory_order_release);  // the next thread that claims it waits for this lock
+  reading_.store(false, std::memory_order_release);  // a thread that claims the turn now waits for this lock
   if (!may_defer || !only_replies || wants_room()) {
     read_by_poller_locked();
     return false;

@@ -9,7 +9,7 @@ namespace caftan::transport {
 
 namespace {
 
-constexpr std::size_t kReadsPerTurn = 16;  // then other sockets get their turn
+constexpr std::size_t kReadsPerTurn = 16;  // reads of one session in a row before other sockets get their turn
 
 bool is_request(wire::FrameKind kind) { return kind >= wire::FrameKind::call && kind <= wire::FrameKind::op; }
 
@@ -100,7 +100,7 @@ void Session::on_ready(bool readable, bool writable) {
   if (writable) writer_.on_room();
   if (readable) {
     const ReadClaim::Turn turn(claim_);
-    if (!turn.held()) return;  // a waiting thread reads; it rearms when it leaves
+    if (!turn.held()) return;  // a waiting thread reads; the channel is armed again when that thread ends its claim
     for (std::size_t reads = 0; reads < kReadsPerTurn; ++reads) {
       if (read_some() != ReadOutcome::more) break;
     }
@@ -216,7 +216,7 @@ Result<void> Session::on_bye(const wire::InFrame& frame) {
   if (!body) return body.error();
   farewell_ = std::move(body->reason);
   bye_received_ = true;
-  writer_.answer_bye();  // our own bye follows; the peer ends the session when it has read that
+  writer_.answer_bye();  // this side's bye follows; the peer ends the session when it has read the bye
   return {};
 }
 

@@ -11,7 +11,7 @@ namespace caftan::transport {
 namespace {
 
 constexpr base::Duration kDeadlock =
-    std::chrono::hours(2);  // of the manual clock: a wait that long is a bug of the test
+    std::chrono::hours(2);  // longest wait by the manual clock: a longer one is a bug of the test
 
 [[noreturn]] void fail(const char* text) {
   std::fprintf(stderr, "SteppedExecutor: %s\n", text);

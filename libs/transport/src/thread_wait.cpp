@@ -36,7 +36,8 @@ ThreadedExecutor::ThreadWait::ThreadWait(ThreadedExecutor& executor)
     : executor_(executor), event_fd_(thread_event_fd()) {}
 
 void ThreadedExecutor::ThreadWait::notify() noexcept {
-  const int event_fd = event_fd_;  // read first: once the state says notified, this object may be gone
+  // Read before the state changes: afterwards the waiting thread may destroy this object.
+  const int event_fd = event_fd_;
   const std::uint32_t before = state_.exchange(kNotified, std::memory_order_acq_rel);
   if (before == kSleeping) {
     ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&state_), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);

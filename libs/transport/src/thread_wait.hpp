@@ -16,9 +16,10 @@ namespace caftan::transport {
 struct ThreadState {
   ThreadedExecutor* runner_of = nullptr;
   bool inside_reading_wait = false;
-  bool defers_wakeups = false;  // what this thread posts now it runs itself, right afterwards
+  bool defers_wakeups = false;  // the thread itself runs the tasks that it posts now, right after its present task
   int event_fd = -1;
-  std::weak_ptr<ClaimableSource> deferred;  // released by this thread; for the moment no thread reads it
+  // The source that this thread has released late; no thread reads it for the moment.
+  std::weak_ptr<ClaimableSource> deferred;
 
   ~ThreadState() {
     if (event_fd >= 0) ::close(event_fd);
@@ -52,7 +53,7 @@ class ThreadedExecutor::ThreadWait final : public base::Executor::Wait, public b
 
   ThreadedExecutor& executor_;
   std::atomic<std::uint32_t> state_{kIdle};
-  const int event_fd_;  // set before another thread can notify
+  const int event_fd_;  // set by the constructor, before another thread can notify
 };
 
 }  // namespace caftan::transport

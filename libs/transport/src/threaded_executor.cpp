@@ -18,7 +18,7 @@ namespace {
 constexpr base::Duration kMaxFlushDelay = std::chrono::microseconds(20);
 constexpr int kTasksBetweenPolls = 32;  // sockets are looked at even when the queue never empties
 constexpr base::Duration kBackstopPeriod = std::chrono::microseconds(50);
-constexpr int kQuietPeriods = 20;  // then the backstop sleeps without a period
+constexpr int kQuietPeriods = 20;  // periods without work after which the backstop sleeps without a period
 constexpr base::Duration kThreadAgain = std::chrono::milliseconds(100);
 
 ThreadedExecutor::Options completed(ThreadedExecutor::Options options) {
@@ -184,7 +184,8 @@ bool ThreadedExecutor::sleep_in_epoll() {
       count = backstop(event);
       backstop_ = Backstop::none;
     } else if (backstop_ == Backstop::wanted) {
-      backstop_ = Backstop::none;  // the runner that was woken for it may be this one, which does the work now
+      // This runner may be the one that was woken to be the backstop, and does the work now.
+      backstop_ = Backstop::none;
     }
     crew_.end_idle();
     if (count > 0 && PollSet::is_wake(event)) task_wake_ = false;
@@ -200,7 +201,8 @@ bool ThreadedExecutor::sleep_in_epoll() {
 int ThreadedExecutor::backstop(epoll_event& event) {
   int quiet = 0;
   for (;;) {
-    const std::uint64_t all_begun = queue_.begun() + queue_.size();  // when all that is queued now has begun
+    // The number of begun tasks at which all tasks queued now have begun.
+    const std::uint64_t all_begun = queue_.begun() + queue_.size();
     const bool flush = !flushes_.empty();
     quiet = flush || queue_.size() > 0 ? 0 : quiet + 1;
     mutex_.unlock();
@@ -261,7 +263,7 @@ void ThreadedExecutor::flush_pending() {
   for (const auto& flushable : flushes) flushable->flush();
   flushes.clear();
   const base::LockGuard lock(mutex_);
-  if (flushes_.empty()) flushes.swap(flushes_);  // its memory is there for the next ones
+  if (flushes_.empty()) flushes.swap(flushes_);  // the empty vector goes back, so that later writes use its memory
 }
 
 base::Executor::Wait* ThreadedExecutor::make_wait(std::byte* room) {

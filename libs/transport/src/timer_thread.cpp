@@ -25,7 +25,7 @@ void TimerThread::stop() {
   }
   if (thread_) thread_->join();
   thread_.reset();
-  std::vector<Timer> dropped;  // destroyed without the lock: a task may own what posts another one when it goes
+  std::vector<Timer> dropped;  // destroyed without the lock: the destructor of a task may post another task
   const base::LockGuard lock(mutex_);
   dropped.swap(timers_);
 }

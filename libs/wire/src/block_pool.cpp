@@ -17,9 +17,10 @@ namespace detail {
 
 /// Lies in the 64 bytes before the data of each block.
 struct BlockHeader {
-  std::shared_ptr<BlockPoolState> pool;  ///< set while the block is out; empty while it is cached (else a cycle)
-  BlockHeader* next = nullptr;           ///< in its class's list while cached
-  std::size_t size_class = 0;            ///< log2 of the capacity
+  /// Set while the block is in use; empty while the pool caches the block, because the pool owns it then.
+  std::shared_ptr<BlockPoolState> pool;
+  BlockHeader* next = nullptr;  ///< the next block of the same size class in the cache
+  std::size_t size_class = 0;   ///< log2 of the capacity
 };
 static_assert(sizeof(BlockHeader) <= kBlockAlignment);
 

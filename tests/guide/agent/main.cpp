@@ -68,13 +68,13 @@ class Agent {  // learns values of actions, and drives the episodes
     for (std::uint64_t i = 0; i < observers_.size(); ++i) {
       paths.push_back(observers_[i].rpc_async<&Observer::play>(context_.self<Agent>(), i, episode));
     }
-    return caftan::wait_all(std::move(paths));  // their calls of `choose` have their turns meanwhile
+    return caftan::wait_all(std::move(paths));  // calls of `choose` take their turns meanwhile
   }
 
   caftan::RoleContext& context_;
   Config config_;
   std::vector<caftan::RRef<Observer>> observers_;
-  std::vector<caftan::rl::Pcg64> streams_;  // of actions, one for each observer, new in each episode
+  std::vector<caftan::rl::Pcg64> streams_;  // random actions, one stream for each observer
   Values values_;
 };
 

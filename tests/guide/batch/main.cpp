@@ -40,7 +40,7 @@ class Layer {
 class Mailbox {
  public:
   caftan::Future<int> take() { return waiting_.emplace_back().future(); }
-  /// Returns how many calls it has answered.
+  /// Returns how many calls of take this put has answered.
   std::size_t put(int value) {
     std::vector<caftan::Promise<int>> answered = std::exchange(waiting_, {});
     for (caftan::Promise<int>& one : answered) one.set(value);

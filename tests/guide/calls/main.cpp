@@ -34,7 +34,7 @@ int in_one_process() {
 constexpr const char* kSocket = "calls.sock";
 
 void serve() {
-  std::filesystem::remove(kSocket);  // of a server that was killed
+  std::filesystem::remove(kSocket);  // left by a server that was killed
   std::latch client_has_left(1);
   caftan::WorkerOptions options = member("server", std::string("unix:") + kSocket);
   options.on_peer_down = [&](const std::string&, const caftan::Error&) { client_has_left.count_down(); };

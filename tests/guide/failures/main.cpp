@@ -67,13 +67,13 @@ bool several_at_once(const caftan::RRef<Bank>& bank) {
   std::vector<caftan::Future<int>> calls;
   for (const int amount : {60, 60}) calls.push_back(bank.rpc_async<&Bank::withdraw>(amount));
   const std::vector<caftan::Result<int>> balances = caftan::wait_all_results(calls);
-  return balances[0].has_value() != balances[1].has_value();  // only one fits into the balance
+  return balances[0].has_value() != balances[1].has_value();  // the balance is enough for one only
 }
 
 bool a_worker_ends(caftan::Worker& owner, const caftan::RRef<Bank>& bank) {
   caftan::Future<int> loan = bank.rpc_async<&Bank::loan>(1);
   owner.stop();
-  return !loan.status() && !bank.try_rpc_sync<&Bank::withdraw>(1);  // the call under way, and each later one
+  return !loan.status() && !bank.try_rpc_sync<&Bank::withdraw>(1);  // both the call under way and a later one fail
 }
 
 int main() {

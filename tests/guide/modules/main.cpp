@@ -82,7 +82,7 @@ bool results_stay_until_they_are_asked_for(const caftan::Worker& a) {
   const RemoteLayer encoder(a, "b", 4, 8);
   const RemoteLayer head(a, "c", 8, 1);
   const caftan::RRef<at::Tensor> code = encoder.forward_remote(inputs());    // stays at b
-  const caftan::RRef<at::Tensor> y = head.remote<&Layer::forward_of>(code);  // c fetches it from b, not through a
+  const caftan::RRef<at::Tensor> y = head.remote<&Layer::forward_of>(code);  // c fetches the value from b itself
   return y.to_here().size(1) == 1;
 }
 

@@ -63,7 +63,7 @@ std::unique_ptr<caftan::Worker> launch(const std::string& name, const std::strin
 
 bool values_stay_where_they_are(const caftan::Worker& a) {
   const caftan::RRef<int> sum = a.remote<&add>("b", 20, 1);        // returns at once; the sum is made and stays at b
-  const caftan::RRef<int> more = a.remote<&add_to>("c", sum, 21);  // c fetches it from b, not through a
+  const caftan::RRef<int> more = a.remote<&add_to>("c", sum, 21);  // c fetches the value from b itself
   return sum.to_here() == 21 && more.to_here() == 42;
 }
 
@@ -71,7 +71,7 @@ bool a_reference_keeps_its_value(const caftan::Worker& a) {
   caftan::RRef<Journal> journal = a.remote<Journal>("b", "of today");
   const caftan::RRef<Shelf> shelf = a.remote<Shelf>("c");
   shelf.rpc_sync<&Shelf::keep>(journal);
-  journal = {};  // a has none any more, c has one
+  journal = {};  // c has a reference still, a has none
   const bool is_there = shelf.rpc_sync<&Shelf::write>("still here") == 2;
   shelf.rpc_sync<&Shelf::clear>();  // that was the last one
   Journal::ended.wait();            // b destroys the journal

@@ -7,7 +7,7 @@
 
 class Account {  // one object at the bank; its methods run one at a time
  public:
-  int deposit(int id, int amount) {  // adds once for each id, however often it is asked
+  int deposit(int id, int amount) {  // adds once for each id, however often called
     if (seen_.insert(id).second) balance_ += amount;
     return balance_;
   }

@@ -47,7 +47,7 @@ class Server {  // owns the model; its methods run one at a time
 
   caftan::RoleContext& context_;
   std::uint64_t drawn_ = 0;
-  std::vector<std::pair<at::Tensor, at::Tensor>> weights_;  // with the bias, of each layer
+  std::vector<std::pair<at::Tensor, at::Tensor>> weights_;  // weight and bias of each layer
 };
 
 class Sign final : public caftan::optim::CustomAlgorithm {  // steps by the sign of the mean gradient

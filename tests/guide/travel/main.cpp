@@ -63,7 +63,7 @@ bool references_travel_inside(const caftan::Worker& worker) {
 }
 
 bool is_refused_by_name(const caftan::Worker& worker) {
-  const Step step{"left", 1.0, at::empty({4}, at::device(at::kMeta))};  // has a shape and no data
+  const Step step{"left", 1.0, at::empty({4}, at::device(at::kMeta))};  // a meta tensor: it has no data
   const caftan::Result<Step> result = worker.try_rpc_sync<&brighten>("alone", step);
   if (result) return false;
   std::printf("%s\n", result.error().message().c_str());

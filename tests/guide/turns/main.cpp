@@ -35,7 +35,7 @@ int play(const caftan::RRef<Agent>& agent, int steps) {
 }
 
 int square(int x) { return x * x; }
-/// Against what `brief` promises: waits for another worker.
+/// Breaks the promise of `brief`: waits for another worker.
 int square_elsewhere(caftan::Worker& worker, int x) { return worker.rpc_sync<&square>("observer", x); }
 
 caftan::Registry functions() {

@@ -41,7 +41,7 @@ struct ExchangePair {
   }
   WorkerLife far_life() const { return near->session->peer().life; }
 
-  OneNamedActor far_names;  ///< the actor that gets what the near side sends
+  OneNamedActor far_names;  ///< names of the far side, all of which mean the actor that gets what the near side sends
   std::unique_ptr<remote::ExchangeSide> near, far;
 
  private:

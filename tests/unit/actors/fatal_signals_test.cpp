@@ -12,7 +12,7 @@
 namespace caftan::actors::fatal_signals_test {
 namespace {
 
-/// Aborts with no descriptor free but the reserve's, which stands for the last room on a disk.
+/// Aborts while the reserve's descriptor is the only one that can be freed: it stands for the last room on a disk.
 [[noreturn]] void abort_with_reserve_only(const std::string& summary) {
   const rlimit few{64, 64};
   ::setrlimit(RLIMIT_NOFILE, &few);

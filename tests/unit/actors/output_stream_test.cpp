@@ -28,7 +28,7 @@ class Output : public ::testing::Test {
     bytes.resize(static_cast<std::size_t>(::read(ends_[0], bytes.data(), bytes.size())));
     return bytes;
   }
-  const SignalSource signals_;  // a closed pipe is an error, not a signal
+  const SignalSource signals_;  // makes a write to a closed pipe an error instead of a signal
   std::array<int, 2> ends_{};
 };
 

@@ -64,7 +64,8 @@ class Other final : public caf::event_based_actor {
   bool& has_ended_;
 };
 
-/// A job on the value that keeps what the actor runs it with, and the function by which it gives the value back.
+/// A job on the value. It keeps what the actor passes to `run`: the error code, and the function that gives the value
+/// back.
 class Job final : public ValueJob {
  public:
   explicit Job(rpc::Use use) : use_(use) {}

@@ -62,7 +62,7 @@ class RunEnd : public ::testing::Test {
   std::vector<Error> errors_ = std::vector<Error>(2);
   std::vector<run::Loss> losses_;
   std::string death_;
-  std::string summary_;  // of the run that was ended last
+  std::string summary_;  // summary of the run that was ended last
 };
 
 TEST_F(RunEnd, NamesTheProcessAndItsLog) {

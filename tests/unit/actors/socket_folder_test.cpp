@@ -38,7 +38,8 @@ TEST(SocketFolderTest, K8_RN10_WhatCannotBeRemovedYetIsTriedAgain) {
   const test::Folder base;
   SocketFolder folder = SocketFolder::make_in(base.path()).value();
   const std::filesystem::path path = folder.path();
-  std::filesystem::create_directory(path / "in the way");  // as a socket that is made while the others are removed
+  // Stands for a socket that a worker makes while the others are removed.
+  std::filesystem::create_directory(path / "in the way");
   EXPECT_FALSE(folder.remove());
   std::filesystem::remove(path / "in the way");
   EXPECT_TRUE(folder.remove());

@@ -32,7 +32,7 @@ std::string text_of(const std::filesystem::path& file) {
   return text.str();
 }
 
-/// Calls `visit(default, given)` for every key, also of tables.
+/// Calls `visit(field with its default, field as given)` for every key, also for those of sub-tables.
 template <class Visit>
 void for_each_pair(const std::vector<SettingField>& defaults, const std::vector<SettingField>& given, Visit visit) {
   ASSERT_EQ(defaults.size(), given.size());

@@ -151,8 +151,8 @@ TEST_F(SecretFile, BI1_UnreadableIsFoundByCheckToo) {
   write("secret", std::filesystem::perms::owner_write);
   const test::AsNobody nobody;
   if (!nobody.works()) GTEST_SKIP() << "root may read every file, and may not become another user here";
-  // The other user may not write to the test's folder, either: that gives a second warning, so only a part of the
-  // output is compared.
+  // The user that AsNobody becomes may not write to the test's folder, either: that gives a second warning, so only a
+  // part of the output is compared.
   EXPECT_THAT(check(LoadMode::check),
               HasSubstr("app.toml:12:15: warning: secret_file cluster.secret: Permission denied\n"));
 }

@@ -11,7 +11,7 @@ namespace {
 TEST(Seeds, AreTheSameForEver) {
   EXPECT_EQ(stream_seed(543, "agent", 0, "init"), stream_seed(543, "agent", 0, "init"));
   EXPECT_EQ(stream_seed(543, "observer", 1, "environment"),
-            0x624139ce61be4dcULL);  // computed from the documented formula by another program
+            0x624139ce61be4dcULL);  // another program computed this from the documented formula
 }
 
 TEST(Seeds, DifferWithEachPart) {

@@ -150,7 +150,7 @@ void World::send(int worker, int context, WorkerLife to, PassMessage message) {
   if (auto* report = std::get_if<Report>(&message)) {
     if (without_ == Without::da4_closing_before_running) report->spawned.clear();
     if (without_ == Without::da4_report_after_the_walk && report->done.size() > 0 && report->done[0]) {
-      report->done.clear();  // was reported when the marks came
+      report->done.clear();  // with that rule removed, this was reported when the marks came
     }
   }
   const auto* refused = std::get_if<Refused>(&message);

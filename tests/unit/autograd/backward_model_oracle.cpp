@@ -142,7 +142,7 @@ bool World::fast_completes(int context, int initiator, const std::set<int>& root
   for (bool moved = true; moved;) {
     moved = false;
     for (const int worker : std::set<int>(reached)) {
-      std::map<int, bool> nodes;  // R node -> all that reach it are fed
+      std::map<int, bool> nodes;  // R node -> whether all sources that reach it are fed
       const auto count = [&](const std::set<int>& reaches, bool is_fed) {
         for (const int node : reaches) nodes.try_emplace(node, true).first->second &= is_fed;
       };

@@ -132,7 +132,7 @@ void World::call(const Step& step) {
   const int receiver = workers[step.c % workers.size()];
   const Worker& self = workers_[part.worker];
   const int session = receiver == part.worker ? -1 : session_of(part.worker, workers_[receiver].life);
-  if (receiver != part.worker && session < 0) return;  // DA-2: never handed over, never recorded
+  if (receiver != part.worker && session < 0) return;  // DA-2: a message that is not handed over is not recorded
   Recorded message{{self.life.id, self.life.incarnation, ++workers_[part.worker].messages},
                    part.context,
                    part.worker,
@@ -256,7 +256,7 @@ void World::forge(const Step& step) {
   const auto at = workers_[message.sender].parts.find(message.context);
   if (at == workers_[message.sender].parts.end() || !at->second->passes->pass()) return;
   const PassHeader header = at->second->passes->pass()->header();
-  if (message.receiver == from) return;  // what a true peer may say is not forged
+  if (message.receiver == from) return;  // a message that the true receiver could send is not forged
   const WorkerLife to = workers_[message.sender].life;
   if (session_of(from, to) < 0) return;
   say("w" + std::to_string(from) + " forges");

@@ -55,7 +55,7 @@ struct Graph {
   std::set<int> roots;
   std::set<int> walked;      // sources; kRoots = the roots
   std::set<int> found;       // R nodes
-  std::map<int, int> waits;  // R node -> sources that must run before it
+  std::map<int, int> waits;  // R node -> number of sources that must run before it
   std::multiset<int> staged;
   bool counted = false;
 };
@@ -128,7 +128,7 @@ class World {
     int to = 0;
     int session = -1;  // none: inside one worker
     int context = 0;
-    WorkerLife life{};  // of the sender; of a lost worker
+    WorkerLife life{};  // the sender's life; of a loss, the lost worker's
     PassMessage message{};
     int recorded = -1;
     DecidedSet decided{};

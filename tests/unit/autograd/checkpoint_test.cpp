@@ -120,7 +120,7 @@ TEST(Checkpoint, WithoutGradientsTheSegmentJustRuns) {
 
 TEST(Checkpoint, InputsNeedGradientsTheSecondTimeAsTheFirst) {
   const at::Tensor table = at::ones({4, 3}).set_requires_grad(true);
-  const at::Tensor rows = at::tensor({2, 0}, at::kLong);  // integers cannot even be asked for one
+  const at::Tensor rows = at::tensor({2, 0}, at::kLong);  // a tensor of integers cannot require a gradient at all
   const at::Tensor factor = at::full({3}, 5.0);
   std::vector<bool> needed;
   const Segment look_up = [&needed](const std::vector<at::Tensor>& in) {

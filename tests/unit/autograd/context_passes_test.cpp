@@ -62,7 +62,7 @@ TEST(ContextPasses, OneHopTakesSixMessages) {
   const PassActions ended = pass_on(kA, home, a.ran({1}, {true, 0}));
   EXPECT_TRUE(all_of<PassEnded>(ended).at(0).outcome);
   EXPECT_EQ(all_of<MergeGradients>(pass_on(kHome, a, ended)).size(), 1u);
-  EXPECT_EQ(messages, 7);  // mark and report of A ride in one frame: six
+  EXPECT_EQ(messages, 7);  // between workers there are six frames: A's mark and report ride in one
 }
 
 TEST(ContextPasses, DA1_ASecondPassOfOneWorkerIsRefused) {

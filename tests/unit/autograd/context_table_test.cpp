@@ -130,7 +130,7 @@ TEST(ContextTable, DA13_AWorkerThatTakesPartInFewOverlappingContextsKeepsFewRang
       const ContextId id = open[ended];
       open.erase(open.begin() + static_cast<std::ptrdiff_t>(ended));
       home.released(id);
-      if (id.number % 3 != 0) continue;  // the peer takes no part in that one
+      if (id.number % 3 != 0) continue;  // the peer takes no part in this context
       release_to(peer, home, id);
       most_kept = std::max(most_kept, peer.remembered());
     }

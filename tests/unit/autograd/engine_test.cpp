@@ -216,7 +216,7 @@ TEST(Engine, SlicesMayRunOnDifferentThreads) {
   bool drained = false;
   while (!drained) {
     std::thread([&] {
-      const c10::AutoGradMode on(true);  // of the thread, not of the pass
+      const c10::AutoGradMode on(true);  // switches grad mode of the thread, not of the pass
       const Result<Engine::RunSlice> ran = engine->run(3, none);
       ASSERT_TRUE(ran);
       drained = ran->drained;

@@ -24,7 +24,8 @@ class Suite {
     const LeafGradients& expected = local->gradients;
     operations_.add(local->operations);
 
-    // One thread, one span: equal to torch's engine. Twice over one graph: equal to itself in another order.
+    // With one thread and one span the gradients equal those of torch's engine. A second pass over the same graph gives
+    // equal gradients in another order of events.
     SimulatedWorkers workers(one_.workers, Threads::one_span);
     const Program spread = one_.run(workers);
     SimulatedWorkers::Outcome outcome = workers.backward(spread.roots, seed * 7 + 1, /*keep_graph=*/true);

@@ -38,9 +38,10 @@ class SimulatedWorkers final : public Hops {
   struct Outcome {
     std::vector<GradientBook> books;  ///< by worker
     std::size_t marked = 0;           ///< messages
-    std::size_t unused = 0;           ///< recorded, but nothing the roots use
-    std::size_t reentries = 0;        ///< messages whose way from the roots was at their worker before
-    std::size_t early = 0;            ///< gradients fed while others that were sent before waited
+    std::size_t unused = 0;           ///< messages that were recorded and that the roots do not use
+    /// marked messages whose way from the roots had passed their sender before
+    std::size_t reentries = 0;
+    std::size_t early = 0;  ///< gradients that were fed before others that had been sent earlier
   };
   /// Runs a pass from `roots` at worker 0. Order of events and length of slices come from `seed`.
   Outcome backward(const std::vector<at::Tensor>& roots, std::uint64_t seed, bool keep_graph = false);

@@ -111,7 +111,7 @@ TEST(Settings, TheDumpReadsBackAsTheSame) {
     const std::string dump = dump_settings(bind_settings(first), "");
     Everything second;
     ASSERT_EQ(read(dump, second), "") << dump;
-    second.file = first.file;  // the default is relative and was read relative to the file
+    second.file = first.file;  // the dump has a relative path, which was read relative to the file
     EXPECT_EQ(dump_settings(bind_settings(second), ""), dump);
   }
 }

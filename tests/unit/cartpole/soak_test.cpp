@@ -12,7 +12,7 @@ namespace {
 struct Seeds {
   int solved = 0;
   double median_episodes = 0;
-  int balanced = 0;  ///< how many of those reach the threshold without dropout as well
+  int balanced = 0;  ///< how many of the solved seeds reach the threshold without dropout as well
 };
 
 Seeds train_seeds(std::size_t observers, std::uint64_t count) {

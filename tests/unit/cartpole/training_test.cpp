@@ -57,7 +57,7 @@ class CallingObserver {
   bool ended_ = false;
 };
 
-/// Trains with calls in turn, or with one observer after the other in descending order.
+/// Trains with the calls of all observers in turn, or with all calls of one observer after those of the next.
 std::string train_with_calls(const LocalOptions& options, bool interleaved) {
   Training training = make_training(options);
   std::vector<CallingObserver> observers;
@@ -85,7 +85,7 @@ std::string train_with_calls(const LocalOptions& options, bool interleaved) {
 
 TEST(Training, CallsInAnyOrderAndRolloutsReachTheSameFingerprint) {
   LocalOptions options = make_options(3, 25);
-  options.agent.steps_per_episode = 60;  // some episodes meet their budget of 20 steps
+  options.agent.steps_per_episode = 60;  // the budget of an observer is 20 steps, which some episodes reach
   options.deterministic = true;
   const auto report = train_locally(options);
   ASSERT_TRUE(report);

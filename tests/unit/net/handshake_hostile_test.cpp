@@ -211,7 +211,7 @@ TEST(HandshakeHostile, HS6_FieldsThatALaterVersionAppendsAreSkipped) {
 
 TEST(HandshakeHostile, HS6_AHelloWithoutSettingsIsOneThatSaysNothing) {
   HandshakeOptions older = make_client_side();
-  older.self.features &= ~kSaysSegments;  // no field follows the settings then
+  older.self.features &= ~kSaysSegments;  // without this feature no field follows the settings
   Handshake client = *Handshake::client(std::move(older));
   wire::Bytes hello = client.start();
   hello.pop_back();  // their size, which is 0

@@ -158,7 +158,7 @@ TEST(Handshake, T2_WI20_TheNumberOfSegmentsIsSaidWithItsFeatureBit) {
     HandshakeOptions server = make_server_side();
     client.self.limits.segments = 77;
     server.self.limits.segments = 1U << 20;
-    if (!client_says) client.self.features = 0;  // an older build: it sends no such field
+    if (!client_says) client.self.features = 0;  // an older build sends no number of segments
     Conversation talk(std::move(client), std::move(server));
     talk.run();
     ASSERT_EQ(talk.client.state(), State::done) << talk.client.error().message();

@@ -239,7 +239,7 @@ TEST(LeaveTogether, LV5_ANewLifeHasToCallItItself) {
   EXPECT_EQ(job.at(0).due(), 0U) << "it reports to the new life";
   EXPECT_TRUE(job.report(0));
   EXPECT_FALSE(job.at(2).due()) << "it does not know b yet";
-  job.deliver_all();  // b learns from a's report nothing of c
+  job.deliver_all();  // b learns nothing about c from a's report
   job.connect(1, 2);
   for (int round = 0; round < 3; ++round) {
     EXPECT_FALSE(job.is_over(0) || job.is_over(1) || job.is_over(2)) << round;

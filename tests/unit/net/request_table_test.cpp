@@ -60,7 +60,8 @@ TEST(RequestTable, SE2_M_EachBitOfAnIdCounts) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(table.insert(make_sink(i), base::kNever));
   const CallId first{std::uint64_t{1} << 24};
   ASSERT_TRUE(table.take(first));
-  const auto reused = table.insert(make_sink(3), base::kNever);  // the slot of the first, in its second generation
+  // Takes the slot of the first request, in the slot's second generation.
+  const auto reused = table.insert(make_sink(3), base::kNever);
   ASSERT_TRUE(reused);
   ASSERT_EQ(reused->value, std::uint64_t{2} << 24);
   EXPECT_FALSE(table.take(first)) << "an answer to the slot's former request";

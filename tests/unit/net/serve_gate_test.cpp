@@ -61,7 +61,7 @@ TEST(ServeGate, SE35_WhatWasLetGoAsksAgain) {
   auto ready = calls.gate.on_backlog(0);
   ASSERT_EQ(ready.size(), 3U);
   ready[0]();
-  calls.backlog(1000);  // the reply of "a" fills it again
+  calls.backlog(1000);  // the reply of "a" closes the gate again
   ready[1]();
   ready[2]();
   EXPECT_EQ(calls.begun, "a");
@@ -76,8 +76,8 @@ TEST(ServeGate, SE36_CallsOfOneObjectBeginInOrderHoweverTheyAreRun) {
   for (const char* name : {"a", "b", "c"}) calls.ask(name, &object);
   auto ready = calls.gate.on_backlog(0);
   ASSERT_EQ(ready.size(), 3U);
-  calls.ask("d", &object);  // it came later, and asks while the others are on their way
-  calls.ask("X");           // of no object: it need not wait
+  calls.ask("d", &object);  // "d" came later than the held calls, and asks while they are on their way
+  calls.ask("X");           // a call of no object does not wait for the calls of `object`
   ready[2]();
   ready[1]();
   EXPECT_EQ(calls.begun, "X");
@@ -95,7 +95,7 @@ TEST(ServeGate, SE36_ObjectsDoNotWaitForEachOther) {
   calls.ask("b", &other);
   auto ready = calls.gate.on_backlog(0);
   ASSERT_EQ(ready.size(), 2U);
-  ready[1]();  // the turn of the first object is taken: its call has not asked yet
+  ready[1]();  // the turn of the first object is taken: its call has its task and has not asked yet
   EXPECT_EQ(calls.begun, "b");
   ready[0]();
   EXPECT_EQ(calls.begun, "ba");

@@ -105,12 +105,13 @@ TEST_P(TimerWheelModel, TW1_TW2_TW3_TW5_BehavesAsASortedList) {
   TimerWheel wheel(now);
   std::vector<NumberedTimer> timers(300);
   for (int i = 0; i < 300; ++i) timers[i].number = i;
-  std::multimap<base::TimePoint, int> model;  // by tick, equal ones in order of insertion
+  std::multimap<base::TimePoint, int> model;  // ordered by tick, timers of one tick in order of insertion
   const auto tick_of = [](base::TimePoint at) {
     return at <= kStart ? kStart : kStart + std::chrono::ceil<std::chrono::milliseconds>(at - kStart);
   };
   const auto random_span = [&] {
-    const auto bits = random() % 40;  // up to twelve days in 2^40 us, all magnitudes alike
+    // A span of up to 2^40 us, twelve days; all orders of magnitude are equally likely.
+    const auto bits = random() % 40;
     return base::Duration(static_cast<base::Duration::rep>(random() % (std::uint64_t{1} << bits)) * 1000);
   };
   for (int step = 0; step < 6000; ++step) {

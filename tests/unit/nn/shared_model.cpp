@@ -22,7 +22,8 @@ std::uint64_t gradient_of(std::uint64_t parameters, TrainerNumber trainer, std::
   return mix64(parameters ^ mix64(batch * 31 + trainer.value));
 }
 
-/// Depends on the order of the gradients and on their number, as a sum in floating point does.
+/// Returns the parameters after a step, which depend on the order of the gradients and on their number, as a sum in
+/// floating point does.
 std::uint64_t stepped(std::uint64_t parameters, const std::vector<std::uint64_t>& gradients) {
   std::uint64_t sum = 0;
   for (const std::uint64_t gradient : gradients) sum = mix64(sum + gradient);
@@ -36,7 +37,7 @@ struct Context {
   std::uint32_t waiting = 0;
   std::uint32_t running = 0;
   std::optional<ModelVersion> read{};
-  std::uint64_t seen = 0;  ///< the parameters, as its first call saw them
+  std::uint64_t seen = 0;  ///< the parameters as the context's first call saw them
   std::uint64_t gradient = 0;
   bool delivered = false;
   bool is_over = false;
@@ -376,7 +377,7 @@ class Reference {
 
   // ---- the reference's own state
 
-  /// Returns the parameters that a call or a backward pass of the context reads now.
+  /// Returns the parameters that a call or a backward pass of the context would read at this moment.
   std::uint64_t now(const Context& context) {
     return options_.mode == ConsistencyMode::locked ? parameters_ : snapshot(*context.read);
   }
@@ -386,7 +387,7 @@ class Reference {
     wrong("the snapshot of version " + std::to_string(version.value) + " is released, and still read");
     return 0;
   }
-  /// The step of a context is answered.
+  /// Notes that the step of a context was answered.
   Context* conclude(const ContextId& id) {
     const auto known = contexts_.find(id);
     if (known == contexts_.end() || !known->second.delivered) {
@@ -491,12 +492,12 @@ class Reference {
   StepLog log_;
 
   std::map<ContextId, Context> contexts_;
-  std::deque<ContextId> arrived_;     // that wait for their first read
-  std::deque<ContextId> deliveries_;  // that are neither applied nor refused
+  std::deque<ContextId> arrived_;     // contexts that wait for their first read, by arrival
+  std::deque<ContextId> deliveries_;  // contexts whose gradients are neither applied nor refused, by arrival
   std::optional<StepRecord> applying_;
-  std::optional<StepRecord> ending_;  // inside of on_applied: what is not answered yet
+  std::optional<StepRecord> ending_;  // during on_applied: the step whose contexts are not all answered yet
   bool is_ok_ = false;
-  bool must_die_ = false;  // the call that comes now is of a context too young to wait
+  bool must_die_ = false;  // whether the present call is of a context that is too young to wait
   std::vector<std::uint64_t> timers_;
   std::uint64_t timer_of_round_ = 0;
   bool is_late_ = false;

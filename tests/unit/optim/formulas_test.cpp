@@ -38,7 +38,7 @@ at::Tensor make_tensor(const std::vector<double>& values) {
   return tensor;
 }
 
-/// Changes its sign now and then; that of the last element is always 0.
+/// Returns a gradient that changes its sign now and then; that of the last element is always 0.
 double gradient_at(int step, std::size_t element) {
   const auto e = static_cast<double>(element);
   return element + 1 == kElements ? 0 : std::sin(1.3 * step * (e + 1) + e) * (0.2 + e);

@@ -259,7 +259,7 @@ TEST(Schedules, CosineAnnealingWarmRestartsIsItsFormula) {
 }
 
 TEST(Schedules, CyclicLRIsALineUpAndDown) {
-  const std::vector<double> heights{0, 0.25, 0.5, 0.75, 1, 0.5};  // of a cycle of 4 up and 2 down
+  const std::vector<double> heights{0, 0.25, 0.5, 0.75, 1, 0.5};  // heights in a cycle of 4 steps up and 2 steps down
   const auto rate = [&heights](std::int64_t epoch, double scale) {
     return 0.1 + 0.4 * heights[static_cast<std::size_t>(epoch % 6)] * scale;
   };
@@ -507,7 +507,7 @@ TEST(CombinedSchedules, GoOnFromASavedState) {
   Rates resumed_rates({0.5});
   SequentialLR resumed(resumed_rates, three_parts(resumed_rates), {4, 9});
   ASSERT_TRUE(resumed.load(wire::decode<ScheduleState>(saved).value()));
-  resumed_rates.set_lr(0, rates.lr(0));  // the optimizer's own state has it
+  resumed_rates.set_lr(0, rates.lr(0));  // the rate is part of the optimizer's saved state, not of the schedule's
   for (int i = 0; i < 8; ++i) {
     whole.step();
     resumed.step();

@@ -24,7 +24,7 @@ TEST(Turns, B8_AJobThatEndsAtOnceBeginsNoOtherOnItsStack) {
   const auto turns = std::make_shared<Turns>(std::weak_ptr<rpc::Caller>(), std::nullopt);
   int depth = 0;
   int begun = 0;
-  turns->take({[] {}, nullptr});  // the others wait for its end
+  turns->take({[] {}, nullptr});  // a job that does not end: all later ones wait for its end
   for (int i = 0; i < 100; ++i) {
     turns->take({[&] {
                    EXPECT_EQ(++depth, 1);

@@ -205,7 +205,8 @@ TEST_P(Exchange, AHandleInAMessageReachesBack) {
   executor_.run();
   EXPECT_EQ(local_notes_->pings, std::vector{7});
   ASSERT_EQ(remote_notes_->met.size(), 1U);
-  // When the far side names that actor to us, the address shows it as one of our own, not as a proxy of a proxy.
+  // When the far side sends a handle of that actor back, the address says `returned`: it is one of our own actors, not
+  // a proxy of a proxy.
   EXPECT_EQ(ActorExchange::of(*far_->session).export_actor(strong(remote_notes_->met[0])).kind, AddressKind::returned);
 }
 

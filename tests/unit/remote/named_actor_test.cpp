@@ -124,7 +124,7 @@ TEST_P(NamedActorTest, IsFoundWithoutAnExportAndAnswersByName) {
   ASSERT_EQ(far_got_.size(), 1U);
   ASSERT_EQ(near_got_.size(), 1U);
   EXPECT_EQ(near_got_[0].number, 2);
-  EXPECT_EQ(senders_[1], proxy_);  // the same name gives the same proxy while it is held
+  EXPECT_EQ(senders_[1], proxy_);  // while a proxy is held, its name always gives the same proxy
   EXPECT_EQ(ActorExchange::session_of(senders_[0]), far_->session);
   EXPECT_EQ(ActorExchange::of(*near_->session).exports(), 0U);
   EXPECT_EQ(ActorExchange::of(*far_->session).exports(), 0U);

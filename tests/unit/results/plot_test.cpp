@@ -221,7 +221,7 @@ std::vector<TwoPoints> lines_of(const std::string& svg) {
 }
 
 TEST_F(Runs, TheMeanEndsWithTheFirstRunThatEndsAndTheOthersGoOnFaintly) {
-  // At step 2 the first run counts with the value between its points; at 3 it is the only one.
+  // At step 2 the first run counts with the value between its two points; at step 3 only the first run has a value.
   const std::string a = make_run("a", 1, "1,w.x,0\r\n3,w.x,4\r\n");
   const std::string b = make_run("b", 2, "1,w.x,2\r\n2,w.x,10\r\n");
   const std::vector<TwoPoints> lines = lines_of(draw({a, b}));
@@ -230,7 +230,7 @@ TEST_F(Runs, TheMeanEndsWithTheFirstRunThatEndsAndTheOthersGoOnFaintly) {
   const TwoPoints& mean = lines[1];
   EXPECT_TRUE(faint.is_faint);
   EXPECT_FALSE(mean.is_faint);
-  // Means of 1 and 6, then 2 and 4 of the first run, on axes of unknown scale.
+  // The means are 1 and 6; the first run alone goes on with 2 and 4. The units of the axes are not known.
   const double unit = (mean.y[0] - mean.y[1]) / 5;
   EXPECT_NEAR(mean.y[0] - faint.y[0], unit, 0.05);
   EXPECT_NEAR(mean.y[0] - faint.y[1], 3 * unit, 0.05);

@@ -72,7 +72,7 @@ TEST(TimeLimit, MayTruncateOnTheStepThatTerminates) {
   EXPECT_TRUE(last->truncated);
 }
 
-/// Takes any step at any time.
+/// An environment whose episodes never end and that accepts any action.
 class Endless final : public Environment {
  public:
   const EnvironmentSpec& spec() const noexcept override { return spec_; }

@@ -118,7 +118,7 @@ TEST_F(Checkpoints, AnyFileCutOffAnywhereIsNamed) {
     fs::remove(folder / name);
     const auto missing = read(folder).error();
     ASSERT_EQ(missing.code(), Errc::io_error) << name;
-    if (std::string(name) != "manifest") {  // without one the folder is no checkpoint
+    if (std::string(name) != "manifest") {  // without a manifest the folder is no checkpoint
       ASSERT_EQ(missing.text(), (folder / name).string() + ": it is missing; use an earlier checkpoint");
     }
     put(folder / name, whole);

@@ -109,7 +109,8 @@ TEST_F(LocalRun, F5_AValidationWhoseLossOrPerplexityIsNotFiniteEndsTheTraining) 
                     },
                     .decode = [&](const at::Tensor& x, const Mode&) -> Result<at::Tensor> {
                       at::Tensor logits = at::zeros({x.size(0), x.size(1), training.shape().vocabulary});
-                      logits.select(2, 0).fill_(logit);  // the first character of the vocabulary, whatever comes
+                      // Makes the first character of the vocabulary probable, whatever the input.
+                      logits.select(2, 0).fill_(logit);
                       return logits;
                     }};
     const auto point = training.validate(ends);
@@ -139,7 +140,8 @@ TEST_F(LocalRun, TheTrainerGoesOnFromItsStateAndSnapshot) {
     training.end_step(loss);
     return loss.item<double>();
   };
-  for (int i = 0; i < 70; ++i) static_cast<void>(advance(first));  // once around the text and on
+  // Advances beyond the end of the text, where the windows start over.
+  for (int i = 0; i < 70; ++i) static_cast<void>(advance(first));
   Training second = Training::make(config_, {8, 2, 3}).value();
   ASSERT_TRUE(second.resume(first.state(), first.snapshot()));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(advance(second), advance(first));

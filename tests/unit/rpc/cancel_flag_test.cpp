@@ -26,8 +26,8 @@ std::shared_ptr<Counted> add_counted(CancelFlag& flag, std::atomic<int>& given_u
   return part;
 }
 
-/// Whether a flag takes a part that has no shared_ptr yet, as a constructor would pass it. It must not: the thread that
-/// sets the flag would read the part while make_shared still writes it.
+/// Whether a flag takes a part that has no shared_ptr yet, as a constructor would pass it. The flag must not take it:
+/// the thread that sets the flag would read the part while make_shared still writes it.
 template <class Flag>
 concept TakesWhatIsBeingMade = requires(Flag flag, CancelFlag::Part& part) {
   flag.add(part);

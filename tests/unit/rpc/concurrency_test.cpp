@@ -117,7 +117,7 @@ TEST(Concurrency, CALL7_SerialJobsFromManyThreadsNeverOverlap) {
   GrowingPool pool;
   rpc::Strand strand(pool);
   Countdown left(kThreads * kJobs);
-  long sum = 0;  // not atomic: only the strand protects it
+  long sum = 0;  // not atomic, because only the strand keeps threads apart
   for (int t = 0; t < kThreads; ++t) {
     pool.post([&] {
       for (int i = 0; i < kJobs; ++i) {

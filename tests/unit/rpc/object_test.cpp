@@ -26,7 +26,7 @@ static_assert(rpc::kHoldsTensors<std::map<std::string, std::optional<at::Tensor>
 static_assert(rpc::kHoldsTensors<std::pair<int, std::array<at::Tensor, 2>>>);
 static_assert(!rpc::kHoldsTensors<std::vector<RRef<at::Tensor>>> && !rpc::kHoldsTensors<std::string>);
 
-constexpr std::int64_t kLarge = 65536;  // floats: more than is copied into a message anyway
+constexpr std::int64_t kLarge = 65536;  // more floats than a message copies without being asked
 
 int add(int a, int b) { return a + b; }
 
@@ -94,7 +94,7 @@ Registry make_registry() {
   return registry;
 }
 
-/// The model is at worker0, where tests look at it.
+/// The model is at worker0, where the tests can look into it.
 struct Objects : ::testing::Test {
   Objects() {
     for (int i = 0; i < 2; ++i) job.add(make_registry());

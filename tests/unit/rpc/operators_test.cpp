@@ -56,7 +56,7 @@ TEST_F(Operators, MayLeaveTheirResultThere) {
 
 TEST_F(Operators, L3_CALL5_ACreationWhoseTimeIsOverIsNotMade) {
   EXPECT_TRUE(worker().rpc_op("worker1", "aten::neg", at::ones({2})).equal(-at::ones({2})));
-  wire::Bytes body(sizeof(std::uint64_t), std::byte{0});  // what marks a creation by an operator
+  wire::Bytes body(sizeof(std::uint64_t), std::byte{0});  // the mark of a creation by an operator
   wire::append(body, job.at(0).last_request().body);
   rpc::Dispatcher dispatcher(job.at(1));
   const auto create = [&](base::TimePoint deadline) {

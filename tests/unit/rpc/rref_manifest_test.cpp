@@ -86,7 +86,7 @@ TEST_F(RRefManifest, RR1_RefusesACreationThatItsSenderCannotAskFor) {
 
 TEST_F(RRefManifest, ACreationAtTheOwnWorkerNeedsNoFork) {
   const PeerSession self{kSelf, 2};
-  known_.values.insert(value_of(kSelf, 4));  // its creator made it before the frame left
+  known_.values.insert(value_of(kSelf, 4));  // the creator makes the value before the frame leaves
   EXPECT_TRUE(read({Creation{value_of(kSelf, 4), {}, {}}, {}}, self));
 }
 

@@ -39,7 +39,8 @@ struct Step {
 
 struct History {
   int workers = 3;
-  bool prompt = true;  ///< actors read their mailboxes after each step; else only when a `run_actor` step says so
+  /// Whether actors read their mailboxes after each step; if not, only when a `run_actor` step says so.
+  bool prompt = true;
   std::vector<Step> steps;
 };
 

@@ -66,7 +66,7 @@ struct Frame {
     use
   };
   Kind kind{};
-  int value = -1;  ///< of a call: the value it creates, if any
+  int value = -1;  ///< of a call: the value that the call creates, if any
   ForkId fork{};
   ForkId parent{};
   int call = -1;
@@ -79,8 +79,8 @@ struct Connection {
   std::array<int, 2> end;
   std::array<Incarnation, 2> life;
   std::array<std::deque<Frame>, 2> lane;       ///< [i]: from end[i]
-  std::array<bool, 2> declared{false, false};  ///< end[i] has noticed the loss and ended its proxies
-  bool cut = false;                            ///< what is in the lanes arrives, nothing more
+  std::array<bool, 2> declared{false, false};  ///< whether end[i] has noticed the loss and ended its proxies
+  bool cut = false;  ///< the connection is cut: frames that are in the lanes still arrive, no others
   bool loopback() const { return end[0] == end[1]; }
 };
 
@@ -130,7 +130,7 @@ struct UserActor {
   UserFork rules;
   int value = -1;
   int waiting_call = -1;                    ///< the call that shows the fork to user code once it is confirmed
-  bool unsent = false;                      ///< the fork request waits for a session with the owner
+  bool unsent = false;                      ///< the fork request waits until there is a session with the owner
   std::optional<PeerSession> watched_in{};  ///< the owner's monitor
   std::vector<Watch> children{};            ///< links
   std::deque<Mail> mailbox{};
@@ -155,7 +155,7 @@ struct Call {
   int value = -1;  ///< that it creates, or uses
   bool use = false;
   Use used = Use::method;
-  ForkId fork{};  ///< at the caller: the creator's, or the one it is used through
+  ForkId fork{};  ///< at the caller: the creator's fork, or the fork of the reference through which the call is made
   std::vector<Token> tokens{};
 };
 

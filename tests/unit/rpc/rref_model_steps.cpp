@@ -241,7 +241,7 @@ void World::create_here(const Step& step) {
   say(name(worker) + " makes " + token_name(self.tokens.back()));
   if (step.b % 2 == 0) {
     post_owner(worker, number, {.kind = Mail::Kind::creation_finished});
-  } else {  // the value comes later, from a function that runs here
+  } else {  // the value is made later by a function that runs at this worker
     Call& job = self.calls[++calls_];
     job.job = job.running = true;
     job.connection = connection_between(worker, worker);

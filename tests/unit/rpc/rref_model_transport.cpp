@@ -103,7 +103,7 @@ Errc World::read_entry(int worker, int number, const Entry& entry, int id, Call&
     }
     if (is_owner(worker, entry.value)) {
       check_refusal(entry.value, "a reference passed back");
-    } else if (entry.parent) {  // to the sender this worker is just another user, and nothing will ever be here
+    } else if (entry.parent) {  // to the sender this worker is another user, which will never own the value
       send(worker, number,
            {.kind = Frame::Kind::exit_to_parent, .value = entry.value, .fork = entry.fork, .parent = *entry.parent});
     }
@@ -181,7 +181,7 @@ void World::read_reply(int worker, int number, const Frame& frame) {
     } else if (call.value >= 0) {
       post_user(worker, call.fork, {.kind = Mail::Kind::creation_answered, .code = Errc::ok});
     }
-    call.value = -1;  // answered: what may follow is the confirmation of what the reply brought
+    call.value = -1;  // the call is answered; only references in the reply may still have to be confirmed
     if (call.unconfirmed == 0) show(worker, frame.call);
   }
 }

@@ -33,16 +33,16 @@ class World {
     int owner = 0;
     Incarnation owner_life;
     CreationNumber creation;
-    ForkId creator{};  // its fork, for a remote creation
+    ForkId creator{};  // the creator's fork, of a remote creation
   };
   // What really became of a fork, kept beside the classes for the oracle.
   struct Truth {
     int worker = 0;
     Incarnation life;
-    int connection = -1;  // in which the owner counts it
+    int connection = -1;  // the connection in which the owner counts the fork
     bool confirmed = false;
     bool killed = false;
-    bool answered = false;  // the owner has said that it counts it, or made it
+    bool answered = false;  // the owner has replied that it counts the fork, or has made the fork
     std::optional<ForkId> parent;
     int parent_connection = -1;
   };
@@ -141,7 +141,7 @@ class World {
   int calls_ = 0;
   std::vector<Worker> workers_;
   std::vector<Connection> connections_;
-  std::map<std::pair<int, int>, int> current_;  // connection of a pair of workers, smaller number first
+  std::map<std::pair<int, int>, int> current_;  // the present connection of two workers, the smaller number first
   std::vector<Value> values_;
   std::map<ForkId, Truth> truth_;
   struct Reading {

@@ -80,7 +80,7 @@ int wait_long(Worker& worker) {
   return 1;
 }
 
-/// Its constructor takes 6 ms; its exclusive method `hold` keeps the object's turn for an hour.
+/// A class whose constructor takes 6 ms, and whose exclusive method `hold` keeps the object's turn for an hour.
 class Slow {
  public:
   Slow() = default;
@@ -321,7 +321,8 @@ TEST_F(RRefs, TheTimeoutOfToHereHoldsOnTheOwnerToo) {
 
 TEST_F(RRefs, B8_ToHereAtTheOwnerTakesNoLongerThanItsTimeoutAltogether) {
   const RRef<Slow> own = worker().remote<Slow>("worker0");  // there after 6 ms
-  Future<int> held = own.rpc_async<&Slow::hold>();          // which then keeps its turn for an hour
+  // `hold` begins after the constructor and keeps the object's turn for an hour.
+  Future<int> held = own.rpc_async<&Slow::hold>();
   const base::TimePoint begun = job.executor.clock().now();
   EXPECT_EQ(own.with({.timeout = 10ms}).try_to_here().error().code(), Errc::timeout);
   EXPECT_EQ(job.executor.clock().now() - begun, 10ms);

@@ -72,7 +72,7 @@ TEST(Strand, CALL7_AWaitGivesTheTurnBackAndTakesItAgainFirst) {
     f.log += "b";
     f.add("c");  // queued behind b
     promise.set({});
-    f.executor.run_until_idle();  // a wants to go on, but may only when b is over
+    f.executor.run_until_idle();  // a's wait is over, but a may go on only when b has ended
     f.log += "b";
   });
   f.executor.run_until_idle();
@@ -176,7 +176,7 @@ TEST(Strand, A6_AQueuedJobGoesAheadOfJobsThatKeepComingBackFromWaits) {
   const auto loop = [&] {
     for (int i = 0; i < 100 && !ended; ++i) {
       ++rounds;
-      let_others_run();  // the other loop's wait is over by now: it wants its turn back
+      let_others_run();  // the wait of the other loop is over now, so that loop wants its turn back
       Promise<void> promise;
       Future<void> future = promise.future();
       f.executor.post([p = std::move(promise)]() mutable { p.set({}); });
@@ -272,7 +272,7 @@ TEST(Strand, A6_TheQueueStaysInOrder) {
     f.add("x");
     f.add("y");
     for (Promise<void>& promise : promises) promise.set({});
-    f.executor.run_until_idle();  // all six want their turn back
+    f.executor.run_until_idle();  // the waits of all six are over, and all six want their turn back
   });
   f.executor.run_until_idle();
   EXPECT_EQ(f.log, ")a)b)c)dx)e)fy");

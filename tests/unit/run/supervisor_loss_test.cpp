@@ -38,11 +38,11 @@ class Losing : public ::testing::Test {
     EXPECT_THAT(supervisor.next(now_), IsEmpty());
     return supervisor;
   }
-  /// Its process is killed, in so many seconds from the start.
+  /// Kills the process of a worker, so many seconds after the start.
   void kill(Supervisor& supervisor, std::size_t worker, int seconds = 1) const {
     supervisor.died(static_cast<int>(worker), kKilled, "", now_ + std::chrono::seconds(seconds));
   }
-  /// These say bye and their processes end.
+  /// Lets these workers say bye and their processes end.
   void leave(Supervisor& supervisor, const std::vector<std::size_t>& workers) const {
     for (const std::size_t worker : workers) {
       supervisor.left(worker);
@@ -142,7 +142,7 @@ TEST_F(Losing, RN17_RN18_ADrivingWorkerThatHasReturnedIsLeftAndALostOneIsNotWait
   EXPECT_THAT(supervisor.next(now_), IsEmpty());
   kill(supervisor, kSecondTrainer);
   EXPECT_THAT(supervisor.next(now_ + 1s), ElementsAre(Action::leave));
-  kill(supervisor, kFirstTrainer);  // its run() has returned: nothing of it is missing
+  kill(supervisor, kFirstTrainer);  // the run() of the first trainer has returned, so its loss costs nothing
   EXPECT_THAT(supervisor.next(now_ + 1s), IsEmpty());
   leave(supervisor, {kServer, kHelper});
   EXPECT_EQ(supervisor.verdict().exit_code, 0);

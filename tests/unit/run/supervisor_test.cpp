@@ -215,7 +215,8 @@ TEST_F(Supervised, BI8_WhoDoesNotLeaveIsKilledAfterStopTimeout) {
   Supervisor supervisor = make_running();
   supervisor.interrupt();
   EXPECT_THAT(supervisor.next(now_), ElementsAre(Action::stop));
-  EXPECT_THAT(supervisor.next(now_ + 1s), ElementsAre(Action::leave));  // run() has not returned in half of it
+  // Half of stop_timeout has passed, and run() has not returned.
+  EXPECT_THAT(supervisor.next(now_ + 1s), ElementsAre(Action::leave));
   EXPECT_EQ(supervisor.deadline(), now_ + 2s);
   EXPECT_THAT(supervisor.next(now_ + 2s), ElementsAre(Action::kill));
   EXPECT_EQ(supervisor.deadline(), base::kNever);
@@ -277,7 +278,7 @@ TEST_F(Supervised, RN21_HostsWithADriverEachLeaveOnceBothRunsHaveReturned) {
   EXPECT_THAT(second.next(now_), ElementsAre(Action::leave)) << "trainer-0 has not left";
   first.peer_returned("trainer-1");
   EXPECT_THAT(first.next(now_), ElementsAre(Action::leave));
-  // The good-bye of a host that has returned as well.
+  // A host whose run() has returned as well says good-bye.
   first.peer_lost(0, "trainer-1", Error(Errc::shut_down, "trainer-1", "trainer-1 has left"), now_);
   first.left(0);
   first.died(0, kExited, "", now_);

@@ -52,7 +52,7 @@ TEST(TensorCodec, B6_OnlyMemoryThatSomethingElseHoldsIsCopied) {
     return encode_tensors(all, {}, kCopy)->segments.at(0).data == own;
   };
   EXPECT_TRUE(sent(at::ones({8192})));
-  // These views are the only references to the memory of their bases.
+  // The views that these functions return are the only references to the memory of their bases.
   const auto transposed = [] { return at::ones({8192}).view({2, 4096}).t(); };
   const auto part = [] { return at::ones({8192}).slice(0, 100).narrow(0, 0, 8000); };
   EXPECT_TRUE(sent(transposed()));
@@ -236,7 +236,7 @@ TEST(TensorCodec, BlocksGoBackToThePoolWithTheLastTensorOverThem) {
   at::Tensor view = (*made)[1].tensor.slice(0, 3, 4);
   EXPECT_EQ(pool.cached_bytes(), 0u);
   made = Error(Errc::ok, "");
-  EXPECT_EQ(pool.cached_bytes(), 131072u);  // the 80,000 bytes; the two small tensors lie in one block
+  EXPECT_EQ(pool.cached_bytes(), 131072u);  // the block of the 80,000 bytes; the two small tensors share another one
   view = at::Tensor();
   EXPECT_EQ(pool.cached_bytes(), 131072u + 256u);
 }

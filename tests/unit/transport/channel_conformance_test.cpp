@@ -266,7 +266,7 @@ class SlowReader : public std::enable_shared_from_this<SlowReader> {
   }
 
   const std::shared_ptr<Channel> channel_;
-  std::size_t count_ = 0;  // reports before the end come one after the other
+  std::size_t count_ = 0;  // not atomic: reports before the end come one after the other
   std::atomic<bool> has_ended_{false};
   std::promise<std::size_t> ended_;
 };

@@ -20,7 +20,7 @@ class NarrowChannel final : public Channel {
  public:
   std::size_t room = 0;
   std::size_t written = 0;
-  std::function<void()> meanwhile;  // called once, in the middle of the next write: what another thread does then
+  std::function<void()> meanwhile;  // called once, in the middle of the next write: stands for another thread
 
   void start(Ready) override {}
   void arm(bool, bool) override {}
@@ -72,7 +72,7 @@ TEST_F(FrameWriters, SE31_AFrameThatIsAppendedWhileLifeIsShownOnAFullChannelLeav
   std::size_t sent = send();
   EXPECT_EQ(channel_.written, 0U);
   EXPECT_TRUE(claim_->wants_room()) << "the channel is full";
-  channel_.room = 1 << 20;  // and no runner has noticed the room
+  channel_.room = 1 << 20;  // the channel has room now, which no runner has noticed
   channel_.meanwhile = [&] { sent += send(); };
   writer_->show_life();
   EXPECT_EQ(channel_.written, sent);

@@ -119,7 +119,7 @@ TEST_P(SessionLimit, T2_WI7_MemoryIsTakenForOneMessageAfterTheOther) {
     executor_.run();
     ASSERT_EQ(b_->handler.frames.size(), 1U);
     EXPECT_EQ(b_->handler.frames[0].header.call, call);
-    b_->handler.frames.clear();  // its block goes back to the pool
+    b_->handler.frames.clear();  // gives the block of the tensor back to the pool
   }
   // All blocks that b ever took: one for the message that was arriving, one for the message behind it.
   EXPECT_LE(b_->pool.cached_bytes(), 2 * kSize);

@@ -400,7 +400,7 @@ TEST_P(Sessions, SE31_TheThreadThatKeepsTimeWritesOnlySoMuchToOnePeer) {
   frame.segments.push_back({bytes->data(), bytes->size(), bytes});
   ASSERT_TRUE(side.session->writer().send(frame));
   ASSERT_TRUE(valve->reports_room);
-  valve->is_open = true;  // and all runners compute: none hears of it
+  valve->is_open = true;  // all runners compute, so none notices that the valve is open
   executor_.advance(seconds(1));
   EXPECT_GT(valve->taken, 0U);
   EXPECT_LT(valve->taken, 2U << 20);

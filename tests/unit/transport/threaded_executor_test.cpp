@@ -58,7 +58,8 @@ class NoThreads {
 class TwoThreads {
   static constexpr std::size_t kStack = std::size_t{1} << 29;
   const StackSize size_{kStack};
-  const test::AddressSpaceLimit room_{2 * kStack + kStack / 4 * 3};  // the rest is for what threads allocate
+  // Room for two stacks and for what threads allocate, not for a third stack.
+  const test::AddressSpaceLimit room_{2 * kStack + kStack / 4 * 3};
 };
 
 TEST(ThreadedExecutor, EveryThreadBeginsWithOnThreadStart) {
@@ -258,7 +259,7 @@ TEST(ThreadedExecutor, H10_CALL16_OuterCallsBeginOnlyWhereEnoughWaitsAreLeft) {
         }
       }
       wait.wait(base::kNever, nullptr);
-      const std::lock_guard lock(mutex);  // the one that notified has left the wait point
+      const std::lock_guard lock(mutex);  // waits until the notifying thread has left the wait point
     });
   };
   executor.post(wait_once);
@@ -300,7 +301,7 @@ TEST(ThreadedExecutor, T7_AWaitThatCannotFailIsReplacedWhenThereAreThreadsAgain)
   executor.post([&] {
     none.emplace();
     executor.with_wait([&](base::Executor::Wait& wait) {
-      executor.post([&] { wait.point().notify(); });  // by another thread, as this one waits
+      executor.post([&] { wait.point().notify(); });  // runs on another thread, because this one waits
       executor.keep_time(executor.clock().now() + 1ms, [&] { waits.set_value(); });
       notified.set_value(wait.wait(base::kNever, nullptr));
     });
@@ -311,7 +312,7 @@ TEST(ThreadedExecutor, T7_AWaitThatCannotFailIsReplacedWhenThereAreThreadsAgain)
 }
 
 TEST(ThreadedExecutor, T7_GoesOnWithFewerRunnersWhereTheSystemGivesNoMoreThreads) {
-  std::optional<TwoThreads> few(std::in_place);  // the one that keeps time, and one runner of three
+  std::optional<TwoThreads> few(std::in_place);  // room for the thread that keeps time, and for one runner of three
   std::promise<std::string> refused;
   std::promise<bool> granted;
   ThreadedExecutor executor({.runners = 3});

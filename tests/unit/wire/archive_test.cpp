@@ -248,21 +248,27 @@ struct Lender {
 struct Borrower {};
 
 }  // namespace
+}  // namespace caftan::wire::archive_test
+
+namespace caftan::wire {
 
 template <>
-struct Codec<Borrower> {
-  static void save(OutArchive& to, const Borrower&) {
-    auto* lender = to.companion<Lender>();
+struct Codec<archive_test::Borrower> {
+  static void save(OutArchive& to, const archive_test::Borrower&) {
+    auto* lender = to.companion<archive_test::Lender>();
     if (!lender) throw EncodeError(Error(Errc::unsupported, "no lender"));
     ++lender->used;
   }
-  static void load(InArchive& from, Borrower&) {
-    auto* lender = from.companion<Lender>();
+  static void load(InArchive& from, archive_test::Borrower&) {
+    auto* lender = from.companion<archive_test::Lender>();
     if (!lender) throw DecodeError("no lender", Errc::wrong_type);
     ++lender->used;
   }
 };
 
+}  // namespace caftan::wire
+
+namespace caftan::wire::archive_test {
 namespace {
 
 TEST(Archive, CodecsReachTheirCompanionsInNestedValues) {

@@ -116,7 +116,7 @@ TEST(BlockPool, MemoryThatIsNotThereIsAnError) {
   BlockPool pool;
   for (const std::size_t size : {std::size_t{1} << 46, std::numeric_limits<std::size_t>::max()}) {
     const Result<Block> block = pool.take(size);
-    if (block) continue;  // a kernel that overcommits may promise 64 TiB
+    if (block) continue;  // a kernel that overcommits memory may grant 64 TiB
     EXPECT_EQ(block.error().code(), Errc::limit_exceeded);
   }
   EXPECT_FALSE(pool.take(std::numeric_limits<std::size_t>::max()));

@@ -41,8 +41,8 @@ static_assert(type_name<std::optional<std::variant<int, bool>>>() == "std::optio
 static_assert(type_name<std::array<float, 4>>() == "std::array<float, 4>");
 static_assert(type_name<const char*>() == "const char*");
 static_assert(type_name<void(int, std::string)>() == "void(int, std::string)");
-static_assert(type_name<Named>() == "caftan::wire::Named");
-static_assert(type_name<Hidden>() == "caftan::wire::Hidden");
+static_assert(type_name<Named>() == "caftan::wire::type_name_test::Named");
+static_assert(type_name<Hidden>() == "caftan::wire::type_name_test::Hidden");
 static_assert(type_name<at::Tensor>() == "Tensor");
 static_assert(type_name<own::at::Tensor>() == "own::at::Tensor");
 

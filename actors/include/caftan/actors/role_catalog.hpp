@@ -63,7 +63,7 @@ struct RoleDefinition {
     std::string name{};
     std::string_view function{};  ///< as it is written: "&Counter::add"
   };
-  /// Registers one method, or another entry of a registry.
+  /// Registers one method, or another entry, in a registry.
   using Registration = std::function<void(Registry&, const std::string& role)>;
   std::string name{};
   std::string doc{};

@@ -14,7 +14,7 @@ namespace caftan {
 struct ForkInfo {
   ForkId fork;
   WorkerId worker;             ///< where it is
-  std::uint64_t actor_id = 0;  ///< of the proxy that the owner's actor monitors
+  std::uint64_t actor_id = 0;  ///< id of the proxy that the owner's actor monitors
 };
 
 /// One live reference on this worker: a value it owns, or a fork it uses.
@@ -26,7 +26,7 @@ struct RRefInfo {
   std::string type;
   std::string state;  ///< at the owner: pending, ready, failed; else creating, awaiting, confirmed, failed
   base::Duration age{};
-  std::uint64_t actor_id = 0;   ///< of its owner_rref_actor or user_rref_actor on this worker
+  std::uint64_t actor_id = 0;   ///< id of its owner_rref_actor or user_rref_actor on this worker
   std::vector<ForkInfo> forks;  ///< at the owner
 };
 

@@ -64,7 +64,7 @@ struct WorkerAddress {
 
 /// What a worker is and how it finds the others.
 struct WorkerOptions {
-  std::string name;                  ///< of this member; must be in `world`
+  std::string name;                  ///< name of this member; must be in `world`
   std::vector<WorkerAddress> world;  ///< all members in order of their ids; the same at every member
   std::string cluster = "caftan";    ///< members of another cluster are refused
   std::string secret;  ///< shared by all members; may be empty only where nothing listens beyond this host's user
@@ -73,18 +73,19 @@ struct WorkerOptions {
   /// not compared.
   std::string settings;
   net::Limits limits;
-  base::Duration rpc_timeout = std::chrono::seconds(60);    ///< of calls that name none; 0 = none
+  base::Duration rpc_timeout = std::chrono::seconds(60);    ///< time-out of calls that name none; 0 = none
   base::Duration start_timeout = std::chrono::seconds(10);  ///< for all members to come
-  base::Duration stop_timeout = std::chrono::seconds(2);    ///< for calls and references to end
+  base::Duration stop_timeout = std::chrono::seconds(2);    ///< how long `stop` waits for calls and references to end
   base::Duration heartbeat = std::chrono::seconds(1);       ///< silence after which a sign of life is sent
   base::Duration peer_timeout =
       std::chrono::seconds(10);  ///< silence after which a peer is lost; at least 2 heartbeats
 
-  std::shared_ptr<transport::PollingExecutor> executor;  ///< shared by the Workers of a process; null = an own one
-  std::shared_ptr<LocalNetwork> network;                 ///< for members in this process
-  std::shared_ptr<rpc::CallHook> hook;                   ///< sees every call; null = none
-  std::shared_ptr<actors::RoleHost> role;                ///< the role that this worker plays; null = none
-  /// Gets lines for the log. Threads: any. Default: nothing is logged.
+  /// Shared by the Workers of a process; null = this worker makes its own.
+  std::shared_ptr<transport::PollingExecutor> executor;
+  std::shared_ptr<LocalNetwork> network;   ///< for members in this process
+  std::shared_ptr<rpc::CallHook> hook;     ///< sees every call; null = none
+  std::shared_ptr<actors::RoleHost> role;  ///< the role that this worker plays; null = none
+  /// Receives each line for the log. Threads: any. Default: nothing is logged.
   std::function<void(std::string_view line)> log;
   /// Called once for each peer that is lost while this worker serves: with peer_down, or, if the peer left, with its
   /// farewell or shut_down. Threads: a runner.
@@ -111,12 +112,12 @@ struct WorkerCounters {
 
 /// What a worker gave up when it stopped.
 struct StopReport {
-  std::size_t calls = 0;         ///< of its own, without a reply after stop_timeout
-  std::size_t served_calls = 0;  ///< of peers, not answered after stop_timeout
+  std::size_t calls = 0;         ///< calls of this worker without a reply after stop_timeout
+  std::size_t served_calls = 0;  ///< calls of peers that were not answered after stop_timeout
   std::size_t references = 0;    ///< values that it owned, and references to values of others, that had not ended
   std::size_t contexts = 0;      ///< autograd contexts that were open here
   /// Connections, references, contexts, backward passes and actors that waited for code on a runner when `stop`
-  /// returned, a second after stop_timeout; the Worker's destructor waits for these.
+  /// returned, a second after stop_timeout; the Worker's destructor waits for that code.
   std::size_t in_use = 0;
 };
 

@@ -133,7 +133,7 @@ class Parser {
 
  private:
   Result<void> read_header(StepLog& log) {
-    // What a later version puts behind its number is its own affair, the checksum included.
+    // What follows the version number is not read: a later version may have another form, another checksum included.
     Cursor prefix(rest_.substr(0, rest_.find('\n')));
     std::uint64_t format = 0;
     if (!prefix.literal(kMagic) || !prefix.literal(" ") || !prefix.number(format)) return not_a_log("no step log");

@@ -40,7 +40,7 @@ struct AlgorithmTrait<Rprop> {
       const at::Tensor gradient = rprop.maximize ? s.gradient->neg() : *s.gradient;
       at::Tensor& previous = s.state->tensors[0];
       at::Tensor& step_size = s.state->tensors[1];
-      // Here, not in `allocate`: the rate of a step is set after that.
+      // Not done in `allocate`, because the rate of the first step may be set after that.
       if (s.state->steps == 0) step_size.fill_(rprop.lr);
       const at::Tensor product = gradient.mul(previous);
       const at::Tensor turned = product.lt(0);

@@ -82,7 +82,7 @@ struct LimitsSettings {
 
   static void settings(auto& s, LimitsSettings& c) {
     s("message", c.message, "bytes of one message without its tensors; a larger one is not sent, but `limit_exceeded`")
-        .range(ByteSize::kib(1), ByteSize::mib(4095));  // a frame counts them in 32 bits
+        .range(ByteSize::kib(1), ByteSize::mib(4095));  // a frame holds the number of these bytes in 32 bits
     s("tensors", c.tensors, "bytes of all tensors of one message").at_least(ByteSize::kib(1));
     s("send_queue", c.send_queue, "bytes of requests outstanding per peer; then callers wait")
         .at_least(ByteSize::kib(1));
@@ -140,7 +140,7 @@ struct RoleSpec {
   std::any config;                  ///< the type's Config
   std::map<int, std::any> configs;  ///< by replica: the config of each that has one of its own
   std::vector<Use> uses;            ///< in the order the type declares them
-  std::vector<std::string> notes;   ///< of the type about the config, for people who read the resolved file
+  std::vector<std::string> notes;   ///< what the role type says about the config, for people who read the resolved file
   SettingsPlace place;
 
   /// Returns the config of a replica: its own where it has one, else that of the role.

@@ -16,8 +16,8 @@ enum class ChannelChoice { automatic, unix_socket, tcp };
 
 /// A kind of channel between processes.
 struct ChannelFacts {
-  const char* name;  ///< in the file, and before the colon of its addresses
-  bool is_path;      ///< its addresses are paths in a folder of the run, for one host; else host and port
+  const char* name;  ///< the kind's name in the file, and before the colon of an address
+  bool is_path;      ///< addresses are paths in a folder of the run, for workers of one host; else host and port
 };
 /// All kinds, in the order of `ChannelChoice` after `automatic`.
 inline constexpr std::array kChannels{ChannelFacts{"unix", true}, ChannelFacts{"tcp", false}};

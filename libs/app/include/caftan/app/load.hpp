@@ -18,7 +18,7 @@ enum class LoadMode { check, run };
 /// How a file is loaded.
 struct LoadOptions {
   LoadMode mode = LoadMode::run;
-  int cores = 0;  ///< of this machine; 0 = ask the operating system
+  int cores = 0;  ///< cores of this machine; 0 = ask the operating system
   /// Look at the output folder and ask what roles need on this machine; a worker's process does not do so again.
   bool requirements = true;
 };

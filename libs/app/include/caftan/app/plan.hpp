@@ -27,7 +27,7 @@ struct PlannedWorker {
   std::string type;
   int replica = 0;
   int process = 0;   ///< number of its process in the job, from 0
-  std::string host;  ///< its name in [hosts]; empty if all run on this machine
+  std::string host;  ///< the host's name in [hosts]; empty if all workers run on this machine
   /// By which channels the worker is reached: "loopback", "unix", "tcp", "unix, tcp" or, for the coordinator, "tcp
   /// host:port".
   std::string channel;

@@ -31,13 +31,13 @@ struct RoleUse {
 struct MissingRequirement {
   /// How serious it is.
   enum class Kind {
-    here,   ///< this machine lacks it: a warning of `check`, an error of `run`
-    file,   ///< the file is wrong wherever it runs: an error
-    doubt,  ///< what the file asks for is possible, but hardly meant: a warning
+    here,   ///< this machine lacks something: a warning of `check`, an error of `run`
+    file,   ///< the file is wrong on every machine: an error
+    doubt,  ///< what the file asks for is possible, but hardly intended: a warning
     note,   ///< nothing is missing, a value of the config is not the one used: a comment in the resolved file
   };
-  /// The config keys that ask for it ("corpus.path"), the likeliest first. If the file has none of them, the finding
-  /// concerns the role as a whole.
+  /// The config keys that ask for what is missing ("corpus.path"), the likeliest first. If the file has none of them,
+  /// the finding concerns the role as a whole.
   std::vector<std::string> keys{};
   std::string text{};  ///< what is missing and how to get it
   Kind kind = Kind::here;

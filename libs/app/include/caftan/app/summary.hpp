@@ -20,7 +20,7 @@ struct RunSummary {
     std::string name{};
     std::string host{};  ///< empty = the machine that wrote this
     std::int64_t pid = 0;
-    std::string error{};  ///< why it ended early; empty = it did not, or only because another worker did
+    std::string error{};  ///< why the worker ended early; empty = it did not, or only because another worker did
   };
   /// One worker that was lost and without which the run went on.
   struct Lost {
@@ -40,12 +40,13 @@ struct RunSummary {
   std::int64_t seed = 0;
   std::string placement{};
   bool deterministic = false;
-  std::optional<std::string> fingerprint{};          ///< "sha256:..."
-  std::string error{};                               ///< of a run that failed
-  std::string error_code{};                          ///< the enumerator of Errc, "goal_missed"; empty without failure
-  std::vector<Lost> lost{};                          ///< in the order in which they were lost
-  std::map<std::string, double> metrics{};           ///< last values
-  std::map<std::string, Sent> frames_sent{};         ///< by kind, of all workers, until their roles had returned
+  std::optional<std::string> fingerprint{};  ///< "sha256:..."
+  std::string error{};                       ///< of a run that failed
+  std::string error_code{};                  ///< the enumerator of Errc, "goal_missed"; empty without failure
+  std::vector<Lost> lost{};                  ///< in the order in which they were lost
+  std::map<std::string, double> metrics{};   ///< last values
+  /// By kind of frame: what all workers sent until their roles had returned.
+  std::map<std::string, Sent> frames_sent{};
   std::map<std::string, std::string> environment{};  ///< versions and machine: "caftan", "libtorch", "cores", ...
   std::vector<Worker> workers{};
 };

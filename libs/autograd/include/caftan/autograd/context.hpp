@@ -33,7 +33,8 @@ struct BackwardOptions {
   Mode mode = Mode::smart;    ///< fast: fewer messages, but a recorded call that the roots do not use is an error
   /// Time for the whole pass, > 0; unset = no limit: the loss of a worker ends the pass in any case.
   std::optional<base::Duration> timeout = {};
-  std::vector<at::Tensor> gradients = {};  ///< of each root; empty: 1 for each, and each root must be a scalar then
+  /// The gradient of each root; empty: 1 for each root, which must then be a scalar.
+  std::vector<at::Tensor> gradients = {};
 };
 
 /// The gradients of one worker's leaves: `of(parameter)` is undefined for a tensor without one. A copy of the moment:

@@ -16,12 +16,12 @@ struct ContextInfo {
   ContextId id;
   std::string creator;               ///< name of the worker that made it
   base::Duration age{};              ///< since this worker made or entered it
-  std::vector<std::string> workers;  ///< that this worker exchanged calls of the context with, by name
+  std::vector<std::string> workers;  ///< names of the workers with which this worker exchanged calls of the context
   std::size_t sent = 0;              ///< recorded messages that left here
   std::size_t received = 0;          ///< recorded messages that arrived here
-  std::uint64_t bytes = 0;           ///< of the recorded tensors and of the gradients
-  std::uint64_t passes = 0;          ///< decided ones, as far as known here
-  std::size_t running = 0;           ///< passes whose graph is in work here; a failed one until its last node has ended
+  std::uint64_t bytes = 0;           ///< bytes of the recorded tensors and of the gradients
+  std::uint64_t passes = 0;          ///< decided passes, as far as known here
+  std::size_t running = 0;  ///< passes whose graph is in work here; a failed pass counts until its last node has ended
 };
 
 }  // namespace caftan::autograd

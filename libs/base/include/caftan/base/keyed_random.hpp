@@ -9,8 +9,8 @@ namespace caftan::base {
 
 /// Names one stream of random numbers: which run and replica, and which use of it.
 struct RandomKey {
-  std::uint64_t seed = 0;     ///< of (root seed, role, replica, purpose), as RoleContext::seed gives it
-  std::uint64_t context = 0;  ///< ordinal of the training step or of whatever else is counted
+  std::uint64_t seed = 0;     ///< a hash of (root seed, role, replica, purpose), as RoleContext::seed returns it
+  std::uint64_t context = 0;  ///< ordinal of the training step, or of another unit that the caller counts
   std::uint64_t call = 0;     ///< ordinal of the draw within that context
 };
 

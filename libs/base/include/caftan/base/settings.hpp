@@ -47,13 +47,13 @@ using SettingValue = std::variant<std::monostate, bool, std::int64_t, double, st
 struct SettingChoice {
   SettingChoice(const char* name, const char* note = "") : name(name), note(note) {}
   std::string name;
-  std::string note;  ///< what it means, shown in brackets
+  std::string note;  ///< what the value means, shown in brackets
 };
 
 /// One end of a range: in `integer` for the kinds integer, duration and bytes, in `number` for the kind number.
 struct SettingBound {
   bool open = false;     ///< the end itself is not allowed
-  bool implied = false;  ///< only because the C++ type ends there: not worth showing
+  bool implied = false;  ///< the range ends here only because the C++ type ends here: not worth showing
   std::int64_t integer = 0;
   double number = 0;
 };
@@ -64,13 +64,13 @@ struct SettingField {
   std::string doc{};
   std::string unit{};
   SettingKind kind = SettingKind::text;
-  bool optional = false;  ///< may hold no value at all
+  bool optional = false;  ///< the field may hold no value at all
   bool required = false;  ///< must stand in the file
   std::vector<SettingChoice> choices{};
   bool choice_by_number = false;  ///< `get` and `set` take the position of a choice in `choices`, not its name
   std::optional<SettingBound> lower{};
   std::optional<SettingBound> upper{};
-  std::string default_text{};           ///< shown instead of the field's own initial value
+  std::string default_text{};           ///< text that is shown as the default instead of the field's own initial value
   std::vector<SettingField> fields{};   ///< of kind table
   std::function<SettingValue()> get{};  ///< monostate = empty optional; not of kind table
   std::function<void(const SettingValue&)> set{};
@@ -269,7 +269,8 @@ std::vector<SettingField> bind_settings(C& object) {
   return std::move(builder).take();
 }
 
-/// The settings of a type whose name is forgotten: a role type's `Config`. Default constructed: no keys at all.
+/// The settings of a type that is not part of this class's type: a role type's `Config`. Default constructed: no keys
+/// at all.
 class SettingsDeclaration {
  public:
   SettingsDeclaration() = default;

@@ -16,7 +16,7 @@ struct SettingsPlace {
   int line = 0;             ///< from 1; 0 = the whole file
   int column = 0;           ///< from 1, in characters
   int length = 1;           ///< characters to underline
-  int override_index = -1;  ///< >= 0: the override of that number, and no line
+  int override_index = -1;  ///< >= 0: the number of the override in which the place is; then it has no line
 };
 
 /// All that is wrong with one file. Threads: one at a time.

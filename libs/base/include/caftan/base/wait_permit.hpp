@@ -13,12 +13,12 @@ class RunnerLimit {
   virtual bool begin_wait() noexcept = 0;
   /// Gives back what a successful `begin_wait` has reserved.
   virtual void end_wait() noexcept = 0;
-  /// Returns whether a call may begin on this thread now, so that enough waits are left for the calls that are nested
-  /// deeper and for which this call may wait. If not, the caller gives the call to hold_call.
+  /// Returns whether a call may begin on this thread now, with enough waits left for calls that are nested deeper and
+  /// for which this call may wait. If this returns false, the caller passes the call to `hold_call`.
   /// @param depth  how many calls wait for this one, directly or indirectly
   virtual bool may_begin(unsigned depth) noexcept = 0;
   /// Keeps `call`, and runs it in a task of its own once enough waits are left: the deepest calls first, calls of one
-  /// depth in the order of this method. Called by a task that ends then.
+  /// depth in the order of this method. The calling task must end right after.
   virtual void hold_call(unsigned depth, Task call) = 0;
   /// Returns the error of a wait that got no permit: `overloaded`, with the limit that was reached.
   virtual Error too_many_wait() const = 0;

@@ -26,8 +26,9 @@ Result<ConsistencyMode> parse_consistency_mode(std::string_view text);
 
 /// What a context does in mode locked when another one has the lease.
 enum class LeaseOrder : std::uint8_t {
-  queue,         ///< waits, in the order of arrival
-  oldest_waits,  ///< waits only if it is older than the holder and all that wait, else it gets `lease_conflict`
+  queue,  ///< waits for the lease, in the order of arrival
+  /// Waits only if the context is older than the holder and all waiting ones, else gets `lease_conflict`.
+  oldest_waits,
 };
 
 /// A table of an application file: `s("consistency", c.consistency, "...")` in the settings of a role.
@@ -35,7 +36,7 @@ struct ConsistencyOptions {
   ConsistencyMode mode = ConsistencyMode::versioned;
   LeaseOrder lease = LeaseOrder::queue;
   std::optional<std::uint64_t> max_staleness{};  ///< steps; versioned only, empty = any
-  std::optional<std::uint32_t> quorum{};         ///< trainers; sync only, together with straggler_timeout
+  std::optional<std::uint32_t> quorum{};         ///< number of trainers; sync only, together with straggler_timeout
   std::optional<std::chrono::nanoseconds> straggler_timeout{};
 
   bool operator==(const ConsistencyOptions&) const = default;

@@ -22,7 +22,7 @@ namespace caftan::nn {
 
 class ModuleControl;
 
-/// How the state of a module travels, and how long to wait before it changes.
+/// How the state of a module travels, and how long to wait before the state changes.
 struct StateOptions {
   std::uint64_t chunk = std::uint64_t{1} << 20;  ///< bytes of values in one message; one element at least
   /// Of load_state_dict and to, >= 0: for autograd contexts to end in which a method of the module was called.

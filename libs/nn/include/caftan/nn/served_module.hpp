@@ -27,11 +27,12 @@ constexpr bool is_valid(TensorKind kind) noexcept { return kind <= TensorKind::b
 
 namespace detail {
 
-/// What is known of a class of modules at run time.
+/// The description of a class of modules at run time.
 struct ModuleType {
   rpc::TypeKey key;
   std::vector<NamedTensor> (*tensors)(const void* module, TensorKind kind);
-  /// Gives the module its mode. @param known  the mode that it got last
+  /// Sets the mode of the module.
+  /// @param known  the mode that was set last
   void (*set_mode)(void* module, bool training, std::optional<bool> known);
 };
 
@@ -142,7 +143,7 @@ class ServedModule {
   Result<void> set_before(bool on) {
     return set_before_of<Net, M, F>(on, typename rpc::CallTypes<decltype(M)>::Wire{});
   }
-  /// As set_before, for what runs after it.
+  /// As set_before, for functions that run after the method.
   template <class Net, auto M, auto F>
   Result<void> set_after(bool on) {
     if (!as<Net>()) return wrong_type(rpc::type_key<Net>());
@@ -193,7 +194,7 @@ class ServedModule {
     return {};
   }
   Error wrong_type(rpc::TypeKey wanted) const;
-  /// Notes the context of the call and sets the mode (MD-3).
+  /// Notes the context of the call, and sets the module's mode (MD-3).
   void begin_call(const CallInfo& info, bool training);
   void run_hooks(const char* method, bool after, void* values) const;
   void set_hook(const Hook& hook, bool on);

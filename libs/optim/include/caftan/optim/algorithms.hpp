@@ -22,7 +22,7 @@ namespace caftan::optim {
 struct SGD {
   double lr = 1e-3;         ///< >= 0
   double momentum = 0;      ///< >= 0
-  double dampening = 0;     ///< of the gradient that enters the momentum
+  double dampening = 0;     ///< the part of the gradient that does not enter the momentum
   double weight_decay = 0;  ///< >= 0, L2
   bool nesterov = false;    ///< needs momentum > 0 and dampening 0
   bool maximize = false;    ///< steps along the gradient instead of against it
@@ -156,10 +156,10 @@ class CustomAlgorithm;
 /// An algorithm of one's own: its name and options travel, its code is registered at each owner
 /// (custom_algorithm.hpp).
 struct Custom {
-  std::string name = {};                                  ///< under which owners have it registered
-  double lr = 1e-3;                                       ///< >= 0
-  std::map<std::string, double> options = {};             ///< by name; the code says what there may be
-  std::shared_ptr<const CustomAlgorithm> code = nullptr;  ///< what a LocalOptimizer needs; does not travel
+  std::string name = {};                       ///< the name under which owners have the code registered
+  double lr = 1e-3;                            ///< >= 0
+  std::map<std::string, double> options = {};  ///< options by name; the code of the algorithm says which there may be
+  std::shared_ptr<const CustomAlgorithm> code = nullptr;  ///< the code, which a LocalOptimizer needs; does not travel
 
   bool operator==(const Custom& other) const {
     return name == other.name && lr == other.lr && options == other.options;

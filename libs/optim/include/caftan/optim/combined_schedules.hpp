@@ -51,8 +51,8 @@ class SequentialLR final : public CombinedSchedule {
   const std::vector<std::int64_t> milestones_;
 };
 
-/// Takes a step of all its schedules in each of its own. Their factors multiply, so they must be ones that change the
-/// rate of the epoch before: not LambdaLR, CosineAnnealingWarmRestarts, CyclicLR or OneCycleLR behind another one.
+/// In each of its steps all parts take a step. Their factors multiply, so they must be ones that change the rate of the
+/// epoch before: not LambdaLR, CosineAnnealingWarmRestarts, CyclicLR or OneCycleLR behind another one.
 class ChainedScheduler final : public CombinedSchedule {
  public:
   /// Errors (thrown): bad_arguments (of the parts).

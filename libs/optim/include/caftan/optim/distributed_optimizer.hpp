@@ -59,9 +59,9 @@ struct OwnerStep {
 /// How a step went at each owner.
 struct StepReport {
   StepNumber step;
-  std::vector<OwnerStep> owners;  ///< in the order in which the parameters name them first
-  double norm = 0;                ///< of all gradients before it was clipped; 0 without clip_norm
-  double scale = 1;               ///< that the gradients were multiplied by
+  std::vector<OwnerStep> owners;  ///< in the order in which the list of parameters first names the owners
+  double norm = 0;                ///< norm of all gradients before they were clipped; 0 without clip_norm
+  double scale = 1;               ///< the factor by which the gradients were multiplied
   double loss = 0;                ///< of the first evaluation; 0 without a closure
   std::uint64_t evaluations = 0;  ///< of the closure
 };

@@ -41,13 +41,13 @@ class AnySchedule {
 
   /// Returns where it stands.
   virtual ScheduleState state() const { return {epoch_, base_lrs_, {}}; }
-  /// Goes on from there; the rates are the optimizer's, loaded by itself.
+  /// Goes on from `state`. The rates are not part of it: the optimizer loads them with its own state.
   /// Errors: bad_arguments (of an optimizer with another number of groups, of other parts, or a negative epoch);
   /// nothing
   ///   has changed then.
   Result<void> load(const ScheduleState& state);
 
-  /// Returns the optimizer whose rates it sets.
+  /// Returns the optimizer whose rates this schedule sets.
   const LearningRates& optimizer() const noexcept { return optimizer_; }
 
  protected:
@@ -61,9 +61,9 @@ class AnySchedule {
 
  private:
   friend class CombinedSchedule;
-  /// Sets the rates of epoch 0, by those that there are, and counts from there.
+  /// Sets the rates of epoch 0, computed from the present rates, and counts from there.
   virtual void begin() = 0;
-  /// Sets the rates of epoch 0 by their bases, and counts from there.
+  /// Sets the rates of epoch 0, computed from the base rates, and counts from there.
   virtual void restart() = 0;
   virtual Result<void> check(const ScheduleState& state) const;
   /// Precondition: checked.
@@ -82,10 +82,10 @@ class Schedule : public AnySchedule {
  protected:
   /// @param optimizer  outlives the schedule
   explicit Schedule(LearningRates& optimizer) : AnySchedule(optimizer) {}
-  /// Returns the rate of `group` in epoch >= 1. @param lr  its rate in the epoch before
+  /// Returns the rate of `group` in epoch >= 1. @param lr  the group's rate in the epoch before
   virtual double next(std::size_t group, double lr, std::int64_t epoch) const = 0;
-  /// Returns the rate of `group` in epoch 0. @param lr  its rate before. A class that changes it calls `begin` at the
-  /// end of its constructor.
+  /// Returns the rate of `group` in epoch 0. @param lr  the group's rate before. A class that changes the rate calls
+  /// `begin` at the end of its constructor.
   virtual double first(std::size_t group, double lr) const;
   /// As first, where a SequentialLR has come to this schedule.
   virtual double restarted(std::size_t group, double lr) const;

@@ -144,7 +144,7 @@ class LambdaLR final : public Schedule {
   const std::vector<Factor> factors_;
 };
 
-/// Multiplies the rates in each epoch from 1 on by a function of it.
+/// Multiplies the rates in each epoch from 1 on by a function of the epoch.
 class MultiplicativeLR final : public Schedule {
  public:
   /// Returns what the rate of the epoch before is multiplied by.

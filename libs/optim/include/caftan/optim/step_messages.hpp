@@ -36,7 +36,7 @@ struct OptimizerSpec {
       archive& parameters& algorithm;
     }
   };
-  std::vector<Group> groups;  ///< those that have parameters of this owner
+  std::vector<Group> groups;  ///< the groups that have parameters of this owner
   double clip_value = 0;      ///< limit of each element of a gradient; 0 = none
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
@@ -47,7 +47,7 @@ struct OptimizerSpec {
 /// The order to make one step, by the gradients of the context that the call belongs to.
 struct StepOrder {
   StepNumber step;
-  std::vector<double> lrs;  ///< of each group of the owner's spec
+  std::vector<double> lrs;  ///< the learning rate of each group of the owner's spec
   bool wants_norm = false;
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
@@ -63,7 +63,8 @@ using Momenta = std::vector<std::optional<double>>;
 struct Prepared {
   StepNumber step;
   std::uint64_t gradients = 0;  ///< how many parameters have one
-  double squared_norm = 0;      ///< of all gradients of this owner, after clipping by value; 0 when not asked for
+  /// Squared norm of all gradients of this owner, after clipping by value; 0 when not asked for.
+  double squared_norm = 0;
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
     archive& step& gradients& squared_norm;

@@ -12,7 +12,7 @@ namespace caftan::results {
 
 /// Which curves are drawn, and how.
 struct PlotOptions {
-  Axis axis = Axis::step;               ///< the one that the runs were read with
+  Axis axis = Axis::step;               ///< the axis with which the runs were read
   std::optional<std::string> metric{};  ///< as for `read_run`; nothing = a chart for each
   double smooth = 0;                    ///< >= 0, < 1: as TensorBoard's
   bool log_y = false;

@@ -22,13 +22,13 @@ enum class Axis { step, time };
 struct Curve {
   std::string worker{};
   std::string metric{};
-  std::vector<double> x{};  ///< ascending, each once: of several values at one x the last one counts
+  std::vector<double> x{};  ///< ascending, no x twice: of several values at one x the last one counts
   std::vector<double> y{};  ///< as many
 };
 
 /// The curves of one run, and what the run's resolved.toml says of it.
 struct RunCurves {
-  std::string folder{};    ///< its name; where the path is a link, that of the folder itself
+  std::string folder{};    ///< name of the run's folder; where the path is a link, that of the folder to which it leads
   std::string parent{};    ///< the name of the folder in which `folder` is: "001" of a sweep
   std::string name{};      ///< run.name
   std::int64_t seed = 0;   ///< run.seed
@@ -36,7 +36,7 @@ struct RunCurves {
   /// The keys of `settings`, each with its value as it stands in the file: "roles.agent.config.rate", "0.1".
   std::map<std::string, std::string> values{};
   std::vector<Curve> curves{};      ///< by worker and metric
-  std::set<std::string> metrics{};  ///< names of all that the run has, also of those that were not asked for
+  std::set<std::string> metrics{};  ///< names of all metrics that the run has, also of those that were not asked for
 };
 
 /// How many points are kept of one run at most, 320 MB.

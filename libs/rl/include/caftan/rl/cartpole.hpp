@@ -15,8 +15,10 @@ namespace caftan::rl {
 struct CartPoleOptions {
   std::string id = "CartPole";
   std::optional<double> solved_at{};
-  bool semi_implicit = false;        ///< velocities before positions; default: explicit Euler, as registered
-  bool sutton_barto_reward = false;  ///< 0 on each step and -1 on the last; default: 1 on each step with the last
+  /// Whether velocities are integrated before positions; false: explicit Euler, as registered.
+  bool semi_implicit = false;
+  /// Whether the reward is 0 on each step and -1 on the last; false: 1 on each step with the last.
+  bool sutton_barto_reward = false;
 };
 
 /// Cart position (m), cart velocity (m/s), pole angle (rad, 0 = upright), angular velocity of the pole (rad/s).

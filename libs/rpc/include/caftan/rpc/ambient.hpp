@@ -39,7 +39,7 @@ class CancelFlag {
    private:
     friend class CancelFlag;
     Part* next_ = nullptr;
-    Part** before_ = nullptr;  // null = it is not in the list
+    Part** before_ = nullptr;  // null = this part is not in the list of a flag
   };
 
   /// Gives up all parts.
@@ -75,8 +75,8 @@ using HeldObjects = std::shared_ptr<const std::vector<HeldObject>>;
 
 /// Where running code stands in an order that depends on the structure of the program alone, never on timing.
 struct OrderKey {
-  std::uint64_t key = 0;      ///< of the call that is being served; 0 = none
-  std::uint64_t ordinal = 0;  ///< calls and continuations that it has begun
+  std::uint64_t key = 0;      ///< key of the call that is being served; 0 = none
+  std::uint64_t ordinal = 0;  ///< number of calls and continuations that the served call has begun
 
   /// Returns the key of the next call or continuation.
   std::uint64_t next() noexcept { return mix64(mix64(key + 0x9e3779b97f4a7c15ULL) + ++ordinal); }
@@ -87,14 +87,15 @@ struct Ambient {
   std::weak_ptr<void> autograd_context;
   HeldObjects held;
   std::shared_ptr<const CancelFlag> cancel;  ///< null = cannot be cancelled
-  base::TimePoint deadline = base::kNever;   ///< nested calls inherit what is left of it
+  base::TimePoint deadline = base::kNever;   ///< nested calls inherit the time that is left of it
   std::uint64_t trace = 0;
   unsigned depth = 0;  ///< calls that wait for this code, directly or not
   OrderKey order;
-  rpc::Turn* turn = nullptr;           ///< the strand turn this stack holds; never copied to another stack
-  base::Executor* executor = nullptr;  ///< the one whose runner this is, if it is one
+  rpc::Turn* turn = nullptr;           ///< the turn that the job on this stack holds; never copied to another stack
+  base::Executor* executor = nullptr;  ///< the executor whose runner runs this stack; null = not a runner's
   const std::string* brief = nullptr;  ///< the function on this stack if it is registered as brief: it must not wait
-  bool grad_mode = true;             ///< the mode that this code begins with; what it sets later is the thread's alone
+  /// The mode with which this code begins; a mode that the code sets later is kept by the thread alone.
+  bool grad_mode = true;
   bool inside_reading_wait = false;  ///< this stack is inside a wait that may read frames: user code must not run on it
 
   /// Returns the Ambient of the running code, null on a thread that bound none.
@@ -131,8 +132,8 @@ namespace rpc {
 /// Errors: would_deadlock when the running function is registered as brief: no thread reads frames while it runs.
 Result<void> check_may_wait();
 
-/// While it lives, the Ambient is empty, and the stack is marked as one that must not run user code: for a waiting
-/// caller that reads frames.
+/// While an object of this class lives, the Ambient is empty, and the stack is marked as one that must not run user
+/// code: for a waiting caller that reads frames.
 class NoUserCode {
  public:
   NoUserCode() noexcept;

@@ -18,8 +18,9 @@ namespace caftan {
 
 /// When a batched function runs: as soon as `max_size` requests wait, or `max_wait` after the first of them came.
 struct BatchLimits {
-  std::size_t max_size = 0;    ///< requests that one run answers at most; 1 to 65536, there is no default
-  base::Duration max_wait{0};  ///< 0 to 1 h; 0: a run begins at once, with what has come while the object was busy
+  std::size_t max_size = 0;  ///< requests that one run answers at most; 1 to 65536, there is no default
+  /// 0 to 1 h; 0: a run begins at once, with the requests that have come while the object was busy.
+  base::Duration max_wait{0};
 };
 
 namespace rpc {

@@ -26,10 +26,10 @@ struct BatchedRequest {
 /// The requests of one run, in the order in which they came.
 using BatchedRequests = std::vector<std::unique_ptr<BatchedRequest>>;
 
-/// Lets the request wait for its run, at `in.batches`.
+/// Puts the request into the Batches that its Invocation names, where it waits for its run.
 void join_batch(std::unique_ptr<BatchedRequest> request);
 
-/// Returns the error of each caller whose run returned another number of results than it had requests (BT-5).
+/// Returns the error for the callers of a run that returned another number of results than it had requests (BT-5).
 Error wrong_number_of_results(std::string_view function, std::size_t requests, std::size_t results);
 
 namespace detail {

@@ -52,7 +52,8 @@ constexpr std::string_view function_name() noexcept {
   return text.substr(0, text.find_first_of(";]"));
 }
 
-/// Returns the key of a handle. Errors: bad_arguments when this worker has registered that name with other types.
+/// Returns `key`, the name and signature of a RemoteFunction. Errors: bad_arguments when this worker has registered
+/// that name with another signature.
 Result<const FunctionKey*> check_key(const CallTarget& target, const FunctionKey& key);
 
 /// Returns the error for a name that stands for other types at the callee (or here) than at the caller.

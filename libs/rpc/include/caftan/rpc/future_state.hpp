@@ -79,7 +79,8 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
 
   const std::weak_ptr<Caller>& caller() const noexcept { return caller_; }
   /// Returns the executor for a wait on the current thread, null when there is none.
-  /// @param keep  gets the worker whose executor this is, which must live during the wait; null for that of the Ambient
+  /// @param keep  gets the worker to which the executor belongs, so that both live during the wait; null if the
+  /// executor is that of the Ambient
   base::Executor* executor(std::shared_ptr<Caller>& keep) const;
   /// Returns what a waiting thread may read; null when nothing.
   virtual std::shared_ptr<base::ReadableSource> source() const { return nullptr; }
@@ -89,13 +90,13 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   enum class State : std::uint8_t {
     open,       ///< no outcome yet
     undecoded,  ///< a reply came, which its first reader decodes
-    ready,      ///< a value, or what kept a reply from being decoded
+    ready,      ///< a value, or the error for which a reply could not be decoded
     failed,     ///< an error
   };
   /// What completing a future leaves to do once mutex_ is released.
   struct FollowUp {
     std::vector<base::Task> continuations;
-    bool report = false;  // an error that has no reader
+    bool report = false;  // whether the outcome is an error that no code will read
   };
   /// Marks the outcome as there and wakes waiters. The caller releases mutex_ and calls `follow_up`.
   /// @param state  any but open

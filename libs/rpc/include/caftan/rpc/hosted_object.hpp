@@ -87,8 +87,8 @@ inline constexpr TypeDescriptor kTypeDescriptor = make_type_descriptor<T>();
 template <class T>
 class Hosted final : public HostedObject {
  public:
-  /// @param turns  an executor, for an object with a strand of its own; or the strand of another object, of which the
-  /// new one is a part
+  /// @param turns  an executor, for an object with a strand of its own; or the strand of another object if the new
+  /// object is a part of that one
   template <class Turns, class... Args>
   Hosted(RRefId id, Turns&& turns, Args&&... args)
       : HostedObject(kTypeDescriptor<T>, id, std::forward<Turns>(turns)), object_(std::forward<Args>(args)...) {

@@ -59,7 +59,7 @@ struct Invocation {
   Completion completion;
   NamedObjects* names = nullptr;  ///< set where a constructor is to make the object `object_name`
   std::string object_name{};
-  Batches* batches = nullptr;  ///< set where the function is batched: the call waits there for its run
+  Batches* batches = nullptr;  ///< set where the function is batched: the call waits in these batches for its run
 
   /// Returns the registered name of what runs.
   std::string_view name() const noexcept { return info.function; }
@@ -100,11 +100,13 @@ template <class T>
 void complete(Caller& caller, Invocation& in, Result<T> outcome) {
   in.payload.drop();
   if (in.completion.creates()) return create(caller, in, std::move(outcome));
-  Result<OutReply> reply = take_reply(caller, in, std::move(outcome));  // a statement: its argument must be gone
+  // In a statement of its own: the outcome has to be destroyed before the reply leaves.
+  Result<OutReply> reply = take_reply(caller, in, std::move(outcome));
   in.completion.reply(caller, in.info, std::move(reply));
 }
 
-/// Returns the error that the future of an asynchronous function became: one of a dropped promise names the function.
+/// Returns the error with which the future of an asynchronous function ended; the error of a dropped promise gets the
+/// function's name.
 Error with_function(const Error& error, std::string_view function);
 
 /// Sends what a method's future became. Tensors leave their object on its strand, as those of other methods do.

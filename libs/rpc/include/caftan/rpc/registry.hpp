@@ -43,7 +43,7 @@ struct FunctionEntry {
   std::string name;
   FunctionKey key;  ///< views into name and static storage
   Kind kind = Kind::function;
-  TypeKey object;  ///< of a method: the class it runs on; of a constructor: the class it makes
+  TypeKey object;  ///< of a method: the class whose objects have it; of a constructor: the class whose objects it makes
   TurnMode mode = TurnMode::serial;
   bool brief = false;
   void (*invoke)(Invocation&) = nullptr;
@@ -196,7 +196,8 @@ class Registry {
   std::unordered_map<const char*, const rpc::FunctionEntry*> by_tag_;
   std::unordered_map<const char*, ClassEntry> classes_;
   std::map<std::string, std::shared_ptr<const rpc::Extension>, std::less<>> extensions_;
-  std::vector<std::shared_ptr<const rpc::FunctionEntry>> refused_;  // what `add` of a refused entry writes to
+  // An entry that was refused goes here, so that `add` can return a reference to it.
+  std::vector<std::shared_ptr<const rpc::FunctionEntry>> refused_;
   std::vector<std::string> problems_;
   bool frozen_ = false;
 };

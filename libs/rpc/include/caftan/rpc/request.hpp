@@ -108,13 +108,14 @@ struct CallInfo {
   base::TimePoint deadline = base::kNever;   ///< when the caller stops waiting
   std::shared_ptr<const CancelFlag> cancel;  ///< null = the caller cannot give up
   std::uint64_t trace = 0;
-  unsigned depth = 0;     ///< calls that wait for this one, directly or not
-  bool grad_mode = true;  ///< of the caller's thread when it made the call; the function runs with it (CALL-17)
+  unsigned depth = 0;  ///< calls that wait for this one, directly or not
+  /// Grad mode of the caller's thread when it made the call; the function runs in the same mode (CALL-17).
+  bool grad_mode = true;
   HeldObjects held;
   std::weak_ptr<void> autograd_context;  ///< set by the call hook
-  std::uint64_t order_key = 0;           ///< of this call in the order of summation (OrderKey); set by the call hook
-  std::shared_ptr<void> running;  ///< set by the call hook; goes, on the thread of the call, when the code returns
-  std::string_view function;      ///< registered name; lives as long as the worker
+  std::uint64_t order_key = 0;    ///< key of this call in the order of summation (OrderKey); set by the call hook
+  std::shared_ptr<void> running;  ///< set by the call hook; destroyed on the thread of the call when the code returns
+  std::string_view function;      ///< registered name of the called function; lives as long as the worker
   std::shared_ptr<rpc::BeginGate> gate;  ///< says when the call may begin (SE-35); null = at once
 
   /// Returns whether the caller gave up.
@@ -143,18 +144,20 @@ struct OutRequest {
   RRefId target;      ///< fetch and method: the object meant; create: the object whose method makes the value, or none
   HeldObjects held;   ///< for section `chain`
   base::TimePoint deadline = base::kNever;
-  base::Duration timeout{0};                 ///< from its begin to `deadline`; 0 = none
+  base::Duration timeout{0};                 ///< time from the begin of the request to `deadline`; 0 = none
   TimeoutOf timeout_of = TimeoutOf::call;    ///< whose time-out that is
-  std::shared_ptr<const CancelFlag> cancel;  ///< of the call that it is part of; null = none
+  std::shared_ptr<const CancelFlag> cancel;  ///< flag of the call as part of which this one is made; null = none
   std::uint64_t trace = 0;
-  unsigned depth = 0;     ///< for section `depth`
-  bool grad_mode = true;  ///< of the calling code, sent as section `grad_mode`; true for a fetch, which runs no code
-  wire::Bytes autograd;   ///< section `autograd`, written by the call hook; empty = none
-  std::vector<std::uint8_t> recorded;             ///< one per tensor, 1 = recorded by autograd; empty = none
-  std::uint64_t hook_ticket = 0;                  ///< what CallHook::on_request returned; 0 when there is no hook
-  std::shared_ptr<RRefHandle> keep;               ///< held until the reply
-  std::string_view what;                          ///< "math.add", for errors
-  std::shared_ptr<const std::string> what_owner;  ///< keeps `what` where neither the registry nor the program does
+  unsigned depth = 0;  ///< for section `depth`
+  /// Grad mode of the calling code, sent as section `grad_mode`; true for a fetch, which runs no code.
+  bool grad_mode = true;
+  wire::Bytes autograd;                ///< section `autograd`, written by the call hook; empty = none
+  std::vector<std::uint8_t> recorded;  ///< one per tensor, 1 = recorded by autograd; empty = none
+  std::uint64_t hook_ticket = 0;       ///< what CallHook::on_request returned; 0 when there is no hook
+  std::shared_ptr<RRefHandle> keep;    ///< held until the reply
+  std::string_view what;               ///< "math.add", for errors
+  /// Keeps the text of `what` where neither the registry nor the program does.
+  std::shared_ptr<const std::string> what_owner;
 };
 
 /// A reply as it leaves.
@@ -162,7 +165,8 @@ struct OutReply {
   wire::Bytes body;
   std::vector<at::Tensor> tensors;
   RRefHandles rrefs;
-  bool of_object = false;  ///< tensors of an object that lives on: memory that something else holds is sent as a copy
+  /// The tensors belong to an object that lives on: memory that something else holds is sent as a copy.
+  bool of_object = false;
   wire::Bytes autograd;
   std::vector<std::uint8_t> recorded;
 };
@@ -170,7 +174,8 @@ struct OutReply {
 /// A request or reply as it arrived. References are confirmed (RR-6) before it reaches user code.
 struct InPayload {
   wire::ByteView body;
-  std::shared_ptr<const void> owner;  ///< keeps `body`; null = `body` is valid only during the call that hands it over
+  /// Keeps `body`; null = `body` is valid only during the call that passes this payload.
+  std::shared_ptr<const void> owner;
   std::vector<at::Tensor> tensors;
   RRefHandles rrefs;
   wire::Bytes autograd;

@@ -143,7 +143,7 @@ struct SplitTypes {
   /// The arguments as the callee decodes them.
   using WireTuple = std::tuple<WireType<P>...>;
 };
-/// Those of a batched function: what travels is one request.
+/// The parameters of a batched function: each call sends one request of the batch.
 template <class Supplied, class B>
 struct BatchSplit;
 template <class... S, class... P>

@@ -191,8 +191,9 @@ class FirstTurn {
   Turn* const around_;
 };
 
-/// Gives back the turn of the running code for as long as it lives; every Caftan wait makes one. The destructor blocks
-/// until the turn is here again. An exclusive turn stays, and its strand knows that it is kept by a job that waits.
+/// While an object of this class lives, the turn of the running code is given back; every Caftan wait makes such an
+/// object. The destructor blocks until the turn is here again. An exclusive turn is not given back; its strand then
+/// knows that a waiting job keeps the turn.
 class TurnPause {
  public:
   TurnPause();

@@ -65,7 +65,7 @@ Result<Values<T>> values_of(std::vector<Future<T>>& futures, Take take) {
     std::vector<T> values;
     values.reserve(futures.size());
     for (Future<T>& future : futures) {
-      // A reply that does not decode is found only now.
+      // A reply that cannot be decoded is found only here.
       Result<T> result = take(future);
       if (!result) return result.error();
       values.push_back(*std::move(result));

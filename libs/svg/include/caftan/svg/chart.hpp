@@ -24,8 +24,8 @@ struct Series {
   std::vector<double> x{};          ///< ascending
   std::vector<double> y{};          ///< as many as x
   std::vector<double> low{};        ///< lower edge of a band around the line, as many as x; empty = no band
-  std::vector<double> high{};       ///< upper edge; empty if `low` is
-  std::vector<FaintLine> beside{};  ///< what belongs to the line, but not to its values
+  std::vector<double> high{};       ///< upper edge of the band; empty if `low` is empty
+  std::vector<FaintLine> beside{};  ///< faint lines that belong to the line, but not to its values
 };
 
 /// One pair of axes with the lines in it.

@@ -32,8 +32,8 @@ struct EncodedTensors {
 
 /// What to do with large memory that other code holds besides the message's tensors, and could write to.
 enum class SharedMemory : std::uint8_t {
-  reference,  ///< the caller sees to it that nothing writes it before it is sent
-  copy,       ///< it is copied while encode_tensors runs
+  reference,  ///< not copied: the caller ensures that no code writes the memory before it is sent
+  copy,       ///< copied while encode_tensors runs, so later writes do not matter
 };
 
 /// Describes `tensors` for the wire. An undefined tensor travels as undefined.

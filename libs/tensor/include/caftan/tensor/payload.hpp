@@ -15,7 +15,7 @@ namespace caftan::tensor {
 /// A value as it travels: bytes, and the tensors beside them.
 struct Payload {
   wire::Bytes bytes;
-  std::vector<at::Tensor> tensors;  ///< by the indices that stand in `bytes`
+  std::vector<at::Tensor> tensors;  ///< the tensors of the value; `bytes` names each by its index here
 };
 
 /// Companion of an OutArchive: collects the tensors of a value. The same tensor twice is one entry.

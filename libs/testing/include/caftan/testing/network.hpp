@@ -87,7 +87,7 @@ class Network {
   /// Returns the network as `WorkerOptions::network` takes it; a Cluster has set it in its workers' options.
   const std::shared_ptr<LocalNetwork>& local() const noexcept { return local_; }
 
-  /// Returns the direction in which `from` writes to `to`, of their newest connection.
+  /// Returns the direction in which `from` writes to `to`, of the newest connection between the two.
   Link& link(const std::string& from, const std::string& to);
   /// Sets the filter of all links that there are.
   void filter_all(const Link::Filter& filter);

@@ -43,7 +43,7 @@ class Channel {
 
   /// Ends writing; bytes that were written before still arrive.
   virtual void close_write() = 0;
-  /// Breaks the connection; both ends find its end when they read, also a thread that waits in poll.
+  /// Breaks the connection: both ends read the end of the stream, and a thread that waits for bytes in poll wakes up.
   virtual void break_off() = 0;
   /// Ends the channel; nothing is reported any more. Safe to repeat.
   virtual void close() = 0;

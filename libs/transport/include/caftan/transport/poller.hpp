@@ -23,7 +23,7 @@ class Pollable {
 
  private:
   friend class PollSet;
-  std::uint64_t key_ = 0;  // slot in the PollSet, set by watch
+  std::uint64_t key_ = 0;  // place in the PollSet, set by `watch`
 };
 
 /// Something with bytes appended but not yet written. Threads: any.
@@ -54,7 +54,7 @@ class ClaimableSource : public base::ReadableSource {
 
 /// How soon held-back bytes have to leave.
 enum class FlushBy {
-  queue_end,  ///< when this runner's queue is empty: at the end of a task
+  queue_end,  ///< when the queue of this runner is empty: at the end of a task
   soon,       ///< within some 100 us, however long this thread computes
 };
 

@@ -89,7 +89,7 @@ class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit
 
   mutable base::Mutex mutex_;
   TaskQueue queue_ CAFTAN_GUARDED_BY(mutex_);
-  Crew crew_;  // used under mutex_, but for may_begin_unasked
+  Crew crew_;  // used under mutex_, except the method may_begin_unasked
   // Writes that are held back: the first thread that is free performs them.
   std::vector<std::shared_ptr<Flushable>> flushes_ CAFTAN_GUARDED_BY(mutex_);
   base::TimePoint oldest_flush_ CAFTAN_GUARDED_BY(mutex_);

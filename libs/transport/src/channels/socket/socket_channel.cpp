@@ -60,7 +60,8 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
   Result<std::size_t> read(const iovec* vectors, int count) override {
     std::size_t room = 0;
     for (int i = 0; i < count; ++i) room += vectors[i].iov_len;
-    state_.fetch_and(~kUnread, std::memory_order_acq_rel);  // before reading: what comes behind it sets the bit again
+    // Cleared before reading: bytes that arrive behind the read bytes set it again.
+    state_.fetch_and(~kUnread, std::memory_order_acq_rel);
     for (;;) {
       const ssize_t got =
           count == 1 ? ::recv(fd_, vectors->iov_base, vectors->iov_len, 0) : ::readv(fd_, vectors, count);
@@ -123,7 +124,7 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
   const char* const kind_;
   Ready ready_;
   bool watched_ = false;
-  std::uint32_t events_ = 0;  // what the kernel was asked for; written by arm
+  std::uint32_t events_ = 0;  // the events that the kernel was asked for; written by `arm`
   std::atomic<std::uint32_t> state_{0};
   std::atomic<bool> closed_{false};
 };

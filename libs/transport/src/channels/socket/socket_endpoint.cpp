@@ -226,7 +226,7 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
     bool full = false;
     {
       const base::LockGuard lock(mutex_);
-      if (closed_) return;  // the socket closes with its handshake
+      if (closed_) return;  // the listener is closed: the connection ends with its handshake
       full = open_.size() >= io_options_.max_open;
       if (!full) open_.insert(io);
     }

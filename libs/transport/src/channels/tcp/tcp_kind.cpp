@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kScheme = "tcp:";
 constexpr int kTcpRtoMax = 44;       // TCP_RTO_MAX_MS of linux/tcp.h, from 6.15 on
-constexpr int kLongestPause = 1000;  // ms; the least that the kernel takes
+constexpr int kLongestPause = 1000;  // milliseconds; the kernel accepts no smaller number
 
 std::optional<std::uint16_t> port_of(std::string_view address) {
   const std::string_view text = address.substr(address.rfind(':') + 1);
@@ -55,7 +55,7 @@ Result<SocketAddress> parse(const std::string& address) {
 bool has_port(const std::string& address) { return port_of(address) != 0; }
 
 bool is_beyond(const std::string& address) {
-  if (!check(address)) return true;  // what is not known is assumed to be the worst
+  if (!check(address)) return true;  // an address of an unknown form may be reachable from other hosts
   const auto parsed = parse(address);
   if (!parsed) return true;
   if (parsed->family() == AF_INET) {

@@ -12,7 +12,7 @@ namespace caftan::transport {
 namespace {
 
 constexpr std::string_view kScheme = "unix:";
-constexpr int kSocketBuffer = 1 << 20;  // asked for; the kernel caps it
+constexpr int kSocketBuffer = 1 << 20;  // the size that is asked for; the kernel may give less
 constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
 
 Result<void> check(const std::string& address) {

@@ -38,9 +38,9 @@ using ByteView = std::span<const std::byte>;
 inline std::byte* extend(Bytes& to, std::size_t size) {
   const std::size_t before = to.size();
   if (size > to.capacity() - before) {
-    // resize() would move what is there byte by byte through the allocator.
+    // resize() would move the present bytes one by one through the allocator.
     Bytes larger;
-    constexpr std::size_t kSecond = 1024;  // bytes, once a buffer has grown
+    constexpr std::size_t kSecond = 1024;  // capacity in bytes that a buffer gets when it first grows
     larger.reserve(before == 0 ? size : std::max({before + size, 2 * before, kSecond}));
     larger.resize(before);
     if (before != 0) std::memcpy(larger.data(), to.data(), before);

@@ -31,7 +31,7 @@ enum class FrameKind : std::uint8_t {
   cancel = 19,  ///< the caller gave up; has no reply
 
   actor_message = 20,  ///< a registered message for an exported actor; with a call id it is a request
-  actor_reply = 21,    ///< the reply to such a request
+  actor_reply = 21,    ///< the reply to an actor_message that is a request
   down = 22,           ///< a watched actor ended
   exit = 23,           ///< an exit signal for an actor
   monitor = 24,
@@ -40,7 +40,7 @@ enum class FrameKind : std::uint8_t {
   unlink = 27,
 };
 
-inline constexpr std::size_t kFrameKinds = 32;  ///< all kinds are below: frame.cpp checks it
+inline constexpr std::size_t kFrameKinds = 32;  ///< larger than the number of every kind: frame.cpp checks that
 
 /// Returns the enumerator's name; empty for a kind that this version does not know.
 std::string_view name_of(FrameKind kind) noexcept;
@@ -51,30 +51,30 @@ inline bool is_known(FrameKind kind) noexcept { return !name_of(kind).empty(); }
 /// What a section holds. Numbers travel on the wire: never reuse one.
 enum class SectionType : std::uint16_t {
   rrefs = 1,        ///< the manifest of references; read before anything else (RR-3)
-  autograd = 2,     ///< the context a call belongs to
+  autograd = 2,     ///< the autograd context to which a call belongs
   chain = 3,        ///< the objects held by the call chain, for would_deadlock
   bulk = 4,         ///< sizes of the tensor segments that follow as chunks: u64 each
   target = 5,       ///< the RRef that a fetch, a method or the creation of a method's result is about
   depth = 6,        ///< u8: calls that wait for this one; left out for none
-  error_kinds = 7,  ///< of a `response` that is an error: what the application calls it and its causes
+  error_kinds = 7,  ///< for a `response` that is an error: the application's kinds of the error and of its causes
   grad_mode = 8,    ///< u8 0: the caller's grad mode is off; left out while it is on
 };
 /// Flag of a section: a reader that does not know its type refuses the frame.
 inline constexpr std::uint16_t kSectionCritical = 1;
 inline constexpr std::size_t kSectionHeaderSize = 8;  ///< bytes of type, flags and size
 
-inline constexpr std::uint8_t kFlagError = 1;  ///< of a `response` or `actor_reply`: the body is an Error
+inline constexpr std::uint8_t kFlagError = 1;  ///< flag of a `response` or `actor_reply`: the body is an Error
 
 /// The fixed part in front of every frame.
 struct FrameHeader {
   std::uint32_t sections_size = 0;  ///< bytes
-  std::uint32_t body_size = 0;      ///< bytes; of a chunk: its bytes
+  std::uint32_t body_size = 0;      ///< bytes of the body; of a chunk, the bytes that it carries
   std::uint32_t table_size = 0;     ///< bytes of the tensor table
   FrameKind kind{};
   std::uint8_t flags = 0;
-  std::uint16_t cpu = 0;           ///< reserved: written as it is here, not looked at
+  std::uint16_t cpu = 0;           ///< reserved: written as it is here, ignored when read
   std::uint64_t call = 0;          ///< id of the request, 0 = none
-  std::uint64_t remaining_us = 0;  ///< time the caller still waits, 0 = for ever
+  std::uint64_t remaining_us = 0;  ///< microseconds for which the caller still waits, 0 = for ever
   std::uint64_t trace = 0;
   std::uint64_t bulk_size = 0;  ///< bytes that follow as chunks
 

@@ -1,5 +1,5 @@
 /// The CSV of a run's files (RFC 4180): numbers that read back bit for bit in every locale, fields in quotes where they
-/// need it, and a reader that knows its line.
+/// need it, and a reader that reports line numbers.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ namespace caftan::app {
 
 class File;
 
-/// The file in a run's folder.
+/// The name of the file in a run's folder that has its curves.
 inline constexpr const char* kCurveFile = "curve.csv";
 
 struct CurveRow {
@@ -34,7 +34,7 @@ inline constexpr std::size_t kRowsInMemory = 250'000;
 /// Appends rows as they come, so that a run that is killed has them. Threads: one at a time.
 class CurveWriter {
  public:
-  /// Bytes that wait for `write`; beyond them `add` writes.
+  /// The most bytes that wait for `write`; when there are more, `add` writes them.
   static constexpr std::size_t kMostWaiting = 64 * 1024;
 
   explicit CurveWriter(const std::filesystem::path& run_directory);

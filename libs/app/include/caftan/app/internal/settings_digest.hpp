@@ -27,7 +27,7 @@ std::vector<std::string> differing_tables(std::string_view one, std::string_view
 /// A worker's name and the digest of the settings from which it was started.
 struct WorkerSettings {
   std::string_view worker;  ///< its name
-  std::string_view digest;  ///< empty: it says nothing of its settings
+  std::string_view digest;  ///< empty: the worker says nothing of its settings
 };
 /// Checks that a peer was started from the same settings as this worker; where one of them says nothing, they are not
 /// compared. Errors: invalid_config, which begins with the tables that differ.

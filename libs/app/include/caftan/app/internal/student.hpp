@@ -19,7 +19,7 @@ struct MeanEstimate {
   std::optional<double> half{};
 };
 
-/// Returns count 0 for no values. A value that is not finite makes mean and half so.
+/// Returns count 0 for no values. If a value is not finite, mean and half are not finite either.
 MeanEstimate estimate_mean(std::span<const double> values);
 
 }  // namespace caftan::app

@@ -12,7 +12,8 @@ namespace caftan::autograd {
 
 struct CallSection {
   ContextId context;
-  AutogradMessageId message;    ///< of the frame's recorded tensors; without number: none is recorded
+  /// Id of the message of the frame's recorded tensors; its number is 0 if none is recorded.
+  AutogradMessageId message;
   std::uint64_t order_key = 0;  ///< of the call, or of its reply
   DecidedSet decided;
   template <class Archive>

@@ -21,7 +21,8 @@ struct PassStart {
   bool keep = false;
   std::vector<HeldByWaiter> held;  ///< by the calling code
   base::TimePoint deadline = base::kNever;
-  std::shared_ptr<rpc::Strand> strand;  ///< whose turn the caller holds: its graph is read on it; null = none
+  /// The strand whose turn the caller holds: the caller's graph is read on that strand; null = none.
+  std::shared_ptr<rpc::Strand> strand;
 };
 
 /// Threads: any, all methods; none blocks.
@@ -31,14 +32,15 @@ class ContextHost {
 
   /// Makes a context of this worker. Errors: shut_down.
   virtual Result<std::shared_ptr<ContextRecord>> create() = 0;
-  /// Finds the context that a frame from `from` names, or enters it, which is announced to its creator.
+  /// Finds the context that a frame from `from` names. If this worker takes no part in the context yet, it joins: the
+  /// creator of the context is sent a message.
   /// Errors: context_released, unknown_context, shut_down.
   virtual Result<std::shared_ptr<ContextRecord>> enter(const ContextId& context, const Peer& from) = 0;
   /// Releases a context that this worker made, at every worker that joined it, once the passes opened here are over.
   virtual void release(const ContextId& context) noexcept = 0;
   /// A frame has brought decided passes to the record.
   virtual void learned(const ContextId& context) = 0;
-  /// Runs a pass; the future resolves with its outcome, when the gradients of this worker are in its book.
+  /// Runs a pass. The future gets the outcome of the pass, once this worker's gradients are in the book of the context.
   virtual Future<void> start_pass(const std::shared_ptr<ContextRecord>& context, PassStart start) = 0;
 
   virtual WorkerLife self() const noexcept = 0;

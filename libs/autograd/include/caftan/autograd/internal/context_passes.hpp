@@ -21,7 +21,7 @@ namespace caftan::autograd {
 struct OpenPass {
   Mode mode = Mode::smart;
   bool keep = false;                    ///< retain the graph for another pass
-  std::vector<HeldByWaiter> held = {};  ///< by the code that waits for the pass
+  std::vector<HeldByWaiter> held = {};  ///< objects that the code which waits for the pass holds
 };
 
 /// The parts that this worker plays: home, initiator, participant. Messages between them stay inside.
@@ -43,7 +43,7 @@ class ContextPasses {
   /// A frame of a call or step of this context carried `decided`; deal with it before the frame itself.
   PassActions learn(const DecidedSet& decided);
   /// A message arrived from the context actor of `from`.
-  /// @param bytes  of the tensors beside a Grad; its tensors are kept by the caller until RunGraph feeds them
+  /// @param bytes  of the tensors beside a Grad; the Grad's tensors are kept by the caller until RunGraph feeds them
   PassActions receive(WorkerLife from, const PassMessage& message, std::uint64_t bytes = 0);
   /// A session with `peer` ended, or a message could not be sent to it.
   /// @param name  of the worker, for the errors that this leads to
@@ -113,15 +113,17 @@ class ContextPasses {
   const RecordedMessages& recorded_;
   PassLimits limits_;
   DecidedSet decided_;
-  std::map<PassNumber, Error> failures_;  // reasons, as far as known here
+  std::map<PassNumber, Error> failures_;  // why passes failed, as far as known here
   std::optional<PassHome> home_;
   std::optional<PassLedger> ledger_;
   bool keep_ = false;               // of the pass of `ledger_`
   std::vector<HeldByWaiter> held_;  // likewise
   std::optional<WorkerPass> worker_;
-  std::vector<Waiting> waiting_;                                // for the pass after one that still stops
-  std::unordered_map<AutogradMessageId, PassNumber> freed_by_;  // by message: the failed pass that freed its graph
-  std::deque<Waiting> inbox_;                                   // from this worker to itself
+  // Messages for the next pass, kept until this worker's part of the pass before has stopped.
+  std::vector<Waiting> waiting_;
+  // Recorded messages whose graph a failed pass has freed, each with that pass.
+  std::unordered_map<AutogradMessageId, PassNumber> freed_by_;
+  std::deque<Waiting> inbox_;  // from this worker to itself
   bool released_ = false;
 };
 

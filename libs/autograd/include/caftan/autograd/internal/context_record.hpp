@@ -32,7 +32,7 @@ class ContextRecord;
 
 /// How many lower bits of a message's number count the messages of one context. The upper bits are the context's place
 /// at the worker that made the message, by which that worker finds the context, and in it S(m).
-constexpr unsigned kMessageBits = 24;  // messages that one worker sends in one context
+constexpr unsigned kMessageBits = 24;  // so one worker can send 2^24 messages in one context
 /// Returns the place of the message's context at the worker that made the message.
 constexpr std::uint64_t place_of(const AutogradMessageId& message) noexcept { return message.number >> kMessageBits; }
 
@@ -136,7 +136,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
  private:
   enum class Phase : std::uint8_t {
     open,
-    closing,  ///< the handle is gone; uses of code that it has called may go on
+    closing,  ///< the handle is gone; code that the handle's own code has called may go on
     over,     ///< nodes and gradients are forgotten
   };
   struct Sent {
@@ -148,8 +148,8 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
 
   struct HeldGradients {
     using Delivered = std::map<std::pair<PassNumber, AutogradMessageId>, Result<std::vector<at::Tensor>>>;
-    Delivered delivered;                        // for S nodes, until a run takes them
-    std::map<PassNumber, GradientBook> staged;  // of leaves, until their pass is decided
+    Delivered delivered;                        // gradients that arrived for S nodes, until a run takes them
+    std::map<PassNumber, GradientBook> staged;  // gradients of leaves, until their pass is decided
     GradientBook book;                          // of leaves
   };
 
@@ -163,7 +163,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::atomic<std::uint64_t> next_binding_{0};
 
   mutable base::Mutex mutex_;
-  // The sent messages by number; this worker has sent all of them.
+  // The messages that this worker has sent, by the number of the message.
   std::unordered_map<std::uint64_t, Sent> sent_ CAFTAN_GUARDED_BY(mutex_);
   // The spans that have recorded, or still run, by key.
   std::unordered_map<std::uint64_t, CodeSpan> spans_ CAFTAN_GUARDED_BY(mutex_);
@@ -175,7 +175,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::size_t uses_ CAFTAN_GUARDED_BY(mutex_) = 0;
   Phase phase_ CAFTAN_GUARDED_BY(mutex_) = Phase::open;
 
-  unsigned depth_ = 0;  // constant after the context was made
+  unsigned depth_ = 0;  // set when the context is made, constant afterwards
 };
 
 }  // namespace caftan::autograd

@@ -51,7 +51,7 @@ class ContextTable {
 
  private:
   struct Creator {
-    std::map<std::uint64_t, std::uint64_t> released;  // first -> last; apart from each other
+    std::map<std::uint64_t, std::uint64_t> released;  // first -> last number of each range; no two ranges touch
     std::set<std::uint64_t> open;                     // here
     std::uint64_t asked = 0;                          // the first number of the range that `learn` returned last
     bool refuses(std::uint64_t number) const;

@@ -81,8 +81,9 @@ struct PassHeader {
   DecidedSet decided;
   WorkerLife initiator;
   Mode mode = Mode::smart;
-  bool keep = false;                    ///< retain the graph
-  std::vector<HeldByWaiter> held = {};  ///< by the chain of calls that waits for the pass, at most kMostHeld
+  bool keep = false;  ///< retain the graph
+  /// Objects that the chain of calls which waits for the pass holds, at most kMostHeld.
+  std::vector<HeldByWaiter> held = {};
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
     archive& pass& decided& initiator& mode& keep& held;
@@ -135,7 +136,7 @@ struct Done {
 /// whose context ends to its neighbours in the pass: this pass cannot succeed.
 struct Fail {
   PassId pass;
-  Error error;  ///< names the worker, and in its text the node
+  Error error;  ///< the error names the worker, and in its text the node
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
     archive& pass& error;

@@ -38,7 +38,8 @@ struct CodeSpan {
   /// records later.
   void end();
 
-  std::uint64_t key = 0;  ///< of the function's call (OrderKey::key): depends on the structure of the program alone
+  /// The key of the function's call (OrderKey::key), which depends on the structure of the program alone.
+  std::uint64_t key = 0;
   std::uint64_t thread_id = 0;  ///< in torch's numbering
   std::uint64_t first = 0;      ///< sequence numbers [first, last)
   std::uint64_t last = std::numeric_limits<std::uint64_t>::max();

@@ -85,19 +85,21 @@ using PassActions = std::vector<PassAction>;
 
 /// An R node met by a walk.
 struct FoundRecv {
-  ContextId context;  ///< in which it was recorded; another one than the pass's is `foreign_context` (DA-3)
+  /// The context in which the message was recorded; if it is not the pass's, the pass fails with `foreign_context`
+  /// (DA-3).
+  ContextId context;
   AutogradMessageId message;
 };
 
 /// How a run stopped: no node is ready.
 struct RunResult {
   bool drained = false;            ///< no dependency is open: every node of the pass has run
-  std::uint64_t staged_bytes = 0;  ///< of the gradients in the staged book
+  std::uint64_t staged_bytes = 0;  ///< bytes of the gradients in the staged book
 };
 
 /// Limits on what one context may hold (DA-17).
 struct PassLimits {
-  std::uint64_t staged_bytes = std::uint64_t{16} << 30;  ///< of staged gradients and queued gradient messages
+  std::uint64_t staged_bytes = std::uint64_t{16} << 30;  ///< bytes of staged gradients and queued gradient messages
 };
 
 }  // namespace caftan::autograd

@@ -23,7 +23,7 @@ class PassHome {
   PassActions decide(WorkerLife from, const Decide& decide);
   /// A participant that cannot reach the initiator gives up: the pass failed, unless it is decided. Answers End.
   PassActions fail(WorkerLife from, const Fail& fail);
-  /// `worker` records in the context. Answers End if a pass has been decided already: it may have taken part.
+  /// `worker` records in the context. Answers End if a pass has been decided already: the worker may have taken part.
   PassActions joined(WorkerLife worker);
   /// A session ended. If that worker had the open pass, the pass failed. The home sends the outcomes of passes of a
   /// lost initiator to all workers that joined.
@@ -31,7 +31,8 @@ class PassHome {
 
   /// This worker opens a pass of its own. The release waits for it (DA-19). Precondition: it has none open.
   void own_pass_begins();
-  /// It has ended. Returns true if the release has waited for it and is due now. Precondition: own_pass_begins.
+  /// This worker's own pass has ended. Returns true if the release has waited for that and is due now. Precondition:
+  /// own_pass_begins.
   bool own_pass_ends();
   /// The handle is gone. Returns true if the release is due now. Repeating it changes nothing.
   bool release();
@@ -52,8 +53,8 @@ class PassHome {
   ContextId context_;
   DecidedSet decided_;
   std::map<PassNumber, Error> failures_;
-  std::optional<WorkerLife> initiator_;  // of the open pass, number decided_.up_to + 1
-  std::set<WorkerLife> initiators_;      // of all passes, as long as their sessions last
+  std::optional<WorkerLife> initiator_;  // the initiator of the open pass, whose number is decided_.up_to + 1
+  std::set<WorkerLife> initiators_;      // the initiators of all passes, as long as their sessions last
   std::set<WorkerLife> joined_;
   bool own_pass_ = false;  // this worker has one open
   bool release_asked_ = false;

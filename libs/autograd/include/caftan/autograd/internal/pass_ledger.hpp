@@ -17,7 +17,7 @@ namespace caftan::autograd {
 class PassLedger {
  public:
   enum class Phase : std::uint8_t {
-    opening,   ///< asked the home, no reply yet
+    opening,   ///< has asked the home to grant the pass, no reply yet
     counting,  ///< the ledger is open
     running,   ///< SMART: closed; gradients run
     deciding,  ///< the outcome is on its way to the home
@@ -71,7 +71,7 @@ class PassLedger {
   Mode mode_;
   Phase phase_ = Phase::opening;
   std::optional<Error> failed_early_;                     // before the home answered
-  std::unordered_map<AutogradMessageId, Entry> entries_;  // the id without number: the roots
+  std::unordered_map<AutogradMessageId, Entry> entries_;  // the entry whose id has no number stands for the roots
   std::size_t open_ = 0;                                  // entries that are not both spawned and done
   struct Participant {
     bool done = false;

@@ -116,10 +116,11 @@ class WorkerPass {
   std::set<WorkerLife> watched_;
 
   std::vector<AutogradMessageId> unwalked_;  // marked meanwhile
-  std::vector<AutogradMessageId> used_up_;   // SMART: being walked; FAST: fed since the last report
-  std::vector<AutogradMessageId> sent_;      // since the last report
-  std::vector<AutogradMessageId> unfed_;     // arrived meanwhile
-  std::uint64_t queued_bytes_ = 0;           // of unfed_
+  // Messages for the next report: with SMART those being walked, with FAST those fed since the last report.
+  std::vector<AutogradMessageId> used_up_;
+  std::vector<AutogradMessageId> sent_;   // since the last report
+  std::vector<AutogradMessageId> unfed_;  // arrived meanwhile
+  std::uint64_t queued_bytes_ = 0;        // of unfed_
   std::uint64_t staged_bytes_ = 0;
 };
 

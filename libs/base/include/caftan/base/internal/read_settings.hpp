@@ -14,10 +14,10 @@ namespace caftan {
 
 /// How a table is read, and what messages call it.
 struct ReadSettings {
-  std::string table{};                    ///< its name in the file, for example "roles.agent.config"; "" = top level
-  std::string owner{};                    ///< whose keys these are, for example "cartpole.agent"; may be empty
-  std::filesystem::path base{};           ///< what path settings are relative to
-  std::vector<std::string> other_keys{};  ///< keys that are known but read elsewhere
+  std::string table{};           ///< the table's name in the file, for example "roles.agent.config"; "" = top level
+  std::string owner{};           ///< the name of the owner of the keys, for example "cartpole.agent"; may be empty
+  std::filesystem::path base{};  ///< what path settings are relative to
+  std::vector<std::string> other_keys{};  ///< keys of the table that are known but read elsewhere
   std::string help{};                     ///< a command that lists the keys, for the hint of an unknown one
 };
 

@@ -17,7 +17,8 @@ namespace caftan::base {
 /// Threads: any.
 class RepeatedLines {
  public:
-  /// Returns whether to write a line about `key` now. If so, a period begins; if not, the line is counted.
+  /// Returns whether to write a line about `key` now. If the line is to be written, a period begins; if not, the line
+  /// is counted.
   bool add(std::string_view key) {
     const LockGuard lock(mutex_);
     const auto [place, is_first] = counts_.try_emplace(std::string(key), 0);
@@ -25,7 +26,7 @@ class RepeatedLines {
     return is_first;
   }
 
-  /// Returns how many lines were counted in the period that is over. If there were some, another period begins.
+  /// Returns how many lines were counted in the period that is over. If there were such lines, another period begins.
   std::size_t end_period(const std::string& key) {
     const LockGuard lock(mutex_);
     const auto found = counts_.find(key);

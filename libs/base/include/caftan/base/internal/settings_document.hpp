@@ -20,7 +20,7 @@ struct SettingsNode {
   enum class Kind { boolean, integer, number, text, date, list, table };
 
   Kind kind = Kind::table;
-  SettingsPlace place;  ///< of the value; of a table its header
+  SettingsPlace place;  ///< the place of the value; of a table, the place of its header
   std::variant<std::monostate, bool, std::int64_t, double, std::string> scalar;  ///< of a date its text
   std::vector<SettingsNode> items;                                               ///< of a list
   std::vector<SettingsEntry> entries;                                            ///< of a table

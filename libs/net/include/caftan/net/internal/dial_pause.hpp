@@ -15,7 +15,7 @@ class DialPause {
   static constexpr base::Duration kShortest = std::chrono::milliseconds(20);
   static constexpr base::Duration kLongest = std::chrono::seconds(1);
 
-  /// @param seed  of the random part of the pause; has to differ between processes and between members
+  /// @param seed  seed of the random part of the pause; has to differ between processes and between members
   explicit DialPause(std::uint64_t seed) : seed_(seed) {}
 
   /// Returns the pause after an attempt that failed at `now`: an eighth of the time since the first failed attempt,

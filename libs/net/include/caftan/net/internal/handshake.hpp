@@ -26,7 +26,7 @@ inline constexpr std::size_t kMaxRejectText = 200;         ///< bytes
 
 /// Feature bit: the hello says how many tensor segments of one message the sender takes.
 inline constexpr std::uint64_t kSaysSegments = 1;
-inline constexpr std::uint32_t kUnsaidSegments = 4096;  ///< what a peer without kSaysSegments takes
+inline constexpr std::uint32_t kUnsaidSegments = 4096;  ///< how many segments a peer takes whose hello does not say it
 /// Feature bit: the section `error_kinds` and the error code user_error are understood.
 inline constexpr std::uint64_t kKnowsErrorKinds = 2;
 /// Feature bit: the section `grad_mode` is understood.
@@ -47,7 +47,7 @@ struct VersionRange {
 /// What the connection is for.
 enum class Purpose : std::uint8_t {
   session = 1,  ///< a session of its own
-  // Reserved: a worker of this version refuses them.
+  // Reserved: a worker of this version refuses connections for these purposes.
   bulk = 2,   ///< one more connection for tensor bytes of the session with the same number
   probe = 3,  ///< only the handshake; both sides close after it
 };
@@ -60,10 +60,10 @@ struct Introduction {
   std::string name;            ///< the worker's, 1 to kMaxName bytes, no control characters
   WorkerId id;
   Incarnation incarnation;  ///< not zero
-  Limits limits;            ///< what it takes: the other side never sends more
+  Limits limits;            ///< what this side takes: the other side never sends more
   Purpose purpose = Purpose::session;
   std::uint64_t connection = 0;  ///< number of the session between these two incarnations; the client counts
-  std::string address;           ///< where it listens, up to kMaxAddress bytes; empty = it does not
+  std::string address;           ///< where this side listens, up to kMaxAddress bytes; empty = it does not listen
   /// A text that the owners of both sides compare, up to kMaxSettings bytes, no control characters; empty = nothing to
   /// compare.
   std::string settings;

@@ -15,8 +15,8 @@ namespace caftan::net {
 
 /// The report of one round that a member sends to each other member, as the message `leave.report`.
 struct LeaveReport {
-  std::uint64_t lives = 0;  ///< of all members, as the sender knows them
-  std::uint64_t round = 0;  ///< 0: the sender has called leave_together; later ones: it is at rest
+  std::uint64_t lives = 0;  ///< a hash of the lives of all members, as the sender knows them
+  std::uint64_t round = 0;  ///< 0: the sender has called leave_together; from 1 on: the sender is at rest
   std::uint64_t work = 0;   ///< calls and replies that the sender has sent; 0 in round 0
   bool operator==(const LeaveReport&) const = default;
 
@@ -26,8 +26,8 @@ struct LeaveReport {
   }
 };
 
-/// To the driving workers of other launchers: the run() of the sender's role has returned without an error, and was not
-/// asked to stop. As a message: `run.returned`. Rules RN-21 and RN-22: docs/protocols/run.md.
+/// The message `run.returned` to the driving workers of other launchers: the run() of the sender's role has returned
+/// without an error, and was not asked to stop. Rules RN-21 and RN-22: docs/protocols/run.md.
 struct RunReturned {
   template <class Archive>
   void serialize(Archive&, unsigned) {}

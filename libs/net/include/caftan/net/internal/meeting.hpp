@@ -19,8 +19,8 @@ namespace caftan::net {
 class Meeting {
  public:
   struct Options {
-    std::vector<std::string>
-        addresses{};  ///< by id: where a worker can be dialled; empty = learnt from the coordinator
+    /// By id of the member: the address at which it can be dialled; empty = learnt from the coordinator.
+    std::vector<std::string> addresses{};
     base::Duration start_timeout{};
     bool in_one_process = false;  ///< the workers find each other without addresses
   };
@@ -51,7 +51,7 @@ class Meeting {
     enum class Report : std::uint8_t { no, now, after_start };
     bool is_last = false;  ///< no session with that life is left
     Report report = Report::no;
-    bool dial = false;  ///< it may come back: dial it (SE-34)
+    bool dial = false;  ///< the peer may come back: dial it (SE-34)
   };
   /// A session that was added has ended. Returns what to do about it.
   Loss on_session_end(const WorkerLife& peer);
@@ -69,7 +69,7 @@ class Meeting {
   void end_dial(WorkerId peer) { members_[peer.value].is_dialled = false; }
 
   struct FailedDial {
-    std::optional<base::TimePoint> again;  ///< when to end the attempt and dial again
+    std::optional<base::TimePoint> again;  ///< when to end the attempt and dial again; nothing = do not dial again
     std::optional<Error>
         duplicate;  ///< report it to users: this peer is the first that refuses this worker as a duplicate
     std::optional<Error> given_up;  ///< log it: the start is over, and the new life of this peer is not dialled again
@@ -138,13 +138,14 @@ class Meeting {
     std::string address;  // empty: not known yet
     bool has_fixed_address;
     DialPause dial_pause;
-    Error duplicate = {};         // how the last attempt to dial it was refused as duplicate; Errc::ok: it was not
-    bool is_dialled = false;      // or waits to be dialled again
-    bool is_connected = false;    // there is a session with its present life that can be used
-    bool reported_ready = false;  // its present life has reported to the coordinator that it has a session with all
+    Error duplicate = {};       // the refusal if a member refused the last attempt as a duplicate; else Errc::ok
+    bool is_dialled = false;    // the member is being dialled, or will be dialled again after a pause
+    bool is_connected = false;  // there is a session with the member's present life that can be used
+    // The member's present life has reported to the coordinator that it has a session with every other.
+    bool reported_ready = false;
     bool lost_at_start = false;
-    Incarnation was_up = {};     // its latest life that has been connected; zero: none
-    Incarnation announced = {};  // its present life according to the coordinator; zero: unknown
+    Incarnation was_up = {};     // the member's latest life that has been connected; zero: none
+    Incarnation announced = {};  // the member's present life according to the coordinator; zero: unknown
   };
 
   bool is_decided() const noexcept { return start_ == Start::over || start_ == Start::failed; }
@@ -159,7 +160,7 @@ class Meeting {
   std::vector<Member> members_;  // the index is the id
   bool is_leaving_ = false;
   Start start_ = Start::meeting;
-  Error failure_;  // of a start that has failed
+  Error failure_;  // why the start has failed, if it has
   ViewState view_ = ViewState::none;
   Error last_dial_error_;
   Error last_refusal_;

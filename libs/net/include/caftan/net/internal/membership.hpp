@@ -18,7 +18,7 @@ namespace caftan::net {
 struct MemberEntry {
   std::string name;
   WorkerId id;          ///< 0, 1, ... without gaps
-  std::string address;  ///< where it listens; empty = learnt when it has started
+  std::string address;  ///< the address at which the worker listens; empty = learnt when the worker has started
 };
 
 /// What is known of a worker. A worker joins by its hello, from which the coordinator makes its Join; a View carries
@@ -110,10 +110,10 @@ class Membership {
  private:
   struct Member {
     Join known;
-    std::size_t sessions = 0;  ///< with its present life; it is up while there is one
+    std::size_t sessions = 0;  ///< sessions with the member's present life; the member is up while there is one
     std::string place = {};    ///< of the last of them
-    Incarnation joined = {};   ///< its life whose join the coordinator has, or that a view named; zero: none
-    std::vector<Incarnation> replaced = {};  ///< earlier lives; as many as there were restarts
+    Incarnation joined = {};   ///< the member's life whose join the coordinator has, or that a view named; zero: none
+    std::vector<Incarnation> replaced = {};  ///< earlier lives of the member; as many as there were restarts
   };
 
   Membership(std::vector<Member> members, std::size_t self);

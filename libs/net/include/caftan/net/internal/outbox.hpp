@@ -72,9 +72,10 @@ class Outbox {
   void commit();
   std::size_t cut_chunk();
 
-  std::deque<Piece> committed_;  ///< in the order of the wire; the first is written up to written_
+  /// In the order in which they go to the wire; of the first piece, written_ bytes are written already.
+  std::deque<Piece> committed_;
   std::size_t written_ = 0;
-  bool has_chunk_ = false;  ///< the last of them are chunks
+  bool has_chunk_ = false;  ///< the last pieces of committed_ are chunks
   std::deque<wire::Bytes> control_;
   std::deque<Bulk> bulk_;
   std::uint64_t queued_bytes_ = 0;

@@ -58,7 +58,8 @@ class RequestTable {
     }
     if (free_ == kNone) free_ = make_slot().index;
     Slot& slot = at(free_);
-    if (deadline != base::kNever) wheel_.insert(slot, deadline);  // throws without memory, and nothing was taken
+    // Throws without memory; no request has been added then.
+    if (deadline != base::kNever) wheel_.insert(slot, deadline);
     free_ = slot.next_free;
     slot.sink.emplace(std::move(sink));
     slot.deadline = deadline;

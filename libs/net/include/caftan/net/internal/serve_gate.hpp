@@ -54,7 +54,8 @@ class ServeGate {
   const std::uint64_t limit_;
   std::atomic<bool> busy_{false};
   base::Mutex mutex_;
-  bool open_ = true;  ///< written under mutex_ by on_backlog alone, whose thread also reads it without the lock
+  /// Changed under mutex_ by on_backlog alone; the thread of on_backlog also reads it without the lock.
+  bool open_ = true;
   bool closed_ CAFTAN_GUARDED_BY(mutex_) = false;
   std::uint64_t last_ CAFTAN_GUARDED_BY(mutex_) = 0;
   /// The tasks of held calls, by place. An empty task means that the task was handed out and that its call has not

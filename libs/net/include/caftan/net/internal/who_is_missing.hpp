@@ -11,9 +11,12 @@ namespace caftan::net {
 struct MemberAtStart {
   std::string name{};
   bool is_here = false;
-  bool has_left = false;      ///< was here
-  bool would_be_met = false;  ///< its address is known here, or ours there: if it had started, there would be a session
-  bool is_meeting = false;  ///< is here, and has not reported to the coordinator that it has a session with all others
+  bool has_left = false;  ///< was here
+  /// This worker knows the member's address, or the member knows this worker's: a member that had started would have a
+  /// session here.
+  bool would_be_met = false;
+  /// The member is here, and has not reported to the coordinator that it has a session with every other.
+  bool is_meeting = false;
 };
 
 /// @param members  all, the coordinator first

@@ -15,7 +15,7 @@
 
 namespace caftan::nn {
 
-/// The way to the actor, which ends with it.
+/// The way to the module's actor, which ends when this object is destroyed.
 class ModuleMailbox {
  public:
   virtual ~ModuleMailbox() = default;
@@ -23,7 +23,7 @@ class ModuleMailbox {
   virtual void send(std::shared_ptr<ModuleRequest> request) = 0;
 };
 
-/// A request with its work and the promise of its outcome.
+/// A request: the work to be done on the module, and the promise of the outcome.
 template <class T>
 class ModuleWork final : public ModuleRequest {
  public:
@@ -51,11 +51,12 @@ class ModuleControl {
 
   /// Returns a reference to each parameter or buffer.
   Future<std::vector<NamedReference>> list(TensorKind kind);
-  /// Copies the state and says where to read it.
+  /// Copies the state and returns where to read the copy.
   Future<SavedModule> save();
   /// Makes a place for a state.
   Future<RRef<StagedState>> stage(const std::vector<TensorInfo>& given);
-  /// Takes the state that has come. @param wait  for open contexts to end, >= 0; then module_busy
+  /// Gives the module the state that has arrived in `staged`.
+  /// @param wait  how long to wait for open contexts to end, >= 0; then module_busy
   Future<void> take(const RRef<StagedState>& staged, base::Duration wait);
   /// Moves the module to a device. @param wait  as that of `take`
   Future<void> to(const std::string& device, base::Duration wait);

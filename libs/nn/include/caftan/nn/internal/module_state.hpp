@@ -1,4 +1,4 @@
-/// The state of a module as it travels: what is known of each tensor, and the pieces that its values are cut into.
+/// The state of a module as it travels: a description of each tensor, and the pieces into which the values are cut.
 /// Rules MD-6 to MD-9: docs/protocols/modules.md. Users start with remote_module.hpp.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace caftan::nn {
 
-/// What is known of a tensor besides its values.
+/// The description of a tensor: all but its values.
 struct TensorInfo {
   std::string name;
   std::vector<std::int64_t> sizes;
@@ -42,7 +42,7 @@ struct Piece {
 /// The pieces of one message.
 using Chunk = std::vector<Piece>;
 
-/// Returns what is known of the tensors of a state.
+/// Returns the descriptions of the tensors of a state.
 /// Errors: bad_arguments (an undefined tensor), unsupported (one that is sparse, quantized or not on the CPU); both
 /// name
 ///   the tensor.
@@ -87,9 +87,11 @@ class StagedState {
  public:
   /// @param blank  as make_blank returns it
   explicit StagedState(StateDict blank);
-  /// Takes values. Errors: as write_chunk; bad_arguments (elements that came before, the state was released).
+  /// Takes values. Errors: as write_chunk; bad_arguments (elements that have arrived before, or the state was released
+  /// already).
   Result<void> put(const Chunk& chunk, const std::vector<at::Tensor>& values);
-  /// Returns the state, once. Errors: bad_arguments (elements have not come; released before).
+  /// Returns the state, once. Errors: bad_arguments (elements that have not arrived, or the state was released
+  /// already).
   Result<StateDict> release();
 
  private:

@@ -1,4 +1,4 @@
-/// `OwnedModule`: the module of one worker as its actor has it, and the work that the actor lets runners do on the
+/// `OwnedModule`: the module of one worker as its actor has it, and the work that runners do for the actor on the
 /// module's strand. `ModuleControl` is the way to the actor. Users start with remote_module.hpp.
 #pragma once
 
@@ -42,8 +42,8 @@ class OwnedModule : public std::enable_shared_from_this<OwnedModule> {
   /// Errors: wrong_type (another object), bad_arguments (the module has an actor already).
   static Result<std::shared_ptr<OwnedModule>> make(std::shared_ptr<rpc::HostedObject> object, CallSite site);
 
-  /// Lets the request run on the strand of the module, once no context is open if it minds these, or fail with
-  /// module_busy when its time is over (MD-10).
+  /// Lets the request run on the strand of the module. If the request has to wait for open contexts, it runs once none
+  /// is open, or fails with module_busy when its time is over (MD-10).
   /// @param executor  outlives what runs on it
   /// @param done  called once, on any thread, possibly inside the turn: must not block
   void run(std::shared_ptr<ModuleRequest> request, base::Executor& executor, std::function<void()> done);
@@ -55,8 +55,8 @@ class OwnedModule : public std::enable_shared_from_this<OwnedModule> {
   Result<SavedModule> save();
   /// Makes a place for a state. Errors: as check_fits and save.
   Result<RRef<StagedState>> stage(const std::vector<TensorInfo>& given);
-  /// Takes a state that has come. Errors: as StagedState::release and stage; unsupported (a tensor that cannot be
-  /// written: one element of memory stands for several of it, or it was made in inference mode).
+  /// Gives the module the state that has arrived in `staged`. Errors: as StagedState::release and stage; unsupported (a
+  /// tensor that cannot be written: one element of memory stands for several of it, or it was made in inference mode).
   Result<void> take(const RRef<StagedState>& staged);
   /// Errors: bad_arguments (no device), unsupported (one that is not the CPU).
   Result<void> move_to(const std::string& device);

@@ -21,12 +21,12 @@ namespace caftan::nn {
 
 /// What the schedule asks for, to be done in the order of the list.
 namespace shared_action {
-/// `version`, which is the present one, has that many more readers: VersionStore::pin.
+/// Call VersionStore::pin: `version`, which is the present one, has that many more readers.
 struct Pin {
   ModelVersion version;
   std::uint32_t readers = 1;
 };
-/// `version` has one reader less: VersionStore::unpin.
+/// Call VersionStore::unpin: `version` has one reader less.
 struct Unpin {
   ModelVersion version;
 };
@@ -56,7 +56,7 @@ struct RefuseStep {
 struct Apply {
   StepRecord step;
 };
-/// The step that has the gradients of the context is applied: answer with it.
+/// Answer the context's step with success: the step that has its gradients is applied.
 struct AnswerStep {
   ContextId context;
   ModelVersion step;
@@ -94,13 +94,13 @@ class SharedSchedule {
   /// read, a call still runs, or the context has stepped already), stale_gradient, round_closed.
   /// @param batch  what the trainer calls its input, for the log
   [[nodiscard]] SharedActions on_step(const ContextId& context, std::uint64_t batch);
-  /// The context was released or aborted, or its home is lost. Comes once for each context; what follows of it is
-  /// `on_return` only.
+  /// The context was released or aborted, or its home is lost. Call it once for each context; afterwards only
+  /// `on_return` may be called for the context.
   [[nodiscard]] SharedActions on_end(const ContextId& context);
 
   // ---- the module
 
-  /// What `Apply` asked for has ended. On an error the parameters are as they were.
+  /// The step that `Apply` asked for has ended. After an error the parameters are as they were before.
   [[nodiscard]] SharedActions on_applied(const Result<void>& outcome);
   [[nodiscard]] SharedActions on_straggler_timeout(std::uint64_t timer);
   /// The trainer is lost, or has left: its contexts end, no later one is served.
@@ -156,8 +156,8 @@ class SharedSchedule {
   std::vector<bool> live_;  // of each trainer
   std::map<ContextId, Entry> contexts_;
   std::deque<ContextId> waiting_;      // in phase waiting, by arrival
-  std::deque<ContextId> delivered_;    // in phase delivered and not being applied, by arrival
-  std::optional<ContextId> holder_;    // of the lease, in mode locked
+  std::deque<ContextId> delivered_;    // contexts in phase delivered whose gradients are not being applied, by arrival
+  std::optional<ContextId> holder_;    // holder of the lease, in mode locked
   std::optional<StepRecord> applied_;  // the step that is being applied
   std::uint64_t timer_ = 0;            // the last one
   bool timer_runs_ = false;

@@ -15,8 +15,8 @@
 
 namespace caftan::nn {
 
-/// Threads: one at a time, none of them writing the parameters meanwhile. Snapshots that were handed out may be read by
-/// any thread, also while a step writes the parameters.
+/// Threads: one at a time, and no thread may write the parameters during a call. Snapshots that were handed out may be
+/// read by any thread, also while a step writes the parameters.
 class VersionStore {
  public:
   /// @param parameters  of the module, written in place by its steps

@@ -1,5 +1,5 @@
-/// `OwnedOptimizer`: the parameters of one worker under a DistributedOptimizer, and the jobs that step them in turn
-/// with the objects they belong to. `StepLedger` decides what runs when; `RemoteOptimizer` is the caller.
+/// `OwnedOptimizer`: the parameters of one worker under a DistributedOptimizer, and the jobs that step these parameters
+/// in turn with the objects to which they belong. `StepLedger` decides what runs when; `RemoteOptimizer` is the caller.
 #pragma once
 
 #include <functional>
@@ -54,7 +54,7 @@ class OwnedOptimizer : public std::enable_shared_from_this<OwnedOptimizer> {
   /// Checks a saved state by loading it into a copy of the optimizer, which becomes the optimizer in `take_state`.
   /// Errors: those of LocalOptimizer::load.
   Result<void> stage_state(wire::ByteView bytes);
-  /// Checks a group by adding it to a copy of what is here, which `take_state` exchanges.
+  /// Checks a group by adding it to a copy of the optimizer, which becomes the optimizer in `take_state`.
   /// @param objects  the values of the group's references, in order
   /// Errors: those of make and LocalOptimizer::add_param_group.
   Result<void> stage_group(const OptimizerSpec::Group& group,

@@ -57,12 +57,12 @@ struct StageState {
 };
 struct StageGroup {
   OptimizerSpec::Group group;
-  std::vector<std::shared_ptr<rpc::HostedObject>> objects;  ///< the values of its references, in order
+  std::vector<std::shared_ptr<rpc::HostedObject>> objects;  ///< the values of the group's references, in order
   Promise<void> answer;
 };
 struct DropState {};
 struct TakeState {
-  StepNumber step;  ///< the last one of the optimizer that was saved
+  StepNumber step;  ///< the number of the last step of the optimizer whose state was saved
   Promise<void> answer;
 };
 }  // namespace optimizer_request

@@ -11,8 +11,8 @@ namespace caftan::optim {
 
 /// How a request that is not refused is carried out.
 enum class Admission {
-  run,     ///< do it, then report how it ended
-  repeat,  ///< this was done already: send the same reply as then, change nothing
+  run,     ///< carry the request out, then report how it ended
+  repeat,  ///< the request was carried out already: send the same reply again, change nothing
 };
 
 /// Threads: one at a time.
@@ -24,8 +24,8 @@ class StepLedger {
   /// Admits or refuses the first phase of a step. An earlier prepared step is dropped, because its step coordinator has
   /// given it up. Errors: bad_arguments (this step or a later one was run already).
   Result<Admission> admit_prepare(StepNumber step);
-  /// Says what to do when the commit of a step in two phases arrives. Errors: bad_arguments (it is not the step that is
-  /// prepared here).
+  /// Says what to do when the commit of a step in two phases arrives. Errors: bad_arguments (the step is not the one
+  /// that is prepared here).
   Result<Admission> admit_commit(StepNumber step);
   /// Says what to do with an evaluation of a step by a closure. The first one of a later step drops what was prepared.
   /// Errors: bad_arguments (this step or a later one was run already; the evaluation is not the next one of the open
@@ -58,7 +58,7 @@ class StepLedger {
  private:
   StepNumber last_;
   StepNumber made_;
-  std::optional<Result<StepDone>> done_;  // of last_; none after a load
+  std::optional<Result<StepDone>> done_;  // outcome of the step last_; none after a load
   std::optional<Prepared> prepared_;
   std::optional<SearchReply> search_;  // the last evaluation of a step by a closure
 };

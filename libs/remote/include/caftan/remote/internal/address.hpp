@@ -11,11 +11,12 @@ namespace caftan::remote {
 
 enum class AddressKind : std::uint8_t {
   none = 0,
-  exported = 1,          ///< a number of the export table of the session
-  owner_rref = 2,        ///< the actor of an OwnerRRef, by RRefId
-  user_rref = 3,         ///< the actor of a fork, by ForkId; the exporting worker announces its end unasked (RR-4)
-  root = 4,              ///< the root actor of the sender; as a target: of the receiver
-  returned = 5,          ///< a number of the receiver's own export table, in a handle that goes back to it
+  exported = 1,    ///< a number of the export table of the session
+  owner_rref = 2,  ///< the actor of an OwnerRRef, by RRefId
+  user_rref = 3,   ///< the actor of a fork, by ForkId; the exporting worker announces its end unasked (RR-4)
+  root = 4,        ///< the root actor of the sender; as the target of a message, that of the receiver
+  /// A number of the receiver's own export table, in a handle of one of its own actors that it gets back.
+  returned = 5,
   autograd_context = 6,  ///< the actor of an autograd context at the receiver, by ContextId
   send_function = 7,     ///< the actor of a SendFunction at the receiver, by AutogradMessageId
   recv_function = 8,     ///< the actor of a RecvFunction, by AutogradMessageId

@@ -14,7 +14,7 @@ struct RouteBody {
   static constexpr std::size_t kSize = 2 * Address::kSize;  ///< encoded
 
   Address to;
-  Address from;  ///< none: a message without a sender
+  Address from;  ///< no address: the message has no sender
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {

@@ -28,8 +28,9 @@ struct OutAttachment {
 };
 struct InAttachment {
   wire::ByteView table;
-  std::vector<wire::Block> segments;  ///< as many, and as large, as the sender announced; not as the table says
-  Result<void> received = {};         ///< limit_exceeded: there was no memory for the segments, and there are none
+  /// As many segments, and as large, as the sender announced; the table is not compared with them yet.
+  std::vector<wire::Block> segments;
+  Result<void> received = {};  ///< limit_exceeded: there was no memory for the segments, so `segments` is empty
 };
 
 class MessageRegistry {

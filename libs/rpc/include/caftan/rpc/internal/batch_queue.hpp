@@ -17,8 +17,8 @@ namespace caftan::rpc {
 
 /// What the caller of a BatchQueue does after an event.
 struct BatchNext {
-  bool run = false;                          ///< start one run, which calls `begin` once it has a thread and its turn
-  std::optional<base::TimePoint> wake_at{};  ///< call `on_timer` then; there is never a second timer before that
+  bool run = false;  ///< start one run, which calls `begin` once it has a thread and the object's turn
+  std::optional<base::TimePoint> wake_at{};  ///< when to call `on_timer`; no other timer is set until then
 };
 
 /// Requests of one function of one object. Threads: one at a time.
@@ -61,12 +61,13 @@ class BatchQueue {
  private:
   struct Waiting {
     Item item;
-    base::TimePoint due;  // when it has waited long enough for others
+    base::TimePoint due;  // when the request has waited long enough for others
   };
 
   BatchNext look(base::TimePoint now) {
     BatchNext next;
-    const std::size_t taken = started_ * limits_.max_size;  // by runs that have not begun
+    // Requests that go to runs which were started and have not begun.
+    const std::size_t taken = started_ * limits_.max_size;
     if (waiting_.size() <= taken) return next;
     const base::TimePoint due = waiting_[taken].due;
     if (waiting_.size() - taken >= limits_.max_size || now >= due || closed_) {

@@ -28,7 +28,7 @@ class Batches : public std::enable_shared_from_this<Batches> {
   void close();
 
  private:
-  /// Requests that agree in these may share a run.
+  /// Requests with equal keys may share a run.
   struct Key {
     const FunctionEntry* function;
     RRefId object;  // of a method
@@ -40,14 +40,14 @@ class Batches : public std::enable_shared_from_this<Batches> {
     Line(const Key& line_key, std::weak_ptr<HostedObject> line_object, BatchLimits limits)
         : key(line_key), object(std::move(line_object)), queue(limits) {}
     const Key key;
-    const std::weak_ptr<HostedObject> object;  // the requests that wait keep it
+    const std::weak_ptr<HostedObject> object;  // weak: the waiting requests keep the object
     BatchQueue<std::unique_ptr<BatchedRequest>> queue;
   };
   using LinePtr = std::shared_ptr<Line>;
 
   void follow(const LinePtr& line, const BatchNext& next);
   void on_timer(const LinePtr& line);
-  /// Gets the thread of a run, and then the turn.
+  /// Starts a run: posts it to a runner, where it takes the object's turn.
   void start(const LinePtr& line);
   void take_turn(const LinePtr& line);
   void run(const LinePtr& line);

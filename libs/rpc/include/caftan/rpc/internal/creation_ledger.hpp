@@ -1,5 +1,6 @@
 /// What a worker knows about remote creations it has not read yet or whose values have ended (RR-9): one number per
-/// creator's life instead of a tombstone per value, and the fork requests that overtook the creation they ask for.
+/// creator's life instead of a tombstone per value, and the fork requests that arrived before the creation of their
+/// value.
 #pragma once
 
 #include <compare>

@@ -60,7 +60,8 @@ class ForkTable {
  public:
   struct Fork {
     ForkId id;
-    ForkId parent;  ///< the fork that handed this one over; no id if the owner did, and for the creator's fork
+    /// The fork that handed this one over; no id if the owner handed it over, and for the creator's fork.
+    ForkId parent;
     PeerSession session;
   };
 

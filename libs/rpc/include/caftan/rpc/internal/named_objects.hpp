@@ -27,12 +27,12 @@ class NamedObjects {
     virtual void answer(const Result<std::shared_ptr<RRefHandle>>& object) = 0;
   };
   struct Type {
-    std::string_view name;  ///< lives as long as the worker
+    std::string_view name;  ///< views text that lives as long as the worker
     std::uint64_t hash = 0;
   };
 
-  /// Returns `request` if it has to make the object: then `made` follows, and the caller answers it. Else it is
-  /// answered by this class, at once or by `made`. Answers: wrong_type (the object of that name is of another type),
+  /// Returns `request` if it has to make the object: then `made` follows, and the caller answers it. Else this class
+  /// answers the request, at once or in `made`. Answers: wrong_type (the object of that name is of another type),
   /// bad_arguments (the name is empty), shut_down.
   std::unique_ptr<Request> ask(const std::string& name, const Type& type, std::unique_ptr<Request> request);
   /// The object was made, or could not be: answers the requests that wait for it. After an error the name is free.

@@ -18,7 +18,7 @@ struct SharedRRef {
   RRefId rref;
   ForkId fork;  ///< of the receiver
   WorkerLife owner;
-  ForkId parent;  ///< the sender's fork; none: the sender is the owner
+  ForkId parent;  ///< the sender's fork; no id: the sender is the owner
   CreationNumber creation;
   std::uint64_t type_hash = 0;
   std::string type_name;
@@ -35,7 +35,7 @@ struct SharedRRef {
 /// The value that a create frame asks for.
 struct Creation {
   RRefId rref;
-  ForkId fork;  ///< the creator's own; none: the creator is the owner and holds it already
+  ForkId fork;  ///< the creator's own fork; no id: the creator is the owner and has a hold already
   CreationNumber number;
 
   template <class Archive>
@@ -70,7 +70,7 @@ class KnownRRefs {
 class CheckedManifest {
  public:
   enum class From : std::uint8_t {
-    user,    ///< the value is of this worker: its reference came back
+    user,    ///< this worker owns the value: a reference to it came back
     owner,   ///< the sender owns the value
     parent,  ///< the sender is another user
   };

@@ -62,14 +62,14 @@ bool may_pass_back(const std::optional<PeerSession>& registered, const PeerSessi
 class UserFork {
  public:
   enum class State : std::uint8_t {
-    creating,   ///< the creator's own, the creation not answered yet; it may be used
-    awaiting,   ///< a parent's child, not answered by the owner; no user code sees it (RR-6)
+    creating,   ///< the creator's own fork, the creation not answered yet; user code may use the fork
+    awaiting,   ///< a parent's child, not answered by the owner yet; no user code sees the fork (RR-6)
     confirmed,  ///< the owner counts it
     failed,     ///< final; `may_use` says why
   };
   struct Parent {
     ForkId fork;
-    PeerSession session;  ///< in which the parent's frame came
+    PeerSession session;  ///< the session in which the parent's frame came
   };
 
   /// The creator's own fork; `owner` is the session whose lane is offered the creation frame. If the lane does not

@@ -8,7 +8,7 @@ namespace caftan::run {
 /// How a process ended.
 struct Death {
   bool by_signal = false;
-  int number = 0;  ///< the signal or the exit code
+  int number = 0;  ///< the number of the signal, or the exit code
 };
 
 /// Returns "signal 11 (SIGSEGV)".

@@ -28,7 +28,7 @@ class Losses {
   struct Worker {
     bool drives = false;
     bool may_be_lost = false;
-    bool is_cut_off = false;  ///< it drives, and is lost without having returned from run()
+    bool is_cut_off = false;  ///< the worker drives, and was lost before it had returned from run()
   };
   /// How far a worker had come.
   enum class Reached { start, constructed, returned };
@@ -37,9 +37,9 @@ class Losses {
 
   /// A worker is lost, for the first time. Returns whether the run goes on without it; if not, nothing is recorded.
   bool goes_on_without(Loss loss, Reached reached);
-  /// Returns those without which the run goes on, in the order in which they were lost.
+  /// Returns the lost workers without which the run goes on, in the order in which they were lost.
   const std::vector<Loss>& all() const noexcept { return all_; }
-  /// Returns those that have come since the last call.
+  /// Returns the losses that were added since the last call.
   std::vector<Loss> take_new();
 
  private:
@@ -48,8 +48,8 @@ class Losses {
   std::size_t taken_ = 0;
 };
 
-/// Reports that two workers have no session any more though both processes live. Each waits until the death of one of
-/// them would have been seen.
+/// Reports that two workers have no session any more though both processes live. Each report waits until the death of
+/// one of the two processes would have been noticed.
 class BrokenSessions {
  public:
   struct Report {
@@ -60,12 +60,12 @@ class BrokenSessions {
   };
 
   void add(Report report) { reports_.push_back(std::move(report)); }
-  /// Returns those that are due, in the order in which they came.
+  /// Returns the reports that are due, in the order in which they came.
   std::vector<Report> take_due(base::TimePoint now);
   void put_off(base::Duration time) {
     for (Report& report : reports_) report.due += time;
   }
-  /// Returns when the first one is due; base::kNever if there is none.
+  /// Returns when the first report is due; base::kNever if there is none.
   base::TimePoint first_due() const noexcept;
 
  private:

@@ -174,7 +174,7 @@ struct Event {
 
 /// Which workers the process is; the first command.
 struct Assign {
-  std::string run_directory{};  ///< absolute; its resolved.toml is the application
+  std::string run_directory{};  ///< absolute path of the run's folder; its resolved.toml is the application
   std::vector<std::uint32_t> workers{};
   std::vector<std::uint32_t> launched{};                       ///< all that this launcher starts
   std::vector<std::pair<std::string, std::string>> members{};  ///< name and address, the coordinator first
@@ -189,7 +189,7 @@ struct Assign {
 struct Stop : WithoutFields {};
 /// The workers shall end, then the process.
 struct Leave {
-  Error error{};  ///< what the run failed of, for the other hosts; Errc::ok = nothing
+  Error error{};  ///< why the run failed, for the other hosts; Errc::ok = it has not failed
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {

@@ -26,15 +26,16 @@ struct SupervisedWorker {
   std::string role{};
   int process = 0;
   bool drives = false;
-  bool here = true;          ///< run by this launcher; others are on other hosts
-  bool may_be_lost = false;  ///< the run may go on without it (RN-15)
+  bool here = true;          ///< this launcher runs the worker; the others are on other hosts
+  bool may_be_lost = false;  ///< the run may go on without this worker (RN-15)
 };
 
 struct SupervisorOptions {
   std::vector<SupervisedWorker> workers{};
   base::Duration start_timeout{};
   base::Duration stop_timeout{};
-  base::Duration heartbeat{};  ///< of the processes; 0 = the workers live and die with the launcher
+  /// Period of the processes' signs of life; 0 = the workers live and die with the launcher.
+  base::Duration heartbeat{};
   std::optional<base::Duration> wall{};
 };
 
@@ -42,9 +43,10 @@ struct Verdict {
   enum class Outcome { success, failure, interrupted } outcome = Outcome::success;
   int exit_code = 0;
   std::string error{};                 ///< one line; empty without failure
-  Errc code = Errc::ok;                ///< of the failure; peer_down where a process has ended
-  std::optional<std::size_t> blame{};  ///< the worker whose log has more
-  std::string death{};                 ///< how that worker's process ended; empty = it failed otherwise
+  Errc code = Errc::ok;                ///< code of the failure; peer_down where a process has ended
+  std::optional<std::size_t> blame{};  ///< the worker whose log says more
+  /// How that worker's process ended; empty = the process did not end, the worker failed otherwise.
+  std::string death{};
 };
 
 /// Parameters that name a worker are its index in the options.
@@ -82,11 +84,11 @@ class Supervisor {
   /// The launcher itself cannot go on: a full disk, say.
   void broken(const Error& error);
 
-  /// Returns what has to be done now, in this order.
+  /// Returns what has to be done now, in the order of the list.
   std::vector<Action> next(base::TimePoint now);
-  /// Returns the losses since the last call that the run goes on without: their processes shall be killed (RN-16).
+  /// Returns the workers lost since the last call without which the run goes on: kill their processes (RN-16).
   std::vector<Loss> take_losses() { return losses_.take_new(); }
-  /// Returns all losses that the run goes on without.
+  /// Returns all lost workers without which the run goes on.
   const std::vector<Loss>& losses() const noexcept { return losses_.all(); }
   /// Returns when `next` must be asked again at the latest.
   base::TimePoint deadline() const noexcept;
@@ -107,12 +109,12 @@ class Supervisor {
   enum class State {
     expected,
     here,      ///< it listens
-    ready,     ///< it has a session with every other member
-    making,    ///< the constructor of its role has begun
+    ready,     ///< the worker has a session with every other member
+    making,    ///< the constructor of the worker's role has begun
     made,      ///< the constructor has returned
     returned,  ///< run() has returned
-    left,      ///< it has said bye to all members
-    gone,      ///< its process has ended or could not be started; of a worker elsewhere, its session has ended
+    left,      ///< the worker has said bye to all members
+    gone,      ///< the worker's process has ended or could not be started; of a worker elsewhere, its session has ended
   };
   /// What a worker had not done yet when it was killed.
   enum class Late { no, unanswered, running, leaving };
@@ -130,13 +132,13 @@ class Supervisor {
   /// Why the processes were killed.
   enum class Kill { none, stop_timeout, second_interrupt };
   struct Pulse {
-    std::optional<Liveness> liveness;  ///< from the first sign of life
+    std::optional<Liveness> liveness;  ///< set by the first sign of life
     int answers = 0;
   };
   struct Failure {
     std::size_t worker = 0;
     Error error;
-    bool at_start = false;  ///< before it was ready; a worker elsewhere does not report that it is
+    bool at_start = false;  ///< before the worker was ready; a worker elsewhere does not report that it is ready
   };
 
   /// Which kind of reason the run has failed for, as far as is known: none; one that concerns no single worker; the
@@ -153,7 +155,7 @@ class Supervisor {
   bool goes_on_without(std::size_t worker, State reached, std::string why, base::TimePoint now);
   void lost_elsewhere(std::size_t worker, const Error& reason, base::TimePoint now);
   void give_up_one_of(const BrokenSessions::Report& broken, base::TimePoint now);
-  /// Returns whether all workers that this launcher has started have come so far.
+  /// Returns whether each worker that this launcher has started has reached `state` or a later one.
   bool all_have_reached(State state) const;
   /// Returns the names of the workers that have not reached `state`, separated by commas.
   std::string names_before(State state) const;
@@ -181,11 +183,11 @@ class Supervisor {
   Kill kill_ = Kill::none;
   Ending ending_ = Ending::none;
   std::optional<Failure> failure_;
-  std::optional<Error> general_;     ///< of the run as a whole: start, wall, disk
-  BrokenSessions broken_sessions_;   ///< where a process may be found dead yet
-  std::optional<std::size_t> dead_;  ///< or silent: the run ends with it
+  std::optional<Error> general_;     ///< the failure of the run as a whole: start, wall, disk
+  BrokenSessions broken_sessions_;   ///< reports that wait whether the process of a worker is found dead
+  std::optional<std::size_t> dead_;  ///< the worker whose process is dead or silent, with which the run ends
   std::string death_text_;
-  Losses losses_;  ///< without which the run goes on
+  Losses losses_;  ///< the workers that were lost and without which the run goes on
 };
 
 }  // namespace caftan::run

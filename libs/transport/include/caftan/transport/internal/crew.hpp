@@ -45,9 +45,9 @@ class Crew {
   /// tasks.
   enum class Replacement : std::uint8_t {
     none,         ///< enough threads run, or no more are allowed
-    parked,       ///< one that is parked; it is counted, and is to be woken
+    parked,       ///< a parked thread, which has been counted as one that goes on, and has to be woken
     thread,       ///< a new one
-    last_thread,  ///< a new one, without which none runs
+    last_thread,  ///< a new thread, without which no thread would run
   };
   Replacement replace() noexcept;
 
@@ -85,8 +85,8 @@ class Crew {
   unsigned running_ = 0;  // threads that neither wait in a call nor are parked
   unsigned idle_ = 0;     // of those
   unsigned parked_ = 0;
-  unsigned unpark_ = 0;                                              // how many of the parked threads are to go on
-  unsigned permits_ = 0;                                             // waits of user code that are under way
+  unsigned unpark_ = 0;   // how many of the parked threads may leave their parking place
+  unsigned permits_ = 0;  // waits of user code that are under way
   std::map<unsigned, std::deque<base::Task>, std::greater<>> held_;  // calls that have not begun, by depth
 
   /// The counts that are read before each call begins; written seldom, and under the lock.

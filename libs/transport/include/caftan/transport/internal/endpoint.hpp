@@ -20,7 +20,8 @@ struct Accepted {
 
 struct HandshakeIoOptions {
   base::Duration timeout = std::chrono::seconds(5);  ///< for the whole handshake
-  std::size_t max_open = 1024;  ///< accepted connections in handshake at once; more are closed at once
+  /// How many accepted connections may shake hands at once; a further one is closed immediately.
+  std::size_t max_open = 1024;
 };
 
 using HandshakeDone = std::function<void(Result<Accepted>)>;

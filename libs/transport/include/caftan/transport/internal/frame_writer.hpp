@@ -80,14 +80,14 @@ class FrameWriter final : public Flushable {
  private:
   enum class Phase : std::uint8_t {
     open,
-    closing,  // no frame is accepted any more; bye follows behind the last byte
+    closing,  // no frame is accepted any more; a bye follows behind the last byte
     bye_queued,
     ended,
   };
   enum class Writing : std::uint8_t {
     idle,
     busy,    // a thread writes, without the lock
-    again,   // that thread must look for more bytes before it stops
+    again,   // the writing thread must look for more bytes before it stops
     failed,  // the connection accepts no bytes any more
   };
 

@@ -28,8 +28,9 @@ class LifeWatch {
 
   /// The functions that the watch calls. Threads: the one that keeps time; must not block.
   struct Events {
-    std::function<void()> show_life;            ///< bytes are to go out
-    std::function<void(const Error&)> on_dead;  ///< the peer was silent for too long; called once, and nothing after it
+    std::function<void()> show_life;  ///< bytes are to go out
+    /// The peer was silent for too long; called once, and after it no function of these is called.
+    std::function<void(const Error&)> on_dead;
   };
   /// Begins to watch. @param self  this object; its owner keeps the session
   void start(std::weak_ptr<LifeWatch> self, Events events);

@@ -75,8 +75,8 @@ class OpenRequests {
   net::RequestTable<Pending> table_;
   net::AdmissionWindow window_;
   base::Mutex expiry_mutex_;
-  std::atomic<base::TimePoint> expiry_armed_{
-      base::kNever};  // written under expiry_mutex_; the earliest task that is posted
+  // The time of the earliest task that is posted to look at the deadlines; written under expiry_mutex_.
+  std::atomic<base::TimePoint> expiry_armed_{base::kNever};
 };
 
 }  // namespace caftan::transport

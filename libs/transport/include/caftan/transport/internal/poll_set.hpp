@@ -25,7 +25,7 @@ class PollSet {
   void rearm(const Pollable& pollable, std::uint32_t events);
   void unwatch(const Pollable& pollable);
 
-  /// Ends the wait of one thread, or the next wait if none waits.
+  /// Ends the wait of one thread, or the next wait if no thread waits.
   void wake() noexcept;
   /// Waits for one event; returns as epoll_wait does. @param timeout  milliseconds, -1 = for ever
   int wait(epoll_event& event, int timeout);

@@ -75,7 +75,8 @@ class ReadClaim {
   enum class Reader : std::uint8_t {
     poller,
     waiter,
-    none,  // no thread, for a moment: the one that has just read its reply is expected to claim again, see `release`
+    // No thread, for a moment: the thread that has just read its reply is expected to claim again (see `release`).
+    none,
   };
 
   void arm_locked() CAFTAN_REQUIRES(mutex_);
@@ -94,7 +95,7 @@ class ReadClaim {
   base::Mutex mutex_;  // also serializes Channel::arm
   Reader reader_ CAFTAN_GUARDED_BY(mutex_) = Reader::poller;
   std::uint64_t claims_ CAFTAN_GUARDED_BY(mutex_) = 0;
-  bool deferral_watched_ CAFTAN_GUARDED_BY(mutex_) = false;  // a task is posted that ends it
+  bool deferral_watched_ CAFTAN_GUARDED_BY(mutex_) = false;  // a task that ends the deferral is posted
 };
 
 }  // namespace caftan::transport

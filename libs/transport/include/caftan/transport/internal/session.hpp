@@ -31,13 +31,14 @@ namespace caftan::transport {
 struct PeerIdentity {
   WorkerLife life;
   std::string name;
-  net::Limits limits;          ///< what it takes, from its handshake
+  net::Limits limits;          ///< what the peer takes, as its handshake has said
   std::uint64_t features = 0;  ///< bits that both sides can use
 };
 
 struct SessionOptions {
   net::Limits limits;
-  std::optional<LivenessOptions> liveness = LivenessOptions();  ///< none: the peer cannot fall silent alone
+  /// Nothing: the peer cannot fall silent without the end of this process.
+  std::optional<LivenessOptions> liveness = LivenessOptions();
 };
 
 class Session final : public std::enable_shared_from_this<Session>, public ClaimableSource {
@@ -131,7 +132,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   wire::FrameReader reader_;
   std::atomic<std::uint64_t> bytes_in_{0};
   std::atomic<bool> bye_received_{false};
-  Error farewell_;  // of the peer; constant once bye_received_ is set
+  Error farewell_;  // the reason in the peer's bye; constant once bye_received_ is set
   base::Mutex end_mutex_;
   std::optional<Error> end_requested_ CAFTAN_GUARDED_BY(end_mutex_);  // why the session is to end
   std::atomic<bool> ended_{false};

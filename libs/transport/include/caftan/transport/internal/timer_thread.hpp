@@ -30,7 +30,7 @@ class TimerThread {
   void stop();
 
   enum class Place : std::uint8_t {
-    here,    ///< on this thread: must not block, and must not run user code
+    here,    ///< on the thread that keeps time: the task must not block, and must not run user code
     runner,  ///< handed to the runners
   };
   /// Runs `task` at `when`; tasks of the same moment run in the order of the calls.

@@ -7,7 +7,7 @@
 namespace caftan::wire {
 
 struct ByeBody {
-  Error reason;  ///< what the sender's run failed of; Errc::ok: it leaves in good order
+  Error reason;  ///< why the sender's run failed; Errc::ok: the sender leaves in good order
 
   /// Encodes the body: no bytes for Errc::ok, and for a reason that cannot be encoded.
   Bytes encode() const;

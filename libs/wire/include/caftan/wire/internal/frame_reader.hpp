@@ -37,9 +37,9 @@ struct InFrame {
   InSections sections;
   ByteView body;
   ByteView table;
-  std::vector<Block> segments;     ///< none if `received` is an error
+  std::vector<Block> segments;     ///< the tensors' bytes; none if `received` is an error
   Result<void> received;           ///< limit_exceeded: there was no memory for the tensors, which were skipped
-  std::shared_ptr<void> manifest;  ///< what the caller of FrameReader made of the manifest
+  std::shared_ptr<void> manifest;  ///< the object that the caller of FrameReader made from the manifest
 };
 
 /// Threads: one at a time, except where a method says otherwise.
@@ -69,8 +69,8 @@ class FrameReader {
   /// What `next` has found.
   enum class Item : std::uint8_t {
     nothing,   ///< more bytes are needed
-    manifest,  ///< of the frame that is being read: see `kind`, `manifest` and `set_manifest`
-    frame,     ///< one is whole: `take` it before `next` is called again
+    manifest,  ///< the manifest of the frame that is being read: see `kind`, `manifest` and `set_manifest`
+    frame,     ///< a whole frame: `take` it before `next` is called again
   };
   /// Returns what comes next in the stream. Errors: malformed_payload, limit_exceeded, protocol_mismatch (a critical
   /// section of an unknown type): the session ends, and nothing more can be read.
@@ -98,10 +98,11 @@ class FrameReader {
     chunk,     // the next bytes are tensor bytes of the oldest message in incomplete_
   };
   struct Incomplete {
-    InFrame frame;              // its last segment is being filled; those behind it have no memory yet (WI-7)
-    ByteView sizes;             // the sizes of all its segments, as they lie in the payload of the frame
-    std::size_t offset = 0;     // bytes of the last segment that have come
-    std::uint64_t missing = 0;  // bytes of all segments that have not come
+    // The last segment that has memory is being filled; the segments behind it have no memory yet (WI-7).
+    InFrame frame;
+    ByteView sizes;             // the sizes of all segments, as they lie in the payload of the frame
+    std::size_t offset = 0;     // how many bytes of the segment that is being filled have come
+    std::uint64_t missing = 0;  // how many bytes of all segments have not come
   };
 
   std::span<std::byte> direct_room();
@@ -117,8 +118,8 @@ class FrameReader {
 
   BlockPool& pool_;
   const MessageLimits limits_;
-  std::unique_ptr<std::byte[]> buffer_;  // made when bytes come: many sessions stay without
-  std::size_t begin_ = 0;                // of what lies in the buffer
+  std::unique_ptr<std::byte[]> buffer_;  // allocated when bytes come: many sessions never need it
+  std::size_t begin_ = 0;                // where the unread bytes in the buffer begin
   std::size_t end_ = 0;
   State state_ = State::header;
   InFrame frame_;  // the frame that is being read, or is whole

@@ -16,12 +16,12 @@ inline constexpr std::size_t kSmallBulk = 4 * 1024;
 /// The parts of a frame. The views are copied when the frame is written; the segments travel behind it, and are kept
 /// alive until they are written.
 struct OutFrame {
-  FrameHeader header;  ///< its sizes are filled in by `encode_frame`
+  FrameHeader header;  ///< the header; `encode_frame` fills in its sizes
   ByteView sections;
   ByteView body;
   ByteView table;
   std::vector<Segment> segments;
-  std::uint64_t message = 0;  ///< of an actor_message: the id of its type; counted, not written
+  std::uint64_t message = 0;  ///< of an actor_message: the id of its type, by which traffic is counted; not written
 
   /// Returns the bytes of all sections of the frame: with segments, their sizes are sent as one section more.
   std::uint64_t sections_size() const noexcept {

@@ -17,8 +17,8 @@ inline constexpr std::size_t kBriefText = 320;
 /// because the innermost says what happened. All of it takes less than 2 * text + 160 bytes and the names.
 Error shortened(const Error& error, std::size_t text);
 
-/// Returns `error` so that it is encoded, together with its kinds as a section, in at most `most` bytes: shortened to
-/// 4096 bytes of text or less, or with nothing but its code and a text that fits.
+/// Returns `error` shortened so that its bytes, with those of its kinds as a section, are at most `most`: with 4096
+/// bytes of text or less, or with nothing but its code and a text that fits.
 Error fitting(const Error& error, std::size_t most);
 
 /// Returns `error` in the form for peers without kKnowsErrorKinds: user_error becomes remote_exception.
