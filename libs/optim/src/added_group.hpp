@@ -30,7 +30,7 @@ class AddedGroup : public std::enable_shared_from_this<AddedGroup> {
   /// Returns whether its parameters have names as those of `owners` have. Errors: bad_arguments (only one of the two
   /// has names; a name that comes twice).
   Result<void> check_names(const std::vector<Owner>& owners) const;
-  /// Enters it as number `group` at `owners`, behind which those stand that are new.
+  /// Enters the group as number `group` in `owners`: each owner gets its number, and owners that are new are appended.
   /// @param last  the last step of the optimizer
   void record(std::uint32_t group, StepNumber last, std::vector<Owner>& owners) const;
 

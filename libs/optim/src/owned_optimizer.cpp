@@ -124,7 +124,7 @@ Result<Prepared> OwnedOptimizer::prepare_gradients(const StepOrder& order, std::
   return prepared;
 }
 
-/// A job on its way through the turns.
+/// A job that is under way through the turns of its objects.
 struct OwnedOptimizer::Visit {
   base::Executor& executor;
   std::function<Result<void>(std::span<const std::size_t>)> job;

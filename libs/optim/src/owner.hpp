@@ -22,8 +22,8 @@ struct Owner : Placed {
 struct Share {
   Peer peer;
   OptimizerSpec spec;
-  std::vector<std::uint32_t> groups;   ///< of the list, of each group of the spec
-  std::vector<std::uint64_t> numbers;  ///< in the list, of each parameter
+  std::vector<std::uint32_t> groups;   ///< for each group of the spec, its number in the user's list
+  std::vector<std::uint64_t> numbers;  ///< for each parameter, its number in the user's list
   std::vector<std::string> names;      ///< of each parameter, or empty
 };
 

@@ -71,7 +71,7 @@ bool fits(const at::Tensor& tensor, const at::Tensor& parameter, const Algorithm
          (tensor.layout() == at::kStrided || (keeps_sparse(algorithm) && tensor.is_sparse()));
 }
 
-/// Returns which state tensors a parameter has that was stepped.
+/// Returns which state tensors a parameter has after a step.
 std::array<bool, kStateSlots> needed(const Algorithm& algorithm, const ParameterState& state) {
   const SlotNames names = slots_of(algorithm);
   std::array<bool, kStateSlots> used{};
@@ -91,7 +91,7 @@ bool has_expected(const SavedEntry& entry, const Algorithm& algorithm) {
   return true;
 }
 
-/// Gives the Custom algorithms of a file the code of those here.
+/// Gives the Custom algorithms that were read from a file the code of the optimizer's own Custom algorithms.
 void lend_code(std::span<Algorithm> to, std::span<const Algorithm> from) {
   for (std::size_t i = 0; i < std::min(to.size(), from.size()); ++i) {
     Custom* const custom = std::get_if<Custom>(&to[i]);

@@ -17,7 +17,7 @@ constexpr std::size_t kLbfgsTensors = 3;              // of the last iteration, 
 struct Head {
   std::vector<Algorithm> algorithms;
   std::vector<SavedEntry> entries;
-  wire::Bytes table;  ///< of the tensors behind the head
+  wire::Bytes table;  ///< the table of the tensors that follow the head
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {

@@ -37,9 +37,6 @@ struct RemoteParameterGroup {
 
 /// Options of all steps of one optimizer.
 struct StepOptions {
-  /// Whether a step is made at all owners or at none: two phases, of which the first can refuse and the second cannot.
-  /// So is each step with clip_norm, and one by LBFGS.
-  bool atomic = false;
   /// Limit of the norm of all gradients of all owners together; 0 = none. A step then has two phases: nothing is
   /// changed anywhere before every owner has agreed.
   double clip_norm = 0;
@@ -48,6 +45,9 @@ struct StepOptions {
   /// The time-out of each call to an owner. A call that carries out a decided step or load has none: there this limits
   /// how long the caller waits for it. 0 = none; unset = the worker's default.
   std::optional<base::Duration> timeout = {};
+  /// Whether a step is made at all owners or at none: two phases, of which the first can refuse and the second cannot.
+  /// So is each step with clip_norm, and one by LBFGS.
+  bool atomic = false;
 };
 
 /// The reply of one owner to a step.
@@ -59,9 +59,9 @@ struct OwnerStep {
 /// How a step went at each owner.
 struct StepReport {
   StepNumber step;
-  std::vector<OwnerStep> owners;  ///< in the order in which the parameters name them first
-  double norm = 0;                ///< of all gradients before it was clipped; 0 without clip_norm
-  double scale = 1;               ///< that the gradients were multiplied by
+  std::vector<OwnerStep> owners;  ///< in the order in which the list of parameters first names the owners
+  double norm = 0;                ///< norm of all gradients before they were clipped; 0 without clip_norm
+  double scale = 1;               ///< the factor by which the gradients were multiplied
   double loss = 0;                ///< of the first evaluation; 0 without a closure
   std::uint64_t evaluations = 0;  ///< of the closure
 };

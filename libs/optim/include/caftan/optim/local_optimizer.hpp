@@ -81,7 +81,7 @@ class LocalOptimizer final : public LearningRates {
 
   /// Returns the state tensors of a parameter by the names that PyTorch's state_dict has for them ("exp_avg"), and none
   /// before its first step; those of LBFGS, which has them for all parameters together, are parameter 0's, the lists of
-  /// changes as one tensor each. They change with the next step: clone what is to stay.
+  /// changes as one tensor each. The tensors change with the next step: clone those that are to stay.
   /// Precondition: parameter < parameters().size().
   std::map<std::string, at::Tensor> state(std::size_t parameter) const;
 

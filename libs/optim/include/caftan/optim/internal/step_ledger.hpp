@@ -58,7 +58,7 @@ class StepLedger {
  private:
   StepNumber last_;
   StepNumber made_;
-  std::optional<Result<StepDone>> done_;  // of last_; none after a load
+  std::optional<Result<StepDone>> done_;  // outcome of the step last_; none after a load
   std::optional<Prepared> prepared_;
   std::optional<SearchReply> search_;  // the last evaluation of a step by a closure
 };
