@@ -258,6 +258,32 @@ TEST_P(SharedModes, CM23_AStateIsLoadedOnlyBetweenContexts) {
   }
 }
 
+TEST_P(SharedModes, CM23_ATrainingGoesOnFromItsStates) {
+  const nn::SharedOptions options{.consistency = {.mode = ConsistencyMode::versioned}, .algorithm = algorithm_};
+  const SharedModule<Layers> whole(cluster_["maker"], "ps", options, kSeed);
+  const SharedModule<Layers> resumed(cluster_["maker"], "ps", options, kSeed + 1);
+  const auto step = [](ByHandTrainer& it, std::uint64_t batch) {
+    it.compute(batch);
+    it.step(batch).get();
+    it.end();
+  };
+  const auto first = trainer(0, whole), second = trainer(0, resumed);
+  for (std::uint64_t batch = 0; batch < 3; ++batch) step(*first, batch);
+  const wire::Bytes saved = whole.save_optimizer();
+  second->compute(1);
+  EXPECT_EQ(resumed.try_load_optimizer(saved).error().code(), Errc::module_busy);
+  second->end();
+  cluster_.run_until_idle();
+  resumed.load_state_dict(whole.state_dict());
+  EXPECT_EQ(resumed.try_load_optimizer(wire::ByteView(saved).first(9)).error().code(), Errc::malformed_payload);
+  resumed.load_optimizer(saved);
+  for (std::uint64_t batch = 3; batch < 6; ++batch) {
+    step(*first, batch);
+    step(*second, batch);
+  }
+  EXPECT_TRUE(same(parameters_of(resumed.state_dict()), parameters_of(whole.state_dict())));
+}
+
 // ---- wrong uses
 
 TEST_P(SharedModes, CM18_ATrainerJoinsOnceUnderItsNumber) {
