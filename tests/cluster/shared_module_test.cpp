@@ -330,6 +330,7 @@ TEST_P(SharedModes, CM4_AStepWaitsForNoCall) {
     EXPECT_THAT(it->step(1).result().error().text(), HasSubstr("1 calls of context"));
     open_gate();
     EXPECT_TRUE(runs.result());
+    EXPECT_TRUE(it->forward(1).result()) << "the context stayed open";
     EXPECT_TRUE(it->step(1).result());
   }
 }
@@ -343,6 +344,7 @@ TEST_P(SharedModes, CM21_AGradientThatDoesNotFitIsRefusedBeforeItIsDelivered) {
   EXPECT_EQ(it->step(1).result().error().code(), Errc::unsupported) << "Adam takes no sparse gradient";
   EXPECT_EQ(net.status().version.value, 0U);
   EXPECT_EQ(net.status().open_contexts, 1U);
+  EXPECT_TRUE(it->forward(1).result()) << "the context reads on";
 }
 
 TEST_P(SharedModes, CM20_ADoorLetsInTheCallsOfItsReaderOnly) {
