@@ -6,9 +6,13 @@
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/nn/internal/module_control.hpp"
+#include "caftan/nn/internal/owned_shared.hpp"
+#include "caftan/nn/internal/shared_control.hpp"
+#include "caftan/optim/custom_algorithm.hpp"
 #include "caftan/remote/internal/actor_host.hpp"
 #include "caftan/rpc/registry.hpp"
 #include "modules/module_actor.hpp"
+#include "modules/shared_actor.hpp"
 #include "service/member_ports.hpp"
 
 namespace caftan::actors {
@@ -37,11 +41,44 @@ Result<nn::ModuleControl> serve_module(Worker& worker, const RRef<nn::ServedModu
   return nn::ModuleControl(std::make_unique<Mailbox>(std::move(actor)));
 }
 
+class SharedActorMailbox final : public nn::SharedMailbox {
+ public:
+  explicit SharedActorMailbox(caf::actor actor) : actor_(std::move(actor)) {}
+  ~SharedActorMailbox() override { caf::anon_send(actor_, SharedMessage{}); }
+  void send(nn::SharedEvent event) override {
+    caf::anon_send(actor_, SharedMessage{std::make_shared<nn::SharedEvent>(std::move(event))});
+  }
+
+ private:
+  const caf::actor actor_;
+};
+
+Result<nn::SharedControl> share_module(Worker& worker, const RRef<nn::ServedModule>& module,
+                                       const nn::SharedOptions& asked) {
+  MemberPorts& ports = MemberPorts::of(worker);
+  nn::SharedOptions options = asked;
+  if (Result<void> known = optim::resolve(options.algorithm, ports.registry()); !known) return known.error();
+  auto object = rpc::wait_for_local(module.handle(), {});
+  if (!object) return object.error();
+  auto owned = nn::OwnedShared::make(*std::move(object), module, options, worker);
+  if (!owned) return owned.error();
+  caf::actor actor = ports.actor_host().spawn(shared_actor, &ports.executor(), *std::move(owned));
+  return nn::SharedControl(worker, std::make_shared<SharedActorMailbox>(std::move(actor)));
+}
+
 }  // namespace
 
 void ModuleService::register_with(Registry& registry, remote::MessageRegistry&) {
   using nn::ModuleControl;
   registry.add(nn::kServeModule, &serve_module);
+  registry.add(nn::kShareModule, &share_module);
+  registry.add<nn::SharedControl>("caftan.module.shared")
+      .method<&nn::SharedControl::join>("join")
+      .method<&nn::SharedControl::evaluate>("evaluate")
+      .method<&nn::SharedControl::status>("status");
+  registry.add<nn::TrainerSeat>("caftan.module.trainer")
+      .method<&nn::TrainerSeat::open>("open")
+      .method<&nn::TrainerSeat::step>("step");
   registry.add<ModuleControl>("caftan.module.control")
       .method<&ModuleControl::list>("list")
       .method<&ModuleControl::save>("save")

@@ -48,13 +48,27 @@ void ContextRecord::end() noexcept {
   // context.
   std::unordered_map<std::uint64_t, Sent> sent;
   HeldGradients gradients;
+  std::vector<std::function<void()>> when_over;
   {
     const base::LockGuard lock(mutex_);
     phase_ = Phase::over;
     sent.swap(sent_);
     std::swap(gradients, gradients_);
+    when_over.swap(when_over_);
     recorded_bytes_ = 0;
   }
+  for (const auto& over : when_over) over();
+}
+
+void ContextRecord::when_over(std::function<void()> over) {
+  {
+    const base::LockGuard lock(mutex_);
+    if (phase_ != Phase::over) {
+      when_over_.push_back(std::move(over));
+      return;
+    }
+  }
+  over();
 }
 
 bool ContextRecord::is_over() const {
@@ -254,6 +268,20 @@ ContextInfo ContextRecord::info(std::set<WorkerId>& workers) const {
   info.passes = decided_.up_to().value;
   workers = met_;
   return info;
+}
+
+Result<void> check_has_gradients(const ContextRecord& context) {
+  if (auto open = context.check_open(); !open) return open;
+  const DecidedSet decided = context.decided();
+  const std::string name = "autograd context " + to_string(context.id());
+  if (decided.up_to().value == 0) {
+    return Error(Errc::bad_arguments, name + " has no gradients: call context.backward({loss}) before the step");
+  }
+  if (!decided.is_ok(decided.up_to())) {
+    return Error(Errc::bad_arguments, "the last backward pass of " + name +
+                                          " failed: nothing is stepped by what earlier ones left; begin a new context");
+  }
+  return {};
 }
 
 }  // namespace caftan::autograd

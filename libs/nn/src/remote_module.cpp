@@ -20,13 +20,13 @@ Result<std::vector<RRef<at::Tensor>>> without_names(Result<std::vector<NamedRefe
 }
 
 /// A chunk of a state that was asked for.
-struct Reading {
+struct AskedChunk {
   const Chunk& chunk;
   Future<std::vector<at::Tensor>> values;
 };
 
-Result<void> write_first(StateDict& state, std::deque<Reading>& under_way) {
-  Reading first = std::move(under_way.front());
+Result<void> write_first(StateDict& state, std::deque<AskedChunk>& under_way) {
+  AskedChunk first = std::move(under_way.front());
   under_way.pop_front();
   const Result<std::vector<at::Tensor>> values = std::move(first.values).result();
   if (!values) return values.error();
@@ -67,7 +67,7 @@ Result<StateDict> ModuleHandle::try_state_dict(const StateOptions& options) cons
   Result<StateDict> state = make_blank(saved->tensors);
   if (!state) return state.error();
   const std::vector<Chunk> chunks = cut(*state, options.chunk);
-  std::deque<Reading> under_way;
+  std::deque<AskedChunk> under_way;
   for (const Chunk& chunk : chunks) {
     if (under_way.size() == kMostUnderWay) {
       if (const Result<void> written = write_first(*state, under_way); !written) return written.error();

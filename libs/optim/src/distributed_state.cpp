@@ -12,21 +12,6 @@
 namespace caftan::optim {
 namespace {
 
-/// Checks whether a step can take its gradients from the context.
-Result<void> check_context(const autograd::ContextRecord& context) {
-  if (auto open = context.check_open(); !open) return open;
-  const autograd::DecidedSet decided = context.decided();
-  const std::string name = "autograd context " + to_string(context.id());
-  if (decided.up_to().value == 0) {
-    return Error(Errc::bad_arguments, name + " has no gradients: call context.backward({loss}) before the step");
-  }
-  if (!decided.is_ok(decided.up_to())) {
-    return Error(Errc::bad_arguments, "the last backward pass of " + name +
-                                          " failed: nothing is stepped by what earlier ones left; begin a new context");
-  }
-  return {};
-}
-
 std::string sentence(const OwnerStep& owner) {
   if (!owner.outcome) return owner.worker + ": " + owner.outcome.error().message();
   return owner.worker + " has stepped " + std::to_string(owner.outcome->stepped) + " parameters";
@@ -104,7 +89,7 @@ Future<StepReport> DistributedOptimizer::State::step(std::shared_ptr<autograd::C
 }
 
 void DistributedOptimizer::State::begin_step(const Open& open) {
-  if (Result<void> fit = check_context(*open->context); !fit) return complete(open, fit.error());
+  if (Result<void> fit = autograd::check_has_gradients(*open->context); !fit) return complete(open, fit.error());
   {
     const base::LockGuard lock(mutex_);
     open->report.step = last_ = StepNumber{last_.value + 1};

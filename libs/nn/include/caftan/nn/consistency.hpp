@@ -1,5 +1,5 @@
 /// How trainers that share one module see each other's steps: the mode and its options, as an application file has
-/// them. Start with `ConsistencyOptions`; rules CM-1 to CM-17: docs/protocols/consistency.md.
+/// them. Start with `ConsistencyOptions`; rules CM-1 to CM-24: docs/protocols/consistency.md.
 #pragma once
 
 #include <chrono>
@@ -20,6 +20,7 @@ enum class ConsistencyMode : std::uint8_t {
 
 /// Returns "locked", "versioned" or "sync".
 std::string_view to_string(ConsistencyMode mode) noexcept;
+constexpr bool is_valid(ConsistencyMode mode) noexcept { return mode <= ConsistencyMode::sync; }
 
 /// Returns the mode of that name. Errors: invalid_config, with the nearest name and the list of all.
 Result<ConsistencyMode> parse_consistency_mode(std::string_view text);
@@ -30,6 +31,8 @@ enum class LeaseOrder : std::uint8_t {
   oldest_waits,  ///< waits only if it is older than the holder and all that wait, else it gets `lease_conflict`
 };
 
+constexpr bool is_valid(LeaseOrder order) noexcept { return order <= LeaseOrder::oldest_waits; }
+
 /// A table of an application file: `s("consistency", c.consistency, "...")` in the settings of a role.
 struct ConsistencyOptions {
   ConsistencyMode mode = ConsistencyMode::versioned;
@@ -39,6 +42,10 @@ struct ConsistencyOptions {
   std::optional<std::chrono::nanoseconds> straggler_timeout{};
 
   bool operator==(const ConsistencyOptions&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& mode& lease& max_staleness& quorum& straggler_timeout;
+  }
   static void settings(auto& s, ConsistencyOptions& c) {
     s("mode", c.mode, "what trainers that share the module see of each other")
         .one_of({{"locked", "one context at a time"},

@@ -121,10 +121,34 @@ template <class A>
 using Parameter = std::conditional_t<std::is_convertible_v<std::decay_t<const A&>, std::string_view>, std::string,
                                      std::decay_t<const A&>>;
 
+/// The wire types of a constructor: P, or those of the arguments where no P is given.
+template <class List, class... A>
+struct WireOfImpl {
+  /// The list of types.
+  using type = List;
+};
+template <class... A>
+struct WireOfImpl<rpc::TypeList<>, A...> {
+  using type = rpc::TypeList<Parameter<A>...>;
+};
+template <class List, class... A>
+using WireOf = typename WireOfImpl<List, A...>::type;
+
 /// Returns the error for a constructor that `registry` does not have.
 Error no_constructor(std::string_view type, std::string_view signature);
 /// Returns the error for a method, or function around one, that is not registered at this worker.
 Error no_method(std::string_view type, std::string_view method);
+
+/// Makes a Net at `to` with the registered function Make of the constructor C, without waiting for it.
+template <class Net, class C, auto Make, class... A>
+Result<RRef<ServedModule>> try_construct(const CallSite& site, const rpc::Destination& to, const A&... arguments) {
+  const auto caller = site.alive();
+  if (!caller) return caller.error();
+  if (!(*caller)->registry().find(&rpc::kFunctionTag<void, Make>)) {
+    return no_constructor(wire::type_name<Net>(), rpc::signature_of<Net, typename C::Types>());
+  }
+  return site.try_remote<Make>(to, arguments...);
+}
 
 }  // namespace detail
 
@@ -146,15 +170,8 @@ class RemoteModule : public ModuleHandle {
   /// As the constructor, without throwing.
   template <class... P, class... A>
   static Result<RemoteModule> try_make(const CallSite& site, const rpc::Destination& to, const A&... arguments) {
-    using Given = rpc::TypeList<detail::Parameter<A>...>;
-    using Wire = std::conditional_t<sizeof...(P) == 0, Given, rpc::TypeList<P...>>;
-    using Constructor = detail::ModuleConstructor<Net, Wire>;
-    const auto caller = site.alive();
-    if (!caller) return caller.error();
-    if (!(*caller)->registry().find(&rpc::kFunctionTag<void, Constructor::kMake>)) {
-      return detail::no_constructor(wire::type_name<Net>(), rpc::signature_of<Net, Wire>());
-    }
-    Result<RRef<ServedModule>> module = site.try_remote<Constructor::kMake>(to, arguments...);
+    using Constructor = detail::ModuleConstructor<Net, detail::WireOf<rpc::TypeList<P...>, A...>>;
+    auto module = detail::try_construct<Net, Constructor, Constructor::kMake>(site, to, arguments...);
     if (!module) return module.error();
     RemoteModule made;
     const Result<void> served = made.serve(site, to, *std::move(module));

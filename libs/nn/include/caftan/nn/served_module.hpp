@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,6 +74,18 @@ void set_mode_of([[maybe_unused]] void* module, [[maybe_unused]] bool training,
 template <class Net>
 inline constexpr ModuleType kModuleType{rpc::type_key<Net>(), &tensors_of<Net>, &set_mode_of<Net>};
 
+/// Says which calls of a module may run, where trainers share the module (shared_module.hpp). Threads: any.
+class ModuleGate {
+ public:
+  virtual ~ModuleGate() = default;
+  /// A call is about to run. Errors: why it must not.
+  virtual Result<void> enter(const CallInfo& info) = 0;
+  /// A call that was let in has returned or thrown.
+  virtual void leave() noexcept = 0;
+  /// Returns whether something reads the module, or is about to change it by what it has read.
+  virtual bool is_in_use() const noexcept = 0;
+};
+
 /// What the method M of a module returns to its caller; the callee may answer with an error of its own in any case.
 template <auto M>
 struct ReturnedBy {
@@ -101,6 +114,12 @@ class ServedModule {
       : type_(&detail::kModuleType<Net>),
         module_(std::move(module)),
         claimed_(std::make_unique<std::atomic<bool>>(false)) {}
+  /// @param another  makes a further module of the same class and arguments; may throw what the constructor throws
+  template <class Net>
+  ServedModule(std::shared_ptr<Net> module, std::function<std::shared_ptr<void>()> another)
+      : ServedModule(std::move(module)) {
+    another_ = std::move(another);
+  }
 
   /// Returns the parameters or buffers, as the module lists them now. Throws what the module throws.
   std::vector<NamedTensor> tensors(TensorKind kind) const { return type_->tensors(module_.get(), kind); }
@@ -110,6 +129,11 @@ class ServedModule {
   bool claim() noexcept { return !claimed_->exchange(true); }
   /// Returns whether an autograd context is open in which a method was called (MD-10).
   bool has_open_context();
+  /// Lets a gate say from now on which calls may run, and whether the module is in use. @param gate  not null
+  void set_gate(std::shared_ptr<detail::ModuleGate> gate) noexcept { gate_ = std::move(gate); }
+  /// Makes a further module of the same class and constructor arguments, with nothing of this one's state.
+  /// Errors: unsupported (it was made by a constructor that keeps no arguments). Throws what the constructor throws.
+  Result<ServedModule> make_another() const;
 
   /// Calls the method M of a Net, in the mode of the caller's handle, with the functions before and after it.
   /// Errors: wrong_type (the module is no Net).
@@ -119,7 +143,9 @@ class ServedModule {
     using Given = typename detail::ReturnedBy<M>::Given;
     using Supplied = typename rpc::CallTypes<decltype(M)>::Split::SuppliedTypes;
     Net* const net = as<Net>();
-    if (!net) return refuse<Returned>(rpc::type_key<Net>());
+    if (!net) return refuse<Returned>(wrong_type(rpc::type_key<Net>()));
+    const Passage passage(gate_, info);
+    if (!passage.entered()) return refuse<Returned>(passage.entered().error());
     begin_call(info, training);
     if (!hooks_.empty()) {
       std::tuple<W&...> values(arguments...);
@@ -152,6 +178,27 @@ class ServedModule {
   }
 
  private:
+  ServedModule(const detail::ModuleType& type, std::shared_ptr<void> module)
+      : type_(&type), module_(std::move(module)), claimed_(std::make_unique<std::atomic<bool>>(false)) {}
+
+  /// A call on its way through the gate.
+  class Passage {
+   public:
+    Passage(std::shared_ptr<detail::ModuleGate> gate, const CallInfo& info) : gate_(std::move(gate)) {
+      if (gate_) entered_ = gate_->enter(info);
+    }
+    ~Passage() {
+      if (gate_ && entered_) gate_->leave();
+    }
+    Passage(const Passage&) = delete;
+    Passage& operator=(const Passage&) = delete;
+    const Result<void>& entered() const noexcept { return entered_; }
+
+   private:
+    const std::shared_ptr<detail::ModuleGate> gate_;
+    Result<void> entered_;
+  };
+
   struct Hook {
     const char* method;
     const char* function;
@@ -164,11 +211,11 @@ class ServedModule {
     return type_->key.hash == wire::type_hash<Net>() ? static_cast<Net*>(module_.get()) : nullptr;
   }
   template <class Returned>
-  Returned refuse(rpc::TypeKey wanted) const {
+  static Returned refuse(const Error& why) {
     if constexpr (rpc::kIsFuture<Returned>) {
-      return make_ready_future<typename Returned::value_type>(wrong_type(wanted));
+      return make_ready_future<typename Returned::value_type>(why);
     } else {
-      return wrong_type(wanted);
+      return why;
     }
   }
   template <class S>
@@ -200,6 +247,8 @@ class ServedModule {
 
   const detail::ModuleType* type_;
   std::shared_ptr<void> module_;
+  std::function<std::shared_ptr<void>()> another_;  // empty: it keeps no arguments
+  std::shared_ptr<detail::ModuleGate> gate_;        // null: all calls run
   std::unique_ptr<std::atomic<bool>> claimed_;
   std::optional<bool> training_;
   std::vector<std::weak_ptr<void>> contexts_;
@@ -213,13 +262,26 @@ ServedModule make_module(P... arguments) {
   return ServedModule(std::make_shared<Net>(std::move(arguments)...));
 }
 
+/// As make_module, of a module that trainers share: keeps the arguments, to make further ones.
+template <class Net, class... P>
+ServedModule make_shared_module(const P&... arguments) {
+  std::function<std::shared_ptr<Net>()> make = [values = std::tuple<P...>(arguments...)] {
+    return std::apply([](P... value) { return std::make_shared<Net>(std::move(value)...); }, values);
+  };
+  std::shared_ptr<Net> first = make();
+  return ServedModule(std::move(first), std::move(make));
+}
+
 /// The constructor of a Net from P..., as it is registered.
 template <class Net, class List>
 struct ModuleConstructor;
 template <class Net, class... P>
 struct ModuleConstructor<Net, rpc::TypeList<P...>> {
   static_assert(std::is_constructible_v<Net, P...>, "the class of the module has no constructor for these types");
+  using Types = rpc::TypeList<P...>;
   static constexpr ServedModule (*kMake)(P...) = &make_module<Net, P...>;
+  static constexpr bool kCanShare = (std::is_copy_constructible_v<P> && ...);
+  static constexpr ServedModule (*kMakeShared)(const P&...) = &make_shared_module<Net, P...>;
 };
 
 /// The method M of a Net, as it is registered.
@@ -242,7 +304,8 @@ struct ModuleHook {
 };
 
 /// Returns "net.new:int,Tensor". @param signature  "caftan::nn::ServedModule(int, Tensor)"
-std::string module_constructor_name(std::string_view name, std::string_view signature);
+/// @param verb  "new", or "share" for a module that trainers share
+std::string module_constructor_name(std::string_view name, std::string_view signature, std::string_view verb = "new");
 
 template <class Net, auto F, class... W>
 constexpr bool takes(rpc::TypeList<W...>) {
@@ -257,12 +320,17 @@ class ModuleBuilder {
  public:
   ModuleBuilder(Registry& registry, std::string name) : registry_(registry), name_(std::move(name)) {}
 
-  /// Lets peers make a Net from P...; one for each list of parameters. All of them travel.
+  /// Lets peers make a Net from P..., alone or to be shared by trainers; one for each list of parameters. All of them
+  /// travel.
   template <class... P>
   ModuleBuilder& constructor() {
     using Wire = rpc::TypeList<std::remove_cvref_t<P>...>;
-    registry_.add<detail::ModuleConstructor<Net, Wire>::kMake>(
-        detail::module_constructor_name(name_, rpc::signature_of<ServedModule, Wire>()));
+    using Constructor = detail::ModuleConstructor<Net, Wire>;
+    const std::string_view signature = rpc::signature_of<ServedModule, Wire>();
+    registry_.add<Constructor::kMake>(detail::module_constructor_name(name_, signature));
+    if constexpr (Constructor::kCanShare) {
+      registry_.add<Constructor::kMakeShared>(detail::module_constructor_name(name_, signature, "share"));
+    }
     return *this;
   }
   /// Lets peers call the method M, which keeps its turn while it waits (MD-2).

@@ -21,12 +21,20 @@ namespace caftan::nn {
 struct ModelVersion {
   std::uint64_t value = 0;
   auto operator<=>(const ModelVersion&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& value;
+  }
 };
 
 /// A trainer of a shared module: 0, 1, ... below the number of trainers. Gradients are added in this order.
 struct TrainerNumber {
   std::uint32_t value = 0;
   auto operator<=>(const TrainerNumber&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& value;
+  }
 };
 
 /// The gradient of one context in a step, by what it was computed from.

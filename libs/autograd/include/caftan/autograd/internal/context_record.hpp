@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -70,6 +71,8 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   void end() noexcept;
   /// Returns whether `end` was called.
   bool is_over() const;
+  /// Calls `over` once the context is over: here if it is so already, else where it ends. It must not block or throw.
+  void when_over(std::function<void()> over);
   /// Errors: context_released.
   Result<void> check_open() const;
 
@@ -172,10 +175,15 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   std::set<WorkerId> met_ CAFTAN_GUARDED_BY(mutex_);
   DecidedSet decided_ CAFTAN_GUARDED_BY(mutex_);
   HeldGradients gradients_ CAFTAN_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> when_over_ CAFTAN_GUARDED_BY(mutex_);
   std::size_t uses_ CAFTAN_GUARDED_BY(mutex_) = 0;
   Phase phase_ CAFTAN_GUARDED_BY(mutex_) = Phase::open;
 
   unsigned depth_ = 0;  // constant after the context was made
 };
+
+/// Returns whether a step can take its gradients from the context. Errors: context_released, bad_arguments (no backward
+/// pass of the context has succeeded, or its last one failed).
+Result<void> check_has_gradients(const ContextRecord& context);
 
 }  // namespace caftan::autograd

@@ -1,6 +1,6 @@
 /// `SharedSchedule`: which contexts of the trainers of a shared module may read, which version, and when their
 /// gradients are applied. Events go in, what to do comes out; no tensors, clocks or threads. Start with `on_call`.
-/// Rules CM-1 to CM-17: docs/protocols/consistency.md.
+/// Rules CM-1 to CM-24: docs/protocols/consistency.md.
 #pragma once
 
 #include <cstddef>

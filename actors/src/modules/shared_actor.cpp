@@ -1,0 +1,74 @@
+#include "modules/shared_actor.hpp"
+
+#include <utility>
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+namespace caftan::actors {
+namespace {
+
+/// Sends the actor what has happened.
+template <class Event>
+void report(const caf::actor& to, Event event) {
+  caf::anon_send(to, SharedMessage{std::make_shared<nn::SharedEvent>(std::move(event))});
+}
+
+}  // namespace
+
+caf::behavior shared_actor(SharedActor* self, base::Executor* executor, std::shared_ptr<nn::OwnedShared> module) {
+  self->state.set_module(*executor, std::move(module));
+  return {[self](SharedMessage& message) { self->state.on_message(message); }};
+}
+
+void SharedActorState::set_module(base::Executor& executor, std::shared_ptr<nn::OwnedShared> module) {
+  executor_ = &executor;
+  module_ = std::move(module);
+  // OwnedShared::make has checked the options.
+  server_.emplace(nn::SharedServer::make(module_->options(), module_->module(), module_->readers(), *this).value());
+}
+
+void SharedActorState::on_message(SharedMessage& message) {
+  if (!message.event) return self_->quit();
+  server_->handle(*message.event);
+}
+
+void SharedActorState::copy(const nn::Reader& reader, std::shared_ptr<nn::SharedCopy> copy) {
+  executor_->post([module = module_, reader, copy = std::move(copy), &executor = *executor_,
+                   self = caf::actor_cast<caf::actor>(self_)] {
+    module->copy(copy, executor, [reader, self](Result<std::shared_ptr<nn::SharedCopy>> outcome) {
+      report(self, nn::shared_event::Copied{reader, std::move(outcome)});
+    });
+  });
+}
+
+void SharedActorState::check(const ContextId& context, std::vector<at::Tensor> gradients) {
+  executor_->post(
+      [module = module_, context, gradients = std::move(gradients), self = caf::actor_cast<caf::actor>(self_)] {
+        module->check(gradients, [context, self](Result<void> outcome) {
+          report(self, nn::shared_event::Checked{context, std::move(outcome)});
+        });
+      });
+}
+
+void SharedActorState::apply(const nn::StepRecord& step, std::vector<nn::Delivered> delivered) {
+  executor_->post(
+      [module = module_, step, delivered = std::move(delivered), self = caf::actor_cast<caf::actor>(self_)] {
+        module->apply(step, delivered,
+                      [self](Result<void> outcome) { report(self, nn::shared_event::Applied{std::move(outcome)}); });
+      });
+}
+
+void SharedActorState::close(const nn::Reader& reader, const nn::SharedCopy& copy) {
+  copy.door->close(
+      [reader, self = caf::actor_cast<caf::actor>(self_)] { report(self, nn::shared_event::Emptied{reader}); });
+}
+
+void SharedActorState::start_timer(std::uint64_t timer) {
+  const base::Duration delay = *module_->options().consistency.straggler_timeout;
+  executor_->post_at(executor_->clock().now() + delay, [timer, self = caf::actor_cast<caf::actor>(self_)] {
+    report(self, nn::shared_event::TimePassed{timer});
+  });
+}
+
+}  // namespace caftan::actors

@@ -1,0 +1,86 @@
+/// What a handle of a shared module refers to at the owner: `SharedControl`, and for each trainer a `TrainerSeat`.
+/// Their methods hand one event each to the module's actor, which answers the future. Users start with
+/// shared_module.hpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "caftan/nn/internal/shared_server.hpp"
+#include "caftan/rpc/call_site.hpp"
+#include "caftan/rpc/function.hpp"
+
+namespace caftan::nn {
+
+/// The way to the actor, which ends with it.
+class SharedMailbox {
+ public:
+  virtual ~SharedMailbox() = default;
+  /// Threads: any; does not block.
+  virtual void send(SharedEvent event) = 0;
+};
+
+/// Keeps the version of an evaluation for as long as it exists. Move-only.
+class ReadingHold {
+ public:
+  ReadingHold(std::shared_ptr<SharedMailbox> mailbox, EvaluationId evaluation)
+      : mailbox_(std::move(mailbox)), evaluation_(evaluation) {}
+  ReadingHold(ReadingHold&&) noexcept = default;
+  ReadingHold& operator=(ReadingHold&&) = delete;
+  ~ReadingHold() {
+    if (mailbox_) mailbox_->send(shared_event::Evaluated{evaluation_});
+  }
+
+ private:
+  std::shared_ptr<SharedMailbox> mailbox_;
+  EvaluationId evaluation_;
+};
+
+/// A trainer at the owner: gone with the last reference to this. Move-only. Errors of all methods: unknown_context
+/// (called outside any context), context_released, and those of SharedServer.
+class TrainerSeat {
+ public:
+  TrainerSeat(std::shared_ptr<SharedMailbox> mailbox, TrainerNumber trainer)
+      : mailbox_(std::move(mailbox)), trainer_(trainer) {}
+  TrainerSeat(TrainerSeat&&) noexcept = default;
+  TrainerSeat& operator=(TrainerSeat&&) = delete;
+  ~TrainerSeat() {
+    if (mailbox_) mailbox_->send(shared_event::Gone{trainer_});
+  }
+
+  /// Returns what the call's context reads, once it may read.
+  Future<Reading> open(const CallInfo& info);
+  /// Delivers the gradients of the call's context.
+  Future<StepResult> step(const CallInfo& info, std::uint64_t batch);
+
+ private:
+  std::shared_ptr<SharedMailbox> mailbox_;
+  TrainerNumber trainer_;
+};
+
+/// Errors of all methods: shut_down (the worker is ending).
+class SharedControl {
+ public:
+  /// @param site  of the owner
+  SharedControl(CallSite site, std::shared_ptr<SharedMailbox> mailbox)
+      : site_(std::move(site)), mailbox_(std::move(mailbox)) {}
+
+  /// Makes the caller's worker a trainer. Errors: bad_arguments (no such number, or one that has a trainer).
+  Future<RRef<TrainerSeat>> join(const CallInfo& info, std::uint32_t number);
+  /// Returns a copy of the newest version.
+  Future<Reading> evaluate();
+  /// Returns what is known of the module.
+  Future<SharedStatus> status();
+
+ private:
+  CallSite site_;
+  std::shared_ptr<SharedMailbox> mailbox_;
+};
+
+/// Makes the actor by which a module is shared, at the module's owner. Every worker has it registered.
+/// Errors: those of OwnedShared::make, and why the module will never be there.
+inline constexpr RemoteFunction<Result<SharedControl>(Worker&, const RRef<ServedModule>&, const SharedOptions&)>
+    kShareModule{"caftan.module.share"};
+
+}  // namespace caftan::nn

@@ -1,0 +1,216 @@
+#include "caftan/nn/internal/owned_shared.hpp"
+
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
+#include <ATen/core/grad_mode.h>
+
+#include <array>
+#include <mutex>
+#include <numeric>
+#include <unordered_set>
+
+#include "caftan/nn/internal/gradient_mean.hpp"
+#include "caftan/rpc/wait.hpp"
+#include "caftan/tensor/torch_errors.hpp"
+
+namespace caftan::nn {
+namespace {
+
+/// Puts the state of torch's default generator back: that a copy is made draws no numbers from the user's stream.
+class KeepRandomState {
+ public:
+  KeepRandomState() : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    state_ = generator_.get_state();
+  }
+  ~KeepRandomState() {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    generator_.set_state(state_);
+  }
+  KeepRandomState(const KeepRandomState&) = delete;
+  KeepRandomState& operator=(const KeepRandomState&) = delete;
+
+ private:
+  at::Generator generator_;
+  at::Tensor state_;
+};
+
+SharedTensors tensors_of(const ServedModule& served) {
+  SharedTensors tensors;
+  std::unordered_set<const void*> known;
+  for (const TensorKind kind : {TensorKind::parameter, TensorKind::buffer}) {
+    for (const NamedTensor& named : served.tensors(kind)) {
+      if (!named.tensor.defined() || !known.insert(named.tensor.unsafeGetTensorImpl()).second) continue;
+      const bool is_trained = kind == TensorKind::parameter && named.tensor.requires_grad();
+      auto& list = is_trained ? tensors.trained : kind == TensorKind::parameter ? tensors.frozen : tensors.buffers;
+      list.push_back(named.tensor);
+    }
+  }
+  return tensors;
+}
+
+/// Errors: unsupported.
+Result<void> check_same(const std::vector<at::Tensor>& own, const std::vector<at::Tensor>& other) {
+  bool same = own.size() == other.size();
+  for (std::size_t i = 0; same && i < own.size(); ++i) {
+    same = own[i].sizes() == other[i].sizes() && own[i].scalar_type() == other[i].scalar_type();
+    if (same && own[i].is_alias_of(other[i])) {
+      return Error(Errc::unsupported,
+                   "two modules made by this constructor share the memory of a tensor, as one that it was given: make "
+                   "the tensors of a shared module in its constructor");
+    }
+  }
+  if (same) return {};
+  return Error(Errc::unsupported,
+               "this constructor makes modules of other tensors each time: those of a shared module are the same in "
+               "number, sizes and dtype");
+}
+
+void copy_all(const std::vector<at::Tensor>& from, const std::vector<at::Tensor>& to) {
+  for (std::size_t i = 0; i < from.size(); ++i) to[i].copy_(from[i]);
+}
+
+Result<void> copy_tensors(const SharedTensors& from, const SharedTensors& to) {
+  return tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
+    const at::NoGradGuard no_grad;
+    copy_all(from.trained, to.trained);
+    copy_all(from.frozen, to.frozen);
+    copy_all(from.buffers, to.buffers);
+    return {};
+  });
+}
+
+}  // namespace
+
+Result<std::shared_ptr<OwnedShared>> OwnedShared::make(std::shared_ptr<rpc::HostedObject> object,
+                                                       const RRef<ServedModule>& module, const SharedOptions& options,
+                                                       const CallSite& site) {
+  if (const Result<void> fits = check_consistency(options.consistency, options.trainers); !fits) return fits.error();
+  if (!object->as<ServedModule>()) {
+    return Error(Errc::wrong_type, "the value is a " + std::string(object->type().key.name) + ", not a module");
+  }
+  std::shared_ptr<OwnedShared> owned(new OwnedShared(options, site));
+  Promise<void> promise;
+  Future<void> ready = promise.future();
+  object->strand().run([owned, module, object, promise = std::move(promise)]() mutable {
+    promise.set(tensor::catch_torch(Errc::remote_exception, [&] { return owned->set_up(module, object); }));
+  });
+  if (const Result<void> done = std::move(ready).result(); !done) return done.error();
+  return owned;
+}
+
+Result<void> OwnedShared::set_up(const RRef<ServedModule>& module, std::shared_ptr<rpc::HostedObject> object) {
+  ServedModule& served = *object->as<ServedModule>();
+  module_ = std::make_shared<SharedCopy>(
+      SharedCopy{module, std::move(object), std::make_shared<ReadingDoor>(readers_), tensors_of(served)});
+  Result<optim::LocalOptimizer> optimizer =
+      optim::LocalOptimizer::make({{module_->tensors.trained, options_.algorithm}});
+  if (!optimizer) return optimizer.error();
+  if (!options_.step_log.empty()) {
+    Result<StepLogWriter> log = StepLogWriter::create(options_.step_log, options_.consistency.mode);
+    if (!log) return log.error();
+    log_ = *std::move(log);
+  }
+  optimizer_ = *std::move(optimizer);
+  served.set_gate(module_->door);
+  return {};
+}
+
+// ---- copies
+
+Result<std::shared_ptr<SharedCopy>> OwnedShared::make_copy() const {
+  if (const auto alive = site_.alive(); !alive) return alive.error();
+  return tensor::catch_torch(Errc::remote_exception, [&]() -> Result<std::shared_ptr<SharedCopy>> {
+    const KeepRandomState keep;
+    Result<ServedModule> other = module_->object->as<ServedModule>()->make_another();
+    if (!other) return other.error();
+    auto copy = std::make_shared<SharedCopy>();
+    copy->tensors = tensors_of(*other);
+    const SharedTensors& own = module_->tensors;
+    for (const auto list : {&SharedTensors::trained, &SharedTensors::frozen, &SharedTensors::buffers}) {
+      if (const Result<void> same = check_same(own.*list, copy->tensors.*list); !same) return same.error();
+    }
+    copy->door = std::make_shared<ReadingDoor>(readers_);
+    other->set_gate(copy->door);
+    copy->reference = site_.make_rref(*std::move(other));
+    Result<std::shared_ptr<rpc::HostedObject>> object = rpc::wait_for_local(copy->reference.handle(), {});
+    if (!object) return object.error();
+    copy->object = *std::move(object);
+    return copy;
+  });
+}
+
+void OwnedShared::copy(std::shared_ptr<SharedCopy> copy, base::Executor& executor, CopyDone done) {
+  if (!copy) {
+    Result<std::shared_ptr<SharedCopy>> made = make_copy();
+    if (!made) return done(made.error());
+    copy = *std::move(made);
+  }
+  copy_values(copy, executor, done);
+}
+
+void OwnedShared::copy_values(const std::shared_ptr<SharedCopy>& copy, base::Executor& executor, const CopyDone& done) {
+  module_->object->strand().run([self = shared_from_this(), copy, &executor, done] {
+    // A pass of a context that is over may still read the copy.
+    const std::array<std::shared_ptr<rpc::Strand>, 1> others{copy->object->shared_strand()};
+    const auto kept = rpc::Strand::run_with_all(others, [&] {
+      const Result<void> copied = copy_tensors(self->module_->tensors, copy->tensors);
+      done(copied ? Result<std::shared_ptr<SharedCopy>>(copy) : copied.error());
+    });
+    if (!kept) return;
+    kept->run([self, copy, &executor, done] {
+      executor.post([self, copy, &executor, done] { self->copy_values(copy, executor, done); });
+    });
+  });
+}
+
+// ---- steps
+
+void OwnedShared::check(std::vector<at::Tensor> gradients, Done done) {
+  module_->object->strand().run([self = shared_from_this(), gradients = std::move(gradients), done = std::move(done)] {
+    done(self->optimizer_->prepare(gradients));
+  });
+}
+
+void OwnedShared::apply(const StepRecord& step, std::vector<Delivered> delivered, Done done) {
+  module_->object->strand().run([self = shared_from_this(), step, delivered = std::move(delivered),
+                                 done = std::move(done)] { done(self->step(step, delivered)); });
+}
+
+Result<void> OwnedShared::step(const StepRecord& step, const std::vector<Delivered>& delivered) {
+  std::vector<std::vector<at::Tensor>> gradients;
+  for (const Delivered& one : delivered) gradients.push_back(one.gradients);
+  const Result<std::vector<at::Tensor>> mean = gradient_mean(gradients);
+  if (!mean) return mean.error();
+  if (const Result<void> fits = optimizer_->prepare(*mean); !fits) return fits;
+  if (log_) {
+    if (const Result<void> logged = log_->append(step); !logged) return logged;
+  }
+  std::vector<std::size_t> all(mean->size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  if (const Result<void> stepped = optimizer_->update(all, *mean); !stepped) return stepped;
+  return take_buffers(delivered);
+}
+
+Result<void> OwnedShared::take_buffers(const std::vector<Delivered>& delivered) const {
+  if (delivered.front().read == module_ || module_->tensors.buffers.empty()) return {};
+  std::vector<std::vector<at::Tensor>> written;
+  for (const Delivered& one : delivered) {
+    written.push_back(one.read->tensors.buffers);
+    for (at::Tensor& buffer : written.back()) {
+      if (!buffer.is_floating_point() && !buffer.is_complex()) buffer = at::Tensor();
+    }
+  }
+  const Result<std::vector<at::Tensor>> mean = gradient_mean(written);
+  if (!mean) return mean.error();
+  return tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < mean->size(); ++i) {
+      const at::Tensor& from = (*mean)[i].defined() ? (*mean)[i] : delivered.front().read->tensors.buffers[i];
+      module_->tensors.buffers[i].copy_(from);
+    }
+    return {};
+  });
+}
+
+}  // namespace caftan::nn

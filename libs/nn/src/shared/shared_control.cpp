@@ -1,0 +1,72 @@
+#include "caftan/nn/internal/shared_control.hpp"
+
+#include <string>
+
+#include "caftan/autograd/internal/context_record.hpp"
+
+namespace caftan::nn {
+namespace {
+
+Result<std::shared_ptr<autograd::ContextRecord>> context_of(const CallInfo& info) {
+  auto record = std::static_pointer_cast<autograd::ContextRecord>(info.autograd_context.lock());
+  if (!record) return Error(Errc::unknown_context, "a trainer's call outside of any autograd context");
+  return record;
+}
+
+}  // namespace
+
+Future<Reading> TrainerSeat::open(const CallInfo& info) {
+  const auto record = context_of(info);
+  if (!record) return make_ready_future<Reading>(record.error());
+  Promise<Reading> answer;
+  Future<Reading> reading = answer.future();
+  const ContextId context = (*record)->id();
+  mailbox_->send(shared_event::Open{context, trainer_, std::move(answer)});
+  (*record)->when_over([mailbox = std::weak_ptr<SharedMailbox>(mailbox_), context] {
+    if (const auto alive = mailbox.lock()) alive->send(shared_event::Over{context});
+  });
+  return reading;
+}
+
+Future<StepResult> TrainerSeat::step(const CallInfo& info, std::uint64_t batch) {
+  const auto record = context_of(info);
+  if (!record) return make_ready_future<StepResult>(record.error());
+  Result<autograd::GradientBook> book = (*record)->gradients();
+  if (!book) return make_ready_future<StepResult>(book.error());
+  Promise<StepResult> answer;
+  Future<StepResult> result = answer.future();
+  mailbox_->send(shared_event::Step{(*record)->id(), batch, *std::move(book), std::move(answer)});
+  return result;
+}
+
+Future<RRef<TrainerSeat>> SharedControl::join(const CallInfo& info, std::uint32_t number) {
+  Promise<void> answer;
+  Future<void> admitted = answer.future();
+  mailbox_->send(shared_event::Join{{number}, info.caller.name(), std::move(answer)});
+  return std::move(admitted).then(
+      [site = site_, mailbox = mailbox_, number](const Result<void>& outcome) -> Result<RRef<TrainerSeat>> {
+        if (!outcome) return outcome.error();
+        return site.make_rref(TrainerSeat(mailbox, {number}));
+      });
+}
+
+Future<Reading> SharedControl::evaluate() {
+  Promise<OpenedEvaluation> answer;
+  Future<OpenedEvaluation> opened = answer.future();
+  mailbox_->send(shared_event::Evaluate{std::move(answer)});
+  return std::move(opened).then(
+      [site = site_, mailbox = mailbox_](const Result<OpenedEvaluation>& outcome) -> Result<Reading> {
+        if (!outcome) return outcome.error();
+        ReadingHold hold(mailbox, outcome->evaluation);
+        return Reading{outcome->module, outcome->version, site.make_rref(std::move(hold))};
+      });
+}
+
+Future<SharedStatus> SharedControl::status() {
+  Promise<SharedStatus> answer;
+  Future<SharedStatus> status = answer.future();
+  mailbox_->send(shared_event::AskStatus{std::move(answer)});
+  return status;
+}
+
+}  // namespace caftan::nn

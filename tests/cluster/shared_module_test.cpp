@@ -1,0 +1,396 @@
+// Shared modules over a cluster: each mode with 1, 2 and 4 trainers, whose parameters a replay of the log gives bit for
+// bit; who waits for whom; and wrong uses.
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <tuple>
+
+#include "shared_roles.hpp"
+
+namespace caftan::test::shared_module_test {
+namespace {
+
+using nn::ConsistencyMode;
+using nn::ConsistencyOptions;
+using nn::LeaseOrder;
+using nn::SharedModule;
+using ::testing::HasSubstr;
+
+// ---- whole runs
+
+class SharedRuns : public SharedCluster,
+                   public ::testing::TestWithParam<std::tuple<int, std::uint32_t, std::uint64_t>> {
+ protected:
+  SharedRuns() : SharedCluster(std::get<2>(GetParam())) {}
+  static ConsistencyMode mode() { return static_cast<ConsistencyMode>(std::get<0>(GetParam())); }
+  static std::uint32_t trainers() { return std::get<1>(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Modes, SharedRuns,
+                         ::testing::Combine(::testing::Values(0, 1, 2), ::testing::Values(1U, 2U, 4U),
+                                            ::testing::Range<std::uint64_t>(1, 5)));
+
+TEST_P(SharedRuns, CM17_AReplayOfTheLogGivesTheSameBits) {
+  constexpr std::uint64_t kSteps = 6;
+  const SharedModule<Layers> net = make({.mode = mode()}, trainers());
+  std::vector<Future<Trained>> runs;
+  for (std::uint32_t number = 0; number < trainers(); ++number) {
+    runs.push_back(cluster_["maker"].rpc_async<&train>("t" + std::to_string(number), net, number, kSteps));
+  }
+  for (Future<Trained>& run : runs) EXPECT_EQ(run.get().applied, kSteps);
+  const nn::SharedStatus status = net.status();
+  EXPECT_EQ(status.version.value, mode() == ConsistencyMode::sync ? kSteps : kSteps * trainers());
+  const nn::StepLog log = nn::read_step_log(log_path()).value();
+  EXPECT_EQ(log.last(), status.version);
+  EXPECT_EQ(nn::staleness_histogram(log), status.staleness);
+  expect_replay(net);
+  EXPECT_TRUE(same({net.evaluate(input_of(7))}, {net.evaluation().forward(input_of(7))}));
+  cluster_.run_until_idle();
+  EXPECT_EQ(net.status().open_contexts, 0U);
+  EXPECT_EQ(net.status().gone.size(), trainers()) << "their handles are gone";
+}
+
+TEST_P(SharedRuns, CM17_AlsoWhenStepsAreStaleLateOrInConflict) {
+  ConsistencyOptions options{.mode = mode()};
+  if (mode() == ConsistencyMode::locked) options.lease = LeaseOrder::oldest_waits;
+  if (mode() == ConsistencyMode::versioned) options.max_staleness = 1;
+  if (mode() == ConsistencyMode::sync) {
+    options.quorum = 1;
+    options.straggler_timeout = std::chrono::nanoseconds(0);
+  }
+  const SharedModule<Layers> net = make(options, trainers());
+  std::vector<Future<Trained>> runs;
+  for (std::uint32_t number = 0; number < trainers(); ++number) {
+    runs.push_back(cluster_["maker"].rpc_async<&train>("t" + std::to_string(number), net, number, std::uint64_t{4}));
+  }
+  for (Future<Trained>& run : runs) EXPECT_EQ(run.get().applied, 4U);
+  expect_replay(net);
+}
+
+// ---- trainers that a test moves
+
+/// A handle that shows what its context reads.
+struct Opened : SharedModule<Layers> {
+  explicit Opened(const SharedModule<Layers>& other) : SharedModule<Layers>(other) {}
+  Future<nn::Reading> read() const { return open(); }
+};
+
+class SharedModes : public SharedCluster, public ::testing::TestWithParam<std::uint64_t> {
+ protected:
+  SharedModes() : SharedCluster(GetParam()) {}
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, SharedModes, ::testing::Range<std::uint64_t>(1, 4));
+
+TEST_P(SharedModes, CM7_InLockedTheSecondTrainerWaitsForTheFirstOnesStep) {
+  const auto net = make({.mode = ConsistencyMode::locked}, 2);
+  const auto first = trainer(0, net), second = trainer(1, net);
+  first->compute(1);
+  second->begin();
+  Future<at::Tensor> waits = second->forward(2);
+  cluster_.run_until_idle();
+  EXPECT_FALSE(waits.ready());
+  EXPECT_EQ(first->step(1).get().version.value, 1U);
+  second->backward(waits.get(), 2).value();
+  const nn::StepResult done = second->step(2).get();
+  EXPECT_EQ(done.version.value, 2U);
+  EXPECT_EQ(done.staleness, 0U);
+  expect_replay(net);
+}
+
+TEST_P(SharedModes, CM8_AnEvaluationNeedsNoLease) {
+  const auto net = make({.mode = ConsistencyMode::locked}, 1);
+  const auto holder = trainer(0, net);
+  holder->compute(1);
+  const at::Tensor before = net.evaluate(input_of(5));
+  const auto evaluation = net.evaluation();
+  holder->step(1).get();
+  EXPECT_EQ(evaluation.version().value, 0U);
+  EXPECT_TRUE(evaluation.forward(input_of(5)).equal(before)) << "an evaluation keeps its version";
+  EXPECT_FALSE(net.evaluate(input_of(5)).equal(before));
+  EXPECT_FALSE(evaluation.rpc_sync<&Layers::is_in_train_mode>());
+  EXPECT_FALSE(before.requires_grad());
+}
+
+TEST_P(SharedModes, CM9_OldestWaitsRefusesTheYoungerContext) {
+  const auto net = make({.mode = ConsistencyMode::locked, .lease = LeaseOrder::oldest_waits}, 2);
+  const auto older = trainer(0, net), younger = trainer(1, net);
+  older->begin();
+  younger->begin();  // of the same number, at a worker with a higher id
+  older->forward(1).get();
+  EXPECT_EQ(younger->forward(2).result().error().code(), Errc::lease_conflict);
+  older->end();
+  younger->end();
+  cluster_.run_until_idle();
+  younger->compute(3);
+  Future<at::Tensor> waits = (older->begin(), older->forward(4));
+  cluster_.run_until_idle();
+  EXPECT_FALSE(waits.ready()) << "an older one waits";
+  younger->step(3).get();
+  EXPECT_TRUE(waits.result());
+}
+
+TEST_P(SharedModes, CM10_InVersionedContextsReadBesideEachOther) {
+  const auto net = make({.mode = ConsistencyMode::versioned}, 2);
+  const auto first = trainer(0, net), second = trainer(1, net);
+  first->begin();
+  const at::Tensor read = first->forward(1).get();
+  second->compute(2);
+  EXPECT_EQ(second->step(2).get().version.value, 1U);
+  second->end();
+  EXPECT_TRUE(first->forward(1).get().equal(read)) << "CM-3: all calls of a context read its version";
+  first->backward(first->forward(1).get(), 1).value();
+  const nn::StepResult done = first->step(1).get();
+  EXPECT_EQ(done.version.value, 2U);
+  EXPECT_EQ(done.staleness, 1U);
+  EXPECT_EQ(net.status().staleness, (std::vector<std::uint64_t>{1, 1}));
+  expect_replay(net);
+}
+
+TEST_P(SharedModes, CM10_ACallThatTakesLongHoldsUpNoOtherContext) {
+  for (const ConsistencyMode mode : {ConsistencyMode::versioned, ConsistencyMode::sync}) {
+    const SharedModule<Layers> net(cluster_["maker"], "ps", {.consistency = {.mode = mode}, .trainers = 2}, kSeed);
+    const auto slow = trainer(0, net), quick = trainer(1, net);
+    slow->begin();
+    Future<at::Tensor> waits = slow->act([&] { return slow->net().rpc_async<&Layers::forward_at_gate>(input_of(1)); });
+    cluster_.run_until_idle();
+    quick->compute(2);
+    Future<nn::StepResult> step = quick->step(2);
+    cluster_.run_until_idle();
+    EXPECT_EQ(step.ready(), mode == ConsistencyMode::versioned) << "a round waits for its trainers";
+    open_gate();
+    slow->backward(waits.get(), 1).value();
+    EXPECT_TRUE(slow->step(1).result());
+    EXPECT_TRUE(step.result());
+  }
+}
+
+TEST_P(SharedModes, CM11_AGradientTooFarBehindIsRefused) {
+  const auto net = make({.mode = ConsistencyMode::versioned, .max_staleness = 1}, 2);
+  const auto slow = trainer(0, net), quick = trainer(1, net);
+  slow->compute(1);
+  for (std::uint64_t batch = 2; batch < 4; ++batch) {
+    quick->compute(batch);
+    quick->step(batch).get();
+    quick->end();
+  }
+  const Error error = slow->step(1).result().error();
+  EXPECT_EQ(error.code(), Errc::stale_gradient);
+  EXPECT_THAT(error.text(), HasSubstr("2 steps behind"));
+  EXPECT_EQ(net.status().version.value, 2U) << "nothing was applied";
+  EXPECT_EQ(slow->forward(1).result().error().code(), Errc::bad_arguments) << "CM-4";
+  slow->end();
+  slow->compute(1);
+  EXPECT_EQ(slow->step(1).get().version.value, 3U);
+  expect_replay(net);
+}
+
+TEST_P(SharedModes, CM13_AQuorumClosesTheRoundWhenItsTimeIsOver) {
+  const auto net = make({.mode = ConsistencyMode::sync, .quorum = 2, .straggler_timeout = std::chrono::seconds(3)}, 3);
+  const auto a = trainer(0, net), b = trainer(1, net), straggler = trainer(2, net);
+  for (const auto* each : {&a, &b, &straggler}) (*each)->compute(1);
+  Future<nn::StepResult> first = b->step(1);
+  cluster_.advance(std::chrono::seconds(10));
+  EXPECT_FALSE(first.ready()) << "one is no quorum";
+  Future<nn::StepResult> second = a->step(1);
+  cluster_.advance(std::chrono::milliseconds(2999));
+  EXPECT_FALSE(second.ready());
+  cluster_.advance(std::chrono::milliseconds(1));
+  EXPECT_EQ(first.get().contributions, 2U);
+  EXPECT_EQ(second.get().version.value, 1U);
+  EXPECT_EQ(straggler->step(1).result().error().code(), Errc::round_closed);
+  expect_replay(net);
+}
+
+TEST_P(SharedModes, CM12_ARoundIsOneStepOfTheMeanInTheOrderOfTheTrainers) {
+  const auto net = make({.mode = ConsistencyMode::sync}, 3);
+  std::vector<std::unique_ptr<ByHandTrainer>> trainers;
+  for (const std::uint32_t number : {2U, 0U, 1U}) trainers.push_back(trainer(number, net));
+  std::vector<Future<nn::StepResult>> steps;
+  for (const auto& one : trainers) {
+    one->compute(*one->net().trainer());
+    steps.push_back(one->step(*one->net().trainer()));
+  }
+  for (Future<nn::StepResult>& step : steps) EXPECT_EQ(step.get().contributions, 3U);
+  const nn::StepLog log = nn::read_step_log(log_path()).value();
+  ASSERT_EQ(log.steps.size(), 1U);
+  for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(log.steps[0].contributions[i].trainer.value, i);
+  expect_replay(net);
+}
+
+// ---- buffers, state and random numbers
+
+TEST_P(SharedModes, CM22_ABufferComesWithTheStepOfItsContext) {
+  const auto examples = [](const nn::StateDict& state) { return state[4].tensor.item<double>(); };
+  const auto calls = [](const nn::StateDict& state) { return state[5].tensor.item<std::int64_t>(); };
+  const auto net = make({.mode = ConsistencyMode::sync}, 2);
+  const auto a = trainer(0, net), b = trainer(1, net);
+  a->compute(1);
+  b->begin();
+  b->forward(2).get();
+  b->backward(b->forward(2).get(), 2).value();
+  EXPECT_EQ(examples(net.state_dict()), 0) << "no step has come";
+  Future<nn::StepResult> step = a->step(1);
+  b->step(2).get();
+  step.get();
+  EXPECT_EQ(examples(net.state_dict()), 12) << "the mean of 8 and 16";
+  EXPECT_EQ(calls(net.state_dict()), 1) << "no floating dtype: the first trainer's";
+}
+
+TEST_P(SharedModes, CM23_AStateIsLoadedOnlyBetweenContexts) {
+  for (const ConsistencyMode mode : {ConsistencyMode::locked, ConsistencyMode::versioned, ConsistencyMode::sync}) {
+    const SharedModule<Layers> net(cluster_["maker"], "ps", {.consistency = {.mode = mode}, .trainers = 2}, kSeed);
+    nn::StateDict state = net.state_dict();
+    for (nn::NamedTensor& one : state) one.tensor.fill_(1);
+    const auto open = trainer(0, net);
+    open->compute(1);
+    const nn::StateOptions at_once{.wait = std::chrono::seconds(0)};
+    EXPECT_EQ(net.try_load_state_dict(state, at_once).error().code(), Errc::module_busy);
+    open->end();
+    cluster_.run_until_idle();
+    net.load_state_dict(state);
+    open->begin();
+    EXPECT_TRUE(open->forward(1).get().equal(net.evaluate(input_of(1))));
+    EXPECT_TRUE(net.state_dict()[0].tensor.equal(at::full({6, 3}, 1.0)));
+  }
+}
+
+// ---- wrong uses
+
+TEST_P(SharedModes, CM18_ATrainerJoinsOnceUnderItsNumber) {
+  const auto net = make({}, 2);
+  auto first = trainer(0, net);
+  EXPECT_EQ(*first->net().trainer(), 0U);
+  SharedModule<Layers> other = handle_at("t1", net);
+  EXPECT_FALSE(other.trainer()) << "a handle that was sent has not joined";
+  EXPECT_THAT(other.try_join(2).error().text(), HasSubstr("numbered from 0"));
+  EXPECT_THAT(other.try_join(0).error().text(), HasSubstr("trainer 0 is at 't0'"));
+  EXPECT_EQ(first->net().try_join(1).error().code(), Errc::bad_arguments);
+  other.join(1);
+  first.reset();
+  cluster_.run_until_idle();
+  EXPECT_THAT(handle_at("t0", net).try_join(0).error().text(), HasSubstr("has left or is lost"));
+  EXPECT_EQ(SharedModule<Layers>().try_join(0).error().code(), Errc::bad_arguments);
+}
+
+TEST_P(SharedModes, OnlyATrainerInAContextReadsAndSteps) {
+  const auto net = make({}, 1);
+  EXPECT_THAT(net.try_rpc_sync<&Layers::forward>(input_of(1)).error().text(), HasSubstr("join(number)"));
+  const auto it = trainer(0, net);
+  EXPECT_EQ(it->net().try_rpc_sync<&Layers::forward>(input_of(1)).error().code(), Errc::unknown_context);
+  it->begin();
+  EXPECT_EQ(net.try_step(it->context(), 1).error().code(), Errc::bad_arguments) << "not this handle";
+  EXPECT_THAT(it->step(1).result().error().text(), HasSubstr("call context.backward"));
+  EXPECT_TRUE(it->forward(1).result());
+  const at::Tensor other = at::full({1}, 1.0).requires_grad_();
+  it->act([&] { it->context().backward({other.sum()}); });
+  EXPECT_THAT(it->step(1).result().error().text(), HasSubstr("no parameter of the shared module has a gradient"));
+  it->backward(it->forward(1).get(), 1).value();
+  EXPECT_EQ(it->step(1).get().version.value, 1U) << "the context stayed open";
+  EXPECT_THAT(it->step(1).result().error().text(), HasSubstr("has made its step"));
+  EXPECT_THAT(it->forward(1).result().error().text(), HasSubstr("has stepped"));
+}
+
+TEST_P(SharedModes, CM4_AStepWaitsForNoCall) {
+  for (const ConsistencyMode mode : {ConsistencyMode::locked, ConsistencyMode::versioned}) {
+    const SharedModule<Layers> net(cluster_["maker"], "ps", {.consistency = {.mode = mode}}, kSeed);
+    const auto it = trainer(0, net);
+    it->compute(1);
+    Future<at::Tensor> runs = it->act([&] { return it->net().rpc_async<&Layers::forward_at_gate>(input_of(1)); });
+    cluster_.run_until_idle();
+    EXPECT_THAT(it->step(1).result().error().text(), HasSubstr("1 calls of context"));
+    open_gate();
+    EXPECT_TRUE(runs.result());
+    EXPECT_TRUE(it->step(1).result());
+  }
+}
+
+TEST_P(SharedModes, CM21_AGradientThatDoesNotFitIsRefusedBeforeItIsDelivered) {
+  const SharedModule<Layers> net(cluster_["maker"], "ps", {.algorithm = optim::Adam{.lr = 0.1}}, kSeed);
+  const auto it = trainer(0, net);
+  it->begin();
+  const at::Tensor rows = it->act([&] { return it->net().rpc_sync<&Layers::look_up>(at::tensor({1, 2})); });
+  it->act([&] { it->context().backward({rows.sum()}); });
+  EXPECT_EQ(it->step(1).result().error().code(), Errc::unsupported) << "Adam takes no sparse gradient";
+  EXPECT_EQ(net.status().version.value, 0U);
+  EXPECT_EQ(net.status().open_contexts, 1U);
+}
+
+TEST_P(SharedModes, CM20_ADoorLetsInTheCallsOfItsReaderOnly) {
+  const auto net = make({.mode = ConsistencyMode::versioned}, 1);
+  const auto first = trainer(0, net);
+  ByHandTrainer beside(cluster_["t0"], net);  // another context of the same worker
+  first->begin();
+  beside.begin();
+  const auto reading_of = [](ByHandTrainer& it) { return it.act([&] { return Opened(it.net()).read().get(); }); };
+  const auto call = [](ByHandTrainer& it, const nn::Reading& reading) {
+    return it.act([&] {
+      return nn::detail::ReadModule<Layers>(reading.module, true, {}).try_rpc_sync<&Layers::forward>(input_of(1));
+    });
+  };
+  const nn::Reading its = reading_of(*first);
+  EXPECT_TRUE(call(*first, its));
+  EXPECT_THAT(call(beside, its).error().text(), HasSubstr("reads this version of the shared module, not"));
+  first->backward(first->forward(1).get(), 1).value();
+  first->step(1).get();
+  EXPECT_THAT(call(*first, its).error().text(), HasSubstr("is not read any more"));
+  first->end();
+  EXPECT_EQ(call(*first, its).error().code(), Errc::bad_arguments) << "outside of every context";
+  const auto evaluation = net.evaluation();
+  EXPECT_TRUE(evaluation.forward(input_of(1)).defined());
+}
+
+/// While it lives no file of this process grows beyond that size.
+class FileLimit {
+ public:
+  explicit FileLimit(std::uintmax_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{static_cast<rlim_t>(bytes), before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+
+ private:
+  void (*const handler_)(int);
+  rlimit before_{};
+};
+
+TEST_P(SharedModes, CM24_AStepThatCannotBeLoggedIsNotMade) {
+  const auto net = make({.mode = ConsistencyMode::versioned}, 1);
+  const auto it = trainer(0, net);
+  it->compute(1);
+  const Tensors before = parameters_of(net.state_dict());
+  Result<nn::StepResult> refused = nn::StepResult{};
+  {
+    const FileLimit full(std::filesystem::file_size(log_path()));
+    refused = it->step(1).result();
+  }
+  EXPECT_EQ(refused.error().code(), Errc::io_error);
+  EXPECT_EQ(net.status().version.value, 0U);
+  EXPECT_TRUE(same(parameters_of(net.state_dict()), before));
+}
+
+TEST_P(SharedModes, WhatCannotBeSharedIsRefused) {
+  const auto refused = [&](const nn::SharedOptions& options, int seed) {
+    return SharedModule<Layers>(cluster_["maker"], "ps", options, seed).created().result().error();
+  };
+  EXPECT_THAT(refused({}, -1).message(), HasSubstr("no seed is negative"));
+  EXPECT_EQ(refused({.trainers = 0}, 1).code(), Errc::invalid_config);
+  EXPECT_EQ(refused({.consistency = {.quorum = 1}}, 1).code(), Errc::invalid_config);
+  EXPECT_EQ(refused({.algorithm = optim::SGD{.lr = -1}}, 1).code(), Errc::bad_arguments);
+  EXPECT_EQ(refused({.step_log = folder_ / "no" + "/log"}, 1).code(), Errc::io_error);
+  EXPECT_EQ(SharedModule<Layers>::try_make(cluster_["maker"], "ps", {}, 1.5).error().code(), Errc::unknown_function);
+  const SharedModule<Keeping> keeping(cluster_["maker"], "ps", {}, at::full({2}, 1.0));
+  EXPECT_EQ(keeping.try_evaluation().error().code(), Errc::unsupported);
+}
+
+}  // namespace
+}  // namespace caftan::test::shared_module_test

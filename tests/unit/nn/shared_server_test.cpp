@@ -1,0 +1,259 @@
+// What the actor of a shared module decides, with scripted jobs: who gets a copy, whose gradient is delivered, and what
+// is left when contexts and trainers end in between.
+#include "caftan/nn/internal/shared_server.hpp"
+
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace caftan::nn::shared_server_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Keeps the jobs; the test ends each of them.
+class Jobs final : public SharedJobs {
+ public:
+  struct Copy {
+    Reader reader;
+    std::shared_ptr<SharedCopy> copy;
+  };
+  void copy(const Reader& reader, std::shared_ptr<SharedCopy> copy) override {
+    copies.push_back({reader, std::move(copy)});
+  }
+  void check(const ContextId& context, std::vector<at::Tensor> /*gradients*/) override { checks.push_back(context); }
+  void apply(const StepRecord& step, std::vector<Delivered> delivered) override {
+    steps.push_back(step);
+    gradients.push_back(std::move(delivered));
+  }
+  void close(const Reader& reader, const SharedCopy& copy) override {
+    copy.door->close([this, reader] { emptied.push_back(reader); });
+  }
+  void start_timer(std::uint64_t timer) override { timers.push_back(timer); }
+
+  std::vector<Copy> copies;
+  std::vector<ContextId> checks;
+  std::vector<StepRecord> steps;
+  std::vector<std::vector<Delivered>> gradients;
+  std::vector<Reader> emptied;
+  std::vector<std::uint64_t> timers;
+};
+
+class SharedServerTest : public ::testing::Test {
+ protected:
+  void share(const ConsistencyOptions& consistency, std::uint32_t trainers = 2) {
+    server_.emplace(
+        SharedServer::make({.consistency = consistency, .trainers = trainers}, module_, readers_, jobs_).value());
+  }
+  std::shared_ptr<SharedCopy> new_copy() {
+    auto copy = std::make_shared<SharedCopy>();
+    copy->door = std::make_shared<ReadingDoor>(readers_);
+    copy->tensors.trained = {at::ones({2}).requires_grad_()};
+    return copy;
+  }
+  static ContextId context(std::uint32_t trainer, std::uint64_t number = 1) {
+    return {WorkerId{trainer}, Incarnation{1}, number};
+  }
+  template <class Event>
+  void happens(Event event) {
+    SharedEvent any = std::move(event);
+    server_->handle(any);
+  }
+  Future<Reading> open(const ContextId& context) {
+    Promise<Reading> promise;
+    Future<Reading> reading = promise.future();
+    happens(shared_event::Open{context, {context.worker.value}, std::move(promise)});
+    return reading;
+  }
+  /// Ends the oldest job that copies.
+  std::shared_ptr<SharedCopy> copied() {
+    Jobs::Copy job = std::move(jobs_.copies.front());
+    jobs_.copies.erase(jobs_.copies.begin());
+    const std::shared_ptr<SharedCopy> copy = job.copy ? job.copy : new_copy();
+    happens(shared_event::Copied{job.reader, copy});
+    return copy;
+  }
+  Future<StepResult> step(const ContextId& context, const std::shared_ptr<SharedCopy>& copy) {
+    autograd::GradientBook book;
+    if (copy) {
+      const at::NoGradGuard no_grad;
+      book.add(copy->tensors.trained[0], at::ones({2}));
+    }
+    Promise<StepResult> promise;
+    Future<StepResult> result = promise.future();
+    happens(shared_event::Step{context, 5, std::move(book), std::move(promise)});
+    return result;
+  }
+  void checked(Result<void> outcome = {}) {
+    const ContextId context = jobs_.checks.front();
+    jobs_.checks.erase(jobs_.checks.begin());
+    happens(shared_event::Checked{context, std::move(outcome)});
+  }
+  void all_emptied() {
+    for (const Reader& reader : std::exchange(jobs_.emptied, {})) happens(shared_event::Emptied{reader});
+  }
+
+  const std::shared_ptr<ReadersCount> readers_ = std::make_shared<ReadersCount>(0);
+  Jobs jobs_;
+  const std::shared_ptr<SharedCopy> module_ = new_copy();
+  std::optional<SharedServer> server_;
+};
+
+TEST_F(SharedServerTest, CM19_AStepBeginsWhenNoCopyIsBeingMade) {
+  share({.mode = ConsistencyMode::versioned});
+  Future<Reading> first = open(context(0));
+  const auto copy = copied();
+  EXPECT_TRUE(first.ready());
+  Future<Reading> second = open(context(1));
+  Future<StepResult> result = step(context(0), copy);
+  checked();
+  EXPECT_TRUE(jobs_.steps.empty()) << "a copy would be torn";
+  copied();
+  ASSERT_EQ(jobs_.steps.size(), 1U);
+  EXPECT_EQ(second.get().version.value, 0U);
+  happens(shared_event::Applied{});
+  EXPECT_EQ(result.get().version.value, 1U);
+}
+
+TEST_F(SharedServerTest, CM6_CopiesAreUsedAgain) {
+  share({.mode = ConsistencyMode::versioned});
+  for (std::uint64_t number = 1; number < 4; ++number) {
+    open(context(0, number)).forget();
+    EXPECT_EQ(jobs_.copies.front().copy == nullptr, number == 1);
+    const auto copy = copied();
+    step(context(0, number), copy).forget();
+    checked();
+    happens(shared_event::Applied{});
+    happens(shared_event::Over{context(0, number)});
+  }
+  EXPECT_EQ(server_->free_copies(), 1U);
+  EXPECT_EQ(server_->readings(), 0U);
+  EXPECT_EQ(readers_->load(), 0U);
+}
+
+TEST_F(SharedServerTest, CM21_AGradientThatIsRefusedLeavesItsContextOpen) {
+  share({.mode = ConsistencyMode::versioned});
+  open(context(0)).forget();
+  const auto copy = copied();
+  EXPECT_THAT(step(context(0), nullptr).result().error().text(), HasSubstr("no parameter"));
+  Future<StepResult> refused = step(context(0), copy);
+  EXPECT_THAT(step(context(0), copy).result().error().text(), HasSubstr("has made its step"));
+  EXPECT_THAT(open(context(0)).result().error().text(), HasSubstr("has made its step"));
+  checked(Error(Errc::unsupported, "sparse"));
+  EXPECT_EQ(refused.result().error().code(), Errc::unsupported);
+  EXPECT_TRUE(open(context(0)).ready());
+  Future<StepResult> second = step(context(0), copy);
+  checked();
+  happens(shared_event::Applied{});
+  EXPECT_TRUE(second.result());
+}
+
+TEST_F(SharedServerTest, CM5_AGradientThatWasDeliveredCountsWithoutItsTrainer) {
+  share({.mode = ConsistencyMode::sync});
+  open(context(0)).forget();
+  const auto copy = copied();
+  Future<StepResult> result = step(context(0), copy);
+  checked();
+  happens(shared_event::Join{{0}, "t0", Promise<void>()});
+  happens(shared_event::Join{{1}, "t1", Promise<void>()});
+  happens(shared_event::Over{context(0)});
+  happens(shared_event::Gone{{0}});
+  EXPECT_TRUE(jobs_.steps.empty()) << "the round waits for trainer 1";
+  happens(shared_event::Gone{{1}});
+  ASSERT_EQ(jobs_.steps.size(), 1U);
+  happens(shared_event::Applied{});
+  EXPECT_TRUE(result.result());
+  EXPECT_EQ(readers_->load(), 0U);
+}
+
+TEST_F(SharedServerTest, CM15_AContextThatEndsWhileItsGradientIsCheckedIsAnswered) {
+  share({.mode = ConsistencyMode::locked});
+  open(context(0)).forget();
+  Future<Reading> next = open(context(1));
+  Future<StepResult> result = step(context(0), module_);
+  happens(shared_event::Over{context(0)});
+  EXPECT_FALSE(next.ready());
+  checked();
+  EXPECT_EQ(result.result().error().code(), Errc::context_released);
+  EXPECT_TRUE(next.ready()) << "the lease goes on";
+  EXPECT_TRUE(jobs_.steps.empty());
+  EXPECT_EQ(readers_->load(), 1U);
+}
+
+TEST_F(SharedServerTest, CM7_TheLeaseGoesOnWhenTheCallsOfAGoneTrainerHaveReturned) {
+  share({.mode = ConsistencyMode::locked});
+  happens(shared_event::Join{{0}, "t0", Promise<void>()});
+  open(context(0)).forget();
+  Future<Reading> next = open(context(1));
+  happens(shared_event::Gone{{0}});
+  EXPECT_FALSE(next.ready());
+  EXPECT_EQ(open(context(0)).result().error().code(), Errc::peer_down);
+  all_emptied();
+  EXPECT_TRUE(next.ready());
+}
+
+TEST_F(SharedServerTest, ACopyThatCannotBeMadeIsTheErrorOfItsContext) {
+  share({.mode = ConsistencyMode::versioned});
+  Future<Reading> reading = open(context(0));
+  happens(shared_event::Copied{context(0), Error(Errc::limit_exceeded, "no memory")});
+  EXPECT_EQ(reading.result().error().code(), Errc::limit_exceeded);
+  EXPECT_EQ(open(context(0)).result().error().code(), Errc::limit_exceeded);
+  EXPECT_EQ(step(context(0), new_copy()).result().error().code(), Errc::limit_exceeded);
+  happens(shared_event::Over{context(0)});
+  EXPECT_EQ(server_->readings(), 0U);
+  EXPECT_EQ(readers_->load(), 0U);
+  open(context(0, 2)).forget();
+  EXPECT_EQ(jobs_.copies.size(), 2U) << "another context may have more luck";
+}
+
+TEST_F(SharedServerTest, AContextThatEndsWhileItsCopyIsMadeGivesTheCopyBack) {
+  share({.mode = ConsistencyMode::sync});
+  Future<Reading> reading = open(context(0));
+  EXPECT_THAT(step(context(0), new_copy()).result().error().text(), HasSubstr("waits to read"));
+  happens(shared_event::Over{context(0)});
+  copied();
+  EXPECT_EQ(reading.result().error().code(), Errc::context_released);
+  EXPECT_EQ(server_->free_copies(), 1U);
+  EXPECT_EQ(server_->readings(), 0U);
+}
+
+TEST_F(SharedServerTest, AnEvaluationEndsWithItsHold) {
+  share({.mode = ConsistencyMode::versioned});
+  Promise<OpenedEvaluation> kept, given_up;
+  Future<OpenedEvaluation> reading = kept.future();
+  Future<OpenedEvaluation> unwanted = given_up.future();
+  happens(shared_event::Evaluate{std::move(kept)});
+  happens(shared_event::Evaluate{std::move(given_up)});
+  unwanted.cancel();
+  copied();
+  copied();
+  all_emptied();
+  EXPECT_EQ(server_->readings(), 1U) << "the caller of the other one has given up";
+  happens(shared_event::Evaluated{reading.get().evaluation});
+  all_emptied();
+  EXPECT_EQ(server_->readings(), 0U);
+  EXPECT_EQ(server_->free_copies(), 2U);
+}
+
+TEST_F(SharedServerTest, CM13_TheTimerOfAQuorumClosesTheRound) {
+  share({.mode = ConsistencyMode::sync, .quorum = 1, .straggler_timeout = std::chrono::seconds(1)});
+  open(context(0)).forget();
+  const auto copy = copied();
+  Future<StepResult> result = step(context(0), copy);
+  checked();
+  ASSERT_EQ(jobs_.timers.size(), 1U);
+  EXPECT_TRUE(jobs_.steps.empty());
+  happens(shared_event::TimePassed{jobs_.timers.front()});
+  ASSERT_EQ(jobs_.steps.size(), 1U);
+  EXPECT_EQ(jobs_.gradients.front().size(), 1U);
+  happens(shared_event::Applied{Error(Errc::limit_exceeded, "no memory")});
+  EXPECT_EQ(result.result().error().code(), Errc::limit_exceeded) << "CM-1";
+}
+
+}  // namespace
+}  // namespace caftan::nn::shared_server_test
