@@ -3,12 +3,14 @@
 #include "caftan/caftan.hpp"
 #include "cartpole/register.hpp"
 #include "new_project/new_project.hpp"
+#include "parameter_server/register.hpp"
 #include "rnn_lm/register.hpp"
 
 int main(int argc, char** argv) {
   caftan::Program program("caftan");
   caftan::batch_parameter_server::register_batch_parameter_server(program);
   caftan::cartpole::register_cartpole(program);
+  caftan::parameter_server::register_parameter_server(program);
   caftan::rnn_lm::register_rnn_lm(program);
   program.command(caftan::new_project::kUsage, caftan::new_project::run_command);
   return program.main(argc, argv);

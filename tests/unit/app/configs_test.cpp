@@ -25,6 +25,8 @@ struct Guide {
 const Guide kCartPole{"cartpole.toml", "agent", "cartpole.agent", {"solved_at"}};
 const Guide kBatchServer{
     "batch_parameter_server.toml", "server", "batch_parameter_server.server", {"rounds", "goal", "momentum", "every"}};
+const Guide kParameterServer{
+    "parameter_server.toml", "server", "parameter_server.server", {"goal", "evaluate_every", "every"}};
 const Guide kLanguageModel{"rnn_lm.toml", "trainer", "rnn_lm.trainer", {"goal", "every"}};
 
 std::string text_of(const std::filesystem::path& file) {
@@ -48,7 +50,7 @@ void for_each_pair(const std::vector<SettingField>& defaults, const std::vector<
 }
 
 class Guides : public ::testing::TestWithParam<Guide> {};
-INSTANTIATE_TEST_SUITE_P(Shipped, Guides, ::testing::Values(kCartPole, kBatchServer, kLanguageModel),
+INSTANTIATE_TEST_SUITE_P(Shipped, Guides, ::testing::Values(kCartPole, kBatchServer, kParameterServer, kLanguageModel),
                          [](const auto& info) { return info.param.file.substr(0, info.param.file.find('.')); });
 
 TEST(Configs, EveryShippedFileChecks) {
@@ -60,7 +62,7 @@ TEST(Configs, EveryShippedFileChecks) {
     EXPECT_EQ(loaded.diagnostics.render(true), "") << entry.path();
     ++files;
   }
-  EXPECT_GE(files, 8U);
+  EXPECT_GE(files, 10U);
 }
 
 TEST(Configs, CartPoleRunsAsTheReadmeShows) {

@@ -4,6 +4,7 @@
 #include "batch_parameter_server/config.hpp"
 #include "caftan/app/internal/load.hpp"
 #include "cartpole/config.hpp"
+#include "parameter_server/config.hpp"
 #include "rnn_lm/config.hpp"
 
 namespace caftan::app::testing {
@@ -58,6 +59,16 @@ inline RoleTypes make_shipped_types() {
   averaged.config = SettingsDeclaration::of<batch_parameter_server::TrainerConfig>();
   types.add(std::move(averaging)).value();
   types.add(std::move(averaged)).value();
+  RoleType sharing{.name = "parameter_server.server",
+                   .doc = "Owns a model that its trainers share, in the consistency mode of the file"};
+  sharing.config = SettingsDeclaration::of<parameter_server::ServerConfig>();
+  sharing.uses = {{.name = "trainers", .role_type = "parameter_server.trainer", .min = 1, .max = RoleUse::kAnyNumber}};
+  sharing.drives = true;
+  RoleType shared{.name = "parameter_server.trainer",
+                  .doc = "Trains the model of a parameter server with its images, through distributed autograd"};
+  shared.config = SettingsDeclaration::of<parameter_server::TrainerConfig>();
+  types.add(std::move(sharing)).value();
+  types.add(std::move(shared)).value();
   RoleType server{.name = "rnn_lm.ps", .doc = "Holds the embedding table, the decoder, or both, of a language model"};
   RoleType trainer{
       .name = "rnn_lm.trainer",

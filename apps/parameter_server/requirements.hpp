@@ -1,0 +1,33 @@
+/// Reports, before anything starts, what a server or a trainer needs and its machine lacks, or what their settings
+/// cannot do together.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "caftan/app/role_type.hpp"
+#include "caftan/optim/algorithms.hpp"
+#include "image_training/model_checkpoint.hpp"
+#include "parameter_server/config.hpp"
+#include "parameter_server/trainer_facts.hpp"
+
+namespace caftan::parameter_server {
+
+/// The stream of the model's first parameters.
+inline constexpr const char* kParameterStream = "parameters";
+
+/// Makes no tensors: a launcher must not have threads yet.
+/// @param trainers  the config of each trainer, in the order of their numbers
+/// @param seed  of the stream kParameterStream of the server
+std::vector<app::MissingRequirement> find_missing(const ServerConfig& config,
+                                                  const std::vector<const TrainerConfig*>& trainers,
+                                                  std::uint64_t seed);
+std::vector<app::MissingRequirement> find_missing(const TrainerConfig& config);
+
+/// Returns what has to be the same when a training goes on.
+image_training::Facts facts_of(const ServerConfig& config, const std::vector<TrainerFacts>& trainers,
+                               std::uint64_t seed);
+
+optim::Algorithm algorithm_of(const image_training::OptimizerConfig& config);
+
+}  // namespace caftan::parameter_server

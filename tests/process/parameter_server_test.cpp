@@ -1,0 +1,177 @@
+// The parameter server as a user runs it: each mode learns, and the replay of its log of steps in one process gives the
+// same parameters bit for bit.
+#include <ATen/Parallel.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <filesystem>
+
+#include "caftan/app/seeds.hpp"
+#include "caftan/nn/replay.hpp"
+#include "command.hpp"
+#include "image_data/batches.hpp"
+#include "image_training/learner.hpp"
+#include "image_training/model_checkpoint.hpp"
+#include "lines.hpp"
+#include "parameter_server/served_model.hpp"
+#include "programs.hpp"
+
+namespace caftan::test::parameter_server_test {
+namespace {
+
+using image_data::Batches;
+using image_data::DataConfig;
+using models::ModelName;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const std::string kSharedFile = kConfigs + "/parameter_server.test.toml";
+const std::string kSharing = "roles.server.config.";
+
+std::vector<std::string> command_of(std::vector<std::string> overrides) {
+  overrides.insert(overrides.begin(), {"run", kSharedFile});
+  return overrides;
+}
+
+class SharedServer : public ::testing::Test {
+ protected:
+  Finished run(const std::vector<std::string>& overrides) const {
+    return run_to_end(folder_, kCaftan, command_of(overrides));
+  }
+  std::filesystem::path latest() const { return std::filesystem::canonical(folder_.path() / "runs/latest"); }
+  Folder folder_;
+};
+
+/// The trainers of configs/parameter_server.test.toml in one process: gradients of one step at given parameters.
+class Alone {
+ public:
+  explicit Alone(std::uint32_t trainers) {
+    for (std::uint32_t i = 0; i < trainers; ++i) {
+      batches_.push_back(Batches::make({.images = 2000,
+                                        .batch = 16,
+                                        .trainer = i,
+                                        .trainers = trainers,
+                                        .seed = app::stream_seed(1, "server", 0, "data")})
+                             .value());
+    }
+  }
+  Result<std::vector<at::Tensor>> gradients(const nn::Contribution& of, std::span<const at::Tensor> parameters) {
+    const auto step = static_cast<std::int64_t>(of.batch);
+    const auto taken = image_training::take_images(data_, data_.train, batches_[of.trainer.value].at(step));
+    image_training::copy_into(model_->parameters(), {parameters.begin(), parameters.end()}).value();
+    const auto draw = parameter_server::draw_of(of.trainer.value, step);
+    const at::Tensor loss = at::cross_entropy_loss(model_->forward(taken.images, draw), taken.labels);
+    const auto all = torch::autograd::grad({loss}, model_->parameters());
+    return std::vector<at::Tensor>(all.begin(), all.end());
+  }
+  std::vector<at::Tensor> first_parameters() const { return model_->parameters(); }
+
+ private:
+  image_data::DataSet data_ = image_data::read_data({.name = DataConfig::Name::shapes}).value();
+  std::vector<Batches> batches_;
+  std::shared_ptr<models::ImageModel> model_ =
+      models::make_model(ModelName::convnet, 10,
+                         {.parameters = app::stream_seed(1, "server", 0, "parameters"),
+                          .dropout = app::stream_seed(1, "server", 0, "dropout")})
+          .value();
+};
+
+struct Mode {
+  std::string name;
+  std::uint32_t trainers;
+};
+class SharedServerModes : public ::testing::TestWithParam<Mode> {};
+INSTANTIATE_TEST_SUITE_P(Modes, SharedServerModes,
+                         ::testing::Values(Mode{"locked", 2}, Mode{"versioned", 2}, Mode{"sync", 2},
+                                           Mode{"versioned", 4}),
+                         [](const auto& info) { return info.param.name + std::to_string(info.param.trainers); });
+
+TEST_P(SharedServerModes, CM17_TheReplayOfTheLogGivesTheParametersBitForBit) {
+  at::set_num_threads(1);  // as workers have it
+  const Folder folder;
+  const Finished finished =
+      run_to_end(folder, kCaftan,
+                 command_of({kSharing + "consistency.mode=" + GetParam().name, "run.deterministic=false",
+                             kSharing + "goal=0.0", kSharing + "max_steps=12", kSharing + "evaluate_every=0",
+                             "roles.trainer.replicas=" + std::to_string(GetParam().trainers)}));
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(finished.out, AllOf(HasSubstr("\nstaleness: "), HasSubstr("of 500 test images, in evaluation mode\n")));
+  const nn::StepLog log = nn::read_step_log(folder.path() / "runs/latest/steps.log").value();
+  EXPECT_EQ(log.last().value, GetParam().name == "sync" ? 12U : 12U * GetParam().trainers);
+  Alone alone(GetParam().trainers);
+  std::vector<at::Tensor> parameters;
+  for (const at::Tensor& first : alone.first_parameters()) {
+    parameters.push_back(first.detach().clone().requires_grad_(true));
+  }
+  auto optimizer = optim::LocalOptimizer::make({{parameters, optim::SGD{.lr = 0.2}}}).value();
+  const auto replayed = nn::replay(
+      log, optimizer,
+      [&alone](const nn::Contribution& of, std::span<const at::Tensor> at) { return alone.gradients(of, at); });
+  ASSERT_TRUE(replayed) << replayed.error();
+  const auto checkpoint =
+      image_training::read_checkpoint(folder.path() / "runs/latest", {{"model", "convnet"}}).value();
+  EXPECT_EQ(checkpoint.step, 12);
+  ASSERT_EQ(checkpoint.parameters.size(), parameters.size());
+  for (std::size_t i = 0; i < parameters.size(); ++i) EXPECT_TRUE(checkpoint.parameters[i].equal(parameters[i])) << i;
+}
+
+TEST_F(SharedServer, SyncLearnsTheSameBitsInEveryPlacementAndGoesOn) {
+  const Finished one = run({"run.placement=one_process"});
+  ASSERT_EQ(one.code, 0) << one.err;
+  const Finished many = run({});
+  ASSERT_EQ(many.code, 0) << many.err;
+  const std::string print = line_with(one.out, "fingerprint sha256:");
+  EXPECT_THAT(print, StartsWith("fingerprint sha256:"));
+  EXPECT_EQ(line_with(many.out, "fingerprint sha256:"), print);
+  EXPECT_THAT(folder_.read("runs/latest/curve.csv"),
+              AllOf(HasSubstr("\n30,server.accuracy,"), HasSubstr("\n17,trainer-1.train_loss,")));
+  ASSERT_EQ(run({kSharing + "max_steps=20", kSharing + "goal=0.0"}).code, 0);
+  const std::filesystem::path stopped = latest();
+  const Finished rest = run({kSharing + "resume=" + stopped.string()});
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_THAT(rest.out, HasSubstr("resumed: step 20 of " + stopped.string() + "\n"));
+  EXPECT_EQ(line_with(rest.out, "fingerprint sha256:"), print);
+}
+
+TEST_F(SharedServer, GoesOnWithoutATrainerThatWasKilled) {
+  for (const std::string mode : {"versioned", "locked", "sync"}) {
+    Command command(folder_, kCaftan,
+                    command_of({kSharing + "consistency.mode=" + mode, "run.deterministic=false",
+                                "roles.trainer.on_loss=go_on", kSharing + "max_steps=40", kSharing + "goal=0.0"}));
+    ASSERT_TRUE(command.wait_for_line("trains convnet"));
+    ASSERT_NE(command.worker("trainer-1"), 0);
+    ASSERT_EQ(::kill(command.worker("trainer-1"), SIGKILL), 0);
+    EXPECT_EQ(command.wait(), 0) << mode << '\n' << command.err();
+    EXPECT_THAT(command.out(), HasSubstr("of 500 test images, in evaluation mode")) << mode;
+  }
+}
+
+TEST_F(SharedServer, EndsOnCtrlCWhileItTrains) {
+  Command command(folder_, kCaftan, command_of({kSharing + "max_steps=100000", kSharing + "epochs=100000"}));
+  ASSERT_TRUE(command.wait_for_line("trains convnet"));
+  command.signal(SIGINT);
+  EXPECT_EQ(command.wait(), 130) << command.err();
+  EXPECT_TRUE(command.nothing_is_left(Seconds(5)));
+}
+
+TEST_F(SharedServer, WhatCannotWorkIsSaidWithTheKey) {
+  const Finished random = run({kSharing + "consistency.mode=versioned"});
+  EXPECT_EQ(random.code, 1);
+  EXPECT_THAT(random.err, HasSubstr("run.deterministic = true needs one trainer, or consistency.mode = \"sync\""));
+  const Finished quorum = run({kSharing + "consistency.quorum=2"});
+  EXPECT_EQ(quorum.code, 2) << "found before anything starts";
+  EXPECT_THAT(quorum.err, HasSubstr("straggler_timeout"));
+  const Finished momentum = run({kSharing + "optimizer.momentum=0.9"});
+  EXPECT_EQ(momentum.code, 2);
+  EXPECT_THAT(momentum.err, HasSubstr("without momentum"));
+  const Finished missed = run({kSharing + "goal=1.0", kSharing + "max_steps=2"});
+  EXPECT_EQ(missed.code, 1);
+  EXPECT_THAT(missed.err, HasSubstr("goal_missed"));
+}
+
+}  // namespace
+}  // namespace caftan::test::parameter_server_test

@@ -1,0 +1,90 @@
+// What a server and its trainers cannot do is reported before anything starts, with the keys and what to do.
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "folder.hpp"
+#include "parameter_server/requirements.hpp"
+
+namespace caftan::parameter_server::parameter_server_requirements_test {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Kind = app::MissingRequirement::Kind;
+using image_data::DataConfig;
+
+constexpr std::uint64_t kSeed = 5;
+
+TrainerConfig shapes() { return {.data = {.name = DataConfig::Name::shapes}}; }
+
+/// Expects one missing requirement of a server with two trainers, and returns it as "key: text".
+std::string one(const ServerConfig& config, const TrainerConfig& trainer, Kind kind = Kind::file) {
+  const auto missing = find_missing(config, {&trainer, &trainer}, kSeed);
+  EXPECT_THAT(missing, SizeIs(1));
+  if (missing.empty()) return {};
+  EXPECT_EQ(missing.front().kind, kind);
+  return missing.front().keys.front() + ": " + missing.front().text;
+}
+
+TEST(ParameterServerRequirements, NothingIsMissing) {
+  const TrainerConfig trainer = shapes();
+  EXPECT_THAT(find_missing({}, {&trainer}, kSeed), IsEmpty());
+  EXPECT_THAT(find_missing(trainer), IsEmpty());
+}
+
+TEST(ParameterServerRequirements, OptionsOfAnotherMode) {
+  ServerConfig config;
+  config.consistency.quorum = 2;
+  EXPECT_THAT(one(config, shapes()), HasSubstr("quorum"));
+  config.consistency.mode = nn::ConsistencyMode::sync;
+  config.consistency.straggler_timeout = 1s;
+  config.consistency.quorum = 3;
+  EXPECT_THAT(one(config, shapes()), HasSubstr("quorum"));
+  config.consistency.quorum = 2;
+  const TrainerConfig trainer = shapes();
+  EXPECT_THAT(find_missing(config, {&trainer, &trainer}, kSeed), IsEmpty());
+}
+
+TEST(ParameterServerRequirements, CheckpointsOfAnOptimizerWithState) {
+  ServerConfig config{.optimizer = {.momentum = 0.9}, .checkpoint = {.every = 10}};
+  EXPECT_THAT(one(config, shapes()), HasSubstr("need optimizer.name = \"sgd\" without momentum"));
+  config.optimizer.momentum = 0;
+  const TrainerConfig trainer = shapes();
+  EXPECT_THAT(find_missing(config, {&trainer}, kSeed), IsEmpty());
+  config.optimizer.name = image_training::OptimizerConfig::Name::adam;
+  EXPECT_THAT(one(config, shapes()), HasSubstr("checkpoint.every: "));
+  config.checkpoint.every = 0;
+  EXPECT_THAT(find_missing(config, {&trainer}, kSeed), IsEmpty());
+}
+
+TEST(ParameterServerRequirements, ImagesThatTheModelDoesNotTake) {
+  const TrainerConfig noise{.data = {.name = DataConfig::Name::noise}};
+  EXPECT_THAT(one({}, noise), HasSubstr("model: convnet takes grey images"));
+  const TrainerConfig other = shapes();
+  const auto missing = find_missing({.model = models::ModelName::resnet18}, {&noise, &other}, kSeed);
+  ASSERT_THAT(missing, SizeIs(1));
+  EXPECT_THAT(missing[0].text, HasSubstr("different images (noise, shapes)"));
+}
+
+TEST(ParameterServerRequirements, ACheckpointThatDoesNotFit) {
+  const test::Folder folder;
+  const TrainerConfig trainer = shapes();
+  ServerConfig config{.max_steps = 60};
+  const TrainerFacts facts = facts_of(trainer);
+  image_training::write_checkpoint(
+      folder.path(), {.facts = facts_of(config, {facts, facts}, kSeed), .step = 60, .parameters = {at::ones({2})}}, 2)
+      .value();
+  config.resume = folder.path();
+  EXPECT_THAT(find_missing(config, {&trainer, &trainer}, kSeed), IsEmpty());
+  config.max_steps = 59;
+  EXPECT_THAT(one(config, trainer, Kind::here), HasSubstr("step-000060: it stands at step 60, beyond max_steps = 59"));
+  config.max_steps.reset();
+  config.consistency.mode = nn::ConsistencyMode::locked;
+  EXPECT_THAT(one(config, trainer, Kind::here), HasSubstr("consistency.mode = versioned, here it is locked"));
+}
+
+}  // namespace
+}  // namespace caftan::parameter_server::parameter_server_requirements_test
