@@ -112,7 +112,7 @@ TEST_F(ScriptRun, SC8_AFileThatIsGoneWhenItsWorkerStartsFailsTheRun) {
   const app::Plan plan = app::make_plan(loaded.application);
   actors::WorkerSetOptions options{.catalog = program_.catalog(), .application = loaded.application, .plan = plan};
   options.workers.push_back(plan.workers[0].id);
-  options.world.push_back({plan.workers[0].name, ""});
+  options.members.push_back({plan.workers[0].name, ""});
   options.executor = actors::make_runners(1);
   options.network = std::make_shared<LocalNetwork>();
   options.sink = [this](const run::Event& event) { events_.push_back(event); };
