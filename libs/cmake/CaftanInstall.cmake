@@ -25,5 +25,5 @@ install(FILES ${PROJECT_SOURCE_DIR}/docs/installed.md DESTINATION ${CMAKE_INSTAL
 foreach(page commands configuration errors glossary results)
   install(FILES ${PROJECT_SOURCE_DIR}/docs/${page}.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endforeach()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/guide ${PROJECT_SOURCE_DIR}/docs/protocols
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/guide ${PROJECT_SOURCE_DIR}/docs/images ${PROJECT_SOURCE_DIR}/docs/protocols
         DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -257,10 +257,11 @@ TEST_P(Contexts, AFreedGraphIsAnErrorNotAHang) {
   Context context((*this)[0]);
   const at::Tensor y = (*this)[0].rpc_sync<&square>("worker1", x);
   const at::Tensor root = y.sum();
-  context.backward({root});
+  context.backward(root);
   const auto again = context.try_backward({root});
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code(), Errc::backward_failed) << again.error().message();
+  EXPECT_NE(again.error().text().find("{.retain_graph = true}"), std::string::npos) << again.error().message();
   EXPECT_EQ(values(context.gradients().of(x)), (std::vector<double>{2, 4}));
 }
 

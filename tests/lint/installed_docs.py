@@ -1,8 +1,9 @@
-"""Refuses a link of an installed page to a page or heading that the package does not have.
+"""Refuses a link of an installed page to a page or heading that the package does not have, and a picture that it lacks.
 
 usage: installed_docs.py FOLDER | --self-test
 """
 import pathlib
+import re
 import sys
 
 import tree
@@ -10,6 +11,7 @@ import tree
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "docs/site"))
 import pages
 
+PICTURE = re.compile(r"!\[[^\]\n]*\]\(([^()\s]+)\)")
 
 def check(folder):
     found = sorted(folder.rglob("*.md"))
@@ -17,6 +19,8 @@ def check(folder):
     for path in found:
         name = path.relative_to(folder)
         for number, line in pages.prose(path.read_text()):
+            errors += [f"{name}:{number}: the package does not have the picture {picture}"
+                       for picture in PICTURE.findall(line) if not (path.parent / picture).is_file()]
             for _, link in pages.LINK.findall(line):
                 meant = pages.target(name, link)
                 if meant is None:
@@ -38,6 +42,7 @@ BAD = {
     "guide/b.md:1: the package does not have ../../README.md": {"guide/b.md": "[a](../../README.md)\n"},
     "guide/b.md:1: the package does not have c.md": {"guide/b.md": "[a](c.md)\n"},
     "README.md:3: guide/b.md has no heading #two-words": {"guide/b.md": "# B\n"},
+    "README.md:1: the package does not have the picture images/a.svg": {"README.md": "![a](images/a.svg)\n"},
     "there is no page": {"README.md": None, "guide/b.md": None},
 }
 

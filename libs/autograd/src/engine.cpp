@@ -216,6 +216,10 @@ Error Engine::State::node_failed(Error error) {
   if (text.find("modified by an inplace operation") != std::string::npos) {
     text += " A graph from before an optimizer's step is stale: run the forward again.";
   }
+  // libtorch's text names the option as Python writes it.
+  if (text.find("retain_graph=True") != std::string::npos) {
+    text += " In C++: context.backward({loss}, {.retain_graph = true}).";
+  }
   return Error(Errc::backward_failed, std::string(), std::move(text), std::move(cause));
 }
 

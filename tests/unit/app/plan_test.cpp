@@ -47,7 +47,7 @@ TEST(Plan, ProcessesAreOnePerReplicaInTheOrderOfTheFile) {
             "  2   trainer-2  parameter_server.trainer  2        here  unix     1        server = server; peers = "
             "trainer-0, trainer-1\n"
             "  3   server     parameter_server.server   3        here  unix     1\n"
-            "start_timeout 10s, stop_timeout 2s, wall 1h, rpc_timeout 1min, heartbeat 1s\n"
+            "start_timeout 30s, stop_timeout 2s, wall 1h, rpc_timeout 1min, heartbeat 1s\n"
             "message 64MiB, tensors 16GiB, send_queue 256MiB, pending_calls 10000\n"
             "ends when run() has returned in: trainer\n"
             "output in runs/servers-<date>-<n>\n");

@@ -46,7 +46,7 @@ name = "servers"
 seed = 1
 placement = "hosts"
 deterministic = false
-start_timeout = "10s"
+start_timeout = "30s"
 stop_timeout = "2s"
 wall = "1h"
 

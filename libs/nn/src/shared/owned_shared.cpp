@@ -20,11 +20,11 @@ namespace {
 class KeepRandomState {
  public:
   KeepRandomState() : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    const std::scoped_lock lock(generator_.mutex());
     state_ = generator_.get_state();
   }
   ~KeepRandomState() {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    const std::scoped_lock lock(generator_.mutex());
     generator_.set_state(state_);
   }
   KeepRandomState(const KeepRandomState&) = delete;

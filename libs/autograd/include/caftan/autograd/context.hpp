@@ -63,6 +63,10 @@ class ContextView {
   void backward(const std::vector<at::Tensor>& roots, const BackwardOptions& options = {}) const {
     try_backward(roots, options).value();
   }
+  /// The same from one root.
+  void backward(const at::Tensor& root, const BackwardOptions& options = {}) const {
+    backward(std::vector<at::Tensor>{root}, options);
+  }
   Result<void> try_backward(const std::vector<at::Tensor>& roots, const BackwardOptions& options = {}) const {
     return backward_async(roots, options).result();
   }

@@ -35,7 +35,7 @@ struct RunSettings {
   std::int64_t seed = 1;
   Placement placement = Placement::processes;
   bool deterministic = false;
-  base::Duration start_timeout = std::chrono::seconds(10);
+  base::Duration start_timeout = std::chrono::seconds(30);
   base::Duration stop_timeout = std::chrono::seconds(2);
   std::optional<base::Duration> wall;
 
