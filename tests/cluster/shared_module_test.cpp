@@ -258,6 +258,32 @@ TEST_P(SharedModes, CM23_AStateIsLoadedOnlyBetweenContexts) {
   }
 }
 
+TEST_P(SharedModes, CM23_ATrainingGoesOnFromItsStates) {
+  const nn::SharedOptions options{.consistency = {.mode = ConsistencyMode::versioned}, .algorithm = algorithm_};
+  const SharedModule<Layers> whole(cluster_["maker"], "ps", options, kSeed);
+  const SharedModule<Layers> resumed(cluster_["maker"], "ps", options, kSeed + 1);
+  const auto step = [](ByHandTrainer& it, std::uint64_t batch) {
+    it.compute(batch);
+    it.step(batch).get();
+    it.end();
+  };
+  const auto first = trainer(0, whole), second = trainer(0, resumed);
+  for (std::uint64_t batch = 0; batch < 3; ++batch) step(*first, batch);
+  const wire::Bytes saved = whole.save_optimizer();
+  second->compute(1);
+  EXPECT_EQ(resumed.try_load_optimizer(saved).error().code(), Errc::module_busy);
+  second->end();
+  cluster_.run_until_idle();
+  resumed.load_state_dict(whole.state_dict());
+  EXPECT_EQ(resumed.try_load_optimizer(wire::ByteView(saved).first(9)).error().code(), Errc::malformed_payload);
+  resumed.load_optimizer(saved);
+  for (std::uint64_t batch = 3; batch < 6; ++batch) {
+    step(*first, batch);
+    step(*second, batch);
+  }
+  EXPECT_TRUE(same(parameters_of(resumed.state_dict()), parameters_of(whole.state_dict())));
+}
+
 // ---- wrong uses
 
 TEST_P(SharedModes, CM18_ATrainerJoinsOnceUnderItsNumber) {
@@ -304,6 +330,7 @@ TEST_P(SharedModes, CM4_AStepWaitsForNoCall) {
     EXPECT_THAT(it->step(1).result().error().text(), HasSubstr("1 calls of context"));
     open_gate();
     EXPECT_TRUE(runs.result());
+    EXPECT_TRUE(it->forward(1).result()) << "the context stayed open";
     EXPECT_TRUE(it->step(1).result());
   }
 }
@@ -317,6 +344,7 @@ TEST_P(SharedModes, CM21_AGradientThatDoesNotFitIsRefusedBeforeItIsDelivered) {
   EXPECT_EQ(it->step(1).result().error().code(), Errc::unsupported) << "Adam takes no sparse gradient";
   EXPECT_EQ(net.status().version.value, 0U);
   EXPECT_EQ(net.status().open_contexts, 1U);
+  EXPECT_TRUE(it->forward(1).result()) << "the context reads on";
 }
 
 TEST_P(SharedModes, CM20_ADoorLetsInTheCallsOfItsReaderOnly) {

@@ -62,8 +62,8 @@ Result<nn::SharedControl> share_module(Worker& worker, const RRef<nn::ServedModu
   if (!object) return object.error();
   auto owned = nn::OwnedShared::make(*std::move(object), module, options, worker);
   if (!owned) return owned.error();
-  caf::actor actor = ports.actor_host().spawn(shared_actor, &ports.executor(), *std::move(owned));
-  return nn::SharedControl(worker, std::make_shared<SharedActorMailbox>(std::move(actor)));
+  caf::actor actor = ports.actor_host().spawn(shared_actor, &ports.executor(), *owned);
+  return nn::SharedControl(*std::move(owned), std::make_shared<SharedActorMailbox>(std::move(actor)));
 }
 
 }  // namespace
@@ -75,7 +75,9 @@ void ModuleService::register_with(Registry& registry, remote::MessageRegistry&) 
   registry.add<nn::SharedControl>("caftan.module.shared")
       .method<&nn::SharedControl::join>("join")
       .method<&nn::SharedControl::evaluate>("evaluate")
-      .method<&nn::SharedControl::status>("status");
+      .method<&nn::SharedControl::status>("status")
+      .method<&nn::SharedControl::save_optimizer>("save_optimizer")
+      .method<&nn::SharedControl::load_optimizer>("load_optimizer");
   registry.add<nn::TrainerSeat>("caftan.module.trainer")
       .method<&nn::TrainerSeat::open>("open")
       .method<&nn::TrainerSeat::step>("step");

@@ -25,13 +25,13 @@ Tensors first_weights() {
   return {at::linspace(-0.5, 0.5, 32).view({8, 4}).requires_grad_(true), at::zeros({8}).requires_grad_(true),
           at::linspace(-0.3, 0.3, 8).view({1, 8}).requires_grad_(true), at::zeros({1}).requires_grad_(true)};
 }
-at::Tensor apply(std::span<const at::Tensor> w, const at::Tensor& x) {
+at::Tensor output_of(std::span<const at::Tensor> w, const at::Tensor& x) {
   return at::linear(at::linear(x, w[0], w[1]).tanh(), w[2], w[3]);
 }
 
 class Net {  // two layers; the backward pass of the second reads its weight
  public:
-  at::Tensor forward(const at::Tensor& x) { return apply(weights_, x); }
+  at::Tensor forward(const at::Tensor& x) { return output_of(weights_, x); }
   std::vector<caftan::nn::NamedTensor> named_parameters() const {
     return {{"w1", weights_[0]}, {"b1", weights_[1]}, {"w2", weights_[2]}, {"b2", weights_[3]}};
   }
@@ -92,7 +92,7 @@ bool two_trainers_train_it(const caftan::Worker& ps, const SharedNet& net) {
 
 Tensors gradients(std::span<const at::Tensor> weights, std::uint64_t batch) {
   const at::Tensor x = input(batch);
-  return torch::autograd::grad({at::mse_loss(apply(weights, x), target(x))}, {weights.begin(), weights.end()});
+  return torch::autograd::grad({at::mse_loss(output_of(weights, x), target(x))}, {weights.begin(), weights.end()});
 }
 
 bool a_replay_gives_the_same_bits(const SharedNet& net, const std::string& log) {

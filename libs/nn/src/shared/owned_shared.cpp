@@ -213,4 +213,22 @@ Result<void> OwnedShared::take_buffers(const std::vector<Delivered>& delivered) 
   });
 }
 
+// ---- the optimizer's state
+
+void OwnedShared::save_optimizer(std::function<void(Result<wire::Bytes>)> done) {
+  module_->object->strand().run(
+      [self = shared_from_this(), done = std::move(done)] { done(self->optimizer_->save()); });
+}
+
+void OwnedShared::load_optimizer(wire::Bytes state, Done done) {
+  module_->object->strand().run([self = shared_from_this(), state = std::move(state), done = std::move(done)] {
+    if (self->readers_->load() > 0) {
+      return done(Error(Errc::module_busy,
+                        "an autograd context that has read this shared module is still open: end it, "
+                        "then load the optimizer's state"));
+    }
+    done(self->optimizer_->load(state));
+  });
+}
+
 }  // namespace caftan::nn

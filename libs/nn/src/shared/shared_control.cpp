@@ -44,7 +44,7 @@ Future<RRef<TrainerSeat>> SharedControl::join(const CallInfo& info, std::uint32_
   Future<void> admitted = answer.future();
   mailbox_->send(shared_event::Join{{number}, info.caller.name(), std::move(answer)});
   return std::move(admitted).then(
-      [site = site_, mailbox = mailbox_, number](const Result<void>& outcome) -> Result<RRef<TrainerSeat>> {
+      [site = module_->site(), mailbox = mailbox_, number](const Result<void>& outcome) -> Result<RRef<TrainerSeat>> {
         if (!outcome) return outcome.error();
         return site.make_rref(TrainerSeat(mailbox, {number}));
       });
@@ -55,7 +55,7 @@ Future<Reading> SharedControl::evaluate() {
   Future<OpenedEvaluation> opened = answer.future();
   mailbox_->send(shared_event::Evaluate{std::move(answer)});
   return std::move(opened).then(
-      [site = site_, mailbox = mailbox_](const Result<OpenedEvaluation>& outcome) -> Result<Reading> {
+      [site = module_->site(), mailbox = mailbox_](const Result<OpenedEvaluation>& outcome) -> Result<Reading> {
         if (!outcome) return outcome.error();
         ReadingHold hold(mailbox, outcome->evaluation);
         return Reading{outcome->module, outcome->version, site.make_rref(std::move(hold))};
@@ -67,6 +67,20 @@ Future<SharedStatus> SharedControl::status() {
   Future<SharedStatus> status = answer.future();
   mailbox_->send(shared_event::AskStatus{std::move(answer)});
   return status;
+}
+
+Future<wire::Bytes> SharedControl::save_optimizer() {
+  auto answer = std::make_shared<Promise<wire::Bytes>>();
+  Future<wire::Bytes> saved = answer->future();
+  module_->save_optimizer([answer](Result<wire::Bytes> state) { answer->set(std::move(state)); });
+  return saved;
+}
+
+Future<void> SharedControl::load_optimizer(wire::Bytes state) {
+  auto answer = std::make_shared<Promise<void>>();
+  Future<void> loaded = answer->future();
+  module_->load_optimizer(std::move(state), [answer](Result<void> outcome) { answer->set(std::move(outcome)); });
+  return loaded;
 }
 
 }  // namespace caftan::nn

@@ -65,6 +65,16 @@ Result<SharedStatus> SharedHandle::try_status() const {
   return control_.with(options_).try_rpc_sync<&SharedControl::status>();
 }
 
+Result<wire::Bytes> SharedHandle::try_save_optimizer() const {
+  if (!control_) return is_empty();
+  return control_.with(options_).try_rpc_sync<&SharedControl::save_optimizer>();
+}
+
+Result<void> SharedHandle::try_load_optimizer(wire::ByteView state) const {
+  if (!control_) return is_empty();
+  return control_.with(options_).try_rpc_sync<&SharedControl::load_optimizer>(wire::Bytes(state.begin(), state.end()));
+}
+
 Future<Reading> SharedHandle::open() const {
   if (!trainer_) return make_ready_future<Reading>(not_joined());
   return trainer_->open(options_);

@@ -30,6 +30,7 @@
 #include "caftan/nn/remote_module.hpp"
 #include "caftan/nn/step_log.hpp"
 #include "caftan/optim/algorithms.hpp"
+#include "caftan/wire/bytes.hpp"
 
 namespace caftan::nn {
 
@@ -156,6 +157,16 @@ class SharedHandle {
   Result<void> try_load_state_dict(const StateDict& state, const StateOptions& options = {}) const {
     return module_.try_load_state_dict(state, options);
   }
+
+  /// Returns options and state of the optimizer, between two steps. To go on later from the same point, take it and the
+  /// state_dict while no trainer steps.
+  /// Errors: limit_exceeded (no memory, or larger than a message may be).
+  wire::Bytes save_optimizer() const { return try_save_optimizer().value(); }
+  Result<wire::Bytes> try_save_optimizer() const;
+  /// Takes over what save_optimizer returned; on an error nothing has changed.
+  /// Errors: those of LocalOptimizer::load; module_busy (a context that has read the module is open).
+  void load_optimizer(wire::ByteView state) const { try_load_optimizer(state).value(); }
+  Result<void> try_load_optimizer(wire::ByteView state) const;
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {

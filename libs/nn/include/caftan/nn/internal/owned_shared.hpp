@@ -51,6 +51,11 @@ class OwnedShared : public std::enable_shared_from_this<OwnedShared> {
   ///   of LocalOptimizer::update.
   void apply(const StepRecord& step, std::vector<Delivered> delivered, Done done);
 
+  /// Returns options and state of the optimizer. Errors: those of LocalOptimizer::save.
+  void save_optimizer(std::function<void(Result<wire::Bytes>)> done);
+  /// Errors: those of LocalOptimizer::load; module_busy (something reads the module, or is about to step it).
+  void load_optimizer(wire::Bytes state, Done done);
+
  private:
   OwnedShared(SharedOptions options, CallSite site)
       : options_(std::move(options)), site_(site), readers_(std::make_shared<ReadersCount>(0)) {}

@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "caftan/nn/internal/owned_shared.hpp"
 #include "caftan/nn/internal/shared_server.hpp"
-#include "caftan/rpc/call_site.hpp"
 #include "caftan/rpc/function.hpp"
 
 namespace caftan::nn {
@@ -62,9 +62,8 @@ class TrainerSeat {
 /// Errors of all methods: shut_down (the worker is ending).
 class SharedControl {
  public:
-  /// @param site  of the owner
-  SharedControl(CallSite site, std::shared_ptr<SharedMailbox> mailbox)
-      : site_(std::move(site)), mailbox_(std::move(mailbox)) {}
+  SharedControl(std::shared_ptr<OwnedShared> module, std::shared_ptr<SharedMailbox> mailbox)
+      : module_(std::move(module)), mailbox_(std::move(mailbox)) {}
 
   /// Makes the caller's worker a trainer. Errors: bad_arguments (no such number, or one that has a trainer).
   Future<RRef<TrainerSeat>> join(const CallInfo& info, std::uint32_t number);
@@ -72,9 +71,13 @@ class SharedControl {
   Future<Reading> evaluate();
   /// Returns what is known of the module.
   Future<SharedStatus> status();
+  /// Returns options and state of the optimizer. Errors: limit_exceeded.
+  Future<wire::Bytes> save_optimizer();
+  /// Takes over what save_optimizer returned. Errors: those of LocalOptimizer::load, module_busy.
+  Future<void> load_optimizer(wire::Bytes state);
 
  private:
-  CallSite site_;
+  std::shared_ptr<OwnedShared> module_;
   std::shared_ptr<SharedMailbox> mailbox_;
 };
 
