@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "caftan/base/settings_io.hpp"
 #include "image_data/data_set.hpp"
 
 namespace caftan::parameter_server {
@@ -46,19 +47,9 @@ void check_images(const ServerConfig& config, const std::vector<const TrainerCon
                      .kind = Kind::file});
 }
 
-/// Appends why no checkpoint can be written or read.
-void check_checkpoints(const ServerConfig& config, const std::vector<const TrainerConfig*>& trainers,
-                       std::uint64_t seed, std::vector<app::MissingRequirement>& missing) {
-  const OptimizerConfig& optimizer = config.optimizer;
-  const bool has_state = optimizer.name == OptimizerConfig::Name::adam || optimizer.momentum > 0;
-  if (has_state && (config.checkpoint.every > 0 || config.resume)) {
-    missing.push_back({.keys = {"checkpoint.every", "resume", "checkpoint"},
-                       .text =
-                           "the state of the optimizer of a shared module cannot be saved yet: checkpoints and resume "
-                           "need optimizer.name = \"sgd\" without momentum",
-                       .kind = Kind::file});
-    return;
-  }
+/// Appends why the training cannot go on from its checkpoint.
+void check_resume(const ServerConfig& config, const std::vector<const TrainerConfig*>& trainers, std::uint64_t seed,
+                  std::vector<app::MissingRequirement>& missing) {
   if (!config.resume) return;
   std::vector<TrainerFacts> facts;
   for (const TrainerConfig* const trainer : trainers) facts.push_back(facts_of(*trainer));
@@ -79,6 +70,10 @@ image_training::Facts facts_of(const ServerConfig& config, const std::vector<Tra
                                std::uint64_t seed) {
   image_training::Facts facts{{"model", models::to_string(config.model)},
                               {"consistency.mode", std::string(nn::to_string(config.consistency.mode))},
+                              {"optimizer.name", config.optimizer.name == OptimizerConfig::Name::adam ? "adam" : "sgd"},
+                              // The saved state of the optimizer has them, and would be stepped with.
+                              {"optimizer.lr", format_digits(config.optimizer.lr)},
+                              {"optimizer.momentum", format_digits(config.optimizer.momentum)},
                               {"trainers", std::to_string(trainers.size())},
                               {"the seed of the parameters", std::to_string(seed)}};
   for (std::size_t i = 0; i < trainers.size(); ++i) {
@@ -106,7 +101,7 @@ std::vector<app::MissingRequirement> find_missing(const ServerConfig& config,
                        .kind = Kind::file});
   }
   check_images(config, trainers, missing);
-  check_checkpoints(config, trainers, seed, missing);
+  check_resume(config, trainers, seed, missing);
   return missing;
 }
 

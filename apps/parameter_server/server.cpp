@@ -144,6 +144,7 @@ Result<void> Server::resume() {
     (*state)[i].tensor = i < parameters ? checkpoint->parameters[i] : checkpoint->buffers[i - parameters];
   }
   if (auto loaded = model_.try_load_state_dict(*state); !loaded) return loaded;
+  if (auto loaded = model_.try_load_optimizer(checkpoint->optimizer); !loaded) return loaded;
   step_ = first_ = saved_at_ = checkpoint->step;
   context_.report(image_training::resumed_line(step_, config_.resume->string()));
   if (step_ == total_) context_.report(image_training::nothing_left_line(step_, "max_steps"));
@@ -258,7 +259,10 @@ Result<void> Server::write_checkpoint() {
   if (!state) return state.error();
   const auto buffers = model_.try_named_buffers();
   if (!buffers) return buffers.error();
-  image_training::ModelCheckpoint checkpoint{.facts = facts(), .data = data_.front().checksum, .step = step_};
+  auto optimizer = model_.try_save_optimizer();
+  if (!optimizer) return optimizer.error();
+  image_training::ModelCheckpoint checkpoint{
+      .facts = facts(), .data = data_.front().checksum, .step = step_, .optimizer = *std::move(optimizer)};
   const std::size_t parameters = state->size() - buffers->size();  // they stand before the buffers
   for (std::size_t i = 0; i < state->size(); ++i) {
     (i < parameters ? checkpoint.parameters : checkpoint.buffers).push_back((*state)[i].tensor);

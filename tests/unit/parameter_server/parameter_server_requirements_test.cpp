@@ -48,18 +48,6 @@ TEST(ParameterServerRequirements, OptionsOfAnotherMode) {
   EXPECT_THAT(find_missing(config, {&trainer, &trainer}, kSeed), IsEmpty());
 }
 
-TEST(ParameterServerRequirements, CheckpointsOfAnOptimizerWithState) {
-  ServerConfig config{.optimizer = {.momentum = 0.9}, .checkpoint = {.every = 10}};
-  EXPECT_THAT(one(config, shapes()), HasSubstr("need optimizer.name = \"sgd\" without momentum"));
-  config.optimizer.momentum = 0;
-  const TrainerConfig trainer = shapes();
-  EXPECT_THAT(find_missing(config, {&trainer}, kSeed), IsEmpty());
-  config.optimizer.name = image_training::OptimizerConfig::Name::adam;
-  EXPECT_THAT(one(config, shapes()), HasSubstr("checkpoint.every: "));
-  config.checkpoint.every = 0;
-  EXPECT_THAT(find_missing(config, {&trainer}, kSeed), IsEmpty());
-}
-
 TEST(ParameterServerRequirements, ImagesThatTheModelDoesNotTake) {
   const TrainerConfig noise{.data = {.name = DataConfig::Name::noise}};
   EXPECT_THAT(one({}, noise), HasSubstr("model: convnet takes grey images"));
@@ -82,6 +70,12 @@ TEST(ParameterServerRequirements, ACheckpointThatDoesNotFit) {
   config.max_steps = 59;
   EXPECT_THAT(one(config, trainer, Kind::here), HasSubstr("step-000060: it stands at step 60, beyond max_steps = 59"));
   config.max_steps.reset();
+  config.optimizer.name = image_training::OptimizerConfig::Name::adam;
+  EXPECT_THAT(one(config, trainer, Kind::here), HasSubstr("optimizer.name = sgd, here it is adam"));
+  config.optimizer.name = image_training::OptimizerConfig::Name::sgd;
+  config.optimizer.lr = 0.5;
+  EXPECT_THAT(one(config, trainer, Kind::here), HasSubstr("optimizer.lr = 0.03, here it is 0.5"));
+  config.optimizer.lr = 0.03;
   config.consistency.mode = nn::ConsistencyMode::locked;
   EXPECT_THAT(one(config, trainer, Kind::here), HasSubstr("consistency.mode = versioned, here it is locked"));
 }
