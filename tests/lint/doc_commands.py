@@ -44,14 +44,17 @@ RUN = {
         ("tests/process/sweep_test.cpp", {"sweep": '"sweep"', "run.seed=": "run.seed=", "--jobs": "--jobs"}),
     "caftan sweep FILE KEY=VALUES ... [--jobs N] [--out DIR] [--metric NAME]":
         ("tests/process/sweep_test.cpp", {"sweep": '"sweep"', "--jobs": "--jobs", "--out": "--out"}),
-    "caftan new NAME [--from counting|calls|training|agent] [--into DIR]":
+    "caftan new NAME [--from counting|calls|training|agent|reinforce] [--into DIR]":
         ("tests/install/consumer.cmake", {"caftan new": "caftan new", "--into": "--into"}),
     "caftan plot runs/latest": ("tests/process/rnn_lm_test.cpp", {"plot": '"plot"', "runs/latest": '"runs/latest"'}),
     "caftan plot runs/cartpole-20261121-* --metric running_reward --smooth 0.9 --out reward.svg":
         ("tests/process/command_line_test.cpp", {"plot": '"plot"', "--smooth": "--smooth", "--out": "--out"}),
     "./agent run agent.toml": (GUIDE, {"run": "run ${file}"}),
     "./agent run agent.toml run.placement=one_process":
-        ("tests/guide/agent_placements.cmake", {"run": "run ${FILE}", "one_process": "one_process"}),
+        ("tests/guide/same_curve.cmake", {"run": "run ${FILE}", "one_process": "one_process"}),
+    "./reinforce run reinforce.toml": (GUIDE, {"run": "run ${file}"}),
+    "./reinforce run reinforce.toml run.placement=one_process":
+        ("tests/guide/same_curve.cmake", {"run": "run ${FILE}", "one_process": "one_process"}),
     "./training run training.toml": (GUIDE, {"run": "run ${file}"}),
     "./training run training.toml roles.trainer.config.refine=3": (GUIDE, {"run": "run ${here}", "refine=3": "refine=3"}),
     "split run split.toml": ("tests/guide/split/compare.cmake", {"run": "${SPLIT} run"}),

@@ -126,7 +126,7 @@ TEST(NewCommand, RefusesWhatIsNoNameOrOption) {
 TEST(NewCommand, TheProgramsOfTheGuideMakeProjects) {
   const Folder folder;
   const Place place{.guide = CAFTAN_GUIDE, .prefix = "/opt"};
-  for (const std::string from : {"counting", "training", "agent"}) {
+  for (const std::string from : {"counting", "training", "agent", "reinforce"}) {
     const std::string name = "my-" + from;
     ASSERT_TRUE(write({.name = name, .from = from, .into = folder.path()}, place));
     EXPECT_THAT(folder.read(name + "/main.cpp"), HasSubstr("caftan::Program program(\"" + name + "\");"));
