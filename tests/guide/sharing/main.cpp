@@ -73,7 +73,7 @@ SharedNet share(const caftan::Worker& ps, caftan::nn::ConsistencyMode mode, cons
   return SharedNet(ps, "ps",
                    {.consistency = {.mode = mode},
                     .trainers = 2,
-                    .algorithm = caftan::optim::SGD{.lr = 0.05, .momentum = 0.9},
+                    .algorithm = caftan::optim::SGD{.lr = 0.05, .momentum = 0.5},
                     .step_log = log});
 }
 
@@ -98,7 +98,7 @@ Tensors gradients(std::span<const at::Tensor> weights, std::uint64_t batch) {
 bool a_replay_gives_the_same_bits(const SharedNet& net, const std::string& log) {
   const Tensors weights = first_weights();
   auto optimizer =
-      caftan::optim::LocalOptimizer::make({{weights, caftan::optim::SGD{.lr = 0.05, .momentum = 0.9}}}).value();
+      caftan::optim::LocalOptimizer::make({{weights, caftan::optim::SGD{.lr = 0.05, .momentum = 0.5}}}).value();
   const caftan::nn::StepLog steps = caftan::nn::read_step_log(log).value();
   caftan::nn::replay(steps, optimizer, [](const caftan::nn::Contribution& of, std::span<const at::Tensor> read) {
     return caftan::Result<Tensors>(gradients(read, of.batch));
