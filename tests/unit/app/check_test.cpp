@@ -132,7 +132,7 @@ TEST(Check, BI1_WrongTypes) {
       check("name = \"cartpole\"",
             "name = 3\nstart_timeout = 10\nseed = \"x\"\ndeterministic = 1\nplacement = true\nwall = \"5 years\""),
       "app.toml:3:8: error: name must be a string, is the integer 3\n"
-      "app.toml:4:17: error: start_timeout must be a string with a unit such as \"10s\", is the integer 10\n"
+      "app.toml:4:17: error: start_timeout must be a string with a unit such as \"30s\", is the integer 10\n"
       "app.toml:5:8: error: seed must be an integer, is the string \"x\"\n"
       "app.toml:6:17: error: deterministic must be true or false, is the integer 1\n"
       "app.toml:7:13: error: placement must be a string: one_process | processes | hosts, is true\n"
