@@ -128,7 +128,8 @@ TEST(NewCommand, TheProgramsOfTheGuideMakeProjects) {
   const Place place{.guide = CAFTAN_GUIDE, .prefix = "/opt"};
   for (const std::string from : {"counting", "training", "agent", "reinforce"}) {
     const std::string name = "my-" + from;
-    ASSERT_TRUE(write({.name = name, .from = from, .into = folder.path()}, place));
+    const auto written = write({.name = name, .from = from, .into = folder.path()}, place);
+    ASSERT_TRUE(written) << written.error().text();
     EXPECT_THAT(folder.read(name + "/main.cpp"), HasSubstr("caftan::Program program(\"" + name + "\");"));
     EXPECT_THAT(folder.read(name + "/CMakeLists.txt"), Not(HasSubstr("(" + from)));
     EXPECT_TRUE(std::filesystem::exists(folder / (name + "/" + name + ".toml")));
