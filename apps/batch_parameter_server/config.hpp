@@ -1,6 +1,6 @@
-/// The settings of the two role types of the batch-updating parameter server, as [roles.NAME.config] of an application
-/// file gives them. Each struct is declared once, in `settings`: parsing, ranges, `caftan help` and
-/// docs/configuration.md come from there.
+/// The settings of the batch-updating parameter server, as [roles.NAME.config] of an application file gives them; those
+/// of its trainers are image_training::TrainerConfig. Each struct is declared once, in `settings`: parsing, ranges,
+/// `caftan help` and docs/configuration.md come from there.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "image_data/config.hpp"
 #include "image_training/config.hpp"
 #include "models/model_name.hpp"
 
@@ -44,17 +43,6 @@ struct ServerConfig {
     s("checkpoint", c.checkpoint, "what a later run can go on from, in the run's folder");
     s("resume", c.resume, "go on from this checkpoint, or from the newest one of this run's folder")
         .default_text("none: start anew");
-  }
-};
-
-/// What the role type "batch_parameter_server.trainer" reads.
-struct TrainerConfig {
-  image_data::DataConfig data{};
-  std::int64_t batch = 32;
-
-  static void settings(auto& s, TrainerConfig& c) {
-    s("data", c.data, "the images that the model learns from");
-    s("batch", c.batch, "images of a gradient").range(1, 65536);
   }
 };
 

@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "batch_parameter_server/trainer_facts.hpp"
 #include "caftan/tensor/payload.hpp"
 #include "image_data/image_set.hpp"
+#include "image_training/trainer_facts.hpp"
 #include "models/model_name.hpp"
 
 namespace caftan::batch_parameter_server {
 
 /// Which images a trainer has, and what it makes of them.
 struct DataFacts {
-  TrainerFacts settings{};
+  image_training::TrainerFacts settings{};
   std::string source{};
   std::int64_t train = 0;  ///< images
   std::int64_t test = 0;   ///< images

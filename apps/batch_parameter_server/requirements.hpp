@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "batch_parameter_server/config.hpp"
-#include "batch_parameter_server/trainer_facts.hpp"
 #include "caftan/app/role_type.hpp"
 #include "caftan/rpc/batch.hpp"
 #include "image_training/model_checkpoint.hpp"
+#include "image_training/trainer_facts.hpp"
 
 namespace caftan::batch_parameter_server {
 
@@ -20,12 +20,11 @@ inline constexpr const char* kParameterStream = "parameters";
 /// @param trainers  the config of each trainer, in the order of their numbers
 /// @param seed  of the stream kParameterStream of the server
 std::vector<app::MissingRequirement> find_missing(const ServerConfig& config,
-                                                  const std::vector<const TrainerConfig*>& trainers,
+                                                  const std::vector<const image_training::TrainerConfig*>& trainers,
                                                   std::uint64_t seed);
-std::vector<app::MissingRequirement> find_missing(const TrainerConfig& config);
 
 /// Returns what has to be the same when a training goes on.
-image_training::Facts facts_of(const ServerConfig& config, const std::vector<TrainerFacts>& trainers,
+image_training::Facts facts_of(const ServerConfig& config, const std::vector<image_training::TrainerFacts>& trainers,
                                std::uint64_t seed);
 
 /// Returns when the server takes gradients: those of all trainers together, or what has come by the time-out.

@@ -1,7 +1,6 @@
 #include "batch_parameter_server/server.hpp"
 
 #include <algorithm>
-#include <any>
 #include <chrono>
 #include <cmath>
 #include <string>
@@ -12,17 +11,10 @@
 #include "caftan/caftan.hpp"
 #include "image_training/model_checkpoint.hpp"
 #include "image_training/report_text.hpp"
+#include "image_training/requirements.hpp"
 
 namespace caftan::batch_parameter_server {
 namespace {
-
-std::vector<const TrainerConfig*> trainers_of(const app::RolePlace& place) {
-  std::vector<const TrainerConfig*> trainers;
-  const auto found = place.uses.find("trainers");
-  if (found == place.uses.end()) return trainers;
-  for (const std::any* const config : found->second) trainers.push_back(std::any_cast<TrainerConfig>(config));
-  return trainers;
-}
 
 bool is_loss_of_peer(const Error& error) {
   return error.code() == Errc::peer_down || error.code() == Errc::peer_unreachable;
@@ -34,12 +26,12 @@ Error not_begun() { return {Errc::bad_arguments, "the server has not begun to tr
 
 std::vector<app::MissingRequirement> Server::requirements(const Config& config, const app::RolePlace& place) {
   constexpr std::uint32_t kReplica = 0;
-  return find_missing(config, trainers_of(place),
+  return find_missing(config, image_training::trainers_of(place),
                       app::stream_seed(place.root_seed, place.role, kReplica, kParameterStream));
 }
 
 BatchLimits Server::update_limits(const Config& config, const app::RolePlace& place) {
-  return limits_of(config, trainers_of(place).size());
+  return limits_of(config, image_training::trainers_of(place).size());
 }
 
 Server::Server(RoleContext& context, Config config)

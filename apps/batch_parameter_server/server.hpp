@@ -73,7 +73,7 @@ class Server {
   RoleContext& context_;
   Config config_;
   std::vector<RRef<Trainer>> trainers_;
-  std::vector<TrainerFacts> trainer_facts_{};
+  std::vector<image_training::TrainerFacts> trainer_facts_{};
   std::uint32_t data_checksum_ = 0;
   std::optional<AveragedModel> model_{};  ///< from `run` on, like all below
   std::optional<Rounds> rounds_{};

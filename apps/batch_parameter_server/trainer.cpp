@@ -5,15 +5,17 @@
 #include <string>
 #include <utility>
 
-#include "batch_parameter_server/requirements.hpp"
 #include "batch_parameter_server/server.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "caftan/caftan.hpp"
 #include "image_training/report_text.hpp"
+#include "image_training/requirements.hpp"
 
 namespace caftan::batch_parameter_server {
 
-std::vector<app::MissingRequirement> Trainer::requirements(const Config& config) { return find_missing(config); }
+std::vector<app::MissingRequirement> Trainer::requirements(const Config& config) {
+  return image_training::find_missing(config);
+}
 
 Trainer::Trainer(RoleContext& context, Config config) : context_(context), config_(std::move(config)) {}
 
@@ -22,7 +24,7 @@ Result<DataFacts> Trainer::open() {
   if (!data) return data.error();
   data_.emplace(*std::move(data));
   context_.log("learns from " + data_->source);
-  return DataFacts{.settings = facts_of(config_),
+  return DataFacts{.settings = image_training::facts_of(config_),
                    .source = data_->source,
                    .train = data_->train.size(),
                    .test = data_->test.size(),

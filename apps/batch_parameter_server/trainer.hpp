@@ -25,7 +25,7 @@ class Server;
 
 class Trainer {
  public:
-  using Config = TrainerConfig;
+  using Config = image_training::TrainerConfig;
 
   /// Returns what is wrong with the images on this machine.
   static std::vector<app::MissingRequirement> requirements(const Config& config);

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+
+#include "image_data/config.hpp"
 
 namespace caftan::image_training {
 
@@ -30,5 +33,20 @@ struct CheckpointConfig {
     s("keep", c.keep, "newest ones that stay").at_least(1);
   }
 };
+
+/// What the role types of trainers read.
+struct TrainerConfig {
+  image_data::DataConfig data{};
+  std::int64_t batch = 32;
+
+  static void settings(auto& s, TrainerConfig& c) {
+    s("data", c.data, "the images that the model learns from");
+    s("batch", c.batch, "images of a gradient").range(1, 65536);
+  }
+};
+
+/// Returns a choice as the file has it.
+std::string name_of(image_data::DataConfig::Name name);
+std::string name_of(OptimizerConfig::Name name);
 
 }  // namespace caftan::image_training

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "image_data/image_set.hpp"
-#include "parameter_server/trainer_facts.hpp"
+#include "image_training/trainer_facts.hpp"
 
 namespace caftan::parameter_server {
 
@@ -23,7 +23,7 @@ struct OpenOrder {
 
 /// Which images a trainer has, and what it makes of them.
 struct DataFacts {
-  TrainerFacts settings{};
+  image_training::TrainerFacts settings{};
   std::string source{};
   std::int64_t steps_per_epoch = 0;
   std::int64_t classes = 0;

@@ -1,51 +1,18 @@
 #include "parameter_server/requirements.hpp"
 
-#include <algorithm>
 #include <limits>
 #include <string>
 
 #include "caftan/base/settings_io.hpp"
-#include "image_data/data_set.hpp"
+#include "image_training/requirements.hpp"
 
 namespace caftan::parameter_server {
 namespace {
 
 using Kind = app::MissingRequirement::Kind;
-using Data = image_data::DataConfig::Name;
 using image_training::OptimizerConfig;
-
-/// Returns the name of images as the file has it.
-std::string name_of(Data name) {
-  switch (name) {
-    case Data::fashion_mnist:
-      return "fashion-mnist";
-    case Data::shapes:
-      return "shapes";
-    default:
-      return "noise";
-  }
-}
-
-/// Appends why the images of the trainers do not do.
-void check_images(const ServerConfig& config, const std::vector<const TrainerConfig*>& trainers,
-                  std::vector<app::MissingRequirement>& missing) {
-  const auto has_noise = [](const TrainerConfig* trainer) { return trainer->data.name == Data::noise; };
-  if (config.model == models::ModelName::convnet && std::ranges::any_of(trainers, has_noise)) {
-    missing.push_back({.keys = {"model"},
-                       .text =
-                           "convnet takes grey images of 28x28 pixels, and a trainer has data.name = \"noise\", which "
-                           "are colour images of 64x64; take resnet18 or resnet50, or other images",
-                       .kind = Kind::file});
-  }
-  const auto other = std::ranges::find_if(trainers, [&trainers](const TrainerConfig* trainer) {
-    return trainer->data.name != trainers.front()->data.name;
-  });
-  if (other == trainers.end()) return;
-  missing.push_back({.keys = {"model"},
-                     .text = "its trainers have different images (" + name_of(trainers.front()->data.name) + ", " +
-                             name_of((*other)->data.name) + "), and one model cannot learn both",
-                     .kind = Kind::file});
-}
+using image_training::TrainerConfig;
+using image_training::TrainerFacts;
 
 /// Appends why the training cannot go on from its checkpoint.
 void check_resume(const ServerConfig& config, const std::vector<const TrainerConfig*>& trainers, std::uint64_t seed,
@@ -60,28 +27,17 @@ void check_resume(const ServerConfig& config, const std::vector<const TrainerCon
 
 }  // namespace
 
-TrainerFacts facts_of(const TrainerConfig& config) {
-  return {.images = name_of(config.data.name),
-          .partition = config.data.partition == image_data::Partition::full ? "full" : "split",
-          .batch = config.batch};
-}
-
 image_training::Facts facts_of(const ServerConfig& config, const std::vector<TrainerFacts>& trainers,
                                std::uint64_t seed) {
   image_training::Facts facts{{"model", models::to_string(config.model)},
                               {"consistency.mode", std::string(nn::to_string(config.consistency.mode))},
-                              {"optimizer.name", config.optimizer.name == OptimizerConfig::Name::adam ? "adam" : "sgd"},
+                              {"optimizer.name", name_of(config.optimizer.name)},
                               // The saved state of the optimizer has them, and would be stepped with.
                               {"optimizer.lr", format_digits(config.optimizer.lr)},
                               {"optimizer.momentum", format_digits(config.optimizer.momentum)},
                               {"trainers", std::to_string(trainers.size())},
                               {"the seed of the parameters", std::to_string(seed)}};
-  for (std::size_t i = 0; i < trainers.size(); ++i) {
-    const std::string of = " of trainer " + std::to_string(i);
-    facts.emplace_back("batch" + of, std::to_string(trainers[i].batch));
-    facts.emplace_back("data.name" + of, trainers[i].images);
-    facts.emplace_back("data.partition" + of, trainers[i].partition);
-  }
+  image_training::append_facts(facts, trainers);
   return facts;
 }
 
@@ -100,13 +56,9 @@ std::vector<app::MissingRequirement> find_missing(const ServerConfig& config,
                        .text = "consistency: " + possible.error().text(),
                        .kind = Kind::file});
   }
-  check_images(config, trainers, missing);
+  image_training::check_images(config.model, trainers, missing);
   check_resume(config, trainers, seed, missing);
   return missing;
-}
-
-std::vector<app::MissingRequirement> find_missing(const TrainerConfig& config) {
-  return image_data::find_missing(config.data, "data");
 }
 
 }  // namespace caftan::parameter_server

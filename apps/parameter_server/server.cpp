@@ -1,7 +1,6 @@
 #include "parameter_server/server.hpp"
 
 #include <algorithm>
-#include <any>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "caftan/base/settings_io.hpp"
 #include "caftan/caftan.hpp"
 #include "image_training/report_text.hpp"
+#include "image_training/requirements.hpp"
 #include "parameter_server/progress_text.hpp"
 #include "parameter_server/requirements.hpp"
 
@@ -17,14 +17,6 @@ namespace caftan::parameter_server {
 namespace {
 
 constexpr const char* kStepLog = "steps.log";
-
-std::vector<const TrainerConfig*> trainers_of(const app::RolePlace& place) {
-  std::vector<const TrainerConfig*> trainers;
-  const auto found = place.uses.find("trainers");
-  if (found == place.uses.end()) return trainers;
-  for (const std::any* const config : found->second) trainers.push_back(std::any_cast<TrainerConfig>(config));
-  return trainers;
-}
 
 bool is_loss_of_peer(const Error& error) {
   return error.code() == Errc::peer_down || error.code() == Errc::peer_unreachable;
@@ -34,7 +26,7 @@ bool is_loss_of_peer(const Error& error) {
 
 std::vector<app::MissingRequirement> Server::requirements(const Config& config, const app::RolePlace& place) {
   constexpr std::uint32_t kReplica = 0;
-  return find_missing(config, trainers_of(place),
+  return find_missing(config, image_training::trainers_of(place),
                       app::stream_seed(place.root_seed, place.role, kReplica, kParameterStream));
 }
 
@@ -118,7 +110,7 @@ Result<void> Server::share() {
 }
 
 image_training::Facts Server::facts() const {
-  std::vector<TrainerFacts> trainers;
+  std::vector<image_training::TrainerFacts> trainers;
   for (const DataFacts& data : data_) trainers.push_back(data.settings);
   return facts_of(config_, trainers, context_.seed(kParameterStream));
 }

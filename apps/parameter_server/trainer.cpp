@@ -10,7 +10,7 @@
 #include "caftan/base/settings_io.hpp"
 #include "caftan/caftan.hpp"
 #include "image_training/report_text.hpp"
-#include "parameter_server/requirements.hpp"
+#include "image_training/requirements.hpp"
 
 namespace caftan::parameter_server {
 namespace {
@@ -25,7 +25,9 @@ bool is_refusal(const Error& error) {
 
 }  // namespace
 
-std::vector<app::MissingRequirement> Trainer::requirements(const Config& config) { return find_missing(config); }
+std::vector<app::MissingRequirement> Trainer::requirements(const Config& config) {
+  return image_training::find_missing(config);
+}
 
 Trainer::Trainer(RoleContext& context, Config config) : context_(context), config_(std::move(config)) {}
 
@@ -43,7 +45,7 @@ Result<DataFacts> Trainer::open(OpenOrder order) {
   data_.emplace(*std::move(data));
   batches_.emplace(*std::move(batches));
   context_.log("learns from " + std::to_string(batches_->size()) + " images of " + data_->source);
-  return DataFacts{.settings = facts_of(config_),
+  return DataFacts{.settings = image_training::facts_of(config_),
                    .source = data_->source,
                    .steps_per_epoch = batches_->per_epoch(),
                    .classes = data_->classes,

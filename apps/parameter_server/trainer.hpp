@@ -24,7 +24,7 @@ namespace caftan::parameter_server {
 
 class Trainer {
  public:
-  using Config = TrainerConfig;
+  using Config = image_training::TrainerConfig;
 
   /// Returns what is wrong with the images on this machine.
   static std::vector<app::MissingRequirement> requirements(const Config& config);

@@ -4,6 +4,7 @@
 #include "batch_parameter_server/config.hpp"
 #include "caftan/app/internal/load.hpp"
 #include "cartpole/config.hpp"
+#include "image_training/config.hpp"
 #include "parameter_server/config.hpp"
 #include "rnn_lm/config.hpp"
 
@@ -56,7 +57,7 @@ inline RoleTypes make_shipped_types() {
   averaging.drives = true;
   RoleType averaged{.name = "batch_parameter_server.trainer",
                     .doc = "Computes gradients of a batch-updating parameter server's model from its images"};
-  averaged.config = SettingsDeclaration::of<batch_parameter_server::TrainerConfig>();
+  averaged.config = SettingsDeclaration::of<image_training::TrainerConfig>();
   types.add(std::move(averaging)).value();
   types.add(std::move(averaged)).value();
   RoleType sharing{.name = "parameter_server.server",
@@ -66,7 +67,7 @@ inline RoleTypes make_shipped_types() {
   sharing.drives = true;
   RoleType shared{.name = "parameter_server.trainer",
                   .doc = "Trains the model of a parameter server with its images, through distributed autograd"};
-  shared.config = SettingsDeclaration::of<parameter_server::TrainerConfig>();
+  shared.config = SettingsDeclaration::of<image_training::TrainerConfig>();
   types.add(std::move(sharing)).value();
   types.add(std::move(shared)).value();
   RoleType server{.name = "rnn_lm.ps", .doc = "Holds the embedding table, the decoder, or both, of a language model"};

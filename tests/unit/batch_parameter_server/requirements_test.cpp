@@ -16,6 +16,8 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Kind = app::MissingRequirement::Kind;
 using image_data::DataConfig;
+using image_training::TrainerConfig;
+using image_training::TrainerFacts;
 
 constexpr std::uint64_t kSeed = 5;
 

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "batch_parameter_server/config.hpp"
+#include "image_training/config.hpp"
+#include "image_training/model_checkpoint.hpp"
 
-namespace caftan::batch_parameter_server {
+namespace caftan::image_training {
 
 struct TrainerFacts {
   std::string images{};     ///< data.name, as the file has it
@@ -21,4 +23,8 @@ struct TrainerFacts {
 
 TrainerFacts facts_of(const TrainerConfig& config);
 
-}  // namespace caftan::batch_parameter_server
+/// Appends what has to be the same of each trainer when a training goes on.
+/// @param trainers  in the order of their numbers
+void append_facts(Facts& facts, const std::vector<TrainerFacts>& trainers);
+
+}  // namespace caftan::image_training

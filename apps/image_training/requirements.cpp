@@ -1,0 +1,48 @@
+#include "image_training/requirements.hpp"
+
+#include <algorithm>
+#include <any>
+
+#include "image_data/data_set.hpp"
+
+namespace caftan::image_training {
+namespace {
+
+using Kind = app::MissingRequirement::Kind;
+using Data = image_data::DataConfig::Name;
+
+}  // namespace
+
+std::vector<const TrainerConfig*> trainers_of(const app::RolePlace& place) {
+  std::vector<const TrainerConfig*> trainers;
+  const auto found = place.uses.find("trainers");
+  if (found == place.uses.end()) return trainers;
+  for (const std::any* const config : found->second) trainers.push_back(std::any_cast<TrainerConfig>(config));
+  return trainers;
+}
+
+std::vector<app::MissingRequirement> find_missing(const TrainerConfig& config) {
+  return image_data::find_missing(config.data, "data");
+}
+
+void check_images(models::ModelName model, const std::vector<const TrainerConfig*>& trainers,
+                  std::vector<app::MissingRequirement>& missing) {
+  const auto has_noise = [](const TrainerConfig* trainer) { return trainer->data.name == Data::noise; };
+  if (model == models::ModelName::convnet && std::ranges::any_of(trainers, has_noise)) {
+    missing.push_back({.keys = {"model"},
+                       .text =
+                           "convnet takes grey images of 28x28 pixels, and a trainer has data.name = \"noise\", which "
+                           "are colour images of 64x64; take resnet18 or resnet50, or other images",
+                       .kind = Kind::file});
+  }
+  const auto other = std::ranges::find_if(trainers, [&trainers](const TrainerConfig* trainer) {
+    return trainer->data.name != trainers.front()->data.name;
+  });
+  if (other == trainers.end()) return;
+  missing.push_back({.keys = {"model"},
+                     .text = "its trainers have different images (" + name_of(trainers.front()->data.name) + ", " +
+                             name_of((*other)->data.name) + "), and one model cannot learn both",
+                     .kind = Kind::file});
+}
+
+}  // namespace caftan::image_training

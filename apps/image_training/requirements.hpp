@@ -1,0 +1,23 @@
+/// What the trainers of one model need that learns from images, as `check` reports it before anything starts, and what
+/// is wrong with their settings. Makes no tensors: a launcher must not have threads yet.
+#pragma once
+
+#include <vector>
+
+#include "caftan/app/role_type.hpp"
+#include "image_training/config.hpp"
+#include "models/model_name.hpp"
+
+namespace caftan::image_training {
+
+/// Returns the config of each trainer that the role at `place` uses as "trainers", in the order of their numbers.
+std::vector<const TrainerConfig*> trainers_of(const app::RolePlace& place);
+
+/// Returns what is wrong with the images of one trainer on this machine.
+std::vector<app::MissingRequirement> find_missing(const TrainerConfig& config);
+
+/// Appends why a model cannot learn the images of its trainers.
+void check_images(models::ModelName model, const std::vector<const TrainerConfig*>& trainers,
+                  std::vector<app::MissingRequirement>& missing);
+
+}  // namespace caftan::image_training
