@@ -6,12 +6,12 @@
 #include <optional>
 #include <vector>
 
-#include "batch_parameter_server/config.hpp"
 #include "batch_parameter_server/messages.hpp"
 #include "caftan/app/role_type.hpp"
 #include "caftan/base/result.hpp"
 #include "caftan/rpc/rref.hpp"
 #include "image_data/data_set.hpp"
+#include "image_training/config.hpp"
 #include "image_training/image_tensors.hpp"
 #include "image_training/learner.hpp"
 

@@ -1,16 +1,14 @@
 #include "image_training/model_checkpoint.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <span>
-#include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "caftan/tensor/packed.hpp"
 #include "caftan/wire/archive.hpp"
 #include "caftan/wire/checkpoint_file.hpp"
+#include "caftan/wire/checkpoint_folder.hpp"
 #include "fingerprint/fingerprint.hpp"
 
 namespace caftan::image_training {
@@ -19,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kKind = "image_model";
-constexpr std::string_view kPrefix = "step-";
 
 /// The record `state` of the file.
 struct State {
@@ -35,31 +32,12 @@ struct State {
 
 Error at_file(const fs::path& file, const Error& error) { return {error.code(), file.string() + ": " + error.text()}; }
 
-/// Returns the step of a checkpoint's file, -1 for another name.
-std::int64_t step_of(const fs::path& file) {
-  const std::string name = file.filename().string();
-  constexpr std::size_t kMostDigits = 18;  // any such number fits
-  if (!name.starts_with(kPrefix) || name.size() == kPrefix.size() || name.size() > kPrefix.size() + kMostDigits) {
-    return -1;
-  }
-  std::int64_t step = 0;
-  for (const char digit : name.substr(kPrefix.size())) {
-    if (digit < '0' || digit > '9') return -1;
-    step = step * 10 + (digit - '0');
-  }
-  return step;
-}
-
 /// Returns the checkpoints of a folder, the newest last.
 std::vector<fs::path> checkpoints_in(const fs::path& folder) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
-    if (step_of(entry->path()) >= 0 && entry->is_regular_file(error)) found.push_back(entry->path());
-  }
-  std::ranges::sort(found, {}, step_of);
-  return found;
+  return wire::find_checkpoints(folder, [](const fs::path& path) {
+    std::error_code error;
+    return fs::is_regular_file(path, error);
+  });
 }
 
 Result<fs::path> find_checkpoint(const fs::path& path) {
@@ -141,8 +119,6 @@ Result<fs::path> write_checkpoint(const fs::path& folder, const ModelCheckpoint&
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return Error(Errc::io_error, "cannot make " + folder.string() + ": " + error.message());
-  std::array<char, 32> name{};
-  std::snprintf(name.data(), name.size(), "%s%06lld", kPrefix.data(), static_cast<long long>(checkpoint.step));
   wire::CheckpointFile file{.kind = kKind, .records = {}};
   auto state = wire::encode(State{.facts = checkpoint.facts, .data = checkpoint.data, .step = checkpoint.step});
   if (!state) return state.error();
@@ -155,7 +131,7 @@ Result<fs::path> write_checkpoint(const fs::path& folder, const ModelCheckpoint&
   }
   file.records.push_back({"optimizer", checkpoint.optimizer});
   file.records.push_back({"more", checkpoint.more});
-  fs::path path = folder / name.data();
+  fs::path path = folder / wire::checkpoint_name(checkpoint.step);
   if (auto written = wire::write_checkpoint_file(path, file); !written) return written.error();
   remove_old(folder, keep);
   return path;

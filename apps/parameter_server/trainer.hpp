@@ -11,8 +11,8 @@
 #include "caftan/nn/shared_module.hpp"
 #include "image_data/batches.hpp"
 #include "image_data/data_set.hpp"
+#include "image_training/config.hpp"
 #include "image_training/image_tensors.hpp"
-#include "parameter_server/config.hpp"
 #include "parameter_server/messages.hpp"
 #include "parameter_server/served_model.hpp"
 

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <span>
-#include <string_view>
 #include <system_error>
 #include <tuple>
 
 #include "caftan/tensor/packed.hpp"
 #include "caftan/wire/checkpoint_file.hpp"
+#include "caftan/wire/checkpoint_folder.hpp"
 #include "fingerprint/fingerprint.hpp"
 
 namespace caftan::rnn_lm {
@@ -21,7 +20,6 @@ constexpr const char* kManifestKind = "rnn_lm.manifest";
 constexpr const char* kPartKind = "rnn_lm.part";
 constexpr const char* kManifest = "manifest";
 constexpr std::array<const char*, 4> kParts{"trainer", "embedding", "decoder", "optimizer"};
-constexpr std::string_view kPrefix = "step-";
 
 /// What the manifest says of one file of the checkpoint.
 struct FileFacts {
@@ -88,31 +86,12 @@ Result<void> read_tensors(const fs::path& folder, const Manifest& manifest, cons
   return {};
 }
 
-/// Returns the step of a checkpoint's folder, -1 for another name.
-std::int64_t step_of(const fs::path& folder) {
-  const std::string name = folder.filename().string();
-  constexpr std::size_t kMostDigits = 18;  // any such number fits
-  if (!name.starts_with(kPrefix) || name.size() == kPrefix.size() || name.size() > kPrefix.size() + kMostDigits) {
-    return -1;
-  }
-  std::int64_t step = 0;
-  for (const char digit : name.substr(kPrefix.size())) {
-    if (digit < '0' || digit > '9') return -1;
-    step = step * 10 + (digit - '0');
-  }
-  return step;
-}
-
 /// Returns the whole checkpoints of a folder, the newest last.
 std::vector<fs::path> checkpoints_in(const fs::path& folder) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
-    if (step_of(entry->path()) >= 0 && fs::exists(entry->path() / kManifest, error)) found.push_back(entry->path());
-  }
-  std::ranges::sort(found, {}, step_of);
-  return found;
+  return wire::find_checkpoints(folder, [](const fs::path& path) {
+    std::error_code error;
+    return fs::exists(path / kManifest, error);
+  });
 }
 
 Result<fs::path> find_checkpoint(const fs::path& path) {
@@ -121,10 +100,10 @@ Result<fs::path> find_checkpoint(const fs::path& path) {
   for (const fs::path& folder : {path, path / "checkpoints"}) {
     if (const auto found = checkpoints_in(folder); !found.empty()) return found.back();
   }
-  return Error(Errc::io_error, path.string() +
-                                   ": there is no whole checkpoint; resume names the folder of a checkpoint (" +
-                                   std::string(kPrefix) + "N with a file " + kManifest +
-                                   ") or of a run that has some, or is left out to start anew");
+  return Error(Errc::io_error,
+               path.string() +
+                   ": there is no whole checkpoint; resume names the folder of a checkpoint (step-N with a file " +
+                   kManifest + ") or of a run that has some, or is left out to start anew");
 }
 
 void remove_old(const fs::path& folder, std::int64_t keep) {
@@ -230,9 +209,7 @@ std::string fingerprint_of(const Checkpoint& checkpoint) {
 }
 
 Result<fs::path> write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, std::int64_t keep) {
-  std::array<char, 32> name{};
-  std::snprintf(name.data(), name.size(), "%s%06lld", kPrefix.data(), static_cast<long long>(checkpoint.state.step));
-  const fs::path place = folder / name.data();
+  const fs::path place = folder / wire::checkpoint_name(checkpoint.state.step);
   std::error_code error;
   fs::create_directories(place, error);
   if (error) return Error(Errc::io_error, "cannot make " + place.string() + ": " + error.message());
