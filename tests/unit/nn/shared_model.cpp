@@ -81,9 +81,6 @@ class Reference {
         return begin(step.a % static_cast<std::uint32_t>(live_.size()));
       case Act::call:
         return with(step.a, &Context::may_call, [&](Context& c) { call(c); });
-      case Act::give_up:
-        return with(
-            step.a, [](const Context& c) { return c.waiting > 0; }, [&](Context& c) { give_up(c); });
       case Act::finish_call:
         return with(
             step.a, [](const Context& c) { return c.running > 0; }, [&](Context& c) { finish_call(c); });
@@ -141,12 +138,6 @@ class Reference {
     return std::any_of(contexts_.begin(), contexts_.end(), [&](const auto& known) {
       return (known.second.has_lease() || (known.second.waiting > 0 && !known.second.read)) && is_older(known.first);
     });
-  }
-
-  void give_up(Context& context) {
-    say("give up " + to_string(context.id));
-    schedule_.on_give_up(context.id);
-    if (--context.waiting == 0) forget(context.id);
   }
 
   void finish_call(Context& context) {
@@ -536,7 +527,7 @@ History make_history(std::uint64_t seed, std::uint64_t index) {
       options.straggler_timeout = std::chrono::seconds(1);
   }
   // Losses and failures are rare, or a history would soon have no trainer left.
-  const std::uint32_t weights[kActs] = {8, 2, 1, 10, 10, 3, 1, 8, 1, 3, 2, 3};
+  const std::uint32_t weights[kActs] = {8, 2, 10, 10, 3, 1, 8, 1, 3, 2, 3};
   std::uint32_t total = 0;
   for (const std::uint32_t weight : weights) total += weight;
   const std::uint32_t steps = 20 + test::below(random, 80);

@@ -13,7 +13,6 @@ namespace caftan::nn::model {
 enum class Act : std::uint8_t {
   begin,
   call,
-  give_up,
   finish_call,
   step,
   end,
@@ -24,7 +23,7 @@ enum class Act : std::uint8_t {
   evaluate,
   finish_evaluation,
 };
-inline constexpr std::uint32_t kActs = 12;
+inline constexpr std::uint32_t kActs = 11;
 
 /// One choice. `a` chooses among what is there when the step runs (modulo), so that a history stays meaningful when
 /// steps are taken out of it. A step for which nothing is there does nothing.

@@ -197,6 +197,34 @@ TEST_F(SharedServerTest, CM7_TheLeaseGoesOnWhenTheCallsOfAGoneTrainerHaveReturne
   EXPECT_TRUE(next.ready());
 }
 
+TEST_F(SharedServerTest, CM15_AContextWhoseCallerWaitsNoLongerKeepsItsPlaceUntilItIsOver) {
+  share({.mode = ConsistencyMode::locked}, 3);
+  open(context(0)).forget();
+  open(context(1)).forget();
+  Future<Reading> third = open(context(2));
+  step(context(0), module_).forget();
+  checked();
+  happens(shared_event::Applied{});
+  EXPECT_FALSE(third.ready()) << "it is the turn of the context before it";
+  EXPECT_TRUE(open(context(1)).ready()) << "which may call again";
+  happens(shared_event::Over{context(1)});
+  all_emptied();
+  EXPECT_TRUE(third.ready());
+}
+
+TEST_F(SharedServerTest, CM15_AContextThatIsOverWhileItWaitsTakesNoTurn) {
+  share({.mode = ConsistencyMode::locked}, 3);
+  open(context(0)).forget();
+  Future<Reading> second = open(context(1));
+  Future<Reading> third = open(context(2));
+  happens(shared_event::Over{context(1)});
+  EXPECT_EQ(second.result().error().code(), Errc::context_released);
+  step(context(0), module_).forget();
+  checked();
+  happens(shared_event::Applied{});
+  EXPECT_TRUE(third.ready());
+}
+
 TEST_F(SharedServerTest, ACopyThatCannotBeMadeIsTheErrorOfItsContext) {
   share({.mode = ConsistencyMode::versioned});
   Future<Reading> reading = open(context(0));

@@ -124,14 +124,6 @@ void SharedSchedule::admit(SharedActions& actions) {
   actions.push_back(RunEvaluations{version_, std::exchange(evaluations_, 0)});
 }
 
-void SharedSchedule::on_give_up(const ContextId& context) {
-  const auto known = contexts_.find(context);
-  if (known == contexts_.end() || known->second.waiting == 0) return;
-  if (--known->second.waiting > 0) return;
-  std::erase(waiting_, context);
-  contexts_.erase(known);
-}
-
 SharedActions SharedSchedule::on_return(const ContextId& context) {
   SharedActions actions;
   const auto known = contexts_.find(context);

@@ -84,10 +84,9 @@ class SharedSchedule {
   // ---- a context of a trainer
 
   /// A call of the context has come. It runs, waits, or is refused: bad_arguments (a trainer or context that cannot
-  /// call), peer_down (the trainer is gone), lease_conflict.
+  /// call), peer_down (the trainer is gone), lease_conflict. One that waits runs when its turn comes, also if its
+  /// caller waits no longer.
   [[nodiscard]] SharedActions on_call(const ContextId& context, TrainerNumber trainer);
-  /// One waiting call of the context was answered without running: its deadline has passed or it was cancelled.
-  void on_give_up(const ContextId& context);
   /// A call that ran has returned or thrown.
   [[nodiscard]] SharedActions on_return(const ContextId& context);
   /// The context's gradients are here, checked. They are applied, now or later, or refused: bad_arguments (nothing was
