@@ -309,13 +309,13 @@ TEST_P(Calls, U9_ATimeoutNamesTheFunctionTheTimeAndItsKey) {
   EXPECT_EQ(own.code(), Errc::timeout);
   EXPECT_EQ(
       own.text(),
-      "drawer.never: no reply within 20 ms, the time-out of this call (CallOptions::timeout); b is connected: the call "
+      "drawer.never: no reply within 20ms, the time-out of this call (CallOptions::timeout); b is connected: the call "
       "still runs there, has returned a future whose promise is not set yet, or waits behind other calls or for its "
       "turn on a busy object or until fewer calls wait there (max_threads bounds them); once it ends the log of b says "
       "how long each took (log/b.log in a run)");
   ASSERT_TRUE(cluster_[0].set_rpc_timeout(2s));
   const Error common = drawer.try_rpc_sync<&Drawer::never>().error();
-  EXPECT_NE(common.text().find("drawer.never: no reply within 2 s (cluster.rpc_timeout"), std::string::npos)
+  EXPECT_NE(common.text().find("drawer.never: no reply within 2s (cluster.rpc_timeout"), std::string::npos)
       << common.text();
   const RRef<Drawer> between = cluster_[2].remote<Drawer>("a");
   const RRef<Drawer> last = cluster_[2].remote<Drawer>("b");
@@ -330,7 +330,7 @@ TEST_P(Calls, U9_ATimeoutOfAFetchSaysThatTheValueMayNotBeThereYet) {
   EXPECT_EQ(late.code(), Errc::timeout);
   EXPECT_EQ(
       late.text(),
-      "to_here: no reply within 20 ms, the time-out of this call (CallOptions::timeout); b is connected: the call that "
+      "to_here: no reply within 20ms, the time-out of this call (CallOptions::timeout); b is connected: the call that "
       "makes the value still runs there, has returned a future whose promise is not set yet, or the fetch waits behind "
       "other calls or for its turn on a busy object or until fewer calls wait there (max_threads bounds them); once it "
       "ends the log of b says how long each took (log/b.log in a run)");
@@ -353,8 +353,8 @@ TEST_P(Calls, U9_CALL18_TheLogOfTheCalleeSaysOfALateCallHowLongItWaitedAndTook) 
   cluster_.run_until_idle();
   ASSERT_EQ(late_lines().size(), 1U);
   EXPECT_EQ(late_lines()[0],
-            "b: drawer.never, called by a, ended 980 ms after its time: it waited 0 ms here before it began, and took "
-            "1 s then");
+            "b: drawer.never, called by a, ended 980ms after its time: it waited 0s here before it began, and took "
+            "1s then");
 
   gate.emplace();
   const Future<int> holding = drawer.rpc_async<&Drawer::hold>();
@@ -365,10 +365,9 @@ TEST_P(Calls, U9_CALL18_TheLogOfTheCalleeSaysOfALateCallHowLongItWaitedAndTook) 
   cluster_.run_until_idle();
   gate.reset();
   ASSERT_EQ(late_lines().size(), 2U);
-  EXPECT_EQ(
-      late_lines()[1],
-      "b: drawer.close, called by a, ended 480 ms after its time: it waited 500 ms here before it began, and took "
-      "0 ms then");
+  EXPECT_EQ(late_lines()[1],
+            "b: drawer.close, called by a, ended 480ms after its time: it waited 500ms here before it began, and took "
+            "0s then");
   cluster_.executor().advance(1s);
   ASSERT_EQ(late_lines().size(), 3U);
   EXPECT_EQ(late_lines()[2], "b: drawer.close: 2 more calls ended after their time in this second");

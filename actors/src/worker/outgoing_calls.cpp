@@ -5,11 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "caftan/base/internal/rounded_duration.hpp"
 #include "caftan/base/wait_permit.hpp"
 #include "caftan/rpc/call_hook.hpp"
 #include "caftan/rpc/strand.hpp"
 #include "worker/call_frame.hpp"
-#include "worker/in_words.hpp"
 
 namespace caftan::actors {
 
@@ -98,7 +98,7 @@ class OutgoingCalls::Pending final : public transport::ReplySink, public CancelF
   /// Returns the error of a reply that is late, with what this side knows. Only the callee knows whether the call runs
   /// or waits, or whether its promise is open; it logs how long each took when the call ends (CALL-18).
   Error too_late() const {
-    std::string text = std::string(what_) + ": no reply within " + in_words(timeout_);
+    std::string text = std::string(what_) + ": no reply within " + base::format_rounded(timeout_);
     if (timeout_of_ == rpc::TimeoutOf::call) text += ", the time-out of this call (CallOptions::timeout)";
     if (timeout_of_ == rpc::TimeoutOf::worker) text += " (cluster.rpc_timeout, WorkerOptions::rpc_timeout)";
     if (timeout_of_ == rpc::TimeoutOf::surrounding) text += ", which were left of the call that it is part of";

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "caftan/base/internal/rounded_duration.hpp"
 #include "worker/call_frame.hpp"
-#include "worker/in_words.hpp"
 #include "worker/served_call.hpp"
 
 namespace caftan::actors {
@@ -57,9 +57,9 @@ void ServedCalls::ended(const ServedCall& call) {
 
 void ServedCalls::log_late(std::string_view function, const std::string& caller, const Lateness& lateness) {
   const std::string name(function);
-  log_.write_repeated(name + ", called by " + caller + ", ended " + in_words(lateness.late) +
-                          " after its time: it waited " + in_words(lateness.waited) +
-                          " here before it began, and took " + in_words(lateness.took) + " then",
+  log_.write_repeated(name + ", called by " + caller + ", ended " + base::format_rounded(lateness.late) +
+                          " after its time: it waited " + base::format_rounded(lateness.waited) +
+                          " here before it began, and took " + base::format_rounded(lateness.took) + " then",
                       name + ": # more calls ended after their time in this second");
 }
 

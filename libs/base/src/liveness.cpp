@@ -4,15 +4,9 @@
 #include <chrono>
 #include <utility>
 
+#include "caftan/base/internal/rounded_duration.hpp"
+
 namespace caftan {
-
-namespace {
-
-std::string milliseconds(base::Duration duration) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + " ms";
-}
-
-}  // namespace
 
 Liveness::Liveness(LivenessOptions options, std::string peer, base::TimePoint now)
     : options_(options), peer_(std::move(peer)), heard_(now), spoken_(now), last_poll_(now) {
@@ -42,11 +36,11 @@ Liveness::Action Liveness::poll(base::TimePoint now, bool unread) {
   const base::Duration silence = now - heard_;
   if (silence >= options_.timeout) {
     is_dead_ = true;
-    error_ =
-        Error(Errc::peer_down, peer_,
-              "no bytes from " + peer_ + " for " + milliseconds(silence) + " (limit " + milliseconds(options_.timeout) +
-                  "; cluster.heartbeat is " + milliseconds(options_.interval) + "), after " +
-                  std::to_string(bytes_in_) + " bytes in and " + std::to_string(bytes_out_) + " out");
+    error_ = Error(Errc::peer_down, peer_,
+                   "no bytes from " + peer_ + " for " + base::format_rounded(silence) + " (limit " +
+                       base::format_rounded(options_.timeout) + "; cluster.heartbeat is " +
+                       base::format_rounded(options_.interval) + "), after " + std::to_string(bytes_in_) +
+                       " bytes in and " + std::to_string(bytes_out_) + " out");
     return Action::dead;
   }
   if (now - spoken_ >= options_.interval) {

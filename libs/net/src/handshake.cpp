@@ -1,10 +1,10 @@
 #include "caftan/net/internal/handshake.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
+#include "caftan/base/internal/rounded_duration.hpp"
 #include "handshake_codec.hpp"
 
 namespace caftan::net {
@@ -18,7 +18,7 @@ using handshake::Kind;
 constexpr std::string_view kServerLabel = "caftan server";
 constexpr std::string_view kClientLabel = "caftan client";
 
-std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+std::string in_quotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 std::string range_text(VersionRange range) {
   return std::to_string(range.min) + (range.min == range.max ? std::string() : " to " + std::to_string(range.max));
@@ -45,7 +45,7 @@ Result<void> check_options(const HandshakeOptions& options) {
   if (self.settings.size() > kMaxSettings || !handshake::is_printable(self.settings)) {
     return invalid("the digest of the settings has at most " + std::to_string(kMaxSettings) + " bytes");
   }
-  if (self.incarnation.value == 0) return invalid("the incarnation of worker " + quoted(self.name) + " is zero");
+  if (self.incarnation.value == 0) return invalid("the incarnation of worker " + in_quotes(self.name) + " is zero");
   if (self.limits.message == 0 || self.limits.send_queue == 0) return invalid("a limit of zero bytes");
   if (self.limits.segments == 0) return invalid("a limit of zero segments");
   if ((options.required_features & ~self.features) != 0) return invalid("a feature is required but not offered");
@@ -162,8 +162,8 @@ Result<void> Handshake::agree() {
   const Introduction& client = role_ == Role::client ? self : peer_;
   const Introduction& server = role_ == Role::client ? peer_ : self;
   if (peer_.cluster != self.cluster) {
-    return Error(Errc::wrong_cluster, "the server belongs to cluster " + quoted(server.cluster) + ", the client to " +
-                                          quoted(client.cluster));
+    return Error(Errc::wrong_cluster, "the server belongs to cluster " + in_quotes(server.cluster) +
+                                          ", the client to " + in_quotes(client.cluster));
   }
   peer_.version = std::min(peer_.versions.max, self.versions.max);
   peer_.agreed_features = peer_.features & self.features;
@@ -200,10 +200,10 @@ Result<void> Handshake::check_server_proof(wire::ByteView message, wire::Bytes& 
   const auto expected = make_proof(options_.secret, kServerLabel, transcript_);
   if (!expected) return expected.error();
   if (!equal_in_constant_time(*expected, message.last(handshake::kProofSize))) {
-    return refuse(
-        Error(Errc::not_authenticated, "server " + quoted(peer_.name) + " and client " + quoted(options_.self.name) +
-                                           " have different secrets for cluster " + quoted(peer_.cluster)),
-        send);
+    return refuse(Error(Errc::not_authenticated, "server " + in_quotes(peer_.name) + " and client " +
+                                                     in_quotes(options_.self.name) +
+                                                     " have different secrets for cluster " + in_quotes(peer_.cluster)),
+                  send);
   }
   if (auto accepted = accept_peer(); !accepted) return refuse(accepted.error(), send);
   wire::append(transcript_, message.last(handshake::kProofSize));
@@ -218,9 +218,10 @@ Result<void> Handshake::check_client_proof(wire::ByteView payload, wire::Bytes& 
   const auto expected = make_proof(options_.secret, kClientLabel, transcript_);
   if (!expected) return expected.error();
   if (!equal_in_constant_time(*expected, payload)) {
-    return refuse(Error(Errc::not_authenticated, "client " + quoted(peer_.name) +
-                                                     " does not prove the secret of cluster " + quoted(peer_.cluster)),
-                  send);
+    return refuse(
+        Error(Errc::not_authenticated,
+              "client " + in_quotes(peer_.name) + " does not prove the secret of cluster " + in_quotes(peer_.cluster)),
+        send);
   }
   if (auto accepted = accept_peer(); !accepted) return refuse(accepted.error(), send);
   wire::append(send, handshake::encode_welcome());
@@ -231,7 +232,7 @@ Result<void> Handshake::check_client_proof(wire::ByteView payload, wire::Bytes& 
 Result<void> Handshake::accept_peer() const {
   if (!expected_peer_.empty() && peer_.name != expected_peer_) {
     return Error(Errc::unknown_worker,
-                 "the client dialled " + quoted(expected_peer_) + " and reached " + quoted(peer_.name));
+                 "the client dialled " + in_quotes(expected_peer_) + " and reached " + in_quotes(peer_.name));
   }
   return options_.accept ? options_.accept(peer_) : Result<void>();
 }
@@ -253,7 +254,7 @@ Error Handshake::refuse_unproven(Error error, wire::Bytes& send) const {
   if (error.code() != Errc::wrong_cluster) return refuse(std::move(error), send);
   const std::string side = role_ == Role::server ? "the server" : "the client";
   wire::append(send, handshake::encode_reject(Error(
-                         Errc::wrong_cluster, side + " belongs to another cluster than " + quoted(peer_.cluster))));
+                         Errc::wrong_cluster, side + " belongs to another cluster than " + in_quotes(peer_.cluster))));
   return error;
 }
 
@@ -286,9 +287,8 @@ std::string_view missing_message(Handshake::State state) {
 
 const Error& Handshake::expired(base::Duration limit) {
   if (state_ == State::failed || state_ == State::done) return error_;
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
   return fail(Error(Errc::timeout, "handshake: no " + std::string(missing_message(state_)) + " within " +
-                                       std::to_string(milliseconds) + " ms (" + std::to_string(filled_) +
+                                       base::format_rounded(limit) + " (" + std::to_string(filled_) +
                                        " bytes of it came)"));
 }
 

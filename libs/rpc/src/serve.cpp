@@ -3,11 +3,10 @@
 #include <c10/core/GradMode.h>
 
 #include <atomic>
-#include <chrono>
 #include <optional>
 #include <string>
 
-#include "caftan/base/settings_io.hpp"
+#include "caftan/base/internal/rounded_duration.hpp"
 #include "caftan/rpc/call.hpp"
 #include "caftan/rpc/named_object.hpp"
 #include "caftan/rpc/operators.hpp"
@@ -33,18 +32,14 @@ Ambient ambient_of(const CallInfo& info) {
   return ambient;
 }
 
-/// Returns the time in milliseconds, rounded up: "250ms".
-std::string rounded(base::Duration time) {
-  return format_duration(base::Duration(std::chrono::ceil<std::chrono::milliseconds>(time)).count());
-}
-
 /// Returns why a call is refused that got its runner and its turn after its deadline: how much time it had, and what
 /// sets that.
 Error too_late(const Caller& caller, const CallInfo& info, base::TimePoint now) {
   std::string text = std::string(info.function) + ": its time was over before it ran";
   if (info.gate) {
-    text += ": " + rounded(info.deadline - info.gate->arrived()) + " were left when it arrived, and it waited " +
-            rounded(now - info.gate->arrived()) + " for a runner or its turn";
+    text += ": " + base::format_rounded(info.deadline - info.gate->arrived()) +
+            " were left when it arrived, and it waited " + base::format_rounded(now - info.gate->arrived()) +
+            " for a runner or its turn";
   }
   return {Errc::timeout, caller.name(),
           text + "; its caller sets the time (CallOptions::timeout, else cluster.rpc_timeout)"};

@@ -38,9 +38,8 @@ TEST(Liveness, SE6_ASilentPeerIsDeadAfterTheTimeoutAndTheErrorNamesIt) {
   EXPECT_EQ(poller.now, kStart + 5s);
   EXPECT_EQ(poller.liveness.error().code(), Errc::peer_down);
   EXPECT_EQ(poller.liveness.error().worker(), "worker1");
-  EXPECT_EQ(
-      poller.liveness.error().text(),
-      "no bytes from worker1 for 5000 ms (limit 5000 ms; cluster.heartbeat is 1000 ms), after 0 bytes in and 192 out");
+  EXPECT_EQ(poller.liveness.error().text(),
+            "no bytes from worker1 for 5s (limit 5s; cluster.heartbeat is 1s), after 0 bytes in and 192 out");
 }
 
 TEST(Liveness, SE6_ATimeoutBelowTwoIntervalsCountsAsTwo) {

@@ -225,7 +225,7 @@ TEST(Handshake, HS11_TheDeadlineNamesWhatDidNotCome) {
   Conversation talk(make_client_side(), make_server_side());
   const wire::Bytes hello = talk.client.start();
   talk.server.feed(wire::ByteView(hello).first(20));
-  EXPECT_EQ(talk.server.expired(5s).message(), "timeout: handshake: no hello within 5000 ms (20 bytes of it came)");
+  EXPECT_EQ(talk.server.expired(5s).message(), "timeout: handshake: no hello within 5s (20 bytes of it came)");
   EXPECT_EQ(talk.server.state(), State::failed);
   EXPECT_EQ(talk.server.feed(wire::ByteView(hello).subspan(20)).consumed, 0U);
   EXPECT_EQ(talk.client.closed().code(), Errc::peer_down);

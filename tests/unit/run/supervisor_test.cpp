@@ -385,11 +385,11 @@ TEST_F(Supervised, OnOtherHostsADriverThatIsLostFailsTheRun) {
 
 TEST_F(Supervised, AWorkerThatTheOthersLostThoughItsProcessLivesFailsTheRun) {
   Supervisor supervisor = make_running();
-  supervisor.peer_lost(kFirst, "agent", Error(Errc::peer_down, "agent", "no bytes for 5000 ms"), now_);
+  supervisor.peer_lost(kFirst, "agent", Error(Errc::peer_down, "agent", "no bytes for 5s"), now_);
   EXPECT_THAT(supervisor.next(now_), IsEmpty());
   EXPECT_EQ(supervisor.deadline(), now_ + 1s);
   EXPECT_THAT(supervisor.next(now_ + 1s), ElementsAre(Action::stop));
-  EXPECT_EQ(supervisor.verdict().error, "agent: peer_down: no bytes for 5000 ms");
+  EXPECT_EQ(supervisor.verdict().error, "agent: peer_down: no bytes for 5s");
 }
 
 TEST_F(Supervised, TheDeathOfAWorkerSaysMoreThanThatTheOthersLostIt) {
