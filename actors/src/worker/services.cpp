@@ -5,7 +5,7 @@
 
 namespace caftan::actors {
 
-std::vector<std::unique_ptr<Service>> make_services(MemberPorts& /*ports*/) {
+std::vector<std::unique_ptr<Service>> make_services() {
   std::vector<std::unique_ptr<Service>> services;
   services.push_back(std::make_unique<OptimizerService>());
   services.push_back(std::make_unique<ModuleService>());

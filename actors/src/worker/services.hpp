@@ -5,13 +5,11 @@
 #include <memory>
 #include <vector>
 
-#include "service/member_ports.hpp"
 #include "service/service.hpp"
 
 namespace caftan::actors {
 
-/// Makes these services, in the order in which they register; they end in the opposite order. @param ports outlive the
-/// services
-std::vector<std::unique_ptr<Service>> make_services(MemberPorts& ports);
+/// Makes these services, in the order in which they register; they end in the opposite order.
+std::vector<std::unique_ptr<Service>> make_services();
 
 }  // namespace caftan::actors

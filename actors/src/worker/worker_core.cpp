@@ -44,7 +44,7 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership
       log_(std::make_shared<WorkerLog>(options_.log, *options_.executor)),
       rrefs_(*this),
       autograd_(std::make_unique<AutogradHost>(*this, self_)),
-      other_services_(make_services(*this)),
+      other_services_(make_services()),
       services_(list_services(rrefs_, *autograd_, other_services_)),
       hook_(std::make_unique<autograd::RecordingHook>(*autograd_, options_.hook)),
       peers_(self_.id, options_.world),
