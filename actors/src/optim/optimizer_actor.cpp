@@ -83,14 +83,14 @@ void OptimizerActorState::run(std::function<std::function<void()>()> work) {
 
 void OptimizerActorState::handle(request::Step& step, const Requested& keep) {
   const auto admitted = ledger_.admit_step(step.order.step);
-  if (!admitted) return (void)step.answer.set(admitted.error());
-  if (*admitted == Admission::repeat) return (void)step.answer.set(ledger_.done());
+  if (!admitted) return (void)step.reply.set(admitted.error());
+  if (*admitted == Admission::repeat) return (void)step.reply.set(ledger_.done());
   busy_ = true;
   executor_->post([this, &step, keep, optimizer = optimizer_, ended = when_ended(), &executor = *executor_] {
     const auto complete = [this, &step, keep, ended](Result<StepDone> outcome) {
       ended([this, &step, keep, outcome = std::move(outcome)] {
         ledger_.applied(step.order.step, outcome);
-        step.answer.set(outcome);
+        step.reply.set(outcome);
       });
     };
     const Result<Prepared> prepared = optimizer->prepare(step.order, std::move(step.gradients), step.momenta);
@@ -101,27 +101,27 @@ void OptimizerActorState::handle(request::Step& step, const Requested& keep) {
 
 void OptimizerActorState::handle(request::Prepare& prepare, const Requested& keep) {
   const auto admitted = ledger_.admit_prepare(prepare.order.step);
-  if (!admitted) return (void)prepare.answer.set(admitted.error());
-  if (*admitted == Admission::repeat) return (void)prepare.answer.set(ledger_.prepared());
+  if (!admitted) return (void)prepare.reply.set(admitted.error());
+  if (*admitted == Admission::repeat) return (void)prepare.reply.set(ledger_.prepared());
   run([this, &prepare, keep, optimizer = optimizer_]() -> std::function<void()> {
     auto outcome = optimizer->prepare(prepare.order, std::move(prepare.gradients), prepare.momenta);
     return [this, &prepare, keep, outcome = std::move(outcome)] {
       ledger_.prepared(prepare.order.step, outcome);
-      prepare.answer.set(outcome);
+      prepare.reply.set(outcome);
     };
   });
 }
 
 void OptimizerActorState::handle(request::Commit& commit, const Requested& keep) {
   const auto admitted = ledger_.admit_commit(commit.step);
-  if (!admitted) return (void)commit.answer.set(admitted.error());
-  if (*admitted == Admission::repeat) return (void)commit.answer.set(ledger_.done());
+  if (!admitted) return (void)commit.reply.set(admitted.error());
+  if (*admitted == Admission::repeat) return (void)commit.reply.set(ledger_.done());
   busy_ = true;
   executor_->post([this, &commit, keep, optimizer = optimizer_, ended = when_ended(), &executor = *executor_] {
     optimizer->apply(commit.step, commit.scale, executor, [this, &commit, keep, ended](Result<StepDone> outcome) {
       ended([this, &commit, keep, outcome = std::move(outcome)] {
         ledger_.applied(commit.step, outcome);
-        commit.answer.set(outcome);
+        commit.reply.set(outcome);
       });
     });
   });
@@ -129,15 +129,15 @@ void OptimizerActorState::handle(request::Commit& commit, const Requested& keep)
 
 void OptimizerActorState::handle(request::Search& search, const Requested& keep) {
   const auto admitted = ledger_.admit_search(search.order.step, search.order.evaluation);
-  if (!admitted) return (void)search.answer.set(admitted.error());
-  if (*admitted == Admission::repeat) return (void)search.answer.set(ledger_.searched());
+  if (!admitted) return (void)search.reply.set(admitted.error());
+  if (*admitted == Admission::repeat) return (void)search.reply.set(ledger_.searched());
   busy_ = true;
   executor_->post([this, &search, keep, optimizer = optimizer_, ended = when_ended(), &executor = *executor_] {
     optimizer->search(search.order, std::move(search.gradients), executor,
                       [this, &search, keep, ended](const Result<optim::SearchReply>& outcome) {
                         ended([this, &search, keep, outcome] {
                           outcome ? ledger_.searched(*outcome) : ledger_.search_dropped();
-                          search.answer.set(outcome);
+                          search.reply.set(outcome);
                         });
                       });
   });
@@ -150,7 +150,7 @@ void OptimizerActorState::handle(request::Abort& abort, const Requested&) {
 void OptimizerActorState::handle(request::Save& save, const Requested& keep) {
   run([&save, keep, optimizer = optimizer_]() -> std::function<void()> {
     auto bytes = std::make_shared<Result<wire::Bytes>>(optimizer->save());
-    return [&save, keep, bytes] { save.answer.set(std::move(*bytes)); };
+    return [&save, keep, bytes] { save.reply.set(std::move(*bytes)); };
   });
 }
 
@@ -158,21 +158,21 @@ void OptimizerActorState::handle(request::Cut& cut, const Requested& keep) {
   run([this, &cut, keep, optimizer = optimizer_]() -> std::function<void()> {
     auto bytes = std::make_shared<Result<wire::Bytes>>(optimizer->save());
     return [this, &cut, keep, bytes] {
-      if (*bytes) return (void)cut.answer.set(optim::OwnerState{ledger_.made(), std::move(**bytes)});
-      cut.answer.set(bytes->error());
+      if (*bytes) return (void)cut.reply.set(optim::OwnerState{ledger_.made(), std::move(**bytes)});
+      cut.reply.set(bytes->error());
     };
   });
 }
 
 void OptimizerActorState::handle(request::StageState& stage, const Requested& keep) {
   run([&stage, keep, optimizer = optimizer_]() -> std::function<void()> {
-    return [&stage, keep, outcome = optimizer->stage_state(stage.state)] { stage.answer.set(outcome); };
+    return [&stage, keep, outcome = optimizer->stage_state(stage.state)] { stage.reply.set(outcome); };
   });
 }
 
 void OptimizerActorState::handle(request::StageGroup& stage, const Requested& keep) {
   run([&stage, keep, optimizer = optimizer_]() -> std::function<void()> {
-    return [&stage, keep, outcome = optimizer->stage_group(stage.group, stage.objects)] { stage.answer.set(outcome); };
+    return [&stage, keep, outcome = optimizer->stage_group(stage.group, stage.objects)] { stage.reply.set(outcome); };
   });
 }
 
@@ -180,11 +180,11 @@ void OptimizerActorState::handle(request::DropState&, const Requested&) { optimi
 
 void OptimizerActorState::handle(request::TakeState& take, const Requested&) {
   if (!optimizer_->has_staged_state()) {
-    return (void)take.answer.set(Error(Errc::bad_arguments, "no saved state was staged here"));
+    return (void)take.reply.set(Error(Errc::bad_arguments, "no saved state was staged here"));
   }
   optimizer_->take_state();
   ledger_.loaded(take.step);
-  take.answer.set({});
+  take.reply.set({});
 }
 
 }  // namespace caftan::actors

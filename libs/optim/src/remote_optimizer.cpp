@@ -35,58 +35,58 @@ Result<std::vector<std::shared_ptr<rpc::HostedObject>>> wait_for_parameters(
 Future<StepDone> RemoteOptimizer::step_with(const CallInfo& info, const StepOrder& order, const Momenta& momenta) {
   auto gradients = gradients_of(info);
   if (!gradients) return make_ready_future<StepDone>(gradients.error());
-  Promise<StepDone> answer;
-  Future<StepDone> done = answer.future();
-  mailbox_->send(optimizer_request::Step{order, *std::move(gradients), std::move(answer), momenta});
+  Promise<StepDone> reply;
+  Future<StepDone> done = reply.future();
+  mailbox_->send(optimizer_request::Step{order, *std::move(gradients), std::move(reply), momenta});
   return done;
 }
 
 Future<Prepared> RemoteOptimizer::prepare_with(const CallInfo& info, const StepOrder& order, const Momenta& momenta) {
   auto gradients = gradients_of(info);
   if (!gradients) return make_ready_future<Prepared>(gradients.error());
-  Promise<Prepared> answer;
-  Future<Prepared> prepared = answer.future();
-  mailbox_->send(optimizer_request::Prepare{order, *std::move(gradients), std::move(answer), momenta});
+  Promise<Prepared> reply;
+  Future<Prepared> prepared = reply.future();
+  mailbox_->send(optimizer_request::Prepare{order, *std::move(gradients), std::move(reply), momenta});
   return prepared;
 }
 
 Future<StepDone> RemoteOptimizer::commit(StepNumber step, double scale) {
-  Promise<StepDone> answer;
-  Future<StepDone> done = answer.future();
-  mailbox_->send(optimizer_request::Commit{step, scale, std::move(answer)});
+  Promise<StepDone> reply;
+  Future<StepDone> done = reply.future();
+  mailbox_->send(optimizer_request::Commit{step, scale, std::move(reply)});
   return done;
 }
 
 Future<SearchReply> RemoteOptimizer::search(const CallInfo& info, const SearchOrder& order) {
   auto gradients = gradients_of(info);
   if (!gradients) return make_ready_future<SearchReply>(gradients.error());
-  Promise<SearchReply> answer;
-  Future<SearchReply> reply = answer.future();
-  mailbox_->send(optimizer_request::Search{order, *std::move(gradients), std::move(answer)});
-  return reply;
+  Promise<SearchReply> reply;
+  Future<SearchReply> searched = reply.future();
+  mailbox_->send(optimizer_request::Search{order, *std::move(gradients), std::move(reply)});
+  return searched;
 }
 
 void RemoteOptimizer::abort(StepNumber step) { mailbox_->send(optimizer_request::Abort{step}); }
 
 Future<wire::Bytes> RemoteOptimizer::save() {
-  Promise<wire::Bytes> answer;
-  Future<wire::Bytes> state = answer.future();
-  mailbox_->send(optimizer_request::Save{std::move(answer)});
+  Promise<wire::Bytes> reply;
+  Future<wire::Bytes> state = reply.future();
+  mailbox_->send(optimizer_request::Save{std::move(reply)});
   return state;
 }
 
 Future<OwnerState> RemoteOptimizer::cut() {
-  Promise<OwnerState> answer;
-  Future<OwnerState> state = answer.future();
-  mailbox_->send(optimizer_request::Cut{std::move(answer)});
+  Promise<OwnerState> reply;
+  Future<OwnerState> state = reply.future();
+  mailbox_->send(optimizer_request::Cut{std::move(reply)});
   return state;
 }
 
 Future<void> RemoteOptimizer::stage_state(wire::Bytes state) {
   staged_.clear();
-  Promise<void> answer;
-  Future<void> staged = answer.future();
-  mailbox_->send(optimizer_request::StageState{std::move(state), std::move(answer)});
+  Promise<void> reply;
+  Future<void> staged = reply.future();
+  mailbox_->send(optimizer_request::StageState{std::move(state), std::move(reply)});
   return staged;
 }
 
@@ -97,9 +97,9 @@ Future<void> RemoteOptimizer::stage_group(OptimizerSpec::Group group) {
   auto objects = wait_for_parameters(group.parameters);
   if (!objects) return make_ready_future<void>(objects.error());
   staged_ = *objects;
-  Promise<void> answer;
-  Future<void> staged = answer.future();
-  mailbox_->send(optimizer_request::StageGroup{std::move(group), *std::move(objects), std::move(answer)});
+  Promise<void> reply;
+  Future<void> staged = reply.future();
+  mailbox_->send(optimizer_request::StageGroup{std::move(group), *std::move(objects), std::move(reply)});
   return staged;
 }
 
@@ -115,9 +115,9 @@ Future<void> RemoteOptimizer::take_state(StepNumber step) {
     if (parameter) parameters_.push_back(*parameter);
     objects_.push_back(std::move(object));
   }
-  Promise<void> answer;
-  Future<void> taken = answer.future();
-  mailbox_->send(optimizer_request::TakeState{step, std::move(answer)});
+  Promise<void> reply;
+  Future<void> taken = reply.future();
+  mailbox_->send(optimizer_request::TakeState{step, std::move(reply)});
   return taken;
 }
 

@@ -18,10 +18,10 @@ Result<std::shared_ptr<autograd::ContextRecord>> context_of(const CallInfo& info
 Future<Reading> TrainerSeat::open(const CallInfo& info) {
   const auto record = context_of(info);
   if (!record) return make_ready_future<Reading>(record.error());
-  Promise<Reading> answer;
-  Future<Reading> reading = answer.future();
+  Promise<Reading> reply;
+  Future<Reading> reading = reply.future();
   const ContextId context = (*record)->id();
-  mailbox_->send(shared_event::Open{context, trainer_, std::move(answer)});
+  mailbox_->send(shared_event::Open{context, trainer_, std::move(reply)});
   (*record)->when_over([mailbox = std::weak_ptr<SharedMailbox>(mailbox_), context] {
     if (const auto alive = mailbox.lock()) alive->send(shared_event::Over{context});
   });
@@ -33,16 +33,16 @@ Future<StepResult> TrainerSeat::step(const CallInfo& info, std::uint64_t batch) 
   if (!record) return make_ready_future<StepResult>(record.error());
   Result<autograd::GradientBook> book = (*record)->gradients();
   if (!book) return make_ready_future<StepResult>(book.error());
-  Promise<StepResult> answer;
-  Future<StepResult> result = answer.future();
-  mailbox_->send(shared_event::Step{(*record)->id(), batch, *std::move(book), std::move(answer)});
+  Promise<StepResult> reply;
+  Future<StepResult> result = reply.future();
+  mailbox_->send(shared_event::Step{(*record)->id(), batch, *std::move(book), std::move(reply)});
   return result;
 }
 
 Future<RRef<TrainerSeat>> SharedControl::join(const CallInfo& info, std::uint32_t number) {
-  Promise<void> answer;
-  Future<void> admitted = answer.future();
-  mailbox_->send(shared_event::Join{{number}, info.caller.name(), std::move(answer)});
+  Promise<void> reply;
+  Future<void> admitted = reply.future();
+  mailbox_->send(shared_event::Join{{number}, info.caller.name(), std::move(reply)});
   return std::move(admitted).then(
       [site = module_->site(), mailbox = mailbox_, number](const Result<void>& outcome) -> Result<RRef<TrainerSeat>> {
         if (!outcome) return outcome.error();
@@ -51,9 +51,9 @@ Future<RRef<TrainerSeat>> SharedControl::join(const CallInfo& info, std::uint32_
 }
 
 Future<Reading> SharedControl::evaluate() {
-  Promise<OpenedEvaluation> answer;
-  Future<OpenedEvaluation> opened = answer.future();
-  mailbox_->send(shared_event::Evaluate{std::move(answer)});
+  Promise<OpenedEvaluation> reply;
+  Future<OpenedEvaluation> opened = reply.future();
+  mailbox_->send(shared_event::Evaluate{std::move(reply)});
   return std::move(opened).then(
       [site = module_->site(), mailbox = mailbox_](const Result<OpenedEvaluation>& outcome) -> Result<Reading> {
         if (!outcome) return outcome.error();
@@ -63,23 +63,23 @@ Future<Reading> SharedControl::evaluate() {
 }
 
 Future<SharedStatus> SharedControl::status() {
-  Promise<SharedStatus> answer;
-  Future<SharedStatus> status = answer.future();
-  mailbox_->send(shared_event::AskStatus{std::move(answer)});
+  Promise<SharedStatus> reply;
+  Future<SharedStatus> status = reply.future();
+  mailbox_->send(shared_event::AskStatus{std::move(reply)});
   return status;
 }
 
 Future<wire::Bytes> SharedControl::save_optimizer() {
-  auto answer = std::make_shared<Promise<wire::Bytes>>();
-  Future<wire::Bytes> saved = answer->future();
-  module_->save_optimizer([answer](Result<wire::Bytes> state) { answer->set(std::move(state)); });
+  auto reply = std::make_shared<Promise<wire::Bytes>>();
+  Future<wire::Bytes> saved = reply->future();
+  module_->save_optimizer([reply](Result<wire::Bytes> state) { reply->set(std::move(state)); });
   return saved;
 }
 
 Future<void> SharedControl::load_optimizer(wire::Bytes state) {
-  auto answer = std::make_shared<Promise<void>>();
-  Future<void> loaded = answer->future();
-  module_->load_optimizer(std::move(state), [answer](Result<void> outcome) { answer->set(std::move(outcome)); });
+  auto reply = std::make_shared<Promise<void>>();
+  Future<void> loaded = reply->future();
+  module_->load_optimizer(std::move(state), [reply](Result<void> outcome) { reply->set(std::move(outcome)); });
   return loaded;
 }
 

@@ -50,18 +50,18 @@ void SharedServer::perform(SharedActions actions) {
 void SharedServer::on(shared_event::Join& event) {
   const std::string name = "trainer " + std::to_string(event.trainer.value);
   if (event.trainer.value >= seats_.size()) {
-    event.answer.set(Error(Errc::bad_arguments, name + " of a module with " + std::to_string(seats_.size()) +
-                                                    " trainers: they are numbered from 0"));
+    event.reply.set(Error(Errc::bad_arguments, name + " of a module with " + std::to_string(seats_.size()) +
+                                                   " trainers: they are numbered from 0"));
     return;
   }
   std::optional<Seat>& seat = seats_[event.trainer.value];
   if (seat) {
-    event.answer.set(Error(Errc::bad_arguments, name + (seat->is_gone ? " has left or is lost, at '" : " is at '") +
-                                                    seat->worker + "': each trainer joins once"));
+    event.reply.set(Error(Errc::bad_arguments, name + (seat->is_gone ? " has left or is lost, at '" : " is at '") +
+                                                   seat->worker + "': each trainer joins once"));
     return;
   }
   seat = Seat{std::move(event.worker), false};
-  event.answer.set({});
+  event.reply.set({});
 }
 
 void SharedServer::on(shared_event::Gone& event) {
@@ -83,7 +83,7 @@ void SharedServer::on(shared_event::AskStatus& event) {
   }
   status.open_contexts = static_cast<std::uint64_t>(
       std::count_if(contexts_.begin(), contexts_.end(), [](const auto& known) { return known.second.counted; }));
-  event.answer.set(std::move(status));
+  event.reply.set(std::move(status));
 }
 
 // ---- reading
@@ -91,10 +91,10 @@ void SharedServer::on(shared_event::AskStatus& event) {
 void SharedServer::on(shared_event::Open& event) {
   Entry& entry = contexts_.try_emplace(event.context, Entry{.trainer = event.trainer}).first->second;
   if (entry.phase == Phase::checking) {
-    event.answer.set(has_stepped(event.context));
+    event.reply.set(has_stepped(event.context));
     return;
   }
-  entry.waiting.push_back(std::move(event.answer));
+  entry.waiting.push_back(std::move(event.reply));
   perform(schedule_.on_call(event.context, event.trainer));
 }
 
@@ -242,12 +242,12 @@ void SharedServer::forget(const ContextId& context) {
 
 void SharedServer::on(shared_event::Step& event) {
   Entry& entry = contexts_[event.context];
-  const auto refuse = [&event](Error why) { event.answer.set(std::move(why)); };
+  const auto refuse = [&event](Error why) { event.reply.set(std::move(why)); };
   switch (entry.phase) {
     case Phase::waiting:
       if (!entry.waiting.empty()) return refuse(still_waits(event.context));
       // The schedule knows why a context that has no reading cannot step.
-      entry.step = std::move(event.answer);
+      entry.step = std::move(event.reply);
       return perform(schedule_.on_step(event.context, event.batch));
     case Phase::copying:
       return refuse(still_waits(event.context));
@@ -276,7 +276,7 @@ void SharedServer::on(shared_event::Step& event) {
   entry.phase = Phase::checking;
   entry.batch = event.batch;
   entry.gradients = gradients;
-  entry.step = std::move(event.answer);
+  entry.step = std::move(event.reply);
   jobs_.check(event.context, std::move(gradients));
 }
 
@@ -340,7 +340,7 @@ void SharedServer::on(shared_event::TimePassed& event) { perform(schedule_.on_st
 // ---- evaluations
 
 void SharedServer::on(shared_event::Evaluate& event) {
-  waiting_evaluations_.push_back(std::move(event.answer));
+  waiting_evaluations_.push_back(std::move(event.reply));
   perform(schedule_.on_evaluate());
 }
 
@@ -349,7 +349,7 @@ void SharedServer::perform(const shared_action::RunEvaluations& action) {
     last_evaluation_ = EvaluationId{last_evaluation_.value + 1};
     Evaluation& evaluation = evaluations_[last_evaluation_];
     evaluation.version = action.version;
-    evaluation.answer = std::move(waiting_evaluations_.front());
+    evaluation.reply = std::move(waiting_evaluations_.front());
     waiting_evaluations_.pop_front();
     start_copy(last_evaluation_);
   }
@@ -357,17 +357,17 @@ void SharedServer::perform(const shared_action::RunEvaluations& action) {
 
 void SharedServer::on_copied(const EvaluationId& id, Result<std::shared_ptr<SharedCopy>> copy) {
   Evaluation& evaluation = evaluations_.at(id);
-  Promise<OpenedEvaluation> answer = *std::exchange(evaluation.answer, std::nullopt);
+  Promise<OpenedEvaluation> reply = *std::exchange(evaluation.reply, std::nullopt);
   if (copy) {
     evaluation.copy = *std::move(copy);
     evaluation.copy->door->open(std::nullopt);
-    const bool wanted = answer.set(OpenedEvaluation{evaluation.copy->reference, evaluation.version, id});
+    const bool wanted = reply.set(OpenedEvaluation{evaluation.copy->reference, evaluation.version, id});
     if (!wanted) jobs_.close(id, *evaluation.copy);
     return;
   }
   const ModelVersion version = evaluation.version;
   evaluations_.erase(id);
-  answer.set(copy.error());
+  reply.set(copy.error());
   perform(schedule_.on_evaluated(version));
 }
 

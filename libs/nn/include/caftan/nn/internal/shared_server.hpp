@@ -1,4 +1,4 @@
-/// `SharedServer`: what the actor of a shared module decides. Requests of trainers and the ends of jobs go in; answers,
+/// `SharedServer`: what the actor of a shared module decides. Requests of trainers and the ends of jobs go in; replies,
 /// and the jobs that `SharedJobs` has, come out. It asks `SharedSchedule` who reads and steps when, and keeps what
 /// belongs to each reading: its copy of the module, its door, its gradients. Start with `handle`.
 #pragma once
@@ -46,7 +46,7 @@ namespace shared_event {
 struct Join {
   TrainerNumber trainer;
   std::string worker;
-  Promise<void> answer;
+  Promise<void> reply;
 };
 /// The trainer's last handle is gone, or its worker is lost.
 struct Gone {
@@ -56,27 +56,27 @@ struct Gone {
 struct Open {
   ContextId context;
   TrainerNumber trainer;
-  Promise<Reading> answer;
+  Promise<Reading> reply;
 };
 struct Step {
   ContextId context;
   std::uint64_t batch = 0;
   autograd::GradientBook book;  ///< the context's gradients at this worker
-  Promise<StepResult> answer;
+  Promise<StepResult> reply;
 };
 /// The context is over at this worker.
 struct Over {
   ContextId context;
 };
 struct Evaluate {
-  Promise<OpenedEvaluation> answer;
+  Promise<OpenedEvaluation> reply;
 };
 /// The evaluation is over.
 struct Evaluated {
   EvaluationId evaluation;
 };
 struct AskStatus {
-  Promise<SharedStatus> answer;
+  Promise<SharedStatus> reply;
 };
 /// What `SharedJobs::copy` was asked for has ended.
 struct Copied {
@@ -169,7 +169,7 @@ class SharedServer {
   struct Evaluation {
     ModelVersion version{};
     std::shared_ptr<SharedCopy> copy{};
-    std::optional<Promise<OpenedEvaluation>> answer{};
+    std::optional<Promise<OpenedEvaluation>> reply{};
   };
   struct Seat {
     std::string worker;

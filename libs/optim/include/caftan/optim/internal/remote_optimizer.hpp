@@ -23,47 +23,47 @@ namespace optimizer_request {
 struct Step {
   StepOrder order;
   std::vector<at::Tensor> gradients;  ///< one per parameter, undefined where there is none
-  Promise<StepDone> answer;
+  Promise<StepDone> reply;
   Momenta momenta = {};  ///< empty = as they are
 };
 struct Prepare {
   StepOrder order;
   std::vector<at::Tensor> gradients;
-  Promise<Prepared> answer;
+  Promise<Prepared> reply;
   Momenta momenta = {};
 };
 struct Commit {
   StepNumber step;
   double scale = 1;
-  Promise<StepDone> answer;
+  Promise<StepDone> reply;
 };
 struct Search {
   SearchOrder order;
   std::vector<at::Tensor> gradients;
-  Promise<SearchReply> answer;
+  Promise<SearchReply> reply;
 };
 struct Abort {
   StepNumber step;
 };
 struct Save {
-  Promise<wire::Bytes> answer;
+  Promise<wire::Bytes> reply;
 };
 struct Cut {
-  Promise<OwnerState> answer;
+  Promise<OwnerState> reply;
 };
 struct StageState {
   wire::Bytes state;
-  Promise<void> answer;
+  Promise<void> reply;
 };
 struct StageGroup {
   OptimizerSpec::Group group;
   std::vector<std::shared_ptr<rpc::HostedObject>> objects;  ///< the values of the group's references, in order
-  Promise<void> answer;
+  Promise<void> reply;
 };
 struct DropState {};
 struct TakeState {
   StepNumber step;  ///< the number of the last step of the optimizer whose state was saved
-  Promise<void> answer;
+  Promise<void> reply;
 };
 }  // namespace optimizer_request
 
