@@ -1,14 +1,14 @@
 #include "distributed_state.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <utility>
 
-#include "added_group.hpp"
+#include "adding.hpp"
 #include "caftan/optim/clipping.hpp"
 #include "caftan/rpc/collect.hpp"
 #include "closure_step.hpp"
+#include "saving.hpp"
 
 namespace caftan::optim {
 namespace {
@@ -31,41 +31,6 @@ Result<void> check_owners(const StepReport& report) {
   }
   if (!first) return {};
   return Error(first->code(), first->worker(), std::move(text), std::make_shared<Error>(*first));
-}
-
-/// Returns the first failure, with the owner's name.
-template <class U>
-Result<void> first_failure(const std::vector<Owner>& owners, const std::vector<Result<U>>& outcomes) {
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (!outcomes[i]) return outcomes[i].error().at(owners[i].worker);
-  }
-  return {};
-}
-
-/// As first_failure, with the numbers of the owner's parameters in the user's list: an owner numbers only its own.
-Result<void> first_refusal(const std::vector<Owner>& owners, const std::vector<Result<void>>& outcomes) {
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (outcomes[i]) continue;
-    const Error placed = outcomes[i].error().at(owners[i].worker);
-    return Error(placed.code(), placed.worker(),
-                 placed.text() + " (of the parameters at " + owners[i].worker + numbers_of(owners[i].parameters) + ")");
-  }
-  return {};
-}
-
-/// Checks whether all owners have made the same last step. Precondition: no outcome is an error.
-Result<void> check_steps(const std::vector<Owner>& owners, const std::vector<Result<OwnerState>>& parts) {
-  std::string text = "the owners are at different steps, so they have no common state:";
-  bool alike = true;
-  StepNumber first;
-  for (std::size_t i = 0; i < owners.size(); ++i) {
-    const StepNumber made = std::max(parts[i]->step, owners[i].since);
-    if (i == 0) first = made;
-    alike = alike && made == first;
-    text += " " + owners[i].worker + " at " + std::to_string(made.value) + (i + 1 < owners.size() ? "," : "");
-  }
-  if (alike) return {};
-  return Error(Errc::bad_arguments, text + "; save after the next step that all make, or load an earlier state");
 }
 
 }  // namespace
@@ -321,200 +286,35 @@ Result<StepReport> DistributedOptimizer::State::step(const Closure& closure) {
   return report;
 }
 
-// ---- saving and loading
-
-/// The caller of a load, or of adding a group: gets the outcome or the time-out, whichever comes first.
-struct DistributedOptimizer::State::Asked {
-  Promise<void> promise;
-  std::atomic<bool> answered{false};
-
-  explicit Asked(Promise<void> to) : promise(std::move(to)) {}
-  void answer(Result<void> outcome) {
-    if (!answered.exchange(true)) promise.set(std::move(outcome));
-  }
-};
-
-struct DistributedOptimizer::State::OpenLoad : Asked {
-  SavedState saved;
-  OpenLoad(Promise<void> to, SavedState kept) : Asked(std::move(to)), saved(std::move(kept)) {}
-};
+// ---- the other jobs
 
 Future<wire::Bytes> DistributedOptimizer::State::save() {
   if (Result<void> outside = check_outside(this, "saving"); !outside) {
     return make_ready_future<wire::Bytes>(outside.error());
   }
-  auto promise = std::make_shared<Promise<wire::Bytes>>(caller_);
-  Future<wire::Bytes> future = promise->future();
-  const auto begin = [self = shared_from_this(), promise] {
-    auto futures = self->call_all<OwnerState>([&](const Owner& owner) {
-      return owner.optimizer.with(self->call_options()).rpc_async<&RemoteOptimizer::cut>();
-    });
-    collect_all_results(std::move(futures))
-        .then([self, promise](Result<std::vector<Result<OwnerState>>> collected) {
-          Result<wire::Bytes> bytes = self->write_saved(*std::move(collected));
-          self->turns_->end();
-          promise->set(std::move(bytes));
-        })
-        .forget();
-  };
-  turns_->take({begin, [promise](const Error& error) {
-                  promise->set(Error(error.code(), error.worker(), "saving " + error.text()));
-                }});
+  const auto job = std::make_shared<Save>(shared_from_this());
+  Future<wire::Bytes> future = job->future();
+  turns_->take({[job] { job->begin(); }, [job](const Error& error) { job->refuse(error); }});
   return future;
-}
-
-Result<wire::Bytes> DistributedOptimizer::State::write_saved(std::vector<Result<OwnerState>> parts) {
-  if (const Result<void> well = first_failure(owners_, parts); !well) return well.error();
-  if (const Result<void> alike = check_steps(owners_, parts); !alike) return alike.error();
-  SavedState saved;
-  {
-    const base::LockGuard lock(mutex_);
-    saved.step = last_;
-  }
-  rates_.write_to(saved);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const Owner& owner = owners_[i];
-    saved.owners.push_back({owner.worker, owner.groups, std::move(parts[i]->state), owner.parameters, owner.names});
-  }
-  wire::Bytes bytes;
-  if (Result<void> written = saved.write(bytes); !written) return written.error();
-  return bytes;
-}
-
-Result<void> DistributedOptimizer::State::check_saved(const SavedState& saved) const {
-  if (saved.lrs.size() != rates_.groups()) {
-    return Error(Errc::bad_arguments,
-                 "the saved optimizer is of another model or placement: " + std::to_string(saved.lrs.size()) +
-                     " parameter groups, here are " + std::to_string(rates_.groups()));
-  }
-  if (!saved.initial_lrs.empty() && saved.initial_lrs.size() != rates_.groups()) {
-    return Error(Errc::malformed_payload, "the saved optimizer has initial rates of another number of groups");
-  }
-  if (!saved.momenta.empty() && saved.momenta.size() != rates_.groups()) {
-    return Error(Errc::malformed_payload, "the saved optimizer has momenta of another number of groups");
-  }
-  return {};
 }
 
 Future<void> DistributedOptimizer::State::load(wire::ByteView state) {
-  const auto refuse = [](Error error) { return make_ready_future<void>(std::move(error)); };
-  if (Result<void> outside = check_outside(this, "loading"); !outside) return refuse(outside.error());
+  if (Result<void> outside = check_outside(this, "loading"); !outside) {
+    return make_ready_future<void>(outside.error());
+  }
   SavedState saved;
-  if (Result<void> read = saved.read(state); !read) return refuse(read.error());
-
-  auto open = std::make_shared<OpenLoad>(Promise<void>(caller_), std::move(saved));
-  Future<void> future = open->promise.future();
-  turns_->take(
-      {[self = shared_from_this(), open] { self->begin_load(open); },
-       [open](const Error& error) { open->answer(Error(error.code(), error.worker(), "loading " + error.text())); }});
+  if (Result<void> read = saved.read(state); !read) return make_ready_future<void>(read.error());
+  const auto job = std::make_shared<Load>(shared_from_this(), std::move(saved));
+  Future<void> future = job->future();
+  turns_->take({[job] { job->begin(); }, [job](const Error& error) { job->refuse(error); }});
   return future;
 }
-
-void DistributedOptimizer::State::begin_load(const std::shared_ptr<OpenLoad>& open) {
-  const auto refuse = [&](const Error& error) {
-    turns_->end();
-    open->answer(error);
-  };
-  if (const Result<void> same = check_saved(open->saved); !same) return refuse(same.error());
-  auto parts = place_parts(open->saved, std::vector<Placed>(owners_.begin(), owners_.end()));
-  if (!parts) return refuse(parts.error());
-  std::vector<Future<void>> futures;
-  for (std::size_t i = 0; i < owners_.size(); ++i) {
-    futures.push_back(
-        owners_[i].optimizer.with(call_options()).rpc_async<&RemoteOptimizer::stage_state>(std::move((*parts)[i])));
-  }
-  collect_all_results(std::move(futures))
-      .then([self = shared_from_this(), open](Result<std::vector<Result<void>>> collected) {
-        std::vector<Result<void>> outcomes = *std::move(collected);
-        if (const Result<void> staged = first_refusal(self->owners_, outcomes); !staged) {
-          for (Future<void>& dropped : self->call_decided<void>([](const auto& optimizer) {
-                 return optimizer.template rpc_async<&RemoteOptimizer::drop_state>();
-               })) {
-            dropped.forget();
-          }
-          self->turns_->end();
-          return open->answer(staged);
-        }
-        self->take_states(open);
-      })
-      .forget();
-}
-
-void DistributedOptimizer::State::take_states(const std::shared_ptr<OpenLoad>& open) {
-  turns_->bound(wait_until(), "loading a saved state", [open] {
-    open->answer(Error(Errc::timeout,
-                       "every owner was sent the order to take the saved state over, not all have confirmed it yet"));
-  });
-  auto futures = call_decided<void>([step = open->saved.step](const auto& optimizer) {
-    return optimizer.template rpc_async<&RemoteOptimizer::take_state>(step);
-  });
-  collect_all_results(std::move(futures))
-      .then([self = shared_from_this(), open](Result<std::vector<Result<void>>> collected) {
-        std::vector<Result<void>> outcomes = *std::move(collected);
-        {
-          const base::LockGuard lock(self->mutex_);
-          self->last_ = open->saved.step;
-        }
-        self->rates_.take(open->saved);
-        self->turns_->end();
-        open->answer(first_failure(self->owners_, outcomes));
-      })
-      .forget();
-}
-
-// ---- groups that come later
-
-struct DistributedOptimizer::State::OpenGroup : Asked {
-  std::shared_ptr<AddedGroup> group;
-  Algorithm algorithm;
-  OpenGroup(Promise<void> to, std::shared_ptr<AddedGroup> added, Algorithm stepped_by)
-      : Asked(std::move(to)), group(std::move(added)), algorithm(std::move(stepped_by)) {}
-};
 
 Future<void> DistributedOptimizer::State::add_group(std::vector<Share> shares, Algorithm algorithm) {
-  auto open = std::make_shared<OpenGroup>(Promise<void>(caller_),
-                                          std::make_shared<AddedGroup>(caller_, std::move(shares), call_options()),
-                                          std::move(algorithm));
-  Future<void> future = open->promise.future();
-  turns_->take({[self = shared_from_this(), open] { self->stage_group(open); },
-                [open](const Error& error) {
-                  open->answer(Error(error.code(), error.worker(), "adding a group of parameters " + error.text()));
-                }});
+  const auto job = std::make_shared<Adding>(shared_from_this(), std::move(shares), std::move(algorithm));
+  Future<void> future = job->future();
+  turns_->take({[job] { job->begin(); }, [job](const Error& error) { job->refuse(error); }});
   return future;
-}
-
-void DistributedOptimizer::State::stage_group(const std::shared_ptr<OpenGroup>& open) {
-  if (Result<void> named = open->group->check_names(owners_); !named) {
-    turns_->end();
-    return open->answer(named);
-  }
-  open->group->stage(owners_)
-      .then([self = shared_from_this(), open](const Result<void>& staged) {
-        if (staged) return self->take_group(open);
-        self->turns_->end();
-        open->answer(staged);
-      })
-      .forget();
-}
-
-void DistributedOptimizer::State::take_group(const std::shared_ptr<OpenGroup>& open) {
-  turns_->bound(wait_until(), "adding a group of parameters", [open] {
-    open->answer(
-        Error(Errc::timeout, "every owner was sent the order to add the group, not all have confirmed it yet"));
-  });
-  StepNumber last;
-  {
-    const base::LockGuard lock(mutex_);
-    last = last_;
-  }
-  open->group->take(last)
-      .then([self = shared_from_this(), open, last](const Result<void>& taken) {
-        open->group->record(static_cast<std::uint32_t>(self->rates_.groups()), last, self->owners_);
-        self->rates_.add(open->algorithm);
-        self->turns_->end();
-        open->answer(taken);
-      })
-      .forget();
 }
 
 // ---- what users read and set
@@ -522,6 +322,16 @@ void DistributedOptimizer::State::take_group(const std::shared_ptr<OpenGroup>& o
 StepReport DistributedOptimizer::State::last_report() const {
   const base::LockGuard lock(mutex_);
   return report_;
+}
+
+StepNumber DistributedOptimizer::State::last_step() const {
+  const base::LockGuard lock(mutex_);
+  return last_;
+}
+
+void DistributedOptimizer::State::set_last_step(StepNumber step) {
+  const base::LockGuard lock(mutex_);
+  last_ = step;
 }
 
 }  // namespace caftan::optim

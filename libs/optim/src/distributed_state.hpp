@@ -12,7 +12,6 @@
 #include "decided_call.hpp"
 #include "group_rates.hpp"
 #include "owner.hpp"
-#include "saved_state.hpp"
 #include "turns.hpp"
 
 namespace caftan::optim {
@@ -59,16 +58,11 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   /// Answers the caller of a step, unless the caller has been answered already.
   void answer(const Open& open, Result<StepReport> outcome);
   class ClosureStep;
-  struct Asked;
-  struct OpenLoad;
-  void begin_load(const std::shared_ptr<OpenLoad>& open);
-  /// Returns the bytes of a saved state with the parts of all owners.
-  Result<wire::Bytes> write_saved(std::vector<Result<OwnerState>> parts);
-  Result<void> check_saved(const SavedState& saved) const;
-  void take_states(const std::shared_ptr<OpenLoad>& open);
-  struct OpenGroup;
-  void stage_group(const std::shared_ptr<OpenGroup>& open);
-  void take_group(const std::shared_ptr<OpenGroup>& open);
+  class Save;
+  class Load;
+  class Adding;
+  StepNumber last_step() const;
+  void set_last_step(StepNumber step);
   StepOrder order_for(const Owner& owner, StepNumber step) const;
   bool has_two_phases() const noexcept { return options_.atomic || options_.clip_norm > 0; }
   CallOptions call_options() const { return {.timeout = options_.timeout, .fail_when_full = false}; }
