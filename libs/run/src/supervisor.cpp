@@ -1,7 +1,6 @@
 #include "caftan/run/internal/supervisor.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <set>
 #include <utility>
 
@@ -17,7 +16,6 @@ constexpr base::Duration kLateReportGrace = std::chrono::seconds(1);
 /// How long the launcher waits to notice the death of a process after other workers have reported its worker lost.
 constexpr base::Duration kUntilDeath = std::chrono::seconds(1);
 
-constexpr int kBadFile = 2;
 constexpr std::size_t kMostNames = 8;  // of stragglers
 
 std::string describe(const Death& death) {
@@ -25,22 +23,10 @@ std::string describe(const Death& death) {
                          : "exited with code " + std::to_string(death.number);
 }
 
-/// "agent: peer_down: observer-0: ...": the reporting worker, then the error, without naming one worker twice.
-std::string prefixed(const std::string& worker, const Error& error) {
-  if (error.worker() != worker) return worker + ": " + error.message();
-  std::shared_ptr<const Error> cause;
-  if (error.cause()) cause = std::make_shared<const Error>(*error.cause());
-  return worker + ": " + Error(error.code(), {}, error.text(), std::move(cause)).message();
-}
-
-/// The error as it is sent to other hosts and processes. Shorter than any limits.message.
-Error for_other_hosts(const Error& error) {
-  const Error brief = wire::shortened(error, wire::kBriefText);
-  if (brief.code() != Errc::shut_down) return brief;
-  std::shared_ptr<const Error> cause;
-  if (brief.cause()) cause = std::make_shared<const Error>(*brief.cause());
-  // To another host, shut_down would mean a good-bye in good order.
-  return {Errc::peer_down, brief.worker(), brief.text(), std::move(cause)};
+std::vector<std::string> names_of(const std::vector<SupervisedWorker>& workers) {
+  std::vector<std::string> names;
+  for (const SupervisedWorker& worker : workers) names.push_back(worker.name);
+  return names;
 }
 
 std::vector<Losses::Worker> that_may_be_lost(const std::vector<SupervisedWorker>& workers) {
@@ -57,6 +43,7 @@ Supervisor::Supervisor(SupervisorOptions options, base::TimePoint now)
     : options_(std::move(options)),
       started_(now),
       phase_deadline_(now + options_.start_timeout),
+      reasons_(names_of(options_.workers)),
       losses_(that_may_be_lost(options_.workers)) {
   int processes = 0;
   for (const SupervisedWorker& worker : options_.workers) {
@@ -89,13 +76,11 @@ void Supervisor::failed(std::size_t worker, const Error& error) {
 
 void Supervisor::note_failure(std::size_t worker, const Error& error) {
   // The reason why another host left may arrive after its consequence in a role here has begun the end.
-  const bool is_late = phase_ == Phase::leaving && !(failure_ && is_echo(failure_->error));
+  const bool is_late = phase_ == Phase::leaving && !reasons_.has_echo();
   if (is_late || phase_ == Phase::over) return;
-  if (interrupts_ > 0 && !failure_ && !general_) return;
-  if (!failure_ || (is_echo(failure_->error) && !is_echo(error))) {
-    const Worker& of = workers_[worker];
-    failure_ = Failure{worker, error, !of.is.here || of.state < State::ready};
-  }
+  if (interrupts_ > 0 && !reasons_.has_error()) return;
+  const Worker& of = workers_[worker];
+  reasons_.add(worker, error, !of.is.here || of.state < State::ready);
   want_stop(Ending::failed);
 }
 
@@ -154,7 +139,8 @@ void Supervisor::give_up_one_of(const BrokenSessions::Report& broken, base::Time
 
 /// Whether silence is still judged: in a run that has failed already, it may be the cause.
 bool Supervisor::listens() const {
-  return !dead_ && kill_ == Kill::none && phase_ != Phase::over && (phase_ != Phase::leaving || failure_);
+  return !reasons_.dead() && kill_ == Kill::none && phase_ != Phase::over &&
+         (phase_ != Phase::leaving || reasons_.has_failed_worker());
 }
 
 /// Ends the run if a process is silent (RN-2). Liveness itself takes care of times in which it is not asked (RN-3).
@@ -167,8 +153,7 @@ void Supervisor::check_silent(base::TimePoint now) {
         "has shown no sign of life for " + format_duration((kBeatsUntilLost * options_.heartbeat).count()) + " (" +
         std::to_string(kBeatsUntilLost) + " of cluster.heartbeat): it is stopped, or its machine is overloaded";
     if (goes_on_without(i, workers_[i].state, why, now)) continue;
-    dead_ = i;
-    death_text_ = why;
+    reasons_.add_death(i, why);
     want_stop(Ending::failed);
   }
 }
@@ -191,9 +176,7 @@ void Supervisor::died(int process, Death death, const std::string& where, base::
     const std::string why = describe(death) + (where.empty() ? "" : " in " + where);
     if (goes_on_without(i, reached, why, now)) continue;
     want_stop(Ending::failed);
-    if (dead_) continue;
-    dead_ = i;
-    death_text_ = why + (where.empty() ? " after " : ", ") + format_fixed(seconds(now), 1) + " s";
+    reasons_.add_death(i, why + (where.empty() ? " after " : ", ") + format_fixed(seconds(now), 1) + " s");
   }
 }
 
@@ -209,7 +192,7 @@ void Supervisor::interrupt() {
 }
 
 void Supervisor::broken(const Error& error) {
-  if (!general_) general_ = error;
+  reasons_.add_general(error);
   want_stop(Ending::failed);
 }
 
@@ -273,11 +256,13 @@ void Supervisor::check_start(base::TimePoint now) {
   const auto present = launched - std::ranges::count_if(workers_, is_missing);
   const bool all_here = static_cast<std::size_t>(launched) == workers_.size();
   const std::string limit = format_duration(options_.start_timeout.count()) + " (run.start_timeout)";
-  failure_ = Failure{
-      first, Error(Errc::timeout,
-                   "start: " + missing + (many ? " have" : " has") + (all_came ? " not met the others" : " not come") +
-                       " within " + limit + "; " + std::to_string(present) + " of " + std::to_string(launched) +
-                       (all_here ? "" : " of this host") + " are here" + hint_for_slow_processes(awaited))};
+  reasons_.add(
+      first,
+      Error(Errc::timeout, "start: " + missing + (many ? " have" : " has") +
+                               (all_came ? " not met the others" : " not come") + " within " + limit + "; " +
+                               std::to_string(present) + " of " + std::to_string(launched) +
+                               (all_here ? "" : " of this host") + " are here" + hint_for_slow_processes(awaited)),
+      true);
   want_stop(Ending::failed);
 }
 
@@ -364,15 +349,6 @@ double Supervisor::seconds(base::TimePoint now) const { return std::chrono::dura
 
 // ---- the verdict: why the run failed, which worker it names, which were late
 
-bool Supervisor::is_echo(const Error& error) {
-  for (const Error* at = &error; at; at = at->cause()) {
-    if (at->code() == Errc::peer_down || at->code() == Errc::peer_unreachable || at->code() == Errc::shut_down) {
-      return true;
-    }
-  }
-  return false;
-}
-
 Supervisor::Late Supervisor::lateness(const Worker& worker) const {
   // A worker that has not reported at all is not asked to leave.
   if (worker.state == State::left || worker.state == State::expected) return Late::no;
@@ -389,7 +365,7 @@ std::string Supervisor::stragglers() const {
   std::string names;
   std::size_t count = 0;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
-    if (workers_[i].late != named || i == dead_) continue;
+    if (workers_[i].late != named || i == reasons_.dead()) continue;
     if (++count <= kMostNames) names += (names.empty() ? "" : ", ") + workers_[i].is.name;
   }
   if (count == 0) return {};
@@ -404,60 +380,14 @@ std::string Supervisor::stragglers() const {
          (count == 1 ? " and was killed" : " and were killed");
 }
 
-Supervisor::Cause Supervisor::cause() const {
-  if (general_) return Cause::general;
-  if (dead_ && (!failure_ || is_echo(failure_->error))) return Cause::death;
-  return failure_ ? Cause::failure : Cause::none;
-}
-
 Error Supervisor::reason() const {
   if (ending_ == Ending::interrupted) return {Errc::cancelled, "the run was interrupted"};
-  switch (cause()) {
-    case Cause::none:
-      break;
-    case Cause::general:
-      return for_other_hosts(*general_);
-    case Cause::death: {
-      const std::string& name = workers_[*dead_].is.name;
-      return {Errc::peer_down, name, name + " " + death_text_};
-    }
-    case Cause::failure:
-      return for_other_hosts(failure_->error.at(workers_[failure_->worker].is.name));
-  }
-  return {};
+  return reasons_.reason();
 }
 
 Verdict Supervisor::verdict() const {
   if (ending_ == Ending::interrupted) return {.outcome = Verdict::Outcome::interrupted, .exit_code = 130};
-  Verdict verdict{.outcome = Verdict::Outcome::failure, .exit_code = 1, .code = reason().code()};
-  switch (cause()) {
-    case Cause::none:
-      return {};
-    case Cause::general:
-      verdict.error = general_->text();
-      break;
-    case Cause::death:
-      verdict.blame = dead_;
-      verdict.death = death_text_;
-      verdict.error = workers_[*dead_].is.name + " " + death_text_;
-      if (failure_) {
-        const std::string& reporter = workers_[failure_->worker].is.name;
-        // The loss is named once.
-        const bool is_same = failure_->worker == *dead_ && failure_->error.worker() == reporter;
-        if (!is_same) verdict.error += "; " + prefixed(reporter, failure_->error);
-      }
-      break;
-    case Cause::failure: {
-      verdict.blame = failure_->worker;
-      const Error& error = failure_->error;
-      const bool is_own = error.code() == Errc::timeout && error.worker().empty();  // of check_start or check_made
-      verdict.error = is_own ? error.text() : prefixed(workers_[failure_->worker].is.name, error);
-      // Files that differ between members are a mistake of the user, so the exit code is that of a bad file.
-      if (failure_->at_start && error.code() == Errc::invalid_config) verdict.exit_code = kBadFile;
-      break;
-    }
-  }
-  return verdict;
+  return reasons_.verdict();
 }
 
 }  // namespace caftan::run

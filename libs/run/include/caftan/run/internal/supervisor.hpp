@@ -17,6 +17,7 @@
 #include "caftan/base/error.hpp"
 #include "caftan/base/internal/liveness.hpp"
 #include "caftan/run/internal/death.hpp"
+#include "caftan/run/internal/failure_reasons.hpp"
 #include "caftan/run/internal/losses.hpp"
 
 namespace caftan::run {
@@ -37,16 +38,6 @@ struct SupervisorOptions {
   /// Period of the processes' signs of life; 0 = the workers live and die with the launcher.
   base::Duration heartbeat{};
   std::optional<base::Duration> wall{};
-};
-
-struct Verdict {
-  enum class Outcome { success, failure, interrupted } outcome = Outcome::success;
-  int exit_code = 0;
-  std::string error{};                 ///< one line; empty without failure
-  Errc code = Errc::ok;                ///< code of the failure; peer_down where a process has ended
-  std::optional<std::size_t> blame{};  ///< the worker whose log says more
-  /// How that worker's process ended; empty = the process did not end, the worker failed otherwise.
-  std::string death{};
 };
 
 /// Parameters that name a worker are its index in the options.
@@ -97,7 +88,7 @@ class Supervisor {
   bool is_over() const noexcept { return phase_ == Phase::over; }
   Verdict verdict() const;
   /// Whether an error is only a consequence of another worker's end.
-  static bool is_echo(const Error& error);
+  static bool is_echo(const Error& error) { return FailureReasons::is_echo(error); }
   /// Returns why the run has failed so far, shortened for other hosts; Errc::ok = it has not.
   Error reason() const;
   /// Returns the text about the workers that were killed because they had not left, with the reason; empty = none
@@ -135,17 +126,6 @@ class Supervisor {
     std::optional<Liveness> liveness;  ///< set by the first sign of life
     int answers = 0;
   };
-  struct Failure {
-    std::size_t worker = 0;
-    Error error;
-    bool at_start = false;  ///< before the worker was ready; a worker elsewhere does not report that it is ready
-  };
-
-  /// Which kind of reason the run has failed for, as far as is known: none; one that concerns no single worker; the
-  /// death or silence of a process; an error of one worker.
-  enum class Cause { none, general, death, failure };
-  Cause cause() const;
-
   /// The run shall end. The first reason counts.
   void want_stop(Ending why) {
     if (ending_ == Ending::none) ending_ = why;
@@ -182,12 +162,9 @@ class Supervisor {
   int interrupts_ = 0;
   Kill kill_ = Kill::none;
   Ending ending_ = Ending::none;
-  std::optional<Failure> failure_;
-  std::optional<Error> general_;     ///< the failure of the run as a whole: start, wall, disk
-  BrokenSessions broken_sessions_;   ///< reports that wait whether the process of a worker is found dead
-  std::optional<std::size_t> dead_;  ///< the worker whose process is dead or silent, with which the run ends
-  std::string death_text_;
-  Losses losses_;  ///< the workers that were lost and without which the run goes on
+  FailureReasons reasons_;
+  BrokenSessions broken_sessions_;  ///< reports that wait whether the process of a worker is found dead
+  Losses losses_;                   ///< the workers that were lost and without which the run goes on
 };
 
 }  // namespace caftan::run

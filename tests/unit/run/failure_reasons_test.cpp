@@ -1,0 +1,73 @@
+// Which of several reasons a failed run is given for, and which worker it names.
+#include "caftan/run/internal/failure_reasons.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace caftan::run::failure_reasons_test {
+namespace {
+
+constexpr std::size_t kAgent = 0;
+constexpr std::size_t kObserver = 1;
+
+FailureReasons make_reasons() { return FailureReasons({"agent", "observer"}); }
+const Error kOwn(Errc::remote_exception, "division by zero");
+const Error kEcho(Errc::peer_down, "observer", "no session");
+
+TEST(FailureReasons, WithoutOneTheRunHasSucceeded) {
+  const FailureReasons reasons = make_reasons();
+  EXPECT_EQ(reasons.reason().code(), Errc::ok);
+  EXPECT_EQ(reasons.verdict().outcome, Verdict::Outcome::success);
+  EXPECT_FALSE(reasons.has_error());
+}
+
+TEST(FailureReasons, TheFirstErrorCountsUnlessItIsAConsequence) {
+  FailureReasons reasons = make_reasons();
+  reasons.add(kAgent, kEcho, false);
+  EXPECT_TRUE(reasons.has_echo());
+  reasons.add(kObserver, kOwn, false);
+  reasons.add(kAgent, Error(Errc::bad_arguments, "later"), false);
+  EXPECT_FALSE(reasons.has_echo());
+  EXPECT_EQ(reasons.verdict().blame, kObserver);
+  EXPECT_EQ(reasons.verdict().error, "observer: remote_exception: division by zero");
+  EXPECT_EQ(reasons.verdict().exit_code, 1);
+}
+
+TEST(FailureReasons, ADeathCountsBeforeItsConsequencesAndBehindAnErrorOfItsOwn) {
+  FailureReasons reasons = make_reasons();
+  reasons.add(kAgent, kEcho, false);
+  reasons.add_death(kObserver, "was killed");
+  reasons.add_death(kAgent, "exited");
+  EXPECT_EQ(reasons.dead(), kObserver);
+  EXPECT_EQ(reasons.verdict().death, "was killed");
+  EXPECT_EQ(reasons.verdict().error, "observer was killed; agent: peer_down: observer: no session");
+  EXPECT_EQ(reasons.reason().text(), "observer was killed");
+  reasons.add(kAgent, kOwn, false);
+  EXPECT_EQ(reasons.verdict().blame, kAgent);
+}
+
+TEST(FailureReasons, WhatConcernsTheWholeRunNamesNoWorker) {
+  FailureReasons reasons = make_reasons();
+  reasons.add(kAgent, kOwn, false);
+  reasons.add_general(Error(Errc::timeout, "the run took longer than 1s"));
+  EXPECT_EQ(reasons.verdict().error, "the run took longer than 1s");
+  EXPECT_EQ(reasons.verdict().blame, std::nullopt);
+  EXPECT_EQ(reasons.reason().code(), Errc::timeout);
+}
+
+TEST(FailureReasons, ABadFileIsOneOnlyAtTheStart) {
+  for (const bool at_start : {true, false}) {
+    FailureReasons reasons = make_reasons();
+    reasons.add(kAgent, Error(Errc::invalid_config, "another digest"), at_start);
+    EXPECT_EQ(reasons.verdict().exit_code, at_start ? 2 : 1);
+  }
+}
+
+TEST(FailureReasons, ToOtherHostsALeaveIsALoss) {
+  FailureReasons reasons = make_reasons();
+  reasons.add(kAgent, Error(Errc::shut_down, "observer", "has left"), false);
+  EXPECT_EQ(reasons.reason().code(), Errc::peer_down) << "shut_down would be a good-bye in good order";
+}
+
+}  // namespace
+}  // namespace caftan::run::failure_reasons_test
