@@ -1,12 +1,14 @@
 #include "groups.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "caftan/base/internal/joined.hpp"
 
@@ -14,6 +16,9 @@ namespace caftan::results {
 namespace {
 
 constexpr std::size_t kMostKeys = 4;  ///< that a label names
+/// Settings that say how a run is started, placed and ended: a label names them only where the others do not
+/// distinguish the groups.
+constexpr std::array<std::string_view, 3> kOfTheStart{"run.placement", "run.start_timeout", "run.stop_timeout"};
 
 bool have_different_seeds(const std::vector<const RunCurves*>& runs) {
   std::set<std::int64_t> seeds;
@@ -44,7 +49,19 @@ std::optional<std::string> value_of(const Group& group, const std::string& key) 
   return found->second;
 }
 
-/// Returns the keys whose values are not the same in all groups.
+/// Returns whether no two groups have the same values of these keys.
+bool distinguish(const std::vector<Group>& groups, const std::set<std::string>& keys) {
+  std::set<std::vector<std::optional<std::string>>> found;
+  for (const Group& group : groups) {
+    std::vector<std::optional<std::string>> values;
+    for (const std::string& key : keys) values.push_back(value_of(group, key));
+    found.insert(std::move(values));
+  }
+  return found.size() == groups.size();
+}
+
+/// Returns the keys whose values are not the same in all groups; those of the start only if the others do not
+/// distinguish the groups.
 std::set<std::string> differing_keys(const std::vector<Group>& groups) {
   std::set<std::string> keys;
   for (const Group& group : groups) {
@@ -54,7 +71,9 @@ std::set<std::string> differing_keys(const std::vector<Group>& groups) {
     const auto first = value_of(groups.front(), key);
     return std::ranges::all_of(groups, [&](const Group& group) { return value_of(group, key) == first; });
   });
-  return keys;
+  std::set<std::string> others = keys;
+  for (const std::string_view key : kOfTheStart) others.erase(std::string(key));
+  return distinguish(groups, others) ? others : keys;
 }
 
 /// Returns "optimizer.lr" of "roles.trainer.config.optimizer.lr", other keys as they are.

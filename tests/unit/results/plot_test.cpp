@@ -32,12 +32,12 @@ class Runs : public ::testing::Test {
  protected:
   /// Makes the folder of a run. Returns its path.
   std::string make_run(const std::string& name, int seed, const std::string& rows,
-                       const std::string& config = "lr = 0.1") const {
+                       const std::string& config = "lr = 0.1", const std::string& start = "") const {
     std::filesystem::create_directory(folder_.path() / name);
     folder_.write(name + "/resolved.toml",
                   "# Resolved from \"" + name +
-                      ".toml\"\ncaftan = 1\n\n[run]\nname = \"learn\"\nseed = " + std::to_string(seed) +
-                      "\n\n[roles.agent.config]\n" + config + "\n\n[output]\ndir = \"" + name + "\"\n");
+                      ".toml\"\ncaftan = 1\n\n[run]\nname = \"learn\"\nseed = " + std::to_string(seed) + "\n" + start +
+                      "\n[roles.agent.config]\n" + config + "\n\n[output]\ndir = \"" + name + "\"\n");
     folder_.write(name + "/curve.csv", "step,name,value\r\n" + rows);
     return folder_ / name;
   }
@@ -135,6 +135,18 @@ TEST_F(Runs, TheLegendNamesTheSettingsInWhichTheLinesDiffer) {
   const std::string other = make_run("c", 1, rows, "rule = \"adam\"\n\n[roles.agent.config.optimizer]\n# lr: none");
   EXPECT_THAT(draw({a, b, other}), AllOf(HasSubstr(">optimizer.lr=0.1 rule=sgd (2 seeds)</text>"),
                                          HasSubstr(">no optimizer.lr rule=adam (c)</text>")));
+}
+
+TEST_F(Runs, TheLegendNamesSettingsOfTheStartOnlyWhereTheOthersDoNotDistinguishTheLines) {
+  const std::string rows = "1,agent.loss,3\r\n";
+  const std::string a = make_run("a", 1, rows, "lr = 0.1", "placement = \"processes\"\n");
+  const std::string b = make_run("b", 1, rows, "lr = 0.2", "placement = \"one_process\"\n");
+  const std::string c = make_run("c", 1, rows, "lr = 0.1", "placement = \"one_process\"\n");
+  EXPECT_THAT(draw({a, b}), AllOf(HasSubstr(">lr=0.1 (a)</text>"), HasSubstr(">lr=0.2 (b)</text>")));
+  EXPECT_THAT(draw({a, c}), AllOf(HasSubstr(">run.placement=processes (a)</text>"),
+                                  HasSubstr(">run.placement=one_process (c)</text>")));
+  EXPECT_THAT(draw({a, b, c}), HasSubstr(">lr=0.1 run.placement=one_process (c)</text>"))
+      << "the rate alone would not distinguish them";
 }
 
 TEST_F(Runs, AKeyThatTwoRolesHaveIsNamedWithItsRole) {
