@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cartpole/episode.hpp"
+#include "payload.hpp"
 
 namespace caftan::cartpole::messages_test {
 namespace {
@@ -11,9 +12,9 @@ namespace {
 /// Returns the value as the receiver gets it.
 template <class T>
 T send(const T& value) {
-  const auto payload = tensor::encode_payload(value);
+  const auto payload = test::encode_payload(value);
   if (!payload) throw std::runtime_error(payload.error().message());
-  auto received = tensor::decode_payload<T>(*payload);
+  auto received = test::decode_payload<T>(*payload);
   if (!received) throw std::runtime_error(received.error().message());
   return *std::move(received);
 }
@@ -37,7 +38,7 @@ TEST(Messages, AnEpisodeRecordTravelsWhole) {
 
 TEST(Messages, APolicyCopyCarriesItsParametersAsATensor) {
   const PolicyCopy copy = {.parameters = at::linspace(-1, 1, 114, at::kFloat), .hidden = 16, .dropout = 0.25};
-  const auto payload = tensor::encode_payload(copy);
+  const auto payload = test::encode_payload(copy);
   ASSERT_TRUE(payload);
   EXPECT_EQ(payload->tensors.size(), 1U) << "beside the bytes, not in them";
   const PolicyCopy received = send(copy);

@@ -9,9 +9,14 @@
 
 #include "caftan/tensor/internal/torch_errors.hpp"
 #include "caftan/tensor/operators.hpp"
+#include "payload.hpp"
 
 namespace caftan::tensor::payload_test {
 namespace {
+
+using test::decode_payload;
+using test::encode_payload;
+using test::Payload;
 
 struct Batch {
   Tensor observations;

@@ -1,5 +1,6 @@
-/// `Payload`: the bytes and tensors of a message. Tensors inside values are taken out when the value is encoded and put
-/// back when it is decoded, so that their data may travel apart from the bytes. Start with `encode_payload`.
+/// The tensors of a value. They are taken out when the value is encoded and put back when it is decoded, so that their
+/// data may travel apart from the bytes: attach a `TensorSink` to the archive that writes, a `TensorSource` to the one
+/// that reads.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,6 @@
 #include "caftan/wire/archive.hpp"
 
 namespace caftan::tensor {
-
-/// A value as it travels: bytes, and the tensors beside them.
-struct Payload {
-  wire::Bytes bytes;
-  std::vector<at::Tensor> tensors;  ///< the tensors of the value; `bytes` names each by its index here
-};
 
 /// Companion of an OutArchive: collects the tensors of a value. The same tensor twice is one entry.
 class TensorSink {
@@ -44,24 +39,6 @@ class TensorSource {
  private:
   std::span<const at::Tensor> tensors_;
 };
-
-/// Returns the bytes of `value` and the tensors in it. Errors: unsupported (the value cannot travel).
-template <class T, class... Companion>
-Result<Payload> encode_payload(const T& value, Companion*... companions) {
-  Payload payload;
-  TensorSink sink(payload.tensors);
-  Result<void> done = wire::encode_into(payload.bytes, value, &sink, companions...);
-  if (!done) return done.error();
-  return payload;
-}
-
-/// Reads a value from exactly the bytes of `payload`, and its tensors from the payload's tensors. Errors:
-/// malformed_payload.
-template <class T, class... Companion>
-Result<T> decode_payload(const Payload& payload, Companion*... companions) {
-  TensorSource source(payload.tensors);
-  return wire::decode<T>(payload.bytes, &source, companions...);
-}
 
 }  // namespace caftan::tensor
 
