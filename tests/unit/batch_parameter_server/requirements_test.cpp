@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "image_files.hpp"
+#include "image_training/requirements.hpp"
 
 namespace caftan::batch_parameter_server::requirements_test {
 namespace {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "folder.hpp"
+#include "image_training/requirements.hpp"
 #include "parameter_server/requirements.hpp"
 
 namespace caftan::parameter_server::parameter_server_requirements_test {
