@@ -139,6 +139,25 @@ TEST_P(Killed, BI6_TheDriverIsNamed) {
   EXPECT_TRUE(is_whole_csv(folder_.read(command.run_directory() + "/metrics.csv")));
 }
 
+TEST_F(Stopped, RN23_ADriverThatMissesItsGoalBecauseAnotherWasKilledIsNotBlamed) {
+  Command command(folder_, kTicking,
+                  {"run", "t.toml", "roles.ticker.replicas=2", "roles.ticker.config.together=2",
+                   "roles.ticker.config.stop_fails=true"});
+  ASSERT_TRUE(command.wait_for_line("tick 1")) << command.err();  // both are in run()
+  ASSERT_TRUE(command.wait_for_line("  ticker-0")) << command.err();
+  const pid_t pid = command.worker("ticker-0");
+  ASSERT_GT(pid, 0);
+  ::kill(pid, SIGKILL);
+  EXPECT_EQ(command.wait(), 1);
+  EXPECT_TRUE(command.nothing_is_left(0ms));
+  EXPECT_THAT(command.err(),
+              AllOf(ContainsRegex("error: ticker-0 \\(pid " + std::to_string(pid) +
+                                  "\\) was killed by signal 9 \\(SIGKILL\\)[^\n]*; ticker-1: goal_missed: too early"),
+                    HasSubstr("start with log/ticker-0.log")));
+  EXPECT_THAT(folder_.read(command.run_directory() + "/summary.json"),
+              ContainsRegex("\"name\": \"ticker-0\"[^}]*\"was killed by signal 9"));
+}
+
 TEST_F(Stopped, BI6_M_WorkersThatAreStoppedDieWithTheirLauncher) {
   // Stopped workers cannot notice that the launcher has died: the kernel ends them.
   Command command(folder_, kTicking, {"run", "t.toml"});

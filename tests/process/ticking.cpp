@@ -67,6 +67,7 @@ class Ticker {
     End end = End::success;
     int code = 3;
     bool ignore_stop = false;
+    bool stop_fails = false;
     bool flood = false;
     int together = 0;
     bool skip_lost = false;
@@ -79,6 +80,7 @@ class Ticker {
         .one_of({{"success"}, {"failure"}, {"exception"}, {"exit"}, {"std_exit"}, {"crash"}});
     s("code", c.code, "that it exits with").range(0, 255);
     s("ignore_stop", c.ignore_stop, "goes on when asked to stop");
+    s("stop_fails", c.stop_fails, "returns an error when asked to stop");
     s("flood", c.flood, "reports without pause, faster than anybody reads");
     s("cure", c.cure, "a file; where there is one of this name, run() ends well whatever `end` says");
     s("skip_lost", c.skip_lost, "goes on without an echo that is lost");
@@ -94,6 +96,7 @@ class Ticker {
       if (!met) return met.error();
     }
     for (int round = 1; round <= config_.rounds; ++round) {
+      if (stop.stop_requested() && config_.stop_fails) return caftan::Error(caftan::Errc::goal_missed, "too early");
       if (stop.stop_requested() && !config_.ignore_stop) return {};
       if (is_there(config_.until)) break;
       for (auto& echo : echoes_) {

@@ -42,9 +42,10 @@ void FailureReasons::add(std::size_t worker, const Error& error, bool at_start) 
   if (!failure_ || (has_echo() && !is_echo(error))) failure_ = Failure{worker, error, at_start};
 }
 
-void FailureReasons::add_death(std::size_t worker, std::string text) {
+void FailureReasons::add_death(std::size_t worker, std::string text, bool on_its_own) {
   if (dead_) return;
   dead_ = worker;
+  death_is_first_ = on_its_own || !failure_ || has_echo();
   death_text_ = std::move(text);
 }
 
@@ -54,7 +55,8 @@ void FailureReasons::add_general(const Error& error) {
 
 FailureReasons::Cause FailureReasons::cause() const {
   if (general_) return Cause::general;
-  if (dead_ && (!failure_ || is_echo(failure_->error))) return Cause::death;
+  const bool comes_first = death_is_first_ && failure_ && failure_->worker != *dead_;
+  if (dead_ && (!failure_ || has_echo() || comes_first)) return Cause::death;
   return failure_ ? Cause::failure : Cause::none;
 }
 

@@ -153,7 +153,7 @@ void Supervisor::check_silent(base::TimePoint now) {
         "has shown no sign of life for " + format_duration((kBeatsUntilLost * options_.heartbeat).count()) + " (" +
         std::to_string(kBeatsUntilLost) + " of cluster.heartbeat): it is stopped, or its machine is overloaded";
     if (goes_on_without(i, workers_[i].state, why, now)) continue;
-    reasons_.add_death(i, why);
+    reasons_.add_death(i, why, false);
     want_stop(Ending::failed);
   }
 }
@@ -176,7 +176,8 @@ void Supervisor::died(int process, Death death, const std::string& where, base::
     const std::string why = describe(death) + (where.empty() ? "" : " in " + where);
     if (goes_on_without(i, reached, why, now)) continue;
     want_stop(Ending::failed);
-    reasons_.add_death(i, why + (where.empty() ? " after " : ", ") + format_fixed(seconds(now), 1) + " s");
+    reasons_.add_death(i, why + (where.empty() ? " after " : ", ") + format_fixed(seconds(now), 1) + " s",
+                       ended_on_its_own(process));
   }
 }
 
@@ -348,6 +349,13 @@ base::TimePoint Supervisor::deadline() const noexcept {
 double Supervisor::seconds(base::TimePoint now) const { return std::chrono::duration<double>(now - started_).count(); }
 
 // ---- the verdict: why the run failed, which worker it names, which were late
+
+/// RN-23: whether a process that has ended had not read that the run shall end. Without signs of life no process says
+/// what it has read.
+bool Supervisor::ended_on_its_own(int process) const {
+  const bool is_asked = options_.heartbeat != base::Duration::zero();
+  return asked_ == 0 || (is_asked && pulses_[static_cast<std::size_t>(process)].answers == 0);
+}
 
 Supervisor::Late Supervisor::lateness(const Worker& worker) const {
   // A worker that has not reported at all is not asked to leave.

@@ -33,17 +33,43 @@ TEST(FailureReasons, TheFirstErrorCountsUnlessItIsAConsequence) {
   EXPECT_EQ(reasons.verdict().exit_code, 1);
 }
 
-TEST(FailureReasons, ADeathCountsBeforeItsConsequencesAndBehindAnErrorOfItsOwn) {
+TEST(FailureReasons, ADeathCountsBeforeItsConsequences) {
   FailureReasons reasons = make_reasons();
   reasons.add(kAgent, kEcho, false);
-  reasons.add_death(kObserver, "was killed");
-  reasons.add_death(kAgent, "exited");
+  reasons.add_death(kObserver, "was killed", false);
+  reasons.add_death(kAgent, "exited", true);
   EXPECT_EQ(reasons.dead(), kObserver);
   EXPECT_EQ(reasons.verdict().death, "was killed");
   EXPECT_EQ(reasons.verdict().error, "observer was killed; agent: peer_down: observer: no session");
   EXPECT_EQ(reasons.reason().text(), "observer was killed");
   reasons.add(kAgent, kOwn, false);
-  EXPECT_EQ(reasons.verdict().blame, kAgent);
+  EXPECT_EQ(reasons.verdict().blame, kObserver);
+}
+
+TEST(FailureReasons, RN23_ADeathCountsBeforeAnErrorThatIsReportedLater) {
+  FailureReasons reasons = make_reasons();
+  reasons.add_death(kObserver, "was killed", false);
+  reasons.add(kAgent, kOwn, false);
+  EXPECT_EQ(reasons.verdict().blame, kObserver);
+  EXPECT_EQ(reasons.verdict().error, "observer was killed; agent: remote_exception: division by zero");
+  EXPECT_EQ(reasons.verdict().death, "was killed");
+  EXPECT_EQ(reasons.reason().code(), Errc::peer_down);
+}
+
+TEST(FailureReasons, RN23_AnErrorThatCameFirstCountsBeforeADeathUnlessTheProcessEndedOnItsOwn) {
+  for (const bool on_its_own : {false, true}) {
+    FailureReasons reasons = make_reasons();
+    reasons.add(kAgent, kOwn, false);
+    reasons.add_death(kObserver, "was killed", on_its_own);
+    EXPECT_EQ(reasons.verdict().blame, on_its_own ? kObserver : kAgent);
+  }
+}
+
+TEST(FailureReasons, RN23_AnErrorSaysMoreThanTheEndOfTheSameWorker) {
+  FailureReasons reasons = make_reasons();
+  reasons.add(kAgent, kOwn, false);
+  reasons.add_death(kAgent, "exited with code 1", true);
+  EXPECT_EQ(reasons.verdict().error, "agent: remote_exception: division by zero");
 }
 
 TEST(FailureReasons, WhatConcernsTheWholeRunNamesNoWorker) {

@@ -182,6 +182,41 @@ TEST_F(Supervised, BI6_ARoleThatStopsBecauseOfADeathDoesNotHideIt) {
   EXPECT_EQ(supervisor.verdict().blame, kFirst);
 }
 
+TEST_F(Supervised, RN23_AGoalMissedBecauseOfTheStopDoesNotHideTheDeath) {
+  Supervisor supervisor = make_running();
+  supervisor.died(1, kKilled, "", now_ + 1s);
+  EXPECT_THAT(supervisor.next(now_ + 1s), ElementsAre(Action::stop));
+  supervisor.returned(kAgent, Error(Errc::goal_missed, "agent", "accuracy 0.771"));
+  supervisor.next(now_ + 1s);
+  EXPECT_EQ(supervisor.verdict().error,
+            "observer-0 was killed by signal 9 (SIGKILL) after 1.0 s; agent: goal_missed: accuracy 0.771");
+  EXPECT_EQ(supervisor.verdict().blame, kFirst);
+  EXPECT_EQ(supervisor.reason().code(), Errc::peer_down);
+}
+
+TEST_F(Supervised, RN23_AnErrorThatIsReadBeforeTheDeathDoesNotHideIt) {
+  // The agent learns of the observer's end before the launcher does, and returns an error of its own for it.
+  for (const bool stop_was_sent : {false, true}) {
+    Supervisor supervisor = make_running({}, 1s);
+    for (const int process : {0, 1, 2}) supervisor.alive(process, now_);
+    supervisor.returned(kAgent, Error(Errc::goal_missed, "agent", "accuracy 0.771"));
+    if (stop_was_sent) supervisor.next(now_);
+    supervisor.died(1, kKilled, "", now_);
+    supervisor.next(now_);
+    EXPECT_EQ(supervisor.verdict().blame, kFirst) << "stop was sent: " << stop_was_sent;
+  }
+}
+
+TEST_F(Supervised, RN23_AProcessThatCrashesBecauseOfTheStopIsNotTheCause) {
+  Supervisor supervisor = make_running({}, 1s);
+  for (const int process : {0, 1, 2}) supervisor.alive(process, now_);
+  supervisor.returned(kAgent, Error(Errc::goal_missed, "agent", "accuracy 0.771"));
+  supervisor.next(now_);
+  supervisor.answered(1);
+  supervisor.died(1, kKilled, "", now_);
+  EXPECT_EQ(supervisor.verdict().error, "agent: goal_missed: accuracy 0.771");
+}
+
 TEST_F(Supervised, BI6_OnlyTheFirstDeathIsNamed) {
   Supervisor supervisor = make_running();
   supervisor.died(2, {false, 3}, "", now_ + 1s);

@@ -1,5 +1,5 @@
 /// `FailureReasons`: why a run has failed, of all that its workers and processes report: which reason counts, which
-/// worker the verdict names. Pure. Rules RN-2 and RN-13: docs/protocols/run.md.
+/// worker the verdict names. Pure. Rules RN-2, RN-13 and RN-23: docs/protocols/run.md.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +35,11 @@ class FailureReasons {
   /// A worker has failed. The first error counts, but for one that is no consequence after one that is.
   /// @param at_start  before the worker was ready; a worker elsewhere does not report that it is ready
   void add(std::size_t worker, const Error& error, bool at_start);
-  /// The process of a worker is dead or silent. The first death counts. @param text  behind the worker's name
-  void add_death(std::size_t worker, std::string text);
+  /// The process of a worker is dead or silent. The first death counts: before errors of other workers that are added
+  /// later, and before those added earlier if the process ended on its own (RN-23).
+  /// @param text  behind the worker's name
+  /// @param on_its_own  the process had not read that the run shall end
+  void add_death(std::size_t worker, std::string text, bool on_its_own);
   /// The run as a whole has failed: wall, disk. The first such error counts.
   void add_general(const Error& error);
 
@@ -69,6 +72,7 @@ class FailureReasons {
   std::optional<Error> general_;
   std::optional<std::size_t> dead_;
   std::string death_text_;
+  bool death_is_first_ = false;  ///< the death comes before `failure_`, if that is of another worker
 };
 
 }  // namespace caftan::run

@@ -5,7 +5,7 @@
 ///     starting --all ready--> running --every run() returned--> leaving --all processes gone--> over
 ///         \------- failure, loss, Ctrl-C -------> stopping --run()s returned, or half of stop_timeout--/
 ///
-/// Invariants RN-1 to RN-22: docs/protocols/run.md.
+/// Invariants RN-1 to RN-23: docs/protocols/run.md.
 #pragma once
 
 #include <cstdint>
@@ -145,6 +145,7 @@ class Supervisor {
   void check_silent(base::TimePoint now);
   bool listens() const;
   Late lateness(const Worker& worker) const;
+  bool ended_on_its_own(int process) const;
   bool all_returned() const;
   bool all_gone() const;
   double seconds(base::TimePoint now) const;
