@@ -14,7 +14,7 @@ namespace {
 
 /// Returns the tensors of a group's parameters, and adds these to the turns that they take.
 /// @param objects  the values of the group's references, in order; the first is parameter `first`
-/// Errors: wrong_type, bad_arguments (complex, where gradients are limited by value).
+/// Errors: wrong_type, bad_arguments (complex, where gradients are limited by value; of a shared module).
 Result<ParameterGroup> read_group(const OptimizerSpec::Group& group,
                                   std::span<const std::shared_ptr<rpc::HostedObject>> objects, std::size_t first,
                                   double clip_value, std::vector<OwnedOptimizer::Turn>& turns) {
@@ -29,6 +29,9 @@ Result<ParameterGroup> read_group(const OptimizerSpec::Group& group,
     if (clip_value > 0 && tensor->is_complex()) {
       return Error(Errc::bad_arguments, "parameter " + std::to_string(number) +
                                             " is complex: clip_value limits only real gradients; use clip_norm");
+    }
+    if (const char* const instead = objects[i]->strand().instead_of_steps()) {
+      return Error(Errc::bad_arguments, "parameter " + std::to_string(number) + " " + instead);
     }
     read.parameters.push_back(*tensor);
     const auto& strand = objects[i]->shared_strand();

@@ -5,6 +5,7 @@
 /// its constructor hand out references to.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -64,6 +65,14 @@ class Strand : public std::enable_shared_from_this<Strand> {
 
   /// Returns whether the calling code holds this strand's turn.
   bool is_held_here() const noexcept;
+
+  /// From now on no optimizer steps the tensors whose turns are here: the code that serves the object steps them
+  /// itself.
+  /// @param instead  what users call instead of an optimizer's step, for the error; lives as long as the program
+  /// Threads: any
+  void reserve_steps(const char* instead) noexcept { instead_of_steps_.store(instead); }
+  /// Returns what `reserve_steps` was given; null: optimizers may step the tensors. Threads: any.
+  const char* instead_of_steps() const noexcept { return instead_of_steps_.load(); }
 
  private:
   friend class FirstTurn;
@@ -126,6 +135,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
 
   base::Executor& executor_;
   const RRefId object_;
+  std::atomic<const char*> instead_of_steps_{nullptr};
   base::Mutex mutex_;
   // A serial or exclusive job has the turn.
   bool alone_ CAFTAN_GUARDED_BY(mutex_) = false;
