@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "caftan/autograd/context.hpp"
+#include "caftan/nn/shared_module.hpp"
 #include "module_roles.hpp"
 
 namespace caftan::test::remote_module_test {
@@ -40,6 +41,24 @@ TEST_P(RemoteModules, WhatIsNotRegisteredIsNamed) {
   EXPECT_EQ(no_method.code(), Errc::unknown_function);
   EXPECT_THAT(no_method.text(), HasSubstr("Net::train"));
   EXPECT_EQ(nn::RemoteModule<Net>().try_parameters().error().code(), Errc::bad_arguments);
+}
+
+TEST_P(RemoteModules, AClassThatOnlyTheOwnerLacksIsNamedWithItsRegistration) {
+  int registries = 0;
+  testing::Cluster cluster(GetParam(), {"owner", "user"}, [&registries] {
+    Registry registry;
+    if (registries++ > 0) nn::add_module<Net>(registry, "net").constructor<int>().method<&Net::forward>("forward");
+    return registry;
+  });
+  const auto expect_advice = [](const Error& error) {
+    EXPECT_EQ(error.code(), Errc::unknown_function);
+    EXPECT_EQ(error.worker(), "owner");
+    EXPECT_THAT(error.text(), HasSubstr("nn::add_module<Net>(registry, \"net\").constructor<int>()"));
+  };
+  const nn::RemoteModule<Net> net(cluster["user"], "owner", 1);
+  expect_advice(net.created().result().error());
+  expect_advice(net.try_rpc_sync<&Net::forward>(input()).error());  // the handle knows by now that it has no module
+  expect_advice(nn::SharedModule<Net>(cluster["user"], "owner", {}, 1).try_join(0).error());
 }
 
 TEST_P(RemoteModules, Row22_02_ACallReturnsThreeValues) {

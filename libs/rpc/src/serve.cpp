@@ -65,9 +65,26 @@ Result<void> check_not_recorded(const CallInfo& info) {
                    "it outside of the context or under at::NoGradGuard, or register a function that is not batched");
 }
 
+/// Returns what registers a module's constructor of the name "net.new:int,Tensor" or "net.share:int,Tensor"; empty for
+/// any other name.
+std::string module_advice(std::string_view name) {
+  const std::size_t colon = name.find(':');
+  if (colon == std::string_view::npos) return {};
+  std::string_view module = name.substr(0, colon);
+  if (!module.ends_with(".new") && !module.ends_with(".share")) return {};
+  module = module.substr(0, module.rfind('.'));
+  std::string types;
+  for (const char c : name.substr(colon + 1)) types += c == ',' ? ", " : std::string(1, c);
+  return "the owner of a module registers the class of the module as its users do, nn::add_module<Net>(registry, \"" +
+         std::string(module) + "\").constructor<" + types + ">() with the class for Net";
+}
+
 Error unknown_function(const Registry& registry, const FunctionKey& key) {
   if (key.signature_hash == ScriptTypes::signature_hash()) return no_script(registry, key.name);
   const std::string text(key.name);
+  if (const std::string advice = module_advice(key.name); !advice.empty()) {
+    return Error(Errc::unknown_function, "\"" + text + "\" is not registered: " + advice);
+  }
   return Error(Errc::unknown_function,
                "\"" + text + "\" is not registered; at the callee, registry.add<&f>(\"" + text + "\") would");
 }

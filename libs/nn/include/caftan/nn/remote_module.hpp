@@ -268,18 +268,21 @@ class RemoteModule : public ModuleHandle {
   };
   template <auto M>
   static Result<const rpc::FunctionKey*> key_of(const rpc::CallTarget& target) {
-    return named<M>(rpc::find_key<detail::ModuleMethod<Net, M>::kRun, ServedModule>(target));
+    return named<M>(target, rpc::find_key<detail::ModuleMethod<Net, M>::kRun, ServedModule>(target));
   }
-  /// Lets an error name M as the user wrote it.
+  /// Lets the error of a method or function that this worker has not registered name M as the user wrote it.
   template <auto M>
-  static Result<const rpc::FunctionKey*> named(const Result<const rpc::FunctionKey*>& key) {
-    if (key || key.error().code() != Errc::unknown_function) return key;
+  static Result<const rpc::FunctionKey*> named(const rpc::CallTarget& target,
+                                               const Result<const rpc::FunctionKey*>& key) {
+    const bool has_module = target.peer && target.caller;
+    if (key || !has_module) return key;
     return detail::no_method(wire::type_name<Net>(), rpc::function_name<M>());
   }
   template <auto Set, auto F>
   void set_hook(bool on) const {
     const rpc::CallTarget target = rpc::target_of(module_.handle(), options_);
-    rpc::start_call<void>(target, named<F>(rpc::find_key<Set, ServedModule>(target)), rpc::TypeList<bool>{}, on).get();
+    rpc::start_call<void>(target, named<F>(target, rpc::find_key<Set, ServedModule>(target)), rpc::TypeList<bool>{}, on)
+        .get();
   }
 };
 
