@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <tuple>
 
+#include "caftan/optim/distributed_optimizer.hpp"
 #include "shared_roles.hpp"
 
 namespace caftan::test::shared_module_test {
@@ -320,6 +321,40 @@ TEST_P(SharedModes, OnlyATrainerInAContextReadsAndSteps) {
   EXPECT_THAT(it->forward(1).result().error().text(), HasSubstr("has stepped"));
 }
 
+TEST_P(SharedModes, CM27_NoOptimizerStepsTheParametersOfASharedModule) {
+  for (const ConsistencyMode mode : {ConsistencyMode::locked, ConsistencyMode::versioned, ConsistencyMode::sync}) {
+    const SharedModule<Layers> net(cluster_["maker"], "ps", {.consistency = {.mode = mode}}, kSeed);
+    const auto it = trainer(0, net);
+    std::vector<RRef<at::Tensor>> parameters;
+    for (const nn::NamedReference& one : it->net().named_parameters()) parameters.push_back(one.tensor);
+    const auto made = optim::DistributedOptimizer::try_make(cluster_["t0"], {{parameters, optim::SGD{.lr = 0.1}}});
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code(), Errc::bad_arguments);
+    EXPECT_THAT(made.error().text(), HasSubstr("net.step(context, batch)"));
+    it->compute(1);
+    EXPECT_EQ(it->step(1).get().version.value, 1U);
+  }
+}
+
+TEST_P(SharedModes, CM28_AStepOfAnOpenRoundSaysWhichTrainersAreMissing) {
+  const SharedModule<Layers> net(cluster_["maker"], "ps",
+                                 {.consistency = {.mode = ConsistencyMode::sync}, .trainers = 3}, kSeed);
+  auto first = trainer(0, net), second = trainer(1, net);
+  const auto step_of = [](ByHandTrainer& it) {
+    it.compute(1);
+    return it.act([&] { return it.net().with({.timeout = std::chrono::seconds(5)}).step_async(it.context(), 1); });
+  };
+  const Error one = step_of(*first).result().error();
+  EXPECT_EQ(one.code(), Errc::timeout);
+  EXPECT_THAT(one.text(),
+              HasSubstr("the round of version 0 waits for trainer 1 at 't1', trainer 2, which has not joined"));
+  const Error other = step_of(*second).result().error();
+  EXPECT_THAT(other.text(), HasSubstr("waits for trainer 2, which has not joined"));
+  first.reset();
+  second.reset();
+  EXPECT_EQ(cluster_["ps"].stop().served_calls, 0U) << "no caller waits any more";
+}
+
 TEST_P(SharedModes, CM4_AStepWaitsForNoCall) {
   for (const ConsistencyMode mode : {ConsistencyMode::locked, ConsistencyMode::versioned}) {
     const SharedModule<Layers> net(cluster_["maker"], "ps", {.consistency = {.mode = mode}}, kSeed);
@@ -414,6 +449,7 @@ TEST_P(SharedModes, WhatCannotBeSharedIsRefused) {
   EXPECT_EQ(refused({.trainers = 0}, 1).code(), Errc::invalid_config);
   EXPECT_EQ(refused({.consistency = {.quorum = 1}}, 1).code(), Errc::invalid_config);
   EXPECT_EQ(refused({.algorithm = optim::SGD{.lr = -1}}, 1).code(), Errc::bad_arguments);
+  EXPECT_THAT(refused({.algorithm = optim::LBFGS{}}, 1).text(), HasSubstr("LBFGS evaluates the loss several times"));
   EXPECT_EQ(refused({.step_log = folder_ / "no" + "/log"}, 1).code(), Errc::io_error);
   EXPECT_EQ(SharedModule<Layers>::try_make(cluster_["maker"], "ps", {}, 1.5).error().code(), Errc::unknown_function);
   const SharedModule<Keeping> keeping(cluster_["maker"], "ps", {}, at::full({2}, 1.0));

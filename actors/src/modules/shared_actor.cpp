@@ -71,4 +71,13 @@ void SharedActorState::start_timer(std::uint64_t timer) {
   });
 }
 
+void SharedActorState::wake_at(base::TimePoint at) {
+  // The time of a call is long: the actor ends before it is over where nothing else keeps it.
+  executor_->post_at(at, [at, self = caf::weak_actor_ptr(self_->ctrl())] {
+    if (const caf::strong_actor_ptr alive = self.lock()) {
+      report(caf::actor_cast<caf::actor>(alive), nn::shared_event::Woken{at});
+    }
+  });
+}
+
 }  // namespace caftan::actors

@@ -35,6 +35,7 @@ class SharedActorState : public nn::SharedJobs {
   void apply(const nn::StepRecord& step, std::vector<nn::Delivered> delivered) override;
   void close(const nn::Reader& reader, const nn::SharedCopy& copy) override;
   void start_timer(std::uint64_t timer) override;
+  void wake_at(base::TimePoint at) override;
 
  private:
   caf::event_based_actor* const self_;

@@ -35,6 +35,7 @@ class Jobs final : public SharedJobs {
     copy.door->close([this, reader] { emptied.push_back(reader); });
   }
   void start_timer(std::uint64_t timer) override { timers.push_back(timer); }
+  void wake_at(base::TimePoint at) override { wakes.push_back(at); }
 
   std::vector<Copy> copies;
   std::vector<ContextId> checks;
@@ -42,6 +43,7 @@ class Jobs final : public SharedJobs {
   std::vector<std::vector<Delivered>> gradients;
   std::vector<Reader> emptied;
   std::vector<std::uint64_t> timers;
+  std::vector<base::TimePoint> wakes;
 };
 
 class SharedServerTest : public ::testing::Test {
@@ -266,6 +268,35 @@ TEST_F(SharedServerTest, AnEvaluationEndsWithItsHold) {
   all_emptied();
   EXPECT_EQ(server_->readings(), 0U);
   EXPECT_EQ(server_->free_copies(), 2U);
+}
+
+TEST_F(SharedServerTest, CM28_AStepOfAnOpenRoundIsAnsweredBeforeItsCallersTimeIsOver) {
+  share({.mode = ConsistencyMode::sync}, 3);
+  const base::TimePoint now = base::ManualClock().now();
+  const auto waits = [&](std::uint32_t trainer, base::Duration left) {
+    open(context(trainer)).forget();
+    const auto copy = copied();
+    Future<StepResult> result = step(context(trainer), copy);
+    happens(shared_event::Waits{context(trainer), now + left});
+    checked();
+    return result;
+  };
+  Future<StepResult> first = waits(0, std::chrono::seconds(4));
+  Future<StepResult> second = waits(1, std::chrono::seconds(9));
+  EXPECT_THAT(jobs_.wakes, ::testing::ElementsAre(now + std::chrono::seconds(4))) << "one timer for all";
+  happens(shared_event::Woken{now + std::chrono::seconds(4)});
+  ASSERT_TRUE(first.ready());
+  EXPECT_EQ(first.result().error().code(), Errc::timeout);
+  EXPECT_FALSE(second.ready());
+  EXPECT_EQ(jobs_.wakes.back(), now + std::chrono::seconds(9));
+  open(context(2)).forget();
+  step(context(2), copied()).forget();
+  checked();
+  ASSERT_EQ(jobs_.gradients.size(), 1U);
+  EXPECT_EQ(jobs_.gradients.front().size(), 3U) << "CM-5: the gradient counts";
+  happens(shared_event::Applied{});
+  EXPECT_TRUE(second.result());
+  happens(shared_event::Woken{now + std::chrono::seconds(9)});
 }
 
 TEST_F(SharedServerTest, CM13_TheTimerOfAQuorumClosesTheRound) {

@@ -16,6 +16,11 @@
 namespace caftan::nn {
 namespace {
 
+/// CM-27
+constexpr const char* kStepsAreReserved =
+    "belongs to a shared module: no optimizer of another worker steps it, a trainer delivers its gradients with "
+    "net.step(context, batch), and the owner steps by SharedOptions::algorithm";
+
 /// Puts the state of torch's default generator back: that a copy is made draws no numbers from the user's stream.
 class KeepRandomState {
  public:
@@ -86,6 +91,12 @@ Result<std::shared_ptr<OwnedShared>> OwnedShared::make(std::shared_ptr<rpc::Host
                                                        const RRef<ServedModule>& module, const SharedOptions& options,
                                                        const CallSite& site) {
   if (const Result<void> fits = check_consistency(options.consistency, options.trainers); !fits) return fits.error();
+  if (optim::needs_closure(options.algorithm)) {
+    return Error(Errc::bad_arguments,
+                 "LBFGS evaluates the loss several times in a step, and a trainer of a shared module delivers one "
+                 "gradient: choose another algorithm (SharedOptions::algorithm), or step a RemoteModule by "
+                 "DistributedOptimizer::step(closure)");
+  }
   if (!object->as<ServedModule>()) {
     return Error(Errc::wrong_type, "the value is a " + std::string(object->type().key.name) + ", not a module");
   }
@@ -113,6 +124,7 @@ Result<void> OwnedShared::set_up(const RRef<ServedModule>& module, std::shared_p
   }
   optimizer_ = *std::move(optimizer);
   served.set_gate(module_->door);
+  module_->object->strand().reserve_steps(kStepsAreReserved);
   return {};
 }
 

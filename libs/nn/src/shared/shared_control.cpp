@@ -1,5 +1,8 @@
 #include "caftan/nn/internal/shared_control.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <optional>
 #include <string>
 
 #include "caftan/autograd/internal/context_record.hpp"
@@ -11,6 +14,13 @@ Result<std::shared_ptr<autograd::ContextRecord>> context_of(const CallInfo& info
   auto record = std::static_pointer_cast<autograd::ContextRecord>(info.autograd_context.lock());
   if (!record) return Error(Errc::unknown_context, "a trainer's call outside of any autograd context");
   return record;
+}
+
+/// Returns when to answer a call that waits, so that the reply comes before the caller's time is over (CM-28).
+std::optional<base::TimePoint> shortly_before_its_end(const CallInfo& info) {
+  if (!info.gate || info.deadline == base::kNever) return std::nullopt;
+  constexpr base::Duration kMost = std::chrono::seconds(1);
+  return info.deadline - std::clamp((info.deadline - info.gate->arrived()) / 10, base::Duration::zero(), kMost);
 }
 
 }  // namespace
@@ -36,6 +46,9 @@ Future<StepResult> TrainerSeat::step(const CallInfo& info, std::uint64_t batch) 
   Promise<StepResult> reply;
   Future<StepResult> result = reply.future();
   mailbox_->send(shared_event::Step{(*record)->id(), batch, *std::move(book), std::move(reply)});
+  if (const auto answer_by = shortly_before_its_end(info)) {
+    mailbox_->send(shared_event::Waits{(*record)->id(), *answer_by});
+  }
   return result;
 }
 

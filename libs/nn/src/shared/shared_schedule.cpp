@@ -251,6 +251,15 @@ bool SharedSchedule::has_delivered(TrainerNumber trainer) const {
                      [&](const ContextId& context) { return contexts_.at(context).trainer == trainer; });
 }
 
+std::vector<TrainerNumber> SharedSchedule::awaited() const {
+  std::vector<TrainerNumber> trainers;
+  if (options_.mode != ConsistencyMode::sync || applied_) return trainers;
+  for (std::uint32_t trainer = 0; trainer < live_.size(); ++trainer) {
+    if (live_[trainer] && !has_delivered({trainer})) trainers.push_back({trainer});
+  }
+  return trainers;
+}
+
 /// Returns whether the round waits for no trainer any more.
 bool SharedSchedule::is_complete() const {
   for (std::uint32_t trainer = 0; trainer < live_.size(); ++trainer) {

@@ -6,6 +6,8 @@
 namespace caftan::nn {
 namespace {
 
+constexpr std::size_t kMostNamed = 8;  // trainers in a text
+
 std::string text_of(const ContextId& context) { return "context " + to_string(context); }
 
 Error has_stepped(const ContextId& context) {
@@ -56,8 +58,9 @@ void SharedServer::on(shared_event::Join& event) {
   }
   std::optional<Seat>& seat = seats_[event.trainer.value];
   if (seat) {
-    event.reply.set(Error(Errc::bad_arguments, name + (seat->is_gone ? " has left or is lost, at '" : " is at '") +
-                                                   seat->worker + "': each trainer joins once"));
+    event.reply.set(Error(Errc::bad_arguments,
+                          name + (seat->is_gone ? " has left or is lost, at '" : " is at '") + seat->worker +
+                              "': each trainer joins once, and one that has left or is lost cannot come back"));
     return;
   }
   seat = Seat{std::move(event.worker), false};
@@ -336,6 +339,50 @@ void SharedServer::perform(const shared_action::RefuseStep& action) {
 void SharedServer::perform(const shared_action::StartTimer& action) { jobs_.start_timer(action.timer); }
 
 void SharedServer::on(shared_event::TimePassed& event) { perform(schedule_.on_straggler_timeout(event.timer)); }
+
+// ---- steps whose callers' time is nearly over (CM-28)
+
+void SharedServer::on(shared_event::Waits& event) {
+  const auto known = contexts_.find(event.context);
+  if (known == contexts_.end() || !known->second.step) return;  // the step is answered already
+  known->second.answer_by = event.answer_by;
+  wake_for(event.answer_by);
+}
+
+void SharedServer::wake_for(base::TimePoint at) {
+  if (at >= wake_at_) return;
+  wake_at_ = at;
+  jobs_.wake_at(at);
+}
+
+void SharedServer::on(shared_event::Woken& event) {
+  if (event.at >= wake_at_) wake_at_ = base::kNever;
+  base::TimePoint next = base::kNever;
+  for (auto& [context, entry] : contexts_) {
+    if (entry.answer_by > event.at) {
+      next = std::min(next, entry.answer_by);
+    } else if (entry.step) {
+      entry.answer_by = base::kNever;
+      entry.step->set(still_open());
+    }
+  }
+  wake_for(next);
+}
+
+Error SharedServer::still_open() const {
+  const std::vector<TrainerNumber> awaited = schedule_.awaited();
+  std::string text;
+  for (std::size_t i = 0; i < std::min(awaited.size(), kMostNamed); ++i) {
+    const std::optional<Seat>& seat = seats_[awaited[i].value];
+    text += (i == 0 ? "" : ", ") + ("trainer " + std::to_string(awaited[i].value)) +
+            (seat ? " at '" + seat->worker + "'" : ", which has not joined");
+  }
+  if (awaited.size() > kMostNamed) text += " and " + std::to_string(awaited.size() - kMostNamed) + " more";
+  if (text.empty()) return {Errc::timeout, "the step of this gradient is being made; the gradient counts"};
+  return {Errc::timeout, "the round of version " + std::to_string(schedule_.version().value) + " waits for " + text +
+                             "; it waits for all " + std::to_string(seats_.size()) +
+                             " trainers of SharedOptions::trainers but those that have left. The gradient counts"};
+}
 
 // ---- evaluations
 

@@ -111,6 +111,9 @@ class SharedSchedule {
 
   /// Returns how many steps were applied.
   ModelVersion version() const noexcept { return version_; }
+  /// Returns the trainers whose gradients the open round waits for; none in the other modes, and while a step is
+  /// applied.
+  std::vector<TrainerNumber> awaited() const;
   /// Returns how many contexts are known: each from its first call until it has ended and its calls have returned.
   std::size_t contexts() const noexcept { return contexts_.size(); }
 

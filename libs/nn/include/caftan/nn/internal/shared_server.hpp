@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "caftan/autograd/gradient_book.hpp"
+#include "caftan/base/clock.hpp"
 #include "caftan/nn/internal/shared_copy.hpp"
 #include "caftan/nn/internal/shared_schedule.hpp"
 #include "caftan/nn/shared_module.hpp"
@@ -64,6 +65,11 @@ struct Step {
   autograd::GradientBook book;  ///< the context's gradients at this worker
   Promise<StepResult> reply;
 };
+/// The caller of the context's step, which came before, waits until a little after that time.
+struct Waits {
+  ContextId context;
+  base::TimePoint answer_by;
+};
 /// The context is over at this worker.
 struct Over {
   ContextId context;
@@ -100,13 +106,18 @@ struct Emptied {
 struct TimePassed {
   std::uint64_t timer = 0;
 };
+/// The time that `SharedJobs::wake_at` was asked for has come.
+struct Woken {
+  base::TimePoint at;
+};
 }  // namespace shared_event
 
 /// One of them.
 using SharedEvent =
-    std::variant<shared_event::Join, shared_event::Gone, shared_event::Open, shared_event::Step, shared_event::Over,
-                 shared_event::Evaluate, shared_event::Evaluated, shared_event::AskStatus, shared_event::Copied,
-                 shared_event::Checked, shared_event::Applied, shared_event::Emptied, shared_event::TimePassed>;
+    std::variant<shared_event::Join, shared_event::Gone, shared_event::Open, shared_event::Step, shared_event::Waits,
+                 shared_event::Over, shared_event::Evaluate, shared_event::Evaluated, shared_event::AskStatus,
+                 shared_event::Copied, shared_event::Checked, shared_event::Applied, shared_event::Emptied,
+                 shared_event::TimePassed, shared_event::Woken>;
 
 /// The work that a SharedServer asks for. Each call begins a job and does not block; its end comes back as an event.
 class SharedJobs {
@@ -122,6 +133,7 @@ class SharedJobs {
   /// Closes the door of the reader's copy.
   virtual void close(const Reader& reader, const SharedCopy& copy) = 0;
   virtual void start_timer(std::uint64_t timer) = 0;
+  virtual void wake_at(base::TimePoint at) = 0;
 };
 
 /// Threads: one at a time.
@@ -165,6 +177,7 @@ class SharedServer {
     std::vector<Promise<Reading>> waiting{};
     std::vector<at::Tensor> gradients{};
     std::optional<Promise<StepResult>> step{};
+    base::TimePoint answer_by = base::kNever;  // the step, whose caller waits little longer
   };
   struct Evaluation {
     ModelVersion version{};
@@ -183,6 +196,8 @@ class SharedServer {
   void on(shared_event::Gone& event);
   void on(shared_event::Open& event);
   void on(shared_event::Step& event);
+  void on(shared_event::Waits& event);
+  void on(shared_event::Woken& event);
   void on(shared_event::Over& event);
   void on(shared_event::Evaluate& event);
   void on(shared_event::Evaluated& event);
@@ -217,6 +232,8 @@ class SharedServer {
   /// Forgets the context and gives its copy back.
   void forget(const ContextId& context);
   void apply_next();
+  void wake_for(base::TimePoint at);
+  Error still_open() const;
 
   const ConsistencyMode mode_;
   SharedSchedule schedule_;
@@ -230,9 +247,10 @@ class SharedServer {
   std::vector<std::shared_ptr<SharedCopy>> free_;
   std::vector<std::optional<Seat>> seats_;  // of each trainer
   std::vector<std::uint64_t> staleness_;
-  std::uint32_t copying_ = 0;        // jobs that read the module
-  std::optional<StepRecord> next_;   // a step that waits for them
-  std::uint32_t contributions_ = 0;  // of the step that is being applied
+  std::uint32_t copying_ = 0;               // jobs that read the module
+  std::optional<StepRecord> next_;          // a step that waits for them
+  std::uint32_t contributions_ = 0;         // of the step that is being applied
+  base::TimePoint wake_at_ = base::kNever;  // the earliest time that jobs_ was asked to wake this at
 };
 
 }  // namespace caftan::nn
