@@ -55,6 +55,11 @@ RUN = {
     "./reinforce run reinforce.toml": (GUIDE, {"run": "run ${file}"}),
     "./reinforce run reinforce.toml run.placement=one_process":
         ("tests/guide/same_curve.cmake", {"run": "run ${FILE}", "one_process": "one_process"}),
+    "./trainers run trainers.toml": (GUIDE, {"run": "run ${file}"}),
+    "./trainers run trainers.toml roles.server.config.consistency.mode=sync":
+        (GUIDE, {"run": "guide_trainers run", "mode=sync": "consistency.mode=sync"}),
+    "./trainers check trainers.toml roles.server.config.consistency.quorum=1":
+        (GUIDE, {"check": "guide_trainers check", "quorum=1": "consistency.quorum=1"}),
     "./training run training.toml": (GUIDE, {"run": "run ${file}"}),
     "./training run training.toml roles.trainer.config.refine=3": (GUIDE, {"run": "run ${here}", "refine=3": "refine=3"}),
     "split run split.toml": ("tests/guide/split/compare.cmake", {"run": "${SPLIT} run"}),
