@@ -187,6 +187,13 @@ class FieldReader {
   Diagnostics& diagnostics_;
 };
 
+/// Takes the initial value of a path as if the file had it.
+void resolve_initial(SettingField& field, const std::filesystem::path& base) {
+  const SettingValue value = field.get();
+  const auto* const text = std::get_if<std::string>(&value);
+  if (text && !text->empty()) field.set((base / *text).lexically_normal().string());
+}
+
 void report_unknown(const SettingsEntry& entry, const std::vector<SettingField>& fields, const ReadSettings& options,
                     Diagnostics& diagnostics) {
   std::vector<std::string> names = options.other_keys;
@@ -231,6 +238,8 @@ void read_settings(const SettingsNode& table, std::vector<SettingField>& fields,
       if (!options.table.empty()) text += " in [" + options.table + "]";
       if (!options.owner.empty()) text += " (" + options.owner + ")";
       diagnostics.error(table.place, text);
+    } else if (field.kind == SettingKind::path) {
+      resolve_initial(field, options.base);
     }
   }
 }

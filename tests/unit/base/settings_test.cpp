@@ -104,6 +104,14 @@ TEST(Settings, EveryKindIsRead) {
   EXPECT_EQ(c.inner.depth, 0);
 }
 
+TEST(Settings, AnInitialPathIsRelativeToTheFileAsAGivenOneIs) {
+  Everything c;
+  for (int time = 0; time < 2; ++time) {  // what was resolved stays as it is
+    ASSERT_EQ(read("", c), "");
+    EXPECT_EQ(c.file, "/base/configs/data");
+  }
+}
+
 TEST(Settings, TheDumpReadsBackAsTheSame) {
   for (const std::string_view text : {std::string_view(""), kOther}) {
     Everything first;
