@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "image_data/batches.hpp"
 #include "image_data/data_set.hpp"
 
 namespace caftan::batch_parameter_server {
@@ -36,6 +37,22 @@ std::string name_of(Data name) {
       return "shapes";
     default:
       return "noise";
+  }
+}
+
+/// Appends which trainer has no whole batch.
+void check_batches(const std::vector<const TrainerConfig*>& trainers, std::vector<app::MissingRequirement>& missing) {
+  for (std::size_t i = 0; i < trainers.size(); ++i) {
+    const TrainerConfig& trainer = *trainers[i];
+    const auto enough = image_data::check_batch({.images = image_data::most_images(trainer.data),
+                                                 .batch = trainer.batch,
+                                                 .trainer = static_cast<std::uint32_t>(i),
+                                                 .trainers = static_cast<std::uint32_t>(trainers.size()),
+                                                 .partition = trainer.data.partition});
+    if (enough) continue;
+    missing.push_back(
+        {.keys = {"model"}, .text = "trainer " + std::to_string(i) + ": " + enough.error().text(), .kind = Kind::file});
+    return;
   }
 }
 
@@ -95,6 +112,7 @@ std::vector<app::MissingRequirement> find_missing(const ServerConfig& config,
                        .kind = Kind::file});
     break;
   }
+  check_batches(trainers, missing);
   if (!config.resume) return missing;
   std::vector<TrainerFacts> facts;
   for (const TrainerConfig* const trainer : trainers) facts.push_back(facts_of(*trainer));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "caftan/base/settings_io.hpp"
+#include "image_data/batches.hpp"
 #include "image_data/data_set.hpp"
 
 namespace caftan::parameter_server {
@@ -45,6 +46,22 @@ void check_images(const ServerConfig& config, const std::vector<const TrainerCon
                      .text = "its trainers have different images (" + name_of(trainers.front()->data.name) + ", " +
                              name_of((*other)->data.name) + "), and one model cannot learn both",
                      .kind = Kind::file});
+}
+
+/// Appends which trainer has no whole batch.
+void check_batches(const std::vector<const TrainerConfig*>& trainers, std::vector<app::MissingRequirement>& missing) {
+  for (std::size_t i = 0; i < trainers.size(); ++i) {
+    const TrainerConfig& trainer = *trainers[i];
+    const auto enough = image_data::check_batch({.images = image_data::most_images(trainer.data),
+                                                 .batch = trainer.batch,
+                                                 .trainer = static_cast<std::uint32_t>(i),
+                                                 .trainers = static_cast<std::uint32_t>(trainers.size()),
+                                                 .partition = trainer.data.partition});
+    if (enough) continue;
+    missing.push_back(
+        {.keys = {"model"}, .text = "trainer " + std::to_string(i) + ": " + enough.error().text(), .kind = Kind::file});
+    return;
+  }
 }
 
 /// Appends why the training cannot go on from its checkpoint.
@@ -101,6 +118,7 @@ std::vector<app::MissingRequirement> find_missing(const ServerConfig& config,
                        .kind = Kind::file});
   }
   check_images(config, trainers, missing);
+  check_batches(trainers, missing);
   check_resume(config, trainers, seed, missing);
   return missing;
 }
