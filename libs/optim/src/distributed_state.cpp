@@ -7,6 +7,7 @@
 
 #include "added_group.hpp"
 #include "caftan/optim/clipping.hpp"
+#include "caftan/optim/internal/state_bulk.hpp"
 #include "caftan/rpc/collect.hpp"
 #include "closure_step.hpp"
 
@@ -66,6 +67,13 @@ Result<void> check_steps(const std::vector<Owner>& owners, const std::vector<Res
   }
   if (alike) return {};
   return Error(Errc::bad_arguments, text + "; save after the next step that all make, or load an earlier state");
+}
+
+Result<OwnerState> read_bulk(const Result<OwnerBulk>& bulk) {
+  if (!bulk) return bulk.error();
+  Result<wire::Bytes> state = from_bulk(bulk->state);
+  if (!state) return state.error();
+  return OwnerState{bulk->step, *std::move(state)};
 }
 
 }  // namespace
@@ -346,9 +354,7 @@ Future<wire::Bytes> DistributedOptimizer::State::save() {
   auto promise = std::make_shared<Promise<wire::Bytes>>(caller_);
   Future<wire::Bytes> future = promise->future();
   const auto begin = [self = shared_from_this(), promise] {
-    auto futures = self->call_all<OwnerState>([&](const Owner& owner) {
-      return owner.optimizer.with(self->call_options()).rpc_async<&RemoteOptimizer::cut>();
-    });
+    auto futures = self->call_all<OwnerState>([&](const Owner& owner) { return self->cut(owner); });
     collect_all_results(std::move(futures))
         .then([self, promise](Result<std::vector<Result<OwnerState>>> collected) {
           Result<wire::Bytes> bytes = self->write_saved(*std::move(collected));
@@ -361,6 +367,24 @@ Future<wire::Bytes> DistributedOptimizer::State::save() {
                   promise->set(Error(error.code(), error.worker(), "saving " + error.text()));
                 }});
   return future;
+}
+
+Future<OwnerState> DistributedOptimizer::State::cut(const Owner& owner) const {
+  const auto optimizer = owner.optimizer.with(call_options());
+  return optimizer.rpc_async<&RemoteOptimizer::cut>().then([optimizer](Result<OwnerState> part) {
+    if (part || part.error().code() != Errc::limit_exceeded) return make_ready_future<OwnerState>(std::move(part));
+    return optimizer.rpc_async<&RemoteOptimizer::cut_bulk>().then(
+        [](const Result<OwnerBulk>& bulk) { return read_bulk(bulk); });
+  });
+}
+
+Future<void> DistributedOptimizer::State::stage(const Owner& owner, wire::Bytes part) const {
+  const auto optimizer = owner.optimizer.with(call_options());
+  const auto kept = std::make_shared<wire::Bytes>(std::move(part));
+  return optimizer.rpc_async<&RemoteOptimizer::stage_state>(*kept).then([optimizer, kept](Result<void> staged) {
+    if (staged || staged.error().code() != Errc::limit_exceeded) return make_ready_future<void>(std::move(staged));
+    return optimizer.rpc_async<&RemoteOptimizer::stage_bulk>(to_bulk(std::move(*kept)));
+  });
 }
 
 Result<wire::Bytes> DistributedOptimizer::State::write_saved(std::vector<Result<OwnerState>> parts) {
@@ -419,10 +443,7 @@ void DistributedOptimizer::State::begin_load(const std::shared_ptr<OpenLoad>& op
   auto parts = place_parts(open->saved, std::vector<Placed>(owners_.begin(), owners_.end()));
   if (!parts) return refuse(parts.error());
   std::vector<Future<void>> futures;
-  for (std::size_t i = 0; i < owners_.size(); ++i) {
-    futures.push_back(
-        owners_[i].optimizer.with(call_options()).rpc_async<&RemoteOptimizer::stage_state>(std::move((*parts)[i])));
-  }
+  for (std::size_t i = 0; i < owners_.size(); ++i) futures.push_back(stage(owners_[i], std::move((*parts)[i])));
   collect_all_results(std::move(futures))
       .then([self = shared_from_this(), open](Result<std::vector<Result<void>>> collected) {
         std::vector<Result<void>> outcomes = *std::move(collected);

@@ -62,6 +62,10 @@ class DistributedOptimizer::State : public std::enable_shared_from_this<State> {
   struct Asked;
   struct OpenLoad;
   void begin_load(const std::shared_ptr<OpenLoad>& open);
+  /// Asks an owner for its state. One that is larger than a message comes as a tensor.
+  Future<OwnerState> cut(const Owner& owner) const;
+  /// Sends an owner its state, in the same way.
+  Future<void> stage(const Owner& owner, wire::Bytes part) const;
   /// Returns the bytes of a saved state with the parts of all owners.
   Result<wire::Bytes> write_saved(std::vector<Result<OwnerState>> parts);
   Result<void> check_saved(const SavedState& saved) const;
