@@ -56,6 +56,7 @@ std::vector<app::MissingRequirement> find_missing(const ServerConfig& config,
   std::vector<app::MissingRequirement> missing;
   check_quorum(config, trainers.size(), missing);
   image_training::check_images(config.model, trainers, missing);
+  image_training::check_batches(trainers, missing);
   if (!config.resume) return missing;
   std::vector<TrainerFacts> facts;
   for (const TrainerConfig* const trainer : trainers) facts.push_back(facts_of(*trainer));

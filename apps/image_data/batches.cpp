@@ -24,7 +24,18 @@ void shuffle(std::vector<std::int64_t>& numbers, const base::RandomKey& key) {
 
 }  // namespace
 
+Result<void> check_batch(const BatchesOptions& options) {
+  const bool split = options.partition == Partition::split;
+  std::int64_t images = options.images;
+  if (split) images = images > options.trainer ? (images - options.trainer - 1) / options.trainers + 1 : 0;
+  if (images >= options.batch) return {};
+  return Error(Errc::invalid_config, "a trainer has " + std::to_string(images) + " images, fewer than a batch of " +
+                                         std::to_string(options.batch) + "; lower batch, raise data.limit" +
+                                         (split && options.trainers > 1 ? ", or take data.partition = \"full\"" : ""));
+}
+
 Result<Batches> Batches::make(const BatchesOptions& options) {
+  if (const auto enough = check_batch(options); !enough) return enough.error();
   Batches batches(options);
   std::vector<std::int64_t> all(static_cast<std::size_t>(options.images));
   std::iota(all.begin(), all.end(), 0);
@@ -33,13 +44,6 @@ Result<Batches> Batches::make(const BatchesOptions& options) {
   } else {
     shuffle(all, {.seed = options.seed, .context = kDeal});
     for (std::size_t i = options.trainer; i < all.size(); i += options.trainers) batches.own_.push_back(all[i]);
-  }
-  if (batches.size() < options.batch) {
-    const bool split = options.partition == Partition::split && options.trainers > 1;
-    return Error(Errc::invalid_config, "a trainer has " + std::to_string(batches.size()) +
-                                           " images, fewer than a batch of " + std::to_string(options.batch) +
-                                           "; lower batch, raise data.limit" +
-                                           (split ? ", or take data.partition = \"full\"" : ""));
   }
   return batches;
 }

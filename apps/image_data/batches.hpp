@@ -19,12 +19,16 @@ struct BatchesOptions {
   std::uint64_t seed = 0;  ///< the same for all trainers, or their parts overlap
 };
 
+/// Returns why a trainer has no batch, before any image is read: invalid_config (fewer images than a batch has; the
+/// text names the ways out).
+Result<void> check_batch(const BatchesOptions& options);
+
 /// With Partition::split the images are dealt in a random order: parts differ by one image at most in size, have no
 /// image in common, and together are all. Each epoch has an order of its own; images that do not fill a batch are left
 /// out of it. Threads: one at a time.
 class Batches {
  public:
-  /// Errors: invalid_config (fewer images than a batch has; the text names the ways out).
+  /// Errors: those of check_batch.
   static Result<Batches> make(const BatchesOptions& options);
 
   /// Returns the steps of an epoch, at least 1.

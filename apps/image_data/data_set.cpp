@@ -1,6 +1,8 @@
 #include "image_data/data_set.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +14,10 @@ namespace caftan::image_data {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::int64_t kFashionImages = 60000;  // of the package; a folder may have any number
+constexpr std::int64_t kShapes = 2000;
+constexpr std::int64_t kNoises = 600;
 
 /// Keeps the first `count` images.
 void cut(ImageSet& set, std::int64_t count) {
@@ -64,19 +70,27 @@ Result<DataSet> read_data(const DataConfig& config) {
     case Name::shapes:
       data.source = "drawings of ten shapes, made by the program";
       data.classes = kShapeClasses;
-      data.train = draw_shapes(2000, 0);
+      data.train = draw_shapes(kShapes, 0);
       data.test = draw_shapes(500, 1);
       break;
     case Name::noise:
       data.source = "noise, made by the program: nothing can be learned";
       data.classes = kNoiseClasses;
-      data.train = make_noise(600, 0);
+      data.train = make_noise(kNoises, 0);
       data.test = make_noise(60, 1);
       break;
   }
   if (config.limit) cut(data.train, *config.limit);
   measure(data);
   return data;
+}
+
+std::int64_t most_images(const DataConfig& config) {
+  using Name = DataConfig::Name;
+  std::int64_t images = config.path ? std::numeric_limits<std::int64_t>::max() : kFashionImages;
+  if (config.name == Name::shapes) images = kShapes;
+  if (config.name == Name::noise) images = kNoises;
+  return std::min(images, config.limit.value_or(images));
 }
 
 std::vector<app::MissingRequirement> find_missing(const DataConfig& config, const std::string& table) {

@@ -26,6 +26,9 @@ struct DataSet {
 /// Errors: those of read_fashion_mnist; invalid_config (a path for images that the program makes).
 Result<DataSet> read_data(const DataConfig& config);
 
+/// Returns how many training images a config can have at most, without reading any.
+std::int64_t most_images(const DataConfig& config);
+
 /// Returns why the images cannot be had here, with the way out: for `requirements` of a role. Reads all files.
 /// @param table  of the role's config that has the keys of DataConfig: "data"
 std::vector<app::MissingRequirement> find_missing(const DataConfig& config, const std::string& table);

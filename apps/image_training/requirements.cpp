@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <any>
+#include <string>
 
+#include "image_data/batches.hpp"
 #include "image_data/data_set.hpp"
 
 namespace caftan::image_training {
@@ -43,6 +45,21 @@ void check_images(models::ModelName model, const std::vector<const TrainerConfig
                      .text = "its trainers have different images (" + name_of(trainers.front()->data.name) + ", " +
                              name_of((*other)->data.name) + "), and one model cannot learn both",
                      .kind = Kind::file});
+}
+
+void check_batches(const std::vector<const TrainerConfig*>& trainers, std::vector<app::MissingRequirement>& missing) {
+  for (std::size_t i = 0; i < trainers.size(); ++i) {
+    const TrainerConfig& trainer = *trainers[i];
+    const auto enough = image_data::check_batch({.images = image_data::most_images(trainer.data),
+                                                 .batch = trainer.batch,
+                                                 .trainer = static_cast<std::uint32_t>(i),
+                                                 .trainers = static_cast<std::uint32_t>(trainers.size()),
+                                                 .partition = trainer.data.partition});
+    if (enough) continue;
+    missing.push_back(
+        {.keys = {"model"}, .text = "trainer " + std::to_string(i) + ": " + enough.error().text(), .kind = Kind::file});
+    return;
+  }
 }
 
 }  // namespace caftan::image_training

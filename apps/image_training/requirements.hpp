@@ -20,4 +20,7 @@ std::vector<app::MissingRequirement> find_missing(const TrainerConfig& config);
 void check_images(models::ModelName model, const std::vector<const TrainerConfig*>& trainers,
                   std::vector<app::MissingRequirement>& missing);
 
+/// Appends which trainer has fewer images than one batch. The trainers stand in the order of their numbers.
+void check_batches(const std::vector<const TrainerConfig*>& trainers, std::vector<app::MissingRequirement>& missing);
+
 }  // namespace caftan::image_training

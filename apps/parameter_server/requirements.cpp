@@ -57,6 +57,7 @@ std::vector<app::MissingRequirement> find_missing(const ServerConfig& config,
                        .kind = Kind::file});
   }
   image_training::check_images(config.model, trainers, missing);
+  image_training::check_batches(trainers, missing);
   check_resume(config, trainers, seed, missing);
   return missing;
 }

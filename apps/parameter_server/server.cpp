@@ -57,8 +57,11 @@ Result<void> Server::prepare() {
   }
   std::vector<Future<void>> joining;
   for (const auto& trainer : trainers_) joining.push_back(trainer.rpc_async<&Trainer::join>(model_));
-  for (auto& one : joining) {
-    if (auto joined = std::move(one).result(); !joined) return joined;
+  for (std::size_t i = 0; i < joining.size(); ++i) {
+    const auto joined = std::move(joining[i]).result();
+    if (joined) continue;
+    if (auto lost = lose(i, joined.error()); !lost) return lost;
+    give_up_seat(i);
   }
   context_.report("trains " + std::string(models::to_string(config_.model)) + " with " +
                   std::to_string(trainers_.size()) + " trainers, " +
@@ -202,6 +205,12 @@ Result<void> Server::lose(std::size_t trainer, const Error& error) {
   context_.log("trainer " + std::to_string(trainer) + " is lost: " + error.text());
   const bool none_is_left = std::ranges::all_of(is_lost_, [](bool lost) { return lost; });
   return none_is_left ? Result<void>(error) : Result<void>();
+}
+
+/// Lets no round wait for a trainer that was lost before it could join: its number has had a trainer, who is gone.
+void Server::give_up_seat(std::size_t trainer) const {
+  nn::SharedModule<ServedModel> seat = model_;
+  (void)seat.try_join(static_cast<std::uint32_t>(trainer));  // refused if it had joined: then its seat has ended
 }
 
 /// What follows when all trainers have made their steps up to a point.

@@ -46,6 +46,7 @@ class Server {
   Result<void> measure();
   Result<void> write_checkpoint();
   Result<void> lose(std::size_t trainer, const Error& error);
+  void give_up_seat(std::size_t trainer) const;
   void show() const;
   Result<void> finish();
   std::int64_t next_stop() const;

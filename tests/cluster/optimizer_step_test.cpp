@@ -586,6 +586,35 @@ TEST_P(Steps, OP5_AnEarlierStateCountsOnFromItsStep) {
   EXPECT_EQ(optimizer.last_report().step.value, 2U);
 }
 
+at::Tensor make_wide() { return at::ones({5000}).requires_grad_(); }
+at::Tensor weigh(const RRef<at::Tensor>& weight, const at::Tensor& x) { return *weight.local_value() * x; }
+
+TEST(StepLimits, OP5_AStateLargerThanAMessageIsSavedAndLoaded) {
+  const auto registry = [] {
+    Registry made;
+    made.add<&make_wide>("make_wide");
+    made.add<&weigh>("weigh");
+    return made;
+  };
+  testing::Cluster cluster(1, {"worker0", "worker1"}, registry,
+                           [](WorkerOptions& options) { options.limits.message = 20'000; });
+  const auto train = [&](const RRef<at::Tensor>& weight, DistributedOptimizer& optimizer) {
+    Context context(cluster[0]);
+    context.backward({cluster[0].rpc_sync<&weigh>("worker1", weight, at::ones({5000})).sum()});
+    optimizer.step(context);
+  };
+  const auto first = cluster[0].remote<&make_wide>("worker1"), second = cluster[0].remote<&make_wide>("worker1");
+  DistributedOptimizer optimizer(cluster[0], Parameters{first}, Adam{.lr = 0.1});
+  DistributedOptimizer other(cluster[0], Parameters{second}, Adam{.lr = 0.5});
+  train(first, optimizer);
+  const wire::Bytes state = optimizer.save();
+  EXPECT_GT(state.size(), 40'000U) << "two means of each of 5,000 numbers";
+  other.load(state);
+  EXPECT_EQ(other.save(), state);
+  train(second, other);
+  EXPECT_FALSE(at::equal(second.to_here(), at::ones({5000})));
+}
+
 TEST_P(Steps, NothingIsLeftWhenTheOptimizerEnds) {
   cluster_.run_until_idle();
   const auto before = cluster_[1].counters().owner_rrefs;

@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <tuple>
 
+#include "caftan/optim/cyclic_schedules.hpp"
 #include "caftan/optim/distributed_optimizer.hpp"
+#include "caftan/optim/schedules.hpp"
 #include "shared_roles.hpp"
 
 namespace caftan::test::shared_module_test {
@@ -281,6 +283,106 @@ TEST_P(SharedModes, CM23_ATrainingGoesOnFromItsStates) {
   for (std::uint64_t batch = 3; batch < 6; ++batch) {
     step(*first, batch);
     step(*second, batch);
+  }
+  EXPECT_TRUE(same(parameters_of(resumed.state_dict()), parameters_of(whole.state_dict())));
+}
+
+TEST(SharedLimits, CM23_AnOptimizersStateLargerThanAMessageIsSavedAndLoaded) {
+  testing::Cluster cluster(1, {"maker", "ps"}, make_shared_registry,
+                           [](WorkerOptions& options) { options.limits.message = 20'000; });
+  const nn::SharedOptions options{.consistency = {.mode = ConsistencyMode::locked},
+                                  .algorithm = optim::Adam{.lr = 0.1}};
+  SharedModule<Keeping> net(cluster["maker"], "ps", options, at::full({5000}, 1.0));
+  const SharedModule<Keeping> other(cluster["maker"], "ps", options, at::full({5000}, 1.0));
+  net.join(0);
+  {
+    const autograd::Context context(cluster["maker"]);
+    context.backward({net.forward(at::full({5000}, 1.0)).sum()});
+    net.step(context, 1);
+  }
+  cluster.run_until_idle();
+  const wire::Bytes state = net.save_optimizer();
+  EXPECT_GT(state.size(), 40'000U) << "two means of each of 5,000 numbers";
+  other.load_optimizer(state);
+  EXPECT_EQ(other.save_optimizer(), state);
+}
+
+// ---- schedules
+
+TEST_P(SharedModes, CM25_TheScheduleOfATrainerSetsTheRatesOfItsStepsAndTheLogHasThem) {
+  const auto mode = static_cast<ConsistencyMode>(GetParam() - 1);
+  const auto net = make({.mode = mode}, 2);
+  const auto first = trainer(0, net), second = trainer(1, net);
+  optim::OneCycleLR rising(first->net().rates(), {.max_lr = {0.5}, .total_steps = 8});
+  optim::StepLR falling(second->net().rates(), {.step_size = 1, .gamma = 0.5});
+  std::vector<double> rises, falls;
+  for (std::uint64_t batch = 0; batch < 4; ++batch) {
+    rises.push_back(first->net().rates().lr(0));
+    falls.push_back(second->net().rates().lr(0));
+    first->compute(batch);
+    Future<nn::StepResult> one = first->step(batch);
+    if (mode != ConsistencyMode::sync) cluster_.run_until_idle();
+    second->compute(100 + batch);
+    EXPECT_TRUE(second->step(100 + batch).result());
+    EXPECT_TRUE(one.result());
+    for (ByHandTrainer* const it : {first.get(), second.get()}) it->end();
+    rising.step();
+    falling.step();
+  }
+  const nn::StepLog log = nn::read_step_log(log_path()).value();
+  ASSERT_EQ(log.steps.size(), mode == ConsistencyMode::sync ? 4U : 8U);
+  for (const nn::StepRecord& step : log.steps) {
+    const nn::Contribution& by = step.contributions.front();
+    ASSERT_TRUE(step.rates);
+    EXPECT_EQ(step.rates->lr, by.trainer.value == 0 ? rises[by.batch] : falls[by.batch - 100]);
+    EXPECT_EQ(step.rates->momentum.has_value(), by.trainer.value == 0) << "StepLR sets none";
+  }
+  EXPECT_NE(rises[0], rises[1]);
+  EXPECT_EQ(falls[1], 0.1);
+  expect_replay(net);
+}
+
+TEST_P(SharedModes, CM26_RatesThatAreRefusedChangeNothing) {
+  const auto net = make({}, 2);
+  const auto it = trainer(0, net), other = trainer(1, net);
+  optim::LearningRates& rates = it->net().rates();
+  EXPECT_EQ(rates.lr(0), 0.2);
+  EXPECT_EQ(rates.momentum(0), 0.9);
+  EXPECT_EQ(&it->net().rates(), &rates);
+  rates.set_lr(0, -1);
+  it->compute(1);
+  EXPECT_EQ(it->step(1).result().error().code(), Errc::bad_arguments);
+  EXPECT_EQ(net.status().version.value, 0U);
+  EXPECT_EQ(other->net().rates().lr(0), 0.2) << "the owner's rate";
+  rates.set_lr(0, 0.05);
+  EXPECT_TRUE(it->step(1).result()) << "the context reads on";
+  EXPECT_EQ(net.try_rates().error().code(), Errc::bad_arguments) << "no trainer";
+  expect_replay(net);
+}
+
+TEST_P(SharedModes, CM25_AResumedScheduleHasTheInitialRateOfTheSavedOptimizer) {
+  const nn::SharedOptions options{.algorithm = algorithm_};
+  const SharedModule<Layers> whole(cluster_["maker"], "ps", options, kSeed);
+  const SharedModule<Layers> resumed(cluster_["maker"], "ps", options, kSeed);
+  const auto first = trainer(0, whole), second = trainer(0, resumed);
+  const auto step = [](ByHandTrainer& it, std::uint64_t batch, optim::AnySchedule& schedule) {
+    it.compute(batch);
+    it.step(batch).get();
+    it.end();
+    schedule.step();
+  };
+  optim::CosineAnnealingLR schedule(first->net().rates(), {.t_max = 6});
+  for (std::uint64_t batch = 0; batch < 3; ++batch) step(*first, batch, schedule);
+  const double next = first->net().rates().lr(0);
+  resumed.load_state_dict(whole.state_dict());
+  resumed.load_optimizer(whole.save_optimizer());
+  optim::CosineAnnealingLR again(second->net().rates(), {.t_max = 6});
+  EXPECT_EQ(second->net().rates().initial_lrs(), std::vector<double>{0.2});
+  again.load(schedule.state()).value();
+  second->net().rates().set_lr(0, next);
+  for (std::uint64_t batch = 3; batch < 6; ++batch) {
+    step(*first, batch, schedule);
+    step(*second, batch, again);
   }
   EXPECT_TRUE(same(parameters_of(resumed.state_dict()), parameters_of(whole.state_dict())));
 }

@@ -1,83 +1,30 @@
 // The parameter server as a user runs it: each mode learns, and the replay of its log of steps in one process gives the
 // same parameters bit for bit.
 #include <ATen/Parallel.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <filesystem>
 
-#include "caftan/app/seeds.hpp"
-#include "caftan/nn/replay.hpp"
 #include "command.hpp"
-#include "image_data/batches.hpp"
-#include "image_training/learner.hpp"
-#include "image_training/model_checkpoint.hpp"
 #include "lines.hpp"
-#include "parameter_server/served_model.hpp"
-#include "programs.hpp"
+#include "parameter_server_runs.hpp"
 
 namespace caftan::test::parameter_server_test {
 namespace {
 
-using image_data::Batches;
-using image_data::DataConfig;
-using models::ModelName;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-const std::string kSharedFile = kConfigs + "/parameter_server.test.toml";
-const std::string kSharing = "roles.server.config.";
-
-std::vector<std::string> command_of(std::vector<std::string> overrides) {
-  overrides.insert(overrides.begin(), {"run", kSharedFile});
-  return overrides;
-}
-
 class SharedServer : public ::testing::Test {
  protected:
   Finished run(const std::vector<std::string>& overrides) const {
-    return run_to_end(folder_, kCaftan, command_of(overrides));
+    return run_to_end(folder_, kCaftan, run_shared_file(overrides));
   }
   std::filesystem::path latest() const { return std::filesystem::canonical(folder_.path() / "runs/latest"); }
   Folder folder_;
-};
-
-/// The trainers of configs/parameter_server.test.toml in one process: gradients of one step at given parameters.
-class Alone {
- public:
-  explicit Alone(std::uint32_t trainers) {
-    for (std::uint32_t i = 0; i < trainers; ++i) {
-      batches_.push_back(Batches::make({.images = 2000,
-                                        .batch = 16,
-                                        .trainer = i,
-                                        .trainers = trainers,
-                                        .seed = app::stream_seed(1, "server", 0, "data")})
-                             .value());
-    }
-  }
-  Result<std::vector<at::Tensor>> gradients(const nn::Contribution& of, std::span<const at::Tensor> parameters) {
-    const auto step = static_cast<std::int64_t>(of.batch);
-    const auto taken = image_training::take_images(data_, data_.train, batches_[of.trainer.value].at(step));
-    image_training::copy_into(model_->parameters(), {parameters.begin(), parameters.end()}).value();
-    const auto draw = parameter_server::draw_of(of.trainer.value, step);
-    const at::Tensor loss = at::cross_entropy_loss(model_->forward(taken.images, draw), taken.labels);
-    const auto all = torch::autograd::grad({loss}, model_->parameters());
-    return std::vector<at::Tensor>(all.begin(), all.end());
-  }
-  std::vector<at::Tensor> first_parameters() const { return model_->parameters(); }
-
- private:
-  image_data::DataSet data_ = image_data::read_data({.name = DataConfig::Name::shapes}).value();
-  std::vector<Batches> batches_;
-  std::shared_ptr<models::ImageModel> model_ =
-      models::make_model(ModelName::convnet, 10,
-                         {.parameters = app::stream_seed(1, "server", 0, "parameters"),
-                          .dropout = app::stream_seed(1, "server", 0, "dropout")})
-          .value();
 };
 
 struct Mode {
@@ -95,28 +42,15 @@ TEST_P(SharedServerModes, CM17_TheReplayOfTheLogGivesTheParametersBitForBit) {
   const Folder folder;
   const Finished finished =
       run_to_end(folder, kCaftan,
-                 command_of({kSharing + "consistency.mode=" + GetParam().name, "run.deterministic=false",
-                             kSharing + "goal=0.0", kSharing + "max_steps=12", kSharing + "evaluate_every=0",
-                             "roles.trainer.replicas=" + std::to_string(GetParam().trainers)}));
+                 run_shared_file({kSharing + "consistency.mode=" + GetParam().name, "run.deterministic=false",
+                                  kSharing + "goal=0.0", kSharing + "max_steps=12", kSharing + "evaluate_every=0",
+                                  "roles.trainer.replicas=" + std::to_string(GetParam().trainers)}));
   ASSERT_EQ(finished.code, 0) << finished.err;
   EXPECT_THAT(finished.out, AllOf(HasSubstr("\nstaleness: "), HasSubstr("of 500 test images, in evaluation mode\n")));
   const nn::StepLog log = nn::read_step_log(folder.path() / "runs/latest/steps.log").value();
   EXPECT_EQ(log.last().value, GetParam().name == "sync" ? 12U : 12U * GetParam().trainers);
-  Alone alone(GetParam().trainers);
-  std::vector<at::Tensor> parameters;
-  for (const at::Tensor& first : alone.first_parameters()) {
-    parameters.push_back(first.detach().clone().requires_grad_(true));
-  }
-  auto optimizer = optim::LocalOptimizer::make({{parameters, optim::SGD{.lr = 0.2}}}).value();
-  const auto replayed = nn::replay(
-      log, optimizer,
-      [&alone](const nn::Contribution& of, std::span<const at::Tensor> at) { return alone.gradients(of, at); });
-  ASSERT_TRUE(replayed) << replayed.error();
-  const auto checkpoint =
-      image_training::read_checkpoint(folder.path() / "runs/latest", {{"model", "convnet"}}).value();
-  EXPECT_EQ(checkpoint.step, 12);
-  ASSERT_EQ(checkpoint.parameters.size(), parameters.size());
-  for (std::size_t i = 0; i < parameters.size(); ++i) EXPECT_TRUE(checkpoint.parameters[i].equal(parameters[i])) << i;
+  EXPECT_EQ(image_training::read_checkpoint(folder.path() / "runs/latest", {{"model", "convnet"}}).value().step, 12);
+  expect_replay(folder.path() / "runs/latest", GetParam().trainers, optim::SGD{.lr = 0.2});
 }
 
 TEST_F(SharedServer, SyncLearnsTheSameBitsInEveryPlacementAndGoesOn) {
@@ -142,8 +76,8 @@ TEST_F(SharedServer, SyncLearnsTheSameBitsInEveryPlacementAndGoesOn) {
 TEST_F(SharedServer, GoesOnWithoutATrainerThatWasKilled) {
   for (const std::string mode : {"versioned", "locked", "sync"}) {
     Command command(folder_, kCaftan,
-                    command_of({kSharing + "consistency.mode=" + mode, "run.deterministic=false",
-                                "roles.trainer.on_loss=go_on", kSharing + "max_steps=40", kSharing + "goal=0.0"}));
+                    run_shared_file({kSharing + "consistency.mode=" + mode, "run.deterministic=false",
+                                     "roles.trainer.on_loss=go_on", kSharing + "max_steps=40", kSharing + "goal=0.0"}));
     ASSERT_TRUE(command.wait_for_line("trains convnet"));
     ASSERT_NE(command.worker("trainer-1"), 0);
     ASSERT_EQ(::kill(command.worker("trainer-1"), SIGKILL), 0);
@@ -153,7 +87,7 @@ TEST_F(SharedServer, GoesOnWithoutATrainerThatWasKilled) {
 }
 
 TEST_F(SharedServer, EndsOnCtrlCWhileItTrains) {
-  Command command(folder_, kCaftan, command_of({kSharing + "max_steps=100000", kSharing + "epochs=100000"}));
+  Command command(folder_, kCaftan, run_shared_file({kSharing + "max_steps=100000", kSharing + "epochs=100000"}));
   ASSERT_TRUE(command.wait_for_line("trains convnet"));
   command.signal(SIGINT);
   EXPECT_EQ(command.wait(), 130) << command.err();
@@ -167,6 +101,9 @@ TEST_F(SharedServer, WhatCannotWorkIsSaidWithTheKey) {
   const Finished quorum = run({kSharing + "consistency.quorum=2"});
   EXPECT_EQ(quorum.code, 2) << "found before anything starts";
   EXPECT_THAT(quorum.err, HasSubstr("straggler_timeout"));
+  const Finished few = run({"roles.trainer.config.batch=1001"});
+  EXPECT_EQ(few.code, 2) << "found before anything starts";
+  EXPECT_THAT(few.err, HasSubstr("a trainer has 1000 images, fewer than a batch of 1001"));
   const Finished missed = run({kSharing + "goal=1.0", kSharing + "max_steps=2"});
   EXPECT_EQ(missed.code, 1);
   EXPECT_THAT(missed.err, HasSubstr("goal_missed"));

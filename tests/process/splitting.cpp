@@ -1,13 +1,19 @@
 // A program that splits a model over workers. Two trainers train without end, each through the server and the other
-// trainer, and report each call, backward hook and step, so that a test can kill a worker at any of these points.
+// trainer, and report each call, backward hook and step, so that a test can kill a worker at any of these points. An
+// owner that commits a chosen step waits in the middle of it for a test to open the file `commit`.
 #include <ATen/ops/eye.h>
 #include <ATen/ops/ones.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "caftan/caftan.hpp"
+#include "caftan/optim/custom_algorithm.hpp"
 #include "caftan/optim/distributed_optimizer.hpp"
 
 namespace {
@@ -28,6 +34,39 @@ class Layer {
   std::array<at::Tensor, 2> weights_{at::eye(kWidth).requires_grad_(), at::eye(kWidth).requires_grad_()};
 };
 
+constexpr const char* kHeld = "held";
+
+/// Plain descent that waits in one step, between two halves of the parameter, while the pipe `commit` is there.
+class Held final : public caftan::optim::CustomAlgorithm {
+ public:
+  Result<void> check(const caftan::optim::Custom&) const override { return {}; }
+  void step(const caftan::optim::Custom& options, const caftan::optim::CustomStep& step) const override {
+    const at::Tensor change = step.gradient.mul(options.lr);
+    step.parameter.narrow(0, 0, kWidth / 2).sub_(change.narrow(0, 0, kWidth / 2));
+    if (static_cast<double>(step.number) == options.options.at("hold")) wait();
+    step.parameter.narrow(0, kWidth / 2, kWidth / 2).sub_(change.narrow(0, kWidth / 2, kWidth / 2));
+  }
+
+ private:
+  static void wait() {
+    const int pipe = ::open("commit", O_RDONLY | O_CLOEXEC);  // until a test opens the other end
+    if (pipe < 0) return;
+    char byte = 0;
+    while (::read(pipe, &byte, 1) > 0) {  // and until it closes that
+    }
+    ::close(pipe);
+  }
+};
+
+struct TrainerConfig {
+  int hold = 0;
+  std::string holder{};
+  static void settings(auto& s, TrainerConfig& c) {
+    s("hold", c.hold, "the step of trainer 0 that an owner holds in its commit; 0 = none");
+    s("holder", c.holder, "that owner: server or other");
+  }
+};
+
 class Server {
  public:
   explicit Server(caftan::RoleContext& context) : context_(context) {}
@@ -41,8 +80,12 @@ class Server {
 
 class Trainer {
  public:
-  explicit Trainer(caftan::RoleContext& context)
-      : context_(context), server_(context.use<Server>("server")), other_(context.use<Trainer>("other")) {}
+  using Config = TrainerConfig;
+  Trainer(caftan::RoleContext& context, Config config)
+      : context_(context),
+        config_(std::move(config)),
+        server_(context.use<Server>("server")),
+        other_(context.use<Trainer>("other")) {}
   at::Tensor forward(int trainer, at::Tensor x) { return layer_.forward(trainer, x); }
   RRef<at::Tensor> weight(int trainer) { return context_.make_rref(layer_.weight(trainer)); }
 
@@ -62,7 +105,7 @@ class Trainer {
     caftan::optim::StepOptions two_phases;
     two_phases.clip_norm = 1;
     auto optimizer = caftan::optim::DistributedOptimizer::try_make(
-        context_, {{{*at_server, *at_other}, caftan::optim::SGD{.lr = 0.01}}}, two_phases);
+        context_, {{{*at_server}, held_by("server")}, {{*at_other}, held_by("other")}}, two_phases);
     if (!optimizer) return optimizer.error();
     for (int step = 1;; ++step) {
       const caftan::autograd::Context context(context_);
@@ -70,9 +113,15 @@ class Trainer {
       if (!loss) return loss.error();
       if (auto done = context.try_backward({*loss}); !done) return done;
       say(step, "backward done");
+      say(step, "prepare");
       if (auto stepped = optimizer->try_step(context); !stepped) return stepped.error();
       say(step, "stepped");
     }
+  }
+
+  caftan::optim::Custom held_by(const std::string& owner) const {
+    const bool holds = context_.replica() == 0 && owner == config_.holder;
+    return {.name = kHeld, .lr = 0.01, .options = {{"hold", holds ? static_cast<double>(config_.hold) : 0.0}}};
   }
 
   Result<at::Tensor> forward_all(int step) {
@@ -93,6 +142,7 @@ class Trainer {
   }
 
   caftan::RoleContext& context_;
+  Config config_;
   RRef<Server> server_;
   RRef<Trainer> other_;
   Layer layer_;
@@ -108,5 +158,7 @@ int main(int argc, char** argv) {
       .method<&Trainer::forward>("forward")
       .method<&Trainer::weight>("weight");
   program.role<Server>("server").method<&Server::forward>("forward").method<&Server::weight>("weight");
+  program.provide(
+      [](caftan::Registry& registry) { caftan::optim::add_algorithm(registry, kHeld, std::make_shared<Held>()); });
   return program.main(argc, argv);
 }

@@ -81,11 +81,15 @@ void ModuleService::register_with(Registry& registry, remote::MessageRegistry&) 
       .method<&nn::SharedControl::join>("join")
       .method<&nn::SharedControl::evaluate>("evaluate")
       .method<&nn::SharedControl::status>("status")
+      .method<&nn::SharedControl::rates>("rates")
       .method<&nn::SharedControl::save_optimizer>("save_optimizer")
-      .method<&nn::SharedControl::load_optimizer>("load_optimizer");
+      .method<&nn::SharedControl::load_optimizer>("load_optimizer")
+      .method<&nn::SharedControl::save_optimizer_bulk>("save_optimizer_bulk")
+      .method<&nn::SharedControl::load_optimizer_bulk>("load_optimizer_bulk");
   registry.add<nn::TrainerSeat>("caftan.module.trainer")
       .method<&nn::TrainerSeat::open>("open")
-      .method<&nn::TrainerSeat::step>("step");
+      .method<&nn::TrainerSeat::step>("step")
+      .method<&nn::TrainerSeat::step_with>("step_with");
   registry.add(nn::kMakeScriptModule, &make_script_module);
   nn::add_script_modules(registry);
   registry.add<ModuleControl>("caftan.module.control")

@@ -42,10 +42,11 @@ void SharedActorState::copy(const nn::Reader& reader, std::shared_ptr<nn::Shared
   });
 }
 
-void SharedActorState::check(const ContextId& context, std::vector<at::Tensor> gradients) {
+void SharedActorState::check(const ContextId& context, std::vector<at::Tensor> gradients,
+                             const std::optional<nn::StepRates>& rates) {
   executor_->post(
-      [module = module_, context, gradients = std::move(gradients), self = caf::actor_cast<caf::actor>(self_)] {
-        module->check(gradients, [context, self](Result<void> outcome) {
+      [module = module_, context, gradients = std::move(gradients), rates, self = caf::actor_cast<caf::actor>(self_)] {
+        module->check(gradients, rates, [context, self](Result<void> outcome) {
           report(self, nn::shared_event::Checked{context, std::move(outcome)});
         });
       });

@@ -31,7 +31,8 @@ class SharedActorState : public nn::SharedJobs {
   const nn::SharedServer& server() const noexcept { return *server_; }
 
   void copy(const nn::Reader& reader, std::shared_ptr<nn::SharedCopy> copy) override;
-  void check(const ContextId& context, std::vector<at::Tensor> gradients) override;
+  void check(const ContextId& context, std::vector<at::Tensor> gradients,
+             const std::optional<nn::StepRates>& rates) override;
   void apply(const nn::StepRecord& step, std::vector<nn::Delivered> delivered) override;
   void close(const nn::Reader& reader, const nn::SharedCopy& copy) override;
   void start_timer(std::uint64_t timer) override;

@@ -65,6 +65,8 @@ void OptimizerService::register_with(Registry& registry, remote::MessageRegistry
       .method<&RemoteOptimizer::abort>("abort")
       .method<&RemoteOptimizer::save>("save")
       .method<&RemoteOptimizer::cut>("cut")
+      .method<&RemoteOptimizer::cut_bulk>("cut_bulk")
+      .method<&RemoteOptimizer::stage_bulk>("stage_bulk")
       .method<&RemoteOptimizer::stage_state>("stage_state")
       .method<&RemoteOptimizer::stage_group>("stage_group")
       .method<&RemoteOptimizer::drop_state>("drop_state")

@@ -4,6 +4,7 @@
 
 #include "caftan/autograd/internal/context_record.hpp"
 #include "caftan/optim/custom_algorithm.hpp"
+#include "caftan/optim/internal/state_bulk.hpp"
 
 namespace caftan::optim {
 
@@ -80,6 +81,19 @@ Future<OwnerState> RemoteOptimizer::cut() {
   Future<OwnerState> state = reply.future();
   mailbox_->send(optimizer_request::Cut{std::move(reply)});
   return state;
+}
+
+Future<OwnerBulk> RemoteOptimizer::cut_bulk() {
+  return cut().then([](Result<OwnerState> part) -> Result<OwnerBulk> {
+    if (!part) return part.error();
+    return OwnerBulk{part->step, to_bulk(std::move(part->state))};
+  });
+}
+
+Future<void> RemoteOptimizer::stage_bulk(const at::Tensor& state) {
+  Result<wire::Bytes> bytes = from_bulk(state);
+  if (!bytes) return make_ready_future<void>(bytes.error());
+  return stage_state(*std::move(bytes));
 }
 
 Future<void> RemoteOptimizer::stage_state(wire::Bytes state) {

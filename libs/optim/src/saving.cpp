@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "caftan/optim/internal/state_bulk.hpp"
 #include "caftan/rpc/collect.hpp"
 
 namespace caftan::optim {
@@ -43,6 +44,33 @@ Result<void> check_steps(const std::vector<Owner>& owners, const std::vector<Res
   return Error(Errc::bad_arguments, text + "; save after the next step that all make, or load an earlier state");
 }
 
+Result<OwnerState> read_bulk(const Result<OwnerBulk>& bulk) {
+  if (!bulk) return bulk.error();
+  Result<wire::Bytes> state = from_bulk(bulk->state);
+  if (!state) return state.error();
+  return OwnerState{bulk->step, *std::move(state)};
+}
+
+/// Asks an owner for its state. One that is larger than a message comes as a tensor.
+Future<OwnerState> cut(const Owner& owner, const CallOptions& options) {
+  const auto optimizer = owner.optimizer.with(options);
+  return optimizer.rpc_async<&RemoteOptimizer::cut>().then([optimizer](Result<OwnerState> part) {
+    if (part || part.error().code() != Errc::limit_exceeded) return make_ready_future<OwnerState>(std::move(part));
+    return optimizer.rpc_async<&RemoteOptimizer::cut_bulk>().then(
+        [](const Result<OwnerBulk>& bulk) { return read_bulk(bulk); });
+  });
+}
+
+/// Sends an owner its state, in the same way.
+Future<void> stage(const Owner& owner, const CallOptions& options, wire::Bytes part) {
+  const auto optimizer = owner.optimizer.with(options);
+  const auto kept = std::make_shared<wire::Bytes>(std::move(part));
+  return optimizer.rpc_async<&RemoteOptimizer::stage_state>(*kept).then([optimizer, kept](Result<void> staged) {
+    if (staged || staged.error().code() != Errc::limit_exceeded) return make_ready_future<void>(std::move(staged));
+    return optimizer.rpc_async<&RemoteOptimizer::stage_bulk>(to_bulk(std::move(*kept)));
+  });
+}
+
 }  // namespace
 
 // ---- saving
@@ -52,9 +80,7 @@ void DistributedOptimizer::State::Save::refuse(const Error& error) {
 }
 
 void DistributedOptimizer::State::Save::begin() {
-  auto futures = state_->call_all<OwnerState>([&](const Owner& owner) {
-    return owner.optimizer.with(state_->call_options()).rpc_async<&RemoteOptimizer::cut>();
-  });
+  auto futures = state_->call_all<OwnerState>([&](const Owner& owner) { return cut(owner, state_->call_options()); });
   collect_all_results(std::move(futures))
       .then([self = shared_from_this()](Result<std::vector<Result<OwnerState>>> collected) {
         Result<wire::Bytes> bytes = self->write(*std::move(collected));
@@ -114,9 +140,7 @@ void DistributedOptimizer::State::Load::begin() {
   if (!parts) return fail(parts.error());
   std::vector<Future<void>> futures;
   for (std::size_t i = 0; i < owners.size(); ++i) {
-    futures.push_back(owners[i]
-                          .optimizer.with(state_->call_options())
-                          .rpc_async<&RemoteOptimizer::stage_state>(std::move((*parts)[i])));
+    futures.push_back(stage(owners[i], state_->call_options(), std::move((*parts)[i])));
   }
   collect_all_results(std::move(futures))
       .then([self = shared_from_this()](Result<std::vector<Result<void>>> collected) {

@@ -56,6 +56,14 @@ TEST(Requirements, ImagesThatTheModelDoesNotTake) {
   EXPECT_THAT(missing[0].text, HasSubstr("different images (noise, shapes)"));
 }
 
+TEST(Requirements, FewerImagesThanABatch) {
+  TrainerConfig trainer = shapes();
+  trainer.batch = 666;  // of 2,000 for three trainers
+  EXPECT_THAT(find_missing(ServerConfig{}, {&trainer, &trainer, &trainer}, kSeed), IsEmpty());
+  trainer.batch = 667;
+  EXPECT_THAT(one({}, trainer), HasSubstr("trainer 2: a trainer has 666 images, fewer than a batch of 667; lower"));
+}
+
 TEST(Requirements, ACutFileIsMissingHere) {
   const test::Folder folder;
   const TrainerConfig config{.data = {.path = test::write_fashion(folder, 40, 10)}};

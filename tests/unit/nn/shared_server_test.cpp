@@ -26,7 +26,11 @@ class Jobs final : public SharedJobs {
   void copy(const Reader& reader, std::shared_ptr<SharedCopy> copy) override {
     copies.push_back({reader, std::move(copy)});
   }
-  void check(const ContextId& context, std::vector<at::Tensor> /*gradients*/) override { checks.push_back(context); }
+  void check(const ContextId& context, std::vector<at::Tensor> /*gradients*/,
+             const std::optional<StepRates>& rates) override {
+    checks.push_back(context);
+    checked_rates.push_back(rates);
+  }
   void apply(const StepRecord& step, std::vector<Delivered> delivered) override {
     steps.push_back(step);
     gradients.push_back(std::move(delivered));
@@ -39,6 +43,7 @@ class Jobs final : public SharedJobs {
 
   std::vector<Copy> copies;
   std::vector<ContextId> checks;
+  std::vector<std::optional<StepRates>> checked_rates;
   std::vector<StepRecord> steps;
   std::vector<std::vector<Delivered>> gradients;
   std::vector<Reader> emptied;
@@ -80,7 +85,8 @@ class SharedServerTest : public ::testing::Test {
     happens(shared_event::Copied{job.reader, copy});
     return copy;
   }
-  Future<StepResult> step(const ContextId& context, const std::shared_ptr<SharedCopy>& copy) {
+  Future<StepResult> step(const ContextId& context, const std::shared_ptr<SharedCopy>& copy,
+                          const std::optional<StepRates>& rates = std::nullopt) {
     autograd::GradientBook book;
     if (copy) {
       const at::NoGradGuard no_grad;
@@ -88,7 +94,7 @@ class SharedServerTest : public ::testing::Test {
     }
     Promise<StepResult> promise;
     Future<StepResult> result = promise.future();
-    happens(shared_event::Step{context, 5, std::move(book), std::move(promise)});
+    happens(shared_event::Step{context, 5, std::move(book), std::move(promise), rates});
     return result;
   }
   void checked(Result<void> outcome = {}) {
@@ -153,6 +159,24 @@ TEST_F(SharedServerTest, CM21_AGradientThatIsRefusedLeavesItsContextOpen) {
   checked();
   happens(shared_event::Applied{});
   EXPECT_TRUE(second.result());
+}
+
+TEST_F(SharedServerTest, CM25_AStepHasTheRatesOfTheLowestTrainerThatBringsSome) {
+  share({.mode = ConsistencyMode::sync}, 3);
+  std::vector<std::shared_ptr<SharedCopy>> copies;
+  for (std::uint32_t trainer = 0; trainer < 3; ++trainer) {
+    open(context(trainer)).forget();
+    copies.push_back(copied());
+  }
+  for (const std::uint32_t trainer : {2U, 1U, 0U}) {
+    std::optional<StepRates> rates;
+    if (trainer > 0) rates = StepRates{.lr = 0.25 * trainer, .momentum = 0.5};
+    step(context(trainer), copies[trainer], rates).forget();
+    EXPECT_EQ(jobs_.checked_rates.back(), rates);
+    checked();
+  }
+  ASSERT_EQ(jobs_.steps.size(), 1U);
+  EXPECT_EQ(jobs_.steps[0].rates, (StepRates{.lr = 0.25, .momentum = 0.5}));
 }
 
 TEST_F(SharedServerTest, CM5_AGradientThatWasDeliveredCountsWithoutItsTrainer) {

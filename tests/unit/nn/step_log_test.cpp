@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +27,15 @@ using ::testing::HasSubstr;
 
 Contribution of(std::uint32_t trainer, std::uint64_t read, std::uint64_t batch = 9) {
   return {{trainer}, {WorkerId{trainer + 1}, Incarnation{0xab12}, 40 + read}, batch, {read}};
+}
+
+/// A log whose later steps have rates.
+StepLog log_with_rates() {
+  return {.mode = ConsistencyMode::versioned,
+          .first = {0},
+          .steps = {{{1}, {of(0, 0)}},
+                    {{2}, {of(1, 0)}, StepRates{.lr = 0.1}},
+                    {{3}, {of(0, 1)}, StepRates{.lr = 0.1 + 0.2, .momentum = 0.95}}}};
 }
 
 StepLog sync_log() {
@@ -60,8 +71,42 @@ TEST(StepLog, CM16_WritesEachLineAtOnceAndNoOtherStepThanTheNext) {
   EXPECT_EQ(StepLogWriter::create(folder / "no/folder", log.mode).error().code(), Errc::io_error);
 }
 
-TEST(StepLog, CM16_EveryCutIsFoundUnlessItIsBetweenTwoLines) {
-  const std::string text = format_step_log(sync_log());
+TEST(StepLog, CM25_HasTheRatesOfStepsFromVersionTwoOn) {
+  const StepLog log = log_with_rates();
+  const std::string text = format_step_log(log);
+  EXPECT_THAT(text, HasSubstr("caftan-step-log 2 versioned 0 #"));
+  EXPECT_THAT(text, HasSubstr("\n2 1:9@0=2.40.ab12 lr=0.1 #"));
+  EXPECT_THAT(text, HasSubstr("\n3 0:9@1=1.41.ab12 lr=0.30000000000000004 momentum=0.95 #")) << "each bit of a rate";
+  EXPECT_EQ(parse_step_log(text, "").value(), log);
+  const std::string header = format_step_log({.mode = ConsistencyMode::versioned, .first = {0}, .steps = {}});
+  const std::string line = text.substr(text.find("\n1 ") + 1);
+  EXPECT_THAT(error_of(header + line).text(), HasSubstr("steps.log:3: this is no step")) << "version 1 has no rates";
+}
+
+TEST(StepLog, CM25_TheWriterRaisesTheVersionWithTheFirstRates) {
+  const test::Folder folder;
+  const std::string path = folder / "steps.log";
+  const StepLog log = log_with_rates();
+  StepLogWriter writer = StepLogWriter::create(path, log.mode, log.first).value();
+  ASSERT_TRUE(writer.append(log.steps[0]));
+  EXPECT_THAT(folder.read("steps.log"), HasSubstr("caftan-step-log 1 "));
+  for (std::size_t step = 1; step < log.steps.size(); ++step) ASSERT_TRUE(writer.append(log.steps[step]));
+  EXPECT_EQ(folder.read("steps.log"), format_step_log(log));
+  for (const StepRates& wrong : {StepRates{.lr = -0.1}, StepRates{.lr = std::nan("")},
+                                 StepRates{.lr = 0.1, .momentum = std::numeric_limits<double>::infinity()}}) {
+    EXPECT_EQ(writer.append({{4}, {of(0, 3)}, wrong}).error().code(), Errc::bad_arguments);
+  }
+  EXPECT_EQ(read_step_log(path).value(), log);
+}
+
+class StepLogTexts : public ::testing::TestWithParam<bool> {
+ protected:
+  const std::string text_ = format_step_log(GetParam() ? log_with_rates() : sync_log());
+};
+INSTANTIATE_TEST_SUITE_P(WithRates, StepLogTexts, ::testing::Bool());
+
+TEST_P(StepLogTexts, CM16_EveryCutIsFoundUnlessItIsBetweenTwoLines) {
+  const std::string& text = text_;
   for (std::size_t size = 0; size < text.size(); ++size) {
     const Error error = error_of(text.substr(0, size));
     if (size > 0 && text[size - 1] == '\n') {
@@ -74,8 +119,8 @@ TEST(StepLog, CM16_EveryCutIsFoundUnlessItIsBetweenTwoLines) {
   }
 }
 
-TEST(StepLog, CM16_EveryChangedByteIsFound) {
-  const std::string text = format_step_log(sync_log());
+TEST_P(StepLogTexts, CM16_EveryChangedByteIsFound) {
+  const std::string& text = text_;
   for (std::size_t at = 0; at < text.size(); ++at) {
     std::string damaged = text;
     damaged[at] = static_cast<char>(damaged[at] ^ 1);
@@ -86,7 +131,7 @@ TEST(StepLog, CM16_EveryChangedByteIsFound) {
 }
 
 TEST(StepLog, CM16_ANewerVersionIsRefusedBeforeAnythingElse) {
-  EXPECT_EQ(error_of("caftan-step-log 2 other things\n").code(), Errc::protocol_mismatch);
+  EXPECT_EQ(error_of("caftan-step-log 3 other things\n").code(), Errc::protocol_mismatch);
   EXPECT_EQ(error_of("caftan-step-log 0 sync 4\n").code(), Errc::malformed_payload);
   EXPECT_EQ(error_of("").code(), Errc::malformed_payload);
 }

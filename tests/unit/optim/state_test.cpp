@@ -9,6 +9,7 @@
 
 #include <cstring>
 
+#include "caftan/optim/internal/state_bulk.hpp"
 #include "caftan/optim/local_optimizer.hpp"
 #include "caftan/optim/schedules.hpp"
 #include "caftan/tensor/codec.hpp"
@@ -228,6 +229,16 @@ TEST(ChangedMomenta, OP2_OnlyAStateThatOlderBuildsCannotReadHasTheNewVersion) {
   EXPECT_EQ(version_of(state), 3U) << "a buffer without a momentum";
   for (std::size_t size = 0; size < state.size(); ++size) {
     ASSERT_EQ(model.optimizer.load(wire::ByteView(state).first(size)).error().code(), Errc::malformed_payload) << size;
+  }
+}
+
+TEST(StateBulk, OP1_ComesBackAndOtherTensorsAreRefused) {
+  Model model(SGD{.momentum = 0.5});
+  model.train(0, 2);
+  const wire::Bytes state = model.optimizer.save().value();
+  EXPECT_EQ(from_bulk(to_bulk(state)).value(), state);
+  for (const at::Tensor& other : {at::Tensor(), at::ones({4}), at::ones({2, 2}, at::kByte)}) {
+    EXPECT_EQ(from_bulk(other).error().code(), Errc::malformed_payload);
   }
 }
 

@@ -60,6 +60,23 @@ TEST(ParameterServerRequirements, ImagesThatTheModelDoesNotTake) {
   EXPECT_THAT(missing[0].text, HasSubstr("different images (noise, shapes)"));
 }
 
+TEST(ParameterServerRequirements, FewerImagesThanABatch) {
+  TrainerConfig trainer = shapes();
+  trainer.batch = 1000;
+  const ServerConfig config;
+  EXPECT_THAT(find_missing(config, {&trainer, &trainer}, kSeed), IsEmpty());
+  trainer.batch = 1001;
+  EXPECT_THAT(one(config, trainer),
+              HasSubstr("trainer 0: a trainer has 1000 images, fewer than a batch of 1001; lower"));
+  trainer.data.partition = image_data::Partition::full;
+  EXPECT_THAT(find_missing(config, {&trainer, &trainer}, kSeed), IsEmpty());
+  trainer.data.limit = 1000;
+  EXPECT_THAT(one(config, trainer), HasSubstr("raise data.limit"));
+  TrainerConfig any{.data = {.path = "/somewhere"}};  // how many there are is not known before they are read
+  any.batch = 65000;
+  EXPECT_THAT(find_missing(config, {&any, &any}, kSeed), IsEmpty());
+}
+
 TEST(ParameterServerRequirements, ACheckpointThatDoesNotFit) {
   const test::Folder folder;
   const TrainerConfig trainer = shapes();

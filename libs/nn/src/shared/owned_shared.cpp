@@ -12,6 +12,7 @@
 #include "caftan/nn/internal/gradient_mean.hpp"
 #include "caftan/rpc/wait.hpp"
 #include "caftan/tensor/internal/torch_errors.hpp"
+#include "shared/step_rates.hpp"
 
 namespace caftan::nn {
 namespace {
@@ -178,10 +179,13 @@ void OwnedShared::copy_values(const std::shared_ptr<SharedCopy>& copy, base::Exe
 
 // ---- steps
 
-void OwnedShared::check(std::vector<at::Tensor> gradients, Done done) {
-  module_->object->strand().run([self = shared_from_this(), gradients = std::move(gradients), done = std::move(done)] {
-    done(self->optimizer_->prepare(gradients));
-  });
+void OwnedShared::check(std::vector<at::Tensor> gradients, const std::optional<StepRates>& rates, Done done) {
+  module_->object->strand().run(
+      [self = shared_from_this(), gradients = std::move(gradients), rates, done = std::move(done)] {
+        const RatesOfAStep before(*self->optimizer_);
+        const Result<void> fit = rates ? set_rates(*self->optimizer_, *rates) : Result<void>();
+        done(fit ? self->optimizer_->prepare(gradients) : fit);
+      });
 }
 
 void OwnedShared::apply(const StepRecord& step, std::vector<Delivered> delivered, Done done) {
@@ -194,10 +198,15 @@ Result<void> OwnedShared::step(const StepRecord& step, const std::vector<Deliver
   for (const Delivered& one : delivered) gradients.push_back(one.gradients);
   const Result<std::vector<at::Tensor>> mean = gradient_mean(gradients);
   if (!mean) return mean.error();
+  RatesOfAStep before(*optimizer_);
+  if (step.rates) {
+    if (const Result<void> fit = set_rates(*optimizer_, *step.rates); !fit) return fit;
+  }
   if (const Result<void> fits = optimizer_->prepare(*mean); !fits) return fits;
   if (log_) {
     if (const Result<void> logged = log_->append(step); !logged) return logged;
   }
+  before.keep_new();
   std::vector<std::size_t> all(mean->size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   if (const Result<void> stepped = optimizer_->update(all, *mean); !stepped) return stepped;
@@ -226,6 +235,13 @@ Result<void> OwnedShared::take_buffers(const std::vector<Delivered>& delivered) 
 }
 
 // ---- the optimizer's state
+
+void OwnedShared::rates(std::function<void(Result<SharedRates>)> done) {
+  module_->object->strand().run([self = shared_from_this(), done = std::move(done)] {
+    optim::LocalOptimizer& optimizer = *self->optimizer_;
+    done(SharedRates{optimizer.lr(0), optimizer.momentum(0), optimizer.initial_lrs().front()});
+  });
+}
 
 void OwnedShared::save_optimizer(std::function<void(Result<wire::Bytes>)> done) {
   module_->object->strand().run(

@@ -6,6 +6,7 @@
 
 #include "caftan/nn/internal/gradient_mean.hpp"
 #include "caftan/nn/internal/version_store.hpp"
+#include "shared/step_rates.hpp"
 
 namespace caftan::nn {
 namespace {
@@ -39,6 +40,9 @@ Result<void> replay_step(const StepRecord& step, VersionStore& store, optim::Loc
   }
   const Result<Gradients> mean = gradient_mean(all);
   if (!mean) return mean.error();
+  if (step.rates) {
+    if (Result<void> fit = set_rates(optimizer, *step.rates); !fit) return fit;
+  }
   const Result<std::size_t> stepped = optimizer.step(*mean);
   if (!stepped) return stepped.error();
   store.on_step(step.step);

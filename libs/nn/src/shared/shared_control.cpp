@@ -6,6 +6,7 @@
 #include <string>
 
 #include "caftan/autograd/internal/context_record.hpp"
+#include "caftan/optim/internal/state_bulk.hpp"
 
 namespace caftan::nn {
 namespace {
@@ -39,13 +40,22 @@ Future<Reading> TrainerSeat::open(const CallInfo& info) {
 }
 
 Future<StepResult> TrainerSeat::step(const CallInfo& info, std::uint64_t batch) {
+  return deliver(info, batch, std::nullopt);
+}
+
+Future<StepResult> TrainerSeat::step_with(const CallInfo& info, std::uint64_t batch, StepRates rates) {
+  return deliver(info, batch, rates);
+}
+
+Future<StepResult> TrainerSeat::deliver(const CallInfo& info, std::uint64_t batch,
+                                        const std::optional<StepRates>& rates) {
   const auto record = context_of(info);
   if (!record) return make_ready_future<StepResult>(record.error());
   Result<autograd::GradientBook> book = (*record)->gradients();
   if (!book) return make_ready_future<StepResult>(book.error());
   Promise<StepResult> reply;
   Future<StepResult> result = reply.future();
-  mailbox_->send(shared_event::Step{(*record)->id(), batch, *std::move(book), std::move(reply)});
+  mailbox_->send(shared_event::Step{(*record)->id(), batch, *std::move(book), std::move(reply), rates});
   if (const auto answer_by = shortly_before_its_end(info)) {
     mailbox_->send(shared_event::Waits{(*record)->id(), *answer_by});
   }
@@ -82,11 +92,31 @@ Future<SharedStatus> SharedControl::status() {
   return status;
 }
 
+Future<SharedRates> SharedControl::rates() {
+  auto answer = std::make_shared<Promise<SharedRates>>();
+  Future<SharedRates> known = answer->future();
+  module_->rates([answer](Result<SharedRates> rates) { answer->set(std::move(rates)); });
+  return known;
+}
+
 Future<wire::Bytes> SharedControl::save_optimizer() {
   auto reply = std::make_shared<Promise<wire::Bytes>>();
   Future<wire::Bytes> saved = reply->future();
   module_->save_optimizer([reply](Result<wire::Bytes> state) { reply->set(std::move(state)); });
   return saved;
+}
+
+Future<at::Tensor> SharedControl::save_optimizer_bulk() {
+  return save_optimizer().then([](Result<wire::Bytes> state) -> Result<at::Tensor> {
+    if (!state) return state.error();
+    return optim::to_bulk(*std::move(state));
+  });
+}
+
+Future<void> SharedControl::load_optimizer_bulk(const at::Tensor& state) {
+  Result<wire::Bytes> bytes = optim::from_bulk(state);
+  if (!bytes) return make_ready_future<void>(bytes.error());
+  return load_optimizer(*std::move(bytes));
 }
 
 Future<void> SharedControl::load_optimizer(wire::Bytes state) {

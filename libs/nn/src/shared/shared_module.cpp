@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "caftan/nn/internal/shared_control.hpp"
+#include "caftan/optim/internal/state_bulk.hpp"
 #include "shared/trainer.hpp"
 
 namespace caftan::nn {
@@ -60,6 +61,14 @@ Future<StepResult> SharedHandle::step_async(const autograd::ContextView& context
   return trainer_->step(context.record(), batch, options_);
 }
 
+Result<optim::LearningRates*> SharedHandle::try_rates() const {
+  if (!trainer_) return not_joined();
+  if (optim::LearningRates* const known = trainer_->rates()) return known;
+  const Result<SharedRates> rates = control_.with(options_).try_rpc_sync<&SharedControl::rates>();
+  if (!rates) return rates.error();
+  return trainer_->keep_rates(*rates);
+}
+
 Result<SharedStatus> SharedHandle::try_status() const {
   if (!control_) return is_empty();
   return control_.with(options_).try_rpc_sync<&SharedControl::status>();
@@ -67,12 +76,19 @@ Result<SharedStatus> SharedHandle::try_status() const {
 
 Result<wire::Bytes> SharedHandle::try_save_optimizer() const {
   if (!control_) return is_empty();
-  return control_.with(options_).try_rpc_sync<&SharedControl::save_optimizer>();
+  auto state = control_.with(options_).try_rpc_sync<&SharedControl::save_optimizer>();
+  if (state || state.error().code() != Errc::limit_exceeded) return state;
+  const auto bulk = control_.with(options_).try_rpc_sync<&SharedControl::save_optimizer_bulk>();
+  if (!bulk) return bulk.error();
+  return optim::from_bulk(*bulk);
 }
 
 Result<void> SharedHandle::try_load_optimizer(wire::ByteView state) const {
   if (!control_) return is_empty();
-  return control_.with(options_).try_rpc_sync<&SharedControl::load_optimizer>(wire::Bytes(state.begin(), state.end()));
+  wire::Bytes bytes(state.begin(), state.end());
+  const auto loaded = control_.with(options_).try_rpc_sync<&SharedControl::load_optimizer>(bytes);
+  if (loaded || loaded.error().code() != Errc::limit_exceeded) return loaded;
+  return control_.with(options_).try_rpc_sync<&SharedControl::load_optimizer_bulk>(optim::to_bulk(std::move(bytes)));
 }
 
 Future<Reading> SharedHandle::open() const {

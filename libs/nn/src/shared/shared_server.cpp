@@ -278,9 +278,10 @@ void SharedServer::on(shared_event::Step& event) {
   }
   entry.phase = Phase::checking;
   entry.batch = event.batch;
+  entry.rates = event.rates;
   entry.gradients = gradients;
   entry.step = std::move(event.reply);
-  jobs_.check(event.context, std::move(gradients));
+  jobs_.check(event.context, std::move(gradients), event.rates);
 }
 
 void SharedServer::on(shared_event::Checked& event) {
@@ -310,11 +311,12 @@ void SharedServer::perform(const shared_action::Apply& action) {
 
 void SharedServer::apply_next() {
   if (!next_ || copying_ > 0) return;
-  const StepRecord step = *std::exchange(next_, std::nullopt);
+  StepRecord step = *std::exchange(next_, std::nullopt);
   std::vector<Delivered> delivered;
   for (const Contribution& c : step.contributions) {
     Entry& entry = contexts_.at(c.context);
     delivered.push_back({std::exchange(entry.gradients, {}), entry.copy});
+    if (!step.rates) step.rates = entry.rates;  // CM-25: those of the lowest trainer that has brought some
   }
   contributions_ = static_cast<std::uint32_t>(delivered.size());
   jobs_.apply(step, std::move(delivered));

@@ -1,7 +1,10 @@
 #include "caftan/nn/step_log.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <iterator>
 #include <span>
 #include <system_error>
@@ -13,7 +16,8 @@ namespace caftan::nn {
 namespace {
 
 constexpr std::string_view kMagic = "caftan-step-log";
-constexpr std::uint64_t kFormat = 1;
+constexpr std::uint64_t kFormat = 2;
+constexpr std::uint64_t kFormatWithoutRates = 1;
 constexpr std::size_t kChecksumSize = 10;  // " #" and 8 hexadecimal digits
 
 std::string hex(std::uint64_t value) {
@@ -31,8 +35,17 @@ std::string checksum_of(std::string_view text) {
 
 std::string with_checksum(const std::string& text) { return text + checksum_of(text) + "\n"; }
 
-std::string header_line(ConsistencyMode mode, ModelVersion first) {
-  return with_checksum(std::string(kMagic) + " " + std::to_string(kFormat) + " " + std::string(to_string(mode)) + " " +
+/// Returns the shortest text from which the same number is read.
+std::string exact(double value) {
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  static_cast<void>(error);
+  return {text.data(), end};
+}
+
+std::string header_line(ConsistencyMode mode, ModelVersion first, bool has_rates) {
+  const std::uint64_t format = has_rates ? kFormat : kFormatWithoutRates;
+  return with_checksum(std::string(kMagic) + " " + std::to_string(format) + " " + std::string(to_string(mode)) + " " +
                        std::to_string(first.value));
 }
 
@@ -42,6 +55,8 @@ std::string step_line(const StepRecord& step) {
     text += " " + std::to_string(c.trainer.value) + ":" + std::to_string(c.batch) + "@" + std::to_string(c.read.value) +
             "=" + to_string(c.context) + "." + hex(c.context.incarnation.value);
   }
+  if (step.rates) text += " lr=" + exact(step.rates->lr);
+  if (step.rates && step.rates->momentum) text += " momentum=" + exact(*step.rates->momentum);
   return with_checksum(text);
 }
 
@@ -53,6 +68,12 @@ std::string why_not(const StepRecord& step, ConsistencyMode mode, ModelVersion f
   if (mode != ConsistencyMode::sync && step.contributions.size() > 1) {
     return name + " has " + std::to_string(step.contributions.size()) + " contributions, in mode '" +
            std::string(to_string(mode)) + "' it has one";
+  }
+  if (step.rates && !(std::isfinite(step.rates->lr) && step.rates->lr >= 0)) {
+    return name + " has the learning rate " + exact(step.rates->lr);
+  }
+  if (step.rates && !std::isfinite(step.rates->momentum.value_or(0))) {
+    return name + " has the momentum " + exact(*step.rates->momentum);
   }
   const Contribution* before = nullptr;
   for (const Contribution& c : step.contributions) {
@@ -73,6 +94,7 @@ class Cursor {
   explicit Cursor(std::string_view text) : rest_(text) {}
 
   bool at_end() const { return rest_.empty(); }
+  bool is_at(std::string_view text) const { return rest_.starts_with(text); }
   bool literal(std::string_view text) {
     if (!rest_.starts_with(text)) return false;
     rest_.remove_prefix(text.size());
@@ -81,6 +103,12 @@ class Cursor {
   template <class Number>
   bool number(Number& value, int base = 10) {
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value, base);
+    if (error != std::errc()) return false;
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return true;
+  }
+  bool number(double& value) {
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     if (error != std::errc()) return false;
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
     return true;
@@ -103,10 +131,17 @@ bool read_contribution(Cursor& cursor, Contribution& c) {
          cursor.literal(".") && cursor.number(c.context.incarnation.value, 16);
 }
 
-bool read_step(std::string_view text, StepRecord& step) {
+bool read_rates(Cursor& cursor, StepRates& rates) {
+  if (!cursor.literal(" lr=") || !cursor.number(rates.lr)) return false;
+  return cursor.at_end() ||
+         (cursor.literal(" momentum=") && cursor.number(rates.momentum.emplace()) && cursor.at_end());
+}
+
+bool read_step(std::string_view text, std::uint64_t format, StepRecord& step) {
   Cursor cursor(text);
   if (!cursor.number(step.step.value)) return false;
   while (!cursor.at_end()) {
+    if (format > kFormatWithoutRates && cursor.is_at(" lr=")) return read_rates(cursor, step.rates.emplace());
     if (!read_contribution(cursor, step.contributions.emplace_back())) return false;
   }
   return true;
@@ -124,7 +159,7 @@ class Parser {
       const Result<std::string_view> text = next_line();
       if (!text) return text.error();
       StepRecord step;
-      if (!read_step(*text, step)) return wrong("this is no step");
+      if (!read_step(*text, format_, step)) return wrong("this is no step");
       if (const std::string why = why_not(step, log.mode, log.first, log.last()); !why.empty()) return wrong(why);
       log.steps.push_back(std::move(step));
     }
@@ -135,10 +170,9 @@ class Parser {
   Result<void> read_header(StepLog& log) {
     // What follows the version number is not read: a later version may have another form, another checksum included.
     Cursor prefix(rest_.substr(0, rest_.find('\n')));
-    std::uint64_t format = 0;
-    if (!prefix.literal(kMagic) || !prefix.literal(" ") || !prefix.number(format)) return not_a_log("no step log");
-    if (format > kFormat) {
-      return Error(Errc::protocol_mismatch, name_ + ":1: a step log of version " + std::to_string(format) +
+    if (!prefix.literal(kMagic) || !prefix.literal(" ") || !prefix.number(format_)) return not_a_log("no step log");
+    if (format_ > kFormat) {
+      return Error(Errc::protocol_mismatch, name_ + ":1: a step log of version " + std::to_string(format_) +
                                                 ", this build reads version " + std::to_string(kFormat));
     }
     const Result<std::string_view> text = next_line();
@@ -146,7 +180,9 @@ class Parser {
     Cursor cursor(*text);
     cursor.literal(kMagic);
     cursor.literal(" ");
-    if (!cursor.number(format) || format != kFormat || !cursor.literal(" ")) return not_a_log("no step log");
+    if (!cursor.number(format_) || format_ < kFormatWithoutRates || !cursor.literal(" ")) {
+      return not_a_log("no step log");
+    }
     const Result<ConsistencyMode> mode = parse_consistency_mode(cursor.word());
     if (!mode) return wrong(mode.error().text());
     log.mode = *mode;
@@ -179,6 +215,7 @@ class Parser {
   std::string_view rest_;
   std::string name_;
   std::size_t line_ = 0;
+  std::uint64_t format_ = 0;
 };
 
 Error os_error(const std::string& what, const std::filesystem::path& path, int number) {
@@ -200,7 +237,9 @@ std::vector<std::uint64_t> staleness_histogram(const StepLog& log) {
 }
 
 std::string format_step_log(const StepLog& log) {
-  std::string text = header_line(log.mode, log.first);
+  const bool has_rates =
+      std::any_of(log.steps.begin(), log.steps.end(), [](const StepRecord& step) { return step.rates.has_value(); });
+  std::string text = header_line(log.mode, log.first, has_rates);
   for (const StepRecord& step : log.steps) text += step_line(step);
   return text;
 }
@@ -228,7 +267,7 @@ Result<StepLogWriter> StepLogWriter::create(const std::filesystem::path& path, C
   StepLogWriter writer(path, mode, first);
   errno = 0;
   writer.file_.open(path, std::ios::binary);
-  if (Result<void> written = writer.write(header_line(mode, first)); !written) return written.error();
+  if (Result<void> written = writer.write(header_line(mode, first, false)); !written) return written.error();
   return Result<StepLogWriter>(std::move(writer));
 }
 
@@ -236,8 +275,20 @@ Result<void> StepLogWriter::append(const StepRecord& step) {
   if (const std::string why = why_not(step, mode_, first_, last_); !why.empty()) {
     return Error(Errc::bad_arguments, path_.string() + ": " + why);
   }
+  if (step.rates && !has_rates_) {
+    if (Result<void> raised = raise_format(); !raised) return raised;
+  }
   if (Result<void> written = write(step_line(step)); !written) return written;
   last_ = step.step;
+  return {};
+}
+
+/// Puts the first line of a log with rates, which is as long, in the place of that without.
+Result<void> StepLogWriter::raise_format() {
+  file_.seekp(0);
+  if (Result<void> written = write(header_line(mode_, first_, true)); !written) return written;
+  file_.seekp(0, std::ios::end);
+  has_rates_ = true;
   return {};
 }
 

@@ -44,18 +44,34 @@ void Trainer::keep(const std::shared_ptr<autograd::ContextRecord>& context, cons
   readings_.insert_or_assign(context->id(), Known{context, reading});
 }
 
+optim::LearningRates* Trainer::rates() {
+  const base::LockGuard lock(mutex_);
+  return rates_ ? &*rates_ : nullptr;
+}
+
+optim::LearningRates* Trainer::keep_rates(const SharedRates& at_owner) {
+  const base::LockGuard lock(mutex_);
+  if (!rates_) rates_.emplace(at_owner);
+  return &*rates_;
+}
+
 Future<StepResult> Trainer::step(const std::shared_ptr<autograd::ContextRecord>& context, std::uint64_t batch,
                                  CallOptions options) {
   if (Result<void> has = autograd::check_has_gradients(*context); !has) {
     return make_ready_future<StepResult>(has.error());
   }
   Readings over;
+  std::optional<StepRates> rates;
   {
     const base::LockGuard lock(mutex_);
     over = take_over();
+    if (rates_) rates = rates_->of_next_step();
   }
   Future<StepResult> result;
-  autograd::ContextView(context).bind([&] { result = seat_.with(options).rpc_async<&TrainerSeat::step>(batch); })();
+  autograd::ContextView(context).bind([&] {
+    const auto seat = seat_.with(options);
+    result = rates ? seat.rpc_async<&TrainerSeat::step_with>(batch, *rates) : seat.rpc_async<&TrainerSeat::step>(batch);
+  })();
   return result;
 }
 

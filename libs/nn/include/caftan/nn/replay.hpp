@@ -22,7 +22,7 @@ namespace caftan::nn {
 using GradientsOf = std::function<Result<std::vector<at::Tensor>>(const Contribution& contribution,
                                                                   std::span<const at::Tensor> parameters)>;
 
-/// Steps the optimizer's parameters once for each line of the log.
+/// Steps the optimizer's parameters once for each line of the log, at the rates that the line has, if it has some.
 ///
 /// Memory: the parameters of a version are kept until the last contribution that read it.
 /// @param log        from parse_step_log or read_step_log

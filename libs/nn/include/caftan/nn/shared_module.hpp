@@ -30,6 +30,7 @@
 #include "caftan/nn/remote_module.hpp"
 #include "caftan/nn/step_log.hpp"
 #include "caftan/optim/algorithms.hpp"
+#include "caftan/optim/learning_rates.hpp"
 #include "caftan/wire/bytes.hpp"
 
 namespace caftan::nn {
@@ -60,6 +61,17 @@ struct StepResult {
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
     archive& version& staleness& contributions;
+  }
+};
+
+/// The rates of a shared module at its owner.
+struct SharedRates {
+  double lr = 0;                     ///< of the last step, or of the options
+  std::optional<double> momentum{};  ///< none: the algorithm has none
+  double initial_lr = 0;             ///< when a schedule was first made
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& lr& momentum& initial_lr;
   }
 };
 
@@ -124,9 +136,9 @@ class SharedHandle {
   /// context with the step.
   /// @param batch  what the trainer calls its input, for the step log and its replay
   /// Errors: bad_arguments (not joined; no call of the context has read this module, or one still runs; no parameter
-  ///   has a gradient; the context has stepped already), unsupported (a sparse gradient where the algorithm takes
-  ///   none), stale_gradient, round_closed, context_released, foreign_context, peer_down (the trainer is gone), timeout
-  ///   (the gradient counts all the same).
+  ///   has a gradient; the context has stepped already; rates out of their range), unsupported (a sparse gradient where
+  ///   the algorithm takes none), stale_gradient, round_closed, context_released, foreign_context, peer_down (the
+  ///   trainer is gone), timeout (the gradient counts all the same).
   StepResult step(const autograd::ContextView& context, std::uint64_t batch) const {
     return try_step(context, batch).value();
   }
@@ -135,6 +147,18 @@ class SharedHandle {
   }
   /// As step, without waiting.
   Future<StepResult> step_async(const autograd::ContextView& context, std::uint64_t batch) const;
+
+  /// Returns the learning rate and the momentum of this trainer's steps, for schedules (optim/schedule.hpp), and asks
+  /// the owner for them at the first call, so make it after load_optimizer:
+  ///     optim::StepLR schedule(net.rates(), {.step_size = 10, .gamma = 0.5});
+  ///     for (...) { ...; net.step(context, batch); schedule.step(); }
+  /// From then on each step of this trainer is made at these rates, and later steps of trainers without schedules, too.
+  /// A step of mode sync has the rates of the trainer with the lowest number that brings some. The step log has the
+  /// rates of each step. They live as long as the last copy of the handle that has joined.
+  /// Errors: bad_arguments (not joined).
+  /// Source: the optimizer that is given to a torch.optim.lr_scheduler.
+  optim::LearningRates& rates() const { return *try_rates().value(); }
+  Result<optim::LearningRates*> try_rates() const;
 
   /// Returns the version and what else is known at the owner.
   SharedStatus status() const { return try_status().value(); }
@@ -160,7 +184,7 @@ class SharedHandle {
 
   /// Returns options and state of the optimizer, between two steps. To go on later from the same point, take it and the
   /// state_dict while no trainer steps.
-  /// Errors: limit_exceeded (no memory, or larger than a message may be).
+  /// Errors: limit_exceeded (no memory, or larger than limits.tensors).
   wire::Bytes save_optimizer() const { return try_save_optimizer().value(); }
   Result<wire::Bytes> try_save_optimizer() const;
   /// Takes over what save_optimizer returned; on an error nothing has changed.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,10 +47,22 @@ struct Contribution {
   bool operator==(const Contribution&) const = default;
 };
 
+/// What the schedule of a trainer has set for its step.
+struct StepRates {
+  double lr = 0;                     ///< finite, >= 0
+  std::optional<double> momentum{};  ///< none: that of the step before
+  bool operator==(const StepRates&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& lr& momentum;
+  }
+};
+
 /// One applied step.
 struct StepRecord {
   ModelVersion step;                        ///< the version that it made
   std::vector<Contribution> contributions;  ///< in the order in which their gradients were added
+  std::optional<StepRates> rates{};         ///< that it was made at; none: those of the step before
   bool operator==(const StepRecord&) const = default;
 };
 
@@ -69,7 +82,7 @@ struct StepLog {
 /// parse_step_log or read_step_log.
 std::vector<std::uint64_t> staleness_histogram(const StepLog& log);
 
-/// Returns a log's text. Does not check the log; parse_step_log does.
+/// Returns a log's text, of the lowest version that can hold it. Does not check the log; parse_step_log does.
 std::string format_step_log(const StepLog& log);
 
 /// Returns the log that a text holds.
@@ -98,11 +111,13 @@ class StepLogWriter {
  private:
   StepLogWriter(std::filesystem::path path, ConsistencyMode mode, ModelVersion first);
   Result<void> write(const std::string& line);
+  Result<void> raise_format();
 
   std::filesystem::path path_;
   ConsistencyMode mode_;
   ModelVersion first_;
   ModelVersion last_;
+  bool has_rates_ = false;
   std::ofstream file_;
 };
 

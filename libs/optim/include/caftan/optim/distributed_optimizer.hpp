@@ -155,7 +155,7 @@ class DistributedOptimizer final : public LearningRates {
   /// Returns options and state of all owners, as they are between two steps, behind a manifest with a checksum of each
   /// part. Parameters are not part of it. Errors (thrown): those of calls; bad_arguments (owners are at different
   /// steps, because one has refused or missed the
-  ///   last one; the text names them); limit_exceeded (the state of one owner is larger than a message may be).
+  ///   last one; the text names them); limit_exceeded (the state of one owner is larger than limits.tensors).
   wire::Bytes save() { return try_save().value(); }
   Result<wire::Bytes> try_save();
   /// Takes over what `save` returned, at all owners or, on an error, at none; only an owner that is lost in between
@@ -163,7 +163,7 @@ class DistributedOptimizer final : public LearningRates {
   /// its name or number, goes to the owner that has it here. Errors (thrown): malformed_payload (truncated, damaged, or
   /// no such state), protocol_mismatch (a newer version),
   ///   bad_arguments (of another model; or an older build has saved it, and owners are others), limit_exceeded (the
-  ///   part of an owner is larger than a message may be: use more owners, or raise the limit), and those of calls;
+  ///   part of an owner is larger than limits.tensors: use more owners, or raise the limit), and those of calls;
   ///   timeout, with a text that says so, also when the load is decided and not all owners have confirmed it yet.
   void load(wire::ByteView state) { try_load(state).value(); }
   Result<void> try_load(wire::ByteView state);

@@ -91,6 +91,16 @@ struct OwnerState {
   }
 };
 
+/// The same, where the state is larger than a message without its tensors may be.
+struct OwnerBulk {
+  StepNumber step;
+  at::Tensor state;  ///< bytes
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& step& state;
+  }
+};
+
 /// One evaluation in a step by a closure: the loss where the owner's parameters are now. Its gradients are those of the
 /// context that the call belongs to.
 struct SearchOrder {

@@ -43,14 +43,16 @@ class OwnedShared : public std::enable_shared_from_this<OwnedShared> {
   /// Errors: unsupported (the class makes modules of other tensors, or of the same ones), remote_exception (the
   ///   constructor threw), limit_exceeded (no memory), shut_down.
   void copy(std::shared_ptr<SharedCopy> copy, base::Executor& executor, CopyDone done);
-  /// Errors: those of LocalOptimizer::prepare.
-  void check(std::vector<at::Tensor> gradients, Done done);
-  /// Steps by the mean of the gradients, and takes over the buffers that their contexts have written: the mean of those
-  /// of a floating dtype, of the others those of the first contribution.
-  /// Errors: those of gradient_mean, LocalOptimizer::prepare and StepLogWriter::append: nothing has changed then; those
+  /// Errors: those of LocalOptimizer::prepare; bad_arguments (rates that the algorithm does not take).
+  void check(std::vector<at::Tensor> gradients, const std::optional<StepRates>& rates, Done done);
+  /// Steps by the mean of the gradients, at the rates of the step, and takes over the buffers that their contexts have
+  /// written: the mean of those of a floating dtype, of the others those of the first contribution. Errors: those of
+  /// gradient_mean, LocalOptimizer::prepare and StepLogWriter::append: nothing has changed then; those
   ///   of LocalOptimizer::update.
   void apply(const StepRecord& step, std::vector<Delivered> delivered, Done done);
 
+  /// Returns the rates that the next step would be made at. From then on they are the initial ones, if there were none.
+  void rates(std::function<void(Result<SharedRates>)> done);
   /// Returns options and state of the optimizer. Errors: those of LocalOptimizer::save.
   void save_optimizer(std::function<void(Result<wire::Bytes>)> done);
   /// Errors: those of LocalOptimizer::load; module_busy (something reads the module, or is about to step it).

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "caftan/nn/internal/owned_shared.hpp"
@@ -53,8 +54,12 @@ class TrainerSeat {
   Future<Reading> open(const CallInfo& info);
   /// Delivers the gradients of the call's context.
   Future<StepResult> step(const CallInfo& info, std::uint64_t batch);
+  /// As step, at these rates. Errors: also bad_arguments (rates that the algorithm does not take).
+  Future<StepResult> step_with(const CallInfo& info, std::uint64_t batch, StepRates rates);
 
  private:
+  Future<StepResult> deliver(const CallInfo& info, std::uint64_t batch, const std::optional<StepRates>& rates);
+
   std::shared_ptr<SharedMailbox> mailbox_;
   TrainerNumber trainer_;
 };
@@ -71,10 +76,16 @@ class SharedControl {
   Future<Reading> evaluate();
   /// Returns what is known of the module.
   Future<SharedStatus> status();
+  /// Returns the rates that the next step would be made at, and the initial one.
+  Future<SharedRates> rates();
   /// Returns options and state of the optimizer. Errors: limit_exceeded.
   Future<wire::Bytes> save_optimizer();
+  /// As save_optimizer, of a state that is larger than a message: a tensor of bytes.
+  Future<at::Tensor> save_optimizer_bulk();
   /// Takes over what save_optimizer returned. Errors: those of LocalOptimizer::load, module_busy.
   Future<void> load_optimizer(wire::Bytes state);
+  /// As load_optimizer, of a state that is larger than a message. Errors: also malformed_payload (no bytes).
+  Future<void> load_optimizer_bulk(const at::Tensor& state);
 
  private:
   std::shared_ptr<OwnedShared> module_;

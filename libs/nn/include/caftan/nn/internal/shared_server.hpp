@@ -64,6 +64,7 @@ struct Step {
   std::uint64_t batch = 0;
   autograd::GradientBook book;  ///< the context's gradients at this worker
   Promise<StepResult> reply;
+  std::optional<StepRates> rates{};  ///< of the trainer's schedule
 };
 /// The caller of the context's step, which came before, waits until a little after that time.
 struct Waits {
@@ -125,8 +126,9 @@ class SharedJobs {
   virtual ~SharedJobs() = default;
   /// Gives a copy the values that the module has now. @param copy  null: make one
   virtual void copy(const Reader& reader, std::shared_ptr<SharedCopy> copy) = 0;
-  /// Checks whether a step can be made by these gradients. Nothing changes.
-  virtual void check(const ContextId& context, std::vector<at::Tensor> gradients) = 0;
+  /// Checks whether a step can be made by these gradients, at these rates. Nothing changes.
+  virtual void check(const ContextId& context, std::vector<at::Tensor> gradients,
+                     const std::optional<StepRates>& rates) = 0;
   /// Writes the step into the log and makes it: of the module's values all change, or none.
   /// @param delivered  in the order of the record's contributions
   virtual void apply(const StepRecord& step, std::vector<Delivered> delivered) = 0;
@@ -171,6 +173,7 @@ class SharedServer {
     bool counted = false;       // in readers_
     std::uint32_t running = 0;  // calls, as the schedule counts them
     std::uint64_t batch = 0;
+    std::optional<StepRates> rates{};
     ModelVersion version{};
     std::shared_ptr<SharedCopy> copy{};
     Error why_failed{};

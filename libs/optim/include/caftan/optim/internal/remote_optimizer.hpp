@@ -115,8 +115,12 @@ class RemoteOptimizer {
   Future<wire::Bytes> save();
   /// Returns the same and the last step that was made here, for the step coordinator to compare owners.
   Future<OwnerState> cut();
+  /// As cut, of a state that is larger than a message.
+  Future<OwnerBulk> cut_bulk();
   /// Checks a saved state and keeps it for take_state. Errors: those of LocalOptimizer::load.
   Future<void> stage_state(wire::Bytes state);
+  /// As stage_state, of a state that is larger than a message. Errors: also those of from_bulk.
+  Future<void> stage_bulk(const at::Tensor& state);
   /// Checks a group of parameters of this worker and keeps it for take_state. Waits until their references are
   /// confirmed. Errors: those of OwnedOptimizer::stage_group, and why a parameter will never be there.
   Future<void> stage_group(OptimizerSpec::Group group);
