@@ -24,7 +24,8 @@ struct BatchesOptions {
 /// out of it. Threads: one at a time.
 class Batches {
  public:
-  /// Errors: invalid_config (fewer images than a batch has; the text names the ways out).
+  /// Errors: bad_arguments (an option that is out of its range), invalid_config (fewer images than a batch has; the
+  ///   text names the ways out).
   static Result<Batches> make(const BatchesOptions& options);
 
   /// Returns the steps of an epoch, at least 1.

@@ -45,4 +45,9 @@ void check_images(models::ModelName model, const std::vector<const TrainerConfig
                      .kind = Kind::file});
 }
 
+Result<void> check_shape(models::ModelName model, const image_data::ImageShape& shape, const std::string& source) {
+  if (model != models::ModelName::convnet || shape.channels == 1) return {};
+  return Error(Errc::invalid_config, "convnet takes grey images of 28x28 pixels, not those of " + source);
+}
+
 }  // namespace caftan::image_training

@@ -9,11 +9,17 @@ namespace {
 
 Result<std::shared_ptr<autograd::ContextRecord>> context_of(const CallInfo& info) {
   auto record = std::static_pointer_cast<autograd::ContextRecord>(info.autograd_context.lock());
-  if (!record) return Error(Errc::unknown_context, "a trainer's call outside of any autograd context");
+  if (!record) return trainer_outside_context();
   return record;
 }
 
 }  // namespace
+
+Error trainer_outside_context() {
+  return {Errc::unknown_context,
+          "a trainer reads a shared module inside of an autograd context: begin one with "
+          "autograd::Context context(worker), or call evaluate"};
+}
 
 Future<Reading> TrainerSeat::open(const CallInfo& info) {
   const auto record = context_of(info);
@@ -35,7 +41,7 @@ Future<StepResult> TrainerSeat::step(const CallInfo& info, std::uint64_t batch) 
   if (!book) return make_ready_future<StepResult>(book.error());
   Promise<StepResult> reply;
   Future<StepResult> result = reply.future();
-  mailbox_->send(shared_event::Step{(*record)->id(), batch, *std::move(book), std::move(reply)});
+  mailbox_->send(shared_event::Step{(*record)->id(), trainer_, batch, *std::move(book), std::move(reply)});
   return result;
 }
 
