@@ -243,10 +243,11 @@ class Evaluation {
   template <auto M, class... A>
   auto rpc_async(const A&... arguments) const {  // no overload, no template
     const c10::AutoGradMode no_graph(false);
-    using Called = decltype(module_.template rpc_async<M>(arguments...));
+    using Outcome = Result<typename decltype(module_.template rpc_async<M>(arguments...))::value_type>;
     // The owner keeps the version until the result is here, also where this object ends before.
-    return module_.template rpc_async<M>(arguments...)
-        .then([reading = reading_](Result<typename Called::value_type> result) { return result; });
+    return module_.template rpc_async<M>(arguments...).then([reading = reading_](Outcome&& outcome) {
+      return Outcome(std::move(outcome));
+    });
   }
 
  private:
